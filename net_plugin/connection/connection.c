@@ -44,9 +44,8 @@ static int take_post(struct connection *connection, const struct request *reques
                              has_target ? &target : NULL, now_ns);
 }
 
-/* How many. */
-static uint64_t take_posts(struct connection *connection, uint64_t now_ns) {
-  uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
+/* Of those before number `posted`; how many. */
+static uint64_t take_posts(struct connection *connection, uint64_t posted, uint64_t now_ns) {
   if (connection->taken < posted) {
     engine_note_activity(now_ns);
   }
@@ -89,7 +88,8 @@ static void carry_out(struct connection *connection, const struct link_order *or
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns) {
   engine_assert_locked(connection->engine);
   struct link_step step;
-  while (link_step(connection->link, 0, now_ns, &step) == LINK_STEP_ORDER) {
+  struct link_ready ready = { .taken = connection_taken(connection) };
+  while (link_step(connection->link, &ready, now_ns, &step) == LINK_STEP_ORDER) {
     carry_out(connection, &step.order);
   }
 }
@@ -111,7 +111,7 @@ static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t 
     struct lane *lane = connection->slots[index].lane;
     if (lane && lane->can_write && lane->has_unwritten) {
       has_flushed = true;
-      frame_taken(connection, index, lane->ops->resume(lane, now_ns), now_ns);
+      frame_taken(connection, index, lane->ops->resume(lane), now_ns);
     }
   }
   return has_flushed;
@@ -136,7 +136,7 @@ static void write_frame(struct connection *connection, struct link_step *step, b
     connection->hot_lane = (int)step->lane; /* where its acknowledgement will come */
   }
   lane->has_followers = has_followers;
-  frame_taken(connection, step->lane, lane->ops->write(lane, &step->frame, now_ns), now_ns);
+  frame_taken(connection, step->lane, lane->ops->write(lane, &step->frame), now_ns);
 }
 
 static void publish(struct connection *connection, const struct link_step *step) {
@@ -152,6 +152,12 @@ static void publish(struct connection *connection, const struct link_step *step)
   }
 }
 
+static enum link_step_kind step_link(struct connection *connection, uint64_t now_ns,
+                                     struct link_step *step) {
+  struct link_ready ready = { connection->writable, connection_taken(connection) };
+  return link_step(connection->link, &ready, now_ns, step);
+}
+
 /* Carries out what the link orders, writes what it wants written and publishes what completed,
  * until it waits; *step is the last answer. */
 static void run_link(struct connection *connection, bool has_followers, uint64_t now_ns,
@@ -161,8 +167,7 @@ static void run_link(struct connection *connection, bool has_followers, uint64_t
   bool has_flushed = false; /* which may complete messages, or find a lane broken */
   do {
     enum link_step_kind kind;
-    while ((kind = link_step(connection->link, connection->writable, now_ns, step)) !=
-           LINK_STEP_WAIT) {
+    while ((kind = step_link(connection, now_ns, step)) != LINK_STEP_WAIT) {
       if (kind == LINK_STEP_ORDER) {
         carry_out(connection, &step->order);
       } else {
@@ -271,8 +276,12 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   connection->is_running = true;
   struct link_step step;
   measure_lanes(connection, now_ns);
-  uint64_t posts = take_posts(connection, now_ns);
-  run_link(connection, posts > 1, now_ns, &step);
+  uint64_t posted = atomic_load_explicit(&connection->posted, memory_order_acquire);
+  uint64_t posts = take_posts(connection, posted, now_ns);
+  do { /* what the lanes have taken may make room for posts that found none */
+    run_link(connection, posts > 1, now_ns, &step);
+    posts = connection->taken < posted ? take_posts(connection, posted, now_ns) : 0;
+  } while (posts > 0);
   connection->is_running = false;
   if (is_over(connection, &step, now_ns)) {
     close_lanes(connection, now_ns);

@@ -100,7 +100,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   engine_assert_locked(connection->engine);
   struct lane *lane = connection->slots[index].lane;
   size_t got = 0;
-  bool could_write = lane->can_write;
+  bool could_write = lane->can_write, had_taken = lane_has_taken(lane);
   int error = 0;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
     error = lane->ops->read(lane, now_ns, &got);
@@ -110,8 +110,9 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     connection->hot_lane = (int)index;
   }
   if (!error && (events & EPOLLOUT)) {
-    error = lane->ops->resume(lane, now_ns);
-  } else if (!error && !got && lane->can_write == could_write && !connection->is_closing_lanes) {
+    error = lane->ops->resume(lane);
+  } else if (!error && !got && lane->can_write == could_write &&
+             lane_has_taken(lane) == had_taken && !connection->is_closing_lanes) {
     return; /* nothing there, nothing changed */
   }
   if (connection->is_closing_lanes) {

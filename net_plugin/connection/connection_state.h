@@ -126,6 +126,11 @@ static inline bool connection_is_all_rdma(const struct connection *connection) {
   return connection->opened && connection->opened == connection->rdma_lanes;
 }
 
+/* Lanes that have taken all of their last frame: lane_has_taken, of each that is open. */
+static inline uint64_t connection_taken(const struct connection *connection) {
+  return connection->opened & (connection->writable | ~connection->blocked);
+}
+
 /* ---- connection.c ---- */
 
 /* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */

@@ -48,13 +48,14 @@ struct lane_ops {
   /* False: read would find nothing. Reads no clock and makes no system call, so it may be asked at
    * any rate. A lane that cannot tell answers true: lane_may_have_news. */
   bool (*has_news)(struct lane *lane);
-  /* Starts to write the frame, whose memory must stay as link.h says. Only while can_write. If
-   * can_write and has_unwritten are both set afterwards, the lane coalesces: it keeps the frame for
-   * more to come, and resume sends it. 0 or negative errno. */
-  int (*write)(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);
+  /* Starts to write the frame, whose memory must stay as link.h says. Only while can_write. Has it
+   * taken all of it: lane_has_taken. If can_write and has_unwritten are both set afterwards, the
+   * lane coalesces: it keeps a copy of the frame for more to come, and resume sends it. 0 or
+   * negative errno. */
+  int (*write)(struct lane *lane, const struct link_frame *frame);
   /* Continues with what the path has not taken yet: call it when the descriptor is writable, or
-   * when there are no more frames for now. */
-  int (*resume)(struct lane *lane, uint64_t now_ns);
+   * when there are no more frames for now. read may do the same. */
+  int (*resume)(struct lane *lane);
   /* Nothing more will be written; from now on what the peer sends is read and dropped. */
   void (*close)(struct lane *lane);
   /* After close: the peer has closed, too, or will not. */
@@ -85,6 +86,11 @@ struct lane {
   bool is_moving;     /* of what is unwritten, the path took a piece when it was asked last */
   bool is_polled;     /* the reader polls: it will read again at once */
 };
+
+/* All of the last frame: nobody reads its memory any more, but as its registration says. */
+static inline bool lane_has_taken(const struct lane *lane) {
+  return lane->can_write || !lane->has_unwritten;
+}
 
 /* The measure of lanes whose transport does not count. */
 static inline bool lane_is_unmeasured(const struct lane *lane, struct policy_transport *transport) {

@@ -22,13 +22,11 @@ static const bool is_legal_move[4][4] = {
 
 /* The only place where a lane changes its state. */
 static void failover_move(struct failover *failover, unsigned lane, enum link_lane_state to) {
-  struct failover_lane *moved = &failover->lanes[lane];
-  assert(is_legal_move[moved->state][to]);
+  assert(is_legal_move[failover_state(failover, lane)][to]);
   uint64_t bit = lane_bit(lane);
   failover->up &= ~bit;
   failover->connecting &= ~bit;
   failover->lost &= ~bit;
-  moved->state = to;
   switch (to) {
   case LINK_LANE_UP:
     failover->up |= bit;
@@ -44,8 +42,10 @@ static void failover_move(struct failover *failover, unsigned lane, enum link_la
   }
 }
 
-void failover_init(struct failover *failover, const struct link_config *config, uint64_t now_ns) {
+void failover_init(struct failover *failover, struct link_lane *lanes,
+                   const struct link_config *config, uint64_t now_ns) {
   *failover = (struct failover){
+    .lanes = lanes,
     .role = config->role,
     .all = config->lanes == 64 ? UINT64_MAX : lane_bit(config->lanes) - 1,
     .wanted = 1,
@@ -78,7 +78,7 @@ static void failover_find_retry(struct failover *failover) {
 
 /* Jitter keeps the flows of one cut from hitting the listener in step. */
 static void failover_start_backoff(struct failover *failover, unsigned lane, uint64_t now_ns) {
-  struct failover_lane *lost = &failover->lanes[lane];
+  struct link_lane *lost = &failover->lanes[lane];
   uint64_t delay_ns = FAILOVER_BACKOFF_MIN_NS;
   for (uint32_t i = 0; i < lost->failures && delay_ns < FAILOVER_BACKOFF_MAX_NS; i++) {
     delay_ns *= 2;
@@ -103,14 +103,14 @@ uint64_t failover_spare(const struct failover *failover) {
 }
 
 void failover_leave(struct failover *failover, unsigned lane) {
-  struct failover_lane *left = &failover->lanes[lane];
+  struct link_lane *left = &failover->lanes[lane];
   left->fenced_epoch = left->epoch;
   failover_move(failover, lane, LINK_LANE_CLOSED);
   failover_order_close(failover, lane, left->epoch);
 }
 
 bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch) {
-  if (failover->lanes[lane].state != LINK_LANE_CONNECTING || failover->lanes[lane].epoch != epoch) {
+  if ((failover->connecting & lane_bit(lane)) == 0 || failover->lanes[lane].epoch != epoch) {
     return false;
   }
   failover_move(failover, lane, LINK_LANE_CLOSED);
@@ -135,7 +135,7 @@ void failover_keep_spare(struct failover *failover) {
 }
 
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch) {
-  struct failover_lane *closed = &failover->lanes[lane];
+  struct link_lane *closed = &failover->lanes[lane];
   if ((failover->close & lane_bit(lane)) == 0 || epoch > closed->close_epoch) {
     closed->close_epoch = epoch;
     closed->close_reason = LINK_CLOSE_OVER;
@@ -144,13 +144,14 @@ void failover_order_close(struct failover *failover, unsigned lane, uint32_t epo
 }
 
 bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  struct failover_lane *risen = &failover->lanes[lane];
-  bool is_expected = failover->role == LINK_SENDER && risen->state == LINK_LANE_CONNECTING
+  struct link_lane *risen = &failover->lanes[lane];
+  enum link_lane_state state = failover_state(failover, lane);
+  bool is_expected = failover->role == LINK_SENDER && state == LINK_LANE_CONNECTING
                          ? epoch == risen->epoch
                          : epoch > risen->epoch;
-  if (!is_expected || epoch <= risen->fenced_epoch || risen->state == LINK_LANE_UP) {
+  if (!is_expected || epoch <= risen->fenced_epoch || state == LINK_LANE_UP) {
     failover_order_close(failover, lane, epoch);
-    if (risen->state == LINK_LANE_CONNECTING) {
+    if (state == LINK_LANE_CONNECTING) {
       failover_lose(failover, lane, epoch, FAILOVER_BROKEN, now_ns);
     }
     return false;
@@ -165,7 +166,7 @@ bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, 
 /* Without any lane, long backoffs are cut short. */
 static void failover_hurry(struct failover *failover, uint64_t now_ns) {
   for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
-    struct failover_lane *lost = &failover->lanes[__builtin_ctzll(lanes)];
+    struct link_lane *lost = &failover->lanes[__builtin_ctzll(lanes)];
     if (lost->retry_ns > now_ns + FAILOVER_BACKOFF_MAX_NS && lost->epoch != UINT32_MAX) {
       lost->retry_ns = now_ns + FAILOVER_BACKOFF_MIN_NS;
     }
@@ -175,9 +176,10 @@ static void failover_hurry(struct failover *failover, uint64_t now_ns) {
 
 bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enum failover_end end,
                    uint64_t now_ns) {
-  struct failover_lane *lost = &failover->lanes[lane];
-  bool was_up = lost->state == LINK_LANE_UP;
-  if (epoch != lost->epoch || (!was_up && lost->state != LINK_LANE_CONNECTING)) {
+  struct link_lane *lost = &failover->lanes[lane];
+  bool was_up = (failover->up & lane_bit(lane)) != 0;
+  bool was_connecting = (failover->connecting & lane_bit(lane)) != 0;
+  if (epoch != lost->epoch || (!was_up && !was_connecting)) {
     return false;
   }
   failover_move(failover, lane, LINK_LANE_LOST);
@@ -196,11 +198,11 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enu
 }
 
 bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  struct failover_lane *fenced = &failover->lanes[lane];
+  struct link_lane *fenced = &failover->lanes[lane];
   if (epoch > fenced->fenced_epoch) {
     fenced->fenced_epoch = epoch;
   }
-  if (fenced->state != LINK_LANE_UP || fenced->epoch > epoch) {
+  if ((failover->up & lane_bit(lane)) == 0 || fenced->epoch > epoch) {
     return false;
   }
   failover_order_close(failover, lane, fenced->epoch);
@@ -209,7 +211,7 @@ bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, ui
 
 bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reason reason,
                   uint64_t now_ns) {
-  struct failover_lane *cut = &failover->lanes[lane];
+  struct link_lane *cut = &failover->lanes[lane];
   if (!failover_fence(failover, lane, cut->epoch, now_ns)) {
     return false;
   }
@@ -255,7 +257,7 @@ static bool failover_open(struct failover *failover, struct link_order *order, u
     return false;
   }
   unsigned lane = (unsigned)__builtin_ctzll(ready);
-  struct failover_lane *opened = &failover->lanes[lane];
+  struct link_lane *opened = &failover->lanes[lane];
   /* Epochs that the peer has fenced already, perhaps before we knew of them, are never used. */
   uint32_t last = opened->epoch > opened->fenced_epoch ? opened->epoch : opened->fenced_epoch;
   if (last == UINT32_MAX) {
@@ -314,13 +316,8 @@ void failover_check(const struct failover *failover) {
   assert((failover->unsettled & failover->up) == 0);
   assert(failover->role == LINK_SENDER || (failover->unsettled | failover->connecting) == 0);
   assert(((failover->up | failover->connecting | failover->lost) & ~failover->all) == 0);
-  for (uint64_t lanes = failover->all; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    const struct failover_lane *checked = &failover->lanes[lane];
-    uint64_t bit = lane_bit(lane);
-    assert(((failover->up & bit) != 0) == (checked->state == LINK_LANE_UP));
-    assert(((failover->connecting & bit) != 0) == (checked->state == LINK_LANE_CONNECTING));
-    assert(((failover->lost & bit) != 0) == (checked->state == LINK_LANE_LOST));
-    assert(checked->state != LINK_LANE_UP || checked->epoch > checked->fenced_epoch);
+  for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
+    const struct link_lane *checked = &failover->lanes[__builtin_ctzll(lanes)];
+    assert(checked->epoch > checked->fenced_epoch);
   }
 }

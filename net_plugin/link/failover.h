@@ -24,7 +24,7 @@
  * it has the answer the lane is `unsettled` and its journal is frozen.
  *
  * Invariants, asserted by failover_check:
- *  1. The state masks are disjoint and agree with the states.
+ *  1. The state masks are disjoint.
  *  2. A lane that is UP has an epoch that is not fenced.
  *  3. Only the sender has lanes CONNECTING, and unsettled lanes; these are not UP. */
 #ifndef NET_PLUGIN_LINK_FAILOVER_H
@@ -33,7 +33,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/link/link.h"
+#include "net_plugin/link/link_lane.h"
 
 #define FAILOVER_BACKOFF_MIN_NS                                                                    \
   10000000ull /* before the first reconnect, less up to half as jitter */
@@ -48,22 +48,11 @@
 #define FAILOVER_LANES_WITH_SPARES 4u
 #define FAILOVER_NO_CEILING 64u
 
-struct failover_lane {
-  enum link_lane_state state;
-  uint32_t epoch;        /* the current one, or the one ordered, or the last one */
-  uint32_t fenced_epoch; /* this one and older ones are over */
-  uint32_t close_epoch;  /* for the CLOSE order */
-  enum link_close_reason close_reason;
-  uint32_t failures; /* in a row, without an acknowledgement between them */
-  uint32_t stalls;   /* of these: it stalled */
-  uint64_t retry_ns; /* LOST, sender: when to reconnect */
-  uint64_t losses;   /* how often it was UP and lost */
-};
-
 struct failover {
   enum link_role role;
   uint64_t all;                  /* the link's lanes */
-  uint64_t up, connecting, lost; /* lanes in these states; all others are CLOSED */
+  uint64_t up, connecting, lost; /* lanes in these states: nothing else says it; all others are
+                                    CLOSED */
   uint64_t unsettled;            /* sender: what arrived on the old epoch is not known */
   uint64_t announce;             /* FENCE (sender) or FENCED (receiver) is to be written */
   uint64_t close;                /* CLOSE orders to give */
@@ -76,10 +65,20 @@ struct failover {
   uint64_t down_since_ns; /* valid while no lane is up */
   uint64_t timeout_ns;
   uint64_t random;
-  struct failover_lane lanes[WIRE_MAX_LANES];
+  struct link_lane *lanes;
 };
 
-void failover_init(struct failover *failover, const struct link_config *config, uint64_t now_ns);
+/* lanes: zeroed, config->lanes of them. */
+void failover_init(struct failover *failover, struct link_lane *lanes,
+                   const struct link_config *config, uint64_t now_ns);
+
+static inline enum link_lane_state failover_state(const struct failover *failover, unsigned lane) {
+  uint64_t bit = 1ull << lane;
+  return (failover->up & bit) != 0           ? LINK_LANE_UP
+         : (failover->connecting & bit) != 0 ? LINK_LANE_CONNECTING
+         : (failover->lost & bit) != 0       ? LINK_LANE_LOST
+                                             : LINK_LANE_CLOSED;
+}
 
 /* The lane is up. false: the epoch is over already; a CLOSE order was queued. The caller has lost
  * an older epoch that was still UP before (failover_lose). */

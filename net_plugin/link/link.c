@@ -52,8 +52,7 @@ void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reas
 /* The lane broke the protocol, or showed that it delivers wrong bytes: nothing of it counts from
  * here on. The owner closes it on seeing `error`. */
 static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t now_ns) {
-  if (failover_lose(&link->failover, lane, link->failover.lanes[lane].epoch, FAILOVER_BROKEN,
-                    now_ns)) {
+  if (failover_lose(&link->failover, lane, link->lanes[lane].epoch, FAILOVER_BROKEN, now_ns)) {
     link_lane_dropped(link, lane);
   }
   return error;
@@ -67,7 +66,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     return;
   }
   bool is_sender = link->config.role == LINK_SENDER;
-  struct failover_lane *risen = &link->failover.lanes[lane];
+  struct link_lane *risen = &link->lanes[lane];
   if (!is_sender && risen->epoch < epoch &&
       failover_lose(&link->failover, lane, risen->epoch, FAILOVER_BROKEN, now_ns)) {
     failover_order_close(&link->failover, lane, risen->epoch);
@@ -81,6 +80,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   link->lanes[lane].control = link->controls + lane * link->control_stride;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
+    policy_lane_up(link->policy, lane, now_ns);
     if (result != 0) {
       failover_settle(&link->failover, lane);
       link_fail(link, result); /* what arrived in the old epoch will never be known */
@@ -88,7 +88,6 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     }
     link->lanes[lane].base = received_before;
     link->lanes[lane].sent_epoch = epoch;
-    policy_lane_up(link->policy, lane, now_ns);
     if (link->last_try_ns != 0) {
       link->heard = lane;
       link_fail(link, -ECOMM);
@@ -123,9 +122,6 @@ void link_lane_is_rdma(struct link *link, unsigned lane) {
   if (link_is_lane_up(link, lane)) {
     link->rdma |= lane_bit(lane);
     link_tail_dropped(link, lane);
-    if (link->config.role == LINK_SENDER) {
-      policy_lane_is_rdma(link->policy, lane);
-    }
   }
 }
 
@@ -167,7 +163,7 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
   if (lane >= link->config.lanes || new_epoch == 0 || link->status != 0) {
     return UINT64_MAX;
   }
-  const struct failover_lane *fenced = &link->failover.lanes[lane];
+  const struct link_lane *fenced = &link->lanes[lane];
   if (new_epoch <= fenced->epoch || new_epoch <= fenced->fenced_epoch) {
     return UINT64_MAX;
   }

@@ -174,9 +174,6 @@ void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 /* The whole payload arrived. 0, or negative with the same meaning as above, or -EBADMSG (checksum
  * wrong). */
 int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns);
-/* A frame from link_step was taken entirely: by the operating system, by a device, or by the lane,
- * which has copied it. Its memory is needed no more, but for what a lane's registrations say. */
-void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void link_time_passed(struct link *link, uint64_t now_ns);
 
 /* The user waits, and the peer has been silent for so long that it matters whether its host is
@@ -267,17 +264,24 @@ struct link_step {
   uint64_t deadline_ns;
 };
 
+/* Lanes, as they are now. Those that are not up, or have no frame of the link's, are ignored. */
+struct link_ready {
+  uint64_t writable; /* they can take a frame */
+  uint64_t taken;    /* they have taken all of their last frame: it is with the operating system, or
+                        with a device, or the lane has copied it */
+};
+
 /* The owner calls it after facts until it answers LINK_STEP_WAIT.
  *
- * writable: lanes that can take a frame now; lanes that are not up are ignored. The policy may
- * leave a slow lane idle while a faster one is busy, so offer all of them at once, and again after
- * every fact. Control frames come first, then chunks that are sent again, then new ones, oldest
- * message first.
+ * The policy may leave a slow lane idle while a faster one is busy, so offer all lanes that are
+ * writable at once, and again after every fact. Control frames come first, then chunks that are
+ * sent again, then new ones, oldest message first.
  *
- * A frame must be written entirely and in order on its lane, and link_frame_written called, before
- * the lane is offered again. The payload stays valid until then, or until the lane is lost: by
- * link_lane_lost, or by a LINK_ORDER_CLOSE, which comes before any other frame. */
-enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now_ns,
+ * A frame must be taken entirely and in order by its lane, and the link told so, before it gets
+ * another. The payload stays valid until then, or until the lane is lost: by link_lane_lost, or by
+ * a LINK_ORDER_CLOSE, which comes before any other frame. What lanes need longer is said by their
+ * registrations. */
+enum link_step_kind link_step(struct link *link, const struct link_ready *ready, uint64_t now_ns,
                               struct link_step *step);
 
 /* The frame, which wants it, is compressed, if that makes it shorter: its header, payload and

@@ -136,8 +136,8 @@ static void check_time(const struct link *link) {
   assert(liveness->spoke_ns <= link->now_ns && liveness->heard_ns <= link->now_ns);
   assert(liveness->waiting_ns <= link->now_ns && liveness->revived_ns <= link->now_ns);
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
-    assert(liveness->lanes[lane].spoke_ns <= link->now_ns);
-    assert(liveness->lanes[lane].moved_ns <= link->now_ns);
+    assert(link->lanes[lane].spoke_ns <= link->now_ns);
+    assert(link->lanes[lane].moved_ns <= link->now_ns);
   }
 }
 

@@ -1,9 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Frames that leave a link: which lane carries the next one, and what it is: control before data,
- * what is most urgent first. */
+ * what is most urgent first; of data what is sent again before what is new. */
 #include <string.h>
 
+#include "common/hash.h"
 #include "net_plugin/link/link_state.h"
+
+/* ---- what there is to send, and where ---- */
+
+/* What is polled must not show before it is known to be right, nor in another order. */
+static bool send_may_place(const struct link *link, const struct outgoing *message) {
+  return message->ll == LL_NONE || (message->ll == LL_WORDS && !link->config.wants_checksums);
+}
+
+/* What was begun before a lane that places came up goes on as it began. */
+bool send_is_eager(const struct link *link, const struct outgoing *message) {
+  bool waits_for_remote_buffer = link_placing_lanes(link) != 0 && message->cut == 0 &&
+                                 message->bytes > LINK_PLACE_BYTES && send_may_place(link, message);
+  return message->bytes <= link->config.eager_bytes && !waits_for_remote_buffer;
+}
+
+struct send_ahead send_look_ahead(const struct link *link) {
+  const struct outgoing_ring *ring = &link->outgoing;
+  const struct outgoing *message = outgoing_cutting(ring);
+  bool is_eager = message != NULL && send_is_eager(link, message);
+  bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
+  bool is_repeat = link->requeue.count > 0;
+  return (struct send_ahead){
+    .has_chunk = (is_allowed || is_repeat) && link->last_try_ns == 0,
+    .needs_request = message != NULL && !is_allowed &&
+                     credit_must_request(&link->taken, ring->cutting, is_eager),
+    .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
+  };
+}
+
+/* A REQUEST is being written: the number of the message that it is for. */
+static uint64_t send_request(struct link *link) {
+  link->stalls++;
+  credit_request(&link->taken, link->outgoing.cutting);
+  return link->outgoing.cutting;
+}
 
 /* A control frame that any lane may carry is waiting. */
 static bool link_has_control(const struct link *link, const struct send_ahead *ahead) {
@@ -30,7 +66,9 @@ static int link_pick_for_chunk(const struct link *link, uint64_t candidates, uin
   return picked;
 }
 
-int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable) {
+int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable,
+                   struct repeat_choice *repeat) {
+  repeat->to = -1;
   uint64_t candidates = writable & link->failover.up & ~link->writing;
   if (candidates == 0) {
     return -1;
@@ -48,9 +86,14 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   if ((candidates & (link->pong | link->ping)) != 0) {
     return __builtin_ctzll(candidates & (link->pong | link->ping));
   }
-  int to = link->still != 0 ? repeat_choose(link, candidates).to : -1;
-  return to >= 0 || !ahead->has_chunk ? to : link_pick_for_chunk(link, candidates, ahead->left);
+  if (link->still != 0) {
+    *repeat = repeat_choose(link, candidates);
+  }
+  return repeat->to >= 0 || !ahead->has_chunk ? repeat->to
+                                              : link_pick_for_chunk(link, candidates, ahead->left);
 }
+
+/* ---- control frames ---- */
 
 static void link_fill_farewell(struct link *link, unsigned lane, struct wire_header *header) {
   link->farewell = FAREWELL_WRITING;
@@ -109,13 +152,123 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   return true;
 }
 
+/* ---- chunks ---- */
+
+/* Where an RDMA lane may write the chunk; NULL: nowhere. */
+static const struct wire_remote_buffer *send_remote_buffer(const struct link *link, unsigned lane,
+                                                           const struct outgoing *message,
+                                                           uint64_t number) {
+  if (!link_lane_places(link, lane) || !send_may_place(link, message)) {
+    return NULL;
+  }
+  const struct known_remote_buffer *told = &link->known_remote_buffers[number % LINK_WINDOW];
+  bool has_room = told->remote_buffer.address != 0 && message->bytes <= told->remote_buffer.bytes;
+  return told->end == number + 1 && has_room ? &told->remote_buffer : NULL;
+}
+
+static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
+                                 const struct outgoing *message, uint64_t number) {
+  uint64_t left = message->bytes - message->cut;
+  bool is_placed = send_remote_buffer(link, lane, message, number) != NULL;
+  uint32_t length = policy_chunk_bytes(link->policy, lane, message->bytes, left, is_placed);
+  /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
+  bool is_limited = message->ll != LL_NONE && length > WIRE_MAX_LL_BYTES;
+  return is_limited ? WIRE_MAX_LL_BYTES : length;
+}
+
+static struct chunk send_take_chunk(struct link *link, unsigned lane, bool is_repeat) {
+  if (is_repeat) {
+    return requeue_take(&link->requeue);
+  }
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
+  return outgoing_cut(&link->outgoing,
+                      send_chunk_bytes(link, lane, message, link->outgoing.cutting));
+}
+
+/* The low half of a message number, made whole: no live message is LINK_WINDOW away from retired.
+ */
+static uint64_t send_message_number(const struct link *link, struct chunk chunk) {
+  uint64_t retired = link->outgoing.retired;
+  return retired + (uint32_t)(chunk.message - (uint32_t)retired);
+}
+
+/* origin: of a repeat; NULL: it is none. */
+static void send_chunk(struct link *link, unsigned lane, struct chunk chunk,
+                       const struct wire_origin *origin, struct link_frame *frame,
+                       uint64_t now_ns) {
+  struct link_lane *sending = &link->lanes[lane];
+  const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
+  struct wire_header header = {
+    .type = WIRE_DATA,
+    .length = chunk.length,
+    .message = send_message_number(link, chunk),
+    .offset = chunk.offset,
+    .total = message->bytes,
+  };
+  if (!message->is_copied) {
+    header.flags |= WIRE_WANTS_ACK;
+  }
+  if (origin != NULL) {
+    header.flags |= WIRE_IS_REPEAT;
+    header.origin = *origin;
+  }
+  frame->length = chunk.length;
+  frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
+  frame->memory = message->memory;
+  frame->remote_buffer =
+      chunk.length > 0 ? send_remote_buffer(link, lane, message, header.message) : NULL;
+  frame->offset = chunk.offset;
+  if (message->ll != LL_NONE && frame->remote_buffer == NULL) {
+    header.flags |= WIRE_IS_LL;
+  }
+  if (link->config.wants_checksums && chunk.length > 0) {
+    header.flags |= WIRE_HAS_CRC;
+    header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
+  }
+  wire_header_encode(&header, frame->header);
+  if (journal_count(&sending->journal) == 0) {
+    liveness_moved(&link->liveness, lane, now_ns);
+    link_watch(link, now_ns);
+  }
+  policy_sent(link->policy, lane, chunk.length, now_ns);
+  journal_append(&sending->journal, chunk);
+  link_tail_written(link, lane, now_ns);
+  if (journal_is_full(&sending->journal)) {
+    link->full |= lane_bit(lane);
+  }
+  sending->bytes_sent += chunk.length;
+  link->writing_data |= lane_bit(lane);
+}
+
+static void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
+                            uint64_t now_ns) {
+  bool is_requeued = link->requeue.count > 0;
+  struct chunk chunk = send_take_chunk(link, lane, is_requeued);
+  send_chunk(link, lane, chunk, NULL, frame, now_ns);
+  repeat_earn(link, chunk.length);
+  /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are no
+   * endless loop. */
+  frame->wants_coding =
+      !is_requeued && coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
+}
+
+static void send_repeat(struct link *link, const struct repeat_choice *choice,
+                        struct link_frame *frame, uint64_t now_ns) {
+  struct wire_origin origin;
+  struct chunk chunk = repeat_take(link, choice, &origin);
+  send_chunk(link, (unsigned)choice->to, chunk, &origin, frame, now_ns);
+}
+
+/* ---- the next frame ---- */
+
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
                     uint64_t now_ns) {
   if ((writable & link->failover.up & ~link->writing) == 0) {
     return -1;
   }
   struct send_ahead ahead = send_look_ahead(link);
-  int picked = link_pick_lane(link, &ahead, writable);
+  struct repeat_choice repeat;
+  int picked = link_pick_lane(link, &ahead, writable, &repeat);
   if (picked < 0) {
     return -1;
   }
@@ -130,22 +283,16 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
     const void *payload =
         header.type == WIRE_ABORT ? (const void *)link->reason : link->lanes[lane].control;
     frame->payload = header.length == 0 ? NULL : payload;
+  } else if (repeat.to >= 0) {
+    send_repeat(link, &repeat, frame, now_ns);
   } else {
-    struct repeat_choice choice = { .to = -1 };
-    if (link->still != 0) {
-      choice = repeat_choose(link, lane_bit(lane));
-    }
-    if (choice.to >= 0) {
-      send_repeat(link, &choice, frame, now_ns);
-    } else {
-      send_next_chunk(link, lane, frame, now_ns);
-    }
+    send_next_chunk(link, lane, frame, now_ns);
   }
   link->writing |= lane_bit(lane);
   return picked;
 }
 
-void link_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
+void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns) {
   if (!link_is_lane_up(link, lane) || (link->writing & lane_bit(lane)) == 0) {
     return;
   }

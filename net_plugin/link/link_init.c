@@ -78,8 +78,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   link->control_stride = layout.control_stride;
   link->staging = bytes + layout.staging;
   link->now_ns = now_ns;
-  failover_init(&link->failover, config, now_ns);
-  liveness_init(&link->liveness, config->timeout_ns, config->stopped_timeout_ns, now_ns);
+  failover_init(&link->failover, link->lanes, config, now_ns);
+  liveness_init(&link->liveness, link->lanes, config->timeout_ns, config->stopped_timeout_ns,
+                now_ns);
   link->due_ns = link->watch_ns = link->tail_ns = LINK_NO_DEADLINE;
   link->rescued_ns = LINK_NO_DEADLINE;
   void *remote_buffers = config->remote_keys > 0 ? bytes + layout.remote_buffers : NULL;
@@ -101,6 +102,13 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .compress = config->compress,
                     .ablated = config->ablated,
                     .shared = config->policy_shared,
+                },
+                &(struct policy_lanes){
+                    .up = &link->failover.up,
+                    .rdma = &link->rdma,
+                    .in_flight = &link->lanes->journal.bytes,
+                    .acked = &link->lanes->bytes_acked,
+                    .stride = sizeof *link->lanes,
                 });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
                   layout.staging - layout.eager);

@@ -170,7 +170,7 @@ void receive_lane_up(struct link *link, unsigned lane) {
   struct link_lane *risen = &link->lanes[lane];
   risen->base = risen->received;
   risen->epoch_before = risen->epoch_now;
-  risen->epoch_now = link->failover.lanes[lane].epoch;
+  risen->epoch_now = link->lanes[lane].epoch;
   link->lanes[lane].staging = link->staging + lane * WIRE_MAX_LL_BYTES;
   receive_tell_again(link);
 }
@@ -198,7 +198,7 @@ void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_hea
   bool is_up = (link->failover.up & lane_bit(lane)) != 0;
   header->type = WIRE_FENCED;
   header->message = lane;
-  header->offset = link->failover.lanes[lane].fenced_epoch;
+  header->offset = link->lanes[lane].fenced_epoch;
   header->total = is_up ? link->lanes[lane].base : link->lanes[lane].received;
 }
 
@@ -242,7 +242,7 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
     struct wire_ack ack = {
       .lane = (uint8_t)acked,
       .held_us = receive_held_us(&link->lanes[acked], now_ns),
-      .epoch = link->failover.lanes[acked].epoch,
+      .epoch = link->lanes[acked].epoch,
       .frames = link->lanes[acked].received,
     };
     wire_ack_encode(&ack, acks + length);
@@ -273,7 +273,7 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
   }
   for (uint64_t lanes = link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+    if (failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);
     }
   }

@@ -34,8 +34,7 @@ static bool is_arriving(const struct link_lane *lane) {
 /* What has become of the frame that a repeat stands for. */
 static enum origin origin_of(const struct link *link, const struct wire_origin *origin) {
   const struct link_lane *first = &link->lanes[origin->lane];
-  const struct failover_lane *state = &link->failover.lanes[origin->lane];
-  int epochs = epochs_ahead(origin->epoch, state->epoch);
+  int epochs = epochs_ahead(origin->epoch, first->epoch);
   if (epochs < 0) { /* the lane has come up again */
     if (epochs_ahead(origin->epoch, first->epoch_before) != 0) {
       return ORIGIN_UNKNOWN;
@@ -46,7 +45,7 @@ static enum origin origin_of(const struct link *link, const struct wire_origin *
   if (epochs == 0 && ahead < 0) {
     return ORIGIN_LANDED;
   }
-  if (epochs == 0 && state->state != LINK_LANE_UP) {
+  if (epochs == 0 && !link_is_lane_up(link, origin->lane)) {
     return ORIGIN_OVER;
   }
   if (ahead < 0 || ahead >= LINK_JOURNAL) {
@@ -58,7 +57,7 @@ static enum origin origin_of(const struct link *link, const struct wire_origin *
 /* The lane on which a repeat of the frame arrives that begins on `lane`; -1: none does. */
 static int repeat_arriving(const struct link *link, unsigned lane) {
   uint32_t count = (uint32_t)link->lanes[lane].received;
-  uint32_t epoch = link->failover.lanes[lane].epoch;
+  uint32_t epoch = link->lanes[lane].epoch;
   for (uint64_t lanes = link->repeats_arriving; lanes != 0; lanes &= lanes - 1) {
     int other = __builtin_ctzll(lanes);
     const struct wire_origin *origin = &link->lanes[other].header.origin;
@@ -97,7 +96,7 @@ static int repeat_in_share(struct link *link, unsigned lane, unsigned other, uin
 static bool repeat_has_brought(const struct link *link, unsigned lane) {
   const struct link_lane *receiving = &link->lanes[lane];
   return (receiving->elsewhere >> receiving->received % LINK_JOURNAL & 1) != 0 &&
-         receiving->elsewhere_epoch == link->failover.lanes[lane].epoch % WIRE_ORIGIN_EPOCHS;
+         receiving->elsewhere_epoch == link->lanes[lane].epoch % WIRE_ORIGIN_EPOCHS;
 }
 
 int repeat_in_begins(struct link *link, unsigned lane, uint8_t **place, bool *is_bounced) {

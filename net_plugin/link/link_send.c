@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_send: the sender's side of a link: chunks out, windows and fences in. */
+/* link_send: the sender's messages, from their post to the acknowledgement: windows and fences in.
+ * Their chunks go out in link_frames_out.c. */
 #include <assert.h>
 #include <errno.h>
 
 #include "common/ablation.h"
-#include "common/hash.h"
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/ll_detect.h"
 
@@ -64,38 +64,6 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   return 0;
 }
 
-/* What is polled must not show before it is known to be right, nor in another order. */
-static bool send_may_place(const struct link *link, const struct outgoing *message) {
-  return message->ll == LL_NONE || (message->ll == LL_WORDS && !link->config.wants_checksums);
-}
-
-/* What was begun before a lane that places came up goes on as it began. */
-bool send_is_eager(const struct link *link, const struct outgoing *message) {
-  bool waits_for_remote_buffer = link_placing_lanes(link) != 0 && message->cut == 0 &&
-                                 message->bytes > LINK_PLACE_BYTES && send_may_place(link, message);
-  return message->bytes <= link->config.eager_bytes && !waits_for_remote_buffer;
-}
-
-struct send_ahead send_look_ahead(const struct link *link) {
-  const struct outgoing_ring *ring = &link->outgoing;
-  const struct outgoing *message = outgoing_cutting(ring);
-  bool is_eager = message != NULL && send_is_eager(link, message);
-  bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
-  bool is_repeat = link->requeue.count > 0;
-  return (struct send_ahead){
-    .has_chunk = (is_allowed || is_repeat) && link->last_try_ns == 0,
-    .needs_request = message != NULL && !is_allowed &&
-                     credit_must_request(&link->taken, ring->cutting, is_eager),
-    .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
-  };
-}
-
-uint64_t send_request(struct link *link) {
-  link->stalls++;
-  credit_request(&link->taken, link->outgoing.cutting);
-  return link->outgoing.cutting;
-}
-
 /* Everything that the user left behind is delivered. */
 static void send_may_end(struct link *link) {
   if (link->is_detached && link->outgoing.retired == link->outgoing.posted) {
@@ -104,110 +72,6 @@ static void send_may_end(struct link *link) {
       link->farewell = FAREWELL_DUE;
     }
   }
-}
-
-/* Where an RDMA lane may write the chunk; NULL: nowhere. */
-static const struct wire_remote_buffer *send_remote_buffer(const struct link *link, unsigned lane,
-                                                           const struct outgoing *message,
-                                                           uint64_t number) {
-  if (!link_lane_places(link, lane) || !send_may_place(link, message)) {
-    return NULL;
-  }
-  const struct known_remote_buffer *told = &link->known_remote_buffers[number % LINK_WINDOW];
-  bool has_room = told->remote_buffer.address != 0 && message->bytes <= told->remote_buffer.bytes;
-  return told->end == number + 1 && has_room ? &told->remote_buffer : NULL;
-}
-
-static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
-                                 const struct outgoing *message, uint64_t number) {
-  uint64_t left = message->bytes - message->cut;
-  bool is_placed = send_remote_buffer(link, lane, message, number) != NULL;
-  uint32_t length = policy_chunk_bytes(link->policy, lane, message->bytes, left, is_placed);
-  /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
-  bool is_limited = message->ll != LL_NONE && length > WIRE_MAX_LL_BYTES;
-  return is_limited ? WIRE_MAX_LL_BYTES : length;
-}
-
-static struct chunk send_take_chunk(struct link *link, unsigned lane, bool is_repeat) {
-  if (is_repeat) {
-    return requeue_take(&link->requeue);
-  }
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  return outgoing_cut(&link->outgoing,
-                      send_chunk_bytes(link, lane, message, link->outgoing.cutting));
-}
-
-/* The low half of a message number, made whole: no live message is LINK_WINDOW away from retired.
- */
-static uint64_t send_message_number(const struct link *link, struct chunk chunk) {
-  uint64_t retired = link->outgoing.retired;
-  return retired + (uint32_t)(chunk.message - (uint32_t)retired);
-}
-
-/* origin: of a repeat; NULL: it is none. */
-static void send_chunk(struct link *link, unsigned lane, struct chunk chunk,
-                       const struct wire_origin *origin, struct link_frame *frame,
-                       uint64_t now_ns) {
-  struct link_lane *sending = &link->lanes[lane];
-  const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
-  struct wire_header header = {
-    .type = WIRE_DATA,
-    .length = chunk.length,
-    .message = send_message_number(link, chunk),
-    .offset = chunk.offset,
-    .total = message->bytes,
-  };
-  if (!message->is_copied) {
-    header.flags |= WIRE_WANTS_ACK;
-  }
-  if (origin != NULL) {
-    header.flags |= WIRE_IS_REPEAT;
-    header.origin = *origin;
-  }
-  frame->length = chunk.length;
-  frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
-  frame->memory = message->memory;
-  frame->remote_buffer =
-      chunk.length > 0 ? send_remote_buffer(link, lane, message, header.message) : NULL;
-  frame->offset = chunk.offset;
-  if (message->ll != LL_NONE && frame->remote_buffer == NULL) {
-    header.flags |= WIRE_IS_LL;
-  }
-  if (link->config.wants_checksums && chunk.length > 0) {
-    header.flags |= WIRE_HAS_CRC;
-    header.payload_crc = hash_crc32c(0, frame->payload, frame->length);
-  }
-  wire_header_encode(&header, frame->header);
-  if (journal_count(&sending->journal) == 0) {
-    liveness_moved(&link->liveness, lane, now_ns);
-    link_watch(link, now_ns);
-  }
-  journal_append(&sending->journal, chunk);
-  link_tail_written(link, lane, now_ns);
-  if (journal_is_full(&sending->journal)) {
-    link->full |= lane_bit(lane);
-  }
-  sending->bytes_sent += chunk.length;
-  policy_sent(link->policy, lane, chunk.length, now_ns);
-  link->writing_data |= lane_bit(lane);
-}
-
-void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns) {
-  bool is_requeued = link->requeue.count > 0;
-  struct chunk chunk = send_take_chunk(link, lane, is_requeued);
-  send_chunk(link, lane, chunk, NULL, frame, now_ns);
-  repeat_earn(link, chunk.length);
-  /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are no
-   * endless loop. */
-  frame->wants_coding =
-      !is_requeued && coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
-}
-
-void send_repeat(struct link *link, const struct repeat_choice *choice, struct link_frame *frame,
-                 uint64_t now_ns) {
-  struct wire_origin origin;
-  struct chunk chunk = repeat_take(link, choice, &origin);
-  send_chunk(link, (unsigned)choice->to, chunk, &origin, frame, now_ns);
 }
 
 /* The youngest of the messages that were acknowledged just now: from posted to arrived_ns. */
@@ -254,11 +118,11 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   acked->bytes_acked += bytes;
   link->acked_ns = arrived_ns;
   link->stuck_ns = link->last_try_ns = 0;
-  policy_acked(link->policy, lane, bytes, arrived_ns);
   link->full &= ~lane_bit(lane);
   /* The load of an epoch that is over was forgotten when it ended. */
-  bool is_current = acked->sent_epoch == link->failover.lanes[lane].epoch;
+  bool is_current = acked->sent_epoch == link->lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
+    policy_acked(link->policy, lane, bytes, arrived_ns);
     liveness_moved(&link->liveness, lane, arrived_ns);
     link_moves(link, lane);
     failover_proved(&link->failover, lane);
@@ -339,7 +203,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
 /* The lane is lost with something in flight. A lane that was up before anything was stuck says
  * nothing about the path that those have which replace it. */
 static void send_note_vain_lane(struct link *link, unsigned lane) {
-  uint64_t moved_ns = link->liveness.lanes[lane].moved_ns;
+  uint64_t moved_ns = link->lanes[lane].moved_ns;
   if (link->stuck_ns == 0) {
     link->stuck_ns = moved_ns > link->acked_ns ? moved_ns : link->acked_ns;
     link->vain_lanes = 0;
@@ -418,7 +282,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
     journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);
     if ((link->writing_data & lane_bit(lane)) != 0 &&
-        failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+        failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);
     }
   }
@@ -447,7 +311,7 @@ void send_detach(struct link *link, uint64_t now_ns) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
     if (send_is_reading_user(link, lane) &&
-        failover_fence(&link->failover, lane, link->failover.lanes[lane].epoch, now_ns)) {
+        failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
       link_lane_dropped(link, lane);
     }
   }

@@ -3,10 +3,10 @@
  * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
  *
  *   link.c             facts that both roles have: lanes, frames that arrive, the end
- *   link_frames_out.c  frames that leave
+ *   link_frames_out.c  frames that leave: which lane, which frame, which chunk
  *   link_step.c        all that follows from the facts, for the owner
  *   link_init.c        its memory
- *   link_send.c        what only the sender does
+ *   link_send.c        the sender's messages: posted, acknowledged, given back
  *   link_receive.c     what only the receiver does
  *   link_coding.c      compressed chunks
  *   link_time.c        what time brings: silence, stalls, deadlines
@@ -23,36 +23,10 @@
 #include "net_plugin/link/failover.h"
 #include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
+#include "net_plugin/link/link_lane.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
 #include "net_plugin/policy/policy.h"
-
-/* Where the payload of the frame that is arriving on a lane goes. */
-enum arrival {
-  ARRIVAL_NONE,    /* no frame is arriving */
-  ARRIVAL_CONTROL, /* the lane's control buffer; every frame that is not DATA */
-  ARRIVAL_USER,    /* the user's buffer */
-  ARRIVAL_STAGED,  /* the lane's staging buffer, for the user's: the frame is LL */
-  ARRIVAL_BOUNCED, /* a bounce buffer */
-  ARRIVAL_PLACED,  /* the user's buffer, and the bytes are there already */
-  ARRIVAL_NOWHERE, /* the user detached: read and forget */
-  ARRIVAL_AGAIN,   /* it has landed already, from another lane: read, forget, count */
-};
-
-/* It counts in the message that the user posted a receive for. */
-static inline bool arrival_is_for_user(enum arrival arrival) {
-  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
-}
-
-/* What is known of the last packets of a lane, see link_tail.c. */
-struct link_tail {
-  uint64_t written_ns;  /* the last frame that is not about the lane itself */
-  uint64_t looked_ns;   /* the last time that its transport was asked; 0: not since it was quiet */
-  uint64_t look_ns;     /* the next time, if nothing moves */
-  uint64_t acked_bytes; /* what the transport said */
-  unsigned pauses;      /* that were twice as long as the one before */
-  bool is_lost;         /* nothing had moved then */
-};
 
 /* A chunk that was sent on two lanes. */
 struct repeat_copy {
@@ -80,45 +54,6 @@ struct repeat_choice {
   int to;
   unsigned from;
   uint64_t count;
-};
-
-struct link_lane {
-  /* the frame that is arriving */
-  enum arrival arrival;
-  struct wire_header header;
-  uint8_t *buffer;
-
-  uint8_t *control;    /* payload of a WINDOW, being written (receiver) or arriving (sender) */
-  uint64_t base;       /* DATA frames that counted before this epoch */
-  uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
-  uint64_t bytes_sent, bytes_acked, bytes_received;
-  uint64_t up_ns; /* when this epoch came up */
-  struct link_tail tail;
-
-  /* receiver */
-  uint64_t received;     /* DATA frames that counted, over all epochs */
-  uint64_t acknowledged; /* of these, by a WINDOW */
-  uint64_t arrived_ns;   /* when the last of them came */
-  uint8_t *staging;      /* touched only by polled frames */
-  unsigned shares;       /* 1 + the lane on which the same chunk arrives; 0: none */
-  uint64_t elsewhere;    /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
-  uint32_t elsewhere_epoch; /* of which epoch, modulo WIRE_ORIGIN_EPOCHS */
-  uint32_t epoch_before;    /* the last one that was up before this one */
-  uint32_t epoch_now;
-  uint8_t *destination; /* ARRIVAL_STAGED, and of a compressed frame: where the bytes go when all of
-                           them are there; ARRIVAL_PLACED: where they are */
-
-  /* sender */
-  uint32_t sent_epoch; /* the one whose frames are in the journal */
-  uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_written */
-  uint64_t requeued;   /* chunks that it gave back */
-  uint64_t repeated;   /* frames below this number are not repeated any more */
-  uint64_t stalls_cut, slow_reconnects;
-  struct journal journal;
-
-  /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
-  uint8_t *coding;
-  size_t coding_bytes;
 };
 
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
@@ -244,12 +179,20 @@ struct send_ahead {
   uint64_t left;      /* bytes of the next chunk's message that are not cut; UINT64_MAX: a repeat */
 };
 
-/* The lane, among the set bits of `writable`, that should carry the next frame; -1: none now. */
-int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable);
+/* May the message go without a grant, while there are eager slots? */
+bool send_is_eager(const struct link *link, const struct outgoing *message);
+/* Of a receiver: nothing. */
+struct send_ahead send_look_ahead(const struct link *link);
+/* The lane, among the set bits of `writable`, that should carry the next frame; -1: none now.
+ * *repeat: the chunk that it sends again, if the frame is one (`to` is not negative). */
+int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable,
+                   struct repeat_choice *repeat);
 /* Picks a lane and takes the next frame for it: control frames first, then requeued chunks, then
  * new ones, oldest message first. -1: no lane, no frame. */
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
                     uint64_t now_ns);
+/* The lane has taken all of its frame, see struct link_ready. */
+void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns);
 
 /* ---- link_step.c ---- */
 
@@ -340,15 +283,6 @@ bool repeat_in_dropped(struct link *link, unsigned lane);
 
 /* ---- link_send.c ---- */
 
-/* May the message go without a grant, while there are eager slots? */
-bool send_is_eager(const struct link *link, const struct outgoing *message);
-/* Of a receiver: nothing. */
-struct send_ahead send_look_ahead(const struct link *link);
-/* A REQUEST is being written: the number of the message that it is for. */
-uint64_t send_request(struct link *link);
-void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame, uint64_t now_ns);
-void send_repeat(struct link *link, const struct repeat_choice *choice, struct link_frame *frame,
-                 uint64_t now_ns);
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);
 /* The peer has `count` frames of the lane, and will accept no more of its old epoch.

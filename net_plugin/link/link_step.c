@@ -17,13 +17,16 @@ bool link_next_completion(struct link *link, uint64_t *bytes) {
                                           : incoming_next_completion(&link->incoming, bytes);
 }
 
-enum link_step_kind link_step(struct link *link, uint64_t writable, uint64_t now_ns,
+enum link_step_kind link_step(struct link *link, const struct link_ready *ready, uint64_t now_ns,
                               struct link_step *step) {
   now_ns = link_clock(link, now_ns);
+  for (uint64_t lanes = link->writing & ready->taken; lanes != 0; lanes &= lanes - 1) {
+    link_frame_taken(link, (unsigned)__builtin_ctzll(lanes), now_ns);
+  }
   if (link_next_order(link, &step->order, now_ns)) {
     return LINK_STEP_ORDER;
   }
-  int lane = link_take_frame(link, writable, &step->frame, now_ns);
+  int lane = link_take_frame(link, ready->writable, &step->frame, now_ns);
   if (lane >= 0) {
     step->lane = (unsigned)lane;
     return LINK_STEP_WRITE;

@@ -58,8 +58,7 @@ void link_tail_dropped(struct link *link, unsigned lane) {
 /* The last time that the lane is known to have moved, or was given more. */
 static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
   const struct link_lane *written = &link->lanes[lane];
-  uint64_t moved_ns =
-      journal_count(&written->journal) > 0 ? link->liveness.lanes[lane].moved_ns : 0;
+  uint64_t moved_ns = journal_count(&written->journal) > 0 ? written->moved_ns : 0;
   return moved_ns > written->tail.written_ns ? moved_ns : written->tail.written_ns;
 }
 
@@ -68,7 +67,7 @@ static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
 static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
   const struct link_tail *tail = &link->lanes[lane].tail;
   if (journal_count(&link->lanes[lane].journal) == 0 &&
-      tail->written_ns < link->liveness.lanes[lane].heard_ns &&
+      tail->written_ns < link->lanes[lane].heard_ns &&
       !liveness_owes_answer(&link->liveness, lane)) {
     return LINK_NO_DEADLINE;
   }

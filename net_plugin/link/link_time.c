@@ -145,7 +145,7 @@ static uint64_t link_find_doubtful(const struct link *link, bool *is_busy, uint6
     if (liveness_is_doubtful(&link->liveness, lane) &&
         !liveness_owes_answer(&link->liveness, lane)) {
       *is_busy = true;
-      bool is_due = now_ns >= link->liveness.lanes[lane].told_ns + LIVENESS_WATCH_NS;
+      bool is_due = now_ns >= link->lanes[lane].told_ns + LIVENESS_WATCH_NS;
       doubtful |= is_due ? lane_bit(lane) : 0;
     }
   }

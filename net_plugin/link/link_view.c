@@ -7,23 +7,22 @@
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
   assert(lane < link->config.lanes);
   const struct link_lane *seen = &link->lanes[lane];
-  const struct failover_lane *life = &link->failover.lanes[lane];
   *view = (struct link_lane_view){
-    .state = life->state,
-    .epoch = life->epoch,
+    .state = failover_state(&link->failover, lane),
+    .epoch = seen->epoch,
     .bytes_sent = seen->bytes_sent,
     .bytes_acked = seen->bytes_acked,
     .bytes_received = seen->bytes_received,
-    .heard_ns = link->liveness.lanes[lane].spoke_ns,
+    .heard_ns = seen->spoke_ns,
     .requeued = seen->requeued,
-    .losses = life->losses,
+    .losses = seen->losses,
     .stalls_cut = seen->stalls_cut,
     .slow_reconnects = seen->slow_reconnects,
   };
   if (link->config.role == LINK_SENDER) {
     view->frames_sent = seen->journal.sent - seen->base;
     view->frames_acked = seen->journal.acked - seen->base;
-    view->outstanding_bytes = life->state == LINK_LANE_UP ? seen->journal.bytes : 0;
+    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->journal.bytes : 0;
     view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
     view->limit = policy_limit_of(link->policy, lane);
   }
@@ -59,10 +58,10 @@ void link_view(const struct link *link, struct link_view *view) {
   for (unsigned lane = 0; lane < link->config.lanes; lane++) {
     const struct link_lane *seen = &link->lanes[lane];
     view->chunks_requeued += seen->requeued;
-    view->losses += link->failover.lanes[lane].losses;
+    view->losses += seen->losses;
     view->stalls_cut += seen->stalls_cut;
     view->slow_reconnects += seen->slow_reconnects;
-    uint64_t heard_ns = link->liveness.lanes[lane].spoke_ns;
+    uint64_t heard_ns = seen->spoke_ns;
     view->heard_ns = heard_ns > view->heard_ns ? heard_ns : view->heard_ns;
   }
 }

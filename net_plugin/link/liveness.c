@@ -10,11 +10,12 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns) {
   return a_ns > b_ns ? a_ns : b_ns;
 }
 
-void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t stopped_timeout_ns,
-                   uint64_t now_ns) {
+void liveness_init(struct liveness *liveness, struct link_lane *lanes, uint64_t timeout_ns,
+                   uint64_t stopped_timeout_ns, uint64_t now_ns) {
   timeout_ns = earlier(timeout_ns, LINK_NO_DEADLINE / 2);
   uint64_t interval_ns = timeout_ns / 4 + 1;
   *liveness = (struct liveness){
+    .lanes = lanes,
     .timeout_ns = timeout_ns,
     .stopped_timeout_ns = later(timeout_ns, earlier(stopped_timeout_ns, LINK_NO_DEADLINE / 2)),
     .interval_ns = earlier(interval_ns, LIVENESS_INTERVAL_MAX_NS),
@@ -37,7 +38,7 @@ uint64_t liveness_quiet_since_ns(const struct liveness *liveness) {
 
 void liveness_pardon(struct liveness *liveness, uint64_t up, uint64_t now_ns) {
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
-    struct liveness_lane *lane = &liveness->lanes[__builtin_ctzll(lanes)];
+    struct link_lane *lane = &liveness->lanes[__builtin_ctzll(lanes)];
     lane->moved_ns = now_ns - lane->spoke_ns < LIVENESS_STALL_NS ? now_ns : lane->moved_ns;
   }
 }
@@ -118,7 +119,7 @@ uint64_t liveness_limit_ns(const struct liveness *liveness, uint64_t bytes, uint
 
 uint64_t liveness_start_ns(const struct liveness *liveness, unsigned lane, bool has_bytes,
                            bool is_alone) {
-  const struct liveness_lane *watched = &liveness->lanes[lane];
+  const struct link_lane *watched = &liveness->lanes[lane];
   return later(has_bytes ? watched->moved_ns : watched->asked_ns,
                is_alone ? liveness->rose_ns : liveness->revived_ns);
 }

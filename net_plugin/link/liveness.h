@@ -34,7 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/link/link.h"
+#include "net_plugin/link/link_lane.h"
 
 #define LIVENESS_INTERVAL_MAX_NS                                                                   \
   2500000000ull                        /* between PINGs; a quarter of the timeout at most          \
@@ -47,14 +47,6 @@
 #define LIVENESS_STALL_FACTOR 8ull     /* of the time that its load should need by its rate */
 #define LIVENESS_WATCH_NS 100000000ull /* how often busy lanes are checked */
 
-struct liveness_lane {
-  uint64_t spoke_ns; /* the last frame, or the handshake */
-  uint64_t heard_ns; /* the last that was no PING */
-  uint64_t moved_ns; /* the last acknowledgement, or the first bytes */
-  uint64_t asked_ns; /* the first PING after heard_ns, if it is later */
-  uint64_t told_ns;  /* likewise the first frame on which the peer's next one may depend */
-};
-
 struct liveness {
   uint64_t timeout_ns, stopped_timeout_ns, interval_ns;
   uint64_t spoke_ns;    /* the last frame on any lane */
@@ -66,12 +58,12 @@ struct liveness {
   uint64_t quiet_ns;    /* the beginning of the silence in which the user's PINGs were sent */
   uint64_t asked_ns;    /* the last of them */
   unsigned asks;        /* how often */
-  struct liveness_lane lanes[WIRE_MAX_LANES];
+  struct link_lane *lanes;
 };
 
-/* stopped_timeout_ns: less than the timeout counts as the timeout. */
-void liveness_init(struct liveness *liveness, uint64_t timeout_ns, uint64_t stopped_timeout_ns,
-                   uint64_t now_ns);
+/* lanes: zeroed. stopped_timeout_ns: less than the timeout counts as the timeout. */
+void liveness_init(struct liveness *liveness, struct link_lane *lanes, uint64_t timeout_ns,
+                   uint64_t stopped_timeout_ns, uint64_t now_ns);
 
 /* A PING came. */
 static inline void liveness_spoke(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
@@ -96,13 +88,13 @@ static inline void liveness_moved(struct liveness *liveness, unsigned lane, uint
 
 /* A PING goes out on it. */
 static inline void liveness_asked(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
-  struct liveness_lane *asked = &liveness->lanes[lane];
+  struct link_lane *asked = &liveness->lanes[lane];
   asked->asked_ns = asked->asked_ns > asked->heard_ns ? asked->asked_ns : now_ns;
 }
 
 /* A frame goes out on it without which the peer may not go on, and to which it need not answer. */
 static inline void liveness_told(struct liveness *liveness, unsigned lane, uint64_t now_ns) {
-  struct liveness_lane *told = &liveness->lanes[lane];
+  struct link_lane *told = &liveness->lanes[lane];
   told->told_ns = told->told_ns > told->heard_ns ? told->told_ns : now_ns;
 }
 

@@ -81,7 +81,7 @@ static inline struct outgoing *outgoing_of(struct outgoing_ring *ring, struct ch
   return &ring->slots[chunk.message % LINK_WINDOW];
 }
 
-/* The lane has taken this live chunk: see link_frame_written. May complete messages. */
+/* The lane has taken this live chunk: see struct link_ready. May complete messages. */
 void outgoing_written(struct outgoing_ring *ring, struct chunk chunk);
 
 /* The peer has this live chunk. May complete and retire messages. */

@@ -20,10 +20,7 @@ struct adaptive {
   struct policy policy;
   struct policy_config config;
   bool is_spread;             /* a message came that makes more than one lane worth opening */
-  uint64_t outstanding_bytes; /* of all lanes */
-  uint64_t rdma;              /* lanes that are up and RDMA lanes */
   uint64_t draining;          /* the lane that is to be reconnected */
-  uint64_t acked_bytes[POLICY_MAX_LANES];
   unsigned changes;           /* of the number of lanes, that what is measured came after */
   bool is_current;            /* what is measured now */
   bool is_bulk;               /* what was measured last */
@@ -49,6 +46,23 @@ static struct adaptive *adaptive_of(struct policy *policy) {
 
 static const struct adaptive *adaptive_of_const(const struct policy *policy) {
   return (const struct adaptive *)policy;
+}
+
+static uint64_t adaptive_up(const struct adaptive *adaptive) {
+  return *adaptive->policy.lanes.up;
+}
+
+static uint64_t adaptive_rdma(const struct adaptive *adaptive) {
+  return *adaptive->policy.lanes.rdma;
+}
+
+/* Bytes of all lanes. */
+static uint64_t adaptive_in_flight(const struct adaptive *adaptive) {
+  uint64_t bytes = 0;
+  for (uint64_t lanes = adaptive_up(adaptive); lanes != 0; lanes &= lanes - 1) {
+    bytes += policy_in_flight(&adaptive->policy.lanes, (unsigned)__builtin_ctzll(lanes));
+  }
+  return bytes;
 }
 
 /* NULL: the number of lanes is not learned. */
@@ -84,7 +98,7 @@ static uint64_t adaptive_mask(unsigned lanes) {
 
 /* What decides the number of lanes; NULL: the first guess does, as for RDMA lanes. */
 static const struct flow_count *adaptive_learned(const struct adaptive *adaptive) {
-  return adaptive->rdma == 0 ? adaptive_count(adaptive) : NULL;
+  return adaptive_rdma(adaptive) == 0 ? adaptive_count(adaptive) : NULL;
 }
 
 /* Lanes that chunks go over, as far as they are up. */
@@ -98,7 +112,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
   adaptive->config = *config;
   bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
   adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
-  stripe_init(&adaptive->stripe, config);
+  stripe_init(&adaptive->stripe, config, &policy->lanes);
   slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
   if (adaptive_compression(adaptive)) {
     adaptive_compression(adaptive)->is_asked = true;
@@ -113,7 +127,7 @@ static void adaptive_init(struct policy *policy, const struct policy_config *con
 }
 
 static bool adaptive_is_busy(const struct adaptive *adaptive, unsigned lane) {
-  return adaptive->stripe.loads[lane].outstanding_bytes > 0;
+  return policy_in_flight(&adaptive->policy.lanes, lane) > 0;
 }
 
 /* Lanes of this link came up or went away. */
@@ -125,7 +139,7 @@ static void adaptive_flows_changed(struct adaptive *adaptive, int flows) {
 
 static void adaptive_end(struct policy *policy) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive_flows_changed(adaptive, -(int)adaptive->stripe.lanes_up);
+  adaptive_flows_changed(adaptive, -__builtin_popcountll(adaptive_up(adaptive)));
 }
 
 /* ---- facts ---- */
@@ -137,57 +151,51 @@ static void adaptive_lane_up(struct policy *policy, unsigned lane, uint64_t now_
   adaptive_flows_changed(adaptive, 1);
 }
 
-static void adaptive_lane_is_rdma(struct policy *policy, unsigned lane) {
-  adaptive_of(policy)->rdma |= lane_bit(lane);
-}
-
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
   adaptive_flows_changed(adaptive, -1);
-  adaptive->outstanding_bytes -= adaptive->stripe.loads[lane].outstanding_bytes;
   stripe_lane_lost(&adaptive->stripe, lane);
-  adaptive->rdma &= ~lane_bit(lane);
-  bool has_others = (adaptive->stripe.up & ~adaptive->draining) != 0;
+  bool has_others = (adaptive_up(adaptive) & ~adaptive->draining) != 0;
   adaptive->draining = has_others ? adaptive->draining & ~lane_bit(lane) : 0;
 }
 
 /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
  * its NIC: others are of use only beyond that, or where they lead through other NICs. */
 static bool adaptive_is_worth_spreading(const struct adaptive *adaptive, uint64_t bytes) {
-  bool is_whole_nic = adaptive->rdma != 0 && adaptive->config.paths <= 1;
+  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && adaptive->config.paths <= 1;
   return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
 }
 
 static void adaptive_posted(struct policy *policy, uint64_t bytes) {
   struct adaptive *adaptive = adaptive_of(policy);
-  struct stripe *stripe = &adaptive->stripe;
   adaptive->is_spread |= adaptive_is_worth_spreading(adaptive, bytes);
-  stripe->lanes_used = (unsigned)__builtin_popcountll(stripe->up & adaptive_counted(adaptive));
+  uint64_t used = adaptive_up(adaptive) & adaptive_counted(adaptive);
+  adaptive->stripe.lanes_used = (unsigned)__builtin_popcountll(used);
 }
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  if (!adaptive_is_busy(adaptive, lane) && bytes > 0) {
+  bool is_idle = !adaptive_is_busy(adaptive, lane);
+  if (is_idle && bytes > 0) {
     limit_lane_busy(&adaptive->limits[lane], now_ns);
     adaptive->used |= lane_bit(lane);
   }
-  if (adaptive->outstanding_bytes == 0) {
+  if (is_idle && adaptive_in_flight(adaptive) == 0) {
     adaptive->loaded_since_ns = now_ns;
   }
   stripe_sent(&adaptive->stripe, lane, bytes, now_ns);
-  adaptive->outstanding_bytes += bytes;
 }
 
 /* What is to be used is up and has been acknowledged something, and only that has anything in
  * flight. Before, what is acknowledged is what the lanes had that were used before. */
 static bool adaptive_is_settled(const struct adaptive *adaptive) {
   uint64_t counted = adaptive_counted(adaptive);
-  for (uint64_t lanes = adaptive->stripe.up & ~counted; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = adaptive_up(adaptive) & ~counted; lanes != 0; lanes &= lanes - 1) {
     if (adaptive_is_busy(adaptive, (unsigned)__builtin_ctzll(lanes))) {
       return false;
     }
   }
-  return !adaptive->is_spread || (counted & ~(adaptive->stripe.up & adaptive->acked)) == 0;
+  return !adaptive->is_spread || (counted & ~(adaptive_up(adaptive) & adaptive->acked)) == 0;
 }
 
 static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
@@ -197,19 +205,18 @@ static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
 
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive->acked_bytes[lane] += bytes;
-  if ((adaptive->stripe.up & lane_bit(lane)) == 0 || bytes == 0) {
-    return; /* it was in flight on a lane that is lost */
+  if (bytes == 0) {
+    return;
   }
+  uint64_t in_flight = adaptive_in_flight(adaptive);
   adaptive->acked |= lane_bit(lane);
-  adaptive->bulk_bytes += adaptive->outstanding_bytes >= LIMIT_BULK_BYTES ? bytes : 0;
+  adaptive->bulk_bytes += in_flight + bytes >= LIMIT_BULK_BYTES ? bytes : 0;
   adaptive->passed.bytes += bytes;
-  adaptive->outstanding_bytes -= bytes;
   stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
   if (!adaptive_is_busy(adaptive, lane)) {
     limit_lane_idle(&adaptive->limits[lane], now_ns);
   }
-  if (adaptive->outstanding_bytes == 0) {
+  if (in_flight == 0) {
     adaptive_add_load(adaptive, now_ns);
   }
 }
@@ -236,12 +243,12 @@ static uint64_t adaptive_wants_measured(const struct policy *policy, uint64_t no
   const struct flow_count *count = adaptive_learned(adaptive);
   bool is_soon = count && !flow_count_is_steady(count);
   bool is_due = now_ns >= adaptive->measured_ns + (is_soon ? LIMIT_SOON_NS : LIMIT_PERIOD_NS);
-  return is_due ? adaptive->used & adaptive->stripe.up & ~adaptive->rdma : 0;
+  return is_due ? adaptive->used & adaptive_up(adaptive) & ~adaptive_rdma(adaptive) : 0;
 }
 
 /* Of the connection, before its lanes are. */
 static void adaptive_measured_load(struct adaptive *adaptive, uint64_t now_ns) {
-  if (adaptive->outstanding_bytes > 0) {
+  if (adaptive_in_flight(adaptive) > 0) {
     adaptive_add_load(adaptive, now_ns);
   }
   adaptive->is_bulk =
@@ -300,7 +307,7 @@ static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_
 
 /* As many as were learned. All, if none of these is good. */
 static uint64_t adaptive_used_lanes(const struct adaptive *adaptive) {
-  uint64_t used = adaptive_counted(adaptive) & adaptive->stripe.up & ~adaptive->draining;
+  uint64_t used = adaptive_counted(adaptive) & adaptive_up(adaptive) & ~adaptive->draining;
   return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
 }
 
@@ -331,18 +338,18 @@ static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   }
   if (adaptive->draining != 0) {
     int lane = __builtin_ctzll(adaptive->draining);
-    return adaptive->stripe.loads[lane].outstanding_bytes == 0 ? lane : -1;
+    return adaptive_is_busy(adaptive, (unsigned)lane) ? -1 : lane;
   }
   struct slow_flow_sample samples[POLICY_MAX_LANES];
   for (unsigned lane = 0; lane < adaptive->config.lanes; lane++) {
-    const struct stripe_load *load = &adaptive->stripe.loads[lane];
-    bool is_up = (adaptive->stripe.up & lane_bit(lane)) != 0;
-    samples[lane] =
-        (struct slow_flow_sample){ adaptive->acked_bytes[lane], is_up ? load->ps_per_byte : 0,
-                                   adaptive_is_busy(adaptive, lane) };
+    const struct policy_lanes *lanes = &policy->lanes;
+    bool is_up = (*lanes->up & lane_bit(lane)) != 0;
+    samples[lane] = (struct slow_flow_sample){ policy_count_of(lanes, lanes->acked, lane),
+                                               is_up ? adaptive->stripe.loads[lane].ps_per_byte : 0,
+                                               adaptive_is_busy(adaptive, lane) };
   }
   int lane = slow_flow_pick(&adaptive->slow_flow, samples, now_ns);
-  uint64_t others = lane >= 0 ? adaptive->stripe.up & ~lane_bit((unsigned)lane) : 0;
+  uint64_t others = lane >= 0 ? adaptive_up(adaptive) & ~lane_bit((unsigned)lane) : 0;
   adaptive->draining = others != 0 ? lane_bit((unsigned)lane) : 0;
   return -1;
 }
@@ -372,7 +379,6 @@ const struct policy_ops policy_adaptive = {
   .init = adaptive_init,
   .end = adaptive_end,
   .lane_up = adaptive_lane_up,
-  .lane_is_rdma = adaptive_lane_is_rdma,
   .lane_lost = adaptive_lane_lost,
   .posted = adaptive_posted,
   .sent = adaptive_sent,

@@ -18,8 +18,8 @@
  *     and a multiple of POLICY_GRAIN_BYTES unless it is all of `left`. Without is_placed it is at
  *     most chunk_bytes of the configuration.
  *  3. reconnect returns a lane that is up, has nothing in flight and is not the only one.
- *  4. Facts may come in any order that a link can produce: acknowledgements of a lane that is lost,
- *     lanes that come up again at once, a clock that does not advance. */
+ *  4. Facts may come in any order that a link can produce: lanes that come up again at once, a
+ *     clock that does not advance. */
 #ifndef NET_PLUGIN_POLICY_POLICY_H
 #define NET_PLUGIN_POLICY_POLICY_H
 
@@ -99,9 +99,30 @@ static inline uint32_t policy_usual_chunk_bytes(const struct policy_config *conf
   return usual > 0 && usual < config->chunk_bytes ? usual : config->chunk_bytes;
 }
 
+/* Where a link keeps what policies read of its lanes, and keep no copy of. The counts are those of
+ * lane 0; those of the next one lie `stride` bytes behind. */
+struct policy_lanes {
+  const uint64_t *up;        /* they can carry frames */
+  const uint64_t *rdma;      /* of these, the RDMA lanes */
+  const uint64_t *in_flight; /* bytes that were sent and not acknowledged */
+  const uint64_t *acked;     /* bytes that were acknowledged, ever */
+  size_t stride;
+};
+
+static inline uint64_t policy_count_of(const struct policy_lanes *lanes, const uint64_t *first,
+                                       unsigned lane) {
+  return *(const uint64_t *)(const void *)((const char *)first + lane * lanes->stride);
+}
+
+/* 0 of a lane that is not up: what it had is sent again. */
+static inline uint64_t policy_in_flight(const struct policy_lanes *lanes, unsigned lane) {
+  return (*lanes->up >> lane & 1) != 0 ? policy_count_of(lanes, lanes->in_flight, lane) : 0;
+}
+
 /* The head of a policy's state. */
 struct policy {
   const struct policy_ops *ops;
+  struct policy_lanes lanes;
 };
 
 /* Only init, sent, lanes_wanted, pick and chunk_bytes must be there. Without the others a policy
@@ -111,7 +132,7 @@ struct policy_ops {
   size_t state_bytes; /* struct policy and what follows it */
   bool repeats;       /* what a lane lost is sent again on another one, see link_repeat.c */
 
-  /* Builds the state in zeroed memory; ops is filled in by the caller. */
+  /* Builds the state in zeroed memory; ops and lanes are filled in by the caller. */
   void (*init)(struct policy *policy, const struct policy_config *config);
   /* The link ends; policy_shared keeps no reference to it. */
   void (*end)(struct policy *policy);
@@ -120,16 +141,15 @@ struct policy_ops {
 
   /* The lane can carry frames. Nothing is in flight on it. */
   void (*lane_up)(struct policy *policy, unsigned lane, uint64_t now_ns);
-  /* The lane, which is up, is an RDMA lane. */
-  void (*lane_is_rdma)(struct policy *policy, unsigned lane);
   /* The lane cannot carry frames any more; what was in flight on it is sent again or was
    * acknowledged. The lane was up. */
   void (*lane_lost)(struct policy *policy, unsigned lane);
   /* A message was posted. */
   void (*posted)(struct policy *policy, uint64_t bytes);
-  /* A chunk was handed to the lane, which is up. */
+  /* A chunk is about to be handed to the lane, which is up: it is not in flight yet. */
   void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
-  /* Chunks with so many bytes in total were acknowledged at once. The lane may be lost by now. */
+  /* Chunks with so many bytes in total were acknowledged at once, and are not in flight any more.
+   * The lane is up, and they were sent since it came up. */
   void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
   /* A chunk that was to be compressed is about to be written. `sent` was told of it before, and
    * `acked` will be: both count bytes as they were before. */
@@ -170,8 +190,10 @@ struct policy_ops {
 /* ---- the operations, for callers ---- */
 
 static inline void policy_init(struct policy *policy, const struct policy_ops *ops,
-                               const struct policy_config *config) {
+                               const struct policy_config *config,
+                               const struct policy_lanes *lanes) {
   policy->ops = ops;
+  policy->lanes = *lanes;
   ops->init(policy, config);
 }
 
@@ -184,12 +206,6 @@ static inline void policy_end(struct policy *policy) {
 static inline void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
   if (policy->ops->lane_up) {
     policy->ops->lane_up(policy, lane, now_ns);
-  }
-}
-
-static inline void policy_lane_is_rdma(struct policy *policy, unsigned lane) {
-  if (policy->ops->lane_is_rdma) {
-    policy->ops->lane_is_rdma(policy, lane);
   }
 }
 

@@ -7,9 +7,11 @@
 #include "common/ablation.h"
 #include "net_plugin/policy/rates.h"
 
-void stripe_init(struct stripe *stripe, const struct policy_config *config) {
+void stripe_init(struct stripe *stripe, const struct policy_config *config,
+                 const struct policy_lanes *lanes) {
   uint32_t usual = policy_usual_chunk_bytes(config);
-  *stripe = (struct stripe){ .chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1),
+  *stripe = (struct stripe){ .lanes = lanes,
+                             .chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1),
                              .usual_chunk_bytes = usual & ~(POLICY_GRAIN_BYTES - 1),
                              .ablated = config->ablated };
   turns_init(&stripe->turns);
@@ -18,7 +20,7 @@ void stripe_init(struct stripe *stripe, const struct policy_config *config) {
 static void stripe_compare(struct stripe *stripe) {
   struct rates rates = { .count = 0 };
   stripe->unknown = 0;
-  for (uint64_t lanes = stripe->up; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = *stripe->lanes->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     uint32_t rate = stripe->loads[lane].ps_per_byte;
     stripe->unknown |= rate == 0 ? 1ull << lane : 0;
@@ -47,17 +49,12 @@ static void stripe_judge(struct stripe *stripe, unsigned lane) {
 }
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane) {
-  stripe->up |= 1ull << lane;
-  stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
   stripe->loads[lane] = (struct stripe_load){ 0 };
   stripe_compare(stripe);
 }
 
 void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
-  stripe->up &= ~(1ull << lane);
   stripe->slow &= ~(1ull << lane);
-  stripe->lanes_up = (unsigned)__builtin_popcountll(stripe->up);
-  stripe->loads[lane].outstanding_bytes = 0;
   stripe_compare(stripe);
 }
 
@@ -79,7 +76,7 @@ static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t no
   bool takes_turns = stripe->turns.state != TURNS_NONE &&
                      now_ns >= stripe->loads[stripe->last].sent_ns + STRIPE_BATCH_NS;
   uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
-  uint64_t bytes = stripe->loads[stripe->last].outstanding_bytes;
+  uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
   return left <= most && bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS &&
          !ablation_has(stripe->ablated, ABLATION_WARM);
 }
@@ -88,7 +85,7 @@ static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t no
 static uint64_t stripe_drain_ps(const struct stripe *stripe, unsigned lane) {
   bool is_slow = (stripe->slow & 1ull << lane) != 0;
   uint64_t chunk_bytes = is_slow ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_MIN_CHUNK_BYTES;
-  return (stripe->loads[lane].outstanding_bytes + chunk_bytes) * stripe_ps_per_byte(stripe, lane);
+  return (policy_in_flight(stripe->lanes, lane) + chunk_bytes) * stripe_ps_per_byte(stripe, lane);
 }
 
 /* The one of `lanes` with the least drain time; the first in bit order among equals. */
@@ -109,7 +106,7 @@ static int stripe_pick_least(const struct stripe *stripe, uint64_t lanes, uint64
 static uint64_t stripe_idle(const struct stripe *stripe, uint64_t lanes) {
   uint64_t idle = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
-    bool is_idle = stripe->loads[__builtin_ctzll(lanes)].outstanding_bytes == 0;
+    bool is_idle = policy_in_flight(stripe->lanes, (unsigned)__builtin_ctzll(lanes)) == 0;
     idle |= is_idle ? lanes & -lanes : 0;
   }
   return idle;
@@ -118,16 +115,17 @@ static uint64_t stripe_idle(const struct stripe *stripe, uint64_t lanes) {
 /* The candidates without lanes that would, or might, hold up the others. */
 static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t candidates) {
   uint64_t least_ps = UINT64_MAX;
-  stripe_pick_least(stripe, stripe->up & ~stripe->slow, &least_ps);
+  stripe_pick_least(stripe, *stripe->lanes->up & ~stripe->slow, &least_ps);
   for (uint64_t lanes = candidates & stripe->slow; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     if (stripe_drain_ps(stripe, lane) / 2 > least_ps) {
       candidates &= ~(1ull << lane);
     }
   }
+  bool has_others = (*stripe->lanes->up & (*stripe->lanes->up - 1)) != 0;
   for (uint64_t lanes = candidates & stripe->unknown; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (stripe->loads[lane].outstanding_bytes >= STRIPE_UNKNOWN_BYTES && stripe->lanes_up > 1) {
+    if (policy_in_flight(stripe->lanes, lane) >= STRIPE_UNKNOWN_BYTES && has_others) {
       candidates &= ~(1ull << lane);
     }
   }
@@ -165,10 +163,15 @@ static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, ui
   return is_less ? bytes * stripe->typical_ps_per_byte / own : bytes;
 }
 
+/* At least 1. */
+static unsigned stripe_lanes_up(const struct stripe *stripe) {
+  unsigned up = (unsigned)__builtin_popcountll(*stripe->lanes->up);
+  return up > 0 ? up : 1;
+}
+
 /* The size that suits the lane, before looking at what is left. */
 static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
-  uint64_t up = stripe->lanes_up > 0 ? stripe->lanes_up : 1;
-  uint64_t lanes = stripe->lanes_used > 0 ? stripe->lanes_used : up;
+  uint64_t lanes = stripe->lanes_used > 0 ? stripe->lanes_used : stripe_lanes_up(stripe);
   uint64_t share = total / (2 * lanes);
   uint64_t wanted = (share + POLICY_GRAIN_BYTES - 1) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
   uint64_t quick_ps = lanes == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
@@ -213,13 +216,12 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
   uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->usual_chunk_bytes;
-  uint64_t wanted = total / stripe->lanes_up;
+  uint64_t wanted = total / stripe_lanes_up(stripe);
   if (wanted < STRIPE_PLACED_LEAST_BYTES) {
     wanted = STRIPE_PLACED_LEAST_BYTES;
   }
-  if (wanted < stripe->loads[lane].outstanding_bytes) {
-    wanted = stripe->loads[lane].outstanding_bytes;
-  }
+  uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
+  wanted = wanted > in_flight ? wanted : in_flight;
   if (wanted > most) {
     wanted = most;
   }
@@ -232,8 +234,9 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
  */
 static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   for (uint64_t lanes = stripe->slow; lanes != 0; lanes &= lanes - 1) {
-    struct stripe_load *load = &stripe->loads[__builtin_ctzll(lanes)];
-    if (load->outstanding_bytes == 0 && load->sample_ns < stripe->aged_ns) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    struct stripe_load *load = &stripe->loads[lane];
+    if (policy_in_flight(stripe->lanes, lane) == 0 && load->sample_ns < stripe->aged_ns) {
       load->ps_per_byte /= 2;
     }
   }
@@ -245,12 +248,12 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
  * been idle for long: its sample starts again. */
 static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
+  uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
   bool is_slow = (stripe->slow & 1ull << lane) != 0;
-  if (load->outstanding_bytes == 0 ||
-      (load->outstanding_bytes < STRIPE_DRAINED_BYTES && !is_slow)) {
+  if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
     load->sample_ns = now_ns;
     load->sample_bytes = 0;
-    load->before_bytes = load->outstanding_bytes;
+    load->before_bytes = in_flight;
   }
 }
 
@@ -267,10 +270,11 @@ static void stripe_begin_alone(struct stripe *stripe, struct stripe_load *load, 
 }
 
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
-static void stripe_end_alone(struct stripe *stripe, const struct stripe_load *load,
-                             uint64_t now_ns) {
+static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
+  const struct stripe_load *load = &stripe->loads[lane];
+  uint64_t acked_bytes = load->sent_bytes - policy_in_flight(stripe->lanes, lane);
   const struct stripe_chunk *last = load->recent, *end = load->recent + STRIPE_RECENT;
-  while (last < end && last->end != load->sent_bytes - load->outstanding_bytes) {
+  while (last < end && last->end != acked_bytes) {
     last++;
   }
   if (last == end || last->ns == 0 || load->least_rtt_ns == 0 ||
@@ -283,10 +287,8 @@ static void stripe_end_alone(struct stripe *stripe, const struct stripe_load *lo
 }
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  struct stripe_load *load = &stripe->loads[lane];
   stripe_begin_sample(stripe, lane, now_ns);
-  load->outstanding_bytes += bytes;
-  stripe_begin_alone(stripe, load, bytes, now_ns);
+  stripe_begin_alone(stripe, &stripe->loads[lane], bytes, now_ns);
   stripe->last = lane;
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
@@ -312,17 +314,15 @@ static uint32_t stripe_learned_ps(const struct stripe_load *load, uint64_t sampl
 
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   struct stripe_load *load = &stripe->loads[lane];
-  assert(bytes <= load->outstanding_bytes);
-  load->outstanding_bytes -= bytes;
   uint64_t before = bytes < load->before_bytes ? bytes : load->before_bytes;
   load->before_bytes -= before;
   load->sample_bytes += bytes - before;
-  stripe_end_alone(stripe, load, now_ns);
+  stripe_end_alone(stripe, lane, now_ns);
   /* A lane that is never given much is measured when it is done with what it had. */
   uint64_t least =
       (stripe->slow & 1ull << lane) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;
   bool is_enough = load->sample_bytes >= STRIPE_SAMPLE_BYTES ||
-                   (load->outstanding_bytes == 0 && load->sample_bytes >= least);
+                   (policy_in_flight(stripe->lanes, lane) == 0 && load->sample_bytes >= least);
   if (!is_enough || now_ns <= load->sample_ns) {
     return;
   }

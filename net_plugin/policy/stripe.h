@@ -46,12 +46,11 @@ struct stripe_chunk {
 };
 
 struct stripe_load {
-  uint64_t outstanding_bytes; /* sent and not acknowledged */
-  uint64_t sample_bytes;      /* acknowledged since sample_ns */
-  uint64_t sample_ns;         /* when the lane became busy, or the last sample was taken */
-  uint64_t before_bytes;      /* of those that were on the way then; they are no part of it */
-  uint32_t ps_per_byte;       /* drain time; 0: not known yet */
-  unsigned slow_samples;      /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
+  uint64_t sample_bytes; /* acknowledged since sample_ns */
+  uint64_t sample_ns;    /* when the lane became busy, or the last sample was taken */
+  uint64_t before_bytes; /* of those that were on the way then; they are no part of it */
+  uint32_t ps_per_byte;  /* drain time; 0: not known yet */
+  unsigned slow_samples; /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
 
   uint64_t least_rtt_ns; /* the least round trip time of the lane; 0: not known */
   uint64_t sent_bytes;   /* in all */
@@ -61,26 +60,25 @@ struct stripe_load {
 };
 
 struct stripe {
+  const struct policy_lanes *lanes;
   uint32_t chunk_bytes, usual_chunk_bytes;
-  uint64_t ablated; /* heuristics that are switched off, see common/ablation.h */
-  unsigned last;    /* the lane used last */
-  unsigned lanes_up;
-  unsigned lanes_used;          /* of these, if not all; 0: all. The policy fills it in */
+  uint64_t ablated;    /* heuristics that are switched off, see common/ablation.h */
+  unsigned last;       /* the lane used last */
+  unsigned lanes_used; /* of those that are up, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
-  uint64_t up;
-  uint64_t slow;    /* lanes that are up and slow, as above */
-  uint64_t unknown; /* lanes that are up and have not shown a rate */
-  uint64_t aged_ns; /* when estimates were aged last */
+  uint64_t slow;                /* lanes that are up and slow, as above */
+  uint64_t unknown;             /* lanes that are up and have not shown a rate */
+  uint64_t aged_ns;             /* when estimates were aged last */
   struct turns turns;
   bool is_lossy;    /* some lane retransmitted lately */
   uint64_t lost_ns; /* when that was seen last; 0: never */
   struct stripe_load loads[POLICY_MAX_LANES];
 };
 
-void stripe_init(struct stripe *stripe, const struct policy_config *config);
+void stripe_init(struct stripe *stripe, const struct policy_config *config,
+                 const struct policy_lanes *lanes);
 
 void stripe_lane_up(struct stripe *stripe, unsigned lane);
-/* Nothing is outstanding on it any more; what it had is requeued or acknowledged. */
 void stripe_lane_lost(struct stripe *stripe, unsigned lane);
 
 /* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
@@ -96,10 +94,10 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
  * to do anyway. A slow lane gets proportionally less. */
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total);
 
+/* As the operations `sent` and `acked` of policy.h. */
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
+void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns);
 /* A lane's transport was asked: has it sent packets again since it was asked before? */
 void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_t now_ns);
-/* `bytes` of the lane were acknowledged at once. */
-void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns);
 
 #endif

@@ -306,7 +306,7 @@ static void frame_written(unsigned lane) {
   if (world.writing[lane].is_in_progress) {
     check_frame_buffers();
     world.writing[lane].is_in_progress = false;
-    link_frame_written(world.link, lane, world.now_ns);
+    link_frame_taken(world.link, lane, world.now_ns);
   }
 }
 

@@ -105,6 +105,13 @@ static void take_completions(void) {
   }
 }
 
+/* Has the lane taken all of its frame? */
+static void tell_link(void) {
+  if (lane && lane_has_taken(lane)) {
+    link_frame_taken(link_under_test, 0, now_ns);
+  }
+}
+
 /* What the link wants written, into a socket that the peer reads at times. */
 static void write_frames(bool is_read) {
   static uint8_t sink[1 << 16];
@@ -113,17 +120,19 @@ static void write_frames(bool is_read) {
     if (!next_frame(link_under_test, 0, &frame, now_ns)) {
       break;
     }
-    if (lane->ops->write(lane, &frame, now_ns) != 0) {
+    if (lane->ops->write(lane, &frame) != 0) {
       end_lane();
     }
+    tell_link();
   }
-  if (lane && lane->can_write && lane->ops->resume(lane, now_ns) != 0) {
+  if (lane && lane->can_write && lane->ops->resume(lane) != 0) {
     end_lane();
   }
   while (is_read && lane && recv(peer_fd, sink, sizeof sink, 0) > 0) {
-    if (lane->ops->resume(lane, now_ns) != 0) {
+    if (lane->ops->resume(lane) != 0) {
       end_lane();
     }
+    tell_link();
   }
 }
 

@@ -8,7 +8,8 @@
 /* The lane that link_step would write on, or -1. */
 static inline int pick_lane(const struct link *link, uint64_t writable) {
   struct send_ahead ahead = send_look_ahead(link);
-  return link_pick_lane(link, &ahead, writable);
+  struct repeat_choice repeat;
+  return link_pick_lane(link, &ahead, writable, &repeat);
 }
 
 /* Takes the next frame for this lane; false: none. */

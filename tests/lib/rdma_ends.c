@@ -106,7 +106,7 @@ int rdma_ends_deliver(enum link_role from, unsigned lane, const struct link_fram
 void rdma_ends_find_frame(enum link_role from, unsigned lane, enum wire_type type,
                           struct link_frame *frame) {
   while (next_frame(rdma_ends[from], lane, frame, rdma_ends_now_ns)) {
-    link_frame_written(rdma_ends[from], lane, rdma_ends_now_ns);
+    link_frame_taken(rdma_ends[from], lane, rdma_ends_now_ns);
     if (frame->header[1] == type) {
       return;
     }

@@ -89,7 +89,7 @@ bool timed_carry(enum link_role from) {
     if ((timed.black[from] >> picked & 1) == 0) {
       deliver(timed_other(from), (unsigned)picked, &frame);
     }
-    link_frame_written(timed.links[from], (unsigned)picked, timed.now_ns);
+    link_frame_taken(timed.links[from], (unsigned)picked, timed.now_ns);
     has_carried = true;
   }
   return has_carried;

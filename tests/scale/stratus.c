@@ -145,7 +145,6 @@ static void frame_is_written(void *owner, uint64_t argument) {
     return;
   }
   put_frame(lane, role);
-  link_frame_written(lane->sides[role]->link, lane->index, now_of(lane->sides[role]));
   pump(lane->sides[role]);
 }
 
@@ -314,12 +313,14 @@ static void completed(struct side *side, const struct link_step *step) {
   }
 }
 
-static uint64_t writable(const struct side *side) {
-  uint64_t lanes = 0;
+static struct link_ready ready(const struct side *side) {
+  struct link_ready ready = { 0 };
   for (unsigned i = 0; i < WIRE_MAX_LANES; i++) {
-    lanes |= has_room(&side->connection->lanes[i], side->role) ? 1ull << i : 0;
+    const struct lane *lane = &side->connection->lanes[i];
+    ready.writable |= has_room(lane, side->role) ? 1ull << i : 0;
+    ready.taken |= lane->is_writing[side->role] ? 0 : 1ull << i;
   }
-  return lanes;
+  return ready;
 }
 
 static void write_frame(struct side *side, const struct link_step *step) {
@@ -381,7 +382,8 @@ static void pump(struct side *side) {
     }
     measure_lanes(side);
     post_untaken(side);
-    switch (link_step(side->link, writable(side), now_of(side), &step)) {
+    struct link_ready lanes = ready(side);
+    switch (link_step(side->link, &lanes, now_of(side), &step)) {
     case LINK_STEP_ORDER:
       carry_out(side, &step.order);
       break;

@@ -19,7 +19,8 @@ struct pair {
 static void hand_over(struct pair *pair, struct link *from, struct link *to,
                       struct link_step *step) {
   enum link_step_kind kind;
-  while ((kind = link_step(from, UINT64_MAX, pair->now_ns, step)) != LINK_STEP_WAIT) {
+  struct link_ready ready = { .writable = UINT64_MAX, .taken = UINT64_MAX };
+  while ((kind = link_step(from, &ready, pair->now_ns, step)) != LINK_STEP_WAIT) {
     struct wire_header header;
     const struct link_frame *frame = &step->frame;
     if (kind == LINK_STEP_ORDER) {
@@ -32,7 +33,6 @@ static void hand_over(struct pair *pair, struct link *from, struct link *to,
     if (frame->length > 0) {
       memcpy(link_receive_buffer(to, step->lane), frame->payload, frame->length);
     }
-    link_frame_written(from, step->lane, pair->now_ns);
     if (link_frame_completed(to, step->lane, pair->now_ns) != 0) {
       abort();
     }

@@ -43,11 +43,21 @@ static void owner_carry_out(struct world *world, enum side side, const struct li
   }
 }
 
+static uint64_t owner_taken(const struct world *world, enum side side) {
+  uint64_t taken = 0;
+  for (unsigned lane = 0; lane < world->lanes; lane++) {
+    const struct port *port = &world->ends[side].ports[lane];
+    taken |= port->socket != NULL && !port->has_frame ? 1ull << lane : 0;
+  }
+  return taken;
+}
+
 /* One answer of the link is acted on, but for frames. */
 static enum link_step_kind owner_step(struct world *world, enum side side, uint64_t writable,
                                       struct link_step *step) {
   struct end *end = &world->ends[side];
-  enum link_step_kind kind = link_step(end->link, writable, world_clock(world), step);
+  struct link_ready ready = { writable, owner_taken(world, side) };
+  enum link_step_kind kind = link_step(end->link, &ready, world_clock(world), step);
   if (kind == LINK_STEP_ORDER) {
     owner_carry_out(world, side, &step->order);
   } else if (kind == LINK_STEP_WAIT) {
@@ -178,7 +188,6 @@ static void port_written(struct world *world, enum side side, unsigned lane) {
   replay_remember(&world->ends[side], &port->frame);
   replay_write(world, &world->ends[side], &port->socket->pipes[side]);
   port->has_frame = false;
-  link_frame_written(world->ends[side].link, lane, world_clock(world));
 }
 
 static bool port_has_put(const struct port *port) {

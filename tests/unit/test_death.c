@@ -231,17 +231,17 @@ static void run_link(struct end *end) {
   struct link_step step;
   enum link_step_kind kind;
   link_time_passed(end->link, job.now_ns);
-  while ((kind = link_step(end->link, end->lanes, job.now_ns, &step)) != LINK_STEP_WAIT) {
+  struct link_ready ready = { .writable = end->lanes, .taken = UINT64_MAX };
+  while ((kind = link_step(end->link, &ready, job.now_ns, &step)) != LINK_STEP_WAIT) {
     if (kind == LINK_STEP_WRITE) {
       if (end->other->lanes >> step.lane & 1) {
         deliver(end->other, step.lane, &step.frame);
       }
-      link_frame_written(end->link, step.lane, job.now_ns);
     } else if (step.order.kind == LINK_ORDER_OPEN) {
       end->dials[step.order.lane] = step.order;
       end->dialling |= 1ull << step.order.lane;
     } else {
-      end->lanes &= ~(1ull << step.order.lane);
+      ready.writable = end->lanes &= ~(1ull << step.order.lane);
     }
   }
   end->due_ns = step.deadline_ns;

@@ -2,15 +2,19 @@
 /* The life of lanes: epochs, orders, backoff, and old facts that change nothing. */
 #include "net_plugin/link/failover.h"
 
+#include <string.h>
+
 #include "tests/lib/unit.h"
 
 #define SECOND 1000000000ull
 
 static struct failover failover;
+static struct link_lane lane_records[WIRE_MAX_LANES];
 
 static void begin(enum link_role role, unsigned lanes) {
   struct link_config config = { .role = role, .lanes = lanes, .timeout_ns = 5 * SECOND, .seed = 7 };
-  failover_init(&failover, &config, 0);
+  memset(lane_records, 0, sizeof lane_records);
+  failover_init(&failover, lane_records, &config, 0);
 }
 
 static void expect_open(uint64_t now_ns, unsigned lane, uint32_t epoch) {

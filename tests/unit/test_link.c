@@ -126,7 +126,7 @@ static void write_all(struct side *side) {
       memcpy(out->bytes + out->written + WIRE_HEADER_BYTES, frame.payload, frame.length);
     }
     out->written += WIRE_HEADER_BYTES + frame.length;
-    link_frame_written(side->link, (unsigned)picked, now_ns);
+    link_frame_taken(side->link, (unsigned)picked, now_ns);
   }
 }
 

@@ -109,7 +109,7 @@ static struct wire_header header_of(const struct link_frame *frame) {
 /* What the sender writes next, as its owner does it; what the receiver has to say comes first. */
 static bool take(unsigned lane, struct link_frame *frame) {
   while (next_frame(ends[LINK_RECEIVER], lane, frame, now_ns)) {
-    link_frame_written(ends[LINK_RECEIVER], lane, now_ns);
+    link_frame_taken(ends[LINK_RECEIVER], lane, now_ns);
     assert_int_equal(deliver(LINK_RECEIVER, lane, frame), 0);
   }
   if (!next_frame(ends[LINK_SENDER], lane, frame, now_ns)) {
@@ -127,7 +127,7 @@ static bool take(unsigned lane, struct link_frame *frame) {
 
 static void take_data(unsigned lane, struct link_frame *frame) {
   while (take(lane, frame) && frame->header[1] != WIRE_DATA) {
-    link_frame_written(ends[LINK_SENDER], lane, now_ns);
+    link_frame_taken(ends[LINK_SENDER], lane, now_ns);
     assert_int_equal(deliver(LINK_SENDER, lane, frame), 0);
   }
   assert_int_equal(frame->header[1], WIRE_DATA);
@@ -136,7 +136,7 @@ static void take_data(unsigned lane, struct link_frame *frame) {
 static void pass_all(unsigned lane) {
   struct link_frame frame;
   while (take(lane, &frame)) {
-    link_frame_written(ends[LINK_SENDER], lane, now_ns);
+    link_frame_taken(ends[LINK_SENDER], lane, now_ns);
     assert_int_equal(deliver(LINK_SENDER, lane, &frame), 0);
   }
 }
@@ -201,7 +201,7 @@ static void noise_goes_as_it_is_and_is_not_copied(void **state) {
   assert_ptr_equal(frame.payload, sent);
   assert_int_equal(frame.length, CHUNK);
   assert_int_equal(header_of(&frame).flags, WIRE_HAS_CRC | WIRE_WANTS_ACK);
-  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
   pass_all(0);
   check_arrived(MESSAGE);
@@ -323,7 +323,7 @@ static void what_is_sent_again_goes_as_it_is(void **state) {
   take_data(0, &frame);
   assert_int_equal(header_of(&frame).coded, 0);
   assert_int_equal(header_of(&frame).offset, 0);
-  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
   pass_all(0);
   check_arrived(MESSAGE);
@@ -342,7 +342,7 @@ static void damaged(bool has_checksums, void (*damage)(uint8_t *payload, uint32_
   memcpy(payload, frame.payload, frame.length);
   damage(payload, frame.length);
   frame.payload = payload;
-  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), -EBADMSG);
   struct link_lane_view view;
   link_view_lane(ends[LINK_RECEIVER], 0, &view);
@@ -397,7 +397,7 @@ static void what_comes_out_is_checked(void **state) {
   wire_header_encode(&header, frame.header);
   frame.payload = payload;
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), -EBADMSG);
-  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   reconnect(0, 1);
   pass_all(0);
   check_arrived(MESSAGE);
@@ -411,7 +411,7 @@ static void a_receiver_without_memory_loses_the_lane(void **state) {
   memories[LINK_RECEIVER].refused = 1;
   post(MESSAGE);
   take_data(0, &frame);
-  link_frame_written(ends[LINK_SENDER], 0, now_ns);
+  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), -ENOMEM);
   link_lane_is_raw(ends[LINK_SENDER], 0);
   reconnect(0, 1);

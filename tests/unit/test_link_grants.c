@@ -19,7 +19,7 @@ static void expect_data(unsigned lane, bool has_target) {
   assert_true(next_frame(rdma_ends[LINK_SENDER], lane, &frame, rdma_ends_now_ns));
   assert_int_equal(frame.header[1], WIRE_DATA);
   assert_int_equal(frame.remote_buffer != NULL, has_target);
-  link_frame_written(rdma_ends[LINK_SENDER], lane, rdma_ends_now_ns);
+  link_frame_taken(rdma_ends[LINK_SENDER], lane, rdma_ends_now_ns);
   link_check(rdma_ends[LINK_SENDER]);
 }
 

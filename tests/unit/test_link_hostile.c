@@ -137,7 +137,7 @@ static void hostile_peers_do_no_harm(void **state) {
       int picked = pick_lane(link, UINT64_MAX);
       if (picked >= 0 && next_frame(link, (unsigned)picked, &frame, now_ns) &&
           random_value() % 4 != 0) {
-        link_frame_written(link, (unsigned)picked, now_ns);
+        link_frame_taken(link, (unsigned)picked, now_ns);
       }
       now_ns += MS;
       link_time_passed(link, now_ns);

@@ -71,7 +71,7 @@ static void hand_over(enum link_role role) {
       memcpy(place, frame.payload, header.length);
     }
     assert_int_equal(link_frame_completed(peer, 0, now_ns), 0);
-    link_frame_written(side, 0, now_ns);
+    link_frame_taken(side, 0, now_ns);
   }
   link_check(peer);
 }

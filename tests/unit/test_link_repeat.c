@@ -100,18 +100,18 @@ static void what_comes_late_is_dropped(void **state) {
   struct wire_header late = write_one(0, &first);
   uint8_t payload[64];
   memcpy(payload, first.payload, sizeof payload);
-  link_frame_written(sender(), 0, timed.now_ns);
+  link_frame_taken(sender(), 0, timed.now_ns);
   link_stands_still(sender(), 0);
   struct wire_header again = write_one(1, &second);
   while (again.type != WIRE_DATA) {
-    link_frame_written(sender(), 1, timed.now_ns);
+    link_frame_taken(sender(), 1, timed.now_ns);
     again = write_one(1, &second);
   }
   assert_int_equal(again.flags & WIRE_IS_REPEAT, WIRE_IS_REPEAT);
   assert_int_equal(again.origin.lane, 0);
   assert_false(next_frame(sender(), 2, &first, timed.now_ns)); /* at most once */
   arrive(1, &again, second.payload);
-  link_frame_written(sender(), 1, timed.now_ns);
+  link_frame_taken(sender(), 1, timed.now_ns);
   uint64_t bytes;
   assert_true(link_next_completion(timed.links[LINK_RECEIVER], &bytes));
   memset(timed.in, 0, sizeof timed.in); /* it is the user's again */
@@ -133,11 +133,11 @@ static void half_of_it_is_there_already(unsigned completes_first) {
   headers[0] = write_one(0, &frames[0]);
   uint8_t payload[64];
   memcpy(payload, frames[0].payload, sizeof payload);
-  link_frame_written(sender(), 0, timed.now_ns);
+  link_frame_taken(sender(), 0, timed.now_ns);
   link_stands_still(sender(), 0);
   do {
     headers[1] = write_one(1, &frames[1]);
-    link_frame_written(sender(), 1, timed.now_ns);
+    link_frame_taken(sender(), 1, timed.now_ns);
   } while (headers[1].type != WIRE_DATA);
   for (unsigned lane = 0; lane < 2; lane++) {
     assert_int_equal(link_frame_received(receiver, lane, &headers[lane], timed.now_ns), 0);
@@ -195,7 +195,7 @@ static void repeats_are_bounded(void **state) {
   timed_post(64);
   struct link_frame frame;
   write_one(0, &frame);
-  link_frame_written(sender(), 0, timed.now_ns);
+  link_frame_taken(sender(), 0, timed.now_ns);
   struct journal *journal = &sender()->lanes[0].journal;
   assert_int_equal(journal_count(journal), 1);
   link_stands_still(sender(), 0);

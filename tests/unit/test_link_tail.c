@@ -81,7 +81,7 @@ static void what_has_arrived_is_asked_about_once(void **state) {
   timed_post(64);
   struct link_frame frame;
   assert_true(next_frame(timed.links[LINK_SENDER], LANE, &frame, timed.now_ns));
-  link_frame_written(timed.links[LINK_SENDER], LANE, timed.now_ns);
+  link_frame_taken(timed.links[LINK_SENDER], LANE, timed.now_ns);
   transport.has_unacked = false;
   assert_int_equal(pass(LINK_SENDER, 50 * MS), 1);
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);

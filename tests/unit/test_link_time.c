@@ -411,7 +411,7 @@ static void a_request_that_was_lost_is_repeated(void **state) {
     assert_true(next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
     assert_int_equal(wire_header_decode(frame.header, &header), 0);
     assert_int_equal(header.type, WIRE_REQUEST);
-    link_frame_written(timed.links[LINK_SENDER], i, timed.now_ns);
+    link_frame_taken(timed.links[LINK_SENDER], i, timed.now_ns);
     assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
     link_lane_lost(timed.links[LINK_SENDER], i, 1, timed.now_ns);
   }
@@ -450,7 +450,7 @@ static void a_stale_fence_changes_nothing(void **state) {
   timed_carry(LINK_SENDER); /* the REQUEST */
   timed_carry(LINK_RECEIVER);
   assert_true(next_frame(timed.links[LINK_SENDER], 0, &frame, timed.now_ns));
-  link_frame_written(timed.links[LINK_SENDER], 0, timed.now_ns);
+  link_frame_taken(timed.links[LINK_SENDER], 0, timed.now_ns);
   link_lane_lost(timed.links[LINK_SENDER], 0, order.epoch, timed.now_ns);
   fenced(0, 1, 0, 1);
   assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 0);

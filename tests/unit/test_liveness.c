@@ -2,6 +2,9 @@
 /* When a silent peer counts as stopped, and when as dead. What a link makes of it: test_link_time.
  */
 #include "net_plugin/link/liveness.h"
+
+#include <string.h>
+
 #include "tests/lib/unit.h"
 
 #define SECOND 1000000000ull
@@ -9,9 +12,11 @@
 #define BEGIN (100 * SECOND) /* the user begins to wait, and nothing is heard from then on */
 
 static struct liveness liveness;
+static struct link_lane lanes[WIRE_MAX_LANES];
 
 static void begin(uint64_t stopped_timeout_ns) {
-  liveness_init(&liveness, TIMEOUT, stopped_timeout_ns, BEGIN);
+  memset(lanes, 0, sizeof lanes);
+  liveness_init(&liveness, lanes, TIMEOUT, stopped_timeout_ns, BEGIN);
 }
 
 /* Asks when it is due, as a link does. */

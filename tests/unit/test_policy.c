@@ -23,7 +23,8 @@ static struct policy_config config;
 static struct policy *policy;
 static uint64_t random_state, now_ns;
 static uint64_t up, rdma;
-static uint64_t in_flight[POLICY_MAX_LANES];
+static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
+static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
 
 static uint64_t draw(uint64_t end) {
   return random_next(&random_state) % end;
@@ -46,6 +47,7 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
   now_ns = draw(2) * 1000 * MS;
   up = rdma = 0;
   memset(in_flight, 0, sizeof in_flight);
+  memset(acked, 0, sizeof acked);
   policy_shared_init(&shared);
   config = (struct policy_config){
     .lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8)),
@@ -62,7 +64,7 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
   config.first_lanes = (unsigned)draw(config.lanes + 1);
   policy = calloc(1, ops->state_bytes);
   assert_non_null(policy);
-  policy_init(policy, ops, &config);
+  policy_init(policy, ops, &config, &lanes_now);
 }
 
 static void finish(void) {
@@ -74,9 +76,7 @@ static void lane_lost(unsigned lane) {
   up &= ~(1ull << lane);
   rdma &= ~(1ull << lane);
   policy_lane_lost(policy, lane);
-  if (chance(50)) { /* the peer had it: the acknowledgement comes by another lane */
-    policy_acked(policy, lane, in_flight[lane], now_ns);
-  }
+  acked[lane] += chance(50) ? in_flight[lane] : 0; /* the peer had it, or it is sent again */
   in_flight[lane] = 0;
 }
 
@@ -112,8 +112,14 @@ static void some_lane_up(void) {
   policy_lane_up(policy, lane, now_ns);
   if (chance(10)) {
     rdma |= 1ull << lane;
-    policy_lane_is_rdma(policy, lane);
   }
+}
+
+/* They are not in flight any more. */
+static void bytes_acked(unsigned lane, uint64_t bytes) {
+  in_flight[lane] -= bytes;
+  acked[lane] += bytes;
+  policy_acked(policy, lane, bytes, now_ns);
 }
 
 static void some_bytes_sent(void) {
@@ -136,8 +142,7 @@ static void some_bytes_sent(void) {
 static void some_bytes_acked(void) {
   unsigned lane = draw_lane(up);
   uint64_t bytes = chance(50) ? in_flight[lane] : draw(in_flight[lane] + 1);
-  in_flight[lane] -= bytes;
-  policy_acked(policy, lane, bytes, now_ns);
+  bytes_acked(lane, bytes);
 }
 
 /* As the link's owner does; some transports count nothing. */
@@ -213,8 +218,7 @@ static void any_order_of_facts_gives_possible_decisions(void **state) {
 static void check_that_a_chunk_is_carried(void) {
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    policy_acked(policy, lane, in_flight[lane], now_ns);
-    in_flight[lane] = 0;
+    bytes_acked(lane, in_flight[lane]);
   }
   assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
   assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);
@@ -233,18 +237,21 @@ static void lanes_share_the_load(void **state) {
     make(policies[i], 1);
     config = (struct policy_config){ .lanes = 2, .chunk_bytes = 128 * KIB };
     memset(policy, 0, policies[i]->state_bytes);
-    policy_init(policy, policies[i], &config);
+    policy_init(policy, policies[i], &config, &lanes_now);
     uint64_t carried[2] = { 0 };
-    policy_lane_up(policy, 0, now_ns);
-    policy_lane_up(policy, 1, now_ns);
+    for (unsigned lane = 0; lane < 2; lane++) {
+      up |= 1ull << lane;
+      policy_lane_up(policy, lane, now_ns);
+    }
     policy_posted(policy, 64u << 20);
     for (unsigned chunk = 0; chunk < 100; chunk++) {
       int lane = policy_pick(policy, 3, 32u << 20, now_ns);
       assert_in_range(lane, 0, 1);
       uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
       policy_sent(policy, (unsigned)lane, bytes, now_ns);
+      in_flight[lane] += bytes;
       now_ns += MS;
-      policy_acked(policy, (unsigned)lane, bytes, now_ns);
+      bytes_acked((unsigned)lane, bytes);
       carried[lane] += bytes;
     }
     assert_in_range(carried[0] * 100 / (carried[0] + carried[1]), 40, 60);
@@ -262,7 +269,8 @@ static void what_compresses(void **state) {
         .lanes = 1, .chunk_bytes = 128 * KIB, .compress = mode, .shared = &shared
       };
       memset(policy, 0, policies[i]->state_bytes);
-      policy_init(policy, policies[i], &config);
+      policy_init(policy, policies[i], &config, &lanes_now);
+      up = 1;
       policy_lane_up(policy, 0, now_ns);
       struct policy_chunk chunk = { .bytes = 128 * KIB, .total = 1024 * KIB };
       shared.compression.is_on = true;

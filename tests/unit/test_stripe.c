@@ -2,24 +2,55 @@
 /* Which lane, and how much. */
 #include "net_plugin/policy/stripe.h"
 
+#include <string.h>
+
 #include "common/ablation.h"
 #include "tests/lib/unit.h"
 
 #define KIB 1024u
 #define MS 1000000ull
 
+/* What a link knows of its lanes. */
+static uint64_t up, rdma;
+static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
+static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
+
+static void sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
+  stripe_sent(stripe, lane, bytes, now_ns);
+  in_flight[lane] += bytes;
+}
+
+static void acknowledged(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
+  assert_true(bytes <= in_flight[lane]);
+  in_flight[lane] -= bytes;
+  stripe_acked(stripe, lane, bytes, now_ns);
+}
+
+static void lane_up(struct stripe *stripe, unsigned lane) {
+  up |= 1ull << lane;
+  stripe_lane_up(stripe, lane);
+}
+
+static void lane_lost(struct stripe *stripe, unsigned lane) {
+  up &= ~(1ull << lane);
+  in_flight[lane] = 0;
+  stripe_lane_lost(stripe, lane);
+}
+
 static void bring_up(struct stripe *stripe, unsigned lanes) {
-  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB });
+  up = 0;
+  memset(in_flight, 0, sizeof in_flight);
+  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB }, &lanes_now);
   for (unsigned lane = 0; lane < lanes; lane++) {
-    stripe_lane_up(stripe, lane);
+    lane_up(stripe, lane);
   }
 }
 
 /* The lane shows a rate: 1 MiB in `ms`. */
 static void teach(struct stripe *stripe, unsigned lane, uint64_t ms) {
   for (int i = 0; i < 20; i++) {
-    stripe_sent(stripe, lane, 1024 * KIB, 0);
-    stripe_acked(stripe, lane, 1024 * KIB, ms * MS);
+    sent(stripe, lane, 1024 * KIB, 0);
+    acknowledged(stripe, lane, 1024 * KIB, ms * MS);
   }
 }
 
@@ -42,7 +73,7 @@ static void equal_lanes_take_turns(void **state) {
   for (unsigned i = 0; i < 128; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
     assert_int_equal(lane, (first + i) % 64);
-    stripe_sent(&stripe, lane, 64 * KIB, 0);
+    sent(&stripe, lane, 64 * KIB, 0);
   }
 }
 
@@ -58,8 +89,8 @@ static void idle_lanes_take_turns_whatever_they_showed(void **state) {
   for (unsigned i = 0; i < 80; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, 0xFF, 82 * KIB, 0);
     used[lane]++;
-    stripe_sent(&stripe, lane, 32 * KIB, 0);
-    stripe_acked(&stripe, lane, 32 * KIB, MS / 3);
+    sent(&stripe, lane, 32 * KIB, 0);
+    acknowledged(&stripe, lane, 32 * KIB, MS / 3);
   }
   for (unsigned lane = 0; lane < 8; lane++) {
     assert_int_equal(used[lane], 10);
@@ -73,7 +104,7 @@ static void lanes_are_alike_where_packets_are_lost(void **state) {
   bring_up(&stripe, 4);
   for (unsigned lane = 0; lane < 4; lane++) {
     teach(&stripe, lane, lane == 0 ? 8 : 10); /* none is slow */
-    stripe_sent(&stripe, lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
+    sent(&stripe, lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
   }
   assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
   stripe_retransmitted(&stripe, false, MS);
@@ -90,23 +121,23 @@ static void small_messages_stay_on_the_warm_lane(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 8);
-  stripe_sent(&stripe, 5, 8, 0);
+  sent(&stripe, 5, 8, 0);
   for (int i = 0; i < 1000; i++) {
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
-    stripe_sent(&stripe, 5, 8, 0);
+    sent(&stripe, 5, 8, 0);
   }
   assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), 8, 0), 5);
   assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES, 0), 5);
   assert_int_not_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1, 0), 5);
-  stripe_sent(&stripe, 5, 1024 * KIB, 0); /* too much to be done soon */
+  sent(&stripe, 5, 1024 * KIB, 0); /* too much to be done soon */
   assert_int_not_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
 }
 
 /* One on lane 0, alone there, which arrives after so long. */
 static void send_alone(struct stripe *stripe, uint32_t bytes, uint64_t took_ns, uint64_t *now_ns) {
   *now_ns += MS;
-  stripe_sent(stripe, 0, bytes, *now_ns);
-  stripe_acked(stripe, 0, bytes, *now_ns + took_ns);
+  sent(stripe, 0, bytes, *now_ns);
+  acknowledged(stripe, 0, bytes, *now_ns + took_ns);
 }
 
 /* So many were late, which is known of a lane with a round trip time. */
@@ -123,15 +154,15 @@ static void messages_take_turns_where_lanes_queue(void **state) {
     send_alone(&stripe, 8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
     send_alone(&stripe, STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
     send_alone(&stripe, STRIPE_WARM_BYTES + 1, late_ns, &now_ns);
-    stripe_sent(&stripe, 0, 8 * KIB, now_ns + 2); /* behind another one */
-    stripe_acked(&stripe, 0, 8 * KIB, now_ns + MS / 2);
+    sent(&stripe, 0, 8 * KIB, now_ns + 2); /* behind another one */
+    acknowledged(&stripe, 0, 8 * KIB, now_ns + MS / 2);
   }
   for (unsigned late = 0; late < TURNS_MESSAGES; late += 2) {
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
     send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
-    stripe_sent(&stripe, 0, 8 * KIB, now_ns += MS);
-    stripe_sent(&stripe, 0, 8 * KIB, now_ns += MS);
-    stripe_acked(&stripe, 0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
+    sent(&stripe, 0, 8 * KIB, now_ns += MS);
+    sent(&stripe, 0, 8 * KIB, now_ns += MS);
+    acknowledged(&stripe, 0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
   }
   for (unsigned i = 1; i <= 2 * TURNS_MESSAGES; i++) {
     now_ns += MS;
@@ -140,10 +171,10 @@ static void messages_take_turns_where_lanes_queue(void **state) {
                      (i - 1) % 8);
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns), i % 8);
     stripe.loads[i % 8].least_rtt_ns = rtt_ns;
-    stripe_sent(&stripe, i % 8, 8 * KIB, now_ns);
-    stripe_acked(&stripe, i % 8, 8 * KIB, now_ns + 1);
+    sent(&stripe, i % 8, 8 * KIB, now_ns);
+    acknowledged(&stripe, i % 8, 8 * KIB, now_ns + 1);
   }
-  stripe_sent(&stripe, 7, 8, now_ns + TURNS_NS);
+  sent(&stripe, 7, 8, now_ns + TURNS_NS);
   assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + 2 * TURNS_NS), 7);
 }
 
@@ -156,7 +187,7 @@ static void a_slow_lane_gets_its_share(void **state) {
   uint64_t bytes[2] = { 0 };
   for (int i = 0; i < 1000; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, 3, KIB * KIB, 0);
-    stripe_sent(&stripe, lane, 8 * KIB, 0);
+    sent(&stripe, lane, 8 * KIB, 0);
     bytes[lane] += 8 * KIB;
   }
   assert_in_range(bytes[0] / bytes[1], 8, 12);
@@ -167,7 +198,7 @@ static void a_new_lane_is_tried(void **state) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
-  stripe_sent(&stripe, 0, 64 * KIB, 0);
+  sent(&stripe, 0, 64 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB, 0), 1);
 }
 
@@ -176,9 +207,9 @@ static void an_unknown_lane_gets_little(void **state) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
-  stripe_sent(&stripe, 1, STRIPE_UNKNOWN_BYTES, 0);
+  sent(&stripe, 1, STRIPE_UNKNOWN_BYTES, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
-  stripe_lane_lost(&stripe, 0); /* there is no other one now */
+  lane_lost(&stripe, 0); /* there is no other one now */
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
@@ -190,11 +221,11 @@ static void a_laggard_is_left_alone(void **state) {
   teach(&stripe, 1, 100);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0),
                    -1); /* lane 0 is busy, and still sooner done */
-  stripe_sent(&stripe, 0, 1024 * KIB, 0);
+  sent(&stripe, 0, 1024 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
-  stripe_sent(&stripe, 1, 64 * KIB, 0);
+  sent(&stripe, 1, 64 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
-  stripe_lane_lost(&stripe, 0);
+  lane_lost(&stripe, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
@@ -206,8 +237,8 @@ static void a_laggard_is_tried_again(void **state) {
   teach(&stripe, 1, 100);
   unsigned seconds = 1;
   for (; seconds < 20 && stripe_pick(&stripe, 2, KIB * KIB, 0) < 0; seconds++) {
-    stripe_sent(&stripe, 0, 64 * KIB, seconds * 1001 * MS);
-    stripe_acked(&stripe, 0, 64 * KIB, seconds * 1001 * MS + MS / 16);
+    sent(&stripe, 0, 64 * KIB, seconds * 1001 * MS);
+    acknowledged(&stripe, 0, 64 * KIB, seconds * 1001 * MS + MS / 16);
   }
   assert_in_range(seconds, 3, 10);
 }
@@ -260,8 +291,8 @@ static void quick_lanes_take_larger_chunks(void **state) {
   bring_up(&stripe, 2);
   stripe.chunk_bytes = 512 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
-  stripe_sent(&stripe, 0, 1024 * KIB, 0);
-  stripe_acked(&stripe, 0, 1024 * KIB, MS / 4);
+  sent(&stripe, 0, 1024 * KIB, 0);
+  acknowledged(&stripe, 0, 1024 * KIB, MS / 4);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 512 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
   stripe.chunk_bytes = 128 * KIB;
@@ -276,7 +307,7 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
   stripe.chunk_bytes = 512 * KIB;
   teach(&stripe, 0, 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
-  stripe_lane_up(&stripe, 1);
+  lane_up(&stripe, 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
   stripe.lanes_used = 1; /* the other is open, and nobody asks it */
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
@@ -293,10 +324,10 @@ static void rates_count_bytes(void **state) {
   bring_up(&stripe, 1);
   uint64_t now_ns = 0;
   for (unsigned burst = 0; burst < 50; burst++) { /* 64 KiB after 0.25 ms, 960 KiB at once */
-    stripe_sent(&stripe, 0, 1024 * KIB, now_ns);
+    sent(&stripe, 0, 1024 * KIB, now_ns);
     now_ns += MS / 4;
-    stripe_acked(&stripe, 0, 64 * KIB, now_ns);
-    stripe_acked(&stripe, 0, 960 * KIB, now_ns += 1000);
+    acknowledged(&stripe, 0, 64 * KIB, now_ns);
+    acknowledged(&stripe, 0, 960 * KIB, now_ns += 1000);
   }
   assert_in_range(stripe.loads[0].ps_per_byte, 150, 300);
 }
@@ -312,7 +343,7 @@ static void slow_lanes_take_smaller_chunks(void **state) {
   teach(&stripe, 1, 1000);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 8 * KIB);
   cut_all(&stripe, 1, 1000000);
-  stripe_lane_lost(&stripe, 0); /* nothing is faster now */
+  lane_lost(&stripe, 0); /* nothing is faster now */
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 128 * KIB);
 }
 
@@ -325,8 +356,8 @@ static void a_forgotten_lane_takes_whole_chunks(void **state) {
   teach(&stripe, 1, 10);
   assert_int_equal(stripe.slow, 1ull << 1);
   for (uint64_t s = 1; s <= 40; s++) {
-    stripe_sent(&stripe, 0, 8, s * STRIPE_AGING_NS);
-    stripe_acked(&stripe, 0, 8, s * STRIPE_AGING_NS + 1);
+    sent(&stripe, 0, 8, s * STRIPE_AGING_NS);
+    acknowledged(&stripe, 0, 8, s * STRIPE_AGING_NS + 1);
     uint32_t chunk = stripe_chunk_bytes(&stripe, 1, KIB * KIB, KIB * KIB);
     assert_in_range(chunk, STRIPE_SLOW_CHUNK_BYTES, 128 * KIB);
   }
@@ -345,7 +376,7 @@ static void placed_pieces_are_one_for_each_lane(void **state) {
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB + 4), 644 * KIB);
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 1024 * 1024 * KIB),
                    STRIPE_PLACED_CHUNKS * 128 * KIB);
-  stripe_sent(&stripe, 0, 768 * KIB, 0); /* as much again does not make it wait long */
+  sent(&stripe, 0, 768 * KIB, 0); /* as much again does not make it wait long */
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 768 * KIB);
 }
 
@@ -367,9 +398,9 @@ static void lazy_acknowledgements_are_no_rate(void **state) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   for (unsigned i = 0; i < 100; i++) {
-    stripe_sent(&stripe, 0, 8 * KIB, i * MS);
+    sent(&stripe, 0, 8 * KIB, i * MS);
     if (i > 0) {
-      stripe_acked(&stripe, 0, 8 * KIB, i * MS + MS / 2);
+      acknowledged(&stripe, 0, 8 * KIB, i * MS + MS / 2);
     }
   }
   assert_int_equal(stripe.loads[0].ps_per_byte, 0);
@@ -381,8 +412,8 @@ static void idle_time_is_no_rate(void **state) {
   bring_up(&stripe, 1);
   teach(&stripe, 0, 1);
   uint32_t before = stripe.loads[0].ps_per_byte;
-  stripe_sent(&stripe, 0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
-  stripe_acked(&stripe, 0, 64 * KIB, 5000 * MS + MS / 16);
+  sent(&stripe, 0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
+  acknowledged(&stripe, 0, 64 * KIB, 5000 * MS + MS / 16);
   assert_in_range(stripe.loads[0].ps_per_byte, before - before / 10, before + before / 10);
 }
 
@@ -399,7 +430,7 @@ static void switched_off_heuristics_do_nothing(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 12 * KIB), 12 * KIB);
   bring_up(&stripe, 2);
   stripe.ablated = 1ull << ABLATION_WARM;
-  stripe_sent(&stripe, 1, 8, 0);
+  sent(&stripe, 1, 8, 0);
   assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }
 

@@ -294,7 +294,7 @@ static int rdma_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   if (error) {
     return rdma->is_closing ? rdma_lane_give_up(rdma) : error;
   }
-  return rdma_lane_continue(rdma, now_ns);
+  return rdma_lane_continue(rdma);
 }
 
 /* ---- life ---- */
@@ -304,7 +304,7 @@ static void rdma_close(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   rdma->is_closing = true;
   lane->can_write = lane->has_unwritten = false;
-  if (rdma_lane_continue(rdma, 0) != 0) {
+  if (rdma_lane_continue(rdma) != 0) {
     rdma_lane_give_up(rdma);
   }
 }

@@ -130,7 +130,7 @@ static int send_part(struct rdma_lane *rdma) {
   return error;
 }
 
-static int send_parts(struct rdma_lane *rdma, uint64_t now_ns) {
+static int send_parts(struct rdma_lane *rdma) {
   bool is_whole = false;
   while (!is_whole && can_send(rdma)) {
     int error = send_part(rdma);
@@ -140,9 +140,6 @@ static int send_parts(struct rdma_lane *rdma, uint64_t now_ns) {
     is_whole = rdma->put == rdma->frame.length;
   }
   rdma->lane.has_unwritten = !is_whole;
-  if (is_whole) {
-    link_frame_written(rdma->lane.link, rdma->lane.index, now_ns);
-  }
   return 0;
 }
 
@@ -185,7 +182,7 @@ static int post_placed(struct rdma_lane *rdma, struct ibv_send_wr *write) {
   return post(rdma, WIRE_HEADER_BYTES, (struct ibv_sge){ 0 }, write, false);
 }
 
-static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key, uint64_t now_ns) {
+static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key) {
   const struct link_frame *frame = &rdma->frame;
   struct ibv_send_wr write = {
     .sg_list = &piece,
@@ -194,29 +191,25 @@ static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key, uin
     .wr.rdma = { .remote_addr = frame->remote_buffer->address + frame->offset, .rkey = key },
   };
   int error = post_placed(rdma, &write);
-  if (!error) {
-    rdma->bytes_written += frame->length;
-    link_frame_written(rdma->lane.link, rdma->lane.index, now_ns);
-  }
+  rdma->bytes_written += error ? 0 : frame->length;
   return error;
 }
 
-int rdma_lane_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
+int rdma_lane_write(struct lane *lane, const struct link_frame *frame) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
   struct ibv_sge piece;
   uint32_t key;
   rdma->frame = *frame;
   rdma->put = 0;
   rdma->has_header_put = false;
-  int error =
-      can_place(rdma, &piece, &key) ? place(rdma, piece, key, now_ns) : send_parts(rdma, now_ns);
+  int error = can_place(rdma, &piece, &key) ? place(rdma, piece, key) : send_parts(rdma);
   rdma_lane_update(rdma);
   return error;
 }
 
-int rdma_lane_resume(struct lane *lane, uint64_t now_ns) {
+int rdma_lane_resume(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
-  int error = lane->has_unwritten ? send_parts(rdma, now_ns) : 0;
+  int error = lane->has_unwritten ? send_parts(rdma) : 0;
   rdma_lane_update(rdma);
   return error;
 }
@@ -237,13 +230,13 @@ static int end_socket(struct rdma_lane *rdma) {
   return error;
 }
 
-int rdma_lane_continue(struct rdma_lane *rdma, uint64_t now_ns) {
+int rdma_lane_continue(struct rdma_lane *rdma) {
   int error = 0;
   if (rdma->is_closing) {
     return end_socket(rdma);
   }
   if (rdma->lane.has_unwritten) {
-    error = send_parts(rdma, now_ns);
+    error = send_parts(rdma);
   }
   if (!error && rdma->freed - rdma->announced >= RDMA_SLOTS / 2 && has_slot(rdma) &&
       credit(rdma) > 0) {

@@ -52,10 +52,10 @@ struct rdma_lane {
   uint64_t bytes_written, bytes_read;
 };
 
-int rdma_lane_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns);
-int rdma_lane_resume(struct lane *lane, uint64_t now_ns);
+int rdma_lane_write(struct lane *lane, const struct link_frame *frame);
+int rdma_lane_resume(struct lane *lane);
 /* After completions: what can be sent now, is. Closing: ends the socket when all has arrived. */
-int rdma_lane_continue(struct rdma_lane *rdma, uint64_t now_ns);
+int rdma_lane_continue(struct rdma_lane *rdma);
 /* A send without bytes. */
 int rdma_lane_send_credit(struct rdma_lane *rdma);
 /* Can it write? */

@@ -83,7 +83,7 @@ static ssize_t send_rest(struct tcp_lane *tcp) {
 }
 
 /* The kernel took so many bytes. */
-static void note_sent(struct tcp_lane *tcp, size_t bytes, uint64_t now_ns) {
+static void note_sent(struct tcp_lane *tcp, size_t bytes) {
   size_t gathered = tcp->gathered_end - tcp->gathered_start;
   size_t of_gathered = bytes < gathered ? bytes : gathered;
   tcp->bytes_written += bytes;
@@ -94,18 +94,17 @@ static void note_sent(struct tcp_lane *tcp, size_t bytes, uint64_t now_ns) {
   tcp->written += bytes - of_gathered;
   if (tcp->has_frame && tcp->written == WIRE_HEADER_BYTES + tcp->frame.length) {
     tcp->has_frame = false;
-    link_frame_written(tcp->lane.link, tcp->lane.index, now_ns);
   }
 }
 
-static int write_rest(struct tcp_lane *tcp, uint64_t now_ns) {
+static int write_rest(struct tcp_lane *tcp) {
   struct lane *lane = &tcp->lane;
   ssize_t n = send_rest(tcp);
   if (n < 0 && errno != EAGAIN && errno != EINTR) {
     return -errno;
   }
   if (n > 0) {
-    note_sent(tcp, (size_t)n, now_ns);
+    note_sent(tcp, (size_t)n);
   }
   lane->has_unwritten = tcp->has_frame || tcp->gathered_end > 0;
   lane->can_write = !lane->has_unwritten;
@@ -127,7 +126,7 @@ static bool may_gather(struct tcp_lane *tcp, const struct link_frame *frame) {
   return tcp->gathered != NULL;
 }
 
-static int tcp_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
+static int tcp_write(struct lane *lane, const struct link_frame *frame) {
   struct tcp_lane *tcp = tcp_lane(lane);
   if (may_gather(tcp, frame)) {
     uint8_t *to = tcp->gathered + tcp->gathered_end;
@@ -135,18 +134,17 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame, uint64_t
     memcpy(to + WIRE_HEADER_BYTES, frame->payload, frame->length);
     tcp->gathered_end += WIRE_HEADER_BYTES + frame->length;
     lane->has_unwritten = true;
-    link_frame_written(lane->link, lane->index, now_ns);
     return 0;
   }
   tcp->frame = *frame;
   tcp->is_bulk = frame->length > LARGE_BYTES;
   tcp->written = 0;
   tcp->has_frame = true;
-  return write_rest(tcp, now_ns);
+  return write_rest(tcp);
 }
 
-static int tcp_resume(struct lane *lane, uint64_t now_ns) {
-  return lane->has_unwritten ? write_rest(tcp_lane(lane), now_ns) : 0;
+static int tcp_resume(struct lane *lane) {
+  return lane->has_unwritten ? write_rest(tcp_lane(lane)) : 0;
 }
 
 /* ---- reading ---- */

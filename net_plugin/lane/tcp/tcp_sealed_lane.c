@@ -71,7 +71,7 @@ static int seal_more(struct tcp_sealed *tcp) {
   return 0;
 }
 
-static int write_rest(struct tcp_sealed *tcp, uint64_t now_ns) {
+static int write_rest(struct tcp_sealed *tcp) {
   struct lane *lane = &tcp->lane;
   size_t total = WIRE_HEADER_BYTES + tcp->frame.length;
   lane->has_unwritten = true;
@@ -95,19 +95,18 @@ static int write_rest(struct tcp_sealed *tcp, uint64_t now_ns) {
   tcp->out_start = tcp->out_end = 0;
   lane->has_unwritten = false;
   lane->can_write = true;
-  link_frame_written(lane->link, lane->index, now_ns);
   return 0;
 }
 
-static int sealed_write(struct lane *lane, const struct link_frame *frame, uint64_t now_ns) {
+static int sealed_write(struct lane *lane, const struct link_frame *frame) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   tcp->frame = *frame;
   tcp->sealed = 0;
-  return write_rest(tcp, now_ns);
+  return write_rest(tcp);
 }
 
-static int sealed_resume(struct lane *lane, uint64_t now_ns) {
-  return lane->has_unwritten ? write_rest(tcp_sealed(lane), now_ns) : 0;
+static int sealed_resume(struct lane *lane) {
+  return lane->has_unwritten ? write_rest(tcp_sealed(lane)) : 0;
 }
 
 /* ---- reading ---- */

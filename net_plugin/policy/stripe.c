@@ -257,14 +257,19 @@ static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t n
   }
 }
 
+static uint64_t stripe_acked_bytes(const struct stripe *stripe, unsigned lane) {
+  return policy_count_of(stripe->lanes, stripe->lanes->acked, lane);
+}
+
 /* Copied messages are acknowledged late, so a lane is known to be empty by time. */
-static void stripe_begin_alone(struct stripe *stripe, struct stripe_load *load, uint32_t bytes,
+static void stripe_begin_alone(struct stripe *stripe, unsigned lane, uint32_t bytes,
                                uint64_t now_ns) {
+  struct stripe_load *load = &stripe->loads[lane];
+  uint64_t end = stripe_acked_bytes(stripe, lane) + policy_in_flight(stripe->lanes, lane) + bytes;
   bool is_alone = now_ns >= load->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
                   bytes <= STRIPE_WARM_BYTES;
-  load->sent_bytes += bytes;
   load->recent[load->sent_chunks++ % STRIPE_RECENT] =
-      (struct stripe_chunk){ load->sent_bytes, is_alone ? now_ns : 0, bytes };
+      (struct stripe_chunk){ end, is_alone ? now_ns : 0, bytes };
   load->sent_ns = now_ns;
   turns_sent(&stripe->turns, now_ns);
 }
@@ -272,13 +277,15 @@ static void stripe_begin_alone(struct stripe *stripe, struct stripe_load *load, 
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
 static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
   const struct stripe_load *load = &stripe->loads[lane];
-  uint64_t acked_bytes = load->sent_bytes - policy_in_flight(stripe->lanes, lane);
+  if (load->least_rtt_ns == 0 || ablation_has(stripe->ablated, ABLATION_TURNS)) {
+    return;
+  }
+  uint64_t acked_bytes = stripe_acked_bytes(stripe, lane);
   const struct stripe_chunk *last = load->recent, *end = load->recent + STRIPE_RECENT;
   while (last < end && last->end != acked_bytes) {
     last++;
   }
-  if (last == end || last->ns == 0 || load->least_rtt_ns == 0 ||
-      ablation_has(stripe->ablated, ABLATION_TURNS)) {
+  if (last == end || last->ns == 0) {
     return;
   }
   uint64_t usual_ns = last->bytes * (STRIPE_DEFAULT_PS_PER_BYTE / 1000);
@@ -288,7 +295,7 @@ static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   stripe_begin_sample(stripe, lane, now_ns);
-  stripe_begin_alone(stripe, &stripe->loads[lane], bytes, now_ns);
+  stripe_begin_alone(stripe, lane, bytes, now_ns);
   stripe->last = lane;
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);

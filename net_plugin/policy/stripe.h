@@ -40,7 +40,7 @@
 #define STRIPE_RECENT 8u
 
 struct stripe_chunk {
-  uint64_t end; /* stripe_load.sent_bytes after it */
+  uint64_t end; /* policy_lanes.acked once it is acknowledged */
   uint64_t ns;  /* when it was sent, if it was alone on its lane; 0: it was not */
   uint32_t bytes;
 };
@@ -53,8 +53,7 @@ struct stripe_load {
   unsigned slow_samples; /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
 
   uint64_t least_rtt_ns; /* the least round trip time of the lane; 0: not known */
-  uint64_t sent_bytes;   /* in all */
-  uint64_t sent_ns;      /* the last time */
+  uint64_t sent_ns;      /* the last chunk */
   unsigned sent_chunks;  /* recent[sent_chunks % STRIPE_RECENT] is the next one's */
   struct stripe_chunk recent[STRIPE_RECENT];
 };

@@ -23,6 +23,7 @@ static void sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
 static void acknowledged(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
   assert_true(bytes <= in_flight[lane]);
   in_flight[lane] -= bytes;
+  acked[lane] += bytes;
   stripe_acked(stripe, lane, bytes, now_ns);
 }
 

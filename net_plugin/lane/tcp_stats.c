@@ -22,11 +22,16 @@ static uint32_t least_rtt_us(const struct tcp_info *info) {
   return info->tcpi_min_rtt == UINT32_MAX ? 0 : info->tcpi_min_rtt;
 }
 
+/* How many bytes the kernel has filled in; 0: none, and all of it is 0. */
+static socklen_t read_info(int fd, struct tcp_info *info) {
+  socklen_t bytes = sizeof *info;
+  memset(info, 0, sizeof *info);
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, info, &bytes) == 0 ? bytes : 0;
+}
+
 uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
-  struct tcp_info info = { 0 };
-  socklen_t bytes = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
-      info.tcpi_state != STATE_ESTABLISHED) {
+  struct tcp_info info;
+  if (read_info(fd, &info) == 0 || info.tcpi_state != STATE_ESTABLISHED) {
     return 0;
   }
   /* A buffer that the peer does not empty is probed, where TCP_RTO_MAX_MS is not known at intervals
@@ -37,24 +42,20 @@ uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
 }
 
 uint64_t tcp_stats_ack_wait_ns(int fd) {
-  struct tcp_info info = { 0 };
-  socklen_t bytes = sizeof info;
-  getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes);
+  struct tcp_info info;
+  read_info(fd, &info);
   uint64_t rtts_ns = info.tcpi_rtt * ACK_WAIT_RTTS * NS_PER_US;
   return rtts_ns > ACK_WAIT_NS ? rtts_ns : ACK_WAIT_NS;
 }
 
 bool tcp_stats_has_unacked(int fd) {
-  struct tcp_info info = { 0 };
-  socklen_t bytes = sizeof info;
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 && info.tcpi_unacked > 0;
+  struct tcp_info info;
+  return read_info(fd, &info) > 0 && info.tcpi_unacked > 0;
 }
 
 bool tcp_stats_measure(int fd, struct policy_transport *transport) {
-  struct tcp_info info = { 0 };
-  socklen_t bytes = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0 ||
-      bytes < offsetof(struct tcp_info, tcpi_sndbuf_limited)) {
+  struct tcp_info info;
+  if (read_info(fd, &info) < offsetof(struct tcp_info, tcpi_sndbuf_limited)) {
     return false;
   }
   *transport = (struct policy_transport){
@@ -73,16 +74,15 @@ bool tcp_stats_measure(int fd, struct policy_transport *transport) {
 
 void tcp_stats_read(int fd, struct lane_stats *stats) {
   memset(stats, 0, sizeof *stats);
-  struct tcp_info info = { 0 };
-  socklen_t bytes = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0) {
+  struct tcp_info info;
+  if (read_info(fd, &info) > 0) {
     stats->retransmits = info.tcpi_total_retrans;
     stats->rtt_us = info.tcpi_rtt;
     stats->rtt_min_us = least_rtt_us(&info);
     stats->delivery_rate_bytes = info.tcpi_delivery_rate;
     stats->congestion_window_bytes = (uint64_t)info.tcpi_snd_cwnd * info.tcpi_snd_mss;
   }
-  bytes = sizeof stats->local;
+  socklen_t bytes = sizeof stats->local;
   if (getsockname(fd, (struct sockaddr *)&stats->local, &bytes) != 0) {
     stats->local.ss_family = AF_UNSPEC;
   }

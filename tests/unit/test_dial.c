@@ -21,6 +21,7 @@
 /* Both ends have looked by then whether what they sent has arrived (tcp_stats_ack_wait_ns). */
 #define LOOKED_NS (150 * NS_PER_MS)
 
+static struct dial *dial;
 static uint8_t first_nonce[NONCE_BYTES], last_nonce[NONCE_BYTES];
 static unsigned hellos;
 void __real_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
@@ -35,8 +36,9 @@ static struct nic nic;
 static struct engine *engine;
 static int listening; /* the test's own, where it plays the listening side */
 static struct sockaddr_storage address;
-static struct dial *dial;
-static int ended; /* what the dial ended with */
+/* What the dial ended with. This and what is above under the engine's lock: its thread may be what
+ * goes on with the dial. */
+static int ended;
 
 /* A connection that comes later has the filter of its listening socket. */
 static void lose_data(int fd) {
@@ -72,6 +74,13 @@ static void poll_engine(void) {
   engine_unlock(engine);
 }
 
+static int dial_ended(void) {
+  engine_lock(engine);
+  int how = ended;
+  engine_unlock(engine);
+  return how;
+}
+
 /* Dials the test's socket. */
 static void begin(void) {
   const struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
@@ -84,13 +93,13 @@ static void begin(void) {
                                .nic = "lo" };
   const struct auth_keys keys = { .handle = { 1 } };
   int error;
+  engine_lock(engine);
   ended = NONE;
   hellos = 0;
-  engine_lock(engine);
   dial = dial_start(engine, &nic, &address, &hello, &keys, clock_now_ns() + 2 * PATIENCE_NS, note,
                     NULL, &error);
-  engine_unlock(engine);
   assert_non_null(dial);
+  engine_unlock(engine);
 }
 
 /* The next connection to the test's socket. */
@@ -149,15 +158,17 @@ static void a_lost_hello_is_said_again_on_another_connection(void **state) {
   hear(fd, message, HELLO_BYTES);
   assert_int_equal(hello_decode(message, &hello), 0);
   assert_int_equal(hello.epoch, 1);
+  engine_lock(engine);
   assert_int_equal(hellos, 2);
   assert_memory_not_equal(first_nonce, last_nonce, NONCE_BYTES);
   assert_memory_equal(hello.nonce, last_nonce, NONCE_BYTES);
+  engine_unlock(engine);
   lose_nothing(lost);
   assert_int_equal(recv(lost, &byte, 1, MSG_DONTWAIT), -1);
   assert_int_equal(errno, ECONNRESET); /* the kernel does not send it later */
   challenge(fd);
   hear(fd, message, PROOF_BYTES);
-  assert_int_equal(ended, NONE);
+  assert_int_equal(dial_ended(), NONE);
   close(lost);
   end(fd);
 }
@@ -170,11 +181,11 @@ static void a_lost_proof_ends_the_dial(void **state) {
   hear(fd, message, HELLO_BYTES);
   lose_data(fd);
   challenge(fd);
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; ended == NONE;) {
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; dial_ended() == NONE;) {
     assert_true(clock_now_ns() < until_ns); /* the dial itself has longer */
     poll_engine();
   }
-  assert_int_equal(ended, -ETIMEDOUT);
+  assert_int_equal(dial_ended(), -ETIMEDOUT);
   end(fd);
 }
 
@@ -189,7 +200,7 @@ static void a_slow_peer_is_waited_for(void **state) {
   pass(LOOKED_NS);
   hear(fd, message, PROOF_BYTES);
   assert_int_equal(accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), -1);
-  assert_int_equal(ended, NONE);
+  assert_int_equal(dial_ended(), NONE);
   end(fd);
 }
 

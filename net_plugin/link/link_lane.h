@@ -32,7 +32,9 @@ struct link_tail {
   uint64_t looked_ns;   /* the last time that its transport was asked; 0: not since it was quiet */
   uint64_t look_ns;     /* the next time, if nothing moves */
   uint64_t acked_bytes; /* what the transport said */
-  unsigned pauses;      /* that were twice as long as the one before */
+  uint64_t retransmits; /* likewise, when the lane moved last */
+  unsigned looks;       /* in a row that found the same: is_lost, or moving */
+  unsigned pings;       /* since a PING was last followed by a retransmission and by progress */
   bool is_lost;         /* nothing had moved then */
 };
 

@@ -116,6 +116,7 @@ static void send_again(struct stream *stream, struct loss_hole *hole) {
   hole->again_ns = EVENTS_NEVER;
   hole->behind = 0;
   hole->is_on_way = !is_lost(stream);
+  stream->loss.retransmits++;
   if (hole->is_on_way) {
     events_add(network_of(stream)->events, now_of(stream) + latency_of(stream), hole_filled, stream,
                hole_name(stream, hole));

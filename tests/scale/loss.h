@@ -46,6 +46,7 @@ struct loss {
   uint64_t event_ns;     /* of the event that looks at it; EVENTS_NEVER: none */
   unsigned backoff;      /* timeouts since anything arrived in order */
   bool has_probed;       /* likewise */
+  uint64_t retransmits;
 };
 
 /* The stream is open from here to loss_end. */

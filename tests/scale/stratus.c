@@ -365,6 +365,7 @@ static void measure_lanes(struct side *side) {
                                             .has_unacked = may_lose && stream->arrived_bytes <
                                                                            stream->written_bytes,
                                             .rtt_min_us = rtt_us,
+                                            .retransmits = stream->loss.retransmits,
                                             .is_repairing = loss_is_repairing(stream) };
       link_lane_measured(side->link, index, &transport, now_of(side));
     }

@@ -147,6 +147,7 @@ struct policy_transport socket_measure(const struct socket *socket, enum side si
     .has_unacked = !is_all_there,
     .acked_bytes = pipe->arrived,
     .rtt_min_us = 2 * pipe->latency_ns / 1000,
+    .retransmits = pipe->losses,
     .is_repairing = is_lost,
   };
 }
@@ -157,6 +158,7 @@ void pipe_lose_tail(struct pipe *pipe, uint64_t until_ns, bool is_lost_again) {
   pipe->segment_count = 0;
   pipe->lost_end = pipe->written;
   pipe->lost_until_ns = until_ns;
+  pipe->losses++;
 }
 
 static bool pipe_waits_for_timeout(const struct pipe *pipe, uint64_t now_ns) {

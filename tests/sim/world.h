@@ -46,6 +46,7 @@ struct pipe {
   /* Its last packets were lost: they depart again at that time, or when there is more behind them.
    */
   uint64_t lost_end, lost_until_ns;
+  uint64_t losses;
   bool is_lost_again; /* only at that time: what TCP sent again was lost, too */
   struct segment {
     uint64_t end, arrival_ns;

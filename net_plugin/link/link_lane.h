@@ -34,8 +34,10 @@ struct link_tail {
   uint64_t acked_bytes; /* what the transport said */
   uint64_t retransmits; /* likewise, when the lane moved last */
   unsigned looks;       /* in a row that found the same: is_lost, or moving */
-  unsigned pings;       /* since a PING was last followed by a retransmission and by progress */
-  bool is_lost;         /* nothing had moved then */
+  unsigned
+      in_vain; /* PINGs that brought nothing, in LINK_TAIL_PARTS; kept while nothing is missing */
+  bool has_pinged; /* since something was written after nothing was missing */
+  bool is_lost;    /* nothing had moved then */
 };
 
 struct link_lane {

@@ -42,11 +42,23 @@ static uint64_t flow_count_longer(uint64_t pause_ns) {
   return 2 * pause_ns < FLOW_COUNT_PAUSE_MAX_NS ? 2 * pause_ns : FLOW_COUNT_PAUSE_MAX_NS;
 }
 
+/* Packets are lost, and there are many flows: fewer of them may lose less. */
+static bool flow_count_is_crowded(const struct flow_count *count) {
+  return count->flows > FLOW_COUNT_FEW &&
+         count->retransmits * 100 >= count->packets * FLOW_COUNT_CROWDED_PERCENT;
+}
+
+static void flow_count_lost(struct flow_count *count, const struct limit_sum *lanes) {
+  count->packets = count->packets * 15 / 16 + lanes->acked_bytes / FLOW_COUNT_PACKET_BYTES;
+  count->retransmits = count->retransmits * 15 / 16 + lanes->retransmits;
+}
+
 /* ---- more flows ---- */
 
 static bool flow_count_may_climb(const struct flow_count *count) {
   bool are_open = count->level < FLOW_COUNT_GUESS; /* of the guess: they stay open */
-  return count->level < count->end && (are_open || 2 * count->flows <= FLOW_COUNT_FLOWS_MAX);
+  bool has_room = 2 * count->flows <= FLOW_COUNT_FLOWS_MAX && !flow_count_is_crowded(count);
+  return count->level < count->end && (are_open || has_room);
 }
 
 static void flow_count_retry_later(struct flow_count *count) {
@@ -73,9 +85,15 @@ static void flow_count_climb(struct flow_count *count, uint64_t speed, uint64_t 
 /* Windows differ, so the mean of some counts, unless the first ones leave no doubt. */
 static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
   bool is_guess = count->from == FLOW_COUNT_GUESS && count->flows <= FLOW_COUNT_FEW;
-  unsigned percent = is_guess ? FLOW_COUNT_GUESS_GAIN_PERCENT : FLOW_COUNT_GAIN_PERCENT;
+  bool is_crowded = flow_count_is_crowded(count);
+  unsigned percent = is_crowded ? FLOW_COUNT_SURE_PERCENT
+                     : is_guess ? FLOW_COUNT_GUESS_GAIN_PERCENT
+                                : FLOW_COUNT_GAIN_PERCENT;
   count->sum += speed;
   count->windows++;
+  if (is_crowded && count->windows < FLOW_COUNT_CROWDED_WINDOWS) {
+    return;
+  }
   uint64_t mean = count->sum / count->windows;
   bool is_sure = is_guess || mean < count->before ||
                  (count->windows > 1 && mean * 100 >= count->before * FLOW_COUNT_SURE_PERCENT);
@@ -123,7 +141,8 @@ static void flow_count_return(struct flow_count *count, uint64_t now_ns) {
 /* By acknowledged chunks: the load is told before the lanes are measured, so that the kernel's
  * count of a part may still be missing. */
 void flow_count_part(struct flow_count *count, const struct limit_window *part, uint64_t now_ns) {
-  if (count->state == FLOW_COUNT_DESCENDED && part->loaded_ns >= FLOW_COUNT_SOON_NS &&
+  if (count->state == FLOW_COUNT_DESCENDED && !count->was_crowded &&
+      part->loaded_ns >= FLOW_COUNT_SOON_NS &&
       limit_speed(part) * 100 < count->before * FLOW_COUNT_POOR_PERCENT) {
     flow_count_return(count, now_ns);
   }
@@ -132,14 +151,42 @@ void flow_count_part(struct flow_count *count, const struct limit_window *part, 
 /* A window in which the number did not change is over. */
 static void flow_count_decide(struct flow_count *count, bool is_network, uint64_t now_ns) {
   bool is_retry = count->ns >= count->retry_ns;
-  count->calm = is_network ? 0 : count->calm + 1;
+  bool is_crowded = flow_count_is_crowded(count);
+  count->calm = is_network && !is_crowded ? 0 : count->calm + 1;
   count->end = is_retry ? count->most : count->end;
-  bool wants_more = count->level < FLOW_COUNT_GUESS ? is_retry || is_network : is_network;
+  bool wants_more = (is_retry && count->level < FLOW_COUNT_GUESS) || (is_network && !is_crowded);
   if (wants_more && flow_count_may_climb(count)) {
     flow_count_climb(count, count->mean, now_ns);
   } else if (count->calm >= FLOW_COUNT_CALM_WINDOWS && count->level > 0 &&
              count->ns >= count->due_ns) {
+    count->was_crowded = is_crowded;
     flow_count_try(count, FLOW_COUNT_DESCENDED, 0, count->mean, now_ns);
+  }
+}
+
+/* Where packets are lost speeds differ by a factor of ten from window to window. */
+static void flow_count_descended(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
+  bool was_crowded = count->was_crowded;
+  count->sum += speed;
+  count->windows++;
+  if (was_crowded && count->windows < FLOW_COUNT_CROWDED_WINDOWS) {
+    return;
+  }
+  uint64_t mean = count->sum / count->windows;
+  unsigned percent = was_crowded ? FLOW_COUNT_CROWDED_KEEP_PERCENT : FLOW_COUNT_KEEP_PERCENT;
+  if (mean * 100 < count->before * percent) {
+    flow_count_return(count, now_ns);
+    return;
+  }
+  count->state = FLOW_COUNT_STEADY;
+  count->pause_ns = FLOW_COUNT_PAUSE_NS;
+  if (was_crowded) {
+    count->retry_pause_ns =
+        count->retry_pause_ns > FLOW_COUNT_PAUSE_NS ? count->retry_pause_ns : FLOW_COUNT_PAUSE_NS;
+    flow_count_end_climb(count, mean);
+  } else {
+    count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
+    flow_count_retry_later(count);
   }
 }
 
@@ -147,6 +194,7 @@ void flow_count_window(struct flow_count *count, const struct limit_window *wind
                        uint64_t now_ns) {
   uint64_t speed = limit_wire_speed(window);
   count->ns += ns;
+  flow_count_lost(count, &window->lanes);
   switch (count->state) {
   case FLOW_COUNT_CLIMBING:
     flow_count_climbed(count, speed, now_ns);
@@ -155,17 +203,12 @@ void flow_count_window(struct flow_count *count, const struct limit_window *wind
     flow_count_climb(count, speed, now_ns);
     break;
   case FLOW_COUNT_DESCENDED:
-    if (speed * 100 < count->before * FLOW_COUNT_KEEP_PERCENT) {
-      flow_count_return(count, now_ns);
-    } else {
-      count->state = FLOW_COUNT_STEADY;
-      count->pause_ns = FLOW_COUNT_PAUSE_NS;
-      count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
-      flow_count_retry_later(count);
-    }
+    flow_count_descended(count, speed, now_ns);
     break;
   case FLOW_COUNT_STEADY:
-    flow_count_compare(count, speed);
+    if (!flow_count_is_crowded(count)) {
+      flow_count_compare(count, speed);
+    }
     count->mean = count->mean > 0 ? (count->mean * 3 + speed) / 4 : speed;
     flow_count_decide(count, limit_is_network(window), now_ns);
     break;

@@ -14,6 +14,10 @@
  *                                 to be the limit. Then level 0 is much slower, which shows within
  *                                 milliseconds: back, climb, and not to level 0 again for a pause
  *
+ * Packets that are lost while there are many flows are another reason to try level 0: where seven
+ * hosts send to an eighth, whose switch has room for few packets, each further flow loses more. Not
+ * where there are few: a policer drops packets of each flow alone.
+ *
  * Where lanes queue (stripe.h) before there was any bulk traffic, flows are capped, and one level
  * more is taken at once: messages of 128 to 512 KiB need the bursts of more flows, and no window
  * tells it. AllReduce of 128 and 256 KiB, flows of 0.5 Gb/s: 530 and 706 us, so 276 and 561.
@@ -53,6 +57,10 @@ struct flow_count {
 
   unsigned calm; /* windows in a row in which the network was not the limit */
   uint64_t mean; /* of limit_wire_speed at this level, older ones counting less; 0: none yet */
+
+  /* Packets that were acknowledged, and that were sent again, older ones counting less. */
+  uint64_t packets, retransmits;
+  bool was_crowded; /* the reason for DESCENDED */
 
   unsigned from;    /* the level that the state tells of */
   uint64_t before;  /* the speed there, in KB/s */

@@ -8,6 +8,7 @@ void limit_add(struct limit_sum *sum, const struct limit_sum *added) {
   sum->network_ns += added->network_ns;
   sum->peer_ns += added->peer_ns;
   sum->acked_bytes += added->acked_bytes;
+  sum->retransmits += added->retransmits;
 }
 
 void limit_lane_up(struct limit_lane *lane, uint64_t now_ns) {
@@ -64,6 +65,7 @@ struct limit_sum limit_lane_measured(struct limit_lane *lane,
   uint64_t peer_ns = limit_counted(lane->measured.peer_us, transport->peer_us) * 1000;
   sum->peer_ns = limit_least(peer_ns, busy_ns);
   sum->acked_bytes = limit_counted(lane->measured.acked_bytes, transport->acked_bytes);
+  sum->retransmits = limit_counted(lane->measured.retransmits, transport->retransmits);
   sum->network_ns = transport->is_app_limited ? 0 : busy_ns - sum->peer_ns;
   limit_remember(lane);
   struct limit_sum passed = *sum;

@@ -28,6 +28,7 @@ struct limit_sum {
   uint64_t network_ns;   /* of these, network-limited */
   uint64_t peer_ns;      /* of these, limited by the peer's window */
   uint64_t acked_bytes;  /* by the peer's kernel */
+  uint64_t retransmits;  /* packets that were sent again */
 };
 
 struct limit_lane {

@@ -151,6 +151,15 @@
 /* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
  * hosts the limit is another one from window to window. */
 #define FLOW_COUNT_CALM_WINDOWS 5u
+/* Of more than FLOW_COUNT_FEW flows so many packets are lost that there is no level above the
+ * guess, and level 0 is tried for so many windows: it is kept where it has so much of the speed,
+ * which differs by a factor of ten from window to window. Eight hosts, NICs of 0.5 Gb/s with a
+ * queue of 8 packets, AllToAll of 64 KiB, 1 and 8 MiB: 3.9, 31 and 385 ms; before, also with more
+ * PINGs, 4.4, 58 and 525; Socket 3.0, 24 and 204 (medians of 3 rounds). */
+#define FLOW_COUNT_CROWDED_PERCENT 1u
+#define FLOW_COUNT_CROWDED_WINDOWS 8u
+#define FLOW_COUNT_CROWDED_KEEP_PERCENT 50u
+#define FLOW_COUNT_PACKET_BYTES 1448u /* of data, with Ethernet's usual MTU and time stamps */
 /* What level 0 must have of the speed of the level before; and what it must have after so much time
  * of connections under load, or is given up at once. */
 #define FLOW_COUNT_KEEP_PERCENT 92u

@@ -191,6 +191,64 @@ static void many_flows_are_not_doubled(void **state) {
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS);
 }
 
+/* Windows of 20 ms in which the network is the limit and 2 % of the packets are lost. */
+static void lossy_windows(struct flow_count *count, unsigned windows, uint64_t packets) {
+  const struct limit_window window = {
+    .lanes = { .in_flight_ns = 80000000,
+               .network_ns = 80000000,
+               .acked_bytes = packets * FLOW_COUNT_PACKET_BYTES,
+               .retransmits = packets / 50 },
+    .loaded_ns = 40000000,
+    .bytes = packets * FLOW_COUNT_PACKET_BYTES,
+  };
+  for (unsigned i = 0; i < windows; i++) {
+    flow_count_window(count, &window, 20000000, count->ns + 20000000);
+  }
+}
+
+static void lossy_begin(struct flow_count *count, int flows) {
+  flow_count_init(count);
+  flow_count_join(count, MOST_LEVEL);
+  flow_count_changed(count, flows);
+}
+
+/* Seven peers, four flows to each: fewer lose no more, and are kept. */
+static void many_flows_that_lose_packets_become_few(void **state) {
+  (void)state;
+  struct flow_count count;
+  lossy_begin(&count, 28);
+  lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
+  assert_int_equal(count.level, 0);
+  lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 500);
+  assert_int_equal(count.state, FLOW_COUNT_STEADY);
+  for (unsigned i = 0; i < 400; i++) { /* 8 s */
+    lossy_windows(&count, 1, 500);
+    assert_int_equal(count.level, 0);
+  }
+}
+
+/* As policed ones do, each of which has a rate of its own. */
+static void many_flows_that_are_faster_stay(void **state) {
+  (void)state;
+  struct flow_count count;
+  lossy_begin(&count, 28);
+  lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
+  assert_int_equal(count.level, 0);
+  lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 150);
+  for (unsigned i = 0; i < 400; i++) {
+    lossy_windows(&count, 1, 500);
+    assert_int_equal(count.level, FLOW_COUNT_GUESS);
+  }
+}
+
+static void few_flows_that_lose_packets_grow(void **state) {
+  (void)state;
+  struct flow_count count;
+  lossy_begin(&count, 4);
+  lossy_windows(&count, 1, 500);
+  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(capped_flows_grow_to_the_most),
@@ -206,6 +264,9 @@ int main(void) {
     cmocka_unit_test(lanes_that_never_open),
     cmocka_unit_test(connections_share_a_count),
     cmocka_unit_test(many_flows_are_not_doubled),
+    cmocka_unit_test(many_flows_that_lose_packets_become_few),
+    cmocka_unit_test(many_flows_that_are_faster_stay),
+    cmocka_unit_test(few_flows_that_lose_packets_grow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,27 @@ static void a_path_that_is_gone_is_asked_less_and_less(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 11);
 }
 
+/* Its peer acknowledges all 5 ms, though a round trip has taken 10 us. */
+static uint64_t pings_before_a_queue(bool is_lossy) {
+  post_in_vain();
+  for (unsigned i = 0; i < 200; i++) {
+    pass(LINK_SENDER, 5 * MS);
+    transport.acked_bytes++;
+    transport.retransmits += is_lossy;
+  }
+  return timed.links[LINK_SENDER]->tail_pings;
+}
+
+static void pings_in_vain_become_rare(void **state) {
+  (void)state;
+  assert_in_range(pings_before_a_queue(false), 3, 12);
+}
+
+static void pings_that_are_of_use_do_not(void **state) {
+  (void)state;
+  assert_in_range(pings_before_a_queue(true), 200, 1000);
+}
+
 /* The user waits for credit that was lost on the way. */
 static void a_receiver_does_the_same(void **state) {
   (void)state;
@@ -137,6 +158,8 @@ int main(void) {
     TEST(what_has_arrived_is_asked_about_once),
     TEST(what_is_acknowledged_is_not_asked_about),
     TEST(a_path_that_is_gone_is_asked_less_and_less),
+    TEST(pings_in_vain_become_rare),
+    TEST(pings_that_are_of_use_do_not),
     TEST(a_receiver_does_the_same),
     TEST(a_lane_that_counts_nothing_is_left_alone),
   };

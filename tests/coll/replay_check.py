@@ -188,7 +188,7 @@ def check_document(tool, document, results):
             file.flush()
             plans[data["name"]] = {ranks: list_plan(tool, file.name, ranks) for ranks in (4, 8)}
             plans[data["name"]].update({2: list_plan(tool, file.name, 2)} if data["parallel"] == "ddp" else {})
-    need(len(examples) == 4 and len(plans) == 3, f"{len(examples)} examples")
+    need(len(examples) == 3 and len(plans) == 2, f"{len(examples)} examples")
     shown = blocks(text, "text")
     need(shown == [plans["two-layers"][2], plans["two-stages"][4]], "the plans of the examples are others")
 

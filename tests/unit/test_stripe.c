@@ -14,6 +14,7 @@
 static uint64_t up, rdma;
 static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
 static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
+static struct policy_lane records[POLICY_MAX_LANES];
 
 static void sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   stripe_sent(stripe, lane, bytes, now_ns);
@@ -29,19 +30,20 @@ static void acknowledged(struct stripe *stripe, unsigned lane, uint64_t bytes, u
 
 static void lane_up(struct stripe *stripe, unsigned lane) {
   up |= 1ull << lane;
-  stripe_lane_up(stripe, lane);
+  policy_lane_begin(&records[lane], 0);
+  stripe_lanes_changed(stripe);
 }
 
 static void lane_lost(struct stripe *stripe, unsigned lane) {
   up &= ~(1ull << lane);
   in_flight[lane] = 0;
-  stripe_lane_lost(stripe, lane);
+  stripe_lanes_changed(stripe);
 }
 
 static void bring_up(struct stripe *stripe, unsigned lanes) {
   up = 0;
   memset(in_flight, 0, sizeof in_flight);
-  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB }, &lanes_now);
+  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB }, &lanes_now, records);
   for (unsigned lane = 0; lane < lanes; lane++) {
     lane_up(stripe, lane);
   }
@@ -150,7 +152,7 @@ static void messages_take_turns_where_lanes_queue(void **state) {
   for (unsigned i = 0; i < TURNS_MESSAGES; i++) {
     send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
   }
-  stripe.loads[0].least_rtt_ns = rtt_ns;
+  records[0].measured.rtt_min_us = rtt_ns / 1000;
   for (unsigned i = 0; i < 2 * TURNS_MESSAGES; i++) {
     send_alone(&stripe, 8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
     send_alone(&stripe, STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
@@ -168,10 +170,10 @@ static void messages_take_turns_where_lanes_queue(void **state) {
   for (unsigned i = 1; i <= 2 * TURNS_MESSAGES; i++) {
     now_ns += MS;
     assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns), (i - 1) % 8);
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, stripe.loads[(i - 1) % 8].sent_ns),
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, records[(i - 1) % 8].sent_ns),
                      (i - 1) % 8);
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns), i % 8);
-    stripe.loads[i % 8].least_rtt_ns = rtt_ns;
+    records[i % 8].measured.rtt_min_us = rtt_ns / 1000;
     sent(&stripe, i % 8, 8 * KIB, now_ns);
     acknowledged(&stripe, i % 8, 8 * KIB, now_ns + 1);
   }
@@ -330,7 +332,7 @@ static void rates_count_bytes(void **state) {
     acknowledged(&stripe, 0, 64 * KIB, now_ns);
     acknowledged(&stripe, 0, 960 * KIB, now_ns += 1000);
   }
-  assert_in_range(stripe.loads[0].ps_per_byte, 150, 300);
+  assert_in_range(records[0].ps_per_byte, 150, 300);
 }
 
 static void slow_lanes_take_smaller_chunks(void **state) {
@@ -404,7 +406,7 @@ static void lazy_acknowledgements_are_no_rate(void **state) {
       acknowledged(&stripe, 0, 8 * KIB, i * MS + MS / 2);
     }
   }
-  assert_int_equal(stripe.loads[0].ps_per_byte, 0);
+  assert_int_equal(records[0].ps_per_byte, 0);
 }
 
 static void idle_time_is_no_rate(void **state) {
@@ -412,10 +414,10 @@ static void idle_time_is_no_rate(void **state) {
   struct stripe stripe;
   bring_up(&stripe, 1);
   teach(&stripe, 0, 1);
-  uint32_t before = stripe.loads[0].ps_per_byte;
+  uint32_t before = records[0].ps_per_byte;
   sent(&stripe, 0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
   acknowledged(&stripe, 0, 64 * KIB, 5000 * MS + MS / 16);
-  assert_in_range(stripe.loads[0].ps_per_byte, before - before / 10, before + before / 10);
+  assert_in_range(records[0].ps_per_byte, before - before / 10, before + before / 10);
 }
 
 /* STRATUS_ABLATE, for measurements. */

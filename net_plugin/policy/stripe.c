@@ -9,12 +9,7 @@
 
 void stripe_init(struct stripe *stripe, const struct policy_config *config,
                  const struct policy_lanes *lanes, struct policy_lane *records) {
-  uint32_t usual = policy_usual_chunk_bytes(config);
-  *stripe = (struct stripe){ .lanes = lanes,
-                             .records = records,
-                             .chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1),
-                             .usual_chunk_bytes = usual & ~(POLICY_GRAIN_BYTES - 1),
-                             .ablated = config->ablated };
+  *stripe = (struct stripe){ .config = config, .lanes = lanes, .records = records };
   turns_init(&stripe->turns);
 }
 
@@ -34,7 +29,7 @@ static void stripe_compare(struct stripe *stripe) {
  * spoil a single one. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct policy_lane *record = &stripe->records[lane];
-  if (ablation_has(stripe->ablated, ABLATION_SLOW)) {
+  if (ablation_has(stripe->config->ablated, ABLATION_SLOW)) {
     return;
   }
   if (record->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
@@ -74,7 +69,7 @@ static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t no
   uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
   uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
   return left <= most && bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS &&
-         !ablation_has(stripe->ablated, ABLATION_WARM);
+         !ablation_has(stripe->config->ablated, ABLATION_WARM);
 }
 
 /* How long the lane would be busy with one more chunk, in picoseconds. */
@@ -173,12 +168,12 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t quick_ps = lanes == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
   uint64_t quick =
       quick_ps / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
-  wanted = wanted < stripe->usual_chunk_bytes ? wanted : stripe->usual_chunk_bytes;
+  uint32_t usual = policy_usual_chunk_bytes(stripe->config);
+  uint32_t most = policy_most_chunk_bytes(stripe->config);
+  wanted = wanted < usual ? wanted : usual;
   wanted = wanted > quick ? wanted : quick;
   wanted = wanted > STRIPE_MIN_CHUNK_BYTES ? wanted : STRIPE_MIN_CHUNK_BYTES;
-  if (wanted > stripe->chunk_bytes) {
-    wanted = stripe->chunk_bytes;
-  }
+  wanted = wanted < most ? wanted : most;
   uint64_t scaled = stripe_slow_share(stripe, lane, wanted);
   if (scaled < wanted) {
     scaled &= ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
@@ -191,12 +186,12 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  uint32_t most = stripe->usual_chunk_bytes;
-  if (ablation_has(stripe->ablated, ABLATION_CHUNKS)) {
+  uint32_t most = policy_usual_chunk_bytes(stripe->config);
+  if (ablation_has(stripe->config->ablated, ABLATION_CHUNKS)) {
     return left < most ? (uint32_t)left : most;
   }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
-  most = wanted > most ? stripe->chunk_bytes : most;
+  most = wanted > most ? policy_most_chunk_bytes(stripe->config) : most;
   if (left <= wanted) {
     return (uint32_t)left;
   }
@@ -211,7 +206,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 }
 
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
-  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->usual_chunk_bytes;
+  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * policy_usual_chunk_bytes(stripe->config);
   uint64_t wanted = total / stripe_lanes_up(stripe);
   if (wanted < STRIPE_PLACED_LEAST_BYTES) {
     wanted = STRIPE_PLACED_LEAST_BYTES;
@@ -273,7 +268,7 @@ static void stripe_begin_alone(struct stripe *stripe, unsigned lane, uint32_t by
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
 static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
   const struct policy_lane *record = &stripe->records[lane];
-  if (record->measured.rtt_min_us == 0 || ablation_has(stripe->ablated, ABLATION_TURNS)) {
+  if (record->measured.rtt_min_us == 0 || ablation_has(stripe->config->ablated, ABLATION_TURNS)) {
     return;
   }
   uint64_t acked_bytes = stripe_acked_bytes(stripe, lane);

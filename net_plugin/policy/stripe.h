@@ -36,11 +36,10 @@
 #include "net_plugin/policy/turns.h"
 
 struct stripe {
+  const struct policy_config *config;
   const struct policy_lanes *lanes;
   struct policy_lane *records; /* by lane */
-  uint32_t chunk_bytes, usual_chunk_bytes;
-  uint64_t ablated;    /* heuristics that are switched off, see common/ablation.h */
-  unsigned last;       /* the lane used last */
+  unsigned last;               /* the lane used last */
   unsigned lanes_used; /* of those that are up, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t slow;                /* lanes that are up and slow, as above */
@@ -51,6 +50,7 @@ struct stripe {
   uint64_t lost_ns; /* when that was seen last; 0: never */
 };
 
+/* All are read as long as it is used. */
 void stripe_init(struct stripe *stripe, const struct policy_config *config,
                  const struct policy_lanes *lanes, struct policy_lane *records);
 

@@ -10,9 +10,10 @@
 #define KIB 1024u
 #define MS 1000000ull
 
-/* What a link knows of its lanes. */
+/* What a link knows of its lanes, and its configuration. */
 static uint64_t up, rdma;
 static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
+static struct policy_config config;
 static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
 static struct policy_lane records[POLICY_MAX_LANES];
 
@@ -43,7 +44,8 @@ static void lane_lost(struct stripe *stripe, unsigned lane) {
 static void bring_up(struct stripe *stripe, unsigned lanes) {
   up = 0;
   memset(in_flight, 0, sizeof in_flight);
-  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB }, &lanes_now, records);
+  config = (struct policy_config){ .chunk_bytes = 128 * KIB, .usual_chunk_bytes = 128 * KIB };
+  stripe_init(stripe, &config, &lanes_now, records);
   for (unsigned lane = 0; lane < lanes; lane++) {
     lane_up(stripe, lane);
   }
@@ -251,7 +253,7 @@ static unsigned cut_all(const struct stripe *stripe, unsigned lane, uint64_t tot
   unsigned chunks = 0;
   for (uint64_t left = total; left > 0; chunks++) {
     uint32_t length = stripe_chunk_bytes(stripe, lane, total, left);
-    assert_in_range(length, 1, stripe->chunk_bytes);
+    assert_in_range(length, 1, config.chunk_bytes);
     assert_true(length <= left);
     if (total > STRIPE_MIN_CHUNK_BYTES) {
       assert_true(length >= STRIPE_SLOW_CHUNK_BYTES / 2); /* no tiny tail */
@@ -292,13 +294,13 @@ static void quick_lanes_take_larger_chunks(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 2);
-  stripe.chunk_bytes = 512 * KIB;
+  config.chunk_bytes = 512 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
   sent(&stripe, 0, 1024 * KIB, 0);
   acknowledged(&stripe, 0, 1024 * KIB, MS / 4);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 512 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
-  stripe.chunk_bytes = 128 * KIB;
+  config.chunk_bytes = 128 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 128 * KIB);
 }
 
@@ -307,7 +309,7 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 1);
-  stripe.chunk_bytes = 512 * KIB;
+  config.chunk_bytes = 512 * KIB;
   teach(&stripe, 0, 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
   lane_up(&stripe, 1);
@@ -315,7 +317,7 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
   stripe.lanes_used = 1; /* the other is open, and nobody asks it */
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
   bring_up(&stripe, 1);
-  stripe.chunk_bytes = 512 * KIB;
+  config.chunk_bytes = 512 * KIB;
   teach(&stripe, 0, 16);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
 }
@@ -425,14 +427,14 @@ static void switched_off_heuristics_do_nothing(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 2);
-  stripe.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
+  config.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
   teach(&stripe, 0, 1);
   teach(&stripe, 1, 100);
   assert_int_equal(stripe.slow, 0);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 140 * KIB), 128 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 12 * KIB), 12 * KIB);
   bring_up(&stripe, 2);
-  stripe.ablated = 1ull << ABLATION_WARM;
+  config.ablated = 1ull << ABLATION_WARM;
   sent(&stripe, 1, 8, 0);
   assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }

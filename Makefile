@@ -293,7 +293,7 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Parts of stratus-tune.
-$(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning chunk_trials sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
+$(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
   | $(RUNNABLE_DIR)/stratus-tune
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)

@@ -25,11 +25,6 @@ size_t sample_format(const struct sample *sample, char *text, size_t text_bytes)
   if (!is_writable(sample)) {
     return 0;
   }
-  char own[64] = "";
-  if (sample->own_channels > 0) {
-    snprintf(own, sizeof own, ",\"own_channels\":%" PRIu32 ",\"own_chunk\":%" PRIu32,
-             sample->own_channels, sample->own_chunk);
-  }
   int length = snprintf(
       text, text_bytes,
       "{\"schema\":%d,\"coll\":\"%s\",\"bytes\":%" PRIu64 ",\"nodes\":%" PRIu32 ",\"ppn\":%" PRIu32
@@ -37,12 +32,12 @@ size_t sample_format(const struct sample *sample, char *text, size_t text_bytes)
       ",\"default\":%s,\"in_place\":%s,\"n\":%" PRIu32
       ",\"median_us\":%.3f,\"mad_us\":%.3f,\"p99_us\":%.3f,\"order\":%" PRIu64 ",\"time\":%" PRIu64
       ",\"nccl\":%d,\"plugin\":\"%s\",\"env\":\"%s\",\"run\":\"%s\",\"hosts\":\"%s\",\"topology\":"
-      "\"%s\"%s}\n",
+      "\"%s\"}\n",
       SAMPLE_SCHEMA, profile_collective_name(sample->collective), sample->bytes, sample->nodes,
       sample->ppn, profile_algorithm_name(sample->algorithm),
       profile_protocol_name(sample->protocol), sample->channels, sample->chunk,
       sample->is_default ? "true" : "false", sample->is_in_place ? "true" : "false", sample->n,
       sample->median_us, sample->mad_us, sample->p99_us, sample->order, sample->time, sample->nccl,
-      sample->plugin, sample->env, sample->run, sample->hosts, sample->topology, own);
+      sample->plugin, sample->env, sample->run, sample->hosts, sample->topology);
   return length > 0 && (size_t)length < text_bytes ? (size_t)length : 0;
 }

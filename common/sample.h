@@ -10,7 +10,7 @@
  *    "proto":"simple","channels":8,"chunk":0,"default":false,"in_place":false,"n":20,
  *    "median_us":812.40,"mad_us":9.10,"p99_us":870.00,"order":17,"time":1785578102,
  *    "nccl":22809,"plugin":"0.4.0","env":"default","run":"1785578100-3f2a","hosts":"9f86d081",
- *    "topology":"0d5fc02a91e7","own_channels":8,"own_chunk":2097152}
+ *    "topology":"0d5fc02a91e7"}
  *
  * (one line in the file). A key that is not needed for what a line says may be left out, except
  * coll, bytes, nodes, ppn, algo, proto, n and median_us; keys that are not known are ignored. */
@@ -34,11 +34,9 @@ struct sample {
   uint32_t ppn;   /* ranks on each of them */
   enum profile_algorithm algorithm; /* what ran, also where NCCL chose it */
   enum profile_protocol protocol;
-  uint32_t channels;     /* most channels that were asked for; 0: NCCL's own number */
-  uint32_t chunk;        /* bytes that were asked for through getChunkSize; 0: NCCL's own */
-  uint32_t own_channels; /* that NCCL used in this cell, where it told (2.30.3); 0: not known */
-  uint32_t own_chunk;    /* that it would have taken there */
-  bool is_default;       /* "default": nothing was asked for, NCCL chose all of it */
+  uint32_t channels; /* most channels that were asked for; 0: NCCL's own number */
+  uint32_t chunk;    /* bytes that were asked for through getChunkSize; 0: NCCL's own */
+  bool is_default;   /* "default": nothing was asked for, NCCL chose all of it */
   bool is_in_place;
   uint32_t n;       /* calls behind the times, warm-up left out */
   double median_us; /* per call; of each call the slowest rank's time where that is known */

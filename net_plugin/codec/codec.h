@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* codec: chunks of gradients, weights and activations compressed without loss, and back.
- * README.md has the format and the measurements. PURE.
+ * format.h has the format, README.md the measurements. PURE.
  *
  * Owns: nothing; the caller gives all memory, at any alignment.  Threads: any, all at once, but one
  * at a time for each codec_memory.  Blocks: never.  Fails: as stated; whatever the input is,

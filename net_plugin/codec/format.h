@@ -1,7 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* format: the numbers of the compressed chunk, and what the forms (portable, AVX2, ...) each
- * provide. README.md explains both.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+ * provide.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot.
+ *
+ * Version 1. Integers are little-endian. A compressed chunk is
+ *
+ *     header   8 bytes: version, 1; width, bytes of an element: 1, 2 or 4; two zeros; length of the
+ *              chunk, 32 bits; then 4 bytes for each of the `width` planes, the lowest byte's
+ *              first: bits, base, special, below
+ *     blocks   one for each 512 elements
+ *     rest     what of the chunk is left, less than 512 elements, as it is
+ *
+ * Nothing may follow. Elements to planes: an element is an integer. With width 2 and 4 its upper
+ * 16 bits are rotated left by one, so that the sign is their lowest bit and, in bf16 and f32, the
+ * exponent their upper byte. Plane i is byte i of all elements.
+ *
+ * A block is a byte whose bit i says that all 512 bytes of plane i are `special`, and then, for
+ * each other plane in order, what its `bits` say. 8: the bytes as they are; `base` and `below` are
+ * 0. 1 to 4: codes of so many bits, 64 x bits bytes; then a half byte for each escape; then a byte
+ * for each far escape.
+ *
+ * Codes. With w = 2^bits - 2, for a byte v (all sums modulo 256): v == special: w. Else v - base <
+ * w: v - base. Else w + 1, an escape. Element 64 r + j is in row r, column j. A field of f of the
+ * codes' bits (f = 1, 2, 4) is f groups of 64 bytes: byte j of group g has column j of the 8 / f
+ * rows from g x 8 / f on, the first in the lowest bits. Codes of 1, 2 and 4 bits are one field;
+ * codes of 3 bits are two, the lower 2 bits and then the upper one.
+ *
+ * Escapes are in the order of elements. With s = v - base + below: near is s where s < below, else
+ * s - w. Below 15, near is the half byte. Else the half byte is 15 and v itself is among the far
+ * escapes, in the same order. Half byte 2 i is the lower one of byte i; after an odd number the
+ * upper one of the last byte is 0.
+ *
+ * A writer may choose any base, special and below. A reader refuses another version or width, bits
+ * other than 1, 2, 3, 4, 8, `below` above 15, a length that is not what it expects, and input that
+ * ends early or late. It does not look at bits of a block's first byte beyond its planes, nor at
+ * the half byte that is not used. Changed payload can be a chunk of other numbers: checksums are
+ * the link's. */
 #ifndef CODEC_FORMAT_H
 #define CODEC_FORMAT_H
 

@@ -88,7 +88,7 @@ static void carry_out(struct connection *connection, const struct link_order *or
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns) {
   engine_assert_locked(connection->engine);
   struct link_step step;
-  struct link_ready ready = { .taken = connection_taken(connection) };
+  struct link_ready ready = { .taken = connection->ready.taken };
   while (link_step(connection->link, &ready, now_ns, &step) == LINK_STEP_ORDER) {
     carry_out(connection, &step.order);
   }
@@ -152,12 +152,6 @@ static void publish(struct connection *connection, const struct link_step *step)
   }
 }
 
-static enum link_step_kind step_link(struct connection *connection, uint64_t now_ns,
-                                     struct link_step *step) {
-  struct link_ready ready = { connection->writable, connection_taken(connection) };
-  return link_step(connection->link, &ready, now_ns, step);
-}
-
 /* Carries out what the link orders, writes what it wants written and publishes what completed,
  * until it waits; *step is the last answer. */
 static void run_link(struct connection *connection, bool has_followers, uint64_t now_ns,
@@ -167,7 +161,8 @@ static void run_link(struct connection *connection, bool has_followers, uint64_t
   bool has_flushed = false; /* which may complete messages, or find a lane broken */
   do {
     enum link_step_kind kind;
-    while ((kind = step_link(connection, now_ns, step)) != LINK_STEP_WAIT) {
+    while ((kind = link_step(connection->link, &connection->ready, now_ns, step)) !=
+           LINK_STEP_WAIT) {
       if (kind == LINK_STEP_ORDER) {
         carry_out(connection, &step->order);
       } else {
@@ -201,7 +196,7 @@ static void close_lanes(struct connection *connection, uint64_t now_ns) {
   if (!connection->is_closing_lanes) {
     connection->is_closing_lanes = true;
     connection->close_deadline_ns = now_ns + CLOSE_TIMEOUT_NS;
-    connection->writable = connection->blocked = 0;
+    connection->ready = (struct link_ready){ .taken = connection->opened };
     for (unsigned i = 0; i < connection->lanes; i++) {
       struct lane *lane = connection->slots[i].lane;
       if (lane) {
@@ -290,7 +285,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->stopped_ns) {
     connection_report_stopped(connection, now_ns);
   }
-  if (connection->blocked && connection->published == connection->taken) {
+  if (connection_blocked(connection) && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
   }
   if (has_requests(connection) && !connection->watch.timer.deadline_ns) {

@@ -14,8 +14,8 @@
 void connection_drop_lane(struct connection *connection, unsigned index) {
   engine_assert_locked(connection->engine);
   struct lane_slot *slot = &connection->slots[index];
-  connection->writable &= ~connection_lane_bit(index);
-  connection->blocked &= ~connection_lane_bit(index);
+  connection->ready.writable &= ~connection_lane_bit(index);
+  connection->ready.taken &= ~connection_lane_bit(index);
   if (slot->lane) {
     connection_lane_ending(connection, index);
     engine_count_lanes(connection->engine, connection_is_rdma(connection, index), -1);
@@ -59,7 +59,7 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
 
 bool connection_is_quiet(const struct connection *connection) {
   engine_assert_locked(connection->engine);
-  if (!connection_is_all_rdma(connection) || connection->blocked) {
+  if (!connection_is_all_rdma(connection) || connection_blocked(connection)) {
     return false;
   }
   for (uint64_t lanes = connection->rdma_lanes; lanes; lanes &= lanes - 1) {
@@ -89,10 +89,10 @@ void connection_update_lane(struct connection *connection, unsigned index) {
   uint32_t events = link_status(connection->link) ? 0 : (uint32_t)EPOLLIN;
   events |= slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0;
   engine_rewatch(connection->engine, &slot->source, events);
-  connection->writable &= ~connection_lane_bit(index);
-  connection->blocked &= ~connection_lane_bit(index);
-  connection->writable |= slot->lane->can_write ? connection_lane_bit(index) : 0;
-  connection->blocked |= slot->lane->has_unwritten ? connection_lane_bit(index) : 0;
+  uint64_t bit = connection_lane_bit(index);
+  struct link_ready *ready = &connection->ready;
+  ready->writable = (ready->writable & ~bit) | (slot->lane->can_write ? bit : 0);
+  ready->taken = (ready->taken & ~bit) | (lane_has_taken(slot->lane) ? bit : 0);
 }
 
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,

@@ -17,7 +17,7 @@
  * has arrived is read together. */
 static void progress_lane(struct connection *connection, unsigned index, uint64_t now_ns) {
   struct lane *lane = connection->slots[index].lane;
-  bool is_blocked = (connection->blocked & connection_lane_bit(index)) != 0;
+  bool is_blocked = !lane_has_taken(lane);
   bool is_moving = is_blocked && lane->is_moving;
   lane->is_polled = true;
   connection_serve_lane(connection, index,

@@ -66,11 +66,10 @@ struct connection {
   struct lane_slot *slots;                   /* by lane */
   uint64_t opened;                           /* lanes that are open */
   uint64_t rdma_lanes;                       /* of these, those that are queue pairs */
+  struct link_ready ready;                   /* of these: can_write; lane_has_taken */
   struct lane_domain keys[WIRE_REMOTE_KEYS]; /* receiver: the devices that targets have keys for */
   unsigned next_key;
   struct lane_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
-  uint64_t writable;               /* lanes that take a frame now */
-  uint64_t blocked;                /* lanes whose path did not take the last frame whole */
   int hot_lane;         /* where the next small message is likely to arrive; -1: anywhere */
   unsigned other_lane;  /* polled last in turn, besides the hot lane */
   unsigned other_polls; /* of another TCP lane than the hot one */
@@ -126,9 +125,9 @@ static inline bool connection_is_all_rdma(const struct connection *connection) {
   return connection->opened && connection->opened == connection->rdma_lanes;
 }
 
-/* Lanes that have taken all of their last frame: lane_has_taken, of each that is open. */
-static inline uint64_t connection_taken(const struct connection *connection) {
-  return connection->opened & (connection->writable | ~connection->blocked);
+/* Lanes whose path did not take the last frame whole. */
+static inline uint64_t connection_blocked(const struct connection *connection) {
+  return connection->opened & ~connection->ready.taken;
 }
 
 /* ---- connection.c ---- */

@@ -10,15 +10,13 @@
  * nothing in flight. At most one lane is draining, and never the only one. */
 #include "common/ablation.h"
 #include "net_plugin/policy/limit.h"
-#include "net_plugin/policy/limits.h"
-#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_lane.h"
 #include "net_plugin/policy/policy_shared.h"
 #include "net_plugin/policy/slow_flow_reconnect.h"
 #include "net_plugin/policy/stripe.h"
 
 struct adaptive {
   struct policy policy;
-  struct policy_config config;
   bool is_spread;             /* a message came that makes more than one lane worth opening */
   uint64_t draining;          /* the lane that is to be reconnected */
   unsigned changes;           /* of the number of lanes, that what is measured came after */
@@ -31,7 +29,7 @@ struct adaptive {
   uint64_t loaded_since_ns;   /* anything is in flight since then, if it is */
   struct limit_window passed; /* since it was measured; not its lanes */
   uint64_t bulk_bytes;        /* of these, with LIMIT_BULK_BYTES in flight */
-  struct limit_lane limits[POLICY_MAX_LANES];
+  struct policy_lane records[POLICY_MAX_LANES]; /* by lane */
   struct stripe stripe;
   struct slow_flow slow_flow;
 };
@@ -67,25 +65,28 @@ static uint64_t adaptive_in_flight(const struct adaptive *adaptive) {
 
 /* NULL: the number of lanes is not learned. */
 static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
-  bool learns = adaptive->config.learns_lanes && adaptive->config.shared &&
-                !ablation_has(adaptive->config.ablated, ABLATION_FLOWS);
-  return learns ? &adaptive->config.shared->count : NULL;
+  const struct policy_config *config = &adaptive->policy.config;
+  bool learns =
+      config->learns_lanes && config->shared && !ablation_has(config->ablated, ABLATION_FLOWS);
+  return learns ? &config->shared->count : NULL;
 }
 
 /* NULL: whether chunks are compressed is not decided here. */
 static struct compression *adaptive_compression(const struct adaptive *adaptive) {
-  bool decides = adaptive->config.compress == POLICY_COMPRESS_AUTO && adaptive->config.shared;
-  return decides ? &adaptive->config.shared->compression : NULL;
+  const struct policy_config *config = &adaptive->policy.config;
+  bool decides = config->compress == POLICY_COMPRESS_AUTO && config->shared;
+  return decides ? &config->shared->compression : NULL;
 }
 
 /* Of each path as many. */
 static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned level) {
-  unsigned paths = adaptive->config.paths > 0 ? adaptive->config.paths : 1;
-  unsigned first = adaptive->config.first_lanes;
+  const struct policy_config *config = &adaptive->policy.config;
+  unsigned paths = config->paths > 0 ? config->paths : 1;
+  unsigned first = policy_first_lanes(config);
   if (level < FLOW_COUNT_GUESS) {
     return first < paths ? first : paths;
   }
-  unsigned most = adaptive->config.lanes - adaptive->config.lanes % paths;
+  unsigned most = config->lanes - config->lanes % paths;
   unsigned lanes = first << (level - FLOW_COUNT_GUESS);
   most = most > first ? most : first;
   return lanes < most ? lanes : most;
@@ -107,13 +108,10 @@ static uint64_t adaptive_counted(const struct adaptive *adaptive) {
   return adaptive_mask(adaptive_lanes(adaptive, learned ? learned->level : FLOW_COUNT_GUESS));
 }
 
-static void adaptive_init(struct policy *policy, const struct policy_config *config) {
+static void adaptive_init(struct policy *policy) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive->config = *config;
-  bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
-  adaptive->config.first_lanes = has_guess ? config->first_lanes : config->lanes;
-  stripe_init(&adaptive->stripe, config, &policy->lanes);
-  slow_flow_init(&adaptive->slow_flow, config->lanes, config->paths);
+  stripe_init(&adaptive->stripe, &policy->config, &policy->lanes, adaptive->records);
+  slow_flow_init(&adaptive->slow_flow, &policy->config, &policy->lanes, adaptive->records);
   if (adaptive_compression(adaptive)) {
     adaptive_compression(adaptive)->is_asked = true;
   }
@@ -146,15 +144,15 @@ static void adaptive_end(struct policy *policy) {
 
 static void adaptive_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  stripe_lane_up(&adaptive->stripe, lane);
-  limit_lane_up(&adaptive->limits[lane], now_ns);
+  policy_lane_begin(&adaptive->records[lane], now_ns);
+  stripe_lanes_changed(&adaptive->stripe);
   adaptive_flows_changed(adaptive, 1);
 }
 
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   struct adaptive *adaptive = adaptive_of(policy);
   adaptive_flows_changed(adaptive, -1);
-  stripe_lane_lost(&adaptive->stripe, lane);
+  stripe_lanes_changed(&adaptive->stripe);
   bool has_others = (adaptive_up(adaptive) & ~adaptive->draining) != 0;
   adaptive->draining = has_others ? adaptive->draining & ~lane_bit(lane) : 0;
 }
@@ -162,7 +160,7 @@ static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
 /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
  * its NIC: others are of use only beyond that, or where they lead through other NICs. */
 static bool adaptive_is_worth_spreading(const struct adaptive *adaptive, uint64_t bytes) {
-  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && adaptive->config.paths <= 1;
+  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && adaptive->policy.config.paths <= 1;
   return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
 }
 
@@ -177,7 +175,7 @@ static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, 
   struct adaptive *adaptive = adaptive_of(policy);
   bool is_idle = !adaptive_is_busy(adaptive, lane);
   if (is_idle && bytes > 0) {
-    limit_lane_busy(&adaptive->limits[lane], now_ns);
+    limit_lane_busy(&adaptive->records[lane], now_ns);
     adaptive->used |= lane_bit(lane);
   }
   if (is_idle && adaptive_in_flight(adaptive) == 0) {
@@ -214,7 +212,7 @@ static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes,
   adaptive->passed.bytes += bytes;
   stripe_acked(&adaptive->stripe, lane, bytes, now_ns);
   if (!adaptive_is_busy(adaptive, lane)) {
-    limit_lane_idle(&adaptive->limits[lane], now_ns);
+    limit_lane_idle(&adaptive->records[lane], now_ns);
   }
   if (in_flight == 0) {
     adaptive_add_load(adaptive, now_ns);
@@ -254,9 +252,9 @@ static void adaptive_measured_load(struct adaptive *adaptive, uint64_t now_ns) {
   adaptive->is_bulk =
       adaptive->passed.bytes > 0 && adaptive->bulk_bytes * 2 >= adaptive->passed.bytes;
   adaptive->is_current =
-      adaptive_is_current(adaptive, now_ns) && adaptive->is_bulk && adaptive->config.shared;
+      adaptive_is_current(adaptive, now_ns) && adaptive->is_bulk && adaptive->policy.config.shared;
   if (adaptive->is_current) {
-    policy_shared_passed(adaptive->config.shared, &adaptive->passed, now_ns);
+    policy_shared_passed(adaptive->policy.config.shared, &adaptive->passed, now_ns);
   }
   adaptive->passed = (struct limit_window){ .bytes = 0 };
   adaptive->bulk_bytes = 0;
@@ -274,15 +272,14 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
   if (!transport) {
     return;
   }
-  uint64_t retransmits = adaptive->limits[lane].measured.retransmits;
+  uint64_t retransmits = adaptive->records[lane].measured.retransmits;
   stripe_retransmitted(&adaptive->stripe, transport->retransmits > retransmits, now_ns);
-  struct limit_window passed = { .lanes = limit_lane_measured(&adaptive->limits[lane], transport,
+  struct limit_window passed = { .lanes = limit_lane_measured(&adaptive->records[lane], transport,
                                                               is_idle, now_ns) };
   const struct flow_count *count = adaptive_learned(adaptive);
   if (adaptive->is_current && (!count || adaptive->changes == count->changes)) {
-    policy_shared_passed(adaptive->config.shared, &passed, now_ns);
+    policy_shared_passed(adaptive->policy.config.shared, &passed, now_ns);
   }
-  adaptive->stripe.loads[lane].least_rtt_ns = transport->rtt_min_us * 1000;
   if (count && !adaptive->is_bulk && adaptive->stripe.turns.state == TURNS_HELP) {
     flow_count_queues(adaptive_count(adaptive), now_ns);
   }
@@ -332,23 +329,15 @@ static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane,
 
 static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  if (!adaptive->config.reconnects_slow_lanes ||
-      ablation_has(adaptive->config.ablated, ABLATION_RECONNECT)) {
+  if (!policy->config.reconnects_slow_lanes ||
+      ablation_has(policy->config.ablated, ABLATION_RECONNECT)) {
     return -1;
   }
   if (adaptive->draining != 0) {
     int lane = __builtin_ctzll(adaptive->draining);
     return adaptive_is_busy(adaptive, (unsigned)lane) ? -1 : lane;
   }
-  struct slow_flow_sample samples[POLICY_MAX_LANES];
-  for (unsigned lane = 0; lane < adaptive->config.lanes; lane++) {
-    const struct policy_lanes *lanes = &policy->lanes;
-    bool is_up = (*lanes->up & lane_bit(lane)) != 0;
-    samples[lane] = (struct slow_flow_sample){ policy_count_of(lanes, lanes->acked, lane),
-                                               is_up ? adaptive->stripe.loads[lane].ps_per_byte : 0,
-                                               adaptive_is_busy(adaptive, lane) };
-  }
-  int lane = slow_flow_pick(&adaptive->slow_flow, samples, now_ns);
+  int lane = slow_flow_pick(&adaptive->slow_flow, now_ns);
   uint64_t others = lane >= 0 ? adaptive_up(adaptive) & ~lane_bit((unsigned)lane) : 0;
   adaptive->draining = others != 0 ? lane_bit((unsigned)lane) : 0;
   return -1;
@@ -365,11 +354,11 @@ static bool adaptive_compress(struct policy *policy, const struct policy_chunk *
 /* ---- views ---- */
 
 static enum policy_limit adaptive_limit(const struct policy *policy, unsigned lane) {
-  return adaptive_of_const(policy)->limits[lane].limit;
+  return limit_of_lane(&adaptive_of_const(policy)->records[lane]);
 }
 
 static uint32_t adaptive_ps_per_byte(const struct policy *policy, unsigned lane) {
-  return adaptive_of_const(policy)->stripe.loads[lane].ps_per_byte;
+  return adaptive_of_const(policy)->records[lane].ps_per_byte;
 }
 
 const struct policy_ops policy_adaptive = {

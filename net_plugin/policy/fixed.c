@@ -6,16 +6,8 @@
 
 struct fixed {
   struct policy policy;
-  uint32_t chunk_bytes;
-  unsigned lanes;
   unsigned last; /* the lane that took the last chunk */
 };
-
-static void fixed_init(struct policy *policy, const struct policy_config *config) {
-  struct fixed *fixed = (struct fixed *)policy;
-  fixed->lanes = config->first_lanes > 0 ? config->first_lanes : config->lanes;
-  fixed->chunk_bytes = policy_usual_chunk_bytes(config) & ~(POLICY_GRAIN_BYTES - 1);
-}
 
 static void fixed_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   (void)bytes, (void)now_ns;
@@ -24,7 +16,7 @@ static void fixed_sent(struct policy *policy, unsigned lane, uint32_t bytes, uin
 
 static unsigned fixed_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
   (void)now_ns;
-  return ((const struct fixed *)policy)->lanes;
+  return policy_first_lanes(&policy->config);
 }
 
 static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns) {
@@ -39,14 +31,13 @@ static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left,
 static uint32_t fixed_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,
                                   uint64_t left, bool is_placed) {
   (void)lane, (void)total, (void)is_placed;
-  uint32_t most = ((const struct fixed *)policy)->chunk_bytes;
+  uint32_t most = policy_usual_chunk_bytes(&policy->config);
   return left < most ? (uint32_t)left : most;
 }
 
 const struct policy_ops policy_fixed = {
   .name = "fixed",
   .state_bytes = sizeof(struct fixed),
-  .init = fixed_init,
   .sent = fixed_sent,
   .lanes_wanted = fixed_lanes_wanted,
   .pick = fixed_pick,

@@ -18,8 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/policy/limits.h"
-#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_lane.h"
 
 /* What passed on lanes in some time. */
 struct limit_sum {
@@ -31,15 +30,6 @@ struct limit_sum {
   uint64_t retransmits;  /* packets that were sent again */
 };
 
-struct limit_lane {
-  uint64_t since_ns;    /* in flight since then, if it is */
-  uint64_t measured_ns; /* the last measurement */
-  struct policy_transport measured;
-  struct limit_sum now;  /* since that one */
-  struct limit_sum past; /* that led to `limit`, older ones counting less */
-  enum policy_limit limit;
-};
-
 /* What passed on lanes and their connections. */
 struct limit_window {
   struct limit_sum lanes;
@@ -49,18 +39,18 @@ struct limit_window {
 
 void limit_add(struct limit_sum *sum, const struct limit_sum *added);
 
-/* The lane came up. transport counts from 0. */
-void limit_lane_up(struct limit_lane *lane, uint64_t now_ns);
 /* Something is in flight, and nothing was before. */
-static inline void limit_lane_busy(struct limit_lane *lane, uint64_t now_ns) {
+static inline void limit_lane_busy(struct policy_lane *lane, uint64_t now_ns) {
   lane->since_ns = now_ns;
 }
 /* Nothing is in flight any more. */
-void limit_lane_idle(struct limit_lane *lane, uint64_t now_ns);
-/* What passed since the last measurement; a lane with no other before shows nothing. */
-struct limit_sum limit_lane_measured(struct limit_lane *lane,
+void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns);
+/* What passed since the last measurement, or since the lane came up. */
+struct limit_sum limit_lane_measured(struct policy_lane *lane,
                                      const struct policy_transport *transport, bool is_idle,
                                      uint64_t now_ns);
+/* What held the lane up for the largest part of its time. */
+enum policy_limit limit_of_lane(const struct policy_lane *lane);
 
 /* The network was the limit for most of the time in flight. */
 static inline bool limit_is_network(const struct limit_window *window) {

@@ -30,6 +30,10 @@
  * 32 KiB and 1 MiB took 1.12 and 1.03 times as long, with this 1.00 to 1.04. */
 #define STRIPE_LATE_NS 60000ull
 
+/* Chunks that a lane sent last, of which the last one that an acknowledgement covers is looked up.
+ * Copied ones are acknowledged by two or three, late. */
+#define STRIPE_RECENT 8u
+
 /* The last lane is used again while it has less to do than this. Measured with 32 to 256 KiB
  * messages: in pieces of 32 KiB over all lanes they were slower. */
 #define STRIPE_WARM_PS 250000000ull /* 250 us */

@@ -94,9 +94,20 @@ struct policy_config {
   struct policy_shared *shared;  /* outlives the policy; NULL: the number of lanes is not learned */
 };
 
+/* The largest chunk, and the usual one, in whole grains. */
+static inline uint32_t policy_most_chunk_bytes(const struct policy_config *config) {
+  return config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1);
+}
+
 static inline uint32_t policy_usual_chunk_bytes(const struct policy_config *config) {
-  uint32_t usual = config->usual_chunk_bytes;
-  return usual > 0 && usual < config->chunk_bytes ? usual : config->chunk_bytes;
+  uint32_t usual = config->usual_chunk_bytes & ~(POLICY_GRAIN_BYTES - 1);
+  uint32_t most = policy_most_chunk_bytes(config);
+  return usual > 0 && usual < most ? usual : most;
+}
+
+static inline unsigned policy_first_lanes(const struct policy_config *config) {
+  bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
+  return has_guess ? config->first_lanes : config->lanes;
 }
 
 /* Where a link keeps what policies read of its lanes, and keep no copy of. The counts are those of
@@ -122,18 +133,19 @@ static inline uint64_t policy_in_flight(const struct policy_lanes *lanes, unsign
 /* The head of a policy's state. */
 struct policy {
   const struct policy_ops *ops;
+  struct policy_config config;
   struct policy_lanes lanes;
 };
 
-/* Only init, sent, lanes_wanted, pick and chunk_bytes must be there. Without the others a policy
+/* Only sent, lanes_wanted, pick and chunk_bytes must be there. Without the others a policy
  * hears less and decides less; callers use the functions below, which know what that means. */
 struct policy_ops {
   const char *name;
   size_t state_bytes; /* struct policy and what follows it */
   bool repeats;       /* what a lane lost is sent again on another one, see link_repeat.c */
 
-  /* Builds the state in zeroed memory; ops and lanes are filled in by the caller. */
-  void (*init)(struct policy *policy, const struct policy_config *config);
+  /* Builds the state, which is zeroed, behind a head that is filled in. */
+  void (*init)(struct policy *policy);
   /* The link ends; policy_shared keeps no reference to it. */
   void (*end)(struct policy *policy);
 
@@ -192,9 +204,10 @@ struct policy_ops {
 static inline void policy_init(struct policy *policy, const struct policy_ops *ops,
                                const struct policy_config *config,
                                const struct policy_lanes *lanes) {
-  policy->ops = ops;
-  policy->lanes = *lanes;
-  ops->init(policy, config);
+  *policy = (struct policy){ ops, *config, *lanes };
+  if (ops->init) {
+    ops->init(policy);
+  }
 }
 
 static inline void policy_end(struct policy *policy) {

@@ -18,36 +18,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/policy/limits.h"
-
-struct slow_flow_lane {
-  uint64_t bytes;    /* at the last call */
-  uint64_t slow_ns;  /* of load in which it was slow */
-  uint64_t good_ns;  /* of load in which it was not */
-  uint64_t retry_ns; /* not before */
-  unsigned tries;    /* in a row */
-  uint32_t tried_ps; /* its rate at the last one */
-};
+#include "net_plugin/policy/policy_lane.h"
 
 struct slow_flow {
+  const struct policy_lanes *lanes;
+  struct policy_lane *records; /* by lane */
   unsigned lane_count, groups;
   uint64_t looked_ns;
   uint64_t next_ns; /* the next try of any lane */
-  struct slow_flow_lane lanes[POLICY_MAX_LANES];
 };
 
-/* What is known of a lane. */
-struct slow_flow_sample {
-  uint64_t bytes;       /* acknowledged, ever */
-  uint32_t ps_per_byte; /* 0: not known, or the lane is not up */
-  bool is_busy;         /* has bytes on the way */
-};
+/* Lanes that share a path (policy_config.paths) are compared. */
+void slow_flow_init(struct slow_flow *slow_flow, const struct policy_config *config,
+                    const struct policy_lanes *lanes, struct policy_lane *records);
 
-/* groups: lanes whose numbers are equal modulo this are compared; 0 is 1. */
-void slow_flow_init(struct slow_flow *slow_flow, unsigned lanes, unsigned groups);
-
-/* To be called about every 100 ms under load. The lane to reconnect, or -1. samples: by lane. */
-int slow_flow_pick(struct slow_flow *slow_flow, const struct slow_flow_sample *samples,
-                   uint64_t now_ns);
+/* To be called about every 100 ms under load. The lane to reconnect, or -1. */
+int slow_flow_pick(struct slow_flow *slow_flow, uint64_t now_ns);
 
 #endif

@@ -8,12 +8,8 @@
 #include "net_plugin/policy/rates.h"
 
 void stripe_init(struct stripe *stripe, const struct policy_config *config,
-                 const struct policy_lanes *lanes) {
-  uint32_t usual = policy_usual_chunk_bytes(config);
-  *stripe = (struct stripe){ .lanes = lanes,
-                             .chunk_bytes = config->chunk_bytes & ~(POLICY_GRAIN_BYTES - 1),
-                             .usual_chunk_bytes = usual & ~(POLICY_GRAIN_BYTES - 1),
-                             .ablated = config->ablated };
+                 const struct policy_lanes *lanes, struct policy_lane *records) {
+  *stripe = (struct stripe){ .config = config, .lanes = lanes, .records = records };
   turns_init(&stripe->turns);
 }
 
@@ -22,7 +18,7 @@ static void stripe_compare(struct stripe *stripe) {
   stripe->unknown = 0;
   for (uint64_t lanes = *stripe->lanes->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint32_t rate = stripe->loads[lane].ps_per_byte;
+    uint32_t rate = stripe->records[lane].ps_per_byte;
     stripe->unknown |= rate == 0 ? 1ull << lane : 0;
     rates_add(&rates, rate);
   }
@@ -32,29 +28,24 @@ static void stripe_compare(struct stripe *stripe) {
 /* A lane is slow after STRIPE_SLOW_SAMPLES slow samples in a row (hysteresis): a scheduler can
  * spoil a single one. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
-  struct stripe_load *load = &stripe->loads[lane];
-  if (ablation_has(stripe->ablated, ABLATION_SLOW)) {
+  struct policy_lane *record = &stripe->records[lane];
+  if (ablation_has(stripe->config->ablated, ABLATION_SLOW)) {
     return;
   }
-  if (load->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
-    load->slow_samples += load->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
+  if (record->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
+    record->slow_samples += record->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
-    load->slow_samples /= 2;
+    record->slow_samples /= 2;
   }
-  if (load->slow_samples == STRIPE_SLOW_SAMPLES) {
+  if (record->slow_samples == STRIPE_SLOW_SAMPLES) {
     stripe->slow |= 1ull << lane;
-  } else if (load->slow_samples == 0) {
+  } else if (record->slow_samples == 0) {
     stripe->slow &= ~(1ull << lane);
   }
 }
 
-void stripe_lane_up(struct stripe *stripe, unsigned lane) {
-  stripe->loads[lane] = (struct stripe_load){ 0 };
-  stripe_compare(stripe);
-}
-
-void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
-  stripe->slow &= ~(1ull << lane);
+void stripe_lanes_changed(struct stripe *stripe) {
+  stripe->slow &= *stripe->lanes->up;
   stripe_compare(stripe);
 }
 
@@ -63,7 +54,7 @@ void stripe_lane_lost(struct stripe *stripe, unsigned lane) {
  * since it has shown a better rate by chance, is soon above its cap, and a policer drops that. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   bool is_slow = (stripe->slow & 1ull << lane) != 0;
-  uint32_t own = is_slow || !stripe->is_lossy ? stripe->loads[lane].ps_per_byte : 0;
+  uint32_t own = is_slow || !stripe->is_lossy ? stripe->records[lane].ps_per_byte : 0;
   if (own != 0) {
     return own;
   }
@@ -74,11 +65,11 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
 /* What is left is small, and the last lane passes it on at once. */
 static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t now_ns) {
   bool takes_turns = stripe->turns.state != TURNS_NONE &&
-                     now_ns >= stripe->loads[stripe->last].sent_ns + STRIPE_BATCH_NS;
+                     now_ns >= stripe->records[stripe->last].sent_ns + STRIPE_BATCH_NS;
   uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
   uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
   return left <= most && bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS &&
-         !ablation_has(stripe->ablated, ABLATION_WARM);
+         !ablation_has(stripe->config->ablated, ABLATION_WARM);
 }
 
 /* How long the lane would be busy with one more chunk, in picoseconds. */
@@ -158,7 +149,7 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left,
 
 /* So much less as the lane is slower than a typical one. Aging may have made its rate better. */
 static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, uint64_t bytes) {
-  uint64_t own = stripe->loads[lane].ps_per_byte;
+  uint64_t own = stripe->records[lane].ps_per_byte;
   bool is_less = (stripe->slow & 1ull << lane) != 0 && own > stripe->typical_ps_per_byte;
   return is_less ? bytes * stripe->typical_ps_per_byte / own : bytes;
 }
@@ -177,12 +168,12 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t quick_ps = lanes == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
   uint64_t quick =
       quick_ps / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
-  wanted = wanted < stripe->usual_chunk_bytes ? wanted : stripe->usual_chunk_bytes;
+  uint32_t usual = policy_usual_chunk_bytes(stripe->config);
+  uint32_t most = policy_most_chunk_bytes(stripe->config);
+  wanted = wanted < usual ? wanted : usual;
   wanted = wanted > quick ? wanted : quick;
   wanted = wanted > STRIPE_MIN_CHUNK_BYTES ? wanted : STRIPE_MIN_CHUNK_BYTES;
-  if (wanted > stripe->chunk_bytes) {
-    wanted = stripe->chunk_bytes;
-  }
+  wanted = wanted < most ? wanted : most;
   uint64_t scaled = stripe_slow_share(stripe, lane, wanted);
   if (scaled < wanted) {
     scaled &= ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
@@ -195,12 +186,12 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  uint32_t most = stripe->usual_chunk_bytes;
-  if (ablation_has(stripe->ablated, ABLATION_CHUNKS)) {
+  uint32_t most = policy_usual_chunk_bytes(stripe->config);
+  if (ablation_has(stripe->config->ablated, ABLATION_CHUNKS)) {
     return left < most ? (uint32_t)left : most;
   }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
-  most = wanted > most ? stripe->chunk_bytes : most;
+  most = wanted > most ? policy_most_chunk_bytes(stripe->config) : most;
   if (left <= wanted) {
     return (uint32_t)left;
   }
@@ -215,7 +206,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 }
 
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
-  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * stripe->usual_chunk_bytes;
+  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * policy_usual_chunk_bytes(stripe->config);
   uint64_t wanted = total / stripe_lanes_up(stripe);
   if (wanted < STRIPE_PLACED_LEAST_BYTES) {
     wanted = STRIPE_PLACED_LEAST_BYTES;
@@ -235,9 +226,9 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
 static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   for (uint64_t lanes = stripe->slow; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    struct stripe_load *load = &stripe->loads[lane];
-    if (policy_in_flight(stripe->lanes, lane) == 0 && load->sample_ns < stripe->aged_ns) {
-      load->ps_per_byte /= 2;
+    struct policy_lane *record = &stripe->records[lane];
+    if (policy_in_flight(stripe->lanes, lane) == 0 && record->sample_ns < stripe->aged_ns) {
+      record->ps_per_byte /= 2;
     }
   }
   stripe->aged_ns = now_ns;
@@ -247,13 +238,13 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
 /* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
  * been idle for long: its sample starts again. */
 static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
-  struct stripe_load *load = &stripe->loads[lane];
+  struct policy_lane *record = &stripe->records[lane];
   uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
   bool is_slow = (stripe->slow & 1ull << lane) != 0;
   if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
-    load->sample_ns = now_ns;
-    load->sample_bytes = 0;
-    load->before_bytes = in_flight;
+    record->sample_ns = now_ns;
+    record->sample_bytes = 0;
+    record->before_bytes = in_flight;
   }
 }
 
@@ -264,24 +255,24 @@ static uint64_t stripe_acked_bytes(const struct stripe *stripe, unsigned lane) {
 /* Copied messages are acknowledged late, so a lane is known to be empty by time. */
 static void stripe_begin_alone(struct stripe *stripe, unsigned lane, uint32_t bytes,
                                uint64_t now_ns) {
-  struct stripe_load *load = &stripe->loads[lane];
+  struct policy_lane *record = &stripe->records[lane];
   uint64_t end = stripe_acked_bytes(stripe, lane) + policy_in_flight(stripe->lanes, lane) + bytes;
-  bool is_alone = now_ns >= load->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
+  bool is_alone = now_ns >= record->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
                   bytes <= STRIPE_WARM_BYTES;
-  load->recent[load->sent_chunks++ % STRIPE_RECENT] =
-      (struct stripe_chunk){ end, is_alone ? now_ns : 0, bytes };
-  load->sent_ns = now_ns;
+  record->recent[record->sent_chunks++ % STRIPE_RECENT] =
+      (struct policy_lane_chunk){ end, is_alone ? now_ns : 0, bytes };
+  record->sent_ns = now_ns;
   turns_sent(&stripe->turns, now_ns);
 }
 
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
 static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
-  const struct stripe_load *load = &stripe->loads[lane];
-  if (load->least_rtt_ns == 0 || ablation_has(stripe->ablated, ABLATION_TURNS)) {
+  const struct policy_lane *record = &stripe->records[lane];
+  if (record->measured.rtt_min_us == 0 || ablation_has(stripe->config->ablated, ABLATION_TURNS)) {
     return;
   }
   uint64_t acked_bytes = stripe_acked_bytes(stripe, lane);
-  const struct stripe_chunk *last = load->recent, *end = load->recent + STRIPE_RECENT;
+  const struct policy_lane_chunk *last = record->recent, *end = record->recent + STRIPE_RECENT;
   while (last < end && last->end != acked_bytes) {
     last++;
   }
@@ -289,7 +280,7 @@ static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_
     return;
   }
   uint64_t usual_ns = last->bytes * (STRIPE_DEFAULT_PS_PER_BYTE / 1000);
-  uint64_t most_ns = load->least_rtt_ns + usual_ns + STRIPE_LATE_NS;
+  uint64_t most_ns = record->measured.rtt_min_us * 1000 + usual_ns + STRIPE_LATE_NS;
   turns_arrived(&stripe->turns, now_ns > last->ns + most_ns, now_ns);
 }
 
@@ -309,9 +300,9 @@ void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_
 
 /* By bytes: acknowledgements come in bursts, and much of a quick lane's arrives within few samples
  * that take next to no time. */
-static uint32_t stripe_learned_ps(const struct stripe_load *load, uint64_t sample_ps) {
-  uint64_t old_ps = load->ps_per_byte, old_bytes = STRIPE_LEARNED_BYTES;
-  uint64_t bytes = load->sample_bytes < UINT32_MAX ? load->sample_bytes : UINT32_MAX;
+static uint32_t stripe_learned_ps(const struct policy_lane *record, uint64_t sample_ps) {
+  uint64_t old_ps = record->ps_per_byte, old_bytes = STRIPE_LEARNED_BYTES;
+  uint64_t bytes = record->sample_bytes < UINT32_MAX ? record->sample_bytes : UINT32_MAX;
   if (old_ps == 0) {
     return (uint32_t)sample_ps;
   }
@@ -320,26 +311,26 @@ static uint32_t stripe_learned_ps(const struct stripe_load *load, uint64_t sampl
 }
 
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
-  struct stripe_load *load = &stripe->loads[lane];
-  uint64_t before = bytes < load->before_bytes ? bytes : load->before_bytes;
-  load->before_bytes -= before;
-  load->sample_bytes += bytes - before;
+  struct policy_lane *record = &stripe->records[lane];
+  uint64_t before = bytes < record->before_bytes ? bytes : record->before_bytes;
+  record->before_bytes -= before;
+  record->sample_bytes += bytes - before;
   stripe_end_alone(stripe, lane, now_ns);
   /* A lane that is never given much is measured when it is done with what it had. */
   uint64_t least =
       (stripe->slow & 1ull << lane) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;
-  bool is_enough = load->sample_bytes >= STRIPE_SAMPLE_BYTES ||
-                   (policy_in_flight(stripe->lanes, lane) == 0 && load->sample_bytes >= least);
-  if (!is_enough || now_ns <= load->sample_ns) {
+  bool is_enough = record->sample_bytes >= STRIPE_SAMPLE_BYTES ||
+                   (policy_in_flight(stripe->lanes, lane) == 0 && record->sample_bytes >= least);
+  if (!is_enough || now_ns <= record->sample_ns) {
     return;
   }
-  uint64_t elapsed_ns = now_ns - load->sample_ns;
+  uint64_t elapsed_ns = now_ns - record->sample_ns;
   uint64_t sample =
-      elapsed_ns >= UINT64_MAX / 1000 ? UINT32_MAX : elapsed_ns * 1000 / load->sample_bytes;
+      elapsed_ns >= UINT64_MAX / 1000 ? UINT32_MAX : elapsed_ns * 1000 / record->sample_bytes;
   sample = sample < 1 ? 1 : sample > UINT32_MAX / 2 ? UINT32_MAX / 2 : sample;
-  load->ps_per_byte = stripe_learned_ps(load, sample);
-  load->sample_bytes = 0;
-  load->sample_ns = now_ns;
+  record->ps_per_byte = stripe_learned_ps(record, sample);
+  record->sample_bytes = 0;
+  record->sample_ns = now_ns;
   stripe_compare(stripe);
   stripe_judge(stripe, lane);
 }

@@ -32,37 +32,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/policy/limits.h"
+#include "net_plugin/policy/policy_lane.h"
 #include "net_plugin/policy/turns.h"
 
-/* Chunks that a lane sent last, of which the last one that an acknowledgement covers is looked up.
- * Copied ones are acknowledged by two or three, late. */
-#define STRIPE_RECENT 8u
-
-struct stripe_chunk {
-  uint64_t end; /* policy_lanes.acked once it is acknowledged */
-  uint64_t ns;  /* when it was sent, if it was alone on its lane; 0: it was not */
-  uint32_t bytes;
-};
-
-struct stripe_load {
-  uint64_t sample_bytes; /* acknowledged since sample_ns */
-  uint64_t sample_ns;    /* when the lane became busy, or the last sample was taken */
-  uint64_t before_bytes; /* of those that were on the way then; they are no part of it */
-  uint32_t ps_per_byte;  /* drain time; 0: not known yet */
-  unsigned slow_samples; /* 0..STRIPE_SLOW_SAMPLES, which makes it slow until it is 0 again */
-
-  uint64_t least_rtt_ns; /* the least round trip time of the lane; 0: not known */
-  uint64_t sent_ns;      /* the last chunk */
-  unsigned sent_chunks;  /* recent[sent_chunks % STRIPE_RECENT] is the next one's */
-  struct stripe_chunk recent[STRIPE_RECENT];
-};
-
 struct stripe {
+  const struct policy_config *config;
   const struct policy_lanes *lanes;
-  uint32_t chunk_bytes, usual_chunk_bytes;
-  uint64_t ablated;    /* heuristics that are switched off, see common/ablation.h */
-  unsigned last;       /* the lane used last */
+  struct policy_lane *records; /* by lane */
+  unsigned last;               /* the lane used last */
   unsigned lanes_used; /* of those that are up, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t slow;                /* lanes that are up and slow, as above */
@@ -71,14 +48,14 @@ struct stripe {
   struct turns turns;
   bool is_lossy;    /* some lane retransmitted lately */
   uint64_t lost_ns; /* when that was seen last; 0: never */
-  struct stripe_load loads[POLICY_MAX_LANES];
 };
 
+/* All are read as long as it is used. */
 void stripe_init(struct stripe *stripe, const struct policy_config *config,
-                 const struct policy_lanes *lanes);
+                 const struct policy_lanes *lanes, struct policy_lane *records);
 
-void stripe_lane_up(struct stripe *stripe, unsigned lane);
-void stripe_lane_lost(struct stripe *stripe, unsigned lane);
+/* A lane came up, and its record has begun; or it was lost. */
+void stripe_lanes_changed(struct stripe *stripe);
 
 /* The candidate for the next chunk of a message of which `left` bytes are not cut yet; -1 if there
  * is none, or waiting for another lane is better. */

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
@@ -20,9 +19,9 @@
 #include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/listener_registry.h"
+#include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/secret.h"
-#include "net_plugin/setup/settings.h"
 
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
 
@@ -66,50 +65,11 @@ void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_versio
   }
 }
 
-/* The receiving end of a new connection. */
-static int make_connection(struct engine *engine, const struct nic *nic, const struct hello *hello,
-                           const struct auth_keys *keys, const struct sockaddr_storage *from,
-                           const struct reply *reply, struct connection **connection) {
-  struct settings settings;
-  settings_get(1, &settings);
-  struct connection_config config = {
-    .link = { .role = LINK_RECEIVER,
-              .lanes = reply->lanes,
-              .chunk_bytes = hello->chunk_bytes,
-              .eager_bytes = reply->eager_bytes,
-              .eager_slots = reply->eager_slots,
-              .wants_checksums = reply->has_checksums,
-              .remote_keys = reply->remote_keys,
-              .compress = reply->codec ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
-              .timeout_ns = settings.link_timeout_ns,
-              .stopped_timeout_ns = settings.stopped_timeout_ns,
-              .ablated = ablation_mask(),
-              .seed = clock_now_ns() },
-  };
-  peering_name(config.peer, hello->host, from, hello->nic);
-  memcpy(config.nic, nic->name, sizeof nic->name);
-  return peering_new(engine, &config, hello, keys, NULL, connection);
-}
-
-/* What both sides want, or the smaller wish. */
-static void negotiate(const struct nic *nic, const struct hello *hello, struct reply *reply) {
-  struct settings settings;
-  settings_get(1, &settings);
-  /* The dialling side opens them, so it decides, as long as this side has descriptors for them. */
-  reply->lanes = hello->lanes;
-  reply->eager_bytes =
-      hello->eager_bytes < settings.eager_bytes ? hello->eager_bytes : settings.eager_bytes;
-  reply->eager_slots =
-      hello->eager_slots < settings.eager_slots ? hello->eager_slots : settings.eager_slots;
-  reply->has_checksums = hello->wants_checksums || settings.wants_checksums;
-  unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings.wants_encryption) : 0;
-  reply->remote_keys = hello->remote_keys < keys ? hello->remote_keys : (uint8_t)keys;
-  /* What queue pairs carry is placed, and never compressed. */
-  bool may_code = settings.compress != POLICY_COMPRESS_OFF && reply->remote_keys == 0;
-  reply->codec = may_code ? CODEC_VERSION : 0;
-  if (!reply->eager_bytes || !reply->eager_slots) {
-    reply->eager_bytes = reply->eager_slots = 0;
-  }
+static struct terms agree(const struct nic *nic, const struct hello *hello,
+                          const struct settings *settings) {
+  unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
+  struct terms ours = terms_of_listener(settings, keys), theirs = terms_of_hello(hello);
+  return negotiate(&ours, &theirs);
 }
 
 static void warn_if_versions_differ(const struct hello *hello,
@@ -188,17 +148,15 @@ int accept_handshake_hello(struct engine *engine, const struct nic *nic,
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
  */
-static bool negotiate_cipher(const struct hello *hello, const struct sockaddr_storage *from,
-                             struct reply *reply) {
-  struct settings settings;
-  settings_get(1, &settings);
-  unsigned common = hello->ciphers & settings.ciphers;
-  if (!hello->ciphers != !settings.wants_encryption || (settings.wants_encryption && !common)) {
+static bool agree_cipher(const struct settings *settings, const struct hello *hello,
+                         const struct sockaddr_storage *from, struct reply *reply) {
+  unsigned common = hello->ciphers & settings->ciphers;
+  if (!hello->ciphers != !settings->wants_encryption || (settings->wants_encryption && !common)) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(WARN_INTERVAL_NS,
                    "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
                    "it on every host, or on none",
-                   settings.wants_encryption ? "on" : "off", settings_host_name(),
+                   settings->wants_encryption ? "on" : "off", settings_host_name(),
                    hello->ciphers ? "on" : "off", hello->host, tcp_address_text(from, text));
     reply->status = REPLY_OTHER_ENCRYPTION;
     return false;
@@ -222,13 +180,23 @@ static bool check_decisions(const struct hello *hello, const struct sockaddr_sto
   return false;
 }
 
+static int make_receiver(const struct accept_peer *peer, const struct hello *hello,
+                         struct link_config link, struct destination *to) {
+  struct connection_config config = { .link = link };
+  peering_name(config.peer, hello->host, &peer->from, hello->nic);
+  memcpy(config.nic, peer->nic->name, sizeof peer->nic->name);
+  return peering_new(peer->engine, &config, hello, &to->keys, NULL, &to->connection);
+}
+
 /* The peer has proved that it may join; fills in the reply, and the connection if one was made or
  * found. */
-static void grant(struct engine *engine, const struct nic *nic, const struct hello *hello,
-                  const struct sockaddr_storage *from, struct destination *to,
+static void grant(const struct accept_peer *peer, const struct hello *hello, struct destination *to,
                   struct reply *reply) {
-  negotiate(nic, hello, reply);
-  if (!negotiate_cipher(hello, from, reply)) {
+  struct settings settings;
+  settings_get(1, &settings);
+  struct terms agreed = agree(peer->nic, hello, &settings);
+  negotiate_reply(&agreed, reply);
+  if (!agree_cipher(&settings, hello, &peer->from, reply)) {
     to->connection = NULL;
     return;
   }
@@ -254,11 +222,12 @@ static void grant(struct engine *engine, const struct nic *nic, const struct hel
     }
     return;
   }
-  if (!check_decisions(hello, from, to, reply)) {
+  if (!check_decisions(hello, &peer->from, to, reply)) {
     return;
   }
-  warn_if_versions_differ(hello, from);
-  if (make_connection(engine, nic, hello, &to->keys, from, reply, &to->connection) != 0) {
+  warn_if_versions_differ(hello, &peer->from);
+  struct link_config link = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
+  if (make_receiver(peer, hello, link, to) != 0) {
     reply->status = REPLY_NO_RESOURCES;
     to->connection = NULL;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
@@ -283,7 +252,7 @@ static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
   }
   struct settings settings;
   settings_get(1, &settings);
-  return hello->remote_keys > 0 && endpoint_remote_keys(nic, 1, settings.wants_encryption) > 0;
+  return agree(nic, hello, &settings).remote_keys > 0;
 }
 
 /* Begins to make one and to connect it. Negative errno: there is none. */
@@ -371,7 +340,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   if (!has_secret) {
     refuse_other_secret(hello, to, &reply, &peer->from);
   } else {
-    grant(peer->engine, peer->nic, hello, &peer->from, to, &reply);
+    grant(peer, hello, to, &reply);
   }
   struct lane_path path = { .fd = peer->fd };
   path.endpoint = describe_endpoint(to, endpoint, &reply);

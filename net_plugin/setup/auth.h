@@ -4,11 +4,22 @@
  * Both sides of a lane prove that they know the connection's key, without showing it, over both
  * nonces and everything else that was sent on that lane; so a recorded handshake is of no use.
  *
- *   handle key      = HKDF(secret in NCCL's handle)
- *   connection key  = HKDF(secret in NCCL's handle, job secret, connection identity)
+ *   root            = HKDF-Extract(salt: none, the secret in NCCL's handle)
+ *   handle key      = HKDF-Expand(root, "stratus 2 handle")
+ *   connection key  = HKDF-Expand(HKDF-Extract(salt: root, digest of the job secret or nothing),
+ *                                 "stratus 2 connection", identity of the connection)
+ *   digest          = HMAC(key: "stratus 2 job secret", job secret)
+ *   dialler's proof = HMAC(each of both keys, "stratus 2 dialling side", hello, challenge, offer)
+ *   listener's      = HMAC(connection key, "stratus 2 listening side", hello, challenge, reply)
+ *   key of a lane   = HKDF-Expand(connection key, "stratus 2 data of dialling side" or
+ *                                 "stratus 2 data of listener", hello, challenge, cipher)
+ *
+ * All with SHA-256; labels are padded with zeros to 32 bytes. Both nonces are within hello and
+ * challenge, so no two proofs are alike, and each epoch of a lane has keys of its own, one per
+ * direction: 32 bytes, and 12 that mask the nonces. Tokens for librdmacm are made alike.
  *
  * The handle key separates a peer with another job secret, whose user deserves a clear message,
- * from a stranger. Everything else takes the connection key. README.md has the derivation in full.
+ * from a stranger. Everything else takes the connection key.
  *
  * Owns: nothing; whoever holds keys wipes them (hash_wipe).  Threads: any.  Blocks: never.  Fails:
  * cannot. */

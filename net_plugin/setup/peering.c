@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -312,9 +313,8 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     if (!reply->codec) {
       connection_lane_is_raw(peering->connection, dial->lane);
     }
-    peering_lane_is_up(peering->connection, dial->lane, path, 0);
-    connection_lane_opened(peering->connection, dial->lane, dial->epoch, path,
-                           reply->received_before);
+    peering_lane_opened(peering->connection, dial->lane, dial->epoch, path, reply->received_before,
+                        0);
   } else if (is_gone && is_unknown) {
     LOG_INFO("%s has closed the connection", peering->peer);
     connection_fail(peering->connection, -ECONNRESET);
@@ -400,6 +400,9 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   }
   struct connection_config complete = *config;
   complete.setup = &peering_setup;
+  complete.link.policy_shared = engine_policy_shared(engine);
+  complete.link.ablated = ablation_mask();
+  complete.link.seed = clock_now_ns();
   struct id_table *receivers = &engine_lists(engine)->receivers;
   int error = route ? 0 : id_table_add(receivers, &peering->node, hello->connection);
   if (error) {
@@ -439,10 +442,11 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   return 0;
 }
 
-void peering_lane_is_up(struct connection *connection, unsigned lane, const struct lane_path *path,
-                        int error) {
+void peering_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
+                         const struct lane_path *path, uint64_t received_before, int error) {
   struct peering *peering = connection_setup_data(connection);
   nic_shares_up(&peering->shares, peering->dials[lane].path, lane, path, error);
+  connection_lane_opened(connection, lane, epoch, path, received_before);
 }
 
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {

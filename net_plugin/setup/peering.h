@@ -20,15 +20,16 @@ void peering_find_paths(struct peering_route *route);
 void peering_learn_addresses(struct peering_route *route, const struct reply *reply,
                              struct path taken);
 
-/* Makes the connection of an agreed handshake. route: sender only, else NULL. Its
- * first lane is not open yet. */
+/* Makes the connection of an agreed handshake; config: its names, and the link as negotiate.h fills
+ * it. route: sender only, else NULL. Its first lane is not open yet. */
 int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,
                 const struct peering_route *route, struct connection **connection);
 
-/* A lane is about to be opened on this path. error: see nic_shares.h. Sender only. */
-void peering_lane_is_up(struct connection *connection, unsigned lane, const struct lane_path *path,
-                        int error);
+/* A dial has ended with this path for a lane. error: see nic_shares.h; the rest: see
+ * connection_lane_opened. Sender only. */
+void peering_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
+                         const struct lane_path *path, uint64_t received_before, int error);
 
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);

@@ -10,22 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/random.h"
 #include "common/version.h"
-#include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/secret.h"
-#include "net_plugin/setup/settings.h"
 
 #define FIRST_BACKOFF_NS (20 * NS_PER_MS)
 #define LAST_BACKOFF_NS (1 * NS_PER_S)
@@ -133,51 +131,24 @@ static void retry_later(struct pending_connect *pending, int error) {
       pending->backoff_ns * 2 < LAST_BACKOFF_NS ? pending->backoff_ns * 2 : LAST_BACKOFF_NS;
 }
 
-/* One flow at least over each NIC of either side. */
-static unsigned first_lanes(const struct pending_connect *pending) {
-  unsigned guess = pending->settings.first_lanes, paths = pending->route.paths.home_count;
-  unsigned lanes = guess > paths ? guess : paths;
-  return lanes < pending->hello.lanes ? lanes : pending->hello.lanes;
-}
-
-static int make_connection(struct pending_connect *pending, const struct reply *reply) {
+static int make_sender(struct pending_connect *pending, const struct reply *reply) {
+  struct hello *hello = &pending->hello;
   pending->route.process = reply->process;
   peering_learn_addresses(&pending->route, reply, pending->taken);
   /* Both links must be made with the same. After an endpoint that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
-  pending->hello.remote_keys = reply->remote_keys < pending->remote_keys
-                                   ? reply->remote_keys
-                                   : (uint8_t)pending->remote_keys;
-  pending->hello.lanes = reply->lanes < pending->hello.lanes ? reply->lanes : pending->hello.lanes;
-  bool has_codec = reply->codec == CODEC_VERSION && pending->hello.remote_keys == 0;
+  hello->remote_keys = (uint8_t)pending->remote_keys;
+  struct terms ours = terms_of_hello(hello), theirs = terms_of_reply(reply);
+  struct terms agreed = negotiate(&ours, &theirs);
+  hello->remote_keys = agreed.remote_keys;
+  hello->lanes = agreed.lanes;
+  unsigned paths = pending->route.paths.home_count;
   struct connection_config config = {
-    .link = { .role = LINK_SENDER,
-              .lanes = pending->hello.lanes,
-              .first_lanes = first_lanes(pending),
-              .chunk_bytes = pending->settings.chunk_bytes,
-              .usual_chunk_bytes = pending->settings.usual_chunk_bytes,
-              .eager_bytes = reply->eager_bytes < pending->hello.eager_bytes
-                                 ? reply->eager_bytes
-                                 : pending->hello.eager_bytes,
-              .eager_slots = reply->eager_slots < pending->hello.eager_slots
-                                 ? reply->eager_slots
-                                 : pending->hello.eager_slots,
-              .wants_checksums = reply->has_checksums,
-              .remote_keys = pending->hello.remote_keys,
-              .compress = has_codec ? pending->settings.compress : POLICY_COMPRESS_OFF,
-              .timeout_ns = pending->settings.link_timeout_ns,
-              .stopped_timeout_ns = pending->settings.stopped_timeout_ns,
-              .paths = pending->route.paths.home_count,
-              .reconnects_slow_lanes = pending->settings.reconnects_slow_lanes,
-              .policy = pending->settings.policy,
-              .policy_shared = engine_policy_shared(pending->engine),
-              .learns_lanes = pending->settings.learns_lanes,
-              .ablated = ablation_mask(),
-              .seed = clock_now_ns() },
+    .link = negotiate_link(LINK_SENDER, &agreed, &pending->settings, paths),
   };
   peering_name(config.peer, reply->host, &pending->route.remote.addresses[0], reply->nic);
   memcpy(config.nic, pending->route.nics[0].name, sizeof pending->route.nics[0].name);
-  return peering_new(pending->engine, &config, &pending->hello, &pending->keys, &pending->route,
+  return peering_new(pending->engine, &config, hello, &pending->keys, &pending->route,
                      &pending->connection);
 }
 
@@ -249,7 +220,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     retry_later(pending, error);
     return;
   }
-  error = make_connection(pending, reply);
+  error = make_sender(pending, reply);
   if (error) {
     lane_path_drop(path);
     LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
@@ -261,8 +232,7 @@ static void dial_done(void *argument, int error, const struct lane_path *path,
     LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
   }
   pending->state = PENDING_CONNECT_MADE;
-  peering_lane_is_up(pending->connection, 0, path, pending->last_error);
-  connection_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0);
+  peering_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0, pending->last_error);
 }
 
 static void dial_next(struct pending_connect *pending) {

@@ -4,7 +4,7 @@
 
 usage: tests/trace/invent.py
 
-The formats are those that tuner_plugin/tools/trace/README.md names, with its sources."""
+The formats are those of the readers in tuner_plugin/tools/trace, which name their sources."""
 import json
 import os
 

@@ -201,105 +201,12 @@ static void elsewhere_nothing_is_calibrated(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1); /* once per process */
 }
 
-/* ---- chunks, which NCCL 2.30 asks for ---- */
-
-enum { OWN_CHUNK = 2 << 20, CHUNK_CALLS = 60 };
-#define CHUNK_PLAN "run=1/allreduce:1M,8M=ring.simple@4,ring.simple@4:64K,ring.simple@4:256K"
-
-/* One call of two channels and the questions about its chunks, the second channel a little less. */
-static uint32_t call_and_ask(struct tuner *tuner, uint64_t bytes, int *cell) {
-  *cell = call(tuner, bytes);
-  int algorithm = *cell / 1000, protocol = *cell / 100 % 10;
-  uint64_t first = bytes / 2 + 4096;
-  uint32_t chunk =
-      tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, first, algorithm, protocol, 1, OWN_CHUNK);
-  assert_int_equal(tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, bytes - first, algorithm, protocol,
-                                      1, OWN_CHUNK),
-                   chunk);
-  /* Not what was asked about. */
-  assert_int_equal(
-      tuner_choose_chunk(tuner, PROFILE_REDUCE, first, algorithm, protocol, 1, OWN_CHUNK), 0);
-  assert_int_equal(
-      tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, first, PROFILE_PAT, protocol, 1, OWN_CHUNK), 0);
-  assert_int_equal(
-      tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, first, algorithm, protocol, 2, OWN_CHUNK), 0);
-  return chunk;
-}
-
-static void chunks_follow_the_plan_at_every_rank(void **state) {
-  (void)state;
-  static const struct tuner_host v6 = { .abi_version = 6, .nccl_version = 23003 };
-  struct tuner *ranks[2] = { open_tuner(v6, shape, "calibrate", CHUNK_PLAN),
-                             open_tuner(v6, shape, "calibrate", CHUNK_PLAN) };
-  int seen_own = 0, seen_small = 0, seen_large = 0;
-  for (int k = 0; k < CHUNK_CALLS; k++) {
-    uint64_t bytes = k % 3 ? 1 << 20 : 8 << 20;
-    int cells[2];
-    uint32_t chunk = call_and_ask(ranks[0], bytes, &cells[0]);
-    assert_int_equal(call_and_ask(ranks[1], bytes, &cells[1]), chunk);
-    assert_int_equal(cells[0], cells[1]);
-    bool is_default = cells[0] == PROFILE_TREE * 1000 + PROFILE_LL * 100;
-    assert_true(is_default || cells[0] == PROFILE_RING * 1000 + PROFILE_SIMPLE * 100 + 4);
-    assert_true(!is_default || chunk == 0);
-    seen_own += chunk == 0 && !is_default;
-    seen_small += chunk == 64 << 10;
-    seen_large += chunk == 256 << 10;
-  }
-  /* Every cell equally often, the sizes apart: 40 calls of one, 20 of the other. */
-  assert_int_equal(seen_own, 15);
-  assert_int_equal(seen_small, 15);
-  assert_int_equal(seen_large, 15);
-  assert_int_equal(call(ranks[0], 77),
-                   PROFILE_TREE * 1000 + PROFILE_LL * 100); /* not of the plan */
-  assert_int_equal(
-      tuner_choose_chunk(ranks[0], PROFILE_ALLREDUCE, 77, PROFILE_TREE, PROFILE_LL, 1, OWN_CHUNK),
-      0);
-  tuner_close(ranks[0]);
-  tuner_close(ranks[1]);
-  assert_int_equal(log_capture_find("calibrate open allreduce 1048576 ranks 4 nodes 2 nccl 23003 "
-                                    "cells tree.ll ring.simple@4 ring.simple@4:65536 "
-                                    "ring.simple@4:262144 ."),
-                   2);
-  assert_int_equal(log_capture_find("calibrate chunks allreduce 1048576 2:2097152 2:2097152 "
-                                    "2:2097152 2:2097152 ."),
-                   2);
-}
-
-static void shares_that_change_tell_no_chunk(void **state) {
-  (void)state;
-  static const struct tuner_host v6 = { .abi_version = 6, .nccl_version = 23003 };
-  struct tuner *tuner = open_tuner(v6, shape, "calibrate", "allreduce:1M,8M=default");
-  for (int k = 0; k < 2; k++) {
-    call(tuner, 1 << 20);
-    tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, 1 << 20, PROFILE_TREE, PROFILE_LL, 1,
-                       k == 0 ? 65536 : 32768);
-    call(tuner, 8 << 20); /* asked about less than there is */
-    tuner_choose_chunk(tuner, PROFILE_ALLREDUCE, 1 << 20, PROFILE_TREE, PROFILE_LL, 1, 65536);
-  }
-  tuner_close(tuner);
-  assert_int_equal(log_capture_find("calibrate chunks allreduce 1048576 - ."), 1);
-  assert_int_equal(log_capture_find("calibrate chunks allreduce 8388608 - ."), 1);
-}
-
-/* NCCL before 2.30 never asks, so that a cell with a chunk would be the same as one without. */
-static void older_releases_try_no_chunks(void **state) {
-  (void)state;
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", CHUNK_PLAN);
-  call(tuner, 1 << 20);
-  tuner_close(tuner);
-  assert_int_equal(log_capture_find("cells tree.ll ring.simple@4 ."), 1);
-  assert_int_equal(log_capture_find("calibrate chunks"), 0);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(orders_of_other_calls_change_nothing, set_up, tear_down),
     cmocka_unit_test_setup_teardown(threads_lose_no_call, set_up, tear_down),
     cmocka_unit_test_setup_teardown(log_says_what_was_open, set_up, tear_down),
     cmocka_unit_test_setup_teardown(an_offer_that_changes_is_told, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(chunks_follow_the_plan_at_every_rank, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(shares_that_change_tell_no_chunk, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(older_releases_try_no_chunks, set_up, tear_down),
     cmocka_unit_test_setup_teardown(elsewhere_nothing_is_calibrated, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

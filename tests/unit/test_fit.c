@@ -250,41 +250,6 @@ static void few_channels_are_preferred_where_they_cost_little(void **state) {
   profile_free(&profile);
 }
 
-/* The ring of NCCL's own choice, with chunks that take `permille` of its time or `own` with its own
- * chunk. The row's chunk, or UINT32_MAX if there is none. */
-static uint32_t fit_chunk(uint32_t channels, uint32_t chunk, double permille, double own) {
-  struct sample samples[64];
-  size_t count = 0;
-  for (int i = 0; i < 4; i++) {
-    uint64_t bytes = UINT64_C(4194304) << i;
-    double us = 1000 << i;
-    samples[count++] = make_sample(bytes, "dr", 0, us);
-    samples[count++] = make_sample(bytes, "cr", 8, us * own / 1000);
-    samples[count] = make_sample(bytes, "cr", channels, us * permille / 1000);
-    samples[count++].chunk = chunk;
-  }
-  struct profile profile;
-  fit(samples, count, &profile);
-  const struct profile_table *table = &profile.tables[0];
-  uint32_t found = table->row_count > 0 ? table->rows[0].chunk_bytes : UINT32_MAX;
-  assert_true(table->row_count <= 1);
-  assert_true(table->row_count == 0 || table->rows[0].channels == 8);
-  profile_free(&profile);
-  return found;
-}
-
-static void a_chunk_must_gain_something_by_itself(void **state) {
-  (void)state;
-  assert_int_equal(fit_chunk(8, 524288, 800, 1000), 524288);
-  assert_int_equal(fit_chunk(8, 524288, 800, 830), 524288);
-  assert_int_equal(fit_chunk(8, 524288, 800, 810), 0); /* 8 channels do it alone */
-  assert_int_equal(fit_chunk(8, 524288, 990, 1000), UINT32_MAX);
-  /* No row can ask for these. */
-  assert_int_equal(fit_chunk(0, 524288, 800, 1000), UINT32_MAX);
-  assert_int_equal(fit_chunk(8, 256, 800, 1000), UINT32_MAX);
-  assert_int_equal(fit_chunk(8, 32 << 20, 800, 1000), UINT32_MAX);
-}
-
 static void without_a_default_there_is_nothing_to_say(void **state) {
   (void)state;
   struct sample sample = make_sample(1024, "ct", 0, 10);
@@ -517,7 +482,6 @@ int main(void) {
     cmocka_unit_test(who_gains_next_to_it_is_not_alone),
     cmocka_unit_test(what_lies_on_a_curve_holds_between_its_points),
     cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),
-    cmocka_unit_test(a_chunk_must_gain_something_by_itself),
     cmocka_unit_test(without_a_default_there_is_nothing_to_say),
     cmocka_unit_test(a_real_fall_is_no_gain),
     cmocka_unit_test(runs_are_compared_within_themselves),

@@ -20,11 +20,10 @@ static char plan[PLAN_BYTES];
 static const struct {
   struct schedule_cell cell;
   double us;
-  struct chunks_own own;
 } cells[CELLS] = {
-  { { PROFILE_TREE, PROFILE_SIMPLE, 0, 0 }, 120, { 2, 524288 } },
-  { { PROFILE_RING, PROFILE_SIMPLE, 0, 0 }, 100, { 8, 2097152 } },
-  { { PROFILE_PAT, PROFILE_SIMPLE, 0, 0 }, 150, { 0, 0 } },
+  { { PROFILE_TREE, PROFILE_SIMPLE, 0 }, 120 },
+  { { PROFILE_RING, PROFILE_SIMPLE, 0 }, 100 },
+  { { PROFILE_PAT, PROFILE_SIMPLE, 0 }, 150 },
 };
 
 static int set_up(void **state) {
@@ -33,7 +32,6 @@ static int set_up(void **state) {
   assert_non_null(launch_plan);
   launch_plan->collective = PROFILE_ALLREDUCE;
   launch_plan->rounds = 2;
-  launch_plan->chunk_cells = 1;
   launch_plan_begin(launch_plan, sizes, 2);
   return 0;
 }
@@ -46,8 +44,7 @@ static int tear_down(void **state) {
 }
 
 /* A launch measured the first `count` cells at a size. */
-static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t count,
-                          bool tells_chunks) {
+static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t count) {
   for (size_t i = 0; i < count; i++) {
     struct sample sample = {
       .collective = PROFILE_ALLREDUCE,
@@ -56,8 +53,6 @@ static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t
       .ppn = 2,
       .algorithm = (enum profile_algorithm)cells[i].cell.algorithm,
       .protocol = (enum profile_protocol)cells[i].cell.protocol,
-      .own_channels = tells_chunks ? cells[i].own.channels : 0,
-      .own_chunk = tells_chunks ? cells[i].own.chunk : 0,
       .is_default = i == 0,
       .n = CALLS,
       .median_us = cells[i].us,
@@ -69,12 +64,9 @@ static void leave_samples(const char *id, int64_t launch, uint64_t bytes, size_t
 }
 
 static void take_times(int64_t launch, uint64_t bytes, const double us[CELLS]) {
-  struct label_entry entry = {
-    .collective = PROFILE_ALLREDUCE, .bytes = bytes, .ranks = 4, .is_chunk_known = true
-  };
+  struct label_entry entry = { .collective = PROFILE_ALLREDUCE, .bytes = bytes };
   struct label_times times = { .count = CELLS };
   for (size_t i = 0; i < CELLS; i++) {
-    entry.own[i] = cells[i].own;
     times.cells[i] = (struct label_cell){ cells[i].cell, NULL, CALLS, { us[i], 0.5, 0 } };
   }
   launch_plan_add(launch_plan, launch, &entry, &times);
@@ -96,60 +88,49 @@ static const char *plan_of(int64_t launch) {
 }
 
 #define RACE "=default,ring.simple"
-#define CHUNKS "=ring.simple@8,ring.simple@8:524288,ring.simple@8:1048576"
 
 static void launches_follow_each_other(void **state) {
   (void)state;
   assert_string_equal(plan_of(1), "/allreduce:1048576=all/allreduce:67108864=all");
   assert_string_equal(plan_of(2), "");
-  assert_string_equal(plan_of(3), "");
   take_launch(1, sizes[1]); /* of the other one its calls could not be told apart */
   assert_string_equal(plan_of(1), "/allreduce:1048576=all");
   assert_string_equal(plan_of(2), "/allreduce:67108864" RACE);
-  assert_string_equal(plan_of(3), "/allreduce:67108864" CHUNKS);
   take_launch(2, sizes[1]);
   assert_string_equal(plan_of(2), "");
-  assert_string_equal(plan_of(3), "/allreduce:67108864" CHUNKS);
-  take_launch(3, sizes[1]);
-  assert_string_equal(plan_of(3), "");
   assert_int_equal(launch_plan_count_due(launch_plan), 1);
 }
 
 /* Wherever a campaign was interrupted, its samples lead to the same plans. */
 static void samples_tell_the_same(void **state) {
   (void)state;
-  for (int64_t done = 0; done <= 3; done++) {
-    char expected[4][PLAN_BYTES];
+  for (int64_t done = 0; done <= 2; done++) {
+    char expected[3][PLAN_BYTES];
     sample_file_free(&file);
     launch_plan_begin(launch_plan, sizes, 2);
     for (int64_t launch = 1; launch <= done; launch++) {
-      leave_samples(ID, launch, sizes[1], CELLS, true);
+      leave_samples(ID, launch, sizes[1], CELLS);
       take_launch(launch, sizes[1]);
     }
-    for (int64_t launch = 1; launch <= 3; launch++) {
+    for (int64_t launch = 1; launch <= 2; launch++) {
       strcpy(expected[launch], plan_of(launch));
     }
     launch_plan_begin(launch_plan, sizes, 2);
     launch_plan_resume(launch_plan, &file, ID);
-    for (int64_t launch = 1; launch <= 3; launch++) {
+    for (int64_t launch = 1; launch <= 2; launch++) {
       assert_string_equal(plan_of(launch), expected[launch]);
     }
-    assert_int_equal(launch_plan_count_due(launch_plan), done == 0   ? 2
-                                                         : done == 1 ? 3
-                                                         : done == 2 ? 2
-                                                                     : 1);
+    assert_int_equal(launch_plan_count_due(launch_plan), done < 2 ? 2 : 1);
   }
 }
 
-/* NCCL before 2.30.3 asks for no chunks; what is decided is not measured again. */
-static void without_chunks_the_race_is_the_end(void **state) {
+static void what_is_decided_is_not_measured_again(void **state) {
   (void)state;
-  leave_samples(ID, 1, sizes[0], CELLS, false);
-  leave_samples(ID, 1, sizes[1], 1, false); /* nothing but NCCL's own choice was open */
+  leave_samples(ID, 1, sizes[0], CELLS);
+  leave_samples(ID, 1, sizes[1], 1); /* nothing but NCCL's own choice was open */
   launch_plan_resume(launch_plan, &file, ID);
   assert_string_equal(plan_of(1), "");
   assert_string_equal(plan_of(2), "/allreduce:1048576" RACE);
-  assert_string_equal(plan_of(3), "");
 }
 
 /* What wins at 2M stays in the race at 8M, where it has lost, but not at 16M. */
@@ -170,7 +151,7 @@ static void sizes_close_by_share_their_fastest(void **state) {
 static void what_was_not_open_is_not_shared(void **state) {
   (void)state;
   launch_plan_begin(launch_plan, (uint64_t[]){ 1 << 20, 2 << 20 }, 2);
-  leave_samples(ID, 1, 1 << 20, 2, true);
+  leave_samples(ID, 1, 1 << 20, 2);
   launch_plan_resume(launch_plan, &file, ID);
   take_times(1, 2 << 20, (double[]){ 120, 150, 100 });
   assert_string_equal(plan_of(2), "/allreduce:1048576" RACE
@@ -189,11 +170,11 @@ static void without_the_usual_choice_all_is_tried_again(void **state) {
 
 static void samples_of_others_tell_nothing(void **state) {
   (void)state;
-  leave_samples("0a1b2c3e", 1, sizes[0], CELLS, true);
-  leave_samples(ID "4", 1, sizes[0], CELLS, true);
-  leave_samples(ID, 1, 4096, CELLS, true);
+  leave_samples("0a1b2c3e", 1, sizes[0], CELLS);
+  leave_samples(ID "4", 1, sizes[0], CELLS);
+  leave_samples(ID, 1, 4096, CELLS);
   launch_plan->collective = PROFILE_REDUCE;
-  leave_samples(ID, 1, sizes[0], CELLS, true);
+  leave_samples(ID, 1, sizes[0], CELLS);
   launch_plan_resume(launch_plan, &file, ID);
   assert_int_equal(launch_plan_count_due(launch_plan), 2);
   char run[SAMPLE_WORD_MAX];
@@ -212,13 +193,12 @@ static void a_plan_is_wanted_in_each_round(void **state) {
   char error[PLAN_ERROR_MAX];
   assert_int_equal(plan_parse("allreduce:67108864=tree.ll,pat.simple", entries, &wanted, error), 0);
   launch_plan->wanted = &wanted;
-  launch_plan->chunk_cells = 0;
   assert_string_equal(plan_of(1), "/allreduce:67108864=default,tree.ll,pat.simple");
-  leave_samples(ID, 1, sizes[1], CELLS, true);
+  leave_samples(ID, 1, sizes[1], CELLS);
   launch_plan_resume(launch_plan, &file, ID);
   assert_string_equal(plan_of(1), "");
   assert_string_equal(plan_of(2), "/allreduce:67108864=default,tree.ll,pat.simple");
-  leave_samples(ID, 2, sizes[1], CELLS, true);
+  leave_samples(ID, 2, sizes[1], CELLS);
   launch_plan_resume(launch_plan, &file, ID);
   assert_int_equal(launch_plan_count_due(launch_plan), 0);
 }
@@ -227,7 +207,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(launches_follow_each_other, set_up, tear_down),
     cmocka_unit_test_setup_teardown(samples_tell_the_same, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(without_chunks_the_race_is_the_end, set_up, tear_down),
+    cmocka_unit_test_setup_teardown(what_is_decided_is_not_measured_again, set_up, tear_down),
     cmocka_unit_test_setup_teardown(sizes_close_by_share_their_fastest, set_up, tear_down),
     cmocka_unit_test_setup_teardown(what_was_not_open_is_not_shared, set_up, tear_down),
     cmocka_unit_test_setup_teardown(without_the_usual_choice_all_is_tried_again, set_up, tear_down),

@@ -6,15 +6,15 @@
 
 #define MS 1000000ull
 
-static struct limit_lane lane;
+static struct policy_lane lane;
 static struct policy_transport transport;
 static uint64_t now_ns;
 
 static void begin(void) {
   now_ns = 5 * MS;
   transport = (struct policy_transport){ .busy_us = 0 };
-  limit_lane_up(&lane, now_ns);
-  assert_int_equal(lane.limit, POLICY_LIMIT_UNKNOWN);
+  policy_lane_begin(&lane, now_ns);
+  assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_UNKNOWN);
 }
 
 /* A period in flight, of which TCP was busy for a part, and the peer closed for a part of that. */
@@ -33,7 +33,7 @@ static enum policy_limit limit_of(unsigned busy_percent, unsigned peer_percent,
   for (unsigned i = 0; i < 20; i++) {
     period(busy_percent, peer_percent, is_app_limited);
   }
-  return lane.limit;
+  return limit_of_lane(&lane);
 }
 
 static void each_limit_is_told_from_the_others(void **state) {
@@ -57,7 +57,7 @@ static void a_lane_with_pauses_is_limited_by_the_application(void **state) {
     assert_int_equal(passed.in_flight_ns, LIMIT_PERIOD_NS / 4);
     assert_int_equal(passed.ns, LIMIT_PERIOD_NS);
   }
-  assert_int_equal(lane.limit, POLICY_LIMIT_APPLICATION);
+  assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_APPLICATION);
 }
 
 static void what_passed_is_told_once(void **state) {
@@ -87,7 +87,7 @@ static void the_limit_follows_what_changes(void **state) {
   for (unsigned i = 0; i < 20 * LIMIT_WINDOW_IN_FLIGHT_NS / LIMIT_PERIOD_NS; i++) {
     period(0, 0, true);
   }
-  assert_int_equal(lane.limit, POLICY_LIMIT_CPU);
+  assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_CPU);
 }
 
 int main(void) {

@@ -33,8 +33,6 @@ static const struct sample complete = {
   .protocol = PROFILE_LL128,
   .channels = 8,
   .chunk = 131072,
-  .own_channels = 24,
-  .own_chunk = 524288,
   .is_default = true,
   .is_in_place = true,
   .n = 20,
@@ -81,8 +79,6 @@ static void what_is_written_is_read_again(void **state) {
   assert_true(sample_format(&file.samples[1], again + length, SAMPLE_LINE_MAX) > 0);
   assert_string_equal(text, again);
   assert_int_equal(file.samples[0].bytes, complete.bytes);
-  assert_int_equal(file.samples[0].own_channels, 24);
-  assert_int_equal(file.samples[0].own_chunk, 524288);
   assert_true(file.samples[0].is_default && !file.samples[1].is_default);
   sample_file_free(&file);
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
 
 enum { ALGOS = 7, PROTOS = 3 };
@@ -39,17 +38,12 @@ static struct plan parse(const char *text) {
   return plan;
 }
 
-static struct schedule_set open_as(const char *text, struct cells *cells, int algos,
-                                   bool takes_chunks) {
+static struct schedule_set open_first(const char *text, struct cells *cells, int algos) {
   struct plan plan = parse(text);
   struct schedule_set set;
   plan_open(&plan, &plan.entries[0], (struct decide_costs){ &cells->us[0][0], algos, PROTOS },
-            takes_chunks, &set);
+            &set);
   return set;
-}
-
-static struct schedule_set open_first(const char *text, struct cells *cells, int algos) {
-  return open_as(text, cells, algos, false);
 }
 
 /* "ring.ll tree.simple@2" */
@@ -156,7 +150,7 @@ static void never_tries_what_nccl_ruled_out(void **state) {
   set = open_first("allreduce:8=all,tree.ll", &cells, ALGOS);
   assert_int_equal(set.count, 0);
   struct plan plan = parse("allreduce:8=all");
-  plan_open(&plan, &plan.entries[0], (struct decide_costs){ NULL, ALGOS, PROTOS }, true, &set);
+  plan_open(&plan, &plan.entries[0], (struct decide_costs){ NULL, ALGOS, PROTOS }, &set);
   assert_int_equal(set.count, 0);
 }
 
@@ -209,146 +203,6 @@ static void collnet_keeps_its_channels(void **state) {
   assert_string_equal(name(&set), "tree.ll collnetchain.simple tree.ll@2");
 }
 
-/* ---- chunks ---- */
-
-static void chunks_are_tried_where_nccl_asks(void **state) {
-  (void)state;
-  static const char plan[] = "allreduce:1M=ring.simple@2,ring.simple@2:64K,ring.simple@2:256K";
-  struct cells cells = offer(10.0f, -1.0f, -1.0f, 11.0f);
-  struct schedule_set set = open_as(plan, &cells, ALGOS, true);
-  assert_string_equal(name(&set), "tree.ll ring.simple@2 ring.simple@2:65536 ring.simple@2:262144");
-  struct schedule_set without = open_as(plan, &cells, ALGOS, false);
-  assert_string_equal(name(&without), "tree.ll ring.simple@2");
-  assert_false(schedule_is_same(&set, &without));
-  without = set;
-  without.cells[2].chunk = 512;
-  assert_false(schedule_is_same(&set, &without));
-  for (size_t i = 0; i < set.count; i++) {
-    char text[PLAN_CELL_TEXT_MAX];
-    struct schedule_cell cell;
-    assert_int_equal(plan_parse_cell(plan_format_cell(set.cells[i], text), &cell), 0);
-    assert_int_equal(cell.chunk, set.cells[i].chunk);
-    assert_int_equal(cell.channels, set.cells[i].channels);
-  }
-}
-
-/* As NCCL deals a call out to channels (v2.30.7-1 src/enqueue.cc:640-680): cells of a size that
- * hangs on the protocol, about equally many for each, the last channel what is left. */
-static struct chunks_own deal_out(uint64_t bytes, uint64_t cell, uint64_t channels) {
-  struct chunks_call call = { .bytes = bytes };
-  uint64_t cells = (bytes + cell - 1) / cell, each = (cells + channels - 1) / channels;
-  uint64_t used = (cells + each - 1) / each, last = bytes - (used - 1) * each * cell;
-  chunks_add(&call, used == 1 ? bytes : each * cell, 1000);
-  if (used > 1) {
-    chunks_add(&call, last, last == each * cell ? 1000 : 900);
-  }
-  if (used > 2) {
-    chunks_add(&call, each * cell, 1000);
-  }
-  struct chunks_own own = chunks_sum(&call);
-  assert_int_equal(own.chunk, 1000);
-  return own.channels == used ? own : (struct chunks_own){ 0 };
-}
-
-static void shares_tell_the_channels(void **state) {
-  (void)state;
-  for (uint64_t channels = 1; channels <= PROFILE_CHANNELS_MAX; channels++) {
-    for (uint64_t bytes = 1; bytes < 100 << 20; bytes = bytes * 3 + 7) {
-      assert_true(deal_out(bytes, 16 << 10, channels).channels > 0);
-    }
-  }
-  /* Two calls asked about as one, a share of nothing, more questions than there are: not known. */
-  struct chunks_call call = { .bytes = 100 };
-  assert_int_equal(chunks_sum(&call).channels, 0);
-  chunks_add(&call, 60, 10);
-  assert_int_equal(chunks_sum(&call).channels, 0);
-  chunks_add(&call, 60, 10);
-  assert_int_equal(chunks_sum(&call).channels, 0);
-  call = (struct chunks_call){ .bytes = 100 };
-  chunks_add(&call, 100, 10);
-  assert_int_equal(chunks_sum(&call).channels, 1);
-  chunks_add(&call, 0, 10);
-  assert_int_equal(chunks_sum(&call).channels, 0);
-  call = (struct chunks_call){ .bytes = 100 };
-  for (int i = 0; i < 4; i++) {
-    chunks_add(&call, 25, 10);
-  }
-  assert_int_equal(chunks_sum(&call).channels, 0);
-  call = (struct chunks_call){ .bytes = 1000 };
-  for (int i = 0; i < 3; i++) {
-    chunks_add(&call, 10, 10); /* 100 channels are none that NCCL has */
-  }
-  assert_int_equal(chunks_sum(&call).channels, 0);
-}
-
-static void a_few_chunks_around_nccls_own(void **state) {
-  (void)state;
-  static const struct {
-    struct chunks_site site;
-    uint32_t chunks[CHUNKS_TRIED_MAX];
-  } cases[] = {
-    /* Ring Simple, large: NCCL's own is all its buffers hold. */
-    { { PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_SIMPLE, 256 << 20, 16, { 8, 2 << 20 }, 2 << 20 },
-      { 512 << 10, 1 << 20 } },
-    /* Small: each of 16 ranks passes 32K, so that NCCL's 2M is 32K. */
-    { { PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_SIMPLE, 4 << 20, 16, { 8, 2 << 20 }, 2 << 20 },
-      { 8 << 10, 16 << 10 } },
-    { { PROFILE_BROADCAST, PROFILE_RING, PROFILE_SIMPLE, 4 << 20, 16, { 8, 2 << 20 }, 2 << 20 },
-      { 128 << 10, 256 << 10 } },
-    { { PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_SIMPLE, 64 << 10, 16, { 2, 2 << 20 }, 2 << 20 },
-      { 0 } },
-    /* NCCL has halved it: twice as much fits, and there is enough; not so beyond the slot. */
-    { { PROFILE_ALLREDUCE, PROFILE_TREE, PROFILE_LL128, 8 << 20, 16, { 4, 72000 }, 576000 },
-      { 16384 / 1920 * 1920, 32768 / 1920 * 1920, 131072 / 1920 * 1920 } },
-    { { PROFILE_ALLREDUCE, PROFILE_TREE, PROFILE_LL128, 8 << 20, 16, { 4, 72000 }, 143999 },
-      { 16384 / 1920 * 1920, 32768 / 1920 * 1920 } },
-    { { PROFILE_ALLREDUCE, PROFILE_TREE, PROFILE_LL128, 256 << 10, 16, { 4, 72000 }, 576000 },
-      { 16384 / 1920 * 1920, 32768 / 1920 * 1920 } },
-    /* Not known. */
-    { { PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_SIMPLE, 256 << 20, 16, { 0, 0 }, 2 << 20 },
-      { 0 } },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    uint32_t chunks[CHUNKS_TRIED_MAX] = { 0 };
-    size_t count = chunks_around(&cases[i].site, chunks);
-    for (size_t k = 0; k < CHUNKS_TRIED_MAX; k++) {
-      if (chunks[k] != cases[i].chunks[k] || (k < count) != (chunks[k] > 0)) {
-        fail_msg("case %zu, chunk %zu of %zu: %u, not %u", i, k, count, chunks[k],
-                 cases[i].chunks[k]);
-      }
-    }
-  }
-}
-
-/* Whatever NCCL does: whole grains, at least one, never more than its buffers are known to hold. */
-static void chunks_stay_within_limits(void **state) {
-  (void)state;
-  static const uint32_t grains[PROFILE_PROTOCOL_COUNT] = { 16, 1920, 512 };
-  srand(3);
-  size_t tried = 0;
-  for (int draw = 0; draw < 20000; draw++) {
-    struct chunks_site site = {
-      .collective = (enum profile_collective)(rand() % PROFILE_COLLECTIVE_COUNT),
-      .algorithm = (enum profile_algorithm)(rand() % PROFILE_ALGORITHM_COUNT),
-      .protocol = (enum profile_protocol)(rand() % PROFILE_PROTOCOL_COUNT),
-      .bytes = (uint64_t)rand() << rand() % 12,
-      .ranks = (uint32_t)rand() % 600,
-      .own = { (uint32_t)rand() % 65, (uint32_t)rand() >> rand() % 31 },
-    };
-    site.slot = site.own.chunk << rand() % 2;
-    uint32_t chunks[CHUNKS_TRIED_MAX];
-    size_t count = chunks_around(&site, chunks);
-    for (size_t i = 0; i < count; i++) {
-      assert_true(chunks[i] >= grains[site.protocol] && chunks[i] % grains[site.protocol] == 0);
-      assert_true(chunks[i] <= site.own.chunk || chunks[i] <= site.slot);
-      assert_in_range(chunks[i], NCCL_CHUNK_MIN, NCCL_CHUNK_MAX);
-      assert_int_not_equal(chunks[i], site.own.chunk);
-    }
-    tried += count;
-  }
-  assert_true(tried > 10000);
-}
-
 static void plan_is_read_and_found(void **state) {
   (void)state;
   struct plan plan =
@@ -390,10 +244,7 @@ static void bad_plans_name_the_fault(void **state) {
     { "allreduce:8=ring.simple@65", "no cell" },
     { "allreduce:8=ring.simple@", "no cell" },
     { "allreduce:8=ring.simple:64K", "no cell" },
-    { "allreduce:8=ring.simple@2:", "no cell" },
-    { "allreduce:8=ring.simple@2:256", "no cell" },
-    { "allreduce:8=ring.simple@2:32M", "no cell" },
-    { "allreduce:8=ring.ll128@2:1K", "no cell" }, /* less than its grain */
+    { "allreduce:8=ring.simple@2:64K", "no cell" },
     { "allreduce:8=all/allreduce:4,8=all", "twice" },
     { "allreduce:8=all/", "COLLECTIVE" },
     { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:8=all",
@@ -419,10 +270,6 @@ int main(void) {
     cmocka_unit_test(only_offered_cells_whatever_the_table),
     cmocka_unit_test(hopeless_cells_are_left_out),
     cmocka_unit_test(collnet_keeps_its_channels),
-    cmocka_unit_test(chunks_are_tried_where_nccl_asks),
-    cmocka_unit_test(shares_tell_the_channels),
-    cmocka_unit_test(a_few_chunks_around_nccls_own),
-    cmocka_unit_test(chunks_stay_within_limits),
     cmocka_unit_test(plan_is_read_and_found),
     cmocka_unit_test(bad_plans_name_the_fault),
   };

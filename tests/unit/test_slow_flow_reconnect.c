@@ -10,15 +10,25 @@
 #define FULL 16000u /* ps per byte: 0.5 Gb/s */
 
 static struct slow_flow slow_flow;
-static struct slow_flow_sample samples[POLICY_MAX_LANES];
+static struct policy_lane records[POLICY_MAX_LANES];
 static uint64_t now_ns;
 static unsigned tries[POLICY_MAX_LANES];
 
+/* What a link knows of its lanes. */
+static uint64_t up, in_flight[LANES], acked[LANES];
+static const struct policy_lanes lanes_now = {
+  .up = &up, .in_flight = in_flight, .acked = acked, .stride = sizeof *acked
+};
+
 static void begin(unsigned groups) {
-  slow_flow_init(&slow_flow, LANES, groups);
+  slow_flow_init(&slow_flow, &(struct policy_config){ .lanes = LANES, .paths = groups }, &lanes_now,
+                 records);
   now_ns = SECOND;
+  up = (1u << LANES) - 1;
   for (unsigned lane = 0; lane < LANES; lane++) {
-    samples[lane] = (struct slow_flow_sample){ .ps_per_byte = FULL, .is_busy = true };
+    records[lane] = (struct policy_lane){ .ps_per_byte = FULL };
+    in_flight[lane] = 1;
+    acked[lane] = 0;
     tries[lane] = 0;
   }
 }
@@ -28,11 +38,11 @@ static void load(uint64_t for_ns, unsigned percent) {
   for (uint64_t end_ns = now_ns + for_ns; now_ns < end_ns;) {
     now_ns += 100 * MS;
     for (unsigned lane = 0; lane < LANES; lane++) {
-      if (samples[lane].ps_per_byte > 0) {
-        samples[lane].bytes += 100 * MS * 1000 / samples[lane].ps_per_byte * percent / 100;
+      if ((up >> lane & 1) != 0) {
+        acked[lane] += 100 * MS * 1000 / records[lane].ps_per_byte * percent / 100;
       }
     }
-    int lane = slow_flow_pick(&slow_flow, samples, now_ns);
+    int lane = slow_flow_pick(&slow_flow, now_ns);
     if (lane >= 0) {
       tries[lane]++;
     }
@@ -52,10 +62,10 @@ static void lanes_that_are_alike_are_left_alone(void **state) {
   begin(1);
   load(60 * SECOND, 100);
   for (unsigned lane = 0; lane < LANES; lane++) {
-    samples[lane].ps_per_byte = 10 * FULL; /* all of them at once */
+    records[lane].ps_per_byte = 10 * FULL; /* all of them at once */
   }
   load(60 * SECOND, 100);
-  samples[3].ps_per_byte = 17 * FULL;
+  records[3].ps_per_byte = 17 * FULL;
   load(60 * SECOND, 100);
   assert_int_equal(all_tries(), 0);
 }
@@ -63,12 +73,12 @@ static void lanes_that_are_alike_are_left_alone(void **state) {
 static void two_on_one_path_are_parted(void **state) {
   (void)state;
   begin(1);
-  samples[2].ps_per_byte = samples[5].ps_per_byte = 2 * FULL - FULL / 10;
+  records[2].ps_per_byte = records[5].ps_per_byte = 2 * FULL - FULL / 10;
   load(1900 * MS, 100);
   assert_int_equal(all_tries(), 0);
   load(200 * MS, 100);
   assert_int_equal(all_tries(), 1); /* one of them */
-  samples[2].ps_per_byte = samples[5].ps_per_byte = FULL;
+  records[2].ps_per_byte = records[5].ps_per_byte = FULL;
   load(60 * SECOND, 100);
   assert_int_equal(all_tries(), 1);
 }
@@ -76,8 +86,8 @@ static void two_on_one_path_are_parted(void **state) {
 static void the_slowest_is_first_and_alone(void **state) {
   (void)state;
   begin(1);
-  samples[1].ps_per_byte = 3 * FULL;
-  samples[6].ps_per_byte = 10 * FULL;
+  records[1].ps_per_byte = 3 * FULL;
+  records[6].ps_per_byte = 10 * FULL;
   load(2100 * MS, 100);
   assert_true(tries[6] == 1 && tries[1] == 0);
   load(SECOND, 100);
@@ -87,7 +97,7 @@ static void the_slowest_is_first_and_alone(void **state) {
 static void an_honest_slow_path_is_given_up(void **state) {
   (void)state;
   begin(1);
-  samples[4].ps_per_byte = 10 * FULL;
+  records[4].ps_per_byte = 10 * FULL;
   load(6 * SECOND, 100);
   assert_int_equal(tries[4], 1);
   load(2 * SECOND, 100); /* pauses: 4, 8, 16, 32, 64 s */
@@ -96,7 +106,7 @@ static void an_honest_slow_path_is_given_up(void **state) {
   assert_int_equal(tries[4], 6);
   load(1000 * SECOND, 100);
   assert_int_equal(tries[4], 6);
-  samples[4].ps_per_byte = 4 * FULL; /* something is different */
+  records[4].ps_per_byte = 4 * FULL; /* something is different */
   load(10 * SECOND, 100);
   assert_in_range(tries[4], 7, 8);
 }
@@ -105,9 +115,9 @@ static void a_lane_that_was_good_for_a_while_is_a_new_story(void **state) {
   (void)state;
   begin(1);
   for (int i = 0; i < 20; i++) {
-    samples[4].ps_per_byte = 10 * FULL;
+    records[4].ps_per_byte = 10 * FULL;
     load(70 * SECOND, 100);
-    samples[4].ps_per_byte = FULL;
+    records[4].ps_per_byte = FULL;
     load(3 * SECOND, 100);
   }
   assert_true(tries[4] > 20);
@@ -116,10 +126,10 @@ static void a_lane_that_was_good_for_a_while_is_a_new_story(void **state) {
 static void without_load_nobody_is_slow(void **state) {
   (void)state;
   begin(1);
-  samples[4].ps_per_byte = 10 * FULL;
+  records[4].ps_per_byte = 10 * FULL;
   load(60 * SECOND, 1); /* of 500 MB/s */
   assert_int_equal(all_tries(), 0);
-  samples[4].is_busy = false; /* its few bytes are slow because they are few */
+  in_flight[4] = 0; /* its few bytes are slow because they are few */
   load(60 * SECOND, 100);
   assert_int_equal(all_tries(), 0);
 }
@@ -128,11 +138,11 @@ static void lanes_of_other_nics_are_not_compared(void **state) {
   (void)state;
   begin(2);
   for (unsigned lane = 1; lane < LANES; lane += 2) {
-    samples[lane].ps_per_byte = 3 * FULL;
+    records[lane].ps_per_byte = 3 * FULL;
   }
   load(60 * SECOND, 100);
   assert_int_equal(all_tries(), 0);
-  samples[3].ps_per_byte = 6 * FULL;
+  records[3].ps_per_byte = 6 * FULL;
   load(3 * SECOND, 100);
   assert_true(all_tries() == 1 && tries[3] == 1);
 }
@@ -140,10 +150,8 @@ static void lanes_of_other_nics_are_not_compared(void **state) {
 static void lanes_that_are_down_do_not_count(void **state) {
   (void)state;
   begin(1);
-  for (unsigned lane = 2; lane < LANES; lane++) {
-    samples[lane].ps_per_byte = 0;
-  }
-  samples[1].ps_per_byte = 2 * FULL;
+  up = 3;
+  records[1].ps_per_byte = 2 * FULL;
   load(3 * SECOND, 100);
   assert_true(all_tries() == 1 && tries[1] == 1); /* of two, the slower */
 }

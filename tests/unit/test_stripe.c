@@ -10,10 +10,12 @@
 #define KIB 1024u
 #define MS 1000000ull
 
-/* What a link knows of its lanes. */
+/* What a link knows of its lanes, and its configuration. */
 static uint64_t up, rdma;
 static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
+static struct policy_config config;
 static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
+static struct policy_lane records[POLICY_MAX_LANES];
 
 static void sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   stripe_sent(stripe, lane, bytes, now_ns);
@@ -29,19 +31,21 @@ static void acknowledged(struct stripe *stripe, unsigned lane, uint64_t bytes, u
 
 static void lane_up(struct stripe *stripe, unsigned lane) {
   up |= 1ull << lane;
-  stripe_lane_up(stripe, lane);
+  policy_lane_begin(&records[lane], 0);
+  stripe_lanes_changed(stripe);
 }
 
 static void lane_lost(struct stripe *stripe, unsigned lane) {
   up &= ~(1ull << lane);
   in_flight[lane] = 0;
-  stripe_lane_lost(stripe, lane);
+  stripe_lanes_changed(stripe);
 }
 
 static void bring_up(struct stripe *stripe, unsigned lanes) {
   up = 0;
   memset(in_flight, 0, sizeof in_flight);
-  stripe_init(stripe, &(struct policy_config){ .chunk_bytes = 128 * KIB }, &lanes_now);
+  config = (struct policy_config){ .chunk_bytes = 128 * KIB, .usual_chunk_bytes = 128 * KIB };
+  stripe_init(stripe, &config, &lanes_now, records);
   for (unsigned lane = 0; lane < lanes; lane++) {
     lane_up(stripe, lane);
   }
@@ -150,7 +154,7 @@ static void messages_take_turns_where_lanes_queue(void **state) {
   for (unsigned i = 0; i < TURNS_MESSAGES; i++) {
     send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
   }
-  stripe.loads[0].least_rtt_ns = rtt_ns;
+  records[0].measured.rtt_min_us = rtt_ns / 1000;
   for (unsigned i = 0; i < 2 * TURNS_MESSAGES; i++) {
     send_alone(&stripe, 8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
     send_alone(&stripe, STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
@@ -168,10 +172,10 @@ static void messages_take_turns_where_lanes_queue(void **state) {
   for (unsigned i = 1; i <= 2 * TURNS_MESSAGES; i++) {
     now_ns += MS;
     assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns), (i - 1) % 8);
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, stripe.loads[(i - 1) % 8].sent_ns),
+    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, records[(i - 1) % 8].sent_ns),
                      (i - 1) % 8);
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns), i % 8);
-    stripe.loads[i % 8].least_rtt_ns = rtt_ns;
+    records[i % 8].measured.rtt_min_us = rtt_ns / 1000;
     sent(&stripe, i % 8, 8 * KIB, now_ns);
     acknowledged(&stripe, i % 8, 8 * KIB, now_ns + 1);
   }
@@ -249,7 +253,7 @@ static unsigned cut_all(const struct stripe *stripe, unsigned lane, uint64_t tot
   unsigned chunks = 0;
   for (uint64_t left = total; left > 0; chunks++) {
     uint32_t length = stripe_chunk_bytes(stripe, lane, total, left);
-    assert_in_range(length, 1, stripe->chunk_bytes);
+    assert_in_range(length, 1, config.chunk_bytes);
     assert_true(length <= left);
     if (total > STRIPE_MIN_CHUNK_BYTES) {
       assert_true(length >= STRIPE_SLOW_CHUNK_BYTES / 2); /* no tiny tail */
@@ -290,13 +294,13 @@ static void quick_lanes_take_larger_chunks(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 2);
-  stripe.chunk_bytes = 512 * KIB;
+  config.chunk_bytes = 512 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
   sent(&stripe, 0, 1024 * KIB, 0);
   acknowledged(&stripe, 0, 1024 * KIB, MS / 4);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 512 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
-  stripe.chunk_bytes = 128 * KIB;
+  config.chunk_bytes = 128 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 128 * KIB);
 }
 
@@ -305,7 +309,7 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 1);
-  stripe.chunk_bytes = 512 * KIB;
+  config.chunk_bytes = 512 * KIB;
   teach(&stripe, 0, 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
   lane_up(&stripe, 1);
@@ -313,7 +317,7 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
   stripe.lanes_used = 1; /* the other is open, and nobody asks it */
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
   bring_up(&stripe, 1);
-  stripe.chunk_bytes = 512 * KIB;
+  config.chunk_bytes = 512 * KIB;
   teach(&stripe, 0, 16);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
 }
@@ -330,7 +334,7 @@ static void rates_count_bytes(void **state) {
     acknowledged(&stripe, 0, 64 * KIB, now_ns);
     acknowledged(&stripe, 0, 960 * KIB, now_ns += 1000);
   }
-  assert_in_range(stripe.loads[0].ps_per_byte, 150, 300);
+  assert_in_range(records[0].ps_per_byte, 150, 300);
 }
 
 static void slow_lanes_take_smaller_chunks(void **state) {
@@ -404,7 +408,7 @@ static void lazy_acknowledgements_are_no_rate(void **state) {
       acknowledged(&stripe, 0, 8 * KIB, i * MS + MS / 2);
     }
   }
-  assert_int_equal(stripe.loads[0].ps_per_byte, 0);
+  assert_int_equal(records[0].ps_per_byte, 0);
 }
 
 static void idle_time_is_no_rate(void **state) {
@@ -412,10 +416,10 @@ static void idle_time_is_no_rate(void **state) {
   struct stripe stripe;
   bring_up(&stripe, 1);
   teach(&stripe, 0, 1);
-  uint32_t before = stripe.loads[0].ps_per_byte;
+  uint32_t before = records[0].ps_per_byte;
   sent(&stripe, 0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
   acknowledged(&stripe, 0, 64 * KIB, 5000 * MS + MS / 16);
-  assert_in_range(stripe.loads[0].ps_per_byte, before - before / 10, before + before / 10);
+  assert_in_range(records[0].ps_per_byte, before - before / 10, before + before / 10);
 }
 
 /* STRATUS_ABLATE, for measurements. */
@@ -423,14 +427,14 @@ static void switched_off_heuristics_do_nothing(void **state) {
   (void)state;
   struct stripe stripe;
   bring_up(&stripe, 2);
-  stripe.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
+  config.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
   teach(&stripe, 0, 1);
   teach(&stripe, 1, 100);
   assert_int_equal(stripe.slow, 0);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 140 * KIB), 128 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 12 * KIB), 12 * KIB);
   bring_up(&stripe, 2);
-  stripe.ablated = 1ull << ABLATION_WARM;
+  config.ablated = 1ull << ABLATION_WARM;
   sent(&stripe, 1, 8, 0);
   assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }

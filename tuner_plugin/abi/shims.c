@@ -205,7 +205,7 @@ static int get_chunk_size_v6(void *context, int coll, size_t bytes, int algo, in
   if (fork_guard_is_child()) {
     return RESULT_SUCCESS;
   }
-  uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels, *chunk_bytes);
+  uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels);
   if (chunk > 0) {
     *chunk_bytes = chunk;
   }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/nccl_chunk.h"
 #include "common/quantity.h"
 
 static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
@@ -44,24 +43,12 @@ static bool take_word(const char *text, const char *ends, char word[WORD_MAX], c
 
 /* ---- cells ---- */
 
-/* "8", "8:256K" */
-static int parse_bounds(const char *text, struct schedule_cell *cell) {
-  char word[WORD_MAX];
-  const char *next;
+static int parse_channels(const char *text, struct schedule_cell *cell) {
   int64_t channels;
-  uint64_t chunk = 0;
-  if (!take_word(text, ":", word, &next) || quantity_parse_int(word, &channels) < 0 ||
-      channels < 1 || channels > PROFILE_CHANNELS_MAX) {
-    return -EINVAL;
-  }
-  if (*next == ':' &&
-      (quantity_parse_size(next + 1, &chunk) < 0 || chunk < NCCL_CHUNK_MIN ||
-       chunk > NCCL_CHUNK_MAX ||
-       nccl_chunk_round((uint32_t)chunk, (enum profile_protocol)cell->protocol) == 0)) {
+  if (quantity_parse_int(text, &channels) < 0 || channels < 1 || channels > PROFILE_CHANNELS_MAX) {
     return -EINVAL;
   }
   cell->channels = (uint16_t)channels;
-  cell->chunk = (uint32_t)chunk;
   return 0;
 }
 
@@ -80,7 +67,7 @@ int plan_parse_cell(const char *text, struct schedule_cell *cell) {
     return -EINVAL;
   }
   *cell = (struct schedule_cell){ .algorithm = (uint8_t)algorithm, .protocol = (uint8_t)protocol };
-  return *next == '@' ? parse_bounds(next + 1, cell) : 0;
+  return *next == '@' ? parse_channels(next + 1, cell) : 0;
 }
 
 const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]) {
@@ -88,11 +75,7 @@ const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT
                                    profile_algorithm_name((enum profile_algorithm)cell.algorithm),
                                    profile_protocol_name((enum profile_protocol)cell.protocol));
   if (cell.channels > 0) {
-    length += (size_t)snprintf(text + length, PLAN_CELL_TEXT_MAX - length, "@%u",
-                               (unsigned)cell.channels);
-  }
-  if (cell.chunk > 0) {
-    snprintf(text + length, PLAN_CELL_TEXT_MAX - length, ":%u", (unsigned)cell.chunk);
+    snprintf(text + length, PLAN_CELL_TEXT_MAX - length, "@%u", (unsigned)cell.channels);
   }
   return text;
 }
@@ -111,9 +94,7 @@ static int read_cell(struct reader *reader, const char *word, struct plan_entry 
   }
   if (plan_parse_cell(word, &entry->cells[entry->cell_count]) < 0) {
     return fail(reader,
-                "\"%s\" is no cell; accepted: all, default, or as in tree.ll, ring.simple@2, "
-                "ring.simple@2:256K",
-                word);
+                "\"%s\" is no cell; accepted: all, default, or as in tree.ll, ring.simple@2", word);
   }
   entry->cell_count++;
   return 0;
@@ -281,14 +262,12 @@ int plan_find(const struct plan *plan, int collective, uint64_t bytes) {
 }
 
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
-               bool takes_chunks, struct schedule_set *set) {
+               struct schedule_set *set) {
   struct schedule_wish wish = {
     .cells = entry->cells,
     .cell_count = entry->cell_count,
     .channels = plan->channels,
     .channel_count = entry->is_all ? plan->channel_count : 0,
   };
-  struct schedule_limits limits = plan->limits;
-  limits.takes_chunks = takes_chunks;
-  schedule_open(&wish, limits, entry->bytes, costs, set);
+  schedule_open(&wish, plan->limits, entry->bytes, costs, set);
 }

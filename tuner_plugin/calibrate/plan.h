@@ -10,9 +10,8 @@
  * out; how many times the cost of NCCL's choice a cell of `all` may have in NCCL's table; numbers
  * of channels that `all` tries, 0 for NCCL's own. Then come collectives with their sizes, in bytes
  * as NCCL counts for its tuner, and what to try there: `all` for every cell that NCCL offers,
- * algorithm.protocol, algorithm.protocol@channels, algorithm.protocol@channels:chunk
- * (ring.simple@8:256K; tried only in NCCL 2.30 and later, which asks for chunks), or `default` for
- * NCCL's choice, which is always tried. No collective and size may come twice. */
+ * algorithm.protocol, algorithm.protocol@channels, or `default` for NCCL's choice, which is always
+ * tried. No collective and size may come twice. */
 #ifndef TUNER_PLUGIN_CALIBRATE_PLAN_H
 #define TUNER_PLUGIN_CALIBRATE_PLAN_H
 
@@ -54,13 +53,13 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
 /* Place of the entry in entries[], or -1. */
 int plan_find(const struct plan *plan, int collective, uint64_t bytes);
 
-/* "ring.simple", "tree.ll@2", "tree.ll@2:65536"; and back: -EINVAL if the text is no cell. */
+/* "ring.simple", "tree.ll@2"; and back: -EINVAL if the text is no cell. */
 enum { PLAN_CELL_TEXT_MAX = 40 };
 const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]);
 int plan_parse_cell(const char *text, struct schedule_cell *cell);
 
-/* The cells of an entry that are open, given NCCL's costs and whether it asks for chunks. */
+/* The cells of an entry that are open, given NCCL's costs. */
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
-               bool takes_chunks, struct schedule_set *set);
+               struct schedule_set *set);
 
 #endif

@@ -7,8 +7,7 @@
 #include "common/random.h"
 
 bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b) {
-  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels &&
-         a.chunk == b.chunk;
+  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels;
 }
 
 bool schedule_has_cell(const struct schedule_cell *cells, size_t count, struct schedule_cell cell) {
@@ -31,12 +30,10 @@ static bool can_bound_channels(unsigned algorithm) {
   return algorithm != PROFILE_COLLNET_DIRECT && algorithm != PROFILE_COLLNET_CHAIN;
 }
 
-static bool is_offered(struct schedule_cell cell, struct schedule_limits limits,
-                       struct decide_costs costs, double cheapest) {
+static bool is_offered(struct schedule_cell cell, struct decide_costs costs, double cheapest) {
   double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
   return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
-         (cell.channels == 0 || can_bound_channels(cell.algorithm)) &&
-         (cell.chunk == 0 || limits.takes_chunks);
+         (cell.channels == 0 || can_bound_channels(cell.algorithm));
 }
 
 static bool is_hopeless(struct schedule_cell cell, struct schedule_cell chosen,
@@ -61,15 +58,15 @@ void schedule_open(const struct schedule_wish *wish, struct schedule_limits limi
   double cheapest = (double)usual.us;
   schedule_add(set, chosen);
   for (size_t i = 0; i < wish->cell_count; i++) {
-    if (is_offered(wish->cells[i], limits, costs, cheapest)) {
+    if (is_offered(wish->cells[i], costs, cheapest)) {
       schedule_add(set, wish->cells[i]);
     }
   }
   for (size_t i = 0; i < wish->channel_count; i++) {
     for (unsigned a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
       for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-        struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i], 0 };
-        if (is_offered(cell, limits, costs, cheapest) &&
+        struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i] };
+        if (is_offered(cell, costs, cheapest) &&
             !is_hopeless(cell, chosen, limits, bytes, (double)costs_at(costs, a, p), cheapest)) {
           schedule_add(set, cell);
         }

@@ -35,7 +35,6 @@ struct schedule_cell {
   uint8_t algorithm; /* enum profile_algorithm */
   uint8_t protocol;  /* enum profile_protocol */
   uint16_t channels; /* most channels; 0: NCCL's own number */
-  uint32_t chunk;    /* bytes for getChunkSize, beside channels only; 0: NCCL's own */
 };
 
 /* Which cells `all` leaves out; equal on all ranks. A cell named in the plan is tried anyway, if
@@ -43,7 +42,6 @@ struct schedule_cell {
 struct schedule_limits {
   uint64_t ll_bytes;    /* LL is not tried above; it sends everything twice, in tiny chunks */
   uint32_t cost_factor; /* cells with this many times the cost of NCCL's choice are not tried */
-  bool takes_chunks;    /* NCCL asks for them: from v6 on. Else cells with one are not tried */
 };
 
 /* The cells of one collective and size. cells[0] is NCCL's own choice, left untouched. */

@@ -32,7 +32,6 @@ static int compare_ways(const struct sample *a, const struct sample *b) {
   COMPARE(a->algorithm, b->algorithm)
   COMPARE(a->protocol, b->protocol)
   COMPARE(a->channels, b->channels)
-  COMPARE(a->chunk, b->chunk)
   return 0;
 }
 
@@ -196,7 +195,6 @@ static int fill_curve(const struct sample *samples, size_t count, struct curve *
     .algorithm = samples[0].algorithm,
     .protocol = samples[0].protocol,
     .channels = samples[0].channels,
-    .chunk = samples[0].chunk,
     .points = calloc(count, sizeof *curve->points),
     .shape = calloc(count, sizeof *curve->shape),
   };
@@ -243,7 +241,7 @@ static size_t add_chosen(struct sample *samples, size_t count) {
   for (size_t i = 0; i < count; i++) {
     if (samples[i].is_default) {
       samples[all] = samples[i];
-      samples[all].channels = samples[all].chunk = 0;
+      samples[all].channels = 0;
       samples[all++].is_default = false;
     }
   }

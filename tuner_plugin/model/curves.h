@@ -25,12 +25,11 @@ struct curve {
   enum profile_collective collective;
   uint32_t nodes;
   uint32_t ppn;
-  bool is_default; /* NCCL chose; else all points are of one cell with these channels and chunk,
-                      requested or chosen by NCCL */
+  bool is_default; /* NCCL chose; else all points are of one cell with these channels, requested or
+                      chosen by NCCL */
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;
-  uint32_t chunk;
   struct curve_point *points;      /* ascending in bytes */
   struct interpolate_point *shape; /* log2 of us over log2 of bytes */
   size_t count;

@@ -112,8 +112,8 @@ static void drop_lonely(const struct candidates *candidates, struct answer *answ
 /* The same cell, with any number of channels. */
 static bool is_same_cell(const struct answer *a, const struct answer *b) {
   return a->winner && b->winner && a->winner->algorithm == b->winner->algorithm &&
-         a->winner->protocol == b->winner->protocol && a->winner->chunk == b->winner->chunk &&
-         a->over_algorithm == b->over_algorithm && a->over_protocol == b->over_protocol;
+         a->winner->protocol == b->winner->protocol && a->over_algorithm == b->over_algorithm &&
+         a->over_protocol == b->over_protocol;
 }
 
 /* The places between two measured sizes that follow each other. */
@@ -208,7 +208,6 @@ static struct profile_row make_row(const struct answer *answers, size_t start, s
     .algorithm = least->winner->algorithm,
     .protocol = least->winner->protocol,
     .channels = least->winner->channels,
-    .chunk_bytes = least->winner->chunk,
   };
   if (!least->is_over_any) {
     row.is_measured = true;

@@ -23,7 +23,7 @@ struct fit_counts {
   size_t models;
 };
 
-/* Adds tables and models to `profile`, which has neither. */
+/* Adds tables and models to `profile`, which has neither. No sample has a chunk. */
 int fit_profile(const struct sample *samples, size_t count, struct profile *profile,
                 struct fit_counts *counts, struct profile_error *error);
 

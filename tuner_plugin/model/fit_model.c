@@ -60,7 +60,7 @@ static void fill_factors(const struct cell *cell, struct fact *fact) {
  * the most channels. */
 static bool is_usual(const struct curves *curves, const struct cell *cell,
                      const struct curve *curve) {
-  if (curve->collective != cell->collective || curve->is_default || curve->chunk > 0 ||
+  if (curve->collective != cell->collective || curve->is_default ||
       curve->algorithm != cell->algorithm || curve->protocol != cell->protocol) {
     return false;
   }

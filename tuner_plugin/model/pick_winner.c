@@ -2,13 +2,8 @@
 /* See pick_winner.h. */
 #include "tuner_plugin/model/pick_winner.h"
 
-#include "common/nccl_chunk.h"
-
 /* A channel that gains less than this is left to the application's own kernels. */
 static const double channel_gain = 1.02;
-
-/* A chunk that gains less than this is left to NCCL, which adapts it to sizes. */
-static const double chunk_gain = 1.02;
 
 /* Errors of neighbouring sizes of one launch are correlated, so their mean has this many times the
  * error. */
@@ -51,14 +46,7 @@ static double margin_between(const struct curve_point *from, const struct curve_
 /* The same cell as NCCL's choice would change nothing. */
 static bool is_other_than(const struct curve *curve, const struct curve_point *by_default) {
   return curve->algorithm != by_default->algorithm || curve->protocol != by_default->protocol ||
-         curve->channels > 0 || curve->chunk > 0;
-}
-
-/* Can a row ask for it? A chunk needs a number of channels, by which the plugin finds the row. */
-static bool is_askable(const struct curve *curve) {
-  return curve->chunk == 0 ||
-         (curve->channels > 0 && curve->chunk >= NCCL_CHUNK_MIN && curve->chunk <= NCCL_CHUNK_MAX &&
-          nccl_chunk_round(curve->chunk, curve->protocol) > 0);
+         curve->channels > 0;
 }
 
 /* The curve of the cell that NCCL chose there, also at sizes where NCCL chooses another one; NULL:
@@ -189,26 +177,6 @@ static void pick_winner_take(struct answer *answer, const struct candidates *can
   pool_noise(answer, candidates, over);
 }
 
-/* The same cell with NCCL's own chunk, if it is nearly as good, and also certain. */
-static void prefer_own_chunk(struct answer *answer, const struct candidates *candidates,
-                             const struct curve_point *by_default) {
-  struct answer best = *answer;
-  for (size_t i = 0; i < candidates->other_count && best.winner->chunk > 0; i++) {
-    const struct curve *curve = &candidates->others[i];
-    if (curve->chunk > 0 || curve->algorithm != best.winner->algorithm ||
-        curve->protocol != best.winner->protocol || !is_other_than(curve, by_default) ||
-        !curve_covers(curve, answer->bytes)) {
-      continue;
-    }
-    struct answer own = best;
-    pick_winner_take(&own, candidates, by_default, curve);
-    bool is_better = answer->winner->chunk > 0 || own.winner_us < answer->winner_us;
-    if (is_better && own.winner_us <= chunk_gain * best.winner_us && pick_winner_is_worth(&own)) {
-      *answer = own;
-    }
-  }
-}
-
 /* Fewer channels of the same cell, if they are nearly as good, and also certain. */
 static void prefer_few_channels(struct answer *answer, const struct candidates *candidates,
                                 const struct curve_point *over) {
@@ -218,8 +186,7 @@ static void prefer_few_channels(struct answer *answer, const struct candidates *
     bool is_fewer = curve->channels > 0 &&
                     (answer->winner->channels == 0 || curve->channels < answer->winner->channels);
     if (!is_fewer || curve->algorithm != best.winner->algorithm ||
-        curve->protocol != best.winner->protocol || curve->chunk != best.winner->chunk ||
-        !curve_covers(curve, answer->bytes)) {
+        curve->protocol != best.winner->protocol || !curve_covers(curve, answer->bytes)) {
       continue;
     }
     struct answer fewer = *answer;
@@ -243,15 +210,12 @@ struct answer pick_winner_over(const struct candidates *candidates, double bytes
   };
   for (size_t i = 0; chosen && i < candidates->other_count; i++) {
     const struct curve *curve = &candidates->others[i];
-    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default) || !is_askable(curve)) {
+    if (!curve_covers(curve, bytes) || !is_other_than(curve, by_default)) {
       continue;
     }
     if (!answer.winner || curve_us(curve, bytes) < answer.winner_us) {
       pick_winner_take(&answer, candidates, by_default, curve);
     }
-  }
-  if (answer.winner && pick_winner_is_worth(&answer)) {
-    prefer_own_chunk(&answer, candidates, by_default);
   }
   if (answer.winner) {
     prefer_few_channels(&answer, candidates,

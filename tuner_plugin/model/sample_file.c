@@ -114,8 +114,6 @@ static void take_sample(struct line *line, struct sample *sample) {
     .protocol = (enum profile_protocol)take_name(line, "proto", protocol_words),
     .channels = (uint32_t)take_integer(line, "channels", false, 0, PROFILE_CHANNELS_MAX),
     .chunk = (uint32_t)take_integer(line, "chunk", false, 0, 1 << 30),
-    .own_channels = (uint32_t)take_integer(line, "own_channels", false, 0, PROFILE_CHANNELS_MAX),
-    .own_chunk = (uint32_t)take_integer(line, "own_chunk", false, 0, UINT32_MAX),
     .is_default = take_bool(line, "default"),
     .is_in_place = take_bool(line, "in_place"),
     .n = (uint32_t)take_integer(line, "n", true, 1, UINT32_MAX),

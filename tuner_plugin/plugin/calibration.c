@@ -10,7 +10,6 @@
 
 #include "common/log.h"
 #include "common/topology.h"
-#include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/decide/guard.h"
 
@@ -19,18 +18,6 @@ struct stream {
   uint64_t calls;
   struct schedule_set set; /* of the first call */
   bool is_unsteady;        /* later calls were offered other cells */
-  struct own {
-    struct chunks_own own;
-    bool is_spoilt; /* NCCL's chunks differed between calls */
-  } own[SCHEDULE_CELLS_MAX];
-};
-
-/* The call whose cell was asked for last, while NCCL may ask for its chunk. */
-struct current {
-  struct stream *stream; /* NULL: none of the plan */
-  int coll;
-  size_t place; /* of the cell */
-  struct chunks_call asked;
 };
 
 struct calibration {
@@ -39,7 +26,6 @@ struct calibration {
   struct tuner_shape shape;
   struct plan plan;
   struct stream *streams; /* one for each entry of the plan */
-  struct current current;
   struct plan_entry entries[PLAN_ENTRIES_MAX];
 };
 
@@ -86,41 +72,6 @@ struct calibration *calibration_open(const char *plan, struct tuner_host host,
   return opened;
 }
 
-static bool takes_chunks(const struct calibration *calibration) {
-  return calibration->host.abi_version >= 6;
-}
-
-/* NCCL has asked all its questions about the current call. */
-static void end_call(struct calibration *calibration) {
-  struct current *current = &calibration->current;
-  if (current->stream && current->asked.questions > 0) {
-    struct own *known = &current->stream->own[current->place];
-    struct chunks_own own = chunks_sum(&current->asked);
-    bool is_first = known->own.channels == 0;
-    known->is_spoilt |=
-        own.channels == 0 ||
-        (!is_first && (known->own.channels != own.channels || known->own.chunk != own.chunk));
-    known->own = own;
-  }
-  current->stream = NULL;
-}
-
-static void say_chunks(const struct plan_entry *entry, const struct stream *stream) {
-  char cells[SCHEDULE_CELLS_MAX * 16] = "";
-  size_t length = 0;
-  for (size_t i = 0; i < stream->set.count; i++) {
-    const struct own *own = &stream->own[i];
-    if (own->is_spoilt || own->own.channels == 0) {
-      length += (size_t)snprintf(cells + length, sizeof cells - length, " -");
-    } else {
-      length += (size_t)snprintf(cells + length, sizeof cells - length, " %" PRIu32 ":%" PRIu32,
-                                 own->own.channels, own->own.chunk);
-    }
-  }
-  LOG_INFO("calibrate chunks %s %" PRIu64 "%s .", profile_collective_name(entry->collective),
-           entry->bytes, cells);
-}
-
 static void say_end(const struct plan_entry *entry, const struct stream *stream) {
   const char *name = profile_collective_name(entry->collective);
   if (stream->is_unsteady) {
@@ -134,11 +85,7 @@ void calibration_close(struct calibration *calibration) {
   if (!calibration) {
     return;
   }
-  end_call(calibration);
   for (size_t i = 0; i < calibration->plan.entry_count; i++) {
-    if (takes_chunks(calibration) && calibration->streams[i].set.count > 0) {
-      say_chunks(&calibration->entries[i], &calibration->streams[i]);
-    }
     say_end(&calibration->entries[i], &calibration->streams[i]);
   }
   pthread_mutex_destroy(&calibration->lock);
@@ -166,7 +113,7 @@ static size_t next_cell(struct calibration *calibration, int place, struct decid
   const struct plan_entry *entry = &calibration->entries[place];
   struct stream *stream = &calibration->streams[place];
   struct schedule_set set;
-  plan_open(&calibration->plan, entry, costs, takes_chunks(calibration), &set);
+  plan_open(&calibration->plan, entry, costs, &set);
   uint64_t call = stream->calls++;
   if (call == 0) {
     stream->set = set;
@@ -207,35 +154,12 @@ static bool put_cell(struct schedule_cell cell, struct decide_costs costs, int *
 bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
                         struct decide_costs costs, int *channels) {
   int entry = plan_find(&calibration->plan, coll, bytes);
-  bool is_ours = false;
-  pthread_mutex_lock(&calibration->lock);
-  end_call(calibration);
-  if (entry >= 0) {
-    struct schedule_cell cell;
-    struct stream *stream = &calibration->streams[entry];
-    size_t place = next_cell(calibration, entry, costs, &cell);
-    is_ours = place > 0 && put_cell(cell, costs, channels);
-    /* If NCCL offers other cells than before, the indices mean other cells. */
-    if (!stream->is_unsteady && stream->set.count > 0 && is_ours == (place > 0)) {
-      calibration->current = (struct current){ stream, coll, place, { .bytes = bytes } };
-    }
+  if (entry < 0) {
+    return false;
   }
+  struct schedule_cell cell;
+  pthread_mutex_lock(&calibration->lock);
+  bool is_ours = next_cell(calibration, entry, costs, &cell) > 0 && put_cell(cell, costs, channels);
   pthread_mutex_unlock(&calibration->lock);
   return is_ours;
-}
-
-uint32_t calibration_choose_chunk(struct calibration *calibration, int coll, size_t bytes, int algo,
-                                  int proto, int channels, size_t chunk) {
-  uint32_t ours = 0;
-  pthread_mutex_lock(&calibration->lock);
-  struct current *current = &calibration->current;
-  if (current->stream && current->coll == coll && channels == 1) {
-    struct schedule_cell cell = current->stream->set.cells[current->place];
-    if (cell.algorithm == algo && cell.protocol == proto) {
-      chunks_add(&current->asked, bytes, chunk);
-      ours = nccl_chunk_round(cell.chunk, (enum profile_protocol)cell.protocol);
-    }
-  }
-  pthread_mutex_unlock(&calibration->lock);
-  return ours;
 }

@@ -8,12 +8,10 @@
  *
  *   calibrate topology 0d5fc02a91e7 .
  *   calibrate open allreduce 4194304 ranks 16 nodes 2 nccl 22907 cells ring.simple tree.ll .
- *   calibrate chunks allreduce 4194304 8:2097152 - .
  *   calibrate end allreduce 4194304 calls 45 .
  *
  * NCCL's own choice comes first, and a full stop ends a complete line. "unsteady" replaces the
- * number of calls if the cells that NCCL offers changed meanwhile. The line of chunks comes only
- * from interface v6 on: for each cell, how many channels NCCL used and its own chunk size. */
+ * number of calls if the cells that NCCL offers changed meanwhile. */
 #ifndef TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 #define TUNER_PLUGIN_PLUGIN_CALIBRATION_H
 
@@ -33,11 +31,5 @@ void calibration_close(struct calibration *calibration);
 /* Makes the cell of this call the cheapest; true if it is not NCCL's own choice. */
 bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
                         struct decide_costs costs, int *channels);
-
-/* The chunk size for the cell of the newest call, given what one channel carries, or 0 to keep
- * NCCL's own, which is `chunk`. NCCL asks for it after it has asked for the cell, and all ranks of
- * a communicator make their calls in the same order, so they get the same answers. */
-uint32_t calibration_choose_chunk(struct calibration *calibration, int coll, size_t bytes, int algo,
-                                  int proto, int channels, size_t chunk);
 
 #endif

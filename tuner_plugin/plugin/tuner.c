@@ -245,10 +245,7 @@ void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *al
 }
 
 uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
-                            int channels, size_t chunk) {
-  if (tuner && tuner->calibration) {
-    return calibration_choose_chunk(tuner->calibration, coll, bytes, algo, proto, channels, chunk);
-  }
+                            int channels) {
   if (!tuner || !tuner->table) {
     return 0;
   }

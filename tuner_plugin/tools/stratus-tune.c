@@ -8,7 +8,6 @@
 #include "common/version.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
-#include "tuner_plugin/tools/calibrate/chunk_trials.h"
 #include "tuner_plugin/tools/tune.h"
 
 static const struct cli_option show_options[] = {
@@ -79,9 +78,6 @@ static const struct cli_option calibrate_options[] = {
     PLAN_RUN_MAX },
   { "rounds", 0, CLI_INT, &tune_calibrate_options.rounds, "N",
     "launches; each after the first measures only undecided cells", 1, 99 },
-  { "chunks", 0, CLI_INT, &tune_calibrate_options.chunk_cells, "N",
-    "try chunk sizes in the N fastest cells of each size (NCCL 2.30); 0: none", 0,
-    CHUNK_TRIALS_CELLS_MAX },
   { "env-name", 0, CLI_STRING, &tune_calibrate_options.env_name, "NAME",
     "name in the samples for the variables that are set", 0, 0 },
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },

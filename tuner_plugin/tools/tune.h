@@ -87,7 +87,6 @@ struct tune_calibrate_options {
   int64_t seed;
   int64_t run;
   int64_t rounds;
-  int64_t chunk_cells;
   const char *env_name;
 };
 extern struct tune_calibrate_options tune_calibrate_options;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
- * every call tries another cell, further launches for undecided cells and, where NCCL asks for
- * chunks, one that tries chunk sizes in the fastest cells. Appends samples. */
+ * every call tries another cell, and further launches for undecided cells. Appends samples. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,7 +24,6 @@ struct tune_calibrate_options tune_calibrate_options = {
   .seed = 1,
   .run = PLAN_RUN,
   .rounds = 1,
-  .chunk_cells = 2,
   .env_name = "default",
 };
 
@@ -103,9 +101,6 @@ static int write_sample(struct series *series, const struct label_entry *entry,
     .algorithm = (enum profile_algorithm)measured->cell.algorithm,
     .protocol = (enum profile_protocol)measured->cell.protocol,
     .channels = measured->cell.channels,
-    .chunk = measured->cell.chunk,
-    .own_channels = entry->own[place].channels,
-    .own_chunk = entry->own[place].chunk,
     .is_default = place == 0,
     .order = series->order++,
     .time = series->time,
@@ -278,11 +273,9 @@ static int run_round(struct series *series, int64_t round, const char *what, con
 /* A launch that failed has left no samples. */
 static int try_round(struct series *series, int64_t round) {
   static char plan[PLAN_TEXT_MAX];
-  char what[64] = "chunks";
-  if (round <= series->launch_plan.rounds) {
-    snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round,
-             series->launch_plan.rounds);
-  }
+  char what[64];
+  snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round,
+           series->launch_plan.rounds);
   make_plan(series, round, plan);
   int status = series->size_count > 0 ? CLI_FAILED : CLI_OK;
   for (int left = campaign_tries(series->campaign); left > 0 && status != CLI_OK; left--) {
@@ -293,7 +286,7 @@ static int try_round(struct series *series, int64_t round) {
 
 static int run_rounds(struct series *series) {
   int status = CLI_OK;
-  for (int64_t round = 1; status == CLI_OK && round <= series->launch_plan.rounds + 1; round++) {
+  for (int64_t round = 1; status == CLI_OK && round <= series->launch_plan.rounds; round++) {
     status = try_round(series, round);
   }
   return status;
@@ -368,7 +361,6 @@ static int calibrate_collective(struct campaign *campaign, struct stores *stores
   series->launch_plan.collective = collective;
   series->launch_plan.wanted = wanted;
   series->launch_plan.rounds = is_inside ? 1 : o->rounds;
-  series->launch_plan.chunk_cells = is_inside || wanted ? 0 : o->chunk_cells;
   int status = run_series(series);
   free(series);
   return status;
@@ -406,9 +398,8 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   }
   char settings[256];
   snprintf(settings, sizeof settings,
-           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s",
-           o->env_name, o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds,
-           o->chunk_cells, wanted.id);
+           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", o->env_name,
+           o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds, wanted.id);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }

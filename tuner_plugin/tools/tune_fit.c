@@ -8,7 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/nccl_chunk.h"
 #include "tuner_plugin/model/fit.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/tune.h"
@@ -26,6 +25,23 @@ static int read_samples(int count, char **paths, struct sample_file *file) {
     }
   }
   return file->count > 0 ? CLI_OK : cli_fail("there is no sample");
+}
+
+/* Rows get no chunk from samples, so what ran with one (a row of the job's profile had it) does not
+ * show what a row of the fit would take. */
+static int drop_chunks(struct sample_file *file) {
+  size_t kept = 0, all = file->count;
+  for (size_t i = 0; i < all; i++) {
+    if (file->samples[i].chunk == 0) {
+      file->samples[kept++] = file->samples[i];
+    }
+  }
+  file->count = kept;
+  if (kept < all) {
+    fprintf(stderr, "stratus-tune: %zu of %zu samples ran with a chunk, and are left out\n",
+            all - kept, all);
+  }
+  return kept > 0 ? CLI_OK : cli_fail("all samples ran with a chunk");
 }
 
 /* Samples with other variables set, or of in-place calls, are not comparable with the rest. */
@@ -115,19 +131,6 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   return kept > 0 ? CLI_OK : cli_fail("no sample is of the topology %s", wanted);
 }
 
-/* Rows with chunks were measured with them: an NCCL that does not ask for chunks would run
- * something else. */
-static void demand_chunks(struct profile *profile) {
-  for (size_t t = 0; t < profile->table_count; t++) {
-    for (size_t i = 0; i < profile->tables[t].row_count; i++) {
-      if (profile->tables[t].rows[i].chunk_bytes > 0 &&
-          profile->meta.nccl_min < NCCL_CHUNK_VERSION) {
-        profile->meta.nccl_min = NCCL_CHUNK_VERSION;
-      }
-    }
-  }
-}
-
 static int load_base(struct profile *profile) {
   char path[PROFILE_PATH_MAX];
   if (!tune_fit_options.base) {
@@ -158,6 +161,9 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   }
   int status = read_samples(argument_count, arguments, &file);
   if (status == CLI_OK) {
+    status = drop_chunks(&file);
+  }
+  if (status == CLI_OK) {
     status = keep_comparable(&file);
   }
   if (status == CLI_OK) {
@@ -171,7 +177,6 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK) {
     fill_meta(&file, &profile.meta);
-    demand_chunks(&profile);
     status = tune_write(&profile, tune_fit_options.output);
   }
   if (status == CLI_OK && tune_fit_options.output) {

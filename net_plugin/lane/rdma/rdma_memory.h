@@ -6,6 +6,11 @@
  * made, and with those that come later, or come back. Where a device refuses, the range has no keys
  * there, and lanes copy.
  *
+ * What is registered on a receive connection this host reads and writes, and peers may write by its
+ * key; what is registered on a send connection, and a link's own, this host's device reads. The
+ * same pages for both are two registrations, unless the receive came first. A receive into memory
+ * that is registered for sends only has a remote buffer without keys, and is copied out of slots.
+ *
  * Owns: registrations, and one hold on each device, until rdma_memory_release, or until a lost
  * device has no user left.  Threads: any; rdma_memory_keys takes no lock.
  * Blocks: the first to attach a device, for all ranges there are (rdma_opener), during which others

@@ -67,9 +67,11 @@ int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp)
 /* For rdma_cm.c: what it is connected with, once it knows its peer. */
 uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
 int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
-/* After this, the peer writes no memory through it any more: it is stopped, or destroyed, or no
- * registration of its device lets a peer write. -ENOTRECOVERABLE, after LOG_WARN: none of these
- * could be done, so the peer must not get FENCED for the lane. */
+/* After this, the peer writes no memory through it any more. Tried in this order: modify to ERR,
+ * the normal case; destroy at once, when the device has been removed; give up the device and every
+ * registration on it that a peer may write to, so that other connections lose their lanes on it,
+ * too. One that sends needs the first two only. -ENOTRECOVERABLE, after LOG_WARN: none of these
+ * could be done, so the peer must not get FENCED for the lane, and the connection ends. */
 int rdma_qp_stop(struct rdma_qp *qp);
 /* The same while a worker connects it, which fails then: only the worker may destroy it. */
 int rdma_qp_stop_moving(struct rdma_qp *qp);

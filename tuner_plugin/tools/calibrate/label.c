@@ -73,45 +73,6 @@ static void take_open(struct label_log *log, const char *text) {
   }
 }
 
-/* " 8:2097152 - ." : one word for each cell. */
-static bool take_own(const char *text, size_t count, struct chunks_own own[SCHEDULE_CELLS_MAX]) {
-  for (size_t i = 0; i < count; i++) {
-    int length = 0;
-    own[i] = (struct chunks_own){ 0 };
-    if (sscanf(text, " %" SCNu32 ":%" SCNu32 "%n", &own[i].channels, &own[i].chunk, &length) != 2 &&
-        (sscanf(text, " -%n", &length), length == 0)) {
-      return false;
-    }
-    if (own[i].channels > PROFILE_CHANNELS_MAX) {
-      return false;
-    }
-    text += length;
-  }
-  return strncmp(text, " .", 2) == 0;
-}
-
-/* If ranks disagree the chunk is unknown: all ranks have the same one. */
-static void take_chunks(struct label_log *log, const char *text) {
-  char name[32];
-  uint64_t bytes;
-  int length = 0;
-  struct chunks_own own[SCHEDULE_CELLS_MAX];
-  int collective = sscanf(text, "%31s %" SCNu64 "%n", name, &bytes, &length) == 2 && length > 0
-                       ? quantity_find_word(collective_words, name)
-                       : -1;
-  struct label_entry *entry =
-      collective < 0 ? NULL : label_find_entry(log, (enum profile_collective)collective, bytes);
-  if (!entry || !take_own(text + length, entry->set.count, own)) {
-    return;
-  }
-  for (size_t i = 0; i < entry->set.count; i++) {
-    bool is_same = !entry->is_chunk_known || (entry->own[i].channels == own[i].channels &&
-                                              entry->own[i].chunk == own[i].chunk);
-    entry->own[i] = is_same ? own[i] : (struct chunks_own){ 0 };
-  }
-  entry->is_chunk_known = true;
-}
-
 static void take_end(struct label_log *log, const char *text) {
   char name[32], what[32], dot[4] = "";
   uint64_t bytes, calls = 0;
@@ -148,13 +109,10 @@ static void take_topology(struct label_log *log, const char *text) {
 void label_take_line(struct label_log *log, const char *line) {
   static const char topology_text[] = "TUNER/stratus: calibrate topology ";
   static const char open_text[] = "TUNER/stratus: calibrate open ";
-  static const char chunks_text[] = "TUNER/stratus: calibrate chunks ";
   static const char end_text[] = "TUNER/stratus: calibrate end ";
   const char *found;
   if ((found = strstr(line, open_text))) {
     take_open(log, found + sizeof open_text - 1);
-  } else if ((found = strstr(line, chunks_text))) {
-    take_chunks(log, found + sizeof chunks_text - 1);
   } else if ((found = strstr(line, end_text))) {
     take_end(log, found + sizeof end_text - 1);
   } else if ((found = strstr(line, topology_text))) {

@@ -10,7 +10,6 @@
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 
 #include "common/topology.h"
-#include "tuner_plugin/calibrate/chunks.h"
 #include "tuner_plugin/calibrate/plan.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
@@ -23,9 +22,7 @@ struct label_entry {
   struct schedule_set set;
   uint64_t calls; /* 0: no rank logged the end */
   bool is_unsteady;
-  bool is_disputed;                          /* ranks disagree */
-  struct chunks_own own[SCHEDULE_CELLS_MAX]; /* of each cell, where NCCL asks for chunks */
-  bool is_chunk_known;                       /* `own` is filled in */
+  bool is_disputed; /* ranks disagree */
 };
 
 struct label_log {

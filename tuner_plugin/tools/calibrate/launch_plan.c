@@ -19,7 +19,6 @@ static struct launch_plan_size *launch_plan_find(struct launch_plan *launch_plan
 
 void launch_plan_begin(struct launch_plan *launch_plan, const uint64_t *sizes, size_t count) {
   launch_plan->count = count < PLAN_ENTRIES_MAX ? count : PLAN_ENTRIES_MAX;
-  launch_plan->trials = (struct chunk_trials){ 0 };
   for (size_t i = 0; i < launch_plan->count; i++) {
     launch_plan->sizes[i] = (struct launch_plan_size){ .bytes = sizes[i] };
   }
@@ -39,9 +38,6 @@ void launch_plan_add(struct launch_plan *launch_plan, int64_t launch,
     return;
   }
   size->launch = launch;
-  if (launch > launch_plan->rounds) {
-    return;
-  }
   size_t kept[SCHEDULE_CELLS_MAX];
   size->contested = (struct plan_entry){ .collective = entry->collective, .bytes = entry->bytes };
   pruning_add(&size->pruning, times);
@@ -49,7 +45,6 @@ void launch_plan_add(struct launch_plan *launch_plan, int64_t launch,
   for (size_t i = 0; i < count; i++) {
     add_cell(&size->contested, size->pruning.cells[kept[i]].cell);
   }
-  chunk_trials_add(&launch_plan->trials, entry, times, (size_t)launch_plan->chunk_cells);
 }
 
 /* ---- samples ---- */
@@ -67,8 +62,7 @@ void launch_plan_name_run(const char *id, uint64_t time, int64_t launch,
 }
 
 /* NCCL's own choice is the first cell, whether it has a sample or not. */
-static void add_sample(struct label_entry *entry, struct label_times *times,
-                       const struct sample *sample) {
+static void add_sample(struct label_times *times, const struct sample *sample) {
   if (!sample->is_default && times->count == SCHEDULE_CELLS_MAX) {
     return;
   }
@@ -76,14 +70,10 @@ static void add_sample(struct label_entry *entry, struct label_times *times,
   times->cells[place] = (struct label_cell){
     .cell = { .algorithm = (uint8_t)sample->algorithm,
               .protocol = (uint8_t)sample->protocol,
-              .channels = (uint16_t)sample->channels,
-              .chunk = sample->chunk },
+              .channels = (uint16_t)sample->channels },
     .count = sample->n,
     .summary = { sample->median_us, sample->mad_us, sample->p99_us },
   };
-  entry->ranks = sample->nodes * sample->ppn;
-  entry->own[place] = (struct chunks_own){ sample->own_channels, sample->own_chunk };
-  entry->is_chunk_known |= sample->own_channels > 0;
 }
 
 static bool is_of(const struct launch_plan *launch_plan, const struct sample *sample,
@@ -110,7 +100,7 @@ static void resume(struct launch_plan *launch_plan, const struct sample_file *fi
   for (size_t i = 0; i < file->count; i++) {
     const struct sample *sample = &file->samples[i];
     if (is_of(launch_plan, sample, bytes) && strcmp(sample->run, run) == 0) {
-      add_sample(&entry, &times, sample);
+      add_sample(&times, sample);
     }
   }
   launch_plan_add(launch_plan, launch, &entry, &times);
@@ -120,7 +110,7 @@ void launch_plan_resume(struct launch_plan *launch_plan, const struct sample_fil
                         const char *id) {
   for (size_t i = 0; i < launch_plan->count; i++) {
     uint64_t bytes = launch_plan->sizes[i].bytes;
-    for (int64_t launch = 1; launch <= launch_plan->rounds + 1; launch++) {
+    for (int64_t launch = 1; launch <= launch_plan->rounds; launch++) {
       const char *run = find_run(launch_plan, file, id, bytes, launch);
       if (run) {
         resume(launch_plan, file, run, bytes, launch);
@@ -141,7 +131,7 @@ static void append(char *text, size_t room, const char *format, ...) {
   va_end(arguments);
 }
 
-enum { CELLS_TEXT_MAX = CHUNK_TRIALS_TEXT_MAX + SCHEDULE_CELLS_MAX * PLAN_CELL_TEXT_MAX };
+enum { CELLS_TEXT_MAX = SCHEDULE_CELLS_MAX * PLAN_CELL_TEXT_MAX };
 
 /* "all", or "default,ring.ll,tree.simple@2" */
 static void write_entry(const struct plan_entry *entry, char cells[CELLS_TEXT_MAX]) {
@@ -150,16 +140,6 @@ static void write_entry(const struct plan_entry *entry, char cells[CELLS_TEXT_MA
     char cell[PLAN_CELL_TEXT_MAX];
     append(cells, CELLS_TEXT_MAX, ",%s", plan_format_cell(entry->cells[i], cell));
   }
-}
-
-static bool write_chunks(const struct launch_plan *launch_plan, uint64_t bytes,
-                         char cells[CELLS_TEXT_MAX]) {
-  for (size_t i = 0; i < launch_plan->trials.count; i++) {
-    if (launch_plan->trials.sizes[i].bytes == bytes) {
-      return chunk_trials_format(&launch_plan->trials, i, cells);
-    }
-  }
-  return false;
 }
 
 static bool is_close(uint64_t a, uint64_t b) {
@@ -184,10 +164,6 @@ static struct plan_entry share_leaders(const struct launch_plan *launch_plan,
 /* What a size tries in this launch; false: nothing. */
 static bool write_cells(const struct launch_plan *launch_plan, const struct launch_plan_size *size,
                         int64_t launch, char cells[CELLS_TEXT_MAX]) {
-  if (launch > launch_plan->rounds) {
-    return launch_plan->chunk_cells > 0 && size->launch > 0 && size->launch < launch &&
-           write_chunks(launch_plan, size->bytes, cells);
-  }
   if (size->launch != launch - 1) {
     return false;
   }
@@ -229,7 +205,7 @@ size_t launch_plan_format(const struct launch_plan *launch_plan, int64_t launch,
 
 size_t launch_plan_count_due(const struct launch_plan *launch_plan) {
   size_t count = 0;
-  for (int64_t launch = 1; launch <= launch_plan->rounds + 1; launch++) {
+  for (int64_t launch = 1; launch <= launch_plan->rounds; launch++) {
     count += launch_plan_format(launch_plan, launch, NULL, NULL, 0);
   }
   return count;

@@ -5,7 +5,6 @@
  *
  *   launch 1          every cell; with --plan the cells in that file
  *   2 to `rounds`     the cells not yet pruned, see below; with --plan the same again
- *   `rounds` + 1      chunks in the fastest cells (chunk_trials.h), where NCCL asks for them
  *
  * All state is in the samples, so an interrupted campaign continues where it ended: each sample has
  * the number of its launch at the end of its run's name. Only cells without any counted call have
@@ -19,7 +18,6 @@
 
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/pruning.h"
-#include "tuner_plugin/tools/calibrate/chunk_trials.h"
 
 enum { LAUNCH_PLAN_CLOSE = 4 }; /* sizes up to this many times larger or smaller are close by */
 
@@ -34,10 +32,8 @@ struct launch_plan {
   enum profile_collective collective;
   const struct plan *wanted; /* of --plan; NULL: every cell, with pruning */
   int64_t rounds;
-  int64_t chunk_cells; /* of each size; 0: no launch for chunks */
   struct launch_plan_size sizes[PLAN_ENTRIES_MAX];
   size_t count;
-  struct chunk_trials trials;
 };
 
 /* These sizes, of which nothing was measured yet. The fields before `sizes` are the caller's. */

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From PyTorch's facts of a collective to a Call, for profiler and execution traces alike."""
+"""From PyTorch's facts of a collective to a Call, for profiler and execution traces alike.
+
+AllReduce, Broadcast, Reduce, AllGather count elements of the input; ReduceScatter of the output; all-to-all the input
+(the output where it is empty) by the number of ranks, rounded up. Calls of no elements are left out; coalesced calls
+are one of the sum. A barrier is an AllReduce of one element, as in c10d. The reduction is a sum: no trace names it."""
 import re
 
 from names import COLLECTIVES, INPUT, NO_COLLECTIVES, ONE, OUTPUT, TYPES

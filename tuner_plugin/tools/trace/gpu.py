@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a profiler trace says of the GPU: the time of its kernels, and where they wait for collectives."""
+"""What a profiler trace says of the GPU: the time of its kernels, and where they wait for collectives.
+
+Computation is the time in which a kernel or copy that is not NCCL's ran; time in which two ran counts once.
+--host-time adds the time in which the GPU ran nothing, NCCL's kernels neither, because the host had not launched the
+next kernel. A trace without a GPU: the time of the operators that contain no other operator, on the threads that
+begin collectives.
+
+Waits of the compute stream, the one with the most time of kernels. A call on that stream itself is waited for at once
+(PyTorch 2.8 and newer, calls that are not asynchronous). With records of `Stream Wait Event`
+(enable_cuda_sync_events=True): where such a wait names the stream of a call, for the last call on it that was begun
+before the event was recorded. Without: a kernel that was launched before a call ended, and began only after it, on an
+idle stream, waited for that call. A wait that cost no time is not seen. At its end a step waits for all calls."""
 import bisect
 
 from step import Compute, Wait

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Process groups: which ranks, as size and stride."""
+"""Process groups: which ranks, as size and stride.
+
+A group must be `size` ranks `stride` apart, into which all ranks can be divided."""
 import re
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces of all ranks of a job into one list of events, where the ranks do not all do the same: pipelines, and experts that get
-different numbers of elements."""
+different numbers of elements.
+
+They are merged where one has sends, receives or an uneven all-to-all: the same step of each, each event that of its
+rank. Groups whose only name is a number have that of their form, since each rank may number them otherwise."""
 import re
 
 from problem import Problem

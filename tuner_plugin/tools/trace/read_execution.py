@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's execution traces into a timeline: collectives with sizes, in their order, without times."""
+"""PyTorch's execution traces into a timeline: collectives with sizes, in their order, without times.
+
+Schema 1.0.1 is what Debian's PyTorch 1.13.1 writes (tests/trace/ddp_job.py); 1.1.x-chakra: pytorch/pytorch
+torch/csrc/profiler/standalone/execution_trace_observer.cpp. Read with success: ResNet on two GPUs among the tests of
+facebookresearch/param. `wait` entries name the number of the call; those of 1.13 have none."""
 import json
 import re
 

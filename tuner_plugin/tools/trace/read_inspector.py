@@ -2,7 +2,10 @@
 """NCCL Inspector's JSON into a timeline: a line for each call that has ended, in files that many things may have cut.
 
 A number counts within a communicator and collective (NCCL src/plugin/profiler.cc, comm->seqNumber), and skips where calls
-are not reported, as those of CUDA graphs: step.py tells those from lost ones."""
+are not reported, as those of CUDA graphs: step.py tells those from lost ones.
+
+Facts from NVIDIA/nccl plugins/profiler/inspector/README.md, inspector_json.cc (v4.0 to v4.3); bytes are those of the
+call's count (inspector_plugin.cc). No output of a real run was at hand."""
 from calls import empty_note
 from problem import Problem, lines_text
 from read_sequence import RANKS_MAX, US_MAX, Communicator, documents, merge, operation_of, unfinished

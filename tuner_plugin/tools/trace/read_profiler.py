@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of PyTorch's profiler (Kineto; the JSON of Chrome's trace viewer) into a timeline. README: the rules."""
+"""Traces of PyTorch's profiler (Kineto; the JSON of Chrome's trace viewer) into a timeline.
+
+Facts from pytorch/kineto libkineto/src/output_json.cpp and pytorch/pytorch
+torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp, torch/csrc/profiler/util.cpp (saveNcclMeta),
+torch/cuda/_graph_annotations.py. Read with success: the public traces of April and May 2024 among the tests of
+facebookresearch/HolisticTraceAnalysis (nccl_parser_config, ns_resolution_trace).
+
+A collective begins after the kernels that the host launched before it (`correlation`; where no launch is in the
+trace, the kernel's begin stands for it). A step has what the host began within its ProfilerStep#N."""
 import bisect
 import re
 

@@ -3,7 +3,11 @@
 (read_inspector.py) have in common with them.
 
 Both know bytes, not elements, and the time at which the host began a call, not what the GPU computed: the time
-between two calls is taken as computation."""
+between two calls is taken as computation.
+
+The element type is float32 where four divide the bytes, else uint8. Of the communicators the largest is the job; a
+smaller one is of neighbours if it is on one node, and of one rank of each node if it has as many nodes as ranks; of
+others it cannot be told. The format: tuner_plugin/plugin/record.h."""
 from calls import ELEMENTS_MAX
 from names import BYTES_OF_TYPE, type_of_bytes
 from mend import put_right

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SimAI's workload text (AICB writes it, SimAI's simulators read it) into a timeline. README: facts and rules."""
+"""SimAI's workload text (AICB writes it, SimAI's simulators read it) into a timeline.
+
+Facts from aliyun/SimAI astra-sim-alibabacloud/astra-sim/workload/Workload.cc. Read with success: its
+example/workload_analytical.txt, 3324 collectives, and microAllReduce.txt.
+
+Forward: compute, then the collective, which is waited for. Then from the last layer on: gradients of inputs,
+likewise, and of weights, whose collective runs on; checkpoint_initiates repeats the forward pass from the checkpoint
+before it. Times are nanoseconds, sizes those of the larger buffer. Without a suffix the first two are of the tensor
+parallel group, the last of the data parallel one; _EP, _DP_EP name the experts' and what is data parallel of them.
+Ranks are numbered as Megatron-LM does: tensors, then data, whose first part experts are, then stages. Small sizes are
+the text's (SimAI raises them to 4096 bytes). The time of an update, and a layer's dependency, which must be on a
+layer that is there, are passed over."""
 import re
 
 from calls import ELEMENTS_MAX, empty_note

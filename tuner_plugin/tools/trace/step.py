@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every reader makes of a trace: a timeline of one rank, which is cut into steps."""
+"""What every reader makes of a trace: a timeline of one rank, which is cut into steps.
+
+Steps are ProfilerStep#N, else the whole trace is one. Sequences, and PyTorch's traces with --step, are cut where the
+calls repeat: the longest part that repeats at least once, if it is at least half of all; a step begins at the longest
+median time between two calls of the cycle. A job all of whose calls are equal has steps of one call. Numbers of calls
+(NCCL Inspector) that skip at the same place in every repetition are of calls that are not reported (CUDA graphs);
+where they skip once, a line was lost, and the step is cut from the longest part without such a place."""
 import bisect
 import statistics
 from dataclasses import dataclass, field

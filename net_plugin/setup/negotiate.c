@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See negotiate.h. */
+#include "net_plugin/setup/negotiate.h"
+
+#include "net_plugin/codec/codec.h"
+
+static uint32_t lesser(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+
+struct terms terms_of_hello(const struct hello *hello) {
+  return (struct terms){ .lanes = hello->lanes,
+                         .chunk_bytes = hello->chunk_bytes,
+                         .eager_bytes = hello->eager_bytes,
+                         .eager_slots = hello->eager_slots,
+                         .wants_checksums = hello->wants_checksums,
+                         .remote_keys = hello->remote_keys,
+                         .codec = CODEC_VERSION };
+}
+
+struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys) {
+  return (struct terms){ .lanes = WIRE_MAX_LANES,
+                         .chunk_bytes = WIRE_MAX_CHUNK_BYTES,
+                         .eager_bytes = settings->eager_bytes,
+                         .eager_slots = settings->eager_slots,
+                         .wants_checksums = settings->wants_checksums,
+                         .remote_keys = (uint8_t)remote_keys,
+                         .codec = settings->compress != POLICY_COMPRESS_OFF ? CODEC_VERSION : 0 };
+}
+
+struct terms terms_of_reply(const struct reply *reply) {
+  return (struct terms){ .lanes = reply->lanes,
+                         .chunk_bytes = WIRE_MAX_CHUNK_BYTES,
+                         .eager_bytes = reply->eager_bytes,
+                         .eager_slots = reply->eager_slots,
+                         .wants_checksums = reply->has_checksums,
+                         .remote_keys = reply->remote_keys,
+                         .codec = reply->codec };
+}
+
+struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
+  struct terms agreed = {
+    .lanes = (uint16_t)lesser(ours->lanes, theirs->lanes),
+    .chunk_bytes = lesser(ours->chunk_bytes, theirs->chunk_bytes),
+    .eager_bytes = lesser(ours->eager_bytes, theirs->eager_bytes),
+    .eager_slots = (uint16_t)lesser(ours->eager_slots, theirs->eager_slots),
+    .wants_checksums = ours->wants_checksums || theirs->wants_checksums,
+    .remote_keys = (uint8_t)lesser(ours->remote_keys, theirs->remote_keys),
+  };
+  if (agreed.remote_keys == 0 && ours->codec == theirs->codec) {
+    agreed.codec = ours->codec;
+  }
+  if (agreed.eager_bytes == 0 || agreed.eager_slots == 0) {
+    agreed.eager_bytes = agreed.eager_slots = 0;
+  }
+  return agreed;
+}
+
+void negotiate_reply(const struct terms *agreed, struct reply *reply) {
+  reply->lanes = agreed->lanes;
+  reply->eager_bytes = agreed->eager_bytes;
+  reply->eager_slots = agreed->eager_slots;
+  reply->has_checksums = agreed->wants_checksums;
+  reply->remote_keys = agreed->remote_keys;
+  reply->codec = agreed->codec;
+}
+
+struct link_config negotiate_link(enum link_role role, const struct terms *agreed,
+                                  const struct settings *settings, unsigned paths) {
+  struct link_config config = { .role = role,
+                                .lanes = agreed->lanes,
+                                .chunk_bytes = agreed->chunk_bytes,
+                                .eager_bytes = agreed->eager_bytes,
+                                .eager_slots = agreed->eager_slots,
+                                .wants_checksums = agreed->wants_checksums,
+                                .remote_keys = agreed->remote_keys,
+                                .timeout_ns = settings->link_timeout_ns,
+                                .stopped_timeout_ns = settings->stopped_timeout_ns };
+  if (role == LINK_RECEIVER) {
+    config.compress = agreed->codec ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF;
+    return config;
+  }
+  config.compress = agreed->codec ? settings->compress : POLICY_COMPRESS_OFF;
+  config.paths = paths;
+  /* One flow at least over each NIC of either side. */
+  unsigned first = settings->first_lanes > paths ? settings->first_lanes : paths;
+  config.first_lanes = lesser(first, agreed->lanes);
+  config.usual_chunk_bytes = settings->usual_chunk_bytes;
+  config.reconnects_slow_lanes = settings->reconnects_slow_lanes;
+  config.learns_lanes = settings->learns_lanes;
+  config.policy = settings->policy;
+  return config;
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What both sides agree on, and that both agree on the same. */
+#include "net_plugin/setup/negotiate.h"
+
+#include "net_plugin/codec/codec.h"
+#include "tests/lib/unit.h"
+
+static struct settings settings_some(void) {
+  return (struct settings){ .lanes = 16,
+                            .first_lanes = 4,
+                            .chunk_bytes = 512 << 10,
+                            .usual_chunk_bytes = 128 << 10,
+                            .eager_bytes = 16 << 10,
+                            .eager_slots = 32,
+                            .learns_lanes = true,
+                            .policy = &policy_adaptive,
+                            .link_timeout_ns = 7,
+                            .stopped_timeout_ns = 8,
+                            .reconnects_slow_lanes = true,
+                            .compress = POLICY_COMPRESS_AUTO };
+}
+
+static struct hello hello_some(void) {
+  return (struct hello){
+    .lanes = 16, .chunk_bytes = 512 << 10, .eager_bytes = 16 << 10, .eager_slots = 32
+  };
+}
+
+/* What the listening side agrees to; checks that the dialling side reads the same from its reply,
+ * and that neither's order matters. */
+static struct terms agree(const struct hello *hello, const struct settings *listener,
+                          unsigned listener_keys) {
+  struct terms dialled = terms_of_hello(hello), here = terms_of_listener(listener, listener_keys);
+  struct terms agreed = negotiate(&here, &dialled), swapped = negotiate(&dialled, &here);
+  struct reply reply = { 0 };
+  negotiate_reply(&agreed, &reply);
+  struct terms said = terms_of_reply(&reply), there = negotiate(&dialled, &said);
+  const struct terms *others[] = { &swapped, &there };
+  for (unsigned i = 0; i < 2; i++) {
+    assert_int_equal(agreed.lanes, others[i]->lanes);
+    assert_int_equal(agreed.chunk_bytes, others[i]->chunk_bytes);
+    assert_int_equal(agreed.eager_bytes, others[i]->eager_bytes);
+    assert_int_equal(agreed.eager_slots, others[i]->eager_slots);
+    assert_int_equal(agreed.wants_checksums, others[i]->wants_checksums);
+    assert_int_equal(agreed.remote_keys, others[i]->remote_keys);
+    assert_int_equal(agreed.codec, others[i]->codec);
+  }
+  return agreed;
+}
+
+static void the_lesser_of_both(void **state) {
+  static const uint32_t bytes[] = { 0, 1, 8 << 10, 16 << 10, 64 << 10 };
+  static const uint16_t slots[] = { 0, 1, 31, 32, 64 };
+  (void)state;
+  for (unsigned i = 0; i < 5 * 5 * 5 * 5; i++) {
+    struct hello hello = hello_some();
+    struct settings listener = settings_some();
+    hello.eager_bytes = bytes[i % 5];
+    listener.eager_bytes = bytes[i / 5 % 5];
+    hello.eager_slots = slots[i / 25 % 5];
+    listener.eager_slots = slots[i / 125];
+    struct terms agreed = agree(&hello, &listener, 0);
+    bool has_eager =
+        hello.eager_bytes && listener.eager_bytes && hello.eager_slots && listener.eager_slots;
+    bool is_less = hello.eager_bytes < listener.eager_bytes;
+    bool has_fewer = hello.eager_slots < listener.eager_slots;
+    assert_int_equal(agreed.eager_bytes,
+                     has_eager ? is_less ? hello.eager_bytes : listener.eager_bytes : 0);
+    assert_int_equal(agreed.eager_slots,
+                     has_eager ? has_fewer ? hello.eager_slots : listener.eager_slots : 0);
+  }
+}
+
+static void the_dialling_side_says_lanes_and_chunks(void **state) {
+  (void)state;
+  struct hello hello = hello_some();
+  struct settings listener = settings_some();
+  listener.lanes = listener.first_lanes = 2;
+  listener.chunk_bytes = listener.usual_chunk_bytes = 4 << 10;
+  assert_int_equal(agree(&hello, &listener, 0).lanes, 16);
+  assert_int_equal(agree(&hello, &listener, 0).chunk_bytes, 512 << 10);
+  struct terms dialled = terms_of_hello(&hello);
+  struct terms said = { .lanes = 3, .chunk_bytes = 8 << 10 };
+  assert_int_equal(negotiate(&dialled, &said).lanes, 3);
+  assert_int_equal(negotiate(&dialled, &said).chunk_bytes, 8 << 10);
+}
+
+static void checksums_where_one_side_wants_them(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 4; i++) {
+    struct hello hello = hello_some();
+    struct settings listener = settings_some();
+    hello.wants_checksums = i & 1;
+    listener.wants_checksums = i >> 1;
+    assert_int_equal(agree(&hello, &listener, 0).wants_checksums, i != 0);
+  }
+}
+
+static void a_codec_of_the_same_version(void **state) {
+  (void)state;
+  struct hello hello = hello_some();
+  struct settings listener = settings_some();
+  assert_int_equal(agree(&hello, &listener, 0).codec, CODEC_VERSION);
+  listener.compress = POLICY_COMPRESS_OFF;
+  assert_int_equal(agree(&hello, &listener, 0).codec, 0);
+  struct terms dialled = terms_of_hello(&hello), said = dialled;
+  said.codec = CODEC_VERSION + 1;
+  assert_int_equal(negotiate(&dialled, &said).codec, 0);
+}
+
+static void queue_pairs_carry_nothing_compressed(void **state) {
+  (void)state;
+  for (unsigned i = 0; i < 9; i++) {
+    struct hello hello = hello_some();
+    struct settings listener = settings_some();
+    unsigned here = i % 3, there = i / 3;
+    hello.remote_keys = (uint8_t)there;
+    struct terms agreed = agree(&hello, &listener, here);
+    assert_int_equal(agreed.remote_keys, here < there ? here : there);
+    assert_int_equal(agreed.codec, here && there ? 0 : CODEC_VERSION);
+  }
+}
+
+static void a_link_of_either_role(void **state) {
+  (void)state;
+  struct hello hello = hello_some();
+  struct settings settings = settings_some();
+  hello.wants_checksums = 1;
+  struct terms agreed = agree(&hello, &settings, 0);
+  struct link_config sender = negotiate_link(LINK_SENDER, &agreed, &settings, 2);
+  struct link_config receiver = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
+  for (unsigned i = 0; i < 2; i++) {
+    const struct link_config *link = i ? &receiver : &sender;
+    assert_int_equal(link->role, i ? LINK_RECEIVER : LINK_SENDER);
+    assert_int_equal(link->lanes, 16);
+    assert_int_equal(link->chunk_bytes, 512 << 10);
+    assert_int_equal(link->eager_bytes, 16 << 10);
+    assert_int_equal(link->eager_slots, 32);
+    assert_true(link->wants_checksums);
+    assert_int_equal(link->remote_keys, 0);
+    assert_int_equal(link->timeout_ns, 7);
+    assert_int_equal(link->stopped_timeout_ns, 8);
+    assert_true(link_memory_bytes(link) > 0);
+  }
+  assert_int_equal(sender.compress, POLICY_COMPRESS_AUTO);
+  assert_int_equal(receiver.compress, POLICY_COMPRESS_ON);
+  assert_int_equal(sender.usual_chunk_bytes, 128 << 10);
+  assert_int_equal(sender.paths, 2);
+  assert_ptr_equal(sender.policy, &policy_adaptive);
+  assert_true(sender.learns_lanes && sender.reconnects_slow_lanes);
+  agreed.codec = 0;
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).compress,
+                   POLICY_COMPRESS_OFF);
+  assert_int_equal(negotiate_link(LINK_RECEIVER, &agreed, &settings, 0).compress,
+                   POLICY_COMPRESS_OFF);
+}
+
+static void a_first_lane_for_each_path(void **state) {
+  (void)state;
+  struct settings settings = settings_some(); /* first_lanes 4 */
+  struct terms agreed = { .lanes = 16 };
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).first_lanes, 4);
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).first_lanes, 8);
+  agreed.lanes = 3;
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).first_lanes, 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(the_lesser_of_both),
+    cmocka_unit_test(the_dialling_side_says_lanes_and_chunks),
+    cmocka_unit_test(checksums_where_one_side_wants_them),
+    cmocka_unit_test(a_codec_of_the_same_version),
+    cmocka_unit_test(queue_pairs_carry_nothing_compressed),
+    cmocka_unit_test(a_link_of_either_role),
+    cmocka_unit_test(a_first_lane_for_each_path),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/random.h"
+#include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy_shared.h"
 #include "tests/lib/unit.h"
 
@@ -283,12 +284,54 @@ static void what_compresses(void **state) {
   }
 }
 
+/* On these lanes; then they are measured. */
+static void pass_bulk(uint64_t lanes) {
+  for (unsigned lane = 0; lane < 2; lane++) {
+    if ((lanes >> lane & 1) != 0) {
+      policy_sent(policy, lane, LIMIT_BULK_BYTES, now_ns);
+      in_flight[lane] += LIMIT_BULK_BYTES;
+      bytes_acked(lane, LIMIT_BULK_BYTES);
+    }
+  }
+  now_ns += MS;
+  policy_measured(policy, 0, NULL, now_ns);
+}
+
+/* It counts when each lane has been acknowledged something since, and no window began before. */
+static void what_passes_at_a_change_of_lanes_does_not_count(void **state) {
+  (void)state;
+  make(&policy_adaptive, 1);
+  config = (struct policy_config){
+    .lanes = 2, .first_lanes = 1, .chunk_bytes = 128 * KIB, .learns_lanes = true, .shared = &shared
+  };
+  policy_shared_init(&shared);
+  memset(policy, 0, policy_adaptive.state_bytes);
+  policy_init(policy, &policy_adaptive, &config, &lanes_now);
+  for (unsigned lane = 0; lane < 2; lane++) {
+    up |= 1ull << lane;
+    policy_lane_up(policy, lane, now_ns);
+  }
+  policy_posted(policy, 64u << 20);
+  pass_bulk(1);
+  assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
+  flow_count_queues(&shared.count, now_ns); /* takes the second */
+  assert_int_equal(shared.count.changes, 1);
+  pass_bulk(1);
+  pass_bulk(1);
+  pass_bulk(3);
+  assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
+  pass_bulk(3);
+  assert_int_equal(shared.window.bytes, 3 * LIMIT_BULK_BYTES);
+  finish();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_order_of_facts_gives_possible_decisions),
     cmocka_unit_test(a_chunk_is_carried_in_the_end),
     cmocka_unit_test(lanes_share_the_load),
     cmocka_unit_test(what_compresses),
+    cmocka_unit_test(what_passes_at_a_change_of_lanes_does_not_count),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

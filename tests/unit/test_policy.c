@@ -297,20 +297,27 @@ static void pass_bulk(void) {
   policy_measured(policy, 0, NULL, now_ns);
 }
 
-/* Two lanes, the first of which is used. Bulk traffic on it counts. */
-static void learn_lanes(void) {
+/* The adaptive policy, with all lanes up. */
+static void begin(const struct policy_config *wanted) {
   make(&policy_adaptive, 1);
-  config = (struct policy_config){
-    .lanes = 2, .first_lanes = 1, .chunk_bytes = 128 * KIB, .learns_lanes = true, .shared = &shared
-  };
+  config = *wanted;
   policy_shared_init(&shared);
   memset(policy, 0, policy_adaptive.state_bytes);
   policy_init(policy, &policy_adaptive, &config, &lanes_now);
-  for (unsigned lane = 0; lane < 2; lane++) {
+  for (unsigned lane = 0; lane < config.lanes; lane++) {
     up |= 1ull << lane;
     policy_lane_up(policy, lane, now_ns);
   }
   policy_posted(policy, 64u << 20);
+}
+
+/* Two lanes, the first of which is used. Bulk traffic on it counts. */
+static void learn_lanes(void) {
+  begin(&(struct policy_config){ .lanes = 2,
+                                 .first_lanes = 1,
+                                 .chunk_bytes = 128 * KIB,
+                                 .learns_lanes = true,
+                                 .shared = &shared });
   pass_bulk();
   assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
 }
@@ -345,6 +352,34 @@ static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
   finish();
 }
 
+/* The last lane takes four times as long as the others. */
+static void a_slow_lane_drains_and_reconnects(void **state) {
+  (void)state;
+  begin(&(struct policy_config){
+      .lanes = 3, .chunk_bytes = 128 * KIB, .reconnects_slow_lanes = true });
+  for (unsigned lane = 0; lane < 3; lane++) {
+    pass(lane);
+  }
+  for (unsigned i = 1; i <= 2500; i++) {
+    now_ns += MS;
+    for (unsigned lane = 0; lane < 3; lane++) {
+      if (lane != 2 || i % 4 == 0) {
+        bytes_acked(lane, LIMIT_BULK_BYTES);
+        pass(lane);
+      }
+    }
+    if (i % 100 == 0) {
+      assert_int_equal(policy_reconnect(policy, now_ns), -1); /* it has something in flight */
+    }
+  }
+  assert_int_equal(policy_pick(policy, 4, 1u << 20, now_ns), -1);
+  bytes_acked(2, LIMIT_BULK_BYTES);
+  assert_int_equal(policy_reconnect(policy, now_ns), 2);
+  lane_lost(2);
+  assert_int_equal(policy_reconnect(policy, now_ns), -1);
+  finish();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_order_of_facts_gives_possible_decisions),
@@ -353,6 +388,7 @@ int main(void) {
     cmocka_unit_test(what_compresses),
     cmocka_unit_test(what_passes_before_all_lanes_carry_does_not_count),
     cmocka_unit_test(what_passes_while_other_lanes_carry_does_not_count),
+    cmocka_unit_test(a_slow_lane_drains_and_reconnects),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,14 +284,14 @@ static void what_compresses(void **state) {
   }
 }
 
-static void pass(unsigned lane) {
-  policy_sent(policy, lane, LIMIT_BULK_BYTES, now_ns);
-  in_flight[lane] += LIMIT_BULK_BYTES;
+static void pass(unsigned lane, uint32_t bytes) {
+  policy_sent(policy, lane, bytes, now_ns);
+  in_flight[lane] += bytes;
 }
 
 /* On lane 0; then what passed is measured. */
 static void pass_bulk(void) {
-  pass(0);
+  pass(0, LIMIT_BULK_BYTES);
   bytes_acked(0, LIMIT_BULK_BYTES);
   now_ns += MS;
   policy_measured(policy, 0, NULL, now_ns);
@@ -328,7 +328,7 @@ static void what_passes_before_all_lanes_carry_does_not_count(void **state) {
   flow_count_queues(&shared.count, now_ns); /* takes the second */
   pass_bulk();
   pass_bulk();
-  pass(1);
+  pass(1, LIMIT_BULK_BYTES);
   bytes_acked(1, LIMIT_BULK_BYTES);
   pass_bulk(); /* it began before */
   assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
@@ -340,7 +340,7 @@ static void what_passes_before_all_lanes_carry_does_not_count(void **state) {
 static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
   (void)state;
   learn_lanes();
-  pass(1);
+  pass(1, LIMIT_BULK_BYTES);
   shared.count.changes++; /* the second is not used any more */
   pass_bulk();
   pass_bulk();
@@ -352,20 +352,35 @@ static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
   finish();
 }
 
+/* The rest was acknowledged with less in flight. */
+static void traffic_counts_if_half_of_it_is_bulk(void **state) {
+  (void)state;
+  learn_lanes();
+  for (unsigned halves = 2; halves <= 3; halves++) {
+    for (unsigned i = 0; i < halves; i++) {
+      pass(0, LIMIT_BULK_BYTES / 2);
+      bytes_acked(0, LIMIT_BULK_BYTES / 2);
+    }
+    pass_bulk();
+    assert_int_equal(shared.window.bytes, 3 * LIMIT_BULK_BYTES);
+  }
+  finish();
+}
+
 /* The last lane takes four times as long as the others. */
 static void a_slow_lane_drains_and_reconnects(void **state) {
   (void)state;
   begin(&(struct policy_config){
       .lanes = 3, .chunk_bytes = 128 * KIB, .reconnects_slow_lanes = true });
   for (unsigned lane = 0; lane < 3; lane++) {
-    pass(lane);
+    pass(lane, LIMIT_BULK_BYTES);
   }
   for (unsigned i = 1; i <= 2500; i++) {
     now_ns += MS;
     for (unsigned lane = 0; lane < 3; lane++) {
       if (lane != 2 || i % 4 == 0) {
         bytes_acked(lane, LIMIT_BULK_BYTES);
-        pass(lane);
+        pass(lane, LIMIT_BULK_BYTES);
       }
     }
     if (i % 100 == 0) {
@@ -388,6 +403,7 @@ int main(void) {
     cmocka_unit_test(what_compresses),
     cmocka_unit_test(what_passes_before_all_lanes_carry_does_not_count),
     cmocka_unit_test(what_passes_while_other_lanes_carry_does_not_count),
+    cmocka_unit_test(traffic_counts_if_half_of_it_is_bulk),
     cmocka_unit_test(a_slow_lane_drains_and_reconnects),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

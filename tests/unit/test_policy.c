@@ -352,6 +352,17 @@ static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
   finish();
 }
 
+static void the_first_window_of_an_engine_tells_nothing(void **state) {
+  (void)state;
+  const struct limit_window part = { .lanes = { .in_flight_ns = LIMIT_WINDOW_IN_FLIGHT_NS } };
+  policy_shared_init(&shared);
+  flow_count_join(&shared.count, FLOW_COUNT_GUESS);
+  for (unsigned ended = 0; ended < 3; ended++) {
+    policy_shared_passed(&shared, &part, 1 + ended * LIMIT_WINDOW_NS);
+    assert_int_equal(shared.count.ns, ended > 1 ? (ended - 1) * LIMIT_WINDOW_NS : 0);
+  }
+}
+
 /* The rest was acknowledged with less in flight. */
 static void traffic_counts_if_half_of_it_is_bulk(void **state) {
   (void)state;
@@ -403,6 +414,7 @@ int main(void) {
     cmocka_unit_test(what_compresses),
     cmocka_unit_test(what_passes_before_all_lanes_carry_does_not_count),
     cmocka_unit_test(what_passes_while_other_lanes_carry_does_not_count),
+    cmocka_unit_test(the_first_window_of_an_engine_tells_nothing),
     cmocka_unit_test(traffic_counts_if_half_of_it_is_bulk),
     cmocka_unit_test(a_slow_lane_drains_and_reconnects),
   };

@@ -115,12 +115,11 @@
 #define LIMIT_PERIOD_NS 7500000ull
 /* While a number of flows is being compared with another. */
 #define LIMIT_SOON_NS 3000000ull
-/* A window is no shorter, so that each connection with traffic is in it. */
+/* A window is no shorter, so that each connection with traffic is in it. The first one tells
+ * nothing: TCP looks for its speed, memory is touched for the first time. */
 #define LIMIT_WINDOW_NS 15000000ull
 /* And has so much time of lanes in flight: Linux counts in jiffies of up to 10 ms. */
 #define LIMIT_WINDOW_IN_FLIGHT_NS 40000000ull
-/* Load before the first window: TCP looks for its speed, memory is touched for the first time. */
-#define LIMIT_FIRST_NS 15000000ull
 /* The network is the limit where it is so for so much of the time in flight. */
 #define LIMIT_NETWORK_PERCENT 50u
 /* A connection that has so much in flight has bulk traffic. Not measured by itself. */

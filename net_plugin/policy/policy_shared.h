@@ -11,7 +11,7 @@
 struct policy_shared {
   struct limit_window window;
   uint64_t began_ns;              /* the window; 0: nothing has passed since the last one */
-  bool is_warm;                   /* LIMIT_FIRST_NS have passed under load */
+  bool is_warm;                   /* a window has ended */
   struct flow_count count;        /* how many flows a connection uses */
   struct compression compression; /* whether chunks are compressed */
 };

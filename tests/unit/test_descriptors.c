@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Few descriptors: strangers take none that the application needs, an honest peer gets in, a
- * connection takes fewer flows, and who cannot dial says why. Each scene has a process of its own,
- * and so limits of its own. */
+ * connection takes fewer flows, who cannot dial says why, and the soft limit is raised. Each scene
+ * has a process of its own, and so limits of its own. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/open_files.h"
 #include "common/param.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -39,6 +40,7 @@ struct found {
   int error;
   uint64_t told_ns, failed_ns; /* after how long */
   bool names_limit, blames_firewall;
+  uint64_t raised_to;
 };
 static struct found *found;
 
@@ -383,12 +385,42 @@ static void an_honest_peer_gets_in_without_descriptors(void **state) {
   assert_true(is.left < 100000); /* nothing spins */
 }
 
+/* ---- the soft limit ---- */
+
+static rlim_t hard_limit;
+static const char *raise_setting;
+
+static void raise_soft_limit(void) {
+  struct rlimit limit = { 256, hard_limit };
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  set(raise_setting, NULL);
+  open_files_raise();
+  found->raised_to = open_files_limit();
+}
+
+static uint64_t raised_to(rlim_t hard, const char *setting) {
+  hard_limit = hard;
+  raise_setting = setting;
+  run_scene(raise_soft_limit);
+  return end_scene().raised_to;
+}
+
+static void the_soft_limit_is_raised_to_the_hard_one_or_65536(void **state) {
+  (void)state;
+  struct rlimit own;
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
+  assert_int_equal(raised_to(300, NULL), 300);
+  assert_int_equal(raised_to(own.rlim_max, NULL), own.rlim_max < 65536 ? own.rlim_max : 65536);
+  assert_int_equal(raised_to(300, "STRATUS_RAISE_NOFILE=0"), 256);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(strangers_leave_the_application_its_descriptors),
     cmocka_unit_test(many_connections_have_fewer_flows),
     cmocka_unit_test(a_dial_says_that_descriptors_are_missing),
     cmocka_unit_test(an_honest_peer_gets_in_without_descriptors),
+    cmocka_unit_test(the_soft_limit_is_raised_to_the_hard_one_or_65536),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

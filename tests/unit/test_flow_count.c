@@ -249,6 +249,23 @@ static void few_flows_that_lose_packets_grow(void **state) {
   assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
 }
 
+/* A climb has ended, and level 0 was too few. */
+static void another_speed_counts_after_so_many_windows(void **state) {
+  (void)state;
+  const struct limit_window half = { .loaded_ns = 1000000,
+                                     .lanes = { .in_flight_ns = 1000000, .acked_bytes = 500 } };
+  struct flow_count count;
+  flow_count_init(&count);
+  flow_count_join(&count, MOST_LEVEL);
+  count.level = count.end = FLOW_COUNT_GUESS + 1;
+  count.usual = 1000;
+  count.retry_ns = count.due_ns = UINT64_MAX;
+  for (unsigned i = 1; i <= FLOW_COUNT_OTHER_WINDOWS; i++) {
+    flow_count_window(&count, &half, 1, i);
+    assert_int_equal(count.level, i < FLOW_COUNT_OTHER_WINDOWS ? FLOW_COUNT_GUESS + 1 : 0);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(capped_flows_grow_to_the_most),
@@ -267,6 +284,7 @@ int main(void) {
     cmocka_unit_test(many_flows_that_lose_packets_become_few),
     cmocka_unit_test(many_flows_that_are_faster_stay),
     cmocka_unit_test(few_flows_that_lose_packets_grow),
+    cmocka_unit_test(another_speed_counts_after_so_many_windows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

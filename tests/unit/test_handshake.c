@@ -71,6 +71,8 @@ static void reply_comes_back(void **state) {
                               .eager_bytes = 4096,
                               .eager_slots = 8,
                               .received_before = UINT64_C(0x123456789abc),
+                              .has_checksums = 1,
+                              .cipher = LANE_CIPHERS - 1,
                               .has_secret = 1,
                               .process = 1,
                               .host = "host-b",
@@ -87,6 +89,8 @@ static void reply_comes_back(void **state) {
   assert_string_equal(got.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
   assert_int_equal(got.eager_slots, 8);
+  assert_int_equal(got.has_checksums, 1);
+  assert_int_equal(got.cipher, LANE_CIPHERS - 1);
   assert_int_equal(got.codec, 1);
   assert_int_equal(got.decision.version, 2);
   assert_int_equal(got.decision.profile, 0x8765);

@@ -447,6 +447,17 @@ static void a_wrong_polled_frame_never_shows(void **state) {
   link_check(link);
 }
 
+/* FENCE came over another lane, before the handshake of the epoch that it ends. */
+static void a_reconnect_that_was_fenced_before_is_refused(void **state) {
+  (void)state;
+  struct link *link = ends[LINK_RECEIVER].link;
+  struct wire_header fence = { .type = WIRE_FENCE, .message = 1, .offset = 2 };
+  assert_int_equal(link_frame_received(link, 0, &fence, now_ns), 0);
+  assert_int_equal(link_frame_completed(link, 0, now_ns), 0);
+  assert_true(link_lane_fence(link, 1, 2, now_ns) == UINT64_MAX);
+  assert_true(link_lane_fence(link, 1, 3, now_ns) == 0);
+}
+
 static void silence_without_lanes_times_out(void **state) {
   (void)state;
   struct link *link = ends[LINK_SENDER].link;
@@ -494,6 +505,7 @@ int main(void) {
     cmocka_unit_test_setup(a_wrong_checksum_loses_the_lane, set_up),
     cmocka_unit_test_setup(a_polled_frame_shows_as_a_whole, set_up),
     cmocka_unit_test_setup(a_wrong_polled_frame_never_shows, set_up),
+    cmocka_unit_test_setup(a_reconnect_that_was_fenced_before_is_refused, set_up),
     cmocka_unit_test_setup(silence_without_lanes_times_out, set_up),
     cmocka_unit_test(impossible_configurations_have_no_size),
   };

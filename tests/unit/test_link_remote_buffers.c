@@ -88,6 +88,21 @@ static void messages_that_take_long_are_copied(void **state) {
   assert_true(sends_copy(50 * MS));
 }
 
+/* Credit is there for both. */
+static void larger_messages_are_read_where_they_are(void **state) {
+  (void)state;
+  struct link_frame frame;
+  rdma_ends_receive(&rdma_ends_target);
+  rdma_ends_receive(&rdma_ends_target);
+  rdma_ends_pass(LINK_RECEIVER, 0, WIRE_WINDOW);
+  rdma_ends_send(LINK_COPY_BYTES);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_null(frame.memory);
+  rdma_ends_send(LINK_COPY_BYTES + 1);
+  rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
+  assert_ptr_equal(frame.memory, rdma_ends_sent);
+}
+
 static void expect_no_target(void) {
   struct link_frame frame;
   rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
@@ -326,6 +341,8 @@ int main(void) {
     TEST(placed_pieces_are_large),
     TEST(pieces_without_target_are_chunks),
     cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, rdma_ends_set_up_large,
+                                    rdma_ends_tear_down),
+    cmocka_unit_test_setup_teardown(larger_messages_are_read_where_they_are, rdma_ends_set_up_large,
                                     rdma_ends_tear_down),
     cmocka_unit_test_setup_teardown(a_receive_without_target_gets_payloads, rdma_ends_set_up_large,
                                     rdma_ends_tear_down),

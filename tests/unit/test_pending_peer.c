@@ -87,16 +87,23 @@ static void a_flood_leaves_others_of_its_network(void **state) {
   close(honest);
 }
 
+/* Each from an address of its own, with its number between these two. The oldest go. */
+static void flood_from(const char *before, const char *behind) {
+  for (int i = 0; i < FLOOD; i++) {
+    char address[INET6_ADDRSTRLEN];
+    snprintf(address, sizeof address, "%s%x%s", before, i + 1, behind);
+    flood[i] = come(address);
+  }
+  assert_false(is_open(flood[0]));
+  assert_true(is_open(flood[FLOOD - 2]));
+}
+
 static void a_flood_of_many_addresses_leaves_other_networks(void **state) {
   (void)state;
   begin();
   int honest = come("fd00:0:0:1::2");
   int mapped = come("::ffff:10.0.0.1");
-  for (int i = 0; i < FLOOD; i++) {
-    char address[INET6_ADDRSTRLEN];
-    snprintf(address, sizeof address, "fd00::%x", i + 1);
-    flood[i] = come(address);
-  }
+  flood_from("fd00::", "");
   assert_true(is_open(honest));
   assert_true(is_open(mapped));
   end();
@@ -104,10 +111,18 @@ static void a_flood_of_many_addresses_leaves_other_networks(void **state) {
   close(mapped);
 }
 
+static void a_flood_of_many_networks_evicts_its_oldest(void **state) {
+  (void)state;
+  begin();
+  flood_from("fd00:0:0:", "::");
+  end();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_flood_leaves_others_of_its_network, start, stop),
     cmocka_unit_test_setup_teardown(a_flood_of_many_addresses_leaves_other_networks, start, stop),
+    cmocka_unit_test_setup_teardown(a_flood_of_many_networks_evicts_its_oldest, start, stop),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

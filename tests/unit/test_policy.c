@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/random.h"
+#include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy_shared.h"
 #include "tests/lib/unit.h"
 
@@ -283,12 +284,139 @@ static void what_compresses(void **state) {
   }
 }
 
+static void pass(unsigned lane, uint32_t bytes) {
+  policy_sent(policy, lane, bytes, now_ns);
+  in_flight[lane] += bytes;
+}
+
+/* On lane 0; then what passed is measured. */
+static void pass_bulk(void) {
+  pass(0, LIMIT_BULK_BYTES);
+  bytes_acked(0, LIMIT_BULK_BYTES);
+  now_ns += MS;
+  policy_measured(policy, 0, NULL, now_ns);
+}
+
+/* The adaptive policy, with all lanes up. */
+static void begin(const struct policy_config *wanted) {
+  make(&policy_adaptive, 1);
+  config = *wanted;
+  policy_shared_init(&shared);
+  memset(policy, 0, policy_adaptive.state_bytes);
+  policy_init(policy, &policy_adaptive, &config, &lanes_now);
+  for (unsigned lane = 0; lane < config.lanes; lane++) {
+    up |= 1ull << lane;
+    policy_lane_up(policy, lane, now_ns);
+  }
+  policy_posted(policy, 64u << 20);
+}
+
+/* Two lanes, the first of which is used. Bulk traffic on it counts. */
+static void learn_lanes(void) {
+  begin(&(struct policy_config){ .lanes = 2,
+                                 .first_lanes = 1,
+                                 .chunk_bytes = 128 * KIB,
+                                 .learns_lanes = true,
+                                 .shared = &shared });
+  pass_bulk();
+  assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
+}
+
+static void what_passes_before_all_lanes_carry_does_not_count(void **state) {
+  (void)state;
+  learn_lanes();
+  flow_count_queues(&shared.count, now_ns); /* takes the second */
+  pass_bulk();
+  pass_bulk();
+  pass(1, LIMIT_BULK_BYTES);
+  bytes_acked(1, LIMIT_BULK_BYTES);
+  pass_bulk(); /* it began before */
+  assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
+  pass_bulk();
+  assert_int_equal(shared.window.bytes, 2 * LIMIT_BULK_BYTES);
+  finish();
+}
+
+static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
+  (void)state;
+  learn_lanes();
+  pass(1, LIMIT_BULK_BYTES);
+  shared.count.changes++; /* the second is not used any more */
+  pass_bulk();
+  pass_bulk();
+  bytes_acked(1, LIMIT_BULK_BYTES);
+  pass_bulk(); /* it began before */
+  assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
+  pass_bulk();
+  assert_int_equal(shared.window.bytes, 2 * LIMIT_BULK_BYTES);
+  finish();
+}
+
+static void the_first_window_of_an_engine_tells_nothing(void **state) {
+  (void)state;
+  const struct limit_window part = { .lanes = { .in_flight_ns = LIMIT_WINDOW_IN_FLIGHT_NS } };
+  policy_shared_init(&shared);
+  flow_count_join(&shared.count, FLOW_COUNT_GUESS);
+  for (unsigned ended = 0; ended < 3; ended++) {
+    policy_shared_passed(&shared, &part, 1 + ended * LIMIT_WINDOW_NS);
+    assert_int_equal(shared.count.ns, ended > 1 ? (ended - 1) * LIMIT_WINDOW_NS : 0);
+  }
+}
+
+/* The rest was acknowledged with less in flight. */
+static void traffic_counts_if_half_of_it_is_bulk(void **state) {
+  (void)state;
+  learn_lanes();
+  for (unsigned halves = 2; halves <= 3; halves++) {
+    for (unsigned i = 0; i < halves; i++) {
+      pass(0, LIMIT_BULK_BYTES / 2);
+      bytes_acked(0, LIMIT_BULK_BYTES / 2);
+    }
+    pass_bulk();
+    assert_int_equal(shared.window.bytes, 3 * LIMIT_BULK_BYTES);
+  }
+  finish();
+}
+
+/* The last lane takes four times as long as the others. */
+static void a_slow_lane_drains_and_reconnects(void **state) {
+  (void)state;
+  begin(&(struct policy_config){
+      .lanes = 3, .chunk_bytes = 128 * KIB, .reconnects_slow_lanes = true });
+  for (unsigned lane = 0; lane < 3; lane++) {
+    pass(lane, LIMIT_BULK_BYTES);
+  }
+  for (unsigned i = 1; i <= 2500; i++) {
+    now_ns += MS;
+    for (unsigned lane = 0; lane < 3; lane++) {
+      if (lane != 2 || i % 4 == 0) {
+        bytes_acked(lane, LIMIT_BULK_BYTES);
+        pass(lane, LIMIT_BULK_BYTES);
+      }
+    }
+    if (i % 100 == 0) {
+      assert_int_equal(policy_reconnect(policy, now_ns), -1); /* it has something in flight */
+    }
+  }
+  assert_int_equal(policy_pick(policy, 4, 1u << 20, now_ns), -1);
+  bytes_acked(2, LIMIT_BULK_BYTES);
+  assert_int_equal(policy_reconnect(policy, now_ns), 2);
+  lane_lost(2);
+  assert_int_equal(policy_reconnect(policy, now_ns), -1);
+  finish();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(any_order_of_facts_gives_possible_decisions),
     cmocka_unit_test(a_chunk_is_carried_in_the_end),
     cmocka_unit_test(lanes_share_the_load),
     cmocka_unit_test(what_compresses),
+    cmocka_unit_test(what_passes_before_all_lanes_carry_does_not_count),
+    cmocka_unit_test(what_passes_while_other_lanes_carry_does_not_count),
+    cmocka_unit_test(the_first_window_of_an_engine_tells_nothing),
+    cmocka_unit_test(traffic_counts_if_half_of_it_is_bulk),
+    cmocka_unit_test(a_slow_lane_drains_and_reconnects),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

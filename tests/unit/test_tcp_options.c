@@ -128,7 +128,7 @@ static void a_group_shares_lanes(void **context) {
   (void)context;
   static const struct {
     unsigned peers, lanes;
-  } cases[] = { { 0, 8 }, { 1, 8 }, { 3, 6 }, { 15, 4 } };
+  } cases[] = { { 0, 8 }, { 1, 8 }, { 3, 6 }, { 4, 4 }, { 15, 4 } };
   static char *const nothing[] = { NULL };
   load(nothing, NULL);
   struct settings settings;

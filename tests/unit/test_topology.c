@@ -87,7 +87,7 @@ struct wishes {
   int first_bus;       /* where enumeration begins */
   bool is_backwards;   /* NUMA nodes and slots the other way round */
   bool is_link_down;   /* of one NIC */
-  bool has_extras;     /* virtual functions, USB, a bridge, memory without CPUs */
+  bool has_extras;     /* virtual functions, USB, a bridge, memory without CPUs, one that goes */
   int gpus_per_switch; /* 0: 2 */
   const char *rate;    /* of the NICs on switches; NULL: 400000 */
 };
@@ -159,6 +159,7 @@ static void write_extras(void) {
   write_interface(path, "vf0", "10000");
   tree_make_directory(&tree, "sys/devices/pci0000:00/0000:00:14.0/usb1/1-1");
   write_interface("sys/devices/pci0000:00/0000:00:14.0/usb1/1-1", "bmc0", "100");
+  tree_make_directory(&tree, "sys/bus/pci/devices/0000:00:03.0"); /* it is being removed */
   tree_write(&tree, "sys/class/net/br0/mtu", "1500\n");
   tree_write(&tree, "sys/devices/system/node/online", "0-9\n");
 }

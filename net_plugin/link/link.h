@@ -349,6 +349,8 @@ struct link_view {
   uint64_t tail_pings;     /* of these, behind packets that seemed to be lost */
   uint64_t repeats;        /* chunks sent again on another lane while their own stood still */
   uint64_t repeated_bytes; /* of these */
+  /* From the acknowledgement of a repeat to that of its origin, of all whose origin came later. */
+  uint64_t repeats_saved_ns;
   uint64_t duplicates;     /* receiver: chunks that came twice */
   int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
   const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */

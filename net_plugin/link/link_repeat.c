@@ -70,7 +70,7 @@ static void repeat_copy_ends(struct link_repeats *repeats, struct repeat *repeat
   }
 }
 
-bool repeat_acked(struct link *link, unsigned lane, uint64_t count) {
+bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
   unsigned side;
   int found = repeat_of(&link->repeats, lane, count, &side);
   if (found < 0) {
@@ -79,7 +79,12 @@ bool repeat_acked(struct link *link, unsigned lane, uint64_t count) {
   struct repeat *repeat = &link->repeats.pairs[found];
   bool counts = !repeat->is_acked && !is_being_written(link, &repeat->copies[!side]);
   repeat->is_acked |= counts;
-  repeat->is_delivered = true;
+  if (!repeat->is_delivered) {
+    repeat->is_delivered = true;
+    repeat->delivered_ns = now_ns;
+  } else if (side == 0) {
+    link->repeats.saved_ns += now_ns - repeat->delivered_ns;
+  }
   repeat_copy_ends(&link->repeats, repeat, side);
   return counts;
 }

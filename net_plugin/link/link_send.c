@@ -110,7 +110,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   while (journal->acked < end) {
     struct chunk chunk = journal_take_oldest(journal);
     bytes += chunk.length;
-    if (link->repeats.count == 0 || repeat_acked(link, lane, journal->acked - 1)) {
+    if (link->repeats.count == 0 || repeat_acked(link, lane, journal->acked - 1, arrived_ns)) {
       send_chunk_acked(link, chunk);
     }
   }

@@ -36,7 +36,8 @@ struct repeat_copy {
 };
 struct repeat {
   struct repeat_copy copies[2]; /* the origin, and the repeat */
-  bool is_delivered;            /* the peer has acknowledged one of them */
+  uint64_t delivered_ns;        /* when the peer acknowledged the first of them */
+  bool is_delivered;            /* it has */
   bool is_acked;                /* and the message knows it */
 };
 
@@ -46,6 +47,7 @@ struct link_repeats {
   unsigned count;
   uint32_t budget;        /* bytes that may be sent twice now */
   uint64_t chunks, bytes; /* that were sent twice */
+  uint64_t saved_ns;      /* of them together, until the origin was acknowledged, too */
   struct repeat pairs[LINK_REPEATS];
 };
 
@@ -261,7 +263,7 @@ void repeat_earn(struct link *link, uint32_t bytes);
 
 /* The frame was taken from its journal, as it is acknowledged. false: its message was told of the
  * chunk, or will be by one of the next two. */
-bool repeat_acked(struct link *link, unsigned lane, uint64_t count);
+bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
 /* The newest frame of the lane was written. true: its chunk is acknowledged with that. */
 bool repeat_written(struct link *link, unsigned lane);
 /* The frame was given back by its lane. */

@@ -44,6 +44,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .tail_pings = link->tail_pings,
     .repeats = link->repeats.chunks,
     .repeated_bytes = link->repeats.bytes,
+    .repeats_saved_ns = link->repeats.saved_ns,
     .duplicates = link->duplicates,
     .coding = link->coding,
     .peer_error = link->peer_error,

@@ -132,6 +132,7 @@ static void take_connection(struct stats_document *document, struct engine *engi
   values[STATS_CONNECTION_TAIL_PINGS] = seen.link.tail_pings;
   values[STATS_CONNECTION_REPEATS] = seen.link.repeats;
   values[STATS_CONNECTION_REPEATED_BYTES] = seen.link.repeated_bytes;
+  values[STATS_CONNECTION_REPEATS_SAVED] = seen.link.repeats_saved_ns;
   values[STATS_CONNECTION_DUPLICATES] = seen.link.duplicates;
   values[STATS_CONNECTION_FLOWS] = seen.link.lanes_wanted;
   values[STATS_CONNECTION_FLOWS_UP] = seen.link.lanes_up;

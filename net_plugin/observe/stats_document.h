@@ -47,6 +47,8 @@
   X(TAIL_PINGS, pings_behind_losses, COUNTER, 1, "Of these, behind packets that seemed lost")      \
   X(REPEATS, repeats, COUNTER, 1, "Chunks sent again on another flow, as their own stood still")   \
   X(REPEATED_BYTES, repeated_bytes, COUNTER, 1, "Bytes of these: sent twice")                      \
+  X(REPEATS_SAVED, repeats_saved_seconds, COUNTER, 1e-9,                                           \
+    "Time by which repeats were acknowledged before their originals, together")                    \
   X(DUPLICATES, duplicates, COUNTER, 1, "Chunks that came twice (receive)")                        \
   X(FLOWS, flows, GAUGE, 1, "Flows that are wanted (send), that the peer opened (receive)")        \
   X(FLOWS_UP, flows_up, GAUGE, 1, "Flows that are up")                                             \

@@ -49,8 +49,9 @@ static bool flow_count_is_crowded(const struct flow_count *count) {
 }
 
 static void flow_count_lost(struct flow_count *count, const struct limit_sum *lanes) {
-  count->packets = count->packets * 15 / 16 + lanes->acked_bytes / FLOW_COUNT_PACKET_BYTES;
-  count->retransmits = count->retransmits * 15 / 16 + lanes->retransmits;
+  const uint64_t kept = FLOW_COUNT_LOSS_WINDOWS - 1, of = FLOW_COUNT_LOSS_WINDOWS;
+  count->packets = count->packets * kept / of + lanes->acked_bytes / FLOW_COUNT_PACKET_BYTES;
+  count->retransmits = count->retransmits * kept / of + lanes->retransmits;
 }
 
 /* ---- more flows ---- */

@@ -206,6 +206,14 @@ static void lossy_windows(struct flow_count *count, unsigned windows, uint64_t p
   }
 }
 
+/* For 8 s. */
+static void lossy_windows_stay_at(struct flow_count *count, unsigned level) {
+  for (unsigned i = 0; i < 400; i++) {
+    lossy_windows(count, 1, 500);
+    assert_int_equal(count->level, level);
+  }
+}
+
 static void lossy_begin(struct flow_count *count, int flows) {
   flow_count_init(count);
   flow_count_join(count, MOST_LEVEL);
@@ -221,10 +229,7 @@ static void many_flows_that_lose_packets_become_few(void **state) {
   assert_int_equal(count.level, 0);
   lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 500);
   assert_int_equal(count.state, FLOW_COUNT_STEADY);
-  for (unsigned i = 0; i < 400; i++) { /* 8 s */
-    lossy_windows(&count, 1, 500);
-    assert_int_equal(count.level, 0);
-  }
+  lossy_windows_stay_at(&count, 0);
 }
 
 /* As policed ones do, each of which has a rate of its own. */
@@ -235,10 +240,7 @@ static void many_flows_that_are_faster_stay(void **state) {
   lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
   assert_int_equal(count.level, 0);
   lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 150);
-  for (unsigned i = 0; i < 400; i++) {
-    lossy_windows(&count, 1, 500);
-    assert_int_equal(count.level, FLOW_COUNT_GUESS);
-  }
+  lossy_windows_stay_at(&count, FLOW_COUNT_GUESS);
 }
 
 static void few_flows_that_lose_packets_grow(void **state) {

@@ -163,8 +163,7 @@ bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, 
   return true;
 }
 
-/* Without any lane, long backoffs are cut short. */
-static void failover_hurry(struct failover *failover, uint64_t now_ns) {
+void failover_hurry(struct failover *failover, uint64_t now_ns) {
   for (uint64_t lanes = failover->lost; lanes != 0; lanes &= lanes - 1) {
     struct link_lane *lost = &failover->lanes[__builtin_ctzll(lanes)];
     if (lost->retry_ns > now_ns + FAILOVER_BACKOFF_MAX_NS && lost->epoch != UINT32_MAX) {

@@ -37,7 +37,8 @@
 
 #define FAILOVER_BACKOFF_MIN_NS                                                                    \
   10000000ull /* before the first reconnect, less up to half as jitter */
-#define FAILOVER_BACKOFF_MAX_NS 1000000000ull /* doubled per failure up to here */
+/* Doubled per failure up to here; while nothing is brought across no lane waits longer. */
+#define FAILOVER_BACKOFF_MAX_NS 1000000000ull
 /* A path that accepts a connection and then carries no bytes costs a stall at each try. From the
  * second stall on the backoff is this time, doubled up to the maximum. */
 #define FAILOVER_STALL_BACKOFF_NS 2000000000ull
@@ -101,6 +102,9 @@ bool failover_fence(struct failover *failover, unsigned lane, uint32_t epoch, ui
 /* Our own decision: the lane is given up and closed. true as above. */
 bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reason reason,
                   uint64_t now_ns);
+
+/* Sender: no lane brings anything across. Lost ones that would wait for long are tried soon. */
+void failover_hurry(struct failover *failover, uint64_t now_ns);
 
 /* The owner shall close what it has of the lane, up to this epoch. */
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch);

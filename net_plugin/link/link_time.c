@@ -39,6 +39,7 @@ static void link_try_new_lane(struct link *link, uint64_t now_ns) {
       (up & (up - 1)) != 0) {
     link_cut_lane(link, (unsigned)__builtin_ctzll(up), LINK_CLOSE_SILENT, now_ns);
   }
+  failover_hurry(&link->failover, now_ns);
   link->rescued_ns = quiet_ns;
 }
 
@@ -72,7 +73,7 @@ bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
 
 /* One lane that replaced another and was lost like it may be chance. */
 #define LINK_VAIN_LANES 2 /* lanes */
-/* The longest backoff of a lane, and a dial. */
+/* The longest backoff of a lane that was told to hurry, and a dial. */
 #define LINK_LAST_TRY_NS (2 * FAILOVER_BACKOFF_MAX_NS)
 
 /* When lanes that come up and bring nothing across are worth a warning, or the end. */
@@ -91,6 +92,7 @@ static void link_end_stuck(struct link *link, uint64_t now_ns) {
     if (link->failover.up != 0) {
       link_cut_lane(link, (unsigned)__builtin_ctzll(link->failover.up), LINK_CLOSE_SILENT, now_ns);
     }
+    failover_hurry(&link->failover, now_ns);
   } else if (now_ns >= link->last_try_ns + LINK_LAST_TRY_NS) {
     link_fail(link, -ECOMM);
   }
@@ -171,6 +173,9 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   }
   if (cut != 0) {
     liveness_pardon(&link->liveness, link->failover.up, now_ns);
+  }
+  if (link->stuck_ns != 0 && now_ns >= link->stuck_ns + LIVENESS_RESCUE_NS) {
+    failover_hurry(&link->failover, now_ns); /* the path may be there again for any lane */
   }
   bool has_others = (up & (up - 1)) != 0;
   if (found.is_suspect && has_others && quiet_ns >= LIVENESS_WATCH_NS / 2) {

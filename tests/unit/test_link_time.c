@@ -272,6 +272,25 @@ static void a_path_that_takes_no_bytes_is_tried_less_and_less(void **state) {
   assert_in_range(timed_view(LINK_SENDER).stalls_cut, 3, 12);
 }
 
+/* The one that would be new waits for its backoff, which is longer than the timeout by then. */
+static void when_all_others_are_silent_nobody_waits_long(void **state) {
+  (void)state;
+  struct link_lane_view view;
+  timed_begin(TIMED_LANES);
+  do {
+    timed.black[LINK_SENDER] = 4;
+    timed_post(TIMED_BULK);
+    timed_pass(SECOND);
+  } while (timed_view(LINK_SENDER).stalls_cut < 6);
+  link_view_lane(timed.links[LINK_SENDER], 2, &view);
+  assert_int_equal(view.state, LINK_LANE_LOST);
+  unsigned completed = timed.completed[LINK_SENDER];
+  timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = TIMED_ALL;
+  timed_post(TIMED_BULK);
+  timed_pass(TIMED_TIMEOUT / 2 - MS);
+  assert_int_equal(timed.completed[LINK_SENDER], completed + 1);
+}
+
 /* ---- giving up ---- */
 
 /* As with an MTU that is too large for the path: handshakes, PINGs and their answers arrive. */
@@ -310,7 +329,7 @@ static void what_passes_again_in_time_goes_on(void **state) {
     timed_pass(TIMED_TIMEOUT * 4 / 5);
     assert_true(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
     timed.largest = 0;
-    timed_pass(20 * SECOND);
+    timed_pass(2 * SECOND);
     assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
     assert_int_equal(timed.completed[LINK_RECEIVER], i);
   }
@@ -480,6 +499,7 @@ int main(void) {
     TEST(when_all_are_silent_a_new_one_is_tried_soon),
     TEST(a_stopped_peer_costs_one_lane_and_no_more),
     TEST(a_path_that_takes_no_bytes_is_tried_less_and_less),
+    TEST(when_all_others_are_silent_nobody_waits_long),
     TEST(small_frames_pass_and_data_does_not),
     TEST(what_passes_again_in_time_goes_on),
     TEST(an_outage_is_no_path_without_data),

@@ -10,8 +10,9 @@
  *          INT       decimal number
  *          SIZE      bytes, with K, M, G for powers of 1024
  *          DURATION  number with ns, us, ms, s, m or h; seconds if without
- *          ENUM      one of the words in `accepted`; param_enum() gives the word's place, from 0;
- *                    if it has both `off` and `on`, these take the spellings of BOOL
+ *          ENUM      one of the words in `accepted`; param_enum() gives the word's place, from 0
+ *                    (param.h has an enum in the same order); if it has both `off` and `on`,
+ *                    these take the spellings of BOOL
  *          STRING    anything
  *          SECRET    anything; never shown
  * default  as the user would write it.

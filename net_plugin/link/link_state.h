@@ -205,7 +205,9 @@ bool link_next_completion(struct link *link, uint64_t *bytes);
 
 /* ---- link_time.c ---- */
 
-/* When link_time_passed must be called next. Notes the answer: see link_was_away. */
+/* When link_time_passed must be called next. Notes the answer, so that one in the past counts as
+ * time in which the owner was away (link_was_away): what came due while nobody waited for it is due
+ * now. */
 uint64_t link_next_deadline_ns(struct link *link);
 
 /* The time that a caller gives, or the latest that was given, if that is later: threads read the

@@ -191,7 +191,8 @@ static void make_coded(struct fuzz_input *input, struct wire_header *header) {
 
 static bool make_header(struct fuzz_input *input, struct wire_header *header) {
   uint8_t bytes[WIRE_HEADER_BYTES];
-  *header = (struct wire_header){ .type = (uint8_t)(1 + fuzz_u8(input) % 8) };
+  uint8_t choice = fuzz_u8(input);
+  *header = (struct wire_header){ .type = choice < 240 ? 1 + choice % 8 : WIRE_ABORT };
   header->message = field(input, world.completed);
   if (header->type == WIRE_DATA) {
     header->total = field(input, CHUNK);
@@ -211,6 +212,7 @@ static bool make_header(struct fuzz_input *input, struct wire_header *header) {
   } else {
     header->offset = field(input, 1);
     header->total = header->type == WIRE_FENCED ? field(input, 1) : 0;
+    header->length = header->type == WIRE_ABORT ? fuzz_u8(input) % (WIRE_MAX_REASON_BYTES + 2) : 0;
   }
   wire_header_encode(header, bytes);
   return wire_header_decode(bytes, header) == 0;

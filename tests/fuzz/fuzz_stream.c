@@ -143,7 +143,7 @@ static uint8_t stream[STREAM_BYTES];
 static size_t add_frame(struct fuzz_input *input, size_t end) {
   uint8_t how = fuzz_u8(input);
   struct wire_header header = {
-    .type = (uint8_t)(1 + how % 8),
+    .type = how < 248 ? 1 + how % 8 : WIRE_ABORT,
     .length = fuzz_u8(input),
     .message = fuzz_u8(input) % 20,
     .offset = fuzz_u8(input),
@@ -160,7 +160,7 @@ static size_t add_frame(struct fuzz_input *input, size_t end) {
   } else if (header.type == WIRE_WINDOW) {
     header.length &= 0x30;
   } else {
-    header.length = 0;
+    header.length = header.type == WIRE_ABORT ? header.length % (WIRE_MAX_REASON_BYTES + 1) : 0;
     header.total = header.type == WIRE_FENCED ? fuzz_u8(input) : 0;
   }
   uint32_t length = header.coded > 0 ? header.coded : header.length;

@@ -16,7 +16,7 @@
 struct tuner;
 
 struct tuner_host {
-  int abi_version;  /* of the interface in use, 1 to 6 */
+  int abi_version;  /* of the interface in use, 1 to 7 */
   int nccl_version; /* as ncclGetVersion counts: 22203 is 2.22.3; 0: not known */
 };
 

@@ -34,7 +34,7 @@
 #define HOLD_NS (4 * NS_PER_MS)
 /* The same while all lanes are RDMA: nobody but NCCL waits for what they bring, and its threads,
  * which may get no CPU for 100 ms beside busy processes, will poll again. AllReduce of 64 KiB over
- * emulated queue pairs took 0.7 of the time. Over TCP it brought nothing (docs/decisions.md). */
+ * emulated queue pairs took 0.7 of the time. Over TCP it brought nothing. */
 #define RDMA_HOLD_NS (200 * NS_PER_MS)
 /* In a hold the thread checks so often whether it still applies: 100 wake-ups a second. */
 #define HOLD_CHECK_NS (10 * NS_PER_MS)

@@ -39,9 +39,15 @@ end_processes() { # NAMESPACE [SIGNAL]
 # What is worth to be seen of a test that passes, behind its name.
 remark() { echo "$*" >"${scratch:?}/remark"; }
 
+# Ends a test that cannot run here.
+skip() { # WHY
+  remark "$*"
+  exit 77
+}
+
 # Each test in a shell of its own, under set -e; `after_each` restores what a failed one left behind.
 run_tests() { # SCRIPT [NAME...]: without names all
-  local script=$1 passed=0 failed=0 status name left tried start
+  local script=$1 passed=0 failed=0 skipped=0 status name left tried start
   local -a names=("${@:2}")
   if ((EUID != 0)); then
     echo "skip: network namespaces need root"
@@ -69,6 +75,9 @@ run_tests() { # SCRIPT [NAME...]: without names all
         [[ ! -e $scratch/remark ]] || echo ": $(<"$scratch/remark")"
       )"
       passed=$((passed + 1))
+    elif ((status == 77)); then
+      echo "skip $name: $(<"$scratch/remark")"
+      skipped=$((skipped + 1))
     else
       echo "FAIL $name"
       tail -n 12 "$scratch/log" | sed 's/^/    /'
@@ -76,6 +85,6 @@ run_tests() { # SCRIPT [NAME...]: without names all
       failed=$((failed + 1))
     fi
   done
-  echo "$passed passed, $failed failed, 0 skipped"
+  echo "$passed passed, $failed failed, $skipped skipped"
   ((failed == 0))
 }

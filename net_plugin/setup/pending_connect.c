@@ -272,8 +272,8 @@ static int prepare(struct pending_connect *pending, const struct peering_route *
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
-  hello->lanes = (uint16_t)pending->settings.lanes;
-  hello->chunk_bytes = pending->settings.chunk_bytes;
+  hello->lanes = (uint16_t)pending->settings.policy.lanes;
+  hello->chunk_bytes = pending->settings.policy.chunk_bytes;
   hello->eager_bytes = pending->settings.eager_bytes;
   hello->eager_slots = pending->settings.eager_slots;
   hello->dscp = (int8_t)dscp;

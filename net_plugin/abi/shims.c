@@ -138,7 +138,7 @@ enum nccl_result shims_isend_int(void *send_comm, void *data, int bytes, int tag
   (void)tag; /* one connection per pair of ranks and channel: order says which is which */
   struct request *posted = NULL;
   int rc =
-      bytes < 0 ? -EINVAL : plugin_isend(send_comm, data, (size_t)bytes, mhandle, NULL, &posted);
+      bytes < 0 ? -EINVAL : transfer_post(send_comm, data, (size_t)bytes, mhandle, NULL, &posted);
   *request = posted;
   return result_from_errno(rc);
 }

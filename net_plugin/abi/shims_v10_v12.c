@@ -5,6 +5,7 @@
 #include "net_plugin/abi/result.h"
 #include "net_plugin/abi/shims.h"
 #include "net_plugin/plugin/plugin.h"
+#include "net_plugin/plugin/transfer.h"
 
 static enum nccl_result init_v10(nccl_logger_fn *logger, profiler_callback_fn *callback) {
   return shims_init_process(10, logger, callback);
@@ -72,7 +73,7 @@ static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int
   SHIMS_FAIL_IN_CHILD;
   (void)tag;
   struct request *posted = NULL;
-  int rc = plugin_isend(send_comm, data, bytes, mhandle, phandle, &posted);
+  int rc = transfer_post(send_comm, data, bytes, mhandle, phandle, &posted);
   *request = posted;
   return result_from_errno(rc);
 }

@@ -154,12 +154,10 @@ static void message_done(struct collnet_piece *piece, enum collnet_phase phase,
   }
 }
 
-static int post(struct collnet_path *path, enum collnet_way way, const struct place *place,
+static int post(struct collnet_path *path, const struct place *place,
                 struct collnet_message *message) {
-  int rc = way == COLLNET_SEND ? transfer_isend(path->connection, place->data, place->bytes,
-                                                place->memory, NULL, &message->request)
-                               : transfer_irecv(path->connection, place->data, place->bytes,
-                                                place->memory, NULL, &message->request);
+  int rc = transfer_post(path->connection, place->data, place->bytes, place->memory, NULL,
+                         &message->request);
   path->posted += !rc && message->request;
   return rc;
 }
@@ -178,7 +176,7 @@ static int message_advance(struct collnet_piece *piece, enum collnet_phase phase
       message_done(piece, phase, way, member);
       return 0;
     }
-    int rc = post(path, way, &place, message);
+    int rc = post(path, &place, message);
     if (rc || !message->request) {
       return rc;
     }

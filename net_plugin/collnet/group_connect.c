@@ -99,13 +99,10 @@ void collnet_close_listener(struct collnet_listener *listener) {
 /* ---- one message of set-up ---- */
 
 /* Posts and tests; is_done says when it is through. */
-static int advance(struct arrival *arrival, bool is_send, void *bytes, size_t length,
-                   size_t *received) {
+static int advance(struct arrival *arrival, void *bytes, size_t length, size_t *received) {
   int rc = 0;
   if (!arrival->request) {
-    rc = is_send
-             ? transfer_isend(arrival->connection, bytes, length, NULL, NULL, &arrival->request)
-             : transfer_irecv(arrival->connection, bytes, length, NULL, NULL, &arrival->request);
+    rc = transfer_post(arrival->connection, bytes, length, NULL, NULL, &arrival->request);
   }
   if (!rc && arrival->request) {
     rc = transfer_test(arrival->request, &arrival->is_done, received);
@@ -130,9 +127,7 @@ static int connect_one(struct setup *setup, enum collnet_phase phase, unsigned m
     collnet_path(setup->group, phase, COLLNET_SEND, member)->connection = out->connection;
   }
   size_t ignored;
-  return out->is_done
-             ? 0
-             : advance(out, true, setup->hello_bytes[phase], COLLNET_HELLO_BYTES, &ignored);
+  return out->is_done ? 0 : advance(out, setup->hello_bytes[phase], COLLNET_HELLO_BYTES, &ignored);
 }
 
 /* A hello came: whose connection is this? What does not fit is remembered, not an error: the
@@ -168,7 +163,7 @@ static int accept_some(struct setup *setup) {
   for (unsigned i = 0; i < setup->accepted; i++) {
     struct arrival *in = &setup->in[i];
     size_t length = 0;
-    int rc = in->is_done ? 0 : advance(in, false, in->bytes, sizeof(in->bytes), &length);
+    int rc = in->is_done ? 0 : advance(in, in->bytes, sizeof(in->bytes), &length);
     if (!rc && in->connection && in->is_done) {
       rc = take_hello(setup, in, length);
     }
@@ -246,11 +241,11 @@ static int exchange_verdicts(struct setup *setup) {
               ? collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection
               : NULL;
       if (out[member].connection && !out[member].is_done) {
-        rc = advance(&out[member], true, &setup->verdict, sizeof(setup->verdict), &length);
+        rc = advance(&out[member], &setup->verdict, sizeof(setup->verdict), &length);
         left += !out[member].is_done;
       }
       if (!rc && in[member].connection && !in[member].is_done) {
-        rc = advance(&in[member], false, in[member].bytes, 1, &length);
+        rc = advance(&in[member], in[member].bytes, 1, &length);
         left += !in[member].is_done;
         if (in[member].is_done && (length != 1 || in[member].bytes[0] != 1)) {
           LOG_WARN("CollNet: host %s cannot: NCCL goes on without CollNet; its log says why",

@@ -325,7 +325,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   if (!connection) {
     return -ENOMEM;
   }
-  connection->lanes = config->link.lanes;
+  connection->lanes = config->link.policy.lanes;
   connection->slots = calloc(connection->lanes, sizeof *connection->slots);
   connection->link_bytes = link_memory_bytes(&config->link);
   /* Zero pages on demand: the eager buffers of a connection that never uses them cost nothing. */
@@ -347,7 +347,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->timeout_ns = config->link.timeout_ns;
   connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
   connection->remote_keys = config->link.remote_keys;
-  connection->has_codec = config->link.compress != POLICY_COMPRESS_OFF;
+  connection->has_codec = config->link.policy.compress != POLICY_COMPRESS_OFF;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;
   memcpy(connection->peer, config->peer, sizeof connection->peer);

@@ -47,11 +47,9 @@ void failover_init(struct failover *failover, struct link_lane *lanes,
   *failover = (struct failover){
     .lanes = lanes,
     .role = config->role,
-    .all = config->lanes == 64 ? UINT64_MAX : lane_bit(config->lanes) - 1,
+    .all = config->policy.lanes == 64 ? UINT64_MAX : lane_bit(config->policy.lanes) - 1,
     .wanted = 1,
-    .first_lanes = config->first_lanes > 0 && config->first_lanes < config->lanes
-                       ? config->first_lanes
-                       : config->lanes,
+    .first_lanes = policy_first_lanes(&config->policy),
     .least = 1,
     .ceiling = FAILOVER_NO_CEILING,
     .may_dial = config->role == LINK_SENDER,

@@ -69,7 +69,7 @@ struct failover {
   struct link_lane *lanes;
 };
 
-/* lanes: zeroed, config->lanes of them. */
+/* lanes: zeroed, config->policy.lanes of them. */
 void failover_init(struct failover *failover, struct link_lane *lanes,
                    const struct link_config *config, uint64_t now_ns);
 

@@ -60,7 +60,7 @@ static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t
 
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns) {
-  assert(lane < link->config.lanes);
+  assert(lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
   if (link->status != 0) {
     return;
@@ -126,7 +126,7 @@ void link_lane_is_rdma(struct link *link, unsigned lane) {
 }
 
 void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
-  assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
+  assert(link->config.role == LINK_SENDER && lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
   if (link->status == 0) {
     link_cut_lane(link, lane, LINK_CLOSE_BETTER, now_ns);
@@ -135,7 +135,7 @@ void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
 
 static void link_lane_ended(struct link *link, unsigned lane, uint32_t epoch, enum failover_end end,
                             uint64_t now_ns) {
-  assert(lane < link->config.lanes);
+  assert(lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
   if (failover_lose(&link->failover, lane, epoch, end, now_ns)) {
     link_lane_dropped(link, lane);
@@ -151,7 +151,7 @@ void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
 }
 
 void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  assert(link->config.role == LINK_SENDER && lane < link->config.lanes);
+  assert(link->config.role == LINK_SENDER && lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
   if (!failover_refuse(&link->failover, lane, epoch)) {
     link_lane_ended(link, lane, epoch, FAILOVER_BROKEN, now_ns);
@@ -160,7 +160,7 @@ void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_
 
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {
   assert(link->config.role == LINK_RECEIVER);
-  if (lane >= link->config.lanes || new_epoch == 0 || link->status != 0) {
+  if (lane >= link->config.policy.lanes || new_epoch == 0 || link->status != 0) {
     return UINT64_MAX;
   }
   const struct link_lane *fenced = &link->lanes[lane];
@@ -179,7 +179,7 @@ static bool is_window_possible(const struct link *link, const struct wire_header
   uint64_t remote_buffers = link_remote_buffers_bytes(link, header);
   uint64_t acks = header->length - remote_buffers;
   return (header->total == 0 || link->config.remote_keys > 0) && remote_buffers <= header->length &&
-         acks <= link->config.lanes * WIRE_ACK_BYTES && acks % WIRE_ACK_BYTES == 0;
+         acks <= link->config.policy.lanes * WIRE_ACK_BYTES && acks % WIRE_ACK_BYTES == 0;
 }
 
 static int link_frame_begins(struct link *link, unsigned lane) {
@@ -254,7 +254,7 @@ void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
 }
 
 void *link_receive_buffer(struct link *link, unsigned lane) {
-  if (lane >= link->config.lanes || wire_stream_bytes(&link->lanes[lane].header) == 0) {
+  if (lane >= link->config.policy.lanes || wire_stream_bytes(&link->lanes[lane].header) == 0) {
     return NULL;
   }
   return link->lanes[lane].buffer;

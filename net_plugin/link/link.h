@@ -72,29 +72,20 @@ typedef void *link_coding_memory_fn(void *owner, unsigned lane, size_t bytes);
 
 struct link_config {
   enum link_role role;
-  unsigned lanes;             /* 1..WIRE_MAX_LANES: how many lanes this link may have */
-  unsigned first_lanes;       /* sender: see policy_config */
-  uint32_t chunk_bytes;       /* largest DATA payload, 4 KiB..WIRE_MAX_CHUNK_BYTES */
-  uint32_t usual_chunk_bytes; /* sender: see policy_config; 0, or >= 4 KiB */
-  uint32_t eager_bytes;       /* <= chunk_bytes; agreed in the handshake */
+  /* lanes, chunk_bytes and compress are agreed in the handshake. Receiver: it reads only these and
+   * ablated, and takes compressed chunks unless compress is OFF, as it is with remote keys. */
+  struct policy_config policy;
+  const struct policy_ops *policy_ops; /* sender: what decides; NULL: policy_adaptive */
+  uint32_t eager_bytes;                /* <= policy.chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
   uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
   uint64_t seed;               /* for backoff jitter */
-  unsigned paths;              /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
-  const struct policy_ops *policy; /* sender: what decides, see policy.h; NULL: policy_adaptive */
-  struct policy_shared *policy_shared; /* sender, this and the following: see policy_config */
-  bool reconnects_slow_lanes;
-  bool learns_lanes;
-  /* Sender: when chunks are compressed; OFF where the peer does not take them. Receiver: it takes
-   * compressed chunks unless OFF. Agreed in the handshake. OFF with remote keys. */
-  enum policy_compress compress;
-  /* Unless OFF: asked when a lane's first compressed chunk needs memory, and when a longer one
-   * does. Where there is none a sender's lane codes no more, and a receiver's lane is lost
-   * (-ENOMEM). */
+  /* Unless compress is OFF: asked when a lane's first compressed chunk needs memory, and when a
+   * longer one does. Where there is none a sender's lane codes no more, and a receiver's lane is
+   * lost (-ENOMEM). */
   link_coding_memory_fn *coding_memory;
   void *coding_owner;
-  uint64_t ablated;     /* heuristics that are switched off: common/ablation.h */
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
   unsigned remote_keys; /* 0..WIRE_REMOTE_KEYS: keys of a remote buffer; 0: there are no remote
                            buffers */

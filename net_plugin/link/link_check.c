@@ -25,7 +25,7 @@ static void check_chunk(const struct link *link, struct chunk chunk, struct tall
  * other, or requeued. */
 static void check_chunks(const struct link *link) {
   struct tally tally = { 0 };
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct journal *journal = &link->lanes[lane].journal;
     uint64_t bytes = 0;
     assert(journal->acked <= journal->sent && journal->sent - journal->acked <= LINK_JOURNAL);
@@ -98,7 +98,7 @@ static void check_receiver(const struct link *link) {
   /* Invariant 4: what is arriving is arriving on some lane. */
   uint64_t arriving[LINK_WINDOW] = { 0 };
   uint64_t bounced[LINK_WINDOW / 2] = { 0 };
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *receiving = &link->lanes[lane];
     if (receiving->shares != 0) {
       assert(link->lanes[receiving->shares - 1].shares == lane + 1);
@@ -135,7 +135,7 @@ static void check_time(const struct link *link) {
   const struct liveness *liveness = &link->liveness;
   assert(liveness->spoke_ns <= link->now_ns && liveness->heard_ns <= link->now_ns);
   assert(liveness->waiting_ns <= link->now_ns && liveness->revived_ns <= link->now_ns);
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     assert(link->lanes[lane].spoke_ns <= link->now_ns);
     assert(link->lanes[lane].moved_ns <= link->now_ns);
   }

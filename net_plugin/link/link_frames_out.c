@@ -166,23 +166,15 @@ static const struct wire_remote_buffer *send_remote_buffer(const struct link *li
   return told->end == number + 1 && has_room ? &told->remote_buffer : NULL;
 }
 
-static uint32_t send_chunk_bytes(const struct link *link, unsigned lane,
-                                 const struct outgoing *message, uint64_t number) {
+/* Of the message that is being cut. */
+static uint32_t send_chunk_bytes(const struct link *link, unsigned lane) {
+  const struct outgoing *message = outgoing_cutting(&link->outgoing);
   uint64_t left = message->bytes - message->cut;
-  bool is_placed = send_remote_buffer(link, lane, message, number) != NULL;
+  bool is_placed = send_remote_buffer(link, lane, message, link->outgoing.cutting) != NULL;
   uint32_t length = policy_chunk_bytes(link->policy, lane, message->bytes, left, is_placed);
   /* Also of what is placed: if its lane is lost, another one may have to carry it as a stream. */
   bool is_limited = message->ll != LL_NONE && length > WIRE_MAX_LL_BYTES;
   return is_limited ? WIRE_MAX_LL_BYTES : length;
-}
-
-static struct chunk send_take_chunk(struct link *link, unsigned lane, bool is_repeat) {
-  if (is_repeat) {
-    return requeue_take(&link->requeue);
-  }
-  const struct outgoing *message = outgoing_cutting(&link->outgoing);
-  return outgoing_cut(&link->outgoing,
-                      send_chunk_bytes(link, lane, message, link->outgoing.cutting));
 }
 
 /* The low half of a message number, made whole: no live message is LINK_WINDOW away from retired.
@@ -243,7 +235,8 @@ static void send_chunk(struct link *link, unsigned lane, struct chunk chunk,
 static void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,
                             uint64_t now_ns) {
   bool is_requeued = link->requeue.count > 0;
-  struct chunk chunk = send_take_chunk(link, lane, is_requeued);
+  struct chunk chunk = is_requeued ? requeue_take(&link->requeue)
+                                   : outgoing_cut(&link->outgoing, send_chunk_bytes(link, lane));
   send_chunk(link, lane, chunk, NULL, frame, now_ns);
   repeat_earn(link, chunk.length);
   /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are no

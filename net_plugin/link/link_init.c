@@ -21,19 +21,20 @@ struct layout {
 };
 
 static const struct policy_ops *link_policy_ops(const struct link_config *config) {
-  return config->policy != NULL ? config->policy : &policy_adaptive;
+  return config->policy_ops != NULL ? config->policy_ops : &policy_adaptive;
 }
 
 /* false: the configuration is impossible. */
 static bool link_lay_out(const struct link_config *config, struct layout *layout) {
-  if (config->lanes < 1 || config->lanes > WIRE_MAX_LANES || config->chunk_bytes < 4096 ||
-      config->chunk_bytes > WIRE_MAX_CHUNK_BYTES || config->eager_bytes > config->chunk_bytes ||
-      config->eager_slots > LINK_WINDOW / 2 || config->remote_keys > WIRE_REMOTE_KEYS ||
-      (config->remote_keys > 0 && config->compress != POLICY_COMPRESS_OFF)) {
+  if (config->policy.lanes < 1 || config->policy.lanes > WIRE_MAX_LANES ||
+      config->policy.chunk_bytes < 4096 || config->policy.chunk_bytes > WIRE_MAX_CHUNK_BYTES ||
+      config->eager_bytes > config->policy.chunk_bytes || config->eager_slots > LINK_WINDOW / 2 ||
+      config->remote_keys > WIRE_REMOTE_KEYS ||
+      (config->remote_keys > 0 && config->policy.compress != POLICY_COMPRESS_OFF)) {
     return false;
   }
   bool is_sender = config->role == LINK_SENDER;
-  size_t requeue_bytes = config->lanes * LINK_JOURNAL * sizeof(struct chunk);
+  size_t requeue_bytes = config->policy.lanes * LINK_JOURNAL * sizeof(struct chunk);
   size_t copies = !is_sender                ? config->eager_slots
                   : config->remote_keys > 0 ? OUTGOING_COPIES_REGISTERED
                                             : OUTGOING_COPIES;
@@ -44,18 +45,18 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
     remote_buffers_bytes = round_up(LINK_WINDOW * remote_buffer);
     told_bytes = WIRE_MAX_REMOTE_BUFFERS * wire_remote_buffer_bytes(config->remote_keys);
   }
-  layout->control_stride = round_up(config->lanes * WIRE_ACK_BYTES + told_bytes);
+  layout->control_stride = round_up(config->policy.lanes * WIRE_ACK_BYTES + told_bytes);
   layout->staging_stride = is_sender ? 0 : WIRE_MAX_LL_BYTES;
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
-  layout->policy = layout->lanes + round_up(config->lanes * sizeof(struct link_lane));
+  layout->policy = layout->lanes + round_up(config->policy.lanes * sizeof(struct link_lane));
   layout->requeue =
       layout->policy + (is_sender ? round_up(link_policy_ops(config)->state_bytes) : 0);
   layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
-  layout->remote_buffers = layout->controls + config->lanes * layout->control_stride;
+  layout->remote_buffers = layout->controls + config->policy.lanes * layout->control_stride;
   layout->eager = layout->remote_buffers + remote_buffers_bytes;
   layout->staging = layout->eager + copies * layout->eager_stride;
-  layout->nowhere = layout->staging + config->lanes * layout->staging_stride;
+  layout->nowhere = layout->staging + config->policy.lanes * layout->staging_stride;
   layout->end = layout->nowhere + (is_sender ? 0 : WIRE_MAX_CHUNK_BYTES);
   return true;
 }
@@ -88,21 +89,9 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->known_remote_buffers = remote_buffers;
     link->taken.eager_slots = config->eager_slots;
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
-                 config->lanes * LINK_JOURNAL);
+                 config->policy.lanes * LINK_JOURNAL);
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
-    policy_init(link->policy, link_policy_ops(config),
-                &(struct policy_config){
-                    .lanes = config->lanes,
-                    .first_lanes = config->first_lanes,
-                    .paths = config->paths,
-                    .chunk_bytes = config->chunk_bytes,
-                    .usual_chunk_bytes = config->usual_chunk_bytes,
-                    .learns_lanes = config->learns_lanes,
-                    .reconnects_slow_lanes = config->reconnects_slow_lanes,
-                    .compress = config->compress,
-                    .ablated = config->ablated,
-                    .shared = config->policy_shared,
-                },
+    policy_init(link->policy, link_policy_ops(config), &link->config.policy,
                 &(struct policy_lanes){
                     .up = &link->failover.up,
                     .rdma = &link->rdma,

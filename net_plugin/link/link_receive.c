@@ -144,7 +144,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     credit_landed(&link->given, wants_ack || could_be_placed);
   }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->acknowledged,
-                       wants_ack || ablation_has(link->config.ablated, ABLATION_ACK_DELAY),
+                       wants_ack || ablation_has(link->config.policy.ablated, ABLATION_ACK_DELAY),
                        has_landed, now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
@@ -182,7 +182,7 @@ void receive_lane_dropped(struct link *link, unsigned lane) {
 }
 
 int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns) {
-  if (header->message >= link->config.lanes) {
+  if (header->message >= link->config.policy.lanes) {
     return -EPROTO;
   }
   unsigned lane = (unsigned)header->message;
@@ -281,7 +281,7 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
 
 /* Only a receiver has such arrivals. */
 void receive_drop_arrivals(struct link *link) {
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     struct link_lane *receiving = &link->lanes[lane];
     if (is_for_message(receiving->arrival) || receiving->arrival == ARRIVAL_AGAIN) {
       repeat_in_dropped(link, lane);

@@ -23,7 +23,7 @@
 #define REPEAT_SMALL_BYTES 4096u
 
 void repeat_init(struct link *link) {
-  link->may_repeat = !ablation_has(link->config.ablated, ABLATION_REPEAT) &&
+  link->may_repeat = !ablation_has(link->config.policy.ablated, ABLATION_REPEAT) &&
                      (link->policy == NULL || link->policy->ops->repeats);
   link->repeats.budget = REPEAT_BURST_BYTES;
 }

@@ -105,7 +105,7 @@ int repeat_in_begins(struct link *link, unsigned lane, uint8_t **place, bool *is
   bool is_repeat = (receiving->header.flags & WIRE_IS_REPEAT) != 0;
   enum origin known = ORIGIN_AHEAD;
   if (is_repeat) {
-    if (origin->lane >= link->config.lanes || origin->lane == lane) {
+    if (origin->lane >= link->config.policy.lanes || origin->lane == lane) {
       return -EPROTO;
     }
     known = origin_of(link, origin);

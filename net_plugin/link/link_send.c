@@ -12,7 +12,7 @@
  * later ones. A larger message that a NIC may read where it is, and that has credit, is better off
  * without. */
 static bool send_may_copy(const struct link *link, uint64_t bytes) {
-  if (ablation_has(link->config.ablated, ABLATION_COPY)) {
+  if (ablation_has(link->config.policy.ablated, ABLATION_COPY)) {
     return false;
   }
   return !link->known_remote_buffers || bytes <= LINK_COPY_BYTES ||
@@ -174,7 +174,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   }
   for (uint32_t at = 0; at < acks_bytes; at += WIRE_ACK_BYTES) {
     struct wire_ack ack;
-    if (wire_ack_decode(payload + at, &ack) != 0 || ack.lane >= link->config.lanes) {
+    if (wire_ack_decode(payload + at, &ack) != 0 || ack.lane >= link->config.policy.lanes) {
       return -EPROTO;
     }
     struct link_lane *acked = &link->lanes[ack.lane];
@@ -249,7 +249,7 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
 
 /* The peer has closed its end of a lane: because it lost it, or because we asked. */
 int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns) {
-  if (header->message >= link->config.lanes) {
+  if (header->message >= link->config.policy.lanes) {
     return -EPROTO;
   }
   unsigned lane = (unsigned)header->message;
@@ -278,7 +278,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   }
   outgoing_retire_all(&link->outgoing);
   link->requeue.count = link->repeats.count = 0;
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);
     if ((link->writing_data & lane_bit(lane)) != 0 &&

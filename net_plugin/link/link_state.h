@@ -150,7 +150,7 @@ static inline uint64_t lane_bit(unsigned lane) {
 }
 
 static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
-  return lane < link->config.lanes && (link->failover.up & lane_bit(lane)) != 0;
+  return lane < link->config.policy.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }
 
 /* RDMA lanes of a link with remote buffers: messages that have one can be placed. */

@@ -48,7 +48,7 @@
 #define LINK_TAIL_STILL_BYTES (8u << 10)
 
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (ablation_has(link->config.ablated, ABLATION_TAIL)) {
+  if (ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
     return;
   }
   link->tails |= lane_bit(lane) & ~link->rdma;

@@ -5,7 +5,7 @@
 #include "net_plugin/link/link_state.h"
 
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view) {
-  assert(lane < link->config.lanes);
+  assert(lane < link->config.policy.lanes);
   const struct link_lane *seen = &link->lanes[lane];
   *view = (struct link_lane_view){
     .state = failover_state(&link->failover, lane),
@@ -56,7 +56,7 @@ void link_view(const struct link *link, struct link_view *view) {
                         ? policy_lanes_wanted(link->policy, link->now_ns)
                         : (unsigned)__builtin_popcountll(link->failover.up | link->failover.lost),
   };
-  for (unsigned lane = 0; lane < link->config.lanes; lane++) {
+  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *seen = &link->lanes[lane];
     view->chunks_requeued += seen->requeued;
     view->losses += seen->losses;

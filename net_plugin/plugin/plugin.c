@@ -342,11 +342,6 @@ int plugin_connect(const struct plugin_context *context, int device, int traffic
   return tell_if_out_of_memory(rc, "connect");
 }
 
-int plugin_isend(struct connection *connection, void *data, size_t bytes,
-                 const struct memory *memory, void *phandle, struct request **request) {
-  return transfer_isend(connection, data, bytes, memory, phandle, request);
-}
-
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
                  void **memories, void **phandles, struct request **request) {
   if (count != 1) {
@@ -355,6 +350,6 @@ int plugin_irecv(struct connection *connection, int count, void **data, const si
     return -EINVAL;
   }
   const struct memory *memory = memories ? memories[0] : NULL;
-  return transfer_irecv(connection, data[0], bytes[0], memory, phandles ? phandles[0] : NULL,
-                        request);
+  return transfer_post(connection, data[0], bytes[0], memory, phandles ? phandles[0] : NULL,
+                       request);
 }

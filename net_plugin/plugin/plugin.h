@@ -66,8 +66,6 @@ int plugin_listen(const struct plugin_context *context, int device, void *handle
 int plugin_connect(const struct plugin_context *context, int device, int traffic_class,
                    unsigned group_peers, void *handle, struct connection **connection);
 
-int plugin_isend(struct connection *connection, void *data, size_t bytes,
-                 const struct memory *memory, void *phandle, struct request **request);
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
                  void **memories, void **phandles, struct request **request);
 

@@ -2,14 +2,12 @@
 /* See transfer.h. */
 #include "net_plugin/plugin/transfer.h"
 
-#include <stdint.h>
-
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/observe/profiler.h"
 
-static int post(struct connection *connection, void *data, size_t bytes,
-                const struct memory *memory, void *phandle, struct request **result) {
+int transfer_post(struct connection *connection, void *data, size_t bytes,
+                  const struct memory *memory, void *phandle, struct request **result) {
   *result = NULL;
   int error = connection_error(connection);
   if (error) {
@@ -23,16 +21,6 @@ static int post(struct connection *connection, void *data, size_t bytes,
   }
   *result = request;
   return 0;
-}
-
-int transfer_isend(struct connection *connection, const void *data, size_t bytes,
-                   const struct memory *memory, void *phandle, struct request **request) {
-  return post(connection, (void *)(uintptr_t)data, bytes, memory, phandle, request);
-}
-
-int transfer_irecv(struct connection *connection, void *data, size_t bytes,
-                   const struct memory *memory, void *phandle, struct request **request) {
-  return post(connection, data, bytes, memory, phandle, request);
 }
 
 int transfer_test(struct request *request, bool *is_done, size_t *bytes) {

@@ -17,12 +17,10 @@
 struct connection;
 struct request;
 
-/* *request is NULL if there is no room now: NCCL asks again. The profiler is the
- * connection's owner (plugin.c). */
-int transfer_isend(struct connection *connection, const void *data, size_t bytes,
-                   const struct memory *memory, void *phandle, struct request **request);
-int transfer_irecv(struct connection *connection, void *data, size_t bytes,
-                   const struct memory *memory, void *phandle, struct request **request);
+/* An isend or irecv, as the connection sends or receives. *request is NULL if there is no room now:
+ * NCCL asks again. The profiler is the connection's owner (plugin.c). */
+int transfer_post(struct connection *connection, void *data, size_t bytes,
+                  const struct memory *memory, void *phandle, struct request **request);
 /* *is_done: the request is gone, *bytes is what was sent or received. */
 int transfer_test(struct request *request, bool *is_done, size_t *bytes);
 /* Ends the registration, which was made for this connection. After it returns nothing reads or

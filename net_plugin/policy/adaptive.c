@@ -65,7 +65,7 @@ static uint64_t adaptive_in_flight(const struct adaptive *adaptive) {
 
 /* NULL: the number of lanes is not learned. */
 static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
-  const struct policy_config *config = &adaptive->policy.config;
+  const struct policy_config *config = adaptive->policy.config;
   bool learns =
       config->learns_lanes && config->shared && !ablation_has(config->ablated, ABLATION_FLOWS);
   return learns ? &config->shared->count : NULL;
@@ -73,14 +73,14 @@ static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
 
 /* NULL: whether chunks are compressed is not decided here. */
 static struct compression *adaptive_compression(const struct adaptive *adaptive) {
-  const struct policy_config *config = &adaptive->policy.config;
+  const struct policy_config *config = adaptive->policy.config;
   bool decides = config->compress == POLICY_COMPRESS_AUTO && config->shared;
   return decides ? &config->shared->compression : NULL;
 }
 
 /* Of each path as many. */
 static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned level) {
-  const struct policy_config *config = &adaptive->policy.config;
+  const struct policy_config *config = adaptive->policy.config;
   unsigned paths = config->paths > 0 ? config->paths : 1;
   unsigned first = policy_first_lanes(config);
   if (level < FLOW_COUNT_GUESS) {
@@ -110,8 +110,8 @@ static uint64_t adaptive_counted(const struct adaptive *adaptive) {
 
 static void adaptive_init(struct policy *policy) {
   struct adaptive *adaptive = adaptive_of(policy);
-  stripe_init(&adaptive->stripe, &policy->config, &policy->lanes, adaptive->records);
-  slow_flow_init(&adaptive->slow_flow, &policy->config, &policy->lanes, adaptive->records);
+  stripe_init(&adaptive->stripe, policy->config, &policy->lanes, adaptive->records);
+  slow_flow_init(&adaptive->slow_flow, policy->config, &policy->lanes, adaptive->records);
   if (adaptive_compression(adaptive)) {
     adaptive_compression(adaptive)->is_asked = true;
   }
@@ -160,7 +160,7 @@ static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
 /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
  * its NIC: others are of use only beyond that, or where they lead through other NICs. */
 static bool adaptive_is_worth_spreading(const struct adaptive *adaptive, uint64_t bytes) {
-  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && adaptive->policy.config.paths <= 1;
+  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && adaptive->policy.config->paths <= 1;
   return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
 }
 
@@ -252,9 +252,9 @@ static void adaptive_measured_load(struct adaptive *adaptive, uint64_t now_ns) {
   adaptive->is_bulk =
       adaptive->passed.bytes > 0 && adaptive->bulk_bytes * 2 >= adaptive->passed.bytes;
   adaptive->is_current =
-      adaptive_is_current(adaptive, now_ns) && adaptive->is_bulk && adaptive->policy.config.shared;
+      adaptive_is_current(adaptive, now_ns) && adaptive->is_bulk && adaptive->policy.config->shared;
   if (adaptive->is_current) {
-    policy_shared_passed(adaptive->policy.config.shared, &adaptive->passed, now_ns);
+    policy_shared_passed(adaptive->policy.config->shared, &adaptive->passed, now_ns);
   }
   adaptive->passed = (struct limit_window){ .bytes = 0 };
   adaptive->bulk_bytes = 0;
@@ -278,7 +278,7 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
                                                               is_idle, now_ns) };
   const struct flow_count *count = adaptive_learned(adaptive);
   if (adaptive->is_current && (!count || adaptive->changes == count->changes)) {
-    policy_shared_passed(adaptive->policy.config.shared, &passed, now_ns);
+    policy_shared_passed(adaptive->policy.config->shared, &passed, now_ns);
   }
   if (count && !adaptive->is_bulk && adaptive->stripe.turns.state == TURNS_HELP) {
     flow_count_queues(adaptive_count(adaptive), now_ns);
@@ -329,8 +329,8 @@ static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane,
 
 static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  if (!policy->config.reconnects_slow_lanes ||
-      ablation_has(policy->config.ablated, ABLATION_RECONNECT)) {
+  if (!policy->config->reconnects_slow_lanes ||
+      ablation_has(policy->config->ablated, ABLATION_RECONNECT)) {
     return -1;
   }
   if (adaptive->draining != 0) {

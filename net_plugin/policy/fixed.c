@@ -16,7 +16,7 @@ static void fixed_sent(struct policy *policy, unsigned lane, uint32_t bytes, uin
 
 static unsigned fixed_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
   (void)now_ns;
-  return policy_first_lanes(&policy->config);
+  return policy_first_lanes(policy->config);
 }
 
 static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns) {
@@ -31,7 +31,7 @@ static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left,
 static uint32_t fixed_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,
                                   uint64_t left, bool is_placed) {
   (void)lane, (void)total, (void)is_placed;
-  uint32_t most = policy_usual_chunk_bytes(&policy->config);
+  uint32_t most = policy_usual_chunk_bytes(policy->config);
   return left < most ? (uint32_t)left : most;
 }
 

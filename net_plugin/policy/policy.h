@@ -85,7 +85,7 @@ struct policy_config {
   unsigned lanes;             /* 1..POLICY_MAX_LANES: the most that there can be */
   unsigned first_lanes;       /* at most lanes: a guess of how many are worth having; 0: lanes */
   unsigned paths;             /* lanes whose numbers are equal modulo this share a path; 0 is 1 */
-  uint32_t chunk_bytes;       /* largest chunk, at least POLICY_GRAIN_BYTES */
+  uint32_t chunk_bytes;       /* largest, POLICY_GRAIN_BYTES to POLICY_MAX_CHUNK_BYTES */
   uint32_t usual_chunk_bytes; /* the same but for quick lanes, if less; 0: chunk_bytes */
   bool learns_lanes;          /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes; /* a lane that stays slow may be closed for another path */
@@ -133,7 +133,7 @@ static inline uint64_t policy_in_flight(const struct policy_lanes *lanes, unsign
 /* The head of a policy's state. */
 struct policy {
   const struct policy_ops *ops;
-  struct policy_config config;
+  const struct policy_config *config; /* the link's */
   struct policy_lanes lanes;
 };
 
@@ -204,7 +204,7 @@ struct policy_ops {
 static inline void policy_init(struct policy *policy, const struct policy_ops *ops,
                                const struct policy_config *config,
                                const struct policy_lanes *lanes) {
-  *policy = (struct policy){ ops, *config, *lanes };
+  *policy = (struct policy){ ops, config, *lanes };
   if (ops->init) {
     ops->init(policy);
   }

@@ -11,8 +11,8 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 
-/* Less than half of the 5 s that a dial has (DIAL_TIMEOUT_NS), of which its own driver may take the
- * other half; drivers take milliseconds. */
+/* Less than half of the 5 s that a dial has (FIRST_DIAL_TIMEOUT_NS), of which its own driver may
+ * take the other half; drivers take milliseconds. */
 #define PATIENCE_NS (2 * NS_PER_S)
 
 struct accept_wait {

@@ -17,6 +17,7 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
+#include "net_plugin/setup/port.h"
 
 /* A listener with a short queue (net.core.somaxconn) loses what comes in a burst, and the kernels
  * of all that lost repeat their SYN after the same second (TCP_TIMEOUT_INIT), then after two: 256
@@ -425,6 +426,8 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 
 static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
   dial->plain = *hello;
+  memcpy(dial->plain.nic, dial->nic.name, sizeof dial->nic.name);
+  port_for_hello(dial->engine, &dial->nic, dial->plain.listens);
   int error = draw_hello(dial);
   if (error) {
     return error;

@@ -25,7 +25,8 @@ struct terms terms_of_listener(const struct settings *settings, unsigned remote_
                          .eager_slots = settings->eager_slots,
                          .wants_checksums = settings->wants_checksums,
                          .remote_keys = (uint8_t)remote_keys,
-                         .codec = settings->compress != POLICY_COMPRESS_OFF ? CODEC_VERSION : 0 };
+                         .codec =
+                             settings->policy.compress != POLICY_COMPRESS_OFF ? CODEC_VERSION : 0 };
 }
 
 struct terms terms_of_reply(const struct reply *reply) {
@@ -68,26 +69,24 @@ void negotiate_reply(const struct terms *agreed, struct reply *reply) {
 struct link_config negotiate_link(enum link_role role, const struct terms *agreed,
                                   const struct settings *settings, unsigned paths) {
   struct link_config config = { .role = role,
-                                .lanes = agreed->lanes,
-                                .chunk_bytes = agreed->chunk_bytes,
                                 .eager_bytes = agreed->eager_bytes,
                                 .eager_slots = agreed->eager_slots,
                                 .wants_checksums = agreed->wants_checksums,
                                 .remote_keys = agreed->remote_keys,
                                 .timeout_ns = settings->link_timeout_ns,
                                 .stopped_timeout_ns = settings->stopped_timeout_ns };
-  if (role == LINK_RECEIVER) {
-    config.compress = agreed->codec ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF;
-    return config;
+  struct policy_config *policy = &config.policy;
+  policy->compress = POLICY_COMPRESS_ON;
+  if (role == LINK_SENDER) {
+    *policy = settings->policy;
+    policy->paths = paths;
+    /* One flow at least over each NIC of either side. */
+    unsigned first = policy->first_lanes > paths ? policy->first_lanes : paths;
+    policy->first_lanes = lesser(first, agreed->lanes);
+    config.policy_ops = settings->policy_ops;
   }
-  config.compress = agreed->codec ? settings->compress : POLICY_COMPRESS_OFF;
-  config.paths = paths;
-  /* One flow at least over each NIC of either side. */
-  unsigned first = settings->first_lanes > paths ? settings->first_lanes : paths;
-  config.first_lanes = lesser(first, agreed->lanes);
-  config.usual_chunk_bytes = settings->usual_chunk_bytes;
-  config.reconnects_slow_lanes = settings->reconnects_slow_lanes;
-  config.learns_lanes = settings->learns_lanes;
-  config.policy = settings->policy;
+  policy->lanes = agreed->lanes;
+  policy->chunk_bytes = agreed->chunk_bytes;
+  policy->compress = agreed->codec ? policy->compress : POLICY_COMPRESS_OFF;
   return config;
 }

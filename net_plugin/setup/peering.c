@@ -17,12 +17,11 @@
 #include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/inquiry.h"
 #include "net_plugin/setup/nic_shares.h"
-#include "net_plugin/setup/port.h"
 #include "net_plugin/setup/refusal.h"
 
 /* A dial that takes longer is given up and tried again by the link's backoff. Longer than the 3 s
  * after which the kernel says that nobody on the link has an address (mcast_solicit in arp(7)). */
-#define DIAL_TIMEOUT_NS (7 * NS_PER_S / 2)
+#define LANE_DIAL_TIMEOUT_NS (7 * NS_PER_S / 2)
 #define WARN_INTERVAL_NS (60 * NS_PER_S)
 /* How long an inquiry waits for an answer. */
 #define INQUIRY_TIMEOUT_NS (1 * NS_PER_S)
@@ -55,7 +54,7 @@ struct peering {
   struct engine *engine;
   bool is_sender;
   struct id_node node; /* receiver */
-  struct hello hello;  /* lane and epoch are filled in per dial; receiver: the peer's */
+  struct hello hello;  /* each dial fills in lane and epoch; receiver: the peer's */
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
@@ -295,8 +294,8 @@ static void note_endpoint_connected(struct lane_dial *dial) {
 
 /* ---- dials ---- */
 
-static void dial_done(void *argument, int error, const struct lane_path *path,
-                      const struct reply *reply) {
+static void lane_dial_done(void *argument, int error, const struct lane_path *path,
+                           const struct reply *reply) {
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
   dial->dial = NULL;
@@ -346,20 +345,18 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   peering->connecting |= 1ull << lane;
   choose(peering, dial, &nic, &address);
   nic_shares_dialled(&peering->shares, dial->path);
-  peering->hello.lane = (uint16_t)lane;
-  peering->hello.epoch = epoch;
-  memcpy(peering->hello.nic, nic.name, sizeof nic.name);
-  port_for_hello(peering->engine, &nic, peering->hello.listens);
   if (dial->dial) {
     dial_cancel(dial->dial);
   }
   uint64_t now_ns = clock_now_ns();
   struct hello hello = peering->hello;
+  hello.lane = (uint16_t)lane;
+  hello.epoch = epoch;
   note_endpoint_end(dial, now_ns);
   hello.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.remote_keys : 0;
   int error;
   dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
-                          now_ns + DIAL_TIMEOUT_NS, dial_done, dial, &error);
+                          now_ns + LANE_DIAL_TIMEOUT_NS, lane_dial_done, dial, &error);
   if (!dial->dial) {
     LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
                    peering->peer, nic.name, strerror(-error));
@@ -400,8 +397,8 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   }
   struct connection_config complete = *config;
   complete.setup = &peering_setup;
-  complete.link.policy_shared = engine_policy_shared(engine);
-  complete.link.ablated = ablation_mask();
+  complete.link.policy.shared = engine_policy_shared(engine);
+  complete.link.policy.ablated = ablation_mask();
   complete.link.seed = clock_now_ns();
   struct id_table *receivers = &engine_lists(engine)->receivers;
   int error = route ? 0 : id_table_add(receivers, &peering->node, hello->connection);

@@ -22,12 +22,11 @@
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/no_path.h"
-#include "net_plugin/setup/port.h"
 #include "net_plugin/setup/secret.h"
 
 #define FIRST_BACKOFF_NS (20 * NS_PER_MS)
 #define LAST_BACKOFF_NS (1 * NS_PER_S)
-#define DIAL_TIMEOUT_NS (5 * NS_PER_S)
+#define FIRST_DIAL_TIMEOUT_NS (5 * NS_PER_S)
 /* While there are paths that were not tried yet; long enough for one lost SYN. */
 #define FIRST_ROUND_NS (3 * NS_PER_S / 2)
 #define WARN_INTERVAL_NS (30 * NS_PER_S)
@@ -194,8 +193,8 @@ static void refused_for_good(struct pending_connect *pending, const struct reply
   fail(pending, error);
 }
 
-static void dial_done(void *argument, int error, const struct lane_path *path,
-                      const struct reply *reply) {
+static void first_dial_done(void *argument, int error, const struct lane_path *path,
+                            const struct reply *reply) {
   struct pending_connect *pending = argument;
   const struct lane_crypto *crypto = path->crypto;
   pending->dial = NULL;
@@ -244,12 +243,10 @@ static void dial_next(struct pending_connect *pending) {
   pending->state = PENDING_CONNECT_DIALLING;
   pending->taken = paths_choose(&pending->route.paths, 0, pending->failures);
   pending->hello.epoch++;
-  memcpy(pending->hello.nic, nic.name, sizeof nic.name);
-  port_for_hello(pending->engine, &nic, pending->hello.listens);
-  uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : DIAL_TIMEOUT_NS;
+  uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : FIRST_DIAL_TIMEOUT_NS;
   int error;
   pending->dial = dial_start(pending->engine, &nic, address, &pending->hello, &pending->keys,
-                             clock_now_ns() + timeout_ns, dial_done, pending, &error);
+                             clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
   if (!pending->dial) {
     retry_later(pending, error);
   }
@@ -272,8 +269,8 @@ static int prepare(struct pending_connect *pending, const struct peering_route *
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
-  hello->lanes = (uint16_t)pending->settings.lanes;
-  hello->chunk_bytes = pending->settings.chunk_bytes;
+  hello->lanes = (uint16_t)pending->settings.policy.lanes;
+  hello->chunk_bytes = pending->settings.policy.chunk_bytes;
   hello->eager_bytes = pending->settings.eager_bytes;
   hello->eager_slots = pending->settings.eager_slots;
   hello->dscp = (int8_t)dscp;

@@ -46,33 +46,36 @@ void settings_get(unsigned nics, struct settings *settings) {
   }
   lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
   bool is_fixed = param_enum(PARAM_POLICY) == PARAM_POLICY_FIXED;
-  settings->policy = is_fixed ? &policy_fixed : &policy_adaptive;
-  settings->first_lanes = lanes;
-  settings->learns_lanes = !is_fixed && !param_is_set(PARAM_FLOWS);
-  settings->lanes = settings->learns_lanes ? WIRE_MAX_LANES : lanes;
-  settings->chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES);
-  settings->usual_chunk_bytes = settings->chunk_bytes;
+  bool learns_lanes = !is_fixed && !param_is_set(PARAM_FLOWS);
+  uint32_t chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES), usual = chunk_bytes;
   if (!param_is_set(PARAM_CHUNK_BYTES)) {
-    uint32_t usual = from_profile.chunk_bytes ? from_profile.chunk_bytes : settings->chunk_bytes;
+    usual = from_profile.chunk_bytes ? from_profile.chunk_bytes : chunk_bytes;
     bool is_most = usual >= WIRE_MAX_CHUNK_BYTES / SETTINGS_QUICK_CHUNKS;
-    settings->usual_chunk_bytes = usual;
-    settings->chunk_bytes = is_most ? WIRE_MAX_CHUNK_BYTES : usual * SETTINGS_QUICK_CHUNKS;
+    chunk_bytes = is_most ? WIRE_MAX_CHUNK_BYTES : usual * SETTINGS_QUICK_CHUNKS;
   }
+  settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
+  settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
+  settings->policy_ops = is_fixed ? &policy_fixed : &policy_adaptive;
+  settings->policy = (struct policy_config){
+    .lanes = learns_lanes ? WIRE_MAX_LANES : lanes,
+    .first_lanes = lanes,
+    .chunk_bytes = chunk_bytes,
+    .usual_chunk_bytes = usual,
+    .learns_lanes = learns_lanes,
+    .reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW),
+    .compress = compress_mode(settings->wants_encryption),
+  };
   settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
   if (!param_is_set(PARAM_EAGER_BYTES) && from_profile.eager_bytes) {
     settings->eager_bytes = from_profile.eager_bytes;
   }
-  if (settings->eager_bytes > settings->usual_chunk_bytes) {
-    settings->eager_bytes = settings->usual_chunk_bytes;
+  if (settings->eager_bytes > usual) {
+    settings->eager_bytes = usual;
   }
   settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
-  settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
-  settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->wants_checksums = param_bool(PARAM_CHECKSUM);
-  settings->compress = compress_mode(settings->wants_encryption);
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
-  settings->reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
 }
 
@@ -80,12 +83,13 @@ void settings_of_group(unsigned nics, unsigned group_peers, struct settings *set
   if (group_peers == 0) {
     return;
   }
-  unsigned lanes = (2 * settings->first_lanes + group_peers - 1) / group_peers;
+  struct policy_config *policy = &settings->policy;
+  unsigned lanes = (2 * policy->first_lanes + group_peers - 1) / group_peers;
   unsigned least = SETTINGS_GROUP_LANES_PER_NIC * nics;
   lanes = lanes > least ? lanes : least;
-  if (settings->learns_lanes && lanes < settings->first_lanes) {
-    settings->first_lanes = settings->lanes = lanes;
-    settings->learns_lanes = false; /* members wait for each other: windows tell too little */
+  if (policy->learns_lanes && lanes < policy->first_lanes) {
+    policy->first_lanes = policy->lanes = lanes;
+    policy->learns_lanes = false; /* members wait for each other: windows tell too little */
   }
 }
 

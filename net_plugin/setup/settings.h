@@ -33,16 +33,14 @@ struct profile;
 #define SETTINGS_QUICK_CHUNKS 4u
 
 struct settings {
-  unsigned lanes;       /* the most that a connection may have */
-  unsigned first_lanes; /* a guess of how many are worth having; as link_config's */
-  uint32_t chunk_bytes, usual_chunk_bytes; /* as link_config's */
+  /* learns_lanes: neither the user nor the policy sets how many. compress OFF: compressed chunks
+   * are not taken either. paths, ablated and shared are not settings. */
+  struct policy_config policy;
+  const struct policy_ops *policy_ops;
   uint32_t eager_bytes;
-  bool learns_lanes; /* neither the user nor the policy sets how many */
-  const struct policy_ops *policy;
   uint16_t eager_slots;
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
-  bool reconnects_slow_lanes, wants_checksums;
-  enum policy_compress compress; /* OFF: compressed chunks are not taken either */
+  bool wants_checksums;
   bool wants_encryption;
   uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption, or none works here */
 };

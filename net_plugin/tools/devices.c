@@ -38,10 +38,11 @@ static json_t *device_to_json(int index, const struct device *device) {
   char address[INTERFACE_ADDRESS_TEXT_MAX];
   struct settings settings;
   settings_get(device->nic_count, &settings);
-  json_t *object = json_pack(
-      "{s:i, s:s, s:s, s:i, s:s, s:i}", "index", index, "name", device->name, "address",
-      interface_address_text(&nic->address, address), "speed_mbps", (int)device->speed_mbps,
-      "speed_from", device_origin_name(device->speed_origin), "flows", (int)settings.first_lanes);
+  json_t *object =
+      json_pack("{s:i, s:s, s:s, s:i, s:s, s:i}", "index", index, "name", device->name, "address",
+                interface_address_text(&nic->address, address), "speed_mbps",
+                (int)device->speed_mbps, "speed_from", device_origin_name(device->speed_origin),
+                "flows", (int)settings.policy.first_lanes);
   json_object_set_new(object, "pci_path",
                       device->pci_path[0] ? json_string(device->pci_path) : json_null());
   json_object_set_new(object, "numa_node",
@@ -105,7 +106,7 @@ static void print_device(int index, const struct device *device) {
   struct settings settings;
   settings_get(device->nic_count, &settings);
   printf("%3d  %-15s  %9u  %-9s  %5u  %-12s  ", index, device->name, device->speed_mbps,
-         device_origin_name(device->speed_origin), settings.first_lanes,
+         device_origin_name(device->speed_origin), settings.policy.first_lanes,
          device->pci_path[0] ? strrchr(device->pci_path, '/') + 1 : "-");
   print_nic(&device->nics[0]);
   for (unsigned i = 1; i < device->nic_count; i++) {

@@ -226,7 +226,7 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
   getrlimit(RLIMIT_NOFILE, &files);
   *facts = (struct host_facts){ .root = param_string(PARAM_SYSFS_ROOT),
                                 .devices = devices,
-                                .lanes = settings.first_lanes,
+                                .lanes = settings.policy.first_lanes,
                                 .open_files = files.rlim_cur };
   tcp_options_get(&facts->options);
 }

@@ -52,7 +52,7 @@ static void close_lane(unsigned lane) {
 static void carry_out_orders(void) {
   struct link_order order;
   while (link_next_order(world.link, &order, world.now_ns)) {
-    FUZZ_CHECK(order.lane < world.config.lanes);
+    FUZZ_CHECK(order.lane < world.config.policy.lanes);
     if (order.kind == LINK_ORDER_OPEN) {
       FUZZ_CHECK(world.config.role == LINK_SENDER && order.epoch > world.ordered[order.lane]);
       world.ordered[order.lane] = order.epoch;
@@ -63,7 +63,7 @@ static void carry_out_orders(void) {
 }
 
 static void check_frame_buffers(void) {
-  for (unsigned lane = 0; lane < world.config.lanes; lane++) {
+  for (unsigned lane = 0; lane < world.config.policy.lanes; lane++) {
     if (world.writing[lane].is_in_progress) {
       fuzz_read_all(world.writing[lane].frame.payload, world.writing[lane].frame.length);
     }
@@ -240,7 +240,7 @@ static void fill_acks(struct fuzz_input *input, uint8_t *payload, uint32_t lengt
   for (uint32_t at = 0; at + WIRE_ACK_BYTES <= length; at += WIRE_ACK_BYTES) {
     struct wire_ack ack = { .lane = fuzz_u8(input) };
     uint8_t how = fuzz_u8(input);
-    ack.epoch = ack.lane < world.config.lanes && how < 240 ? world.open[ack.lane] : how;
+    ack.epoch = ack.lane < world.config.policy.lanes && how < 240 ? world.open[ack.lane] : how;
     ack.frames = field(input, how);
     wire_ack_encode(&ack, payload + at);
   }
@@ -278,7 +278,7 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
 
 static void write_frame(struct fuzz_input *input) {
   uint64_t writable = 0, mask = fuzz_u8(input);
-  for (unsigned lane = 0; lane < world.config.lanes; lane++) {
+  for (unsigned lane = 0; lane < world.config.policy.lanes; lane++) {
     bool can_write = world.open[lane] && !world.writing[lane].is_in_progress;
     writable |= can_write && (mask >> lane % 8 & 1) == 0 ? 1ull << lane : 0;
   }
@@ -325,7 +325,7 @@ static void time_passes(struct fuzz_input *input) {
 
 static void step(struct fuzz_input *input) {
   uint8_t code = fuzz_u8(input);
-  unsigned lane = (unsigned)(code >> 4) % world.config.lanes;
+  unsigned lane = (unsigned)(code >> 4) % world.config.policy.lanes;
   switch (code & 15) {
   case 0:
   case 1:
@@ -384,18 +384,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   world.now_ns = 1;
   world.config = (struct link_config){
     .role = shape & 1 ? LINK_SENDER : LINK_RECEIVER,
-    .lanes = 1 + (shape >> 1 & 3),
-    .chunk_bytes = CHUNK,
+    .policy = { .lanes = 1 + (shape >> 1 & 3),
+                .chunk_bytes = CHUNK,
+                .compress = (shape >> 5 & 3) == 3 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF },
     .eager_bytes = shape & 8 ? 4096 : 0,
     .eager_slots = shape & 8 ? 8 : 0,
     .timeout_ns = 1000000000,
     .seed = shape,
     .wants_checksums = (shape & 16) != 0,
     .remote_keys = (shape >> 5 & 3) % 3,
-    .compress = (shape >> 5 & 3) == 3 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
     .coding_memory = coding_memory_get,
     .coding_owner = &lent,
-    .policy = (shape & 128) != 0 ? &policy_fixed : &policy_adaptive,
+    .policy_ops = (shape & 128) != 0 ? &policy_fixed : &policy_adaptive,
   };
   lent.refused = size; /* some inputs have lanes without */
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);

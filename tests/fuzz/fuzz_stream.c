@@ -283,14 +283,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   posted = completed = 0;
   struct link_config config = {
     .role = is_sender ? LINK_SENDER : LINK_RECEIVER,
-    .lanes = 1,
-    .chunk_bytes = 4096,
+    .policy = { .lanes = 1,
+                .chunk_bytes = 4096,
+                .compress = (shape & 128) != 0 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF },
     .eager_bytes = shape & 2 ? 1024 : 0,
     .eager_slots = shape & 2 ? 8 : 0,
     .timeout_ns = 1000000000,
     .seed = shape,
     .wants_checksums = (shape & 4) != 0,
-    .compress = (shape & 128) != 0 ? POLICY_COMPRESS_ON : POLICY_COMPRESS_OFF,
     .coding_memory = coding_memory_get,
     .coding_owner = &lent,
   };

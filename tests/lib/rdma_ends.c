@@ -37,13 +37,11 @@ void rdma_ends_lane_up(unsigned lane, uint32_t epoch, bool is_rdma) {
 static int set_up(uint32_t chunk_bytes, uint32_t eager_bytes, bool has_checksums, unsigned paths) {
   rdma_ends_now_ns = 0;
   wished = (struct link_config){
-    .lanes = RDMA_ENDS_LANES,
-    .chunk_bytes = chunk_bytes,
+    .policy = { .lanes = RDMA_ENDS_LANES, .chunk_bytes = chunk_bytes, .paths = paths },
     .eager_bytes = eager_bytes,
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
-    .paths = paths,
     .wants_checksums = has_checksums,
   };
   for (unsigned i = 0; i < RDMA_ENDS_BYTES; i++) {

@@ -44,8 +44,7 @@ void timed_begin(unsigned lanes_up) {
   for (int role = 0; role < 2; role++) {
     struct link_config config = {
       .role = (enum link_role)role,
-      .lanes = TIMED_LANES,
-      .chunk_bytes = 4096,
+      .policy = { .lanes = TIMED_LANES, .chunk_bytes = 4096 },
       .eager_bytes = 64,
       .eager_slots = 8,
       .timeout_ns = TIMED_TIMEOUT,

@@ -51,7 +51,7 @@ void dials_start(struct world *world, unsigned lane, uint32_t epoch) {
 
 /* Lanes above the first ones may be refused, as where descriptors are few. */
 static bool dial_is_refused(struct world *world, const struct dial *dial) {
-  unsigned first = world->config[SENDER].first_lanes;
+  unsigned first = world->config[SENDER].policy.first_lanes;
   return first > 0 && dial->lane >= first && world_chance(world, world->dial_failure_percent / 2);
 }
 

@@ -42,7 +42,7 @@ void faults_plan(struct world *world) {
   world->fault_gap_ns = 16384ull << world_between(world, 0, 12);
   world->next_fault_ns = world_between(world, 0, world->fault_gap_ns);
   /* One of those that are wanted for certain. */
-  unsigned first = world->config[SENDER].first_lanes;
+  unsigned first = world->config[SENDER].policy.first_lanes;
   world->spared_lane = (unsigned)world_between(world, 0, (first > 0 ? first : world->lanes) - 1);
   world->dial_failure_percent = (unsigned)world_between(world, 0, 1) * 30;
   world->may_corrupt = world->config[SENDER].wants_checksums && world_chance(world, 50);

@@ -25,7 +25,7 @@ static const char *const side_names[] = { "sender", "receiver" };
 
 static uint64_t plan_size(struct world *world, uint64_t most) {
   uint64_t eager = world->config[SENDER].eager_bytes;
-  uint64_t chunk = world->config[SENDER].chunk_bytes;
+  uint64_t chunk = world->config[SENDER].policy.chunk_bytes;
   uint64_t size = 0;
   switch (world_between(world, 0, 9)) {
   case 0:

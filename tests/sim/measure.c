@@ -43,8 +43,7 @@ static void hand_over(struct pair *pair, struct link *from, struct link *to,
 static void measure(const char *name, size_t bytes, unsigned messages, bool wants_checksums) {
   struct link_config config = {
     .role = LINK_SENDER,
-    .lanes = LANES,
-    .chunk_bytes = 128 << 10,
+    .policy = { .lanes = LANES, .chunk_bytes = 128 << 10 },
     .eager_bytes = 16 << 10,
     .eager_slots = 16,
     .timeout_ns = 1ull << 40,

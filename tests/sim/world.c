@@ -43,7 +43,7 @@ void world_fail(struct world *world, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   printf("seed %llu, %s policy, failed at %.6f ms: ", (unsigned long long)world->seed,
-         world->config[SENDER].policy->name, (double)world->now_ns / 1e6);
+         world->config[SENDER].policy_ops->name, (double)world->now_ns / 1e6);
   vprintf(format, arguments);
   printf("\n");
   va_end(arguments);
@@ -80,32 +80,33 @@ static void draw_config(struct world *world) {
   static const unsigned slots[] = { 0, 1, 2, 8, 16, 32 };
   struct link_config config = {
     .role = LINK_SENDER,
-    .lanes = world->lanes,
-    .chunk_bytes = chunks[world_between(world, 0, 4)],
-    .usual_chunk_bytes = world_chance(world, 50) ? 0 : chunks[world_between(world, 0, 4)],
+    .policy = { .lanes = world->lanes,
+                .chunk_bytes = chunks[world_between(world, 0, 4)],
+                .usual_chunk_bytes =
+                    world_chance(world, 50) ? 0 : chunks[world_between(world, 0, 4)] },
     .eager_bytes = eagers[world_between(world, 0, 4)],
     .eager_slots = slots[world_between(world, 0, 5)],
     .timeout_ns = 30000 * MS, /* many failed dials of a second each fit in */
     .stopped_timeout_ns = 300000 * MS,
     .seed = world_random(world),
-    .wants_checksums = world_chance(world, 30),
-    .reconnects_slow_lanes = world_chance(world, 50),
-    .policy = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
+    .policy_ops = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
   };
-  config.learns_lanes = world_chance(world, 30);
-  config.first_lanes = (unsigned)world_between(world, 0, world->lanes);
+  config.policy.reconnects_slow_lanes = world_chance(world, 50);
+  config.wants_checksums = world_chance(world, 30);
+  config.policy.learns_lanes = world_chance(world, 30);
+  config.policy.first_lanes = (unsigned)world_between(world, 0, world->lanes);
   policy_shared_init(&world->policy_shared);
   if (world_chance(world, 40)) {
     world->rdma_percent = (unsigned)world_between(world, 20, 100);
     config.remote_keys = (unsigned)world_between(world, 1, WIRE_REMOTE_KEYS);
   } else if (world_chance(world, 60)) {
-    config.compress = world_chance(world, 30) ? POLICY_COMPRESS_AUTO : POLICY_COMPRESS_ON;
+    config.policy.compress = world_chance(world, 30) ? POLICY_COMPRESS_AUTO : POLICY_COMPRESS_ON;
     world->is_codable = world_chance(world, 80);
   }
-  bool learns = config.learns_lanes || config.compress == POLICY_COMPRESS_AUTO;
-  config.policy_shared = learns ? &world->policy_shared : NULL;
-  if (config.eager_bytes > config.chunk_bytes) {
-    config.eager_bytes = config.chunk_bytes;
+  bool learns = config.policy.learns_lanes || config.policy.compress == POLICY_COMPRESS_AUTO;
+  config.policy.shared = learns ? &world->policy_shared : NULL;
+  if (config.eager_bytes > config.policy.chunk_bytes) {
+    config.eager_bytes = config.policy.chunk_bytes;
   }
   world->config[SENDER] = config;
   config.role = LINK_RECEIVER;
@@ -160,8 +161,8 @@ static void draw_bulk(struct world *world) {
   for (int side = 0; side < 2; side++) {
     world->depth[side] = 8;
     world->pause_ns[side] = 0;
-    if (world->config[side].chunk_bytes < 32768) {
-      world->config[side].chunk_bytes = 32768;
+    if (world->config[side].policy.chunk_bytes < 32768) {
+      world->config[side].policy.chunk_bytes = 32768;
     }
   }
 }
@@ -201,8 +202,8 @@ struct world *world_create(uint64_t seed, bool is_verbose) {
   world_trace(world,
               "seed %llu: %s policy, %u lanes, chunk %u, eager %u x %u, %u messages, depth %u and "
               "%u",
-              (unsigned long long)seed, world->config[SENDER].policy->name, world->lanes,
-              world->config[SENDER].chunk_bytes, world->config[SENDER].eager_slots,
+              (unsigned long long)seed, world->config[SENDER].policy_ops->name, world->lanes,
+              world->config[SENDER].policy.chunk_bytes, world->config[SENDER].eager_slots,
               world->config[SENDER].eager_bytes, world->message_count, world->depth[SENDER],
               world->depth[RECEIVER]);
   world_trace(world, "pipes of %u bytes, %llu ns, %llu bytes/s, reads of up to %u bytes",

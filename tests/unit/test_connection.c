@@ -87,10 +87,10 @@ static void a_held_post_is_sent(void **state) {
   for (int round = 0; round < 200; round++) {
     struct request *sent[2], *received[2];
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_irecv(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
+      assert_int_equal(transfer_post(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
     }
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_isend(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
+      assert_int_equal(transfer_post(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
     }
     uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
     int done = 0;
@@ -126,7 +126,7 @@ static void a_vanished_peer_is_named(void **state) {
   size_t bytes;
   bool is_done = false;
   transfer_close(pair.receiver);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
+  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !is_done && clock_now_ns() < until_ns) {
@@ -159,7 +159,7 @@ static void a_peer_that_failed_unheard_is_no_riddle(void **state) {
   pair_cut_flows(0);
   connection_fail(pair.receiver, -EIO);
   engine_unlock(engine);
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   while (!error && !is_done && clock_now_ns() < until_ns) {
     error = transfer_test(sent, &is_done, &bytes);

@@ -52,8 +52,7 @@ static struct {
 static void end_init(struct end *end, enum link_role role, unsigned rank, unsigned peer) {
   struct link_config config = {
     .role = role,
-    .lanes = LANES,
-    .chunk_bytes = 4096,
+    .policy = { .lanes = LANES, .chunk_bytes = 4096 },
     .eager_bytes = BYTES,
     .eager_slots = 1,
     .timeout_ns = 10 * SECOND,

@@ -89,8 +89,7 @@ static void begin(void) {
                                .epoch = 1,
                                .chunk_bytes = 131072,
                                .dscp = -1,
-                               .host = "here",
-                               .nic = "lo" };
+                               .host = "here" };
   const struct auth_keys keys = { .handle = { 1 } };
   int error;
   engine_lock(engine);
@@ -248,6 +247,7 @@ static void a_lost_challenge_ends_the_connection(void **state) {
 static int start(void **state) {
   (void)state;
   log_capture_start();
+  setup_start();
   nic = pair_loopback(AF_INET);
   listening = tcp_socket_listen(&nic, &address);
   assert_true(listening >= 0);

@@ -313,8 +313,7 @@ static void end_post(struct end *end) {
   } else {
     memset(buffer, 0, bytes);
   }
-  int error = end->is_sender ? transfer_isend(end->connection, buffer, bytes, NULL, NULL, request)
-                             : transfer_irecv(end->connection, buffer, bytes, NULL, NULL, request);
+  int error = transfer_post(end->connection, buffer, bytes, NULL, NULL, request);
   if (error) {
     end_is_wrong(end, "posting fails with", error);
   }
@@ -435,11 +434,11 @@ static void idle_waiters_sleep(void **state) {
   static uint8_t in[64], out[64] = { 1, 2, 3 };
   struct pair pair = pair_make(AF_INET);
   struct request *receive, *send;
-  assert_int_equal(transfer_irecv(pair.receiver, in, sizeof in, NULL, NULL, &receive), 0);
+  assert_int_equal(transfer_post(pair.receiver, in, sizeof in, NULL, NULL, &receive), 0);
   assert_non_null(receive);
   poll_in_vain(receive, 600 * NS_PER_MS);
   assert_in_range(poll_in_vain(receive, 300 * NS_PER_MS), 0, 60);
-  assert_int_equal(transfer_isend(pair.sender, out, sizeof out, NULL, NULL, &send), 0);
+  assert_int_equal(transfer_post(pair.sender, out, sizeof out, NULL, NULL, &send), 0);
   assert_non_null(send);
   bool is_sent = false, is_received = false;
   size_t bytes;

@@ -12,7 +12,9 @@ static struct failover failover;
 static struct link_lane lane_records[WIRE_MAX_LANES];
 
 static void begin(enum link_role role, unsigned lanes) {
-  struct link_config config = { .role = role, .lanes = lanes, .timeout_ns = 5 * SECOND, .seed = 7 };
+  struct link_config config = {
+    .role = role, .policy.lanes = lanes, .timeout_ns = 5 * SECOND, .seed = 7
+  };
   memset(lane_records, 0, sizeof lane_records);
   failover_init(&failover, lane_records, &config, 0);
 }

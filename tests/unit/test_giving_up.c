@@ -30,8 +30,8 @@ struct posting {
 
 static void *post_receive(void *argument) {
   struct posting *posting = argument;
-  posting->error = transfer_irecv(posting->connection, posting->data, posting->bytes, NULL, NULL,
-                                  &posting->request);
+  posting->error = transfer_post(posting->connection, posting->data, posting->bytes, NULL, NULL,
+                                 &posting->request);
   return NULL;
 }
 
@@ -60,7 +60,7 @@ static void a_peer_that_gives_up_is_named(void **state) {
   struct posting posting = { pair.receiver, data, 4096, NULL, 0 };
   post_elsewhere(post_receive, &posting, 1);
   received = posting.request;
-  assert_int_equal(transfer_isend(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error_there = 0, error_here = 0;
   while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
@@ -87,7 +87,7 @@ static void what_one_thread_drives_ends_together(void **state) {
   struct posting postings[] = { { broken.receiver, data, 4096, NULL, 0 },
                                 { other.receiver, data, 8, NULL, 0 } };
   post_elsewhere(post_receives, postings, 2);
-  assert_int_equal(transfer_isend(broken.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(transfer_post(broken.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && clock_now_ns() < until_ns) {
@@ -98,7 +98,7 @@ static void what_one_thread_drives_ends_together(void **state) {
   assert_int_equal(error, -EMSGSIZE);
   assert_int_equal(transfer_test(postings[1].request, &is_done, &bytes), -ESHUTDOWN);
   for (error = 0; !error && clock_now_ns() < until_ns; breathe()) {
-    error = transfer_isend(other.sender, data, 8, NULL, NULL, &waiting);
+    error = transfer_post(other.sender, data, 8, NULL, NULL, &waiting);
     connection_progress(other.sender);
   }
   assert_int_equal(error, -ECONNABORTED);

@@ -192,7 +192,8 @@ static void chunks_that_the_link_cannot_take_are_refused(void **state) {
     hello.eager_bytes = 0;
     hello_encode(&hello, bytes);
     assert_int_equal(hello_decode(bytes, &got), chunks[i] < 4096 ? -EINVAL : 0);
-    struct link_config config = { .role = LINK_RECEIVER, .lanes = 1, .chunk_bytes = chunks[i] };
+    struct link_config config = { .role = LINK_RECEIVER,
+                                  .policy = { .lanes = 1, .chunk_bytes = chunks[i] } };
     assert_int_equal(link_memory_bytes(&config) == 0, chunks[i] < 4096);
   }
 }

@@ -48,8 +48,7 @@ static uint64_t now_ns;
 static struct link_config config_of(enum link_role role) {
   return (struct link_config){
     .role = role,
-    .lanes = LANES,
-    .chunk_bytes = 4096,
+    .policy = { .lanes = LANES, .chunk_bytes = 4096 },
     .eager_bytes = EAGER,
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
@@ -476,15 +475,15 @@ static void impossible_configurations_have_no_size(void **state) {
   (void)state;
   struct link_config config = config_of(LINK_SENDER);
   assert_true(link_memory_bytes(&config) > 0);
-  config.lanes = 0;
+  config.policy.lanes = 0;
   assert_int_equal(link_memory_bytes(&config), 0);
-  config.lanes = WIRE_MAX_LANES + 1;
-  assert_int_equal(link_memory_bytes(&config), 0);
-  config = config_of(LINK_SENDER);
-  config.eager_bytes = config.chunk_bytes + 1;
+  config.policy.lanes = WIRE_MAX_LANES + 1;
   assert_int_equal(link_memory_bytes(&config), 0);
   config = config_of(LINK_SENDER);
-  config.chunk_bytes = WIRE_MAX_CHUNK_BYTES + 1;
+  config.eager_bytes = config.policy.chunk_bytes + 1;
+  assert_int_equal(link_memory_bytes(&config), 0);
+  config = config_of(LINK_SENDER);
+  config.policy.chunk_bytes = WIRE_MAX_CHUNK_BYTES + 1;
   assert_int_equal(link_memory_bytes(&config), 0);
   config = config_of(LINK_SENDER);
   config.eager_slots = LINK_WINDOW / 2 + 1;

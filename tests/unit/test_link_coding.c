@@ -29,14 +29,12 @@ static uint64_t now_ns;
 static struct link_config config_of(enum link_role role) {
   return (struct link_config){
     .role = role,
-    .lanes = LANES,
-    .chunk_bytes = CHUNK,
+    .policy = { .lanes = LANES, .chunk_bytes = CHUNK, .compress = POLICY_COMPRESS_ON },
     .eager_bytes = CHUNK,
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
-    .policy = &policy_fixed,
-    .compress = POLICY_COMPRESS_ON,
+    .policy_ops = &policy_fixed,
     .coding_memory = coding_memory_get,
     .coding_owner = &memories[role],
   };
@@ -231,12 +229,12 @@ static void what_is_small_or_polled_is_not_tried(void **state) {
 static void off_codes_nothing_and_takes_no_memory(void **state) {
   (void)state;
   struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
-  from.compress = to.compress = POLICY_COMPRESS_OFF;
+  from.policy.compress = to.policy.compress = POLICY_COMPRESS_OFF;
   from.remote_keys = 1;
   assert_true(link_memory_bytes(&from) > 0);
-  from.compress = POLICY_COMPRESS_ON;
+  from.policy.compress = POLICY_COMPRESS_ON;
   assert_int_equal(link_memory_bytes(&from), 0);
-  from.compress = POLICY_COMPRESS_OFF;
+  from.policy.compress = POLICY_COMPRESS_OFF;
   from.remote_keys = 0;
   start(from, to);
   count_of_none(MESSAGE);
@@ -276,8 +274,8 @@ static void auto_asks_the_policy(void **state) {
   (void)state;
   struct policy_ops ops = policy_fixed;
   struct link_config from = config_of(LINK_SENDER);
-  from.compress = POLICY_COMPRESS_AUTO;
-  from.policy = &ops;
+  from.policy.compress = POLICY_COMPRESS_AUTO;
+  from.policy_ops = &ops;
   start(from, config_of(LINK_RECEIVER));
   post(MESSAGE);
   pass_all(0);
@@ -430,7 +428,7 @@ static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK
 static void who_did_not_agree_takes_none(void **state) {
   (void)state;
   struct link_config to = config_of(LINK_RECEIVER);
-  to.compress = POLICY_COMPRESS_OFF;
+  to.policy.compress = POLICY_COMPRESS_OFF;
   start(config_of(LINK_SENDER), to);
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
   assert_int_equal(receive_header(&coded_header), -EPROTO);

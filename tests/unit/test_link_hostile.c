@@ -18,13 +18,11 @@ static struct coding_memory lent[2];
 static struct link *open_link(enum link_role role) {
   struct link_config config = {
     .role = role,
-    .lanes = LANES,
-    .chunk_bytes = 4096,
+    .policy = { .lanes = LANES, .chunk_bytes = 4096, .compress = POLICY_COMPRESS_ON },
     .eager_bytes = 64,
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
-    .compress = POLICY_COMPRESS_ON,
     .coding_memory = coding_memory_get,
     .coding_owner = &lent[role],
   };

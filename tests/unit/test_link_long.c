@@ -30,8 +30,7 @@ static void set_up(void) {
   for (int role = 0; role < 2; role++) {
     const struct link_config config = {
       .role = (enum link_role)role,
-      .lanes = 1,
-      .chunk_bytes = CHUNK_BYTES,
+      .policy = { .lanes = 1, .chunk_bytes = CHUNK_BYTES },
       .eager_bytes = 64,
       .eager_slots = 4,
       .timeout_ns = 1000 * MS,

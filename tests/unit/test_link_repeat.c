@@ -213,7 +213,7 @@ static void repeats_are_bounded(void **state) {
 
 static void without_it_nothing_is_repeated(void **state) {
   (void)state;
-  sender()->config.ablated = 1ull << ABLATION_REPEAT;
+  sender()->config.policy.ablated = 1ull << ABLATION_REPEAT;
   repeat_init(sender());
   timed.black[LINK_SENDER] = 1;
   timed_post(64);

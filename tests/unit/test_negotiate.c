@@ -6,18 +6,18 @@
 #include "tests/lib/unit.h"
 
 static struct settings settings_some(void) {
-  return (struct settings){ .lanes = 16,
-                            .first_lanes = 4,
-                            .chunk_bytes = 512 << 10,
-                            .usual_chunk_bytes = 128 << 10,
+  return (struct settings){ .policy = { .lanes = 16,
+                                        .first_lanes = 4,
+                                        .chunk_bytes = 512 << 10,
+                                        .usual_chunk_bytes = 128 << 10,
+                                        .learns_lanes = true,
+                                        .reconnects_slow_lanes = true,
+                                        .compress = POLICY_COMPRESS_AUTO },
+                            .policy_ops = &policy_adaptive,
                             .eager_bytes = 16 << 10,
                             .eager_slots = 32,
-                            .learns_lanes = true,
-                            .policy = &policy_adaptive,
                             .link_timeout_ns = 7,
-                            .stopped_timeout_ns = 8,
-                            .reconnects_slow_lanes = true,
-                            .compress = POLICY_COMPRESS_AUTO };
+                            .stopped_timeout_ns = 8 };
 }
 
 static struct hello hello_some(void) {
@@ -75,8 +75,8 @@ static void the_dialling_side_says_lanes_and_chunks(void **state) {
   (void)state;
   struct hello hello = hello_some();
   struct settings listener = settings_some();
-  listener.lanes = listener.first_lanes = 2;
-  listener.chunk_bytes = listener.usual_chunk_bytes = 4 << 10;
+  listener.policy.lanes = listener.policy.first_lanes = 2;
+  listener.policy.chunk_bytes = listener.policy.usual_chunk_bytes = 4 << 10;
   assert_int_equal(agree(&hello, &listener, 0).lanes, 16);
   assert_int_equal(agree(&hello, &listener, 0).chunk_bytes, 512 << 10);
   struct terms dialled = terms_of_hello(&hello);
@@ -101,7 +101,7 @@ static void a_codec_of_the_same_version(void **state) {
   struct hello hello = hello_some();
   struct settings listener = settings_some();
   assert_int_equal(agree(&hello, &listener, 0).codec, CODEC_VERSION);
-  listener.compress = POLICY_COMPRESS_OFF;
+  listener.policy.compress = POLICY_COMPRESS_OFF;
   assert_int_equal(agree(&hello, &listener, 0).codec, 0);
   struct terms dialled = terms_of_hello(&hello), said = dialled;
   said.codec = CODEC_VERSION + 1;
@@ -132,8 +132,8 @@ static void a_link_of_either_role(void **state) {
   for (unsigned i = 0; i < 2; i++) {
     const struct link_config *link = i ? &receiver : &sender;
     assert_int_equal(link->role, i ? LINK_RECEIVER : LINK_SENDER);
-    assert_int_equal(link->lanes, 16);
-    assert_int_equal(link->chunk_bytes, 512 << 10);
+    assert_int_equal(link->policy.lanes, 16);
+    assert_int_equal(link->policy.chunk_bytes, 512 << 10);
     assert_int_equal(link->eager_bytes, 16 << 10);
     assert_int_equal(link->eager_slots, 32);
     assert_true(link->wants_checksums);
@@ -142,16 +142,16 @@ static void a_link_of_either_role(void **state) {
     assert_int_equal(link->stopped_timeout_ns, 8);
     assert_true(link_memory_bytes(link) > 0);
   }
-  assert_int_equal(sender.compress, POLICY_COMPRESS_AUTO);
-  assert_int_equal(receiver.compress, POLICY_COMPRESS_ON);
-  assert_int_equal(sender.usual_chunk_bytes, 128 << 10);
-  assert_int_equal(sender.paths, 2);
-  assert_ptr_equal(sender.policy, &policy_adaptive);
-  assert_true(sender.learns_lanes && sender.reconnects_slow_lanes);
+  assert_int_equal(sender.policy.compress, POLICY_COMPRESS_AUTO);
+  assert_int_equal(receiver.policy.compress, POLICY_COMPRESS_ON);
+  assert_int_equal(sender.policy.usual_chunk_bytes, 128 << 10);
+  assert_int_equal(sender.policy.paths, 2);
+  assert_ptr_equal(sender.policy_ops, &policy_adaptive);
+  assert_true(sender.policy.learns_lanes && sender.policy.reconnects_slow_lanes);
   agreed.codec = 0;
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).compress,
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.compress,
                    POLICY_COMPRESS_OFF);
-  assert_int_equal(negotiate_link(LINK_RECEIVER, &agreed, &settings, 0).compress,
+  assert_int_equal(negotiate_link(LINK_RECEIVER, &agreed, &settings, 0).policy.compress,
                    POLICY_COMPRESS_OFF);
 }
 
@@ -159,10 +159,10 @@ static void a_first_lane_for_each_path(void **state) {
   (void)state;
   struct settings settings = settings_some(); /* first_lanes 4 */
   struct terms agreed = { .lanes = 16 };
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).first_lanes, 4);
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).first_lanes, 8);
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.first_lanes, 4);
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 8);
   agreed.lanes = 3;
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).first_lanes, 3);
+  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 3);
 }
 
 int main(void) {

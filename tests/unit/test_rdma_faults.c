@@ -221,9 +221,9 @@ static void half_step(struct half *half, struct connection *connection, uint8_t 
   if (half->request) {
     half->error = transfer_test(half->request, &half->is_done, &bytes);
   } else if (connection_is_sender(connection)) {
-    half->error = transfer_isend(connection, data, BYTES, memory, NULL, &half->request);
+    half->error = transfer_post(connection, data, BYTES, memory, NULL, &half->request);
   } else {
-    half->error = transfer_irecv(connection, data, BYTES, memory, NULL, &half->request);
+    half->error = transfer_post(connection, data, BYTES, memory, NULL, &half->request);
   }
 }
 

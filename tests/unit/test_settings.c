@@ -11,7 +11,7 @@ static enum policy_compress compress_with(char *first, char *second) {
   struct settings settings;
   param_load((char *[]){ first, second, NULL });
   settings_get(1, &settings);
-  return settings.compress;
+  return settings.policy.compress;
 }
 
 static int tear_down(void **state) {

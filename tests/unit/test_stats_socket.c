@@ -376,8 +376,8 @@ static void move(struct pair pair, int count, size_t bytes) {
   char *from = calloc(1, bytes), *to = malloc(bytes);
   for (int i = 0; i < count; i++) {
     struct request *receive, *send;
-    assert_int_equal(transfer_irecv(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
-    assert_int_equal(transfer_isend(pair.sender, from, bytes, NULL, NULL, &send), 0);
+    assert_int_equal(transfer_post(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
+    assert_int_equal(transfer_post(pair.sender, from, bytes, NULL, NULL, &send), 0);
     await(send, bytes);
     await(receive, bytes);
   }

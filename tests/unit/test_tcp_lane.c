@@ -42,8 +42,7 @@ static int set_up(void **state) {
   (void)state;
   struct link_config config = {
     .role = LINK_RECEIVER,
-    .lanes = 1,
-    .chunk_bytes = LARGEST,
+    .policy = { .lanes = 1, .chunk_bytes = LARGEST },
     .eager_bytes = LARGEST,
     .eager_slots = 4,
     .timeout_ns = 1000000000,

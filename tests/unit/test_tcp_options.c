@@ -94,7 +94,7 @@ static void the_profile_speaks_where_the_user_does_not(void **context) {
   close(fd);
   struct settings settings;
   settings_get(2, &settings);
-  assert_int_equal(settings.first_lanes, 8); /* each NIC its own */
+  assert_int_equal(settings.policy.first_lanes, 8); /* each NIC its own */
   assert_int_equal(settings.eager_bytes, 8 << 10);
 }
 
@@ -120,7 +120,7 @@ static void parameters_win(void **context) {
   assert_string_equal(options.congestion, "cubic");
   struct settings settings;
   settings_get(2, &settings);
-  assert_int_equal(settings.first_lanes, 3);
+  assert_int_equal(settings.policy.first_lanes, 3);
   assert_int_equal(settings.eager_bytes, 0);
 }
 
@@ -135,14 +135,14 @@ static void a_group_shares_lanes(void **context) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     settings_get(2, &settings);
     settings_of_group(2, cases[i].peers, &settings);
-    assert_int_equal(settings.first_lanes, cases[i].lanes);
-    assert_int_equal(settings.learns_lanes, cases[i].lanes == 8);
+    assert_int_equal(settings.policy.first_lanes, cases[i].lanes);
+    assert_int_equal(settings.policy.learns_lanes, cases[i].lanes == 8);
   }
   static char *const environment[] = { "STRATUS_FLOWS=12", NULL };
   load(environment, NULL);
   settings_get(2, &settings);
   settings_of_group(2, 3, &settings);
-  assert_int_equal(settings.first_lanes, 12);
+  assert_int_equal(settings.policy.first_lanes, 12);
 }
 
 static void what_the_kernel_refuses_is_told_and_done_without(void **context) {

@@ -102,10 +102,7 @@ static struct side side_make(struct connection *connection, size_t bytes) {
 static void side_post(struct side *side, size_t offset, size_t bytes) {
   struct request **request = &side->requests[side->posted++];
   uint8_t *data = side->buffer + offset;
-  int error = side->is_sender
-                  ? transfer_isend(side->connection, data, bytes, side->memory, NULL, request)
-                  : transfer_irecv(side->connection, data, bytes, side->memory, NULL, request);
-  assert_int_equal(error, 0);
+  assert_int_equal(transfer_post(side->connection, data, bytes, side->memory, NULL, request), 0);
   assert_non_null(*request);
 }
 

@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/plain.h"
+#include "net_plugin/observe/limits.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/limits.h"
 #include "tuner_plugin/model/curves.h"
 
 /* The smallest gain that counts. */

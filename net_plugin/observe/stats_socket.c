@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "net_plugin/observe/limits.h"

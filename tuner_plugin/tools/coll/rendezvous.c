@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/limits.h"
 #include "common/peer_gate.h"
 #include "tuner_plugin/tools/coll/connect.h"
 #include "tuner_plugin/tools/coll/message.h"

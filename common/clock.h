@@ -11,9 +11,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#define NS_PER_US UINT64_C(1000)
-#define NS_PER_MS UINT64_C(1000000)
-#define NS_PER_S UINT64_C(1000000000)
+#include "common/time_units.h"
 
 /* Nanoseconds of CLOCK_MONOTONIC: never goes back, has no relation to the time of day. */
 uint64_t clock_now_ns(void);

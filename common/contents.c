@@ -10,18 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "common/limits.h"
 #include "common/quantity.h"
 #include "common/random.h"
 
-/* Of what is invented: more than the caches of a processor core hold. */
-#define INVENTED_BYTES ((size_t)8 << 20)
 #define FILE_BYTES_MAX ((off_t)1 << 30)
-/* Numbers that belong together, as the weights of one output do. */
-#define ROW_NUMBERS 512
-/* How much rows and numbers differ. With these the codec makes bf16 1.364 and f32 1.154 times
- * shorter; the gradients of ResNet-18 become 1.364 and 1.156 times shorter (codec/README.md). */
-#define ROW_BITS 12
-#define NUMBER_BITS 4
 
 /* A sum of twelve is close to a normal distribution of deviation 1. */
 static float normal(uint64_t *random) {
@@ -43,8 +36,8 @@ static void invent(uint8_t *bytes, size_t size, size_t width) {
   uint64_t random = 1;
   int row = 0;
   for (size_t i = 0; i < size / width; i++) {
-    row = i % ROW_NUMBERS == 0 ? binomial(&random, ROW_BITS) : row;
-    float number = ldexpf(normal(&random), row + binomial(&random, NUMBER_BITS) - 14);
+    row = i % CONTENTS_ROW_NUMBERS == 0 ? binomial(&random, CONTENTS_ROW_BITS) : row;
+    float number = ldexpf(normal(&random), row + binomial(&random, CONTENTS_NUMBER_BITS) - 14);
     uint32_t code;
     memcpy(&code, &number, sizeof code);
     code ^= (uint32_t)(random_next(&random) >> 48); /* bits that the sum did not reach */
@@ -95,8 +88,8 @@ int contents_load(struct contents *contents, const char *what, char error[CONTEN
   if (word < 0) {
     return read_file(contents, what, error);
   }
-  contents->size = INVENTED_BYTES;
-  contents->bytes = calloc(1, INVENTED_BYTES);
+  contents->size = CONTENTS_INVENTED_BYTES;
+  contents->bytes = calloc(1, CONTENTS_INVENTED_BYTES);
   if (!contents->bytes) {
     snprintf(error, CONTENTS_ERROR_MAX, "out of memory");
     return -ENOMEM;

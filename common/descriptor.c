@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/fork_guard.h"
+#include "common/limits.h"
 
 enum { WORD_BITS = 64, WORDS = DESCRIPTORS_MAX / WORD_BITS };
 

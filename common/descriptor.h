@@ -19,15 +19,8 @@
 
 #include <stdbool.h>
 
-#include "common/clock.h"
-
 /* The kernel's default of fs.nr_open, the maximum per process. */
 enum { DESCRIPTORS_MAX = 1 << 20 };
-
-/* More than fork() takes for a process of many gigabytes, or a driver to open its device. Two
- * threads can wait for each other where another library's fork handler waits for a thread of ours;
- * that ends then. */
-#define DESCRIPTOR_WAIT_NS (1 * NS_PER_S)
 
 #define DESCRIPTOR(call) (descriptor_begin(), descriptor_made(call))
 

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/limits.h"
 #include "common/random.h"
-
-/* Few connections per engine are typical; the table grows with their number. */
-#define FIRST_BUCKETS 16
 
 static struct list *bucket_of(const struct id_table *table, uint64_t hash) {
   return &table->buckets[hash & (table->bucket_count - 1)];
@@ -39,7 +37,7 @@ static int use_buckets(struct id_table *table, size_t bucket_count) {
 
 static int begin(struct id_table *table) {
   int error = random_secret(table->key, sizeof table->key);
-  return error ? error : use_buckets(table, FIRST_BUCKETS);
+  return error ? error : use_buckets(table, ID_TABLE_FIRST_BUCKETS);
 }
 
 int id_table_add(struct id_table *table, struct id_node *node,

@@ -11,12 +11,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/param.h"
-
-/* Enough for 2000 connections of 8 flows in each direction. Not the hard limit, which may be 10^9:
- * children inherit the soft limit, and some programs close all numbers below it when they start. */
-#define RAISED_MOST 65536
 
 static uint64_t count_entries(uint64_t limit) {
   DIR *directory = opendir("/proc/self/fd");
@@ -67,7 +64,7 @@ static void raise_limit(void) {
     return;
   }
   rlim_t before = limit.rlim_cur;
-  rlim_t target = limit.rlim_max < RAISED_MOST ? limit.rlim_max : RAISED_MOST;
+  rlim_t target = limit.rlim_max < OPEN_FILES_RAISED_MOST ? limit.rlim_max : OPEN_FILES_RAISED_MOST;
   if (before >= target) {
     return;
   }

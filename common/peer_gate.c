@@ -9,8 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long to wait where the process has no descriptor left. */
-enum { NO_DESCRIPTOR_MS = 20, POLL_MS = 1000 };
+#include "common/limits.h"
 
 struct pending {
   int fd;
@@ -89,7 +88,7 @@ static int accept_one(struct peer_gate *gate) {
     if (gate->count > 0) {
       refuse(gate, 0);
     } else {
-      poll(NULL, 0, NO_DESCRIPTOR_MS);
+      poll(NULL, 0, PEER_GATE_NO_DESCRIPTOR_MS);
     }
     return 0;
   case EBADF:
@@ -150,7 +149,8 @@ static bool wait_for_any(struct peer_gate *gate, uint64_t until_ns) {
   }
   poll_fds[gate->count] = (struct pollfd){ .fd = gate->server, .events = POLLIN };
   uint64_t left_ms = wake_ns > now_ns ? (wake_ns - now_ns) / NS_PER_MS + 1 : 0;
-  int count = poll(poll_fds, (nfds_t)gate->count + 1, left_ms < POLL_MS ? (int)left_ms : POLL_MS);
+  int count = poll(poll_fds, (nfds_t)gate->count + 1,
+                   left_ms < PEER_GATE_POLL_MS ? (int)left_ms : PEER_GATE_POLL_MS);
   return count > 0 && poll_fds[gate->count].revents;
 }
 

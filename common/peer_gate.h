@@ -10,12 +10,6 @@
 #include "common/clock.h"
 #include "common/peer_proof.h"
 
-/* Callers that start together, of hosts with 8 GPUs each: more only take another try. The oldest
- * gives way. */
-enum { PEER_GATE_PENDING = 256 };
-/* Two round trips, and a caller that waits for a busy processor. */
-#define PEER_GATE_PROOF_NS (5 * NS_PER_S)
-
 struct peer_gate;
 
 /* `server`: a listening socket, which is made not to block. NULL: out of memory. */

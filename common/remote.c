@@ -17,10 +17,11 @@
 
 #include "common/clock.h"
 #include "common/host_command.h"
+#include "common/limits.h"
 #include "common/plain.h"
 #include "common/quantity.h"
 
-enum { AT_ONCE = 64, STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
+enum { STATUS_NOT_FOUND = 127, STATUS_SSH_FAILED = 255 };
 
 /* ---- the command ---- */
 
@@ -142,7 +143,7 @@ static bool is_done(const struct remote_result *answer) {
 /* Waits until all have closed their output, or the time is over. */
 static void hear(struct remote_result *answers, int count, uint64_t deadline_ns) {
   for (;;) {
-    struct pollfd waiting[2 * AT_ONCE];
+    struct pollfd waiting[2 * REMOTE_AT_ONCE];
     uint64_t now_ns = clock_now_ns();
     int left = 0;
     for (int i = 0; i < 2 * count; i++) {
@@ -162,8 +163,8 @@ static void hear(struct remote_result *answers, int count, uint64_t deadline_ns)
 }
 
 void remote_run_all(const struct remote_command *how, struct remote_result *answers, int count) {
-  for (int first = 0; first < count; first += AT_ONCE) {
-    int batch = count - first < AT_ONCE ? count - first : AT_ONCE;
+  for (int first = 0; first < count; first += REMOTE_AT_ONCE) {
+    int batch = count - first < REMOTE_AT_ONCE ? count - first : REMOTE_AT_ONCE;
     for (int i = first; i < first + batch; i++) {
       remote_start(how, &answers[i]);
     }

@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "common/random.h"
+#include "common/tools/limits.h"
 
 /* Room for the events of ten thousand ranks that start at once, of 1 KiB each in the kernel. */
 enum { RECEIVE_BYTES = 10 << 20, ADDRESSES_AT_MOST = 12 };

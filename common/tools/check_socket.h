@@ -7,10 +7,6 @@
 
 #include "common/tools/verdict.h"
 
-/* A name server that does not answer must not hold back what is known; one in the same network
- * takes milliseconds. */
-enum { CHECK_NAME_MS = 1500 };
-
 /* Opens the socket and sets STRATUS_CHECK for the job. Returns the descriptor. */
 int check_socket_open(void);
 

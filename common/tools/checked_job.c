@@ -17,13 +17,9 @@
 #include "common/clock.h"
 #include "common/launcher.h"
 #include "common/tools/check_socket.h"
+#include "common/tools/limits.h"
 #include "common/tools/one_voice.h"
 #include "common/tools/verdict.h"
-
-/* From SIGTERM to SIGKILL; launchers need this time to end their ranks. */
-#define KILL_NS (3 * NS_PER_S)
-/* How often is looked at what is known. */
-enum { LOOK_MS = 100 };
 
 struct checked_job {
   struct verdict *verdict;
@@ -163,7 +159,7 @@ static void stop(struct checked_job *job, uint64_t now_ns) {
     kill(job->child, SIGTERM);
   }
   job->is_stopping = true;
-  job->kill_at_ns = now_ns + KILL_NS;
+  job->kill_at_ns = now_ns + CHECKED_JOB_KILL_NS;
 }
 
 static void look(struct checked_job *job) {
@@ -183,7 +179,7 @@ static void look(struct checked_job *job) {
 
 /* Messages that were sent before the last process ended may arrive after that. */
 static void hear_the_last(struct checked_job *job) {
-  struct timespec wait = clock_timespec(2 * LOOK_MS * NS_PER_MS);
+  struct timespec wait = clock_timespec(2 * CHECKED_JOB_LOOK_MS * NS_PER_MS);
   nanosleep(&wait, NULL);
   check_socket_read(job->events, job->verdict, clock_now_ns());
 }
@@ -256,7 +252,7 @@ int checked_job_run(char **command, char **(*pass_on)(char **command), bool goes
   while (reap(&job) && (job.child > 0 || job.is_stopping)) {
     struct pollfd waiting[] = { { .fd = job.events, .events = POLLIN },
                                 { .fd = job.signals, .events = POLLIN } };
-    poll(waiting, 2, LOOK_MS);
+    poll(waiting, 2, CHECKED_JOB_LOOK_MS);
     forward_signals(&job);
     look(&job);
   }

@@ -14,6 +14,7 @@
 #include "common/plugin_name.h"
 #include "common/random.h"
 #include "common/tools/conf_place.h"
+#include "common/tools/limits.h"
 
 #define MARK_BEGIN "# >>> stratus-env"
 #define MARK_BEGIN_REST " --write-conf; stratus-env --remove-conf takes these lines back"
@@ -21,7 +22,7 @@
 #define MARK_END "# <<< stratus-env"
 
 enum { FILE_BYTES_MAX = 1 << 20 }; /* a file of settings has a few hundred bytes */
-enum { BESIDE_MAX = NAME_MAX + 16, BESIDE_TRIES = 100 };
+enum { BESIDE_MAX = NAME_MAX + 16 };
 
 /* ---- reading ---- */
 
@@ -248,7 +249,7 @@ static bool write_all(FILE *file, const char *const *parts, int part_count) {
 /* A new file of a name of its own, beside the target. */
 static int create_beside(const struct target *target, char name[BESIDE_MAX]) {
   int fd = -1;
-  for (int i = 0; fd < 0 && i < BESIDE_TRIES && (i == 0 || errno == EEXIST); i++) {
+  for (int i = 0; fd < 0 && i < CONF_BLOCK_BESIDE_TRIES && (i == 0 || errno == EEXIST); i++) {
     uint32_t random;
     if (random_secret(&random, sizeof random) != 0) {
       return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/tools/limits.h"
 
 static int word = -1; /* the socket, of who has taken it */
 

@@ -10,9 +10,6 @@
 
 #include "common/launcher.h"
 
-/* Launchers start the ranks of a host within a second. */
-#define ONE_VOICE_HOLD_NS (1000000000ull)
-
 /* False: another process of this job, user and host has said it. */
 bool one_voice_take(const struct launcher_place *place);
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/tools/limits.h"
+
 struct host {
   char name[CHECK_HOST_MAX];
   char id[CHECK_ID_MAX];

@@ -27,14 +27,6 @@
 
 #include "common/check_event.h"
 
-/* Messages about one fact come from many hosts: so long is waited for the others. NCCL's connects
- * of one collective are milliseconds apart. */
-#define VERDICT_SETTLE_NS (1000000000ull)
-/* Where a rank is silent of which nobody says why, so long: it may be slow to start. */
-#define VERDICT_SILENCE_NS (3000000000ull)
-/* A communicator without a net plugin: its process's earlier message may be on its way. */
-#define VERDICT_GRACE_NS (2000000000ull)
-
 enum verdict_state {
   VERDICT_NOTHING, /* no process has said anything */
   VERDICT_GOOD,

@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net_plugin/codec/limits.h"
+
 /* Of the format. It travels in the handshake, and in each compressed chunk. */
 #define CODEC_VERSION 1
 
@@ -44,10 +46,9 @@ static inline size_t codec_room(size_t bytes) {
   return bytes + CODEC_SLACK_BYTES;
 }
 
-/* A chunk is compressed if that makes it at least 1.1 times shorter: less is not worth the
- * processors' time (f32 gradients have 1.15, README.md). */
+/* A chunk is compressed if it takes no more than this. */
 static inline size_t codec_max_coded_bytes(size_t bytes) {
-  return bytes / 11 * 10;
+  return bytes / CODEC_RATIO_TENTHS * 10;
 }
 
 struct codec_result {

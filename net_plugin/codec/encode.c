@@ -6,13 +6,7 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/codec/format.h"
 
-enum {
-  /* What blocks may have taken more than what pays, at any time. Chunks of which a part does not
-   * pay are common, where a small parameter lies beside large ones. */
-  PATIENCE_BYTES = 2048,
-};
-
-_Static_assert(CODEC_HEADER_BYTES + CODEC_MAX_WIDTH * CODEC_PLANE_BYTES + PATIENCE_BYTES +
+_Static_assert(CODEC_HEADER_BYTES + CODEC_MAX_WIDTH * CODEC_PLANE_BYTES + CODEC_PATIENCE_BYTES +
                        CODEC_MAX_BLOCK + CODEC_OVERRUN <=
                    CODEC_SLACK_BYTES,
                "the last block ends within codec_room");
@@ -20,7 +14,7 @@ _Static_assert(CODEC_MIN_BYTES >= CODEC_BLOCK * CODEC_MAX_WIDTH, "a chunk has a 
 
 /* Whether so much for so much is at least the ratio of codec_max_coded_bytes. */
 static bool pays(size_t coded, size_t bytes) {
-  return coded * 11 <= bytes * 10;
+  return coded * CODEC_RATIO_TENTHS <= bytes * 10;
 }
 
 static uint8_t *encode_header(const struct codec_layout *layout, size_t bytes, uint8_t *out) {
@@ -68,7 +62,7 @@ static size_t encode(const struct codec_form *form, const struct codec_layout *l
   size_t block = (size_t)CODEC_BLOCK * layout->width, done = 0;
   uint8_t *at = encode_header(layout, bytes, out);
   for (; bytes - done >= block; done += block) {
-    if (!pays((size_t)(at - out), done + PATIENCE_BYTES)) {
+    if (!pays((size_t)(at - out), done + CODEC_PATIENCE_BYTES)) {
       return 0;
     }
     at = encode_block(form, layout, chunk + done, at);

@@ -3,17 +3,7 @@
  * one that could be compressed better, or at all, by a guess from time to time. */
 #include "net_plugin/codec/codec.h"
 
-enum {
-  /* Chunks between guesses: the first while nothing is known for long, the last when each guess
-   * said the same. A guess costs 4 us more where a chunk of 128 KiB takes 11 (README.md,
-   * codec-speed --width -1), so 2 % at first, 0.2 % later; a change is seen after 2 MiB, or 32. */
-  FIRST_INTERVAL = 16,
-  LAST_INTERVAL = 256,
-  /* Chunks in a row that say that the traffic has changed: biases and other small parameters
-   * between large ones are one or two. */
-  MISSES = 4,
-  SHARE = 1024,
-};
+enum { SHARE = 1024 };
 
 static uint32_t share_of(const struct codec_result *result) {
   return result->bytes == 0 ? SHARE
@@ -34,13 +24,15 @@ int codec_memory_choose(struct codec_memory *memory) {
 
 static void note_guess(struct codec_memory *memory, const struct codec_result *result) {
   memory->is_guessing = false;
-  if (result->width == CODEC_RAW && memory->width != CODEC_RAW && ++memory->misses < MISSES) {
+  if (result->width == CODEC_RAW && memory->width != CODEC_RAW && ++memory->misses < CODEC_MISSES) {
     return; /* the next one guesses, too */
   }
   memory->misses = 0;
   bool is_same = result->width == memory->width && memory->interval > 0;
   uint32_t twice = memory->interval * 2;
-  memory->interval = !is_same ? FIRST_INTERVAL : twice < LAST_INTERVAL ? twice : LAST_INTERVAL;
+  memory->interval = !is_same                      ? CODEC_FIRST_INTERVAL
+                     : twice < CODEC_LAST_INTERVAL ? twice
+                                                   : CODEC_LAST_INTERVAL;
   memory->until_guess = memory->interval;
   memory->width = result->width;
   memory->usual = share_of(result);
@@ -58,7 +50,7 @@ void codec_memory_note(struct codec_memory *memory, const struct codec_result *r
   if (share <= memory->usual + memory->usual / 8) {
     memory->usual = (memory->usual * 7 + share) / 8;
     memory->misses = 0;
-  } else if (++memory->misses >= MISSES) {
+  } else if (++memory->misses >= CODEC_MISSES) {
     memory->misses = 0;
     memory->until_guess = 0;
   }

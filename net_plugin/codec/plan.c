@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "net_plugin/codec/format.h"
+#include "net_plugin/codec/limits.h"
 
 enum {
   SYMBOLS = 256,
@@ -10,11 +11,6 @@ enum {
   ROWS = CODEC_BLOCK / CODEC_ROW,
   /* Symbols of the widest window, its near escapes, and the special one. */
   MAX_SPAN = (1 << CODEC_MAX_BITS) - 2 + CODEC_FAR + 1,
-  /* A plane whose commonest byte is rarer than this in a sample is taken for noise: of 512 even
-   * bytes one comes 10 times in one sample of 90 (256 counts, Poisson of mean 2), and of those with
-   * something to gain the commonest comes 17 times or more (half of the bytes in a window of 15).
-   */
-  LEAST_PEAK = 10,
 };
 
 struct counts {
@@ -120,7 +116,7 @@ static unsigned plan_plane(const uint8_t *values, struct codec_plane *plane) {
   uint8_t peak = peak_of(&counts);
   unsigned best = CODEC_PLAIN_BITS * CODEC_BLOCK;
   *plane = (struct codec_plane){ CODEC_PLAIN_BITS, 0, peak, 0 };
-  if (counts.of[peak] < LEAST_PEAK) {
+  if (counts.of[peak] < CODEC_LEAST_PEAK) {
     return best;
   }
   struct windows windows;

@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "net_plugin/collnet/limits.h"
 #include "net_plugin/reduce/reduce.h"
 
 struct collnet_listener;
@@ -36,20 +37,6 @@ struct collnet_request;
 
 /* What all members must have in common. */
 enum collnet_mode { COLLNET_OFF, COLLNET_FULL, COLLNET_BF16, COLLNET_FP16 };
-
-enum {
-  /* Members of a group: hosts. N hosts need 4 (N - 1) connections each. */
-  COLLNET_MEMBERS_MAX = 64,
-  /* NCCL_STEPS (8) of each of up to MAXCHANNELS / COLLNET_GROUP_NSUBS (8) channel groups share a
-   * group: src/transport/coll_net.cc at v2.30.7. More wait until NCCL asks again. */
-  COLLNET_REQUESTS = 64,
-  /* Bytes of one piece of a call. With one GPU per host and registered memory NCCL hands over whole
-   * messages, cut to this size; before v9 it does not cut, up to 512 MiB. */
-  COLLNET_BYTES_MAX = 2 << 20,
-  /* Bytes of the pieces in flight: NCCL_STEPS of the largest, so that both phases are busy, and
-   * staging is at most 1.5 times as much. */
-  COLLNET_IN_FLIGHT_BYTES = 8 * COLLNET_BYTES_MAX,
-};
 
 enum collnet_mode collnet_mode(void); /* STRATUS_COLLNET, else the profile's */
 const char *collnet_mode_name(enum collnet_mode mode);

@@ -22,16 +22,12 @@
 #include "common/param.h"
 #include "net_plugin/collnet/group.h"
 #include "net_plugin/collnet/hello.h"
+#include "net_plugin/collnet/limits.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener.h"
-
-/* For hellos. All members come here within milliseconds of each other, after an exchange of NCCL's;
- * a host that cannot come is to be named within 10 s. */
-#define SETUP_NS (8 * NS_PER_S)
-#define POLL_NS (50 * NS_PER_US)
 
 struct collnet_listener {
   int device;
@@ -64,7 +60,7 @@ struct setup {
 /* STRATUS_CONNECT_TIMEOUT, if that is less. */
 static uint64_t setup_ns(void) {
   uint64_t timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
-  return timeout_ns < SETUP_NS ? timeout_ns : SETUP_NS;
+  return timeout_ns < COLLNET_SETUP_NS ? timeout_ns : COLLNET_SETUP_NS;
 }
 
 static unsigned peers_of(const struct setup *setup) {
@@ -175,7 +171,7 @@ static int accept_some(struct setup *setup) {
 }
 
 static void pause_briefly(void) {
-  struct timespec time = clock_timespec(POLL_NS);
+  struct timespec time = clock_timespec(COLLNET_POLL_NS);
   nanosleep(&time, NULL);
 }
 

@@ -13,10 +13,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
+#include "net_plugin/connection/limits.h"
 #include "net_plugin/lane/lane_memory.h"
-
-/* How long the peer has to close its lanes once everything is delivered. */
-#define CLOSE_TIMEOUT_NS (1 * NS_PER_S)
 
 /* How the peer's devices get to the data of a receive. */
 static void fill_target(const struct connection *connection, const struct request *request,

@@ -8,11 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
-
-#define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* Bytes: a lane's compressed chunks differ by some KiB, for which nothing is mapped anew.
- */
-#define GRAIN_BYTES ((size_t)16 << 10)
+#include "net_plugin/connection/limits.h"
 
 static void unmap(struct lane_slot *slot) {
   if (slot->coding) {
@@ -34,14 +30,14 @@ void *connection_coding_memory(void *owner, unsigned lane, size_t bytes) {
   struct connection *connection = owner;
   struct lane_slot *slot = &connection->slots[lane];
   if (slot->coding_bytes < bytes && !slot->has_no_coding) {
-    size_t grown = (bytes + GRAIN_BYTES - 1) & ~(GRAIN_BYTES - 1);
+    size_t grown = (bytes + CODING_GRAIN_BYTES - 1) & ~(CODING_GRAIN_BYTES - 1);
     unmap(slot);
     slot->coding = map(grown);
     slot->coding_bytes = slot->coding ? grown : 0;
     slot->has_no_coding = !slot->coding;
   }
   if (!slot->coding) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+    LOG_WARN_EVERY(CODING_WARN_INTERVAL_NS,
                    "no memory to compress or expand chunks of flow %u to %s on %s: they go as they "
                    "are. Raise ulimit -v or vm.overcommit_ratio, or set STRATUS_COMPRESS=off",
                    lane, connection->peer, connection->nic);

@@ -9,9 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
-
-/* A peer that dies ends dozens of connections within seconds. */
-#define SAME_REPORT_NS (10 * NS_PER_S)
+#include "net_plugin/connection/limits.h"
 
 /* What an errno of link_status means, and what to do about it. */
 static const struct failure {

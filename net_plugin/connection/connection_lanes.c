@@ -8,8 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
-
-#define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
+#include "net_plugin/connection/limits.h"
 
 void connection_drop_lane(struct connection *connection, unsigned index) {
   engine_assert_locked(connection->engine);

@@ -11,6 +11,7 @@
 #include "common/ablation.h"
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
+#include "net_plugin/connection/limits.h"
 
 /* Writes what the lane did not take before, and reads from it. While the path takes the rest of a
  * frame piece by piece, the lane is not asked for acknowledgements in between: with one frame, what
@@ -24,10 +25,6 @@ static void progress_lane(struct connection *connection, unsigned index, uint64_
                         (is_moving ? 0 : (uint32_t)EPOLLIN) | (is_blocked ? (uint32_t)EPOLLOUT : 0),
                         now_ns);
 }
-
-/* In polls of connections that may use RDMA lanes: one of so many is complete, for deadlines, and
- * for devices that are lost. */
-#define PEEKS_PER_POLL 16 /* a power of two */
 
 /* Where queue pairs carry the data, most polls find nothing. True: this one would. */
 static bool progress_cq_peek(struct connection *connection) {

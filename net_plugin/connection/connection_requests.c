@@ -5,16 +5,7 @@
 #include "common/ablation.h"
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
-
-/* Coalescing: a small message that is posted within 2 us of having sent the last one is kept back,
- * as who posts so quickly goes on to do so. What is kept goes out in one system call when it is
- * enough, or when two polls in a row find that no more has come: 2 to 3 times as many messages of 1
- * and 4 KiB a second (two hosts, one CPU each). A ping-pong is never so quick. Not where there may
- * be queue pairs, which take each message by itself. */
-#define COALESCE_GAP_NS 2000
-#define COALESCE_POSTS_MAX 8
-#define COALESCE_BYTES_MAX (64u << 10)
-#define COALESCE_MESSAGE_BYTES_MAX (16u << 10)
+#include "net_plugin/connection/limits.h"
 
 /* True: the post is kept back, and more may follow. */
 static bool coalesce_post(struct connection *connection, size_t bytes) {

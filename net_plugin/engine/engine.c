@@ -28,34 +28,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/engine/engine_state.h"
-
-/* How long after NCCL's last poll the thread keeps off. NCCL's threads poll every few microseconds;
- * after 4 ms without they have gone to do something else. */
-#define HOLD_NS (4 * NS_PER_MS)
-/* The same while all lanes are RDMA: nobody but NCCL waits for what they bring, and its threads,
- * which may get no CPU for 100 ms beside busy processes, will poll again. AllReduce of 64 KiB over
- * emulated queue pairs took 0.7 of the time. Over TCP it brought nothing. */
-#define RDMA_HOLD_NS (200 * NS_PER_MS)
-/* In a hold the thread checks so often whether it still applies: 100 wake-ups a second. */
-#define HOLD_CHECK_NS (10 * NS_PER_MS)
-/* How long the thread polls on, yielding, when there is nothing to do and NCCL's threads do not
- * poll. Half a round trip of 8 B takes 9.9 us with it and 42 us without, and two connections move
- * 5.0 and 3.0 GB/s in 512 KiB (two hosts of one CPU each): sleeps and wake-ups are what it saves.
- */
-#define SPIN_NS (50 * NS_PER_US)
-/* How often the thread offers the lock to a thread that waits for it. */
-#define LOCK_OFFERS 100
-/* Pollers ask the epoll set, which costs as much as reading a flow, in one of so many polls. */
-#define POLLS_PER_EPOLL 16 /* a power of two */
-/* RDMA lanes are polled without the set, which has only deadlines and lost devices for them. */
-#define RDMA_EPOLL_PERIOD_NS (4 * NS_PER_MS)
-/* Idle waiters sleep up to 200 us between polls, once nothing has moved for 500 ms. Threads that
- * only yield keep ksoftirqd from their CPU for up to ten seconds (Linux 6.18): no packet came for
- * ten seconds after a NIC was back, in a fifth of 'tests/netns/faults nic-down-2s-sender'. */
-#define IDLE_AFTER_NS (500 * NS_PER_MS)
-#define IDLE_SLEEP_NS (200 * 1000)
-#define IDLE_POLL_NS (50 * 1000) /* between two sleeps */
-#define ACTIVITY_GRAIN_NS (10 * NS_PER_MS)
+#include "net_plugin/engine/limits.h"
 
 struct policy_shared *engine_policy_shared(struct engine *engine) {
   engine_assert_locked(engine);

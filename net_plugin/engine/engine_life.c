@@ -16,6 +16,7 @@
 #include "common/thread.h"
 #include "common/thread_room.h"
 #include "net_plugin/engine/engine_state.h"
+#include "net_plugin/engine/limits.h"
 #include "net_plugin/engine/observer.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -185,12 +186,6 @@ static int engine_find_or_make(const struct nic *nic, unsigned shard, struct eng
   }
   return error;
 }
-
-/* A thread that NCCL cannot have later ends the job, or makes it hang: with pids.max one below what
- * a job of 2 GPUs in one process needs it stood still (2026-11-26, NCCL 2.29.7: 20 with Socket). So
- * a NIC gets more than one engine only where 8 GPUs have room, with 6 threads each and some spare.
- */
-enum { THREADS_FOR_NCCL = 64 };
 
 static bool has_room_for_more(const struct nic *nic) {
   char limit[THREAD_ROOM_TEXT_MAX];

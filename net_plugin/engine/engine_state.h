@@ -11,10 +11,10 @@
 #include <sys/epoll.h>
 
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/engine/limits.h"
 #include "net_plugin/engine/progress_mode.h"
 #include "net_plugin/policy/policy_shared.h"
 
-#define EVENTS_PER_ROUND 64
 #define NO_DEADLINE UINT64_MAX
 
 struct engine {

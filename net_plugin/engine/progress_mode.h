@@ -17,7 +17,6 @@ enum progress_mode progress_mode_choose(unsigned cpus, unsigned engines);
 /* How many engines a NIC gets where the user does not say: the process may use so many CPUs, and
  * uses so many NICs. At least one; together not more than PROGRESS_ENGINES_MAX, if the NICs are
  * not. */
-#define PROGRESS_ENGINES_MAX 4
 unsigned progress_mode_engines(unsigned cpus, unsigned nics);
 
 #endif

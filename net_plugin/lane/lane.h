@@ -24,9 +24,6 @@
 
 #include "net_plugin/link/link.h"
 
-/* What one call of read takes, about: one busy lane must not starve the others. */
-#define LANE_READ_BYTES (1u << 20)
-
 struct lane;
 
 /* Since the lane was opened. What the transport does not measure is 0. */

@@ -20,11 +20,10 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/sysfs.h"
+#include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_options.h"
 
-#define LISTEN_BACKLOG 4096
-#define WARN_INTERVAL_NS (60 * NS_PER_S)
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
 #endif
@@ -43,7 +42,7 @@ int tcp_socket_open(int family) {
 
 static void set_int(int fd, int level, int option, int value, const char *name) {
   if (setsockopt(fd, level, option, &value, sizeof value) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS, "socket option %s=%d refused: %s; going on without", name,
+    LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS, "socket option %s=%d refused: %s; going on without", name,
                    value, strerror(errno));
   }
 }
@@ -64,7 +63,7 @@ static void set_dscp(int fd, int family, int dscp) {
 static void set_pacing(int fd, uint32_t mbps) {
   unsigned long rate = (unsigned long)mbps * 125000;
   if (mbps && setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS, "pacing of %u Mb/s refused: %s; going on without", mbps,
+    LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS, "pacing of %u Mb/s refused: %s; going on without", mbps,
                    strerror(errno));
   }
 }
@@ -91,7 +90,7 @@ static void set_busy_poll(int fd, uint32_t busy_poll_us) {
 
 static void set_congestion(int fd, const char *name) {
   if (*name && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+    LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS,
                    "congestion control %s refused: %s; the system's default is used "
                    "(sysctl net.ipv4.tcp_available_congestion_control lists what there is)",
                    name, strerror(errno));
@@ -268,7 +267,7 @@ int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_sto
   if (error == -EADDRNOTAVAIL && is_tentative(&source)) {
     return error;
   }
-  LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
+  LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
                  nic->name, strerror(-error));
   return 0;
 }
@@ -311,7 +310,7 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
       !tcp_address_is_own(peer) && if_indextoname(index, name)) {
     note_astray(nic->index);
     LOG_WARN_EVERY(
-        WARN_INTERVAL_NS,
+        TCP_WARN_INTERVAL_NS,
         "a flow from %s to the address of %s came in through %s: %s answers for both, "
         "so %s stays empty, and no flow is bound to it. With several NICs in one subnet set "
         "sysctl net.ipv4.conf.all.arp_ignore=1 and net.ipv4.conf.all.arp_announce=2",
@@ -360,7 +359,7 @@ static void port_range(unsigned *low, unsigned *high) {
     *high = (unsigned)atoi(last);
   }
   if (*low == 0 || *low > *high || *high > 65535) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+    LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS,
                    "STRATUS_PORT_RANGE=%s is not low-high within 1..65535, as in 20000-20999; the "
                    "kernel chooses ports",
                    text);
@@ -394,7 +393,7 @@ static int listen_at(const struct nic *nic, unsigned port, struct sockaddr_stora
   tcp_address_set_port(address, port);
   socklen_t bytes = sizeof *address;
   int error = bind_listener(fd, nic, address);
-  if (!error && (listen(fd, LISTEN_BACKLOG) != 0 ||
+  if (!error && (listen(fd, TCP_LISTEN_BACKLOG) != 0 ||
                  getsockname(fd, (struct sockaddr *)address, &bytes) != 0)) {
     error = -errno;
   }

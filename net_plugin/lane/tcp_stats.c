@@ -9,12 +9,9 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "net_plugin/lane/limits.h"
 
-#define CA_RECOVERY 3 /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
-/* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few
- * round trips; shorter than the 200 ms after which it sends again (TCP_RTO_MIN). */
-#define ACK_WAIT_NS (50 * NS_PER_MS)
-#define ACK_WAIT_RTTS 4u    /* not measured by itself */
+#define CA_RECOVERY 3       /* or LOSS: TCP_CA_Recovery of the kernel's net/tcp.h */
 #define STATE_ESTABLISHED 1 /* netinet/tcp.h has it, and cannot be had beside linux/tcp.h */
 
 /* 0: nothing was measured yet. */
@@ -44,8 +41,8 @@ uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
 uint64_t tcp_stats_ack_wait_ns(int fd) {
   struct tcp_info info;
   read_info(fd, &info);
-  uint64_t rtts_ns = info.tcpi_rtt * ACK_WAIT_RTTS * NS_PER_US;
-  return rtts_ns > ACK_WAIT_NS ? rtts_ns : ACK_WAIT_NS;
+  uint64_t rtts_ns = info.tcpi_rtt * TCP_ACK_WAIT_RTTS * NS_PER_US;
+  return rtts_ns > TCP_ACK_WAIT_NS ? rtts_ns : TCP_ACK_WAIT_NS;
 }
 
 bool tcp_stats_has_unacked(int fd) {

@@ -19,7 +19,7 @@
  *  - half of the credit for bulk traffic is used: messages that were not copied, or that a device
  *    could have placed had the sender known the remote buffer;
  *  - small messages have used half of the eager slots;
- *  - unacknowledged frames fill the sender's journals: see the CREDIT_ limits below;
+ *  - unacknowledged frames fill the sender's journals: see the CREDIT_ values of limits.h;
  *  - CREDIT_OPENING_NS after a receive of a large message was granted while no other one waited: at
  *    the beginning of a collective. So the sender need not ask, which costs a round trip, on which
  *    both frames wait behind data in the NICs' queues.
@@ -34,17 +34,6 @@
 #include <stdint.h>
 
 #include "net_plugin/link/link.h"
-
-#define CREDIT_DELAY_NS 1000000ull /* longest time a frame stays unacknowledged */
-#define CREDIT_RDMA_DELAY_NS 50000000ull
-/* NCCL posts the receives of a collective one by one, each time its proxy's loop comes round. With
- * this rule a step of hf_Bart on 4 emulated hosts of 0.4 Gb/s takes 253.5 ms, without 258.8
- * (docs/measurements.md). The value is not measured by itself. */
-#define CREDIT_OPENING_NS 50000ull
-#define CREDIT_FRAMES (LINK_WINDOW / 2) /* eager frames that may stay unacknowledged */
-#define CREDIT_LANE_FRAMES                                                                         \
-  (LINK_JOURNAL / 2)              /* frames of one lane: its journal must not limit it */
-#define CREDIT_BYTES (512u << 10) /* bytes of all lanes: what keeps drain rates known */
 
 /* ---- sender ---- */
 

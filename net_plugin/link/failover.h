@@ -35,18 +35,6 @@
 
 #include "net_plugin/link/link_lane.h"
 
-#define FAILOVER_BACKOFF_MIN_NS                                                                    \
-  10000000ull /* before the first reconnect, less up to half as jitter */
-/* Doubled per failure up to here; while nothing is brought across no lane waits longer. */
-#define FAILOVER_BACKOFF_MAX_NS 1000000000ull
-/* A path that accepts a connection and then carries no bytes costs a stall at each try. From the
- * second stall on the backoff is this time, doubled up to the maximum. */
-#define FAILOVER_STALL_BACKOFF_NS 2000000000ull
-#define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
-
-/* Lanes that are open because others stood still, the first one included, at most. With 1 % of the
- * packets lost half a round trip of 8 B takes 28 us in the mean with 2, 22 with 4 (3 rounds). */
-#define FAILOVER_LANES_WITH_SPARES 4u
 #define FAILOVER_NO_CEILING 64u
 
 struct failover {

@@ -46,21 +46,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net_plugin/link/limits.h"
 #include "net_plugin/link/wire.h"
 #include "net_plugin/policy/policy.h"
 
-/* Messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS, which is 32. */
-#define LINK_WINDOW 64
-#define LINK_JOURNAL 64 /* unacknowledged chunks per lane */
 #define LINK_NO_DEADLINE UINT64_MAX
-/* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. */
-#define LINK_COPY_BYTES (16u << 10)
-/* An RDMA lane does not place messages of up to so many bytes: they go along with their header. */
-#define LINK_PLACE_BYTES 4096u
-/* Shorter chunks are not compressed. Of a bf16 gradient at 10 Gb/s, 4 KiB take 2.0 us to code and
- * decode and save 0.9 us, 16 KiB 5.0 and 3.5, 128 KiB 19 and 29 (codec-speed --chunk, AVX-512, Zen
- * 5). */
-#define LINK_CODED_BYTES (16u << 10)
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 

@@ -15,13 +15,6 @@
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
-/* Bytes that may be sent twice: one of 32 that are sent, and so many at once. Not measured by
- * themselves. */
-#define REPEAT_SHARE 32u
-#define REPEAT_BURST_BYTES (1u << 20)
-/* Chunks up to this size are repeated whatever was spent. A lane has at most LINK_JOURNAL. */
-#define REPEAT_SMALL_BYTES 4096u
-
 void repeat_init(struct link *link) {
   link->may_repeat = !ablation_has(link->config.policy.ablated, ABLATION_REPEAT) &&
                      (link->policy == NULL || link->policy->ops->repeats);

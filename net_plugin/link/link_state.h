@@ -41,8 +41,6 @@ struct repeat {
   bool is_acked;                /* and the message knows it */
 };
 
-/* Chunks with two copies at a time: more than a lane's journal has. */
-#define LINK_REPEATS 128u
 struct link_repeats {
   unsigned count;
   uint32_t budget;        /* bytes that may be sent twice now */
@@ -132,12 +130,6 @@ struct link {
   struct wire_remote_buffer *remote_buffers; /* of posted messages, as above */
   uint64_t remote_buffers_sent;              /* of messages below */
 };
-
-/* Messages that take longer go far, or through losses: so many are to be in flight that users, who
- * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. */
-#define LINK_FAR_NS 10000000ull
-/* An owner that comes so much later than its deadline did not run in between. */
-#define LINK_AWAY_NS 100000000ull
 
 /* Of a WINDOW payload: the bytes of its remote buffers, which are the last ones. */
 static inline uint64_t link_remote_buffers_bytes(const struct link *link,

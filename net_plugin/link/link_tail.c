@@ -12,41 +12,6 @@
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
-/* Since a lane was written, or moved; and between two looks. With 1 % of the packets lost a half
- * round trip of 8 B takes 18 us in the mean, and 1470 without any of this. Without loss one of 8 B
- * takes 4.2 us and one of 64 KiB 20.5 with and without it (medians of 4 rounds). A kernel may delay
- * its acknowledgement for longer: such a PING costs little, as it follows a pause. */
-#define LINK_TAIL_NS 300000ull
-/* Between two looks, in round trip times of the lane: the least so far, since the smoothed one of a
- * lane with losses is milliseconds where the path takes microseconds. */
-#define LINK_TAIL_RTTS 4u
-/* PINGs in vain that follow at the same pause: they may have been lost themselves. Not measured by
- * itself. */
-#define LINK_TAIL_PINGS 1u
-/* Then each pause is longer: of a lane that moves, whose messages take long, twice, up to 2.4 ms;
- * of one that gets PINGs in vain, whose path may be gone, four times, up to 19 ms. Such a lane gets
- * so many PINGs: with more in flight its congestion window would not take one for when the path is
- * there again. Half round trips of 8 B while nothing arrives for 50 ms, twice a second: the longest
- * 82 ms, with pauses only doubled 110, Socket 104 (medians of 3 rounds, scripts/bench blackout). */
-#define LINK_TAIL_SLOW_DOUBLINGS 3u
-#define LINK_TAIL_LOST_DOUBLINGS 6u
-#define LINK_TAIL_PINGS_MOST 10u
-/* How many PINGs were in vain is remembered: a lane with a queue before it acknowledges later than
- * its least round trip time lets expect. Eight hosts sent 22 MiB to each of the others, whose
- * NIC had a queue of 8 packets, over one flow each: 14 500 packets a host, with this 11 900, Socket
- * 7200; and the last lane of a simulation, slower than 1 Mb/s, got 1650 PINGs a second. A
- * retransmission before the lane moves says that PINGs are of use, and halves the number; each time
- * that nothing was missing without a PING takes one of so many parts of one off. */
-#define LINK_TAIL_PARTS 8u
-/* A lane stands still when the kernel knows that packets are missing; or, as all of them may be and
- * the PING with them, when it has not moved for so many more looks: about 7 ms. Only with no more
- * bytes in flight than a packet may have, since of several one arrives, and tells of the others: a
- * lane that has more is held up by a peer that does not read. On 2 CPUs with 4 pairs of processes
- * 64 KiB sent 3 % twice. Such a peer may also delay its acknowledgements for 40 ms: what is small
- * is sent twice then. */
-#define LINK_TAIL_STILL_LOOKS 4u
-#define LINK_TAIL_STILL_BYTES (8u << 10)
-
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   if (ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
     return;

@@ -71,11 +71,6 @@ bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
          liveness_is_silent(&link->liveness, link_later(link, now_ns));
 }
 
-/* One lane that replaced another and was lost like it may be chance. */
-#define LINK_VAIN_LANES 2 /* lanes */
-/* The longest backoff of a lane that was told to hurry, and a dial. */
-#define LINK_LAST_TRY_NS (2 * FAILOVER_BACKOFF_MAX_NS)
-
 /* When lanes that come up and bring nothing across are worth a warning, or the end. */
 static uint64_t link_stuck_until_ns(const struct link *link, bool is_end) {
   if (link->stuck_ns == 0 || link->vain_lanes < (is_end ? LINK_VAIN_LANES : 1)) {

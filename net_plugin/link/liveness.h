@@ -36,17 +36,6 @@
 
 #include "net_plugin/link/link_lane.h"
 
-#define LIVENESS_INTERVAL_MAX_NS                                                                   \
-  2500000000ull                        /* between PINGs; a quarter of the timeout at most          \
-                                        */
-#define LIVENESS_GAP_NS 300000000ull   /* nothing heard for so long: the peer was stopped */
-#define LIVENESS_STALL_NS 500000000ull /* the least time that a lane gets */
-#define LIVENESS_STALL_UNKNOWN_NS 1000000000ull /* while its rate is not known */
-#define LIVENESS_RESCUE_NS                                                                         \
-  1000000000ull /* nothing heard for so long, though all lanes have something in flight */
-#define LIVENESS_STALL_FACTOR 8ull     /* of the time that its load should need by its rate */
-#define LIVENESS_WATCH_NS 100000000ull /* how often busy lanes are checked */
-
 struct liveness {
   uint64_t timeout_ns, stopped_timeout_ns, interval_ns;
   uint64_t spoke_ns;    /* the last frame on any lane */

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/bytes.h"
+#include "net_plugin/link/limits.h"
 
 #define LL_LINE_BYTES 16 /* data, flag, data, flag: 4 bytes each */
 #define LL128_LINE_BYTES 128

@@ -17,10 +17,6 @@
 
 #include <stddef.h>
 
-/* LL halves the payload; NCCL gives it slots of 64 KiB. Larger ones (NCCL_LL_BUFFSIZE) are not
- * detected: tensors of one value have that form, too, and LL's words of 8 bytes come whole. */
-#define LL_DETECT_MAX_BYTES (128u << 10)
-
 enum ll_form {
   LL_NONE,
   LL_WORDS, /* LL: 8 bytes that NICs, which write aligned words whole, may write in any order */

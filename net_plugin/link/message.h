@@ -52,11 +52,6 @@ struct outgoing_ring {
   struct outgoing slots[LINK_WINDOW];
 };
 
-/* Copies that fit into the memory for them: small messages, or this many of the largest. Memory
- * that is registered with NICs is there whether it is used or not. */
-#define OUTGOING_COPIES 32
-#define OUTGOING_COPIES_REGISTERED 16
-
 void outgoing_init(struct outgoing_ring *ring, uint32_t eager_bytes, uint8_t *copies,
                    size_t copies_bytes);
 

@@ -13,15 +13,10 @@
 #include "net_plugin/connection/connection_snapshot.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/engine/observer.h"
+#include "net_plugin/observe/limits.h"
 #include "net_plugin/observe/profiler_events.h"
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/stats_socket.h"
-
-/* Many connections of a process stall at the same time: one line is enough. */
-#define REPORT_INTERVAL_NS (1 * NS_PER_S)
-/* A waiting connection is checked at least so many times before a report is due. */
-#define CHECKS_PER_REPORT 4
-#define CHECK_INTERVAL_NS (1 * NS_PER_S)
 
 static uint64_t report_ns; /* STRATUS_STALL_REPORT */
 static char host[65];
@@ -31,7 +26,7 @@ static char host[65];
 static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool is_fault) {
   static struct log_limit limits[2];
   uint64_t others = 0;
-  if (!log_limit_pass(&limits[is_fault], now_ns, REPORT_INTERVAL_NS, &others)) {
+  if (!log_limit_pass(&limits[is_fault], now_ns, OBSERVE_REPORT_NS, &others)) {
     return;
   }
   char text[STALL_TEXT_MAX], collective[PROFILER_TEXT_MAX], more[64] = "";
@@ -140,10 +135,9 @@ void observe_start(void) {
   }
   gethostname(host, sizeof host - 1);
   report_ns = param_duration_ns(PARAM_STALL_REPORT);
-  uint64_t check_ns = report_ns / CHECKS_PER_REPORT;
-  observer =
-      (struct engine_observer){ engine_started, engine_stopping, connection_waits,
-                                connection_ending,
-                                check_ns < CHECK_INTERVAL_NS ? check_ns : CHECK_INTERVAL_NS };
+  uint64_t check_ns = report_ns / OBSERVE_CHECKS_PER_REPORT;
+  observer = (struct engine_observer){ engine_started, engine_stopping, connection_waits,
+                                       connection_ending,
+                                       check_ns < OBSERVE_CHECK_NS ? check_ns : OBSERVE_CHECK_NS };
   engine_observe(&observer);
 }

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A process has a communicator for each way that it splits its job: seldom more than ten. */
-#define PROFILER_COMMUNICATORS_MAX 32
+#include "net_plugin/observe/limits.h"
+
 #define PROFILER_FUNCTION_BYTES 24 /* "ReduceScatter" */
 
 struct profiler_progress {

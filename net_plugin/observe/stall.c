@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "net_plugin/observe/limits.h"
+
 static double seconds(uint64_t ns) {
   return (double)ns * 1e-9;
 }

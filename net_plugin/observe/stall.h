@@ -9,14 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/clock.h"
 #include "net_plugin/connection/connection_snapshot.h"
-
-/* While data is in flight, a working peer answers a PING at least every 2.5 s (link/). */
-#define STALL_SILENT_NS (4 * NS_PER_S)
-
-/* Shorter pauses are no stall: the engine checks once a second (observe.c). */
-#define STALL_LEAST_NS (2 * NS_PER_S)
 
 enum stall_kind {
   STALL_NONE,           /* no request, or it makes progress */

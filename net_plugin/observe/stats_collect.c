@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "net_plugin/connection/connection_snapshot.h"
+#include "net_plugin/observe/limits.h"
 #include "net_plugin/policy/policy_shared.h"
 
-/* Per step; each flow costs about 2 us of system calls. */
-#define FLOWS_PER_STEP 64
 #define PS_PER_S 1000000000000ull
 
 static void find_rank(char rank[16]) {
@@ -152,7 +152,7 @@ static void take_some(struct engine *engine, void *argument) {
   uint64_t now_ns = clock_now_ns();
   unsigned flows = 0;
   struct connection *connection = NULL;
-  while (flows < FLOWS_PER_STEP && (connection = connection_next(engine, connection))) {
+  while (flows < STATS_FLOWS_PER_STEP && (connection = connection_next(engine, connection))) {
     if (connection_number(connection) > collect->after) {
       take_connection(collect->document, engine, connection, now_ns);
       collect->after = connection_number(connection);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/observe/limits.h"
 
 #define FIELD(id, name, type, unit, text) { #name, unit },
 const struct stats_field stats_connection_fields[] = { STATS_CONNECTION_FIELDS(FIELD) };

@@ -22,8 +22,6 @@
 #include "net_plugin/observe/text.h"
 
 #define STATS_SCHEMA 2 /* of the JSON document; incremented when a field is renamed or removed */
-#define STATS_FLOWS_MAX 16384
-#define STATS_CONNECTIONS_MAX 8192
 
 /* X(ID, name, COUNTER or GAUGE, unit: a value of 1 in this, text). Names end in their unit. */
 #define STATS_CONNECTION_FIELDS(X)                                                                 \

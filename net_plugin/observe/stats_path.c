@@ -15,9 +15,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
-
-/* Limit of entries read from a directory with unexpected contents. */
-#define SWEEP_MAX 1024
+#include "net_plugin/observe/limits.h"
 
 unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]) {
   const char *wanted = param_string(PARAM_STATS_DIR), *runtime = getenv("XDG_RUNTIME_DIR");
@@ -88,7 +86,7 @@ static bool is_dead(pid_t pid, const char *socket_path) {
 void stats_path_sweep(const char *directory) {
   DIR *opened = opendir(directory);
   struct dirent *entry;
-  for (int i = 0; opened && i < SWEEP_MAX && (entry = readdir(opened)); i++) {
+  for (int i = 0; opened && i < STATS_SWEEP_MAX && (entry = readdir(opened)); i++) {
     char path[STATS_PATH_MAX + sizeof entry->d_name];
     pid_t pid = stats_path_pid(entry->d_name);
     snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);

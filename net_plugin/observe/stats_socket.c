@@ -18,16 +18,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
+#include "net_plugin/observe/limits.h"
 #include "net_plugin/observe/stats_collect.h"
 #include "net_plugin/observe/stats_path.h"
-
-#define BUFFER_BYTES (32u << 10)
-#define RETRY_NS (1 * NS_PER_MS)
-#define BACKLOG 64
-/* Pause after EMFILE and the like, or level-triggered events would repeat at once. */
-#define ACCEPT_PAUSE_NS (1 * NS_PER_S)
 
 enum client_state { CLIENT_REQUEST, CLIENT_COLLECT, CLIENT_SEND };
 
@@ -44,7 +40,7 @@ struct client {
   bool is_last; /* the buffer holds the end of the text */
   struct text text;
   size_t sent;
-  char buffer[BUFFER_BYTES];
+  char buffer[STATS_BUFFER_BYTES];
 };
 
 /* Guarded by the lock of `engine`; `engine` itself is written when engines are made and ended,
@@ -78,10 +74,10 @@ static void client_free(struct client *client) {
   engine_rewatch(server.engine, &server.source, EPOLLIN);
 }
 
-/* Continues after RETRY_NS. */
+/* Continues after STATS_RETRY_NS. */
 static void client_pause(struct client *client, uint64_t now_ns) {
   engine_rewatch(server.engine, &client->source, 0);
-  engine_timer_set(server.engine, &client->timer, now_ns + RETRY_NS);
+  engine_timer_set(server.engine, &client->timer, now_ns + STATS_RETRY_NS);
 }
 
 static void client_expired(struct engine_timer *timer, uint64_t now_ns) {
@@ -196,7 +192,7 @@ static void server_ready(struct engine_source *source, uint32_t events) {
     client_new(fd, now_ns);
   } else if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
     engine_rewatch(server.engine, source, 0);
-    engine_timer_set(server.engine, &server.timer, now_ns + ACCEPT_PAUSE_NS);
+    engine_timer_set(server.engine, &server.timer, now_ns + STATS_ACCEPT_PAUSE_NS);
   }
   if (server.client_count == STATS_CLIENTS_MAX) {
     engine_rewatch(server.engine, source, 0);
@@ -252,7 +248,7 @@ static int listen_in(const char *directory) {
     return error;
   }
   atomic_store(&server.owner, getpid());
-  if (listen(fd, BACKLOG) != 0) {
+  if (listen(fd, STATS_BACKLOG) != 0) {
     error = -errno;
     unlink(server.path);
     atomic_store(&server.owner, 0);

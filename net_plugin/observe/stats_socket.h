@@ -11,11 +11,7 @@
 #ifndef NET_PLUGIN_OBSERVE_STATS_SOCKET_H
 #define NET_PLUGIN_OBSERVE_STATS_SOCKET_H
 
-#include "common/clock.h"
 #include "net_plugin/engine/engine.h"
-
-#define STATS_CLIENTS_MAX 8
-#define STATS_CLIENT_NS (5 * NS_PER_S)
 
 /* Both with the lock of the engine held. -EALREADY: another engine has the socket. *where becomes
  * the path, also after an error; it is valid as long as the process. */

@@ -9,6 +9,7 @@
 
 #include "common/log.h"
 #include "common/sysfs.h"
+#include "net_plugin/plugin/limits.h"
 
 /* One number of a list; false if there is none here. */
 static bool parse_number(const char **text, unsigned long *number) {

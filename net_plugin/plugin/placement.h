@@ -14,10 +14,7 @@
 #include <sched.h>
 #include <stdbool.h>
 
-enum {
-  PLACEMENT_FEW_CPUS = 4, /* a process with so many or less is pinned */
-  PLACEMENT_TEXT_MAX = 256,
-};
+enum { PLACEMENT_TEXT_MAX = 256 };
 
 /* "0-3,8". False: that is none, or a CPU is beyond CPU_SETSIZE. */
 bool placement_parse(const char *text, cpu_set_t *cpus);

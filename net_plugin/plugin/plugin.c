@@ -32,13 +32,12 @@
 #include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/plugin/limits.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/profile_use.h"
 #include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/setup.h"
-
-enum { CHECK_REPEATS = 3 }; /* times */
 
 struct plugin_context {
   int traffic_class;
@@ -287,7 +286,7 @@ int plugin_device_nic(int device, struct nic *nic) {
 /* The first message may have been lost. */
 static void say_again(void) {
   static atomic_uint said;
-  if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < CHECK_REPEATS) {
+  if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < PLUGIN_CHECK_REPEATS) {
     check_event_send(CHECK_IN_USE, NULL);
   }
 }

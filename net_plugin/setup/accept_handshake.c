@@ -18,12 +18,11 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/secret.h"
-
-#define WARN_INTERVAL_NS (30 * NS_PER_S)
 
 static void reply_prepare(struct reply *reply, const struct nic *nic) {
   memset(reply, 0, sizeof *reply);
@@ -52,7 +51,7 @@ void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_versio
                                      const struct sockaddr_storage *from) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
-      WARN_INTERVAL_NS,
+      SETUP_WARN_INTERVAL_NS,
       "%s: refused a connection from %s: it runs stratus %s (wire version %u), this host "
       "%s (wire version %u). Install the same release on every host",
       nic->name, tcp_address_text(from, text), version, wire_version, STRATUS_VERSION,
@@ -77,7 +76,7 @@ static void warn_if_versions_differ(const struct hello *hello,
   if (strcmp(hello->version, STRATUS_VERSION) != 0) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(
-        WARN_INTERVAL_NS,
+        SETUP_WARN_INTERVAL_NS,
         "%s (%s) runs stratus %s, this host %s: compatible, but install the same release "
         "on every host",
         hello->host, tcp_address_text(from, text), hello->version, STRATUS_VERSION);
@@ -153,7 +152,7 @@ static bool agree_cipher(const struct settings *settings, const struct hello *he
   unsigned common = hello->ciphers & settings->ciphers;
   if (!hello->ciphers != !settings->wants_encryption || (settings->wants_encryption && !common)) {
     char text[TCP_ADDRESS_TEXT];
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                    "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
                    "it on every host, or on none",
                    settings->wants_encryption ? "on" : "off", settings_host_name(),
@@ -322,7 +321,7 @@ static void refuse_other_secret(const struct hello *hello, struct destination *t
                                 struct reply *reply, const struct sockaddr_storage *from) {
   char text[TCP_ADDRESS_TEXT], why[SECRET_TEXT_BYTES];
   LOG_WARN_EVERY(
-      WARN_INTERVAL_NS, "%s",
+      SETUP_WARN_INTERVAL_NS, "%s",
       secret_differs_text(hello->host, tcp_address_text(from, text), hello->has_secret, why));
   reply->status = REPLY_OTHER_SECRET;
   to->connection = NULL;

@@ -10,10 +10,7 @@
 #include "common/descriptor.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
-
-/* Less than half of the 5 s that a dial has (FIRST_DIAL_TIMEOUT_NS), of which its own driver may
- * take the other half; drivers take milliseconds. */
-#define PATIENCE_NS (2 * NS_PER_S)
+#include "net_plugin/setup/limits.h"
 
 struct accept_wait {
   struct engine_source source, endpoint_source;
@@ -98,7 +95,7 @@ int accept_wait_start(const struct accept_peer *peer, struct endpoint *endpoint,
     accept_wait_free(wait);
     return error;
   }
-  engine_timer_set(peer->engine, &wait->timer, clock_now_ns() + PATIENCE_NS);
+  engine_timer_set(peer->engine, &wait->timer, clock_now_ns() + ACCEPT_PATIENCE_NS);
   return 0;
 }
 

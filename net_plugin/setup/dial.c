@@ -17,15 +17,8 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/port.h"
-
-/* A listener with a short queue (net.core.somaxconn) loses what comes in a burst, and the kernels
- * of all that lost repeat their SYN after the same second (TCP_TIMEOUT_INIT), then after two: 256
- * connects to a queue of 4 took 33 s. So a dial that is not answered begins anew after this time,
- * less up to half as jitter, then after twice as long, and so on. Round trips are shorter: between
- * continents they take 0.3 s, and the fourth or fifth try waits that long. A hello that is not
- * acknowledged for the same time begins anew, too. */
-#define FIRST_REDIAL_NS (50 * NS_PER_MS)
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
 
@@ -458,7 +451,7 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   dial->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
   dial->timer.expired = timer_expired;
   dial->deadline_ns = deadline_ns;
-  dial->patience_ns = FIRST_REDIAL_NS;
+  dial->patience_ns = DIAL_FIRST_REDIAL_NS;
   dial->target = *address;
   tcp_address_set_scope(&dial->target, nic);
   *error = prepare(dial, hello, keys);

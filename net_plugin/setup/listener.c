@@ -12,22 +12,19 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/setup/setup.h"
 
-/* Connections made and not accepted yet; NCCL makes one per listener, anything beyond this is an
- * attack. */
-#define MAX_PENDING 64
-
 struct listener {
   struct engine *engine;
   uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
   uint8_t handle_key[AUTH_KEY_BYTES]; /* made once, not for each stranger */
   struct address_list addresses; /* those of the handle and the others; none: the handle has all */
-  struct connection *pending[MAX_PENDING];
+  struct connection *pending[LISTENER_MAX_PENDING];
   unsigned pending_count;
   int error;         /* what accept returns when nothing is pending */
   const void *owner; /* of its connections */
@@ -163,7 +160,7 @@ struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYT
   engine_assert_locked(engine);
   struct id_node *node = id_table_find(&engine_lists(engine)->listener_ids, id);
   struct listener *listener = node ? LIST_ENTRY(node, struct listener, id_node) : NULL;
-  return listener && listener->pending_count < MAX_PENDING ? listener : NULL;
+  return listener && listener->pending_count < LISTENER_MAX_PENDING ? listener : NULL;
 }
 
 const uint8_t *listener_secret(const struct listener *listener) {

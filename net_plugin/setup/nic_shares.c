@@ -10,12 +10,9 @@
 #include "common/log.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/no_path.h"
 
-/* A NIC that comes up late, or whose switch port does, is not named; a dial fails after 3.5 s. */
-#define IDLE_NS (5 * NS_PER_S)
-/* A process has hundreds of connections, which find out together. */
-#define WARN_INTERVAL_NS (60 * NS_PER_S)
 #define LIMITS 64
 
 static struct log_limit limits[LIMITS]; /* by the NIC's index; two may share one */
@@ -55,7 +52,7 @@ static void name_idle(struct nic_shares *shares, unsigned which, uint64_t now_ns
   }
   share->is_judged = true;
   share->is_told =
-      log_limit_pass(&limits[nic->index % LIMITS], now_ns, WARN_INTERVAL_NS, &suppressed);
+      log_limit_pass(&limits[nic->index % LIMITS], now_ns, SETUP_NIC_WARN_INTERVAL_NS, &suppressed);
   if (share->is_told) {
     bool has_others = may_reach_others(shares, which);
     LOG_WARN("%s %s %.*s's address%s, its share goes by %s (%s: %s)", nic->name,
@@ -71,7 +68,7 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   uint64_t next_ns = UINT64_MAX;
   for (unsigned i = 0; i < shares->count; i++) {
     const struct nic_share *share = &shares->of[i];
-    uint64_t due_ns = share->since_ns + IDLE_NS;
+    uint64_t due_ns = share->since_ns + NIC_IDLE_NS;
     if (!share->since_ns || !share->error || share->is_judged) {
       continue;
     }
@@ -113,7 +110,7 @@ void nic_shares_failed(struct nic_shares *shares, struct path path, int error) {
   }
   share->error = error;
   share->address = path.address;
-  uint64_t now_ns = clock_now_ns(), due_ns = share->since_ns + IDLE_NS;
+  uint64_t now_ns = clock_now_ns(), due_ns = share->since_ns + NIC_IDLE_NS;
   if (!shares->timer.deadline_ns) {
     engine_timer_set(shares->engine, &shares->timer, due_ns > now_ns ? due_ns : now_ns);
   }

@@ -16,26 +16,9 @@
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/flow_budget.h"
 #include "net_plugin/setup/inquiry.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/nic_shares.h"
 #include "net_plugin/setup/refusal.h"
-
-/* A dial that takes longer is given up and tried again by the link's backoff. Longer than the 3 s
- * after which the kernel says that nobody on the link has an address (mcast_solicit in arp(7)). */
-#define LANE_DIAL_TIMEOUT_NS (7 * NS_PER_S / 2)
-#define WARN_INTERVAL_NS (60 * NS_PER_S)
-/* How long an inquiry waits for an answer. */
-#define INQUIRY_TIMEOUT_NS (1 * NS_PER_S)
-
-/* An endpoint that breaks soon after it was connected, or cannot be, is not tried again for so
- * long, doubled each time. */
-#define SOON_NS (5 * NS_PER_S)
-#define ENDPOINT_BACKOFF_NS (1 * NS_PER_S)
-#define ENDPOINT_BACKOFF_DOUBLINGS 6
-/* How often lanes that are TCP flows are checked: can they have an endpoint (again)? Doubled each
- * time that they could not. */
-#define UPGRADE_NS (1 * NS_PER_S)
-#define UPGRADE_DOUBLINGS 5
-#define NEXT_UPGRADE_NS (50 * NS_PER_MS) /* one has just succeeded */
 
 struct lane_dial {
   struct peering *peering;
@@ -246,7 +229,7 @@ static void note_endpoint_failure(struct lane_dial *dial, uint64_t now_ns) {
 
 /* The lane reconnects: what about the endpoint that it had? */
 static void note_endpoint_end(struct lane_dial *dial, uint64_t now_ns) {
-  if (dial->endpoint_ns && now_ns - dial->endpoint_ns < SOON_NS) {
+  if (dial->endpoint_ns && now_ns - dial->endpoint_ns < ENDPOINT_SOON_NS) {
     note_endpoint_failure(dial, now_ns);
   } else if (dial->endpoint_ns) {
     dial->endpoint_failures = 0;
@@ -356,10 +339,11 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   hello.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.remote_keys : 0;
   int error;
   dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
-                          now_ns + LANE_DIAL_TIMEOUT_NS, lane_dial_done, dial, &error);
+                          now_ns + PEERING_DIAL_TIMEOUT_NS, lane_dial_done, dial, &error);
   if (!dial->dial) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot dial a flow to %s from %s: %s; it is tried again",
-                   peering->peer, nic.name, strerror(-error));
+    LOG_WARN_EVERY(SETUP_NIC_WARN_INTERVAL_NS,
+                   "cannot dial a flow to %s from %s: %s; it is tried again", peering->peer,
+                   nic.name, strerror(-error));
     refusal_over(&peering->refusal);
     lane_failed(dial, error);
   }

@@ -20,18 +20,10 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/secret.h"
-
-#define FIRST_BACKOFF_NS (20 * NS_PER_MS)
-#define LAST_BACKOFF_NS (1 * NS_PER_S)
-#define FIRST_DIAL_TIMEOUT_NS (5 * NS_PER_S)
-/* While there are paths that were not tried yet; long enough for one lost SYN. */
-#define FIRST_ROUND_NS (3 * NS_PER_S / 2)
-#define WARN_INTERVAL_NS (30 * NS_PER_S)
-/* After so long one line says what is in the way. */
-#define SLOW_NS (5 * NS_PER_S)
 
 /* "eth0 to 10.0.0.1:4242" */
 #define WAY_TEXT (IF_NAMESIZE + TCP_ADDRESS_TEXT + 4)
@@ -119,15 +111,15 @@ static void retry_later(struct pending_connect *pending, int error) {
     return;
   }
   if (open_files_are_short(error)) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again",
+    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again",
                    pending->route.nics[0].name, peer_text(pending, text),
                    open_files_why(error, why));
   }
   pending->state = PENDING_CONNECT_WAITING;
   pending->failures++;
   engine_timer_set(pending->engine, &pending->retry, now_ns + pending->backoff_ns);
-  pending->backoff_ns =
-      pending->backoff_ns * 2 < LAST_BACKOFF_NS ? pending->backoff_ns * 2 : LAST_BACKOFF_NS;
+  pending->backoff_ns = pending->backoff_ns * 2 < CONNECT_LAST_BACKOFF_NS ? pending->backoff_ns * 2
+                                                                          : CONNECT_LAST_BACKOFF_NS;
 }
 
 static int make_sender(struct pending_connect *pending, const struct reply *reply) {
@@ -208,7 +200,7 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
   }
   if (error == -EKEYREJECTED) {
     char text[TCP_ADDRESS_TEXT];
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                    "what answers at %s cannot prove that it is this job's peer; trying again",
                    peer_text(pending, text));
   }
@@ -243,7 +235,8 @@ static void dial_next(struct pending_connect *pending) {
   pending->state = PENDING_CONNECT_DIALLING;
   pending->taken = paths_choose(&pending->route.paths, 0, pending->failures);
   pending->hello.epoch++;
-  uint64_t timeout_ns = path_count > 1 && round == 0 ? FIRST_ROUND_NS : FIRST_DIAL_TIMEOUT_NS;
+  uint64_t timeout_ns =
+      path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
   int error;
   pending->dial = dial_start(pending->engine, &nic, address, &pending->hello, &pending->keys,
                              clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
@@ -260,7 +253,7 @@ static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
 static int prepare(struct pending_connect *pending, const struct peering_route *route, int dscp,
                    unsigned group_peers) {
   pending->route = *route;
-  pending->backoff_ns = FIRST_BACKOFF_NS;
+  pending->backoff_ns = CONNECT_FIRST_BACKOFF_NS;
   pending->retry.expired = retry_expired;
   settings_get(route->nic_count, &pending->settings);
   settings_of_group(route->nic_count, group_peers, &pending->settings);
@@ -362,7 +355,7 @@ int pending_connect_start(const struct peering_route *route, int dscp, unsigned 
   pthread_mutex_unlock(&pending_lock);
   engine_lock(pending->engine);
   pending->slow.expired = slow_expired;
-  engine_timer_set(pending->engine, &pending->slow, clock_now_ns() + SLOW_NS);
+  engine_timer_set(pending->engine, &pending->slow, clock_now_ns() + CONNECT_SLOW_NS);
   pending->abandoned.expired = abandoned_expired;
   engine_timer_set(pending->engine, &pending->abandoned,
                    pending->deadline_ns + patience_ns(pending));

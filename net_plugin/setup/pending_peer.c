@@ -18,9 +18,8 @@
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/accept_handshake.h"
 #include "net_plugin/setup/accept_wait.h"
+#include "net_plugin/setup/limits.h"
 
-#define PENDING_PEER_NS (10 * NS_PER_S)
-#define WARN_INTERVAL_NS (30 * NS_PER_S)
 /* Of IPv6, the network: its owner has all addresses in it. */
 #define NETWORK_BYTES 8
 
@@ -146,7 +145,7 @@ static void pending_peer_close(struct pending_peer *peer) {
 static void warn_rejected(const struct nic *nic, const struct sockaddr_storage *from,
                           const char *why) {
   char text[TCP_ADDRESS_TEXT];
-  LOG_WARN_EVERY(WARN_INTERVAL_NS,
+  LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                  "%s: rejected a connection from %s: %s (a port scanner or a foreign service; the "
                  "job goes on)",
                  nic->name, tcp_address_text(from, text), why);

@@ -22,15 +22,6 @@
 #include "common/list.h"
 #include "net_plugin/engine/engine.h"
 
-/* Of a process. A handshake takes milliseconds, so this is enough for tens of thousands of honest
- * connections per second. */
-#define PENDING_PEERS_MAX 512
-/* Pending peers take at most this part of the descriptors that the process may open: the
- * application and the flows need the rest. */
-#define PENDING_PEERS_PART 8
-/* A port's share is never less. */
-#define PENDING_PEERS_LEAST 4
-
 struct pending_peers {
   struct engine *engine;
   const struct nic *nic; /* where they arrive */

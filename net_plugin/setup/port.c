@@ -17,15 +17,8 @@
 #include "common/param.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/addresses.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/pending_peer.h"
-
-#define ACCEPTS_PER_EVENT 64
-/* After accept failed for want of descriptors or memory: the event would come again at once. */
-#define PAUSE_NS (100 * NS_PER_MS)
-/* Without descriptors, a peer goes for the next one after so long: an honest peer says hello, and
- * proves itself, within a round trip or two. */
-#define TURN_NS (25 * NS_PER_MS)
-#define WARN_INTERVAL_NS (30 * NS_PER_S)
 
 struct port {
   struct engine_source source;
@@ -105,7 +98,7 @@ static struct oldest_peer find_oldest(struct engine *here) {
  * True: accept may succeed now. */
 static bool make_room(struct engine *here) {
   struct oldest_peer oldest = find_oldest(here);
-  if (oldest.since_ns && clock_now_ns() - oldest.since_ns >= TURN_NS) {
+  if (oldest.since_ns && clock_now_ns() - oldest.since_ns >= PORT_TURN_NS) {
     oldest.is_to_go = true;
     return engine_try_visit(here, oldest.engine, visit_peers, &oldest) == 0;
   }
@@ -129,7 +122,7 @@ static void port_ready(struct engine_source *source, uint32_t events) {
   struct port *port = (struct port *)source;
   (void)events;
   spare_keep();
-  for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
+  for (int i = 0; i < PORT_ACCEPTS_PER_EVENT; i++) {
     struct sockaddr_storage from;
     socklen_t bytes = sizeof from;
     int fd = DESCRIPTOR(
@@ -142,10 +135,10 @@ static void port_ready(struct engine_source *source, uint32_t events) {
       char why[OPEN_FILES_TEXT];
       int error = -errno;
       bool is_short = open_files_are_short(error);
-      LOG_WARN_EVERY(WARN_INTERVAL_NS, "%s: cannot accept a connection: %s", port->nic.name,
+      LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "%s: cannot accept a connection: %s", port->nic.name,
                      open_files_why(error, why));
       if (!is_short || !make_room(port->engine)) {
-        port_pause(port, is_short ? TURN_NS : PAUSE_NS);
+        port_pause(port, is_short ? PORT_TURN_NS : PORT_PAUSE_NS);
         return;
       }
     } /* else: that one died in the queue; the next may be fine */

@@ -2,6 +2,8 @@
 /* See refusal.h. */
 #include "net_plugin/setup/refusal.h"
 
+#include "net_plugin/setup/limits.h"
+
 bool refusal_heard(struct refusal *refusal, bool is_refused, bool has_lane, bool has_left,
                    uint64_t now_ns) {
   if (!is_refused || has_lane) {

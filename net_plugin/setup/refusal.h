@@ -10,14 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All flows are lost, and every dial has been refused for this long: the process is gone. A
- * firewall that is being reloaded takes less. */
-#define REFUSAL_GONE_NS UINT64_C(4000000000)
-/* The same where its kernel has closed a flow (FIN), which a firewall does not. */
-#define REFUSAL_LEFT_NS UINT64_C(1000000000)
-/* How often who only receives asks whether anybody listens there, while no flow is up. */
-#define REFUSAL_INQUIRY_NS UINT64_C(250000000)
-
 /* Zeroed: none was heard. */
 struct refusal {
   uint64_t since_ns; /* every dial, or inquiry, is refused; 0: not so */

@@ -11,9 +11,8 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/secret_file.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/settings.h"
-
-#define WARN_INTERVAL_NS (3600 * NS_PER_S)
 
 /* Held while a file is read, which may be a FIFO that nobody has written to yet; taken before the
  * lock, never with it: holders of the engine lock take that. */
@@ -65,14 +64,14 @@ int secret_load(void) {
   char read[SECRET_FILE_MAX];
   pthread_mutex_lock(&loading);
   if (*text && *path) {
-    LOG_WARN_EVERY(WARN_INTERVAL_NS,
+    LOG_WARN_EVERY(SECRET_WARN_INTERVAL_NS,
                    "STRATUS_SECRET and STRATUS_SECRET_FILE are both set; STRATUS_SECRET counts");
   }
   struct job_secret secret = job_secret_choose(text, path, read);
   int error = take(&secret, path);
   if (secret.bytes == 0 && param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON) {
     LOG_WARN_EVERY(
-        WARN_INTERVAL_NS,
+        SECRET_WARN_INTERVAL_NS,
         "STRATUS_ENCRYPT=on without STRATUS_SECRET: whoever reads NCCL's bootstrap, which "
         "is in clear, can make the keys; set a job secret, too");
   }

@@ -13,6 +13,7 @@
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/policy/policy.h"
+#include "net_plugin/setup/limits.h"
 
 static struct profile_net from_profile;
 static char host_name[HOST_TEXT_BYTES];

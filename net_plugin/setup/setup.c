@@ -6,11 +6,10 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/endpoint.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/pending_connect.h"
 #include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
-
-#define CLOSE_NS (2 * NS_PER_S)
 
 static void stop_engine(struct engine *engine) {
   pending_connect_drop_all(engine);
@@ -27,6 +26,6 @@ void setup_start(void) {
 }
 
 void setup_stop(void) {
-  engine_stop_all(CLOSE_NS);
+  engine_stop_all(SETUP_CLOSE_NS);
   endpoint_stop_all();
 }

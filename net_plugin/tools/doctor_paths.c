@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/probe/agent.h"
 #include "net_plugin/tools/probe/survey.h"

@@ -12,11 +12,7 @@
 #include "common/sysfs.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/settings.h"
-
-/* Round trip between zones of one region; shorter within a zone. */
-#define ROUND_TRIP_US 1000
-/* Connections of one process in a medium job: 64 peers, two channels, both directions. */
-#define CONNECTIONS 256
+#include "net_plugin/tools/limits.h"
 
 struct check {
   const struct host_facts *facts;
@@ -137,7 +133,7 @@ static void check_buffers(struct check *check) {
     fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
   }
   /* A flow's share of the bandwidth-delay product, twice: half of a buffer is overhead. */
-  uint64_t needed = 2 * fastest_mbps * ROUND_TRIP_US / 8 / facts->lanes;
+  uint64_t needed = 2 * fastest_mbps * HOST_ROUND_TRIP_US / 8 / facts->lanes;
   for (int i = 0; i < 2; i++) {
     uint64_t bytes = 0;
     int64_t limit = 0;
@@ -181,7 +177,7 @@ static void check_queues(struct check *check) {
              "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
              value);
   }
-  uint64_t needed = (uint64_t)CONNECTIONS * check->facts->lanes;
+  uint64_t needed = (uint64_t)HOST_CONNECTIONS * check->facts->lanes;
   if (check->facts->open_files < needed) {
     COMPLAIN(check,
              "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64

@@ -16,6 +16,7 @@
 #include "common/cli.h"
 #include "common/hash.h"
 #include "common/quantity.h"
+#include "net_plugin/tools/limits.h"
 
 /* ---- names ---- */
 

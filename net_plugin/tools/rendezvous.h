@@ -11,8 +11,6 @@
 #include "common/clock.h"
 #include "common/peer_gate.h"
 
-#define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
-
 /* "HOST", "HOST:PORT", "[fd00::1]:PORT" or a bare IPv6 address. */
 enum { RENDEZVOUS_HOST_MAX = 256 };
 struct rendezvous_address {

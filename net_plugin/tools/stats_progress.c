@@ -7,11 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/sanitize.h"
-
-/* Processes are asked one after the other, in milliseconds each: who is behind for a shorter time
- * may have been asked earlier. */
-#define LATE_S 1.0
 
 /* Both are borrowed from the documents. */
 struct member {
@@ -86,7 +83,7 @@ static void print_communicator(const json_t *processes, const json_t *first) {
                      : foremost;
     }
   }
-  if (json_number_value(json_object_get(foremost, "seconds_ago")) < LATE_S) {
+  if (json_number_value(json_object_get(foremost, "seconds_ago")) < STATS_LATE_S) {
     return;
   }
   bool has_title = false;

@@ -20,15 +20,7 @@
 #include "common/plain.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
-
-/* For all answers together. A process of this user gets a second more than it gives its client;
- * with others' the whole ends within 2 s, however they behave. */
-#define OWN_TIMEOUT_NS (STATS_CLIENT_NS + NS_PER_S)
-#define OTHERS_TIMEOUT_NS (3 * NS_PER_S / 2)
-/* Of all answers together. Sixteen thousand flows are some ten million bytes. */
-#define ANSWERS_MAX_BYTES (256u << 20)
-/* Others may fill their directories. A host has some processes per GPU. */
-#define SOURCES_MAX 4096
+#include "net_plugin/tools/limits.h"
 
 enum { FIRST_BYTES = 64 << 10 };
 
@@ -68,7 +60,7 @@ static int add_directory(const char *directory, bool is_other, struct stats_sour
     descriptor_close(fd);
     return 0;
   }
-  while (!error && sources->count < SOURCES_MAX && (entry = readdir(opened))) {
+  while (!error && sources->count < STATS_SOURCES_MAX && (entry = readdir(opened))) {
     if (stats_path_pid(entry->d_name)) {
       error = add(sources, directory, entry->d_name, is_other);
     }
@@ -210,7 +202,7 @@ static int read_some(struct stats_source *source, size_t *total) {
   if (source->used + 1 >= source->room) {
     size_t room = source->room ? source->room * 2 : FIRST_BYTES;
     *total += room - source->room;
-    char *larger = *total <= ANSWERS_MAX_BYTES ? realloc(source->answer, room) : NULL;
+    char *larger = *total <= STATS_ANSWERS_MAX_BYTES ? realloc(source->answer, room) : NULL;
     if (!larger) {
       return -ENOMEM;
     }
@@ -228,11 +220,12 @@ static int read_some(struct stats_source *source, size_t *total) {
 
 /* Those that still answer, in polled; returns their number. */
 static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uint64_t start_ns) {
-  uint64_t now_ns = clock_now_ns(), until_ns = start_ns + OWN_TIMEOUT_NS;
+  uint64_t now_ns = clock_now_ns(), until_ns = start_ns + STATS_OWN_TIMEOUT_NS;
   nfds_t count = 0;
   for (size_t i = 0; i < sources->count; i++) {
     struct stats_source *source = &sources->list[i];
-    uint64_t end_ns = start_ns + (source->is_other ? OTHERS_TIMEOUT_NS : OWN_TIMEOUT_NS);
+    uint64_t end_ns =
+        start_ns + (source->is_other ? STATS_OTHERS_TIMEOUT_NS : STATS_OWN_TIMEOUT_NS);
     if (source->fd >= 0 && now_ns >= end_ns) {
       source_end(source, -ETIMEDOUT);
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net_plugin/plugin/discovery.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/probe/agent.h"
 #include "net_plugin/tools/probe/load.h"

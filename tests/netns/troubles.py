@@ -128,7 +128,7 @@ trouble("stuck", "1 of 8 flows at 1/1000 of its rate for 5 s.",
 trouble("lost-5", "5 % of all packets lost for 4 s.", fault("drop", 1, ALL_PORTS, 5), heal(1), hold_s=4)
 trouble("lost-30", "30 % of all packets lost for 4 s.", fault("drop", 1, ALL_PORTS, 30), heal(1), hold_s=4)
 
-# ---- firewalls: half of REFUSAL_GONE_NS (setup/refusal.h), where no flow is left ----
+# ---- firewalls: half of REFUSAL_GONE_NS (setup/limits.h), where no flow is left ----
 
 trouble("refused", "A host refuses new connections for 8 s, while the others work.", fault("refuse", 1, ALL_PORTS), heal(1),
         hold_s=8, finds_a_way=True)

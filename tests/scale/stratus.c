@@ -10,6 +10,7 @@
 #include "net_plugin/link/link.h"
 #include "net_plugin/policy/policy.h"
 #include "net_plugin/policy/policy_shared.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/settings.h"
 #include "tests/scale/transport.h"
 

@@ -3,6 +3,7 @@
  * setup/refusal.h are the real ones; sockets, dials and NCCL are played: a frame, a dial and NCCL's
  * next look at a connection take a tick each. As in connection_failure.c, a rank that knows ends
  * all its connections with what began it, and NCCL looks at all of them. */
+#include "net_plugin/setup/limits.h"
 #include "tests/lib/unit.h"
 
 #include <errno.h>

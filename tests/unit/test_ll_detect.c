@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "net_plugin/link/limits.h"
 #include "tests/lib/unit.h"
 
 #define LARGEST (256u << 10)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is let in where tools listen: callers that know the key, whatever others do meanwhile. */
+#include "common/limits.h"
 #include "common/peer_gate.h"
 
 #include <arpa/inet.h>

@@ -9,6 +9,7 @@
 
 #include "common/param.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/pending_peer.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a rank is blocked on: what is a fault, when it is reported, and in which words. */
+#include "common/time_units.h"
+#include "net_plugin/observe/limits.h"
 #include "tests/lib/unit.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The statistics of this very process, asked over their socket: by friends, by strangers, and with
  * directories of all kinds. The engine's own thread serves. */
+#include "net_plugin/observe/limits.h"
 #include "tests/lib/unit.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document as JSON, and as the tool's Prometheus text: both are read back, strange names
  * included. */
+#include "net_plugin/observe/limits.h"
 #include "tests/lib/unit.h"
 
 #include <ctype.h>

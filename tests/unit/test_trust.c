@@ -15,6 +15,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/pending_peer.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes say to stratus-run --check, and what it makes of it; strangers' datagrams. */
+#include "common/tools/limits.h"
 #include "common/tools/verdict.h"
 
 #include <errno.h>

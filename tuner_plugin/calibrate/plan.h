@@ -17,16 +17,7 @@
 
 #include "tuner_plugin/calibrate/schedule.h"
 
-enum {
-  PLAN_ENTRIES_MAX = 512,
-  PLAN_CHANNELS_MAX = 8,
-  PLAN_RUN = 12,
-  PLAN_RUN_MAX = 1000,
-  PLAN_LL_BYTES = 1 << 20,
-  PLAN_COST_FACTOR = 4, /* NCCL's table is wrong by a factor of up to 2 on clouds; another factor of
-                           2 is hopeless */
-  PLAN_ERROR_MAX = 160,
-};
+enum { PLAN_ERROR_MAX = 160 };
 
 struct plan_entry {
   enum profile_collective collective;

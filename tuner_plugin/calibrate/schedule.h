@@ -23,13 +23,8 @@
 #include <stdint.h>
 
 #include "common/profile.h"
+#include "tuner_plugin/calibrate/limits.h"
 #include "tuner_plugin/decide/costs.h"
-
-enum {
-  SCHEDULE_CELLS_MAX = 32,
-  SCHEDULE_RUN_BYTES = 16 << 20,  /* enough for a run, if that is fewer calls; a quarter at least */
-  SCHEDULE_COST_FACTOR_MAX = 200, /* also for named cells: below what the plugin's guard refuses */
-};
 
 struct schedule_cell {
   uint8_t algorithm; /* enum profile_algorithm */

@@ -4,20 +4,17 @@
 
 #include <float.h>
 
+#include "tuner_plugin/decide/limits.h"
+
 /* What NCCL writes into cells that are not available (NCCL_ALGO_PROTO_IGNORE, nccl_tuner.h). */
 #define IGNORED (-1.0f)
 
-/* LEAST, and MOST where CollNet sends no fewer bytes: docs/measurements.md has the sweeps. */
-#define LEAST_BYTES (32u << 10)
-#define MOST_ONE_GPU_BYTES (128u << 10)
-#define MOST_TWO_HOSTS_BYTES (16u << 20)
-
 struct collnet_range collnet_range_of(size_t ranks, size_t nodes, bool is_halved) {
-  struct collnet_range range = { LEAST_BYTES, UINT64_MAX };
+  struct collnet_range range = { COLLNET_RANGE_LEAST_BYTES, UINT64_MAX };
   if (!is_halved && ranks == nodes) {
-    range.most = MOST_ONE_GPU_BYTES;
+    range.most = COLLNET_RANGE_MOST_ONE_GPU_BYTES;
   } else if (!is_halved && nodes == 2) {
-    range.most = MOST_TWO_HOSTS_BYTES;
+    range.most = COLLNET_RANGE_MOST_TWO_HOSTS_BYTES;
   }
   return range;
 }

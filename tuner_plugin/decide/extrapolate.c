@@ -4,11 +4,10 @@
 
 #include <stddef.h>
 
+#include "tuner_plugin/decide/limits.h"
+
 enum {
-  EXTRAPOLATE_GAIN_PERMILLE = 80, /* what must be gained at least, as the model may be wrong */
-  EXTRAPOLATE_FACTOR = 2,         /* between numbers of nodes */
-  ALONE_NODES = 2,                /* nothing is carried from or to two nodes, see extrapolate.h */
-  OPEN_END_FACTOR = 16,           /* of a range without an end, how much of it is looked at */
+  ALONE_NODES = 2, /* nothing is carried from or to two nodes, see extrapolate.h */
   VIEW_COUNT = 4,
 };
 
@@ -162,7 +161,7 @@ static uint64_t last_of(uint64_t lo, uint64_t end) {
   if (end < UINT64_MAX) {
     return end - 1;
   }
-  return lo > UINT64_MAX / OPEN_END_FACTOR ? lo : lo * OPEN_END_FACTOR;
+  return lo > UINT64_MAX / EXTRAPOLATE_OPEN_END_FACTOR ? lo : lo * EXTRAPOLATE_OPEN_END_FACTOR;
 }
 
 /* The row that all views have in [lo, *end), and that is worth it at both ends, or NULL. */

@@ -2,11 +2,7 @@
 /* The rules that keep a profile from making a job fail, hang or far slower. */
 #include "tuner_plugin/decide/guard.h"
 
-/* NCCL multiplies the cost of rings that would lose fp8 precision by 1024, so that only a call with
- * nothing else gets one (NVIDIA/nccl v2.30.7-1 src/enqueue.cc:2015-2021). Tuners do not get the
- * datatype, but a factor this large between two cells reveals that case. Real costs of two usable
- * cells never differ that much, so the same rule also rejects cells that NCCL considers absurd. */
-#define GUARD_COST_RATIO 256.0
+#include "tuner_plugin/decide/limits.h"
 
 static enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigned proto,
                                       unsigned over) {

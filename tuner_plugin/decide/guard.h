@@ -23,9 +23,6 @@ enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, un
 enum guard_verdict guard_check_choice(struct decide_costs costs,
                                       const struct decide_choice *choice);
 
-/* A smaller gain does not justify the risk of a wrong choice. */
-enum { GUARD_GAIN_PERMILLE = 30 };
-
 /* Does a measured row gain enough? At least that, and twice the noise of the two times. */
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille);
 

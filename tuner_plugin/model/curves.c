@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tuner_plugin/model/limits.h"
+
 /* Standard errors of n values whose median absolute deviation is 1, were they normal: of their
  * median, and of the median of the means of all pairs, which is nearly as sure as their mean (1.023
  * and not 1.253 of its error) and hardly less hurt by a few launches that went wrong. */
 static const double median_error = 1.2533 * 1.4826, pairs_error = 1.0233 * 1.4826;
-/* Noise of samples that have none. */
-static const double unknown_noise = 0.05;
 
 enum { BLOCKS_MAX = 256 }; /* of one point; more add nothing */
 
@@ -147,7 +147,7 @@ static struct curve_point make_point(const struct sample *samples, size_t count)
   for (size_t i = 0; i < blocks; i++) {
     double noise = samples[i].mad_us > 0 ? median_error * samples[i].mad_us /
                                                sqrt((double)samples[i].n) / samples[i].median_us
-                                         : unknown_noise;
+                                         : CURVES_UNKNOWN_NOISE;
     within += noise * noise;
     values[i] = samples[i].median_us;
   }
@@ -173,7 +173,7 @@ static struct curve_point make_point(const struct sample *samples, size_t count)
  * wait for each other differently. */
 static bool is_real_fall(const struct curve_point *from, const struct curve_point *to) {
   double noise = sqrt(from->noise * from->noise + to->noise * to->noise);
-  return from->us > to->us * (1 + fmax(0.05, 4 * noise));
+  return from->us > to->us * (1 + fmax(CURVES_FALL_SHARE, CURVES_FALL_ERRORS * noise));
 }
 
 /* The time of one cell rarely falls as bytes grow. */

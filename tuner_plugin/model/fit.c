@@ -8,19 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tuner_plugin/model/limits.h"
 #include "tuner_plugin/model/pick_winner.h"
 
-enum {
-  STEPS_PER_SIZE = 4, /* places examined from one measured size to the next */
-  PLACES_MAX = 64 * STEPS_PER_SIZE,
-};
+enum { PLACES_MAX = 64 * FIT_STEPS_PER_SIZE };
 
 static size_t ask_everywhere(const struct candidates *candidates, struct answer *answers) {
   const struct curve *by_default = candidates->by_default;
   size_t count = 0;
   for (size_t i = 0; i < by_default->count; i++) {
     double bytes = (double)by_default->points[i].bytes;
-    if (count + STEPS_PER_SIZE >= PLACES_MAX || bytes < 1) {
+    if (count + FIT_STEPS_PER_SIZE >= PLACES_MAX || bytes < 1) {
       continue;
     }
     answers[count++] = pick_winner_at(candidates, bytes, true);
@@ -28,9 +26,9 @@ static size_t ask_everywhere(const struct candidates *candidates, struct answer 
       break;
     }
     double next = (double)by_default->points[i + 1].bytes;
-    for (int step = 1; step < STEPS_PER_SIZE; step++) {
+    for (int step = 1; step < FIT_STEPS_PER_SIZE; step++) {
       answers[count++] = pick_winner_at(
-          candidates, bytes * pow(next / bytes, (double)step / STEPS_PER_SIZE), false);
+          candidates, bytes * pow(next / bytes, (double)step / FIT_STEPS_PER_SIZE), false);
     }
   }
   return count;

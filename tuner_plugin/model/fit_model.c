@@ -11,13 +11,11 @@
 #include "tuner_plugin/decide/costs.h"
 #include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/model/fit.h"
+#include "tuner_plugin/model/limits.h"
 
 enum {
   FIGURES = 4, /* base, intra, inter, time per byte */
-  POINTS_LEAST = 6,
   NODE_COUNTS_MAX = 32,
-  ROUNDS = 30,
-  SWEEPS = 200,
   WAYS = 2, /* to compare sizes, as extrapolate.h does */
 };
 
@@ -173,7 +171,7 @@ static void sum_up(const struct facts *facts, uint32_t without, const double fig
 /* One figure after the other, the rest held; none below 0. */
 static void solve(double matrix[FIGURES][FIGURES], const double right[FIGURES],
                   double figures[FIGURES]) {
-  for (int sweep = 0; sweep < SWEEPS; sweep++) {
+  for (int sweep = 0; sweep < FIT_SWEEPS; sweep++) {
     for (int i = 0; i < FIGURES; i++) {
       if (matrix[i][i] <= 0) {
         figures[i] = 0;
@@ -192,9 +190,9 @@ static void find_figures(const struct facts *facts, uint32_t without, double fig
   figures[0] = 20;
   figures[1] = figures[2] = 5;
   figures[3] = 1e-3;
-  for (int round = 0; round < ROUNDS; round++) {
+  for (int round = 0; round < FIT_ROUNDS; round++) {
     double matrix[FIGURES][FIGURES], right[FIGURES];
-    double tolerance = round < 5 ? 3.0 : 0.15;
+    double tolerance = round < FIT_FIRST_ROUNDS ? FIT_FIRST_TOLERANCE : FIT_TOLERANCE;
     sum_up(facts, without, figures, tolerance, matrix, right);
     solve(matrix, right, figures);
   }
@@ -246,8 +244,8 @@ static double find_spread(const struct facts *facts, const double figures[FIGURE
     }
     count += carry_errors(facts, nodes[i], without, nodes, node_count, facts->errors + count);
   }
-  double error = interpolate_quantile(facts->errors, count, 0.9);
-  return count > 0 ? (exp(error) - 1) * (node_count > 2 ? 1 : 1.5) : 1;
+  double error = interpolate_quantile(facts->errors, count, FIT_ERROR_QUANTILE);
+  return count > 0 ? (exp(error) - 1) * (node_count > 2 ? 1 : FIT_TWO_COUNTS_FACTOR) : 1;
 }
 
 /* ---- the whole ---- */
@@ -284,7 +282,7 @@ static int fit_cell(const struct curves *curves, const struct cell *cell, struct
   uint32_t nodes[NODE_COUNTS_MAX];
   int result = collect(curves, cell, &facts);
   size_t node_count = list_nodes(&facts, nodes);
-  if (result == 0 && node_count >= 2 && facts.count >= POINTS_LEAST) {
+  if (result == 0 && node_count >= 2 && facts.count >= FIT_POINTS_LEAST) {
     double figures[FIGURES];
     find_figures(&facts, 0, figures);
     result = add_model(profile, cell, figures, find_spread(&facts, figures, nodes, node_count));

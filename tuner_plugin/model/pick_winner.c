@@ -2,22 +2,6 @@
 /* See pick_winner.h. */
 #include "tuner_plugin/model/pick_winner.h"
 
-/* A channel that gains less than this is left to the application's own kernels. */
-static const double channel_gain = 1.02;
-
-/* Errors of neighbouring sizes of one launch are correlated, so their mean has this many times the
- * error. */
-static const double launch_part = 1.3;
-
-/* Between measured sizes a time may jump, as NCCL changes channels, chunks and threads there: by so
- * much of what it rises in all, and no more than for a time that doubles. Where it does not rise
- * nothing jumps. */
-static const double jump_share = 0.075, jump_most = 0.05;
-
-/* If the sizes around lie on a smooth curve the risk is smaller, but never zero. A size that gains
- * more than its neighbours predict also shows that the curve is not smooth, but does less harm. */
-static const double jump_least = 0.01, surprise_share = 0.3;
-
 bool pick_winner_is_worth(const struct answer *answer) {
   return guard_is_worth(pick_winner_ns(answer->default_us),
                         pick_winner_ns(answer->winner_us * answer->margin),
@@ -40,7 +24,7 @@ const struct curve_point *pick_winner_default_point(const struct curve *by_defau
 
 /* `from` and `to` are the measured sizes around a place, or both the place itself. */
 static double margin_between(const struct curve_point *from, const struct curve_point *to) {
-  return 1 + fmin(jump_most, jump_share * fabs(log(to->us / from->us)));
+  return 1 + fmin(PICK_WINNER_JUMP_MOST, PICK_WINNER_JUMP_SHARE * fabs(log(to->us / from->us)));
 }
 
 /* The same cell as NCCL's choice would change nothing. */
@@ -117,7 +101,7 @@ static void pool_noise(struct answer *answer, const struct candidates *candidate
     count++;
   }
   if (count > 1) {
-    double pooled = launch_part * sqrt(squares) / count;
+    double pooled = PICK_WINNER_LAUNCH_PART * sqrt(squares) / count;
     bool is_sure = pick_winner_is_sure(exp(gain / count) - 1, pooled);
     answer->noise = is_sure ? fmin(answer->noise, pooled) : answer->noise;
   }
@@ -152,7 +136,7 @@ static double surprise_at(const struct candidates *candidates, const struct curv
   double from = log((double)points[i - 1].bytes), to = log((double)points[i + 1].bytes);
   double share = (log((double)points[i].bytes) - from) / (to - from);
   double missing = before + share * (after - before) - here;
-  return missing >= 0 ? missing : -missing * surprise_share;
+  return missing >= 0 ? missing : -missing * PICK_WINNER_SURPRISE_SHARE;
 }
 
 double pick_winner_margin(const struct candidates *candidates, const struct answer *answer) {
@@ -165,7 +149,7 @@ double pick_winner_margin(const struct candidates *candidates, const struct answ
   double surprise = from == to ? -1
                                : fmax(surprise_at(candidates, &over, answer->winner, i),
                                       surprise_at(candidates, &over, answer->winner, i + 1));
-  return surprise < 0 ? margin : fmin(margin, 1 + fmax(jump_least, surprise));
+  return surprise < 0 ? margin : fmin(margin, 1 + fmax(PICK_WINNER_JUMP_LEAST, surprise));
 }
 
 static void pick_winner_take(struct answer *answer, const struct candidates *candidates,
@@ -191,7 +175,8 @@ static void prefer_few_channels(struct answer *answer, const struct candidates *
     }
     struct answer fewer = *answer;
     pick_winner_take(&fewer, candidates, over, curve);
-    if (fewer.winner_us <= channel_gain * best.winner_us && pick_winner_is_worth(&fewer)) {
+    if (fewer.winner_us <= PICK_WINNER_CHANNEL_GAIN * best.winner_us &&
+        pick_winner_is_worth(&fewer)) {
       *answer = fewer;
     }
   }

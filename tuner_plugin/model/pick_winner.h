@@ -12,9 +12,7 @@
 
 #include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/model/curves.h"
-
-/* The smallest gain that counts. */
-#define PICK_WINNER_LEAST_GAIN (GUARD_GAIN_PERMILLE / 1000.0)
+#include "tuner_plugin/model/limits.h"
 
 /* One collective on one shape. */
 struct candidates {

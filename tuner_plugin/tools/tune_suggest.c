@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tuner_plugin/model/sample_file.h"
+#include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
 
 const char *tune_suggest_profile;
@@ -141,12 +142,6 @@ static bool is_repeated(const struct uses *uses, size_t place) {
 
 /* ---- what compression would take ---- */
 
-/* Below, latency decides, not the network's rate. */
-#define BULK_BYTES (UINT64_C(1) << 20)
-/* Processor cores that code and decode 1 Gb/s of bf16 in both directions: see docs/how-it-works.md.
- */
-#define CORES_PER_GBPS 0.03
-
 /* What a ring over these ranks lets each host send, which is the bus bandwidth, in Gb/s. */
 static double network_gbps(const struct use *use) {
   const struct sample *first = use->first;
@@ -164,7 +159,8 @@ static double most_gbps(const struct uses *uses) {
   double most = 0;
   for (size_t i = 0; i < uses->count; i++) {
     const struct use *use = &uses->uses[i];
-    bool is_bulk = use->first->nodes > 1 && use->first->bytes >= BULK_BYTES && use->time_us > 0;
+    bool is_bulk =
+        use->first->nodes > 1 && use->first->bytes >= SUGGEST_BULK_BYTES && use->time_us > 0;
     double gbps = is_bulk ? network_gbps(use) : 0;
     most = gbps > most ? gbps : most;
   }
@@ -205,7 +201,7 @@ static int print_uses(const struct uses *uses) {
     printf(
         "\ncompression: these calls send up to %.1f Gb/s from a host. If that is what its network "
         "carries,\nSTRATUS_COMPRESS relieves it for about %.1f processor cores of each host\n",
-        gbps, gbps * CORES_PER_GBPS);
+        gbps, gbps * SUGGEST_CORES_PER_GBPS);
   }
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
@@ -230,7 +226,7 @@ static int print_json(const struct uses *uses) {
   double gbps = most_gbps(uses);
   return tune_print_json(json_pack("{s:o, s:o, s:f, s:f}", "uses", list, "commands", commands,
                                    "network_gbps", gbps, "compression_cores",
-                                   gbps * CORES_PER_GBPS));
+                                   gbps * SUGGEST_CORES_PER_GBPS));
 }
 
 int tune_suggest(int argument_count, char **arguments, bool is_json) {

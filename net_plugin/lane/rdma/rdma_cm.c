@@ -16,15 +16,10 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp_socket.h"
 
-#define PHASE_MS 1000 /* for an address, and for a route */
-#define PATIENCE_S 10 /* of the listening side; the dialling side has less */
-#define BACKLOG 8
-#define EVENTS_MOST 16 /* at a time: strangers must not keep others waiting */
-#define STRANGER_INTERVAL_NS (30 * NS_PER_S)
-#define DESTROY_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
 /* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.
  */
 #define KERNEL_BITS 0xE00000
@@ -109,7 +104,7 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
 }
 
 static void destroy_id(const struct rdma_cm *cm, struct rdma_cm_id **id) {
-  for (unsigned tries = 0; *id && tries < DESTROY_TRIES; tries++) {
+  for (unsigned tries = 0; *id && tries < RDMA_DESTROY_TRIES; tries++) {
     if (cm->api->destroy_id(*id) == 0) {
       *id = NULL;
       return;
@@ -205,7 +200,7 @@ int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
                    const struct sockaddr_storage *at, const struct lane_tokens *tokens,
                    uint16_t *port) {
   struct sockaddr_storage address = *at;
-  const struct itimerspec patience = { .it_value.tv_sec = PATIENCE_S };
+  const struct itimerspec patience = { .it_value.tv_sec = RDMA_CM_PATIENCE_S };
   int error = make(qp, peer, tokens);
   if (error) {
     return error;
@@ -221,7 +216,7 @@ int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
   }
   cm->deadline_fd = DESCRIPTOR(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
   if (cm->deadline_fd < 0 || timerfd_settime(cm->deadline_fd, 0, &patience, NULL) != 0 ||
-      cm->api->listen(cm->listener, BACKLOG) != 0) {
+      cm->api->listen(cm->listener, RDMA_CM_BACKLOG) != 0) {
     return failed(qp, "listen", -errno);
   }
   *port = be16toh(cm->api->get_src_port(cm->listener));
@@ -229,7 +224,8 @@ int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
 }
 
 static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
-  LOG_WARN_EVERY(STRANGER_INTERVAL_NS, "%s: rejected a queue pair that does not belong to this job",
+  LOG_WARN_EVERY(RDMA_STRANGER_INTERVAL_NS,
+                 "%s: rejected a queue pair that does not belong to this job",
                  qp->device->port.name);
   qp->cm->api->reject(id, NULL, 0);
   destroy_id(qp->cm, &id);
@@ -294,7 +290,7 @@ int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
   }
   set_traffic_class(qp, dscp);
   if (cm->api->resolve_addr(cm->id, (struct sockaddr *)&source, (struct sockaddr *)&target,
-                            PHASE_MS) != 0) {
+                            RDMA_CM_PHASE_MS) != 0) {
     return failed(qp, "resolve the peer's address", -errno);
   }
   return 0;
@@ -305,7 +301,7 @@ static int find_route(const struct rdma_qp *qp) {
   if (!is_on_device(qp, cm->id)) {
     return -ENODEV;
   }
-  return cm->api->resolve_route(cm->id, PHASE_MS) ? failed(qp, "find a route", -errno) : 0;
+  return cm->api->resolve_route(cm->id, RDMA_CM_PHASE_MS) ? failed(qp, "find a route", -errno) : 0;
 }
 
 static int request(const struct rdma_qp *qp) {
@@ -391,7 +387,7 @@ int rdma_cm_advance(struct rdma_qp *qp) {
   const struct rdma_cm *cm = qp->cm;
   struct rdma_cm_event *event;
   int error = 0;
-  for (int i = 0; i < EVENTS_MOST && !error; i++) {
+  for (int i = 0; i < RDMA_CM_EVENTS_MOST && !error; i++) {
     if (cm->api->get_cm_event(cm->channel, &event) != 0) {
       error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "report events", -errno);
       break;

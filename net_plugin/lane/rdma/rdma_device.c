@@ -14,15 +14,10 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/sysfs.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_context.h"
 
 enum { REFUSALS_MAX = 16 };
-#define REFUSAL_NS NS_PER_S
-/* A search can take long, while a device is being removed, for example, and costs the kernel work.
- * The longer one took, the later is the next, up to a limit. */
-#define REFUSAL_FACTOR 4
-#define REFUSAL_MOST_NS (10 * NS_PER_S)
-
 /* A NIC that has no device at the moment. */
 struct refusal {
   char nic[IF_NAMESIZE];
@@ -253,9 +248,9 @@ static struct refusal *find_refusal(const char *nic) {
 }
 
 static void refuse(const char *nic, const char *why, bool has_port, uint64_t asked_ns) {
-  uint64_t now_ns = clock_now_ns(), pause_ns = REFUSAL_FACTOR * (now_ns - asked_ns);
-  pause_ns = pause_ns < REFUSAL_NS ? REFUSAL_NS : pause_ns;
-  pause_ns = pause_ns > REFUSAL_MOST_NS ? REFUSAL_MOST_NS : pause_ns;
+  uint64_t now_ns = clock_now_ns(), pause_ns = RDMA_REFUSAL_FACTOR * (now_ns - asked_ns);
+  pause_ns = pause_ns < RDMA_REFUSAL_NS ? RDMA_REFUSAL_NS : pause_ns;
+  pause_ns = pause_ns > RDMA_REFUSAL_MOST_NS ? RDMA_REFUSAL_MOST_NS : pause_ns;
   struct refusal *refusal = find_refusal(nic);
   if (!refusal && current.settings.is_wanted) {
     LOG_WARN("STRATUS_RDMA=on, but %s falls back to TCP: %s", nic, why);

@@ -7,10 +7,9 @@
 
 #include "common/clock.h"
 #include "common/thread.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
-
-#define CHECK_NS NS_PER_S
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
@@ -23,7 +22,7 @@ static void *run(void *unused) {
   (void)unused;
   pthread_mutex_lock(&lock);
   while (!must_end) {
-    struct timespec until = clock_timespec(clock_now_ns() + CHECK_NS);
+    struct timespec until = clock_timespec(clock_now_ns() + RDMA_GUARD_CHECK_NS);
     pthread_cond_timedwait(&wake, &lock, &until);
     pthread_mutex_unlock(&lock);
     rdma_device_check_all();

@@ -17,17 +17,12 @@
 #include "common/bytes.h"
 #include "common/descriptor.h"
 #include "common/log.h"
+#include "net_plugin/lane/limits.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
 #include "net_plugin/lane/tcp_stats.h"
-
-/* Without a completion for so long, the waiting thread may sleep, and the set is checked. */
-#define QUIET_NS 20000ull
-/* How often it is checked again; more rarely by a thread that goes on polling: a queue that is
- * armed again costs an event for the next message. */
-#define CHECK_NS 1000000ull
-#define POLLED_CHECK_NS 4000000ull
 
 /* ---- reading ---- */
 
@@ -274,9 +269,9 @@ static int check_device(const struct rdma_lane *rdma) {
 static bool is_check_due(const struct rdma_lane *rdma, uint64_t now_ns) {
   uint64_t since_ns = now_ns - rdma->checked_ns;
   bool has_checked = rdma->checked_ns > rdma->moved_ns;
-  bool is_due =
-      rdma->lane.is_polled ? since_ns >= POLLED_CHECK_NS : !has_checked || since_ns >= CHECK_NS;
-  return is_due && now_ns - rdma->moved_ns >= QUIET_NS;
+  bool is_due = rdma->lane.is_polled ? since_ns >= RDMA_POLLED_CHECK_NS
+                                     : !has_checked || since_ns >= RDMA_CHECK_NS;
+  return is_due && now_ns - rdma->moved_ns >= RDMA_QUIET_NS;
 }
 
 static int rdma_read(struct lane *lane, uint64_t now_ns, size_t *got) {

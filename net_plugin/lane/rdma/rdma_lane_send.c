@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an RDMA lane sends: see rdma_lane.h. Every send has a slot, where its prefix, a header and
  * small payloads are put together; larger payloads are gathered from where they are, if that is
- * registered. One send in SIGNAL_EVERY asks for a completion, which frees the slots of all before.
+ * registered. One send in RDMA_SIGNAL_EVERY asks for a completion, which frees the slots of all
+ * before.
  */
 #include <endian.h>
 #include <errno.h>
@@ -9,11 +10,8 @@
 #include <sys/socket.h>
 
 #include "common/bytes.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
-
-#define SIGNAL_EVERY (RDMA_SLOTS / 4)
-/* Up to here a copy is cheaper than a second piece. */
-#define COPY_BYTES 512u
 
 /* Slots of the peer that are free. */
 static uint32_t credit(const struct rdma_lane *rdma) {
@@ -38,10 +36,10 @@ int rdma_lane_give_up(struct rdma_lane *rdma) {
   return 0;
 }
 
-/* The next send's flags and identity: one in SIGNAL_EVERY completes visibly. */
+/* The next send's flags and identity: one in RDMA_SIGNAL_EVERY completes visibly. */
 static void sign(struct rdma_lane *rdma, struct ibv_send_wr *request, bool is_last) {
   request->wr_id = RDMA_IS_SEND | (uint32_t)(rdma->sent + 1);
-  if (is_last || rdma->sent + 1 - rdma->signalled >= SIGNAL_EVERY) {
+  if (is_last || rdma->sent + 1 - rdma->signalled >= RDMA_SIGNAL_EVERY) {
     request->send_flags |= IBV_SEND_SIGNALED;
     rdma->signalled = rdma->sent + 1;
   }
@@ -116,7 +114,8 @@ static int send_part(struct rdma_lane *rdma) {
   struct ibv_sge piece = { 0 };
   if (part > 0) {
     const uint8_t *data = (const uint8_t *)frame->payload + rdma->put;
-    if (part <= COPY_BYTES || !rdma->qp->can_gather || !find_payload(rdma, data, part, &piece)) {
+    if (part <= RDMA_COPY_BYTES || !rdma->qp->can_gather ||
+        !find_payload(rdma, data, part, &piece)) {
       memcpy(slot + copied, data, part);
       copied += part;
       piece = (struct ibv_sge){ 0 };

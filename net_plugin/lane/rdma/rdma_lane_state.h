@@ -8,13 +8,12 @@
 #define NET_PLUGIN_LANE_RDMA_RDMA_LANE_STATE_H
 
 #include "net_plugin/lane/lane.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/frame_in.h"
 
 #define RDMA_PREFIX_BYTES 8
 #define RDMA_IS_SEND (1ull << 32) /* in a work request's id, above its number */
-#define RDMA_NEWS_MOST 16
-
 enum rdma_source {
   RDMA_SOURCE_QUEUE,  /* completions */
   RDMA_SOURCE_SOCKET, /* the peer is gone */

@@ -17,11 +17,9 @@
 #include "common/descriptor.h"
 #include "common/list.h"
 #include "common/log.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
-
-#define REFUSAL_INTERVAL_NS (60 * NS_PER_S)
-#define GIVE_UP_TRIES 3 /* an interrupted call, for example, succeeds at the second try */
 
 struct lane_memory {
   uint8_t *base;
@@ -90,7 +88,7 @@ static void register_at(struct lane_memory *memory, unsigned at) {
   struct ibv_mr *mr = register_range(memory, device);
   memory->registrations[at] = mr;
   if (!mr) {
-    LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
+    LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                    "%s does not register %zu bytes at %p: %s; they are copied instead. Often the "
                    "limit of locked memory is too low (ulimit -l)",
                    device->port.name, memory->bytes, (void *)memory->base, strerror(errno));
@@ -103,13 +101,13 @@ static void register_at(struct lane_memory *memory, unsigned at) {
 /* 0 or errno. */
 static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
   int error = 0;
-  for (unsigned tries = 0; tries < GIVE_UP_TRIES; tries++) {
+  for (unsigned tries = 0; tries < RDMA_DESTROY_TRIES; tries++) {
     error = device->api->dereg_mr(mr);
     if (!error) {
       return 0;
     }
   }
-  LOG_WARN_EVERY(REFUSAL_INTERVAL_NS,
+  LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                  "%s cannot deregister memory (ibv_dereg_mr: %s): %zu bytes at %p stay pinned, and "
                  "the device can reach them. Look at the kernel's log, and reload its driver",
                  device->port.name, strerror(error), mr->length, mr->addr);

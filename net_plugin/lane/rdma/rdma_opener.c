@@ -9,6 +9,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "common/thread.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"

@@ -16,10 +16,6 @@
 #include "common/clock.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 
-/* Since a search began. Real devices are open in a few hundredths of a second, emulated
- * machines take seconds to load libibverbs. */
-#define RDMA_OPENER_WAIT_NS (15 * NS_PER_S)
-
 /* The NIC's device, held; memory is registered with it. NULL: why has the reason, and is empty
  * while a worker searches. Who holds an engine lock must not be the last to close it. */
 struct rdma_device *rdma_opener_take(const struct nic *nic, char why[RDMA_WHY_MAX]);

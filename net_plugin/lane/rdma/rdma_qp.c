@@ -13,13 +13,12 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/random.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
 #define HOP_LIMIT 64
 #define QP_NUMBER_MASK 0xFFFFFFu
 #define FLOW_LABEL_MASK 0xFFFFFu
-#define KEPT_INTERVAL_NS (60 * NS_PER_S)
-
 static size_t slots_bytes(const struct rdma_qp *qp) {
   return RDMA_SLOTS * ((size_t)qp->send_bytes + qp->receive_bytes);
 }
@@ -338,7 +337,7 @@ static bool destroy(struct rdma_job *job) {
   int error = 0;
   const char *refused = give_back(qp, &error);
   if (refused) {
-    LOG_WARN_EVERY(KEPT_INTERVAL_NS,
+    LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                    "%s does not give up a queue pair (%s: %s): its %zu bytes are kept. Look at the "
                    "kernel's log, and reload its driver",
                    qp->device->port.name, refused, strerror(error), slots_bytes(qp));

@@ -13,21 +13,12 @@
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
 
-/* Slots of each direction. Data comes in large ones, what answers it in small ones. */
-#define RDMA_SLOTS 16
-#define RDMA_DATA_SLOT_BYTES 8192u
-#define RDMA_CONTROL_SLOT_BYTES 1024u
-/* Sends, and for each a write before it. */
-#define RDMA_SEND_DEPTH (2 * RDMA_SLOTS)
-
-#define RDMA_MIN_RNR_TIMER                                                                         \
-  12                     /* 0.64 ms, as NCCL has it; slots are counted, so it is not needed        \
-                          */
 #define RDMA_RNR_RETRY 7 /* for ever */
 
 struct rdma_cm;

@@ -11,12 +11,8 @@
 
 #include "common/log.h"
 #include "common/param.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_facts.h"
-
-/* 67 ms, and as devices count, up to four times that: with seven repetitions a queue pair whose
- * packets get lost is given up after 0.5 to 2 s, and its data goes another way. NCCL has 20, half a
- * minute and more, for there the job ends with it. */
-#define TIMEOUT 14
 
 /* NULL: not set, or empty, which is the same to NCCL. */
 static const char *variable(const char *name) {
@@ -101,7 +97,7 @@ void rdma_settings_read(struct rdma_settings *out) {
   out->gid_index = (int)read_number("NCCL_IB_GID_INDEX", -1, 65535, -1);
   out->traffic_class = (int)read_number("NCCL_IB_TC", -1, 255, -1);
   out->service_level = (int)read_number("NCCL_IB_SL", -1, 15, -1);
-  out->timeout = (uint8_t)read_number("NCCL_IB_TIMEOUT", 0, 31, TIMEOUT);
+  out->timeout = (uint8_t)read_number("NCCL_IB_TIMEOUT", 0, 31, RDMA_TIMEOUT);
   out->retry_count = (uint8_t)read_number("NCCL_IB_RETRY_CNT", 0, 7, 7);
   out->pkey_index = (uint16_t)read_number("NCCL_IB_PKEY", 0, 65535, 0);
   out->roce_version = (uint8_t)read_number("NCCL_IB_ROCE_VERSION_NUM", 1, 2, 2);

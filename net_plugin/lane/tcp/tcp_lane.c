@@ -17,26 +17,16 @@
 #include "common/ablation.h"
 #include "common/bytes.h"
 #include "common/descriptor.h"
+#include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/lane/frame_in.h"
-
-/* Holds several small messages; of a bulk chunk at most this much is copied twice. */
-#define READ_BUFFER_BYTES 8192
-/* A frame of up to so many bytes is copied behind the others: the kernel takes one piece faster
- * than two, and several in one call at far less than the cost of as many calls. Larger ones are
- * worth the copy only where there are others to go with them. */
-#define SMALL_BYTES 4096
-#define FOLLOWED_BYTES (16u << 10)
-#define GATHER_BYTES (72u << 10)
-#define LARGE_BYTES (16u << 10)
-#define PEEK_BYTES 1024
 
 struct tcp_lane {
   struct lane lane;
   bool is_closing, is_closed;
 
-  uint8_t *gathered;                   /* GATHER_BYTES; NULL: there was no small frame yet */
+  uint8_t *gathered;                   /* TCP_GATHER_BYTES; NULL: there was no small frame yet */
   size_t gathered_start, gathered_end; /* of small frames, not written yet */
   bool has_frame;                      /* behind these: */
   struct link_frame frame;             /* being written */
@@ -48,7 +38,7 @@ struct tcp_lane {
   bool was_empty;    /* the last read found nothing */
   bool is_bulk;      /* the last frame that was written is large */
   uint64_t bytes_written, bytes_read;
-  uint8_t buffer[READ_BUFFER_BYTES];
+  uint8_t buffer[TCP_READ_BUFFER_BYTES];
 };
 
 static struct tcp_lane *tcp_lane(struct lane *lane) {
@@ -115,13 +105,13 @@ static int write_rest(struct tcp_lane *tcp) {
 /* Nothing follows from its being written but that its payload is needed no more: so not the last
  * word of a link. */
 static bool may_gather(struct tcp_lane *tcp, const struct link_frame *frame) {
-  size_t most = tcp->lane.has_followers ? FOLLOWED_BYTES : SMALL_BYTES;
+  size_t most = tcp->lane.has_followers ? TCP_FOLLOWED_BYTES : TCP_SMALL_BYTES;
   if (frame->length == 0 || frame->length > most || ablation_off(ABLATION_GATHER) ||
-      tcp->gathered_end + WIRE_HEADER_BYTES + frame->length > GATHER_BYTES) {
+      tcp->gathered_end + WIRE_HEADER_BYTES + frame->length > TCP_GATHER_BYTES) {
     return false;
   }
   if (!tcp->gathered) {
-    tcp->gathered = malloc(GATHER_BYTES);
+    tcp->gathered = malloc(TCP_GATHER_BYTES);
   }
   return tcp->gathered != NULL;
 }
@@ -137,7 +127,7 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame) {
     return 0;
   }
   tcp->frame = *frame;
-  tcp->is_bulk = frame->length > LARGE_BYTES;
+  tcp->is_bulk = frame->length > TCP_LARGE_BYTES;
   tcp->written = 0;
   tcp->has_frame = true;
   return write_rest(tcp);
@@ -191,8 +181,8 @@ static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-  *wanted = READ_BUFFER_BYTES - tcp->end;
-  if (tcp->arriving.payload_length >= LARGE_BYTES) {
+  *wanted = TCP_READ_BUFFER_BYTES - tcp->end;
+  if (tcp->arriving.payload_length >= TCP_LARGE_BYTES) {
     size_t header = tcp->end < WIRE_HEADER_BYTES ? WIRE_HEADER_BYTES - tcp->end : 1;
     *wanted = header < *wanted ? header : *wanted;
   }
@@ -241,7 +231,7 @@ static bool may_peek(const struct tcp_lane *tcp) {
 
 /* MSG_TRUNC: TCP does not copy them again. */
 static int read_peeked(struct tcp_lane *tcp) {
-  uint8_t known[PEEK_BYTES];
+  uint8_t known[TCP_PEEK_BYTES];
   while (tcp->peeked > 0) {
     ssize_t n = recv(tcp->lane.fd, known, tcp->peeked, MSG_DONTWAIT | MSG_TRUNC);
     if (n <= 0) {
@@ -256,7 +246,8 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_lane *tcp = tcp_lane(lane);
   *got = 0;
   if (tcp->is_closing) {
-    tcp->is_closed |= tcp_socket_drain(lane->fd, tcp->buffer, READ_BUFFER_BYTES, LANE_READ_BYTES);
+    tcp->is_closed |=
+        tcp_socket_drain(lane->fd, tcp->buffer, TCP_READ_BUFFER_BYTES, LANE_READ_BYTES);
     return 0;
   }
   int error = read_peeked(tcp);
@@ -264,12 +255,12 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
     return error;
   }
   if (may_peek(tcp)) {
-    ssize_t n = recv(lane->fd, tcp->buffer, PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
+    ssize_t n = recv(lane->fd, tcp->buffer, TCP_PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
     if (n <= 0) {
       return read_error(n);
     }
     tcp->was_empty = false;
-    if (n < PEEK_BYTES) {
+    if (n < TCP_PEEK_BYTES) {
       tcp->peeked = *got = (size_t)n;
       return accept_bytes(tcp, (size_t)n, now_ns);
     }

@@ -12,14 +12,11 @@
 
 #include "common/bytes.h"
 #include "common/descriptor.h"
+#include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/lane/frame_in.h"
-
-#define SMALL_BYTES 4096
-/* A chunk of the default size in one system call. */
-#define BUFFER_BYTES (4 * TCP_SEAL_RECORD_BYTES + 128)
 
 struct tcp_sealed {
   struct tcp_seal out, in; /* first: they want alignment */
@@ -35,7 +32,7 @@ struct tcp_sealed {
   size_t in_end;
   uint64_t bytes_written, bytes_read;
   uint8_t header[WIRE_HEADER_BYTES];
-  uint8_t out_buffer[BUFFER_BYTES], in_buffer[BUFFER_BYTES];
+  uint8_t out_buffer[TCP_SEALED_BUFFER_BYTES], in_buffer[TCP_SEALED_BUFFER_BYTES];
 };
 
 static struct tcp_sealed *tcp_sealed(const struct lane *lane) {
@@ -47,12 +44,12 @@ static struct tcp_sealed *tcp_sealed(const struct lane *lane) {
 static int seal_more(struct tcp_sealed *tcp) {
   const struct link_frame *frame = &tcp->frame;
   size_t total = WIRE_HEADER_BYTES + frame->length;
-  while (tcp->sealed < total && tcp->out_end + TCP_SEAL_RECORD_BYTES <= BUFFER_BYTES) {
+  while (tcp->sealed < total && tcp->out_end + TCP_SEAL_RECORD_BYTES <= TCP_SEALED_BUFFER_BYTES) {
     uint8_t *record = tcp->out_buffer + tcp->out_end;
     const uint8_t *text = record + TCP_SEAL_LENGTH_BYTES;
     size_t bytes = total - tcp->sealed;
     if (tcp->sealed == 0) {
-      bytes = frame->length <= SMALL_BYTES ? total : WIRE_HEADER_BYTES;
+      bytes = frame->length <= TCP_SMALL_BYTES ? total : WIRE_HEADER_BYTES;
       memcpy(record + TCP_SEAL_LENGTH_BYTES, frame->header, WIRE_HEADER_BYTES);
       if (bytes > WIRE_HEADER_BYTES) {
         memcpy(record + TCP_SEAL_LENGTH_BYTES + WIRE_HEADER_BYTES, frame->payload, frame->length);
@@ -171,11 +168,12 @@ static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   *got = 0;
   if (tcp->is_closing) {
-    tcp->is_closed |= tcp_socket_drain(lane->fd, tcp->in_buffer, BUFFER_BYTES, LANE_READ_BYTES);
+    tcp->is_closed |=
+        tcp_socket_drain(lane->fd, tcp->in_buffer, TCP_SEALED_BUFFER_BYTES, LANE_READ_BYTES);
     return 0;
   }
   while (*got < LANE_READ_BYTES) {
-    size_t wanted = BUFFER_BYTES - tcp->in_end;
+    size_t wanted = TCP_SEALED_BUFFER_BYTES - tcp->in_end;
     ssize_t n = recv(lane->fd, tcp->in_buffer + tcp->in_end, wanted, MSG_DONTWAIT);
     if (n == 0) {
       return -EPIPE;

@@ -11,10 +11,8 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/hex.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
-
-/* NCCL sets up the channels of a peer together, at most 64 (MAXCHANNELS). */
-#define CONNECTING_MAX 64
 
 static int fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
   return failure("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
@@ -166,13 +164,13 @@ static int connect_one(struct driver *driver, struct stream *stream) {
   return CLI_OK;
 }
 
-/* In their order, at most CONNECTING_MAX at a time, each called again until it is connected: the
- * cost of polling does not grow with the number of connections. */
+/* In their order, at most PERF_CONNECTING_MAX at a time, each called again until it is connected:
+ * the cost of polling does not grow with the number of connections. */
 static int connect_all(struct driver *driver) {
   uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->timeout_ns;
   int first = 0; /* all before it are connected */
   while (first < driver->stream_count) {
-    for (int i = first; i < driver->stream_count && i < first + CONNECTING_MAX; i++) {
+    for (int i = first; i < driver->stream_count && i < first + PERF_CONNECTING_MAX; i++) {
       struct stream *stream = &driver->streams[i];
       int status = stream->comm ? CLI_OK : connect_one(driver, stream);
       if (status != CLI_OK) {

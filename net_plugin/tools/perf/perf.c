@@ -8,6 +8,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/perf/failure.h"
@@ -19,7 +20,6 @@
 #define PORT 29591
 #define PURPOSE "stratus-net perf"
 #define CLIENT_COMMAND "stratus-net perf HOST"
-#define GREETING_TIMEOUT_NS (30 * NS_PER_S)
 
 static struct plan_options options = { .timeout_ns = 30 * NS_PER_S };
 static bool is_listening, is_forever;
@@ -130,7 +130,7 @@ const struct cli_option net_tool_perf_options[] = {
 /* The client's plan, with the server's own plugin: nothing that a client sends names a file. */
 static int receive_plan(struct control_channel *channel, struct plan *plan) {
   json_t *message;
-  int status = control_channel_receive(channel, "plan", GREETING_TIMEOUT_NS, &message);
+  int status = control_channel_receive(channel, "plan", PERF_GREETING_TIMEOUT_NS, &message);
   if (status == CLI_OK) {
     status = plan_from_json(plan, json_object_get(message, "plan"));
     json_decref(message);

@@ -16,12 +16,10 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/driver.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/pattern.h"
-
-enum { CLOCK_EVERY_PASSES = 16 };
-#define POLL_EVERY_NS (2 * NS_PER_MS)
 
 struct round {
   struct driver *driver;
@@ -224,7 +222,7 @@ static int watch(struct round *round, uint64_t now_ns) {
   if (now_ns - round->moved_ns > round->driver->plan->timeout_ns) {
     return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
   }
-  if (now_ns - round->polled_ns < POLL_EVERY_NS) {
+  if (now_ns - round->polled_ns < PERF_POLL_EVERY_NS) {
     return CLI_OK;
   }
   round->polled_ns = now_ns;
@@ -245,7 +243,7 @@ static int run(struct round *round) {
         return status;
       }
     }
-    if (++passes % CLOCK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
+    if (++passes % PERF_CLOCK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
       uint64_t now_ns = clock_now_ns();
       window_update(round->window, now_ns);
       int status = watch(round, now_ns);

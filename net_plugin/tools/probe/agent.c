@@ -20,12 +20,10 @@
 #include "common/hex.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/load.h"
-
-/* The coordinator may be busy with other agents. */
-#define TIMEOUT_NS (3600 * NS_PER_S)
 
 static struct discovery found; /* too large for the stack */
 
@@ -126,7 +124,7 @@ int agent_run(int fd) {
   }
   while (status == CLI_OK && !is_over) {
     json_t *task;
-    status = control_channel_receive(&channel, "task", TIMEOUT_NS, &task);
+    status = control_channel_receive(&channel, "task", AGENT_TIMEOUT_NS, &task);
     if (status == CLI_OK) {
       status = obey(&channel, task, &is_over);
       json_decref(task);

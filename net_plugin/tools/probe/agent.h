@@ -8,9 +8,6 @@
 
 #include "common/clock.h"
 
-/* The longest measurement that a coordinator may order: 150 times the default of --time. */
-#define AGENT_DURATION_MAX_NS (60 * NS_PER_S)
-
 /* The line before the first byte of an agent at a command's output, where login shells may have
  * printed something before. */
 #define AGENT_BEGINS "stratus-net agent\n"

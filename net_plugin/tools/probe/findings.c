@@ -5,11 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Repeatability of the sweep: its points differ by less than this between runs. */
-#define AS_GOOD 0.95
+#include "net_plugin/tools/limits.h"
+
 #define DEFAULT_CHUNK (128u << 10)
-/* Noise of a round trip. */
-#define NEAR_US 50.0
 
 static double median(const struct probe_report *report, unsigned device, bool is_rtt) {
   unsigned hosts = report->host_count, count = 0;
@@ -73,7 +71,7 @@ static bool judge(const struct probe_report *report, const struct usual *usual, 
     *kind = is_back_good ? FINDING_ONE_WAY : FINDING_SLOW;
     return true;
   }
-  if (it->rtt_us > 2 * usual->rtt_us + NEAR_US) {
+  if (it->rtt_us > 2 * usual->rtt_us + FINDINGS_NEAR_US) {
     *kind = FINDING_FAR;
     return true;
   }
@@ -177,7 +175,7 @@ unsigned findings_flows(const struct probe_report *report) {
   }
   for (unsigned i = 0; i < report->sweep_count; i++) {
     const struct probe_sweep *it = &report->sweep[i];
-    if (it->chunk_bytes == DEFAULT_CHUNK && it->gbps >= AS_GOOD * best &&
+    if (it->chunk_bytes == DEFAULT_CHUNK && it->gbps >= FINDINGS_AS_GOOD * best &&
         (!flows || it->flows < flows)) {
       flows = it->flows;
     }
@@ -192,7 +190,7 @@ unsigned findings_chunk_bytes(const struct probe_report *report) {
   for (unsigned i = 0; i < report->sweep_count; i++) {
     const struct probe_sweep *it = &report->sweep[i];
     if (it->flows == flows && it->chunk_bytes == DEFAULT_CHUNK) {
-      usual = most = it->gbps / AS_GOOD;
+      usual = most = it->gbps / FINDINGS_AS_GOOD;
     }
   }
   for (unsigned i = 0; i < report->sweep_count && usual > 0; i++) {

@@ -6,9 +6,6 @@
 
 #include "net_plugin/tools/probe/probe.h"
 
-/* A pair is slow below this part of the median of its NIC. */
-#define FINDINGS_SLOW 0.7
-
 enum finding_kind {
   FINDING_FAILED,    /* could not be measured */
   FINDING_SLOW,      /* below FINDINGS_SLOW of the median */

@@ -20,24 +20,14 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/driver.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/rendezvous.h"
 
-#define MESSAGE_BYTES (1u << 20) /* the largest request of NCCL's ring */
-#define DEPTH 8
-#define PINGS 100
-#define TIMEOUT_NS (15 * NS_PER_S)
-/* After the round trips: packets as long as the path takes them, as it says. Within BLOCK_NS, which
- * is four retransmissions of the first of them, at 1 Mb/s half a second. */
-#define BLOCK_BYTES (64u << 10)
-#define BLOCK_NS (3 * NS_PER_S)
-/* Warm-up: until all flows are open and have reached their rate. */
-#define WARM_UP_LEAST_NS (200 * NS_PER_MS)
-
 #define PING_PURPOSE "stratus-net probe ping"
 static const uint8_t hello[PEER_HELLO_BYTES];
-static uint8_t block[BLOCK_BYTES];
+static uint8_t block[LOAD_BLOCK_BYTES];
 
 /* ---- the rate: both sides ---- */
 
@@ -98,18 +88,18 @@ static void drive(int fd, bool is_sender, const struct probe_load *load,
   const struct plan plan = {
     .test = PLAN_BANDWIDTH,
     .is_linked = true,
-    .sizes = { MESSAGE_BYTES },
+    .sizes = { LOAD_MESSAGE_BYTES },
     .size_count = 1,
-    .slot_bytes = MESSAGE_BYTES,
-    .depth = DEPTH,
+    .slot_bytes = LOAD_MESSAGE_BYTES,
+    .depth = LOAD_DEPTH,
     .connections = 1,
     .is_timed = true,
     .time_ns = load->duration_ns,
-    .warmup_ns =
-        load->duration_ns / 2 > WARM_UP_LEAST_NS ? load->duration_ns / 2 : WARM_UP_LEAST_NS,
+    .warmup_ns = load->duration_ns / 2 > LOAD_WARM_UP_LEAST_NS ? load->duration_ns / 2
+                                                               : LOAD_WARM_UP_LEAST_NS,
     .devices = { (int)load->device },
     .device_count = 1,
-    .timeout_ns = TIMEOUT_NS,
+    .timeout_ns = LOAD_TIMEOUT_NS,
   };
   struct control_channel channel;
   uint64_t wrong = 0;
@@ -121,8 +111,9 @@ static void drive(int fd, bool is_sender, const struct probe_load *load,
   int status = control_channel_open(&channel, fd, "the other host");
   status = status == CLI_OK ? driver_open(&lanes.driver, &plan, is_sender) : status;
   status = status == CLI_OK ? driver_connect(&lanes.driver, &channel) : status;
-  status = status == CLI_OK ? driver_run(&lanes.driver, MESSAGE_BYTES, &window, &wrong) : status;
-  status = status == CLI_OK ? control_channel_barrier(&channel, "end", TIMEOUT_NS) : status;
+  status =
+      status == CLI_OK ? driver_run(&lanes.driver, LOAD_MESSAGE_BYTES, &window, &wrong) : status;
+  status = status == CLI_OK ? control_channel_barrier(&channel, "end", LOAD_TIMEOUT_NS) : status;
   if (status != CLI_OK) {
     control_channel_abort(&channel, failure_text());
     snprintf(result->error, sizeof result->error, "%.*s", PROBE_ERROR_MAX - 1, failure_text());
@@ -184,20 +175,20 @@ static int echo_pings(struct peer_gate *gate, int *socket) {
   uint64_t token;
   uint8_t said[PEER_HELLO_BYTES];
   int fd = -1;
-  int error = gate ? peer_gate_next(gate, clock_now_ns() + TIMEOUT_NS, &fd, said) : -ENOMEM;
+  int error = gate ? peer_gate_next(gate, clock_now_ns() + LOAD_TIMEOUT_NS, &fd, said) : -ENOMEM;
   *socket = fd;
   if (!error) {
-    rendezvous_set_timeout(fd, TIMEOUT_NS);
+    rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
   }
-  for (int i = 0; i < PINGS && !error; i++) {
+  for (int i = 0; i < LOAD_PINGS && !error; i++) {
     error = rendezvous_read(fd, &token, sizeof token);
     error = error ? error : rendezvous_write(fd, &token, sizeof token);
   }
   if (!error) {
-    rendezvous_set_timeout(fd, BLOCK_NS);
-    error = rendezvous_read(fd, block, BLOCK_BYTES);
+    rendezvous_set_timeout(fd, LOAD_BLOCK_NS);
+    error = rendezvous_read(fd, block, LOAD_BLOCK_BYTES);
     error = error ? error : rendezvous_write(fd, &token, sizeof token);
-    rendezvous_set_timeout(fd, TIMEOUT_NS);
+    rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
   }
   return error;
 }
@@ -219,8 +210,8 @@ int load_serve(struct load_service *service, const struct probe_load *load) {
 /* ---- the sending side ---- */
 
 static int exchange_pings(int fd, double *rtt_us) {
-  double times_us[PINGS];
-  for (int i = 0; i < PINGS; i++) {
+  double times_us[LOAD_PINGS];
+  for (int i = 0; i < LOAD_PINGS; i++) {
     uint64_t start_ns = clock_now_ns(), token = (uint64_t)i;
     int error = rendezvous_write(fd, &token, sizeof token);
     error = error ? error : rendezvous_read(fd, &token, sizeof token);
@@ -229,18 +220,18 @@ static int exchange_pings(int fd, double *rtt_us) {
     }
     times_us[i] = (double)(clock_now_ns() - start_ns) * 1e-3;
   }
-  qsort(times_us, PINGS, sizeof times_us[0], probe_compare);
-  *rtt_us = times_us[PINGS / 2];
+  qsort(times_us, LOAD_PINGS, sizeof times_us[0], probe_compare);
+  *rtt_us = times_us[LOAD_PINGS / 2];
   return 0;
 }
 
 /* -EMSGSIZE: the long packets do not arrive, though the short ones did. */
 static int send_block(int fd) {
   uint64_t token;
-  rendezvous_set_timeout(fd, BLOCK_NS);
-  int error = rendezvous_write(fd, block, BLOCK_BYTES);
+  rendezvous_set_timeout(fd, LOAD_BLOCK_NS);
+  int error = rendezvous_write(fd, block, LOAD_BLOCK_BYTES);
   error = error ? error : rendezvous_read(fd, &token, sizeof token);
-  rendezvous_set_timeout(fd, TIMEOUT_NS);
+  rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
   return error ? -EMSGSIZE : 0;
 }
 
@@ -259,7 +250,7 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES],
   if (fd < 0) {
     return -errno;
   }
-  rendezvous_set_timeout(fd, TIMEOUT_NS);
+  rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
   int error = from.ss_family == to->ss_family &&
                       bind(fd, (const struct sockaddr *)&from, nic->address_bytes) != 0
                   ? -errno
@@ -269,7 +260,7 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES],
   }
   struct peer_key key;
   peer_key_of_token(PING_PURPOSE, bytes, HANDLE_BYTES, &key);
-  error = error ? error : peer_call(fd, &key, hello, clock_now_ns() + TIMEOUT_NS);
+  error = error ? error : peer_call(fd, &key, hello, clock_now_ns() + LOAD_TIMEOUT_NS);
   int mtu = 0;
   socklen_t length = sizeof mtu;
   if (!error && getsockopt(fd, is_six ? IPPROTO_IPV6 : IPPROTO_IP, is_six ? IPV6_MTU : IP_MTU, &mtu,

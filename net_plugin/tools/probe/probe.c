@@ -16,6 +16,7 @@
 #include "common/cli.h"
 #include "common/host_list.h"
 #include "common/launcher.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/agent.h"
@@ -262,8 +263,6 @@ static int probe_hosts(int argument_count, char **arguments, bool is_json) {
 
 /* What a rank says to rank 0. */
 enum { RANK_AT = 0, TAKES_PART_AT = 4 };
-/* A launcher starts the ranks of a large job over minutes; callers try for 30 s themselves. */
-#define GATHER_NS (120 * NS_PER_S)
 
 /* Takes in one rank; one per host takes part. */
 static int gather_one(struct peer_gate *gate, uint64_t until_ns, bool *has_come, int size,
@@ -297,7 +296,7 @@ static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
   }
   struct peer_gate *gate = peer_gate_new(server, &key);
   bool *has_come = calloc((size_t)size, sizeof *has_come);
-  uint64_t until_ns = clock_now_ns() + GATHER_NS;
+  uint64_t until_ns = clock_now_ns() + PROBE_GATHER_NS;
   status = gate && has_come ? CLI_OK : cli_fail("out of memory");
   for (int rank = 1; rank < size && status == CLI_OK; rank++) {
     status = gather_one(gate, until_ns, has_come, size, agents, count);

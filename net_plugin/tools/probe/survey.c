@@ -12,16 +12,11 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/plain.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/findings.h"
 #include "net_plugin/tools/probe/pairs.h"
-
-#define ANSWER_NS (10 * NS_PER_S)
-/* Longer than an agent waits for its peer. */
-#define MEASURED_NS (60 * NS_PER_S)
-/* Limits of repeated measurements of outliers: per pair, and in total. */
-enum { AGAIN_ROUNDS = 3, AGAIN_MAX = 32 };
 
 struct survey {
   unsigned count;
@@ -76,7 +71,7 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
                  ? control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "tell"))
                  : status;
     status = status == CLI_OK
-                 ? control_channel_receive(&survey->channels[i], "host", ANSWER_NS, &answer)
+                 ? control_channel_receive(&survey->channels[i], "host", SURVEY_ANSWER_NS, &answer)
                  : status;
     status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
     json_decref(answer);
@@ -122,7 +117,8 @@ static int begin(struct survey *survey, struct pair *pair) {
   int status = control_channel_send(to, json_pack("{s:s, s:i, s:i}", "task", "serve", "device",
                                                   (int)pair->device, "duration_ms",
                                                   (int)(pair->load.duration_ns / NS_PER_MS)));
-  status = status == CLI_OK ? control_channel_receive(to, "handle", ANSWER_NS, &answer) : status;
+  status =
+      status == CLI_OK ? control_channel_receive(to, "handle", SURVEY_ANSWER_NS, &answer) : status;
   if (status != CLI_OK) {
     return status;
   }
@@ -162,9 +158,10 @@ static int finish(struct survey *survey, struct pair *pair) {
   if (!pair->is_in_progress) {
     return CLI_OK;
   }
-  int status = control_channel_receive(&survey->channels[pair->from], "sent", MEASURED_NS, &sent);
+  int status =
+      control_channel_receive(&survey->channels[pair->from], "sent", SURVEY_MEASURED_NS, &sent);
   status = status == CLI_OK ? control_channel_receive(&survey->channels[pair->to], "served",
-                                                      MEASURED_NS, &served)
+                                                      SURVEY_MEASURED_NS, &served)
                             : status;
   json_int_t error = json_integer_value(json_object_get(sent, "sent"));
   if (status == CLI_OK && error == 0) {
@@ -249,10 +246,10 @@ static void take_better(const struct probe_result *again, struct probe_result *r
  * Subtracts its measurements from *left. */
 static int measure_again(struct survey *survey, const struct survey_plan *plan,
                          struct probe_report *report, unsigned *left) {
-  struct finding list[AGAIN_MAX];
-  unsigned count = findings_list(report, list, AGAIN_MAX);
+  struct finding list[SURVEY_AGAIN_MAX];
+  unsigned count = findings_list(report, list, SURVEY_AGAIN_MAX);
   int status = CLI_OK;
-  for (unsigned i = 0; i < count && i < AGAIN_MAX && *left && status == CLI_OK; i++) {
+  for (unsigned i = 0; i < count && i < SURVEY_AGAIN_MAX && *left && status == CLI_OK; i++) {
     struct probe_result again;
     struct pair pair = { .from = list[i].from,
                          .to = list[i].to,
@@ -340,7 +337,8 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
   if (plan->duration_ns == 0) {
     return status;
   }
-  for (unsigned round = 0, left = AGAIN_MAX; round < AGAIN_ROUNDS && status == CLI_OK; round++) {
+  for (unsigned round = 0, left = SURVEY_AGAIN_MAX; round < SURVEY_AGAIN_ROUNDS && status == CLI_OK;
+       round++) {
     status = measure_again(survey, plan, report, &left);
   }
   return status == CLI_OK && plan->has_sweep ? sweep(survey, plan, report) : status;

@@ -10,9 +10,6 @@
 
 #include "net_plugin/tools/probe/probe.h"
 
-/* With more hosts, all pairs would take minutes: each host measures with this many others. */
-enum { SURVEY_ALL_PAIRS = 24, SURVEY_ROUNDS_SAMPLED = 12 };
-
 struct survey;
 
 struct survey_plan {

@@ -9,14 +9,7 @@
 
 #include "tuner_plugin/model/interpolate.h"
 #include "tuner_plugin/tools/calibrate/label.h"
-
-#define LEAST_TOLERANCE 0.03
-#define MOST_DOUBT 0.10
-/* Errors of a launch are correlated between neighbouring sizes: in launches of four emulated hosts
- * the errors of sizes next to each other correlate by 0.2 to 0.6, of those two apart by half of
- * that, and so on. With 0.4 to the power of their distance, the mean of many errs by sqrt((1 + 0.4)
- * / (1 - 0.4)) times what it would if they were independent. */
-#define LAUNCH_PART 1.53
+#include "tuner_plugin/tools/limits.h"
 
 static double time_of(const struct bench_json_row *row) {
   size_t count;
@@ -103,7 +96,7 @@ static void judge(struct ab_test_point *point, double usual) {
   point->default_us = sum_up(point, 0).median_us;
   point->profile_us = sum_up(point, 1).median_us;
   point->ratio = point->default_us > 0 ? point->profile_us / point->default_us : 1;
-  point->tolerance = fmax(LEAST_TOLERANCE, 2 * fmax(scatter_of(point), usual));
+  point->tolerance = fmax(AB_TEST_LEAST_TOLERANCE, 2 * fmax(scatter_of(point), usual));
   point->is_slower = point->ratio > 1 + point->tolerance;
   point->is_faster = point->ratio < 1 - point->tolerance;
 }
@@ -156,7 +149,7 @@ static bool say_runs(const struct ab_test *test, enum profile_collective collect
   double count = (double)sizes;
   *said = (struct evidence){
     .log_ratio = sum / count,
-    .error = sqrt(squares / count) * fmin(1, LAUNCH_PART / sqrt(count)),
+    .error = sqrt(squares / count) * fmin(1, AB_TEST_LAUNCH_PART / sqrt(count)),
   };
   return sizes > 0;
 }
@@ -167,7 +160,7 @@ static bool say_row(const struct profile_row *row, struct evidence *said) {
     return false;
   }
   said->log_ratio = log((double)row->choice_ns / (double)row->default_ns);
-  said->error = fmax(row->noise_permille / 1000.0, LEAST_TOLERANCE / 2);
+  said->error = fmax(row->noise_permille / 1000.0, AB_TEST_LEAST_TOLERANCE / 2);
   return true;
 }
 
@@ -195,7 +188,7 @@ static uint64_t midway(uint64_t a, uint64_t b) {
 /* A row has to prove its gain. If runs scatter so much that being far slower is within their noise,
  * it has not. */
 static bool must_go(const struct ab_test_point *point) {
-  return point->is_slower || point->ratio > 1 + MOST_DOUBT;
+  return point->is_slower || point->ratio > 1 + AB_TEST_MOST_DOUBT;
 }
 
 /* Cuts a row at its sizes that must go, halfway to their neighbours, and appends the parts that

@@ -4,11 +4,7 @@
 
 #include <math.h>
 
-/* Natural logarithms of ratios of times: differences too small to resolve; the error of a single
- * launch; a difference at which a cell is pruned whatever the scatter. */
-static const double least_margin = 0.05, first_margin = 0.4, most_margin = 0.69;
-/* Standard errors. */
-static const double errors_apart = 2;
+#include "tuner_plugin/tools/limits.h"
 
 const struct pruning_cell *pruning_find(const struct pruning *pruning, struct schedule_cell cell) {
   for (size_t i = 0; i < pruning->count; i++) {
@@ -61,9 +57,9 @@ static double scatter_of(const struct pruning *pruning) {
 }
 
 static double margin_of(const struct pruning_cell *cell, double scatter) {
-  double apart = errors_apart * scatter / sqrt((double)cell->launches);
-  double margin = cell->launches > 1 ? apart : fmax(apart, first_margin);
-  return fmin(fmax(margin, least_margin), most_margin);
+  double apart = PRUNING_ERRORS_APART * scatter / sqrt((double)cell->launches);
+  double margin = cell->launches > 1 ? apart : fmax(apart, PRUNING_FIRST_MARGIN);
+  return fmin(fmax(margin, PRUNING_LEAST_MARGIN), PRUNING_MOST_MARGIN);
 }
 
 size_t pruning_kept(const struct pruning *pruning, size_t kept[SCHEDULE_CELLS_MAX]) {

@@ -21,9 +21,7 @@
 #include "common/clock.h"
 #include "common/peer_proof.h"
 #include "tuner_plugin/tools/coll/message.h"
-
-/* A socket is bound a moment before it is listened on. */
-enum { SURELY_LISTENED_S = 60 };
+#include "tuner_plugin/tools/limits.h"
 
 static const char *unix_path(const char *address) {
   return strncmp(address, "unix:", 5) ? NULL : address + 5;
@@ -111,7 +109,7 @@ bool connect_is_local(const char *address) {
 static bool is_left_behind(const char *path) {
   struct stat facts;
   if (lstat(path, &facts) || !S_ISSOCK(facts.st_mode) || facts.st_uid != getuid() ||
-      time(NULL) - facts.st_mtime < SURELY_LISTENED_S)
+      time(NULL) - facts.st_mtime < CONNECT_SURELY_LISTENED_S)
     return false;
   struct sockaddr_un address = unix_address(path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -26,10 +26,7 @@
 #include "tuner_plugin/tools/coll/handed_over.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/world.h"
-
-/* How long the other ranks may continue after one has failed: they notice within a tenth of a
- * second, and their messages should get out. */
-static const uint64_t grace_ns = 3 * NS_PER_S, kill_ns = 2 * NS_PER_S;
+#include "tuner_plugin/tools/limits.h"
 
 struct rank {
   pid_t pid; /* 0 when it has ended */
@@ -303,10 +300,10 @@ static void wait_for_ranks(struct launch *launch, uint64_t deadline_ns) {
     if (is_interrupted || is_late) {
       is_ending = true;
       signal_ranks(launch, strikes++ ? SIGKILL : SIGTERM);
-      deadline_ns = clock_now_ns() + kill_ns;
+      deadline_ns = clock_now_ns() + LAUNCH_KILL_NS;
     } else if (launch->status != EXIT_GOOD && !is_ending) {
       is_ending = true;
-      deadline_ns = clock_now_ns() + launch->options->grace_ns + grace_ns;
+      deadline_ns = clock_now_ns() + launch->options->grace_ns + LAUNCH_GRACE_NS;
     }
   }
 }
@@ -397,7 +394,7 @@ int launch_run(const struct options *options, char **argv) {
   /* The ranks check the time limit themselves and report what they were doing; this is for those
    * that cannot. */
   uint64_t deadline_ns =
-      options->timeout_ns ? clock_now_ns() + options->timeout_ns + grace_ns : UINT64_MAX;
+      options->timeout_ns ? clock_now_ns() + options->timeout_ns + LAUNCH_GRACE_NS : UINT64_MAX;
   wait_for_ranks(&launch, deadline_ns);
   end_report_close(&launch.report);
   require_report(&launch);

@@ -13,17 +13,15 @@
 
 #include "common/bytes.h"
 #include "common/clock.h"
+#include "common/limits.h"
 #include "common/peer_gate.h"
 #include "tuner_plugin/tools/coll/connect.h"
 #include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/limits.h"
 
 static const uint32_t magic = 0x53434f4c; /* "SCOL" */
-enum { HOST_AT = 12, BLOCK_HEADER_BYTES = 12, RETRY_US = 20000 };
+enum { HOST_AT = 12, BLOCK_HEADER_BYTES = 12 };
 _Static_assert(HOST_AT + sizeof((struct world *)0)->host <= PEER_HELLO_BYTES, "it fits");
-
-/* Work between two steps can take any time: a lost process is detected by its closed connection,
- * not by a timeout. */
-static const uint64_t step_timeout_ns = 24 * 3600 * NS_PER_S;
 
 struct peer {
   int fd; /* -1: none */
@@ -200,7 +198,7 @@ static int call_root(const struct world *world, uint64_t timeout_ns) {
       message_fail("what listens at %s is not rank 0 of this job", world->address);
     if (clock_now_ns() >= deadline_ns)
       message_fail("rank 0 at %s does not answer: %s", world->address, strerror(-error));
-    usleep(RETRY_US);
+    usleep(RENDEZVOUS_RETRY_US);
   }
 }
 
@@ -228,7 +226,7 @@ struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t
       connect_tune(peers[i].fd);
   }
   rendezvous_barrier(r);
-  r->timeout_ns = step_timeout_ns;
+  r->timeout_ns = RENDEZVOUS_STEP_TIMEOUT_NS;
   return r;
 }
 

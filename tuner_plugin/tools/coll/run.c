@@ -20,8 +20,7 @@
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/message.h"
-
-static const uint64_t connect_timeout_ns = 60 * NS_PER_S;
+#include "tuner_plugin/tools/limits.h"
 
 struct totals {
   uint64_t wrong, out_of_bounds;
@@ -203,7 +202,7 @@ static int run_rank(const struct options *options, const struct world *world,
     message_fail("%s", error);
   if (options->data && contents_load(&contents, options->data, error))
     message_fail("--data: %s", error);
-  struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, connect_timeout_ns);
+  struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, RUN_CONNECT_TIMEOUT_NS);
   watchdog_start(rendezvous, options->timeout_ns, options->grace_ns);
   job_open(&job, options, world, rendezvous, needed_bytes(options, &replay, mode));
   job.contents = options->data ? &contents : NULL;

@@ -13,8 +13,9 @@
 #include "common/clock.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/limits.h"
 
-enum { COMMS_MAX = 128, LOOK_EVERY_MS = 50 };
+enum { COMMS_MAX = 128 };
 
 static struct {
   pthread_mutex_t mutex; /* covers all below */
@@ -60,7 +61,7 @@ static void *run(void *unused) {
     watchdog_poll();
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_EVERY_MS * (long)NS_PER_MS;
+    until.tv_nsec += WATCHDOG_LOOK_EVERY_MS * (long)NS_PER_MS;
     until.tv_sec += until.tv_nsec / (long)NS_PER_S;
     until.tv_nsec %= (long)NS_PER_S;
     pthread_cond_timedwait(&watchdog.stop, &watchdog.mutex, &until);

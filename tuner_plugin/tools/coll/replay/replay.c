@@ -14,9 +14,7 @@
 #include "tuner_plugin/tools/coll/replay/replay_report.h"
 #include "tuner_plugin/tools/coll/replay/step.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
-
-/* Of compute alone, whose time varies little. */
-enum { COMPUTE_STEPS_MAX = 10 };
+#include "tuner_plugin/tools/limits.h"
 
 static void *allocate(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
@@ -92,9 +90,9 @@ static double mean(const double *values, int count) {
 
 static double measure_compute(const struct job *job, struct step *step,
                               const struct replay_part *part) {
-  int count = job->options->replay_steps < COMPUTE_STEPS_MAX ? job->options->replay_steps
-                                                             : COMPUTE_STEPS_MAX;
-  double mine[COMPUTE_STEPS_MAX];
+  int count = job->options->replay_steps < REPLAY_COMPUTE_STEPS_MAX ? job->options->replay_steps
+                                                                    : REPLAY_COMPUTE_STEPS_MAX;
+  double mine[REPLAY_COMPUTE_STEPS_MAX];
   rendezvous_barrier(job->rendezvous);
   time_steps(step, part, false, 1, NULL);
   time_steps(step, part, false, count, mine);

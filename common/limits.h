@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every tuned constant of what both plugins share, with its unit and the evidence for it.
+ * Where none is given a value is not measured by itself: chosen by reasoning, and part of what was
+ * measured as a whole. */
+#ifndef COMMON_LIMITS_H
+#define COMMON_LIMITS_H
+
+#include <stddef.h>
+
+#include "common/time_units.h"
+
+/* More than fork() takes for a process of many gigabytes, or a driver to open its device. Two
+ * threads can wait for each other where another library's fork handler waits for a thread of ours;
+ * that ends then. */
+#define DESCRIPTOR_WAIT_NS (1 * NS_PER_S)
+/* Enough for 2000 connections of 8 flows in each direction. Not the hard limit, which may be 10^9:
+ * children inherit the soft limit, and some programs close all numbers below it when they start. */
+#define OPEN_FILES_RAISED_MOST 65536
+/* Few connections per engine are typical; the table grows with their number. */
+#define ID_TABLE_FIRST_BUCKETS 16
+
+/* ---- for tools ---- */
+
+/* Callers that start together, of hosts with 8 GPUs each: more only take another try. The oldest
+ * gives way. */
+#define PEER_GATE_PENDING 256
+/* Two round trips, and a caller that waits for a busy processor. */
+#define PEER_GATE_PROOF_NS (5 * NS_PER_S)
+/* How long to wait where the process has no descriptor left; the longest sleep else. */
+#define PEER_GATE_NO_DESCRIPTOR_MS 20
+#define PEER_GATE_POLL_MS 1000
+/* Hosts on which commands run at the same time. */
+#define REMOTE_AT_ONCE 64
+/* Of what is invented: more than the caches of a processor core hold. */
+#define CONTENTS_INVENTED_BYTES ((size_t)8 << 20)
+/* Numbers that belong together, as the weights of one output do. */
+#define CONTENTS_ROW_NUMBERS 512
+/* How much rows and numbers differ. With these the codec makes bf16 1.364 and f32 1.154 times
+ * shorter; the gradients of ResNet-18 become 1.364 and 1.156 times shorter (codec/README.md). */
+#define CONTENTS_ROW_BITS 12
+#define CONTENTS_NUMBER_BITS 4
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every tuned constant of a connection, with its unit and the evidence for it. Where none
+ * is given a value is not measured by itself: chosen by reasoning, and part of what was measured as
+ * a whole. */
+#ifndef NET_PLUGIN_CONNECTION_LIMITS_H
+#define NET_PLUGIN_CONNECTION_LIMITS_H
+
+#include "common/time_units.h"
+
+/* Coalescing, in nanoseconds, posts and bytes: a small message that is posted within 2 us of having
+ * sent the last one is kept back, as who posts so quickly goes on to do so. What is kept goes out
+ * in one system call when it is enough, or when two polls in a row find that no more has come: 2 to
+ * 3 times as many messages of 1 and 4 KiB a second (two hosts, one CPU each). A ping-pong is never
+ * so quick. Not where there may be queue pairs, which take each message by itself. */
+#define COALESCE_GAP_NS 2000
+#define COALESCE_POSTS_MAX 8
+#define COALESCE_BYTES_MAX (64u << 10)
+#define COALESCE_MESSAGE_BYTES_MAX (16u << 10)
+/* In polls of connections that may use RDMA lanes: one of so many, a power of two, is complete, for
+ * deadlines, and for devices that are lost. */
+#define PEEKS_PER_POLL 16
+
+/* How long the peer has to close its lanes once everything is delivered. */
+#define CLOSE_TIMEOUT_NS (1 * NS_PER_S)
+
+/* Bytes: a lane's compressed chunks differ by some KiB, for which nothing is mapped anew. */
+#define CODING_GRAIN_BYTES ((size_t)16 << 10)
+
+/* Between two warnings of a kind. A peer that dies ends dozens of connections within seconds. */
+#define SAME_REPORT_NS (10 * NS_PER_S)
+#define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
+#define CODING_WARN_INTERVAL_NS (60 * NS_PER_S)
+
+#endif

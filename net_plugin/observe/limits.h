@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every tuned constant of statistics and reports, with its unit and the evidence for it.
+ * Where none is given a value is not measured by itself: chosen by reasoning, and part of what was
+ * measured as a whole. */
+#ifndef NET_PLUGIN_OBSERVE_LIMITS_H
+#define NET_PLUGIN_OBSERVE_LIMITS_H
+
+#include "common/time_units.h"
+
+/* ---- stall reports ---- */
+
+/* While data is in flight, a working peer answers a PING at least every 2.5 s (link/). */
+#define STALL_SILENT_NS (4 * NS_PER_S)
+/* Shorter pauses are no stall: the engine checks once a second (OBSERVE_CHECK_NS). */
+#define STALL_LEAST_NS (2 * NS_PER_S)
+/* Many connections of a process stall at the same time: one line is enough. */
+#define OBSERVE_REPORT_NS (1 * NS_PER_S)
+/* A waiting connection is checked at least so many times before a report is due. */
+#define OBSERVE_CHECKS_PER_REPORT 4
+#define OBSERVE_CHECK_NS (1 * NS_PER_S)
+
+/* ---- statistics ---- */
+
+/* Clients at a time, and how long one may take. */
+#define STATS_CLIENTS_MAX 8
+#define STATS_CLIENT_NS (5 * NS_PER_S)
+#define STATS_BACKLOG 64
+/* Of a client's document, made at a time; its next part comes after so long. */
+#define STATS_BUFFER_BYTES (32u << 10)
+#define STATS_RETRY_NS (1 * NS_PER_MS)
+/* Pause after EMFILE and the like, or level-triggered events would repeat at once. */
+#define STATS_ACCEPT_PAUSE_NS (1 * NS_PER_S)
+/* Per step; each flow costs about 2 us of system calls. */
+#define STATS_FLOWS_PER_STEP 64
+/* Of a process; more are left out. */
+#define STATS_FLOWS_MAX 16384
+#define STATS_CONNECTIONS_MAX 8192
+/* Limit of entries read from a directory with unexpected contents. */
+#define STATS_SWEEP_MAX 1024
+
+/* A process has a communicator for each way that it splits its job: seldom more than ten. */
+#define PROFILER_COMMUNICATORS_MAX 32
+
+#endif

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every tuned constant of stratus-net, with its unit and the evidence for it. Where none is
+ * given a value is not measured by itself: chosen by reasoning, and part of what was measured as a
+ * whole. */
+#ifndef NET_PLUGIN_TOOLS_LIMITS_H
+#define NET_PLUGIN_TOOLS_LIMITS_H
+
+#include "common/time_units.h"
+#include "net_plugin/observe/limits.h"
+
+/* ---- host, rendezvous ---- */
+
+/* Round trip between zones of one region; shorter within a zone. */
+#define HOST_ROUND_TRIP_US 1000
+/* Connections of one process in a medium job: 64 peers, two channels, both directions. */
+#define HOST_CONNECTIONS 256
+#define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
+
+/* ---- stats ---- */
+
+/* For all answers together. A process of this user gets a second more than it gives its client;
+ * with others' the whole ends within 2 s, however they behave. */
+#define STATS_OWN_TIMEOUT_NS (STATS_CLIENT_NS + NS_PER_S)
+#define STATS_OTHERS_TIMEOUT_NS (3 * NS_PER_S / 2)
+/* Of all answers together. Sixteen thousand flows are some ten million bytes. */
+#define STATS_ANSWERS_MAX_BYTES (256u << 20)
+/* Others may fill their directories. A host has some processes per GPU. */
+#define STATS_SOURCES_MAX 4096
+/* Processes are asked one after the other, in milliseconds each: who is behind for a shorter time
+ * may have been asked earlier. */
+#define STATS_LATE_S 1.0
+
+/* ---- perf ---- */
+
+/* What a client has until it says what it wants. */
+#define PERF_GREETING_TIMEOUT_NS (30 * NS_PER_S)
+/* Passes over all streams after which the time is read; how often the other end is asked. */
+#define PERF_CLOCK_EVERY_PASSES 16
+#define PERF_POLL_EVERY_NS (2 * NS_PER_MS)
+/* NCCL sets up the channels of a peer together, at most 64 (MAXCHANNELS). */
+#define PERF_CONNECTING_MAX 64
+
+/* ---- probe ---- */
+
+/* The coordinator may be busy with other agents. */
+#define AGENT_TIMEOUT_NS (3600 * NS_PER_S)
+/* The longest measurement that a coordinator may order: 150 times the default of --time. */
+#define AGENT_DURATION_MAX_NS (60 * NS_PER_S)
+/* Bytes, the largest request of NCCL's ring; messages in flight; round trips that are measured. */
+#define LOAD_MESSAGE_BYTES (1u << 20)
+#define LOAD_DEPTH 8
+#define LOAD_PINGS 100
+#define LOAD_TIMEOUT_NS (15 * NS_PER_S)
+/* After the round trips: packets as long as the path takes them, as it says. Within LOAD_BLOCK_NS,
+ * which is four retransmissions of the first of them, at 1 Mb/s half a second. */
+#define LOAD_BLOCK_BYTES (64u << 10)
+#define LOAD_BLOCK_NS (3 * NS_PER_S)
+/* Warm-up: until all flows are open and have reached their rate. */
+#define LOAD_WARM_UP_LEAST_NS (200 * NS_PER_MS)
+/* A launcher starts the ranks of a large job over minutes; callers try for 30 s themselves. */
+#define PROBE_GATHER_NS (120 * NS_PER_S)
+#define SURVEY_ANSWER_NS (10 * NS_PER_S)
+/* Longer than an agent waits for its peer. */
+#define SURVEY_MEASURED_NS (60 * NS_PER_S)
+/* Limits of repeated measurements of outliers: per pair, and in total. */
+#define SURVEY_AGAIN_ROUNDS 3
+#define SURVEY_AGAIN_MAX 32
+/* With more hosts, all pairs would take minutes: each host measures with this many others. */
+#define SURVEY_ALL_PAIRS 24
+#define SURVEY_ROUNDS_SAMPLED 12
+/* A pair is slow below this part of the median of its NIC. */
+#define FINDINGS_SLOW 0.7
+/* Repeatability of the sweep: its points differ by less than this between runs. */
+#define FINDINGS_AS_GOOD 0.95
+/* Noise of a round trip. */
+#define FINDINGS_NEAR_US 50.0
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits: every tuned constant of stratus-tune and stratus-coll, with its unit and the evidence for
+ * it. Where none is given a value is not measured by itself: chosen by reasoning, and part of what
+ * was measured as a whole. */
+#ifndef TUNER_PLUGIN_TOOLS_LIMITS_H
+#define TUNER_PLUGIN_TOOLS_LIMITS_H
+
+#include "common/time_units.h"
+
+/* ---- calibrate ---- */
+
+/* Natural logarithms of ratios of times: differences too small to resolve; the error of a single
+ * launch; a difference at which a cell is pruned whatever the scatter. */
+#define PRUNING_LEAST_MARGIN 0.05
+#define PRUNING_FIRST_MARGIN 0.4
+#define PRUNING_MOST_MARGIN 0.69
+/* Standard errors. */
+#define PRUNING_ERRORS_APART 2.0
+
+/* ---- verify ---- */
+
+/* Shares of a time. */
+#define AB_TEST_LEAST_TOLERANCE 0.03
+#define AB_TEST_MOST_DOUBT 0.10
+/* Errors of a launch are correlated between neighbouring sizes: in launches of four emulated hosts
+ * the errors of sizes next to each other correlate by 0.2 to 0.6, of those two apart by half of
+ * that, and so on. With 0.4 to the power of their distance, the mean of many errs by sqrt((1 + 0.4)
+ * / (1 - 0.4)) times what it would if they were independent. */
+#define AB_TEST_LAUNCH_PART 1.53
+
+/* ---- suggest ---- */
+
+/* Below, latency decides, not the network's rate. */
+#define SUGGEST_BULK_BYTES (UINT64_C(1) << 20)
+/* Processor cores that code and decode 1 Gb/s of bf16 in both directions: see docs/how-it-works.md.
+ */
+#define SUGGEST_CORES_PER_GBPS 0.03
+
+/* ---- stratus-coll ---- */
+
+/* How long the other ranks may continue after one has failed: they notice within a tenth of a
+ * second, and their messages should get out; from SIGTERM to SIGKILL. */
+#define LAUNCH_GRACE_NS (3 * NS_PER_S)
+#define LAUNCH_KILL_NS (2 * NS_PER_S)
+#define RUN_CONNECT_TIMEOUT_NS (60 * NS_PER_S)
+/* Between two tries to reach rank 0. */
+#define RENDEZVOUS_RETRY_US 20000
+/* Work between two steps can take any time: a lost process is detected by its closed connection,
+ * not by a timeout. */
+#define RENDEZVOUS_STEP_TIMEOUT_NS (24 * 3600 * NS_PER_S)
+/* A socket is bound a moment before it is listened on. */
+#define CONNECT_SURELY_LISTENED_S 60
+#define WATCHDOG_LOOK_EVERY_MS 50
+/* Of compute alone, whose time varies little. */
+#define REPLAY_COMPUTE_STEPS_MAX 10
+
+#endif

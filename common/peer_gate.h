@@ -7,7 +7,6 @@
 #ifndef COMMON_PEER_GATE_H
 #define COMMON_PEER_GATE_H
 
-#include "common/clock.h"
 #include "common/peer_proof.h"
 
 struct peer_gate;

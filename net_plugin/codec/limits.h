@@ -16,8 +16,8 @@
  * something to gain the commonest comes 17 times or more (half of the bytes in a window of 15). */
 #define CODEC_LEAST_PEAK 10
 /* Chunks between guesses: the first while nothing is known for long, the last when each guess
- * said the same. A guess costs 4 us more where a chunk of 128 KiB takes 11 (README.md,
- * codec-speed --width -1), so 2 % at first, 0.2 % later; a change is seen after 2 MiB, or 32. */
+ * said the same. A guess costs 4 us more where a chunk of 128 KiB takes 11
+ * (codec-speed --width -1), so 2 % at first, 0.2 % later; a change is seen after 2 MiB, or 32. */
 #define CODEC_FIRST_INTERVAL 16
 #define CODEC_LAST_INTERVAL 256
 /* Chunks in a row that say that the traffic has changed: biases and other small parameters

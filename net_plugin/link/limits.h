@@ -76,7 +76,8 @@
 /* The least time that a lane gets; while its rate is not known. */
 #define LIVENESS_STALL_NS 500000000ull
 #define LIVENESS_STALL_UNKNOWN_NS 1000000000ull
-/* Nothing heard for so long, though all lanes have something in flight. A job whose 8 flows were
+/* Nothing heard for so long though all lanes have something in flight, or nothing acknowledged
+ * though lanes were replaced: what is lost is dialled soon. A job whose 8 flows were
  * all black-holed stood still for 1.7 s, with half of the timeout, 5 s, for 6 s (tests/netns/faults
  * drop-8). */
 #define LIVENESS_RESCUE_NS 1000000000ull

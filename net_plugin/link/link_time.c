@@ -28,7 +28,7 @@ static bool link_is_waiting(const struct link *link) {
 
 /* Nothing is heard on any lane. Flows that are all up and all dead exist: whatever keeps state
  * between the hosts forgot them. A new one works, and then the others are cut. A peer that is
- * stopped comes to no harm: one lane is reconnected, once in a silence. */
+ * stopped comes to no harm: one lane is reconnected, and what waits for long, once in a silence. */
 static void link_try_new_lane(struct link *link, uint64_t now_ns) {
   uint64_t quiet_ns = liveness_quiet_since_ns(&link->liveness);
   if (link->config.role != LINK_SENDER || link->rescued_ns == quiet_ns) {
@@ -169,7 +169,8 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   if (cut != 0) {
     liveness_pardon(&link->liveness, link->failover.up, now_ns);
   }
-  if (link->stuck_ns != 0 && now_ns >= link->stuck_ns + LIVENESS_RESCUE_NS) {
+  bool is_stuck = link->stuck_ns != 0 && link->vain_lanes > 0;
+  if (is_stuck && now_ns >= link->stuck_ns + LIVENESS_RESCUE_NS) {
     failover_hurry(&link->failover, now_ns); /* the path may be there again for any lane */
   }
   bool has_others = (up & (up - 1)) != 0;

@@ -38,7 +38,7 @@ struct terms negotiate(const struct terms *ours, const struct terms *theirs);
 /* The reply says what was agreed. */
 void negotiate_reply(const struct terms *agreed, struct reply *reply);
 /* A link of this side. paths: the sender's, see policy_config. What is neither agreed nor a setting
- * is left out: the engine's policy.shared, seed, ablated, memory for the codec. */
+ * is left out: the engine's policy.shared, seed, policy.ablated, memory for the codec. */
 struct link_config negotiate_link(enum link_role role, const struct terms *agreed,
                                   const struct settings *settings, unsigned paths);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/quantity.h"
 #include "net_plugin/tools/limits.h"

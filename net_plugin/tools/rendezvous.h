@@ -8,7 +8,6 @@
 
 #include <stddef.h>
 
-#include "common/clock.h"
 #include "common/peer_gate.h"
 
 /* "HOST", "HOST:PORT", "[fd00::1]:PORT" or a bare IPv6 address. */

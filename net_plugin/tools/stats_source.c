@@ -19,7 +19,6 @@
 #include "common/descriptor.h"
 #include "common/plain.h"
 #include "net_plugin/observe/stats_path.h"
-#include "net_plugin/observe/stats_socket.h"
 #include "net_plugin/tools/limits.h"
 
 enum { FIRST_BYTES = 64 << 10 };

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/list.h"
 #include "common/log.h"
 #include "common/thread.h"

@@ -13,7 +13,6 @@
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_OPENER_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_OPENER_H
 
-#include "common/clock.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 /* The NIC's device, held; memory is registered with it. NULL: why has the reason, and is empty

@@ -6,8 +6,6 @@
 #ifndef NET_PLUGIN_TOOLS_PROBE_AGENT_H
 #define NET_PLUGIN_TOOLS_PROBE_AGENT_H
 
-#include "common/clock.h"
-
 /* The line before the first byte of an agent at a command's output, where login shells may have
  * printed something before. */
 #define AGENT_BEGINS "stratus-net agent\n"

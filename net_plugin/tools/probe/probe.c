@@ -14,6 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/cli.h"
+#include "common/clock.h"
 #include "common/host_list.h"
 #include "common/launcher.h"
 #include "net_plugin/tools/limits.h"

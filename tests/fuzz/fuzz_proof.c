@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/peer_gate.h"
 #include "tests/fuzz/fuzz.h"

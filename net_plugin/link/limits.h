@@ -5,6 +5,8 @@
 #ifndef NET_PLUGIN_LINK_LIMITS_H
 #define NET_PLUGIN_LINK_LIMITS_H
 
+#include "common/time_units.h"
+
 /* ---- messages ---- */
 
 /* Messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS, which is 32. Not measured
@@ -18,7 +20,7 @@
 /* Messages that take longer go far, or through losses: so many are to be in flight that users, who
  * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. Not
  * measured by itself. */
-#define LINK_FAR_NS 10000000ull
+#define LINK_FAR_NS (10 * NS_PER_MS)
 /* Copies that fit into the memory for them: small messages, or this many of the largest. Memory
  * that is registered with NICs is there whether it is used or not. Not measured by themselves. */
 #define OUTGOING_COPIES 32
@@ -38,12 +40,12 @@
 /* ---- credit ---- */
 
 /* Longest time a frame stays unacknowledged; on an RDMA lane. Not measured by themselves. */
-#define CREDIT_DELAY_NS 1000000ull
-#define CREDIT_RDMA_DELAY_NS 50000000ull
+#define CREDIT_DELAY_NS (1 * NS_PER_MS)
+#define CREDIT_RDMA_DELAY_NS (50 * NS_PER_MS)
 /* NCCL posts the receives of a collective one by one, each time its proxy's loop comes round. With
  * this rule a step of hf_Bart on 4 emulated hosts of 0.4 Gb/s takes 253.5 ms, without 258.8
  * (docs/measurements.md). The value is not measured by itself. */
-#define CREDIT_OPENING_NS 50000ull
+#define CREDIT_OPENING_NS (50 * NS_PER_US)
 /* What may stay unacknowledged: eager frames; frames of one lane, whose journal must not limit it;
  * bytes of all lanes, which keeps drain rates known. Not measured by themselves. */
 #define CREDIT_FRAMES (LINK_WINDOW / 2)
@@ -54,13 +56,13 @@
 
 /* Before the first reconnect, less up to half as jitter; doubled per failure up to the maximum.
  * While nothing is brought across no lane waits longer than that. Not measured by themselves. */
-#define FAILOVER_BACKOFF_MIN_NS 10000000ull
-#define FAILOVER_BACKOFF_MAX_NS 1000000000ull
+#define FAILOVER_BACKOFF_MIN_NS (10 * NS_PER_MS)
+#define FAILOVER_BACKOFF_MAX_NS (1 * NS_PER_S)
 /* A path that accepts a connection and then carries no bytes costs a stall at each try. From the
  * second stall on the backoff is this time, doubled up to the maximum. Not measured by themselves.
  */
-#define FAILOVER_STALL_BACKOFF_NS 2000000000ull
-#define FAILOVER_STALL_BACKOFF_MAX_NS 64000000000ull
+#define FAILOVER_STALL_BACKOFF_NS (2 * NS_PER_S)
+#define FAILOVER_STALL_BACKOFF_MAX_NS (64 * NS_PER_S)
 /* One lane that replaced another and was lost like it may be chance. Lanes; not measured by itself.
  */
 #define LINK_VAIN_LANES 2
@@ -70,23 +72,23 @@
 /* ---- silent peers and stalled lanes: not measured by themselves, but for RESCUE ---- */
 
 /* Between PINGs; a quarter of the timeout at most. */
-#define LIVENESS_INTERVAL_MAX_NS 2500000000ull
+#define LIVENESS_INTERVAL_MAX_NS (5 * NS_PER_S / 2)
 /* Nothing heard for so long: the peer was stopped. */
-#define LIVENESS_GAP_NS 300000000ull
+#define LIVENESS_GAP_NS (300 * NS_PER_MS)
 /* The least time that a lane gets; while its rate is not known. */
-#define LIVENESS_STALL_NS 500000000ull
-#define LIVENESS_STALL_UNKNOWN_NS 1000000000ull
+#define LIVENESS_STALL_NS (500 * NS_PER_MS)
+#define LIVENESS_STALL_UNKNOWN_NS (1 * NS_PER_S)
 /* Nothing heard for so long though all lanes have something in flight, or nothing acknowledged
- * though lanes were replaced: what is lost is dialled soon. A job whose 8 flows were
- * all black-holed stood still for 1.7 s, with half of the timeout, 5 s, for 6 s (tests/netns/faults
+ * though lanes were replaced: what is lost is dialled soon. A job whose 8 flows were all
+ * black-holed stood still for 1.7 s, with half of the timeout, 5 s, for 6 s (tests/netns/faults
  * drop-8). */
-#define LIVENESS_RESCUE_NS 1000000000ull
+#define LIVENESS_RESCUE_NS (1 * NS_PER_S)
 /* Of the time that its load should need by its rate. */
 #define LIVENESS_STALL_FACTOR 8ull
 /* How often busy lanes are checked. */
-#define LIVENESS_WATCH_NS 100000000ull
+#define LIVENESS_WATCH_NS (100 * NS_PER_MS)
 /* An owner that comes so much later than its deadline did not run in between. */
-#define LINK_AWAY_NS 100000000ull
+#define LINK_AWAY_NS (100 * NS_PER_MS)
 
 /* ---- a lane whose last packets were lost ---- */
 
@@ -94,7 +96,7 @@
  * round trip of 8 B takes 18 us in the mean, and 1470 without any of this. Without loss one of 8 B
  * takes 4.2 us and one of 64 KiB 20.5 with and without it (medians of 4 rounds). A kernel may delay
  * its acknowledgement for longer: such a PING costs little, as it follows a pause. */
-#define LINK_TAIL_NS 300000ull
+#define LINK_TAIL_NS (300 * NS_PER_US)
 /* Between two looks, in round trip times of the lane: the least so far, since the smoothed one of a
  * lane with losses is milliseconds where the path takes microseconds. */
 #define LINK_TAIL_RTTS 4u

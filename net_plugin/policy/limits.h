@@ -4,6 +4,8 @@
 #ifndef NET_PLUGIN_POLICY_LIMITS_H
 #define NET_PLUGIN_POLICY_LIMITS_H
 
+#include "common/time_units.h"
+
 #include "net_plugin/policy/policy.h"
 
 /* ---- which lanes are wanted ---- */
@@ -23,12 +25,12 @@
 #define STRIPE_SMALL_BYTES (4u << 10)
 /* Messages that follow each other so quickly stay together all the same, and go out in one system
  * call. In turns AllReduce of 64 KiB without caps took 191 us instead of 158. */
-#define STRIPE_BATCH_NS 10000ull
+#define STRIPE_BATCH_NS (10 * NS_PER_US)
 /* A message of SMALL_BYTES to WARM_BYTES that is alone on its lane is late if it takes so much
  * longer than the least round trip and than STRIPE_DEFAULT_PS_PER_BYTE. At a cap of 0.5 Gb/s nearly
  * all of 8 KiB took 40 to 131 us. Without caps, with 30 us and messages of any size, AllReduce of
  * 32 KiB and 1 MiB took 1.12 and 1.03 times as long, with this 1.00 to 1.04. */
-#define STRIPE_LATE_NS 60000ull
+#define STRIPE_LATE_NS (60 * NS_PER_US)
 
 /* Chunks that a lane sent last, of which the last one that an acknowledgement covers is looked up.
  * Copied ones are acknowledged by two or three, late. */
@@ -52,7 +54,7 @@
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 /* The learned time per byte of an idle slow lane is halved after so long, so that the lane is tried
  * again. Not measured by itself. */
-#define STRIPE_AGING_NS 1000000000ull
+#define STRIPE_AGING_NS (1 * NS_PER_S)
 /* Until a lane has shown its rate: 8 Gb/s. Not measured by itself. */
 #define STRIPE_DEFAULT_PS_PER_BYTE 1000u
 
@@ -61,7 +63,7 @@
  * step of ResNet-50 on 20 simulated hosts takes 98 ms so, and 90 by each lane's own rate (means of
  * 6 seeds), 16 MiB in a ring of 8 emulated ones 485 and 447 ms. How long is not measured by
  * itself. */
-#define STRIPE_LOSSY_NS 10000000000ull
+#define STRIPE_LOSSY_NS (10 * NS_PER_S)
 
 /* ---- stripe: how a lane's rate is learned ---- */
 
@@ -105,28 +107,28 @@
 #define TURNS_MESSAGES 8u
 #define TURNS_LATE_PERCENT 50u
 /* How long they are taken, and the first pause; the longest one. Not measured by themselves. */
-#define TURNS_NS 10000000000ull
-#define TURNS_PAUSE_MAX_NS 300000000000ull
+#define TURNS_NS (10 * NS_PER_S)
+#define TURNS_PAUSE_MAX_NS (300 * NS_PER_S)
 
 /* ---- limit ---- */
 
 /* A lane is measured so often while it has anything in flight. A TCP_INFO costs 1.4 us of a thread
  * in a loop, and 4 to 8 us where the caches hold something else. */
-#define LIMIT_PERIOD_NS 7500000ull
+#define LIMIT_PERIOD_NS (7500 * NS_PER_US)
 /* While a number of flows is being compared with another. */
-#define LIMIT_SOON_NS 3000000ull
+#define LIMIT_SOON_NS (3 * NS_PER_MS)
 /* A window is no shorter, so that each connection with traffic is in it. The first one tells
  * nothing: TCP looks for its speed, memory is touched for the first time. */
-#define LIMIT_WINDOW_NS 15000000ull
+#define LIMIT_WINDOW_NS (15 * NS_PER_MS)
 /* And has so much time of lanes in flight: Linux counts in jiffies of up to 10 ms. */
-#define LIMIT_WINDOW_IN_FLIGHT_NS 40000000ull
+#define LIMIT_WINDOW_IN_FLIGHT_NS (40 * NS_PER_MS)
 /* The network is the limit where it is so for so much of the time in flight. */
 #define LIMIT_NETWORK_PERCENT 50u
 /* A connection that has so much in flight has bulk traffic. Not measured by itself. */
 #define LIMIT_BULK_BYTES (128u << 10)
 /* Lanes that are not up, or not drained, after a change of their number are waited for no longer.
  * Not measured by itself. */
-#define LIMIT_SETTLE_MAX_NS 200000000ull
+#define LIMIT_SETTLE_MAX_NS (200 * NS_PER_MS)
 
 /* ---- flow_count ---- */
 
@@ -170,23 +172,23 @@
  * of connections under load, or is given up at once. */
 #define FLOW_COUNT_KEEP_PERCENT 92u
 #define FLOW_COUNT_POOR_PERCENT 75u
-#define FLOW_COUNT_SOON_NS 4000000ull
+#define FLOW_COUNT_SOON_NS (4 * NS_PER_MS)
 /* Level 0 was too few: it is not taken again for so long under load, then twice as long. Of 20
  * simulated hosts one was always at it with 1 s: a step of ResNet-50 took 102 ms, 89 with 10 s. */
-#define FLOW_COUNT_PAUSE_NS 10000000000ull
-#define FLOW_COUNT_PAUSE_MAX_NS 300000000000ull
+#define FLOW_COUNT_PAUSE_NS (10 * NS_PER_S)
+#define FLOW_COUNT_PAUSE_MAX_NS (300 * NS_PER_S)
 /* After a climb has ended the next one is tried after so much time under load, then after twice as
  * much, up to FLOW_COUNT_PAUSE_MAX_NS; at level 0 whatever the limit seems: two windows, in which
  * uncapped flows lose a quarter. Without it 8 hosts with caps stayed at one flow for the rest of a
  * job, with Socket's speed, and of flows at 1/32 of the NIC 8 or 16 were used for good in 2 of 3
  * runs, as bursts had made the first windows look fast. */
-#define FLOW_COUNT_RETRY_NS 1000000000ull
+#define FLOW_COUNT_RETRY_NS (1 * NS_PER_S)
 /* So many windows in a row in which the speed is below so much of what it was, or the other way
  * round: the network is another. */
 #define FLOW_COUNT_OTHER_PERCENT 60u
 #define FLOW_COUNT_OTHER_WINDOWS 10u
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
-#define FLOW_COUNT_KEEP_NS 5000000000ull
+#define FLOW_COUNT_KEEP_NS (5 * NS_PER_S)
 /* Flows of an engine: not doubled beyond that. Each dial costs both ends about half a millisecond
  * of CPU; 256 fill a NIC whose flows are capped at 1/200 of it. Not measured by itself. */
 #define FLOW_COUNT_FLOWS_MAX 256u
@@ -204,8 +206,8 @@
 #define COMPRESSION_POOR_WINDOWS 5u
 #define COMPRESSION_RICH_WINDOWS 10u
 /* Time under load until it begins again, then doubled up to the maximum. */
-#define COMPRESSION_PAUSE_NS 1000000000ull
-#define COMPRESSION_PAUSE_MAX_NS 300000000000ull
+#define COMPRESSION_PAUSE_NS (1 * NS_PER_S)
+#define COMPRESSION_PAUSE_MAX_NS (300 * NS_PER_S)
 
 /* ---- slow_flow_reconnect ---- */
 
@@ -214,17 +216,17 @@
 /* No lane that is faster (20 Gb/s) is taken to be slow. Not measured by itself. */
 #define SLOW_FLOW_FAST_PS_PER_BYTE 400u
 /* Time under load in which a lane must be slow. Not measured by itself. */
-#define SLOW_FLOW_PATIENCE_NS 2000000000ull
+#define SLOW_FLOW_PATIENCE_NS (2 * NS_PER_S)
 /* After the first reconnect of a lane, then doubled up to the maximum. Not measured by itself. */
-#define SLOW_FLOW_PAUSE_NS 4000000000ull
-#define SLOW_FLOW_PAUSE_MAX_NS 64000000000ull
+#define SLOW_FLOW_PAUSE_NS (4 * NS_PER_S)
+#define SLOW_FLOW_PAUSE_MAX_NS (64 * NS_PER_S)
 /* Between reconnects of different lanes. Not measured by itself. */
-#define SLOW_FLOW_GAP_NS 1000000000ull
+#define SLOW_FLOW_GAP_NS (1 * NS_PER_S)
 /* Reconnects of a lane until its rate changes. Not measured by itself. */
 #define SLOW_FLOW_TRIES 6u
 /* Load of all lanes (80 Mb/s) below which none is judged. Not measured by itself. */
 #define SLOW_FLOW_LOAD_BYTES_PER_MS 10000u
 /* Calls that are further apart than this have idle time between them. They come every 100 ms. */
-#define SLOW_FLOW_INTERVAL_MAX_NS 300000000ull
+#define SLOW_FLOW_INTERVAL_MAX_NS (300 * NS_PER_MS)
 
 #endif

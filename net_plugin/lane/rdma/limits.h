@@ -31,11 +31,11 @@
 /* ---- polling ---- */
 
 /* Without a completion for so long, the waiting thread may sleep, and the set is checked. */
-#define RDMA_QUIET_NS 20000ull
+#define RDMA_QUIET_NS (20 * NS_PER_US)
 /* How often it is checked again; more rarely by a thread that goes on polling: a queue that is
  * armed again costs an event for the next message. */
-#define RDMA_CHECK_NS 1000000ull
-#define RDMA_POLLED_CHECK_NS 4000000ull
+#define RDMA_CHECK_NS (1 * NS_PER_MS)
+#define RDMA_POLLED_CHECK_NS (4 * NS_PER_MS)
 
 /* ---- librdmacm ---- */
 

@@ -77,6 +77,8 @@ static void carry_out(struct connection *connection, const struct link_order *or
   struct lane *lane = connection->slots[order->lane].lane;
   if (order->kind == LINK_ORDER_OPEN) {
     connection->setup->open_lane(connection, order->lane, order->epoch);
+  } else if (order->kind == LINK_ORDER_MOVE) {
+    lane->ops->move(lane, order->payload);
   } else if (lane && lane->epoch <= order->epoch) {
     log_close(connection, order);
     connection_drop_lane(connection, order->lane);

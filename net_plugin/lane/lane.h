@@ -50,6 +50,8 @@ struct lane_ops {
    * lane coalesces: it keeps a copy of the frame for more to come, and resume sends it. 0 or
    * negative errno. */
   int (*write)(struct lane *lane, const struct link_frame *frame);
+  /* The payload of the frame that is being written is there now, byte for byte. */
+  void (*move)(struct lane *lane, const void *payload);
   /* Continues with what the path has not taken yet: call it when the descriptor is writable, or
    * when there are no more frames for now. read may do the same. */
   int (*resume)(struct lane *lane);
@@ -93,6 +95,11 @@ static inline bool lane_has_taken(const struct lane *lane) {
 static inline bool lane_is_unmeasured(const struct lane *lane, struct policy_transport *transport) {
   (void)lane, (void)transport;
   return false;
+}
+
+/* The move of lanes that a link never takes to stand still. */
+static inline void lane_never_moves(struct lane *lane, const void *payload) {
+  (void)lane, (void)payload;
 }
 
 /* The has_news of lanes that would need a system call for it. */

@@ -265,7 +265,7 @@ static bool failover_open(struct failover *failover, struct link_order *order, u
   opened->epoch = last + 1;
   failover_move(failover, lane, LINK_LANE_CONNECTING);
   failover_find_retry(failover);
-  *order = (struct link_order){ LINK_ORDER_OPEN, lane, opened->epoch, LINK_CLOSE_OVER };
+  *order = (struct link_order){ .kind = LINK_ORDER_OPEN, .lane = lane, .epoch = opened->epoch };
   return true;
 }
 
@@ -273,8 +273,10 @@ bool failover_next_order(struct failover *failover, struct link_order *order, ui
   if (failover->close != 0) {
     unsigned lane = (unsigned)__builtin_ctzll(failover->close);
     failover->close &= failover->close - 1;
-    *order = (struct link_order){ LINK_ORDER_CLOSE, lane, failover->lanes[lane].close_epoch,
-                                  failover->lanes[lane].close_reason };
+    *order = (struct link_order){ .kind = LINK_ORDER_CLOSE,
+                                  .lane = lane,
+                                  .epoch = failover->lanes[lane].close_epoch,
+                                  .reason = failover->lanes[lane].close_reason };
     return true;
   }
   if (!failover->may_dial) {

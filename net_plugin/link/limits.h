@@ -127,6 +127,12 @@
 #define LINK_TAIL_STILL_LOOKS 4u
 #define LINK_TAIL_STILL_BYTES (8u << 10)
 
+/* ---- a lane on which a part of a frame is missing ---- */
+
+/* Since the last part came, until a PONG goes out: then after twice as long, so often. */
+#define LINK_PARTIAL_NS (2 * NS_PER_MS)
+#define LINK_PARTIAL_PONGS 7u
+
 /* ---- what is sent twice ---- */
 
 /* Bytes that may be sent twice: one of 32 that are sent, and so many at once. Not measured by

@@ -23,6 +23,8 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   struct link_lane *dropped = &link->lanes[lane];
   link->writing &= ~bit;
   link->writing_data &= ~bit;
+  link->copied &= ~bit;
+  link->partial &= ~bit;
   link->pong &= ~bit;
   link->ping &= ~bit;
   link->rdma &= ~bit;
@@ -250,6 +252,7 @@ void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link_is_lane_up(link, lane)) {
     now_ns = link_note_time(link, now_ns);
     liveness_heard(&link->liveness, lane, now_ns);
+    link_partial_arrived(link, lane, now_ns);
   }
 }
 
@@ -307,6 +310,7 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
   struct link_lane *receiving = &link->lanes[lane];
   int result;
   now_ns = link_clock(link, now_ns);
+  link->partial &= ~lane_bit(lane);
   switch (receiving->arrival) {
   case ARRIVAL_NONE:
     result = -EPROTO;

@@ -54,10 +54,9 @@
 
 enum link_role { LINK_SENDER, LINK_RECEIVER };
 
-/* Memory for the compressed form of one chunk of this lane: at least so many bytes, which stay
- * until the link asks for the same lane again, or ends. What was in it before need not. NULL: there
- * is none.
- */
+/* Memory for the compressed form of one chunk of this lane, or for a copy of it: at least so many
+ * bytes, which stay until the link asks for the same lane again, or ends. What was in it before
+ * need not. NULL: there is none. */
 typedef void *link_coding_memory_fn(void *owner, unsigned lane, size_t bytes);
 
 struct link_config {
@@ -71,9 +70,9 @@ struct link_config {
   uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
   uint64_t seed;               /* for backoff jitter */
-  /* Unless compress is OFF: asked when a lane's first compressed chunk needs memory, and when a
-   * longer one does. Where there is none a sender's lane codes no more, and a receiver's lane is
-   * lost (-ENOMEM). */
+  /* Asked when a lane's first compressed chunk needs memory, when a longer one does, and for a
+   * LINK_ORDER_MOVE, which is not given without. Where there is none a sender's lane codes no more,
+   * and a receiver's lane is lost (-ENOMEM). NULL, if compress is OFF: there is never any. */
   link_coding_memory_fn *coding_memory;
   void *coding_owner;
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */
@@ -205,6 +204,8 @@ enum link_order_kind {
   LINK_ORDER_OPEN,  /* SENDER: connect this lane with this epoch, then report up or lost */
   LINK_ORDER_CLOSE, /* close what is open of this lane with this epoch or an older one, and neither
                        read nor write more of it; report nothing */
+  LINK_ORDER_MOVE,  /* SENDER: the payload of the frame that is being written on this lane is at
+                       `payload` now, byte for byte: its old place is not read any more */
 };
 /* Why a lane is to be closed, for messages. */
 enum link_close_reason {
@@ -219,6 +220,7 @@ struct link_order {
   unsigned lane;
   uint32_t epoch;
   enum link_close_reason reason; /* of a CLOSE */
+  const void *payload;           /* of a MOVE; valid as that of the frame was */
 };
 /* What follows from the facts so far, one thing at a time. */
 enum link_step_kind {

@@ -144,6 +144,7 @@ static void check_time(const struct link *link) {
 void link_check(const struct link *link) {
   failover_check(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
+  assert((link->copied & ~link->writing_data) == 0);
   assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
   assert(((link->pong | link->ping | link->rdma | link->still) & ~link->failover.up) == 0);
   assert(link->farewell != FAREWELL_WRITING ||

@@ -12,12 +12,12 @@
 
 uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes) {
   struct link_lane *coding = &link->lanes[lane];
-  if (coding->coding_bytes < bytes) {
-    const struct link_config *config = &link->config;
+  const struct link_config *config = &link->config;
+  if (coding->coding_bytes < bytes && config->coding_memory != NULL) {
     coding->coding = config->coding_memory(config->coding_owner, lane, bytes);
     coding->coding_bytes = coding->coding != NULL ? bytes : 0;
   }
-  return coding->coding;
+  return coding->coding_bytes >= bytes ? coding->coding : NULL;
 }
 
 void link_lane_is_raw(struct link *link, unsigned lane) {
@@ -74,6 +74,7 @@ struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_
   wire_header_encode(&header, frame->header);
   frame->payload = out;
   frame->length = encoded.coded_bytes;
+  link->copied |= lane_bit(lane);
   link->coding.coded++;
   link->coding.bytes_before += encoded.bytes;
   link->coding.bytes_after += encoded.coded_bytes;

@@ -9,9 +9,13 @@
  * A chunk has at most two copies, each in the journal of its lane until it is acknowledged there or
  * its lane is lost and settled:
  *  - the first acknowledgement of either counts for the message, the second one for nothing;
- *  - it does not count before the other copy was written as a whole: the lane reads the payload;
+ *  - it does not count before the other copy was written as a whole: the lane reads the payload. A
+ *    lane that stands still may not take the rest for long: it gets the payload at another place
+ *    (LINK_ORDER_MOVE);
  *  - a copy that its lane gives back is requeued only if the other one was given back before it.
  *    So a requeued chunk is on no lane, at either end. */
+#include <string.h>
+
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
@@ -51,7 +55,7 @@ bool repeat_is_counted(const struct link *link, unsigned lane, uint64_t count) {
 }
 
 static bool is_being_written(const struct link *link, const struct repeat_copy *copy) {
-  return !copy->is_gone && (link->writing_data & lane_bit(copy->lane)) != 0 &&
+  return !copy->is_gone && (link_reading(link) & lane_bit(copy->lane)) != 0 &&
          copy->count + 1 == link->lanes[copy->lane].journal.sent;
 }
 
@@ -93,6 +97,36 @@ bool repeat_written(struct link *link, unsigned lane) {
   return true;
 }
 
+/* The frame that is being written on the lane waits for nothing else any more. */
+static bool repeat_is_held(const struct link *link, unsigned lane) {
+  unsigned side;
+  int found = repeat_of(&link->repeats, lane, link->lanes[lane].journal.sent - 1, &side);
+  const struct repeat *repeat = found >= 0 ? &link->repeats.pairs[found] : NULL;
+  return repeat != NULL && repeat->is_delivered && !repeat->is_acked;
+}
+
+bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns) {
+  uint64_t lanes = link->repeats.count > 0 ? link->still & link_reading(link) : 0;
+  for (; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    const struct journal *journal = &link->lanes[lane].journal;
+    struct chunk chunk = journal_at(journal, journal->sent - 1);
+    bool is_held = repeat_is_held(link, lane) && outgoing_is_live(&link->outgoing, chunk);
+    uint8_t *copy = is_held ? coding_take_memory(link, lane, chunk.length) : NULL;
+    if (copy == NULL) {
+      continue;
+    }
+    memcpy(copy, outgoing_of(&link->outgoing, chunk)->data + chunk.offset, chunk.length);
+    link->copied |= lane_bit(lane);
+    *order = (struct link_order){ .kind = LINK_ORDER_MOVE, .lane = lane, .payload = copy };
+    if (repeat_written(link, lane)) {
+      send_chunk_done(link, chunk, now_ns);
+    }
+    return true;
+  }
+  return false;
+}
+
 enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count) {
   unsigned side;
   int found = repeat_of(&link->repeats, lane, count, &side);
@@ -111,10 +145,9 @@ enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t co
 /* The oldest frame of the lane that may be repeated; journal.sent: none. */
 static uint64_t repeat_next(const struct link *link, unsigned lane) {
   const struct link_lane *still = &link->lanes[lane];
-  bool is_writing = (link->writing_data & lane_bit(lane)) != 0;
-  uint64_t end = still->journal.sent - (is_writing ? 1 : 0);
   uint64_t acked = still->journal.acked;
-  for (uint64_t count = still->repeated > acked ? still->repeated : acked; count < end; count++) {
+  for (uint64_t count = still->repeated > acked ? still->repeated : acked;
+       count < still->journal.sent; count++) {
     struct chunk chunk = journal_at(&still->journal, count);
     unsigned side;
     if (repeat_of(&link->repeats, lane, count, &side) < 0 &&

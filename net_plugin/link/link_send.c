@@ -131,20 +131,25 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
   }
 }
 
+void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns) {
+  uint64_t retired = link->outgoing.retired;
+  send_chunk_acked(link, chunk);
+  send_note_retired(link, retired, now_ns);
+}
+
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
   if ((link->writing_data & lane_bit(lane)) == 0) {
     return;
   }
   link->writing_data &= ~lane_bit(lane);
+  link->copied &= ~lane_bit(lane);
   const struct journal *journal = &link->lanes[lane].journal;
   struct chunk chunk = journal_at(journal, journal->sent - 1);
   if (outgoing_is_live(&link->outgoing, chunk)) {
     outgoing_written(&link->outgoing, chunk);
   }
   if (link->repeats.count > 0 && repeat_written(link, lane)) {
-    uint64_t retired = link->outgoing.retired;
-    send_chunk_acked(link, chunk);
-    send_note_retired(link, retired, now_ns);
+    send_chunk_done(link, chunk, now_ns);
   }
   if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
     send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
@@ -293,9 +298,9 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
  * RDMA lane, any that is not acknowledged. */
 static bool send_is_reading_user(const struct link *link, unsigned lane) {
   const struct journal *journal = &link->lanes[lane].journal;
-  bool is_writing = (link->writing_data & lane_bit(lane)) != 0;
+  bool is_reading = (link_reading(link) & lane_bit(lane)) != 0;
   bool is_rdma = (link->rdma & lane_bit(lane)) != 0;
-  uint64_t first = is_rdma ? journal->acked : journal->sent - (is_writing ? 1 : 0);
+  uint64_t first = is_rdma ? journal->acked : journal->sent - (is_reading ? 1 : 0);
   for (uint64_t count = first; count < journal->sent; count++) {
     if (!outgoing_is_live(&link->outgoing, journal_at(journal, count))) {
       return true;
@@ -307,7 +312,7 @@ static bool send_is_reading_user(const struct link *link, unsigned lane) {
 void send_detach(struct link *link, uint64_t now_ns) {
   outgoing_truncate(&link->outgoing);
   requeue_truncate(&link->requeue, link->outgoing.posted);
-  for (uint64_t lanes = link->writing_data | link->rdma; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = link_reading(link) | link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
     if (send_is_reading_user(link, lane) &&

@@ -78,6 +78,7 @@ struct link {
   unsigned heard;        /* the lane on which a frame came last: known to work */
   uint64_t writing;      /* lanes with a frame handed out and not yet written */
   uint64_t writing_data; /* of these, with a DATA frame */
+  uint64_t copied;       /* of these, whose payload is in the memory of link_coding */
   uint64_t pong;         /* lanes on which a PONG is due */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;
@@ -89,6 +90,8 @@ struct link {
   bool may_repeat;         /* this side sends again elsewhere what a lane holds that stands still */
   uint64_t still;          /* such lanes */
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
+  uint64_t partial;        /* lanes, not RDMA lanes, in the middle of a frame that arrives */
+  uint64_t partial_ns;     /* when they are looked at; LINK_NO_DEADLINE: there are none */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
   size_t control_stride;
@@ -148,6 +151,11 @@ static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
 /* RDMA lanes of a link with remote buffers: messages that have one can be placed. */
 static inline uint64_t link_placing_lanes(const struct link *link) {
   return link->config.remote_keys > 0 ? link->rdma : 0;
+}
+
+/* Lanes that are writing a frame whose payload is in its message: it must not change. */
+static inline uint64_t link_reading(const struct link *link) {
+  return link->writing_data & ~link->copied;
 }
 
 static inline bool link_lane_places(const struct link *link, unsigned lane) {
@@ -234,6 +242,10 @@ void link_look_at_tails(struct link *link, uint64_t now_ns);
 /* Of a lane that is due: a PING goes out on it if its last packets were lost. */
 void link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
+/* A part of a frame has arrived, and the rest has not. */
+void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns);
+/* At partial_ns: a PONG goes out on each lane on which the rest is long in coming. */
+void link_look_at_partial(struct link *link, uint64_t now_ns);
 
 /* ---- link_repeat.c ---- */
 
@@ -260,6 +272,9 @@ void repeat_earn(struct link *link, uint32_t bytes);
 bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
 /* The newest frame of the lane was written. true: its chunk is acknowledged with that. */
 bool repeat_written(struct link *link, unsigned lane);
+/* A lane stands still in the middle of a frame that the peer has from another lane: it gets a copy
+ * of the payload, and the message waits for it no longer. */
+bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns);
 /* The frame was given back by its lane. */
 enum repeat_return { REPEAT_REQUEUE, REPEAT_NOTHING, REPEAT_ACK };
 enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count);
@@ -280,6 +295,8 @@ bool repeat_in_dropped(struct link *link, unsigned lane);
 /* ---- link_send.c ---- */
 
 void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
+/* The peer has the chunk, and nobody reads it any more. */
+void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);
 /* The peer has `count` frames of the lane, and will accept no more of its old epoch.
  * 0, or -EPROTO: that cannot be. */

@@ -3,6 +3,9 @@
 #include "net_plugin/link/link_state.h"
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
+  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order, now_ns)) {
+    return true;
+  }
   /* A failed link opens no lanes, but lanes that read the user's memory are closed all the same. */
   return (link->status == 0 || link->failover.close != 0) &&
          failover_may_order(&link->failover, now_ns) &&

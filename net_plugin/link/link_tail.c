@@ -121,8 +121,10 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   tail->is_lost = is_lost;
   if (is_lost) {
     link_tail_ping(link, lane);
-    if (transport->is_repairing || (tail->looks >= LINK_TAIL_STILL_LOOKS &&
-                                    link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES)) {
+    bool does_read = link->lanes[lane].heard_ns > link_tail_since_ns(link, lane);
+    bool is_small = link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES;
+    if (transport->is_repairing ||
+        (tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read))) {
       link_stands_still(link, lane);
     }
   }
@@ -131,4 +133,38 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   tail->look_ns = now_ns + pause_ns;
   link->tails_due &= ~lane_bit(lane);
   link->tail_ns = tail->look_ns < link->tail_ns ? tail->look_ns : link->tail_ns;
+}
+
+/* ---- a frame of which a part is missing ---- */
+
+/* The kernel acknowledged what arrived, and that may be lost as well. The sender's kernel then asks
+ * with one packet, whose acknowledgement ours may delay by 40 ms; a PING of the sender's waits
+ * behind what its congestion window holds back. Whatever is sent from here has the acknowledgement
+ * with it. */
+void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
+    return;
+  }
+  link->partial |= lane_bit(lane) & ~link->rdma;
+  link->lanes[lane].tail.pongs = 0;
+  if (link->partial_ns == LINK_NO_DEADLINE) {
+    link->partial_ns = now_ns + LINK_PARTIAL_NS;
+  }
+}
+
+void link_look_at_partial(struct link *link, uint64_t now_ns) {
+  link->partial_ns = LINK_NO_DEADLINE;
+  for (uint64_t lanes = link->partial; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    struct link_lane *partial = &link->lanes[lane];
+    uint64_t due_ns = partial->heard_ns + (LINK_PARTIAL_NS << partial->tail.pongs);
+    if (due_ns <= now_ns) {
+      link->pong |= lane_bit(lane);
+      partial->tail.pongs++;
+      due_ns = now_ns + (LINK_PARTIAL_NS << partial->tail.pongs);
+    }
+    if (partial->tail.pongs < LINK_PARTIAL_PONGS && due_ns < link->partial_ns) {
+      link->partial_ns = due_ns;
+    }
+  }
 }

@@ -216,6 +216,9 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
   if (now_ns >= link->tail_ns) {
     link_look_at_tails(link, now_ns);
   }
+  if (now_ns >= link->partial_ns) {
+    link_look_at_partial(link, now_ns);
+  }
   if (now_ns >= link->watch_ns) {
     link_watch_lanes(link, now_ns);
     if (link->config.role == LINK_SENDER && !link->is_peer_closed) {
@@ -241,6 +244,9 @@ uint64_t link_next_deadline_ns(struct link *link) {
     }
     if (link->tail_ns < deadline_ns) {
       deadline_ns = link->tail_ns;
+    }
+    if (link->partial_ns < deadline_ns) {
+      deadline_ns = link->partial_ns;
     }
     uint64_t stuck_ns = link->last_try_ns != 0
                             ? link->last_try_ns + LINK_LAST_TRY_NS

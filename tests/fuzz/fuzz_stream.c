@@ -69,6 +69,8 @@ static bool have_lane(void) {
     if (order.kind == LINK_ORDER_OPEN) {
       is_ordered = true;
       epoch = order.epoch;
+    } else if (order.kind == LINK_ORDER_MOVE) {
+      lane->ops->move(lane, order.payload);
     } else if (lane && lane->epoch <= order.epoch) {
       end_lane();
     }

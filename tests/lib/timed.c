@@ -25,6 +25,7 @@ int timed_end(void **state) {
   (void)state;
   free(timed.links[LINK_SENDER]);
   free(timed.links[LINK_RECEIVER]);
+  coding_memory_free(&timed.memory);
   return 0;
 }
 
@@ -41,6 +42,7 @@ void timed_begin(unsigned lanes_up) {
   timed.behind_ns = 0;
   timed.completed[0] = timed.completed[1] = 0;
   memset(timed.received_frames, 0, sizeof timed.received_frames);
+  memset(timed.moved, 0, sizeof timed.moved);
   for (int role = 0; role < 2; role++) {
     struct link_config config = {
       .role = (enum link_role)role,
@@ -50,6 +52,8 @@ void timed_begin(unsigned lanes_up) {
       .timeout_ns = TIMED_TIMEOUT,
       .stopped_timeout_ns = TIMED_STOPPED_TIMEOUT,
       .seed = 1,
+      .coding_memory = coding_memory_get,
+      .coding_owner = &timed.memory,
     };
     timed.links[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, timed.now_ns);
   }
@@ -99,6 +103,10 @@ static void take_orders(enum link_role role) {
   while (!timed.is_stopped[role] && link_next_order(timed.links[role], &order, timed.now_ns)) {
     if (order.kind == LINK_ORDER_CLOSE) {
       continue; /* whoever is on the other end of a black hole does not notice */
+    }
+    if (order.kind == LINK_ORDER_MOVE) {
+      timed.moved[order.lane] = order.payload;
+      continue;
     }
     if (timed.can_dial && !timed.is_stopped[LINK_RECEIVER]) {
       timed.black[0] &= ~(1ull << order.lane);

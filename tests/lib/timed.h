@@ -6,6 +6,7 @@
 #define TESTS_LIB_TIMED_H
 
 #include "net_plugin/link/link.h"
+#include "tests/lib/coding_memory.h"
 
 #define TIMED_LANES 3u
 #define TIMED_ALL 7ull /* lanes, as bits */
@@ -24,6 +25,8 @@ struct timed {
   unsigned readings;
   uint64_t now_ns, received_frames[WIRE_TYPE_END];
   unsigned completed[2];
+  const uint8_t *moved[TIMED_LANES]; /* by the sender's LINK_ORDER_MOVE */
+  struct coding_memory memory;       /* of the sender */
   uint8_t out[TIMED_BULK], in[TIMED_BULK];
 };
 extern struct timed timed;

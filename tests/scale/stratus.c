@@ -258,7 +258,7 @@ static void carry_out(struct side *side, const struct link_order *order) {
     uint64_t after_ns =
         lane_is_cut(lane) ? DIAL_FAILS_NS : DIAL_NS + 4 * transport->config.network.latency_ns;
     events_add(transport->events, now_of(side) + after_ns, dial_ends, lane, order->epoch);
-  } else if (lane->is_up && lane->epoch <= order->epoch) {
+  } else if (order->kind == LINK_ORDER_CLOSE && lane->is_up && lane->epoch <= order->epoch) {
     lane_break(lane);
   }
 }

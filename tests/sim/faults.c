@@ -53,6 +53,7 @@ void faults_plan(struct world *world) {
   if (world->has_long_stops) {
     world->faults_left = (unsigned)world_between(world, 1, 3);
     world->dial_failure_percent = 0;
+    world->may_corrupt = false; /* a lane that is lost needs a peer that runs */
     return;
   }
   if (world_chance(world, 15)) {

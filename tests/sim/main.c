@@ -26,16 +26,16 @@ static void print_repeat(uint64_t seed) {
 static void print_total(void) {
   printf("lanes lost %llu, of these stalled %llu, slow %llu; chunks requeued %llu; pings "
          "%llu, of these behind losses %llu; chunks repeated %llu, twice there %llu; "
-         "frames placed %llu, lanes measured %llu, clock behind %llu times; "
+         "frames placed %llu, payloads moved %llu, lanes measured %llu, clock behind %llu times; "
          "links silent %llu, aborted %llu, timed out %llu, without data %llu\n",
          (unsigned long long)totals.losses, (unsigned long long)totals.stalls_cut,
          (unsigned long long)totals.slow_reconnects, (unsigned long long)totals.requeued,
          (unsigned long long)totals.pings, (unsigned long long)totals.tail_pings,
          (unsigned long long)totals.repeats, (unsigned long long)totals.duplicates,
-         (unsigned long long)totals.placed, (unsigned long long)totals.measured,
-         (unsigned long long)totals.clock_steps, (unsigned long long)totals.silent,
-         (unsigned long long)totals.aborted, (unsigned long long)totals.timed_out,
-         (unsigned long long)totals.stuck);
+         (unsigned long long)totals.placed, (unsigned long long)totals.moved,
+         (unsigned long long)totals.measured, (unsigned long long)totals.clock_steps,
+         (unsigned long long)totals.silent, (unsigned long long)totals.aborted,
+         (unsigned long long)totals.timed_out, (unsigned long long)totals.stuck);
   printf("chunks coded %llu, decoded %llu, left as they are %llu; lanes without memory to decode "
          "%llu\n",
          (unsigned long long)totals.coded, (unsigned long long)totals.decoded,

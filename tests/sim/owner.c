@@ -36,6 +36,9 @@ static void owner_carry_out(struct world *world, enum side side, const struct li
       world_fail(world, "the receiver orders a dial");
     }
     dials_start(world, order->lane, order->epoch);
+  } else if (order->kind == LINK_ORDER_MOVE) {
+    world->ends[side].ports[order->lane].frame.payload = order->payload;
+    world->moved++;
   } else if (socket != NULL && socket->epoch <= order->epoch) {
     world_trace(world, "%s closes lane %u epoch %u by order",
                 side == SENDER ? "sender" : "receiver", order->lane, socket->epoch);

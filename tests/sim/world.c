@@ -254,6 +254,7 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->decoded += side == RECEIVER ? view.coding.coded : 0;
     totals->raw += view.coding.raw;
     totals->placed += side == 0 ? world->placed : 0;
+    totals->moved += side == 0 ? world->moved : 0;
     totals->measured += side == 0 ? world->measured : 0;
     totals->raw_lanes += side == 0 ? (uint64_t)__builtin_popcountll(world->raw_lanes) : 0;
     totals->clock_steps += side == 0 ? world->clock_steps : 0;

@@ -170,6 +170,7 @@ struct world {
 
   uint64_t clock_steps; /* readings that were behind */
   uint64_t placed;      /* frames */
+  uint64_t moved;       /* payloads of frames that were being written */
   uint64_t measured;    /* lanes */
   uint64_t raw_lanes; /* the receiver had no memory for a compressed chunk on these, and says so */
   struct end ends[2];
@@ -179,7 +180,8 @@ struct world {
 
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
-  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, tail_pings, placed, measured;
+  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, tail_pings, placed, moved,
+      measured;
   uint64_t repeats, duplicates;
   uint64_t clock_steps;
   uint64_t coded, raw; /* chunks of links that code them */

@@ -176,6 +176,92 @@ static void the_origin_lands_first(void **state) {
   half_of_it_is_there_already(0);
 }
 
+/* Lane 0 begins to write a chunk of a message that is not copied. */
+static void begin_to_write(struct link_frame *held) {
+  struct link *receiver = timed.links[LINK_RECEIVER];
+  sender()->config.policy.ablated = 1ull << ABLATION_COPY;
+  timed_post(4096);
+  struct wire_header header = write_one(0, held);
+  while (header.type != WIRE_DATA) { /* it asks for credit */
+    link_frame_taken(sender(), 0, timed.now_ns);
+    assert_int_equal(link_frame_received(receiver, 0, &header, timed.now_ns), 0);
+    assert_int_equal(link_frame_completed(receiver, 0, timed.now_ns), 0);
+    timed_carry(LINK_RECEIVER);
+    header = write_one(0, held);
+  }
+}
+
+/* Lane 0 takes a part of its frame and stands still, and the peer has the bytes from lane 1. */
+static void be_held_by_half_a_frame(struct link_frame *held) {
+  begin_to_write(held);
+  link_stands_still(sender(), 0);
+  timed_settle();
+  timed_pass(2000 * US);
+  assert_int_equal(timed.completed[LINK_RECEIVER], 1);
+  assert_memory_equal(timed.in, timed.out, 4096);
+}
+
+static void a_frame_that_is_being_written_holds_up_nothing(void **state) {
+  (void)state;
+  struct link_frame held;
+  be_held_by_half_a_frame(&held);
+  assert_int_equal(timed.completed[LINK_SENDER], 1);
+  assert_true(timed.moved[0] != NULL && timed.moved[0] != held.payload);
+  assert_memory_equal(timed.moved[0], timed.out, 4096);
+  link_frame_taken(sender(), 0, timed.now_ns);
+  link_check(sender());
+  struct wire_header header;
+  wire_header_decode(held.header, &header);
+  arrive(0, &header, timed.moved[0]);
+  timed_pass(2000 * US);
+  assert_int_equal(sender()->repeats.count, 0);
+  assert_int_equal(journal_count(&sender()->lanes[0].journal), 0);
+  assert_int_equal(timed_view(LINK_RECEIVER).duplicates, 1);
+}
+
+static void a_user_may_leave_it_behind(void **state) {
+  (void)state;
+  struct link_frame held;
+  be_held_by_half_a_frame(&held);
+  link_user_detached(sender(), timed.now_ns);
+  assert_true((sender()->failover.up & 1) != 0);
+  link_check(sender());
+}
+
+static void without_memory_it_is_waited_for(void **state) {
+  (void)state;
+  timed.memory.refused = 1;
+  struct link_frame held;
+  be_held_by_half_a_frame(&held);
+  assert_int_equal(timed.completed[LINK_SENDER], 0);
+  assert_null(timed.moved[0]);
+  link_frame_taken(sender(), 0, timed.now_ns);
+  timed_settle();
+  assert_int_equal(timed.completed[LINK_SENDER], 1);
+}
+
+/* Until it moves again: its owner reads the payload on. */
+static void a_lane_that_moves_keeps_its_payload(void **state) {
+  (void)state;
+  struct link_frame held, second;
+  begin_to_write(&held);
+  link_stands_still(sender(), 0);
+  struct wire_header again = write_one(1, &second);
+  while (again.type != WIRE_DATA) {
+    link_frame_taken(sender(), 1, timed.now_ns);
+    again = write_one(1, &second);
+  }
+  link_frame_taken(sender(), 1, timed.now_ns);
+  link_moves(sender(), 0);
+  arrive(1, &again, second.payload);
+  timed_pass(2000 * US);
+  assert_null(timed.moved[0]);
+  assert_int_equal(timed.completed[LINK_SENDER], 0);
+  link_frame_taken(sender(), 0, timed.now_ns);
+  timed_settle();
+  assert_int_equal(timed.completed[LINK_SENDER], 1);
+}
+
 static void both_lanes_may_be_lost(void **state) {
   (void)state;
   timed.black[LINK_SENDER] = 7;
@@ -245,6 +331,10 @@ int main(void) {
     TEST(what_comes_late_is_dropped),
     TEST(the_repeat_lands_first),
     TEST(the_origin_lands_first),
+    TEST(a_frame_that_is_being_written_holds_up_nothing),
+    TEST(a_user_may_leave_it_behind),
+    TEST(without_memory_it_is_waited_for),
+    TEST(a_lane_that_moves_keeps_its_payload),
     TEST(both_lanes_may_be_lost),
     TEST(repeats_are_bounded),
     TEST(without_it_nothing_is_repeated),

@@ -137,6 +137,67 @@ static void a_receiver_does_the_same(void **state) {
   assert_in_range(timed.links[LINK_RECEIVER]->tail_pings, 1, 6);
 }
 
+/* Of a frame a part is there, and the rest does not come. PONGs of the receiver in so long. */
+static unsigned wait_for_the_rest(uint64_t for_ns) {
+  struct wire_header header;
+  struct link_frame frame;
+  unsigned pongs = 0;
+  timed.black[LINK_SENDER] = 1;
+  timed_post(8192);
+  timed_carry(LINK_RECEIVER);
+  assert_true(next_frame(timed.links[LINK_SENDER], LANE, &frame, timed.now_ns));
+  assert_int_equal(wire_header_decode(frame.header, &header), 0);
+  assert_int_equal(header.type, WIRE_DATA);
+  struct link *receiver = timed.links[LINK_RECEIVER];
+  assert_int_equal(link_frame_received(receiver, LANE, &header, timed.now_ns), 0);
+  link_bytes_arrived(receiver, LANE, timed.now_ns);
+  for (uint64_t end_ns = timed.now_ns + for_ns; timed.now_ns < end_ns;) {
+    timed.now_ns += 100 * US;
+    link_time_passed(receiver, timed.now_ns);
+    while (next_frame(receiver, LANE, &frame, timed.now_ns)) {
+      assert_int_equal(wire_header_decode(frame.header, &header), 0);
+      pongs += header.type == WIRE_PONG;
+      link_frame_taken(receiver, LANE, timed.now_ns);
+    }
+  }
+  return pongs;
+}
+
+static void a_part_of_a_frame_is_acknowledged_again(void **state) {
+  (void)state;
+  assert_int_equal(wait_for_the_rest(3 * MS), 1);
+}
+
+static void but_not_for_ever(void **state) {
+  (void)state;
+  assert_int_equal(wait_for_the_rest(2000 * MS), LINK_PARTIAL_PONGS);
+  assert_true(timed.links[LINK_RECEIVER]->partial_ns == LINK_NO_DEADLINE);
+}
+
+static void a_whole_frame_is_not(void **state) {
+  (void)state;
+  wait_for_the_rest(0);
+  assert_int_equal(timed.links[LINK_RECEIVER]->partial, 1);
+  assert_int_equal(link_frame_completed(timed.links[LINK_RECEIVER], LANE, timed.now_ns), 0);
+  timed_pass(10 * MS);
+  assert_int_equal(timed.received_frames[WIRE_PONG], 0);
+}
+
+/* All of it was lost, but the peer reads: it is not slow. */
+static void a_lane_whose_peer_reads_stands_still(void **state) {
+  (void)state;
+  post_in_vain();
+  timed_post(8192);
+  timed_settle();
+  for (unsigned i = 0; i < 2; i++) {
+    pass(LINK_SENDER, 30 * MS);
+    assert_int_equal(timed.links[LINK_SENDER]->still, i);
+    struct wire_header pong = { .type = WIRE_PONG };
+    assert_int_equal(link_frame_received(timed.links[LINK_SENDER], LANE, &pong, timed.now_ns), 0);
+    assert_int_equal(link_frame_completed(timed.links[LINK_SENDER], LANE, timed.now_ns), 0);
+  }
+}
+
 static void a_lane_that_counts_nothing_is_left_alone(void **state) {
   (void)state;
   post_in_vain();
@@ -161,6 +222,10 @@ int main(void) {
     TEST(pings_in_vain_become_rare),
     TEST(pings_that_are_of_use_do_not),
     TEST(a_receiver_does_the_same),
+    TEST(a_part_of_a_frame_is_acknowledged_again),
+    TEST(but_not_for_ever),
+    TEST(a_whole_frame_is_not),
+    TEST(a_lane_whose_peer_reads_stands_still),
     TEST(a_lane_that_counts_nothing_is_left_alone),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

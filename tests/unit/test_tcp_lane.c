@@ -10,7 +10,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/tcp/tcp_lane.h"
+#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 #include "net_plugin/link/wire.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
@@ -199,6 +201,77 @@ static void the_end_is_seen_behind_what_was_taken(void **state) {
   assert_int_equal(lane->ops->read(lane, 1, &got), -EPIPE);
 }
 
+/* ---- writing ---- */
+
+enum { LARGE = 512 << 10, SMALL_BUFFER = 16 << 10 };
+
+static struct link *large_receiver(void) {
+  struct link_config config = {
+    .role = LINK_RECEIVER,
+    .policy = { .lanes = 1, .chunk_bytes = LARGE },
+    .eager_bytes = LARGEST,
+    .timeout_ns = 1000000000,
+    .seed = 1,
+  };
+  struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, 1);
+  link_lane_fence(link, 0, 1, 1);
+  link_lane_up(link, 0, 1, 0, 1);
+  return link;
+}
+
+/* The lane has taken a part of the frame, and reads the rest from the second place. */
+static void move_in_the_middle(struct lane *writer, struct lane *reader, const uint8_t *second) {
+  struct link_frame written = { .length = LARGE };
+  struct wire_header header = { .type = WIRE_DATA, .length = LARGE, .total = LARGE };
+  uint8_t *first = malloc(LARGE), *in = calloc(1, LARGE);
+  memcpy(first, second, LARGE);
+  wire_header_encode(&header, written.header);
+  written.payload = first;
+  assert_int_equal(link_receive_posted(reader->link, in, LARGE, NULL, 1), 0);
+  assert_int_equal(writer->ops->write(writer, &written), 0);
+  assert_true(writer->has_unwritten && !writer->can_write);
+  writer->ops->move(writer, second);
+  free(first);
+  uint64_t completion = 0;
+  for (int ms = 0; !link_next_completion(reader->link, &completion); ms++) {
+    size_t got;
+    assert_true(ms < WAIT_MS);
+    assert_int_equal(writer->ops->resume(writer), 0);
+    assert_int_equal(reader->ops->read(reader, 1, &got), 0);
+    poll(NULL, 0, got > 0 ? 0 : 1);
+  }
+  assert_true(writer->can_write);
+  assert_memory_equal(in, second, LARGE);
+  free(in);
+}
+
+static void a_payload_may_move_while_it_is_written(void **state) {
+  (void)state;
+  uint8_t *payload = malloc(LARGE);
+  for (size_t i = 0; i < LARGE; i++) {
+    payload[i] = (uint8_t)(i * 7 + i / 253);
+  }
+  unsigned ciphers = lane_crypto_ciphers();
+  struct lane_crypto crypto = { .cipher =
+                                    ciphers != 0 ? (enum lane_cipher)__builtin_ctz(ciphers) : 0 };
+  for (unsigned is_sealed = 0; is_sealed <= (ciphers != 0); is_sealed++) {
+    int ours, theirs, bytes = SMALL_BUFFER;
+    connect_pair(&ours, &theirs);
+    setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    struct link *link = large_receiver();
+    struct lane *writer = is_sealed ? tcp_sealed_lane_open(NULL, 0, 1, ours, &crypto)
+                                    : tcp_lane_open(NULL, 0, 1, ours);
+    struct lane *reader = is_sealed ? tcp_sealed_lane_open(link, 0, 1, theirs, &crypto)
+                                    : tcp_lane_open(link, 0, 1, theirs);
+    move_in_the_middle(writer, reader, payload);
+    writer->ops->fini(writer);
+    reader->ops->fini(reader);
+    link_end(link);
+    free(link);
+  }
+  free(payload);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(what_is_polled_is_taken_first_and_read_later, set_up,
@@ -208,6 +281,7 @@ int main(void) {
     cmocka_unit_test_setup_teardown(large_messages_are_read_at_once, set_up, tear_down),
     cmocka_unit_test_setup_teardown(messages_arrive_in_any_two_pieces, set_up, tear_down),
     cmocka_unit_test_setup_teardown(the_end_is_seen_behind_what_was_taken, set_up, tear_down),
+    cmocka_unit_test(a_payload_may_move_while_it_is_written),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

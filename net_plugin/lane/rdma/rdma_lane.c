@@ -336,7 +336,7 @@ static int rdma_fini(struct lane *lane) {
 }
 
 static const struct lane_ops rdma_ops = {
-  rdma_read,      rdma_has_news, rdma_lane_write,    rdma_lane_resume, rdma_close,
+  rdma_read,      rdma_has_news, rdma_lane_write,    lane_never_moves, rdma_lane_resume, rdma_close,
   rdma_is_closed, rdma_stats,    lane_is_unmeasured, rdma_answered,    rdma_fini,
 };
 

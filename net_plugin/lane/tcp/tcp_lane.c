@@ -133,6 +133,10 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame) {
   return write_rest(tcp);
 }
 
+static void tcp_move(struct lane *lane, const void *payload) {
+  tcp_lane(lane)->frame.payload = payload;
+}
+
 static int tcp_resume(struct lane *lane) {
   return lane->has_unwritten ? write_rest(tcp_lane(lane)) : 0;
 }
@@ -321,7 +325,7 @@ static int tcp_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_ops = {
-  tcp_read,      lane_may_have_news, tcp_write,   tcp_resume,   tcp_close,
+  tcp_read,      lane_may_have_news, tcp_write,   tcp_move,     tcp_resume, tcp_close,
   tcp_is_closed, tcp_stats,          tcp_measure, tcp_answered, tcp_fini,
 };
 

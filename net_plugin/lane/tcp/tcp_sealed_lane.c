@@ -102,6 +102,10 @@ static int sealed_write(struct lane *lane, const struct link_frame *frame) {
   return write_rest(tcp);
 }
 
+static void sealed_move(struct lane *lane, const void *payload) {
+  tcp_sealed(lane)->frame.payload = payload;
+}
+
 static int sealed_resume(struct lane *lane) {
   return lane->has_unwritten ? write_rest(tcp_sealed(lane)) : 0;
 }
@@ -230,8 +234,9 @@ static int sealed_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_sealed_ops = {
-  sealed_read,      lane_may_have_news, sealed_write,   sealed_resume,   sealed_close,
-  sealed_is_closed, sealed_stats,       sealed_measure, sealed_answered, sealed_fini,
+  sealed_read,    lane_may_have_news, sealed_write,     sealed_move,
+  sealed_resume,  sealed_close,       sealed_is_closed, sealed_stats,
+  sealed_measure, sealed_answered,    sealed_fini,
 };
 
 struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,

@@ -147,9 +147,8 @@ void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   }
   link->partial |= lane_bit(lane) & ~link->rdma;
   link->lanes[lane].tail.pongs = 0;
-  if (link->partial_ns == LINK_NO_DEADLINE) {
-    link->partial_ns = now_ns + LINK_PARTIAL_NS;
-  }
+  uint64_t due_ns = now_ns + LINK_PARTIAL_NS;
+  link->partial_ns = due_ns < link->partial_ns ? due_ns : link->partial_ns;
 }
 
 void link_look_at_partial(struct link *link, uint64_t now_ns) {

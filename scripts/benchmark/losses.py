@@ -2,7 +2,7 @@
 """Cases of lost packets: by chance, in one direction, of acknowledgements, for a while, and by a queue that is full."""
 import time
 
-from benchmark.case import Case, Row, Variant, at_most, of
+from benchmark.case import Case, Row, Variant, at_least, at_most, of
 from benchmark.run import CLUSTER
 
 LABELS = {"stratus": "stratus", "socket": "Socket", "socket-2x8": "Socket 2x8"}
@@ -38,6 +38,20 @@ def lossy(name, title, cluster, target=None, tail=("rare", "p99.9"), meanwhile=N
     return Case(name, f"half round trips {title}", cluster, variants, rows)
 
 
+def lossy_bulk(cluster):
+    """One connection as fast as it can: by itself, as by hand, and as Socket."""
+    def bulk(key, extra=None, name=None, label=None):
+        arguments = ["--test", "bandwidth", "--bytes", "512K", "--time", "2s"]
+        return Variant(name or key, label or LABELS[key], lambda bench: bench.perf(key, arguments, extra))
+    by_hand = [bulk("stratus", {"STRATUS_FLOWS": str(flows)}, f"flows-{flows}", f"{flows} flows") for flows in (1, 2, 8)]
+    variants = [bulk("stratus"), *by_hand, bulk("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), bulk("socket")]
+    shown = [(each.label, each.key, "gbps", "Gb/s") for each in variants]
+    return Case("lossy-bulk", "1 connection, 512 KiB, where 1 % of the packets are lost", cluster, variants, [
+        Row("socket", "stratus / Socket", of("gbps", "stratus", "socket"), at_least(1.2), shown),
+        Row("alone", "with / without repeats", of("gbps", "stratus", "alone")),
+        *(Row(each.key, f"by itself / {each.label}", of("gbps", "stratus", each.key)) for each in by_hand)])
+
+
 def incast():
     """Each host gets from seven at once, and the last hop has room for few packets of up to 64 KiB."""
     sizes = {"64K": 65536, "1M": 1 << 20, "8M": 8 << 20}
@@ -64,6 +78,7 @@ def cases():
     return [
         lossy("lossy", "where 1 % of the packets are lost", loss, at_most(0.5)),
         lossy("lossy-one-way", "where 1 % of the packets of one direction are lost", [*loss, "--loss-of", "one-way"]),
+        lossy_bulk(loss),
         lossy("lossy-acks", "where 10 % of the packets without data are lost", ["--loss", "100", "--loss-of", "acks"]),
         lossy("blackout", "while nothing arrives at one host for 50 ms, twice a second", [], tail=("longest", "the longest"),
               meanwhile=black_out),

@@ -37,10 +37,11 @@ void *connection_coding_memory(void *owner, unsigned lane, size_t bytes) {
     slot->has_no_coding = !slot->coding;
   }
   if (!slot->coding) {
-    LOG_WARN_EVERY(CODING_WARN_INTERVAL_NS,
-                   "no memory to compress or expand chunks of flow %u to %s on %s: they go as they "
-                   "are. Raise ulimit -v or vm.overcommit_ratio, or set STRATUS_COMPRESS=off",
-                   lane, connection->peer, connection->nic);
+    LOG_WARN_EVERY(
+        CODING_WARN_INTERVAL_NS,
+        "no memory to compress, expand or copy chunks of flow %u to %s on %s: they go as they "
+        "are. Raise ulimit -v or vm.overcommit_ratio, or set STRATUS_COMPRESS=off",
+        lane, connection->peer, connection->nic);
   }
   return slot->coding;
 }

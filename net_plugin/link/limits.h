@@ -120,10 +120,10 @@
 #define LINK_TAIL_PARTS 8u
 /* A lane stands still when the kernel knows that packets are missing; or, as all of them may be and
  * the PING with them, when it has not moved for so many more looks: about 7 ms. Only with no more
- * bytes in flight than a packet may have, since of several one arrives, and tells of the others: a
- * lane that has more is held up by a peer that does not read. On 2 CPUs with 4 pairs of processes
- * 64 KiB sent 3 % twice. Such a peer may also delay its acknowledgements for 40 ms: what is small
- * is sent twice then. */
+ * bytes in flight than a packet may have, since of several one arrives, and tells of the others, or
+ * where the peer was heard meanwhile: a lane that has more is held up by a peer that does not read.
+ * On 2 CPUs with 4 pairs of processes 64 KiB sent 3 % twice. Such a peer may also delay its
+ * acknowledgements for 40 ms: what is small is sent twice then. */
 #define LINK_TAIL_STILL_LOOKS 4u
 #define LINK_TAIL_STILL_BYTES (8u << 10)
 

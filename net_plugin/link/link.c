@@ -24,7 +24,7 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   link->writing &= ~bit;
   link->writing_data &= ~bit;
   link->copied &= ~bit;
-  link->partial &= ~bit;
+  link_partial_ended(link, lane);
   link->pong &= ~bit;
   link->ping &= ~bit;
   link->rdma &= ~bit;
@@ -231,9 +231,10 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   if (receiving->arrival != ARRIVAL_NONE) {
     return link_break_lane(link, lane, -EPROTO, link_clock(link, now_ns));
   }
-  link->heard = lane;
   now_ns = link_note_time(link, now_ns);
-  if (header->type == WIRE_PING) {
+  bool is_unasked = header->type == WIRE_PONG && header->message == LINK_UNASKED;
+  link->heard = is_unasked ? link->heard : lane; /* the peer lacks what it got there */
+  if (header->type == WIRE_PING || is_unasked) {
     liveness_spoke(&link->liveness, lane, now_ns);
   } else {
     liveness_heard(&link->liveness, lane, now_ns);
@@ -310,7 +311,7 @@ int link_frame_completed(struct link *link, unsigned lane, uint64_t now_ns) {
   struct link_lane *receiving = &link->lanes[lane];
   int result;
   now_ns = link_clock(link, now_ns);
-  link->partial &= ~lane_bit(lane);
+  link_partial_ended(link, lane);
   switch (receiving->arrival) {
   case ARRIVAL_NONE:
     result = -EPROTO;

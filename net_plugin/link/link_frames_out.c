@@ -230,6 +230,7 @@ static void send_chunk(struct link *link, unsigned lane, struct chunk chunk,
   }
   sending->bytes_sent += chunk.length;
   link->writing_data |= lane_bit(lane);
+  link->copied |= chunk.length == 0 ? lane_bit(lane) : 0;
 }
 
 static void send_next_chunk(struct link *link, unsigned lane, struct link_frame *frame,

@@ -36,9 +36,10 @@ struct link_tail {
   unsigned looks;       /* in a row that found the same: is_lost, or moving */
   unsigned
       in_vain; /* PINGs that brought nothing, in LINK_TAIL_PARTS; kept while nothing is missing */
-  bool has_pinged; /* since something was written after nothing was missing */
-  bool is_lost;    /* nothing had moved then */
-  unsigned pongs;  /* for want of the rest of a frame, since a part of it arrived */
+  bool has_pinged;  /* since something was written after nothing was missing */
+  bool is_lost;     /* nothing had moved then */
+  unsigned pongs;   /* for want of the rest of a frame, since a part of it arrived */
+  uint64_t pong_ns; /* the next one */
 };
 
 struct link_lane {

@@ -244,6 +244,9 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
                         uint64_t now_ns);
 /* A part of a frame has arrived, and the rest has not. */
 void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns);
+/* All of it has, or it never will. */
+void link_partial_ended(struct link *link, unsigned lane);
+#define LINK_UNASKED 0 /* the token of a PONG that answers no PING: they begin with 1 */
 /* At partial_ns: a PONG goes out on each lane on which the rest is long in coming. */
 void link_look_at_partial(struct link *link, uint64_t now_ns);
 

@@ -121,7 +121,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   tail->is_lost = is_lost;
   if (is_lost) {
     link_tail_ping(link, lane);
-    bool does_read = link->lanes[lane].heard_ns > link_tail_since_ns(link, lane);
+    bool does_read = link->lanes[lane].spoke_ns > link_tail_since_ns(link, lane);
     bool is_small = link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES;
     if (transport->is_repairing ||
         (tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read))) {
@@ -140,30 +140,37 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
 /* The kernel acknowledged what arrived, and that may be lost as well. The sender's kernel then asks
  * with one packet, whose acknowledgement ours may delay by 40 ms; a PING of the sender's waits
  * behind what its congestion window holds back. Whatever is sent from here has the acknowledgement
- * with it. */
+ * with it: a PONG that answers no PING. */
 void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
+  uint64_t bit = lane_bit(lane) & ~link->rdma;
+  if (bit == 0 || ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
     return;
   }
-  link->partial |= lane_bit(lane) & ~link->rdma;
-  link->lanes[lane].tail.pongs = 0;
-  uint64_t due_ns = now_ns + LINK_PARTIAL_NS;
-  link->partial_ns = due_ns < link->partial_ns ? due_ns : link->partial_ns;
+  struct link_tail *tail = &link->lanes[lane].tail;
+  link->partial |= bit;
+  tail->pongs = 0;
+  tail->pong_ns = now_ns + LINK_PARTIAL_NS;
+  link->partial_ns = tail->pong_ns < link->partial_ns ? tail->pong_ns : link->partial_ns;
+}
+
+void link_partial_ended(struct link *link, unsigned lane) {
+  link->partial &= ~lane_bit(lane);
+  link->partial_ns = link->partial == 0 ? LINK_NO_DEADLINE : link->partial_ns;
 }
 
 void link_look_at_partial(struct link *link, uint64_t now_ns) {
   link->partial_ns = LINK_NO_DEADLINE;
   for (uint64_t lanes = link->partial; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    struct link_lane *partial = &link->lanes[lane];
-    uint64_t due_ns = partial->heard_ns + (LINK_PARTIAL_NS << partial->tail.pongs);
-    if (due_ns <= now_ns) {
+    struct link_tail *tail = &link->lanes[lane].tail;
+    if (tail->pong_ns <= now_ns) {
+      bool is_answer = (link->pong & lane_bit(lane)) != 0; /* it does as well */
       link->pong |= lane_bit(lane);
-      partial->tail.pongs++;
-      due_ns = now_ns + (LINK_PARTIAL_NS << partial->tail.pongs);
+      link->lanes[lane].pong_token = is_answer ? link->lanes[lane].pong_token : LINK_UNASKED;
+      tail->pongs++;
+      tail->pong_ns = tail->pongs < LINK_PARTIAL_PONGS ? now_ns + (LINK_PARTIAL_NS << tail->pongs)
+                                                       : LINK_NO_DEADLINE;
     }
-    if (partial->tail.pongs < LINK_PARTIAL_PONGS && due_ns < link->partial_ns) {
-      link->partial_ns = due_ns;
-    }
+    link->partial_ns = tail->pong_ns < link->partial_ns ? tail->pong_ns : link->partial_ns;
   }
 }

@@ -28,7 +28,8 @@
  *   BYE      either    0                messages landed 0               -     (nothing will follow;
  *                                                                              sender: 0)
  *   PING     either    token            0               0               -
- *   PONG     either    token echoed     0               0               -
+ *   PONG     either    token echoed, 0  0               0               -  (0: unasked, with what
+ *                                                                             TCP acknowledges)
  *   ABORT    either    0                errno, positive 0               text: why (may be empty)
  *
  * With WIRE_IS_CODED the payload of a DATA frame is in the form of net_plugin/codec, and `length`

@@ -56,6 +56,9 @@ static void carry_out_orders(void) {
     if (order.kind == LINK_ORDER_OPEN) {
       FUZZ_CHECK(world.config.role == LINK_SENDER && order.epoch > world.ordered[order.lane]);
       world.ordered[order.lane] = order.epoch;
+    } else if (order.kind == LINK_ORDER_MOVE) {
+      FUZZ_CHECK(world.writing[order.lane].is_in_progress);
+      world.writing[order.lane].frame.payload = order.payload;
     } else if (world.open[order.lane] && world.open[order.lane] <= order.epoch) {
       close_lane(order.lane);
     }
@@ -319,6 +322,15 @@ static void time_passes(struct fuzz_input *input) {
   bool is_due = how < 64 && deadline_ns != LINK_NO_DEADLINE && deadline_ns > world.now_ns;
   world.now_ns = is_due ? deadline_ns : later_ns;
   link_time_passed(world.link, world.now_ns);
+  uint64_t asked = link_wants_measured(world.link, world.now_ns);
+  for (unsigned lane = 0; lane < world.config.policy.lanes; lane++) {
+    struct policy_transport transport = { .has_unacked = true,
+                                          .is_repairing = how % 4 == 0,
+                                          .acked_bytes = how % 8 == 1 ? how : 0 };
+    if ((asked >> lane & 1) != 0) {
+      link_lane_measured(world.link, lane, &transport, world.now_ns);
+    }
+  }
 }
 
 /* ---- the program ---- */

@@ -142,7 +142,7 @@ static void a_sender_without_it_sends_chunks_as_they_are(void **state) {
   struct link_view view = view_of(pair.sender);
   assert_int_equal(view.coding.coded, 0);
   assert_int_equal(view.losses, 0);
-  assert_int_equal(log_capture_find("no memory to compress or expand chunks of flow"), 1);
+  assert_int_equal(log_capture_find("no memory to compress, expand or copy chunks of flow"), 1);
   pair_close(pair);
   content_set_codable(false);
 }

@@ -174,11 +174,25 @@ static void but_not_for_ever(void **state) {
   assert_true(timed.links[LINK_RECEIVER]->partial_ns == LINK_NO_DEADLINE);
 }
 
+/* Nor what comes on another lane makes it last. */
+static void not_even_beside_a_lane_that_moves(void **state) {
+  (void)state;
+  wait_for_the_rest(2000 * MS);
+  struct link *receiver = timed.links[LINK_RECEIVER];
+  for (unsigned i = 0; i < 400; i++) {
+    timed.now_ns += 1 * MS;
+    link_partial_arrived(receiver, 1, timed.now_ns);
+    link_time_passed(receiver, timed.now_ns);
+    assert_int_equal(receiver->pong, 0);
+  }
+}
+
 static void a_whole_frame_is_not(void **state) {
   (void)state;
   wait_for_the_rest(0);
   assert_int_equal(timed.links[LINK_RECEIVER]->partial, 1);
   assert_int_equal(link_frame_completed(timed.links[LINK_RECEIVER], LANE, timed.now_ns), 0);
+  assert_true(timed.links[LINK_RECEIVER]->partial_ns == LINK_NO_DEADLINE);
   timed_pass(10 * MS);
   assert_int_equal(timed.received_frames[WIRE_PONG], 0);
 }
@@ -224,6 +238,7 @@ int main(void) {
     TEST(a_receiver_does_the_same),
     TEST(a_part_of_a_frame_is_acknowledged_again),
     TEST(but_not_for_ever),
+    TEST(not_even_beside_a_lane_that_moves),
     TEST(a_whole_frame_is_not),
     TEST(a_lane_whose_peer_reads_stands_still),
     TEST(a_lane_that_counts_nothing_is_left_alone),

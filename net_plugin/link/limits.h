@@ -129,7 +129,10 @@
 
 /* ---- a lane on which a part of a frame is missing ---- */
 
-/* Since the last part came, until a PONG goes out: then after twice as long, so often. */
+/* Since the last part came, until a PONG goes out: then after twice as long, so often. 1 % lost,
+ * one connection, 512 KiB: 38 and 44 Gb/s, with 0.5 ms 46, with 8 ms 33, without 19; AllReduce of
+ * 16 MiB on 4 hosts with caps, where packets are further apart than that, 211 ms, with 0.5 ms 218
+ * (medians of 3 to 6 rounds). How often is not measured by itself. */
 #define LINK_PARTIAL_NS (2 * NS_PER_MS)
 #define LINK_PARTIAL_PONGS 7u
 

@@ -87,7 +87,6 @@ static void link_end_stuck(struct link *link, uint64_t now_ns) {
     if (link->failover.up != 0) {
       link_cut_lane(link, (unsigned)__builtin_ctzll(link->failover.up), LINK_CLOSE_SILENT, now_ns);
     }
-    failover_hurry(&link->failover, now_ns);
   } else if (now_ns >= link->last_try_ns + LINK_LAST_TRY_NS) {
     link_fail(link, -ECOMM);
   }

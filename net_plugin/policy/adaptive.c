@@ -196,9 +196,12 @@ static bool adaptive_is_settled(const struct adaptive *adaptive) {
   return !adaptive->is_spread || (counted & ~(adaptive_up(adaptive) & adaptive->acked)) == 0;
 }
 
+/* An acknowledgement tells of a time that may be before what was added last. */
 static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
-  adaptive->passed.loaded_ns += now_ns - adaptive->loaded_since_ns;
-  adaptive->loaded_since_ns = now_ns;
+  if (now_ns > adaptive->loaded_since_ns) {
+    adaptive->passed.loaded_ns += now_ns - adaptive->loaded_since_ns;
+    adaptive->loaded_since_ns = now_ns;
+  }
 }
 
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {

@@ -17,7 +17,7 @@ static uint64_t limit_counted(uint64_t before, uint64_t after) {
 }
 
 void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns) {
-  lane->in_flight_ns += now_ns - lane->since_ns;
+  lane->in_flight_ns += now_ns > lane->since_ns ? now_ns - lane->since_ns : 0;
 }
 
 enum policy_limit limit_of_lane(const struct policy_lane *lane) {

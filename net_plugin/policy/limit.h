@@ -43,7 +43,7 @@ void limit_add(struct limit_sum *sum, const struct limit_sum *added);
 static inline void limit_lane_busy(struct policy_lane *lane, uint64_t now_ns) {
   lane->since_ns = now_ns;
 }
-/* Nothing is in flight any more. */
+/* Nothing is in flight any more. The time may be before the last measurement. */
 void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns);
 /* What passed since the last measurement, or since the lane came up. */
 struct limit_sum limit_lane_measured(struct policy_lane *lane,

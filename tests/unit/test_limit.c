@@ -44,6 +44,16 @@ static void each_limit_is_told_from_the_others(void **state) {
   assert_int_equal(limit_of(100, 90, false), POLICY_LIMIT_PEER);
 }
 
+/* The peer held its acknowledgement back: it says when the bytes arrived. */
+static void what_arrived_before_the_last_measurement_takes_no_time(void **state) {
+  (void)state;
+  begin();
+  limit_lane_busy(&lane, now_ns);
+  period(100, 0, false);
+  limit_lane_idle(&lane, now_ns - 1 * MS);
+  assert_int_equal(lane.in_flight_ns, 0);
+}
+
 static void a_lane_with_pauses_is_limited_by_the_application(void **state) {
   (void)state;
   begin();
@@ -92,6 +102,7 @@ static void the_limit_follows_what_changes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+    cmocka_unit_test(what_arrived_before_the_last_measurement_takes_no_time),
     cmocka_unit_test(each_limit_is_told_from_the_others),
     cmocka_unit_test(a_lane_with_pauses_is_limited_by_the_application),
     cmocka_unit_test(what_passed_is_told_once),

@@ -322,6 +322,22 @@ static void learn_lanes(void) {
   assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
 }
 
+/* The peer held its acknowledgement back: it says when the bytes arrived. */
+static void bytes_that_arrived_before_it_was_measured_take_no_time(void **state) {
+  (void)state;
+  learn_lanes();
+  uint64_t loaded_ns = shared.window.loaded_ns;
+  pass(0, LIMIT_BULK_BYTES);
+  now_ns += 2 * LIMIT_PERIOD_NS;
+  policy_measured(policy, 0, NULL, now_ns);
+  uint64_t measured_ns = now_ns;
+  now_ns -= LIMIT_PERIOD_NS;
+  bytes_acked(0, LIMIT_BULK_BYTES);
+  now_ns = measured_ns + MS;
+  policy_measured(policy, 0, NULL, now_ns);
+  assert_in_range(shared.window.loaded_ns, loaded_ns, loaded_ns + 2 * LIMIT_PERIOD_NS);
+}
+
 /* The next bulk traffic began before the lanes were as they are. */
 static void only_the_one_after_next_counts(void) {
   pass_bulk();
@@ -413,6 +429,7 @@ int main(void) {
     cmocka_unit_test(a_chunk_is_carried_in_the_end),
     cmocka_unit_test(lanes_share_the_load),
     cmocka_unit_test(what_compresses),
+    cmocka_unit_test(bytes_that_arrived_before_it_was_measured_take_no_time),
     cmocka_unit_test(what_passes_before_all_lanes_carry_does_not_count),
     cmocka_unit_test(what_passes_while_other_lanes_carry_does_not_count),
     cmocka_unit_test(the_first_window_of_an_engine_tells_nothing),

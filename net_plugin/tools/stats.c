@@ -23,28 +23,16 @@ static struct {
 } options;
 
 const struct cli_option net_tool_stats_options[] = {
-  { .name = "all",
-    .type = CLI_FLAG,
-    .value = &options.has_other_users,
-    .help = "also processes of other users; needs root" },
-  { .name = "flows",
-    .type = CLI_FLAG,
-    .value = &options.has_flows,
-    .help = "also print a line for each flow" },
-  { .name = "join",
-    .type = CLI_FLAG,
-    .value = &options.is_join,
-    .help =
-        "read from standard input what --json printed on the hosts of a job, one after the other" },
-  { .name = "prometheus",
-    .type = CLI_FLAG,
-    .value = &options.is_prometheus,
-    .help = "print the text format of Prometheus" },
-  { .name = "watch",
-    .type = CLI_DURATION,
-    .value = &options.watch_ns,
-    .argument = "TIME",
-    .help = "repeat every TIME, with the rates since the previous output" },
+  { "all", 0, CLI_FLAG, &options.has_other_users, NULL, "also processes of other users; needs root",
+    0, 0 },
+  { "flows", 0, CLI_FLAG, &options.has_flows, NULL, "also print a line for each flow", 0, 0 },
+  { "join", 0, CLI_FLAG, &options.is_join, NULL,
+    "read from standard input what --json printed on the hosts of a job, one after the other", 0,
+    0 },
+  { "prometheus", 0, CLI_FLAG, &options.is_prometheus, NULL, "print the text format of Prometheus",
+    0, 0 },
+  { "watch", 0, CLI_DURATION, &options.watch_ns, "TIME",
+    "repeat every TIME, with the rates since the previous output", 0, 0 },
   { 0 },
 };
 

@@ -12,10 +12,7 @@
 static bool is_markdown;
 
 static const struct cli_option params_options[] = {
-  { .name = "markdown",
-    .type = CLI_FLAG,
-    .value = &is_markdown,
-    .help = "print a table in Markdown" },
+  { "markdown", 0, CLI_FLAG, &is_markdown, NULL, "print a table in Markdown", 0, 0 },
   { 0 },
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-net devices: prints the result of the plugin's discovery. */
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,6 +10,7 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/tools/document.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/rdma.h"
 
@@ -19,18 +19,17 @@ static const char *binding(const struct nic *nic) {
   return tcp_socket_can_bind_device(nic) ? "device" : "address";
 }
 
+static json_t *numa_node_to_json(const struct nic *nic) {
+  return nic->numa_node >= 0 ? json_integer(nic->numa_node) : json_null();
+}
+
 static json_t *nic_to_json(const struct nic *nic) {
   char address[INTERFACE_ADDRESS_TEXT_MAX], cpus[PLACEMENT_TEXT_MAX];
-  json_t *object = json_pack("{s:s, s:s, s:i, s:s}", "name", nic->name, "address",
-                             interface_address_text(&nic->address, address), "speed_mbps",
-                             (int)nic->speed_mbps, "bound_by", binding(nic));
-  json_object_set_new(object, "numa_node",
-                      nic->numa_node >= 0 ? json_integer(nic->numa_node) : json_null());
-  json_object_set_new(object, "thread_cpus",
-                      CPU_COUNT(&nic->thread_cpus)
-                          ? json_string(placement_format(&nic->thread_cpus, cpus))
-                          : json_null());
-  return object;
+  return json_pack("{s:s, s:s, s:i, s:s, s:o, s:s?}", "name", nic->name, "address",
+                   interface_address_text(&nic->address, address), "speed_mbps",
+                   (int)nic->speed_mbps, "bound_by", binding(nic), "numa_node",
+                   numa_node_to_json(nic), "thread_cpus",
+                   CPU_COUNT(&nic->thread_cpus) ? placement_format(&nic->thread_cpus, cpus) : NULL);
 }
 
 static json_t *device_to_json(int index, const struct device *device) {
@@ -38,21 +37,16 @@ static json_t *device_to_json(int index, const struct device *device) {
   char address[INTERFACE_ADDRESS_TEXT_MAX];
   struct settings settings;
   settings_get(device->nic_count, &settings);
-  json_t *object =
-      json_pack("{s:i, s:s, s:s, s:i, s:s, s:i}", "index", index, "name", device->name, "address",
-                interface_address_text(&nic->address, address), "speed_mbps",
-                (int)device->speed_mbps, "speed_from", device_origin_name(device->speed_origin),
-                "flows", (int)settings.policy.first_lanes);
-  json_object_set_new(object, "pci_path",
-                      device->pci_path[0] ? json_string(device->pci_path) : json_null());
-  json_object_set_new(object, "numa_node",
-                      nic->numa_node >= 0 ? json_integer(nic->numa_node) : json_null());
   json_t *nics = json_array();
   for (unsigned i = 0; i < device->nic_count; i++) {
     json_array_append_new(nics, nic_to_json(&device->nics[i]));
   }
-  json_object_set_new(object, "nics", nics);
-  return object;
+  return json_pack("{s:i, s:s, s:s, s:i, s:s, s:i, s:s?, s:o, s:o}", "index", index, "name",
+                   device->name, "address", interface_address_text(&nic->address, address),
+                   "speed_mbps", (int)device->speed_mbps, "speed_from",
+                   device_origin_name(device->speed_origin), "flows",
+                   (int)settings.policy.first_lanes, "pci_path", document_or_null(device->pci_path),
+                   "numa_node", numa_node_to_json(nic), "nics", nics);
 }
 
 static json_t *options_to_json(void) {
@@ -80,16 +74,12 @@ static int print_json(const struct discovery *found, const struct rdma_report *r
                                               "reason", interface_verdict_text(it->verdict)));
     }
   }
-  json_t *all = json_pack("{s:o, s:o, s:f, s:s}", "devices", devices, "unused", unused,
-                          "latency_us", (double)found->devices.latency_us, "latency_from",
-                          device_origin_name(found->devices.latency_origin));
-  json_object_set_new(all, "options", options_to_json());
-  json_object_set_new(all, "rdma", rdma_report_to_json(rdma));
-  json_object_set_new(all, "profile",
-                      found->has_profile ? json_string(found->profile.meta.id) : json_null());
-  bool is_written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-  json_decref(all);
-  return is_written ? CLI_OK : cli_fail("cannot write the result");
+  json_t *all = json_pack("{s:o, s:o, s:f, s:s, s:o, s:o, s:s?}", "devices", devices, "unused",
+                          unused, "latency_us", (double)found->devices.latency_us, "latency_from",
+                          device_origin_name(found->devices.latency_origin), "options",
+                          options_to_json(), "rdma", rdma_report_to_json(rdma), "profile",
+                          found->has_profile ? found->profile.meta.id : NULL);
+  return document_print(all, JSON_INDENT(2));
 }
 
 static void print_nic(const struct nic *nic) {

@@ -3,7 +3,6 @@
  * default log level NCCL does not report a plugin that failed to load. */
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +30,7 @@
 #include "net_plugin/tools/choice.h"
 #include "net_plugin/tools/doctor_all.h"
 #include "net_plugin/tools/doctor_finding.h"
+#include "net_plugin/tools/document.h"
 #include "net_plugin/tools/host.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/secret.h"
@@ -401,6 +401,7 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
     nccl_conf_withdraw(); /* each host reads its own files */
     return doctor_all(arguments, argument_count, is_json);
   }
+  int status = CLI_OK;
   if (is_json || is_here) {
     findings = json_array();
     all_facts = json_object();
@@ -416,11 +417,9 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   check_bypass();
   check_variables();
   if (findings) {
-    json_t *all = json_pack("{s:b, s:o, s:o}", "healthy", failures == 0, "findings", findings,
-                            "facts", all_facts);
-    json_dumpf(all, stdout, is_here ? JSON_COMPACT : JSON_INDENT(2));
-    putchar('\n');
-    json_decref(all);
+    status = document_print(json_pack("{s:b, s:o, s:o}", "healthy", failures == 0, "findings",
+                                      findings, "facts", all_facts),
+                            is_here ? JSON_COMPACT : JSON_INDENT(2));
   }
-  return failures && !is_here ? CLI_FAILED : CLI_OK;
+  return failures && !is_here ? CLI_FAILED : status;
 }

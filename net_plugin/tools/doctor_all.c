@@ -2,7 +2,6 @@
 /* See doctor_all.h. */
 #include "net_plugin/tools/doctor_all.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "common/plain.h"
 #include "common/remote.h"
 #include "net_plugin/tools/doctor_paths.h"
+#include "net_plugin/tools/document.h"
 
 enum {
   VARIABLES_MAX = 256,
@@ -310,10 +310,9 @@ static int conclude(struct cluster *cluster) {
   if (cluster->is_json) {
     json_t *all = json_pack("{s:b, s:O, s:O, s:O}", "healthy", is_good, "hosts", cluster->hosts,
                             "differences", cluster->differences, "paths", cluster->paths);
-    json_dumpf(all, stdout, JSON_INDENT(2));
-    putchar('\n');
-    json_decref(all);
-  } else if (is_good) {
+    return document_print(all, JSON_INDENT(2)) == CLI_OK && is_good ? CLI_OK : CLI_FAILED;
+  }
+  if (is_good) {
     printf("%d host%s: a job can use stratus on all of them\n", cluster->count,
            cluster->count == 1 ? "" : "s");
   } else {

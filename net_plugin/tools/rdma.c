@@ -10,6 +10,7 @@
 
 #include "common/quantity.h"
 #include "common/sysfs.h"
+#include "net_plugin/tools/document.h"
 
 enum { TEXT_MAX = 512 };
 
@@ -65,21 +66,17 @@ static bool can_dmabuf(const struct rdma_report *report) {
 
 /* ---- JSON ---- */
 
-static json_t *text_or_null(const char *text) {
-  return text[0] ? json_string(text) : json_null();
-}
-
 static json_t *gids_to_json(const struct rdma_survey_row *row) {
   json_t *list = json_array();
   for (unsigned i = 0; i < row->port.gid_count; i++) {
     const struct rdma_gid *gid = &row->port.gids[i];
     char text[RDMA_GID_TEXT_MAX];
-    json_t *object = json_pack("{s:i, s:s, s:b}", "index", gid->index, "address",
-                               rdma_gid_text(gid->bytes, text), "chosen", (int)i == row->gid);
-    json_object_set_new(object, "roce_version",
-                        gid->roce_version ? json_integer(gid->roce_version) : json_null());
-    json_object_set_new(object, "interface", text_or_null(gid->netdev));
-    json_array_append_new(list, object);
+    json_array_append_new(
+        list,
+        json_pack("{s:i, s:s, s:b, s:o, s:s?}", "index", gid->index, "address",
+                  rdma_gid_text(gid->bytes, text), "chosen", (int)i == row->gid, "roce_version",
+                  gid->roce_version ? json_integer(gid->roce_version) : json_null(), "interface",
+                  document_or_null(gid->netdev)));
   }
   return list;
 }
@@ -88,25 +85,19 @@ static json_t *row_to_json(const struct rdma_survey_row *row) {
   const struct rdma_sysfs_port *port = &row->port;
   char guid[24];
   snprintf(guid, sizeof(guid), "%016" PRIx64, port->guid);
-  json_t *object = json_pack("{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:b, s:o}", "hca", port->name,
-                             "port", port->port, "model", row->traits.model, "link_layer",
-                             port->is_infiniband ? "InfiniBand" : "Ethernet", "state", port->state,
-                             "speed_mbps", (int)port->speed_mbps, "guid", guid, "used",
-                             row->is_used, "gids", gids_to_json(row));
-  json_object_set_new(object, "kind", json_string(rdma_survey_kind(row)));
-  json_object_set_new(object, "librdmacm", json_boolean(row->cm == RDMA_CM_MUST));
-  json_object_set_new(object, "interface", text_or_null(row->nic));
-  json_object_set_new(object, "pci_path", text_or_null(port->pci_path));
-  json_object_set_new(object, "driver", text_or_null(port->driver));
-  json_object_set_new(object, "numa_node",
-                      port->numa_node >= 0 ? json_integer(port->numa_node) : json_null());
-  json_object_set_new(object, "mtu",
-                      row->is_opened ? json_integer((json_int_t)row->mtu_bytes) : json_null());
-  json_object_set_new(object, "dmabuf",
-                      row->is_opened ? json_boolean(row->has_dmabuf) : json_null());
-  json_object_set_new(object, "reason", text_or_null(row->why));
-  json_object_set_new(object, "warning", text_or_null(row->warning));
-  return object;
+  return json_pack(
+      "{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:b, s:o, s:s, s:b, s:s?, s:s?, s:s?, s:o, s:o, s:o, "
+      "s:s?, s:s?}",
+      "hca", port->name, "port", port->port, "model", row->traits.model, "link_layer",
+      port->is_infiniband ? "InfiniBand" : "Ethernet", "state", port->state, "speed_mbps",
+      (int)port->speed_mbps, "guid", guid, "used", row->is_used, "gids", gids_to_json(row), "kind",
+      rdma_survey_kind(row), "librdmacm", row->cm == RDMA_CM_MUST, "interface",
+      document_or_null(row->nic), "pci_path", document_or_null(port->pci_path), "driver",
+      document_or_null(port->driver), "numa_node",
+      port->numa_node >= 0 ? json_integer(port->numa_node) : json_null(), "mtu",
+      row->is_opened ? json_integer((json_int_t)row->mtu_bytes) : json_null(), "dmabuf",
+      row->is_opened ? json_boolean(row->has_dmabuf) : json_null(), "reason",
+      document_or_null(row->why), "warning", document_or_null(row->warning));
 }
 
 json_t *rdma_report_to_json(const struct rdma_report *report) {
@@ -114,16 +105,12 @@ json_t *rdma_report_to_json(const struct rdma_report *report) {
   for (unsigned i = 0; i < report->row_count; i++) {
     json_array_append_new(rows, row_to_json(&report->rows[i]));
   }
-  json_t *object =
-      json_pack("{s:b, s:b, s:b, s:o}", "on", !report->settings.is_off, "libibverbs",
-                !report->library_reason[0], "device_nodes", report->has_device_nodes, "hcas", rows);
-  json_object_set_new(object, "off_reason",
-                      text_or_null(report->settings.off_why ? report->settings.off_why : ""));
-  json_object_set_new(object, "gpu",
-                      json_pack("{s:o, s:o, s:b, s:b}", "driver", text_or_null(report->gpu.nvidia),
-                                "peermem", text_or_null(report->gpu.peermem), "open_driver",
-                                report->gpu.has_open_driver, "dmabuf", can_dmabuf(report)));
-  return object;
+  return json_pack("{s:b, s:b, s:b, s:o, s:s?, s:{s:s?, s:s?, s:b, s:b}}", "on",
+                   !report->settings.is_off, "libibverbs", !report->library_reason[0],
+                   "device_nodes", report->has_device_nodes, "hcas", rows, "off_reason",
+                   report->settings.off_why, "gpu", "driver", document_or_null(report->gpu.nvidia),
+                   "peermem", document_or_null(report->gpu.peermem), "open_driver",
+                   report->gpu.has_open_driver, "dmabuf", can_dmabuf(report));
 }
 
 /* ---- table ---- */

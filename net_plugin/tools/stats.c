@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-net stats: statistics of the processes on this host that use the plugin. */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "common/clock.h"
 #include "common/quantity.h"
 #include "net_plugin/observe/stats_path.h"
+#include "net_plugin/tools/document.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/stats_progress.h"
 #include "net_plugin/tools/stats_prometheus.h"
@@ -94,14 +94,6 @@ static const json_t *find_process(const json_t *processes, const json_t *wanted)
   return NULL;
 }
 
-static int print_json(json_t *processes) {
-  json_t *all = json_pack("{s:O}", "processes", processes);
-  size_t flags = options.watch_ns ? JSON_COMPACT : JSON_INDENT(1);
-  bool is_written = all && json_dumpf(all, stdout, flags) == 0 && putchar('\n') != EOF;
-  json_decref(all);
-  return is_written ? CLI_OK : cli_fail("cannot write the result");
-}
-
 static void print_tables(const json_t *processes, const json_t *before) {
   size_t i;
   json_t *process;
@@ -149,7 +141,8 @@ static int print_once(pid_t wanted, bool is_json, json_t **before) {
   if (options.is_prometheus) {
     stats_prometheus_print(processes, stdout);
   } else if (is_json) {
-    status = print_json(processes);
+    status = document_print(json_pack("{s:O}", "processes", processes),
+                            options.watch_ns ? JSON_COMPACT : JSON_INDENT(1));
   } else if (has_some) {
     print_tables(processes, *before);
   }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/sanitize.h"
+#include "net_plugin/tools/document.h"
 
 /* Both are borrowed from the documents. */
 struct member {
@@ -39,7 +39,7 @@ static bool is_same(const json_t *a, const json_t *b) {
 /* "AllReduce 17": the first that this member has not entered, as far as the foremost one shows it;
  * where functions alternate, the last one that the foremost has entered. */
 static void print_missing(const json_t *behind, const json_t *foremost) {
-  char function[SANITIZE_MAX];
+  char function[DOCUMENT_TEXT_MAX];
   json_int_t steps = whole(foremost, "entered") - whole(behind, "entered");
   json_int_t sequence = whole(foremost, "sequence");
   bool is_one_function =
@@ -49,21 +49,21 @@ static void print_missing(const json_t *behind, const json_t *foremost) {
       (whole(behind, "entered") == 0 || sequence - whole(behind, "sequence") == steps)) {
     sequence -= steps - 1;
   }
-  printf("%s %" JSON_INTEGER_FORMAT, sanitize_member(foremost, "function", function), sequence);
+  printf("%s %" JSON_INTEGER_FORMAT, document_text(foremost, "function", function), sequence);
 }
 
 static void print_behind(const struct member *behind, const json_t *foremost) {
-  char host[SANITIZE_MAX], function[SANITIZE_MAX];
+  char host[DOCUMENT_TEXT_MAX], function[DOCUMENT_TEXT_MAX];
   printf("  rank %" JSON_INTEGER_FORMAT " (process %" JSON_INTEGER_FORMAT
          " on %s) has not entered ",
          whole(behind->communicator, "rank"), whole(behind->process, "pid"),
-         sanitize_member(behind->process, "host", host));
+         document_text(behind->process, "host", host));
   print_missing(behind->communicator, foremost);
   printf(", where the first rank has been for %.1f s",
          json_number_value(json_object_get(foremost, "seconds_ago")));
   if (whole(behind->communicator, "entered")) {
     printf("; it entered %s %" JSON_INTEGER_FORMAT " %.1f s ago",
-           sanitize_member(behind->communicator, "function", function),
+           document_text(behind->communicator, "function", function),
            whole(behind->communicator, "sequence"),
            json_number_value(json_object_get(behind->communicator, "seconds_ago")));
   }
@@ -71,7 +71,7 @@ static void print_behind(const struct member *behind, const json_t *foremost) {
 }
 
 static void print_communicator(const json_t *processes, const json_t *first) {
-  char name[SANITIZE_MAX];
+  char name[DOCUMENT_TEXT_MAX];
   const json_t *foremost = first;
   json_int_t known = 0, ranks = whole(first, "ranks");
   struct member member;
@@ -91,7 +91,7 @@ static void print_communicator(const json_t *processes, const json_t *first) {
     if (is_same(member.communicator, first) &&
         whole(member.communicator, "entered") < whole(foremost, "entered")) {
       if (!has_title) {
-        printf("communicator %s:\n", sanitize_member(first, "communicator", name));
+        printf("communicator %s:\n", document_text(first, "communicator", name));
         has_title = true;
       }
       print_behind(&member, foremost);

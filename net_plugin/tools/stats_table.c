@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net_plugin/tools/sanitize.h"
+#include "net_plugin/tools/document.h"
 
 enum { TEXT_MAX = 32 };
 
@@ -55,13 +55,13 @@ static const json_t *counterpart(const json_t *array, const json_t *element, con
 static void print_nics(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *nic;
-  char name[SANITIZE_MAX], sent[TEXT_MAX], received[TEXT_MAX], out[TEXT_MAX], in[TEXT_MAX];
+  char name[DOCUMENT_TEXT_MAX], sent[TEXT_MAX], received[TEXT_MAX], out[TEXT_MAX], in[TEXT_MAX];
   printf("\n  %-15s %10s %10s %12s %12s %8s %8s %10s %6s %7s\n", "NIC", "sent B", "received B",
          "send rate", "recv rate", "retrans", "failures", "reconnects", "stalls", "corrupt");
   json_array_foreach(json_object_get(process, "nics"), i, nic) {
     const json_t *earlier = counterpart(json_object_get(before, "nics"), nic, "name");
     printf("  %-15s %10s %10s %12s %12s %8.0f %8.0f %10.0f %6.0f %7.0f\n",
-           sanitize_member(nic, "name", name), amount(number(nic, "bytes_sent"), sent),
+           document_text(nic, "name", name), amount(number(nic, "bytes_sent"), sent),
            amount(number(nic, "bytes_received"), received),
            rate(nic, earlier, "bytes_sent", seconds, out),
            rate(nic, earlier, "bytes_received", seconds, in), number(nic, "retransmits"),
@@ -87,22 +87,22 @@ static const char *compression(const json_t *connection, char text[TEXT_MAX]) {
 /* "12 s, 0 of 1 M B: the peer has not posted its receive" */
 static void print_stall(const json_t *connection) {
   const json_t *stall = json_object_get(connection, "stall");
-  char reason[SANITIZE_MAX], done[TEXT_MAX], bytes[TEXT_MAX];
+  char reason[DOCUMENT_TEXT_MAX], done[TEXT_MAX], bytes[TEXT_MAX];
   if (!json_is_object(stall)) {
     printf("-\n");
     return;
   }
   printf("%.0f s, %s of %s B: %s%s\n", number(connection, "stalled_seconds"),
          amount(number(stall, "done_bytes"), done), amount(number(stall, "bytes"), bytes),
-         sanitize_member(stall, "reason", reason),
+         document_text(stall, "reason", reason),
          json_is_true(json_object_get(stall, "is_fault")) ? " (!)" : "");
 }
 
 static void print_connections(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *connection;
-  char peer[SANITIZE_MAX], role[SANITIZE_MAX], bytes[TEXT_MAX], speed[TEXT_MAX], flows[TEXT_MAX],
-      compressed[TEXT_MAX];
+  char peer[DOCUMENT_TEXT_MAX], role[DOCUMENT_TEXT_MAX], bytes[TEXT_MAX], speed[TEXT_MAX],
+      flows[TEXT_MAX], compressed[TEXT_MAX];
   printf("\n  %4s %-7s %-36s %9s %8s %12s %6s %11s  %s\n", "conn", "role", "peer", "messages",
          "bytes", "rate", "flows", "compressed", "stalled");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
@@ -111,7 +111,7 @@ static void print_connections(const json_t *process, const json_t *before, doubl
     snprintf(flows, sizeof flows, "%.0f/%.0f", number(connection, "flows_up"),
              number(connection, "flows"));
     printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s %11s  ", number(connection, "connection"),
-           sanitize_member(connection, "role", role), sanitize_member(connection, "peer", peer),
+           document_text(connection, "role", role), document_text(connection, "peer", peer),
            number(connection, "messages_completed"), amount(number(connection, "bytes"), bytes),
            rate(connection, earlier, "bytes", seconds, speed), flows,
            compression(connection, compressed));
@@ -126,17 +126,17 @@ static void print_flows_of(const json_t *connection, const json_t *earlier, doub
   size_t i;
   json_t *flow;
   json_array_foreach(json_object_get(connection, "flow_list"), i, flow) {
-    char state[SANITIZE_MAX], local[SANITIZE_MAX], remote[SANITIZE_MAX], bytes[TEXT_MAX],
-        speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX], limit[SANITIZE_MAX];
+    char state[DOCUMENT_TEXT_MAX], local[DOCUMENT_TEXT_MAX], remote[DOCUMENT_TEXT_MAX],
+        bytes[TEXT_MAX], speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX], limit[DOCUMENT_TEXT_MAX];
     const json_t *then = counterpart(json_object_get(earlier, "flow_list"), flow, "flow");
     printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %9s %8s %8.0f %8.0f  %s\n",
            number(connection, "connection"), number(flow, "flow"),
-           sanitize_member(flow, "state", state), sanitize_member(flow, "local", local),
-           sanitize_member(flow, "remote", remote), amount(number(flow, key), bytes),
+           document_text(flow, "state", state), document_text(flow, "local", local),
+           document_text(flow, "remote", remote), amount(number(flow, key), bytes),
            rate(flow, then, key, seconds, speed), number(flow, "rtt_seconds") * 1e3,
            amount(number(flow, "in_flight_bytes"), out),
            amount(number(flow, "congestion_window_bytes"), window), number(flow, "retransmits"),
-           number(flow, "failures"), sanitize_member(flow, "limited_by", limit));
+           number(flow, "failures"), document_text(flow, "limited_by", limit));
   }
 }
 
@@ -154,12 +154,12 @@ static void print_flows(const json_t *process, const json_t *before, double seco
 }
 
 void stats_table_print(const json_t *process, const json_t *before, bool has_flows) {
-  char host[SANITIZE_MAX], rank[SANITIZE_MAX], version[SANITIZE_MAX];
+  char host[DOCUMENT_TEXT_MAX], rank[DOCUMENT_TEXT_MAX], version[DOCUMENT_TEXT_MAX];
   double seconds =
       before ? number(process, "uptime_seconds") - number(before, "uptime_seconds") : 0;
   printf("process %.0f on %s, rank %s, stratus %s, for %.0f s%s\n", number(process, "pid"),
-         sanitize_member(process, "host", host), sanitize_member(process, "rank", rank),
-         sanitize_member(process, "version", version), number(process, "uptime_seconds"),
+         document_text(process, "host", host), document_text(process, "rank", rank),
+         document_text(process, "version", version), number(process, "uptime_seconds"),
          json_is_true(json_object_get(process, "is_truncated")) ? " (truncated)" : "");
   print_nics(process, before, seconds);
   print_connections(process, before, seconds);

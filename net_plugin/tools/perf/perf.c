@@ -8,6 +8,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "net_plugin/tools/document.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
@@ -174,7 +175,7 @@ static int run_client(const char *host, bool is_json) {
   }
   control_channel_close(&channel);
   if (status == CLI_OK && is_json) {
-    status = report_dump(report);
+    status = document_print(json_incref(report), JSON_INDENT(2));
   } else if (status == CLI_OK) {
     report_print(&plan, report);
   }

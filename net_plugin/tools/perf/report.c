@@ -8,7 +8,7 @@
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "common/version.h"
-#include "net_plugin/tools/sanitize.h"
+#include "net_plugin/tools/document.h"
 
 static double number(const json_t *object, const char *name) {
   return json_number_value(json_object_get(object, name));
@@ -67,24 +67,18 @@ int report_judge(const json_t *report) {
   return CLI_OK;
 }
 
-int report_dump(const json_t *report) {
-  bool is_written =
-      report && json_dumpf(report, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-  return is_written ? CLI_OK : cli_fail("cannot write the result");
-}
-
 /* ---- for people ---- */
 
 static void print_end(const char *side, const json_t *end) {
-  char text[SANITIZE_MAX];
-  printf("%s: %s", side, sanitize_member(end, "transport", text));
+  char text[DOCUMENT_TEXT_MAX];
+  printf("%s: %s", side, document_text(end, "transport", text));
   if (json_object_get(end, "path")) {
-    printf(" (%s, interface v%.0f)", sanitize_member(end, "path", text), number(end, "interface"));
+    printf(" (%s, interface v%.0f)", document_text(end, "path", text), number(end, "interface"));
   }
   size_t i;
   const json_t *device;
   json_array_foreach(json_object_get(end, "devices"), i, device) {
-    printf("%s %s", i ? "," : "; device", sanitize_member(device, "name", text));
+    printf("%s %s", i ? "," : "; device", document_text(device, "name", text));
   }
   putchar('\n');
 }
@@ -141,12 +135,12 @@ static void print_flows(const json_t *round, const char *side) {
          "bytes sent", "received", "Gb/s", "RTT us", "retr");
   size_t i;
   const json_t *flow;
-  char local[SANITIZE_MAX], remote[SANITIZE_MAX];
+  char local[DOCUMENT_TEXT_MAX], remote[DOCUMENT_TEXT_MAX];
   json_array_foreach(flows, i, flow) {
-    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n",
-           sanitize_member(flow, "local", local), sanitize_member(flow, "remote", remote),
-           number(flow, "bytes_sent"), number(flow, "bytes_received"), number(flow, "gbps"),
-           number(flow, "rtt_us"), number(flow, "retransmits"));
+    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n", document_text(flow, "local", local),
+           document_text(flow, "remote", remote), number(flow, "bytes_sent"),
+           number(flow, "bytes_received"), number(flow, "gbps"), number(flow, "rtt_us"),
+           number(flow, "retransmits"));
   }
 }
 

@@ -23,6 +23,5 @@ json_t *report_all(const struct plan *plan, json_t *client, json_t *server, doub
 int report_judge(const json_t *report);
 
 void report_print(const struct plan *plan, const json_t *report);
-int report_dump(const json_t *report);
 
 #endif

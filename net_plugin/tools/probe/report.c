@@ -2,13 +2,13 @@
 /* See report.h. */
 #include "net_plugin/tools/probe/report.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/cli.h"
 #include "common/quantity.h"
+#include "net_plugin/tools/document.h"
 #include "net_plugin/tools/probe/findings.h"
 
 enum { MATRIX_HOSTS_MAX = 16, FINDINGS_MAX = 64 };
@@ -176,9 +176,7 @@ int report_json(const struct probe_report *report) {
       json_pairs(report), "sweep", sweep, "findings", json_findings(report), "net", "flows",
       (int)findings_flows(report), "chunk_bytes", (int)findings_chunk_bytes(report), "speed_mbps",
       (int)findings_speed_mbps(report), "latency_us", (int)findings_latency_us(report));
-  bool is_written = all && json_dumpf(all, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-  json_decref(all);
-  return is_written ? CLI_OK : cli_fail("cannot write the result");
+  return document_print(all, JSON_INDENT(2));
 }
 
 int report_profile(const struct probe_report *report) {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* document: JSON that the tools print, and texts of JSON from other processes and hosts, made safe
+ * for a terminal.
+ * Owns: nothing.  Threads: any.  Blocks: on stdout.  Fails: with an exit status (common/cli.h). */
+#ifndef NET_PLUGIN_TOOLS_DOCUMENT_H
+#define NET_PLUGIN_TOOLS_DOCUMENT_H
+
+#include <jansson.h>
+
+enum { DOCUMENT_TEXT_MAX = 256 };
+
+/* The string member of this name, with '?' for everything but visible ASCII; "-" if there is none.
+ */
+const char *document_text(const json_t *object, const char *name, char text[DOCUMENT_TEXT_MAX]);
+
+/* Takes the reference; NULL: out of memory. `flags` are those of json_dumpf. */
+int document_print(json_t *document, size_t flags);
+
+/* For json_pack's "s?": an empty text becomes null. */
+static inline const char *document_or_null(const char *text) {
+  return text[0] ? text : NULL;
+}
+
+#endif

@@ -19,7 +19,7 @@
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
 /* Incremented when a message of the protocol changes. */
-#define PROTOCOL 5
+#define PROTOCOL 6
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE
@@ -64,44 +64,41 @@ void control_channel_close(struct control_channel *channel) {
 
 /* ---- sending ---- */
 
-int control_channel_send(struct control_channel *channel, json_t *message) {
+/* 0 or negative errno. Takes the reference. */
+static int write_message(int fd, json_t *message) {
   char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-  json_decref(message);
-  if (!text || strlen(text) > CONTROL_CHANNEL_MESSAGE_MAX) {
-    free(text);
-    return failure("a message to %s: out of memory", channel->peer);
-  }
+  size_t bytes = text ? strlen(text) : 0;
   uint8_t length[LENGTH_BYTES];
-  bytes_put_le32(length, (uint32_t)strlen(text));
-  int error = rendezvous_write(channel->fd, length, sizeof length);
-  error = error ? error : rendezvous_write(channel->fd, text, strlen(text));
+  json_decref(message);
+  bytes_put_le32(length, (uint32_t)bytes);
+  int error = bytes == 0 || bytes > CONTROL_CHANNEL_MESSAGE_MAX
+                  ? -ENOMEM
+                  : rendezvous_write(fd, length, sizeof length);
+  error = error ? error : rendezvous_write(fd, text, bytes);
   free(text);
-  return error ? fail_lost(channel, error) : CLI_OK;
+  return error;
 }
 
-/* Closing a socket with unread bytes resets the connection, and the peer would lose the last
- * message. */
-static void drain(struct control_channel *channel) {
+int control_channel_send(struct control_channel *channel, json_t *message) {
+  int error = write_message(channel->fd, message);
+  return error == -ENOMEM ? failure("a message to %s: out of memory", channel->peer)
+         : error          ? fail_lost(channel, error)
+                          : CLI_OK;
+}
+
+/* Reads what the peer has sent: closing a socket with unread bytes resets the connection, and the
+ * peer would lose this message. */
+void control_channel_abort(struct control_channel *channel) {
   struct timeval timeout = { .tv_sec = 2 };
   uint8_t unread[4096];
+  if (write_message(channel->fd, json_pack("{s:s}", "failed", failure_text())) != 0) {
+    return;
+  }
   shutdown(channel->fd, SHUT_WR);
   setsockopt(channel->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   uint64_t until_ns = clock_now_ns() + 2 * NS_PER_S;
   while (recv(channel->fd, unread, sizeof unread, 0) > 0 && clock_now_ns() < until_ns) {
   }
-}
-
-void control_channel_abort(struct control_channel *channel, const char *reason) {
-  json_t *message = json_pack("{s:s}", "failed", reason);
-  char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-  uint8_t length[LENGTH_BYTES];
-  bytes_put_le32(length, text ? (uint32_t)strlen(text) : 0);
-  if (text && rendezvous_write(channel->fd, length, sizeof length) == 0) {
-    rendezvous_write(channel->fd, text, strlen(text));
-    drain(channel);
-  }
-  free(text);
-  json_decref(message);
 }
 
 /* ---- receiving ---- */
@@ -194,11 +191,27 @@ int control_channel_receive(struct control_channel *channel, const char *member,
   return CLI_OK;
 }
 
+int control_channel_ask(struct control_channel *channel, json_t *question, const char *member,
+                        uint64_t timeout_ns, json_t **answer) {
+  int status = control_channel_send(channel, question);
+  *answer = NULL;
+  return status == CLI_OK ? control_channel_receive(channel, member, timeout_ns, answer) : status;
+}
+
+int control_channel_exchange(struct control_channel *channel, const char *name, uint64_t timeout_ns,
+                             json_t *mine, json_t **theirs) {
+  json_t *message;
+  int status =
+      control_channel_ask(channel, json_pack("{s:o}", name, mine), name, timeout_ns, &message);
+  *theirs = json_incref(json_object_get(message, name));
+  json_decref(message);
+  return status;
+}
+
 int control_channel_barrier(struct control_channel *channel, const char *step,
                             uint64_t timeout_ns) {
-  json_t *message = NULL;
-  int status = control_channel_send(channel, json_pack("{s:b}", step, 1));
-  status = status == CLI_OK ? control_channel_receive(channel, step, timeout_ns, &message) : status;
-  json_decref(message);
+  json_t *theirs;
+  int status = control_channel_exchange(channel, step, timeout_ns, json_true(), &theirs);
+  json_decref(theirs);
   return status;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_channel: the control connection of `stratus-net perf`: JSON objects in both directions,
- * each preceded by its length, after a greeting with tool and version. Owns: the socket,
- * until control_channel_close; messages are the receiver's (json_decref). Threads: the main thread.
- * Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;
+/* control_channel: the control connection of `stratus-net perf` and `probe`: JSON objects in both
+ * directions, each preceded by its length, after a greeting with tool and version. Owns: the
+ * socket, until control_channel_close; messages are the receiver's (json_decref). Threads: the main
+ * thread. Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;
  * control_channel_send if the other side does not read. Fails: with a message and CLI_FAILED; if
  * the other side gave up, with its reason. */
 #ifndef NET_PLUGIN_TOOLS_PERF_CONTROL_CHANNEL_H
@@ -39,10 +39,19 @@ int control_channel_poll(struct control_channel *channel, json_t **message);
 /* Keeps a message of the next step for control_channel_receive. Takes the reference. */
 void control_channel_keep(struct control_channel *channel, json_t *message);
 
+/* Sends `question`, whose reference it takes, and waits for the message that has this member. */
+int control_channel_ask(struct control_channel *channel, json_t *question, const char *member,
+                        uint64_t timeout_ns, json_t **answer);
+
+/* Both sides call it with the same name: each gets what the other has. Takes the reference to
+ * `mine`. */
+int control_channel_exchange(struct control_channel *channel, const char *name, uint64_t timeout_ns,
+                             json_t *mine, json_t **theirs);
+
 /* Returns when both sides have called it with this step. */
 int control_channel_barrier(struct control_channel *channel, const char *step, uint64_t timeout_ns);
 
-/* Best effort: sends the other side the reason why this one ends. */
-void control_channel_abort(struct control_channel *channel, const char *reason);
+/* Best effort: sends the other side the reason why this one ends (failure_text). */
+void control_channel_abort(struct control_channel *channel);
 
 #endif

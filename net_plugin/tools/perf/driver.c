@@ -122,7 +122,7 @@ static json_t *handles_to_json(const struct driver *driver) {
     }
     json_array_append_new(list, json_string(text));
   }
-  return json_pack("{s:o}", "handles", list);
+  return list;
 }
 
 static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTES]) {
@@ -131,15 +131,12 @@ static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTE
 }
 
 static int exchange_handles(struct driver *driver) {
-  json_t *theirs = NULL;
-  int status = control_channel_send(driver->channel, handles_to_json(driver));
-  if (status == CLI_OK) {
-    status = control_channel_receive(driver->channel, "handles", driver->plan->timeout_ns, &theirs);
-  }
-  const json_t *list = json_object_get(theirs, "handles");
+  json_t *theirs;
+  int status = control_channel_exchange(driver->channel, "handles", driver->plan->timeout_ns,
+                                        handles_to_json(driver), &theirs);
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     struct stream *stream = &driver->streams[i];
-    if (stream->is_sender && !read_handle(json_array_get(list, (size_t)i), stream->handle)) {
+    if (stream->is_sender && !read_handle(json_array_get(theirs, (size_t)i), stream->handle)) {
       status = failure("%s sent an invalid handle", driver->channel->peer);
     }
   }

@@ -12,7 +12,6 @@
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/session.h"
@@ -98,7 +97,7 @@ static int serve(int fd) {
   if (status == CLI_OK) {
     status = session_run(&channel, &report);
   } else {
-    control_channel_abort(&channel, failure_text());
+    control_channel_abort(&channel);
   }
   json_decref(report);
   control_channel_close(&channel);

@@ -10,11 +10,10 @@
  *     (round.c)
  *                          <-   "side": the results of the server
  *   with --idle: "rest"    <->  "rest"
- *                          <-   "rested": CPU time of the server
+ *     "rested": CPU time   <->  "rested"
  *   "end"                  <->  "end" */
 #include "net_plugin/tools/perf/session.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/cli.h"
@@ -64,16 +63,11 @@ static json_t *describe(void) {
 }
 
 static int get_ready(json_t *mine, json_t **theirs) {
-  json_t *message;
-  int status = control_channel_send(session.channel, json_pack("{s:O}", "ready", mine));
-  status = status == CLI_OK ? control_channel_receive(session.channel, "ready",
-                                                      session.plan->timeout_ns, &message)
-                            : status;
+  int status = control_channel_exchange(session.channel, "ready", session.plan->timeout_ns,
+                                        json_incref(mine), theirs);
   if (status != CLI_OK) {
     return status;
   }
-  *theirs = json_incref(json_object_get(message, "ready"));
-  json_decref(message);
   const char *here = json_string_value(json_object_get(mine, "transport"));
   const char *there = json_string_value(json_object_get(*theirs, "transport"));
   return there && strcmp(here, there) == 0
@@ -86,79 +80,60 @@ static int get_ready(json_t *mine, json_t **theirs) {
 
 /* ---- rounds ---- */
 
-static int run_round(uint64_t bytes, json_t **side, uint64_t *wrong) {
+/* The client adds the results of both sides. */
+static int run_round(uint64_t bytes, json_t *rounds) {
   struct control_channel *channel = session.channel;
   bool has_flows = session.plan->has_flows;
+  uint64_t wrong = 0;
+  json_t *theirs;
   int status = control_channel_barrier(channel, "start", session.plan->timeout_ns);
   if (has_flows && status == CLI_OK) {
     flows_take(&session.before, channel->fd);
   }
-  if (status == CLI_OK) {
-    status = driver_run(&session.driver, bytes, &session.window, wrong);
-  }
-  if (has_flows && status == CLI_OK) {
-    flows_take(&session.after, channel->fd);
-  }
-  *side = status == CLI_OK
-              ? window_to_json(&session.window,
-                               has_flows ? flows_to_json(&session.before, &session.after) : NULL)
-              : NULL;
-  return status == CLI_OK && !*side ? failure("out of memory") : status;
-}
-
-/* Adds the results of both sides of a round. */
-static int session_add_round(uint64_t bytes, json_t *side, uint64_t wrong, json_t *rounds) {
-  json_t *message;
-  int status = control_channel_receive(session.channel, "side", session.plan->timeout_ns, &message);
+  status = status == CLI_OK ? driver_run(&session.driver, bytes, &session.window, &wrong) : status;
   if (status != CLI_OK) {
-    json_decref(side);
     return status;
   }
-  wrong += (uint64_t)json_integer_value(json_object_get(message, "wrong"));
-  json_t *theirs = json_incref(json_object_get(message, "side"));
-  json_decref(message);
-  json_array_append_new(rounds, report_round(bytes, wrong, side, theirs));
-  return CLI_OK;
-}
-
-static int run_rounds(json_t *rounds) {
-  int status = CLI_OK;
-  for (int i = 0; i < session.plan->size_count && status == CLI_OK; i++) {
-    uint64_t bytes = session.plan->sizes[i], wrong = 0;
-    json_t *side;
-    status = run_round(bytes, &side, &wrong);
-    if (status == CLI_OK) {
-      status = session.is_client
-                   ? session_add_round(bytes, side, wrong, rounds)
-                   : control_channel_send(session.channel, json_pack("{s:o, s:I}", "side", side,
-                                                                     "wrong", (json_int_t)wrong));
-    }
+  if (has_flows) {
+    flows_take(&session.after, channel->fd);
   }
-  return status;
-}
-
-/* Both sides at the same time: the CPU time of open connections without requests. The client gets
- * {"client", "server"}. */
-static int rest(json_t **idle) {
-  struct control_channel *channel = session.channel;
-  uint64_t rest_ns = session.plan->idle_ns;
-  *idle = NULL;
-  if (!rest_ns) {
-    return CLI_OK;
+  json_t *mine = window_to_json(&session.window,
+                                has_flows ? flows_to_json(&session.before, &session.after) : NULL);
+  if (!session.is_client) {
+    return control_channel_send(channel,
+                                json_pack("{s:o, s:I}", "side", mine, "wrong", (json_int_t)wrong));
   }
-  int status = control_channel_barrier(channel, "rest", session.plan->timeout_ns);
-  json_t *mine = status == CLI_OK ? window_measure_idle(rest_ns) : NULL, *message;
-  if (status != CLI_OK || !session.is_client) {
-    return status == CLI_OK ? control_channel_send(channel, json_pack("{s:o}", "rested", mine))
-                            : status;
-  }
-  status = control_channel_receive(channel, "rested", session.plan->timeout_ns, &message);
+  status = mine ? control_channel_receive(channel, "side", session.plan->timeout_ns, &theirs)
+                : failure("out of memory");
   if (status != CLI_OK) {
     json_decref(mine);
     return status;
   }
-  *idle = json_pack("{s:o, s:O}", "client", mine, "server", json_object_get(message, "rested"));
-  json_decref(message);
+  wrong += (uint64_t)json_integer_value(json_object_get(theirs, "wrong"));
+  json_array_append_new(
+      rounds, report_round(bytes, wrong, mine, json_incref(json_object_get(theirs, "side"))));
+  json_decref(theirs);
+  return CLI_OK;
+}
+
+/* Both sides at the same time: the CPU time of open connections without requests. */
+static int rest(json_t **idle) {
+  struct control_channel *channel = session.channel;
+  const struct plan *plan = session.plan;
+  json_t *theirs;
+  if (!plan->idle_ns) {
+    return CLI_OK;
+  }
+  int status = control_channel_barrier(channel, "rest", plan->timeout_ns);
+  json_t *mine = status == CLI_OK ? window_measure_idle(plan->idle_ns) : NULL;
+  status = status == CLI_OK ? control_channel_exchange(channel, "rested", plan->timeout_ns,
+                                                       json_incref(mine), &theirs)
+                            : status;
+  if (status != CLI_OK) {
+    json_decref(mine);
+    return status;
+  }
+  *idle = json_pack("{s:o, s:o}", "client", mine, "server", theirs);
   return *idle ? CLI_OK : failure("out of memory");
 }
 
@@ -167,12 +142,14 @@ int session_run(struct control_channel *channel, json_t **report) {
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
   int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
   status = status == CLI_OK ? driver_connect(&session.driver, channel) : status;
-  status = status == CLI_OK ? run_rounds(rounds) : status;
+  for (int i = 0; i < session.plan->size_count && status == CLI_OK; i++) {
+    status = run_round(session.plan->sizes[i], rounds);
+  }
   status = status == CLI_OK ? rest(&idle) : status;
   status =
       status == CLI_OK ? control_channel_barrier(channel, "end", session.plan->timeout_ns) : status;
   if (status != CLI_OK) {
-    control_channel_abort(channel, failure_text());
+    control_channel_abort(channel);
     json_decref(mine);
     json_decref(theirs);
     json_decref(rounds);

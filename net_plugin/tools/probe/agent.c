@@ -131,7 +131,7 @@ int agent_run(int fd) {
     }
   }
   if (status != CLI_OK) {
-    control_channel_abort(&channel, failure_text());
+    control_channel_abort(&channel);
   }
   control_channel_close(&channel);
   discovery_free(&found);

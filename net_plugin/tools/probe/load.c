@@ -115,7 +115,7 @@ static void drive(int fd, bool is_sender, const struct probe_load *load,
       status == CLI_OK ? driver_run(&lanes.driver, LOAD_MESSAGE_BYTES, &window, &wrong) : status;
   status = status == CLI_OK ? control_channel_barrier(&channel, "end", LOAD_TIMEOUT_NS) : status;
   if (status != CLI_OK) {
-    control_channel_abort(&channel, failure_text());
+    control_channel_abort(&channel);
     snprintf(result->error, sizeof result->error, "%.*s", PROBE_ERROR_MAX - 1, failure_text());
     plain_text(result->error);
     return;

@@ -68,10 +68,8 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
     survey->is_open[i] = true;
     status = control_channel_open(&survey->channels[i], agents[i], "an agent");
     status = status == CLI_OK
-                 ? control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "tell"))
-                 : status;
-    status = status == CLI_OK
-                 ? control_channel_receive(&survey->channels[i], "host", SURVEY_ANSWER_NS, &answer)
+                 ? control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
+                                       "host", SURVEY_ANSWER_NS, &answer)
                  : status;
     status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
     json_decref(answer);
@@ -114,11 +112,11 @@ static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
   struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
   *pair->result = (struct probe_result){ 0 };
-  int status = control_channel_send(to, json_pack("{s:s, s:i, s:i}", "task", "serve", "device",
-                                                  (int)pair->device, "duration_ms",
-                                                  (int)(pair->load.duration_ns / NS_PER_MS)));
-  status =
-      status == CLI_OK ? control_channel_receive(to, "handle", SURVEY_ANSWER_NS, &answer) : status;
+  int status =
+      control_channel_ask(to,
+                          json_pack("{s:s, s:i, s:i}", "task", "serve", "device", (int)pair->device,
+                                    "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)),
+                          "handle", SURVEY_ANSWER_NS, &answer);
   if (status != CLI_OK) {
     return status;
   }

@@ -113,7 +113,7 @@ static int call_any(const struct addrinfo *found) {
   return fd;
 }
 
-int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd) {
+static int connect_to(const struct rendezvous_address *place, const char *command, int *fd) {
   struct addrinfo *found;
   uint64_t until_ns = clock_now_ns() + (command ? 0 : RENDEZVOUS_TIMEOUT_NS);
   int status = resolve(place, 0, AF_UNSPEC, &found);
@@ -151,7 +151,7 @@ static int listen_on(const struct addrinfo *address) {
 }
 
 /* Without a host IPv6 is tried first: such a socket serves both families. */
-int rendezvous_listen(const struct rendezvous_address *place, int *server) {
+static int listen_at(const struct rendezvous_address *place, int *server) {
   static const int families[] = { AF_INET6, AF_INET };
   int first = place->host[0] ? 1 : 0;
   *server = -EADDRNOTAVAIL;
@@ -170,16 +170,7 @@ int rendezvous_listen(const struct rendezvous_address *place, int *server) {
                       : cli_fail("cannot listen on port %d: %s", place->port, strerror(-*server));
 }
 
-/* ---- proofs ---- */
-
-static int key_of_job(const char *purpose, struct peer_key *key) {
-  char error[PEER_ERROR_MAX];
-  if (peer_key_of_job(purpose, key, error) == 0) {
-    return CLI_OK;
-  }
-  cli_fail("%s", error);
-  return CLI_USAGE;
-}
+/* ---- keys: of the job's secret ---- */
 
 /* An empty host is any address. */
 static int find_whether_local(const struct rendezvous_address *place, bool *is_local) {
@@ -216,38 +207,42 @@ static int draw_secret(const char *purpose, const char *command, struct peer_key
   return CLI_OK;
 }
 
-int rendezvous_listener_key(const char *purpose, const struct rendezvous_address *place,
-                            const char *command, struct peer_key *key) {
-  bool is_local;
-  int status = key_of_job(purpose, key);
-  if (status != CLI_OK || key->is_secret) {
-    return status;
-  }
-  status = find_whether_local(place, &is_local);
-  return status != CLI_OK || is_local ? status : draw_secret(purpose, command, key);
-}
-
-int rendezvous_caller_key(const char *purpose, const struct rendezvous_address *place,
-                          struct peer_key *key) {
-  bool is_local;
-  int status = key_of_job(purpose, key);
-  if (status != CLI_OK || key->is_secret) {
-    return status;
-  }
-  status = find_whether_local(place, &is_local);
-  if (status == CLI_OK && !is_local) {
-    cli_fail("%s: " PEER_NEEDS_SECRET ", or to what --listen drew", place->host);
+/* Without a secret `place` must be a loopback address, or one is drawn if there is a `command`. */
+static int get_key(const char *purpose, const struct rendezvous_address *place, const char *command,
+                   struct peer_key *key) {
+  char error[PEER_ERROR_MAX];
+  bool is_local = false;
+  if (peer_key_of_job(purpose, key, error) != 0) {
+    cli_fail("%s", error);
     return CLI_USAGE;
   }
-  return status;
+  int status = key->is_secret ? CLI_OK : find_whether_local(place, &is_local);
+  if (status != CLI_OK || key->is_secret || is_local) {
+    return status;
+  }
+  if (command) {
+    return draw_secret(purpose, command, key);
+  }
+  cli_fail("%s: " PEER_NEEDS_SECRET ", or to what --listen drew", place->host);
+  return CLI_USAGE;
 }
 
-int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd) {
-  int error = peer_call(fd, key, hello, clock_now_ns() + RENDEZVOUS_TIMEOUT_NS);
+/* ---- who calls, and who waits ---- */
+
+int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
+                    const char *command, const uint8_t hello[PEER_HELLO_BYTES], int *fd) {
+  static const uint8_t nothing[PEER_HELLO_BYTES];
+  struct peer_key key;
+  int status = get_key(purpose, place, NULL, &key);
+  status = status == CLI_OK ? connect_to(place, command, fd) : status;
+  if (status != CLI_OK) {
+    return status;
+  }
+  int error = peer_call(*fd, &key, hello ? hello : nothing, clock_now_ns() + RENDEZVOUS_TIMEOUT_NS);
   if (error == 0) {
     return CLI_OK;
   }
-  close(fd);
+  close(*fd);
   if (error == -EACCES) {
     return cli_fail("the other side has another secret: set STRATUS_SECRET_FILE (or "
                     "STRATUS_SECRET) to the same on all hosts, or on none");
@@ -256,14 +251,36 @@ int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_
                           : cli_fail("the other side does not answer: %s", strerror(-error));
 }
 
-int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
-                             uint8_t hello[PEER_HELLO_BYTES]) {
-  int error = gate ? peer_gate_next(gate, until_ns, fd, hello) : -ENOMEM;
+int rendezvous_open(struct rendezvous_server *server, const char *purpose,
+                    const struct rendezvous_address *place, const char *command) {
+  const struct rendezvous_address any = { .port = place->port };
+  int status = get_key(purpose, place, command, &server->key);
+  status = status == CLI_OK ? listen_at(command ? place : &any, &server->fd) : status;
+  if (status != CLI_OK) {
+    return status;
+  }
+  if (command) {
+    fprintf(stderr, "stratus-net: listening on port %d; on the other host: %s\n", place->port,
+            command);
+  }
+  server->gate = peer_gate_new(server->fd, &server->key);
+  return server->gate ? CLI_OK : cli_fail("out of memory");
+}
+
+int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *fd,
+                      uint8_t hello[PEER_HELLO_BYTES]) {
+  uint8_t unheard[PEER_HELLO_BYTES];
+  int error = peer_gate_next(server->gate, until_ns, fd, hello ? hello : unheard);
   if (error) {
     return cli_fail("cannot accept a connection: %s", strerror(-error));
   }
   rendezvous_set_timeout(*fd, RENDEZVOUS_TIMEOUT_NS);
   return CLI_OK;
+}
+
+void rendezvous_close(struct rendezvous_server *server) {
+  peer_gate_free(server->gate);
+  close(server->fd);
 }
 
 /* ---- bytes ---- */

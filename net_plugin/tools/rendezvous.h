@@ -20,29 +20,31 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
 /* Wrong use: a link-local address that does not say on which NIC. */
 int rendezvous_check_host(const char *host);
 
-/* `command`: what must run on the other host, for the error message; NULL: it will listen soon, so
- * try again until the time is over. */
-int rendezvous_connect(const struct rendezvous_address *place, const char *command, int *fd);
-int rendezvous_listen(const struct rendezvous_address *place, int *server);
-
-/* The caller's proof on a new connection (common/peer_proof.h); `fd` is closed if it fails. */
-int rendezvous_prove(const struct peer_key *key, const uint8_t hello[PEER_HELLO_BYTES], int fd);
-/* The next connection of `gate` that is proven; NULL: out of memory. */
-int rendezvous_accept_proven(struct peer_gate *gate, uint64_t until_ns, int *fd,
-                             uint8_t hello[PEER_HELLO_BYTES]);
-
-/* ---- keys: of the job's secret ----
+/* ---- who calls, and who waits ----
  *
- * CLI_USAGE with a message if it cannot be used. */
+ * Both prove that they know the job's secret (common/peer_proof.h); CLI_USAGE if there is none, but
+ * for loopback addresses. */
 
-/* Who waits for callers from other hosts. Without a secret it draws one, which becomes
- * STRATUS_SECRET of this process, and writes to standard error how to give it to the caller, whose
- * command is `command`; not if it listens on loopback addresses only. */
-int rendezvous_listener_key(const char *purpose, const struct rendezvous_address *place,
-                            const char *command, struct peer_key *key);
-/* Who calls. Without a secret it must be a loopback address. */
-int rendezvous_caller_key(const char *purpose, const struct rendezvous_address *place,
-                          struct peer_key *key);
+/* Who calls, and says `hello` with the proof (NULL: nothing). `command`: what must run on the other
+ * host, for the error message; NULL: it will listen soon, so try again until the time is over. */
+int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
+                    const char *command, const uint8_t hello[PEER_HELLO_BYTES], int *fd);
+
+struct rendezvous_server {
+  int fd;
+  struct peer_key key;
+  struct peer_gate *gate;
+};
+/* Who waits at `place`, and says so on standard error with the `command` of the caller. Without a
+ * secret it draws one, which becomes STRATUS_SECRET of this process, and says how to give it to the
+ * caller. `command` NULL: the first rank of a job, which others know as `place`; it waits at every
+ * address, says nothing and draws nothing. */
+int rendezvous_open(struct rendezvous_server *server, const char *purpose,
+                    const struct rendezvous_address *place, const char *command);
+/* The next caller; what it says is for `hello` (NULL: nobody). */
+int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *fd,
+                      uint8_t hello[PEER_HELLO_BYTES]);
+void rendezvous_close(struct rendezvous_server *server);
 
 /* Sets the time limit of blocking calls and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);

@@ -19,11 +19,9 @@
 
 #define PORT 29591
 #define PURPOSE "stratus-net perf"
-#define CLIENT_COMMAND "stratus-net perf HOST"
 
 static struct plan_options options = { .timeout_ns = 30 * NS_PER_S };
 static bool is_listening, is_forever;
-static struct peer_key key;
 
 const struct cli_option net_tool_perf_options[] = {
   { "listen", 0, CLI_FLAG, &is_listening, NULL,
@@ -105,17 +103,15 @@ static int serve(int fd) {
 }
 
 /* One process per client: a plugin cannot be unloaded. */
-static int serve_forever(int server, struct peer_gate *gate) {
-  uint8_t hello[PEER_HELLO_BYTES];
+static int serve_forever(struct rendezvous_server *server) {
   for (;;) {
-    int fd, status = rendezvous_accept_proven(gate, UINT64_MAX, &fd, hello);
+    int fd, status = rendezvous_accept(server, UINT64_MAX, &fd, NULL);
     if (status != CLI_OK) {
       return status;
     }
     pid_t child = fork();
     if (child == 0) {
-      close(server);
-      peer_gate_free(gate);
+      rendezvous_close(server);
       _exit(serve(fd));
     }
     close(fd);
@@ -128,23 +124,18 @@ static int serve_forever(int server, struct peer_gate *gate) {
 
 static int run_server(const char *where) {
   struct rendezvous_address place = { .port = PORT };
-  int server, fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
-  status =
-      status == CLI_OK ? rendezvous_listener_key(PURPOSE, &place, CLIENT_COMMAND, &key) : status;
-  status = status == CLI_OK ? rendezvous_listen(&place, &server) : status;
+  struct rendezvous_server server;
+  int fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
+  status = status == CLI_OK ? rendezvous_open(&server, PURPOSE, &place, "stratus-net perf HOST")
+                            : status;
   if (status != CLI_OK) {
     return status;
   }
-  fprintf(stderr, "stratus-net: listening on port %d; on the other host: " CLIENT_COMMAND "\n",
-          place.port);
-  uint8_t hello[PEER_HELLO_BYTES];
-  struct peer_gate *gate = peer_gate_new(server, &key);
-  if (gate && is_forever) {
-    return serve_forever(server, gate);
+  if (is_forever) {
+    return serve_forever(&server);
   }
-  status = rendezvous_accept_proven(gate, UINT64_MAX, &fd, hello);
-  peer_gate_free(gate);
-  close(server);
+  status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
+  rendezvous_close(&server);
   return status == CLI_OK ? serve(fd) : status;
 }
 
@@ -155,13 +146,12 @@ static int run_client(const char *host, bool is_json) {
   struct rendezvous_address place;
   struct control_channel channel;
   json_t *report = NULL;
-  static const uint8_t hello[PEER_HELLO_BYTES];
   int fd, status = plan_make(&plan, &options);
   status = status == CLI_OK ? rendezvous_parse(host, PORT, &place) : status;
-  status = status == CLI_OK ? rendezvous_caller_key(PURPOSE, &place, &key) : status;
   status = status == CLI_OK ? session_open(&plan, true) : status;
-  status = status == CLI_OK ? rendezvous_connect(&place, "stratus-net perf --listen", &fd) : status;
-  status = status == CLI_OK ? rendezvous_prove(&key, hello, fd) : status;
+  status = status == CLI_OK
+               ? rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd)
+               : status;
   if (status != CLI_OK) {
     return status;
   }

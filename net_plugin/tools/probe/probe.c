@@ -26,8 +26,7 @@
 #include "net_plugin/tools/probe/report.h"
 #include "net_plugin/tools/probe/survey.h"
 
-#define LISTEN_COMMAND "stratus-net probe --listen"
-#define PROBE_COMMAND "stratus-net probe HOST..."
+#define PURPOSE "stratus-net probe"
 
 static struct {
   bool is_listening, is_here, is_profile, has_no_sweep, wants_all;
@@ -35,10 +34,6 @@ static struct {
   const char *root;
   uint64_t duration_ns;
 } options = { .port = 29590, .duration_ns = 400 * NS_PER_MS };
-
-#define PURPOSE "stratus-net probe"
-
-static struct peer_key key;
 
 const struct cli_option net_tool_probe_options[] = {
   { "listen", 0, CLI_FLAG, &options.is_listening, NULL,
@@ -63,18 +58,13 @@ const struct cli_option net_tool_probe_options[] = {
 
 static int be_agent(void) {
   struct rendezvous_address place = { .port = (int)options.port };
-  int server, fd, status = rendezvous_listener_key(PURPOSE, &place, PROBE_COMMAND, &key);
-  status = status == CLI_OK ? rendezvous_listen(&place, &server) : status;
+  struct rendezvous_server server;
+  int fd, status = rendezvous_open(&server, PURPOSE, &place, "stratus-net probe HOST...");
   if (status != CLI_OK) {
     return status;
   }
-  fprintf(stderr, "stratus-net: listening on port %d; on one host: " PROBE_COMMAND "\n",
-          place.port);
-  uint8_t hello[PEER_HELLO_BYTES];
-  struct peer_gate *gate = peer_gate_new(server, &key);
-  status = rendezvous_accept_proven(gate, UINT64_MAX, &fd, hello);
-  peer_gate_free(gate);
-  close(server);
+  status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
+  rendezvous_close(&server);
   return status == CLI_OK ? agent_run(fd) : status;
 }
 
@@ -216,16 +206,15 @@ static int read_hosts(int argument_count, char **arguments, struct host_list *ho
 }
 
 static int probe_hosts(int argument_count, char **arguments, bool is_json) {
-  static const uint8_t hello[PEER_HELLO_BYTES];
   struct host_list hosts = { 0 };
   int agents[PROBE_HOSTS_MAX], status = read_hosts(argument_count, arguments, &hosts);
   unsigned count = 1;
   for (int i = 0; i < hosts.count && status == CLI_OK; i++) {
     struct rendezvous_address place;
     status = find_agent(&hosts.hosts[i], &place);
-    status = status == CLI_OK ? rendezvous_caller_key(PURPOSE, &place, &key) : status;
-    status = status == CLI_OK ? rendezvous_connect(&place, LISTEN_COMMAND, &agents[count]) : status;
-    status = status == CLI_OK ? rendezvous_prove(&key, hello, agents[count]) : status;
+    status = status == CLI_OK ? rendezvous_call(PURPOSE, &place, "stratus-net probe --listen", NULL,
+                                                &agents[count])
+                              : status;
     count += status == CLI_OK;
   }
   host_list_free(&hosts);
@@ -244,10 +233,10 @@ static int probe_hosts(int argument_count, char **arguments, bool is_json) {
 enum { RANK_AT = 0, TAKES_PART_AT = 4 };
 
 /* Takes in one rank; one per host takes part. */
-static int gather_one(struct peer_gate *gate, uint64_t until_ns, bool *has_come, int size,
+static int gather_one(struct rendezvous_server *server, uint64_t until_ns, bool *has_come, int size,
                       int agents[PROBE_HOSTS_MAX], unsigned *count) {
   uint8_t hello[PEER_HELLO_BYTES];
-  int fd, status = rendezvous_accept_proven(gate, until_ns, &fd, hello);
+  int fd, status = rendezvous_accept(server, until_ns, &fd, hello);
   if (status != CLI_OK) {
     return status;
   }
@@ -267,22 +256,21 @@ static int gather_one(struct peer_gate *gate, uint64_t until_ns, bool *has_come,
 }
 
 /* Accepts every other rank. */
-static int gather(int size, int agents[PROBE_HOSTS_MAX], unsigned *count) {
-  struct rendezvous_address any = { .port = (int)options.port };
-  int server, status = rendezvous_listen(&any, &server);
+static int gather(const struct rendezvous_address *meeting, int size, int agents[PROBE_HOSTS_MAX],
+                  unsigned *count) {
+  struct rendezvous_server server;
+  int status = rendezvous_open(&server, PURPOSE, meeting, NULL);
   if (status != CLI_OK) {
     return status;
   }
-  struct peer_gate *gate = peer_gate_new(server, &key);
   bool *has_come = calloc((size_t)size, sizeof *has_come);
   uint64_t until_ns = clock_now_ns() + PROBE_GATHER_NS;
-  status = gate && has_come ? CLI_OK : cli_fail("out of memory");
+  status = has_come ? CLI_OK : cli_fail("out of memory");
   for (int rank = 1; rank < size && status == CLI_OK; rank++) {
-    status = gather_one(gate, until_ns, has_come, size, agents, count);
+    status = gather_one(&server, until_ns, has_come, size, agents, count);
   }
   free(has_come);
-  peer_gate_free(gate);
-  close(server);
+  rendezvous_close(&server);
   return status;
 }
 
@@ -297,10 +285,11 @@ static int find_root(const struct launcher_place *place, struct rendezvous_addre
   return rendezvous_parse(root, (int)options.port, meeting);
 }
 
-static int probe_as_root(const struct launcher_place *place, bool is_json) {
+static int probe_as_root(const struct launcher_place *place,
+                         const struct rendezvous_address *meeting, bool is_json) {
   int agents[PROBE_HOSTS_MAX];
   unsigned count = 1;
-  int status = gather(place->size, agents, &count);
+  int status = gather(meeting, place->size, agents, &count);
   if (status == CLI_OK && count == 1) {
     return cli_fail("probe: all %d ranks are on this host; at least two hosts are needed",
                     place->size);
@@ -314,20 +303,14 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
   if (status != CLI_OK) {
     return status;
   }
-  options.port = meeting.port;
-  status = rendezvous_caller_key(PURPOSE, &meeting, &key); /* of rank 0, too */
-  if (status != CLI_OK) {
-    return status;
-  }
   if (place->rank == 0) {
-    return probe_as_root(place, is_json);
+    return probe_as_root(place, &meeting, is_json);
   }
   int fd;
   uint8_t hello[PEER_HELLO_BYTES] = { 0 };
   bytes_put_le32(hello + RANK_AT, (uint32_t)place->rank);
   hello[TAKES_PART_AT] = place->local_rank == 0;
-  status = rendezvous_connect(&meeting, NULL, &fd);
-  status = status == CLI_OK ? rendezvous_prove(&key, hello, fd) : status;
+  status = rendezvous_call(PURPOSE, &meeting, NULL, hello, &fd);
   if (status != CLI_OK || !hello[TAKES_PART_AT]) {
     status == CLI_OK ? close(fd) : 0;
     return status;

@@ -181,6 +181,22 @@ int plan_make(struct plan *plan, const struct plan_options *options) {
 
 /* ---- JSON ---- */
 
+#define DAY (24 * 3600 * NS_PER_S)
+#define MANY (UINT64_C(1) << 48)
+/* Members by their own names, with their bounds; flags by a name and member. */
+#define NUMBERS(X)                                                                                 \
+  X(depth, 1, PLAN_DEPTH_MAX)                                                                      \
+  X(slot_bytes, 0, PLAN_BYTES_MAX)                                                                 \
+  X(connections, 1, PLAN_CONNECTIONS_MAX)                                                          \
+  X(time_ns, 0, DAY)                                                                               \
+  X(warmup_ns, 0, DAY)                                                                             \
+  X(count, 0, MANY)                                                                                \
+  X(warmup_count, 0, MANY)                                                                         \
+  X(timeout_ns, 0, DAY)                                                                            \
+  X(idle_ns, 0, DAY)
+#define FLAGS(X)                                                                                   \
+  X("timed", is_timed) X("fused", is_fused) X("checked", is_checked) X("flows", has_flows)
+
 json_t *plan_to_json(const struct plan *plan) {
   json_t *sizes = json_array(), *devices = json_array();
   for (int i = 0; i < plan->size_count; i++) {
@@ -189,45 +205,24 @@ json_t *plan_to_json(const struct plan *plan) {
   for (int i = 0; i < plan->device_count; i++) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
-  return json_pack("{s:s, s:s, s:o, s:i, s:I, s:i, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:b, s:b, "
-                   "s:s, s:I, s:I}",
-                   "test", plan_test_name(plan), "shape", plan_shape_name(plan), "bytes", sizes,
-                   "depth", plan->depth, "slot_bytes", (json_int_t)plan->slot_bytes, "connections",
-                   plan->connections, "timed", plan->is_timed, "time_ns", (json_int_t)plan->time_ns,
-                   "warmup_ns", (json_int_t)plan->warmup_ns, "count", (json_int_t)plan->count,
-                   "warmup_count", (json_int_t)plan->warmup_count, "devices", devices, "fused",
-                   plan->is_fused, "checked", plan->is_checked, "flows", plan->has_flows, "data",
-                   plan_data_name(plan), "timeout_ns", (json_int_t)plan->timeout_ns, "idle_ns",
-                   (json_int_t)plan->idle_ns);
+  json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:s}", "test", plan_test_name(plan), "shape",
+                           plan_shape_name(plan), "bytes", sizes, "devices", devices, "data",
+                           plan_data_name(plan));
+#define SET_NUMBER(name, low, high)                                                                \
+  json_object_set_new(json, #name, json_integer((json_int_t)plan->name));
+#define SET_FLAG(name, member) json_object_set_new(json, name, json_boolean(plan->member));
+  NUMBERS(SET_NUMBER)
+  FLAGS(SET_FLAG)
+  return json;
 }
 
-/* False unless it is a number within bounds. */
-static bool get_number(const json_t *json, int64_t low, int64_t high, int64_t *number) {
-  if (!json_is_integer(json) || json_integer_value(json) < low || json_integer_value(json) > high) {
-    return false;
-  }
-  *number = json_integer_value(json);
-  return true;
-}
-
-static bool get_int(const json_t *object, const char *name, int low, int high, int *value) {
-  int64_t number;
-  bool is_good = get_number(json_object_get(object, name), low, high, &number);
-  *value = is_good ? (int)number : 0;
+/* False unless it is a number within bounds; 0 then. */
+static bool get_number(const json_t *json, uint64_t low, uint64_t high, uint64_t *number) {
+  json_int_t value = json_integer_value(json);
+  bool is_good =
+      json_is_integer(json) && value >= 0 && (uint64_t)value >= low && (uint64_t)value <= high;
+  *number = is_good ? (uint64_t)value : 0;
   return is_good;
-}
-
-static bool get_u64(const json_t *object, const char *name, uint64_t high, uint64_t *value) {
-  int64_t number;
-  bool is_good = get_number(json_object_get(object, name), 0, (int64_t)high, &number);
-  *value = is_good ? (uint64_t)number : 0;
-  return is_good;
-}
-
-static bool get_bool(const json_t *object, const char *name, bool *value) {
-  const json_t *json = json_object_get(object, name);
-  *value = json_is_true(json);
-  return json_is_boolean(json);
 }
 
 static bool get_word(const json_t *object, const char *name, const char *words, int *place) {
@@ -242,12 +237,10 @@ static bool get_lists(const json_t *json, struct plan *plan) {
   bool is_good = size_count >= 1 && size_count <= PLAN_SIZES_MAX && device_count >= 1 &&
                  device_count <= PLAN_DEVICES_MAX;
   for (size_t i = 0; is_good && i < size_count; i++) {
-    int64_t bytes = 0;
-    is_good = get_number(json_array_get(sizes, i), 0, (int64_t)plan->slot_bytes, &bytes);
-    plan->sizes[i] = (uint64_t)bytes;
+    is_good = get_number(json_array_get(sizes, i), 0, plan->slot_bytes, &plan->sizes[i]);
   }
   for (size_t i = 0; is_good && i < device_count; i++) {
-    int64_t device = 0;
+    uint64_t device;
     is_good = get_number(json_array_get(devices, i), 0, INT16_MAX, &device);
     plan->devices[i] = (int)device;
   }
@@ -257,26 +250,21 @@ static bool get_lists(const json_t *json, struct plan *plan) {
 }
 
 int plan_from_json(struct plan *plan, const json_t *json) {
-  const uint64_t long_ns = 24 * 3600 * NS_PER_S, many = UINT64_C(1) << 48;
-  int test = 0, shape = 0, data = 0;
+  uint64_t number;
+  int test, shape, data;
   *plan = (struct plan){ 0 };
-  bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test) &&
-                 get_word(json, "data", PLAN_DATA_WORDS, &data) &&
-                 get_word(json, "shape", PLAN_SHAPE_WORDS, &shape) &&
-                 get_u64(json, "slot_bytes", PLAN_BYTES_MAX, &plan->slot_bytes) &&
-                 get_lists(json, plan) && get_int(json, "depth", 1, PLAN_DEPTH_MAX, &plan->depth) &&
-                 get_int(json, "connections", 1, PLAN_CONNECTIONS_MAX, &plan->connections) &&
-                 get_bool(json, "timed", &plan->is_timed) &&
-                 get_u64(json, "time_ns", long_ns, &plan->time_ns) &&
-                 get_u64(json, "warmup_ns", long_ns, &plan->warmup_ns) &&
-                 get_u64(json, "count", many, &plan->count) &&
-                 get_u64(json, "warmup_count", many, &plan->warmup_count) &&
-                 get_bool(json, "fused", &plan->is_fused) &&
-                 get_bool(json, "checked", &plan->is_checked) &&
-                 get_bool(json, "flows", &plan->has_flows) &&
-                 get_u64(json, "timeout_ns", long_ns, &plan->timeout_ns) &&
-                 get_u64(json, "idle_ns", long_ns, &plan->idle_ns);
-  if (!is_good) {
+  bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test);
+  is_good &= get_word(json, "data", PLAN_DATA_WORDS, &data);
+  is_good &= get_word(json, "shape", PLAN_SHAPE_WORDS, &shape);
+#define GET_NUMBER(name, low, high)                                                                \
+  is_good &= get_number(json_object_get(json, #name), low, high, &number);                         \
+  plan->name = (__typeof__(plan->name))number;
+#define GET_FLAG(name, member)                                                                     \
+  is_good &= json_is_boolean(json_object_get(json, name));                                         \
+  plan->member = json_is_true(json_object_get(json, name));
+  NUMBERS(GET_NUMBER)
+  FLAGS(GET_FLAG)
+  if (!is_good || !get_lists(json, plan)) {
     return failure("the other side sent an invalid plan; is it the same version?");
   }
   plan->test = (enum plan_test)test;

@@ -12,10 +12,8 @@
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/tools/document.h"
 #include "net_plugin/tools/net_tool.h"
-#include "net_plugin/tools/stats_progress.h"
-#include "net_plugin/tools/stats_prometheus.h"
+#include "net_plugin/tools/stats_print.h"
 #include "net_plugin/tools/stats_source.h"
-#include "net_plugin/tools/stats_table.h"
 
 static struct {
   bool is_prometheus, has_flows, has_other_users, is_join;

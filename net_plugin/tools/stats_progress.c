@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_progress.h. All ranks of a communicator enter its collectives in the same order, so the
+/* See stats_print.h. All ranks of a communicator enter its collectives in the same order, so the
  * one with fewer entered is behind. */
-#include "net_plugin/tools/stats_progress.h"
+#include "net_plugin/tools/stats_print.h"
 
 #include <stdbool.h>
 #include <stdio.h>

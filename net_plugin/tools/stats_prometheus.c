@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_prometheus.h. The samples of a metric stand together, so each pass over the documents
+/* See stats_print.h. The samples of a metric stand together, so each pass over the documents
  * prints one metric. A number that a document lacks is left out: another release may have written
  * it. */
-#include "net_plugin/tools/stats_prometheus.h"
+#include "net_plugin/tools/stats_print.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_table.h. */
-#include "net_plugin/tools/stats_table.h"
+/* See stats_print.h. */
+#include "net_plugin/tools/stats_print.h"
 
 #include <stdio.h>
 #include <string.h>

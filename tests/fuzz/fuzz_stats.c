@@ -13,9 +13,7 @@
 #include "common/param.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/stats_socket.h"
-#include "net_plugin/tools/stats_progress.h"
-#include "net_plugin/tools/stats_prometheus.h"
-#include "net_plugin/tools/stats_table.h"
+#include "net_plugin/tools/stats_print.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { ANSWER_BYTES = 64 << 10, STEPS_MAX = 10000 };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "net_plugin/observe/stats_document.h"
-#include "net_plugin/tools/stats_prometheus.h"
+#include "net_plugin/tools/stats_print.h"
 
 #define TEXT_BYTES (1u << 20)
 #define NASTY "a\"b\\c\nd\te\x01\xc3\xa9{}, "

@@ -2,7 +2,7 @@
 /* Facts from NVIDIA/nccl: src/gin/gin_host.cc and src/rma/rma_proxy.cc at v2.28.9-1, v2.29.7-1 and
  * v2.30.7-1, src/plugin/rma.cc at 8898068 (2.31.2) and 12df1a1 (2.32.3), src/misc/crypt.cc at
  * 12df1a1. GIN and RMA have plugin interfaces of their own, which stratus does not have. */
-#include "net_plugin/tools/bypass.h"
+#include "net_plugin/tools/doctor_check.h"
 
 #include <stdlib.h>
 #include <string.h>

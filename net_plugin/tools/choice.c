@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See choice.h. Values are shown in quotes: what NCCL reads is not always what one sees in a file.
+/* See doctor_check.h. Values are shown in quotes: what NCCL reads is not always what one sees in a
+ * file.
  */
-#include "net_plugin/tools/choice.h"
+#include "net_plugin/tools/doctor_check.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

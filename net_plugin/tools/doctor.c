@@ -26,19 +26,14 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/setup/settings.h"
-#include "net_plugin/tools/bypass.h"
-#include "net_plugin/tools/choice.h"
+#include "net_plugin/tools/doctor_check.h"
 #include "net_plugin/tools/doctor_all.h"
-#include "net_plugin/tools/doctor_finding.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/host.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/secret.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
 #include "net_plugin/tools/rdma.h"
-#include "net_plugin/tools/topology_file.h"
-#include "net_plugin/tools/usefulness.h"
 
 static int failures;
 static json_t *findings;  /* NULL: printed as text */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See host.h. Each check is independent: it reads a setting and prints the command that corrects
- * it. */
-#include "net_plugin/tools/host.h"
+/* See doctor_check.h. Each check is independent: it reads a setting and prints the command that
+ * corrects it. */
+#include "net_plugin/tools/doctor_check.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 #include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/device.h"
-#include "net_plugin/tools/doctor_finding.h"
+#include "net_plugin/tools/doctor_check.h"
 
 struct rdma_report {
   struct rdma_settings settings;

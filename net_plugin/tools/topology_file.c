@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NCCL makes of them: ncclTopoGetSystem (src/graph/topo.cc), ncclTopoCompute and
  * ncclTopoGetGraphFromXml (src/graph/search.cc) at v2.30.7. */
-#include "net_plugin/tools/topology_file.h"
+#include "net_plugin/tools/doctor_check.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See usefulness.h. A condition names all NICs that it holds for in one line. */
-#include "net_plugin/tools/usefulness.h"
+/* See doctor_check.h. A condition names all NICs that it holds for in one line. */
+#include "net_plugin/tools/doctor_check.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

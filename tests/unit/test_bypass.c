@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/tools/bypass.h"
+#include "net_plugin/tools/doctor_check.h"
 #include "tests/lib/unit.h"
 
 static char told[4096];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL_TOPO_FILE and NCCL_GRAPH_FILE: what NCCL reads is taken, what it does not is named with its
  * line, and so are devices of other machines. */
-#include "net_plugin/tools/topology_file.h"
+#include "net_plugin/tools/doctor_check.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net_plugin/tools/usefulness.h"
+#include "net_plugin/tools/doctor_check.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"

@@ -12,7 +12,7 @@
 
 #include "net_plugin/abi/net_abi.h"
 
-enum { TRANSPORT_HANDLE_BYTES = 128, TRANSPORT_REQUESTS_MAX = 32 /* in flight, per connection */ };
+enum { TRANSPORT_HANDLE_BYTES = 128 };
 
 struct transport {
   void *library;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See doctor_finding.h. */
-#include "net_plugin/tools/doctor_finding.h"
+/* See doctor_check.h. */
+#include "net_plugin/tools/doctor_check.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -180,6 +180,19 @@ static const char *most_common(const struct cluster *cluster, int fact) {
   return best;
 }
 
+static void tell_difference(struct cluster *cluster, int which, const char *fact,
+                            const char *common, bool must_be_equal, bool is_bad, const char *text) {
+  const char *host = cluster->answers[which].host->name;
+  cluster->different += is_bad;
+  json_array_append_new(cluster->differences,
+                        json_pack("{s:s, s:s, s:s, s:s, s:b}", "host", host, "fact", fact, "value",
+                                  fact_of(cluster, which, fact), "common", common, "must_be_equal",
+                                  must_be_equal));
+  if (!cluster->is_json) {
+    print_plain(is_bad ? "BAD" : "note", host, text);
+  }
+}
+
 static void compare(struct cluster *cluster) {
   for (int fact = 0; fact < COMPARED; fact++) {
     const char *common = most_common(cluster, fact);
@@ -192,14 +205,7 @@ static void compare(struct cluster *cluster) {
       char text[2560];
       snprintf(text, sizeof text, "%s differs: %s here, %s on most hosts", compared[fact].meaning,
                *value ? value : "unknown", *common ? common : "unknown");
-      cluster->different += matters;
-      json_array_append_new(cluster->differences,
-                            json_pack("{s:s, s:s, s:s, s:s, s:b}", "host",
-                                      cluster->answers[i].host->name, "fact", compared[fact].name,
-                                      "value", value, "common", common, "must_be_equal", matters));
-      if (!cluster->is_json) {
-        print_plain(matters ? "BAD" : "note", cluster->answers[i].host->name, text);
-      }
+      tell_difference(cluster, i, compared[fact].name, common, matters, matters, text);
     }
   }
 }
@@ -222,21 +228,13 @@ static bool is_same_address(const struct address *a, const struct address *b) {
 static void tell_same_address(struct cluster *cluster, const struct address *here,
                               const struct address *there) {
   char text[1024];
-  const char *value = fact_of(cluster, here->host, "addresses");
   snprintf(
       text, sizeof text,
       "%.*s is an address of %.200s, too (%.*s), so these hosts do not reach each other there: "
       "name the NICs between the hosts in NCCL_SOCKET_IFNAME",
       (int)here->length, here->text, cluster->answers[there->host].host->name,
       (int)there->name_length, there->text);
-  cluster->different++;
-  json_array_append_new(cluster->differences,
-                        json_pack("{s:s, s:s, s:s, s:s, s:b}", "host",
-                                  cluster->answers[here->host].host->name, "fact", "addresses",
-                                  "value", value, "common", "", "must_be_equal", false));
-  if (!cluster->is_json) {
-    print_plain("BAD", cluster->answers[here->host].host->name, text);
-  }
+  tell_difference(cluster, here->host, "addresses", "", false, true, text);
 }
 
 static size_t list_addresses(const struct cluster *cluster, int host, struct address *list) {

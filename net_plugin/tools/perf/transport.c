@@ -159,41 +159,25 @@ void transport_close(struct transport *transport) {
 
 /* ---- devices ---- */
 
-/* The properties in the type of each version; two members are used. */
+/* Asks in the type of each version; two members are used. */
 #define DESCRIBE(v, type_v)                                                                        \
-  do {                                                                                             \
+  ({                                                                                               \
     struct net_properties_v##type_v properties = { 0 };                                            \
-    result = TABLE(transport, v)->getProperties(device, &properties);                              \
-    out->name = properties.name;                                                                   \
-    out->speed_mbps = properties.speed;                                                            \
-  } while (0)
+    enum nccl_result described = TABLE(transport, v)->getProperties(device, &properties);          \
+    *out = (struct transport_device){ properties.name, properties.speed };                         \
+    described;                                                                                     \
+  })
 
 int transport_describe(const struct transport *transport, int device,
                        struct transport_device *out) {
-  enum nccl_result result = NCCL_SUCCESS;
-  switch (transport->version) {
-  case 6:
-    DESCRIBE(6, 6);
-    break;
-  case 7:
-    DESCRIBE(7, 7);
-    break;
-  case 8:
-    DESCRIBE(8, 8);
-    break;
-  case 9:
-    DESCRIBE(9, 9);
-    break;
-  case 10:
-    DESCRIBE(10, 9);
-    break;
-  case 11:
-    DESCRIBE(11, 11);
-    break;
-  default:
-    DESCRIBE(12, 12);
-    break;
-  }
+  int version = transport->version;
+  enum nccl_result result = version == 6    ? DESCRIBE(6, 6)
+                            : version == 7  ? DESCRIBE(7, 7)
+                            : version == 8  ? DESCRIBE(8, 8)
+                            : version == 9  ? DESCRIBE(9, 9)
+                            : version == 10 ? DESCRIBE(10, 9)
+                            : version == 11 ? DESCRIBE(11, 11)
+                                            : DESCRIBE(12, 12);
   return result ? failure("plugin %s: getProperties of device %d failed: result %d",
                           transport->name, device, (int)result)
                 : CLI_OK;

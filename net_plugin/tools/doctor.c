@@ -375,24 +375,14 @@ const struct cli_option net_tool_doctor_options[] = {
   { 0 },
 };
 
-/* CLI_USAGE after a message. */
-static int check_use(int argument_count, char **arguments) {
-  if (is_all && argument_count == 0) {
-    cli_fail("doctor --all: give the HOSTs");
-    return CLI_USAGE;
-  }
-  if (!is_all && argument_count > 0) {
-    cli_fail("doctor does not take \"%s\" without --all", arguments[0]);
-    return CLI_USAGE;
-  }
-  return CLI_OK;
-}
-
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
-  if (check_use(argument_count, arguments) != CLI_OK) {
-    return CLI_USAGE;
+  if (!is_all && argument_count > 0) {
+    return net_tool_usage("doctor does not take \"%s\" without --all", arguments[0]);
   }
   if (is_all) {
+    if (argument_count == 0) {
+      return net_tool_usage("doctor --all: give the HOSTs");
+    }
     nccl_conf_withdraw(); /* each host reads its own files */
     return doctor_all(arguments, argument_count, is_json);
   }

@@ -13,6 +13,7 @@
 #include "common/remote.h"
 #include "net_plugin/tools/doctor_paths.h"
 #include "net_plugin/tools/document.h"
+#include "net_plugin/tools/net_tool.h"
 
 enum {
   VARIABLES_MAX = 256,
@@ -325,13 +326,11 @@ static int conclude(struct cluster *cluster) {
 static int read_hosts(char **arguments, int count, struct host_list *hosts) {
   char error[HOST_LIST_ERROR_MAX];
   if (doctor_all_options.timeout_ns == 0 || !*doctor_all_options.ssh) {
-    cli_fail("doctor --all: --timeout above 0 and a command for --ssh are wanted");
-    return CLI_USAGE;
+    return net_tool_usage("doctor --all: --timeout above 0 and a command for --ssh are wanted");
   }
   for (int i = 0; i < count; i++) {
     if (host_list_read(hosts, arguments[i], error) != 0) {
-      cli_fail("doctor --all: %s", error);
-      return CLI_USAGE;
+      return net_tool_usage("doctor --all: %s", error);
     }
   }
   return CLI_OK;

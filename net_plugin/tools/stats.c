@@ -156,16 +156,13 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
   int64_t wanted = 0;
   if (argument_count &&
       (quantity_parse_int(arguments[0], &wanted) != 0 || wanted < 1 || wanted > 999999999)) {
-    cli_fail("stats: '%s' is no process number", arguments[0]);
-    return CLI_USAGE;
+    return net_tool_usage("stats: '%s' is no process number", arguments[0]);
   }
   if (is_json && options.is_prometheus) {
-    cli_fail("stats: give either --json or --prometheus");
-    return CLI_USAGE;
+    return net_tool_usage("stats: give either --json or --prometheus");
   }
   if (options.is_join && (is_json || options.is_prometheus || options.watch_ns || wanted)) {
-    cli_fail("stats: --join goes with --flows only");
-    return CLI_USAGE;
+    return net_tool_usage("stats: --join goes with --flows only");
   }
   if (options.is_join) {
     return print_joined();

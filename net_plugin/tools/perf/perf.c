@@ -178,16 +178,14 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   if (is_listening) {
     if (options.test || options.shape || options.sizes || options.devices || options.count ||
         options.time_ns) {
-      cli_fail(
+      return net_tool_usage(
           "perf: the client chooses what to measure; --listen takes only --forever, --plugin and "
           "--data");
-      return CLI_USAGE;
     }
     return run_server(where);
   }
   if (!where || is_forever) {
-    cli_fail("perf: give either the HOST of a server or --listen");
-    return CLI_USAGE;
+    return net_tool_usage("perf: give either the HOST of a server or --listen");
   }
   return run_client(where, is_json);
 }

@@ -180,9 +180,8 @@ static int find_agent(const struct host *host, struct rendezvous_address *place)
   const char *address = host_address(host);
   if (host->kind == HOST_LOCAL || host->kind == HOST_COMMAND ||
       strlen(address) >= sizeof place->host) {
-    cli_fail("probe: %s: a name or an address is wanted, at which this host reaches it",
-             host->name);
-    return CLI_USAGE;
+    return net_tool_usage(
+        "probe: %s: a name or an address is wanted, at which this host reaches it", host->name);
   }
   *place = (struct rendezvous_address){ .port = host->port ? host->port : (int)options.port };
   strcpy(place->host, address);
@@ -194,13 +193,11 @@ static int read_hosts(int argument_count, char **arguments, struct host_list *ho
   char error[HOST_LIST_ERROR_MAX];
   for (int i = 0; i < argument_count; i++) {
     if (host_list_read(hosts, arguments[i], error) != 0) {
-      cli_fail("probe: %s", error);
-      return CLI_USAGE;
+      return net_tool_usage("probe: %s", error);
     }
   }
   if (hosts->count >= PROBE_HOSTS_MAX) {
-    cli_fail("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
-    return CLI_USAGE;
+    return net_tool_usage("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
   }
   return CLI_OK;
 }
@@ -278,9 +275,9 @@ static int gather(const struct rendezvous_address *meeting, int size, int agents
 static int find_root(const struct launcher_place *place, struct rendezvous_address *meeting) {
   const char *root = options.root ? options.root : place->first_host;
   if (!*root) {
-    cli_fail("probe: %s does not provide the address of rank 0: give --root HOST[:PORT]",
-             place->launcher);
-    return CLI_USAGE;
+    return net_tool_usage(
+        "probe: %s does not provide the address of rank 0: give --root HOST[:PORT]",
+        place->launcher);
   }
   return rendezvous_parse(root, (int)options.port, meeting);
 }
@@ -325,21 +322,19 @@ int net_tool_probe(int argument_count, char **arguments, bool is_json) {
     return be_agent_here();
   }
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
-    cli_fail("probe: --time takes 1ms to 60s");
-    return CLI_USAGE;
+    return net_tool_usage("probe: --time takes 1ms to 60s");
   }
   bool is_told = options.is_listening || argument_count > 0;
   int found = is_told ? 0 : launcher_find(&place, error, sizeof error);
   if (found < 0) {
-    cli_fail("probe: %s", error);
-    return CLI_USAGE;
+    return net_tool_usage("probe: %s", error);
   }
   if (found > 0 && place.size > 1) {
     return probe_ranks(&place, is_json);
   }
   if (options.is_listening != (argument_count == 0)) {
-    cli_fail("probe: give either the HOSTs to probe or --listen, or start it by mpirun or srun");
-    return CLI_USAGE;
+    return net_tool_usage(
+        "probe: give either the HOSTs to probe or --listen, or start it by mpirun or srun");
   }
   return options.is_listening ? be_agent() : probe_hosts(argument_count, arguments, is_json);
 }

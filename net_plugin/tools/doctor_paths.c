@@ -11,8 +11,7 @@
 #include "common/clock.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/probe/agent.h"
-#include "net_plugin/tools/probe/survey.h"
+#include "net_plugin/tools/probe/probe.h"
 #include "net_plugin/tools/rendezvous.h"
 
 /* What a login shell may print before the agent begins. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "net_plugin/tools/probe/findings.h"
-#include "net_plugin/tools/probe/pairs.h"
+#include "net_plugin/tools/probe/probe.h"
 #include "tests/lib/unit.h"
 
 static void every_pair_meets_once(void **state) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See agent.h. One JSON object each way per step:
+/* See probe.h. One JSON object each way per step:
  *
  *   {"task": "tell"}                      {"host": NAME, "devices": [{name, speed_mbps,
  * numa_node}]}
@@ -9,7 +9,7 @@
  *                                         {"sent": ERROR, "why": TEXT, "flows": N, "gbps": X, ...}
  *
  * duration_ms 0: the path alone is looked at. ERROR is 0 or a negative errno. */
-#include "net_plugin/tools/probe/agent.h"
+#include "net_plugin/tools/probe/probe.h"
 
 #include <errno.h>
 #include <string.h>

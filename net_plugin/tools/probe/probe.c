@@ -20,11 +20,8 @@
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
-#include "net_plugin/tools/probe/agent.h"
-#include "net_plugin/tools/probe/findings.h"
 #include "net_plugin/tools/probe/probe.h"
-#include "net_plugin/tools/probe/report.h"
-#include "net_plugin/tools/probe/survey.h"
+#include "net_plugin/tools/probe/findings.h"
 
 #define PURPOSE "stratus-net probe"
 

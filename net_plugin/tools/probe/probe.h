@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe: data types of `stratus-net probe`.
- * Owns: as the struct is embedded.  Threads: the main thread. */
+/* probe: the data and the parts of `stratus-net probe`: pairs, agent, survey, report.
+ * Owns: as each part says.  Threads: the main thread.  Blocks: until the measurements are done, and
+ * on stdout.  Fails: with a message and an exit status (common/cli.h). */
 #ifndef NET_PLUGIN_TOOLS_PROBE_PROBE_H
 #define NET_PLUGIN_TOOLS_PROBE_PROBE_H
 
@@ -75,5 +76,47 @@ static inline int probe_compare(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
+
+/* ---- pairs: who measures with whom at the same time ---- */
+
+/* In each round a host has at most one partner, and in all rounds each other host once. The number
+ * of rounds for all pairs, in one direction. */
+unsigned pairs_round_count(unsigned hosts);
+/* The partner of a host in that round; the host itself if it has none. */
+unsigned pairs_partner(unsigned hosts, unsigned round, unsigned host);
+
+/* ---- agent: executes the coordinator's tasks on a host ---- */
+
+/* The line before the first byte of an agent at a command's output, where login shells may have
+ * printed something before. */
+#define AGENT_BEGINS "stratus-net agent\n"
+
+/* One task at a time, until the connection is closed. Takes ownership of the socket. A measurement
+ * that fails is reported to the coordinator, and is no failure of the agent. */
+int agent_run(int fd);
+
+/* ---- survey: the coordinator, which runs the measurements and collects the results ---- */
+
+struct survey;
+
+struct survey_plan {
+  uint64_t duration_ns; /* of one measurement; 0: the paths alone */
+  unsigned rounds_max;  /* 0: all pairs; else the number of partners of each host */
+  uint64_t until_ns;    /* no round begins later; 0: all do */
+  bool has_sweep;       /* over flows and chunks, on one pair */
+};
+
+/* Takes ownership of the sockets, one per agent, also on failure. */
+int survey_open(const int *agents, unsigned count, struct survey **survey);
+/* A pair that cannot be measured is a result with an error. */
+int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report);
+void survey_close(struct survey *survey, struct probe_report *report);
+
+/* ---- report ---- */
+
+int report_table(const struct probe_report *report);
+int report_json(const struct probe_report *report);
+/* A complete profile, for STRATUS_PROFILE. */
+int report_profile(const struct probe_report *report);
 
 #endif

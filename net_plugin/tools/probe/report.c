@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See report.h. */
-#include "net_plugin/tools/probe/report.h"
+/* See probe.h. */
+#include "net_plugin/tools/probe/probe.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See survey.h. Disjoint pairs measure at the same time: each host sends or receives at most one
+/* See probe.h. Disjoint pairs measure at the same time: each host sends or receives at most one
  * measurement. */
-#include "net_plugin/tools/probe/survey.h"
+#include "net_plugin/tools/probe/probe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +16,6 @@
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/findings.h"
-#include "net_plugin/tools/probe/pairs.h"
 
 struct survey {
   unsigned count;

@@ -10,8 +10,6 @@
 #include "common/cli.h"
 #include "common/host_list.h"
 #include "common/plain.h"
-#include "common/remote.h"
-#include "net_plugin/tools/doctor_paths.h"
 #include "net_plugin/tools/document.h"
 #include "net_plugin/tools/net_tool.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See doctor_paths.h. */
-#include "net_plugin/tools/doctor_paths.h"
+/* See doctor_all.h. */
+#include "net_plugin/tools/doctor_all.h"
 
 #include <errno.h>
 #include <stdio.h>

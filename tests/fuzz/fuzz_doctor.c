@@ -7,7 +7,6 @@
 #include "common/clock.h"
 #include "common/remote.h"
 #include "net_plugin/tools/doctor_all.h"
-#include "net_plugin/tools/doctor_paths.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { HOSTS = 3 };

@@ -159,16 +159,12 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
 }
 
 static int run_with_own_agent(int agents[PROBE_HOSTS_MAX], unsigned count, bool is_json) {
-  pid_t child = -1;
+  pid_t child;
   int status = fork_agent(&agents[0], &child);
-  if (status != CLI_OK) {
-    for (unsigned i = 1; i < count; i++) {
-      close(agents[i]);
-    }
-    return status;
+  if (status == CLI_OK) {
+    status = coordinate(agents, count, is_json);
+    waitpid(child, NULL, 0);
   }
-  status = coordinate(agents, count, is_json);
-  waitpid(child, NULL, 0);
   return status;
 }
 
@@ -212,13 +208,7 @@ static int probe_hosts(int argument_count, char **arguments, bool is_json) {
     count += status == CLI_OK;
   }
   host_list_free(&hosts);
-  if (status == CLI_OK) {
-    return run_with_own_agent(agents, count, is_json);
-  }
-  for (unsigned i = 1; i < count; i++) {
-    close(agents[i]);
-  }
-  return status;
+  return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
 }
 
 /* ---- under a launcher ---- */

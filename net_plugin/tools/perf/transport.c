@@ -17,17 +17,9 @@
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/plugin_file.h"
 
+/* What a member is in one version it is in every version that has the same type of it: it stands in
+ * the same place (net_plugin/abi/net_abi_layout.c). */
 #define TABLE(transport, v) ((const struct net_v##v *)(transport)->table)
-
-/* The member of that name; only for members whose type never changed. */
-#define MEMBER(transport, member)                                                                  \
-  ((transport)->version == 6    ? TABLE(transport, 6)->member                                      \
-   : (transport)->version == 7  ? TABLE(transport, 7)->member                                      \
-   : (transport)->version == 8  ? TABLE(transport, 8)->member                                      \
-   : (transport)->version == 9  ? TABLE(transport, 9)->member                                      \
-   : (transport)->version == 10 ? TABLE(transport, 10)->member                                     \
-   : (transport)->version == 11 ? TABLE(transport, 11)->member                                     \
-                                : TABLE(transport, 12)->member)
 
 /* ---- opening ---- */
 
@@ -79,11 +71,12 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
 }
 
 static void read_table(struct transport *transport) {
-  transport->name = MEMBER(transport, name);
-  transport->test = MEMBER(transport, test);
-  transport->close_send = MEMBER(transport, closeSend);
-  transport->close_receive = MEMBER(transport, closeRecv);
-  transport->close_listen = MEMBER(transport, closeListen);
+  const struct net_v6 *table = transport->table;
+  transport->name = table->name;
+  transport->test = table->test;
+  transport->close_send = table->closeSend;
+  transport->close_receive = table->closeRecv;
+  transport->close_listen = table->closeListen;
 }
 
 static int find_table(struct transport *transport) {
@@ -102,21 +95,15 @@ static int find_table(struct transport *transport) {
 
 static enum nccl_result init(struct transport *transport, nccl_logger_fn *logger) {
   transport->config.trafficClass = NCCL_NET_TRAFFIC_CLASS_UNDEF;
-  switch (transport->version) {
-  case 12:
-    return TABLE(transport, 12)->init(&transport->context, 1, &transport->config, logger, NULL);
-  case 11:
-    return TABLE(transport, 11)->init(&transport->context, 1, &transport->config, logger, NULL);
-  case 10:
-    return TABLE(transport, 10)->init(logger, NULL);
-  default: /* 6 to 9 are the same */
-    return TABLE(transport, 6)->init(logger);
-  }
+  return transport->version >= 11
+             ? TABLE(transport, 11)->init(&transport->context, 1, &transport->config, logger, NULL)
+         : transport->version == 10 ? TABLE(transport, 10)->init(logger, NULL)
+                                    : TABLE(transport, 6)->init(logger);
 }
 
 static int begin(struct transport *transport, nccl_logger_fn *logger) {
   enum nccl_result result = init(transport, logger);
-  result = result ? result : MEMBER(transport, devices)(&transport->device_count);
+  result = result ? result : TABLE(transport, 6)->devices(&transport->device_count);
   if (result) {
     return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
                    transport->name, (int)result);
@@ -149,9 +136,7 @@ int transport_open_linked(struct transport *transport) {
 
 /* The library stays loaded: the process ends soon. */
 void transport_close(struct transport *transport) {
-  if (transport->version == 12) {
-    TABLE(transport, 12)->finalize(transport->context);
-  } else if (transport->version == 11) {
+  if (transport->version >= 11) {
     TABLE(transport, 11)->finalize(transport->context);
   }
   transport->context = NULL;
@@ -196,9 +181,7 @@ enum nccl_result transport_fuse(const struct transport *transport, const int *de
   }
   struct net_vdevice_v9 parts = { .ndevs = count };
   memcpy(parts.devs, devices, (size_t)count * sizeof *devices);
-  net_make_vdevice_v9_fn *fuse = transport->version == 9    ? TABLE(transport, 9)->makeVDevice
-                                 : transport->version == 10 ? TABLE(transport, 10)->makeVDevice
-                                                            : TABLE(transport, 11)->makeVDevice;
+  net_make_vdevice_v9_fn *fuse = TABLE(transport, 9)->makeVDevice;
   return fuse ? fuse(fused, &parts) : NCCL_INVALID_USAGE;
 }
 
@@ -206,45 +189,33 @@ enum nccl_result transport_fuse(const struct transport *transport, const int *de
 
 enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,
                                   void **listen_comm) {
-  switch (transport->version) {
-  case 12:
-    return TABLE(transport, 12)->listen(transport->context, device, handle, listen_comm);
-  case 11:
-    return TABLE(transport, 11)->listen(transport->context, device, handle, listen_comm);
-  case 10:
-    return TABLE(transport, 10)->listen(device, handle, listen_comm);
-  default: /* 6 to 9 are the same */
-    return TABLE(transport, 6)->listen(device, handle, listen_comm);
-  }
+  return transport->version >= 11
+             ? TABLE(transport, 11)->listen(transport->context, device, handle, listen_comm)
+             : TABLE(transport, 6)->listen(device, handle, listen_comm);
 }
 
 enum nccl_result transport_connect(struct transport *transport, int device, void *handle,
                                    void **send_comm) {
   struct net_device_handle *unused = NULL;
   switch (transport->version) {
-  case 12:
-    return TABLE(transport, 12)->connect(transport->context, device, handle, send_comm, &unused);
-  case 11:
-    return TABLE(transport, 11)->connect(transport->context, device, handle, send_comm, &unused);
-  case 10:
-    return TABLE(transport, 10)->connect(device, &transport->config, handle, send_comm, &unused);
   case 6:
     return TABLE(transport, 6)->connect(device, handle, send_comm);
-  default: /* 7 to 9 are the same */
+  case 7:
+  case 8:
+  case 9:
     return TABLE(transport, 7)->connect(device, handle, send_comm, &unused);
+  case 10:
+    return TABLE(transport, 10)->connect(device, &transport->config, handle, send_comm, &unused);
+  default:
+    return TABLE(transport, 11)->connect(transport->context, device, handle, send_comm, &unused);
   }
 }
 
 enum nccl_result transport_accept(const struct transport *transport, void *listen_comm,
                                   void **receive_comm) {
   struct net_device_handle *unused = NULL;
-  if (transport->version == 6) {
-    return TABLE(transport, 6)->accept(listen_comm, receive_comm);
-  }
-  net_accept_v7_fn *accept = transport->version < 11    ? TABLE(transport, 7)->accept
-                             : transport->version == 11 ? TABLE(transport, 11)->accept
-                                                        : TABLE(transport, 12)->accept;
-  return accept(listen_comm, receive_comm, &unused);
+  return transport->version == 6 ? TABLE(transport, 6)->accept(listen_comm, receive_comm)
+                                 : TABLE(transport, 7)->accept(listen_comm, receive_comm, &unused);
 }
 
 /* ---- memory ---- */
@@ -261,41 +232,32 @@ enum nccl_result transport_register(const struct transport *transport, void *com
 
 enum nccl_result transport_deregister(const struct transport *transport, void *comm,
                                       void *mhandle) {
-  return MEMBER(transport, deregMr)(comm, mhandle);
+  return TABLE(transport, 6)->deregMr(comm, mhandle);
 }
 
 /* ---- transfers; one message per request; its tag matters only for grouped receives ---- */
 
 enum nccl_result transport_isend(const struct transport *transport, void *comm, void *data,
                                  size_t bytes, void *mhandle, void **request) {
-  switch (transport->version) {
-  case 12:
-  case 11:
-  case 10: /* the same */
-    return TABLE(transport, 10)->isend(comm, data, bytes, 0, mhandle, NULL, request);
-  case 9:
-    return TABLE(transport, 9)->isend(comm, data, bytes, 0, mhandle, request);
-  default:
-    return bytes > INT_MAX
-               ? NCCL_INVALID_USAGE
-               : TABLE(transport, 6)->isend(comm, data, (int)bytes, 0, mhandle, request);
-  }
+  return transport->version >= 10
+             ? TABLE(transport, 10)->isend(comm, data, bytes, 0, mhandle, NULL, request)
+         : transport->version == 9
+             ? TABLE(transport, 9)->isend(comm, data, bytes, 0, mhandle, request)
+         : bytes > INT_MAX
+             ? NCCL_INVALID_USAGE
+             : TABLE(transport, 6)->isend(comm, data, (int)bytes, 0, mhandle, request);
 }
 
 enum nccl_result transport_irecv(const struct transport *transport, void *comm, void *data,
                                  size_t bytes, void *mhandle, void **request) {
   int tag = 0, int_bytes = (int)bytes;
   void *phandle = NULL;
-  switch (transport->version) {
-  case 12:
-  case 11:
-  case 10: /* the same */
+  if (transport->version >= 10) {
     return TABLE(transport, 10)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, &phandle, request);
-  case 9:
-    return TABLE(transport, 9)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, request);
-  default:
-    return bytes > INT_MAX
-               ? NCCL_INVALID_USAGE
-               : TABLE(transport, 6)->irecv(comm, 1, &data, &int_bytes, &tag, &mhandle, request);
   }
+  return transport->version == 9
+             ? TABLE(transport, 9)->irecv(comm, 1, &data, &bytes, &tag, &mhandle, request)
+         : bytes > INT_MAX
+             ? NCCL_INVALID_USAGE
+             : TABLE(transport, 6)->irecv(comm, 1, &data, &int_bytes, &tag, &mhandle, request);
 }

@@ -41,27 +41,15 @@ void rdma_report_make(const struct device_table *table, struct rdma_report *out)
   }
   out->rows = calloc(RDMA_PORTS_MAX, sizeof(*out->rows));
   out->row_count = out->rows ? rdma_survey(nics, nic_count, true, out->rows) : 0;
+  for (unsigned i = 0; i < out->row_count; i++) {
+    out->used_count += out->rows[i].is_used;
+    out->can_dmabuf |= out->rows[i].has_dmabuf;
+  }
 }
 
 void rdma_report_free(struct rdma_report *report) {
   free(report->rows);
   report->rows = NULL;
-}
-
-static unsigned used_count(const struct rdma_report *report) {
-  unsigned used = 0;
-  for (unsigned i = 0; i < report->row_count; i++) {
-    used += report->rows[i].is_used;
-  }
-  return used;
-}
-
-static bool can_dmabuf(const struct rdma_report *report) {
-  bool can = false;
-  for (unsigned i = 0; i < report->row_count; i++) {
-    can |= report->rows[i].has_dmabuf;
-  }
-  return can;
 }
 
 /* ---- JSON ---- */
@@ -110,7 +98,7 @@ json_t *rdma_report_to_json(const struct rdma_report *report) {
                    "device_nodes", report->has_device_nodes, "hcas", rows, "off_reason",
                    report->settings.off_why, "gpu", "driver", document_or_null(report->gpu.nvidia),
                    "peermem", document_or_null(report->gpu.peermem), "open_driver",
-                   report->gpu.has_open_driver, "dmabuf", can_dmabuf(report));
+                   report->gpu.has_open_driver, "dmabuf", report->can_dmabuf);
 }
 
 /* ---- table ---- */
@@ -148,7 +136,7 @@ static const char *gpu_text(const struct rdma_report *report, char text[TEXT_MAX
   const struct rdma_gpu_facts *gpu = &report->gpu;
   snprintf(text, TEXT_MAX, "driver %s, peer memory module %s, dma-buf %s",
            gpu->nvidia[0] ? gpu->nvidia : "none", gpu->has_peermem ? gpu->peermem : "not loaded",
-           !can_dmabuf(report)    ? "not taken by any HCA in use"
+           !report->can_dmabuf    ? "not taken by any HCA in use"
            : gpu->has_open_driver ? "possible"
                                   : "taken by HCAs, but not given by this GPU driver");
   return text;
@@ -159,7 +147,7 @@ void rdma_report_print(const struct rdma_report *report) {
   printf("\nRDMA: %s\n", report->settings.is_off     ? report->settings.off_why
                          : report->row_count == 0    ? "there is no HCA"
                          : report->library_reason[0] ? report->library_reason
-                         : used_count(report) == 0   ? "no HCA is used"
+                         : report->used_count == 0   ? "no HCA is used"
                                                      : "on");
   if (report->row_count == 0) {
     return;
@@ -194,7 +182,7 @@ static void check_row(const struct rdma_survey_row *row, doctor_tell_fn *tell) {
 
 static void check_gpu(const struct rdma_report *report, doctor_tell_fn *tell) {
   char text[TEXT_MAX];
-  bool is_direct = report->gpu.has_peermem || (report->gpu.has_open_driver && can_dmabuf(report));
+  bool is_direct = report->gpu.has_peermem || (report->gpu.has_open_driver && report->can_dmabuf);
   if (!report->gpu.nvidia[0]) {
     return;
   }
@@ -225,7 +213,7 @@ void rdma_report_check(const struct rdma_report *report, doctor_tell_fn *tell) {
   for (unsigned i = 0; i < report->row_count; i++) {
     check_row(&report->rows[i], tell);
   }
-  if (used_count(report) == 0) {
+  if (report->used_count == 0) {
     return;
   }
   if (report->lockable_bytes < enough) {

@@ -17,7 +17,8 @@ struct rdma_report {
   char library_reason[RDMA_WHY_MAX]; /* why libibverbs cannot be loaded; empty: it can */
   bool has_device_nodes;             /* /dev/infiniband is there */
   uint64_t lockable_bytes;           /* RLIMIT_MEMLOCK; UINT64_MAX: no limit */
-  unsigned row_count;
+  unsigned row_count, used_count;
+  bool can_dmabuf; /* of any row */
   struct rdma_survey_row *rows;
 };
 

@@ -40,8 +40,9 @@ static struct wish find_wish(enum plugin_kind kind, const char *name, int releas
 }
 
 static bool is_stratus(enum plugin_kind kind, void *library) {
-  const char *name = plugin_file_name(kind, library);
-  return name && strcmp(name, "stratus") == 0;
+  int version;
+  const char *const *table = plugin_file_table(kind, library, &version);
+  return table && strcmp(*table, "stratus") == 0;
 }
 
 /* True if a finding was told: the value is off, or odd, or of another release. */

@@ -24,18 +24,18 @@ void *plugin_file_open(enum plugin_kind kind, const char *name, int release,
   return library;
 }
 
-const char *plugin_file_name(enum plugin_kind kind, void *library) {
+const void *plugin_file_table(enum plugin_kind kind, void *library, int *version) {
   static const struct {
     const char *symbol;
     int first, last;
   } tables[] = { [PLUGIN_KIND_NET] = { "ncclNetPlugin", 6, 12 },
                  [PLUGIN_KIND_TUNER] = { "ncclTunerPlugin", 1, 6 } };
-  for (int version = tables[kind].last; version >= tables[kind].first; version--) {
+  for (*version = tables[kind].last; *version >= tables[kind].first; (*version)--) {
     char symbol[32];
-    snprintf(symbol, sizeof symbol, "%s_v%d", tables[kind].symbol, version);
-    const char *const *table = dlsym(library, symbol); /* begins with the name */
+    snprintf(symbol, sizeof symbol, "%s_v%d", tables[kind].symbol, *version);
+    const void *table = dlsym(library, symbol);
     if (table) {
-      return *table;
+      return table;
     }
   }
   return NULL;

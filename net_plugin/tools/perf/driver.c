@@ -14,7 +14,7 @@
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 
-static int fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
+int driver_fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
   return failure("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
 }
 
@@ -104,7 +104,7 @@ static int listen_all(struct driver *driver) {
                                   : transport_listen(&driver->transport, device_of(driver, stream),
                                                      stream->handle, &stream->listen_comm);
     if (result) {
-      return fail_call(driver, "listen", result);
+      return driver_fail_call(driver, "listen", result);
     }
   }
   return CLI_OK;
@@ -152,7 +152,7 @@ static int connect_one(struct driver *driver, struct stream *stream) {
                                             stream->handle, &stream->comm)
                         : transport_accept(&driver->transport, stream->listen_comm, &stream->comm);
   if (result) {
-    return fail_call(driver, stream->is_sender ? "connect" : "accept", result);
+    return driver_fail_call(driver, stream->is_sender ? "connect" : "accept", result);
   }
   if (stream->comm && stream->listen_comm) {
     driver->transport.close_listen(stream->listen_comm);
@@ -211,7 +211,7 @@ static int give_memory(struct driver *driver, struct stream *stream) {
   stream->memory = memory;
   enum nccl_result result =
       transport_register(&driver->transport, stream->comm, memory, bytes, &stream->mhandle);
-  return result ? fail_call(driver, "regMr", result) : CLI_OK;
+  return result ? driver_fail_call(driver, "regMr", result) : CLI_OK;
 }
 
 int driver_connect(struct driver *driver, struct control_channel *channel) {

@@ -59,6 +59,9 @@ int driver_open(struct driver *driver, const struct plan *plan, bool is_client);
 int driver_connect(struct driver *driver, struct control_channel *channel);
 void driver_close(struct driver *driver);
 
+/* CLI_FAILED after a message: what the plugin answered to this call. */
+int driver_fail_call(const struct driver *driver, const char *call, enum nccl_result result);
+
 /* One round; *wrong counts messages with wrong contents. */
 int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong);
 

@@ -74,10 +74,7 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
   }
   stream->posted += *request != NULL;
   *has_moved |= *request != NULL;
-  return result
-             ? failure("%s of plugin %s failed: result %d", stream->is_sender ? "isend" : "irecv",
-                       driver->transport.name, (int)result)
-             : CLI_OK;
+  return result ? driver_fail_call(driver, stream->is_sender ? "isend" : "irecv", result) : CLI_OK;
 }
 
 static int note_received(struct round *round, struct stream *stream, int bytes) {
@@ -107,7 +104,7 @@ static int test_oldest(struct round *round, struct stream *stream, bool *has_mov
   void *request = stream->requests[stream->done % (uint64_t)driver->plan->depth];
   enum nccl_result result = driver->transport.test(request, &is_done, &bytes);
   if (result) {
-    return failure("test of plugin %s failed: result %d", driver->transport.name, (int)result);
+    return driver_fail_call(driver, "test", result);
   }
   int status = CLI_OK;
   if (is_done) {

@@ -17,8 +17,8 @@
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/plugin_file.h"
 
-/* What a member is in one version it is in every version that has the same type of it: it stands in
- * the same place (net_plugin/abi/net_abi_layout.c). */
+/* A member is read as of the first version that has it with this type: its place is the same in all
+ * that follow (net_plugin/abi/net_abi_layout.c). */
 #define TABLE(transport, v) ((const struct net_v##v *)(transport)->table)
 
 /* ---- opening ---- */
@@ -80,17 +80,13 @@ static void read_table(struct transport *transport) {
 }
 
 static int find_table(struct transport *transport) {
-  for (transport->version = 12; transport->version >= 6; transport->version--) {
-    char symbol[32];
-    snprintf(symbol, sizeof symbol, "ncclNetPlugin_v%d", transport->version);
-    transport->table = dlsym(transport->library, symbol);
-    if (transport->table) {
-      read_table(transport);
-      return CLI_OK;
-    }
+  transport->table = plugin_file_table(PLUGIN_KIND_NET, transport->library, &transport->version);
+  if (!transport->table) {
+    return failure("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
+                   transport->path);
   }
-  return failure("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
-                 transport->path);
+  read_table(transport);
+  return CLI_OK;
 }
 
 static enum nccl_result init(struct transport *transport, nccl_logger_fn *logger) {

@@ -69,11 +69,9 @@ static bool tell_without_loading(const struct wish *wish, doctor_tell_fn *tell) 
 
 static void tell_loaded(const struct wish *wish, void *library, const char *what,
                         doctor_tell_fn *tell) {
-  if (wish->setting.value && *wish->setting.value) {
-    doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (%s)", what, wish->text);
-  } else {
-    doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (as %s)", what, plugin_file_path(library));
-  }
+  bool is_set = wish->setting.value && *wish->setting.value;
+  doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (%s%s)", what, is_set ? "" : "as ",
+              is_set ? wish->text : plugin_file_path(library));
 }
 
 static void check_nccl_net(doctor_tell_fn *tell) {

@@ -135,19 +135,13 @@ static int begin(struct survey *survey, struct pair *pair) {
   return status;
 }
 
-static double real_of(const json_t *answer, const char *name) {
-  return json_number_value(json_object_get(answer, name));
-}
-
+/* What is no number ends the reading: the rest is 0. */
 static void take_result(const json_t *answer, struct probe_result *result) {
+  json_unpack((json_t *)(uintptr_t)answer, "{s?i, s?i, s?F, s?F, s?F, s?F, s?F}", "flows",
+              &result->flows, "mtu", &result->mtu, "gbps", &result->gbps, "rtt_us", &result->rtt_us,
+              "flow_min_gbps", &result->flow_min_gbps, "flow_median_gbps",
+              &result->flow_median_gbps, "flow_max_gbps", &result->flow_max_gbps);
   result->is_measured = true;
-  result->flows = (unsigned)json_integer_value(json_object_get(answer, "flows"));
-  result->mtu = (unsigned)json_integer_value(json_object_get(answer, "mtu"));
-  result->gbps = real_of(answer, "gbps");
-  result->rtt_us = real_of(answer, "rtt_us");
-  result->flow_min_gbps = real_of(answer, "flow_min_gbps");
-  result->flow_median_gbps = real_of(answer, "flow_median_gbps");
-  result->flow_max_gbps = real_of(answer, "flow_max_gbps");
 }
 
 static int finish(struct survey *survey, struct pair *pair) {

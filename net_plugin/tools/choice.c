@@ -39,12 +39,6 @@ static struct wish find_wish(enum plugin_kind kind, const char *name, int releas
   return wish;
 }
 
-static bool is_stratus(enum plugin_kind kind, void *library) {
-  int version;
-  const char *const *table = plugin_file_table(kind, library, &version);
-  return table && strcmp(*table, "stratus") == 0;
-}
-
 /* True if a finding was told: the value is off, or odd, or of another release. */
 static bool tell_without_loading(const struct wish *wish, doctor_tell_fn *tell) {
   char reason[PLUGIN_NAME_TEXT_MAX];
@@ -67,13 +61,6 @@ static bool tell_without_loading(const struct wish *wish, doctor_tell_fn *tell) 
   return false;
 }
 
-static void tell_loaded(const struct wish *wish, void *library, const char *what,
-                        doctor_tell_fn *tell) {
-  bool is_set = wish->setting.value && *wish->setting.value;
-  doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (%s%s)", what, is_set ? "" : "as ",
-              is_set ? wish->text : plugin_file_path(library));
-}
-
 static void check_nccl_net(doctor_tell_fn *tell) {
   const struct nccl_conf_setting net = nccl_conf_find("NCCL_NET");
   char text[NCCL_CONF_TEXT_MAX];
@@ -93,33 +80,41 @@ static const char *default_file(const struct wish *wish) {
   return wish->release == 0 || wish->release >= HAS_DEFAULT_TUNER ? "libnccl-tuner.so" : NULL;
 }
 
-static void *open_wish(const struct wish *wish, char tried[PLUGIN_FILE_MAX]) {
-  const char *value = wish->setting.value;
-  if (value && *value) {
-    return plugin_file_open(wish->kind, value, wish->release, tried);
+/* True if a finding was told: NCCL loads stratus, or the value says that it does not. */
+static bool tell_choice(const struct wish *wish, const char *what, doctor_tell_fn *tell) {
+  const char *value = wish->setting.value, *file = default_file(wish);
+  bool is_set = value && *value;
+  char tried[PLUGIN_FILE_MAX];
+  if (is_set && tell_without_loading(wish, tell)) {
+    return true;
   }
-  const char *file = default_file(wish);
-  return file ? dlopen(file, RTLD_NOW | RTLD_LOCAL) : NULL;
+  void *library = is_set ? plugin_file_open(wish->kind, value, wish->release, tried)
+                  : file ? dlopen(file, RTLD_NOW | RTLD_LOCAL)
+                         : NULL;
+  if (!library) {
+    return false;
+  }
+  int version;
+  const char *const *table = plugin_file_table(wish->kind, library, &version);
+  bool is_stratus = table && strcmp(*table, "stratus") == 0;
+  if (is_stratus) {
+    doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (%s%s)", what, is_set ? "" : "as ",
+                is_set ? wish->text : plugin_file_path(library));
+  }
+  dlclose(library);
+  return is_stratus;
 }
 
 void choice_check_net(int release, doctor_tell_fn *tell) {
   const struct wish wish = find_wish(PLUGIN_KIND_NET, "NCCL_NET_PLUGIN", release);
   const char *value = wish.setting.value;
-  if (!value || !*value || !tell_without_loading(&wish, tell)) {
-    char tried[PLUGIN_FILE_MAX];
-    void *library = open_wish(&wish, tried);
-    if (library && is_stratus(PLUGIN_KIND_NET, library)) {
-      tell_loaded(&wish, library, "it", tell);
-    } else if (!value) {
-      doctor_tell(tell, DOCTOR_BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
-    } else {
-      doctor_tell(tell, DOCTOR_BAD, "%s: it does not lead to stratus%s", wish.text,
-                  strcmp(value, "stratus") ? "; set NCCL_NET_PLUGIN=stratus"
-                                           : ", which cannot be loaded");
-    }
-    if (library) {
-      dlclose(library);
-    }
+  bool is_told = tell_choice(&wish, "it", tell);
+  if (!is_told && !value) {
+    doctor_tell(tell, DOCTOR_BAD, "NCCL will not load it: set NCCL_NET_PLUGIN=stratus");
+  } else if (!is_told) {
+    doctor_tell(tell, DOCTOR_BAD, "%s: it does not lead to stratus%s", wish.text,
+                strcmp(value, "stratus") ? "; set NCCL_NET_PLUGIN=stratus"
+                                         : ", which cannot be loaded");
   }
   check_nccl_net(tell);
 }
@@ -127,15 +122,10 @@ void choice_check_net(int release, doctor_tell_fn *tell) {
 void choice_check_tuner(int release, doctor_tell_fn *tell) {
   const struct wish wish = find_wish(PLUGIN_KIND_TUNER, "NCCL_TUNER_PLUGIN", release);
   const char *value = wish.setting.value;
-  bool is_set = value && *value;
-  if (is_set && tell_without_loading(&wish, tell)) {
+  if (tell_choice(&wish, "the tuner of stratus", tell)) {
     return;
   }
-  char tried[PLUGIN_FILE_MAX];
-  void *library = open_wish(&wish, tried);
-  if (library && is_stratus(PLUGIN_KIND_TUNER, library)) {
-    tell_loaded(&wish, library, "the tuner of stratus", tell);
-  } else if (!is_set) {
+  if (!value || !*value) {
     doctor_tell(tell, DOCTOR_HINT,
                 "NCCL will not load the tuner of stratus, which follows tuning profiles: set "
                 "NCCL_TUNER_PLUGIN=" PLUGIN_TUNER);
@@ -143,9 +133,6 @@ void choice_check_tuner(int release, doctor_tell_fn *tell) {
     doctor_tell(tell, DOCTOR_BAD, "%s: it cannot be loaded", wish.text);
   } else {
     doctor_tell(tell, DOCTOR_HINT, "%s: the tuner of stratus is not used", wish.text);
-  }
-  if (library) {
-    dlclose(library);
   }
 }
 

@@ -54,38 +54,29 @@ static void tell_no_agent(const struct examined *all, const struct host *host, i
   all->tell(all->context, host, false, text);
 }
 
+/* All at once; keeps those that begin. */
 static void start_agents(const struct remote_command *how, const struct host *const *hosts,
                          unsigned count, struct examined *all) {
-  for (unsigned i = 0; i < count && all->count < PROBE_HOSTS_MAX; i++) {
-    pid_t child;
-    int fd = remote_talk(how, hosts[i], &child);
-    if (fd < 0) {
-      tell_no_agent(all, hosts[i], fd);
-      continue;
-    }
-    rendezvous_set_timeout(fd, how->timeout_ns);
-    all->hosts[all->count] = hosts[i];
-    all->children[all->count] = child;
-    all->fds[all->count++] = fd;
+  count = count < PROBE_HOSTS_MAX ? count : PROBE_HOSTS_MAX;
+  for (unsigned i = 0; i < count; i++) {
+    all->fds[i] = remote_talk(how, hosts[i], &all->children[i]);
+    rendezvous_set_timeout(all->fds[i], how->timeout_ns);
   }
-}
-
-/* Keeps those that have begun. */
-static void keep_agents(struct examined *all) {
-  unsigned kept = 0;
-  for (unsigned i = 0; i < all->count; i++) {
-    int error = await_agent(all->fds[i]);
+  for (unsigned i = 0; i < count; i++) {
+    int fd = all->fds[i], error = fd < 0 ? fd : await_agent(fd);
     if (error) {
-      tell_no_agent(all, all->hosts[i], error);
-      close(all->fds[i]);
-      remote_hang_up(all->children[i]);
-      continue;
+      tell_no_agent(all, hosts[i], error);
     }
-    all->hosts[kept] = all->hosts[i];
-    all->children[kept] = all->children[i];
-    all->fds[kept++] = all->fds[i];
+    if (error && fd >= 0) {
+      close(fd);
+      remote_hang_up(all->children[i]);
+    }
+    if (!error) {
+      all->hosts[all->count] = hosts[i];
+      all->children[all->count] = all->children[i];
+      all->fds[all->count++] = fd;
+    }
   }
-  all->count = kept;
 }
 
 static void tell_results(const struct examined *all, const struct probe_report *report) {
@@ -107,7 +98,6 @@ void doctor_paths_check(const struct remote_command *how, const struct host *con
   static struct examined all; /* too large for the stack */
   all = (struct examined){ .tell = tell, .context = context };
   start_agents(how, hosts, count, &all);
-  keep_agents(&all);
   struct survey *survey = NULL;
   struct probe_report report = { 0 };
   const struct survey_plan plan = {

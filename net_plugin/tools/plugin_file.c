@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
-#include <string.h>
 
 const char *plugin_file_path(void *library) {
   struct link_map *map;

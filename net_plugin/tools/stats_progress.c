@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/document.h"

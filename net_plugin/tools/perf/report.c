@@ -3,7 +3,6 @@
 #include "net_plugin/tools/perf/report.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "common/cli.h"
 #include "common/quantity.h"

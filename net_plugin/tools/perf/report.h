@@ -6,7 +6,6 @@
 #define NET_PLUGIN_TOOLS_PERF_REPORT_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "net_plugin/tools/perf/plan.h"

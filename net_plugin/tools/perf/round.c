@@ -12,7 +12,6 @@
  *
  * In a latency test the client's streams decide, and the server responds to each message. */
 #include <sched.h>
-#include <string.h>
 
 #include "common/cli.h"
 #include "common/clock.h"

@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"

@@ -85,12 +85,8 @@ void rendezvous_set_timeout(int fd, uint64_t timeout_ns) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-static int open_socket(const struct addrinfo *address) {
-  return socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-}
-
 static int call_one(const struct addrinfo *address) {
-  int fd = open_socket(address);
+  int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return -errno;
   }
@@ -132,7 +128,7 @@ static int connect_to(const struct rendezvous_address *place, const char *comman
 }
 
 static int listen_on(const struct addrinfo *address) {
-  int fd = open_socket(address), one = 1, zero = 0;
+  int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, zero = 0;
   if (fd < 0) {
     return -errno;
   }

@@ -33,7 +33,7 @@ struct window {
   uint64_t since_ns;    /* when the state began */
   uint64_t length_ns;
   unsigned threads;            /* of the process, in the window */
-  struct histogram half_trips; /* ns; kept by the caller while is_measuring */
+  struct histogram half_trips; /* ns; kept by the caller while measuring */
   /* Called when measuring begins, and when it is over; NULL: nothing is. The caller sets both
    * before window_start, which keeps them. */
   void (*note)(void *context, enum window_state state);
@@ -44,10 +44,6 @@ void window_start(struct window *window, const struct plan *plan, int streams);
 
 /* To be called after completions, and from time to time. */
 void window_update(struct window *window, uint64_t now_ns);
-
-static inline bool window_is_measuring(const struct window *window) {
-  return window->state == WINDOW_MEASURING;
-}
 
 /* Sleeps, and returns the CPU time used by the process: {"seconds", "cpu_seconds"}; NULL without
  * memory. */

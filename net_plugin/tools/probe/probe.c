@@ -132,13 +132,6 @@ static int be_agent_here(void) {
 
 /* ---- the coordinator ---- */
 
-static int print_report(const struct probe_report *report, bool is_json) {
-  if (is_json) {
-    return report_json(report);
-  }
-  return options.is_profile ? report_profile(report) : report_table(report);
-}
-
 static int coordinate(int *agents, unsigned count, bool is_json) {
   struct survey *survey = NULL;
   struct probe_report report = { 0 };
@@ -149,7 +142,11 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
   };
   int status = survey_open(agents, count, &survey);
   status = status == CLI_OK ? survey_run(survey, &plan, &report) : status;
-  status = status == CLI_OK ? print_report(&report, is_json) : status;
+  if (status == CLI_OK) {
+    status = is_json              ? report_json(&report)
+             : options.is_profile ? report_profile(&report)
+                                  : report_table(&report);
+  }
   if (status == CLI_OK && findings_has_failed(&report)) {
     status = CLI_FAILED;
   }

@@ -20,7 +20,6 @@
 struct survey {
   unsigned count;
   struct control_channel channels[PROBE_HOSTS_MAX];
-  bool is_open[PROBE_HOSTS_MAX];
   struct probe_host hosts[PROBE_HOSTS_MAX];
 };
 
@@ -64,7 +63,6 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
     }
     json_t *answer = NULL;
     survey->count++;
-    survey->is_open[i] = true;
     status = control_channel_open(&survey->channels[i], agents[i], "an agent");
     status = status == CLI_OK
                  ? control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
@@ -337,10 +335,8 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
 
 void survey_close(struct survey *survey, struct probe_report *report) {
   for (unsigned i = 0; survey && i < survey->count; i++) {
-    if (survey->is_open[i]) {
-      control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "end"));
-      control_channel_close(&survey->channels[i]);
-    }
+    control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "end"));
+    control_channel_close(&survey->channels[i]);
   }
   free(report->results);
   free(survey);

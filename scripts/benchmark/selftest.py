@@ -12,6 +12,9 @@ from benchmark import ablation, choices, report
 from benchmark.case import Row, Sweep, at_least, at_most, of, of_best, sweep_points, value, worst_noise, worst_point
 from benchmark.run import ROOT
 
+sys.path.append(os.path.join(ROOT, "tests/lib"))
+import tap  # noqa: E402
+
 
 def test_ratio_is_the_median_of_each_rounds():
     rounds = [{"a": {"x": a}, "b": {"x": b}} for a, b in ((4.0, 2.0), (9.0, 3.0), (10.0, 1.0))]
@@ -162,18 +165,13 @@ def test_a_short_ablation(script, _):
 
 
 def run(script, python):
-    """The exit status; the last line is the sum, as scripts/check reads it."""
+    """The exit status."""
     if os.geteuid() != 0:
-        print("skip: network namespaces need root\n0 passed, 0 failed, 1 skipped")
-        return 77
-    tests = [test for name, test in globals().items() if name.startswith("test_")]
-    failed = 0
-    for test in tests:
+        return tap.skip_all("network namespaces need root")
+    for test in [test for name, test in globals().items() if name.startswith("test_")]:
         try:
             test(script, python) if test in (test_a_short_run, test_a_short_ablation) else test()
-            print(f"ok {test.__name__}")
+            tap.ok(test.__name__)
         except AssertionError as error:
-            failed += 1
-            print(f"FAIL {test.__name__}\n{error}\n    repeat: sudo scripts/bench --self-test")
-    print(f"{len(tests) - failed} passed, {failed} failed, 0 skipped")
-    return 1 if failed else 0
+            tap.not_ok(test.__name__, str(error), "sudo scripts/bench --self-test")
+    return tap.end()

@@ -419,7 +419,7 @@ static void check_apart(const struct host *host) {
 static void run_fuse(const struct net_release *release, const char *path, bool is_on_pci) {
   char root[32];
   if (!make_nics(root, is_on_pci)) {
-    fprintf(stderr, "skip: this needs network namespaces and the ip command\n");
+    fprintf(stderr, "# skipped: this needs network namespaces and the ip command\n");
     exit(CASES_SKIP);
   }
   struct host host = load(release, path);

@@ -107,7 +107,7 @@ if wanted "$name"; then
   "${command[@]}" >"$scratch/talk" 2>&1
   case $? in
     0) report "$name" '' ;;
-    77) echo "skip $name: $(<"$scratch/talk")" && ((++skipped)) ;;
+    77) tap_skip "$name" "$(<"$scratch/talk")" ;;
     *) report "$name" 'buckets differ' ;;
   esac
 fi

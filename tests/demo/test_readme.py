@@ -6,7 +6,7 @@ import os
 import tempfile
 
 import invent
-from runner import Skip
+from tap import Skip
 
 LOADER = importlib.machinery.SourceFileLoader("readme_table", "scripts/readme-table")
 table = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme_table", LOADER))

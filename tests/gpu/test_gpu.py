@@ -15,7 +15,7 @@ import types
 
 import job
 import verdict
-from runner import Skip
+from tap import Skip
 
 RUN = os.path.join(job.HERE, "run")
 FIVE = [2.0, 1.5, 1.25, 1.0, 0.5]
@@ -266,7 +266,7 @@ def test_without_a_gpu_it_says_why():
     if not program().lacking(is_cpu=False):
         raise Skip("there is a GPU")
     done = subprocess.run([RUN], capture_output=True, text=True, check=False)
-    assert done.returncode == 77 and done.stdout.startswith("skip: "), done
+    assert done.returncode == 77 and done.stdout.startswith("1..0 # SKIP "), done
     assert "no GPU" in done.stdout or "no PyTorch" in done.stdout, done.stdout
 
 

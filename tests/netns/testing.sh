@@ -8,6 +8,9 @@
 # A script that measures rates sets `tries`: a test in which something was too slow is repeated, since a machine
 # that is busy with something else makes everything slow.
 
+# shellcheck source=tests/lib/tap.sh
+source "${BASH_SOURCE[0]%/*}/../lib/tap.sh"
+
 until_true() { # SECONDS COMMAND...: polls
   local end=$((SECONDS + $1 + 1))
   shift
@@ -47,13 +50,9 @@ skip() { # WHY
 
 # Each test in a shell of its own, under set -e; `after_each` restores what a failed one left behind.
 run_tests() { # SCRIPT [NAME...]: without names all
-  local script=$1 passed=0 failed=0 skipped=0 status name left tried start
+  local script=$1 status name left tried start said
   local -a names=("${@:2}")
-  if ((EUID != 0)); then
-    echo "skip: network namespaces need root"
-    echo "0 passed, 0 failed, 1 skipped"
-    return 77
-  fi
+  ((EUID == 0)) || tap_skip_all 'network namespaces need root'
   ((${#names[@]} > 0)) || mapfile -t names < <(sed -n 's/^test_\([a-z0-9_]*\)() {$/\1/p' "$script")
   for name in "${names[@]}"; do
     declare -F "test_$name" >/dev/null || { echo "$script: no test '$name'" >&2 && return 2; }
@@ -70,21 +69,15 @@ run_tests() { # SCRIPT [NAME...]: without names all
       after_each
     done
     if ((status == 0)); then
-      tried=$((${tries:-1} - left))
-      echo "ok $name $((SECONDS - start)) s$( ((tried == 1)) || echo ", try $tried")$(
-        [[ ! -e $scratch/remark ]] || echo ": $(<"$scratch/remark")"
-      )"
-      passed=$((passed + 1))
+      tried=$((${tries:-1} - left)) said="$((SECONDS - start)) s"
+      ((tried == 1)) || said+=", try $tried"
+      [[ ! -e $scratch/remark ]] || said+=": $(<"$scratch/remark")"
+      tap_ok "$name" "$said"
     elif ((status == 77)) && [[ -e $scratch/skipped ]]; then
-      echo "skip $name: $(<"$scratch/skipped")"
-      skipped=$((skipped + 1))
+      tap_skip "$name" "$(<"$scratch/skipped")"
     else
-      echo "FAIL $name"
-      tail -n 12 "$scratch/log" | sed 's/^/    /'
-      echo "    repeat: sudo ${repeat:-tests/netns/$script} $name"
-      failed=$((failed + 1))
+      tap_not_ok "$name" <(tail -n 12 "$scratch/log") "sudo ${repeat:-tests/netns/$script} $name"
     fi
   done
-  echo "$passed passed, $failed failed, $skipped skipped"
-  ((failed == 0))
+  tap_end
 }

@@ -5,8 +5,8 @@
  *                                           even ones use policy_fixed, odd ones policy_adaptive
  *   sim --measure                           what the core itself costs
  *
- * A failed run prints its seed and the command that repeats it. Last line: N passed, N failed,
- * N skipped. */
+ * Prints TAP: a line for each failed run, with its seed and the command that repeats it, and one
+ * for all others; last the sum of runs. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +19,15 @@ static uint64_t current_seed;
 static unsigned passed, failed;
 static struct world_totals totals;
 
-static void print_repeat(uint64_t seed) {
-  printf("repeat with: build/tests/sim --seed %llu --runs 1 --verbose\n", (unsigned long long)seed);
+static void print_failed(uint64_t seed) {
+  failed++;
+  printf("not ok %u - seed %llu\n# repeat: build/tests/sim --seed %llu --runs 1 --verbose\n",
+         failed, (unsigned long long)seed, (unsigned long long)seed);
 }
 
 static void print_total(void) {
-  printf("lanes lost %llu, of these stalled %llu, slow %llu; chunks requeued %llu; pings "
+  printf("ok %u - %u runs\n1..%u\n", failed + 1, passed, failed + 1);
+  printf("# lanes lost %llu, of these stalled %llu, slow %llu; chunks requeued %llu; pings "
          "%llu, of these behind losses %llu; chunks repeated %llu, twice there %llu; "
          "frames placed %llu, payloads moved %llu, lanes measured %llu, clock behind %llu times; "
          "links silent %llu, aborted %llu, timed out %llu, without data %llu\n",
@@ -36,7 +39,7 @@ static void print_total(void) {
          (unsigned long long)totals.measured, (unsigned long long)totals.clock_steps,
          (unsigned long long)totals.silent, (unsigned long long)totals.aborted,
          (unsigned long long)totals.timed_out, (unsigned long long)totals.stuck);
-  printf("chunks coded %llu, decoded %llu, left as they are %llu; lanes without memory to decode "
+  printf("# chunks coded %llu, decoded %llu, left as they are %llu; lanes without memory to decode "
          "%llu\n",
          (unsigned long long)totals.coded, (unsigned long long)totals.decoded,
          (unsigned long long)totals.raw, (unsigned long long)totals.raw_lanes);
@@ -47,8 +50,7 @@ static void print_total(void) {
 /* An assertion of the core: its state cannot be trusted any more, so this ends the program. */
 static void aborted(int signal_number) {
   (void)signal_number;
-  failed++;
-  print_repeat(current_seed);
+  print_failed(current_seed);
   print_total();
   _exit(1);
 }
@@ -62,7 +64,7 @@ static bool run_one(uint64_t seed, bool is_verbose) {
   if (is_good) {
     world_run(world);
   } else {
-    print_repeat(seed);
+    print_failed(seed);
   }
   world_add(world, &totals);
   world_destroy(world);
@@ -101,15 +103,11 @@ int main(int argc, char **argv) {
     }
   }
   signal(SIGABRT, aborted);
-  printf("seeds %llu to %llu, even ones with the fixed policy, odd ones with the adaptive\n",
+  printf("# seeds %llu to %llu, even ones with the fixed policy, odd ones with the adaptive\n",
          (unsigned long long)seed, (unsigned long long)(seed + runs - 1));
   fflush(stdout);
   for (uint64_t i = 0; i < runs; i++) {
-    if (run_one(seed + i, is_verbose)) {
-      passed++;
-    } else {
-      failed++;
-    }
+    passed += run_one(seed + i, is_verbose);
   }
   print_total();
   return failed == 0 ? 0 : 1;

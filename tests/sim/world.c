@@ -42,7 +42,7 @@ uint64_t world_clock(struct world *world) {
 void world_fail(struct world *world, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  printf("seed %llu, %s policy, failed at %.6f ms: ", (unsigned long long)world->seed,
+  printf("# seed %llu, %s policy, failed at %.6f ms: ", (unsigned long long)world->seed,
          world->config[SENDER].policy_ops->name, (double)world->now_ns / 1e6);
   vprintf(format, arguments);
   printf("\n");

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-from runner import Skip
+from tap import Skip
 from training import result, summary
 from training.plan import CAPPED, NO_NETWORK, PROTOCOLS, SCALE, Setting, launches_of
 from training.step_model import plan_of

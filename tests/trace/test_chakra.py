@@ -11,7 +11,7 @@ import chakra
 import invent
 from imported import calls, compute_us, exchanges, imported, of_rank, program, refused, run_inside, waits
 from problem import Problem
-from runner import Skip
+from tap import Skip
 from test_replay import NCCL, coll, listed, need_coll
 from tool import mutate, read, run, scratch, write
 

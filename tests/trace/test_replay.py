@@ -6,8 +6,8 @@ import os
 import subprocess
 
 from imported import calls, compute_us, data, imported, waits
+from tap import Skip
 from test_torch import of_job
-from runner import Skip
 from tool import ROOT, read, scratch
 
 COLL = os.path.join(ROOT, "build/bin/stratus-coll")

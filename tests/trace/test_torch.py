@@ -6,7 +6,7 @@ import os
 import subprocess
 
 from imported import calls, compute_us, events, imported, refused
-from runner import Skip
+from tap import Skip
 from tool import ROOT, read, scratch
 
 PYTHON = "/usr/bin/python3"

@@ -9,9 +9,9 @@ import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tests/report")]
+sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.join(ROOT, "tests/lib")]
 
-from runner import Skip  # noqa: E402
+from tap import Skip  # noqa: E402
 from training import forecast_errors, forecasts, reshape  # noqa: E402
 
 # The simulation gives the same to the last digit; committed values have four places.

@@ -96,7 +96,7 @@ static bool tell_choice(const struct wish *wish, const char *what, doctor_tell_f
   }
   int version;
   const char *const *table = plugin_file_table(wish->kind, library, &version);
-  bool is_stratus = table && strcmp(*table, "stratus") == 0;
+  bool is_stratus = table && *table && strcmp(*table, "stratus") == 0;
   if (is_stratus) {
     doctor_tell(tell, DOCTOR_GOOD, "NCCL will load %s (%s%s)", what, is_set ? "" : "as ",
                 is_set ? wish->text : plugin_file_path(library));

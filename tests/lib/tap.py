@@ -79,5 +79,7 @@ def run(modules, wanted, repeat=REPEAT):
             except Skip as why:
                 skip(whole, why)
             except Exception as error:  # pylint: disable=broad-except
-                not_ok(whole, traceback.format_exc() + (getattr(error, "output", None) or ""), f"{repeat} {shlex.quote(whole)}")
+                output = getattr(error, "output", None) or ""  # bytes behind a timeout, even of text
+                output = output.decode(errors="replace") if isinstance(output, bytes) else output
+                not_ok(whole, traceback.format_exc() + output, f"{repeat} {shlex.quote(whole)}")
     return end()

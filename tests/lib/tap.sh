@@ -11,7 +11,7 @@
 #   tap_program NAME STATUS OUTPUT [REPEAT]
 #                                     one line for a program, whose own tests the sum counts: its exit status and the file it has
 #                                     printed: TAP or a sum; one test if neither
-#   tap_end                           "1..1" and "1 passed, 0 failed, 0 skipped"; false if a test has failed
+#   tap_end                           "1..1" and "1 passed, 0 failed, 0 skipped"; false if a test has failed, or there was none
 
 tap_lines=0 tap_passed=0 tap_failed=0 tap_skipped=0
 
@@ -45,10 +45,13 @@ tap_program() {
     /^(not )?ok .*# *SKIP/ { skipped++; next }
     /^ok / { passed++ }
     /^not ok / { failed++ }
-    /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { passed = $1; failed = $3; skipped = $5 }
+    /^1\.\.[0-9]+/ { has_tests = 1 }
+    /^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$/ { passed = $1; failed = $3; skipped = $5; has_tests = 1 }
     END {
       if (status != 0 && status != 77 && !failed) failed = 1
-      if (!passed && !failed && !skipped) { if (status == 0) passed = 1; else skipped = 1 }
+      if (!passed && !failed && !skipped) {
+        if (status == 77) skipped = 1; else if (has_tests) failed = 1; else passed = 1
+      }
       print passed + 0, failed + 0, skipped + 0
     }' "$3")
   name="$1 ($passed passed, $failed failed, $skipped skipped)"
@@ -72,5 +75,5 @@ tap_failures() { # OUTPUT
 tap_end() {
   echo "1..$tap_lines"
   echo "$tap_passed passed, $tap_failed failed, $tap_skipped skipped"
-  ((tap_failed == 0))
+  ((tap_failed == 0 && tap_lines > 0))
 }

@@ -11,8 +11,8 @@ from victim import Unexpected, until
 
 HOSTS = 4  # two stages of two data-parallel ranks each; two experts a rank
 # Host 0 sends 17 MB for a step, and for each check of it: the data of steps is not checked. So little that few CPUs check it in
-# time, and so slowly that it takes some seconds.
-CHECKS = 4
+# time, and so slowly that it takes some seconds: with 4 a job ended before a busy machine had seen that it began.
+CHECKS = 8
 REPLAY = ["--replay-skip", "0", "--replay-steps", "1", "--compute-scale", "0.05", "--bytes-scale", "0.001", "-c", CHECKS]
 BEGIN_BYTES = 25e6
 NIC_GBPS, FLOW_GBPS = 0.2, 0.05

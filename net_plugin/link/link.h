@@ -72,7 +72,7 @@ struct link_config {
   uint64_t seed;               /* for backoff jitter */
   /* Asked when a lane's first compressed chunk needs memory, when a longer one does, and for a
    * LINK_ORDER_MOVE, which is not given without. Where there is none a sender's lane codes no more,
-   * and a receiver's lane is lost (-ENOMEM). NULL, if compress is OFF: there is never any. */
+   * and a receiver's lane is lost (-ENOMEM). It may be NULL if compress is OFF: there is none. */
   link_coding_memory_fn *coding_memory;
   void *coding_owner;
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */

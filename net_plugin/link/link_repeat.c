@@ -86,23 +86,21 @@ bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now
   return counts;
 }
 
-bool repeat_written(struct link *link, unsigned lane) {
+/* The pair of the newest frame of the lane, if the peer has its chunk and all that the message
+ * waits for is this lane; NULL: not so. */
+static struct repeat *repeat_held(struct link *link, unsigned lane) {
   unsigned side;
   int found = repeat_of(&link->repeats, lane, link->lanes[lane].journal.sent - 1, &side);
-  if (found < 0 || !link->repeats.pairs[found].is_delivered ||
-      link->repeats.pairs[found].is_acked) {
-    return false;
-  }
-  link->repeats.pairs[found].is_acked = true;
-  return true;
+  struct repeat *repeat = found >= 0 ? &link->repeats.pairs[found] : NULL;
+  return repeat != NULL && repeat->is_delivered && !repeat->is_acked ? repeat : NULL;
 }
 
-/* The frame that is being written on the lane waits for nothing else any more. */
-static bool repeat_is_held(const struct link *link, unsigned lane) {
-  unsigned side;
-  int found = repeat_of(&link->repeats, lane, link->lanes[lane].journal.sent - 1, &side);
-  const struct repeat *repeat = found >= 0 ? &link->repeats.pairs[found] : NULL;
-  return repeat != NULL && repeat->is_delivered && !repeat->is_acked;
+bool repeat_written(struct link *link, unsigned lane) {
+  struct repeat *held = repeat_held(link, lane);
+  if (held != NULL) {
+    held->is_acked = true;
+  }
+  return held != NULL;
 }
 
 bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns) {
@@ -111,17 +109,17 @@ bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t n
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     const struct journal *journal = &link->lanes[lane].journal;
     struct chunk chunk = journal_at(journal, journal->sent - 1);
-    bool is_held = repeat_is_held(link, lane) && outgoing_is_live(&link->outgoing, chunk);
-    uint8_t *copy = is_held ? coding_take_memory(link, lane, chunk.length) : NULL;
+    struct repeat *held = repeat_held(link, lane);
+    bool is_wanted = held != NULL && outgoing_is_live(&link->outgoing, chunk);
+    uint8_t *copy = is_wanted ? coding_take_memory(link, lane, chunk.length) : NULL;
     if (copy == NULL) {
       continue;
     }
     memcpy(copy, outgoing_of(&link->outgoing, chunk)->data + chunk.offset, chunk.length);
     link->copied |= lane_bit(lane);
     *order = (struct link_order){ .kind = LINK_ORDER_MOVE, .lane = lane, .payload = copy };
-    if (repeat_written(link, lane)) {
-      send_chunk_done(link, chunk, now_ns);
-    }
+    held->is_acked = true;
+    send_chunk_done(link, chunk, now_ns);
     return true;
   }
   return false;

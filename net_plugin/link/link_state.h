@@ -78,7 +78,7 @@ struct link {
   unsigned heard;        /* the lane on which a frame came last: known to work */
   uint64_t writing;      /* lanes with a frame handed out and not yet written */
   uint64_t writing_data; /* of these, with a DATA frame */
-  uint64_t copied;       /* of these, whose payload is in the memory of link_coding */
+  uint64_t copied;       /* of these, those that read nothing of their message */
   uint64_t pong;         /* lanes on which a PONG is due */
   uint64_t ping;         /* lanes that are to be asked */
   uint64_t pings_sent;

@@ -40,23 +40,28 @@ static void connect_pair(int *ours, int *theirs) {
   close(listening);
 }
 
-static int set_up(void **state) {
-  (void)state;
+static struct link *make_receiver(uint32_t chunk_bytes) {
   struct link_config config = {
     .role = LINK_RECEIVER,
-    .policy = { .lanes = 1, .chunk_bytes = LARGEST },
+    .policy = { .lanes = 1, .chunk_bytes = chunk_bytes },
     .eager_bytes = LARGEST,
     .eager_slots = 4,
     .timeout_ns = 1000000000,
     .seed = 1,
   };
+  struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, 1);
+  link_lane_fence(link, 0, 1, 1);
+  link_lane_up(link, 0, 1, 0, 1);
+  return link;
+}
+
+static int set_up(void **state) {
+  (void)state;
   int fd;
   sent = 0;
   connect_pair(&fd, &peer_fd);
-  link_under_test = link_init(calloc(1, link_memory_bytes(&config)), &config, 1);
-  link_lane_fence(link_under_test, 0, 1, 1);
+  link_under_test = make_receiver(LARGEST);
   lane = tcp_lane_open(link_under_test, 0, 1, fd);
-  link_lane_up(link_under_test, 0, 1, 0, 1);
   return 0;
 }
 
@@ -205,20 +210,6 @@ static void the_end_is_seen_behind_what_was_taken(void **state) {
 
 enum { LARGE = 512 << 10, SMALL_BUFFER = 16 << 10 };
 
-static struct link *large_receiver(void) {
-  struct link_config config = {
-    .role = LINK_RECEIVER,
-    .policy = { .lanes = 1, .chunk_bytes = LARGE },
-    .eager_bytes = LARGEST,
-    .timeout_ns = 1000000000,
-    .seed = 1,
-  };
-  struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, 1);
-  link_lane_fence(link, 0, 1, 1);
-  link_lane_up(link, 0, 1, 0, 1);
-  return link;
-}
-
 /* The lane has taken a part of the frame, and reads the rest from the second place. */
 static void move_in_the_middle(struct lane *writer, struct lane *reader, const uint8_t *second) {
   struct link_frame written = { .length = LARGE };
@@ -258,7 +249,7 @@ static void a_payload_may_move_while_it_is_written(void **state) {
     int ours, theirs, bytes = SMALL_BUFFER;
     connect_pair(&ours, &theirs);
     setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-    struct link *link = large_receiver();
+    struct link *link = make_receiver(LARGE);
     struct lane *writer = is_sealed ? tcp_sealed_lane_open(NULL, 0, 1, ours, &crypto)
                                     : tcp_lane_open(NULL, 0, 1, ours);
     struct lane *reader = is_sealed ? tcp_sealed_lane_open(link, 0, 1, theirs, &crypto)

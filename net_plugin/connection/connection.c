@@ -97,7 +97,7 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 /* The lane has taken a frame, or written what it had gathered. */
 static void frame_taken(struct connection *connection, unsigned index, int error, uint64_t now_ns) {
   if (error) {
-    connection_lane_broke(connection, index, error, now_ns);
+    connection_lane_takes_nothing(connection, index, error, now_ns);
   } else if (!connection->slots[index].lane->can_write) {
     connection_update_lane(connection, index);
   }

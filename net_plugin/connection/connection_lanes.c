@@ -56,6 +56,17 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
   link_lane_lost(connection->link, index, epoch, now_ns);
 }
 
+void connection_lane_takes_nothing(struct connection *connection, unsigned index, int error,
+                                   uint64_t now_ns) {
+  struct lane *lane = connection->slots[index].lane;
+  size_t got = 1;
+  int end = 0;
+  for (unsigned i = 0; i < LAST_READS && got > 0 && !end && !link_status(connection->link); i++) {
+    end = lane->ops->read(lane, now_ns, &got);
+  }
+  connection_lane_broke(connection, index, error, now_ns);
+}
+
 bool connection_is_quiet(const struct connection *connection) {
   engine_assert_locked(connection->engine);
   if (!connection_is_all_rdma(connection) || connection_blocked(connection)) {
@@ -108,7 +119,8 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     engine_note_activity(now_ns);
     connection->hot_lane = (int)index;
   }
-  if (!error && (events & EPOLLOUT)) {
+  bool was_read = error == 0;
+  if (was_read && (events & EPOLLOUT)) {
     error = lane->ops->resume(lane);
   } else if (!error && !got && lane->can_write == could_write &&
              lane_has_taken(lane) == had_taken && !connection->is_closing_lanes) {
@@ -122,7 +134,8 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     return;
   }
   if (error && !link_status(connection->link)) {
-    connection_lane_broke(connection, index, error, now_ns);
+    (was_read ? connection_lane_takes_nothing : connection_lane_broke)(connection, index, error,
+                                                                       now_ns);
   } else {
     connection_update_lane(connection, index); /* a failed link may have a last word for it */
   }

@@ -167,6 +167,10 @@ void connection_look_for_host(struct connection *connection, uint64_t now_ns);
 /* The path failed with this negative errno: the link is told. */
 void connection_lane_broke(struct connection *connection, unsigned index, int error,
                            uint64_t now_ns);
+/* The same where a write failed: what arrived before is read first. It may say why, and a kernel
+ * that resets a flow keeps it readable. */
+void connection_lane_takes_nothing(struct connection *connection, unsigned index, int error,
+                                   uint64_t now_ns);
 /* Frees what is open of the lane; the link is not told, but fails if a device may still write for
  * it. */
 void connection_drop_lane(struct connection *connection, unsigned index);

@@ -23,6 +23,10 @@
 /* How long the peer has to close its lanes once everything is delivered. */
 #define CLOSE_TIMEOUT_NS (1 * NS_PER_S)
 
+/* Reads, each of up to LANE_READ_BYTES, of a lane that takes nothing any more: a socket holds 6 MiB
+ * (the kernel's default of net.ipv4.tcp_rmem) at most. */
+#define LAST_READS 8
+
 /* Bytes: a lane's compressed chunks differ by some KiB, for which nothing is mapped anew. */
 #define CODING_GRAIN_BYTES ((size_t)16 << 10)
 

@@ -3,6 +3,7 @@
 #include "tests/lib/unit.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,9 +12,12 @@
 #include "common/clock.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/engine/engine.h"
 #include "net_plugin/plugin/transfer.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+
+#define FD_LIMIT 1024
 
 static void breathe(void) {
   usleep(20);
@@ -119,6 +123,62 @@ static int start_thread(void **state) {
   return start(state);
 }
 
+/* The port that this process listens on. */
+static in_port_t listening_port(void) {
+  for (int fd = 0; fd < FD_LIMIT; fd++) {
+    int listens = 0;
+    struct sockaddr_in local;
+    socklen_t bytes = sizeof listens, local_bytes = sizeof local;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens &&
+        getsockname(fd, (struct sockaddr *)&local, &local_bytes) == 0 &&
+        local.sin_family == AF_INET) {
+      return local.sin_port;
+    }
+  }
+  fail_msg("nobody listens");
+  return 0;
+}
+
+/* As the kernel does for a process that ends with unread data. */
+static void reset_accepted_flows(void) {
+  static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+  in_port_t port = listening_port();
+  for (int fd = 0; fd < FD_LIMIT; fd++) {
+    struct sockaddr_in local, peer;
+    socklen_t local_bytes = sizeof local, peer_bytes = sizeof peer;
+    if (getsockname(fd, (struct sockaddr *)&local, &local_bytes) == 0 &&
+        getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 && local.sin_port == port) {
+      assert_int_equal(connect(fd, &nobody, sizeof nobody), 0);
+    }
+  }
+}
+
+/* What the sender writes next meets the reset. What came ahead of that tells why. */
+static void a_reset_hides_no_reason(void **state) {
+  (void)state;
+  struct pair pair = pair_make(AF_INET);
+  struct request *sent;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  int error = 0;
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  struct nic nic = pair_loopback(AF_INET);
+  struct engine *engine; /* of both ends */
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  engine_lock(engine);
+  connection_fail(pair.receiver, -EIO);
+  reset_accepted_flows();
+  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  engine_unlock(engine);
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; !error && clock_now_ns() < until_ns;
+       breathe()) {
+    error = transfer_test(sent, &is_done, &bytes);
+  }
+  assert_int_equal(error, -ECONNABORTED);
+  pair_close(pair);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start, pair_tear_down),
@@ -126,6 +186,8 @@ int main(void) {
     cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start, pair_tear_down),
     cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start_thread,
                                     pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_reset_hides_no_reason, start, pair_tear_down),
+    cmocka_unit_test_setup_teardown(a_reset_hides_no_reason, start_thread, pair_tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,6 +226,9 @@ class Job:
                 lines += [line.rstrip("\n") for line in log if re.search(pattern, line)]
         return lines
 
+    def has_ended_between_operations(self):
+        return " has gone" in self.printed() and not self.said("WARN NET/stratus.* failed")
+
     def printed(self):
         with open(f"{self.scratch}/output", encoding="utf-8", errors="replace") as output:
             return output.read()

@@ -49,7 +49,7 @@ static void move(struct rendezvous *r, const struct peer *peer, void *data, size
                  bool is_send) {
   int error = peer_move(peer->fd, data, bytes, is_send, clock_now_ns() + r->timeout_ns);
   if (error)
-    fail_peer(peer, error == -ECONNRESET  ? "has gone"
+    fail_peer(peer, error == -ECONNRESET || error == -EPIPE ? "has gone"
                     : error == -ETIMEDOUT ? "does not answer; is it still running?"
                                           : strerror(-error));
 }

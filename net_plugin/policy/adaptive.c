@@ -290,8 +290,8 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
 
 static void adaptive_encoded(struct policy *policy, const struct policy_encoded *encoded) {
   struct compression *compression = adaptive_compression(adaptive_of(policy));
-  if (compression && encoded->coded_bytes > 0) {
-    compression_saved(compression, encoded->bytes - encoded->coded_bytes);
+  if (compression) {
+    compression_encoded(compression, encoded);
   }
 }
 

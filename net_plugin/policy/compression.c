@@ -9,11 +9,31 @@ void compression_init(struct compression *compression) {
   compression->pause_ns = COMPRESSION_PAUSE_NS;
 }
 
+void compression_encoded(struct compression *compression, const struct policy_encoded *encoded) {
+  if (encoded->coded_bytes > 0) {
+    uint64_t ps_per_byte = encoded->took_ns * 1000 / encoded->bytes;
+    compression->saved_bytes += encoded->bytes - encoded->coded_bytes;
+    compression->ps_per_byte = compression->ps_per_byte == 0
+                                   ? ps_per_byte
+                                   : (compression->ps_per_byte * 15 + ps_per_byte) / 16;
+  }
+}
+
+/* Bytes take so much longer to be delivered than to be coded that nothing can be lost. */
+static bool compression_is_cheap(const struct compression *compression,
+                                 const struct limit_window *window, uint64_t ns) {
+  uint64_t ps_per_byte =
+      compression->ps_per_byte > 0 ? compression->ps_per_byte : COMPRESSION_PS_PER_BYTE;
+  uint64_t delivery_ns = window->loaded_ns < ns ? window->loaded_ns : ns;
+  return window->bytes / 1000 * ps_per_byte * 100 <= delivery_ns * COMPRESSION_CHEAP_PERCENT;
+}
+
 static void compression_turn(struct compression *compression, bool is_on) {
   compression->is_on = is_on;
   compression->turns++;
-  compression->limited = (struct limit_window){ .bytes = 0 };
-  compression->limited_windows = compression->poor = compression->rich = 0;
+  compression->limited = compression->tried = (struct limit_window){ .bytes = 0 };
+  compression->limited_windows = compression->network_windows = compression->tried_windows = 0;
+  compression->poor = compression->rich = 0;
 }
 
 /* Processors do not keep up with coding. */
@@ -41,14 +61,34 @@ static void compression_compare(struct compression *compression, const struct li
   }
 }
 
-/* Until there are enough, in which the network is the limit. */
-static void compression_collect(struct compression *compression,
-                                const struct limit_window *window) {
-  compression->limited.loaded_ns += window->loaded_ns;
-  compression->limited.bytes += window->bytes;
+static void compression_add(struct limit_window *sum, const struct limit_window *window) {
+  sum->loaded_ns += window->loaded_ns;
+  sum->bytes += window->bytes;
+}
+
+/* Where coding costs next to nothing: was the number of bytes the limit? Then more is delivered
+ * now. Asked once, while what the application sends is the same. */
+static void compression_prove(struct compression *compression, const struct limit_window *window) {
+  if (compression->tried_windows == COMPRESSION_TRIED_WINDOWS) {
+    return;
+  }
+  compression_add(&compression->tried, window);
+  compression->tried_windows++;
+  if (compression->tried_windows == COMPRESSION_TRIED_WINDOWS &&
+      limit_speed(&compression->tried) < compression->before) {
+    compression_rest(compression);
+  }
+}
+
+/* Until there are enough in which it may pay. */
+static void compression_collect(struct compression *compression, const struct limit_window *window,
+                                bool is_network) {
+  compression_add(&compression->limited, window);
   compression->limited_windows++;
-  if (compression->limited_windows >= COMPRESSION_LIMITED_WINDOWS &&
-      compression->ns >= compression->due_ns) {
+  compression->network_windows = is_network ? compression->network_windows + 1 : 0;
+  bool is_enough = compression->network_windows >= COMPRESSION_LIMITED_WINDOWS ||
+                   compression->limited_windows >= COMPRESSION_TRIED_WINDOWS;
+  if (is_enough && compression->ns >= compression->due_ns) {
     compression->before = limit_speed(&compression->limited);
     compression_turn(compression, true);
   }
@@ -57,17 +97,20 @@ static void compression_collect(struct compression *compression,
 void compression_window(struct compression *compression, const struct limit_window *window,
                         uint64_t ns) {
   bool is_network = limit_is_network(window);
+  bool is_cheap = compression_is_cheap(compression, window, ns);
   uint64_t saved_bytes = compression->saved_bytes;
   compression->saved_bytes = 0;
   compression->ns += ns;
-  if (compression->is_on && is_network) {
-    compression->poor = compression->rich = 0;
-  } else if (compression->is_on) {
-    compression_compare(compression, window, saved_bytes);
-  } else if (is_network) {
-    compression_collect(compression, window);
-  } else {
+  if (!compression->is_on && (is_network || is_cheap)) {
+    compression_collect(compression, window, is_network);
+  } else if (!compression->is_on) {
     compression->limited = (struct limit_window){ .bytes = 0 };
-    compression->limited_windows = 0;
+    compression->limited_windows = compression->network_windows = 0;
+  } else if (is_network) {
+    compression->poor = compression->rich = 0;
+  } else if (is_cheap) {
+    compression_prove(compression, window);
+  } else {
+    compression_compare(compression, window, saved_bytes);
   }
 }

@@ -4,7 +4,10 @@
  * Owns: only its own struct, which the links of one engine share.  Threads: theirs.
  * Blocks: never.  Fails: cannot.
  *
- * Coding pays where the network is the limit and more flows do not help. Whether the data becomes
+ * Coding pays where the network is the limit and more flows do not help. Bursts of FSDP, say, pass
+ * before the kernel could tell that: what leaves an idle flow is application-limited for a round
+ * trip, however long the network takes. So it is also tried where it takes next to nothing of the
+ * time of delivery, and stays on if more is delivered. Whether the data becomes
  * shorter the codec finds out, which leaves alone what does not (codec_memory). Once chunks are
  * compressed, the network is less of a limit, and perhaps none any more. So it goes on while the
  * network is the limit in spite of it, or while more is delivered than the network carried before.
@@ -29,8 +32,12 @@ struct compression {
   bool is_on;
   uint64_t turns;              /* changes of is_on */
   uint64_t saved_bytes;        /* by which chunks became shorter, since the last window */
-  struct limit_window limited; /* windows in a row in which the network is the limit, */
-  unsigned limited_windows;    /* and how many these are */
+  uint64_t ps_per_byte;        /* what coding takes of a thread, before coding; 0: not known */
+  struct limit_window limited; /* windows in a row in which it may pay, */
+  unsigned limited_windows;    /* how many these are, */
+  unsigned network_windows;    /* and in how many of them the network is the limit */
+  struct limit_window tried;   /* windows since it began in which it costs next to nothing, */
+  unsigned tried_windows;      /* and how many these are */
   uint64_t before;             /* the speed in those before it began, in KB/s */
   unsigned poor,
       rich;    /* windows in a row that deliver less than before; whose compressed bytes are more */
@@ -43,10 +50,8 @@ void compression_init(struct compression *compression);
 
 /* ---- facts ---- */
 
-/* A chunk was compressed, and is so much shorter. */
-static inline void compression_saved(struct compression *compression, uint64_t bytes) {
-  compression->saved_bytes += bytes;
-}
+/* A chunk was compressed. */
+void compression_encoded(struct compression *compression, const struct policy_encoded *encoded);
 /* A window of bulk traffic is over, and more flows do not help, as far as is known. */
 void compression_window(struct compression *compression, const struct limit_window *window,
                         uint64_t ns);

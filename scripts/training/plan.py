@@ -119,10 +119,11 @@ def settings(hosts, caps, compute_scales):
 
 def launches_of(setting, protocol, variants=VARIANTS):
     """(round, variant) of each launch: the variants in turn, each round begins with another one. One host has no network
-    to differ by, and the sensitivity is no target: one round, without Socket's second launch."""
+    to differ by, and the sensitivity is no target of Socket's: one round, without its second launch."""
     if setting.caps == NO_NETWORK and setting.compute_scale != 1:
         return [(0, variants[0])]  # what ddp_acc is relative to
     if setting.caps == NO_NETWORK or setting.compute_scale != 1:
-        return [(0, variant) for variant in variants if variant.key not in (AGAIN, OFF)]
+        left_out = (AGAIN, OFF) if setting.caps == NO_NETWORK else (AGAIN,)
+        return [(0, variant) for variant in variants if variant.key not in left_out]
     turns = [(number, number % len(variants)) for number in range(protocol.rounds)]
     return [(number, variant) for number, turn in turns for variant in variants[turn:] + variants[:turn]]

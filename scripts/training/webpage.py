@@ -176,13 +176,15 @@ def sensitivity_table(points):
     setting = scaled[0]["caps"], scaled[0]["hosts"]
     own = [point for point in points if (point["caps"], point["hosts"]) == setting]
     scales = sorted({point["compute_scale"] for point in own})
-    table = Table(f"ddp_acc, acc_ratio against Socket and Socket 2x8: {setting[1]} hosts, {CAPS_TEXT[setting[0]]}",
+    bases = [base for base in summary.BASES if any(point["acc_ratio"][base] for point in scaled)]
+    labels = [LABELS[base] for base in bases]
+    table = Table(f"ddp_acc, acc_ratio against {', '.join(labels)}: {setting[1]} hosts, {CAPS_TEXT[setting[0]]}",
                   ["model", *(f"compute x {scale:g}" for scale in scales)], [])
     for model in dict.fromkeys(point["model"] for point in own):
         at = {point["compute_scale"]: point for point in own if point["model"] == model}
         table.rows.append([model, *(
-            f"{or_dash(at[scale]['ddp_acc'], '.2f')}, {ratio_text(at[scale]['acc_ratio'][SOCKET])}, "
-            f"{ratio_text(at[scale]['acc_ratio'][SOCKET_2X8])}" if scale in at else "-" for scale in scales)])
+            ", ".join([or_dash(at[scale]["ddp_acc"], ".2f"), *(ratio_text(at[scale]["acc_ratio"][base]) for base in bases)])
+            if scale in at else "-" for scale in scales)])
     return table
 
 

@@ -71,13 +71,22 @@ static void pass_lane(struct policy_model *model, const struct pace *pace, uint6
   }
 }
 
+static void note_encoded(struct policy_model *model, uint64_t bytes) {
+  uint64_t ps =
+      model->coding_ps > 0 ? model->coding_ps : POLICY_MODEL_MS * 1000 / model->coding_cpu;
+  struct policy_encoded encoded = { .bytes = (uint32_t)bytes,
+                                    .coded_bytes = (uint32_t)(bytes * model->coded_percent / 100),
+                                    .took_ns = bytes * ps / 1000 };
+  compression_encoded(&model->shared.compression, &encoded);
+}
+
 static void pass(struct policy_model *model) {
   struct compression *compression = &model->shared.compression;
   bool is_coding = model->coded_percent > 0 && compression_is_wanted(compression);
   struct pace pace = pace_of(model, is_coding);
   unsigned flows = policy_model_flows(model), changes = model->shared.count.changes;
   if (is_coding) {
-    compression_saved(compression, pace.bytes * (100 - model->coded_percent) / 100);
+    note_encoded(model, pace.bytes);
   }
   struct limit_window passed = { .loaded_ns = pace.loaded_ns, .bytes = pace.bytes };
   policy_shared_passed(&model->shared, &passed, model->now_ns);

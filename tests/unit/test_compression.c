@@ -47,6 +47,47 @@ static void it_is_off_where_threads_or_the_peer_are(void **state) {
   }
 }
 
+/* Bursts pass before the kernel could tell that the network holds them up. */
+static const struct policy_model short_of_bytes = {
+  .connections = 1,
+  .first_flows = 8,
+  .nic = NIC / 5,
+  .cap = NIC / 40,
+  .cpu = 10 * NIC,
+  .coding_cpu = 10 * NIC,
+  .coding_ps = 100,
+  .coded_percent = 74,
+  .noise_percent = 10,
+  .message_bytes = 400000,
+  .burst_bytes = 40000,
+  .pause_ns = 2 * POLICY_MODEL_MS,
+};
+
+static void it_is_on_where_coding_costs_next_to_nothing(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 20; seed++) {
+    policy_model_init(&model, &short_of_bytes, seed);
+    policy_model_run(&model, SECOND);
+    assert_true(is_on());
+    policy_model_run(&model, 60 * SECOND);
+    assert_int_equal(model.shared.compression.turns, 1);
+  }
+}
+
+/* Something else than the number of bytes takes the time, and coding takes more than it seems to.
+ */
+static void it_ends_where_fewer_bytes_are_not_faster(void **state) {
+  (void)state;
+  struct policy_model config = short_of_bytes;
+  config.cpu = NIC / 10;
+  config.coding_cpu = NIC / 12;
+  policy_model_init(&model, &config, 1);
+  policy_model_run(&model, 300 * SECOND);
+  assert_false(is_on());
+  assert_in_range(model.shared.compression.turns, 2, 24); /* pauses are doubled */
+  assert_in_range(model.on_ns, 1, 6 * SECOND);
+}
+
 /* Threads are the limit once chunks are compressed, but carry more than the network did. */
 static void it_stays_on_when_it_takes_the_limit_away(void **state) {
   (void)state;
@@ -109,6 +150,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(it_is_on_where_the_network_is_the_limit),
     cmocka_unit_test(it_is_off_where_threads_or_the_peer_are),
+    cmocka_unit_test(it_is_on_where_coding_costs_next_to_nothing),
+    cmocka_unit_test(it_ends_where_fewer_bytes_are_not_faster),
     cmocka_unit_test(it_stays_on_when_it_takes_the_limit_away),
     cmocka_unit_test(it_ends_and_pauses_where_it_is_slower),
     cmocka_unit_test(it_ends_where_the_network_carries_more),

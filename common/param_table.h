@@ -107,7 +107,7 @@
     "in 16 bits; equal on all hosts")                                                              \
   X(COMPRESS, ENUM, "auto", "off|auto|on", "", NET, PLAIN,                                         \
     "TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 and " \
-    "f32 do). auto: while the network is the limit; used between hosts "                           \
+    "f32 do). auto: while that is faster; used between hosts "                                     \
     "that both do not have off. With STRATUS_ENCRYPT=on it is off unless it is set")               \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
     "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \

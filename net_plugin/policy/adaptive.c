@@ -114,6 +114,8 @@ static void adaptive_init(struct policy *policy) {
   slow_flow_init(&adaptive->slow_flow, policy->config, &policy->lanes, adaptive->records);
   if (adaptive_compression(adaptive)) {
     adaptive_compression(adaptive)->is_asked = true;
+    adaptive_compression(adaptive)->is_strict =
+        ablation_has(policy->config->ablated, ABLATION_CHEAP);
   }
   if (adaptive_count(adaptive)) {
     unsigned level = FLOW_COUNT_GUESS;

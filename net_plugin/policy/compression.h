@@ -28,7 +28,8 @@
 #include "net_plugin/policy/limits.h"
 
 struct compression {
-  bool is_asked; /* some connection leaves it to us */
+  bool is_asked;  /* some connection leaves it to us */
+  bool is_strict; /* it is not tried because it is cheap (ABLATION_CHEAP) */
   bool is_on;
   uint64_t turns;              /* changes of is_on */
   uint64_t saved_bytes;        /* by which chunks became shorter, since the last window */

@@ -16,6 +16,7 @@ import statistics
 
 from benchmark.case import Case, Variant
 from benchmark.cases import BY_FLOW, CLOUD, VETH, slow_one_flow
+from benchmark.compression import SLOW_DIRECTION, TWO_BUCKETS, with_slow_direction
 from benchmark.report import failures
 
 LOSS = ["--loss", "10"]
@@ -38,6 +39,7 @@ HEURISTICS = {
     "slow": ["slow-10", "slow-50", "redial-10"],
     "reconnect": ["redial-10", "redial-50", "equal"],
     "chunks": ["capped", "uncapped", "equal", "slow-10", "medium", "allreduce-capped", "allreduce-free"],
+    "cheap": ["one-slow"],
     "tail": ["latency", "rate", "lossy", "lossy-4"],
     "repeat": ["latency", "uncapped", "lossy", "lossy-4"],
     "turns": ["allreduce-capped", "allreduce-free", "rate"],
@@ -116,6 +118,7 @@ CASES = {
                          times("8", "64K", "1M", "64M")),
     "allreduce-free": ("AllReduce, 2 hosts, no limits", VETH[0], coll("8", "64K", "1M", "64M"),
                        times("8", "64K", "1M", "64M")),
+    "one-slow": (SLOW_DIRECTION, TWO_BUCKETS, with_slow_direction, [("busbw_gbs", "GB/s", SPEED)]),
     "allreduce-4": (f"AllReduce, 4 hosts, {CLOUD[1]}", ["--hosts", "4", *CLOUD[0]], coll("8", "64K", "1M"),
                     times("8", "64K", "1M")),
 }

@@ -11,12 +11,15 @@ speed of the whole ones, for each round. Noise is how far a whole one is from th
   -        nothing beyond noise
 
 To add a heuristic: a row in common/ablation.h, an `if` where it acts, a line in HEURISTICS."""
+import json
 import math
 import statistics
+import tempfile
 
 from benchmark.case import Case, Variant
 from benchmark.cases import BY_FLOW, CLOUD, VETH, slow_one_flow
-from benchmark.compression import SLOW_DIRECTION, TWO_BUCKETS, with_slow_direction
+from benchmark.compression import gradient
+from training.sets import TODAY, workload_file
 from benchmark.report import failures
 
 LOSS = ["--loss", "10"]
@@ -39,7 +42,7 @@ HEURISTICS = {
     "slow": ["slow-10", "slow-50", "redial-10"],
     "reconnect": ["redial-10", "redial-50", "equal"],
     "chunks": ["capped", "uncapped", "equal", "slow-10", "medium", "allreduce-capped", "allreduce-free"],
-    "cheap": ["one-slow"],
+    "cheap": ["fsdp"],
     "tail": ["latency", "rate", "lossy", "lossy-4"],
     "repeat": ["latency", "uncapped", "lossy", "lossy-4"],
     "turns": ["allreduce-capped", "allreduce-free", "rate"],
@@ -67,6 +70,17 @@ def coll(*sizes):
                                        "--min-time", "60ms", "-c", "1"], env)
         return {**found, **{size: found["rows"][COLL_SIZES[size]]["time_us"] for size in sizes}}
     return measure
+
+
+def fsdp_steps(bench, env):
+    """As scripts/steps --set today has them."""
+    job, = TODAY.of(["llama2_7b_fsdp"]).models
+    with tempfile.TemporaryDirectory() as scratch:
+        text = bench.coll_json("stratus", ["--replay", ",".join(2 * [workload_file(job, scratch)]), "--data", gradient("bf16"),
+                                           "--replay-skip", "1", "--replay-steps", "2",
+                                           *TODAY.scale.replay_arguments(4, 0.5)], env)
+    last = json.loads(text)["workloads"][-1]
+    return {"step_us": statistics.mean(last["step_us"]), "wrong": last["wrong"]}
 
 
 def nic_down(bench, env):
@@ -118,7 +132,8 @@ CASES = {
                          times("8", "64K", "1M", "64M")),
     "allreduce-free": ("AllReduce, 2 hosts, no limits", VETH[0], coll("8", "64K", "1M", "64M"),
                        times("8", "64K", "1M", "64M")),
-    "one-slow": (SLOW_DIRECTION, TWO_BUCKETS, with_slow_direction, [("busbw_gbs", "GB/s", SPEED)]),
+    "fsdp": ("steps of Llama-2-7B by FSDP, half the computing, 4 hosts, 1.6 Gb/s NIC, 0.2 Gb/s per flow",
+             ["--hosts", "4", "--nic-gbps", "1.6", "--flow-gbps", "0.2", *BY_FLOW], fsdp_steps, [("step_us", "us", TIME)]),
     "allreduce-4": (f"AllReduce, 4 hosts, {CLOUD[1]}", ["--hosts", "4", *CLOUD[0]], coll("8", "64K", "1M"),
                     times("8", "64K", "1M")),
 }

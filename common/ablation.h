@@ -31,7 +31,7 @@
   X(CHUNKS, "chunks", "chunks of constant size, whatever the message and the lane")                \
   X(WARM, "warm", "small messages do not stay on the last lane")                                   \
   X(TURNS, "turns", "small messages do not take turns where lanes queue")                          \
-  X(CHEAP, "cheap", "nothing is compressed where the network is not the limit")                    \
+  X(CHEAP, "cheap", "compression begins only where the network is the limit")                      \
   X(TAIL, "tail", "no PING behind last packets that seem to be lost")                              \
   X(REPEAT, "repeat", "nothing is sent again on another lane while its own stands still")
 

@@ -19,7 +19,7 @@ void compression_encoded(struct compression *compression, const struct policy_en
   }
 }
 
-/* Bytes take so much longer to be delivered than to be coded that nothing can be lost. */
+/* Coding would take next to nothing of the time in which the bytes are delivered. */
 static bool compression_is_cheap(const struct compression *compression,
                                  const struct limit_window *window, uint64_t ns) {
   uint64_t ps_per_byte =
@@ -36,7 +36,7 @@ static void compression_turn(struct compression *compression, bool is_on) {
   compression->poor = compression->rich = 0;
 }
 
-/* Processors do not keep up with coding. */
+/* Less is delivered than without: a pause, each time a longer one. */
 static void compression_rest(struct compression *compression) {
   compression_turn(compression, false);
   compression->due_ns = compression->ns + compression->pause_ns;
@@ -61,18 +61,13 @@ static void compression_compare(struct compression *compression, const struct li
   }
 }
 
-static void compression_add(struct limit_window *sum, const struct limit_window *window) {
-  sum->loaded_ns += window->loaded_ns;
-  sum->bytes += window->bytes;
-}
-
 /* Where coding costs next to nothing: was the number of bytes the limit? Then more is delivered
  * now. Asked once, while what the application sends is the same. */
 static void compression_prove(struct compression *compression, const struct limit_window *window) {
   if (compression->tried_windows == COMPRESSION_TRIED_WINDOWS) {
     return;
   }
-  compression_add(&compression->tried, window);
+  limit_add(&compression->tried, window);
   compression->tried_windows++;
   if (compression->tried_windows == COMPRESSION_TRIED_WINDOWS &&
       limit_speed(&compression->tried) < compression->before) {
@@ -83,7 +78,7 @@ static void compression_prove(struct compression *compression, const struct limi
 /* Until there are enough in which it may pay. */
 static void compression_collect(struct compression *compression, const struct limit_window *window,
                                 bool is_network) {
-  compression_add(&compression->limited, window);
+  limit_add(&compression->limited, window);
   compression->limited_windows++;
   compression->network_windows = is_network ? compression->network_windows + 1 : 0;
   bool is_enough = compression->network_windows >= COMPRESSION_LIMITED_WINDOWS ||

@@ -29,14 +29,14 @@
 
 struct compression {
   bool is_asked;  /* some connection leaves it to us */
-  bool is_strict; /* it is not tried because it is cheap (ABLATION_CHEAP) */
+  bool is_strict; /* it begins only where the network is the limit (ABLATION_CHEAP) */
   bool is_on;
   uint64_t turns;              /* changes of is_on */
   uint64_t saved_bytes;        /* by which chunks became shorter, since the last window */
   uint64_t ps_per_byte;        /* what coding takes of a thread, before coding; 0: not known */
   struct limit_window limited; /* windows in a row in which it may pay, */
   unsigned limited_windows;    /* how many these are, */
-  unsigned network_windows;    /* and in how many of them the network is the limit */
+  unsigned network_windows;    /* and in how many of the last ones the network is the limit */
   struct limit_window tried;   /* windows since it began in which it costs next to nothing, */
   unsigned tried_windows;      /* and how many these are */
   uint64_t before;             /* the speed in those before it began, in KB/s */

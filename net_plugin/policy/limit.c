@@ -2,13 +2,15 @@
 /* See limit.h. */
 #include "net_plugin/policy/limit.h"
 
-void limit_add(struct limit_sum *sum, const struct limit_sum *added) {
-  sum->ns += added->ns;
-  sum->in_flight_ns += added->in_flight_ns;
-  sum->network_ns += added->network_ns;
-  sum->peer_ns += added->peer_ns;
-  sum->acked_bytes += added->acked_bytes;
-  sum->retransmits += added->retransmits;
+void limit_add(struct limit_window *sum, const struct limit_window *added) {
+  sum->lanes.ns += added->lanes.ns;
+  sum->lanes.in_flight_ns += added->lanes.in_flight_ns;
+  sum->lanes.network_ns += added->lanes.network_ns;
+  sum->lanes.peer_ns += added->lanes.peer_ns;
+  sum->lanes.acked_bytes += added->lanes.acked_bytes;
+  sum->lanes.retransmits += added->lanes.retransmits;
+  sum->loaded_ns += added->loaded_ns;
+  sum->bytes += added->bytes;
 }
 
 /* Of a counter of the kernel, which may begin again. */

@@ -37,7 +37,7 @@ struct limit_window {
   uint64_t bytes;     /* acknowledged, before coding */
 };
 
-void limit_add(struct limit_sum *sum, const struct limit_sum *added);
+void limit_add(struct limit_window *sum, const struct limit_window *added);
 
 /* Something is in flight, and nothing was before. */
 static inline void limit_lane_busy(struct policy_lane *lane, uint64_t now_ns) {

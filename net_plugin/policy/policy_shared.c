@@ -38,9 +38,7 @@ void policy_shared_passed(struct policy_shared *shared, const struct limit_windo
     end_window(shared, now_ns);
   }
   shared->began_ns = shared->began_ns != 0 ? shared->began_ns : now_ns;
-  limit_add(&shared->window.lanes, &passed->lanes);
-  shared->window.loaded_ns += passed->loaded_ns;
-  shared->window.bytes += passed->bytes;
+  limit_add(&shared->window, passed);
   flow_count_part(&shared->count, &shared->window, now_ns);
   if (shared->count.changes != changes) {
     shared->window = (struct limit_window){ .bytes = 0 };

@@ -18,9 +18,9 @@ import tempfile
 
 from benchmark.case import Case, Variant
 from benchmark.cases import BY_FLOW, CLOUD, VETH, slow_one_flow
-from benchmark.compression import gradient
-from training.sets import TODAY, workload_file
+from benchmark.compression import gradient, network
 from benchmark.report import failures
+from training.sets import TODAY, workload_file
 
 LOSS = ["--loss", "10"]
 COLL_SIZES = {"8": 8, "64K": 65536, "1M": 1 << 20, "64M": 64 << 20}
@@ -133,7 +133,7 @@ CASES = {
     "allreduce-free": ("AllReduce, 2 hosts, no limits", VETH[0], coll("8", "64K", "1M", "64M"),
                        times("8", "64K", "1M", "64M")),
     "fsdp": ("steps of Llama-2-7B by FSDP, half the computing, 4 hosts, 1.6 Gb/s NIC, 0.2 Gb/s per flow",
-             ["--hosts", "4", "--nic-gbps", "1.6", "--flow-gbps", "0.2", *BY_FLOW], fsdp_steps, [("step_us", "us", TIME)]),
+             ["--hosts", "4", *network(TODAY.scale.nic_gbps(4))], fsdp_steps, [("step_us", "us", TIME)]),
     "allreduce-4": (f"AllReduce, 4 hosts, {CLOUD[1]}", ["--hosts", "4", *CLOUD[0]], coll("8", "64K", "1M"),
                     times("8", "64K", "1M")),
 }

@@ -216,6 +216,18 @@ static void wait_for(struct request *request) {
   }
 }
 
+int pair_error(struct request *request) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  bool is_done = false;
+  size_t bytes;
+  int error = 0;
+  while (!error && !is_done && clock_now_ns() < until_ns) {
+    error = transfer_test(request, &is_done, &bytes);
+    breathe();
+  }
+  return error;
+}
+
 void pair_send_and_close(struct pair pair) {
   enum { COUNT = 8, BYTES = 4000 };
   struct request *requests[COUNT];

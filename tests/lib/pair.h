@@ -44,6 +44,9 @@ void pair_cut_all(uint64_t done);
 /* Makes a connection over which data arrives all the same, through both. */
 void pair_exchange_with_cuts(int family);
 
+/* Tests the request until it fails; the error, or 0: it was done, or PATIENCE_NS have passed. */
+int pair_error(struct request *request);
+
 /* Sends small messages, and closes the sender as soon as they are done; they arrive all the same.
  * Closes the receiver, too. */
 void pair_send_and_close(struct pair pair);

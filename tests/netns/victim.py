@@ -227,6 +227,7 @@ class Job:
         return lines
 
     def has_ended_between_operations(self):
+        """The ranks saw one another go before NCCL, and so stratus, had anything to report."""
         return " has gone" in self.printed() and not self.said("WARN NET/stratus.* failed")
 
     def printed(self):

@@ -234,7 +234,9 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   now_ns = link_note_time(link, now_ns);
   bool is_unasked = header->type == WIRE_PONG && header->message == LINK_UNASKED;
   link->heard = is_unasked ? link->heard : lane; /* the peer lacks what it got there */
-  link_tail_heard(link, lane, now_ns);
+  if (header->type == WIRE_PONG && !is_unasked) {
+    link_tail_answered(link, lane, now_ns);
+  }
   if (header->type == WIRE_PING || is_unasked) {
     liveness_spoke(&link->liveness, lane, now_ns);
   } else {
@@ -253,7 +255,6 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
 void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link_is_lane_up(link, lane)) {
     now_ns = link_note_time(link, now_ns);
-    link_tail_heard(link, lane, now_ns);
     liveness_heard(&link->liveness, lane, now_ns);
     link_partial_arrived(link, lane, now_ns);
   }

@@ -28,8 +28,7 @@ static inline bool arrival_is_for_user(enum arrival arrival) {
 
 /* What is known of the last packets of a lane, see link_tail.c. */
 struct link_tail {
-  uint64_t written_ns;    /* the last frame that is not about the lane itself */
-  uint64_t unanswered_ns; /* likewise, if nothing was heard since; 0: it was */
+  uint64_t written_ns;  /* the last frame that is not about the lane itself */
   uint64_t looked_ns;   /* the last time that its transport was asked; 0: not since it was quiet */
   uint64_t look_ns;     /* the next time, if nothing moves */
   uint64_t acked_bytes; /* what the transport said */

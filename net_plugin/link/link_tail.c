@@ -7,10 +7,10 @@
  * sent again within a round trip (RFC 8985). The same holds for a WINDOW on the way back.
  *
  * Lost is not slow: the kernel says whether the lane moves. It is asked only about a lane on which
- * a frame was written and nothing was heard since for longer than usual, by the median of this
- * link: where threads wait for a CPU, peers answer, and kernels acknowledge, milliseconds later. A
- * PING goes out when the lane has acknowledged nothing from one look to the next, though it has
- * something to acknowledge. */
+ * a frame was written and nothing was heard since for longer than usual; and a PING goes out when
+ * it has acknowledged nothing from one look to the next, though it has something to acknowledge.
+ * Usual is what PINGs have taken until they were answered: where threads wait for a CPU, peers
+ * answer, and kernels acknowledge, milliseconds later. */
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
@@ -25,21 +25,18 @@ void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
   link->tails |= lane_bit(lane) & ~link->rdma;
   link->lanes[lane].tail.written_ns = now_ns;
-  link->lanes[lane].tail.unanswered_ns = now_ns;
   if (link->tail_ns == LINK_NO_DEADLINE && link->tails != 0) {
     link->tail_ns = now_ns + link_tail_patience_ns(link);
   }
 }
 
 /* The median, so that what was lost does not count: it grows by as much as it shrinks. */
-void link_tail_heard(struct link *link, unsigned lane, uint64_t now_ns) {
-  uint64_t written_ns = link->lanes[lane].tail.unanswered_ns;
-  if (written_ns == 0) {
+void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (!liveness_owes_answer(&link->liveness, lane)) {
     return;
   }
-  link->lanes[lane].tail.unanswered_ns = 0;
   uint64_t step_ns = link->answer_ns / LINK_TAIL_ANSWER_PARTS;
-  if (now_ns <= written_ns + link->answer_ns) {
+  if (now_ns <= link->lanes[lane].asked_ns + link->answer_ns) {
     link->answer_ns -= step_ns;
   } else {
     link->answer_ns += step_ns;

@@ -234,6 +234,9 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   now_ns = link_note_time(link, now_ns);
   bool is_unasked = header->type == WIRE_PONG && header->message == LINK_UNASKED;
   link->heard = is_unasked ? link->heard : lane; /* the peer lacks what it got there */
+  if (header->type == WIRE_PONG && !is_unasked) {
+    link_tail_answered(link, lane, now_ns);
+  }
   if (header->type == WIRE_PING || is_unasked) {
     liveness_spoke(&link->liveness, lane, now_ns);
   } else {

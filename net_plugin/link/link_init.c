@@ -82,6 +82,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   failover_init(&link->failover, link->lanes, config, now_ns);
   liveness_init(&link->liveness, link->lanes, config->timeout_ns, config->stopped_timeout_ns,
                 now_ns);
+  link->answer_ns = LINK_TAIL_ANSWER_NS;
   link->due_ns = link->watch_ns = link->tail_ns = link->partial_ns = LINK_NO_DEADLINE;
   link->rescued_ns = LINK_NO_DEADLINE;
   void *remote_buffers = config->remote_keys > 0 ? bytes + layout.remote_buffers : NULL;

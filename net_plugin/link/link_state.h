@@ -85,6 +85,7 @@ struct link {
   uint64_t tail_pings;     /* of these, behind packets that seem to be lost */
   uint64_t tails;          /* lanes that were written, and may not have brought it across */
   uint64_t tails_due;      /* of these, those whose transport is to be asked now */
+  uint64_t answer_ns;      /* from a PING until its PONG: the median */
   uint64_t policy_asks;    /* lanes that the policy wanted to be measured, when it was asked last */
   uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
   bool may_repeat;         /* this side sends again elsewhere what a lane holds that stands still */
@@ -236,6 +237,8 @@ void link_watch(struct link *link, uint64_t now_ns);
 
 /* A frame is written that the peer needs. */
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns);
+/* A PONG to a PING of this side comes on the lane. Before liveness is told. */
+void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns);
 void link_tail_dropped(struct link *link, unsigned lane);
 /* At tail_ns: those that were quiet for longer than usual are due. */
 void link_look_at_tails(struct link *link, uint64_t now_ns);

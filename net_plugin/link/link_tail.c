@@ -8,9 +8,16 @@
  *
  * Lost is not slow: the kernel says whether the lane moves. It is asked only about a lane on which
  * a frame was written and nothing was heard since for longer than usual; and a PING goes out when
- * it has acknowledged nothing from one look to the next, though it has something to acknowledge. */
+ * it has acknowledged nothing from one look to the next, though it has something to acknowledge.
+ * Usual is what PINGs have taken until they were answered: where threads wait for a CPU, peers
+ * answer, and kernels acknowledge, milliseconds later. */
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
+
+/* Without an answer for so long a lane is asked. */
+static uint64_t link_tail_patience_ns(const struct link *link) {
+  return LINK_TAIL_ANSWERS * link->answer_ns;
+}
 
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   if (ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
@@ -19,7 +26,25 @@ void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   link->tails |= lane_bit(lane) & ~link->rdma;
   link->lanes[lane].tail.written_ns = now_ns;
   if (link->tail_ns == LINK_NO_DEADLINE && link->tails != 0) {
-    link->tail_ns = now_ns + LINK_TAIL_NS;
+    link->tail_ns = now_ns + link_tail_patience_ns(link);
+  }
+}
+
+/* The median, so that what was lost does not count: it grows by as much as it shrinks. */
+void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns) {
+  if (!liveness_owes_answer(&link->liveness, lane)) {
+    return;
+  }
+  uint64_t step_ns = link->answer_ns / LINK_TAIL_ANSWER_PARTS;
+  if (now_ns <= link->lanes[lane].asked_ns + link->answer_ns) {
+    link->answer_ns -= step_ns;
+  } else {
+    link->answer_ns += step_ns;
+  }
+  if (link->answer_ns < LINK_TAIL_ANSWER_NS) {
+    link->answer_ns = LINK_TAIL_ANSWER_NS;
+  } else if (link->answer_ns > LINK_TAIL_ANSWER_MAX_NS) {
+    link->answer_ns = LINK_TAIL_ANSWER_MAX_NS;
   }
 }
 
@@ -52,7 +77,7 @@ static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
     return LINK_NO_DEADLINE;
   }
   uint64_t since_ns = link_tail_since_ns(link, lane);
-  return since_ns < tail->looked_ns ? tail->look_ns : since_ns + LINK_TAIL_NS;
+  return since_ns < tail->looked_ns ? tail->look_ns : since_ns + link_tail_patience_ns(link);
 }
 
 void link_look_at_tails(struct link *link, uint64_t now_ns) {
@@ -114,7 +139,8 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
     return;
   }
   uint64_t pause_ns = LINK_TAIL_RTTS * transport->rtt_min_us * 1000ull;
-  pause_ns = pause_ns > LINK_TAIL_NS ? pause_ns : LINK_TAIL_NS;
+  uint64_t patience_ns = link_tail_patience_ns(link);
+  pause_ns = pause_ns > patience_ns ? pause_ns : patience_ns;
   bool is_second = link_tail_since_ns(link, lane) < tail->looked_ns;
   bool is_lost = is_second && !has_moved;
   tail->looks = is_second && is_lost == tail->is_lost ? tail->looks + 1 : 0;

@@ -66,7 +66,7 @@ static uint64_t read_clock(void) {
   return timed.now_ns - (++timed.readings % 2 == 0 ? timed.behind_ns : 0);
 }
 
-static void deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
+void timed_deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
   struct wire_header header;
   assert_int_equal(wire_header_decode(frame->header, &header), 0);
   if (link_frame_received(timed.links[to], lane, &header, read_clock()) != 0) {
@@ -90,7 +90,7 @@ bool timed_carry(enum link_role from) {
       timed.black[from] |= 1ull << picked; /* a stream: until the lane reconnects */
     }
     if ((timed.black[from] >> picked & 1) == 0) {
-      deliver(timed_other(from), (unsigned)picked, &frame);
+      timed_deliver(timed_other(from), (unsigned)picked, &frame);
     }
     link_frame_taken(timed.links[from], (unsigned)picked, timed.now_ns);
     has_carried = true;

@@ -40,6 +40,8 @@ enum link_role timed_other(enum link_role role);
 void timed_lane_up(unsigned lane, uint32_t epoch);
 /* A message, at both ends. */
 void timed_post(size_t bytes);
+/* It arrives. */
+void timed_deliver(enum link_role to, unsigned lane, const struct link_frame *frame);
 /* Hands over all frames that this side has for now; were there any? */
 bool timed_carry(enum link_role from);
 /* Orders are followed and frames carried until nothing is left to do at this moment. */

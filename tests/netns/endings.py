@@ -21,7 +21,18 @@ def kill_rank(host):
 
 
 def stop(host):
-    return lambda _, job: os.kill(job.pid(host), signal.SIGSTOP)
+    """In the midst of a round of operations: between two of them ranks wait for one another, and NCCL, and so
+    stratus, for nobody (1 of 20 stops)."""
+    def damage(_, job):
+        pid = job.pid(host)
+        while True:
+            os.kill(pid, signal.SIGSTOP)
+            job.run_for(0.2)
+            if len(job.completions()) % victim.ROUND != 0:
+                return
+            os.kill(pid, signal.SIGCONT)
+            job.run_for(0.1)
+    return damage
 
 
 def go_on(host):

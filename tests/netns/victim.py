@@ -23,6 +23,7 @@ CLUSTER = os.path.join(ROOT, "tests/netns/cluster")
 # (ip_local_port_range), so they tell who connected.
 PORTS = range(20000, 21000)
 COMPLETION = re.compile(r'\{"at_ns": (\d+), "op": "(\w+)", "bytes": (\d+), "us": ([\d.]+), "wrong": (\d+)\}\n')
+ROUND = 16  # operations, after which all ranks wait for one another (tests/coll/stress/soak.c)
 
 
 class Unexpected(Exception):

@@ -74,6 +74,45 @@ static void far_peers_have_more_time(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 1);
 }
 
+/* PINGs that are answered so late. */
+static void ping(unsigned pings, uint64_t late_ns) {
+  for (unsigned i = 0; i < pings; i++) {
+    struct link_frame frame;
+    timed.now_ns += US;
+    timed.links[LINK_SENDER]->ping |= 1ull << LANE;
+    assert_true(next_frame(timed.links[LINK_SENDER], LANE, &frame, timed.now_ns));
+    link_frame_taken(timed.links[LINK_SENDER], LANE, timed.now_ns);
+    timed.is_stopped[LINK_RECEIVER] = true;
+    pass(LINK_SENDER, late_ns);
+    timed.is_stopped[LINK_RECEIVER] = false;
+    timed_deliver(LINK_RECEIVER, LANE, &frame);
+    timed_settle();
+  }
+}
+
+static void peers_that_usually_answer_late_have_more_time(void **state) {
+  (void)state;
+  transport.has_unacked = false;
+  ping(40, 2 * MS);
+  transport.has_unacked = true;
+  post_in_vain();
+  assert_int_equal(pass(LINK_SENDER, 6 * MS), 0);
+  assert_int_equal(pass(LINK_SENDER, 4 * MS), 1);
+  assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
+}
+
+static void answers_that_are_seldom_late_change_nothing(void **state) {
+  (void)state;
+  transport.has_unacked = false;
+  for (unsigned i = 0; i < 20; i++) {
+    ping(9, 0);
+    ping(1, 200 * MS);
+  }
+  transport.has_unacked = true;
+  post_in_vain();
+  assert_int_equal(pass(LINK_SENDER, 400 * US), 1);
+}
+
 /* The peer's host has it, and its process is slow. */
 static void what_has_arrived_is_asked_about_once(void **state) {
   (void)state;
@@ -230,6 +269,8 @@ int main(void) {
     TEST(what_was_lost_gets_a_ping_behind_it),
     TEST(a_lane_that_moves_gets_none),
     TEST(far_peers_have_more_time),
+    TEST(peers_that_usually_answer_late_have_more_time),
+    TEST(answers_that_are_seldom_late_change_nothing),
     TEST(what_has_arrived_is_asked_about_once),
     TEST(what_is_acknowledged_is_not_asked_about),
     TEST(a_path_that_is_gone_is_asked_less_and_less),

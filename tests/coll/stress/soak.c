@@ -23,8 +23,8 @@
 
 enum {
   PLACE_STEP = 64, /* elements: alignment that suits a GPU */
-  ROUND = 16,      /* operations between two checks of the time limit */
-  SAY_MAX = 20,    /* messages about wrong elements */
+  ROUND = 16,   /* operations between two checks of the time limit; also in tests/netns/victim.py */
+  SAY_MAX = 20, /* messages about wrong elements */
   STAGING_BYTES = 1 << 20,
   STRETCH = 64 << 10, /* elements: two chunks, so that operations of all larger sizes have both */
   NOISE_EVERY = 4,    /* stretches */

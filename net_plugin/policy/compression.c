@@ -44,16 +44,17 @@ static void compression_rest(struct compression *compression) {
   compression->pause_ns = pause_ns < COMPRESSION_PAUSE_MAX_NS ? pause_ns : COMPRESSION_PAUSE_MAX_NS;
 }
 
-/* While chunks are compressed and the network is not the limit. */
+/* While chunks are compressed, and that takes its time. What is slower than without is so whatever
+ * the limit seems: where a receiver decodes slowly its window is full, as of a slow network. */
 static void compression_compare(struct compression *compression, const struct limit_window *window,
-                                uint64_t saved_bytes) {
+                                uint64_t saved_bytes, bool is_network) {
   uint64_t speed = limit_speed(window);
   uint64_t saved = saved_bytes < window->bytes ? saved_bytes : window->bytes;
   uint64_t coded = window->bytes > 0 ? speed * (window->bytes - saved) / window->bytes : 0;
   bool is_poor = speed * 100 < compression->before * COMPRESSION_KEEP_PERCENT;
   bool is_rich = coded * 100 > compression->before * COMPRESSION_RICH_PERCENT;
   compression->poor = is_poor ? compression->poor + 1 : 0;
-  compression->rich = is_rich ? compression->rich + 1 : 0;
+  compression->rich = is_rich && !is_network ? compression->rich + 1 : 0;
   if (compression->poor == COMPRESSION_POOR_WINDOWS) {
     compression_rest(compression);
   } else if (compression->rich == COMPRESSION_RICH_WINDOWS) {
@@ -101,11 +102,9 @@ void compression_window(struct compression *compression, const struct limit_wind
   } else if (!compression->is_on) {
     compression->limited = (struct limit_window){ .bytes = 0 };
     compression->limited_windows = compression->network_windows = 0;
-  } else if (is_network) {
-    compression->poor = compression->rich = 0;
-  } else if (is_cheap) {
+  } else if (!is_cheap) {
+    compression_compare(compression, window, saved_bytes, is_network);
+  } else if (!is_network) {
     compression_prove(compression, window);
-  } else {
-    compression_compare(compression, window, saved_bytes);
   }
 }

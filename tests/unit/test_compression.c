@@ -112,6 +112,32 @@ static void it_ends_and_pauses_where_it_is_slower(void **state) {
   assert_in_range(model.on_ns, 0, 6 * SECOND);
 }
 
+/* The peer decodes slowly, so that its window fills up as where the network is slow. */
+static void it_ends_where_it_is_slower_whatever_the_limit_seems(void **state) {
+  (void)state;
+  struct compression compression;
+  struct limit_window window = {
+    .lanes = { .ns = 40 * POLICY_MODEL_MS,
+               .in_flight_ns = 40 * POLICY_MODEL_MS,
+               .network_ns = 40 * POLICY_MODEL_MS },
+    .loaded_ns = 15 * POLICY_MODEL_MS,
+    .bytes = 40000000,
+  };
+  struct policy_encoded encoded = { .bytes = 1 << 20, .coded_bytes = 800000, .took_ns = 300000 };
+  compression_init(&compression);
+  for (unsigned i = 0; i < COMPRESSION_LIMITED_WINDOWS; i++) {
+    compression_window(&compression, &window, 15 * POLICY_MODEL_MS);
+  }
+  assert_true(compression_is_wanted(&compression));
+  window.bytes /= 2;
+  for (unsigned i = 0; i < COMPRESSION_POOR_WINDOWS; i++) {
+    assert_true(compression_is_wanted(&compression));
+    compression_encoded(&compression, &encoded);
+    compression_window(&compression, &window, 15 * POLICY_MODEL_MS);
+  }
+  assert_false(compression_is_wanted(&compression));
+}
+
 static void it_ends_where_the_network_carries_more(void **state) {
   (void)state;
   struct policy_model config = bound_by_network;
@@ -154,6 +180,7 @@ int main(void) {
     cmocka_unit_test(it_ends_where_fewer_bytes_are_not_faster),
     cmocka_unit_test(it_stays_on_when_it_takes_the_limit_away),
     cmocka_unit_test(it_ends_and_pauses_where_it_is_slower),
+    cmocka_unit_test(it_ends_where_it_is_slower_whatever_the_limit_seems),
     cmocka_unit_test(it_ends_where_the_network_carries_more),
     cmocka_unit_test(noise_does_not_turn_it),
     cmocka_unit_test(incompressible_data_is_harmless),

@@ -144,9 +144,8 @@ static int parts_of(const struct measure_case *c, int rank, int ranks,
 
 void check_compare(const struct job *job, const struct measure_case *c, bool is_in_place,
                    uint64_t *wrong, uint64_t *out_of_bounds) {
-  struct operation_part *parts = calloc((size_t)job->ranks + c->transfer_count, sizeof *parts);
-  if (!parts)
-    message_fail("out of memory");
+  struct operation_part *parts =
+      message_allocate((size_t)job->ranks + c->transfer_count, sizeof *parts);
   for (int i = 0; i < job->options->gpus; i++) {
     const struct job_gpu *gpu = &job->gpus[i];
     struct check_buffers b = check_place(c, gpu, is_in_place);

@@ -40,10 +40,8 @@ static void describe(const struct job_gpu *gpu, const struct world *world, struc
 
 static void exchange_descriptions(struct job *job, const struct world *world) {
   int gpus = job->options->gpus;
-  struct job_rank *mine = calloc((size_t)gpus, sizeof *mine);
-  job->all = calloc((size_t)job->ranks, sizeof *job->all);
-  if (!mine || !job->all)
-    message_fail("out of memory");
+  struct job_rank *mine = message_allocate((size_t)gpus, sizeof *mine);
+  job->all = message_allocate((size_t)job->ranks, sizeof *job->all);
   for (int i = 0; i < gpus; i++)
     describe(&job->gpus[i], world, &mine[i]);
   rendezvous_exchange(job->rendezvous, mine, job->all, (size_t)gpus * sizeof *mine);
@@ -136,9 +134,7 @@ void job_open(struct job *job, const struct options *options, const struct world
                        .processes = world->size,
                        .ranks = world->size * options->gpus,
                        .buffer_bytes = buffer_bytes };
-  job->gpus = calloc((size_t)options->gpus, sizeof *job->gpus);
-  if (!job->gpus)
-    message_fail("out of memory");
+  job->gpus = message_allocate((size_t)options->gpus, sizeof *job->gpus);
   choose_devices(job, world);
   exchange_descriptions(job, world);
   for (int i = 0; i < options->gpus; i++) {

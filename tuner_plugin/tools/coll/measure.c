@@ -175,19 +175,12 @@ static double combine_times(const double *seconds, int count, enum options_avera
   }
 }
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count ? count : 1, size);
-  if (!memory)
-    message_fail("out of memory");
-  return memory;
-}
-
 double *measure_slowest(const struct job *job, const double *mine, int count) {
   size_t length = (size_t)count;
   if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
     message_fail("the times of %d iterations of %d processes are too many to be reported", count,
                  job->processes);
-  double *all = allocate(length * (size_t)job->processes, sizeof *all);
+  double *all = message_allocate(length * (size_t)job->processes, sizeof *all);
   rendezvous_gather(job->rendezvous, mine, all, length * sizeof *mine);
   for (size_t i = length; i < length * (size_t)job->processes; i++)
     all[i % length] = all[i] > all[i % length] ? all[i] : all[i % length];
@@ -202,8 +195,8 @@ static void measure_time(struct run *run, struct measure_result *result) {
   wait_for_gpus(run);
   int iterations = choose_iterations(run);
   double *times_us =
-      options->is_per_iteration ? allocate((size_t)iterations, sizeof(double)) : NULL;
-  double *all = allocate((size_t)job->processes, sizeof *all);
+      options->is_per_iteration ? message_allocate((size_t)iterations, sizeof(double)) : NULL;
+  double *all = message_allocate((size_t)job->processes, sizeof *all);
   double mine = options->graph_launches ? time_graphs(run, iterations)
                                         : time_launches(run, iterations, times_us);
   rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
@@ -246,7 +239,7 @@ void measure_add_up(const struct job *job, struct measure_result *result) {
   struct {
     uint64_t wrong, out_of_bounds;
   } mine = { result->wrong, result->out_of_bounds },
-    *all = allocate((size_t)job->processes, sizeof *all);
+    *all = message_allocate((size_t)job->processes, sizeof *all);
   rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
   result->wrong = result->out_of_bounds = 0;
   for (int i = 0; i < job->processes; i++) {
@@ -264,8 +257,8 @@ static struct run open_run(struct job *job, const struct measure_case *measure_c
                      measure_case,
                      is_in_place,
                      gpus,
-                     allocate((size_t)gpus, sizeof(struct operation_call)),
-                     allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
+                     message_allocate((size_t)gpus, sizeof(struct operation_call)),
+                     message_allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
   open_calls(&run);
   return run;
 }

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static char speaker[128];
@@ -37,4 +38,11 @@ void message_fail(const char *format, ...) {
   message_write_list(format, arguments);
   va_end(arguments);
   _exit(EXIT_BAD);
+}
+
+void *message_allocate(size_t count, size_t size) {
+  void *memory = calloc(count ? count : 1, size);
+  if (!memory)
+    message_fail("out of memory");
+  return memory;
 }

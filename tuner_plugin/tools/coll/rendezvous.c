@@ -203,10 +203,8 @@ static int call_root(const struct world *world, uint64_t timeout_ns) {
 }
 
 struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t timeout_ns) {
-  struct rendezvous *r = calloc(1, sizeof *r);
-  struct peer *peers = calloc((size_t)world->size, sizeof *peers);
-  if (!r || !peers)
-    message_fail("out of memory");
+  struct rendezvous *r = message_allocate(1, sizeof *r);
+  struct peer *peers = message_allocate((size_t)world->size, sizeof *peers);
   *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, 0, peers };
   for (int i = 0; i < world->size; i++)
     peers[i].fd = -1;

@@ -62,9 +62,7 @@ static void print_head(const struct report *report) {
 }
 
 struct report *report_open(FILE *table, const struct job *job) {
-  struct report *report = calloc(1, sizeof *report);
-  if (!report)
-    message_fail("out of memory");
+  struct report *report = message_allocate(1, sizeof *report);
   *report = (struct report){ .table = table, .job = job, .results = json_array() };
   print_head(report);
   return report;

@@ -16,13 +16,6 @@
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/limits.h"
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count ? count : 1, size);
-  if (!memory)
-    message_fail("out of memory");
-  return memory;
-}
-
 size_t replay_bytes(const struct replay *replay) {
   size_t bytes = 0;
   for (size_t i = 0; i < replay->part_count; i++)
@@ -110,7 +103,7 @@ static double cpu_seconds(void) {
 }
 
 static double mean_of_processes(const struct job *job, double mine) {
-  double *all = allocate((size_t)job->processes, sizeof *all);
+  double *all = message_allocate((size_t)job->processes, sizeof *all);
   rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
   double result = mean(all, job->processes);
   free(all);
@@ -132,7 +125,7 @@ static void fill_buffers(const struct job *job) {
 static void run_part(struct job *job, const struct replay_part *part,
                      struct replay_result *result) {
   const struct options *o = job->options;
-  double *mine = allocate((size_t)o->replay_steps, sizeof *mine);
+  double *mine = message_allocate((size_t)o->replay_steps, sizeof *mine);
   *result = (struct replay_result){ .part = part };
   watchdog_set_place("%s", part->workload.name);
   compare_plans(job, part);

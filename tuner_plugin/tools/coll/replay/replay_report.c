@@ -30,9 +30,7 @@ double replay_percentile(const double *sorted, int count, double percent) {
 }
 
 struct replay_report *replay_report_open(FILE *table, const struct job *job) {
-  struct replay_report *report = calloc(1, sizeof *report);
-  if (!report)
-    message_fail("out of memory");
+  struct replay_report *report = message_allocate(1, sizeof *report);
   *report = (struct replay_report){ .table = table, .job = job, .workloads = json_array() };
   report_print_library(table);
   report_print_ranks(table, job);
@@ -53,9 +51,7 @@ static void print_percentiles(const struct replay_report *report,
   static const int percents[] = { 50, 75, 90, 95 };
   const struct job *job = report->job;
   int count = job->options->replay_steps;
-  double *sorted = calloc((size_t)count, sizeof *sorted);
-  if (!sorted)
-    message_fail("out of memory");
+  double *sorted = message_allocate((size_t)count, sizeof *sorted);
   memcpy(sorted, result->step_us, (size_t)count * sizeof *sorted);
   qsort(sorted, (size_t)count, sizeof *sorted, compare);
   fprintf(report->table, "%s: %d GPUs -- %dM/%dG:", result->part->workload.name, job->ranks,

@@ -15,27 +15,20 @@
 #include "tuner_plugin/tools/coll/replay/step_parts.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count ? count : 1, size);
-  if (!memory)
-    message_fail("out of memory");
-  return memory;
-}
-
 /* ---- set up ---- */
 
 static void open_channels(struct step *step) {
   const struct job_gpu *gpu = &step->job->gpus[0];
   const struct workload *workload = &step->part->workload;
   step->channel_count = workload->group_count + 1;
-  step->channels = allocate(step->channel_count, sizeof *step->channels);
+  step->channels = message_allocate(step->channel_count, sizeof *step->channels);
   for (size_t i = 0; i < step->channel_count; i++) {
     struct channel *channel = &step->channels[i];
     channel->group = plan_group_of(workload, (int)i, step->job->ranks, gpu->rank);
     channel->comm = gpu->comm;
     channel->stream = gpu->stream;
-    channel->so_far.sent = allocate((size_t)channel->group.ranks, sizeof(uint32_t));
-    channel->so_far.received = allocate((size_t)channel->group.ranks, sizeof(uint32_t));
+    channel->so_far.sent = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
+    channel->so_far.received = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
     CUDA(cudaEventCreateWithFlags(&channel->end, cudaEventDisableTiming));
     if (i == PLAN_WORLD)
       continue;
@@ -60,7 +53,7 @@ static void open_transfers(struct step *step, struct launch *launch, size_t item
   if (launch->item->kind == PLAN_COLLECTIVE && !c->split)
     return;
   size_t room = c->split ? 2 * (size_t)channel->group.ranks : items;
-  launch->transfers = allocate(room, sizeof *launch->transfers);
+  launch->transfers = message_allocate(room, sizeof *launch->transfers);
   launch->transfer_count =
       c->split ? transfers_of_alltoall(c, &channel->group, launch->transfers)
                : transfers_of_exchange(launch->item, items, &channel->so_far, launch->transfers);
@@ -131,13 +124,13 @@ static void open_launches(struct step *step) {
 }
 
 struct step *step_open(struct job *job, const struct replay_part *part) {
-  struct step *step = allocate(1, sizeof *step);
+  struct step *step = message_allocate(1, sizeof *step);
   *step = (struct step){ .job = job, .part = part };
   open_channels(step);
   CUDA(cudaStreamCreateWithFlags(&step->compute, cudaStreamNonBlocking));
   CUDA(cudaEventCreateWithFlags(&step->end, cudaEventDisableTiming | cudaEventBlockingSync));
-  step->launches = allocate(part->count, sizeof *step->launches);
-  step->by_number = allocate(part->sum.numbers, sizeof(struct launch *));
+  step->launches = message_allocate(part->count, sizeof *step->launches);
+  step->by_number = message_allocate(part->sum.numbers, sizeof(struct launch *));
   open_launches(step);
   return step;
 }

@@ -105,7 +105,10 @@ enum profile_algorithm {
 };
 enum profile_protocol { PROFILE_LL, PROFILE_LL128, PROFILE_SIMPLE, PROFILE_PROTOCOL_COUNT };
 
-/* Lower-case names as the text has them. */
+/* Lower-case names as the text has them; all of them for quantity_find_word. */
+#define PROFILE_COLLECTIVE_WORDS "broadcast|reduce|allgather|reducescatter|allreduce"
+#define PROFILE_ALGORITHM_WORDS "tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat"
+#define PROFILE_PROTOCOL_WORDS "ll|ll128|simple"
 const char *profile_collective_name(enum profile_collective collective);
 const char *profile_algorithm_name(enum profile_algorithm algorithm);
 const char *profile_protocol_name(enum profile_protocol protocol);

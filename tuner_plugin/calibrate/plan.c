@@ -9,10 +9,6 @@
 
 #include "common/quantity.h"
 
-static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
-static const char algorithm_words[] = "tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat";
-static const char protocol_words[] = "ll|ll128|simple";
-
 enum { WORD_MAX = 64 };
 
 struct reader {
@@ -58,11 +54,11 @@ int plan_parse_cell(const char *text, struct schedule_cell *cell) {
   if (!take_word(text, ".", word, &next) || *next != '.') {
     return -EINVAL;
   }
-  int algorithm = quantity_find_word(algorithm_words, word);
+  int algorithm = quantity_find_word(PROFILE_ALGORITHM_WORDS, word);
   if (!take_word(next + 1, "@", word, &next)) {
     return -EINVAL;
   }
-  int protocol = quantity_find_word(protocol_words, word);
+  int protocol = quantity_find_word(PROFILE_PROTOCOL_WORDS, word);
   if (algorithm < 0 || protocol < 0) {
     return -EINVAL;
   }
@@ -153,9 +149,9 @@ static int read_collective(struct reader *reader, const char *text) {
         reader,
         "\"%.40s\": accepted: seed=, run=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
   }
-  int collective = quantity_find_word(collective_words, word);
+  int collective = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
   if (collective < 0) {
-    return fail(reader, "\"%s\" is no collective; accepted: %s", word, collective_words);
+    return fail(reader, "\"%s\" is no collective; accepted: %s", word, PROFILE_COLLECTIVE_WORDS);
   }
   entry.collective = (enum profile_collective)collective;
   const char *cells = sizes + strcspn(sizes, "=/");

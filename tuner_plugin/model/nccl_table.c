@@ -162,7 +162,7 @@ static int read_line(struct reader *reader, char *line) {
   if (word[0] == '\0' || word[0] == '#') {
     return 0;
   }
-  int collective = quantity_find_word("broadcast|reduce|allgather|reducescatter|allreduce", word);
+  int collective = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
   if (collective >= 0) {
     return read_column(reader, (enum profile_collective)collective, rest);
   }

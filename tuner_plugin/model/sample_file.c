@@ -13,10 +13,6 @@
 #include "common/nccl_chunk.h"
 #include "common/quantity.h"
 
-static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
-static const char algorithm_words[] = "tree|ring|collnetdirect|collnetchain|nvls|nvlstree|pat";
-static const char protocol_words[] = "ll|ll128|simple";
-
 /* One line while it is read; the first thing that is wrong is kept. */
 struct line {
   json_t *object;
@@ -106,12 +102,12 @@ static void take_topology(struct line *line, char topology[TOPOLOGY_ID_MAX]) {
 static void take_sample(struct line *line, struct sample *sample) {
   take_integer(line, "schema", true, SAMPLE_SCHEMA, SAMPLE_SCHEMA);
   *sample = (struct sample){
-    .collective = (enum profile_collective)take_name(line, "coll", collective_words),
+    .collective = (enum profile_collective)take_name(line, "coll", PROFILE_COLLECTIVE_WORDS),
     .bytes = (uint64_t)take_integer(line, "bytes", true, 0, INT64_MAX),
     .nodes = (uint32_t)take_integer(line, "nodes", true, 1, 1000000),
     .ppn = (uint32_t)take_integer(line, "ppn", true, 1, 1024),
-    .algorithm = (enum profile_algorithm)take_name(line, "algo", algorithm_words),
-    .protocol = (enum profile_protocol)take_name(line, "proto", protocol_words),
+    .algorithm = (enum profile_algorithm)take_name(line, "algo", PROFILE_ALGORITHM_WORDS),
+    .protocol = (enum profile_protocol)take_name(line, "proto", PROFILE_PROTOCOL_WORDS),
     .channels = (uint32_t)take_integer(line, "channels", false, 0, PROFILE_CHANNELS_MAX),
     .chunk = (uint32_t)take_integer(line, "chunk", false, 0, 1 << 30),
     .is_default = take_bool(line, "default"),

@@ -20,8 +20,8 @@ static const struct cli_option show_options[] = {
 static const struct cli_option explain_options[] = {
   { "profile", 'p', CLI_STRING, &tune_explain_options.profile, "FILE",
     "profile to use instead of the one that fits this machine", 0, 0 },
-  { "coll", 'c', CLI_WORD, &tune_explain_options.collective,
-    "broadcast|reduce|allgather|reducescatter|allreduce", "collective", 0, 0 },
+  { "coll", 'c', CLI_WORD, &tune_explain_options.collective, PROFILE_COLLECTIVE_WORDS, "collective",
+    0, 0 },
   { "bytes", 'b', CLI_SIZE, &tune_explain_options.bytes, "SIZE",
     "size as nccl-tests shows it; the sum over the ranks for allgather and reducescatter", 0, 0 },
   { "nodes", 'n', CLI_INT, &tune_explain_options.nodes, "COUNT", "nodes of the communicator", 1,

@@ -26,60 +26,31 @@ struct campaign_options {
 extern struct campaign_options campaign_options;
 
 /* Rows of the table of options that both commands have. */
-#define CAMPAIGN_OPTION_ROWS                                                                         \
-  { "coll", 'c', CLI_STRING, &campaign_options.collectives, "LIST", "collectives", 0, 0 },           \
-      { "minbytes", 'b', CLI_SIZE, &campaign_options.min_bytes, "SIZE", "smallest size", 0, 0 },     \
-      { "maxbytes", 'e', CLI_SIZE, &campaign_options.max_bytes, "SIZE", "largest size", 0, 0 },      \
-      { "stepfactor", 'f', CLI_INT, &campaign_options.factor, "N", "from one size to the next", 2,   \
-        1024 },                                                                                      \
-      { "iters", 'n',                                                                                \
-        CLI_INT, &campaign_options.iterations,                                                       \
-        "N",     "calls of each size, both out of place and in place",                               \
-        2,       1000000 },                                                                          \
-      { "min-time",                                                                                  \
-        't',                                                                                         \
-        CLI_DURATION,                                                                                \
-        &campaign_options.min_time_ns,                                                               \
-        "TIME",                                                                                      \
-        "more calls until they take this long (stratus-coll)",                                       \
-        0,                                                                                           \
-        0 },                                                                                         \
-      { "timeout",                                                                                   \
-        'T',                                                                                         \
-        CLI_DURATION,                                                                                \
-        &campaign_options.timeout_ns,                                                                \
-        "TIME",                                                                                      \
-        "end a launch with an error after this long",                                                \
-        0,                                                                                           \
-        0 },                                                                                         \
-      { "hosts",                                                                                     \
-        'H',                                                                                         \
-        CLI_STRING,                                                                                  \
-        &campaign_options.hosts,                                                                     \
-        "LIST|FILE",                                                                                 \
-        "start the ranks on these hosts, as stratus-coll --hosts does; instead of a command",        \
-        0,                                                                                           \
-        0 },                                                                                         \
-      { "ppn",   'r',                                                                                \
-        CLI_INT, &campaign_options.ppn,                                                              \
-        "COUNT", "with --hosts: ranks on each; else as the list says, or 1",                         \
-        1,       HOST_SLOTS_MAX },                                                                   \
-      { "split-cpus",                                                                                \
-        0,                                                                                           \
-        CLI_FLAG,                                                                                    \
-        &campaign_options.is_split_cpus,                                                             \
-        NULL,                                                                                        \
-        "with --hosts: divide this machine's CPUs between its hosts",                                \
-        0,                                                                                           \
-        0 },                                                                                         \
-      { "program",  0,                                                                               \
-        CLI_STRING, &campaign_options.program,                                                       \
-        "PATH",     "stratus-coll to run; a bare name is looked for beside this tool, then in PATH", \
-        0,          0 },                                                                             \
-  {                                                                                                  \
-    "work", 'w', CLI_STRING, &campaign_options.work, "DIR",                                          \
-        "directory for the benchmark's files; rank 0's host must see it too", 0, 0                   \
-  }
+#define CAMPAIGN_ROW(name, letter, type, field, argument, low, high, help)                         \
+  { name, letter, type, &campaign_options.field, argument, help, low, high }
+#define CAMPAIGN_OPTION_ROWS                                                                       \
+  CAMPAIGN_ROW("coll", 'c', CLI_STRING, collectives, "LIST", 0, 0, "collectives"),                 \
+      CAMPAIGN_ROW("minbytes", 'b', CLI_SIZE, min_bytes, "SIZE", 0, 0, "smallest size"),           \
+      CAMPAIGN_ROW("maxbytes", 'e', CLI_SIZE, max_bytes, "SIZE", 0, 0, "largest size"),            \
+      CAMPAIGN_ROW("stepfactor", 'f', CLI_INT, factor, "N", 2, 1024, "from one size to the next"), \
+      CAMPAIGN_ROW("iters", 'n', CLI_INT, iterations, "N", 2, 1000000,                             \
+                   "calls of each size, both out of place and in place"),                          \
+      CAMPAIGN_ROW("min-time", 't', CLI_DURATION, min_time_ns, "TIME", 0, 0,                       \
+                   "more calls until they take this long (stratus-coll)"),                         \
+      CAMPAIGN_ROW("timeout", 'T', CLI_DURATION, timeout_ns, "TIME", 0, 0,                         \
+                   "end a launch with an error after this long"),                                  \
+      CAMPAIGN_ROW(                                                                                \
+          "hosts", 'H', CLI_STRING, hosts, "LIST|FILE", 0, 0,                                      \
+          "start the ranks on these hosts, as stratus-coll --hosts does; instead of a command"),   \
+      CAMPAIGN_ROW("ppn", 'r', CLI_INT, ppn, "COUNT", 1, HOST_SLOTS_MAX,                           \
+                   "with --hosts: ranks on each; else as the list says, or 1"),                    \
+      CAMPAIGN_ROW("split-cpus", 0, CLI_FLAG, is_split_cpus, NULL, 0, 0,                           \
+                   "with --hosts: divide this machine's CPUs between its hosts"),                  \
+      CAMPAIGN_ROW(                                                                                \
+          "program", 0, CLI_STRING, program, "PATH", 0, 0,                                         \
+          "stratus-coll to run; a bare name is looked for beside this tool, then in PATH"),        \
+      CAMPAIGN_ROW("work", 'w', CLI_STRING, work, "DIR", 0, 0,                                     \
+                   "directory for the benchmark's files; rank 0's host must see it too")
 
 enum { CAMPAIGN_VARIABLES_MAX = 60, CAMPAIGN_ID_MAX = 9 };
 

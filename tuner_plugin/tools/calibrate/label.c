@@ -12,8 +12,6 @@
 #include "common/quantity.h"
 #include "tuner_plugin/model/interpolate.h"
 
-static const char collective_words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
-
 static struct label_entry *label_find_entry(struct label_log *log,
                                             enum profile_collective collective, uint64_t bytes) {
   for (size_t i = 0; i < log->count; i++) {
@@ -60,7 +58,7 @@ static void take_open(struct label_log *log, const char *text) {
       length == 0 || !take_cells(text + length, &entry.set)) {
     return;
   }
-  int collective = quantity_find_word(collective_words, name);
+  int collective = quantity_find_word(PROFILE_COLLECTIVE_WORDS, name);
   if (collective < 0 || entry.ranks == 0 || entry.nodes == 0) {
     return;
   }
@@ -78,7 +76,7 @@ static void take_end(struct label_log *log, const char *text) {
   uint64_t bytes, calls = 0;
   int fields =
       sscanf(text, "%31s %" SCNu64 " %31s %" SCNu64 " %3s", name, &bytes, what, &calls, dot);
-  int collective = fields >= 3 ? quantity_find_word(collective_words, name) : -1;
+  int collective = fields >= 3 ? quantity_find_word(PROFILE_COLLECTIVE_WORDS, name) : -1;
   struct label_entry *entry =
       collective < 0 ? NULL : label_find_entry(log, (enum profile_collective)collective, bytes);
   if (!entry) {

@@ -41,7 +41,7 @@ int cli_fail(const char *format, ...) {
   return CLI_FAILED;
 }
 
-__attribute__((format(printf, 1, 2))) static int fail_usage(const char *format, ...) {
+int cli_fail_usage(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
   print_message(format, arguments);
@@ -57,6 +57,9 @@ static void format_default(const struct cli_option *option, char *text, size_t t
   switch (option->type) {
   case CLI_INT:
     snprintf(text, text_bytes, " [%" PRId64 "]", *(const int64_t *)option->value);
+    break;
+  case CLI_NUMBER:
+    snprintf(text, text_bytes, " [%d]", *(const int *)option->value);
     break;
   case CLI_SIZE:
     snprintf(text, text_bytes, " [%s]",
@@ -82,6 +85,7 @@ static void format_default(const struct cli_option *option, char *text, size_t t
     break;
   }
   case CLI_FLAG:
+  case CLI_LIST:
     break;
   }
 }
@@ -98,8 +102,14 @@ static void print_option(const struct cli_option *option) {
   format_default(option, preset, sizeof preset);
   /* Two blanks at least end the left part: scripts/tool_help.py reads this. */
   bool is_long = strlen(left) >= HELP_LEFT;
-  printf("  %s%s%-*s %s%s\n", is_long ? left : "", is_long ? "\n  " : "", HELP_LEFT,
-         is_long ? "" : left, option->help, preset);
+  printf("  %s%s%-*s ", is_long ? left : "", is_long ? "\n  " : "", HELP_LEFT, is_long ? "" : left);
+  for (const char *c = option->help; *c; c++) {
+    putchar(*c);
+    if (*c == '\n') {
+      printf("  %-*s ", HELP_LEFT, "");
+    }
+  }
+  printf("%s\n", preset);
 }
 
 /* "TOOL COMMAND", or "TOOL" for a tool without commands. */
@@ -136,44 +146,88 @@ static int print_tool_help(const struct cli_tool *tool) {
 
 /* ---- options ---- */
 
+static const struct cli_option *given[128]; /* each once */
+static size_t given_count;
+
+const char *cli_given(const char *names) {
+  for (size_t i = 0; i < given_count; i++) {
+    if (quantity_find_word(names, given[i]->name) >= 0) {
+      return given[i]->name;
+    }
+  }
+  return NULL;
+}
+
 static int parse_int(const struct cli_option *option, const char *text) {
   int64_t number;
   if (quantity_parse_int(text, &number) < 0) {
-    return fail_usage("--%s takes a number, not \"%s\"", option->name, text);
+    return cli_fail_usage("--%s takes a number, not \"%s\"", option->name, text);
   }
   bool is_limited = option->low != 0 || option->high != 0;
   if (is_limited && (number < option->low || number > option->high)) {
-    return fail_usage("--%s takes %" PRId64 " to %" PRId64 ", not %s", option->name, option->low,
-                      option->high, text);
+    return cli_fail_usage("--%s takes %" PRId64 " to %" PRId64 ", not %s", option->name,
+                          option->low, option->high, text);
   }
-  *(int64_t *)option->value = number;
+  if (option->type == CLI_NUMBER) {
+    *(int *)option->value = (int)number;
+  } else {
+    *(int64_t *)option->value = number;
+  }
+  return CLI_OK;
+}
+
+static int parse_size(const struct cli_option *option, const char *text) {
+  char low[QUANTITY_TEXT_MAX], high[QUANTITY_TEXT_MAX];
+  uint64_t bytes;
+  if (quantity_parse_size(text, &bytes) < 0) {
+    return cli_fail_usage("--%s takes a size such as 64K, not \"%s\"", option->name, text);
+  }
+  if (option->high > 0 && (bytes < (uint64_t)option->low || bytes > (uint64_t)option->high)) {
+    return cli_fail_usage("--%s takes %s to %s, not %s", option->name,
+                          quantity_format_size((uint64_t)option->low, low),
+                          quantity_format_size((uint64_t)option->high, high), text);
+  }
+  *(uint64_t *)option->value = bytes;
+  return CLI_OK;
+}
+
+static int add_to_list(const struct cli_option *option, const char *text) {
+  struct cli_list *list = option->value;
+  if (list->count == CLI_LIST_MAX) {
+    return cli_fail_usage("--%s: more than %d", option->name, CLI_LIST_MAX);
+  }
+  list->items[list->count++] = text;
   return CLI_OK;
 }
 
 static int parse_value(const struct cli_option *option, const char *text) {
   int place;
+  if (!cli_given(option->name) && given_count < sizeof given / sizeof given[0]) {
+    given[given_count++] = option;
+  }
   switch (option->type) {
   case CLI_FLAG:
     *(bool *)option->value = true;
     return CLI_OK;
   case CLI_INT:
+  case CLI_NUMBER:
     return parse_int(option, text);
   case CLI_SIZE:
-    return quantity_parse_size(text, option->value) == 0
-               ? CLI_OK
-               : fail_usage("--%s takes a size such as 64K, not \"%s\"", option->name, text);
+    return parse_size(option, text);
+  case CLI_LIST:
+    return add_to_list(option, text);
   case CLI_DURATION:
     return quantity_parse_duration(text, option->value) == 0
                ? CLI_OK
-               : fail_usage("--%s takes a time such as 250ms or 10s, not \"%s\"", option->name,
-                            text);
+               : cli_fail_usage("--%s takes a time such as 250ms or 10s, not \"%s\"", option->name,
+                                text);
   case CLI_STRING:
     *(const char **)option->value = text;
     return CLI_OK;
   case CLI_WORD:
     place = quantity_find_word(option->argument, text);
     if (place < 0) {
-      return fail_usage("--%s takes %s, not \"%s\"", option->name, option->argument, text);
+      return cli_fail_usage("--%s takes %s, not \"%s\"", option->name, option->argument, text);
     }
     *(int *)option->value = place;
     return CLI_OK;
@@ -220,17 +274,17 @@ static int read_option(struct reader *reader, const char *text) {
   const struct cli_option *option =
       is_long ? find_option(reader->command, name, length) : find_letter(reader->command, name[0]);
   if (!option) {
-    return fail_usage("%s has no option %s; see `%s -h`", reader->command->name, text,
-                      spoken_name(reader->command));
+    return cli_fail_usage("%s has no option %s; see `%s -h`", reader->command->name, text,
+                          spoken_name(reader->command));
   }
   const char *attached = name + length + (is_long && name[length] == '=');
   bool has_attached = name[length] != '\0';
   if (option->type == CLI_FLAG) {
-    return has_attached ? fail_usage("--%s takes no value", option->name)
+    return has_attached ? cli_fail_usage("--%s takes no value", option->name)
                         : parse_value(option, NULL);
   }
   if (!has_attached && reader->next == reader->argc) {
-    return fail_usage("--%s needs a value: %s", option->name, option->argument);
+    return cli_fail_usage("--%s needs a value: %s", option->name, option->argument);
   }
   return parse_value(option, has_attached ? attached : reader->argv[reader->next++]);
 }
@@ -260,12 +314,12 @@ static int read_word(struct reader *reader, bool *is_only_operands) {
 static int check_operand_count(const struct reader *reader) {
   const struct cli_command *command = reader->command;
   if (reader->operand_count < command->min_arguments) {
-    return fail_usage("%s needs %s; see `%s -h`", command->name, command->arguments,
-                      spoken_name(command));
+    return cli_fail_usage("%s needs %s; see `%s -h`", command->name, command->arguments,
+                          spoken_name(command));
   }
   if (command->max_arguments >= 0 && reader->operand_count > command->max_arguments) {
-    return fail_usage("%s does not take \"%s\"; see `%s -h`", command->name,
-                      reader->argv[command->max_arguments], spoken_name(command));
+    return cli_fail_usage("%s does not take \"%s\"; see `%s -h`", command->name,
+                          reader->argv[command->max_arguments], spoken_name(command));
   }
   return CLI_OK;
 }
@@ -277,6 +331,7 @@ static int run_command(const struct cli_command *command, bool ends_at_operand, 
   };
   bool is_only_operands = false;
   int status = CLI_OK;
+  given_count = 0;
   while (status == CLI_OK && !reader.is_help && reader.next < argc) {
     status = read_word(&reader, &is_only_operands);
   }
@@ -292,7 +347,7 @@ static int run_command(const struct cli_command *command, bool ends_at_operand, 
 int cli_main(const struct cli_tool *tool, int argc, char **argv) {
   tool_name = tool->name;
   if (argc < 2) {
-    return fail_usage("a command is missing; `%s -h` lists them", tool->name);
+    return cli_fail_usage("a command is missing; `%s -h` lists them", tool->name);
   }
   if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
     return print_tool_help(tool);
@@ -306,7 +361,7 @@ int cli_main(const struct cli_tool *tool, int argc, char **argv) {
       return run_command(command, false, argc - 2, argv + 2);
     }
   }
-  return fail_usage("there is no command %s; `%s -h` lists them", argv[1], tool->name);
+  return cli_fail_usage("there is no command %s; `%s -h` lists them", argv[1], tool->name);
 }
 
 int cli_program(const struct cli_program *program, int argc, char **argv) {

@@ -8,6 +8,7 @@
 #define COMMON_CLI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
@@ -15,10 +16,18 @@ enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 enum cli_type {
   CLI_FLAG,     /* bool; takes no argument */
   CLI_INT,      /* int64_t */
+  CLI_NUMBER,   /* int; has limits */
   CLI_SIZE,     /* uint64_t bytes: 8, 64K, 1G */
   CLI_DURATION, /* uint64_t ns: 10s, 250ms */
   CLI_STRING,   /* const char *, points into argv */
+  CLI_LIST,     /* struct cli_list; the option may be repeated */
   CLI_WORD,     /* int: index of the word in `argument` */
+};
+
+enum { CLI_LIST_MAX = 64 };
+struct cli_list {
+  const char *items[CLI_LIST_MAX];
+  size_t count;
 };
 
 struct cli_option {
@@ -27,9 +36,9 @@ struct cli_option {
   enum cli_type type;
   void *value;          /* of the type above; holds the default, which -h shows */
   const char *argument; /* its name in -h; for CLI_WORD the words, as in "a|b" */
-  const char *help;     /* one line */
-  int64_t low;          /* CLI_INT: smallest accepted; both 0: any */
-  int64_t high;         /* CLI_INT: largest accepted */
+  const char *help;
+  int64_t low;  /* smallest number or size accepted; both 0: any */
+  int64_t high; /* largest */
 };
 
 struct cli_command {
@@ -66,7 +75,12 @@ int cli_program(const struct cli_program *program, int argc, char **argv);
  * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
 int cli_main(const struct cli_tool *tool, int argc, char **argv);
 
+/* Of options with these names, as in "a|b", one that the command that runs was given; or NULL. */
+const char *cli_given(const char *names);
+
 /* Prints "TOOL: " and the text to stderr, without control characters; returns CLI_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same of wrong use; returns CLI_USAGE. */
+int cli_fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

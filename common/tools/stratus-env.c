@@ -272,12 +272,10 @@ static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX], path[PATH_MAX];
   if (is_write && is_remove) {
-    cli_fail("either --write-conf or --remove-conf");
-    return CLI_USAGE;
+    return cli_fail_usage("either --write-conf or --remove-conf");
   }
   if (argument_count == 1 && !is_write && !is_remove) {
-    cli_fail("a FILE goes with --write-conf or --remove-conf");
-    return CLI_USAGE;
+    return cli_fail_usage("a FILE goes with --write-conf or --remove-conf");
   }
   if (is_remove) {
     return choose_file(argument_count, arguments, path) == CLI_OK ? remove_conf(path) : CLI_FAILED;

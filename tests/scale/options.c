@@ -81,8 +81,7 @@ const struct cli_option options_table[] = {
 };
 
 static int bad(const char *name, const char *text, const char *accepted) {
-  cli_fail("--%s '%s': %s\n", name, text, accepted);
-  return CLI_USAGE;
+  return cli_fail_usage("--%s '%s': %s\n", name, text, accepted);
 }
 
 static int read_decimal(const char *name, const char *text, double low, double high,
@@ -210,15 +209,15 @@ int options_read(struct options *options) {
   status = status == CLI_OK ? read_hosts(options) : status;
   status = status == CLI_OK ? read_workloads(options) : status;
   if (status == CLI_OK && options->failed_share > 0 && (nics < 2 || transport != OPTIONS_STRATUS)) {
-    cli_fail("--failed-hosts: with --nics 2 or more and stratus: a job of Socket ends there\n");
-    return CLI_USAGE;
+    return cli_fail_usage(
+        "--failed-hosts: with --nics 2 or more and stratus: a job of Socket ends there\n");
   }
   for (unsigned i = 0; i < options->hosts_count && status == CLI_OK && exact; i++) {
     bool is_ring = algorithm == STEPS_RING && gpus == 1 && transport != OPTIONS_IDEAL;
     if (options->hosts[i] > NETWORK_HOSTS_MAX || !is_ring ||
         options->slow_share + options->failed_share > 0) {
-      cli_fail("--exact: up to 32 hosts, all alike, with --gpus 1 and --algorithm ring\n");
-      return CLI_USAGE;
+      return cli_fail_usage(
+          "--exact: up to 32 hosts, all alike, with --gpus 1 and --algorithm ring\n");
     }
   }
   options->schedule.loss = options->host.network.loss;

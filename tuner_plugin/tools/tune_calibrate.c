@@ -375,13 +375,11 @@ static int check_options(void) {
   int result = entries ? plan_parse(text, entries, &plan, error) : -1;
   free(entries);
   if (result < 0) {
-    cli_fail("--channels takes up to %d numbers from 0 to %d, as in 0,1,4", PLAN_CHANNELS_MAX,
-             PROFILE_CHANNELS_MAX);
-    return CLI_USAGE;
+    return cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
+                          PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
   }
   if (!sample_is_word(o->env_name)) {
-    cli_fail("--env-name takes letters, digits and . _ -");
-    return CLI_USAGE;
+    return cli_fail_usage("--env-name takes letters, digits and . _ -");
   }
   return CLI_OK;
 }

@@ -31,10 +31,10 @@ static int read_machine(struct nccl_machine *machine) {
   if (!wrong && machine->gpus > 0 && machine->nics > 0 && machine->mbps > 0) {
     return CLI_OK;
   }
-  cli_fail("--machine: \"%s\": it takes gpus=, nics=, mbps=, links=, near=, cc=, latency_us= and "
-           "cpu=intel|amd|mixed|arm|power",
-           wrong ? wrong : tune_explain_options.machine);
-  return CLI_USAGE;
+  return cli_fail_usage(
+      "--machine: \"%s\": it takes gpus=, nics=, mbps=, links=, near=, cc=, latency_us= and "
+      "cpu=intel|amd|mixed|arm|power",
+      wrong ? wrong : tune_explain_options.machine);
 }
 
 static int read_topology(struct explain_default *usual) {
@@ -62,8 +62,7 @@ int explain_find_default(const struct explain_question *question, struct explain
     usual->topology.release = parse_release(options->nccl);
   }
   if (status == CLI_OK && usual->topology.release < 21900) {
-    cli_fail("--nccl takes a release from 2.19 on, such as 2.28.9");
-    return CLI_USAGE;
+    return cli_fail_usage("--nccl takes a release from 2.19 on, such as 2.28.9");
   }
   usual->topology.nodes = (int)question->nodes;
   usual->topology.ppn = (int)question->ppn;

@@ -155,9 +155,9 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   struct fit_counts counts;
   const char *topology = tune_fit_options.topology;
   if (topology && !topology_is_id(topology, strlen(topology))) {
-    cli_fail("--topology takes %d digits 0-9 and a-f, as stratus-net doctor shows them",
-             TOPOLOGY_ID_DIGITS);
-    return CLI_USAGE;
+    return cli_fail_usage(
+        "--topology takes %d digits 0-9 and a-f, as stratus-net doctor shows them",
+        TOPOLOGY_ID_DIGITS);
   }
   int status = read_samples(argument_count, arguments, &file);
   if (status == CLI_OK) {

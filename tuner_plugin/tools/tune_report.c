@@ -76,8 +76,8 @@ int tune_report(int argument_count, char **arguments, bool is_json) {
 
 int tune_compare(int argument_count, char **arguments, bool is_json) {
   if (argument_count % 2 != 0) {
-    cli_fail("compare takes pairs of files: A B, or A B A B ... of runs that alternated");
-    return CLI_USAGE;
+    return cli_fail_usage(
+        "compare takes pairs of files: A B, or A B A B ... of runs that alternated");
   }
   return become_python("compare", argument_count, arguments, is_json);
 }

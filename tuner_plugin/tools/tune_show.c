@@ -271,8 +271,7 @@ int tune_show(int argument_count, char **arguments, bool is_json) {
   char path[PROFILE_PATH_MAX];
   bool has_shape = tune_show_options.nodes > 0;
   if (has_shape != (tune_show_options.ppn > 0)) {
-    cli_fail("--nodes and --ppn belong together");
-    return CLI_USAGE;
+    return cli_fail_usage("--nodes and --ppn belong together");
   }
   int status = tune_load(argument_count > 0 ? arguments[0] : NULL, &profile, path);
   if (status != CLI_OK) {

@@ -258,23 +258,20 @@ static int verify(const struct host_list *list, bool is_json) {
 
 int tune_verify(int argument_count, char **arguments, bool is_json) {
   if (tune_verify_options.is_here != (argument_count == 0)) {
-    cli_fail("verify: give the HOSTs of the job, or --here");
-    return CLI_USAGE;
+    return cli_fail_usage("verify: give the HOSTs of the job, or --here");
   }
   if (tune_verify_options.is_here) {
     return tell_here();
   }
   if (tune_verify_options.timeout_ns == 0 || !*tune_verify_options.ssh) {
-    cli_fail("verify: --timeout above 0 and a command for --ssh are wanted");
-    return CLI_USAGE;
+    return cli_fail_usage("verify: --timeout above 0 and a command for --ssh are wanted");
   }
   struct host_list hosts = { 0 };
   char error[HOST_LIST_ERROR_MAX];
   int status = CLI_OK;
   for (int i = 0; i < argument_count && status == CLI_OK; i++) {
     if (host_list_read(&hosts, arguments[i], error) != 0) {
-      cli_fail("verify: %s", error);
-      status = CLI_USAGE;
+      status = cli_fail_usage("verify: %s", error);
     }
   }
   status = status == CLI_OK ? verify(&hosts, is_json) : status;

@@ -216,8 +216,7 @@ static int conclude(struct verification *verification, bool is_json) {
 int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
   struct tune_verify_ab_options *o = &tune_verify_ab_options;
   if (!o->profile) {
-    cli_fail("verify-ab needs --profile FILE");
-    return CLI_USAGE;
+    return cli_fail_usage("verify-ab needs --profile FILE");
   }
   struct verification *verification = calloc(1, sizeof *verification);
   char path[PROFILE_PATH_MAX];

@@ -46,19 +46,18 @@ void campaign_say(const char *format, ...) {
 /* ---- opening ---- */
 
 static int take_collectives(struct campaign *campaign) {
-  static const char words[] = "broadcast|reduce|allgather|reducescatter|allreduce";
   for (const char *text = campaign_options.collectives;;) {
     char word[32];
     size_t length = strcspn(text, ",");
     snprintf(word, sizeof word, "%.*s", (int)length, text);
-    int found = quantity_find_word(words, word);
+    int found = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
     bool is_new = found >= 0;
     for (size_t i = 0; i < campaign->collective_count; i++) {
       is_new &= (int)campaign->collectives[i] != found;
     }
     if (!is_new) {
-      cli_fail("--coll takes some of %s, separated by commas, not \"%s\"", words, text);
-      return CLI_USAGE;
+      return cli_fail_usage("--coll takes some of %s, separated by commas, not \"%s\"",
+                            PROFILE_COLLECTIVE_WORDS, text);
     }
     campaign->collectives[campaign->collective_count++] = (enum profile_collective)found;
     if (text[length] == '\0') {
@@ -106,8 +105,7 @@ static int campaign_check(const struct campaign *campaign) {
   const struct campaign_options *o = &campaign_options;
   char absolute[PROFILE_PATH_MAX / 2];
   if (o->min_bytes == 0 || o->max_bytes < o->min_bytes) {
-    cli_fail("-b must be above 0, and -e not below it");
-    return CLI_USAGE;
+    return cli_fail_usage("-b must be above 0, and -e not below it");
   }
   if (!realpath(o->work, absolute)) {
     return cli_fail("%s: %s", o->work, strerror(errno));
@@ -135,8 +133,7 @@ static int read_hosts(struct campaign *campaign) {
   char error[HOST_LIST_ERROR_MAX];
   int status = CLI_OK;
   if (host_list_read(&list, campaign_options.hosts, error) != 0) {
-    cli_fail("--hosts: %s", error);
-    status = CLI_USAGE;
+    status = cli_fail_usage("--hosts: %s", error);
   } else if (!(campaign->hosts = host_list_write(&list))) {
     status = cli_fail("out of memory");
   }
@@ -157,8 +154,7 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
     return status;
   }
   if (!launch_choose(&opened->launch, opened->hosts, arguments, argument_count, error)) {
-    cli_fail("%s", error);
-    return CLI_USAGE;
+    return cli_fail_usage("%s", error);
   }
   opened->launch.ppn = o->ppn;
   opened->launch.is_split_cpus = o->is_split_cpus;

@@ -52,8 +52,7 @@ int plan_file_read(const char *path, struct plan_file *wanted) {
   struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
   int status = text && entries ? read_text(path, text) : cli_fail("out of memory");
   if (status == CLI_OK && plan_parse(text, entries, &wanted->plan, error) < 0) {
-    cli_fail("%s: %s", path, error);
-    status = CLI_USAGE;
+    status = cli_fail_usage("%s: %s", path, error);
   }
   if (status == CLI_OK) {
     uint8_t digest[HASH_SHA256_BYTES];

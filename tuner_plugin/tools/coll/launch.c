@@ -86,8 +86,9 @@ static bool reads_handed_over(const struct host *host) {
 
 static bool is_set_for_ranks(const struct options *options, const char *name) {
   size_t length = strlen(name);
-  for (int i = 0; i < options->env_count; i++) {
-    if (!strncmp(options->env[i], name, length) && strchr("=", options->env[i][length]))
+  for (size_t i = 0; i < options->env.count; i++) {
+    const char *given = options->env.items[i];
+    if (!strncmp(given, name, length) && strchr("=", given[length]))
       return true;
   }
   return false;
@@ -119,9 +120,9 @@ static void add_environment(const struct launch *launch, int rank, struct host_c
   /* NCCL takes processes with different ids for different hosts: so they use the network. */
   if (!is_set_for_ranks(o, "NCCL_HOSTID"))
     add_format(words, "NCCL_HOSTID=stratus-coll-%llx-%d", launch->run, r->host);
-  for (int i = 0; i < o->env_count; i++) {
-    if (strchr(o->env[i], '='))
-      host_command_add(words, o->env[i]);
+  for (size_t i = 0; i < o->env.count; i++) {
+    if (strchr(o->env.items[i], '='))
+      host_command_add(words, o->env.items[i]);
   }
 }
 
@@ -131,8 +132,8 @@ static int open_handed_over(const struct launch *launch) {
   static struct handed_over all;
   all.length = 0;
   bool fits = handed_over_add(&all, HANDED_OVER_TOKEN, launch->token);
-  for (int i = 0; i < launch->options->env_count; i++) {
-    const char *name = launch->options->env[i];
+  for (size_t i = 0; i < launch->options->env.count; i++) {
+    const char *name = launch->options->env.items[i];
     fits = fits && (strchr(name, '=') || handed_over_add(&all, name, getenv(name)));
   }
   if (!fits)
@@ -342,9 +343,7 @@ static int read_hosts(struct launch *launch) {
 
 static void place_ranks(struct launch *launch) {
   int rank = 0;
-  launch->ranks = calloc((size_t)launch->count, sizeof *launch->ranks);
-  if (!launch->ranks)
-    message_fail("out of memory");
+  launch->ranks = message_allocate((size_t)launch->count, sizeof *launch->ranks);
   for (int host = 0; host < launch->hosts.count; host++) {
     for (int i = 0; i < processes_of(launch, host); i++)
       launch->ranks[rank++] = (struct rank){ .host = host, .local_rank = i };

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options: the command line.
  * Owns: the strings stay in argv.  Threads: one.
- * Blocks: never.  Fails: with a message that names the option and what it accepts. */
+ * Blocks: never.  Fails: with a message on stderr that names the option and what it accepts. */
 #ifndef COLL_OPTIONS_H
 #define COLL_OPTIONS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+#include "common/cli.h"
 #include "tuner_plugin/tools/coll/element.h"
 #include "tuner_plugin/tools/coll/operation.h"
 
 enum {
   OPTIONS_SIZES_MAX = 256,
-  OPTIONS_ENV_MAX = 64,
   OPTIONS_ITERATIONS_MAX = 1000000,
   OPTIONS_RANKS_MAX = 1000000, /* of --replay-list */
   OPTIONS_ROOT_ALL = -1,
-  OPTIONS_ROOT_ANY = -2 /* not given: 0 */
 };
 
 /* Which rank's time the table shows, as nccl-tests numbers them. */
@@ -29,10 +27,10 @@ struct options {
   bool types[ELEMENT_TYPES];
   bool redops[PATTERN_NONE];
   bool is_type_all, is_redop_all; /* "all" leaves out what this NCCL or GPU cannot do */
-  int root;                       /* or OPTIONS_ROOT_... */
+  int root;                       /* or OPTIONS_ROOT_ALL */
 
   uint64_t min_bytes, max_bytes, step_bytes; /* -b -e -i */
-  double step_factor;                        /* -f, 1 when sizes grow by step_bytes */
+  double step_factor;                        /* -f; 0: sizes grow by step_bytes */
   uint64_t sizes[OPTIONS_SIZES_MAX];         /* in the order they are run */
   int sizes_count;
 
@@ -58,16 +56,11 @@ struct options {
   bool is_split_cpus;
   int ppn;             /* processes on each host; 0: as the list of hosts says */
   const char *address; /* of the ranks' rendezvous, NULL: chosen */
-  const char *env[OPTIONS_ENV_MAX];
-  int env_count;
+  struct cli_list env; /* NAME=VALUE or NAME */
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_WRONG };
-
-/* OPTIONS_WRONG leaves a message in `error`. */
-enum options_result options_parse(struct options *options, int argc, char **argv, char *error,
-                                  size_t error_size);
-
-void options_print_help(void); /* to stdout */
+/* True: there is something to run. False: help was printed, or use is wrong, and *status is the
+ * program's. */
+bool options_parse(struct options *options, int argc, char **argv, int *status);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "common/clock.h"
 #include "common/nccl_conf.h"
-#include "common/version.h"
 #include "tuner_plugin/tools/coll/end_report.h"
 #include "tuner_plugin/tools/coll/handed_over.h"
 #include "tuner_plugin/tools/coll/launch.h"
@@ -62,7 +61,7 @@ static void run_roots(struct job *job, struct report *report, struct measure_cas
     run_sizes(job, report, c, totals);
     return;
   }
-  int first = o->root > 0 ? o->root : 0;
+  int first = o->root == OPTIONS_ROOT_ALL ? 0 : o->root;
   int last = o->root == OPTIONS_ROOT_ALL ? job->ranks - 1 : first;
   for (c->root = first; c->root <= last; c->root++)
     run_sizes(job, report, c, totals);
@@ -240,26 +239,16 @@ int run_program(int argc, char **given, char **argv, const struct run_mode *mode
   struct options options;
   struct world world;
   char error[512];
-  switch (options_parse(&options, argc, given, error, sizeof error)) {
-  case OPTIONS_HELP:
-    options_print_help();
-    return EXIT_GOOD;
-  case OPTIONS_VERSION:
-    puts("stratus-coll " STRATUS_VERSION);
-    return EXIT_GOOD;
-  case OPTIONS_WRONG:
-    message_write("%s", error);
-    return EXIT_WRONG_USE;
-  default:
-    break;
-  }
+  int status;
+  if (!options_parse(&options, argc, given, &status))
+    return status;
   handed_over_take();
   if (world_read(&world, options.address, error, sizeof error)) {
     message_write("%s", error);
     return EXIT_WRONG_USE;
   }
   if (options.replay && !world.is_ours) {
-    int status = look_at_replay(&options);
+    status = look_at_replay(&options);
     if (status != EXIT_GOOD || options.replay_list_ranks)
       return status;
   }

@@ -5,7 +5,7 @@ import re
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from plots import figure_of, legend_above, ratio_ticks
-from theme import TOKENS
+from theme import COLOURS
 
 HOSTS = (1, 2, 4, 8)  # with a colour of their own: blue, orange, red, green
 MARKERS = {1: "s", 2: "o", 4: "D", 8: "^"}  # for those who see no colours
@@ -14,7 +14,7 @@ MARKERS = {1: "s", 2: "o", 4: "D", 8: "^"}  # for those who see no colours
 def look(hosts):
     """Colour and marker; of another number those of the next smaller one."""
     nearest = max(each for each in HOSTS if each <= hosts)
-    return TOKENS[f"hosts{nearest}"], MARKERS[nearest]
+    return COLOURS[f"hosts{nearest}"], MARKERS[nearest]
 
 
 def anchor(model):
@@ -22,16 +22,16 @@ def anchor(model):
     return re.sub(r"\W", "_", model, flags=re.ASCII)
 
 
-def draw(dots, noise, y_label, is_narrow):
+def draw(dots, noise, y_label):
     """`dots`: [(model, hosts, x, y)]; each becomes an element of the picture with the id dot-MODEL-HOSTS."""
-    figure, all_axes = figure_of(is_narrow, 4.6, 4.0)
+    figure, all_axes = figure_of(4.6)
     axes = all_axes.flat[0]
-    axes.axhspan(1 - noise, 1 / (1 - noise), color=TOKENS["base"], alpha=0.16, linewidth=0)
-    axes.axhline(1, color=TOKENS["base"], linewidth=1.2, gid="line-at-1")
+    axes.axhspan(1 - noise, 1 / (1 - noise), color=COLOURS["base"], alpha=0.16, linewidth=0)
+    axes.axhline(1, color=COLOURS["base"], linewidth=1.2, gid="line-at-1")
     for model, hosts, x, y in dots:
         colour, marker = look(hosts)
-        axes.plot([x], [y], linestyle="none", marker=marker, markersize=6.5 if is_narrow else 8, color=colour,
-                  markeredgecolor=TOKENS["page"], markeredgewidth=0.8, gid=f"dot-{anchor(model)}-{hosts}",
+        axes.plot([x], [y], linestyle="none", marker=marker, markersize=8, color=colour,
+                  markeredgecolor=COLOURS["page"], markeredgewidth=0.8, gid=f"dot-{anchor(model)}-{hosts}",
                   label=f"{hosts} host{'s' if hosts > 1 else ''}", zorder=3)
     axes.set_xlim(0, max(1.05, *(x * 1.05 for _, _, x, _ in dots)))
     axes.set_yscale("log", base=2)
@@ -44,5 +44,5 @@ def draw(dots, noise, y_label, is_narrow):
     axes.set_ylabel(y_label)
     handles, labels = axes.get_legend_handles_labels()
     shown = dict(sorted(zip(labels, handles), key=lambda each: int(each[0].split()[0])))
-    legend_above(figure, list(shown.values()), list(shown), 2 if is_narrow else 4)
+    legend_above(figure, list(shown.values()), list(shown), 4)
     return figure

@@ -109,9 +109,9 @@ def plot_figure(points, caps, base):
     alt = (f"{len(dots)} dots, from {min(y for *_, y in dots):.2f} to {max(y for *_, y in dots):.2f} times as fast, over a "
            f"scaling from {min(x for _, _, x, _ in dots):.2f} to {max(x for _, _, x, _ in dots):.2f}; a line at 1.")
 
-    def draw(is_narrow):  # reports in text need no matplotlib
+    def draw():  # reports in text need no matplotlib
         from training import plot  # pylint: disable=import-outside-toplevel
-        return plot.draw(dots, noise, f"acc_ratio: stratus / {LABELS[base]}", is_narrow)
+        return plot.draw(dots, noise, f"acc_ratio: stratus / {LABELS[base]}")
     return Figure(f"{caps}-{base}", title, alt, draw, Table(title, ["model", "hosts", "ddp_acc", "acc_ratio"], rows))
 
 
@@ -259,4 +259,4 @@ def as_svg(result):
         raise Problem("nothing to draw: no model ran on several hosts with each transport")
     first = figures[0]
     made = f"scripts/steps, {result.machine.get('date', '')}, {result.machine.get('stratus', '')}. "
-    return page.svg_file(first.draw(False), first.title, made + first.alt)
+    return page.svg_file(first.draw(), first.title, made + first.alt)

@@ -2,7 +2,7 @@
 """A headless Chromium, asked over a pipe in the DevTools protocol. Needs nothing but Python's own library.
 
     with Browser() as browser:
-        page = browser.open("/tmp/page.html", width=390, is_dark=True)
+        page = browser.open("/tmp/page.html", width=390)
         page.evaluate("document.title"), page.problems, page.requests, page.screenshot("/tmp/page.png")"""
 import base64
 import json
@@ -99,12 +99,12 @@ class Browser:
                 raise BrowserError(f"no {name} in {LIMIT_S} s")
             self.events.append(event)
 
-    def open(self, path, width=1280, height=900, is_dark=False):
-        return Page(self, path, width, height, is_dark)
+    def open(self, path, width=1280, height=900):
+        return Page(self, path, width, height)
 
 
 class Page:
-    def __init__(self, browser, path, width, height, is_dark):
+    def __init__(self, browser, path, width, height):
         self.browser = browser
         target = browser.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -112,8 +112,6 @@ class Page:
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=width < 600)
-        self.call("Emulation.setEmulatedMedia",
-                  features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}])
         self.url = f"file://{os.path.abspath(path)}"
         self.call("Page.navigate", url=self.url)
         browser.await_event(self.session, "Page.loadEventFired")

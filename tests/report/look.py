@@ -35,26 +35,23 @@ SMALLEST = """Math.min(...[...document.querySelectorAll('svg text')].map(t => {
 
 def check(browser, path, name, figures):
     for width in WIDTHS:
-        for is_dark in (False, True):
-            page = browser.open(path, width=width, is_dark=is_dark)
-            what = f"{name} at {width} px, {'dark' if is_dark else 'light'}"
-            if pictures:
-                os.makedirs(pictures, exist_ok=True)
-                page.screenshot(os.path.join(pictures, f"{name}-{width}-{'dark' if is_dark else 'light'}.png"))
-            assert page.problems == [], f"{what}: {page.problems}"
-            assert page.requests == [], f"{what}: {page.requests}"
-            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{what}: scrolls sideways"
-            assert page.evaluate(TOO_WIDE) == [], f"{what}: {page.evaluate(TOO_WIDE)}"
-            plots = page.evaluate(PLOTS)
-            assert len(plots) == figures, f"{what}: {len(plots)} figures"
-            for each in plots:
-                assert len(each) == 1 and each[0][0] > 0.8 * min(width, 1120) - 60 and each[0][1] > 90, f"{what}: {each}"
-            assert page.evaluate(SMALLEST) >= 9, f"{what}: text of {page.evaluate(SMALLEST)} px"
-            assert page.evaluate(TEXTS) == [], f"{what}: {page.evaluate(TEXTS)}"
-            background = page.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert background == ("rgb(20, 24, 29)" if is_dark else "rgb(255, 255, 255)"), background
-            if is_dark and width == WIDTHS[0]:
-                check_tables(page, what, figures)
+        page = browser.open(path, width=width)
+        what = f"{name} at {width} px"
+        if pictures:
+            os.makedirs(pictures, exist_ok=True)
+            page.screenshot(os.path.join(pictures, f"{name}-{width}.png"))
+        assert page.problems == [], f"{what}: {page.problems}"
+        assert page.requests == [], f"{what}: {page.requests}"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{what}: scrolls sideways"
+        assert page.evaluate(TOO_WIDE) == [], f"{what}: {page.evaluate(TOO_WIDE)}"
+        plots = page.evaluate(PLOTS)
+        assert len(plots) == figures, f"{what}: {len(plots)} figures"
+        for each in plots:
+            assert len(each) == 1 and each[0][0] > 0.8 * min(width, 1120) - 60 and each[0][1] > 90, f"{what}: {each}"
+        assert page.evaluate(SMALLEST) >= 9, f"{what}: text of {page.evaluate(SMALLEST)} px"
+        assert page.evaluate(TEXTS) == [], f"{what}: {page.evaluate(TEXTS)}"
+        if width == WIDTHS[0]:
+            check_tables(page, what, figures)
 
 
 def check_tables(page, what, figures):

@@ -12,9 +12,8 @@ from training.plan import CAPPED, MODELS
 import theme
 
 FIGURES = ("capped-socket", "capped-socket-2x8", "uncapped-socket", "uncapped-socket-2x8")
-# Of the figure's picture that is to be seen: id, title, colour, and the middle of each dot.
-DOTS = """[...document.querySelectorAll('#%s svg')].filter(s => s.getBoundingClientRect().width > 0)
-  .flatMap(s => [...s.querySelectorAll('g[id*="-dot-"]')]).map(g => {
+# Of the figure's picture: id, title, colour, and the middle of each dot.
+DOTS = """[...document.querySelectorAll('#%s svg g[id*="-dot-"]')].map(g => {
     const use = g.querySelector('use'), box = use.getBoundingClientRect();
     return [g.id.split('-dot-')[1], g.querySelector('title').textContent, getComputedStyle(use).fill,
             box.x + box.width / 2 + scrollX, box.y + box.height / 2 + scrollY];
@@ -24,19 +23,19 @@ LINE = """(() => { const line = [...document.querySelectorAll('#%s g[id$="line-a
   return [line.left + scrollX, line.right + scrollX, line.y + line.height / 2 + scrollY]; })()"""
 
 
-def rgb(hosts, is_dark):
-    value = theme.COLOURS[f"hosts{hosts}"][is_dark]
+def rgb(hosts):
+    value = theme.COLOURS[f"hosts{hosts}"]
     return tuple(int(value[place:place + 2], 16) for place in (1, 3, 5))
 
 
-def check_dots(page, figure, points, is_dark):
+def check_dots(page, figure, points):
     dots = page.evaluate(DOTS % figure)
     wanted = {f"{point['model']}-{point['hosts']}": point for point in points}
     assert sorted(dot[0] for dot in dots) == sorted(wanted), (figure, len(dots), len(wanted))
     for name, title, fill, _, _ in dots:
         point = wanted[name]
         assert title.startswith(f"{point['model']}, {point['hosts']} host"), (name, title)
-        assert fill == f"rgb{rgb(point['hosts'], is_dark)}", (name, fill)
+        assert fill == f"rgb{rgb(point['hosts'])}", (name, fill)
     return {name: (x, y) for name, _, _, x, y in dots}
 
 
@@ -55,7 +54,7 @@ def check_places(page, figure, places, points):
         assert abs(y - at_one) < 1 if abs(ratio - 1) < 1e-3 else (y < at_one) == (ratio > 1), (figure, point["model"], ratio)
 
 
-def check_pixels(page, path, places, points, is_dark):
+def check_pixels(page, path, places, points):
     """The colour is in the picture where the dot is, unless another dot is over it."""
     page.screenshot(path)
     picture = (image.imread(path)[..., :3] * 255).round()
@@ -63,7 +62,7 @@ def check_pixels(page, path, places, points, is_dark):
     for point in points:
         x, y = (round(each) for each in places[f"{point['model']}-{point['hosts']}"])
         around = picture[y - 2:y + 3, x - 2:x + 3].reshape(-1, 3)
-        colours = {hosts for hosts in (1, 2, 4, 8) if (abs(around - rgb(hosts, is_dark)).max(axis=1) <= 3).any()}
+        colours = {hosts for hosts in (1, 2, 4, 8) if (abs(around - rgb(hosts)).max(axis=1) <= 3).any()}
         assert colours, (point["model"], point["hosts"], around.tolist())
         seen += point["hosts"] in colours
     # Dots of one host all lie at (1, 1), and so do most that need no network.
@@ -78,16 +77,15 @@ def test_the_page_in_chromium():
         with open(path, "w", encoding="utf-8") as file:
             file.write(webpage.as_html(result))
         check(browser, path, "steps", len(FIGURES))
-        for is_dark in (False, True):
-            page = browser.open(path, is_dark=is_dark)
-            for figure in FIGURES:
-                caps = figure.partition("-")[0]
-                own = [point for point in points if point["caps"] in (caps, "none")]
-                assert len(own) == 4 * len(MODELS), len(own)
-                places = check_dots(page, figure, own, is_dark)
-                check_places(page, figure, places, own)
-                if caps == CAPPED:
-                    check_pixels(page, os.path.join(scratch, "page.png"), places, own, is_dark)
+        page = browser.open(path)
+        for figure in FIGURES:
+            caps = figure.partition("-")[0]
+            own = [point for point in points if point["caps"] in (caps, "none")]
+            assert len(own) == 4 * len(MODELS), len(own)
+            places = check_dots(page, figure, own)
+            check_places(page, figure, places, own)
+            if caps == CAPPED:
+                check_pixels(page, os.path.join(scratch, "page.png"), places, own)
 
 
 def test_every_model_has_its_table():

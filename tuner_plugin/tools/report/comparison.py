@@ -92,9 +92,9 @@ def series_figure(number, name, rows, table):
     alt = (f"Points over sizes from {size_text(min(speeds))} to {size_text(max(speeds))} bytes: B is {speeds[low]:.2f} "
            f"times as fast as A at {size_text(low)} and {speeds[high]:.2f} times at {size_text(high)}.")
 
-    def draw(is_narrow):
+    def draw():
         import plots  # pylint: disable=import-outside-toplevel
-        return plots.draw_comparison(speeds, limits, verdicts, is_narrow)
+        return plots.draw_comparison(speeds, limits, verdicts)
     return Figure(f"c{number}", f"B's speed against A's: {name}", alt, draw, table)
 
 

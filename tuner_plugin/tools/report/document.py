@@ -20,7 +20,7 @@ class Figure:
     name: str                   # unique in the document, letters, digits and -
     title: str
     alt: str                    # what one sees, in a sentence or two
-    draw: typing.Callable       # draw(is_narrow) -> matplotlib figure
+    draw: typing.Callable       # draw() -> matplotlib figure
     table: Table
     origin: str = ""            # which inputs it is of
 

@@ -18,7 +18,7 @@ def escape(text):
 # ---- pictures ----
 
 def svg_of(figure, name, title, alt):
-    """The picture as an element of the page: ids of its own, colours from the theme, nothing else's styles."""
+    """The picture as an element of the page: ids of its own, nothing else's styles."""
     text = io.StringIO()
     figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     plots.pyplot.close(figure)
@@ -28,38 +28,32 @@ def svg_of(figure, name, title, alt):
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
     svg = svg.replace("url(#", f"url(#{name}-")
-    for token, value in theme.TOKENS.items():
-        svg = svg.replace(value, f"var(--{token})")
     # Hundredths of a point are enough for places; numbers that people read stand between tags.
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d\.\d{2})\d+", r"\1", tag.group(0)), svg)
     box = re.search(r'viewBox="[^"]*"', svg).group(0)
     width = float(box.split()[2])
-    is_narrow = name.endswith("-n")
-    head = (f'<svg class="{"narrow" if is_narrow else "wide"}" {box} width="{width * 4 / 3:.0f}" role="img" '
+    head = (f'<svg {box} width="{width * 4 / 3:.0f}" role="img" '
             f'aria-labelledby="{name}-title {name}-alt"><title id="{name}-title">{escape(title)}</title>'
             f'<desc id="{name}-alt">{escape(alt)}</desc>')
     return head + svg[svg.index(">") + 1:]
 
 
 def svg_file(figure, title, alt):
-    """The picture as a file of its own, as a document shows it: light, on the page's own colour."""
+    """The picture as a file of its own, as a document shows it, on the page's own colour."""
     svg = re.sub(r"\s*\n\s*", "\n", svg_of(figure, "plot", title, alt))
     svg = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font: \1 sans-serif", svg)
-    for token, (light, _) in theme.COLOURS.items():
-        svg = svg.replace(f"var(--{token})", light)
     _, _, width, height = re.search(r'viewBox="([^"]*)"', svg).group(1).split()
-    background = f'<rect width="{width}" height="{height}" fill="{theme.COLOURS["page"][0]}"/>'
+    background = f'<rect width="{width}" height="{height}" fill="{theme.COLOURS["page"]}"/>'
     fonts = "<style>text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,sans-serif!important}</style>"
     svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" ', 1)
     return svg.replace("</desc>", f"</desc>{fonts}{background}", 1)
 
 
 def figure_html(figure):
-    pictures = [svg_of(figure.draw(is_narrow), f"{figure.name}-{'n' if is_narrow else 'w'}", figure.title, figure.alt)
-                for is_narrow in (False, True)]
+    picture = svg_of(figure.draw(), figure.name, figure.title, figure.alt)
     origin = f"<small>from {escape(figure.origin)}</small>" if figure.origin else ""
     return (f'<figure id="{figure.name}"><figcaption>{escape(figure.title)}{origin}</figcaption>'
-            f'{"".join(pictures)}<details><summary>Table: {escape(figure.title)}</summary>'
+            f'<div class="scroll" tabindex="0">{picture}</div><details><summary>Table: {escape(figure.title)}</summary>'
             f"{table_html(figure.table)}</details></figure>")
 
 

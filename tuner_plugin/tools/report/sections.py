@@ -117,7 +117,7 @@ def collective_sections(shapes):
         if number < FIGURES_MAX:
             section.figures.append(Figure(
                 f"f{number}", f"{TITLES[shape.operation]}, {shape_text((shape.nodes, shape.ppn))}", shape_alt(shape),
-                lambda is_narrow, shape=shape: _plots().draw_shape(shape, is_narrow), table, ", ".join(shape.origins)))
+                lambda shape=shape: _plots().draw_shape(shape), table, ", ".join(shape.origins)))
         else:
             section.tables.append(table)
     return list(sections.values())
@@ -228,7 +228,7 @@ def slowdown_figure(operation, ppn, groups, profiles, origin):
         f"{name}: from {min(values.values()):.2f} to {max(values.values()):.2f}." for name, values in panels if values)
     title = f"Slowdown against best: {TITLES[operation]}, {ppn} rank{'s' if ppn != 1 else ''} per node"
     return Figure(f"r-{operation}-{ppn}", title, alt if known else "Nothing was measured.",
-                  lambda is_narrow: _plots().draw_slowdown(panels, sizes, [str(each) for each in nodes], is_narrow),
+                  lambda: _plots().draw_slowdown(panels, sizes, [str(each) for each in nodes]),
                   Table(title, columns, rows), origin)
 
 

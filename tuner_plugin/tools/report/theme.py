@@ -1,42 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours and styles of the page, light and dark.
+"""Colours and styles of the page.
 
-matplotlib draws with the stand-ins of TOKENS; in the page each becomes a variable of CSS, so that one picture
-follows the reader's theme. Colours of lines differ for colour-blind readers as well, and in lightness; lines have
-markers and dashes of their own besides. All texts have a contrast of 4.5 and more to what is behind them."""
+Colours of lines differ for colour-blind readers as well, and in lightness; lines have markers and dashes of their own
+besides. All texts have a contrast of 4.5 and more to what is behind them."""
 
-# name: (light, dark)
 COLOURS = {
-    "page": ("#ffffff", "#14181d"), "panel": ("#f6f7f9", "#1c2229"), "text": ("#1a1f26", "#e4e8ee"),
-    "soft": ("#57606a", "#a3adb8"), "rule": ("#d5dae0", "#39424d"), "grid": ("#e3e7ec", "#2b333c"),
-    "good": ("#0a6b3d", "#5fd39a"), "bad": ("#b0201c", "#ff8f85"), "link": ("#0b57a8", "#7db7ff"),
+    "page": "#ffffff", "panel": "#f6f7f9", "text": "#1a1f26",
+    "soft": "#57606a", "rule": "#d5dae0", "grid": "#e3e7ec",
+    "good": "#0a6b3d", "bad": "#b0201c", "link": "#0b57a8",
     # Lines: the base, the chosen, the best, then runs.
-    "base": ("#57606a", "#b4bdc8"), "chosen": ("#0b57a8", "#6cb0ff"), "best": ("#0a7a52", "#4fcf98"),
-    "line0": ("#c04a00", "#ff9b57"), "line1": ("#0b57a8", "#6cb0ff"), "line2": ("#8b1fa0", "#e08cf2"),
-    "line3": ("#0a7a52", "#4fcf98"), "line4": ("#8a6100", "#e6c04d"), "line5": ("#a3134f", "#ff86b3"),
+    "base": "#57606a", "chosen": "#0b57a8", "best": "#0a7a52",
+    "line0": "#c04a00", "line1": "#0b57a8", "line2": "#8b1fa0",
+    "line3": "#0a7a52", "line4": "#8a6100", "line5": "#a3134f",
     # Dots, by the number of hosts: blue, orange, red, green.
-    "hosts1": ("#1f6fd0", "#6cb0ff"), "hosts2": ("#d06c00", "#ffab4d"), "hosts4": ("#c8202a", "#ff7b74"),
-    "hosts8": ("#2a8c3a", "#5fd38a"),
+    "hosts1": "#1f6fd0", "hosts2": "#d06c00", "hosts4": "#c8202a",
+    "hosts8": "#2a8c3a",
     # Heat: from as good as the best to far from it.
-    "heat0": ("#e2f0e9", "#173528"), "heat1": ("#f3f0cf", "#3a3a1b"), "heat2": ("#fbdca6", "#5a4216"),
-    "heat3": ("#f5b37c", "#7a4a17"), "heat4": ("#e08158", "#a3522a"), "heat5": ("#b8402f", "#d8694f"),
-    "ink0": ("#123b29", "#c9f0dd"), "ink1": ("#3d3a05", "#f1edc0"), "ink2": ("#4a3000", "#ffe3b0"),
-    "ink3": ("#442000", "#ffe2c4"), "ink4": ("#2b0d00", "#ffffff"), "ink5": ("#ffffff", "#1d0500"),
+    "heat0": "#e2f0e9", "heat1": "#f3f0cf", "heat2": "#fbdca6",
+    "heat3": "#f5b37c", "heat4": "#e08158", "heat5": "#b8402f",
+    "ink0": "#123b29", "ink1": "#3d3a05", "ink2": "#4a3000",
+    "ink3": "#442000", "ink4": "#2b0d00", "ink5": "#ffffff",
 }
-TOKENS = {name: f"#0a0b{number:02x}" for number, name in enumerate(COLOURS)}
 HEAT_STEPS = 6
 
 
-def variables(place):
-    return "".join(f"--{name}:{both[place]};" for name, both in COLOURS.items())
-
-
 def css():
-    light, dark = variables(0), variables(1)
-    return f""":root{{color-scheme:light dark;{light}}}
-@media (prefers-color-scheme:dark){{:root{{{dark}}}}}
-@media print{{:root{{{light}}}}}
-{RULES}"""
+    variables = "".join(f"--{name}:{colour};" for name, colour in COLOURS.items())
+    return f":root{{color-scheme:light;{variables}}}\n{RULES}"
 
 
 RULES = """*{box-sizing:border-box}
@@ -58,11 +48,9 @@ nav{margin:1rem 0}nav a{color:var(--link);margin-right:1rem;display:inline-block
 figure{margin:1rem 0 1.5rem;min-width:0}
 figcaption{font-weight:600}
 figcaption small{font-weight:400;display:block}
-svg{display:block;max-width:100%;height:auto;margin:.25rem 0}
+svg{display:block;max-width:100%;min-width:54rem;height:auto;margin:.25rem 0}
 svg *{stroke-linejoin:round;stroke-linecap:butt}
 svg text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,sans-serif!important}
-svg.narrow{display:none}
-@media (max-width:720px){svg.wide{display:none}svg.narrow{display:block}}
 details{margin:.25rem 0 1rem}
 summary{cursor:pointer;color:var(--link)}
 .scroll{overflow-x:auto;max-width:100%}
@@ -77,5 +65,5 @@ td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 table th[scope=row]{white-space:normal;overflow-wrap:break-word;max-width:24rem}
 code{font:.85em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 footer{margin-top:3rem;border-top:1px solid var(--rule);padding-top:.75rem;color:var(--soft);font-size:.875rem}
-@media print{svg.narrow{display:none!important}svg.wide{display:block!important}}
+@media print{svg{min-width:0}}
 """

@@ -16,6 +16,16 @@ LEAST = 0.03
 FASTER, SLOWER, SAME, WRONG = "faster", "slower", "same", "wrong values"
 
 
+def limit_of(*noises):
+    """What counts as noise of a comparison of these; None: not known."""
+    return max(LEAST, 2 * math.hypot(*(noise or 0.0 for noise in noises)))
+
+
+def verdict_of(ratio, limit):
+    """Of B's time / A's. As far below as above: 1.03 slower and 1 / 1.03 faster are the same distance."""
+    return SLOWER if ratio > 1 + limit else FASTER if ratio < 1 / (1 + limit) else SAME
+
+
 @dataclasses.dataclass
 class Row:
     key: tuple
@@ -29,16 +39,11 @@ class Row:
 
     @property
     def limit(self):
-        return max(LEAST, 2 * (self.noise or 0.0))
+        return limit_of(self.noise)
 
     @property
     def verdict(self):
-        if self.wrong:
-            return WRONG
-        if self.ratio > 1 + self.limit:
-            return SLOWER
-        # As far below as above: 1.03 slower and 1 / 1.03 faster are the same distance.
-        return FASTER if self.ratio < 1 / (1 + self.limit) else SAME
+        return WRONG if self.wrong else verdict_of(self.ratio, self.limit)
 
 
 @dataclasses.dataclass

@@ -3,9 +3,7 @@
 from compare import FASTER, LEAST, SAME, SLOWER, WRONG
 from document import Document, Fact, Figure, Section, Table
 from points import TITLES, number_text, percent_text, shape_text, size_text
-from sections import inputs_section
-
-MARKS = {FASTER: "good", SLOWER: "bad", WRONG: "bad", SAME: "quiet"}
+from sections import MARKS, inputs_section
 
 
 def series_of(comparison):

@@ -8,6 +8,7 @@ matplotlib.use("svg")
 import matplotlib.pyplot as pyplot  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
+from compare import limit_of  # noqa: E402
 from lines import BEST, CHOSEN, DEFAULT  # noqa: E402
 from points import size_text  # noqa: E402
 from theme import COLOURS, HEAT_STEPS  # noqa: E402
@@ -109,7 +110,7 @@ def shorten(text, most):
 def draw_ratios(axes, shape):
     base = shape.base
     sizes = sorted(base.at)
-    limits = [max(0.03, 2 * (base.at[size].noise or 0)) for size in sizes]
+    limits = [limit_of(base.at[size].noise) for size in sizes]
     axes.fill_between(sizes, [1 / (1 + limit) for limit in limits], [1 + limit for limit in limits],
                       color=COLOURS["base"], alpha=0.16, linewidth=0)
     axes.axhline(1, color=COLOURS["base"], linewidth=1.2, dashes=(4, 2))

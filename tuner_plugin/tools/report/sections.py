@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The document of `stratus-tune report`, from what was read."""
 import slowdown
+from compare import FASTER, SAME, SLOWER, WRONG, limit_of, verdict_of
 from document import Document, Fact, Figure, Section, Table
 from lines import BEST, DEFAULT, RUN, shapes_of
 from points import TITLES, geomean, number_text, percent_text, shape_text, size_text
 
+MARKS = {FASTER: "good", SLOWER: "bad", WRONG: "bad", SAME: "quiet"}
 FIGURES_MAX = 40  # shapes that are drawn; more become tables only
 
 
@@ -180,10 +182,9 @@ def line_cells(table, shape, line, size, has_cells, column):
     if line is not shape.base:
         cells.append(f"{base.time_us / at.time_us:.2f}" if at and base else "-")
         if at and base and line.role != BEST:
-            ratio, limit = base.time_us / at.time_us, max(0.03, 2 * ((base.noise or 0) ** 2 + (at.noise or 0) ** 2) ** 0.5)
-            mark = "good" if ratio > 1 + limit else "bad" if ratio < 1 / (1 + limit) else None
-            if mark:
-                table.marks[number, column + len(cells) - 1] = mark
+            verdict = verdict_of(at.time_us / base.time_us, limit_of(base.noise, at.noise))
+            if verdict != SAME:
+                table.marks[number, column + len(cells) - 1] = MARKS[verdict]
     return cells
 
 

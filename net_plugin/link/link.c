@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link: what both roles share: lanes that come and go, frames that arrive, orders, the end. Frames
- * that leave are in link_frames_out.c, the sender's and the receiver's parts in link_send.c and
+ * that leave are in link_step.c, the sender's and the receiver's parts in link_send.c and
  * link_receive.c.
  *
  * A message's way: link_send_posted -> link_step (policy, journal) -> the peer's

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_send: the sender's messages, from their post to the acknowledgement: windows and fences in.
- * Their chunks go out in link_frames_out.c. */
+ * Their chunks go out in link_step.c. */
 #include <assert.h>
 #include <errno.h>
 
@@ -74,31 +74,18 @@ static void send_may_end(struct link *link) {
   }
 }
 
-/* The youngest of the messages that were acknowledged just now: from posted to arrived_ns. */
-static void send_note_message(struct link *link, uint64_t arrived_ns) {
-  const struct outgoing_ring *ring = &link->outgoing;
-  uint64_t posted_ns = ring->slots[(ring->retired - 1) % LINK_WINDOW].posted_ns;
-  uint64_t took_ns = arrived_ns > posted_ns ? arrived_ns - posted_ns : 0;
-  link->message_ns = (link->message_ns * 3 + took_ns) / 4;
-}
-
-/* Messages may have been retired. */
+/* Messages may have been retired: the youngest took from its post until arrived_ns. */
 static void send_note_retired(struct link *link, uint64_t retired_before, uint64_t arrived_ns) {
-  if (link->outgoing.retired > retired_before) {
-    send_note_message(link, arrived_ns);
+  const struct outgoing_ring *ring = &link->outgoing;
+  if (ring->retired > retired_before) {
+    uint64_t posted_ns = ring->slots[(ring->retired - 1) % LINK_WINDOW].posted_ns;
+    uint64_t took_ns = arrived_ns > posted_ns ? arrived_ns - posted_ns : 0;
+    link->message_ns = (link->message_ns * 3 + took_ns) / 4;
     send_may_end(link);
   }
 }
 
-static void send_chunk_acked(struct link *link, struct chunk chunk) {
-  if (outgoing_is_live(&link->outgoing, chunk)) {
-    outgoing_acked(&link->outgoing, chunk);
-  }
-}
-
-/* Frees what the peer has, up to `count`; what is still being written is kept until it is written:
- * the owner of the lane reads it. */
-static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns) {
+void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns) {
   struct link_lane *acked = &link->lanes[lane];
   struct journal *journal = &acked->journal;
   uint64_t written = journal->sent - ((link->writing_data & lane_bit(lane)) != 0 ? 1 : 0);
@@ -111,7 +98,7 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
     struct chunk chunk = journal_take_oldest(journal);
     bytes += chunk.length;
     if (link->repeats.count == 0 || repeat_acked(link, lane, journal->acked - 1, arrived_ns)) {
-      send_chunk_acked(link, chunk);
+      outgoing_acked(&link->outgoing, chunk);
     }
   }
   send_note_retired(link, retired, arrived_ns);
@@ -133,27 +120,8 @@ static void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uin
 
 void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns) {
   uint64_t retired = link->outgoing.retired;
-  send_chunk_acked(link, chunk);
+  outgoing_acked(&link->outgoing, chunk);
   send_note_retired(link, retired, now_ns);
-}
-
-void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns) {
-  if ((link->writing_data & lane_bit(lane)) == 0) {
-    return;
-  }
-  link->writing_data &= ~lane_bit(lane);
-  link->copied &= ~lane_bit(lane);
-  const struct journal *journal = &link->lanes[lane].journal;
-  struct chunk chunk = journal_at(journal, journal->sent - 1);
-  if (outgoing_is_live(&link->outgoing, chunk)) {
-    outgoing_written(&link->outgoing, chunk);
-  }
-  if (link->repeats.count > 0 && repeat_written(link, lane)) {
-    send_chunk_done(link, chunk, now_ns);
-  }
-  if (link->lanes[lane].claimed > link->lanes[lane].journal.acked) {
-    send_apply_ack(link, lane, link->lanes[lane].claimed, now_ns);
-  }
 }
 
 /* A WINDOW that was overtaken by a later one still has remote buffers that are worth knowing.
@@ -238,7 +206,7 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
     struct chunk chunk = journal_take_newest(journal);
     enum repeat_return result = repeat_returned(link, lane, journal->sent);
     if (result == REPEAT_ACK) {
-      send_chunk_acked(link, chunk);
+      outgoing_acked(&link->outgoing, chunk);
     } else if (result == REPEAT_REQUEUE && outgoing_is_live(&link->outgoing, chunk)) {
       requeue_insert(&link->requeue, chunk);
       link->lanes[lane].requeued++;

@@ -2,19 +2,18 @@
 /* link_state: the inside of a link, for the files link*.c only.
  * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
  *
- *   link.c             facts that both roles have: lanes, frames that arrive, the end
- *   link_frames_out.c  frames that leave: which lane, which frame, which chunk
- *   link_step.c        all that follows from the facts, for the owner
- *   link_init.c        its memory
- *   link_send.c        the sender's messages: posted, acknowledged, given back
- *   link_receive.c     what only the receiver does
- *   link_coding.c      compressed chunks
- *   link_time.c        what time brings: silence, stalls, deadlines
- *   link_tail.c        last packets that were lost
- *   link_repeat.c      the sender sends them again on another lane
- *   link_repeat_in.c   the receiver sees what it has already
- *   link_view.c        what is shown to the outside
- *   link_check.c       the invariants */
+ *   link.c            facts that both roles have: lanes, frames that arrive, the end
+ *   link_step.c       what follows from the facts: orders, frames that leave, completions
+ *   link_init.c       its memory
+ *   link_send.c       the sender's messages: posted, acknowledged, given back
+ *   link_receive.c    what only the receiver does
+ *   link_coding.c     compressed chunks
+ *   link_time.c       what time brings: silence, stalls, deadlines
+ *   link_tail.c       last packets that were lost
+ *   link_repeat.c     the sender sends them again on another lane
+ *   link_repeat_in.c  the receiver sees what it has already
+ *   link_view.c       what is shown to the outside
+ *   link_check.c      the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
@@ -172,7 +171,7 @@ void link_lane_dropped(struct link *link, unsigned lane);
 void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
                    uint64_t now_ns);
 
-/* ---- link_frames_out.c ---- */
+/* ---- link_step.c ---- */
 
 /* What there is to send next. Nothing of it is kept: it follows from messages, credit, RDMA lanes
  * and requeue, which change at many places. */
@@ -196,8 +195,6 @@ int link_take_frame(struct link *link, uint64_t writable, struct link_frame *fra
                     uint64_t now_ns);
 /* The lane has taken all of its frame, see struct link_ready. */
 void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns);
-
-/* ---- link_step.c ---- */
 
 /* The next order for the owner of the lanes, each given once. */
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
@@ -300,7 +297,9 @@ bool repeat_in_dropped(struct link *link, unsigned lane);
 
 /* ---- link_send.c ---- */
 
-void send_frame_written(struct link *link, unsigned lane, uint64_t now_ns);
+/* Frees what the peer has of the lane's frames, up to `count`; what is still being written is kept
+ * until it is written: the owner of the lane reads it. */
+void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns);
 /* The peer has the chunk, and nobody reads it any more. */
 void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns);
 void send_lane_dropped(struct link *link, unsigned lane);

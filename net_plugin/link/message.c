@@ -22,14 +22,14 @@ static struct outgoing *outgoing_at(struct outgoing_ring *ring, uint64_t message
   return &ring->slots[message % LINK_WINDOW];
 }
 
-static bool outgoing_is_free(const struct outgoing *message) {
-  return message->is_copied && message->is_cut && message->written >= message->bytes;
-}
-
+/* Complete are those that are acknowledged, and copies that were written. */
 static void outgoing_complete(struct outgoing_ring *ring) {
-  while (ring->completed < ring->posted && (ring->completed < ring->retired ||
-                                            outgoing_is_free(outgoing_at(ring, ring->completed)))) {
-    ring->completed++;
+  for (; ring->completed < ring->posted; ring->completed++) {
+    const struct outgoing *message = outgoing_at(ring, ring->completed);
+    bool is_free = message->is_copied && message->is_cut && message->written >= message->bytes;
+    if (ring->completed >= ring->retired && !is_free) {
+      return;
+    }
   }
 }
 
@@ -96,19 +96,17 @@ static bool outgoing_is_done(const struct outgoing *message) {
 }
 
 void outgoing_written(struct outgoing_ring *ring, struct chunk chunk) {
-  outgoing_of(ring, chunk)->written += chunk.length;
-  outgoing_complete(ring);
-}
-
-static void outgoing_retire(struct outgoing_ring *ring) {
-  const struct outgoing *message = outgoing_at(ring, ring->retired++);
-  if (message->is_copied) {
-    ring->copies_begin = message->copy_end;
+  if (outgoing_is_live(ring, chunk)) {
+    outgoing_of(ring, chunk)->written += chunk.length;
+    outgoing_complete(ring);
   }
 }
 
 void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk) {
   struct outgoing *message = outgoing_of(ring, chunk);
+  if (!outgoing_is_live(ring, chunk)) {
+    return;
+  }
   assert(message->chunks > 0);
   message->chunks--;
   message->acked += chunk.length;
@@ -116,7 +114,8 @@ void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk) {
     return;
   }
   while (ring->retired < ring->cutting && outgoing_is_done(outgoing_at(ring, ring->retired))) {
-    outgoing_retire(ring);
+    const struct outgoing *retired = outgoing_at(ring, ring->retired++);
+    ring->copies_begin = retired->is_copied ? retired->copy_end : ring->copies_begin;
   }
   outgoing_complete(ring);
 }

@@ -76,10 +76,11 @@ static inline struct outgoing *outgoing_of(struct outgoing_ring *ring, struct ch
   return &ring->slots[chunk.message % LINK_WINDOW];
 }
 
-/* The lane has taken this live chunk: see struct link_ready. May complete messages. */
+/* The lane has taken this chunk: see struct link_ready. May complete messages. One that is not live
+ * changes nothing, here and below. */
 void outgoing_written(struct outgoing_ring *ring, struct chunk chunk);
 
-/* The peer has this live chunk. May complete and retire messages. */
+/* The peer has this chunk. May complete and retire messages. */
 void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk);
 
 /* Every message is as good as acknowledged (the peer's BYE has the count). */

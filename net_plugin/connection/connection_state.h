@@ -6,8 +6,7 @@
  *
  *   connection.c           its life, and the pump that runs after every fact
  *   connection_lanes.c     its lanes: opened, served, broken, gone
- *   connection_requests.c  request slots: posted, coalesced, complete
- *   connection_progress.c  what a waiting thread polls
+ *   connection_requests.c  request slots: posted, coalesced, complete; what a waiting thread polls
  *   connection_coding.c    memory for compressed chunks
  *   connection_failure.c   why it failed, in one message
  *   connection_release.c   the user takes its memory back, or leaves
@@ -136,12 +135,6 @@ static inline uint64_t connection_blocked(const struct connection *connection) {
 void connection_pump(struct connection *connection, uint64_t now_ns);
 /* Opens and closes lanes as the link wants it. */
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns);
-
-/* ---- connection_requests.c ---- */
-
-/* For a thread of NCCL that polls. True: posts were kept back to be sent together, and still are,
- * or have just been sent; there is nothing to wait for yet. */
-bool connection_coalesces(struct connection *connection);
 
 /* ---- connection_failure.c ---- */
 

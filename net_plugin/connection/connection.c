@@ -16,27 +16,19 @@
 #include "net_plugin/connection/limits.h"
 #include "net_plugin/lane/lane_memory.h"
 
-/* How the peer's devices get to the data of a receive. */
-static void fill_target(const struct connection *connection, const struct request *request,
-                        struct wire_remote_buffer *target) {
-  *target =
-      (struct wire_remote_buffer){ .address = (uintptr_t)request->data, .bytes = request->bytes };
-  for (unsigned i = 0; i < connection->remote_keys; i++) {
-    target->keys[i] = lane_memory_remote_key(request->memory, connection->keys[i]);
-  }
-}
-
 static int take_post(struct connection *connection, const struct request *request,
                      uint64_t now_ns) {
-  struct wire_remote_buffer target;
   if (connection->is_sender) {
     return link_send_posted(connection->link, request->data, request->bytes, request->memory,
                             now_ns);
   }
+  /* How the peer's devices get to the data. */
+  struct wire_remote_buffer target = { .address = (uintptr_t)request->data,
+                                       .bytes = request->bytes };
   bool has_target = connection->remote_keys > 0 && request->memory &&
                     lane_memory_covers(request->memory, request->data, request->bytes);
-  if (has_target) {
-    fill_target(connection, request, &target);
+  for (unsigned i = 0; has_target && i < connection->remote_keys; i++) {
+    target.keys[i] = lane_memory_remote_key(request->memory, connection->keys[i]);
   }
   return link_receive_posted(connection->link, request->data, request->bytes,
                              has_target ? &target : NULL, now_ns);
@@ -103,34 +95,16 @@ static void frame_taken(struct connection *connection, unsigned index, int error
   }
 }
 
-/* There are no more frames: these lanes write what they have gathered. False: there was nothing. */
-static bool flush_lanes(struct connection *connection, uint64_t lanes, uint64_t now_ns) {
-  bool has_flushed = false;
-  for (; lanes; lanes &= lanes - 1) {
-    unsigned index = (unsigned)__builtin_ctzll(lanes);
-    struct lane *lane = connection->slots[index].lane;
-    if (lane && lane->can_write && lane->has_unwritten) {
-      has_flushed = true;
-      frame_taken(connection, index, lane->ops->resume(lane), now_ns);
-    }
-  }
-  return has_flushed;
-}
-
-/* On the thread that writes, whoever's that is: what is written takes it about as long in the
- * kernel, and the lane's queue drains meanwhile. */
-static void encode_frame(struct connection *connection, struct link_step *step) {
-  uint64_t begin_ns = clock_now_ns();
-  struct policy_encoded encoded = link_encode(connection->link, step->lane, &step->frame);
-  encoded.took_ns = clock_now_ns() - begin_ns;
-  link_encoded(connection->link, &encoded);
-}
-
 static void write_frame(struct connection *connection, struct link_step *step, bool has_followers,
                         uint64_t now_ns) {
   struct lane *lane = connection->slots[step->lane].lane;
   if (step->frame.wants_coding) {
-    encode_frame(connection, step);
+    /* On the thread that writes, whoever's that is: what is written takes it about as long in the
+     * kernel, and the lane's queue drains meanwhile. */
+    uint64_t begin_ns = clock_now_ns();
+    struct policy_encoded encoded = link_encode(connection->link, step->lane, &step->frame);
+    encoded.took_ns = clock_now_ns() - begin_ns;
+    link_encoded(connection->link, &encoded);
   }
   if (step->frame.length > 0 && connection->is_sender) {
     connection->hot_lane = (int)step->lane; /* where its acknowledgement will come */
@@ -172,8 +146,15 @@ static void run_link(struct connection *connection, bool has_followers, uint64_t
       }
     }
     publish(connection, step);
-    has_flushed = flush_lanes(connection, written, now_ns);
-    written = 0;
+    /* There are no more frames: these lanes write what they have gathered. */
+    for (has_flushed = false; written; written &= written - 1) {
+      unsigned index = (unsigned)__builtin_ctzll(written);
+      struct lane *lane = connection->slots[index].lane;
+      if (lane && lane->can_write && lane->has_unwritten) {
+        has_flushed = true;
+        frame_taken(connection, index, lane->ops->resume(lane), now_ns);
+      }
+    }
   } while (has_flushed);
   if (has_moved) {
     engine_note_activity(now_ns);
@@ -230,20 +211,6 @@ static bool is_over(struct connection *connection, const struct link_step *step,
   return !step->has_last_word || now_ns >= connection->last_word_ns;
 }
 
-static void set_timer(struct connection *connection, uint64_t deadline_ns) {
-  if (connection->is_released && connection->linger_ns < deadline_ns) {
-    deadline_ns = connection->linger_ns;
-  }
-  if (connection->last_word_ns && connection->last_word_ns < deadline_ns) {
-    deadline_ns = connection->last_word_ns;
-  }
-  if (deadline_ns == LINK_NO_DEADLINE) {
-    engine_timer_stop(&connection->timer);
-  } else {
-    engine_timer_set(connection->engine, &connection->timer, deadline_ns);
-  }
-}
-
 static void measure_lanes(struct connection *connection, uint64_t now_ns) {
   uint64_t wanted = link_wants_measured(connection->link, now_ns) & connection->opened;
   for (; wanted; wanted &= wanted - 1) {
@@ -253,10 +220,6 @@ static void measure_lanes(struct connection *connection, uint64_t now_ns) {
     bool is_measured = lane->ops->measure(lane, &transport);
     link_lane_measured(connection->link, index, is_measured ? &transport : NULL, now_ns);
   }
-}
-
-static bool has_requests(const struct connection *connection) {
-  return connection->published != atomic_load_explicit(&connection->posted, memory_order_relaxed);
 }
 
 void connection_pump(struct connection *connection, uint64_t now_ns) {
@@ -288,10 +251,22 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection_blocked(connection) && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
   }
-  if (has_requests(connection) && !connection->watch.timer.deadline_ns) {
+  posted = atomic_load_explicit(&connection->posted, memory_order_relaxed);
+  if (connection->published != posted && !connection->watch.timer.deadline_ns) {
     connection_watch_start(connection, now_ns);
   }
-  set_timer(connection, step.deadline_ns);
+  uint64_t deadline_ns = step.deadline_ns;
+  if (connection->is_released && connection->linger_ns < deadline_ns) {
+    deadline_ns = connection->linger_ns;
+  }
+  if (connection->last_word_ns && connection->last_word_ns < deadline_ns) {
+    deadline_ns = connection->last_word_ns;
+  }
+  if (deadline_ns == LINK_NO_DEADLINE) {
+    engine_timer_stop(&connection->timer);
+  } else {
+    engine_timer_set(connection->engine, &connection->timer, deadline_ns);
+  }
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {

@@ -139,22 +139,18 @@ void engine_unlock(struct engine *engine) {
   }
 }
 
-static void push_task(struct engine *engine, struct engine_task *task) {
-  if (!atomic_exchange(&task->is_queued, true)) {
-    struct engine_task *top = atomic_load(&engine->tasks);
-    do {
-      task->next = top;
-    } while (!atomic_compare_exchange_weak(&engine->tasks, &top, task));
-  }
-}
-
 void engine_submit(struct engine *engine, struct engine_task *task) {
   if (engine_try_lock(engine)) {
     task->run(task);
     engine_unlock(engine);
     return;
   }
-  push_task(engine, task);
+  if (!atomic_exchange(&task->is_queued, true)) {
+    struct engine_task *top = atomic_load(&engine->tasks);
+    do {
+      task->next = top;
+    } while (!atomic_compare_exchange_weak(&engine->tasks, &top, task));
+  }
   if (engine_try_lock(engine)) { /* else its holder looks at the stack when it unlocks */
     engine_run_tasks(engine);
     engine_unlock(engine);
@@ -193,19 +189,6 @@ void engine_unwatch(struct engine *engine, struct engine_source *source) {
       engine->events[i].data.ptr = NULL;
     }
   }
-}
-
-static bool deliver_events(struct engine *engine) {
-  int count = epoll_wait(engine->epoll_fd, engine->events, EVENTS_PER_ROUND, 0);
-  engine->events_left = count > 0 ? count : 0;
-  while (engine->events_left > 0) {
-    struct epoll_event *event = &engine->events[--engine->events_left];
-    struct engine_source *source = event->data.ptr;
-    if (source) {
-      source->ready(source, event->events);
-    }
-  }
-  return count > 0;
 }
 
 /* ---- timers ---- */
@@ -267,11 +250,19 @@ static bool expire_timers(struct engine *engine, uint64_t now_ns) {
 
 bool engine_poll(struct engine *engine) {
   engine_assert_locked(engine);
-  bool has_events = deliver_events(engine);
+  int count = epoll_wait(engine->epoll_fd, engine->events, EVENTS_PER_ROUND, 0);
+  engine->events_left = count > 0 ? count : 0;
+  while (engine->events_left > 0) {
+    struct epoll_event *event = &engine->events[--engine->events_left];
+    struct engine_source *source = event->data.ptr;
+    if (source) {
+      source->ready(source, event->events);
+    }
+  }
   bool has_tasks = engine_run_tasks(engine);
   engine->polled_ns = clock_now_ns();
   bool has_deadlines = expire_timers(engine, engine->polled_ns);
-  return has_events || has_tasks || has_deadlines;
+  return count > 0 || has_tasks || has_deadlines;
 }
 
 bool engine_poll_is_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns) {

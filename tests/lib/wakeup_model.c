@@ -16,12 +16,12 @@
   X(POST, "connection_post: atomic_store(posted)")                                                 \
   X(SUBMIT_TRY, "engine_submit: engine_try_lock")                                                  \
   X(SUBMIT_RUN, "engine_submit: task->run")                                                        \
-  X(SUBMIT_MARK, "push_task: atomic_exchange(is_queued)")                                          \
-  X(SUBMIT_PUSH, "push_task: atomic_compare_exchange(tasks)")                                      \
+  X(SUBMIT_MARK, "engine_submit: atomic_exchange(is_queued)")                                      \
+  X(SUBMIT_PUSH, "engine_submit: atomic_compare_exchange(tasks)")                                  \
   X(SUBMIT_RETRY, "engine_submit: engine_try_lock again")                                          \
   X(PROGRESS_STAMP, "engine_progress_begin: atomic_store(nccl_polled_ns)")                         \
   X(PROGRESS_TRY, "engine_progress_begin: engine_try_lock")                                        \
-  X(POLL_EVENTS, "engine_poll: deliver_events")                                                    \
+  X(POLL_EVENTS, "engine_poll: epoll_wait")                                                        \
   X(POLL_TIMERS, "engine_poll: expire_timers")                                                     \
   X(TIMER_SET, "engine_lock, engine_timer_set: next_deadline_ns, sleeping_until_ns")               \
   X(TIMER_WAKE, "engine_timer_set: wake_thread")                                                   \

@@ -72,21 +72,6 @@ static ssize_t send_rest(struct tcp_lane *tcp) {
   return sendmsg(tcp->lane.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The kernel took so many bytes. */
-static void note_sent(struct tcp_lane *tcp, size_t bytes) {
-  size_t gathered = tcp->gathered_end - tcp->gathered_start;
-  size_t of_gathered = bytes < gathered ? bytes : gathered;
-  tcp->bytes_written += bytes;
-  tcp->gathered_start += of_gathered;
-  if (tcp->gathered_start == tcp->gathered_end) {
-    tcp->gathered_start = tcp->gathered_end = 0;
-  }
-  tcp->written += bytes - of_gathered;
-  if (tcp->has_frame && tcp->written == WIRE_HEADER_BYTES + tcp->frame.length) {
-    tcp->has_frame = false;
-  }
-}
-
 static int write_rest(struct tcp_lane *tcp) {
   struct lane *lane = &tcp->lane;
   ssize_t n = send_rest(tcp);
@@ -94,7 +79,17 @@ static int write_rest(struct tcp_lane *tcp) {
     return -errno;
   }
   if (n > 0) {
-    note_sent(tcp, (size_t)n);
+    size_t bytes = (size_t)n, gathered = tcp->gathered_end - tcp->gathered_start;
+    size_t of_gathered = bytes < gathered ? bytes : gathered;
+    tcp->bytes_written += bytes;
+    tcp->gathered_start += of_gathered;
+    if (tcp->gathered_start == tcp->gathered_end) {
+      tcp->gathered_start = tcp->gathered_end = 0;
+    }
+    tcp->written += bytes - of_gathered;
+    if (tcp->has_frame && tcp->written == WIRE_HEADER_BYTES + tcp->frame.length) {
+      tcp->has_frame = false;
+    }
   }
   lane->has_unwritten = tcp->has_frame || tcp->gathered_end > 0;
   lane->can_write = !lane->has_unwritten;
@@ -102,23 +97,17 @@ static int write_rest(struct tcp_lane *tcp) {
   return 0;
 }
 
-/* Nothing follows from its being written but that its payload is needed no more: so not the last
- * word of a link. */
-static bool may_gather(struct tcp_lane *tcp, const struct link_frame *frame) {
-  size_t most = tcp->lane.has_followers ? TCP_FOLLOWED_BYTES : TCP_SMALL_BYTES;
-  if (frame->length == 0 || frame->length > most || ablation_off(ABLATION_GATHER) ||
-      tcp->gathered_end + WIRE_HEADER_BYTES + frame->length > TCP_GATHER_BYTES) {
-    return false;
-  }
-  if (!tcp->gathered) {
-    tcp->gathered = malloc(TCP_GATHER_BYTES);
-  }
-  return tcp->gathered != NULL;
-}
-
 static int tcp_write(struct lane *lane, const struct link_frame *frame) {
   struct tcp_lane *tcp = tcp_lane(lane);
-  if (may_gather(tcp, frame)) {
+  /* Nothing follows from its being written but that its payload is needed no more: so not the last
+   * word of a link. */
+  size_t most = lane->has_followers ? TCP_FOLLOWED_BYTES : TCP_SMALL_BYTES;
+  bool may_gather = frame->length > 0 && frame->length <= most && !ablation_off(ABLATION_GATHER) &&
+                    tcp->gathered_end + WIRE_HEADER_BYTES + frame->length <= TCP_GATHER_BYTES;
+  if (may_gather && !tcp->gathered) {
+    tcp->gathered = malloc(TCP_GATHER_BYTES);
+  }
+  if (may_gather && tcp->gathered) {
     uint8_t *to = tcp->gathered + tcp->gathered_end;
     memcpy(to, frame->header, WIRE_HEADER_BYTES);
     memcpy(to + WIRE_HEADER_BYTES, frame->payload, frame->length);
@@ -224,15 +213,6 @@ static int read_error(ssize_t n) {
   return n == 0 ? -EPIPE : errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
- * thread that waits for the message would wait for that as well. So the message is peeked, and read
- * the next time. Larger messages, those that no thread polls for, and what answers a large frame,
- * are read at once. */
-static bool may_peek(const struct tcp_lane *tcp) {
-  return tcp->lane.is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->arriving.in_payload &&
-         tcp->end == 0 && !ablation_off(ABLATION_PEEK);
-}
-
 /* MSG_TRUNC: TCP does not copy them again. */
 static int read_peeked(struct tcp_lane *tcp) {
   uint8_t known[TCP_PEEK_BYTES];
@@ -258,7 +238,12 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   if (error) {
     return error;
   }
-  if (may_peek(tcp)) {
+  /* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
+   * thread that waits for the message would wait for that as well. So the message is peeked, and
+   * read the next time. Larger messages, those that no thread polls for, and what answers a large
+   * frame, are read at once. */
+  if (lane->is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->arriving.in_payload &&
+      tcp->end == 0 && !ablation_off(ABLATION_PEEK)) {
     ssize_t n = recv(lane->fd, tcp->buffer, TCP_PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
     if (n <= 0) {
       return read_error(n);

@@ -92,20 +92,16 @@ static unsigned adaptive_lanes(const struct adaptive *adaptive, unsigned level) 
   return lanes < most ? lanes : most;
 }
 
-/* As many of the lowest numbers. */
-static uint64_t adaptive_mask(unsigned lanes) {
-  return lanes >= 64 ? UINT64_MAX : lane_bit(lanes) - 1;
-}
-
 /* What decides the number of lanes; NULL: the first guess does, as for RDMA lanes. */
 static const struct flow_count *adaptive_learned(const struct adaptive *adaptive) {
   return adaptive_rdma(adaptive) == 0 ? adaptive_count(adaptive) : NULL;
 }
 
-/* Lanes that chunks go over, as far as they are up. */
+/* Lanes that chunks go over, as far as they are up: so many of the lowest numbers. */
 static uint64_t adaptive_counted(const struct adaptive *adaptive) {
   const struct flow_count *learned = adaptive_learned(adaptive);
-  return adaptive_mask(adaptive_lanes(adaptive, learned ? learned->level : FLOW_COUNT_GUESS));
+  unsigned lanes = adaptive_lanes(adaptive, learned ? learned->level : FLOW_COUNT_GUESS);
+  return lanes >= 64 ? UINT64_MAX : lane_bit(lanes) - 1;
 }
 
 static void adaptive_init(struct policy *policy) {
@@ -159,16 +155,13 @@ static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
   adaptive->draining = has_others ? adaptive->draining & ~lane_bit(lane) : 0;
 }
 
-/* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower than
- * its NIC: others are of use only beyond that, or where they lead through other NICs. */
-static bool adaptive_is_worth_spreading(const struct adaptive *adaptive, uint64_t bytes) {
-  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && adaptive->policy.config->paths <= 1;
-  return is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
-}
-
 static void adaptive_posted(struct policy *policy, uint64_t bytes) {
   struct adaptive *adaptive = adaptive_of(policy);
-  adaptive->is_spread |= adaptive_is_worth_spreading(adaptive, bytes);
+  /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower
+   * than its NIC: others are of use only beyond that, or where they lead through other NICs. */
+  bool is_whole_nic = adaptive_rdma(adaptive) != 0 && policy->config->paths <= 1;
+  adaptive->is_spread |=
+      is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= ADAPTIVE_LANES_BYTES;
   uint64_t used = adaptive_up(adaptive) & adaptive_counted(adaptive);
   adaptive->stripe.lanes_used = (unsigned)__builtin_popcountll(used);
 }
@@ -307,16 +300,15 @@ static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_
   return adaptive->is_spread ? lanes : 1;
 }
 
-/* As many as were learned. All, if none of these is good. */
-static uint64_t adaptive_used_lanes(const struct adaptive *adaptive) {
-  uint64_t used = adaptive_counted(adaptive) & adaptive_up(adaptive) & ~adaptive->draining;
-  return (used & ~adaptive->stripe.slow) != 0 ? used : UINT64_MAX;
-}
-
 static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left,
                          uint64_t now_ns) {
   struct adaptive *adaptive = adaptive_of(policy);
-  candidates &= ~adaptive->draining & adaptive_used_lanes(adaptive);
+  candidates &= ~adaptive->draining;
+  /* As many as were learned. All, if none of these is good. */
+  uint64_t counted = adaptive_counted(adaptive);
+  bool is_any_good =
+      (counted & adaptive_up(adaptive) & ~adaptive->draining & ~adaptive->stripe.slow) != 0;
+  candidates &= is_any_good ? counted : UINT64_MAX;
   return stripe_pick(&adaptive->stripe, candidates, left, now_ns);
 }
 

@@ -235,34 +235,8 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   stripe_compare(stripe);
 }
 
-/* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
- * been idle for long: its sample starts again. */
-static void stripe_begin_sample(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
-  struct policy_lane *record = &stripe->records[lane];
-  uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
-  bool is_slow = (stripe->slow & 1ull << lane) != 0;
-  if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
-    record->sample_ns = now_ns;
-    record->sample_bytes = 0;
-    record->before_bytes = in_flight;
-  }
-}
-
 static uint64_t stripe_acked_bytes(const struct stripe *stripe, unsigned lane) {
   return policy_count_of(stripe->lanes, stripe->lanes->acked, lane);
-}
-
-/* Copied messages are acknowledged late, so a lane is known to be empty by time. */
-static void stripe_begin_alone(struct stripe *stripe, unsigned lane, uint32_t bytes,
-                               uint64_t now_ns) {
-  struct policy_lane *record = &stripe->records[lane];
-  uint64_t end = stripe_acked_bytes(stripe, lane) + policy_in_flight(stripe->lanes, lane) + bytes;
-  bool is_alone = now_ns >= record->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
-                  bytes <= STRIPE_WARM_BYTES;
-  record->recent[record->sent_chunks++ % STRIPE_RECENT] =
-      (struct policy_lane_chunk){ end, is_alone ? now_ns : 0, bytes };
-  record->sent_ns = now_ns;
-  turns_sent(&stripe->turns, now_ns);
 }
 
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
@@ -285,8 +259,25 @@ static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_
 }
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  stripe_begin_sample(stripe, lane, now_ns);
-  stripe_begin_alone(stripe, lane, bytes, now_ns);
+  struct policy_lane *record = &stripe->records[lane];
+  uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
+  bool is_slow = (stripe->slow & 1ull << lane) != 0;
+  /* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
+   * been idle for long: its sample starts again. */
+  if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
+    record->sample_ns = now_ns;
+    record->sample_bytes = 0;
+    record->before_bytes = in_flight;
+  }
+  /* For the same reason a lane is known to be empty by time. */
+  bool is_alone = now_ns >= record->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
+                  bytes <= STRIPE_WARM_BYTES;
+  record->recent[record->sent_chunks++ % STRIPE_RECENT] =
+      (struct policy_lane_chunk){ .end = stripe_acked_bytes(stripe, lane) + in_flight + bytes,
+                                  .ns = is_alone ? now_ns : 0,
+                                  .bytes = bytes };
+  record->sent_ns = now_ns;
+  turns_sent(&stripe->turns, now_ns);
   stripe->last = lane;
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
@@ -296,18 +287,6 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
 void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_t now_ns) {
   stripe->lost_ns = has_retransmitted ? now_ns : stripe->lost_ns;
   stripe->is_lossy = stripe->lost_ns != 0 && now_ns - stripe->lost_ns < STRIPE_LOSSY_NS;
-}
-
-/* By bytes: acknowledgements come in bursts, and much of a quick lane's arrives within few samples
- * that take next to no time. */
-static uint32_t stripe_learned_ps(const struct policy_lane *record, uint64_t sample_ps) {
-  uint64_t old_ps = record->ps_per_byte, old_bytes = STRIPE_LEARNED_BYTES;
-  uint64_t bytes = record->sample_bytes < UINT32_MAX ? record->sample_bytes : UINT32_MAX;
-  if (old_ps == 0) {
-    return (uint32_t)sample_ps;
-  }
-  uint64_t sum_ps = old_ps * old_bytes + sample_ps * bytes;
-  return (uint32_t)((sum_ps + old_bytes + bytes - 1) / (old_bytes + bytes));
 }
 
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
@@ -328,7 +307,12 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   uint64_t sample =
       elapsed_ns >= UINT64_MAX / 1000 ? UINT32_MAX : elapsed_ns * 1000 / record->sample_bytes;
   sample = sample < 1 ? 1 : sample > UINT32_MAX / 2 ? UINT32_MAX / 2 : sample;
-  record->ps_per_byte = stripe_learned_ps(record, sample);
+  /* By bytes: acknowledgements come in bursts, and much of a quick lane's arrives within few
+   * samples that take next to no time. */
+  uint64_t old_ps = record->ps_per_byte, old_bytes = old_ps != 0 ? STRIPE_LEARNED_BYTES : 0;
+  uint64_t new_bytes = record->sample_bytes < UINT32_MAX ? record->sample_bytes : UINT32_MAX;
+  uint64_t sum_ps = old_ps * old_bytes + sample * new_bytes;
+  record->ps_per_byte = (uint32_t)((sum_ps + old_bytes + new_bytes - 1) / (old_bytes + new_bytes));
   record->sample_bytes = 0;
   record->sample_ns = now_ns;
   stripe_compare(stripe);

@@ -46,24 +46,20 @@ void failover_init(struct failover *failover, struct link_lane *lanes,
                    const struct link_config *config, uint64_t now_ns) {
   *failover = (struct failover){
     .lanes = lanes,
-    .role = config->role,
-    .all = config->policy.lanes == 64 ? UINT64_MAX : lane_bit(config->policy.lanes) - 1,
+    .config = config,
     .wanted = 1,
-    .first_lanes = policy_first_lanes(&config->policy),
     .least = 1,
     .ceiling = FAILOVER_NO_CEILING,
     .may_dial = config->role == LINK_SENDER,
     .retry_ns = LINK_NO_DEADLINE,
     .down_since_ns = now_ns,
-    .timeout_ns =
-        config->timeout_ns < LINK_NO_DEADLINE / 2 ? config->timeout_ns : LINK_NO_DEADLINE / 2,
     .random = config->seed,
   };
 }
 
 static void failover_find_retry(struct failover *failover) {
   failover->retry_ns = LINK_NO_DEADLINE;
-  if (failover->role != LINK_SENDER) {
+  if (failover->config->role != LINK_SENDER) {
     return;
   }
   for (uint64_t lanes = failover->lost & failover_goal(failover); lanes != 0; lanes &= lanes - 1) {
@@ -97,7 +93,8 @@ void failover_want_other(struct failover *failover, unsigned lanes) {
 uint64_t failover_spare(const struct failover *failover) {
   uint64_t goal = failover_goal(failover);
   bool has_others = (failover->up & goal) != 0 && (failover->lost & goal) == 0;
-  return has_others ? failover->up & ~goal & ~failover_lanes_below(failover->first_lanes) : 0;
+  uint64_t first = failover_lanes_below(policy_first_lanes(&failover->config->policy));
+  return has_others ? failover->up & ~goal & ~first : 0;
 }
 
 void failover_leave(struct failover *failover, unsigned lane) {
@@ -117,15 +114,15 @@ bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch) {
 }
 
 bool failover_grow(struct failover *failover) {
-  failover->least =
-      failover->first_lanes > failover->least ? failover->first_lanes : failover->least;
+  unsigned first_lanes = policy_first_lanes(&failover->config->policy);
+  failover->least = first_lanes > failover->least ? first_lanes : failover->least;
   failover_find_retry(failover);
   return failover_unopened(failover) != 0;
 }
 
 void failover_keep_spare(struct failover *failover) {
   unsigned lanes = (unsigned)__builtin_popcountll(failover->up) + 1;
-  if (lanes <= FAILOVER_LANES_WITH_SPARES && (failover->all & lane_bit(lanes - 1)) != 0) {
+  if (lanes <= FAILOVER_LANES_WITH_SPARES && lanes <= failover->config->policy.lanes) {
     failover->keeps_spare = true;
     failover->least = lanes > failover->least ? lanes : failover->least;
     failover_find_retry(failover);
@@ -144,7 +141,7 @@ void failover_order_close(struct failover *failover, unsigned lane, uint32_t epo
 bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   struct link_lane *risen = &failover->lanes[lane];
   enum link_lane_state state = failover_state(failover, lane);
-  bool is_expected = failover->role == LINK_SENDER && state == LINK_LANE_CONNECTING
+  bool is_expected = failover->config->role == LINK_SENDER && state == LINK_LANE_CONNECTING
                          ? epoch == risen->epoch
                          : epoch > risen->epoch;
   if (!is_expected || epoch <= risen->fenced_epoch || state == LINK_LANE_UP) {
@@ -234,7 +231,7 @@ void failover_settle(struct failover *failover, unsigned lane) {
 }
 
 void failover_announce_again(struct failover *failover) {
-  if (failover->role == LINK_SENDER) {
+  if (failover->config->role == LINK_SENDER) {
     failover->announce = failover->unsettled;
   } else {
     failover->announce |= failover->lost;
@@ -287,8 +284,8 @@ bool failover_next_order(struct failover *failover, struct link_order *order, ui
 
 uint64_t failover_next_deadline_ns(const struct failover *failover) {
   uint64_t deadline_ns = failover->may_dial ? failover->retry_ns : LINK_NO_DEADLINE;
-  if (failover->up == 0 && failover->down_since_ns + failover->timeout_ns < deadline_ns) {
-    deadline_ns = failover->down_since_ns + failover->timeout_ns;
+  if (failover->up == 0 && failover->down_since_ns + failover->config->timeout_ns < deadline_ns) {
+    deadline_ns = failover->down_since_ns + failover->config->timeout_ns;
   }
   return deadline_ns;
 }
@@ -298,14 +295,14 @@ void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_n
   if (failover->down_since_ns > now_ns) {
     failover->down_since_ns = now_ns; /* lost after the gap: it counts in full */
   }
-  uint64_t half_ns = failover->timeout_ns / 2;
+  uint64_t half_ns = failover->config->timeout_ns / 2;
   if (failover->down_since_ns + half_ns < now_ns) {
     failover->down_since_ns = now_ns - half_ns;
   }
 }
 
 bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {
-  return failover->up == 0 && now_ns >= failover->down_since_ns + failover->timeout_ns;
+  return failover->up == 0 && now_ns >= failover->down_since_ns + failover->config->timeout_ns;
 }
 
 void failover_check(const struct failover *failover) {
@@ -313,8 +310,10 @@ void failover_check(const struct failover *failover) {
   assert((failover->up & failover->lost) == 0);
   assert((failover->connecting & failover->lost) == 0);
   assert((failover->unsettled & failover->up) == 0);
-  assert(failover->role == LINK_SENDER || (failover->unsettled | failover->connecting) == 0);
-  assert(((failover->up | failover->connecting | failover->lost) & ~failover->all) == 0);
+  assert(failover->config->role == LINK_SENDER ||
+         (failover->unsettled | failover->connecting) == 0);
+  uint64_t all = failover_lanes_below(failover->config->policy.lanes);
+  assert(((failover->up | failover->connecting | failover->lost) & ~all) == 0);
   for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
     const struct link_lane *checked = &failover->lanes[__builtin_ctzll(lanes)];
     assert(checked->epoch > checked->fenced_epoch);

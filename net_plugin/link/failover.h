@@ -38,26 +38,25 @@
 #define FAILOVER_NO_CEILING 64u
 
 struct failover {
-  enum link_role role;
-  uint64_t all;                  /* the link's lanes */
-  uint64_t up, connecting, lost; /* lanes in these states: nothing else says it; all others are
-                                    CLOSED */
-  uint64_t unsettled;            /* sender: what arrived on the old epoch is not known */
-  uint64_t announce;             /* FENCE (sender) or FENCED (receiver) is to be written */
-  uint64_t close;                /* CLOSE orders to give */
-  unsigned wanted;               /* sender: so many lanes are to be open */
-  unsigned first_lanes, least;   /* sender: wanted is not below least: 1, or first_lanes in need */
-  unsigned ceiling;              /* sender: this lane and higher ones were refused */
-  bool keeps_spare;              /* sender: lanes are open for what others lose */
+  const struct link_config *config; /* the link's */
+  uint64_t up, connecting, lost;    /* lanes in these states: nothing else says it; all others are
+                                       CLOSED */
+  uint64_t unsettled;               /* sender: what arrived on the old epoch is not known */
+  uint64_t announce;                /* FENCE (sender) or FENCED (receiver) is to be written */
+  uint64_t close;                   /* CLOSE orders to give */
+  unsigned wanted;                  /* sender: so many lanes are to be open */
+  unsigned least;                   /* sender: as wanted: 1, or policy_first_lanes in need */
+  unsigned ceiling;                 /* sender: this lane and higher ones were refused */
+  bool keeps_spare;                 /* sender: lanes are open for what others lose */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */
-  uint64_t timeout_ns;
   uint64_t random;
   struct link_lane *lanes;
 };
 
-/* lanes: zeroed, config->policy.lanes of them. */
+/* lanes: zeroed, config->policy.lanes of them. config: read as long as it is used; its timeout_ns
+ * is at most LINK_NO_DEADLINE / 2. */
 void failover_init(struct failover *failover, struct link_lane *lanes,
                    const struct link_config *config, uint64_t now_ns);
 
@@ -105,15 +104,16 @@ static inline void failover_want(struct failover *failover, unsigned lanes) {
     failover_want_other(failover, lanes);
   }
 }
-/* Sender: lanes that are up and not wanted, while no wanted one is lost. The first_lanes stay. */
+/* Sender: lanes that are up and not wanted, while no wanted one is lost. Those of
+ * policy_first_lanes stay. */
 uint64_t failover_spare(const struct failover *failover);
 /* Sender: such a lane, with nothing in flight, is closed in good order. */
 void failover_leave(struct failover *failover, unsigned lane);
 /* The lane could not be opened, and will not be: one end has no descriptor for it. false: the epoch
  * is over. */
 bool failover_refuse(struct failover *failover, unsigned lane, uint32_t epoch);
-/* Sender: paths may be gone for good, and others not tried yet: first_lanes are to be open. false:
- * they are open, or were ordered before. */
+/* Sender: paths may be gone for good, and others not tried yet: policy_first_lanes are to be open.
+ * false: they are open, or were ordered before. */
 bool failover_grow(struct failover *failover);
 
 /* Sender: none of the lanes that are up moves. From now on one more is to be open, if the link may

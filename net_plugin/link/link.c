@@ -69,6 +69,7 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   }
   bool is_sender = link->config.role == LINK_SENDER;
   struct link_lane *risen = &link->lanes[lane];
+  uint32_t epoch_before = risen->epoch;
   if (!is_sender && risen->epoch < epoch &&
       failover_lose(&link->failover, lane, risen->epoch, FAILOVER_BROKEN, now_ns)) {
     failover_order_close(&link->failover, lane, risen->epoch);
@@ -78,8 +79,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
     return;
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
-  link->lanes[lane].up_ns = now_ns;
-  link->lanes[lane].control = link->controls + lane * link->control_stride;
+  risen->up_ns = now_ns;
+  risen->control = link->controls + lane * link->control_stride;
   if (is_sender) {
     int result = send_settle(link, lane, received_before, now_ns);
     policy_lane_up(link->policy, lane, now_ns);
@@ -88,14 +89,14 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
       link_fail(link, result); /* what arrived in the old epoch will never be known */
       return;
     }
-    link->lanes[lane].base = received_before;
-    link->lanes[lane].sent_epoch = epoch;
+    risen->base = received_before;
+    risen->sent_epoch = epoch;
     if (link->last_try_ns != 0) {
       link->heard = lane;
       link_fail(link, -ECOMM);
     }
   } else {
-    receive_lane_up(link, lane);
+    receive_lane_up(link, lane, epoch_before);
   }
 }
 

@@ -73,7 +73,12 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   (void)is_possible;
   uint8_t *bytes = memory;
   struct link *link = memory;
+  uint64_t most_ns = LINK_NO_DEADLINE / 2; /* so that times and timeouts can be added */
   link->config = *config;
+  config = &link->config;
+  link->config.timeout_ns = config->timeout_ns < most_ns ? config->timeout_ns : most_ns;
+  link->config.stopped_timeout_ns =
+      config->stopped_timeout_ns < most_ns ? config->stopped_timeout_ns : most_ns;
   link->lanes = (struct link_lane *)(void *)(bytes + layout.lanes);
   link->controls = bytes + layout.controls;
   link->control_stride = layout.control_stride;
@@ -92,7 +97,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
                  config->policy.lanes * LINK_JOURNAL);
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
-    policy_init(link->policy, link_policy_ops(config), &link->config.policy,
+    policy_init(link->policy, link_policy_ops(config), &config->policy,
                 &(struct policy_lanes){
                     .up = &link->failover.up,
                     .rdma = &link->rdma,

@@ -81,7 +81,6 @@ struct link_lane {
   uint64_t elsewhere;    /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
   uint32_t elsewhere_epoch; /* of which epoch, modulo WIRE_ORIGIN_EPOCHS */
   uint32_t epoch_before;    /* the last one that was up before this one */
-  uint32_t epoch_now;
   uint8_t *destination; /* ARRIVAL_STAGED, and of a compressed frame: where the bytes go when all of
                            them are there; ARRIVAL_PLACED: where they are */
 

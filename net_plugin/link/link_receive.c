@@ -166,12 +166,11 @@ void receive_tell_again(struct link *link) {
   }
 }
 
-void receive_lane_up(struct link *link, unsigned lane) {
+void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before) {
   struct link_lane *risen = &link->lanes[lane];
   risen->base = risen->received;
-  risen->epoch_before = risen->epoch_now;
-  risen->epoch_now = link->lanes[lane].epoch;
-  link->lanes[lane].staging = link->staging + lane * WIRE_MAX_LL_BYTES;
+  risen->epoch_before = epoch_before;
+  risen->staging = link->staging + lane * WIRE_MAX_LL_BYTES;
   receive_tell_again(link);
 }
 

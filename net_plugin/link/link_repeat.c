@@ -229,7 +229,7 @@ uint64_t repeat_lanes_for_new(const struct link *link, uint64_t candidates) {
   uint64_t wanted = failover_lanes_below(link->failover.wanted);
   uint64_t moving = link->failover.up & ~link->still;
   if (failover_has_spare(&link->failover)) { /* it is for repeats, if others can have the rest */
-    uint64_t usual = wanted | failover_lanes_below(link->failover.first_lanes);
+    uint64_t usual = wanted | failover_lanes_below(policy_first_lanes(&link->config.policy));
     moving = (moving & usual) != 0 ? moving & usual : moving;
   }
   return moving != 0 ? candidates & moving : candidates;

@@ -331,7 +331,8 @@ int coding_ends(struct link *link, const struct link_lane *receiving);
 int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
 void receive_data_dropped(struct link *link, unsigned lane);
-void receive_lane_up(struct link *link, unsigned lane);
+/* epoch_before: the last one that was up; 0: none was. */
+void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before);
 /* Acknowledgements and grants may not have come across. */
 void receive_tell_again(struct link *link);
 void receive_lane_dropped(struct link *link, unsigned lane);

@@ -12,12 +12,11 @@ static uint64_t later(uint64_t a_ns, uint64_t b_ns) {
 
 void liveness_init(struct liveness *liveness, struct link_lane *lanes, uint64_t timeout_ns,
                    uint64_t stopped_timeout_ns, uint64_t now_ns) {
-  timeout_ns = earlier(timeout_ns, LINK_NO_DEADLINE / 2);
   uint64_t interval_ns = timeout_ns / 4 + 1;
   *liveness = (struct liveness){
     .lanes = lanes,
     .timeout_ns = timeout_ns,
-    .stopped_timeout_ns = later(timeout_ns, earlier(stopped_timeout_ns, LINK_NO_DEADLINE / 2)),
+    .stopped_timeout_ns = later(timeout_ns, stopped_timeout_ns),
     .interval_ns = earlier(interval_ns, LIVENESS_INTERVAL_MAX_NS),
     .spoke_ns = now_ns,
     .heard_ns = now_ns,

@@ -50,7 +50,8 @@ struct liveness {
   struct link_lane *lanes;
 };
 
-/* lanes: zeroed. stopped_timeout_ns: less than the timeout counts as the timeout. */
+/* lanes: zeroed. Timeouts: at most LINK_NO_DEADLINE / 2. stopped_timeout_ns: less than the timeout
+ * counts as the timeout. */
 void liveness_init(struct liveness *liveness, struct link_lane *lanes, uint64_t timeout_ns,
                    uint64_t stopped_timeout_ns, uint64_t now_ns);
 

@@ -12,7 +12,8 @@ static struct failover failover;
 static struct link_lane lane_records[WIRE_MAX_LANES];
 
 static void begin(enum link_role role, unsigned lanes) {
-  struct link_config config = {
+  static struct link_config config;
+  config = (struct link_config){
     .role = role, .policy.lanes = lanes, .timeout_ns = 5 * SECOND, .seed = 7
   };
   memset(lane_records, 0, sizeof lane_records);

@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "common/limits.h"
 
 #define CRC32C_POLYNOMIAL UINT32_C(0x82f63b78) /* 0x1edc6f41, bits reversed */
 
@@ -57,9 +58,6 @@ static uint32_t by_tables(uint32_t crc, const void *bytes, size_t count) {
  * once, over three blocks that follow each other. Their CRCs are put together by moving one over
  * the zeros that stand for the block behind it, which is a linear map: four tables of 256. */
 
-#define LONG_BLOCK 4096
-#define SHORT_BLOCK 256
-
 struct crc_shift {
   uint32_t table[4][256];
 };
@@ -108,8 +106,8 @@ static void fill_crc_shift(struct crc_shift *shift, size_t bytes) {
 
 static void fill_crc_shifts(void) {
   pthread_once(&crc_tables_once, fill_crc_tables);
-  fill_crc_shift(&over_long, LONG_BLOCK);
-  fill_crc_shift(&over_short, SHORT_BLOCK);
+  fill_crc_shift(&over_long, HASH_LONG_BLOCK_BYTES);
+  fill_crc_shift(&over_short, HASH_SHORT_BLOCK_BYTES);
 }
 
 static inline uint32_t shift_crc(const struct crc_shift *shift, uint32_t crc) {
@@ -139,10 +137,10 @@ CRC_TARGET static inline uint32_t crc32c_three(uint32_t crc, const unsigned char
 
 /* Without the inversions at both ends. */
 CRC_TARGET static uint32_t go_on(uint32_t crc, const unsigned char *at, size_t count) {
-  if (count >= 3 * SHORT_BLOCK) {
+  if (count >= 3 * HASH_SHORT_BLOCK_BYTES) {
     pthread_once(&crc_shifts_once, fill_crc_shifts);
-    crc = crc32c_three(crc, &at, &count, LONG_BLOCK, &over_long);
-    crc = crc32c_three(crc, &at, &count, SHORT_BLOCK, &over_short);
+    crc = crc32c_three(crc, &at, &count, HASH_LONG_BLOCK_BYTES, &over_long);
+    crc = crc32c_three(crc, &at, &count, HASH_SHORT_BLOCK_BYTES, &over_short);
   }
   crc_wide wide = crc;
   for (; count >= 8; at += 8, count -= 8) {

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "common/clock.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/machine.h"
 #include "common/machine_metadata.h"
@@ -77,7 +78,7 @@ static bool take_users_word(struct machine *machine) {
       cloud--;
     }
     if (cloud == MACHINE_CLOUD_UNKNOWN) {
-      LOG_WARN_EVERY(3600 * NS_PER_S,
+      LOG_WARN_EVERY(SETTING_WARN_INTERVAL_NS,
                      "STRATUS_INSTANCE_TYPE=%s is ignored: before the colon goes aws, gcp, azure, "
                      "alibaba, oci or tencent",
                      text);

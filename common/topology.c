@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/hex.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/param.h"
 
@@ -200,7 +201,7 @@ void topology_identify(char id[TOPOLOGY_ID_MAX]) {
     return;
   }
   if (word[0]) {
-    LOG_WARN_EVERY(3600 * NS_PER_S,
+    LOG_WARN_EVERY(SETTING_WARN_INTERVAL_NS,
                    "STRATUS_TOPOLOGY=%s is ignored: it takes %d digits 0-9 and a-f, as stratus-net "
                    "doctor shows them",
                    word, TOPOLOGY_ID_DIGITS);

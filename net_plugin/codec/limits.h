@@ -23,5 +23,9 @@
 /* Chunks in a row that say that the traffic has changed: biases and other small parameters
  * between large ones are one or two. */
 #define CODEC_MISSES 4
+/* What a chunk takes is the mean of about so many, and one that takes up to this part more than
+ * that is like them. */
+#define CODEC_USUAL_CHUNKS 8
+#define CODEC_USUAL_PART 8
 
 #endif

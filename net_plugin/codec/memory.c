@@ -47,8 +47,8 @@ void codec_memory_note(struct codec_memory *memory, const struct codec_result *r
     return; /* chosen before the last guess, or the next is in progress */
   }
   uint32_t share = share_of(result);
-  if (share <= memory->usual + memory->usual / 8) {
-    memory->usual = (memory->usual * 7 + share) / 8;
+  if (share <= memory->usual + memory->usual / CODEC_USUAL_PART) {
+    memory->usual = (memory->usual * (CODEC_USUAL_CHUNKS - 1) + share) / CODEC_USUAL_CHUNKS;
     memory->misses = 0;
   } else if (++memory->misses >= CODEC_MISSES) {
     memory->misses = 0;

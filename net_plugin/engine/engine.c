@@ -56,7 +56,7 @@ struct engine *engine_first(struct engine *engine) {
 static void wake_thread(struct engine *engine) {
   uint64_t one = 1;
   if (write(engine->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN) {
-    LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
+    LOG_WARN_EVERY(ENGINE_WARN_INTERVAL_NS, "engine wake-up: %s", strerror(errno));
   }
 }
 
@@ -367,7 +367,7 @@ static void thread_sleep(struct engine *engine) {
                              { .fd = engine->epoll_fd, .events = POLLIN } };
   ppoll(waited, is_hold ? 1 : 2, until_ns == NO_DEADLINE ? NULL : &timeout, NULL);
   if (waited[0].revents && read(engine->wake_fd, &count, sizeof count) < 0) {
-    LOG_WARN_EVERY(NS_PER_S, "engine wake-up: %s", strerror(errno));
+    LOG_WARN_EVERY(ENGINE_WARN_INTERVAL_NS, "engine wake-up: %s", strerror(errno));
   }
 }
 

@@ -53,6 +53,8 @@
 #define IDLE_POLL_NS (50 * 1000) /* between two sleeps */
 /* That something has moved is noted once in so long. */
 #define ACTIVITY_GRAIN_NS (10 * NS_PER_MS)
+/* Between two warnings of a kind. */
+#define ENGINE_WARN_INTERVAL_NS (1 * NS_PER_S)
 /* Taken from the epoll set at a time. */
 #define EVENTS_PER_ROUND 64
 

@@ -35,6 +35,10 @@
 #define TCP_LISTEN_BACKLOG 4096
 /* Between two warnings of a kind. */
 #define TCP_WARN_INTERVAL_NS (60 * NS_PER_S)
+/* Probes of an idle flow that get no answer within STRATUS_LINK_TIMEOUT, seconds apart. And the
+ * kernel waits at most this part of that before it sends again. */
+#define TCP_PROBES 3
+#define TCP_RTO_PART 4
 /* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few
  * round trips; shorter than the 200 ms after which it sends again (TCP_RTO_MIN). */
 #define TCP_ACK_WAIT_NS (50 * NS_PER_MS)

@@ -105,15 +105,16 @@ static void set_congestion(int fd, const char *name) {
  * a few timeouts; what happens before that is for the link to judge. */
 static void set_timeouts(int fd) {
   int timeout_ms = (int)(param_duration_ns(PARAM_LINK_TIMEOUT) / NS_PER_MS);
-  int idle_s = timeout_ms >= 3000 ? timeout_ms / 3000 : 1;
-  int most_ms = timeout_ms / 4 < RTO_MAX_LEAST_MS  ? RTO_MAX_LEAST_MS
-                : timeout_ms / 4 > RTO_MAX_MOST_MS ? RTO_MAX_MOST_MS
-                                                   : timeout_ms / 4;
+  int idle_s = timeout_ms / 1000 / TCP_PROBES > 0 ? timeout_ms / 1000 / TCP_PROBES : 1;
+  int most_ms = timeout_ms / TCP_RTO_PART;
+  most_ms = most_ms < RTO_MAX_LEAST_MS  ? RTO_MAX_LEAST_MS
+            : most_ms > RTO_MAX_MOST_MS ? RTO_MAX_MOST_MS
+                                        : most_ms;
   setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &most_ms, sizeof most_ms);
   set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
   set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");
   set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s, "TCP_KEEPINTVL");
-  set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 3, "TCP_KEEPCNT");
+  set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES, "TCP_KEEPCNT");
 }
 
 void tcp_socket_tune(int fd, int family, int dscp) {

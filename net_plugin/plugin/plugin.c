@@ -22,6 +22,7 @@
 #include "common/clock.h"
 #include "common/fork_guard.h"
 #include "common/ablation.h"
+#include "common/limits.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/param.h"
@@ -319,7 +320,7 @@ static int choose_dscp(int traffic_class) {
   struct tcp_options options;
   tcp_options_get(&options);
   if (traffic_class > UINT8_MAX) {
-    LOG_WARN_EVERY(3600 * NS_PER_S, "traffic class %d is ignored; accepted is 0..255",
+    LOG_WARN_EVERY(SETTING_WARN_INTERVAL_NS, "traffic class %d is ignored; accepted is 0..255",
                    traffic_class);
     traffic_class = PLUGIN_TRAFFIC_CLASS_NONE;
   }

@@ -9,6 +9,7 @@
 #include "common/choices.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/settings.h"
 
 static struct decision current;
@@ -46,7 +47,7 @@ enum { DIFFERENCES_MAX = 2 * CHOICES_TEXT_BYTES };
 static void tell_choices(const struct decision *ours, const struct decision *theirs,
                          const char *peer_host, const char *peer_address) {
   char here[DIFFERENCES_MAX], there[DIFFERENCES_MAX];
-  LOG_WARN_EVERY(30 * NS_PER_S,
+  LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                  "ranks would choose algorithms differently and hang, as a profile decides beside "
                  "the user's variables, so there is no connection: %s on this host, %s; %s on %s "
                  "(%s). Set them alike on every host, or on none",
@@ -61,7 +62,7 @@ static void tell_profiles(const struct decision *ours, const struct decision *th
   char here[96], there[96];
   bool has_same_profile = ours->profile == theirs->profile;
   LOG_WARN_EVERY(
-      30 * NS_PER_S,
+      SETUP_WARN_INTERVAL_NS,
       "ranks would choose algorithms differently and hang, so there is no connection: %s on "
       "this host, %s; %s on %s (%s). %s; stratus-tune verify compares hosts",
       describe(ours, has_same_profile, here), settings_host_name(),

@@ -115,7 +115,7 @@ static int connect_to(const struct rendezvous_address *place, const char *comman
     return status;
   }
   while ((*fd = call_any(found)) < 0 && clock_now_ns() < until_ns) {
-    usleep(50000);
+    usleep(RENDEZVOUS_PAUSE_US);
   }
   freeaddrinfo(found);
   if (*fd >= 0) {

@@ -84,16 +84,15 @@ static void failover_start_backoff(struct failover *failover, unsigned lane, uin
   lost->retry_ns = now_ns + delay_ns - random_next(&failover->random) % (delay_ns / 2);
 }
 
-void failover_want_other(struct failover *failover, unsigned lanes) {
-  failover->ceiling = lanes > failover->wanted ? FAILOVER_NO_CEILING : failover->ceiling;
-  failover->wanted = lanes;
-  failover_find_retry(failover);
-}
-
-uint64_t failover_spare(const struct failover *failover) {
+uint64_t failover_want(struct failover *failover, unsigned lanes) {
+  if (lanes != failover->wanted) {
+    failover->ceiling = lanes > failover->wanted ? FAILOVER_NO_CEILING : failover->ceiling;
+    failover->wanted = lanes;
+    failover_find_retry(failover);
+  }
   uint64_t goal = failover_goal(failover);
-  bool has_others = (failover->up & goal) != 0 && (failover->lost & goal) == 0;
   uint64_t first = failover_lanes_below(policy_first_lanes(&failover->config->policy));
+  bool has_others = (failover->up & goal) != 0 && (failover->lost & goal) == 0;
   return has_others ? failover->up & ~goal & ~first : 0;
 }
 

@@ -97,16 +97,9 @@ void failover_hurry(struct failover *failover, uint64_t now_ns);
 void failover_order_close(struct failover *failover, unsigned lane, uint32_t epoch);
 
 /* Sender: so many lanes are to be open, which lets those be tried that were refused if it is more
- * than before. Called often. */
-void failover_want_other(struct failover *failover, unsigned lanes);
-static inline void failover_want(struct failover *failover, unsigned lanes) {
-  if (lanes != failover->wanted) {
-    failover_want_other(failover, lanes);
-  }
-}
-/* Sender: lanes that are up and not wanted, while no wanted one is lost. Those of
- * policy_first_lanes stay. */
-uint64_t failover_spare(const struct failover *failover);
+ * than before. The lanes that are up and not wanted, while no wanted one is lost; those of
+ * policy_first_lanes stay. Called often. */
+uint64_t failover_want(struct failover *failover, unsigned lanes);
 /* Sender: such a lane, with nothing in flight, is closed in good order. */
 void failover_leave(struct failover *failover, unsigned lane);
 /* The lane could not be opened, and will not be: one end has no descriptor for it. false: the epoch

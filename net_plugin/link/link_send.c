@@ -8,23 +8,12 @@
 #include "net_plugin/link/link_state.h"
 #include "net_plugin/link/ll_detect.h"
 
-/* The poster of a copied message does not wait for the acknowledgement, which can come along with
- * later ones. A larger message that a NIC may read where it is, and that has credit, is better off
- * without. */
-static bool send_may_copy(const struct link *link, uint64_t bytes) {
-  if (ablation_has(link->config.policy.ablated, ABLATION_COPY)) {
-    return false;
-  }
-  return !link->known_remote_buffers || bytes <= LINK_COPY_BYTES ||
-         link->outgoing.posted >= link->taken.granted || link->message_ns >= LINK_FAR_NS;
-}
-
 /* As many lanes are open as the policy wants. What it does not want is closed when nothing is in
  * flight there. */
 static void send_want_lanes(struct link *link, uint64_t now_ns) {
-  failover_want(&link->failover, policy_lanes_wanted(link->policy, now_ns));
+  uint64_t spare = failover_want(&link->failover, policy_lanes_wanted(link->policy, now_ns));
   uint64_t busy = link->writing | link->ping | link->pong | lane_bit(link->heard);
-  for (uint64_t spare = failover_spare(&link->failover) & ~busy; spare != 0; spare &= spare - 1) {
+  for (spare &= ~busy; spare != 0; spare &= spare - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(spare);
     if (journal_count(&link->lanes[lane].journal) == 0) {
       failover_leave(&link->failover, lane);
@@ -48,7 +37,13 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
   }
   bool is_first = link->outgoing.retired == link->outgoing.posted;
   now_ns = link_clock(link, now_ns);
-  int result = outgoing_post(&link->outgoing, data, bytes, send_may_copy(link, bytes));
+  /* The poster of a copied message does not wait for the acknowledgement, which can come along with
+   * later ones. A larger message that a NIC may read where it is, and that has credit, is better
+   * off without. */
+  bool may_be_read = link->known_remote_buffers && bytes > LINK_COPY_BYTES &&
+                     link->outgoing.posted < link->taken.granted && link->message_ns < LINK_FAR_NS;
+  bool may_copy = !may_be_read && !ablation_has(link->config.policy.ablated, ABLATION_COPY);
+  int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
   if (result != 0) {
     return result;
   }

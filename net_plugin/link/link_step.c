@@ -35,22 +35,6 @@ struct send_ahead send_look_ahead(const struct link *link) {
   };
 }
 
-/* The policy may want to wait for a lane, but not for one that stands still, nor for one that is
- * kept for repeats. */
-static int link_pick_for_chunk(const struct link *link, uint64_t candidates, uint64_t left) {
-  uint64_t usual = repeat_lanes_for_new(link, candidates) & ~link->full;
-  int picked = policy_pick(link->policy, usual, left, link->now_ns);
-  uint64_t moving = candidates & ~link->still & ~link->full;
-  if (picked < 0 && (moving & ~usual) != 0) {
-    picked = policy_pick(link->policy, moving, left, link->now_ns);
-  }
-  for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
-    int lane = __builtin_ctzll(lanes);
-    picked = journal_count(&link->lanes[lane].journal) == 0 ? lane : -1;
-  }
-  return picked;
-}
-
 int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable,
                    struct repeat_choice *repeat) {
   repeat->to = -1;
@@ -76,8 +60,22 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   if (link->still != 0) {
     *repeat = repeat_choose(link, candidates);
   }
-  return repeat->to >= 0 || !ahead->has_chunk ? repeat->to
-                                              : link_pick_for_chunk(link, candidates, ahead->left);
+  if (repeat->to >= 0 || !ahead->has_chunk) {
+    return repeat->to;
+  }
+  /* The policy may want to wait for a lane, but not for one that stands still, nor for one that is
+   * kept for repeats. */
+  uint64_t usual = repeat_lanes_for_new(link, candidates) & ~link->full;
+  int picked = policy_pick(link->policy, usual, ahead->left, link->now_ns);
+  uint64_t moving = candidates & ~link->still & ~link->full;
+  if (picked < 0 && (moving & ~usual) != 0) {
+    picked = policy_pick(link->policy, moving, ahead->left, link->now_ns);
+  }
+  for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
+    int lane = __builtin_ctzll(lanes);
+    picked = journal_count(&link->lanes[lane].journal) == 0 ? lane : -1;
+  }
+  return picked;
 }
 
 /* ---- control frames ---- */

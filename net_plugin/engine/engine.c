@@ -80,14 +80,13 @@ bool engine_run_tasks(struct engine *engine) {
 #ifdef STRATUS_CHECKED
 static __thread unsigned locks_held;
 
-static void note_locked(struct engine *engine) {
-  locks_held++;
-  atomic_store(&engine->holder, &locks_held);
-}
-
-static void note_unlocking(struct engine *engine) {
-  locks_held--;
-  atomic_store(&engine->holder, NULL);
+static void note_lock(struct engine *engine, bool is_held) {
+  if (is_held) {
+    locks_held++;
+  } else {
+    locks_held--;
+  }
+  atomic_store(&engine->holder, is_held ? &locks_held : NULL);
 }
 
 void engine_assert_locked(const struct engine *engine) {
@@ -102,12 +101,9 @@ bool engine_is_any_locked(void) {
   return locks_held > 0;
 }
 #else
-static void note_locked(struct engine *engine) {
+static void note_lock(struct engine *engine, bool is_held) {
   (void)engine;
-}
-
-static void note_unlocking(struct engine *engine) {
-  (void)engine;
+  (void)is_held;
 }
 #endif
 
@@ -116,21 +112,21 @@ void engine_lock(struct engine *engine) {
     atomic_fetch_add(&engine->lock_waiters, 1);
     pthread_mutex_lock(&engine->lock);
     atomic_fetch_sub(&engine->lock_waiters, 1);
-    note_locked(engine);
+    note_lock(engine, true);
   }
 }
 
 bool engine_try_lock(struct engine *engine) {
   bool is_locked = pthread_mutex_trylock(&engine->lock) == 0;
   if (is_locked) {
-    note_locked(engine);
+    note_lock(engine, true);
   }
   return is_locked;
 }
 
 void engine_unlock(struct engine *engine) {
   for (;;) {
-    note_unlocking(engine);
+    note_lock(engine, false);
     pthread_mutex_unlock(&engine->lock);
     if (!atomic_load(&engine->tasks) || !engine_try_lock(engine)) {
       return;

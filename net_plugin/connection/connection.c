@@ -140,7 +140,7 @@ static void run_link(struct connection *connection, bool has_followers, uint64_t
       if (kind == LINK_STEP_ORDER) {
         carry_out(connection, &step->order);
       } else {
-        written |= connection_lane_bit(step->lane);
+        written |= lane_bit(step->lane);
         has_moved |= step->frame.length > 0;
         write_frame(connection, step, has_followers, now_ns);
       }

@@ -13,16 +13,16 @@
 void connection_drop_lane(struct connection *connection, unsigned index) {
   engine_assert_locked(connection->engine);
   struct lane_slot *slot = &connection->slots[index];
-  connection->ready.writable &= ~connection_lane_bit(index);
-  connection->ready.taken &= ~connection_lane_bit(index);
+  connection->ready.writable &= ~lane_bit(index);
+  connection->ready.taken &= ~lane_bit(index);
   if (slot->lane) {
     connection_lane_ending(connection, index);
     engine_count_lanes(connection->engine, connection_is_rdma(connection, index), -1);
     engine_unwatch(connection->engine, &slot->source);
     int error = slot->lane->ops->fini(slot->lane);
     slot->lane = NULL;
-    connection->opened &= ~connection_lane_bit(index);
-    connection->rdma_lanes &= ~connection_lane_bit(index);
+    connection->opened &= ~lane_bit(index);
+    connection->rdma_lanes &= ~lane_bit(index);
     if (connection->setup_data) {
       connection->setup->lane_closed(connection, index);
     }
@@ -99,7 +99,7 @@ void connection_update_lane(struct connection *connection, unsigned index) {
   uint32_t events = link_status(connection->link) ? 0 : (uint32_t)EPOLLIN;
   events |= slot->lane->has_unwritten ? (uint32_t)EPOLLOUT : 0;
   engine_rewatch(connection->engine, &slot->source, events);
-  uint64_t bit = connection_lane_bit(index);
+  uint64_t bit = lane_bit(index);
   struct link_ready *ready = &connection->ready;
   ready->writable = (ready->writable & ~bit) | (slot->lane->can_write ? bit : 0);
   ready->taken = (ready->taken & ~bit) | (lane_has_taken(slot->lane) ? bit : 0);
@@ -206,10 +206,10 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     slot->lane = lane;
     connection->has_left = false;
     connection_lane_starting(connection, index);
-    connection->opened |= connection_lane_bit(index);
+    connection->opened |= lane_bit(index);
     engine_count_lanes(connection->engine, path->endpoint != NULL, 1);
     if (path->endpoint) {
-      connection->rdma_lanes |= connection_lane_bit(index);
+      connection->rdma_lanes |= lane_bit(index);
       link_lane_is_rdma(connection->link, index);
     }
     connection_update_lane(connection, index);
@@ -251,7 +251,7 @@ bool connection_is_peer_closed(const struct connection *connection) {
 
 bool connection_lane_is_flow(const struct connection *connection, unsigned lane) {
   engine_assert_locked(connection->engine);
-  return (connection->opened & ~connection->rdma_lanes & connection_lane_bit(lane)) != 0;
+  return (connection->opened & ~connection->rdma_lanes & lane_bit(lane)) != 0;
 }
 
 void connection_lane_outdated(struct connection *connection, unsigned lane) {

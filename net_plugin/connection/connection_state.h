@@ -111,12 +111,8 @@ struct connection {
   struct request requests[CONNECTION_REQUESTS];
 };
 
-static inline uint64_t connection_lane_bit(unsigned lane) {
-  return UINT64_C(1) << lane;
-}
-
 static inline bool connection_is_rdma(const struct connection *connection, unsigned lane) {
-  return (connection->rdma_lanes & connection_lane_bit(lane)) != 0;
+  return (connection->rdma_lanes & lane_bit(lane)) != 0;
 }
 
 /* Lanes are open, and all are RDMA. */

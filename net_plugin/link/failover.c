@@ -6,10 +6,6 @@
 
 #include "common/random.h"
 
-static uint64_t lane_bit(unsigned lane) {
-  return 1ull << lane;
-}
-
 /* Which moves exist: [from][to]. The drawing is in the header. */
 static const bool is_legal_move[4][4] = {
   [LINK_LANE_CLOSED] = { [LINK_LANE_CONNECTING] = true, [LINK_LANE_UP] = true },
@@ -91,7 +87,7 @@ uint64_t failover_want(struct failover *failover, unsigned lanes) {
     failover_find_retry(failover);
   }
   uint64_t goal = failover_goal(failover);
-  uint64_t first = failover_lanes_below(policy_first_lanes(&failover->config->policy));
+  uint64_t first = lanes_below(policy_first_lanes(&failover->config->policy));
   bool has_others = (failover->up & goal) != 0 && (failover->lost & goal) == 0;
   return has_others ? failover->up & ~goal & ~first : 0;
 }
@@ -311,7 +307,7 @@ void failover_check(const struct failover *failover) {
   assert((failover->unsettled & failover->up) == 0);
   assert(failover->config->role == LINK_SENDER ||
          (failover->unsettled | failover->connecting) == 0);
-  uint64_t all = failover_lanes_below(failover->config->policy.lanes);
+  uint64_t all = lanes_below(failover->config->policy.lanes);
   assert(((failover->up | failover->connecting | failover->lost) & ~all) == 0);
   for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
     const struct link_lane *checked = &failover->lanes[__builtin_ctzll(lanes)];

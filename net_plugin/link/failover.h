@@ -61,7 +61,7 @@ void failover_init(struct failover *failover, struct link_lane *lanes,
                    const struct link_config *config, uint64_t now_ns);
 
 static inline enum link_lane_state failover_state(const struct failover *failover, unsigned lane) {
-  uint64_t bit = 1ull << lane;
+  uint64_t bit = lane_bit(lane);
   return (failover->up & bit) != 0           ? LINK_LANE_UP
          : (failover->connecting & bit) != 0 ? LINK_LANE_CONNECTING
          : (failover->lost & bit) != 0       ? LINK_LANE_LOST
@@ -131,19 +131,14 @@ static inline void failover_proved(struct failover *failover, unsigned lane) {
   failover->lanes[lane].stalls = 0;
 }
 
-/* So many lanes with the lowest numbers. */
-static inline uint64_t failover_lanes_below(unsigned lanes) {
-  return lanes >= 64 ? UINT64_MAX : (UINT64_C(1) << lanes) - 1;
-}
 /* Sender: lanes that are to be open. */
 static inline uint64_t failover_goal(const struct failover *failover) {
-  return failover_lanes_below(failover->wanted > failover->least ? failover->wanted
-                                                                 : failover->least);
+  return lanes_below(failover->wanted > failover->least ? failover->wanted : failover->least);
 }
 /* Sender: of these, the ones that are CLOSED and can be opened. The first lane comes by itself. */
 static inline uint64_t failover_unopened(const struct failover *failover) {
   uint64_t seen = failover->up | failover->connecting | failover->lost | 1;
-  return failover_goal(failover) & failover_lanes_below(failover->ceiling) & ~seen;
+  return failover_goal(failover) & lanes_below(failover->ceiling) & ~seen;
 }
 
 /* Whether failover_next_order may have one: asked for every frame, mostly in vain. */

@@ -226,10 +226,10 @@ void link_stands_still(struct link *link, unsigned lane) {
 }
 
 uint64_t repeat_lanes_for_new(const struct link *link, uint64_t candidates) {
-  uint64_t wanted = failover_lanes_below(link->failover.wanted);
+  uint64_t wanted = lanes_below(link->failover.wanted);
   uint64_t moving = link->failover.up & ~link->still;
   if (failover_has_spare(&link->failover)) { /* it is for repeats, if others can have the rest */
-    uint64_t usual = wanted | failover_lanes_below(policy_first_lanes(&link->config.policy));
+    uint64_t usual = wanted | lanes_below(policy_first_lanes(&link->config.policy));
     moving = (moving & usual) != 0 ? moving & usual : moving;
   }
   return moving != 0 ? candidates & moving : candidates;

@@ -140,10 +140,6 @@ static inline uint64_t link_remote_buffers_bytes(const struct link *link,
   return header->total * wire_remote_buffer_bytes(link->config.remote_keys);
 }
 
-static inline uint64_t lane_bit(unsigned lane) {
-  return 1ull << lane;
-}
-
 static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
   return lane < link->config.policy.lanes && (link->failover.up & lane_bit(lane)) != 0;
 }

@@ -91,7 +91,7 @@ uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, ui
   liveness->asks = is_first ? 1 : liveness->asks + 1;
   liveness->quiet_ns = liveness_quiet_since_ns(liveness);
   liveness->asked_ns = now_ns;
-  uint64_t heard_bit = 1ull << heard;
+  uint64_t heard_bit = lane_bit(heard);
   return is_first && (up & heard_bit) != 0 ? heard_bit : up;
 }
 

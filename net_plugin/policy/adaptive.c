@@ -34,10 +34,6 @@ struct adaptive {
   struct slow_flow slow_flow;
 };
 
-static uint64_t lane_bit(unsigned lane) {
-  return 1ull << lane;
-}
-
 static struct adaptive *adaptive_of(struct policy *policy) {
   return (struct adaptive *)policy;
 }
@@ -100,8 +96,7 @@ static const struct flow_count *adaptive_learned(const struct adaptive *adaptive
 /* Lanes that chunks go over, as far as they are up: so many of the lowest numbers. */
 static uint64_t adaptive_counted(const struct adaptive *adaptive) {
   const struct flow_count *learned = adaptive_learned(adaptive);
-  unsigned lanes = adaptive_lanes(adaptive, learned ? learned->level : FLOW_COUNT_GUESS);
-  return lanes >= 64 ? UINT64_MAX : lane_bit(lanes) - 1;
+  return lanes_below(adaptive_lanes(adaptive, learned ? learned->level : FLOW_COUNT_GUESS));
 }
 
 static void adaptive_init(struct policy *policy) {

@@ -22,7 +22,7 @@ static unsigned fixed_lanes_wanted(const struct policy *policy, uint64_t now_ns)
 static int fixed_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns) {
   (void)left;
   (void)now_ns;
-  uint64_t last_bit = 1ull << ((struct fixed *)policy)->last;
+  uint64_t last_bit = lane_bit(((struct fixed *)policy)->last);
   uint64_t after = candidates & ~(last_bit | (last_bit - 1));
   candidates = after != 0 ? after : candidates;
   return candidates != 0 ? __builtin_ctzll(candidates) : -1;

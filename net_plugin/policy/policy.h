@@ -36,6 +36,15 @@
 
 struct policy_shared;
 
+/* Sets of lanes are masks, here and in what uses it. */
+static inline uint64_t lane_bit(unsigned lane) {
+  return UINT64_C(1) << lane;
+}
+/* So many with the lowest numbers. */
+static inline uint64_t lanes_below(unsigned lanes) {
+  return lanes >= POLICY_MAX_LANES ? UINT64_MAX : lane_bit(lanes) - 1;
+}
+
 /* When chunks are compressed (net_plugin/codec). */
 enum policy_compress {
   POLICY_COMPRESS_OFF,  /* never; the policy is not asked */

@@ -72,7 +72,7 @@ int slow_flow_pick(struct slow_flow *slow_flow, uint64_t now_ns) {
     uint64_t bytes = acked - slow_flow->records[lane].looked_bytes;
     slow_flow->records[lane].looked_bytes = acked;
     moved += bytes;
-    fresh |= bytes > 0 && slow_flow_rate(slow_flow, lane) > 0 ? 1ull << lane : 0;
+    fresh |= bytes > 0 && slow_flow_rate(slow_flow, lane) > 0 ? lane_bit(lane) : 0;
   }
   slow_flow->looked_ns = now_ns;
   if (elapsed_ns > SLOW_FLOW_INTERVAL_MAX_NS ||

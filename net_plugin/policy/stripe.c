@@ -19,7 +19,7 @@ static void stripe_compare(struct stripe *stripe) {
   for (uint64_t lanes = *stripe->lanes->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     uint32_t rate = stripe->records[lane].ps_per_byte;
-    stripe->unknown |= rate == 0 ? 1ull << lane : 0;
+    stripe->unknown |= rate == 0 ? lane_bit(lane) : 0;
     rates_add(&rates, rate);
   }
   stripe->typical_ps_per_byte = rates_typical(&rates);
@@ -38,9 +38,9 @@ static void stripe_judge(struct stripe *stripe, unsigned lane) {
     record->slow_samples /= 2;
   }
   if (record->slow_samples == STRIPE_SLOW_SAMPLES) {
-    stripe->slow |= 1ull << lane;
+    stripe->slow |= lane_bit(lane);
   } else if (record->slow_samples == 0) {
-    stripe->slow &= ~(1ull << lane);
+    stripe->slow &= ~lane_bit(lane);
   }
 }
 
@@ -53,7 +53,7 @@ void stripe_lanes_changed(struct stripe *stripe) {
  * show what it can do. Where packets are lost so is any lane that is not slow: one that gets more,
  * since it has shown a better rate by chance, is soon above its cap, and a policer drops that. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
-  bool is_slow = (stripe->slow & 1ull << lane) != 0;
+  bool is_slow = (stripe->slow & lane_bit(lane)) != 0;
   uint32_t own = is_slow || !stripe->is_lossy ? stripe->records[lane].ps_per_byte : 0;
   if (own != 0) {
     return own;
@@ -62,19 +62,9 @@ static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
                                           : STRIPE_DEFAULT_PS_PER_BYTE;
 }
 
-/* What is left is small, and the last lane passes it on at once. */
-static bool stripe_stays(const struct stripe *stripe, uint64_t left, uint64_t now_ns) {
-  bool takes_turns = stripe->turns.state != TURNS_NONE &&
-                     now_ns >= stripe->records[stripe->last].sent_ns + STRIPE_BATCH_NS;
-  uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
-  uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
-  return left <= most && bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS &&
-         !ablation_has(stripe->config->ablated, ABLATION_WARM);
-}
-
 /* How long the lane would be busy with one more chunk, in picoseconds. */
 static uint64_t stripe_drain_ps(const struct stripe *stripe, unsigned lane) {
-  bool is_slow = (stripe->slow & 1ull << lane) != 0;
+  bool is_slow = (stripe->slow & lane_bit(lane)) != 0;
   uint64_t chunk_bytes = is_slow ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_MIN_CHUNK_BYTES;
   return (policy_in_flight(stripe->lanes, lane) + chunk_bytes) * stripe_ps_per_byte(stripe, lane);
 }
@@ -110,23 +100,30 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
   for (uint64_t lanes = candidates & stripe->slow; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     if (stripe_drain_ps(stripe, lane) / 2 > least_ps) {
-      candidates &= ~(1ull << lane);
+      candidates &= ~lane_bit(lane);
     }
   }
   bool has_others = (*stripe->lanes->up & (*stripe->lanes->up - 1)) != 0;
   for (uint64_t lanes = candidates & stripe->unknown; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     if (policy_in_flight(stripe->lanes, lane) >= STRIPE_UNKNOWN_BYTES && has_others) {
-      candidates &= ~(1ull << lane);
+      candidates &= ~lane_bit(lane);
     }
   }
   return candidates;
 }
 
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left, uint64_t now_ns) {
-  uint64_t last_bit = 1ull << stripe->last;
-  if ((candidates & last_bit & ~stripe->slow) != 0 && stripe_stays(stripe, left, now_ns)) {
-    return (int)stripe->last;
+  uint64_t last_bit = lane_bit(stripe->last);
+  bool takes_turns = stripe->turns.state != TURNS_NONE &&
+                     now_ns >= stripe->records[stripe->last].sent_ns + STRIPE_BATCH_NS;
+  uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
+  if (left <= most && (candidates & last_bit & ~stripe->slow) != 0 &&
+      !ablation_has(stripe->config->ablated, ABLATION_WARM)) {
+    uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
+    if (bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS) {
+      return (int)stripe->last; /* what is left is small, and it passes that on at once */
+    }
   }
   if ((candidates & (stripe->slow | stripe->unknown)) != 0) {
     candidates = stripe_without_laggards(stripe, candidates);
@@ -150,7 +147,7 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left,
 /* So much less as the lane is slower than a typical one. Aging may have made its rate better. */
 static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, uint64_t bytes) {
   uint64_t own = stripe->records[lane].ps_per_byte;
-  bool is_less = (stripe->slow & 1ull << lane) != 0 && own > stripe->typical_ps_per_byte;
+  bool is_less = (stripe->slow & lane_bit(lane)) != 0 && own > stripe->typical_ps_per_byte;
   return is_less ? bytes * stripe->typical_ps_per_byte / own : bytes;
 }
 
@@ -261,7 +258,7 @@ static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct policy_lane *record = &stripe->records[lane];
   uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
-  bool is_slow = (stripe->slow & 1ull << lane) != 0;
+  bool is_slow = (stripe->slow & lane_bit(lane)) != 0;
   /* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
    * been idle for long: its sample starts again. */
   if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
@@ -297,7 +294,7 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t
   stripe_end_alone(stripe, lane, now_ns);
   /* A lane that is never given much is measured when it is done with what it had. */
   uint64_t least =
-      (stripe->slow & 1ull << lane) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;
+      (stripe->slow & lane_bit(lane)) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;
   bool is_enough = record->sample_bytes >= STRIPE_SAMPLE_BYTES ||
                    (policy_in_flight(stripe->lanes, lane) == 0 && record->sample_bytes >= least);
   if (!is_enough || now_ns <= record->sample_ns) {

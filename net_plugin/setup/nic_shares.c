@@ -140,7 +140,7 @@ void nic_shares_up(struct nic_shares *shares, struct path path, unsigned lane,
   const struct nic *nic = &shares->route->nics[path.nic];
   unsigned by = find_exit(shares, path.nic, up);
   struct nic_share *share = &shares->of[by];
-  share->lanes |= UINT64_C(1) << lane;
+  share->lanes |= lane_bit(lane);
   share->since_ns = 0;
   if (share->is_told) {
     LOG_INFO("%s carries its share to %s now", shares->route->nics[by].name, shares->peer);
@@ -159,6 +159,6 @@ void nic_shares_up(struct nic_shares *shares, struct path path, unsigned lane,
 
 void nic_shares_closed(struct nic_shares *shares, unsigned lane) {
   for (unsigned i = 0; i < shares->count; i++) {
-    shares->of[i].lanes &= ~(UINT64_C(1) << lane);
+    shares->of[i].lanes &= ~lane_bit(lane);
   }
 }

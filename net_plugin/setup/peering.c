@@ -175,7 +175,7 @@ static void inquire_expired(struct engine_timer *timer, uint64_t now_ns) {
 /* ---- descriptors ---- */
 
 static bool take_lane(struct peering *peering, unsigned lane) {
-  uint64_t bit = 1ull << lane;
+  uint64_t bit = lane_bit(lane);
   unsigned least = peering->is_sender ? peering->route.nic_count : 1;
   bool is_counted = (peering->counted & bit) != 0 ||
                     flow_budget_take((unsigned)__builtin_popcountll(peering->counted), least);
@@ -184,7 +184,7 @@ static bool take_lane(struct peering *peering, unsigned lane) {
 }
 
 static void give_lane(struct peering *peering, unsigned lane) {
-  uint64_t bit = 1ull << lane;
+  uint64_t bit = lane_bit(lane);
   flow_budget_give((peering->counted & bit) != 0);
   peering->counted &= ~bit;
 }
@@ -204,7 +204,7 @@ static void lane_closed(struct connection *connection, unsigned lane) {
 
 static void lane_refused(struct lane_dial *dial) {
   struct peering *peering = dial->peering;
-  peering->connecting &= ~(1ull << dial->lane);
+  peering->connecting &= ~lane_bit(dial->lane);
   give_lane(peering, dial->lane);
   connection_lane_refused(peering->connection, dial->lane, dial->epoch);
 }
@@ -286,7 +286,7 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
   bool is_gone = is_refused_for_good(peering, error == -ECONNREFUSED || is_unknown);
   if (!error) {
     dial->failures = 0;
-    peering->connecting &= ~(1ull << dial->lane);
+    peering->connecting &= ~lane_bit(dial->lane);
     if (path->endpoint) {
       note_endpoint_connected(dial);
     } else {
@@ -325,7 +325,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
     lane_refused(dial);
     return;
   }
-  peering->connecting |= 1ull << lane;
+  peering->connecting |= lane_bit(lane);
   choose(peering, dial, &nic, &address);
   nic_shares_dialled(&peering->shares, dial->path);
   if (dial->dial) {

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/peer_proof.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/probe/probe.h"
-#include "net_plugin/tools/rendezvous.h"
 
 /* What a login shell may print before the agent begins. */
 enum { TALK_MAX = 64 << 10 };
@@ -26,12 +26,12 @@ struct examined {
 };
 
 /* Reads up to where the agent begins. */
-static int await_agent(int fd) {
+static int await_agent(int fd, uint64_t until_ns) {
   static const char begins[] = AGENT_BEGINS;
   size_t matched = 0;
   for (unsigned read = 0; read < TALK_MAX; read++) {
     char byte;
-    int error = rendezvous_read(fd, &byte, 1);
+    int error = peer_move(fd, &byte, 1, false, until_ns);
     if (error) {
       return error;
     }
@@ -56,13 +56,13 @@ static void tell_no_agent(const struct examined *all, const struct host *host, i
 /* All at once; keeps those that begin. */
 static void start_agents(const struct remote_command *how, const struct host *const *hosts,
                          unsigned count, struct examined *all) {
+  uint64_t until_ns = clock_now_ns() + how->timeout_ns;
   count = count < PROBE_HOSTS_MAX ? count : PROBE_HOSTS_MAX;
   for (unsigned i = 0; i < count; i++) {
     all->fds[i] = remote_talk(how, hosts[i], &all->children[i]);
-    rendezvous_set_timeout(all->fds[i], how->timeout_ns);
   }
   for (unsigned i = 0; i < count; i++) {
-    int fd = all->fds[i], error = fd < 0 ? fd : await_agent(fd);
+    int fd = all->fds[i], error = fd < 0 ? fd : await_agent(fd, until_ns);
     if (error) {
       tell_no_agent(all, hosts[i], error);
     }

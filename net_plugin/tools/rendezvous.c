@@ -274,34 +274,3 @@ void rendezvous_close(struct rendezvous_server *server) {
   peer_gate_free(server->gate);
   close(server->fd);
 }
-
-/* ---- bytes ---- */
-
-static int failure(ssize_t moved) {
-  if (moved == 0) {
-    return -ECONNRESET;
-  }
-  return errno == EAGAIN || errno == EWOULDBLOCK ? -ETIMEDOUT : -errno;
-}
-
-int rendezvous_write(int fd, const void *bytes, size_t count) {
-  for (size_t done = 0; done < count;) {
-    ssize_t moved = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
-    if (moved <= 0 && errno != EINTR) {
-      return failure(moved);
-    }
-    done += moved > 0 ? (size_t)moved : 0;
-  }
-  return 0;
-}
-
-int rendezvous_read(int fd, void *bytes, size_t count) {
-  for (size_t done = 0; done < count;) {
-    ssize_t moved = recv(fd, (char *)bytes + done, count - done, 0);
-    if (moved == 0 || (moved < 0 && errno != EINTR)) {
-      return failure(moved);
-    }
-    done += moved > 0 ? (size_t)moved : 0;
-  }
-  return 0;
-}

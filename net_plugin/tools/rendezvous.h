@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rendezvous: the TCP connection between two processes of a tool, in place of NCCL's bootstrap.
- * Owns: nothing; the caller closes the sockets.  Threads: the main thread. Blocks: connecting,
- * reading and writing up to RENDEZVOUS_TIMEOUT_NS, accepting without limit. Fails: with a message
- * and an exit status (common/cli.h); reading and writing with -errno. */
+ * Owns: nothing; the caller closes the sockets.  Threads: the main thread. Blocks: connecting up to
+ * RENDEZVOUS_TIMEOUT_NS, accepting without limit. Fails: with a message and an exit status
+ * (common/cli.h). */
 #ifndef NET_PLUGIN_TOOLS_RENDEZVOUS_H
 #define NET_PLUGIN_TOOLS_RENDEZVOUS_H
-
-#include <stddef.h>
 
 #include "common/peer_gate.h"
 
@@ -48,8 +46,5 @@ void rendezvous_close(struct rendezvous_server *server);
 
 /* Sets the time limit of blocking calls and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);
-
-int rendezvous_write(int fd, const void *bytes, size_t count);
-int rendezvous_read(int fd, void *bytes, size_t count); /* all of it, or -ECONNRESET at the end */
 
 #endif

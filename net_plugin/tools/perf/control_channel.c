@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,9 @@
 #include "common/bytes.h"
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/peer_proof.h"
 #include "common/version.h"
-#include "net_plugin/tools/rendezvous.h"
+#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/failure.h"
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
@@ -27,13 +29,18 @@ static int fail_lost(const struct control_channel *channel, int error) {
              : failure("lost %s: %s", channel->peer, strerror(-error));
 }
 
+/* All of it: 0 or negative errno. */
+static int move(int fd, void *bytes, size_t count, bool is_send) {
+  return peer_move(fd, bytes, count, is_send, clock_now_ns() + RENDEZVOUS_TIMEOUT_NS);
+}
+
 /* ---- greeting ---- */
 
 static int greet(struct control_channel *channel) {
   char mine[GREETING_BYTES] = { 0 }, theirs[GREETING_BYTES + 1] = { 0 };
   snprintf(mine, sizeof mine, "stratus-net perf %d of %s\n", PROTOCOL, STRATUS_VERSION);
-  int error = rendezvous_write(channel->fd, mine, sizeof mine);
-  error = error ? error : rendezvous_read(channel->fd, theirs, GREETING_BYTES);
+  int error = move(channel->fd, mine, sizeof mine, true);
+  error = error ? error : move(channel->fd, theirs, GREETING_BYTES, false);
   if (error) {
     return fail_lost(channel, error);
   }
@@ -73,8 +80,8 @@ static int write_message(int fd, json_t *message) {
   bytes_put_le32(length, (uint32_t)bytes);
   int error = bytes == 0 || bytes > CONTROL_CHANNEL_MESSAGE_MAX
                   ? -ENOMEM
-                  : rendezvous_write(fd, length, sizeof length);
-  error = error ? error : rendezvous_write(fd, text, bytes);
+                  : move(fd, length, sizeof length, true);
+  error = error ? error : move(fd, text, bytes, true);
   free(text);
   return error;
 }

@@ -15,6 +15,7 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/peer_proof.h"
 #include "common/plain.h"
 #include "common/random.h"
 #include "net_plugin/connection/connection.h"
@@ -27,7 +28,6 @@
 
 #define PING_PURPOSE "stratus-net probe ping"
 static const uint8_t hello[PEER_HELLO_BYTES];
-static uint8_t block[LOAD_BLOCK_BYTES];
 
 /* ---- the rate: both sides ---- */
 
@@ -149,6 +149,14 @@ static int measure(int fd, bool is_sender, const struct probe_load *load,
   return error || result->is_measured ? error : -EIO;
 }
 
+/* Of ping `number`, or the answer to it. After LOAD_PINGS short ones comes one of long packets. */
+static int move_ping(int fd, int number, bool is_answer, bool is_send) {
+  static uint8_t bytes[LOAD_BLOCK_BYTES];
+  bool is_block = number == LOAD_PINGS;
+  return peer_move(fd, bytes, is_block && !is_answer ? LOAD_BLOCK_BYTES : sizeof(uint64_t), is_send,
+                   clock_now_ns() + (is_block ? LOAD_BLOCK_NS : LOAD_TIMEOUT_NS));
+}
+
 /* ---- the receiving side ---- */
 
 int load_offer(const struct device *device, struct load_service *service) {
@@ -172,7 +180,6 @@ int load_offer(const struct device *device, struct load_service *service) {
 }
 
 static int echo_pings(struct peer_gate *gate, int *socket) {
-  uint64_t token;
   uint8_t said[PEER_HELLO_BYTES];
   int fd = -1;
   int error = gate ? peer_gate_next(gate, clock_now_ns() + LOAD_TIMEOUT_NS, &fd, said) : -ENOMEM;
@@ -180,15 +187,9 @@ static int echo_pings(struct peer_gate *gate, int *socket) {
   if (!error) {
     rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
   }
-  for (int i = 0; i < LOAD_PINGS && !error; i++) {
-    error = rendezvous_read(fd, &token, sizeof token);
-    error = error ? error : rendezvous_write(fd, &token, sizeof token);
-  }
-  if (!error) {
-    rendezvous_set_timeout(fd, LOAD_BLOCK_NS);
-    error = rendezvous_read(fd, block, LOAD_BLOCK_BYTES);
-    error = error ? error : rendezvous_write(fd, &token, sizeof token);
-    rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
+  for (int i = 0; i <= LOAD_PINGS && !error; i++) {
+    error = move_ping(fd, i, false, false);
+    error = error ? error : move_ping(fd, i, true, true);
   }
   return error;
 }
@@ -209,30 +210,21 @@ int load_serve(struct load_service *service, const struct probe_load *load) {
 
 /* ---- the sending side ---- */
 
+/* -EMSGSIZE: the long packets do not arrive, though the short ones did. */
 static int exchange_pings(int fd, double *rtt_us) {
-  double times_us[LOAD_PINGS];
-  for (int i = 0; i < LOAD_PINGS; i++) {
-    uint64_t start_ns = clock_now_ns(), token = (uint64_t)i;
-    int error = rendezvous_write(fd, &token, sizeof token);
-    error = error ? error : rendezvous_read(fd, &token, sizeof token);
+  double times_us[LOAD_PINGS + 1]; /* the last is not one of them */
+  for (int i = 0; i <= LOAD_PINGS; i++) {
+    uint64_t start_ns = clock_now_ns();
+    int error = move_ping(fd, i, false, true);
+    error = error ? error : move_ping(fd, i, true, false);
     if (error) {
-      return error;
+      return i == LOAD_PINGS ? -EMSGSIZE : error;
     }
     times_us[i] = (double)(clock_now_ns() - start_ns) * 1e-3;
   }
   qsort(times_us, LOAD_PINGS, sizeof times_us[0], probe_compare);
   *rtt_us = times_us[LOAD_PINGS / 2];
   return 0;
-}
-
-/* -EMSGSIZE: the long packets do not arrive, though the short ones did. */
-static int send_block(int fd) {
-  uint64_t token;
-  rendezvous_set_timeout(fd, LOAD_BLOCK_NS);
-  int error = rendezvous_write(fd, block, LOAD_BLOCK_BYTES);
-  error = error ? error : rendezvous_read(fd, &token, sizeof token);
-  rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
-  return error ? -EMSGSIZE : 0;
 }
 
 /* From this NIC to the address of the handle. */
@@ -267,8 +259,7 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES],
                            &length) == 0) {
     result->mtu = (unsigned)mtu;
   }
-  error = error ? error : exchange_pings(fd, &result->rtt_us);
-  return error ? error : send_block(fd);
+  return error ? error : exchange_pings(fd, &result->rtt_us);
 }
 
 int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],

@@ -52,6 +52,8 @@
 #define LOAD_DEPTH 8
 #define LOAD_PINGS 100
 #define LOAD_TIMEOUT_NS (15 * NS_PER_S)
+/* More than the PINGs of an idle flow take in a measurement, less than a chunk. */
+#define LOAD_IDLE_BYTES 4096
 /* After the round trips: packets as long as the path takes them, as it says. Within LOAD_BLOCK_NS,
  * which is four retransmissions of the first of them, at 1 Mb/s half a second. */
 #define LOAD_BLOCK_BYTES (64u << 10)

@@ -21,7 +21,7 @@
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
 /* Incremented when a message of the protocol changes. */
-#define PROTOCOL 6
+#define PROTOCOL 7
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE

@@ -43,9 +43,7 @@ static int choose_devices(struct driver *driver) {
 
 int driver_open(struct driver *driver, const struct plan *plan, bool is_client) {
   *driver = (struct driver){ .plan = plan, .is_client = is_client };
-  int status = plan->is_linked
-                   ? transport_open_linked(&driver->transport)
-                   : transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
+  int status = transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
   return status == CLI_OK ? choose_devices(driver) : status;
 }
 

@@ -9,13 +9,11 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/session.h"
-#include "net_plugin/tools/perf/control_channel.h"
 
 #define PORT 29591
 #define PURPOSE "stratus-net perf"
@@ -70,36 +68,8 @@ const struct cli_option net_tool_perf_options[] = {
 
 /* ---- server ---- */
 
-/* The client's plan, with the server's own plugin: nothing that a client sends names a file. */
-static int receive_plan(struct control_channel *channel, struct plan *plan) {
-  json_t *message;
-  int status = control_channel_receive(channel, "plan", PERF_GREETING_TIMEOUT_NS, &message);
-  if (status == CLI_OK) {
-    status = plan_from_json(plan, json_object_get(message, "plan"));
-    json_decref(message);
-  }
-  if (status == CLI_OK && options.data) {
-    plan_choose_data(plan, options.data);
-  }
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", options.plugin ? options.plugin : "");
-  return status;
-}
-
 static int serve(int fd) {
-  static struct plan plan;
-  struct control_channel channel;
-  json_t *report = NULL;
-  int status = control_channel_open(&channel, fd, "the client");
-  status = status == CLI_OK ? receive_plan(&channel, &plan) : status;
-  status = status == CLI_OK ? session_open(&plan, false) : status;
-  if (status == CLI_OK) {
-    status = session_run(&channel, &report);
-  } else {
-    control_channel_abort(&channel);
-  }
-  json_decref(report);
-  control_channel_close(&channel);
-  return status;
+  return session_serve(fd, "the client", options.plugin, options.data);
 }
 
 /* One process per client: a plugin cannot be unloaded. */
@@ -144,25 +114,15 @@ static int run_server(const char *where) {
 static int run_client(const char *host, bool is_json) {
   static struct plan plan;
   struct rendezvous_address place;
-  struct control_channel channel;
   json_t *report = NULL;
   int fd, status = plan_make(&plan, &options);
   status = status == CLI_OK ? rendezvous_parse(host, PORT, &place) : status;
-  status = status == CLI_OK ? session_open(&plan, true) : status;
+  status = status == CLI_OK ? rendezvous_check_secret(PURPOSE, &place) : status;
+  status = status == CLI_OK ? session_open(&plan) : status;
   status = status == CLI_OK
                ? rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd)
                : status;
-  if (status != CLI_OK) {
-    return status;
-  }
-  status = control_channel_open(&channel, fd, "the server");
-  if (status == CLI_OK) {
-    status = control_channel_send(&channel, json_pack("{s:o}", "plan", plan_to_json(&plan)));
-  }
-  if (status == CLI_OK) {
-    status = session_run(&channel, &report);
-  }
-  control_channel_close(&channel);
+  status = status == CLI_OK ? session_run(fd, "the server", &report) : status;
   if (status == CLI_OK && is_json) {
     status = document_print(json_incref(report), JSON_INDENT(2));
   } else if (status == CLI_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what `stratus-net perf` measures. The client makes it from its options and sends it to the
- * server. Owns: nothing; strings inside.  Threads: the main thread. Blocks: never.  Fails: with a
- * message and an exit status. */
+/* plan: what a session measures. The client of `stratus-net perf` makes it from its options and
+ * sends it to the server, as each host of a probe does with its pair. Owns: nothing; strings
+ * inside.  Threads: the main thread. Blocks: never.  Fails: with a message and an exit status. */
 #ifndef NET_PLUGIN_TOOLS_PERF_PLAN_H
 #define NET_PLUGIN_TOOLS_PERF_PLAN_H
 
@@ -48,7 +48,6 @@ struct plan {
   bool is_fused, is_checked, has_flows;
   enum plan_data data;
   const char *data_path;        /* of this side; not sent to the other, nor received from it */
-  bool is_linked;               /* the plugin that is linked into this tool; for probe, not sent */
   char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
   uint64_t timeout_ns;          /* fail after this time without progress */
   uint64_t idle_ns;             /* idle time at the end, with all connections open; 0: none */

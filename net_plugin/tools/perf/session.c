@@ -3,6 +3,7 @@
  * it has received the other's.
  *
  *   client                      server
+ *   "plan"                  ->
  *   "ready": its transport <->  "ready"
  *   (connections are made: driver.c)
  *   for each size:
@@ -14,9 +15,12 @@
  *   "end"                  <->  "end" */
 #include "net_plugin/tools/perf/session.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/cli.h"
+#include "net_plugin/tools/limits.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/perf/driver.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/flows.h"
@@ -25,18 +29,18 @@
 
 /* One per process; too large for the stack. */
 static struct session {
-  const struct plan *plan;
-  struct control_channel *channel;
+  struct plan plan;
+  struct control_channel channel;
   bool is_client;
   struct driver driver;
   struct window window;
   struct flows before, after;
 } session;
 
-int session_open(const struct plan *plan, bool is_client) {
-  session.plan = plan;
-  session.is_client = is_client;
-  return driver_open(&session.driver, plan, is_client);
+int session_open(const struct plan *plan) {
+  session.plan = *plan;
+  session.is_client = true;
+  return driver_open(&session.driver, &session.plan, true);
 }
 
 /* ---- description of both ends ---- */
@@ -63,7 +67,7 @@ static json_t *describe(void) {
 }
 
 static int get_ready(json_t *mine, json_t **theirs) {
-  int status = control_channel_exchange(session.channel, "ready", session.plan->timeout_ns,
+  int status = control_channel_exchange(&session.channel, "ready", session.plan.timeout_ns,
                                         json_incref(mine), theirs);
   if (status != CLI_OK) {
     return status;
@@ -75,27 +79,26 @@ static int get_ready(json_t *mine, json_t **theirs) {
              : failure(
                    "%s has plugin %s, this side %s: start the server with --listen --plugin NAME "
                    "for another one",
-                   session.channel->peer, there ? there : "none", here);
+                   session.channel.peer, there ? there : "none", here);
 }
 
 /* ---- rounds ---- */
 
+static void note_flows(enum window_state state) {
+  flows_take(state == WINDOW_OVER ? &session.after : &session.before, session.channel.fd);
+}
+
 /* The client adds the results of both sides. */
 static int run_round(uint64_t bytes, json_t *rounds) {
-  struct control_channel *channel = session.channel;
-  bool has_flows = session.plan->has_flows;
+  struct control_channel *channel = &session.channel;
+  bool has_flows = session.plan.has_flows;
   uint64_t wrong = 0;
   json_t *theirs;
-  int status = control_channel_barrier(channel, "start", session.plan->timeout_ns);
-  if (has_flows && status == CLI_OK) {
-    flows_take(&session.before, channel->fd);
-  }
+  session.window.note = has_flows ? note_flows : NULL;
+  int status = control_channel_barrier(channel, "start", session.plan.timeout_ns);
   status = status == CLI_OK ? driver_run(&session.driver, bytes, &session.window, &wrong) : status;
   if (status != CLI_OK) {
     return status;
-  }
-  if (has_flows) {
-    flows_take(&session.after, channel->fd);
   }
   json_t *mine = window_to_json(&session.window,
                                 has_flows ? flows_to_json(&session.before, &session.after) : NULL);
@@ -103,7 +106,7 @@ static int run_round(uint64_t bytes, json_t *rounds) {
     return control_channel_send(channel,
                                 json_pack("{s:o, s:I}", "side", mine, "wrong", (json_int_t)wrong));
   }
-  status = mine ? control_channel_receive(channel, "side", session.plan->timeout_ns, &theirs)
+  status = mine ? control_channel_receive(channel, "side", session.plan.timeout_ns, &theirs)
                 : failure("out of memory");
   if (status != CLI_OK) {
     json_decref(mine);
@@ -118,8 +121,8 @@ static int run_round(uint64_t bytes, json_t *rounds) {
 
 /* Both sides at the same time: the CPU time of open connections without requests. */
 static int rest(json_t **idle) {
-  struct control_channel *channel = session.channel;
-  const struct plan *plan = session.plan;
+  struct control_channel *channel = &session.channel;
+  const struct plan *plan = &session.plan;
   json_t *theirs;
   if (!plan->idle_ns) {
     return CLI_OK;
@@ -137,19 +140,19 @@ static int rest(json_t **idle) {
   return *idle ? CLI_OK : failure("out of memory");
 }
 
-int session_run(struct control_channel *channel, json_t **report) {
-  session.channel = channel;
+/* From the plan on; *report is for the client. */
+static int run_plan(json_t **report) {
+  struct control_channel *channel = &session.channel;
+  const struct plan *plan = &session.plan;
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
   int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
   status = status == CLI_OK ? driver_connect(&session.driver, channel) : status;
-  for (int i = 0; i < session.plan->size_count && status == CLI_OK; i++) {
-    status = run_round(session.plan->sizes[i], rounds);
+  for (int i = 0; i < plan->size_count && status == CLI_OK; i++) {
+    status = run_round(plan->sizes[i], rounds);
   }
   status = status == CLI_OK ? rest(&idle) : status;
-  status =
-      status == CLI_OK ? control_channel_barrier(channel, "end", session.plan->timeout_ns) : status;
+  status = status == CLI_OK ? control_channel_barrier(channel, "end", plan->timeout_ns) : status;
   if (status != CLI_OK) {
-    control_channel_abort(channel);
     json_decref(mine);
     json_decref(theirs);
     json_decref(rounds);
@@ -158,7 +161,50 @@ int session_run(struct control_channel *channel, json_t **report) {
   }
   driver_close(&session.driver);
   double connect_s = (double)session.driver.connect_ns * 1e-9;
-  json_t *all = report_all(session.plan, mine, theirs, connect_s, rounds, idle);
-  *report = all;
-  return all ? CLI_OK : failure("out of memory");
+  *report = report_all(plan, mine, theirs, connect_s, rounds, idle);
+  return *report ? CLI_OK : failure("out of memory");
+}
+
+static int conclude(int status) {
+  if (status != CLI_OK) {
+    control_channel_abort(&session.channel);
+  }
+  control_channel_close(&session.channel);
+  return status;
+}
+
+int session_run(int fd, const char *peer, json_t **report) {
+  int status = control_channel_open(&session.channel, fd, peer);
+  if (status == CLI_OK) {
+    status = control_channel_send(&session.channel,
+                                  json_pack("{s:o}", "plan", plan_to_json(&session.plan)));
+  }
+  return conclude(status == CLI_OK ? run_plan(report) : status);
+}
+
+static int receive_plan(const char *plugin, const char *data) {
+  struct plan *plan = &session.plan;
+  json_t *message;
+  int status =
+      control_channel_receive(&session.channel, "plan", PERF_GREETING_TIMEOUT_NS, &message);
+  if (status != CLI_OK) {
+    return status;
+  }
+  status = plan_from_json(plan, json_object_get(message, "plan"));
+  json_decref(message);
+  if (data) {
+    plan_choose_data(plan, data);
+  }
+  snprintf(plan->plugin, sizeof plan->plugin, "%s", plugin ? plugin : "");
+  return status;
+}
+
+int session_serve(int fd, const char *peer, const char *plugin, const char *data) {
+  json_t *report = NULL;
+  int status = control_channel_open(&session.channel, fd, peer);
+  status = status == CLI_OK ? receive_plan(plugin, data) : status;
+  status = status == CLI_OK ? driver_open(&session.driver, &session.plan, false) : status;
+  status = conclude(status == CLI_OK ? run_plan(&report) : status);
+  json_decref(report);
+  return status;
 }

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "common/log.h"
 #include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/plugin_file.h"
 
@@ -42,13 +41,6 @@ __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level 
   }
 }
 
-/* What init says of variables and devices: whoever links the plugin has looked at them itself. */
-__attribute__((format(printf, 5, 6))) static void drop_log(enum nccl_log_level level,
-                                                           unsigned long flags, const char *file,
-                                                           int line, const char *format, ...) {
-  (void)level, (void)flags, (void)file, (void)line, (void)format;
-}
-
 /* bin/stratus-net has it in lib/stratus beside it where it is installed, in lib in the build
  * directory. */
 static void *open_own(char tried[PLUGIN_FILE_MAX]) {
@@ -70,35 +62,32 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
   return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
 }
 
-static void read_table(struct transport *transport) {
-  const struct net_v6 *table = transport->table;
-  transport->name = table->name;
-  transport->test = table->test;
-  transport->close_send = table->closeSend;
-  transport->close_receive = table->closeRecv;
-  transport->close_listen = table->closeListen;
-}
-
 static int find_table(struct transport *transport) {
   transport->table = plugin_file_table(PLUGIN_KIND_NET, transport->library, &transport->version);
   if (!transport->table) {
     return failure("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
                    transport->path);
   }
-  read_table(transport);
+  const struct net_v6 *table = transport->table;
+  transport->name = table->name;
+  transport->test = table->test;
+  transport->close_send = table->closeSend;
+  transport->close_receive = table->closeRecv;
+  transport->close_listen = table->closeListen;
   return CLI_OK;
 }
 
-static enum nccl_result init(struct transport *transport, nccl_logger_fn *logger) {
+static enum nccl_result init(struct transport *transport) {
   transport->config.trafficClass = NCCL_NET_TRAFFIC_CLASS_UNDEF;
   return transport->version >= 11
-             ? TABLE(transport, 11)->init(&transport->context, 1, &transport->config, logger, NULL)
-         : transport->version == 10 ? TABLE(transport, 10)->init(logger, NULL)
-                                    : TABLE(transport, 6)->init(logger);
+             ? TABLE(transport, 11)
+                   ->init(&transport->context, 1, &transport->config, print_log, NULL)
+         : transport->version == 10 ? TABLE(transport, 10)->init(print_log, NULL)
+                                    : TABLE(transport, 6)->init(print_log);
 }
 
-static int begin(struct transport *transport, nccl_logger_fn *logger) {
-  enum nccl_result result = init(transport, logger);
+static int begin(struct transport *transport) {
+  enum nccl_result result = init(transport);
   result = result ? result : TABLE(transport, 6)->devices(&transport->device_count);
   if (result) {
     return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
@@ -119,15 +108,7 @@ int transport_open(struct transport *transport, const char *name) {
   }
   transport->path = plugin_file_path(transport->library);
   int status = find_table(transport);
-  return status == CLI_OK ? begin(transport, print_log) : status;
-}
-
-int transport_open_linked(struct transport *transport) {
-  *transport = (struct transport){ .table = &ncclNetPlugin_v12, .version = 12 };
-  read_table(transport);
-  int status = begin(transport, drop_log);
-  log_set_sink(NULL); /* from here on it speaks as the tool does */
-  return status;
+  return status == CLI_OK ? begin(transport) : status;
 }
 
 /* The library stays loaded: the process ends soon. */

@@ -34,8 +34,6 @@ struct transport_device {
 
 /* `name` as in NCCL_NET_PLUGIN; NULL: libnccl-net-stratus.so of this tool's own installation. */
 int transport_open(struct transport *transport, const char *name);
-/* The plugin that is linked into this tool. */
-int transport_open_linked(struct transport *transport);
 void transport_close(struct transport *transport);
 
 int transport_describe(const struct transport *transport, int device, struct transport_device *out);

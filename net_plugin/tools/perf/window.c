@@ -37,9 +37,7 @@ static unsigned count_threads(void) {
 }
 
 void window_start(struct window *window, const struct plan *plan, int streams) {
-  *window = (struct window){
-    .plan = plan, .streams = streams, .note = window->note, .context = window->context
-  };
+  *window = (struct window){ .plan = plan, .streams = streams, .note = window->note };
   histogram_clear(&window->half_trips);
 }
 
@@ -63,7 +61,7 @@ static void enter(struct window *window, enum window_state state, uint64_t now_n
     window->usage.preemptions = end.preemptions - window->usage.preemptions;
   }
   if (window->note && state != WINDOW_WARMUP) {
-    window->note(window->context, state);
+    window->note(state);
   }
   window->state = state;
   window->since_ns = now_ns;

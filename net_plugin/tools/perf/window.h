@@ -34,10 +34,9 @@ struct window {
   uint64_t length_ns;
   unsigned threads;            /* of the process, in the window */
   struct histogram half_trips; /* ns; kept by the caller while measuring */
-  /* Called when measuring begins, and when it is over; NULL: nothing is. The caller sets both
-   * before window_start, which keeps them. */
-  void (*note)(void *context, enum window_state state);
-  void *context;
+  /* Called when measuring begins, and when it is over; NULL: nothing is. The caller sets it before
+   * window_start, which keeps it. */
+  void (*note)(enum window_state state);
 };
 
 void window_start(struct window *window, const struct plan *plan, int streams);

@@ -14,56 +14,44 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "common/param.h"
 #include "common/peer_proof.h"
 #include "common/plain.h"
 #include "common/random.h"
-#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/driver.h"
 #include "net_plugin/tools/perf/failure.h"
+#include "net_plugin/tools/perf/flows.h"
+#include "net_plugin/tools/perf/session.h"
 #include "net_plugin/tools/rendezvous.h"
 
 #define PING_PURPOSE "stratus-net probe ping"
+static const char peer[] = "the other host";
 static const uint8_t hello[PEER_HELLO_BYTES];
 
 /* ---- the rate: both sides ---- */
 
-/* What each lane has brought across when the measurement began, and when it ended. */
-struct lanes {
-  struct driver driver;
-  uint64_t bytes[2][WIRE_MAX_LANES], at_ns[2];
-};
-
-static void note_lanes(void *context, enum window_state state) {
-  struct lanes *lanes = context;
-  struct connection *connection = lanes->driver.streams[0].comm;
-  bool is_end = state == WINDOW_OVER;
-  lanes->at_ns[is_end] = clock_now_ns();
-  for (unsigned i = 0; i < connection_lane_count(connection); i++) {
-    struct link_lane_view view;
-    connection_view_lane(connection, i, &view);
-    lanes->bytes[is_end][i] = view.bytes_acked;
-  }
-}
-
-static void take_lanes(const struct lanes *lanes, struct probe_result *result) {
-  double rates[WIRE_MAX_LANES], seconds = (double)(lanes->at_ns[1] - lanes->at_ns[0]) * 1e-9;
-  unsigned flows = 0; /* that carried anything */
-  for (unsigned i = 0; i < WIRE_MAX_LANES; i++) {
-    if (lanes->bytes[1][i] > lanes->bytes[0][i]) {
-      rates[flows] = (double)(lanes->bytes[1][i] - lanes->bytes[0][i]) * 8e-9 / seconds;
-      result->gbps += rates[flows++];
+/* Of the flows that carried anything; with RDMA there are none, and the rate is that of messages. */
+static void take_report(const json_t *report, struct probe_result *result) {
+  static double rates[FLOWS_MAX];
+  const json_t *round = json_array_get(json_object_get(report, "rounds"), 0);
+  const json_t *list = json_object_get(json_object_get(round, "client"), "flows"), *flow;
+  double gbps = json_number_value(json_object_get(round, "gbytes_per_s")) * 8;
+  size_t i;
+  json_array_foreach(list, i, flow) {
+    if (json_integer_value(json_object_get(flow, "bytes_sent")) > LOAD_IDLE_BYTES) {
+      rates[result->flows] = json_number_value(json_object_get(flow, "gbps"));
+      result->gbps += rates[result->flows++];
     }
   }
-  result->flows = flows;
-  if (flows) {
-    qsort(rates, flows, sizeof rates[0], probe_compare);
+  if (result->gbps < gbps / 2) {
+    *result = (struct probe_result){ .gbps = gbps, .rtt_us = result->rtt_us, .mtu = result->mtu };
+  }
+  if (result->flows) {
+    qsort(rates, result->flows, sizeof rates[0], probe_compare);
     result->flow_min_gbps = rates[0];
-    result->flow_median_gbps = rates[flows / 2];
-    result->flow_max_gbps = rates[flows - 1];
+    result->flow_median_gbps = rates[result->flows / 2];
+    result->flow_max_gbps = rates[result->flows - 1];
   }
 }
 
@@ -78,16 +66,12 @@ static void set_parameters(const struct probe_load *load) {
     setenv("STRATUS_CHUNK_BYTES", text, 1);
   }
   setenv("STRATUS_COMPRESS", "off", 1); /* what is sent is invented */
-  param_load(environ);
 }
 
-static void drive(int fd, bool is_sender, const struct probe_load *load,
-                  struct probe_result *result) {
-  static struct lanes lanes;
-  static struct window window;
+static int send_messages(int fd, const struct probe_load *load, struct probe_result *result) {
   const struct plan plan = {
     .test = PLAN_BANDWIDTH,
-    .is_linked = true,
+    .shape = PLAN_RAW,
     .sizes = { LOAD_MESSAGE_BYTES },
     .size_count = 1,
     .slot_bytes = LOAD_MESSAGE_BYTES,
@@ -99,30 +83,28 @@ static void drive(int fd, bool is_sender, const struct probe_load *load,
                                                                : LOAD_WARM_UP_LEAST_NS,
     .devices = { (int)load->device },
     .device_count = 1,
+    .has_flows = true,
     .timeout_ns = LOAD_TIMEOUT_NS,
   };
-  struct control_channel channel;
-  uint64_t wrong = 0;
-  set_parameters(load);
-  if (is_sender) {
-    window.note = note_lanes;
-    window.context = &lanes;
+  json_t *report = NULL;
+  int status = session_open(&plan);
+  status = status == CLI_OK ? session_run(fd, peer, &report) : status;
+  if (status == CLI_OK) {
+    take_report(report, result);
   }
-  int status = control_channel_open(&channel, fd, "the other host");
-  status = status == CLI_OK ? driver_open(&lanes.driver, &plan, is_sender) : status;
-  status = status == CLI_OK ? driver_connect(&lanes.driver, &channel) : status;
-  status =
-      status == CLI_OK ? driver_run(&lanes.driver, LOAD_MESSAGE_BYTES, &window, &wrong) : status;
-  status = status == CLI_OK ? control_channel_barrier(&channel, "end", LOAD_TIMEOUT_NS) : status;
+  json_decref(report);
+  return status;
+}
+
+static void drive(int fd, bool is_sender, const struct probe_load *load,
+                  struct probe_result *result) {
+  set_parameters(load);
+  int status = is_sender ? send_messages(fd, load, result) : session_serve(fd, peer, NULL, NULL);
+  result->is_measured = status == CLI_OK;
   if (status != CLI_OK) {
-    control_channel_abort(&channel);
     snprintf(result->error, sizeof result->error, "%.*s", PROBE_ERROR_MAX - 1, failure_text());
     plain_text(result->error);
-    return;
   }
-  driver_close(&lanes.driver);
-  take_lanes(&lanes, result);
-  result->is_measured = true;
 }
 
 /* In a process of its own: connections of a driver that failed cannot be closed. */

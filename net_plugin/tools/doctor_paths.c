@@ -57,7 +57,14 @@ static void tell_no_agent(const struct examined *all, const struct host *host, i
 static void start_agents(const struct remote_command *how, const struct host *const *hosts,
                          unsigned count, struct examined *all) {
   uint64_t until_ns = clock_now_ns() + how->timeout_ns;
-  count = count < PROBE_HOSTS_MAX ? count : PROBE_HOSTS_MAX;
+  if (count > PROBE_HOSTS_MAX) {
+    char text[128];
+    snprintf(text, sizeof text,
+             "the paths of this and later hosts were not looked at: a probe takes %d",
+             PROBE_HOSTS_MAX);
+    all->tell(all->context, hosts[PROBE_HOSTS_MAX], false, text);
+    count = PROBE_HOSTS_MAX;
+  }
   for (unsigned i = 0; i < count; i++) {
     all->fds[i] = remote_talk(how, hosts[i], &all->children[i]);
   }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-net perf: measures a net plugin, driven as NCCL drives it. */
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
@@ -19,13 +15,11 @@
 #define PURPOSE "stratus-net perf"
 
 static struct plan_options options = { .timeout_ns = 30 * NS_PER_S };
-static bool is_listening, is_forever;
+static bool is_listening;
 
 const struct cli_option net_tool_perf_options[] = {
   { "listen", 0, CLI_FLAG, &is_listening, NULL,
     "run as the server, on [ADDRESS[:PORT]]; the client sends it the options", 0, 0 },
-  { "forever", 0, CLI_FLAG, &is_forever, NULL,
-    "with --listen: serve clients until killed, one after another", 0, 0 },
   { "plugin", 0, CLI_STRING, &options.plugin, "NAME|PATH",
     "any net plugin, by its name in NCCL_NET_PLUGIN or by path; each side loads its own [stratus, "
     "of this installation]",
@@ -68,30 +62,6 @@ const struct cli_option net_tool_perf_options[] = {
 
 /* ---- server ---- */
 
-static int serve(int fd) {
-  return session_serve(fd, "the client", options.plugin, options.data);
-}
-
-/* One process per client: a plugin cannot be unloaded. */
-static int serve_forever(struct rendezvous_server *server) {
-  for (;;) {
-    int fd, status = rendezvous_accept(server, UINT64_MAX, &fd, NULL);
-    if (status != CLI_OK) {
-      return status;
-    }
-    pid_t child = fork();
-    if (child == 0) {
-      rendezvous_close(server);
-      _exit(serve(fd));
-    }
-    close(fd);
-    if (child < 0) {
-      return cli_fail("cannot start a process: %s", strerror(errno));
-    }
-    waitpid(child, NULL, 0);
-  }
-}
-
 static int run_server(const char *where) {
   struct rendezvous_address place = { .port = PORT };
   struct rendezvous_server server;
@@ -101,12 +71,9 @@ static int run_server(const char *where) {
   if (status != CLI_OK) {
     return status;
   }
-  if (is_forever) {
-    return serve_forever(&server);
-  }
   status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
   rendezvous_close(&server);
-  return status == CLI_OK ? serve(fd) : status;
+  return status == CLI_OK ? session_serve(fd, "the client", options.plugin, options.data) : status;
 }
 
 /* ---- client ---- */
@@ -139,12 +106,11 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
     if (options.test || options.shape || options.sizes || options.devices || options.count ||
         options.time_ns) {
       return net_tool_usage(
-          "perf: the client chooses what to measure; --listen takes only --forever, --plugin and "
-          "--data");
+          "perf: the client chooses what to measure; --listen takes only --plugin and --data");
     }
     return run_server(where);
   }
-  if (!where || is_forever) {
+  if (!where) {
     return net_tool_usage("perf: give either the HOST of a server or --listen");
   }
   return run_client(where, is_json);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Windows over a time or a number of messages, and the process's CPU time, threads and context
- * switches. */
+/* Windows over a time or a number of messages, and the process's CPU time and threads. */
 #include "net_plugin/tools/perf/window.h"
 
 #include <dirent.h>
@@ -18,10 +17,7 @@ static struct usage read_usage(void) {
   struct rusage process, driver;
   getrusage(RUSAGE_SELF, &process);
   getrusage(RUSAGE_THREAD, &driver);
-  return (struct usage){ .process_s = seconds(&process),
-                         .driver_s = seconds(&driver),
-                         .waits = (uint64_t)process.ru_nvcsw,
-                         .preemptions = (uint64_t)process.ru_nivcsw };
+  return (struct usage){ .process_s = seconds(&process), .driver_s = seconds(&driver) };
 }
 
 static unsigned count_threads(void) {
@@ -57,8 +53,6 @@ static void enter(struct window *window, enum window_state state, uint64_t now_n
         window->now.messages_received - window->counts.messages_received;
     window->usage.process_s = end.process_s - window->usage.process_s;
     window->usage.driver_s = end.driver_s - window->usage.driver_s;
-    window->usage.waits = end.waits - window->usage.waits;
-    window->usage.preemptions = end.preemptions - window->usage.preemptions;
   }
   if (window->note && state != WINDOW_WARMUP) {
     window->note(state);
@@ -119,13 +113,12 @@ static json_t *half_trips_to_json(const struct histogram *trips) {
 json_t *window_to_json(const struct window *window, json_t *flows) {
   const struct counts *counts = &window->counts;
   const struct usage *usage = &window->usage;
-  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:I, s:I, s:o, s:o}", "seconds",
+  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o, s:o}", "seconds",
                    (double)window->length_ns * 1e-9, "bytes_sent", (json_int_t)counts->bytes_sent,
                    "bytes_received", (json_int_t)counts->bytes_received, "messages_sent",
                    (json_int_t)counts->messages_sent, "messages_received",
                    (json_int_t)counts->messages_received, "cpu_seconds", usage->process_s,
                    "driver_cpu_seconds", usage->driver_s, "threads", (int)window->threads,
-                   "context_switches_voluntary", (json_int_t)usage->waits,
-                   "context_switches_forced", (json_int_t)usage->preemptions, "half_round_trip_us",
-                   half_trips_to_json(&window->half_trips), "flows", flows ? flows : json_null());
+                   "half_round_trip_us", half_trips_to_json(&window->half_trips), "flows",
+                   flows ? flows : json_null());
 }

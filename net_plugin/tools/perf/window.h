@@ -17,8 +17,7 @@ struct counts {
 };
 
 struct usage {
-  double process_s, driver_s;  /* CPU time of the process; of the calling thread */
-  uint64_t waits, preemptions; /* context switches: voluntary and not */
+  double process_s, driver_s; /* CPU time of the process; of the calling thread */
 };
 
 enum window_state { WINDOW_IDLE, WINDOW_WARMUP, WINDOW_MEASURING, WINDOW_OVER };

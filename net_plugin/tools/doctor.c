@@ -122,10 +122,8 @@ static void check_nccl(void) {
                  dlerror());
     return;
   }
-  int (*get_version)(int *) = NULL;
-  *(void **)&get_version = dlsym(library, "ncclGetVersion");
-  int version = 0;
-  if (!get_version || get_version(&version) != 0) {
+  int version = nccl_version_installed();
+  if (version == 0) {
     doctor_print(DOCTOR_BAD, "%s has no ncclGetVersion", plugin_file_path(library));
     return;
   }

@@ -13,6 +13,17 @@ const char *document_text(const json_t *object, const char *name, char text[DOCU
   return plain_text(text);
 }
 
+const json_t *document_counterpart(const json_t *array, const json_t *element, const char *key) {
+  size_t i;
+  json_t *other;
+  json_array_foreach(array, i, other) {
+    if (json_equal(json_object_get(other, key), json_object_get(element, key))) {
+      return other;
+    }
+  }
+  return NULL;
+}
+
 int document_print(json_t *document, size_t flags) {
   bool is_written = document && json_dumpf(document, stdout, flags) == 0 && putchar('\n') != EOF;
   json_decref(document);

@@ -13,6 +13,9 @@ enum { DOCUMENT_TEXT_MAX = 256 };
  */
 const char *document_text(const json_t *object, const char *name, char text[DOCUMENT_TEXT_MAX]);
 
+/* The element of an array with the same value under the key; NULL: none. */
+const json_t *document_counterpart(const json_t *array, const json_t *element, const char *key);
+
 /* Takes the reference; NULL: out of memory. `flags` are those of json_dumpf. */
 int document_print(json_t *document, size_t flags);
 

@@ -85,13 +85,14 @@ void rendezvous_set_timeout(int fd, uint64_t timeout_ns) {
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-static int call_one(const struct addrinfo *address) {
-  int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+int rendezvous_dial(const struct sockaddr *to, socklen_t bytes, const struct sockaddr *from,
+                    uint64_t timeout_ns) {
+  int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) {
     return -errno;
   }
-  rendezvous_set_timeout(fd, RENDEZVOUS_TIMEOUT_NS);
-  if (connect(fd, address->ai_addr, address->ai_addrlen) != 0) {
+  rendezvous_set_timeout(fd, timeout_ns);
+  if ((from && bind(fd, from, bytes) != 0) || connect(fd, to, bytes) != 0) {
     int error = errno == EINPROGRESS ? ETIMEDOUT : errno; /* SO_SNDTIMEO expired */
     close(fd);
     return -error;
@@ -102,7 +103,7 @@ static int call_one(const struct addrinfo *address) {
 static int call_any(const struct addrinfo *found) {
   int fd = -EADDRNOTAVAIL;
   for (const struct addrinfo *it = found; it && fd < 0; it = it->ai_next) {
-    fd = call_one(it);
+    fd = rendezvous_dial(it->ai_addr, it->ai_addrlen, NULL, RENDEZVOUS_TIMEOUT_NS);
   }
   return fd;
 }

@@ -47,6 +47,10 @@ int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *
                       uint8_t hello[PEER_HELLO_BYTES]);
 void rendezvous_close(struct rendezvous_server *server);
 
+/* Connects, from an address of the same family (NULL: any). The socket, or negative errno. */
+int rendezvous_dial(const struct sockaddr *to, socklen_t bytes, const struct sockaddr *from,
+                    uint64_t timeout_ns);
+
 /* Sets the time limit of blocking calls and TCP_NODELAY. */
 void rendezvous_set_timeout(int fd, uint64_t timeout_ns);
 

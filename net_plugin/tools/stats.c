@@ -81,22 +81,11 @@ static json_t *read_documents(void) {
   return processes;
 }
 
-static const json_t *find_process(const json_t *processes, const json_t *wanted) {
-  size_t i;
-  json_t *process;
-  json_array_foreach(processes, i, process) {
-    if (json_equal(json_object_get(process, "pid"), json_object_get(wanted, "pid"))) {
-      return process;
-    }
-  }
-  return NULL;
-}
-
 static void print_tables(const json_t *processes, const json_t *before) {
   size_t i;
   json_t *process;
   json_array_foreach(processes, i, process) {
-    stats_table_print(process, find_process(before, process), options.has_flows);
+    stats_table_print(process, document_counterpart(before, process, "pid"), options.has_flows);
   }
   stats_progress_print(processes);
 }

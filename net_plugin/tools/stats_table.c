@@ -40,18 +40,6 @@ static const char *rate(const json_t *now, const json_t *before, const char *key
   return text;
 }
 
-/* The element of an array with the same value under the key. */
-static const json_t *counterpart(const json_t *array, const json_t *element, const char *key) {
-  size_t i;
-  json_t *other;
-  json_array_foreach(array, i, other) {
-    if (json_equal(json_object_get(other, key), json_object_get(element, key))) {
-      return other;
-    }
-  }
-  return NULL;
-}
-
 static void print_nics(const json_t *process, const json_t *before, double seconds) {
   size_t i;
   json_t *nic;
@@ -59,7 +47,7 @@ static void print_nics(const json_t *process, const json_t *before, double secon
   printf("\n  %-15s %10s %10s %12s %12s %8s %8s %10s %6s %7s\n", "NIC", "sent B", "received B",
          "send rate", "recv rate", "retrans", "failures", "reconnects", "stalls", "corrupt");
   json_array_foreach(json_object_get(process, "nics"), i, nic) {
-    const json_t *earlier = counterpart(json_object_get(before, "nics"), nic, "name");
+    const json_t *earlier = document_counterpart(json_object_get(before, "nics"), nic, "name");
     printf("  %-15s %10s %10s %12s %12s %8.0f %8.0f %10.0f %6.0f %7.0f\n",
            document_text(nic, "name", name), amount(number(nic, "bytes_sent"), sent),
            amount(number(nic, "bytes_received"), received),
@@ -107,7 +95,7 @@ static void print_connections(const json_t *process, const json_t *before, doubl
          "bytes", "rate", "flows", "compressed", "stalled");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
     const json_t *earlier =
-        counterpart(json_object_get(before, "connections"), connection, "connection");
+        document_counterpart(json_object_get(before, "connections"), connection, "connection");
     snprintf(flows, sizeof flows, "%.0f/%.0f", number(connection, "flows_up"),
              number(connection, "flows"));
     printf("  %4.0f %-7s %-36s %9.0f %8s %12s %6s %11s  ", number(connection, "connection"),
@@ -128,7 +116,7 @@ static void print_flows_of(const json_t *connection, const json_t *earlier, doub
   json_array_foreach(json_object_get(connection, "flow_list"), i, flow) {
     char state[DOCUMENT_TEXT_MAX], local[DOCUMENT_TEXT_MAX], remote[DOCUMENT_TEXT_MAX],
         bytes[TEXT_MAX], speed[TEXT_MAX], out[TEXT_MAX], window[TEXT_MAX], limit[DOCUMENT_TEXT_MAX];
-    const json_t *then = counterpart(json_object_get(earlier, "flow_list"), flow, "flow");
+    const json_t *then = document_counterpart(json_object_get(earlier, "flow_list"), flow, "flow");
     printf("  %4.0f %4.0f %-10s %-22s %-22s %8s %12s %8.2f %9s %8s %8.0f %8.0f  %s\n",
            number(connection, "connection"), number(flow, "flow"),
            document_text(flow, "state", state), document_text(flow, "local", local),
@@ -147,9 +135,10 @@ static void print_flows(const json_t *process, const json_t *before, double seco
          "state", "local", "remote", "bytes", "rate", "RTT ms", "in flight", "cwnd", "retrans",
          "failures", "limited by");
   json_array_foreach(json_object_get(process, "connections"), i, connection) {
-    print_flows_of(connection,
-                   counterpart(json_object_get(before, "connections"), connection, "connection"),
-                   seconds);
+    print_flows_of(
+        connection,
+        document_counterpart(json_object_get(before, "connections"), connection, "connection"),
+        seconds);
   }
 }
 

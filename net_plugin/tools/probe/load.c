@@ -31,7 +31,8 @@ static const uint8_t hello[PEER_HELLO_BYTES];
 
 /* ---- the rate: both sides ---- */
 
-/* Of the flows that carried anything; with RDMA there are none, and the rate is that of messages. */
+/* Of the flows that carried anything; with RDMA there are none, and the rate is that of messages.
+ */
 static void take_report(const json_t *report, struct probe_result *result) {
   static double rates[FLOWS_MAX];
   const json_t *round = json_array_get(json_object_get(report, "rounds"), 0);
@@ -220,21 +221,15 @@ static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES],
   const struct sockaddr_storage *to = &handle.addresses[0];
   bool is_six = to->ss_family == AF_INET6;
   tcp_address_set_port(&from, 0);
-  int fd = *ping_socket = socket(to->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  int fd = *ping_socket = rendezvous_dial(
+      (const struct sockaddr *)to, tcp_address_bytes(to),
+      from.ss_family == to->ss_family ? (const struct sockaddr *)&from : NULL, LOAD_TIMEOUT_NS);
   if (fd < 0) {
-    return -errno;
-  }
-  rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
-  int error = from.ss_family == to->ss_family &&
-                      bind(fd, (const struct sockaddr *)&from, nic->address_bytes) != 0
-                  ? -errno
-                  : 0;
-  if (!error && connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)) != 0) {
-    error = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+    return fd;
   }
   struct peer_key key;
   peer_key_of_token(PING_PURPOSE, bytes, HANDLE_BYTES, &key);
-  error = error ? error : peer_call(fd, &key, hello, clock_now_ns() + LOAD_TIMEOUT_NS);
+  int error = peer_call(fd, &key, hello, clock_now_ns() + LOAD_TIMEOUT_NS);
   int mtu = 0;
   socklen_t length = sizeof mtu;
   if (!error && getsockopt(fd, is_six ? IPPROTO_IPV6 : IPPROTO_IP, is_six ? IPV6_MTU : IP_MTU, &mtu,

@@ -77,7 +77,6 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
     { .devices = "a" },
     { .devices = "-1" },
     { .devices = "0,1,2,3,4,5,6,7,8" },
-    { .is_fused = true },
     { .time_ns = 1, .count = 1 },
     { .warmup = "soon" },
     { .count = 10, .warmup = "1s" },
@@ -113,7 +112,7 @@ static void the_server_gets_the_same_plan(void **state) {
   options.sizes = "8,64K";
   options.connections = 3;
   options.devices = "0,1";
-  options.is_fused = options.has_flows = true;
+  options.has_flows = true;
   options.plugin = "socket";
   assert_int_equal(plan_make(&plan, &options), CLI_OK);
   json_t *json = plan_to_json(&plan), *again;

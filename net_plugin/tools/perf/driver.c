@@ -20,23 +20,13 @@ int driver_fail_call(const struct driver *driver, const char *call, enum nccl_re
 
 /* ---- devices ---- */
 
-static int choose_devices(struct driver *driver) {
+static int check_devices(const struct driver *driver) {
   const struct plan *plan = driver->plan;
   for (int i = 0; i < plan->device_count; i++) {
     if (plan->devices[i] >= driver->transport.device_count) {
       return failure("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
                      driver->transport.name, driver->transport.device_count - 1);
     }
-    driver->devices[i] = plan->devices[i];
-  }
-  driver->device_count = plan->device_count;
-  if (plan->is_fused) {
-    enum nccl_result result =
-        transport_fuse(&driver->transport, plan->devices, plan->device_count, &driver->devices[0]);
-    driver->device_count = 1;
-    return result ? failure("plugin %s does not make one device of these: result %d",
-                            driver->transport.name, (int)result)
-                  : CLI_OK;
   }
   return CLI_OK;
 }
@@ -44,7 +34,7 @@ static int choose_devices(struct driver *driver) {
 int driver_open(struct driver *driver, const struct plan *plan, bool is_client) {
   *driver = (struct driver){ .plan = plan, .is_client = is_client };
   int status = transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
-  return status == CLI_OK ? choose_devices(driver) : status;
+  return status == CLI_OK ? check_devices(driver) : status;
 }
 
 /* ---- streams ---- */
@@ -91,7 +81,7 @@ static int load_contents(struct driver *driver) {
 
 static int device_of(const struct driver *driver, const struct stream *stream) {
   int number = (int)stream->number % driver->plan->connections;
-  return driver->devices[number % driver->device_count];
+  return driver->plan->devices[number % driver->plan->device_count];
 }
 
 static int listen_all(struct driver *driver) {

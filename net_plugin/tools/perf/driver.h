@@ -44,8 +44,6 @@ struct driver {
   struct control_channel *channel;
   struct transport transport;
   bool is_client;
-  int devices[PLAN_DEVICES_MAX]; /* the plugin's numbers */
-  int device_count;
   struct stream *streams;
   int stream_count;
   uint64_t slot_stride;

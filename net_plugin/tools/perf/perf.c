@@ -43,8 +43,6 @@ const struct cli_option net_tool_perf_options[] = {
     0, 0 },
   { "devices", 0, CLI_STRING, &options.devices, "LIST",
     "devices of the plugin, which connections use in turn, e.g. 0,1 [0]", 0, 0 },
-  { "fuse", 0, CLI_FLAG, &options.is_fused, NULL, "merge these devices into one (makeVDevice)", 0,
-    0 },
   { "data", 0, CLI_STRING, &options.data, "FILE|" CONTENTS_WORDS,
     "what messages contain: a file of the side that sends, or invented numbers with exponents as "
     "gradients have them [bytes that cannot be compressed]",

@@ -139,15 +139,11 @@ static int choose_length(struct plan *plan, const struct plan_options *options) 
 }
 
 static int choose_transport(struct plan *plan, const struct plan_options *options) {
-  plan->is_fused = options->is_fused;
   if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
     return USAGE("--plugin: the name is too long");
   }
   snprintf(plan->plugin, sizeof plan->plugin, "%s", options->plugin ? options->plugin : "");
-  int status = read_devices(plan, options->devices ? options->devices : "0");
-  return status == CLI_OK && plan->is_fused && plan->device_count < 2
-             ? USAGE("--fuse makes one device of several: name them with --devices 0,1")
-             : status;
+  return read_devices(plan, options->devices ? options->devices : "0");
 }
 
 /* Both sides may run on this machine: at most a quarter of its memory for each. */
@@ -194,8 +190,7 @@ int plan_make(struct plan *plan, const struct plan_options *options) {
   X(warmup_count, 0, MANY)                                                                         \
   X(timeout_ns, 0, DAY)                                                                            \
   X(idle_ns, 0, DAY)
-#define FLAGS(X)                                                                                   \
-  X("timed", is_timed) X("fused", is_fused) X("checked", is_checked) X("flows", has_flows)
+#define FLAGS(X) X("timed", is_timed) X("checked", is_checked) X("flows", has_flows)
 
 json_t *plan_to_json(const struct plan *plan) {
   json_t *sizes = json_array(), *devices = json_array();

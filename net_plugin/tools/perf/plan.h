@@ -45,7 +45,7 @@ struct plan {
   uint64_t count, warmup_count; /* if not */
   int devices[PLAN_DEVICES_MAX];
   int device_count;
-  bool is_fused, is_checked, has_flows;
+  bool is_checked, has_flows;
   enum plan_data data;
   const char *data_path;        /* of this side; not sent to the other, nor received from it */
   char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
@@ -59,7 +59,7 @@ struct plan_options {
   const char *sizes, *devices, *warmup, *plugin, *data;
   int64_t depth, connections, count;
   uint64_t time_ns, timeout_ns, idle_ns;
-  bool is_fused, has_flows;
+  bool has_flows;
 };
 #define PLAN_CHECK_WORDS "auto|yes|no"
 

@@ -47,9 +47,9 @@ int session_open(const struct plan *plan) {
 
 static json_t *describe_devices(const struct driver *driver) {
   json_t *list = json_array();
-  for (int i = 0; i < driver->device_count; i++) {
+  for (int i = 0; i < driver->plan->device_count; i++) {
     struct transport_device device = { 0 };
-    if (transport_describe(&driver->transport, driver->devices[i], &device) != CLI_OK) {
+    if (transport_describe(&driver->transport, driver->plan->devices[i], &device) != CLI_OK) {
       json_decref(list);
       return NULL;
     }

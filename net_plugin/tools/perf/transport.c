@@ -145,23 +145,6 @@ int transport_describe(const struct transport *transport, int device,
                 : CLI_OK;
 }
 
-enum nccl_result transport_fuse(const struct transport *transport, const int *devices, int count,
-                                int *fused) {
-  if (transport->version < 9 || (transport->version < 12 && count > 4)) {
-    return NCCL_INVALID_USAGE;
-  }
-  if (transport->version == 12) {
-    struct net_vdevice_v12 parts = { .ndevs = count };
-    memcpy(parts.devs, devices, (size_t)count * sizeof *devices);
-    net_make_vdevice_v12_fn *fuse_v12 = TABLE(transport, 12)->makeVDevice;
-    return fuse_v12 ? fuse_v12(fused, &parts) : NCCL_INVALID_USAGE;
-  }
-  struct net_vdevice_v9 parts = { .ndevs = count };
-  memcpy(parts.devs, devices, (size_t)count * sizeof *devices);
-  net_make_vdevice_v9_fn *fuse = TABLE(transport, 9)->makeVDevice;
-  return fuse ? fuse(fused, &parts) : NCCL_INVALID_USAGE;
-}
-
 /* ---- connections ---- */
 
 enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,

@@ -37,9 +37,6 @@ int transport_open(struct transport *transport, const char *name);
 void transport_close(struct transport *transport);
 
 int transport_describe(const struct transport *transport, int device, struct transport_device *out);
-/* Merges several devices into one; INVALID_USAGE if the interface has no makeVDevice. */
-enum nccl_result transport_fuse(const struct transport *transport, const int *devices, int count,
-                                int *fused);
 
 enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,
                                   void **listen_comm);

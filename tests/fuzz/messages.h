@@ -5,9 +5,11 @@
 #ifndef TESTS_FUZZ_MESSAGES_H
 #define TESTS_FUZZ_MESSAGES_H
 
+#include <stdio.h>
 #include <sys/socket.h>
 
 #include "common/bytes.h"
+#include "net_plugin/tools/perf/control_channel.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The rest of the input, as it is or each line as a message with its length. In one piece: the
@@ -18,7 +20,7 @@ static inline void fuzz_say_all(int fd, struct fuzz_input *input, uint8_t shape)
   if (shape & 1) {
     used = 64; /* of a greeting */
     memset(said, 0, used);
-    strcpy((char *)said, "stratus-net perf 3 of fuzz\n");
+    snprintf((char *)said, used, "stratus-net perf %d of fuzz\n", CONTROL_CHANNEL_PROTOCOL);
   }
   while (shape & 2 && input->left > 0 && used + input->left + 4 < sizeof said) {
     char *line = fuzz_line(input);

@@ -20,8 +20,6 @@
 #include "net_plugin/tools/perf/failure.h"
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
-/* Incremented when a message of the protocol changes. */
-#define PROTOCOL 7
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE
@@ -38,7 +36,8 @@ static int move(int fd, void *bytes, size_t count, bool is_send) {
 
 static int greet(struct control_channel *channel) {
   char mine[GREETING_BYTES] = { 0 }, theirs[GREETING_BYTES + 1] = { 0 };
-  snprintf(mine, sizeof mine, "stratus-net perf %d of %s\n", PROTOCOL, STRATUS_VERSION);
+  snprintf(mine, sizeof mine, "stratus-net perf %d of %s\n", CONTROL_CHANNEL_PROTOCOL,
+           STRATUS_VERSION);
   int error = move(channel->fd, mine, sizeof mine, true);
   error = error ? error : move(channel->fd, theirs, GREETING_BYTES, false);
   if (error) {
@@ -47,7 +46,7 @@ static int greet(struct control_channel *channel) {
   if (strncmp(theirs, "stratus-net perf ", 17) != 0) {
     return failure("the other side is no stratus-net perf");
   }
-  if (atoi(theirs + 17) != PROTOCOL) {
+  if (atoi(theirs + 17) != CONTROL_CHANNEL_PROTOCOL) {
     theirs[strcspn(theirs, "\n")] = '\0';
     return failure("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
                    "hosts",

@@ -12,7 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CONTROL_CHANNEL_MESSAGE_MAX = 4 << 20 };
+enum {
+  CONTROL_CHANNEL_PROTOCOL = 7, /* incremented when a message of the protocol changes */
+  CONTROL_CHANNEL_MESSAGE_MAX = 4 << 20,
+};
 
 struct control_channel {
   int fd;

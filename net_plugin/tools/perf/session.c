@@ -91,7 +91,9 @@ static void note_flows(enum window_state state) {
 /* The client adds the results of both sides. */
 static int run_round(uint64_t bytes, json_t *rounds) {
   struct control_channel *channel = &session.channel;
-  bool has_flows = session.plan.has_flows;
+  /* The other side's are not asked for: a message of that length may not pass a path that a probe
+   * measures. */
+  bool has_flows = session.plan.has_flows && session.is_client;
   uint64_t wrong = 0;
   json_t *theirs;
   session.window.note = has_flows ? note_flows : NULL;

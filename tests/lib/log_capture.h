@@ -21,8 +21,7 @@ void log_capture_keep(enum log_level level, const char *text);
 /* For cmocka. */
 int log_capture_set_up(void **state);
 int log_capture_tear_down(void **state);
-#define LOG_CAPTURE_TEST(test)                                                                     \
-  cmocka_unit_test_setup_teardown(test, log_capture_set_up, log_capture_tear_down)
+#define LOG_CAPTURE_TEST(test) UNIT_TEST_WITH(test, log_capture_set_up, log_capture_tear_down)
 
 /* How many messages of this level there were. */
 size_t log_capture_count(enum log_level level);

@@ -18,8 +18,7 @@ extern const struct tuner_shape tuner_job_shape;
 
 int tuner_job_set_up(void **state);
 int tuner_job_tear_down(void **state);
-#define TUNER_JOB_TEST(test)                                                                       \
-  cmocka_unit_test_setup_teardown(test, tuner_job_set_up, tuner_job_tear_down)
+#define TUNER_JOB_TEST(test) UNIT_TEST_WITH(test, tuner_job_set_up, tuner_job_tear_down)
 
 /* Parameters as the plugin would read them: the profile, a file below the tree or none if empty,
  * and one more, as in "STRATUS_TUNER=0", or none if empty. */

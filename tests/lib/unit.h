@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unit: what every unit test includes to use cmocka.
+/* unit: what every unit test includes to use cmocka, and the one list of a program's tests.
  *
- * cmocka.h needs these headers before it and does not include them itself. */
+ * cmocka.h needs these headers before it and does not include them itself.
+ * Owns: the list.  Threads: the test's.  Blocks: as the tests.  Fails: the program, at more than
+ * UNIT_TESTS_MAX. */
 #ifndef TESTS_LIB_UNIT_H
 #define TESTS_LIB_UNIT_H
 
@@ -13,6 +15,56 @@
 #include <stdlib.h>
 
 #include <cmocka.h>
+
+enum { UNIT_TESTS_MAX = 256 };
+static struct {
+  int line;
+  struct CMUnitTest test;
+} unit_tests[UNIT_TESTS_MAX];
+static size_t unit_test_count;
+
+/* Behind those of earlier lines: nothing is said of the order in which this is called. */
+static inline void unit_add(int line, struct CMUnitTest test) {
+  if (unit_test_count == UNIT_TESTS_MAX) {
+    abort();
+  }
+  size_t at = unit_test_count++;
+  for (; at > 0 && unit_tests[at - 1].line > line; at--) {
+    unit_tests[at] = unit_tests[at - 1];
+  }
+  unit_tests[at].line = line;
+  unit_tests[at].test = test;
+}
+
+/* Runs all tests, in the order of the file, between set_up and tear_down of the whole. */
+static inline int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down) {
+  struct CMUnitTest tests[UNIT_TESTS_MAX];
+  for (size_t i = 0; i < unit_test_count; i++) {
+    tests[i] = unit_tests[i].test;
+  }
+  return _cmocka_run_group_tests("tests", tests, unit_test_count, set_up, tear_down);
+}
+
+/* A test, which is run once after each of the set-ups that follow: UNIT_TEST_EACH(its_name,
+ * tear_down, use_tcp, use_rdma) { ... } */
+#define UNIT_TEST_EACH(name, tear_down, ...)                                                       \
+  static void name(void **state);                                                                  \
+  __attribute__((constructor)) static void unit_add_##name(void) {                                 \
+    static const CMFixtureFunction set_ups[] = { __VA_ARGS__ };                                    \
+    for (size_t i = 0; i < sizeof set_ups / sizeof *set_ups; i++) {                                \
+      unit_add(__LINE__, (struct CMUnitTest){ #name, name, set_ups[i], tear_down, NULL });         \
+    }                                                                                              \
+  }                                                                                                \
+  static void name(__attribute__((unused)) void **state)
+/* Either of set_up and tear_down may be NULL. */
+#define UNIT_TEST_WITH(name, set_up, tear_down) UNIT_TEST_EACH(name, tear_down, set_up)
+#define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
+
+/* At the end of the file. */
+#define UNIT_MAIN(set_up, tear_down)                                                               \
+  int main(void) {                                                                                 \
+    return unit_run(set_up, tear_down);                                                            \
+  }
 
 /* Skips a test, and says why: what the machine lacks. tests/unit/run shows it. */
 #define SKIP_BECAUSE(why)                                                                          \

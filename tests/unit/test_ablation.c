@@ -14,16 +14,14 @@ static int load(const char *variable) {
   return ablation_load();
 }
 
-static void all_heuristics_are_on_by_default(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(all_heuristics_are_on_by_default) {
   assert_int_equal(load(NULL), 0);
   assert_true(ablation_mask() == 0);
   assert_false(ablation_off(ABLATION_COALESCE));
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void named_ones_are_off_and_it_is_said(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(named_ones_are_off_and_it_is_said) {
   assert_int_equal(load("STRATUS_ABLATE=coalesce,lowat"), 0);
   assert_true(ablation_off(ABLATION_COALESCE));
   assert_true(ablation_off(ABLATION_LOWAT));
@@ -33,8 +31,7 @@ static void named_ones_are_off_and_it_is_said(void **state) {
   assert_true(ablation_mask() == 0);
 }
 
-static void an_unknown_one_is_an_error_with_what_is_accepted(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(an_unknown_one_is_an_error_with_what_is_accepted) {
   assert_int_equal(load("STRATUS_ABLATE=coalesce,coal"), -EINVAL);
   assert_true(ablation_mask() == 0);
   assert_int_equal(
@@ -42,11 +39,4 @@ static void an_unknown_one_is_an_error_with_what_is_accepted(void **state) {
   assert_int_equal(load("STRATUS_ABLATE=coalesce,,warm"), -EINVAL);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(all_heuristics_are_on_by_default),
-    LOG_CAPTURE_TEST(named_ones_are_off_and_it_is_said),
-    LOG_CAPTURE_TEST(an_unknown_one_is_an_error_with_what_is_accepted),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

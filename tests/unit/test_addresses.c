@@ -40,8 +40,21 @@ static unsigned make_list(const char *families, struct sockaddr_storage *list) {
   return count;
 }
 
-static void they_come_back_from_just_the_room_they_take(void **state) {
+static int start(void **state) {
   (void)state;
+  param_load((char *[]){ NULL });
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+UNIT_TEST(they_come_back_from_just_the_room_they_take) {
   static const struct {
     const char *families;
     size_t bytes;
@@ -71,8 +84,7 @@ static void they_come_back_from_just_the_room_they_take(void **state) {
   }
 }
 
-static void strange_families_and_counts_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(strange_families_and_counts_are_refused) {
   struct sockaddr_storage list[ADDRESSES_MAX], got[ADDRESSES_MAX];
   uint8_t bytes[ADDRESSES_BYTES + 7];
   unsigned count = make_list("44444444", list);
@@ -89,8 +101,7 @@ static void strange_families_and_counts_are_refused(void **state) {
 }
 
 /* In their order; whoever talks one family finds one to dial. */
-static void a_handle_tells_of_each_family(void **state) {
-  (void)state;
+UNIT_TEST(a_handle_tells_of_each_family) {
   static const struct {
     const char *all, *told;
   } cases[] = { { "4", "0" },           { "44444444", "01234567" }, { "6666", "0123" },
@@ -121,8 +132,7 @@ static struct reply sample_reply(const char *families) {
   return reply;
 }
 
-static void a_reply_brings_all_of_them(void **state) {
-  (void)state;
+UNIT_TEST(a_reply_brings_all_of_them) {
   struct sockaddr_storage list[ADDRESSES_MAX], got_list[ADDRESSES_MAX];
   struct reply got, reply = sample_reply("66666644");
   uint8_t bytes[REPLY_BYTES];
@@ -144,8 +154,7 @@ static void assert_refused(const struct reply *reply) {
   assert_int_equal(reply_decode(bytes, &got), -EINVAL);
 }
 
-static void a_reply_with_a_bad_list_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_reply_with_a_bad_list_is_refused) {
   for (unsigned count = 0; count < 256; count++) {
     struct reply reply = sample_reply("666666");
     reply.addresses.count = (uint8_t)count;
@@ -245,16 +254,14 @@ static void all_are_used(const char *ours, const char *theirs) {
   setup_stop();
 }
 
-static void every_nic_of_a_device_is_used(void **state) {
-  (void)state;
+UNIT_TEST_WITH(every_nic_of_a_device_is_used, start, stop) {
   all_are_used("666666", "666666");
   all_are_used("66666666", "66666666");
   all_are_used("6", "66666666");
   all_are_used("44444444", "44444444");
 }
 
-static void families_may_be_mixed(void **state) {
-  (void)state;
+UNIT_TEST_WITH(families_may_be_mixed, start, stop) {
   all_are_used("66666444", "66666444");
   all_are_used("46", "66666664");
 }
@@ -300,8 +307,7 @@ static void call(const struct nic *nics, unsigned count, struct listener **liste
   by_hand_hello(&handle, NULL, &caller->hello, &caller->keys);
 }
 
-static void the_first_hello_is_told_also_when_it_comes_again(void **state) {
-  (void)state;
+UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
   struct nic nics[ADDRESSES_MAX];
   struct listener *listener;
   struct caller caller;
@@ -336,8 +342,7 @@ static void the_first_hello_is_told_also_when_it_comes_again(void **state) {
   }
 }
 
-static void what_the_handle_tells_is_not_said_twice(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, start, stop) {
   const char *const devices[] = { "6666", "44444444", "44444446" };
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     struct nic nics[ADDRESSES_MAX];
@@ -354,31 +359,4 @@ static void what_the_handle_tells_is_not_said_twice(void **state) {
   }
 }
 
-static int start(void **state) {
-  (void)state;
-  param_load((char *[]){ NULL });
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(they_come_back_from_just_the_room_they_take),
-    cmocka_unit_test(strange_families_and_counts_are_refused),
-    cmocka_unit_test(a_handle_tells_of_each_family),
-    cmocka_unit_test(a_reply_brings_all_of_them),
-    cmocka_unit_test(a_reply_with_a_bad_list_is_refused),
-    cmocka_unit_test_setup_teardown(every_nic_of_a_device_is_used, start, stop),
-    cmocka_unit_test_setup_teardown(families_may_be_mixed, start, stop),
-    cmocka_unit_test_setup_teardown(the_first_hello_is_told_also_when_it_comes_again, start, stop),
-    cmocka_unit_test_setup_teardown(what_the_handle_tells_is_not_said_twice, start, stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -51,16 +51,14 @@ static void has(int index, const char *address, const char *advertised) {
   }
 }
 
-static void none_changes_nothing(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(none_changes_nothing) {
   assert_int_equal(apply(""), 0);
   has(0, "10.0.0.2", NULL);
   has(2, "10.0.1.2", NULL);
   assert_int_equal(log_capture_count(LOG_LEVEL_INFO), 0);
 }
 
-static void others_dial_what_is_advertised(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(others_dial_what_is_advertised) {
   assert_int_equal(apply("eth1=203.0.113.8,eth0=203.0.113.7"), 0);
   has(0, "10.0.0.2", "203.0.113.7");
   has(1, "10.9.9.9", NULL);
@@ -69,15 +67,13 @@ static void others_dial_what_is_advertised(void **context) {
                    1);
 }
 
-static void part_of_the_nics_may_be_named(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(part_of_the_nics_may_be_named) {
   assert_int_equal(apply("eth1=203.0.113.8"), 0);
   has(0, "10.0.0.2", NULL);
   has(2, "10.0.1.2", "203.0.113.8");
 }
 
-static void an_address_of_the_host_is_used_itself(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(an_address_of_the_host_is_used_itself) {
   assert_int_equal(apply("10.9.9.9"), 0);
   for (int i = 0; i < INTERFACES; i++) {
     has(i, "10.9.9.9", NULL);
@@ -89,8 +85,7 @@ static void an_address_of_the_host_is_used_itself(void **context) {
   has(0, "fd99::9", NULL);
 }
 
-static void its_own_address_again_is_no_change(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(its_own_address_again_is_no_change) {
   assert_int_equal(apply("eth0=10.0.0.2,eth1=203.0.113.8"), 0);
   has(0, "10.0.0.2", NULL);
   has(2, "10.0.1.2", "203.0.113.8");
@@ -107,8 +102,7 @@ static void refused(const char *text, const char *part) {
   }
 }
 
-static void what_is_wrong_is_told(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(what_is_wrong_is_told) {
   refused("eth7=203.0.113.7", "\"eth7=203.0.113.7\" names none of the interfaces in use; accepted "
                               "is one address, or a list as in eth0=203.0.113.7,eth1=203.0.113.8, "
                               "of the interfaces in use: eth0,eth1");
@@ -130,23 +124,11 @@ static void what_is_wrong_is_told(void **context) {
   refused(text, "is too long");
 }
 
-static void both_addresses_are_named_where_they_do_not_fit(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(both_addresses_are_named_where_they_do_not_fit) {
   refused("203.0.113.7", "who dials 203.0.113.7 cannot reach both eth0 (10.0.0.2) and eth1 "
                          "(10.0.1.2)");
   refused("eth0=2001:db8::7",
           "eth0 listens at 10.0.0.2, where nobody arrives who dials 2001:db8::7");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(none_changes_nothing),
-    LOG_CAPTURE_TEST(others_dial_what_is_advertised),
-    LOG_CAPTURE_TEST(part_of_the_nics_may_be_named),
-    LOG_CAPTURE_TEST(an_address_of_the_host_is_used_itself),
-    LOG_CAPTURE_TEST(its_own_address_again_is_no_change),
-    LOG_CAPTURE_TEST(what_is_wrong_is_told),
-    LOG_CAPTURE_TEST(both_addresses_are_named_where_they_do_not_fit),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -178,8 +178,7 @@ static bool old_openssl(void) {
   return openssl_and_back();
 }
 
-static void both_libraries_give_the_same_bits(void **state) {
-  (void)state;
+UNIT_TEST(both_libraries_give_the_same_bits) {
   need_both();
   in_child(openssl_and_back);
   in_child(old_openssl);
@@ -224,8 +223,7 @@ static bool accepts_any_tag(void) {
   return is_by("libsodium") && round_trip();
 }
 
-static void a_libcrypto_of_no_use_is_not_used(void **state) {
-  (void)state;
+UNIT_TEST(a_libcrypto_of_no_use_is_not_used) {
   need_both();
   in_child(by_choice);
   in_child(missing);
@@ -253,8 +251,7 @@ static bool fails_later(void) {
   return nothing;
 }
 
-static void what_cannot_be_sealed_is_not_sent(void **state) {
-  (void)state;
+UNIT_TEST(what_cannot_be_sealed_is_not_sent) {
   need_both();
   in_child(fails_later);
 }
@@ -290,19 +287,10 @@ static bool leaves_errors_alone(void) {
   return is_by("libsodium") && peek_error() == 0;
 }
 
-static void the_process_may_use_libcrypto_itself(void **state) {
-  (void)state;
+UNIT_TEST(the_process_may_use_libcrypto_itself) {
   need_both();
   in_child(outlives_the_clean_up);
   in_child(leaves_errors_alone);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(both_libraries_give_the_same_bits),
-    cmocka_unit_test(a_libcrypto_of_no_use_is_not_used),
-    cmocka_unit_test(what_cannot_be_sealed_is_not_sent),
-    cmocka_unit_test(the_process_may_use_libcrypto_itself),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

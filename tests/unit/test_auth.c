@@ -42,8 +42,7 @@ static enum verdict judge(const struct auth_keys *listener, const struct auth_ke
   return judge_proof(listener, &talk, &proof);
 }
 
-static void only_equal_keys_are_known(void **state) {
-  (void)state;
+UNIT_TEST(only_equal_keys_are_known) {
   struct auth_keys keys, other;
   auth_keys_derive(secret, job, id, &keys);
   assert_int_equal(judge(&keys, &keys), KNOWN);
@@ -61,8 +60,7 @@ static void only_equal_keys_are_known(void **state) {
 }
 
 /* Without a job secret is not the same as with one of zeros. */
-static void no_secret_is_no_value(void **state) {
-  (void)state;
+UNIT_TEST(no_secret_is_no_value) {
   static const uint8_t zeros[AUTH_KEY_BYTES];
   struct auth_keys with, without;
   auth_keys_derive(secret, zeros, id, &with);
@@ -72,8 +70,7 @@ static void no_secret_is_no_value(void **state) {
   assert_memory_not_equal(with.handle, with.connection, AUTH_KEY_BYTES);
 }
 
-static void a_proof_holds_for_its_own_words_only(void **state) {
-  (void)state;
+UNIT_TEST(a_proof_holds_for_its_own_words_only) {
   struct talk talk = sample();
   struct proof proof = { .offer = { { 17, 0, 0, 0, 4 } } };
   auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
@@ -99,8 +96,7 @@ static void a_proof_holds_for_its_own_words_only(void **state) {
 }
 
 /* What a listener keeps to tell strangers by is what the dialling side derives. */
-static void the_handle_key_needs_the_handle_only(void **state) {
-  (void)state;
+UNIT_TEST(the_handle_key_needs_the_handle_only) {
   struct auth_keys keys, other;
   uint8_t key[AUTH_KEY_BYTES];
   auth_keys_derive(secret, job, id, &keys);
@@ -124,8 +120,7 @@ static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, si
   return auth_is_genuine(keys, talk->hello, talk->challenge, bytes, &reply);
 }
 
-static void a_reply_is_genuine_as_it_is_only(void **state) {
-  (void)state;
+UNIT_TEST(a_reply_is_genuine_as_it_is_only) {
   struct talk talk = sample();
   struct auth_keys other;
   auth_keys_derive(secret, other_job, id, &other);
@@ -137,8 +132,7 @@ static void a_reply_is_genuine_as_it_is_only(void **state) {
 }
 
 /* The dialling side's own proof, sent back to it, is no reply. */
-static void proofs_have_a_direction(void **state) {
-  (void)state;
+UNIT_TEST(proofs_have_a_direction) {
   struct talk talk = sample();
   struct proof proof = { 0 };
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 };
@@ -150,8 +144,7 @@ static void proofs_have_a_direction(void **state) {
 }
 
 /* Both sides have the handle's key in common even if the job secrets differ. */
-static void another_secret_is_told_with_the_handles_key(void **state) {
-  (void)state;
+UNIT_TEST(another_secret_is_told_with_the_handles_key) {
   struct talk talk = sample();
   struct auth_keys dialler;
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .status = REPLY_OTHER_SECRET };
@@ -165,8 +158,7 @@ static void another_secret_is_told_with_the_handles_key(void **state) {
 }
 
 /* Both sides have the same two keys, crosswise; each lane, cipher and connection its own. */
-static void lanes_have_keys_of_their_own(void **state) {
-  (void)state;
+UNIT_TEST(lanes_have_keys_of_their_own) {
   struct talk talk = sample();
   struct lane_crypto dialler, listener, other;
   auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &dialler);
@@ -185,16 +177,4 @@ static void lanes_have_keys_of_their_own(void **state) {
   assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(only_equal_keys_are_known),
-    cmocka_unit_test(no_secret_is_no_value),
-    cmocka_unit_test(the_handle_key_needs_the_handle_only),
-    cmocka_unit_test(a_proof_holds_for_its_own_words_only),
-    cmocka_unit_test(a_reply_is_genuine_as_it_is_only),
-    cmocka_unit_test(proofs_have_a_direction),
-    cmocka_unit_test(another_secret_is_told_with_the_handles_key),
-    cmocka_unit_test(lanes_have_keys_of_their_own),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

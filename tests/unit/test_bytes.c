@@ -7,8 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-static void lowest_byte_comes_first(void **state) {
-  (void)state;
+UNIT_TEST(lowest_byte_comes_first) {
   unsigned char wire[8];
   bytes_put_le16(wire, 0x0102);
   assert_memory_equal(wire, ((unsigned char[]){ 2, 1 }), 2);
@@ -18,8 +17,7 @@ static void lowest_byte_comes_first(void **state) {
   assert_memory_equal(wire, ((unsigned char[]){ 8, 7, 6, 5, 4, 3, 2, 1 }), 8);
 }
 
-static void what_is_put_comes_back_at_every_alignment(void **state) {
-  (void)state;
+UNIT_TEST(what_is_put_comes_back_at_every_alignment) {
   static const uint64_t values[] = {
     0, 1, 0x80, 0xff80, 0xfedcba98, UINT64_MAX, UINT64_C(0x8000000000000001)
   };
@@ -38,8 +36,7 @@ static void what_is_put_comes_back_at_every_alignment(void **state) {
   }
 }
 
-static void copies_at_every_alignment(void **state) {
-  (void)state;
+UNIT_TEST(copies_at_every_alignment) {
   unsigned char from[96], to[96];
   for (size_t i = 0; i < sizeof from; i++) {
     from[i] = (unsigned char)(i * 7 + 3);
@@ -75,8 +72,7 @@ static void *line_reader(void *early) {
   return NULL;
 }
 
-static void the_end_of_a_line_comes_last(void **state) {
-  (void)state;
+UNIT_TEST(the_end_of_a_line_comes_last) {
   unsigned early = 0;
   pthread_t reader;
   assert_int_equal(pthread_create(&reader, NULL, line_reader, &early), 0);
@@ -94,12 +90,4 @@ static void the_end_of_a_line_comes_last(void **state) {
   assert_int_equal(early, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lowest_byte_comes_first),
-    cmocka_unit_test(what_is_put_comes_back_at_every_alignment),
-    cmocka_unit_test(copies_at_every_alignment),
-    cmocka_unit_test(the_end_of_a_line_comes_last),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -86,8 +86,7 @@ static void run_rank(struct choices *choices, unsigned order) {
 }
 
 /* A divergence is a hang: two ranks, one in Ring and one in Tree, wait for each other for ever. */
-static void orders_of_other_calls_change_nothing(void **state) {
-  (void)state;
+UNIT_TEST_WITH(orders_of_other_calls_change_nothing, set_up, tear_down) {
   static struct choices first, other;
   run_rank(&first, 1);
   for (unsigned order = 2; order < 20; order++) {
@@ -116,8 +115,7 @@ static void *call_often(void *argument) {
 }
 
 /* Two threads on one communicator lose no call: every cell comes equally often. */
-static void threads_lose_no_call(void **state) {
-  (void)state;
+UNIT_TEST_WITH(threads_lose_no_call, set_up, tear_down) {
   struct tuner *tuner = open_tuner(host, shape, "calibrate", "run=1/channels=0/allreduce:8=all");
   static struct worker workers[2];
   pthread_t threads[2];
@@ -140,8 +138,7 @@ static void threads_lose_no_call(void **state) {
   assert_int_equal(log_capture_find("calibrate topology unknown ."), 1);
 }
 
-static void log_says_what_was_open(void **state) {
-  (void)state;
+UNIT_TEST_WITH(log_says_what_was_open, set_up, tear_down) {
   struct tuner *tuner = open_tuner(host, shape, "calibrate", PLAN);
   for (int k = 0; k < 3; k++) {
     call(tuner, 1024);
@@ -158,8 +155,7 @@ static void log_says_what_was_open(void **state) {
   assert_int_equal(log_capture_find("calibrate end"), 1);
 }
 
-static void an_offer_that_changes_is_told(void **state) {
-  (void)state;
+UNIT_TEST_WITH(an_offer_that_changes_is_told, set_up, tear_down) {
   struct tuner *tuner = open_tuner(host, shape, "calibrate", "allreduce:8=all");
   float us[ALGOS][PROTOS];
   for (int k = 0; k < 2; k++) {
@@ -175,8 +171,7 @@ static void an_offer_that_changes_is_told(void **state) {
   assert_int_equal(log_capture_find("calibrate end allreduce 8 unsteady"), 1);
 }
 
-static void elsewhere_nothing_is_calibrated(void **state) {
-  (void)state;
+UNIT_TEST_WITH(elsewhere_nothing_is_calibrated, set_up, tear_down) {
   static const struct {
     struct tuner_host host;
     struct tuner_shape shape;
@@ -201,13 +196,4 @@ static void elsewhere_nothing_is_calibrated(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1); /* once per process */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(orders_of_other_calls_change_nothing, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(threads_lose_no_call, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(log_says_what_was_open, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_offer_that_changes_is_told, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(elsewhere_nothing_is_calibrated, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

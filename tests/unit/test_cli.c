@@ -120,8 +120,7 @@ static int call(const char *line) {
   return status;
 }
 
-static void options_are_read_in_every_spelling(void **state) {
-  (void)state;
+UNIT_TEST(options_are_read_in_every_spelling) {
   assert_int_equal(call("tool go -v --count 7 --bytes=2M --wait 250ms --name x -m fast h"), 0);
   assert_int_equal(ran, 1);
   assert_true(is_verbose);
@@ -138,8 +137,7 @@ static void options_are_read_in_every_spelling(void **state) {
   assert_string_equal(name, "");
 }
 
-static void arguments_may_stand_anywhere(void **state) {
-  (void)state;
+UNIT_TEST(arguments_may_stand_anywhere) {
   assert_int_equal(call("tool go a --json b -v -- -c"), 0);
   assert_true(ran_json);
   assert_int_equal(ran_argument_count, 3);
@@ -150,8 +148,7 @@ static void arguments_may_stand_anywhere(void **state) {
   assert_string_equal(ran_arguments[0], "-");
 }
 
-static void a_tool_without_commands(void **state) {
-  (void)state;
+UNIT_TEST(a_tool_without_commands) {
   assert_int_equal(call("single -v ls -v --json -h"), 0);
   assert_true(is_verbose);
   assert_int_equal(ran_argument_count, 4);
@@ -171,8 +168,7 @@ static void a_tool_without_commands(void **state) {
   assert_non_null(strstr(out, "\nexit status: 2 wrong use, else COMMAND's\n"));
 }
 
-static void wrong_use_is_told(void **state) {
-  (void)state;
+UNIT_TEST(wrong_use_is_told) {
   static const struct {
     const char *line;
     const char *message;
@@ -204,15 +200,13 @@ static void wrong_use_is_told(void **state) {
   }
 }
 
-static void failure_is_status_1(void **state) {
-  (void)state;
+UNIT_TEST(failure_is_status_1) {
   assert_int_equal(call("tool break"), CLI_FAILED);
   assert_string_equal(err, "tool: it did not work\n");
   assert_string_equal(out, "");
 }
 
-static void messages_are_whole_and_command_no_terminal(void **state) {
-  (void)state;
+UNIT_TEST(messages_are_whole_and_command_no_terminal) {
   said = long_text;
   memset(long_text, 'x', sizeof long_text - 1);
   assert_int_equal(call("tool break"), CLI_FAILED);
@@ -225,8 +219,7 @@ static void messages_are_whole_and_command_no_terminal(void **state) {
   assert_string_equal(plain_text(text), "a~ ????");
 }
 
-static void help_shows_tables_and_examples(void **state) {
-  (void)state;
+UNIT_TEST(help_shows_tables_and_examples) {
   assert_int_equal(call("tool --help"), CLI_OK);
   assert_non_null(strstr(out, "  go             goes\n"));
   assert_non_null(strstr(out, "example:\n  tool go a\n"));
@@ -249,15 +242,4 @@ static void help_shows_tables_and_examples(void **state) {
   assert_string_equal(out, "tool 1.2.3\n");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(options_are_read_in_every_spelling),
-    cmocka_unit_test(arguments_may_stand_anywhere),
-    cmocka_unit_test(a_tool_without_commands),
-    cmocka_unit_test(wrong_use_is_told),
-    cmocka_unit_test(failure_is_status_1),
-    cmocka_unit_test(messages_are_whole_and_command_no_terminal),
-    cmocka_unit_test(help_shows_tables_and_examples),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

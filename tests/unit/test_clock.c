@@ -6,8 +6,7 @@
 
 #include "tests/lib/unit.h"
 
-static void never_goes_back(void **state) {
-  (void)state;
+UNIT_TEST(never_goes_back) {
   uint64_t before_ns = clock_now_ns();
   for (int i = 0; i < 10000; i++) {
     uint64_t now_ns = clock_now_ns();
@@ -16,8 +15,7 @@ static void never_goes_back(void **state) {
   }
 }
 
-static void sleep_is_measured(void **state) {
-  (void)state;
+UNIT_TEST(sleep_is_measured) {
   const struct timespec pause = { .tv_nsec = 20 * 1000 * 1000 };
   uint64_t start_ns = clock_now_ns();
   nanosleep(&pause, NULL);
@@ -26,10 +24,4 @@ static void sleep_is_measured(void **state) {
   assert_true(slept_ns < 20 * NS_PER_S); /* a wrong unit would be out by 1000 */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(never_goes_back),
-    cmocka_unit_test(sleep_is_measured),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -94,7 +94,7 @@ static void try_all_widths(struct buffers *buffers, unsigned tensor, size_t byte
   }
 }
 
-static void every_kind_comes_back(void **state) {
+UNIT_TEST(every_kind_comes_back) {
   static const size_t lengths[] = { 4096, 16384, 100003, 131072, 131071, MIB, MIB - 1 };
   for (unsigned tensor = 0; tensor < TENSORS; tensor++) {
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -103,7 +103,7 @@ static void every_kind_comes_back(void **state) {
   }
 }
 
-static void every_length_comes_back(void **state) {
+UNIT_TEST(every_length_comes_back) {
   static const unsigned tensors[] = { TENSOR_BF16, TENSOR_BF16_IN_F32, TENSOR_ZEROS, TENSOR_BYTES };
   for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
     for (size_t bytes = 0; bytes <= 600; bytes++) {
@@ -116,7 +116,7 @@ static void every_length_comes_back(void **state) {
   }
 }
 
-static void short_chunks_are_not_coded(void **state) {
+UNIT_TEST(short_chunks_are_not_coded) {
   struct buffers *buffers = *state;
   memset(buffers->chunk.begin, 0, CODEC_MIN_BYTES);
   struct codec_result result =
@@ -126,15 +126,14 @@ static void short_chunks_are_not_coded(void **state) {
   assert_true(result.bytes > 0);
 }
 
-static void raw_is_not_looked_at(void **state) {
-  (void)state;
+UNIT_TEST(raw_is_not_looked_at) {
   struct codec_result result = codec_encode(CODEC_RAW, NULL, MIB, NULL);
   assert_int_equal(result.bytes, 0);
   assert_int_equal(result.width, CODEC_RAW);
   assert_int_equal(result.chunk_bytes, MIB);
 }
 
-static void any_alignment(void **state) {
+UNIT_TEST(any_alignment) {
   struct buffers *buffers = *state;
   static uint8_t data[9001];
   tensor_fill(TENSOR_BF16, data, sizeof data);
@@ -152,7 +151,7 @@ static void any_alignment(void **state) {
 }
 
 /* Nothing before or behind the decoded chunk is written. */
-static void neighbours_stay(void **state) {
+UNIT_TEST(neighbours_stay) {
   struct buffers *buffers = *state;
   enum { BYTES = 4096 + 77 };
   uint8_t *chunk = buffers->chunk.begin, *out = buffers->out.begin;
@@ -172,7 +171,7 @@ static void neighbours_stay(void **state) {
 }
 
 /* Every byte as an element's upper byte, with every window: all symbols, codes and escapes. */
-static void every_symbol(void **state) {
+UNIT_TEST(every_symbol) {
   struct buffers *buffers = *state;
   enum { BYTES = 16384 };
   uint8_t *chunk = guarded_end(&buffers->chunk, BYTES);
@@ -199,7 +198,7 @@ static double ratio_of(struct buffers *buffers, int width, unsigned tensor, size
 /* What the samples gain. They have pieces of four tensors each, so a little less than whole files
  * (net_plugin/codec/README.md), and 1.13 and 1.32 of a transformer's gradients. A guess finds their
  * width. */
-static void samples_gain(void **state) {
+UNIT_TEST(samples_gain) {
   static const struct {
     const char *ends;
     double least;
@@ -221,7 +220,7 @@ static void samples_gain(void **state) {
   }
 }
 
-static void what_does_not_pay_is_not_coded(void **state) {
+UNIT_TEST(what_does_not_pay_is_not_coded) {
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
     assert_true(ratio_of(*state, widths[i], TENSOR_RANDOM, 131072) == 1);
   }
@@ -234,7 +233,7 @@ static void what_does_not_pay_is_not_coded(void **state) {
 
 /* A sample of all parts that is not like the rest: the encoder gives up in time, within its room.
  */
-static void samples_may_mislead(void **state) {
+UNIT_TEST(samples_may_mislead) {
   struct buffers *buffers = *state;
   enum { BYTES = 131072 };
   uint8_t *chunk = guarded_end(&buffers->chunk, BYTES);
@@ -248,18 +247,4 @@ static void samples_may_mislead(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_kind_comes_back),
-    cmocka_unit_test(every_length_comes_back),
-    cmocka_unit_test(short_chunks_are_not_coded),
-    cmocka_unit_test(raw_is_not_looked_at),
-    cmocka_unit_test(any_alignment),
-    cmocka_unit_test(neighbours_stay),
-    cmocka_unit_test(every_symbol),
-    cmocka_unit_test(samples_gain),
-    cmocka_unit_test(what_does_not_pay_is_not_coded),
-    cmocka_unit_test(samples_may_mislead),
-  };
-  return cmocka_run_group_tests(tests, make_buffers, free_buffers);
-}
+UNIT_MAIN(make_buffers, free_buffers)

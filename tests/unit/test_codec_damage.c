@@ -66,8 +66,7 @@ static size_t encode(size_t i, uint8_t *coded) {
   return result.bytes;
 }
 
-static void every_truncation(void **state) {
-  (void)state;
+UNIT_TEST(every_truncation) {
   static uint8_t coded[BYTES + CODEC_SLACK_BYTES];
   for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
     size_t bytes = encode(i, coded);
@@ -83,8 +82,7 @@ static void every_truncation(void **state) {
 }
 
 /* Payload that is changed may still be a chunk, of other numbers: checksums are the link's. */
-static void every_bit(void **state) {
-  (void)state;
+UNIT_TEST(every_bit) {
   static uint8_t coded[BYTES + CODEC_SLACK_BYTES];
   for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
     size_t bytes = encode(i, coded);
@@ -100,8 +98,7 @@ static void every_bit(void **state) {
 }
 
 /* A right header, of any planes, and noise: lengths that are about right. */
-static void made_up(void **state) {
-  (void)state;
+UNIT_TEST(made_up) {
   static uint8_t coded[BYTES + 5000];
   uint32_t random = 1;
   unsigned accepted = 0;
@@ -126,8 +123,7 @@ static void made_up(void **state) {
   assert_in_range(accepted, 1, MADE_UP - 1);
 }
 
-static void headers_are_checked(void **state) {
-  (void)state;
+UNIT_TEST(headers_are_checked) {
   static uint8_t coded[BYTES + CODEC_SLACK_BYTES];
   static const struct {
     size_t at;
@@ -149,12 +145,4 @@ static void headers_are_checked(void **state) {
   assert_int_equal(decode(coded, bytes, BYTES), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_truncation),
-    cmocka_unit_test(every_bit),
-    cmocka_unit_test(made_up),
-    cmocka_unit_test(headers_are_checked),
-  };
-  return cmocka_run_group_tests(tests, make_rooms, free_rooms);
-}
+UNIT_MAIN(make_rooms, free_rooms)

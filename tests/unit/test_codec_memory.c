@@ -34,8 +34,7 @@ static unsigned until_guess(struct codec_memory *memory, int width, uint32_t cod
   return UINT32_MAX;
 }
 
-static void guesses_become_rare(void **state) {
-  (void)state;
+UNIT_TEST(guesses_become_rare) {
   static const int widths[] = { 1, 2, 4, CODEC_RAW };
   for (unsigned i = 0; i < 4; i++) {
     struct codec_memory memory = { 0 };
@@ -48,8 +47,7 @@ static void guesses_become_rare(void **state) {
   }
 }
 
-static void one_guess_at_a_time(void **state) {
-  (void)state;
+UNIT_TEST(one_guess_at_a_time) {
   struct codec_memory memory = { 0 };
   assert_int_equal(codec_memory_choose(&memory), CODEC_GUESS);
   for (unsigned i = 0; i < 10; i++) {
@@ -68,8 +66,7 @@ static struct codec_memory settled(int width, uint32_t coded) {
   return memory;
 }
 
-static void another_width_is_noticed(void **state) {
-  (void)state;
+UNIT_TEST(another_width_is_noticed) {
   struct codec_memory memory = settled(2, CHUNK / 4 * 3);
   for (unsigned i = 0; i < MISSES; i++) {
     assert_int_equal(pass(&memory, 4, CHUNK / 2), 2);
@@ -78,8 +75,7 @@ static void another_width_is_noticed(void **state) {
   assert_int_equal(until_guess(&memory, 4, CHUNK / 2), FIRST_INTERVAL);
 }
 
-static void less_gain_is_noticed_once(void **state) {
-  (void)state;
+UNIT_TEST(less_gain_is_noticed_once) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   for (unsigned i = 0; i < MISSES; i++) {
     assert_int_equal(pass(&memory, 2, CHUNK / 4 * 3), 2);
@@ -89,8 +85,7 @@ static void less_gain_is_noticed_once(void **state) {
   assert_int_equal(until_guess(&memory, 2, CHUNK / 4 * 3), LAST_INTERVAL);
 }
 
-static void slow_changes_and_single_chunks_are_no_drift(void **state) {
-  (void)state;
+UNIT_TEST(slow_changes_and_single_chunks_are_no_drift) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   for (unsigned i = 0; i < LAST_INTERVAL; i++) {
     bool is_odd = i % MISSES == MISSES - 1;
@@ -99,8 +94,7 @@ static void slow_changes_and_single_chunks_are_no_drift(void **state) {
   assert_int_equal(pass(&memory, 2, CHUNK / 2), CODEC_GUESS);
 }
 
-static void one_raw_guess_is_no_change(void **state) {
-  (void)state;
+UNIT_TEST(one_raw_guess_is_no_change) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   until_guess(&memory, 2, CHUNK / 2);
   memory = settled(2, CHUNK / 2);
@@ -114,8 +108,7 @@ static void one_raw_guess_is_no_change(void **state) {
   assert_int_equal(until_guess(&memory, 2, CHUNK / 2), LAST_INTERVAL);
 }
 
-static void raw_traffic_is_given_up_and_found_again(void **state) {
-  (void)state;
+UNIT_TEST(raw_traffic_is_given_up_and_found_again) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   for (unsigned i = 0; i < MISSES; i++) {
     assert_int_equal(pass(&memory, CODEC_RAW, 0), 2);
@@ -132,8 +125,7 @@ static void raw_traffic_is_given_up_and_found_again(void **state) {
 }
 
 /* Chunks that were chosen for before a guess, and come back after it. */
-static void late_results_change_nothing(void **state) {
-  (void)state;
+UNIT_TEST(late_results_change_nothing) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   struct codec_result late = { CHUNK, 0, 4, false };
   for (unsigned i = 0; i < 2 * MISSES; i++) {
@@ -142,16 +134,4 @@ static void late_results_change_nothing(void **state) {
   assert_int_equal(pass(&memory, 2, CHUNK / 2), 2);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(guesses_become_rare),
-    cmocka_unit_test(one_guess_at_a_time),
-    cmocka_unit_test(another_width_is_noticed),
-    cmocka_unit_test(less_gain_is_noticed_once),
-    cmocka_unit_test(slow_changes_and_single_chunks_are_no_drift),
-    cmocka_unit_test(one_raw_guess_is_no_change),
-    cmocka_unit_test(raw_traffic_is_given_up_and_found_again),
-    cmocka_unit_test(late_results_change_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -92,8 +92,7 @@ static long taken_by_pair(const char *compress) {
   return least;
 }
 
-static void auto_takes_no_more_than_off(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(auto_takes_no_more_than_off) {
   long off = taken_by_pair("STRATUS_COMPRESS=off");
   long with = taken_by_pair("STRATUS_COMPRESS=auto");
   print_message("# two ends of 64 lanes: off %.1f MB, auto %.1f MB\n", (double)off / 1e6,
@@ -110,8 +109,7 @@ static size_t lent_to(const struct connection *connection) {
   return bytes;
 }
 
-static void lanes_that_code_take_what_their_chunks_need(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need) {
   content_set_codable(true);
   struct pair pair = make_pair("STRATUS_COMPRESS=on");
   assert_int_equal(lent_to(pair.sender) + lent_to(pair.receiver), 0);
@@ -132,8 +130,7 @@ static void lanes_that_code_take_what_their_chunks_need(void **state) {
   content_set_codable(false);
 }
 
-static void a_sender_without_it_sends_chunks_as_they_are(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
   content_set_codable(true);
   struct pair pair = make_pair("STRATUS_COMPRESS=on");
   fault_refuse_mappings(1, SIZE_MAX);
@@ -148,8 +145,7 @@ static void a_sender_without_it_sends_chunks_as_they_are(void **state) {
 }
 
 /* Each lane that a compressed chunk comes on is lost once, and what follows comes as it is. */
-static void a_receiver_without_it_gets_chunks_as_they_are(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are) {
   content_set_codable(true);
   struct pair pair = make_pair("STRATUS_COMPRESS=on");
   fault_refuse_mappings(1, DECODED_MOST);
@@ -163,12 +159,4 @@ static void a_receiver_without_it_gets_chunks_as_they_are(void **state) {
   content_set_codable(false);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(auto_takes_no_more_than_off),
-    LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need),
-    LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are),
-    LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

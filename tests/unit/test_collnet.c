@@ -200,8 +200,7 @@ static void run_entry(struct outcome *outcome) {
   }
 }
 
-static void other_memory_is_taken_back_meanwhile(void **state) {
-  (void)state;
+UNIT_TEST(other_memory_is_taken_back_meanwhile) {
   struct outcome outcome = { 0 };
   set_patience(false);
   takes_memory_back = true;
@@ -211,8 +210,7 @@ static void other_memory_is_taken_back_meanwhile(void **state) {
   assert_null(outcome.problem);
 }
 
-static void all_or_none_when_a_call_fails(void **state) {
-  (void)state;
+UNIT_TEST(all_or_none_when_a_call_fails) {
   static const struct entry_point entry = { .name = "CollNet table",
                                             .run = run_entry,
                                             .is_slow = true };
@@ -234,8 +232,7 @@ static void compares_to(struct collnet_hello theirs, int expected, const char *w
   assert_non_null(strstr(text, word));
 }
 
-static void a_hello_says_who_differs(void **state) {
-  (void)state;
+UNIT_TEST(a_hello_says_who_differs) {
   struct collnet_hello theirs = ours;
   strcpy(theirs.host, "there");
   theirs.member = 2;
@@ -251,8 +248,7 @@ static void a_hello_says_who_differs(void **state) {
 }
 
 /* It goes into logs. */
-static void the_name_of_a_host_is_plain_text(void **state) {
-  (void)state;
+UNIT_TEST(the_name_of_a_host_is_plain_text) {
   uint8_t bytes[COLLNET_HELLO_BYTES];
   struct collnet_hello theirs = ours, decoded;
   theirs.member = 2;
@@ -262,8 +258,7 @@ static void the_name_of_a_host_is_plain_text(void **state) {
   assert_string_equal(decoded.host, "a?[2J?b?");
 }
 
-static void what_is_no_hello_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(what_is_no_hello_is_refused) {
   uint8_t bytes[COLLNET_HELLO_BYTES];
   struct collnet_hello theirs = ours, decoded;
   theirs.member = 2;
@@ -284,12 +279,5 @@ static void what_is_no_hello_is_refused(void **state) {
 
 int main(void) {
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_hello_says_who_differs),
-    cmocka_unit_test(what_is_no_hello_is_refused),
-    cmocka_unit_test(the_name_of_a_host_is_plain_text),
-    cmocka_unit_test(other_memory_is_taken_back_meanwhile),
-    cmocka_unit_test(all_or_none_when_a_call_fails),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return unit_run(NULL, NULL);
 }

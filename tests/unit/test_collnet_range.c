@@ -41,8 +41,7 @@ static bool is_left_at(size_t ranks, size_t nodes, bool is_halved, uint64_t byte
   return is_left(collnet_range_of(ranks, nodes, is_halved), PROFILE_ALLREDUCE, bytes);
 }
 
-static void no_small_sizes(void **state) {
-  (void)state;
+UNIT_TEST(no_small_sizes) {
   for (size_t nodes = 2; nodes <= 8; nodes++) {
     for (size_t gpus = 1; gpus <= 8; gpus++) {
       for (int is_halved = 0; is_halved <= 1; is_halved++) {
@@ -54,8 +53,7 @@ static void no_small_sizes(void **state) {
   }
 }
 
-static void large_sizes_where_fewer_bytes_are_sent(void **state) {
-  (void)state;
+UNIT_TEST(large_sizes_where_fewer_bytes_are_sent) {
   static const struct {
     size_t ranks, nodes;
     bool is_halved, is_left;
@@ -68,8 +66,7 @@ static void large_sizes_where_fewer_bytes_are_sent(void **state) {
   }
 }
 
-static void nothing_where_the_choice_is_not_ours(void **state) {
-  (void)state;
+UNIT_TEST(nothing_where_the_choice_is_not_ours) {
   struct collnet_range range = collnet_range_of(4, 4, false);
   fill(10);
   assert_true(is_left(range, PROFILE_ALLGATHER, 8));
@@ -81,11 +78,4 @@ static void nothing_where_the_choice_is_not_ours(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(no_small_sizes),
-    cmocka_unit_test(large_sizes_where_fewer_bytes_are_sent),
-    cmocka_unit_test(nothing_where_the_choice_is_not_ours),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -124,8 +124,7 @@ static int end(void **state) {
 
 /* ---- what it does ---- */
 
-static void what_is_added_is_taken_back(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_added_is_taken_back, begin, end) {
   struct conf_block_removed removed;
   assert_int_equal(chmod(at("home/nccl.conf"), 0640), 0);
   assert_int_equal(write_lines("home/nccl.conf"), 0);
@@ -143,8 +142,7 @@ static void what_is_added_is_taken_back(void **state) {
   assert_int_equal(write_lines("absent/nccl.conf"), -ENOENT);
 }
 
-static void a_link_of_ones_own_is_followed_and_stays(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_link_of_ones_own_is_followed_and_stays, begin, end) {
   struct conf_block_removed removed;
   tree_link(&tree, "home/link.conf", "../root/nccl.conf");
   tree_link(&tree, "far", at("root"));
@@ -162,8 +160,7 @@ static void a_link_of_ones_own_is_followed_and_stays(void **state) {
   assert_int_equal(write_lines("home/round"), -ELOOP);
 }
 
-static void a_link_that_leads_nowhere_is_filled_and_stays(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_link_that_leads_nowhere_is_filled_and_stays, begin, end) {
   struct conf_block_removed removed;
   char target[64];
   tree_link(&tree, "home/dangling.conf", "../root/new.conf");
@@ -180,8 +177,7 @@ static void a_link_that_leads_nowhere_is_filled_and_stays(void **state) {
 }
 
 /* What is left of a file without our lines, and how many lines between the marks are not ours. */
-static void only_our_lines_are_taken_out(void **state) {
-  (void)state;
+UNIT_TEST_WITH(only_our_lines_are_taken_out, begin, end) {
 #define BEGIN "# >>> stratus-env --write-conf; stratus-env --remove-conf takes these lines back\n"
 #define OURS "NCCL_NET_PLUGIN=stratus\n"
 #define END "# <<< stratus-env\n"
@@ -225,8 +221,7 @@ static void only_our_lines_are_taken_out(void **state) {
   }
 }
 
-static void a_mark_that_is_missing_is_named_by_its_line(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_mark_that_is_missing_is_named_by_its_line, begin, end) {
   static const struct {
     const char *before, *says;
   } cases[] = {
@@ -245,8 +240,7 @@ static void a_mark_that_is_missing_is_named_by_its_line(void **state) {
   }
 }
 
-static void what_others_have_set_is_found(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_others_have_set_is_found, begin, end) {
   char value[NCCL_CONF_VALUE_MAX];
   unsigned line;
   write_text("home/nccl.conf", BEGIN OURS "NCCL_TUNER_PLUGIN=x\n" END "# a\nNCCL_NET_PLUGIN=y\r\n");
@@ -261,8 +255,7 @@ static void what_others_have_set_is_found(void **state) {
   assert_false(conf_block_read_others(at("absent"), "NCCL_NET", value, &line));
 }
 
-static void what_is_no_file_is_left_alone(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_no_file_is_left_alone, begin, end) {
   assert_int_equal(mkfifo(at("home/fifo"), 0600), 0);
   assert_int_equal(write_lines("home/fifo"), -EINVAL);
   assert_non_null(strstr(why_not, "not a regular file"));
@@ -274,8 +267,7 @@ static void what_is_no_file_is_left_alone(void **state) {
   assert_int_equal(write_lines("home/nccl.conf/x"), -ENOTDIR);
 }
 
-static void a_file_that_is_mounted_stays_as_it_is(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_file_that_is_mounted_stays_as_it_is, begin, end) {
   struct conf_block_removed removed;
   is_mounted = true;
   setenv("HOME_IS", at("home"), 1);
@@ -333,8 +325,7 @@ static void swapped_before_each_call(bool removes) {
   assert_true(done >= 2);
 }
 
-static void a_swapped_directory_does_not_redirect_root(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_swapped_directory_does_not_redirect_root, begin, end) {
   if (geteuid() != 0) {
     print_message("# skipped: not root, who alone is kept from others' links\n");
     skip();
@@ -343,8 +334,7 @@ static void a_swapped_directory_does_not_redirect_root(void **state) {
   swapped_before_each_call(true);
 }
 
-static void root_follows_no_link_of_another_user(void **state) {
-  (void)state;
+UNIT_TEST_WITH(root_follows_no_link_of_another_user, begin, end) {
   if (geteuid() != 0) {
     print_message("# skipped: not root, who alone is kept from others' links\n");
     skip();
@@ -363,18 +353,4 @@ static void root_follows_no_link_of_another_user(void **state) {
   assert_int_equal(status.st_uid, OTHER);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(what_is_added_is_taken_back, begin, end),
-    cmocka_unit_test_setup_teardown(a_link_of_ones_own_is_followed_and_stays, begin, end),
-    cmocka_unit_test_setup_teardown(a_link_that_leads_nowhere_is_filled_and_stays, begin, end),
-    cmocka_unit_test_setup_teardown(only_our_lines_are_taken_out, begin, end),
-    cmocka_unit_test_setup_teardown(a_mark_that_is_missing_is_named_by_its_line, begin, end),
-    cmocka_unit_test_setup_teardown(what_others_have_set_is_found, begin, end),
-    cmocka_unit_test_setup_teardown(what_is_no_file_is_left_alone, begin, end),
-    cmocka_unit_test_setup_teardown(a_file_that_is_mounted_stays_as_it_is, begin, end),
-    cmocka_unit_test_setup_teardown(a_swapped_directory_does_not_redirect_root, begin, end),
-    cmocka_unit_test_setup_teardown(root_follows_no_link_of_another_user, begin, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

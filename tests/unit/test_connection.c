@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Set-up, engine, TCP lanes and transfer together, over loopback. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -28,356 +21,10 @@
 #include "net_plugin/setup/listener.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/unit.h"
 
 static void breathe(void) {
   usleep(20);
-}
-
-static void data_arrives(void **state) {
-  (void)state;
-  int families[] = { AF_INET, AF_INET6 };
-  for (int i = 0; i < 2; i++) {
-    struct pair pair = pair_make(families[i]);
-    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
-    pair_close(pair);
-  }
-}
-
-static void connections_do_not_mix(void **state) {
-  (void)state;
-  static const size_t small[] = { 8 }, large[] = { 300000 };
-  struct pair a = pair_make(AF_INET), b = pair_make(AF_INET);
-  pair_exchange(a, small, 1, 500, NULL);
-  pair_exchange(b, large, 1, 20, NULL);
-  pair_exchange(a, large, 1, 20, NULL);
-  pair_close(b);
-  pair_exchange(a, small, 1, 500, NULL);
-  pair_close(a);
-}
-
-static void exchange_small(uint64_t count) {
-  static const size_t tiny[] = { 8 }, small[] = { 4096, 3000, 1 },
-                      mixed[] = { 100, 16384, 0, 99999 };
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, tiny, 1, count, NULL);
-  pair_exchange(pair, small, 3, count, NULL);
-  pair_exchange(pair, mixed, 4, count / 5, NULL);
-  pair_close(pair);
-}
-
-/* Small messages in a row go out together. */
-static void small_messages_arrive_together(void **state) {
-  (void)state;
-  exchange_small(5000);
-}
-
-/* What a small socket buffer does not take of them follows. TCP waits some 10 ms each time until so
- * little room is worth a packet. */
-static void small_messages_overflow_small_buffers(void **state) {
-  (void)state;
-  exchange_small(500);
-}
-
-/* A post is held only while NCCL brings more of them: not when it has tested twice. */
-static void a_held_post_is_sent(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  static uint8_t from[2][8], to[2][8];
-  size_t bytes;
-  for (int round = 0; round < 200; round++) {
-    struct request *sent[2], *received[2];
-    for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_post(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
-    }
-    for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_post(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
-    }
-    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-    int done = 0;
-    while (done < 4) {
-      bool is_done;
-      struct request *oldest = done < 2 ? sent[done] : received[done - 2];
-      assert_int_equal(transfer_test(oldest, &is_done, &bytes), 0);
-      done += is_done;
-      assert_true(clock_now_ns() < until_ns);
-    }
-  }
-  pair_close(pair);
-}
-
-/* What was sent and completed must arrive even if the sender leaves at once. */
-static void eager_data_survives_a_close(void **state) {
-  (void)state;
-  pair_send_and_close(pair_make(AF_INET));
-}
-
-static void data_survives_lost_flows(void **state) {
-  (void)state;
-  pair_exchange_with_cuts(AF_INET);
-}
-
-static void a_vanished_peer_is_named(void **state) {
-  (void)state;
-  char *environment[] = { "STRATUS_LINK_TIMEOUT=300ms", NULL };
-  param_load(environment);
-  struct pair pair = pair_make(AF_INET);
-  struct request *request;
-  static uint8_t data[1 << 20];
-  size_t bytes;
-  bool is_done = false;
-  transfer_close(pair.receiver);
-  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && !is_done && clock_now_ns() < until_ns) {
-    error = transfer_test(request, &is_done, &bytes);
-    breathe();
-  }
-  assert_false(is_done);
-  assert_true(error == -ECONNRESET || error == -ETIMEDOUT);
-  assert_true(log_capture_find("127.0.0.1:") > 0);
-  assert_true(log_capture_find("lo") > 0);
-  transfer_close(pair.sender);
-  param_load((char *[]){ NULL });
-}
-
-/* All flows are cut, and before any reconnects the receiver fails: it has nothing to say it
- * with. The sender hears of it when it dials, and not after its own timeout. */
-static void a_peer_that_failed_unheard_is_no_riddle(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  struct request *sent;
-  static uint8_t data[1 << 20];
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  struct nic nic = pair_loopback(AF_INET);
-  struct engine *engine;
-  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
-  engine_lock(engine);
-  pair_cut_flows(0);
-  connection_fail(pair.receiver, -EIO);
-  engine_unlock(engine);
-  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
-  assert_int_equal(pair_error(sent), -ECONNRESET);
-  pair_close(pair);
-}
-
-static int connect_plain(const struct sockaddr_storage *address) {
-  int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)), 0);
-  return fd;
-}
-
-static void scanners_do_no_harm(void **state) {
-  (void)state;
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct handle handle;
-  int strangers[300];
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  for (unsigned i = 0; i < 300; i++) {
-    strangers[i] = connect_plain(&handle.addresses[0]);
-    char garbage[256];
-    memset(garbage, (int)i, sizeof garbage);
-    if (i % 3 && send(strangers[i], garbage, i % 256, MSG_NOSIGNAL) < 0) {
-      assert_int_equal(errno, EPIPE);
-    }
-  }
-  struct pair pair = pair_connect(&nic, bytes, listener);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  pair_close(pair);
-  listener_close(listener);
-  for (unsigned i = 0; i < 300; i++) {
-    close(strangers[i]);
-  }
-  assert_true(log_capture_find("rejected a connection") > 0);
-}
-
-static void another_version_is_told_apart(void **state) {
-  (void)state;
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES], answer[REPLY_BYTES];
-  struct listener *listener;
-  struct handle handle;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  struct hello hello = { .wire_version = 77, .version = "9.9.9", .lanes = 1, .epoch = 1 };
-  memcpy(hello.listener, handle.listener, TOKEN_BYTES);
-  uint8_t hello_bytes[HELLO_BYTES];
-  hello_encode(&hello, hello_bytes);
-  int fd = connect_plain(&handle.addresses[0]);
-  assert_int_equal(send(fd, hello_bytes, HELLO_BYTES, 0), HELLO_BYTES);
-  assert_int_equal(recv(fd, answer, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-  struct reply reply;
-  assert_int_equal(reply_decode(answer, &reply), 0);
-  assert_int_equal(reply.status, REPLY_OTHER_VERSION);
-  close(fd);
-  struct connection *connection;
-  assert_int_equal(listener_accept(listener, &connection), 0);
-  assert_null(connection);
-  assert_true(log_capture_find("9.9.9") > 0);
-  listener_close(listener);
-
-  /* And from the other side: the peer's handle is of another release, or of another transport. */
-  bytes[4] = 77;
-  handle_set_pending(bytes, 0);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EPROTONOSUPPORT);
-  assert_true(log_capture_find("wire version 77") > 0);
-  bytes[0] = 0;
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EPROTO);
-  assert_true(log_capture_find("NCCL_NET_PLUGIN") > 0);
-}
-
-static void nobody_there_is_an_error_in_time(void **state) {
-  (void)state;
-  char *environment[] = { "STRATUS_CONNECT_TIMEOUT=200ms", NULL };
-  param_load(environment);
-  struct nic nic = pair_loopback(AF_INET);
-  struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
-  handle.addresses[0] = nic.address;
-  ((struct sockaddr_in *)&handle.addresses[0])->sin_port = htons(1);
-  uint8_t bytes[HANDLE_BYTES];
-  handle_encode(&handle, bytes);
-  struct connection *connection = NULL;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && clock_now_ns() < until_ns) {
-    error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
-    assert_null(connection);
-    breathe();
-  }
-  assert_int_equal(error, -ECONNREFUSED);
-  assert_true(log_capture_find("127.0.0.1:1") > 0);
-  param_load((char *[]){ NULL });
-}
-
-/* Anybody on the way can say it, so it costs time only: the deadline ends it, and the user is told
- * at once what was said. */
-static void a_refusal_without_proof_is_not_the_end(void **state) {
-  (void)state;
-  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=300ms", NULL });
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct connection *connection = NULL;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  bytes[HANDLE_LISTENER_AT] ^= 1;                 /* nobody has this identity */
-  bool is_told = false;                           /* while it is still tried */
-  for (unsigned i = 0; i < 10 && !is_told; i++) { /* this thread may not be given a CPU */
-    uint64_t start_ns = clock_now_ns();
-    int error = 0;
-    log_capture_start();
-    while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
-      is_told = is_told || log_capture_find("does not know this connection") > 0;
-      error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
-      breathe();
-    }
-    assert_int_equal(error, -ECONNREFUSED);
-    assert_true(clock_now_ns() - start_ns >= 300 * NS_PER_MS);
-  }
-  assert_true(is_told);
-  listener_close(listener);
-  param_load((char *[]){ NULL });
-}
-
-static unsigned count_connections(struct engine *engine) {
-  unsigned count = 0;
-  engine_lock(engine);
-  for (struct connection *each = NULL; (each = connection_next(engine, each));) {
-    count++;
-  }
-  engine_unlock(engine);
-  return count;
-}
-
-/* NCCL aborts, and calls connect no more: what came of it goes by itself. The token in the handle
- * is for one listener only. */
-static void a_connection_that_nobody_asks_for_goes(void **state) {
-  (void)state;
-  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=100ms", "STRATUS_THREADS=1", NULL });
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES], other[HANDLE_BYTES];
-  struct listener *listener, *second;
-  struct connection *sender = NULL, *receiver = NULL;
-  struct engine *engine;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(listener_open(&nic, 1, other, &second), 0);
-  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &sender), 0);
-  uint64_t token = handle_pending(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
-  handle_set_pending(other, token);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, other, &sender), 0);
-  assert_null(sender);
-  assert_true(token != 0 && handle_pending(other) != token);
-  while (!receiver) {
-    assert_true(clock_now_ns() < until_ns);
-    assert_int_equal(listener_accept(listener, &receiver), 0);
-    breathe();
-  }
-  transfer_close(receiver);
-  while (count_connections(engine) > 1) { /* one waits in the second listener */
-    assert_true(clock_now_ns() < until_ns);
-    breathe();
-  }
-  listener_close(listener);
-  listener_close(second);
-  param_load((char *[]){ NULL });
-}
-
-/* Engines that get no port of their own leave their listeners to the first. */
-static void a_narrow_port_range_is_enough(void **state) {
-  (void)state;
-  struct nic nic = pair_loopback(AF_INET);
-  struct sockaddr_storage address;
-  int fd = tcp_socket_listen(&nic, &address);
-  assert_true(fd >= 0);
-  close(fd);
-  unsigned port = ntohs(((struct sockaddr_in *)&address)->sin_port);
-  char range[64];
-  snprintf(range, sizeof range, "STRATUS_PORT_RANGE=%u-%u", port, port);
-  char *environment[] = { range, "STRATUS_THREADS=3", NULL };
-  param_load(environment);
-  for (int i = 0; i < 3; i++) {
-    struct pair pair = pair_make(AF_INET);
-    pair_exchange(pair, pair_sizes, 4, 8, NULL);
-    pair_close(pair);
-  }
-  param_load((char *[]){ NULL });
-}
-
-enum { LISTENERS = 6 };
-static pthread_barrier_t together;
-
-static void *listen_with_the_others(void *fd) {
-  struct nic nic = pair_loopback(AF_INET);
-  struct sockaddr_storage address;
-  pthread_barrier_wait(&together);
-  *(int *)fd = tcp_socket_listen(&nic, &address);
-  return NULL;
-}
-
-/* Several can bind a port at the same time, of which one can listen: the others take the next. */
-static void ranks_of_a_host_share_a_port_range(void **state) {
-  (void)state;
-  param_load((char *[]){ "STRATUS_PORT_RANGE=41000-41050", NULL });
-  pthread_barrier_init(&together, NULL, LISTENERS);
-  for (int round = 0; round < 200; round++) {
-    pthread_t threads[LISTENERS];
-    int fds[LISTENERS];
-    for (int i = 0; i < LISTENERS; i++) {
-      assert_int_equal(pthread_create(&threads[i], NULL, listen_with_the_others, &fds[i]), 0);
-    }
-    for (int i = 0; i < LISTENERS; i++) {
-      pthread_join(threads[i], NULL);
-    }
-    for (int i = 0; i < LISTENERS; i++) {
-      assert_true(fds[i] >= 0);
-      descriptor_close(fds[i]);
-    }
-  }
-  pthread_barrier_destroy(&together);
-  param_load((char *[]){ NULL });
 }
 
 static int use_progress(void **state, const char *how, const char *threads) {
@@ -415,39 +62,338 @@ static int use_auto(void **state) {
   return use_progress(state, "auto", "0");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    /* first, since its warning comes at most once in a while */
-    cmocka_unit_test_setup_teardown(scanners_do_no_harm, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(data_arrives, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(data_arrives, use_thread, pair_tear_down),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_thread, pair_tear_down),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_two_threads, pair_tear_down),
-    cmocka_unit_test_setup_teardown(connections_do_not_mix, use_four_engines, pair_tear_down),
-    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(small_messages_arrive_together, use_thread, pair_tear_down),
-    cmocka_unit_test_setup_teardown(small_messages_overflow_small_buffers, use_small_buffers,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_held_post_is_sent, use_thread, pair_tear_down),
-    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(eager_data_survives_a_close, use_four_engines, pair_tear_down),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_thread, pair_tear_down),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_two_threads, pair_tear_down),
-    cmocka_unit_test_setup_teardown(data_survives_lost_flows, use_four_engines, pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_vanished_peer_is_named, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_peer_that_failed_unheard_is_no_riddle, use_auto,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(another_version_is_told_apart, use_auto, pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_refusal_without_proof_is_not_the_end, use_auto,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_connection_that_nobody_asks_for_goes, use_auto,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_narrow_port_range_is_enough, use_auto, pair_tear_down),
-    cmocka_unit_test(ranks_of_a_host_share_a_port_range),
-    cmocka_unit_test_setup_teardown(nobody_there_is_an_error_in_time, use_auto, pair_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+static int connect_plain(const struct sockaddr_storage *address) {
+  int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)), 0);
+  return fd;
 }
+
+/* First, since its warning comes at most once in a while. */
+UNIT_TEST_WITH(scanners_do_no_harm, use_auto, pair_tear_down) {
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct handle handle;
+  int strangers[300];
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  for (unsigned i = 0; i < 300; i++) {
+    strangers[i] = connect_plain(&handle.addresses[0]);
+    char garbage[256];
+    memset(garbage, (int)i, sizeof garbage);
+    if (i % 3 && send(strangers[i], garbage, i % 256, MSG_NOSIGNAL) < 0) {
+      assert_int_equal(errno, EPIPE);
+    }
+  }
+  struct pair pair = pair_connect(&nic, bytes, listener);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  pair_close(pair);
+  listener_close(listener);
+  for (unsigned i = 0; i < 300; i++) {
+    close(strangers[i]);
+  }
+  assert_true(log_capture_find("rejected a connection") > 0);
+}
+
+UNIT_TEST_EACH(data_arrives, pair_tear_down, use_auto, use_thread) {
+  int families[] = { AF_INET, AF_INET6 };
+  for (int i = 0; i < 2; i++) {
+    struct pair pair = pair_make(families[i]);
+    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
+    pair_close(pair);
+  }
+}
+
+UNIT_TEST_EACH(connections_do_not_mix, pair_tear_down, use_auto, use_thread, use_two_threads,
+               use_four_engines) {
+  static const size_t small[] = { 8 }, large[] = { 300000 };
+  struct pair a = pair_make(AF_INET), b = pair_make(AF_INET);
+  pair_exchange(a, small, 1, 500, NULL);
+  pair_exchange(b, large, 1, 20, NULL);
+  pair_exchange(a, large, 1, 20, NULL);
+  pair_close(b);
+  pair_exchange(a, small, 1, 500, NULL);
+  pair_close(a);
+}
+
+static void exchange_small(uint64_t count) {
+  static const size_t tiny[] = { 8 }, small[] = { 4096, 3000, 1 },
+                      mixed[] = { 100, 16384, 0, 99999 };
+  struct pair pair = pair_make(AF_INET);
+  pair_exchange(pair, tiny, 1, count, NULL);
+  pair_exchange(pair, small, 3, count, NULL);
+  pair_exchange(pair, mixed, 4, count / 5, NULL);
+  pair_close(pair);
+}
+
+/* Small messages in a row go out together. */
+UNIT_TEST_EACH(small_messages_arrive_together, pair_tear_down, use_auto, use_thread) {
+  exchange_small(5000);
+}
+
+/* What a small socket buffer does not take of them follows. TCP waits some 10 ms each time until so
+ * little room is worth a packet. */
+UNIT_TEST_WITH(small_messages_overflow_small_buffers, use_small_buffers, pair_tear_down) {
+  exchange_small(500);
+}
+
+/* A post is held only while NCCL brings more of them: not when it has tested twice. */
+UNIT_TEST_EACH(a_held_post_is_sent, pair_tear_down, use_auto, use_thread) {
+  struct pair pair = pair_make(AF_INET);
+  static uint8_t from[2][8], to[2][8];
+  size_t bytes;
+  for (int round = 0; round < 200; round++) {
+    struct request *sent[2], *received[2];
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(transfer_post(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
+    }
+    for (int i = 0; i < 2; i++) {
+      assert_int_equal(transfer_post(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
+    }
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    int done = 0;
+    while (done < 4) {
+      bool is_done;
+      struct request *oldest = done < 2 ? sent[done] : received[done - 2];
+      assert_int_equal(transfer_test(oldest, &is_done, &bytes), 0);
+      done += is_done;
+      assert_true(clock_now_ns() < until_ns);
+    }
+  }
+  pair_close(pair);
+}
+
+/* What was sent and completed must arrive even if the sender leaves at once. */
+UNIT_TEST_EACH(eager_data_survives_a_close, pair_tear_down, use_auto, use_four_engines) {
+  pair_send_and_close(pair_make(AF_INET));
+}
+
+UNIT_TEST_EACH(data_survives_lost_flows, pair_tear_down, use_auto, use_thread, use_two_threads,
+               use_four_engines) {
+  pair_exchange_with_cuts(AF_INET);
+}
+
+UNIT_TEST_WITH(a_vanished_peer_is_named, use_auto, pair_tear_down) {
+  char *environment[] = { "STRATUS_LINK_TIMEOUT=300ms", NULL };
+  param_load(environment);
+  struct pair pair = pair_make(AF_INET);
+  struct request *request;
+  static uint8_t data[1 << 20];
+  size_t bytes;
+  bool is_done = false;
+  transfer_close(pair.receiver);
+  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && !is_done && clock_now_ns() < until_ns) {
+    error = transfer_test(request, &is_done, &bytes);
+    breathe();
+  }
+  assert_false(is_done);
+  assert_true(error == -ECONNRESET || error == -ETIMEDOUT);
+  assert_true(log_capture_find("127.0.0.1:") > 0);
+  assert_true(log_capture_find("lo") > 0);
+  transfer_close(pair.sender);
+  param_load((char *[]){ NULL });
+}
+
+/* All flows are cut, and before any reconnects the receiver fails: it has nothing to say it
+ * with. The sender hears of it when it dials, and not after its own timeout. */
+UNIT_TEST_WITH(a_peer_that_failed_unheard_is_no_riddle, use_auto, pair_tear_down) {
+  struct pair pair = pair_make(AF_INET);
+  struct request *sent;
+  static uint8_t data[1 << 20];
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  struct nic nic = pair_loopback(AF_INET);
+  struct engine *engine;
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  engine_lock(engine);
+  pair_cut_flows(0);
+  connection_fail(pair.receiver, -EIO);
+  engine_unlock(engine);
+  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(pair_error(sent), -ECONNRESET);
+  pair_close(pair);
+}
+
+UNIT_TEST_WITH(another_version_is_told_apart, use_auto, pair_tear_down) {
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES], answer[REPLY_BYTES];
+  struct listener *listener;
+  struct handle handle;
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  struct hello hello = { .wire_version = 77, .version = "9.9.9", .lanes = 1, .epoch = 1 };
+  memcpy(hello.listener, handle.listener, TOKEN_BYTES);
+  uint8_t hello_bytes[HELLO_BYTES];
+  hello_encode(&hello, hello_bytes);
+  int fd = connect_plain(&handle.addresses[0]);
+  assert_int_equal(send(fd, hello_bytes, HELLO_BYTES, 0), HELLO_BYTES);
+  assert_int_equal(recv(fd, answer, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  struct reply reply;
+  assert_int_equal(reply_decode(answer, &reply), 0);
+  assert_int_equal(reply.status, REPLY_OTHER_VERSION);
+  close(fd);
+  struct connection *connection;
+  assert_int_equal(listener_accept(listener, &connection), 0);
+  assert_null(connection);
+  assert_true(log_capture_find("9.9.9") > 0);
+  listener_close(listener);
+
+  /* And from the other side: the peer's handle is of another release, or of another transport. */
+  bytes[4] = 77;
+  handle_set_pending(bytes, 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EPROTONOSUPPORT);
+  assert_true(log_capture_find("wire version 77") > 0);
+  bytes[0] = 0;
+  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EPROTO);
+  assert_true(log_capture_find("NCCL_NET_PLUGIN") > 0);
+}
+
+UNIT_TEST_WITH(nobody_there_is_an_error_in_time, use_auto, pair_tear_down) {
+  char *environment[] = { "STRATUS_CONNECT_TIMEOUT=200ms", NULL };
+  param_load(environment);
+  struct nic nic = pair_loopback(AF_INET);
+  struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
+  handle.addresses[0] = nic.address;
+  ((struct sockaddr_in *)&handle.addresses[0])->sin_port = htons(1);
+  uint8_t bytes[HANDLE_BYTES];
+  handle_encode(&handle, bytes);
+  struct connection *connection = NULL;
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  int error = 0;
+  while (!error && clock_now_ns() < until_ns) {
+    error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
+    assert_null(connection);
+    breathe();
+  }
+  assert_int_equal(error, -ECONNREFUSED);
+  assert_true(log_capture_find("127.0.0.1:1") > 0);
+  param_load((char *[]){ NULL });
+}
+
+/* Anybody on the way can say it, so it costs time only: the deadline ends it, and the user is told
+ * at once what was said. */
+UNIT_TEST_WITH(a_refusal_without_proof_is_not_the_end, use_auto, pair_tear_down) {
+  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=300ms", NULL });
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct connection *connection = NULL;
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  bytes[HANDLE_LISTENER_AT] ^= 1;                 /* nobody has this identity */
+  bool is_told = false;                           /* while it is still tried */
+  for (unsigned i = 0; i < 10 && !is_told; i++) { /* this thread may not be given a CPU */
+    uint64_t start_ns = clock_now_ns();
+    int error = 0;
+    log_capture_start();
+    while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
+      is_told = is_told || log_capture_find("does not know this connection") > 0;
+      error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
+      breathe();
+    }
+    assert_int_equal(error, -ECONNREFUSED);
+    assert_true(clock_now_ns() - start_ns >= 300 * NS_PER_MS);
+  }
+  assert_true(is_told);
+  listener_close(listener);
+  param_load((char *[]){ NULL });
+}
+
+static unsigned count_connections(struct engine *engine) {
+  unsigned count = 0;
+  engine_lock(engine);
+  for (struct connection *each = NULL; (each = connection_next(engine, each));) {
+    count++;
+  }
+  engine_unlock(engine);
+  return count;
+}
+
+/* NCCL aborts, and calls connect no more: what came of it goes by itself. The token in the handle
+ * is for one listener only. */
+UNIT_TEST_WITH(a_connection_that_nobody_asks_for_goes, use_auto, pair_tear_down) {
+  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=100ms", "STRATUS_THREADS=1", NULL });
+  struct nic nic = pair_loopback(AF_INET);
+  uint8_t bytes[HANDLE_BYTES], other[HANDLE_BYTES];
+  struct listener *listener, *second;
+  struct connection *sender = NULL, *receiver = NULL;
+  struct engine *engine;
+  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  assert_int_equal(listener_open(&nic, 1, other, &second), 0);
+  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
+  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &sender), 0);
+  uint64_t token = handle_pending(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
+  handle_set_pending(other, token);
+  assert_int_equal(connector_connect(&nic, 1, -1, 0, other, &sender), 0);
+  assert_null(sender);
+  assert_true(token != 0 && handle_pending(other) != token);
+  while (!receiver) {
+    assert_true(clock_now_ns() < until_ns);
+    assert_int_equal(listener_accept(listener, &receiver), 0);
+    breathe();
+  }
+  transfer_close(receiver);
+  while (count_connections(engine) > 1) { /* one waits in the second listener */
+    assert_true(clock_now_ns() < until_ns);
+    breathe();
+  }
+  listener_close(listener);
+  listener_close(second);
+  param_load((char *[]){ NULL });
+}
+
+/* Engines that get no port of their own leave their listeners to the first. */
+UNIT_TEST_WITH(a_narrow_port_range_is_enough, use_auto, pair_tear_down) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  int fd = tcp_socket_listen(&nic, &address);
+  assert_true(fd >= 0);
+  close(fd);
+  unsigned port = ntohs(((struct sockaddr_in *)&address)->sin_port);
+  char range[64];
+  snprintf(range, sizeof range, "STRATUS_PORT_RANGE=%u-%u", port, port);
+  char *environment[] = { range, "STRATUS_THREADS=3", NULL };
+  param_load(environment);
+  for (int i = 0; i < 3; i++) {
+    struct pair pair = pair_make(AF_INET);
+    pair_exchange(pair, pair_sizes, 4, 8, NULL);
+    pair_close(pair);
+  }
+  param_load((char *[]){ NULL });
+}
+
+enum { LISTENERS = 6 };
+static pthread_barrier_t together;
+
+static void *listen_with_the_others(void *fd) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  pthread_barrier_wait(&together);
+  *(int *)fd = tcp_socket_listen(&nic, &address);
+  return NULL;
+}
+
+/* Several can bind a port at the same time, of which one can listen: the others take the next. */
+UNIT_TEST(ranks_of_a_host_share_a_port_range) {
+  param_load((char *[]){ "STRATUS_PORT_RANGE=41000-41050", NULL });
+  pthread_barrier_init(&together, NULL, LISTENERS);
+  for (int round = 0; round < 200; round++) {
+    pthread_t threads[LISTENERS];
+    int fds[LISTENERS];
+    for (int i = 0; i < LISTENERS; i++) {
+      assert_int_equal(pthread_create(&threads[i], NULL, listen_with_the_others, &fds[i]), 0);
+    }
+    for (int i = 0; i < LISTENERS; i++) {
+      pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < LISTENERS; i++) {
+      assert_true(fds[i] >= 0);
+      descriptor_close(fds[i]);
+    }
+  }
+  pthread_barrier_destroy(&together);
+  param_load((char *[]){ NULL });
+}
+
+UNIT_MAIN(NULL, NULL)

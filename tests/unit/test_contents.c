@@ -33,16 +33,14 @@ static size_t ratio_per_mille(const char *what) {
   return before * 1000 / after;
 }
 
-static void invented_numbers_compress_like_gradients(void **state) {
-  (void)state;
+UNIT_TEST(invented_numbers_compress_like_gradients) {
   assert_in_range(ratio_per_mille("bf16"), 1350, 1380); /* ResNet-18: 1.364 */
   assert_in_range(ratio_per_mille("f32"), 1145, 1165);  /* 1.156 */
   assert_int_equal(ratio_per_mille("random"), 1000);
   assert_true(ratio_per_mille("zeros") > 1000000);
 }
 
-static void a_file_repeats(void **state) {
-  (void)state;
+UNIT_TEST(a_file_repeats) {
   char path[] = "/tmp/stratus-contents-XXXXXX", bytes[10];
   int fd = mkstemp(path);
   assert_int_equal(write(fd, "abc", 3), 3);
@@ -58,8 +56,7 @@ static void a_file_repeats(void **state) {
   unlink(path);
 }
 
-static void what_is_neither_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(what_is_neither_is_refused) {
   assert_int_equal(contents_load(&contents, "bf61", error), -ENOENT);
   assert_string_equal(error, "bf61, neither one of bf16|f32|random|zeros nor a file: No such file "
                              "or directory");
@@ -67,11 +64,4 @@ static void what_is_neither_is_refused(void **state) {
   assert_null(contents.bytes);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(invented_numbers_compress_like_gradients),
-    cmocka_unit_test(a_file_repeats),
-    cmocka_unit_test(what_is_neither_is_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

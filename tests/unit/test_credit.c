@@ -4,8 +4,7 @@
 
 #include "tests/lib/unit.h"
 
-static void grants_and_eager_slots(void **state) {
-  (void)state;
+UNIT_TEST(grants_and_eager_slots) {
   struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
   assert_true(credit_allows(&taken, 4, false));
   assert_false(credit_allows(&taken, 5, false));
@@ -14,8 +13,7 @@ static void grants_and_eager_slots(void **state) {
   assert_false(credit_allows(&taken, 8, true));
 }
 
-static void one_request_per_message(void **state) {
-  (void)state;
+UNIT_TEST(one_request_per_message) {
   struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
   assert_true(credit_must_request(&taken, 5, false));
   credit_request(&taken, 5);
@@ -26,16 +24,14 @@ static void one_request_per_message(void **state) {
   assert_true(credit_must_request(&taken, 8, true)); /* it does not, without slots */
 }
 
-static void a_request_that_may_be_lost_is_repeated(void **state) {
-  (void)state;
+UNIT_TEST(a_request_that_may_be_lost_is_repeated) {
   struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
   assert_true(credit_must_request(&taken, 5, false));
   credit_forget_request(&taken);
   assert_true(credit_must_request(&taken, 5, false));
 }
 
-static void small_messages_are_advertised_in_batches(void **state) {
-  (void)state;
+UNIT_TEST(small_messages_are_advertised_in_batches) {
   struct credit_given given;
   credit_init(&given, 8);
   for (uint64_t granted = 1; granted <= 3; granted++) {
@@ -50,8 +46,7 @@ static void small_messages_are_advertised_in_batches(void **state) {
   assert_false(given.is_due);
 }
 
-static void a_credit_request_is_answered(void **state) {
-  (void)state;
+UNIT_TEST(a_credit_request_is_answered) {
   struct credit_given given;
   credit_init(&given, 8);
   credit_requested(&given, 0, 0);
@@ -67,8 +62,7 @@ static void a_credit_request_is_answered(void **state) {
   assert_true(given.is_due);
 }
 
-static void bulk_is_advertised_before_it_runs_out(void **state) {
-  (void)state;
+UNIT_TEST(bulk_is_advertised_before_it_runs_out) {
   struct credit_given given;
   credit_init(&given, 8);
   given.is_bulk = true;
@@ -79,8 +73,7 @@ static void bulk_is_advertised_before_it_runs_out(void **state) {
   assert_true(given.is_due);
 }
 
-static void landed_bulk_is_acknowledged_at_once(void **state) {
-  (void)state;
+UNIT_TEST(landed_bulk_is_acknowledged_at_once) {
   struct credit_given given;
   credit_init(&given, 8);
   credit_frame_arrived(&given, 1000, 1, true, false, 5 + CREDIT_DELAY_NS);
@@ -90,8 +83,7 @@ static void landed_bulk_is_acknowledged_at_once(void **state) {
   assert_true(given.is_due);
 }
 
-static void frames_do_not_pile_up(void **state) {
-  (void)state;
+UNIT_TEST(frames_do_not_pile_up) {
   struct credit_given given;
   credit_init(&given, 8);
   for (unsigned i = 1; i < CREDIT_FRAMES; i++) {
@@ -109,8 +101,7 @@ static void frames_do_not_pile_up(void **state) {
   assert_true(given.is_due);
 }
 
-static void a_passed_deadline_is_due_once(void **state) {
-  (void)state;
+UNIT_TEST(a_passed_deadline_is_due_once) {
   struct credit_given given;
   credit_init(&given, 8);
   credit_frame_arrived(&given, 8, 1, false, true, 10 + CREDIT_DELAY_NS);
@@ -123,8 +114,7 @@ static void a_passed_deadline_is_due_once(void **state) {
 
 /* NCCL posts several receives at the beginning of a collective: all of them are advertised
  * together. */
-static void an_opening_is_advertised_soon(void **state) {
-  (void)state;
+UNIT_TEST(an_opening_is_advertised_soon) {
   struct credit_given given;
   credit_init(&given, 8);
   credit_opening(&given, 10);
@@ -154,18 +144,4 @@ static void an_opening_is_advertised_soon(void **state) {
   assert_false(given.is_due); /* nothing to tell */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(grants_and_eager_slots),
-    cmocka_unit_test(one_request_per_message),
-    cmocka_unit_test(a_request_that_may_be_lost_is_repeated),
-    cmocka_unit_test(small_messages_are_advertised_in_batches),
-    cmocka_unit_test(a_credit_request_is_answered),
-    cmocka_unit_test(bulk_is_advertised_before_it_runs_out),
-    cmocka_unit_test(landed_bulk_is_acknowledged_at_once),
-    cmocka_unit_test(frames_do_not_pile_up),
-    cmocka_unit_test(a_passed_deadline_is_due_once),
-    cmocka_unit_test(an_opening_is_advertised_soon),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -322,8 +322,7 @@ static double kill_one(enum shape shape, unsigned ranks, bool is_fin) {
   return seconds;
 }
 
-static void all_know_within_5_s(void **state) {
-  (void)state;
+UNIT_TEST_WITH(all_know_within_5_s, NULL, finish) {
   for (enum shape shape = RING; shape <= ALLTOALL; shape++) {
     for (unsigned ranks = 16; ranks <= RANKS_MAX; ranks *= 4) {
       double left = kill_one(shape, ranks, true), reset = kill_one(shape, ranks, false);
@@ -336,8 +335,7 @@ static void all_know_within_5_s(void **state) {
 }
 
 /* A firewall that is reloaded: it resets all flows of a host and refuses new ones for 3 s. */
-static void who_comes_back_is_not_dead(void **state) {
-  (void)state;
+UNIT_TEST_WITH(who_comes_back_is_not_dead, NULL, finish) {
   for (enum shape shape = RING; shape <= ALLTOALL; shape++) {
     begin(shape, 16);
     pass(100 * MS);
@@ -352,10 +350,4 @@ static void who_comes_back_is_not_dead(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(all_know_within_5_s, finish),
-    cmocka_unit_test_teardown(who_comes_back_is_not_dead, finish),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -52,8 +52,7 @@ static size_t count_rows(const char *text, size_t ranks, size_t nodes) {
 
 /* ---- measured rows ---- */
 
-static void a_gain_must_exceed_margin_and_noise(void **state) {
-  (void)state;
+UNIT_TEST(a_gain_must_exceed_margin_and_noise) {
   assert_true(guard_is_worth(1030, 1000, 0));
   assert_false(guard_is_worth(1029, 1000, 0));
   assert_true(guard_is_worth(1030, 1000, 15));
@@ -63,8 +62,7 @@ static void a_gain_must_exceed_margin_and_noise(void **state) {
   assert_true(guard_is_worth(UINT64_MAX, UINT64_MAX / 2, 10));
 }
 
-static void rows_that_gain_too_little_are_left_out(void **state) {
-  (void)state;
+UNIT_TEST(rows_that_gain_too_little_are_left_out) {
 #define ROWS                                                                                       \
   HEAD "[table allreduce nodes=4 ppn=8]\n"                                                         \
        "0 1K tree ll 0 over=ring/ll default_us=102 choice_us=100\n"                                \
@@ -93,8 +91,7 @@ static bool is_chosen(const struct compiled *compiled, int cheapest_algo, int ch
   return decide_by_costs(&compiled->table, PROFILE_ALLREDUCE, 1 << 20, costs, &channels);
 }
 
-static void a_row_holds_against_the_default_it_was_measured_against(void **state) {
-  (void)state;
+UNIT_TEST(a_row_holds_against_the_default_it_was_measured_against) {
   struct compiled compiled;
   compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF, 32, 4, &compiled);
   assert_true(is_chosen(&compiled, PROFILE_RING, PROFILE_SIMPLE));
@@ -105,8 +102,7 @@ static void a_row_holds_against_the_default_it_was_measured_against(void **state
 
 /* ---- the model ---- */
 
-static void steps_are_those_of_the_algorithms(void **state) {
-  (void)state;
+UNIT_TEST(steps_are_those_of_the_algorithms) {
   static const struct {
     enum profile_collective collective;
     enum profile_algorithm algorithm;
@@ -133,8 +129,7 @@ static void steps_are_those_of_the_algorithms(void **state) {
   }
 }
 
-static void rows_are_carried_to_twice_and_half_the_nodes(void **state) {
-  (void)state;
+UNIT_TEST(rows_are_carried_to_twice_and_half_the_nodes) {
   static const char text[] = HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS;
   static const size_t held[] = { 3, 4, 5, 6, 7, 8 }, not_held[] = { 1, 2, 9, 16, 100 };
   for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
@@ -148,8 +143,7 @@ static void rows_are_carried_to_twice_and_half_the_nodes(void **state) {
 }
 
 /* In total bytes the row is [64K, 4M), per rank [128K, 8M): both must hold. */
-static void sizes_are_compared_in_both_ways(void **state) {
-  (void)state;
+UNIT_TEST(sizes_are_compared_in_both_ways) {
   struct compiled compiled;
   compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS, 64, 8, &compiled);
   assert_int_equal(compiled.rows[0].bytes_lo, 128 << 10);
@@ -162,8 +156,7 @@ static void sizes_are_compared_in_both_ways(void **state) {
 }
 
 /* 5 nodes: a tree over them is 2 or 3 deep; each is taken for what speaks against the row. */
-static void depth_is_taken_for_the_worse(void **state) {
-  (void)state;
+UNIT_TEST(depth_is_taken_for_the_worse) {
 #define DEEP(algo, over)                                                                           \
   HEAD "[table allreduce nodes=4 ppn=1]\n64K 4M " algo " simple 0 over=" over                      \
        "/simple default_us=1300 choice_us=1000\n[model]\nallreduce tree simple 0 0 1000 4000000 "  \
@@ -175,8 +168,7 @@ static void depth_is_taken_for_the_worse(void **state) {
   assert_int_equal(count_rows(DEEP("ring", "tree"), 3, 3), 0);
 }
 
-static void what_is_not_sure_is_not_carried(void **state) {
-  (void)state;
+UNIT_TEST(what_is_not_sure_is_not_carried) {
 #define FOUR "[table allreduce nodes=4 ppn=8]\n"
   static const char *const texts[] = {
     HEAD FOUR TREE_HALF, /* no models */
@@ -236,8 +228,7 @@ static void random_tables(char *text, size_t text_bytes, uint64_t *random) {
            "allreduce ring simple 30 2 30 900 5\nallreduce tree simple 30 2 40 800 5\n");
 }
 
-static void compiled_rows_are_always_in_order(void **state) {
-  (void)state;
+UNIT_TEST(compiled_rows_are_always_in_order) {
   static char text[16384];
   uint64_t random = 1;
   size_t carried = 0;
@@ -259,8 +250,7 @@ static void compiled_rows_are_always_in_order(void **state) {
 
 /* ---- chunks ---- */
 
-static void chunks_are_found_by_what_a_channel_carries(void **state) {
-  (void)state;
+UNIT_TEST(chunks_are_found_by_what_a_channel_carries) {
   struct compiled compiled;
   compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n"
                     "64K 1M tree simple 2 chunk=64K\n"
@@ -301,18 +291,4 @@ static void chunks_are_found_by_what_a_channel_carries(void **state) {
   release(&compiled);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_gain_must_exceed_margin_and_noise),
-    cmocka_unit_test(rows_that_gain_too_little_are_left_out),
-    cmocka_unit_test(a_row_holds_against_the_default_it_was_measured_against),
-    cmocka_unit_test(steps_are_those_of_the_algorithms),
-    cmocka_unit_test(rows_are_carried_to_twice_and_half_the_nodes),
-    cmocka_unit_test(sizes_are_compared_in_both_ways),
-    cmocka_unit_test(depth_is_taken_for_the_worse),
-    cmocka_unit_test(what_is_not_sure_is_not_carried),
-    cmocka_unit_test(compiled_rows_are_always_in_order),
-    cmocka_unit_test(chunks_are_found_by_what_a_channel_carries),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -49,8 +49,7 @@ static const char profile_text[] = "schema = 1\n[meta]\nid = test\n"
                                    "[table allreduce nodes=1 ppn=8]\n"
                                    "0 max ring ll 1\n";
 
-static void finds_rows_by_size(void **state) {
-  (void)state;
+UNIT_TEST(finds_rows_by_size) {
   static const struct {
     int coll;
     uint64_t bytes;
@@ -97,8 +96,7 @@ static void finds_rows_by_size(void **state) {
   profile_free(&profile);
 }
 
-static void other_shapes_have_no_rows(void **state) {
-  (void)state;
+UNIT_TEST(other_shapes_have_no_rows) {
   static const struct {
     size_t ranks;
     size_t nodes;
@@ -141,8 +139,7 @@ static void assert_found(const struct decide_table *table, int coll, uint64_t by
 }
 
 /* Against a linear search, with 1 to 200 rows, some of which touch and some leave gaps. */
-static void agrees_with_linear_search(void **state) {
-  (void)state;
+UNIT_TEST(agrees_with_linear_search) {
   uint64_t random = 20;
   for (int row_count = 1; row_count <= 200; row_count += 1 + row_count / 8) {
     static char text[32768];
@@ -171,8 +168,7 @@ static void agrees_with_linear_search(void **state) {
 
 /* At each border and beside it: rows crowded at one size, over all octaves, up to the largest size;
  * with gaps and without. */
-static void finds_rows_however_they_are_spread(void **state) {
-  (void)state;
+UNIT_TEST(finds_rows_however_they_are_spread) {
   enum { ROWS = 500 };
   static const struct {
     uint64_t first, apart, gap;
@@ -214,12 +210,4 @@ static void finds_rows_however_they_are_spread(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(finds_rows_by_size),
-    cmocka_unit_test(other_shapes_have_no_rows),
-    cmocka_unit_test(agrees_with_linear_search),
-    cmocka_unit_test(finds_rows_however_they_are_spread),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

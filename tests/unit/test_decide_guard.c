@@ -29,8 +29,7 @@ static enum guard_verdict check(struct cells *cells, unsigned algo, unsigned pro
   return guard_check_cell(costs, algo, proto);
 }
 
-static void never_revives_a_cell(void **state) {
-  (void)state;
+UNIT_TEST(never_revives_a_cell) {
   struct cells cells = all_ignored();
   assert_int_equal(check(&cells, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
   cells.us[PROFILE_TREE][PROFILE_LL] = 10.0f;
@@ -41,8 +40,7 @@ static void never_revives_a_cell(void **state) {
   }
 }
 
-static void knows_the_default(void **state) {
-  (void)state;
+UNIT_TEST(knows_the_default) {
   struct cells cells = all_ignored();
   cells.us[PROFILE_TREE][PROFILE_LL] = NAN;
   cells.us[PROFILE_TREE][PROFILE_SIMPLE] = 10.0f;
@@ -54,8 +52,7 @@ static void knows_the_default(void **state) {
 }
 
 /* NCCL 2.24 and later multiply lossy fp8 rings by 1024. */
-static void respects_the_fp8_penalty(void **state) {
-  (void)state;
+UNIT_TEST(respects_the_fp8_penalty) {
   struct cells cells = all_ignored();
   cells.us[PROFILE_TREE][PROFILE_SIMPLE] = 100.0f;
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 60.0f * 1024.0f;
@@ -71,8 +68,7 @@ static void respects_the_fp8_penalty(void **state) {
 }
 
 /* With one rank, NCCL's table holds a single zero. */
-static void a_free_default_stays(void **state) {
-  (void)state;
+UNIT_TEST(a_free_default_stays) {
   struct cells cells = all_ignored();
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 0.0f;
   cells.us[PROFILE_RING][PROFILE_LL] = 0.0f;
@@ -80,8 +76,7 @@ static void a_free_default_stays(void **state) {
   assert_int_equal(check(&cells, PROFILE_RING, PROFILE_LL), GUARD_IS_DEFAULT);
 }
 
-static void stays_within_the_table(void **state) {
-  (void)state;
+UNIT_TEST(stays_within_the_table) {
   struct cells cells = all_ignored();
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 5.0f;
   cells.us[PROFILE_PAT][PROFILE_SIMPLE] = 5.0f;
@@ -100,8 +95,7 @@ static void stays_within_the_table(void **state) {
   assert_int_equal(guard_check_cell(costs, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
 }
 
-static void bounds_channels(void **state) {
-  (void)state;
+UNIT_TEST(bounds_channels) {
   assert_int_equal(guard_bound_channels(PROFILE_RING, 8, 0), 8);
   assert_int_equal(guard_bound_channels(PROFILE_RING, 0, 0), 0);
   assert_int_equal(guard_bound_channels(PROFILE_RING, 8, 16), 8);
@@ -111,8 +105,7 @@ static void bounds_channels(void **state) {
   assert_int_equal(guard_bound_channels(PROFILE_COLLNET_CHAIN, 8, 0), 0);
 }
 
-static void without_costs_only_common_cells(void **state) {
-  (void)state;
+UNIT_TEST(without_costs_only_common_cells) {
   for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
     for (unsigned algo = 0; algo < ALGOS; algo++) {
       for (unsigned proto = 0; proto < PROTOS; proto++) {
@@ -126,8 +119,7 @@ static void without_costs_only_common_cells(void **state) {
 }
 
 /* One row, all sizes: what is written and what is not. */
-static void writes_the_cell_and_nothing_else(void **state) {
-  (void)state;
+UNIT_TEST(writes_the_cell_and_nothing_else) {
   const struct decide_row rows[] = {
     { 0,
       UINT64_MAX,
@@ -172,16 +164,4 @@ static void writes_the_cell_and_nothing_else(void **state) {
   assert_true(algo == PROFILE_RING && proto == PROFILE_SIMPLE && channels == 2);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(never_revives_a_cell),
-    cmocka_unit_test(knows_the_default),
-    cmocka_unit_test(respects_the_fp8_penalty),
-    cmocka_unit_test(a_free_default_stays),
-    cmocka_unit_test(stays_within_the_table),
-    cmocka_unit_test(bounds_channels),
-    cmocka_unit_test(without_costs_only_common_cells),
-    cmocka_unit_test(writes_the_cell_and_nothing_else),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -41,8 +41,24 @@ static uint64_t hash_of(const char *text, uint32_t latency_us, int nccl_version)
 
 /* ---- what counts ---- */
 
-static void only_what_decides_counts(void **state) {
+static int start(void **state) {
   (void)state;
+  char *environment[] = { (char *)"STRATUS_PROGRESS=inline", NULL };
+  param_load(environment);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  decision_use(&(struct decision){ 0 });
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+UNIT_TEST_WITH(only_what_decides_counts, start, stop) {
   setenv("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so", 1);
   uint64_t table = hash_of(HEAD TABLE, 0, 22907);
   assert_true(table != 0);
@@ -60,8 +76,7 @@ static void only_what_decides_counts(void **state) {
               hash_of(HEAD "[net]\nlatency_us = 20\n", 30, 22907));
 }
 
-static void what_is_not_used_does_not_count(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_not_used_does_not_count, start, stop) {
   static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
                             "NCCL_BUFFSIZE = 8M\n" TABLE;
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
@@ -81,8 +96,7 @@ static void what_is_not_used_does_not_count(void **state) {
 }
 
 /* Rows do not count in a calibration, and its plan does. */
-static void calibration_decides_by_its_plan(void **state) {
-  (void)state;
+UNIT_TEST_WITH(calibration_decides_by_its_plan, start, stop) {
   static const char *const plans[] = { "STRATUS_CALIBRATE=allreduce:8=all",
                                        "STRATUS_CALIBRATE=seed=2/allreduce:8=all" };
   uint64_t hashes[2];
@@ -109,8 +123,7 @@ static const char *choices_of(const char *profile_text) {
   return decision.choices;
 }
 
-static void choices_count_where_a_profile_decides(void **state) {
-  (void)state;
+UNIT_TEST_WITH(choices_count_where_a_profile_decides, start, stop) {
   static const char *const names[] = {
     "NCCL_ALGO",       "NCCL_PROTO",       "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
     "NCCL_MIN_NRINGS", "NCCL_MAX_CTAS",    "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
@@ -138,8 +151,7 @@ static void choices_count_where_a_profile_decides(void **state) {
   }
 }
 
-static void equal_choices_have_one_form(void **state) {
-  (void)state;
+UNIT_TEST_WITH(equal_choices_have_one_form, start, stop) {
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
   setenv("NCCL_ALGO", "Ring, Tree", 1);
   setenv("NCCL_BUFFSIZE", "0x400000", 1);
@@ -166,8 +178,7 @@ static void equal_choices_have_one_form(void **state) {
 
 /* ---- variables of NCCL ---- */
 
-static void variables_are_read_from_the_text(void **state) {
-  (void)state;
+UNIT_TEST_WITH(variables_are_read_from_the_text, start, stop) {
   struct profile profile;
   struct profile_error error;
   assert_int_equal(profile_read("tests/data/profiles/complete.profile", &profile, &error), 0);
@@ -196,8 +207,7 @@ static void variables_are_read_from_the_text(void **state) {
   }
 }
 
-static void variables_are_set_where_the_user_set_none(void **state) {
-  (void)state;
+UNIT_TEST_WITH(variables_are_set_where_the_user_set_none, start, stop) {
   struct profile profile = parse(HEAD "[env]\nNCCL_MIN_NCHANNELS = 8\nNCCL_BUFFSIZE = 8M\n");
   char text[PROFILE_USE_TEXT_MAX];
   unsetenv("NCCL_MIN_NCHANNELS");
@@ -214,8 +224,7 @@ static void variables_are_set_where_the_user_set_none(void **state) {
 }
 
 /* NCCL reads it before any plugin's init. */
-static void what_nccl_reads_early_is_not_set(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_nccl_reads_early_is_not_set, start, stop) {
   struct profile profile = parse(HEAD "[env]\nNCCL_COLLNET_ENABLE = 1\n");
   char text[PROFILE_USE_TEXT_MAX];
   assert_string_equal(profile_use_environment(&profile, text), "");
@@ -224,8 +233,7 @@ static void what_nccl_reads_early_is_not_set(void **state) {
   profile_free(&profile);
 }
 
-static void variables_are_set_once_per_process(void **state) {
-  (void)state;
+UNIT_TEST_WITH(variables_are_set_once_per_process, start, stop) {
   struct profile profile = parse("schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
                                  "NCCL_LL_BUFFSIZE = 64K\n");
   unsetenv("NCCL_LL_BUFFSIZE");
@@ -243,8 +251,7 @@ static void variables_are_set_once_per_process(void **state) {
 }
 
 /* The last of these: from here on this process answers, and sets nothing. */
-static void variables_are_answered_where_nccl_asks(void **state) {
-  (void)state;
+UNIT_TEST_WITH(variables_are_answered_where_nccl_asks, start, stop) {
   struct profile profile = parse(HEAD "[env]\nNCCL_P2P_NET_CHUNKSIZE = 128K\nNCCL_BUFFSIZE = 4M\n");
   char text[PROFILE_USE_TEXT_MAX];
   unsetenv("NCCL_P2P_NET_CHUNKSIZE");
@@ -355,8 +362,7 @@ static void connect_ranks(const struct decision *a, const char *said_a, const st
 
 #define A "profile hash aaaaaaaaaaaaaaaa"
 
-static void ranks_that_differ_end_at_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(ranks_that_differ_end_at_once, start, stop) {
   static const struct decision a = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa, "" };
   static const struct {
     struct decision decision;
@@ -377,8 +383,7 @@ static void ranks_that_differ_end_at_once(void **state) {
 }
 
 /* Each side says both values. */
-static void ranks_whose_users_differ_end_at_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(ranks_whose_users_differ_end_at_once, start, stop) {
   static const struct decision a = { 1, 0x1111, 0xaaaa, "NCCL_ALGO=ring NCCL_PROTO=ll" };
   static const struct {
     struct decision decision;
@@ -396,8 +401,7 @@ static void ranks_whose_users_differ_end_at_once(void **state) {
   }
 }
 
-static void ranks_that_choose_alike_connect(void **state) {
-  (void)state;
+UNIT_TEST_WITH(ranks_that_choose_alike_connect, start, stop) {
   static const struct decision a = { 1, 0x1111, 0xaaaa, "" }, b = { 1, 0x1111, 0xbbbb, "" };
   int here, there;
   connect_ranks(&a, "", &b, "", &here, &there);
@@ -405,38 +409,4 @@ static void ranks_that_choose_alike_connect(void **state) {
   assert_int_equal(there, HAS_CONNECTED);
 }
 
-static int start(void **state) {
-  (void)state;
-  char *environment[] = { (char *)"STRATUS_PROGRESS=inline", NULL };
-  param_load(environment);
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  decision_use(&(struct decision){ 0 });
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(only_what_decides_counts, start, stop),
-    cmocka_unit_test_setup_teardown(what_is_not_used_does_not_count, start, stop),
-    cmocka_unit_test_setup_teardown(calibration_decides_by_its_plan, start, stop),
-    cmocka_unit_test_setup_teardown(choices_count_where_a_profile_decides, start, stop),
-    cmocka_unit_test_setup_teardown(equal_choices_have_one_form, start, stop),
-    cmocka_unit_test_setup_teardown(variables_are_read_from_the_text, start, stop),
-    cmocka_unit_test_setup_teardown(variables_are_set_where_the_user_set_none, start, stop),
-    cmocka_unit_test_setup_teardown(what_nccl_reads_early_is_not_set, start, stop),
-    cmocka_unit_test_setup_teardown(variables_are_set_once_per_process, start, stop),
-    cmocka_unit_test_setup_teardown(variables_are_answered_where_nccl_asks, start, stop),
-    cmocka_unit_test_setup_teardown(ranks_that_differ_end_at_once, start, stop),
-    cmocka_unit_test_setup_teardown(ranks_whose_users_differ_end_at_once, start, stop),
-    cmocka_unit_test_setup_teardown(ranks_that_choose_alike_connect, start, stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -234,8 +234,7 @@ static void strangers_on_all_ports(void) {
   strangers_end(strangers);
 }
 
-static void strangers_leave_the_application_its_descriptors(void **state) {
-  (void)state;
+UNIT_TEST(strangers_leave_the_application_its_descriptors) {
   run_scene(strangers_on_all_ports);
   struct found is = end_scene();
   print_message("# %lu strangers: %u of %u open() failed, at most %u descriptors in use, slowest "
@@ -283,8 +282,7 @@ static void many_connections(void) {
   found->left = take_all_but(taken, 0);
 }
 
-static void many_connections_have_fewer_flows(void **state) {
-  (void)state;
+UNIT_TEST(many_connections_have_fewer_flows) {
   run_scene(many_connections);
   struct found is = end_scene();
   print_message("# %u connections in %.3f s, %u descriptors left\n", is.connected,
@@ -319,8 +317,7 @@ static void dial_without_descriptors(void) {
   found->blames_firewall = log_capture_find("firewall") > 0;
 }
 
-static void a_dial_says_that_descriptors_are_missing(void **state) {
-  (void)state;
+UNIT_TEST(a_dial_says_that_descriptors_are_missing) {
   run_scene(dial_without_descriptors);
   struct found is = end_scene();
   print_message("# told after %.3f s, failed after %.3f s with %s%s%s\n", (double)is.told_ns / 1e9,
@@ -375,8 +372,7 @@ static void honest_peer_without_descriptors(void) {
                            after.ru_utime.tv_usec - before.ru_utime.tv_usec);
 }
 
-static void an_honest_peer_gets_in_without_descriptors(void **state) {
-  (void)state;
+UNIT_TEST(an_honest_peer_gets_in_without_descriptors) {
   run_scene(honest_peer_without_descriptors);
   struct found is = end_scene();
   print_message("# challenged: %s, after %.3f s; %u us of CPU in 0.5 s\n",
@@ -405,8 +401,7 @@ static uint64_t raised_to(rlim_t hard, const char *setting) {
   return end_scene().raised_to;
 }
 
-static void the_soft_limit_is_raised_to_the_hard_one_or_65536(void **state) {
-  (void)state;
+UNIT_TEST(the_soft_limit_is_raised_to_the_hard_one_or_65536) {
   struct rlimit own;
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
   assert_int_equal(raised_to(300, NULL), 300);
@@ -414,13 +409,4 @@ static void the_soft_limit_is_raised_to_the_hard_one_or_65536(void **state) {
   assert_int_equal(raised_to(300, "STRATUS_RAISE_NOFILE=0"), 256);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(strangers_leave_the_application_its_descriptors),
-    cmocka_unit_test(many_connections_have_fewer_flows),
-    cmocka_unit_test(a_dial_says_that_descriptors_are_missing),
-    cmocka_unit_test(an_honest_peer_gets_in_without_descriptors),
-    cmocka_unit_test(the_soft_limit_is_raised_to_the_hard_one_or_65536),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

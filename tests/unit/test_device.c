@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device table, against made-up interfaces and a made-up sysfs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -16,6 +10,7 @@
 #include "net_plugin/plugin/nic_facts.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
 
 static struct tree sysfs;
 
@@ -111,8 +106,7 @@ static void assert_speed(const char *name, uint32_t mbps, enum device_origin ori
 
 /* ---- facts ---- */
 
-static void pci_path_is_the_function(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(pci_path_is_the_function) {
   struct nic_facts facts;
   nic_facts_read(sysfs.root, "eth0", 2, &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:05.0");
@@ -132,16 +126,14 @@ static void pci_path_is_the_function(void **context) {
   assert_int_equal(facts.numa_node, -1);
 }
 
-static void guids_differ_even_with_equal_addresses(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(guids_differ_even_with_equal_addresses) {
   struct nic_facts a, b;
   nic_facts_read(sysfs.root, "veth0", 4, &a);
   nic_facts_read(sysfs.root, "veth0", 5, &b);
   assert_true(a.guid != b.guid);
 }
 
-static void some_drivers_tell_the_truth(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(some_drivers_tell_the_truth) {
   struct nic_facts facts;
   static const struct {
     const char *name;
@@ -154,8 +146,7 @@ static void some_drivers_tell_the_truth(void **context) {
   }
 }
 
-static void unknown_speeds_are_no_speeds(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(unknown_speeds_are_no_speeds) {
   static const char *const texts[] = { "-1", "0", "65535", "4294967295", "", "fast" };
   struct nic_facts facts;
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -168,8 +159,7 @@ static void unknown_speeds_are_no_speeds(void **context) {
 
 /* ---- speed, latency ---- */
 
-static void speed_is_from_the_first_that_knows(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(speed_is_from_the_first_that_knows) {
   discover("eth0 eth1", "", 0, NULL);
   assert_int_equal(table.count, 2);
   assert_int_equal(table.physical_count, 2);
@@ -191,8 +181,7 @@ static void speed_is_from_the_first_that_knows(void **context) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void bad_speeds_are_told(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(bad_speeds_are_told) {
   static const char *const bad[] = { "fast",    "eth0=",   "=5",
                                      "eth0=0",  "eth0=-1", "10000001",
                                      "eth0=5x", "0",       "abcdefghijklmnopqrst=5" };
@@ -211,8 +200,7 @@ static void bad_speeds_are_told(void **context) {
   assert_true(log_capture_find("eth9") > 0);
 }
 
-static void latency_is_never_measured(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(latency_is_never_measured) {
   struct profile profile = { .net = { .latency_us = 30 } };
   discover("eth0", "", 0, NULL);
   assert_true(table.latency_us == 0 && table.latency_origin == DEVICE_FROM_DEFAULT);
@@ -222,8 +210,7 @@ static void latency_is_never_measured(void **context) {
   assert_true(table.latency_us == 20 && table.latency_origin == DEVICE_FROM_PARAMETER);
 }
 
-static void no_interface_is_an_empty_table(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(no_interface_is_an_empty_table) {
   discover("", "5000", 0, NULL);
   assert_int_equal(table.count, 0);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
@@ -233,8 +220,7 @@ static void no_interface_is_an_empty_table(void **context) {
 
 /* ---- fusion ---- */
 
-static void fused_devices_come_after_physical_ones(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(fused_devices_come_after_physical_ones) {
   discover("eth0 eth1 veth0", "", 0, NULL);
   int index = -1;
   const int parts[] = { 0, 1 };
@@ -272,8 +258,7 @@ static void fused_devices_come_after_physical_ones(void **context) {
   assert_int_equal(properties.parts[0], 2);
 }
 
-static void impossible_fusions_are_refused(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(impossible_fusions_are_refused) {
   discover("eth0 eth1", "", 0, NULL);
   int index = -1;
   const int pair[] = { 0, 1 };
@@ -297,8 +282,7 @@ static void impossible_fusions_are_refused(void **context) {
 }
 
 /* What NCCL 2.24 and 2.25 ask for each device that is not fused. */
-static void a_single_one_is_that_device_again(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(a_single_one_is_that_device_again) {
   discover("eth0 veth0", "", 0, NULL);
   for (int part = 0; part < 2; part++) {
     int index = -1;
@@ -310,8 +294,7 @@ static void a_single_one_is_that_device_again(void **context) {
   }
 }
 
-static void nics_that_are_not_on_pci_stay_apart(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(nics_that_are_not_on_pci_stay_apart) {
   discover("veth0 vlan1 eth0", "", 0, NULL);
   const int parts[] = { 0, 1, 2 };
   int index = -1;
@@ -322,8 +305,7 @@ static void nics_that_are_not_on_pci_stay_apart(void **context) {
   assert_int_equal(device_table_fuse(&table, parts, 3, 4, &index), 0);
 }
 
-static void eight_can_be_fused_and_the_table_has_an_end(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end) {
   discover("a b c d e f g h", "1000", 0, NULL);
   for (int i = 0; i < 8; i++) {
     strcpy(table.devices[i].pci_path, "/" PCI "/0000:00:05.0");
@@ -344,8 +326,7 @@ static void eight_can_be_fused_and_the_table_has_an_end(void **context) {
   assert_int_equal(table.count, DEVICE_MAX);
 }
 
-static void what_carries_nothing_is_not_promised(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(what_carries_nothing_is_not_promised) {
   discover("eth0 eth1 eth2", "1000", 0, NULL);
   table.devices[1].nics[0].is_idle = true;
   const int parts[] = { 0, 1, 2 };
@@ -380,8 +361,7 @@ static void assert_names(const char *expected) {
   assert_int_equal(table.physical_count, table.count);
 }
 
-static void merged_devices_replace_their_parts(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(merged_devices_replace_their_parts) {
   discover_merged("eth0 eth1 eth2 veth0", "all");
   assert_names("eth0+eth1+eth2+veth0");
   assert_int_equal(table.devices[0].speed_mbps, 4000);
@@ -438,8 +418,7 @@ static void make_spark(void) {
   make_function("pci0003:00/0003:04:00.3", "vf1", "mlx5_8", NULL, guid);
 }
 
-static void nics_of_one_port_are_merged(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(nics_of_one_port_are_merged) {
   make_spark();
   log_capture_start();
   discover("enp1s0f0np0 enp1s0f1np1 enP2p1s0f0np0 enP2p1s0f1np1", "", 0, NULL);
@@ -454,8 +433,7 @@ static void nics_of_one_port_are_merged(void **context) {
   assert_speed("enp1s0f0np0", 200000, DEVICE_FROM_SYSTEM);
 }
 
-static void the_user_may_keep_them_apart(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(the_user_may_keep_them_apart) {
   merge_nics = "none";
   discover("enp1s0f0np0 enP2p1s0f0np0", "", 0, NULL);
   assert_names("enp1s0f0np0 enP2p1s0f0np0");
@@ -469,8 +447,7 @@ static void the_user_may_keep_them_apart(void **context) {
   merge_nics = "";
 }
 
-static void bad_merges_are_told_and_the_rest_holds(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(bad_merges_are_told_and_the_rest_holds) {
   static const struct {
     const char *merge, *warning, *names;
   } bad[] = {
@@ -499,8 +476,7 @@ static void bad_merges_are_told_and_the_rest_holds(void **context) {
 }
 
 /* NCCL may fuse what was merged: all interfaces count. */
-static void merged_devices_can_be_fused(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(merged_devices_can_be_fused) {
   discover_merged("eth0 veth0 eth1 eth2", "eth0+veth0");
   const int parts[] = { 0, 1 };
   int index = -1;
@@ -514,27 +490,4 @@ static void merged_devices_can_be_fused(void **context) {
   assert_true(log_capture_find("8 is the limit") > 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(pci_path_is_the_function),
-    LOG_CAPTURE_TEST(guids_differ_even_with_equal_addresses),
-    LOG_CAPTURE_TEST(some_drivers_tell_the_truth),
-    LOG_CAPTURE_TEST(unknown_speeds_are_no_speeds),
-    LOG_CAPTURE_TEST(speed_is_from_the_first_that_knows),
-    LOG_CAPTURE_TEST(bad_speeds_are_told),
-    LOG_CAPTURE_TEST(latency_is_never_measured),
-    LOG_CAPTURE_TEST(no_interface_is_an_empty_table),
-    LOG_CAPTURE_TEST(fused_devices_come_after_physical_ones),
-    LOG_CAPTURE_TEST(impossible_fusions_are_refused),
-    LOG_CAPTURE_TEST(a_single_one_is_that_device_again),
-    LOG_CAPTURE_TEST(nics_that_are_not_on_pci_stay_apart),
-    LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end),
-    LOG_CAPTURE_TEST(what_carries_nothing_is_not_promised),
-    LOG_CAPTURE_TEST(merged_devices_replace_their_parts),
-    LOG_CAPTURE_TEST(nics_of_one_port_are_merged),
-    LOG_CAPTURE_TEST(the_user_may_keep_them_apart),
-    LOG_CAPTURE_TEST(bad_merges_are_told_and_the_rest_holds),
-    LOG_CAPTURE_TEST(merged_devices_can_be_fused),
-  };
-  return cmocka_run_group_tests(tests, group_set_up, group_tear_down);
-}
+UNIT_MAIN(group_set_up, group_tear_down)

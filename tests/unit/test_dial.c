@@ -145,8 +145,25 @@ static void end(int fd) {
   engine_unlock(engine);
 }
 
-static void a_lost_hello_is_said_again_on_another_connection(void **state) {
+static int start(void **state) {
   (void)state;
+  log_capture_start();
+  setup_start();
+  nic = pair_loopback(AF_INET);
+  listening = tcp_socket_listen(&nic, &address);
+  assert_true(listening >= 0);
+  return engine_get(&nic, ENGINE_DIALS, &engine);
+}
+
+static int stop(void **state) {
+  (void)state;
+  close(listening);
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+UNIT_TEST_WITH(a_lost_hello_is_said_again_on_another_connection, start, stop) {
   uint8_t message[HELLO_BYTES], byte;
   lose_data(listening);
   begin();
@@ -172,8 +189,7 @@ static void a_lost_hello_is_said_again_on_another_connection(void **state) {
   end(fd);
 }
 
-static void a_lost_proof_ends_the_dial(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {
   uint8_t message[HELLO_BYTES];
   begin();
   int fd = next_connection();
@@ -188,8 +204,7 @@ static void a_lost_proof_ends_the_dial(void **state) {
   end(fd);
 }
 
-static void a_slow_peer_is_waited_for(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_slow_peer_is_waited_for, start, stop) {
   uint8_t message[HELLO_BYTES];
   begin();
   int fd = next_connection();
@@ -222,8 +237,7 @@ static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
   return fd;
 }
 
-static void a_lost_challenge_ends_the_connection(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_lost_challenge_ends_the_connection, start, stop) {
   struct listener *listener;
   uint8_t handle[HANDLE_BYTES], message[CHALLENGE_BYTES], byte;
   assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
@@ -244,30 +258,4 @@ static void a_lost_challenge_ends_the_connection(void **state) {
   listener_close(listener);
 }
 
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  setup_start();
-  nic = pair_loopback(AF_INET);
-  listening = tcp_socket_listen(&nic, &address);
-  assert_true(listening >= 0);
-  return engine_get(&nic, ENGINE_DIALS, &engine);
-}
-
-static int stop(void **state) {
-  (void)state;
-  close(listening);
-  setup_stop();
-  log_capture_stop();
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_lost_hello_is_said_again_on_another_connection, start, stop),
-    cmocka_unit_test_setup_teardown(a_lost_proof_ends_the_dial, start, stop),
-    cmocka_unit_test_setup_teardown(a_slow_peer_is_waited_for, start, stop),
-    cmocka_unit_test_setup_teardown(a_lost_challenge_ends_the_connection, start, stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

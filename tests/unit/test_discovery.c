@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interfaces of this machine, of which only the loopback is sure to be there, with parameters and
  * profiles of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +10,7 @@
 #include "net_plugin/plugin/discovery.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tree.h"
+#include "tests/lib/unit.h"
 
 static struct tree tree;
 static struct discovery found;
@@ -55,8 +50,7 @@ static int tear_down(void **context) {
   return unsetenv("NCCL_SOCKET_IFNAME");
 }
 
-static void the_loopback_is_a_device(void **context) {
-  (void)context;
+UNIT_TEST_WITH(the_loopback_is_a_device, set_up, tear_down) {
   assert_int_equal(discover(NULL, "STRATUS_SPEED_MBPS=lo=500"), 0);
   assert_int_equal(found.devices.count, 1);
   assert_string_equal(found.devices.devices[0].name, "lo");
@@ -65,8 +59,7 @@ static void the_loopback_is_a_device(void **context) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void no_interface_has_reasons(void **context) {
-  (void)context;
+UNIT_TEST_WITH(no_interface_has_reasons, set_up, tear_down) {
   setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
   assert_int_equal(discover(NULL, NULL), 0);
   assert_int_equal(found.devices.count, 0);
@@ -77,8 +70,7 @@ static void no_interface_has_reasons(void **context) {
   assert_null(strstr(first + 1, "; lo ")); /* once, however many addresses it has */
 }
 
-static void a_profile_is_used(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_profile_is_used, set_up, tear_down) {
   assert_int_equal(discover("good.profile", NULL), 0);
   assert_true(found.has_profile);
   assert_string_equal(found.devices.profile_id, "test");
@@ -87,8 +79,7 @@ static void a_profile_is_used(void **context) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void a_bad_profile_is_told(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_bad_profile_is_told, set_up, tear_down) {
   assert_int_equal(discover("bad.profile", NULL), 0);
   assert_false(found.has_profile);
   assert_int_equal(found.devices.count, 1);
@@ -103,8 +94,7 @@ static void a_bad_profile_is_told(void **context) {
   assert_true(log_capture_find("stratus is off because of a bad profile") > 0);
 }
 
-static void an_advertised_address_reaches_the_nic(void **context) {
-  (void)context;
+UNIT_TEST_WITH(an_advertised_address_reaches_the_nic, set_up, tear_down) {
   char text[INTERFACE_ADDRESS_TEXT_MAX];
   assert_int_equal(discover(NULL, "STRATUS_ADVERTISE_ADDRESS=203.0.113.7"), 0);
   const struct nic *nic = &found.devices.devices[0].nics[0];
@@ -118,13 +108,4 @@ static void an_advertised_address_reaches_the_nic(void **context) {
   assert_int_equal(log_capture_find("names none of the interfaces in use"), 1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(the_loopback_is_a_device, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(no_interface_has_reasons, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_profile_is_used, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_bad_profile_is_told, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_advertised_address_reaches_the_nic, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -20,8 +20,7 @@ static const struct dynlib_symbol good_symbols[] = {
   { 0 },
 };
 
-static void functions_are_filled_in(void **state) {
-  (void)state;
+UNIT_TEST(functions_are_filled_in) {
   static const char *const sonames[] = { "libstratus-is-not-there.so.1", "libm.so.6", NULL };
   struct math_functions functions;
   struct dynlib lib;
@@ -37,8 +36,7 @@ static void functions_are_filled_in(void **state) {
   dynlib_close(&lib); /* does nothing */
 }
 
-static void missing_library_has_a_reason(void **state) {
-  (void)state;
+UNIT_TEST(missing_library_has_a_reason) {
   static const char *const sonames[] = { "libstratus-one.so", "libstratus-two.so", NULL };
   struct math_functions functions;
   struct dynlib lib;
@@ -50,8 +48,7 @@ static void missing_library_has_a_reason(void **state) {
   assert_null(functions.cos);
 }
 
-static void missing_function_names_itself(void **state) {
-  (void)state;
+UNIT_TEST(missing_function_names_itself) {
   static const char *const sonames[] = { "libm.so.6", NULL };
   static const struct dynlib_symbol symbols[] = {
     DYNLIB_REQUIRED(struct math_functions, cos),
@@ -66,8 +63,7 @@ static void missing_function_names_itself(void **state) {
   assert_null(lib.handle);
 }
 
-static void symbol_versions_are_honoured(void **state) {
-  (void)state;
+UNIT_TEST(symbol_versions_are_honoured) {
   static const char *const sonames[] = { "libm.so.6", NULL };
   static const struct dynlib_symbol symbols[] = {
     { "pow", "STRATUS_NO_SUCH_VERSION", offsetof(struct math_functions, pow), false },
@@ -80,8 +76,7 @@ static void symbol_versions_are_honoured(void **state) {
   dynlib_close(&lib);
 }
 
-static void long_reasons_are_cut(void **state) {
-  (void)state;
+UNIT_TEST(long_reasons_are_cut) {
   char name[256];
   const char *sonames[9] = { 0 };
   memset(name, 'x', sizeof name - 1);
@@ -95,11 +90,4 @@ static void long_reasons_are_cut(void **state) {
   assert_int_equal(strlen(lib.reason), DYNLIB_REASON_MAX - 1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(functions_are_filled_in),       cmocka_unit_test(missing_library_has_a_reason),
-    cmocka_unit_test(missing_function_names_itself), cmocka_unit_test(symbol_versions_are_honoured),
-    cmocka_unit_test(long_reasons_are_cut),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -114,8 +114,9 @@ static void *submit_tasks(void *argument) {
   return NULL;
 }
 
-static void tasks_are_run(void **state) {
-  (void)state;
+#define IN_BOTH_MODES(test) UNIT_TEST_EACH(test, tear_down, use_inline, use_thread)
+
+IN_BOTH_MODES(tasks_are_run) {
   struct worker workers[WORKERS] = { 0 };
   for (unsigned i = 0; i < WORKERS; i++) {
     workers[i].task.run = task_run;
@@ -146,8 +147,7 @@ static void *set_timers(void *argument) {
   return NULL;
 }
 
-static void deadlines_are_met(void **state) {
-  (void)state;
+IN_BOTH_MODES(deadlines_are_met) {
   struct worker workers[WORKERS] = { 0 };
   for (unsigned i = 0; i < WORKERS; i++) {
     workers[i].timer.expired = timer_expired;
@@ -170,8 +170,7 @@ static void second_expired(struct engine_timer *timer, uint64_t now_ns) {
   atomic_fetch_add(&early, 1);
 }
 
-static void deadlines_can_be_put_off(void **state) {
-  (void)state;
+IN_BOTH_MODES(deadlines_can_be_put_off) {
   atomic_store(&early, 0);
   first.expired = put_off_second;
   second.expired = second_expired;
@@ -220,8 +219,7 @@ static uint64_t hold_ends_by_flow_ns(void) {
 
 /* The same in both modes while all lanes are RDMA; 170 ms of it are left when a flow opens, which
  * ends it. */
-static void thread_keeps_off_rdma_lanes(void **state) {
-  (void)state;
+IN_BOTH_MODES(thread_keeps_off_rdma_lanes) {
   count_lanes(true, 1);
   deadline_is_left_to_pollers();
   assert_true(comes(&early, 1));
@@ -257,8 +255,7 @@ static void *raise_events(void *argument) {
   return NULL;
 }
 
-static void events_are_seen(void **state) {
-  (void)state;
+IN_BOTH_MODES(events_are_seen) {
   struct worker workers[WORKERS] = { 0 };
   int fds[WORKERS];
   for (unsigned i = 0; i < WORKERS; i++) {
@@ -378,8 +375,7 @@ static void *drive_end(void *argument) {
   return NULL;
 }
 
-static void messages_arrive(void **state) {
-  (void)state;
+IN_BOTH_MODES(messages_arrive) {
   struct pair pairs[PAIRS];
   struct end ends[2 * PAIRS] = { 0 };
   for (unsigned i = 0; i < PAIRS; i++) {
@@ -429,8 +425,7 @@ static uint64_t poll_in_vain(struct request *request, uint64_t for_ns) {
 }
 
 /* A peer that takes its time costs a processor for half a second only, and is not answered late. */
-static void idle_waiters_sleep(void **state) {
-  (void)state;
+IN_BOTH_MODES(idle_waiters_sleep) {
   static uint8_t in[64], out[64] = { 1, 2, 3 };
   struct pair pair = pair_make(AF_INET);
   struct request *receive, *send;
@@ -450,7 +445,7 @@ static void idle_waiters_sleep(void **state) {
   pair_close(pair);
 }
 
-static void uses_go_round_robin(void **state) {
+UNIT_TEST_WITH(uses_go_round_robin, use_inline, tear_down) {
   (void)state; /* set_up has taken the first turn of ENGINE_DIALS */
   struct nic nic = pair_loopback(AF_INET), other = nic;
   struct engine *engines[5];
@@ -471,8 +466,7 @@ static void uses_go_round_robin(void **state) {
 }
 
 /* A container that allows few threads leaves them to NCCL. */
-static void few_threads_make_one_engine(void **state) {
-  (void)state;
+UNIT_TEST_WITH(few_threads_make_one_engine, use_inline, tear_down) {
   struct nic nic = pair_loopback(AF_INET);
   struct tree tree;
   char root[sizeof "STRATUS_SYSFS_ROOT=" + TREE_PATH_MAX];
@@ -497,21 +491,4 @@ static void few_threads_make_one_engine(void **state) {
   tree_remove(&tree);
 }
 
-#define IN_BOTH_MODES(test)                                                                        \
-  cmocka_unit_test_setup_teardown(test, use_inline, tear_down),                                    \
-      cmocka_unit_test_setup_teardown(test, use_thread, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    IN_BOTH_MODES(tasks_are_run),
-    IN_BOTH_MODES(deadlines_are_met),
-    IN_BOTH_MODES(deadlines_can_be_put_off),
-    IN_BOTH_MODES(thread_keeps_off_rdma_lanes),
-    IN_BOTH_MODES(events_are_seen),
-    IN_BOTH_MODES(messages_arrive),
-    IN_BOTH_MODES(idle_waiters_sleep),
-    cmocka_unit_test_setup_teardown(uses_go_round_robin, use_inline, tear_down),
-    cmocka_unit_test_setup_teardown(few_threads_make_one_engine, use_inline, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -43,8 +43,7 @@ static void expect_nothing(uint64_t now_ns) {
   failover_check(&failover);
 }
 
-static void lanes_open_when_they_are_wanted(void **state) {
-  (void)state;
+UNIT_TEST(lanes_open_when_they_are_wanted) {
   begin(LINK_SENDER, 3);
   assert_true(failover_come_up(&failover, 0, 1, 0));
   expect_nothing(0);
@@ -56,8 +55,7 @@ static void lanes_open_when_they_are_wanted(void **state) {
   assert_true(failover.up == 3 && failover.connecting == 4);
 }
 
-static void a_lost_lane_reconnects_with_the_next_epoch(void **state) {
-  (void)state;
+UNIT_TEST(a_lost_lane_reconnects_with_the_next_epoch) {
   begin(LINK_SENDER, 2);
   failover_come_up(&failover, 0, 1, 0);
   failover_grow(&failover);
@@ -71,8 +69,7 @@ static void a_lost_lane_reconnects_with_the_next_epoch(void **state) {
   expect_open(retry_ns, 1, 2);
 }
 
-static void backoff_doubles_up_to_its_limit(void **state) {
-  (void)state;
+UNIT_TEST(backoff_doubles_up_to_its_limit) {
   begin(LINK_SENDER, 2);
   failover_come_up(&failover, 0, 1, 0);
   failover_grow(&failover);
@@ -95,8 +92,7 @@ static void backoff_doubles_up_to_its_limit(void **state) {
   assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
 }
 
-static void old_facts_change_nothing(void **state) {
-  (void)state;
+UNIT_TEST(old_facts_change_nothing) {
   begin(LINK_SENDER, 1);
   failover_come_up(&failover, 0, 1, 0);
   failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 0);
@@ -107,8 +103,7 @@ static void old_facts_change_nothing(void **state) {
   expect_close(0, 1);
 }
 
-static void a_fence_ends_epochs_that_are_not_known_yet(void **state) {
-  (void)state;
+UNIT_TEST(a_fence_ends_epochs_that_are_not_known_yet) {
   begin(LINK_RECEIVER, 2);
   assert_false(failover_fence(&failover, 1, 3, 0));
   assert_false(failover_come_up(&failover, 1, 3, 0));
@@ -120,8 +115,7 @@ static void a_fence_ends_epochs_that_are_not_known_yet(void **state) {
   failover_check(&failover);
 }
 
-static void a_dial_that_the_peer_fenced_is_given_up(void **state) {
-  (void)state;
+UNIT_TEST(a_dial_that_the_peer_fenced_is_given_up) {
   begin(LINK_SENDER, 1);
   failover_come_up(&failover, 0, 1, 0);
   failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 0);
@@ -132,8 +126,7 @@ static void a_dial_that_the_peer_fenced_is_given_up(void **state) {
   expect_open(3 * SECOND, 0, 3);
 }
 
-static void the_last_lane_lost_opens_all_others(void **state) {
-  (void)state;
+UNIT_TEST(the_last_lane_lost_opens_all_others) {
   begin(LINK_SENDER, 3);
   failover_come_up(&failover, 0, 1, 0);
   failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 0);
@@ -141,8 +134,7 @@ static void the_last_lane_lost_opens_all_others(void **state) {
   expect_open(0, 2, 1);
 }
 
-static void without_a_lane_time_runs_out(void **state) {
-  (void)state;
+UNIT_TEST(without_a_lane_time_runs_out) {
   begin(LINK_RECEIVER, 1);
   assert_true(failover_next_deadline_ns(&failover) == 5 * SECOND);
   failover_come_up(&failover, 0, 1, 0);
@@ -153,8 +145,7 @@ static void without_a_lane_time_runs_out(void **state) {
   assert_true(failover_is_timed_out(&failover, 105 * SECOND));
 }
 
-static void lost_lanes_are_announced_again(void **state) {
-  (void)state;
+UNIT_TEST(lost_lanes_are_announced_again) {
   begin(LINK_SENDER, 3);
   failover_unsettle(&failover, 1);
   failover_announce_again(&failover);
@@ -167,8 +158,7 @@ static void lost_lanes_are_announced_again(void **state) {
   assert_true(failover.announce == 4 && failover.unsettled == 4);
 }
 
-static void a_lane_that_stands_still_again_waits_longer(void **state) {
-  (void)state;
+UNIT_TEST(a_lane_that_stands_still_again_waits_longer) {
   begin(LINK_SENDER, 2);
   failover_come_up(&failover, 0, 1, 0);
   failover_grow(&failover);
@@ -194,8 +184,7 @@ static void a_lane_that_stands_still_again_waits_longer(void **state) {
   assert_true(failover_next_deadline_ns(&failover) <= now_ns + FAILOVER_BACKOFF_MIN_NS);
 }
 
-static void without_any_lane_nobody_waits_long(void **state) {
-  (void)state;
+UNIT_TEST(without_any_lane_nobody_waits_long) {
   begin(LINK_SENDER, 2);
   failover_come_up(&failover, 0, 1, 0);
   failover_grow(&failover);
@@ -213,8 +202,7 @@ static void without_any_lane_nobody_waits_long(void **state) {
   expect_open(now_ns + SECOND, 1, 5);
 }
 
-static void time_in_which_we_did_not_run_is_no_time_without_lanes(void **state) {
-  (void)state;
+UNIT_TEST(time_in_which_we_did_not_run_is_no_time_without_lanes) {
   begin(LINK_RECEIVER, 1);
   failover_resumed(&failover, 4 * SECOND, 6 * SECOND);
   assert_true(failover_next_deadline_ns(&failover) == 9 * SECOND);
@@ -222,8 +210,7 @@ static void time_in_which_we_did_not_run_is_no_time_without_lanes(void **state) 
   assert_true(failover_next_deadline_ns(&failover) == 62 * SECOND + SECOND / 2);
 }
 
-static void what_is_lost_after_a_gap_gets_no_more_time_for_it(void **state) {
-  (void)state;
+UNIT_TEST(what_is_lost_after_a_gap_gets_no_more_time_for_it) {
   begin(LINK_RECEIVER, 1);
   assert_true(failover_come_up(&failover, 0, 1, SECOND));
   assert_true(failover_lose(&failover, 0, 1, FAILOVER_BROKEN, 6 * SECOND));
@@ -231,21 +218,4 @@ static void what_is_lost_after_a_gap_gets_no_more_time_for_it(void **state) {
   assert_true(failover_next_deadline_ns(&failover) == 11 * SECOND);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lanes_open_when_they_are_wanted),
-    cmocka_unit_test(a_lost_lane_reconnects_with_the_next_epoch),
-    cmocka_unit_test(backoff_doubles_up_to_its_limit),
-    cmocka_unit_test(old_facts_change_nothing),
-    cmocka_unit_test(a_fence_ends_epochs_that_are_not_known_yet),
-    cmocka_unit_test(a_dial_that_the_peer_fenced_is_given_up),
-    cmocka_unit_test(the_last_lane_lost_opens_all_others),
-    cmocka_unit_test(without_a_lane_time_runs_out),
-    cmocka_unit_test(lost_lanes_are_announced_again),
-    cmocka_unit_test(a_lane_that_stands_still_again_waits_longer),
-    cmocka_unit_test(without_any_lane_nobody_waits_long),
-    cmocka_unit_test(time_in_which_we_did_not_run_is_no_time_without_lanes),
-    cmocka_unit_test(what_is_lost_after_a_gap_gets_no_more_time_for_it),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

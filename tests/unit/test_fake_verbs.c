@@ -8,8 +8,9 @@
 #include "tests/lib/unit.h"
 #include "tests/lib/verbs_end.h"
 
-static void send_arrives(void **state) {
-  (void)state;
+#define CONNECTED(test) UNIT_TEST_WITH(test, verbs_end_set_up_connected, verbs_end_tear_down)
+
+CONNECTED(send_arrives) {
   strcpy(end_a.buffer, "hello");
   assert_int_equal(verbs_end_post_receive(&end_b, 7, 100, 64), 0);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_SEND, 6, IBV_SEND_SIGNALED), 0);
@@ -26,8 +27,7 @@ static void send_arrives(void **state) {
   assert_int_equal(wc.wr_id, 1);
 }
 
-static void inline_bytes_are_taken_at_once(void **state) {
-  (void)state;
+CONNECTED(inline_bytes_are_taken_at_once) {
   fake_verbs_hold(FAKE_HOLD_WORK);
   strcpy(end_a.buffer, "early");
   assert_int_equal(verbs_end_post_receive(&end_b, 7, 0, 64), 0);
@@ -40,8 +40,7 @@ static void inline_bytes_are_taken_at_once(void **state) {
   fake_verbs_hold(FAKE_HOLD_NOTHING);
 }
 
-static void gathered_stretches_arrive_in_order(void **state) {
-  (void)state;
+CONNECTED(gathered_stretches_arrive_in_order) {
   strcpy(end_a.buffer, "headpayload");
   struct ibv_sge sges[2] = { { (uint64_t)(uintptr_t)end_a.buffer + 4, 7, end_a.mr->lkey },
                              { (uint64_t)(uintptr_t)end_a.buffer, 4, end_a.mr->lkey } };
@@ -58,8 +57,7 @@ static void gathered_stretches_arrive_in_order(void **state) {
   assert_int_equal(ibv_post_send(end_a.qp, &wr, &bad), EINVAL);
 }
 
-static void writes_need_no_receiver(void **state) {
-  (void)state;
+CONNECTED(writes_need_no_receiver) {
   strcpy(end_a.buffer, "written");
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_RDMA_WRITE, 8, IBV_SEND_SIGNALED), 0);
   assert_string_equal(end_b.buffer + VERBS_END_TARGET, "written");
@@ -67,8 +65,7 @@ static void writes_need_no_receiver(void **state) {
   assert_int_equal(verbs_end_poll(&end_a).opcode, IBV_WC_RDMA_WRITE);
 }
 
-static void writes_with_immediate_take_a_receive(void **state) {
-  (void)state;
+CONNECTED(writes_with_immediate_take_a_receive) {
   strcpy(end_a.buffer, "written");
   assert_int_equal(
       verbs_end_post(&end_a, &end_b, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 8, IBV_SEND_SIGNALED), 0);
@@ -84,16 +81,14 @@ static void writes_with_immediate_take_a_receive(void **state) {
   verbs_end_expect(&end_a, 1, IBV_WC_SUCCESS);
 }
 
-static void reads_bring_bytes(void **state) {
-  (void)state;
+CONNECTED(reads_bring_bytes) {
   strcpy(end_b.buffer + VERBS_END_TARGET, "there");
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_RDMA_READ, 6, IBV_SEND_SIGNALED), 0);
   assert_int_equal(verbs_end_poll(&end_a).opcode, IBV_WC_RDMA_READ);
   assert_string_equal(end_a.buffer, "there");
 }
 
-static void unsignalled_requests_keep_their_places(void **state) {
-  (void)state;
+CONNECTED(unsignalled_requests_keep_their_places) {
   for (int i = 0; i < VERBS_END_PLACES; i++) {
     unsigned flags = i == VERBS_END_PLACES / 2 ? IBV_SEND_SIGNALED : 0;
     assert_int_equal(verbs_end_post(&end_a, &end_b, (uint64_t)i, IBV_WR_RDMA_WRITE, 8, flags), 0);
@@ -107,8 +102,7 @@ static void unsignalled_requests_keep_their_places(void **state) {
   assert_int_equal(verbs_end_post(&end_a, &end_b, 92, IBV_WR_RDMA_WRITE, 8, 0), ENOMEM);
 }
 
-static void receivers_that_are_not_ready_are_waited_for(void **state) {
-  (void)state;
+CONNECTED(receivers_that_are_not_ready_are_waited_for) {
   strcpy(end_a.buffer, "wait");
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_SEND, 5, IBV_SEND_SIGNALED), 0);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 2, IBV_WR_RDMA_WRITE, 5, IBV_SEND_SIGNALED), 0);
@@ -122,8 +116,9 @@ static void receivers_that_are_not_ready_are_waited_for(void **state) {
   verbs_end_expect(&end_a, 2, IBV_WC_SUCCESS);
 }
 
-static void receivers_that_are_not_ready_are_given_up(void **state) {
-  (void)state;
+#define FRESH(test) UNIT_TEST_WITH(test, verbs_end_set_up, verbs_end_tear_down)
+
+FRESH(receivers_that_are_not_ready_are_given_up) {
   verbs_end_connect(0);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_SEND, 5, 0), 0);
   verbs_end_expect(&end_a, 1, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -152,25 +147,21 @@ static void expect_access_error(uint64_t address, uint32_t rkey, uint32_t bytes)
   verbs->ack_async_event(&event);
 }
 
-static void writes_with_a_wrong_key_are_refused(void **state) {
-  (void)state;
+CONNECTED(writes_with_a_wrong_key_are_refused) {
   assert_int_equal(verbs_end_post_receive(&end_b, 5, 0, 8), 0);
   expect_access_error((uint64_t)(uintptr_t)end_b.buffer, end_b.mr->rkey + 1, 8);
   verbs_end_expect(&end_b, 5, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void writes_beyond_the_end_are_refused(void **state) {
-  (void)state;
+CONNECTED(writes_beyond_the_end_are_refused) {
   expect_access_error((uint64_t)(uintptr_t)end_b.buffer + VERBS_END_BYTES - 7, end_b.mr->rkey, 8);
 }
 
-static void writes_with_the_key_of_another_device_are_refused(void **state) {
-  (void)state;
+CONNECTED(writes_with_the_key_of_another_device_are_refused) {
   expect_access_error((uint64_t)(uintptr_t)end_a.buffer, end_a.mr->rkey, 8);
 }
 
-static void keys_given_back_are_refused(void **state) {
-  (void)state;
+CONNECTED(keys_given_back_are_refused) {
   uint32_t key = end_b.mr->rkey;
   assert_int_equal(verbs->dereg_mr(end_b.mr), 0);
   end_b.mr = verbs->reg_mr(end_b.pd, end_b.buffer, sizeof(end_b.buffer), VERBS_END_ACCESS);
@@ -178,8 +169,7 @@ static void keys_given_back_are_refused(void **state) {
   expect_access_error((uint64_t)(uintptr_t)end_b.buffer, key, 8);
 }
 
-static void memory_without_remote_access_is_refused(void **state) {
-  (void)state;
+CONNECTED(memory_without_remote_access_is_refused) {
   assert_null(verbs->reg_mr(end_b.pd, end_b.buffer, 64, IBV_ACCESS_REMOTE_WRITE));
   assert_int_equal(errno, EINVAL);
   struct ibv_mr *local = verbs->reg_mr(end_b.pd, end_b.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
@@ -187,8 +177,7 @@ static void memory_without_remote_access_is_refused(void **state) {
   assert_int_equal(verbs->dereg_mr(local), 0);
 }
 
-static void bad_local_keys_break_the_sender(void **state) {
-  (void)state;
+CONNECTED(bad_local_keys_break_the_sender) {
   struct ibv_sge sge = { (uint64_t)(uintptr_t)end_a.buffer, 8, end_b.mr->lkey };
   struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
   struct ibv_send_wr *bad;
@@ -198,16 +187,14 @@ static void bad_local_keys_break_the_sender(void **state) {
   verbs_end_expect_nothing(&end_b);
 }
 
-static void messages_longer_than_the_receive_break_both(void **state) {
-  (void)state;
+CONNECTED(messages_longer_than_the_receive_break_both) {
   assert_int_equal(verbs_end_post_receive(&end_b, 5, 0, 7), 0);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_SEND, 8, 0), 0);
   verbs_end_expect(&end_b, 5, IBV_WC_LOC_LEN_ERR);
   verbs_end_expect(&end_a, 1, IBV_WC_REM_INV_REQ_ERR);
 }
 
-static void states_go_in_order(void **state) {
-  (void)state;
+FRESH(states_go_in_order) {
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_SEND, 8, 0), EINVAL);
   assert_int_equal(verbs_end_post_receive(&end_a, 1, 0, 8), EINVAL);
   assert_int_equal(verbs_end_to_ready(&end_a, &end_b, 1, 2, 7), EINVAL); /* not from RESET */
@@ -220,8 +207,7 @@ static void states_go_in_order(void **state) {
   verbs_end_expect_state(&end_a, IBV_QPS_RTS);
 }
 
-static void the_other_end_must_be_the_right_one(void **state) {
-  (void)state;
+FRESH(the_other_end_must_be_the_right_one) {
   assert_int_equal(verbs_end_to_init(&end_a), 0);
   assert_int_equal(verbs_end_to_init(&end_b), 0);
   assert_int_equal(verbs_end_to_ready(&end_a, &end_b, 11, 22, 7), 0);
@@ -232,8 +218,7 @@ static void the_other_end_must_be_the_right_one(void **state) {
   verbs_end_expect(&end_a, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
-static void errors_flush_what_is_left(void **state) {
-  (void)state;
+CONNECTED(errors_flush_what_is_left) {
   fake_verbs_hold(FAKE_HOLD_WORK);
   assert_int_equal(verbs_end_post_receive(&end_a, 1, 0, 8), 0);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 2, IBV_WR_RDMA_WRITE, 8, 0), 0);
@@ -250,8 +235,7 @@ static void errors_flush_what_is_left(void **state) {
 
 /* ---- events ---- */
 
-static void completions_wake_who_asked(void **state) {
-  (void)state;
+CONNECTED(completions_wake_who_asked) {
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_RDMA_WRITE, 8, IBV_SEND_SIGNALED), 0);
   assert_false(verbs_end_has_event(&end_a)); /* nobody asked */
   assert_int_equal(ibv_req_notify_cq(end_a.cq, 0), 0);
@@ -269,8 +253,7 @@ static void completions_wake_who_asked(void **state) {
   verbs->ack_cq_events(end_a.cq, 1);
 }
 
-static void solicited_events_are_for_solicited_messages(void **state) {
-  (void)state;
+CONNECTED(solicited_events_are_for_solicited_messages) {
   assert_int_equal(verbs_end_post_receive(&end_b, 1, 0, 8), 0);
   assert_int_equal(verbs_end_post_receive(&end_b, 2, 0, 8), 0);
   assert_int_equal(ibv_req_notify_cq(end_b.cq, 1), 0);
@@ -280,8 +263,7 @@ static void solicited_events_are_for_solicited_messages(void **state) {
   assert_true(verbs_end_has_event(&end_b)); /* destroyed with the queue */
 }
 
-static void removed_devices_break_and_come_back(void **state) {
-  (void)state;
+CONNECTED(removed_devices_break_and_come_back) {
   assert_int_equal(verbs_end_post_receive(&end_b, 1, 0, 8), 0);
   fake_verbs_remove("fake1");
   struct ibv_async_event event;
@@ -300,8 +282,7 @@ static void removed_devices_break_and_come_back(void **state) {
   assert_int_equal(verbs->close_device(again), 0);
 }
 
-static void ports_go_down_and_up(void **state) {
-  (void)state;
+CONNECTED(ports_go_down_and_up) {
   struct ibv_port_attr port;
   fake_verbs_set_port("fake0", false);
   assert_int_equal(verbs_query_port(verbs, end_a.context, 1, &port), 0);
@@ -317,35 +298,4 @@ static void ports_go_down_and_up(void **state) {
   assert_int_equal(event.element.port_num, 1);
 }
 
-#define CONNECTED(test)                                                                            \
-  cmocka_unit_test_setup_teardown(test, verbs_end_set_up_connected, verbs_end_tear_down)
-#define FRESH(test) cmocka_unit_test_setup_teardown(test, verbs_end_set_up, verbs_end_tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    CONNECTED(send_arrives),
-    CONNECTED(inline_bytes_are_taken_at_once),
-    CONNECTED(gathered_stretches_arrive_in_order),
-    CONNECTED(writes_need_no_receiver),
-    CONNECTED(writes_with_immediate_take_a_receive),
-    CONNECTED(reads_bring_bytes),
-    CONNECTED(unsignalled_requests_keep_their_places),
-    CONNECTED(receivers_that_are_not_ready_are_waited_for),
-    FRESH(receivers_that_are_not_ready_are_given_up),
-    CONNECTED(writes_with_a_wrong_key_are_refused),
-    CONNECTED(writes_beyond_the_end_are_refused),
-    CONNECTED(writes_with_the_key_of_another_device_are_refused),
-    CONNECTED(keys_given_back_are_refused),
-    CONNECTED(memory_without_remote_access_is_refused),
-    CONNECTED(bad_local_keys_break_the_sender),
-    CONNECTED(messages_longer_than_the_receive_break_both),
-    FRESH(states_go_in_order),
-    FRESH(the_other_end_must_be_the_right_one),
-    CONNECTED(errors_flush_what_is_left),
-    CONNECTED(completions_wake_who_asked),
-    CONNECTED(solicited_events_are_for_solicited_messages),
-    CONNECTED(removed_devices_break_and_come_back),
-    CONNECTED(ports_go_down_and_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -12,8 +12,9 @@
 
 /* ---- faults ---- */
 
-static void nth_sends_fail_as_told(void **state) {
-  (void)state;
+#define CONNECTED(test) UNIT_TEST_WITH(test, verbs_end_set_up_connected, verbs_end_tear_down)
+
+CONNECTED(nth_sends_fail_as_told) {
   static const enum ibv_wc_status kinds[] = { IBV_WC_RETRY_EXC_ERR,  IBV_WC_RNR_RETRY_EXC_ERR,
                                               IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_PROT_ERR,
                                               IBV_WC_REM_OP_ERR,     IBV_WC_GENERAL_ERR };
@@ -37,8 +38,7 @@ static void nth_sends_fail_as_told(void **state) {
   }
 }
 
-static void failed_sends_may_have_arrived(void **state) {
-  (void)state;
+CONNECTED(failed_sends_may_have_arrived) {
   strcpy(end_a.buffer, "lost?");
   fake_verbs_fail_send(1, IBV_WC_RETRY_EXC_ERR, true);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_RDMA_WRITE, 6, 0), 0);
@@ -46,8 +46,7 @@ static void failed_sends_may_have_arrived(void **state) {
   assert_string_equal(end_b.buffer + VERBS_END_TARGET, "lost?");
 }
 
-static void nth_receives_fail_as_told(void **state) {
-  (void)state;
+CONNECTED(nth_receives_fail_as_told) {
   fake_verbs_fail_receive(1, IBV_WC_LOC_PROT_ERR);
   assert_int_equal(verbs_end_post_receive(&end_b, 5, 0, 64), 0);
   assert_int_equal(verbs_end_post_receive(&end_b, 6, 0, 64), 0);
@@ -57,8 +56,7 @@ static void nth_receives_fail_as_told(void **state) {
   verbs_end_expect(&end_a, 1, IBV_WC_REM_OP_ERR);
 }
 
-static void cuts_separate_devices(void **state) {
-  (void)state;
+CONNECTED(cuts_separate_devices) {
   fake_verbs_cut("fake1", "fake0", true);
   assert_int_equal(verbs_end_post(&end_a, &end_b, 1, IBV_WR_RDMA_WRITE, 6, 0), 0);
   verbs_end_expect(&end_a, 1, IBV_WC_RETRY_EXC_ERR);
@@ -67,8 +65,9 @@ static void cuts_separate_devices(void **state) {
   verbs_end_expect(&end_b, 2, IBV_WC_RETRY_EXC_ERR); /* a is broken by now, not the way */
 }
 
-static void calls_fail_as_told(void **state) {
-  (void)state;
+#define FRESH(test) UNIT_TEST_WITH(test, verbs_end_set_up, verbs_end_tear_down)
+
+FRESH(calls_fail_as_told) {
   fake_verbs_fail_call(FAKE_REG_MR, 2, ENOMEM);
   struct ibv_mr *mr = verbs->reg_mr(end_a.pd, end_a.buffer, 64, 0);
   assert_non_null(mr);
@@ -90,8 +89,7 @@ static void calls_fail_as_told(void **state) {
   assert_null(verbs->create_cq(end_a.context, 1, NULL, NULL, 0));
 }
 
-static void missing_features_are_missed(void **state) {
-  (void)state;
+FRESH(missing_features_are_missed) {
   static const struct fake_hca small = { .name = "small",
                                          .gids = { "10.0.0.9" },
                                          .has_no_dmabuf = true,
@@ -124,8 +122,7 @@ static void missing_features_are_missed(void **state) {
   assert_int_equal(verbs->close_device(context), 0);
 }
 
-static void dmabufs_are_reached_by_their_iova(void **state) {
-  (void)state;
+CONNECTED(dmabufs_are_reached_by_their_iova) {
   int fd = memfd_create("dmabuf", MFD_CLOEXEC);
   assert_int_equal(ftruncate(fd, 8192), 0);
   struct ibv_mr *mr = verbs->reg_dmabuf_mr(end_b.pd, 4096, 4096, 0x10000, fd, VERBS_END_ACCESS);
@@ -149,8 +146,7 @@ static void dmabufs_are_reached_by_their_iova(void **state) {
 
 /* ---- time ---- */
 
-static void held_completions_are_not_seen(void **state) {
-  (void)state;
+CONNECTED(held_completions_are_not_seen) {
   fake_verbs_hold(FAKE_HOLD_COMPLETIONS);
   assert_int_equal(ibv_req_notify_cq(end_a.cq, 0), 0);
   strcpy(end_a.buffer, "there");
@@ -164,8 +160,7 @@ static void held_completions_are_not_seen(void **state) {
   fake_verbs_hold(FAKE_HOLD_NOTHING);
 }
 
-static void a_thread_does_the_work_in_order(void **state) {
-  (void)state;
+CONNECTED(a_thread_does_the_work_in_order) {
   enum { ROUNDS = 500 };
   fake_verbs_thread(true);
   uint64_t sent = 0, received = 0, posted = 0;
@@ -193,21 +188,4 @@ static void a_thread_does_the_work_in_order(void **state) {
   }
 }
 
-#define CONNECTED(test)                                                                            \
-  cmocka_unit_test_setup_teardown(test, verbs_end_set_up_connected, verbs_end_tear_down)
-#define FRESH(test) cmocka_unit_test_setup_teardown(test, verbs_end_set_up, verbs_end_tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    CONNECTED(nth_sends_fail_as_told),
-    CONNECTED(failed_sends_may_have_arrived),
-    CONNECTED(nth_receives_fail_as_told),
-    CONNECTED(cuts_separate_devices),
-    FRESH(calls_fail_as_told),
-    FRESH(missing_features_are_missed),
-    CONNECTED(dmabufs_are_reached_by_their_iova),
-    CONNECTED(held_completions_are_not_seen),
-    CONNECTED(a_thread_does_the_work_in_order),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -53,8 +53,7 @@ static void fit(const struct sample *samples, size_t count, struct profile *prof
 }
 
 /* NCCL takes the ring. The tree is better up to between 64K and 128K. */
-static void a_row_ends_between_sizes_where_the_gain_does(void **state) {
-  (void)state;
+UNIT_TEST(a_row_ends_between_sizes_where_the_gain_does) {
   struct sample samples[32];
   size_t count = 0;
   for (int i = 0; i < 6; i++) {
@@ -80,8 +79,7 @@ static void a_row_ends_between_sizes_where_the_gain_does(void **state) {
 /* NCCL turns from the ring to the tree somewhere between 8K and 32K, as if the ring rose slowly up
  * to there: it does not, which the sizes tell at which it was asked for. Nobody asked for the tree
  * where NCCL takes it by itself. */
-static void between_two_choices_a_row_holds_over_the_first(void **state) {
-  (void)state;
+UNIT_TEST(between_two_choices_a_row_holds_over_the_first) {
   struct sample samples[64];
   size_t count = 0;
   for (int i = 0; i < 5; i++) {
@@ -104,8 +102,7 @@ static void between_two_choices_a_row_holds_over_the_first(void **state) {
 
 /* As before, and a ring with one channel is faster than both at all sizes: it is so at 16K, too,
  * whichever NCCL takes there. */
-static void what_beats_both_choices_holds_over_any(void **state) {
-  (void)state;
+UNIT_TEST(what_beats_both_choices_holds_over_any) {
   for (int gain = 0; gain < 2; gain++) {
     struct sample samples[64];
     size_t count = 0;
@@ -137,8 +134,7 @@ static void what_beats_both_choices_holds_over_any(void **state) {
 /* NCCL turns from the tree to the ring between 8K and 32K. One channel is no better than the tree
  * at 8K, but than the ring, and better than both at 32K: so it is between them, though two channels
  * are better still at 32K. */
-static void between_two_choices_a_cell_needs_both_sides(void **state) {
-  (void)state;
+UNIT_TEST(between_two_choices_a_cell_needs_both_sides) {
   for (int is_sure = 0; is_sure < 2; is_sure++) {
     static const double tree_us[] = { 20, 50, 300, 1200 }, ring_us[] = { 30, 60, 200, 800 };
     static const double two_us[] = { 60, 90, 130, 520 };
@@ -170,8 +166,7 @@ static void between_two_choices_a_cell_needs_both_sides(void **state) {
   }
 }
 
-static void what_wins_alone_needs_twice_as_much(void **state) {
-  (void)state;
+UNIT_TEST(what_wins_alone_needs_twice_as_much) {
   for (int gain = 4; gain <= 8; gain += 4) {
     struct sample samples[32];
     size_t count = 0;
@@ -190,8 +185,7 @@ static void what_wins_alone_needs_twice_as_much(void **state) {
 
 /* 4 % at one size are enough for a cell that gains 10 % at the next, though another is faster
  * there. */
-static void who_gains_next_to_it_is_not_alone(void **state) {
-  (void)state;
+UNIT_TEST(who_gains_next_to_it_is_not_alone) {
   for (int has_company = 0; has_company < 2; has_company++) {
     struct sample samples[32];
     size_t count = 0;
@@ -213,8 +207,7 @@ static void who_gains_next_to_it_is_not_alone(void **state) {
 
 /* 7 % at each size are enough between them; 4 and 10 % in turn, the same on average, are not, as
  * who knows every other size only would be wrong by 6 %. */
-static void what_lies_on_a_curve_holds_between_its_points(void **state) {
-  (void)state;
+UNIT_TEST(what_lies_on_a_curve_holds_between_its_points) {
   for (int is_rough = 0; is_rough < 2; is_rough++) {
     struct sample samples[32];
     size_t count = 0;
@@ -232,8 +225,7 @@ static void what_lies_on_a_curve_holds_between_its_points(void **state) {
   }
 }
 
-static void few_channels_are_preferred_where_they_cost_little(void **state) {
-  (void)state;
+UNIT_TEST(few_channels_are_preferred_where_they_cost_little) {
   struct sample samples[64];
   size_t count = 0;
   for (int i = 0; i < 4; i++) {
@@ -250,8 +242,7 @@ static void few_channels_are_preferred_where_they_cost_little(void **state) {
   profile_free(&profile);
 }
 
-static void without_a_default_there_is_nothing_to_say(void **state) {
-  (void)state;
+UNIT_TEST(without_a_default_there_is_nothing_to_say) {
   struct sample sample = make_sample(1024, "ct", 0, 10);
   struct profile profile = { 0 };
   struct fit_counts counts;
@@ -262,8 +253,7 @@ static void without_a_default_there_is_nothing_to_say(void **state) {
 }
 
 /* As measured: Ring/LL takes longer for 8 and 16 bytes than for 32 to 2048, whoever asks for it. */
-static void a_real_fall_is_no_gain(void **state) {
-  (void)state;
+UNIT_TEST(a_real_fall_is_no_gain) {
   struct sample samples[64];
   size_t count = 0;
   for (int i = 0; i < 8; i++) {
@@ -282,8 +272,7 @@ static void a_real_fall_is_no_gain(void **state) {
 
 /* The network was twice as fast on the second day, when the tree was measured once more. In both
  * runs it is slower than the ring; over all samples it would look faster. */
-static void runs_are_compared_within_themselves(void **state) {
-  (void)state;
+UNIT_TEST(runs_are_compared_within_themselves) {
   struct sample samples[64];
   size_t count = 0;
   for (int i = 0; i < 4; i++) {
@@ -371,8 +360,7 @@ static void print_tally(const char *what, const struct tally *tally) {
 }
 
 /* Calibrated on 2, 4 and 8 nodes; judged there and on others. */
-static void hardly_any_choice_is_worse_than_the_default(void **state) {
-  (void)state;
+UNIT_TEST(hardly_any_choice_is_worse_than_the_default) {
   static const int measured[] = { 2, 4, 8 }, others[] = { 3, 6, 12, 16, 32 };
   static struct sample samples[3 * SYNTHETIC_SAMPLES_MAX];
   struct tally at_measured = { 0 }, at_others = { 0 };
@@ -429,8 +417,7 @@ static double carried_us(const struct curves *curves, const struct profile_model
   return sources ? exp(log_sum / sources) : 0;
 }
 
-static void times_are_carried_to_nodes_left_out(void **state) {
-  (void)state;
+UNIT_TEST(times_are_carried_to_nodes_left_out) {
   static const int nodes[] = { 2, 4, 8, 16 };
   static struct sample samples[4 * SYNTHETIC_SAMPLES_MAX];
   size_t good = 0, all = 0;
@@ -472,21 +459,4 @@ static void times_are_carried_to_nodes_left_out(void **state) {
   assert_true(good * 100 >= all * 80);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_row_ends_between_sizes_where_the_gain_does),
-    cmocka_unit_test(between_two_choices_a_row_holds_over_the_first),
-    cmocka_unit_test(what_beats_both_choices_holds_over_any),
-    cmocka_unit_test(between_two_choices_a_cell_needs_both_sides),
-    cmocka_unit_test(what_wins_alone_needs_twice_as_much),
-    cmocka_unit_test(who_gains_next_to_it_is_not_alone),
-    cmocka_unit_test(what_lies_on_a_curve_holds_between_its_points),
-    cmocka_unit_test(few_channels_are_preferred_where_they_cost_little),
-    cmocka_unit_test(without_a_default_there_is_nothing_to_say),
-    cmocka_unit_test(a_real_fall_is_no_gain),
-    cmocka_unit_test(runs_are_compared_within_themselves),
-    cmocka_unit_test(hardly_any_choice_is_worse_than_the_default),
-    cmocka_unit_test(times_are_carried_to_nodes_left_out),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -29,8 +29,7 @@ static unsigned count_mappings(const char *name) {
   return count;
 }
 
-static void what_is_marked_and_named_is_gone_in_a_child(void **state) {
-  (void)state;
+UNIT_TEST(what_is_marked_and_named_is_gone_in_a_child) {
   SKIP_IF_EMULATED("/proc/self/maps is not the process's");
   char named[] = "/tmp/stratus-fork-XXXXXX", other[] = "/tmp/stratus-other-XXXXXX";
   int fd = DESCRIPTOR(mkstemp(named)), kept = mkstemp(other);
@@ -75,9 +74,4 @@ static void what_is_marked_and_named_is_gone_in_a_child(void **state) {
   unlink(other);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_marked_and_named_is_gone_in_a_child),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

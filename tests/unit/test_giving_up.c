@@ -53,9 +53,19 @@ static void post_elsewhere(void *(*post)(void *), struct posting *postings, unsi
   }
 }
 
-/* A receive that is too small ends both ends, and both say why. */
-static void a_peer_that_gives_up_is_named(void **state) {
+static int start(void **state) {
   (void)state;
+  log_capture_start();
+  return 0;
+}
+
+static int start_thread(void **state) {
+  param_load((char *[]){ "STRATUS_PROGRESS=thread", NULL });
+  return start(state);
+}
+
+/* A receive that is too small ends both ends, and both say why. */
+UNIT_TEST_EACH(a_peer_that_gives_up_is_named, pair_tear_down, start, start_thread) {
   struct pair pair = pair_make(AF_INET);
   struct request *sent, *received;
   static uint8_t data[1 << 20];
@@ -81,8 +91,7 @@ static void a_peer_that_gives_up_is_named(void **state) {
 }
 
 /* NCCL's progress thread ends with its first error: nothing that it drives will move again. */
-static void what_one_thread_drives_ends_together(void **state) {
-  (void)state;
+UNIT_TEST_EACH(what_one_thread_drives_ends_together, pair_tear_down, start, start_thread) {
   struct pair broken = pair_make(AF_INET), other = pair_make(AF_INET);
   struct request *sent = NULL, *waiting;
   static uint8_t data[1 << 20];
@@ -110,17 +119,6 @@ static void what_one_thread_drives_ends_together(void **state) {
   assert_true(log_capture_find("the peer sends more than the receive can hold") > 1);
   pair_close(broken);
   pair_close(other);
-}
-
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
-static int start_thread(void **state) {
-  param_load((char *[]){ "STRATUS_PROGRESS=thread", NULL });
-  return start(state);
 }
 
 /* The port that this process listens on. */
@@ -154,8 +152,7 @@ static void reset_accepted_flows(void) {
 }
 
 /* What the sender writes next meets the reset. What came ahead of that tells why. */
-static void a_reset_hides_no_reason(void **state) {
-  (void)state;
+UNIT_TEST_EACH(a_reset_hides_no_reason, pair_tear_down, start, start_thread) {
   struct pair pair = pair_make(AF_INET);
   struct request *sent;
   static uint8_t data[1 << 20];
@@ -172,15 +169,4 @@ static void a_reset_hides_no_reason(void **state) {
   pair_close(pair);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start, pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_peer_that_gives_up_is_named, start_thread, pair_tear_down),
-    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start, pair_tear_down),
-    cmocka_unit_test_setup_teardown(what_one_thread_drives_ends_together, start_thread,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_reset_hides_no_reason, start, pair_tear_down),
-    cmocka_unit_test_setup_teardown(a_reset_hides_no_reason, start_thread, pair_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handshake and handle: what is encoded comes back, and nothing else is accepted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -17,6 +10,7 @@
 #include "net_plugin/link/link.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
+#include "tests/lib/unit.h"
 
 static struct hello sample_hello(void) {
   struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
@@ -46,8 +40,7 @@ static void forge(uint8_t *bytes, size_t total, size_t at, uint8_t value) {
   bytes_put_le32(bytes + total - 4, hash_crc32c(0, bytes, total - 4));
 }
 
-static void hello_comes_back(void **state) {
-  (void)state;
+UNIT_TEST(hello_comes_back) {
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
   hello_encode(&hello, bytes);
@@ -62,8 +55,7 @@ static void hello_comes_back(void **state) {
   assert_string_equal(got.decision.choices, "NCCL_ALGO=ring");
 }
 
-static void reply_comes_back(void **state) {
-  (void)state;
+UNIT_TEST(reply_comes_back) {
   struct reply got, reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
                               .version = "0.1.0",
                               .status = REPLY_ACCEPTED,
@@ -97,8 +89,7 @@ static void reply_comes_back(void **state) {
   assert_string_equal(got.decision.choices, "NCCL_PROTO=ll");
 }
 
-static void challenge_and_proof_come_back(void **state) {
-  (void)state;
+UNIT_TEST(challenge_and_proof_come_back) {
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION }, got_challenge;
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION }, got_proof;
   uint8_t challenge_bytes[CHALLENGE_BYTES], proof_bytes[PROOF_BYTES];
@@ -124,8 +115,7 @@ static void challenge_and_proof_come_back(void **state) {
   assert_int_equal(proof_decode(bytes, &got_proof), -EPROTO);
 }
 
-static void every_flipped_bit_is_noticed(void **state) {
-  (void)state;
+UNIT_TEST(every_flipped_bit_is_noticed) {
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
   hello_encode(&hello, bytes);
@@ -137,8 +127,7 @@ static void every_flipped_bit_is_noticed(void **state) {
   assert_int_equal(hello_decode(bytes, &got), 0);
 }
 
-static void other_versions_are_named(void **state) {
-  (void)state;
+UNIT_TEST(other_versions_are_named) {
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
   hello.wire_version = HANDSHAKE_WIRE_VERSION + 1;
@@ -149,8 +138,7 @@ static void other_versions_are_named(void **state) {
   assert_string_equal(got.version, "7.8.9");
 }
 
-static void fields_out_of_range_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(fields_out_of_range_are_refused) {
   struct {
     const char *what;
     size_t at;
@@ -182,8 +170,7 @@ static void fields_out_of_range_are_refused(void **state) {
 }
 
 /* The link that it would be for takes no smaller chunks. */
-static void chunks_that_the_link_cannot_take_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(chunks_that_the_link_cannot_take_are_refused) {
   static const uint32_t chunks[] = { 0, 1, 4095, 4096 };
   for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
     struct hello hello = sample_hello(), got;
@@ -212,8 +199,7 @@ static struct rdma_facts sample_facts(void) {
   return facts;
 }
 
-static void offers_come_back(void **state) {
-  (void)state;
+UNIT_TEST(offers_come_back) {
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION }, got;
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 }, got_reply;
   uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES];
@@ -237,8 +223,7 @@ static void offers_come_back(void **state) {
   assert_int_equal(reply.offer.bytes[LANE_OFFER_BYTES - 1], RDMA_CM_MUST);
 }
 
-static void impossible_offers_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(impossible_offers_are_refused) {
   struct rdma_facts facts[9];
   for (unsigned i = 0; i < 9; i++) {
     facts[i] = sample_facts();
@@ -263,8 +248,7 @@ static void impossible_offers_are_refused(void **state) {
   }
 }
 
-static void hostile_text_cannot_reach_the_log(void **state) {
-  (void)state;
+UNIT_TEST(hostile_text_cannot_reach_the_log) {
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
   memset(hello.host, '\n', sizeof hello.host);
@@ -274,8 +258,7 @@ static void hostile_text_cannot_reach_the_log(void **state) {
   assert_null(strchr(got.host, '\n'));
 }
 
-static void handle_comes_back(void **state) {
-  (void)state;
+UNIT_TEST(handle_comes_back) {
   struct handle got, handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 4 };
   memset(handle.listener, 0x33, TOKEN_BYTES);
   memset(handle.secret, 0x55, AUTH_SECRET_BYTES);
@@ -304,8 +287,7 @@ static void handle_comes_back(void **state) {
 }
 
 /* As many as a device may have NICs, and those IPv6 ones that have room. */
-static void many_addresses_come_back(void **state) {
-  (void)state;
+UNIT_TEST(many_addresses_come_back) {
   uint8_t bytes[HANDLE_BYTES];
   for (unsigned ipv4 = 0; ipv4 <= ADDRESSES_MAX; ipv4++) {
     struct handle got, handle = { .count = ADDRESSES_MAX };
@@ -335,8 +317,7 @@ static void many_addresses_come_back(void **state) {
   }
 }
 
-static void foreign_handles_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(foreign_handles_are_refused) {
   struct handle handle = { .count = 1 }, got;
   handle.addresses[0].ss_family = AF_INET;
   uint8_t bytes[HANDLE_BYTES];
@@ -357,21 +338,4 @@ static void foreign_handles_are_refused(void **state) {
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(hello_comes_back),
-    cmocka_unit_test(reply_comes_back),
-    cmocka_unit_test(challenge_and_proof_come_back),
-    cmocka_unit_test(every_flipped_bit_is_noticed),
-    cmocka_unit_test(other_versions_are_named),
-    cmocka_unit_test(fields_out_of_range_are_refused),
-    cmocka_unit_test(chunks_that_the_link_cannot_take_are_refused),
-    cmocka_unit_test(offers_come_back),
-    cmocka_unit_test(impossible_offers_are_refused),
-    cmocka_unit_test(hostile_text_cannot_reach_the_log),
-    cmocka_unit_test(handle_comes_back),
-    cmocka_unit_test(many_addresses_come_back),
-    cmocka_unit_test(foreign_handles_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -8,8 +8,7 @@
 #include "tests/lib/unit.h"
 
 /* RFC 3720 B.4, in the order of its table, and the check value of the CRC catalogue. */
-static void crc32c_vectors(void **state) {
-  (void)state;
+UNIT_TEST(crc32c_vectors) {
   unsigned char bytes[32];
   memset(bytes, 0, sizeof bytes);
   assert_int_equal(hash_crc32c(0, bytes, sizeof bytes), 0x8a9136aa);
@@ -55,8 +54,7 @@ static void check_all(uint32_t crc, const void *bytes, size_t count) {
 
 /* Every length up to beyond a few short blocks, at every alignment; then around the places where
  * the long blocks begin and end. */
-static void all_forms_agree(void **state) {
-  (void)state;
+UNIT_TEST(all_forms_agree) {
   enum { SHORT = 3 * 256, LONG = 3 * 4096, MOST = 3 * LONG + 64 };
   static unsigned char bytes[MOST + 8];
   fill(bytes, sizeof bytes);
@@ -90,8 +88,7 @@ static void goes_on(uint32_t (*run)(uint32_t, const void *, size_t)) {
   }
 }
 
-static void crc32c_goes_on_where_it_stopped(void **state) {
-  (void)state;
+UNIT_TEST(crc32c_goes_on_where_it_stopped) {
   for (size_t i = 0; hash_crc32c_form(i); i++) {
     if (hash_crc32c_form(i)->is_usable()) {
       goes_on(hash_crc32c_form(i)->run);
@@ -108,8 +105,7 @@ static void assert_hex(const uint8_t *digest, const char *hex) {
 }
 
 /* FIPS 180-2, appendix B. */
-static void sha256_vectors(void **state) {
-  (void)state;
+UNIT_TEST(sha256_vectors) {
   uint8_t digest[HASH_SHA256_BYTES];
   hash_sha256("abc", 3, digest);
   assert_hex(digest, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
@@ -122,8 +118,7 @@ static void sha256_vectors(void **state) {
 }
 
 /* RFC 4231, test cases 2 and 6. */
-static void hmac_vectors(void **state) {
-  (void)state;
+UNIT_TEST(hmac_vectors) {
   uint8_t digest[HASH_SHA256_BYTES];
   hash_hmac_sha256("Jefe", 4, "what do ya want for nothing?", 28, digest);
   assert_hex(digest, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
@@ -135,8 +130,7 @@ static void hmac_vectors(void **state) {
 }
 
 /* RFC 5869, test cases 1 and 2. */
-static void hkdf_vectors(void **state) {
-  (void)state;
+UNIT_TEST(hkdf_vectors) {
   uint8_t secret[80], salt[80], info[80], key[HASH_SHA256_BYTES], out[96];
   memset(secret, 0x0b, 22);
   for (uint8_t i = 0; i < 13; i++) {
@@ -159,8 +153,7 @@ static void hkdf_vectors(void **state) {
   assert_hex(out + 32, "59045a99cac7827271cb41c65e590e09da3275600c2f09b8367793a9aca3db71");
 }
 
-static void comparison_sees_every_byte(void **state) {
-  (void)state;
+UNIT_TEST(comparison_sees_every_byte) {
   uint8_t a[HASH_SHA256_BYTES] = { 0 };
   uint8_t b[HASH_SHA256_BYTES] = { 0 };
   assert_true(hash_is_equal(a, b, sizeof a));
@@ -172,15 +165,4 @@ static void comparison_sees_every_byte(void **state) {
   assert_true(hash_is_equal(a, b, 0));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(crc32c_vectors),
-    cmocka_unit_test(all_forms_agree),
-    cmocka_unit_test(crc32c_goes_on_where_it_stopped),
-    cmocka_unit_test(sha256_vectors),
-    cmocka_unit_test(hmac_vectors),
-    cmocka_unit_test(hkdf_vectors),
-    cmocka_unit_test(comparison_sees_every_byte),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

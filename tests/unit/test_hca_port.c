@@ -28,15 +28,15 @@ static uint32_t mbps_of(const char *rate) {
   return port.mbps;
 }
 
-static void rates_are_read(void **state) {
-  (void)state;
+#define PORT_TEST(function) UNIT_TEST_WITH(function, create, destroy)
+
+PORT_TEST(rates_are_read) {
   assert_int_equal(mbps_of("100 Gb/sec (4X EDR)"), 100000);
   assert_int_equal(mbps_of("2.5 Gb/sec (1X SDR)"), 2500);
   assert_int_equal(mbps_of("800 Gb/sec (8X NDR)"), 800000);
 }
 
-static void other_rates_are_none(void **state) {
-  (void)state;
+PORT_TEST(other_rates_are_none) {
   static const char *const rates[] = { "", "fast", "-5 Gb/sec", "0 Gb/sec", "100", "100 Mb/sec" };
   for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
     assert_int_equal(mbps_of(rates[i]), 0);
@@ -44,8 +44,7 @@ static void other_rates_are_none(void **state) {
 }
 
 /* The rate of one that is down is its reader's to judge. */
-static void states_are_read(void **state) {
-  (void)state;
+PORT_TEST(states_are_read) {
   static const struct {
     const char *text, *state;
     bool is_active;
@@ -61,22 +60,11 @@ static void states_are_read(void **state) {
   }
 }
 
-static void what_is_missing_is_not_known(void **state) {
-  (void)state;
+PORT_TEST(what_is_missing_is_not_known) {
   hca_port_read(tree.root, "mlx5_0", 1, &port);
   assert_string_equal(port.state, "");
   assert_false(port.is_active);
   assert_int_equal(port.mbps, 0);
 }
 
-#define PORT_TEST(function) cmocka_unit_test_setup_teardown(function, create, destroy)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    PORT_TEST(rates_are_read),
-    PORT_TEST(other_rates_are_none),
-    PORT_TEST(states_are_read),
-    PORT_TEST(what_is_missing_is_not_known),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,8 +4,7 @@
 
 #include "tests/lib/unit.h"
 
-static void bytes_come_back(void **state) {
-  (void)state;
+UNIT_TEST(bytes_come_back) {
   const uint8_t bytes[] = { 0x00, 0x7f, 0xff, 0xa5 };
   uint8_t read[sizeof bytes];
   char text[2 * sizeof bytes + 1];
@@ -17,8 +16,7 @@ static void bytes_come_back(void **state) {
   assert_memory_equal(read, bytes, sizeof bytes);
 }
 
-static void other_texts_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(other_texts_are_refused) {
   static const char *const texts[] = { "",           "007fffa",  "007fffa50",
                                        "007fffa500", "007fff 5", "0x7fffa5",
                                        "007fffg5",   " 07fffa5", "00:7f:ff:a5" };
@@ -28,8 +26,4 @@ static void other_texts_are_refused(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(bytes_come_back),
-                                      cmocka_unit_test(other_texts_are_refused) };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -67,8 +67,7 @@ static void assert_refused(const char *argument, const char *says) {
 
 /* ---- lists ---- */
 
-static void forms_of_launchers(void **state) {
-  (void)state;
+UNIT_TEST(forms_of_launchers) {
   static const struct {
     const char *list, *wanted;
   } cases[] = {
@@ -107,8 +106,7 @@ static void forms_of_launchers(void **state) {
   }
 }
 
-static void what_is_no_host_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(what_is_no_host_is_refused) {
   static const struct {
     const char *list, *says;
   } cases[] = {
@@ -197,8 +195,7 @@ static const char *file(const char *text, size_t bytes) {
 }
 #define FILE_OF(text) file(text, sizeof(text) - 1)
 
-static void files_of_any_editor(void **state) {
-  (void)state;
+UNIT_TEST_WITH(files_of_any_editor, set_up, tear_down) {
   assert_read(FILE_OF("# nodes\na slots=2   # here\n\n  b:2\n"), "ssh a x2, ssh b x2");
   assert_read(FILE_OF("\xEF\xBB\xBF"
                       "a\r\nb\r\n"),
@@ -213,8 +210,7 @@ static void files_of_any_editor(void **state) {
   assert_read(file(line, sizeof line), "ssh a x4, ssh b");
 }
 
-static void files_name_the_line(void **state) {
-  (void)state;
+UNIT_TEST_WITH(files_name_the_line, set_up, tear_down) {
   assert_refused(FILE_OF("a\n\nb 8\n"), "/hosts:3: \"b 8\" is not a host");
   assert_refused(FILE_OF("a\r\n# b\r\nc slots=two\r\n"), "/hosts:3: ");
   assert_refused(FILE_OF("# none\n"), "/hosts: there is no host in it");
@@ -227,8 +223,7 @@ static void files_name_the_line(void **state) {
 }
 
 /* Several arguments are one list. */
-static void arguments_add_up(void **state) {
-  (void)state;
+UNIT_TEST_WITH(arguments_add_up, set_up, tear_down) {
   struct host_list list = { 0 };
   assert_int_equal(host_list_read(&list, "a,local", error), 0);
   assert_int_equal(host_list_read(&list, FILE_OF("a\nlocal\n"), error), 0);
@@ -242,8 +237,7 @@ static void arguments_add_up(void **state) {
 }
 
 /* In a second argument, too; another port is another host, and this machine always is. */
-static void thousands_of_hosts_are_found_again(void **state) {
-  (void)state;
+UNIT_TEST(thousands_of_hosts_are_found_again) {
   enum { HOSTS = HOST_LIST_MAX - 3 };
   char text[64], name[16];
   struct host_list list = { 0 };
@@ -269,8 +263,7 @@ static void thousands_of_hosts_are_found_again(void **state) {
 
 /* ---- commands ---- */
 
-static void commands_reach_each_kind(void **state) {
-  (void)state;
+UNIT_TEST(commands_reach_each_kind) {
   static const struct {
     const char *host, *wanted;
   } cases[] = {
@@ -302,8 +295,7 @@ static void commands_reach_each_kind(void **state) {
   host_list_free(&list);
 }
 
-static void more_words_than_fit_are_noticed(void **state) {
-  (void)state;
+UNIT_TEST(more_words_than_fit_are_noticed) {
   static const struct host here = { .kind = HOST_LOCAL };
   struct host_command command;
   host_command_begin(&command, &here, "");
@@ -319,8 +311,7 @@ static void more_words_than_fit_are_noticed(void **state) {
 
 /* ---- Slurm's lists ---- */
 
-static void node_lists_have_entries_and_places(void **state) {
-  (void)state;
+UNIT_TEST(node_lists_have_entries_and_places) {
   char name[16];
   unsigned count;
   assert_int_equal(node_list_entry("a[1,2]b,c"), 7);
@@ -345,17 +336,4 @@ static void node_lists_have_entries_and_places(void **state) {
   assert_true(node_list_count("a[1-65536]b[1-65536]c[1-65536]", &count) < 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(forms_of_launchers),
-    cmocka_unit_test(what_is_no_host_is_refused),
-    cmocka_unit_test_setup_teardown(files_of_any_editor, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(files_name_the_line, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(arguments_add_up, set_up, tear_down),
-    cmocka_unit_test(thousands_of_hosts_are_found_again),
-    cmocka_unit_test(commands_reach_each_kind),
-    cmocka_unit_test(more_words_than_fit_are_noticed),
-    cmocka_unit_test(node_lists_have_entries_and_places),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

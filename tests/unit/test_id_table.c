@@ -33,8 +33,7 @@ static void empty(struct id_table *table, unsigned from, unsigned to) {
   }
 }
 
-static void what_is_in_it_is_found(void **state) {
-  (void)state;
+UNIT_TEST(what_is_in_it_is_found) {
   struct id_table table = { 0 };
   assert_null(id_table_find(&table, id_of(0)));
   fill(&table, 0, MANY);
@@ -52,8 +51,7 @@ static void what_is_in_it_is_found(void **state) {
   empty(&table, 0, 1);
 }
 
-static void the_first_of_two_is_found(void **state) {
-  (void)state;
+UNIT_TEST(the_first_of_two_is_found) {
   struct id_table table = { 0 };
   assert_int_equal(id_table_add(&table, &nodes[0], id_of(7)), 0);
   assert_int_equal(id_table_add(&table, &nodes[1], id_of(7)), 0);
@@ -68,8 +66,7 @@ static void the_first_of_two_is_found(void **state) {
 }
 
 /* Of those that are there, and of those that are not: a stranger asks for these. */
-static void a_search_looks_at_few(void **state) {
-  (void)state;
+UNIT_TEST(a_search_looks_at_few) {
   struct id_table table = { 0 };
   for (unsigned count = 500, from = 0; count <= MANY; from = count, count *= 2) {
     fill(&table, from, count);
@@ -84,8 +81,7 @@ static void a_search_looks_at_few(void **state) {
 }
 
 /* Identities that meet in one bucket of one table are spread in the next. */
-static void nobody_can_choose_a_bucket(void **state) {
-  (void)state;
+UNIT_TEST(nobody_can_choose_a_bucket) {
   struct id_table one = { 0 }, other = { 0 };
   unsigned chosen[MANY / 16], count = 0;
   fill(&one, 0, MANY / 2);
@@ -105,8 +101,7 @@ static void nobody_can_choose_a_bucket(void **state) {
   empty(&other, 0, count);
 }
 
-static void it_goes_on_without_memory(void **state) {
-  (void)state;
+UNIT_TEST(it_goes_on_without_memory) {
   struct id_table table = { 0 };
   fault_fail_allocation(1);
   assert_int_equal(id_table_add(&table, &nodes[0], id_of(0)), -ENOMEM);
@@ -126,11 +121,4 @@ static void it_goes_on_without_memory(void **state) {
   empty(&table, 0, 17);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_in_it_is_found),    cmocka_unit_test(the_first_of_two_is_found),
-    cmocka_unit_test(a_search_looks_at_few),     cmocka_unit_test(nobody_can_choose_a_bucket),
-    cmocka_unit_test(it_goes_on_without_memory),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -83,8 +83,24 @@ static int outcome(struct impostor *impostor, int fd, struct connection **connec
   return error;
 }
 
-static void a_peer_with_another_secret_ends_the_connect_at_once(void **state) {
+static int start(void **state) {
   (void)state;
+  char *environment[] = { NULL };
+  param_load(environment);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  return 0;
+}
+
+#define TEST(name) UNIT_TEST_WITH(name, start, stop)
+
+TEST(a_peer_with_another_secret_ends_the_connect_at_once) {
   struct impostor impostor;
   struct connection *connection;
   static const uint8_t job[AUTH_KEY_BYTES] = { 1 };
@@ -105,8 +121,7 @@ static void a_peer_with_another_secret_ends_the_connect_at_once(void **state) {
 }
 
 /* Whatever listens at the address without knowing the secrets gets no lane and ends no job. */
-static void an_impostor_is_not_believed(void **state) {
-  (void)state;
+TEST(an_impostor_is_not_believed) {
   struct impostor impostor;
   struct connection *connection;
   static const uint8_t wrong[AUTH_SECRET_BYTES] = { 9 }, job[AUTH_KEY_BYTES] = { 1 };
@@ -139,27 +154,4 @@ static void an_impostor_is_not_believed(void **state) {
   close(impostor.fd);
 }
 
-static int start(void **state) {
-  (void)state;
-  char *environment[] = { NULL };
-  param_load(environment);
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  return 0;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(a_peer_with_another_secret_ends_the_connect_at_once),
-    TEST(an_impostor_is_not_believed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -40,24 +40,6 @@ static int ask(const struct sockaddr_storage *address) {
   return error;
 }
 
-static void who_listens_is_told_from_who_does_not(void **state) {
-  (void)state;
-  struct nic nic = pair_loopback(AF_INET);
-  struct sockaddr_storage address;
-  int fd = tcp_socket_listen(&nic, &address);
-  assert_true(fd >= 0);
-  assert_int_equal(ask(&address), 0);
-  close(fd);
-  assert_int_equal(ask(&address), -ECONNREFUSED);
-}
-
-static void what_cannot_be_asked_is_no_refusal(void **state) {
-  (void)state;
-  struct sockaddr_storage address = { .ss_family = AF_UNIX };
-  int error = ask(&address);
-  assert_true(error < 0 && error != -ECONNREFUSED);
-}
-
 static int start(void **state) {
   (void)state;
   log_capture_start();
@@ -71,10 +53,20 @@ static int stop(void **state) {
   return 0;
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(who_listens_is_told_from_who_does_not, start, stop),
-    cmocka_unit_test_setup_teardown(what_cannot_be_asked_is_no_refusal, start, stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+UNIT_TEST_WITH(who_listens_is_told_from_who_does_not, start, stop) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  int fd = tcp_socket_listen(&nic, &address);
+  assert_true(fd >= 0);
+  assert_int_equal(ask(&address), 0);
+  close(fd);
+  assert_int_equal(ask(&address), -ECONNREFUSED);
 }
+
+UNIT_TEST_WITH(what_cannot_be_asked_is_no_refusal, start, stop) {
+  struct sockaddr_storage address = { .ss_family = AF_UNIX };
+  int error = ask(&address);
+  assert_true(error < 0 && error != -ECONNREFUSED);
+}
+
+UNIT_MAIN(NULL, NULL)

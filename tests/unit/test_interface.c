@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which interfaces are used: NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY and NCCL_COMM_ID must mean what
  * they mean to NCCL (src/misc/socket.cc:190-231 and src/os/linux.cc:379-524 at v2.30.7). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -14,6 +8,7 @@
 
 #include "net_plugin/plugin/interface.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
 
 enum { RUNNING = IFF_UP | IFF_RUNNING, LIST_MAX = 32 };
 
@@ -79,8 +74,7 @@ static struct list cloud_host(void) {
   return list;
 }
 
-static void by_default_all_but_lo_docker_virbr(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(by_default_all_but_lo_docker_virbr) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, NULL, NULL, NULL), "eth0,eth1,eth10,eth3,");
   assert_int_equal(list.items[0].verdict, INTERFACE_LESS_PREFERRED);
@@ -90,8 +84,7 @@ static void by_default_all_but_lo_docker_virbr(void **context) {
   assert_int_equal(list.items[8].verdict, INTERFACE_SECOND_ADDRESS);
 }
 
-static void ib_is_preferred(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(ib_is_preferred) {
   struct list list = cloud_host();
   add(&list, "ibs3", "10.9.0.1", 24, RUNNING);
   assert_string_equal(chosen(&list, NULL, NULL, NULL), "ibs3,");
@@ -100,8 +93,7 @@ static void ib_is_preferred(void **context) {
   assert_string_equal(chosen(&list, "eth0", NULL, NULL), "eth0,");
 }
 
-static void names_are_prefixes(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(names_are_prefixes) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, "eth", NULL, NULL), "eth0,eth1,eth10,eth3,");
   assert_string_equal(chosen(&list, "eth1", NULL, NULL), "eth1,eth10,");
@@ -112,16 +104,14 @@ static void names_are_prefixes(void **context) {
   assert_string_equal(chosen(&list, "lo", NULL, NULL), "lo,");
 }
 
-static void equals_sign_asks_for_the_whole_name(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(equals_sign_asks_for_the_whole_name) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, "=eth1", NULL, NULL), "eth1,");
   assert_string_equal(chosen(&list, "=eth", NULL, NULL), "");
   assert_string_equal(chosen(&list, "=eth1,eth0", NULL, NULL), "eth0,eth1,");
 }
 
-static void caret_excludes(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(caret_excludes) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, "^eth1,docker", NULL, NULL), "lo,eth0,virbr0,eth3,");
   assert_string_equal(chosen(&list, "^=eth1,docker", NULL, NULL),
@@ -130,15 +120,13 @@ static void caret_excludes(void **context) {
   assert_string_equal(chosen(&list, "^,", NULL, NULL), "");
 }
 
-static void one_character_is_no_wish(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(one_character_is_no_wish) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, "^", NULL, NULL), "eth0,eth1,eth10,eth3,");
   assert_string_equal(chosen(&list, "", NULL, NULL), "eth0,eth1,eth10,eth3,");
 }
 
-static void family_can_be_forced(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(family_can_be_forced) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, NULL, "AF_INET", NULL), "eth0,eth1,eth10,");
   assert_string_equal(chosen(&list, NULL, "AF_INET6", NULL), "eth0,eth3,");
@@ -150,8 +138,7 @@ static void family_can_be_forced(void **context) {
   assert_true(log_capture_find("AF_INET6") > 0);
 }
 
-static void fallbacks_come_in_order(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(fallbacks_come_in_order) {
   struct list list = { 0 };
   add(&list, "lo", "127.0.0.1", 8, RUNNING);
   add(&list, "virbr0", "192.168.122.1", 24, RUNNING);
@@ -167,8 +154,7 @@ static void fallbacks_come_in_order(void **context) {
   assert_string_equal(chosen(&list, NULL, NULL, NULL), "");
 }
 
-static void comm_id_points_at_a_subnet(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(comm_id_points_at_a_subnet) {
   struct list list = cloud_host();
   assert_string_equal(chosen(&list, NULL, NULL, "10.1.0.77:5000"), "eth1,");
   assert_int_equal(list.items[1].verdict, INTERFACE_LESS_PREFERRED);
@@ -183,8 +169,7 @@ static void comm_id_points_at_a_subnet(void **context) {
   assert_true(log_capture_find("NCCL_COMM_ID") > 0);
 }
 
-static void sixteen_are_taken(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(sixteen_are_taken) {
   struct list list = { 0 };
   for (int i = 0; i < 20; i++) {
     char name[IF_NAMESIZE];
@@ -197,8 +182,7 @@ static void sixteen_are_taken(void **context) {
   assert_int_equal(list.items[16].verdict, INTERFACE_OVER_LIMIT);
 }
 
-static void the_system_has_a_loopback(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(the_system_has_a_loopback) {
   static struct interface items[INTERFACE_MAX];
   int count = interface_list(items);
   bool is_found = false;
@@ -213,27 +197,10 @@ static void the_system_has_a_loopback(void **context) {
   assert_true(is_found);
 }
 
-static void every_verdict_has_a_text(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(every_verdict_has_a_text) {
   for (int i = INTERFACE_CHOSEN; i <= INTERFACE_OVER_LIMIT; i++) {
     assert_true(strlen(interface_verdict_text((enum interface_verdict)i)) > 0);
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(by_default_all_but_lo_docker_virbr),
-    LOG_CAPTURE_TEST(ib_is_preferred),
-    LOG_CAPTURE_TEST(names_are_prefixes),
-    LOG_CAPTURE_TEST(equals_sign_asks_for_the_whole_name),
-    LOG_CAPTURE_TEST(caret_excludes),
-    LOG_CAPTURE_TEST(one_character_is_no_wish),
-    LOG_CAPTURE_TEST(family_can_be_forced),
-    LOG_CAPTURE_TEST(fallbacks_come_in_order),
-    LOG_CAPTURE_TEST(comm_id_points_at_a_subnet),
-    LOG_CAPTURE_TEST(sixteen_are_taken),
-    LOG_CAPTURE_TEST(the_system_has_a_loopback),
-    LOG_CAPTURE_TEST(every_verdict_has_a_text),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

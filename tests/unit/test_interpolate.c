@@ -5,8 +5,7 @@
 #include "tests/lib/unit.h"
 #include "tuner_plugin/model/interpolate.h"
 
-static void curves_stay_between_their_points(void **state) {
-  (void)state;
+UNIT_TEST(curves_stay_between_their_points) {
   struct interpolate_point points[] = {
     { 0, 0, 0 }, { 1, 0, 0 }, { 2, 5, 0 }, { 3, 5.1, 0 }, { 5, 9, 0 }
   };
@@ -21,8 +20,7 @@ static void curves_stay_between_their_points(void **state) {
   assert_true(fabs(interpolate_at(points, 5, 99) - 9) < 1e-9);
 }
 
-static void falling_points_are_pooled(void **state) {
-  (void)state;
+UNIT_TEST(falling_points_are_pooled) {
   struct interpolate_point points[] = {
     { 0, 1, 0 }, { 1, 5, 0 }, { 2, 3, 0 }, { 3, 1, 0 }, { 4, 7, 0 }
   };
@@ -33,10 +31,4 @@ static void falling_points_are_pooled(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(curves_stay_between_their_points),
-    cmocka_unit_test(falling_points_are_pooled),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

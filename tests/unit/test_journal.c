@@ -10,8 +10,7 @@ static struct chunk chunk_of(uint32_t message, uint64_t offset) {
   return (struct chunk){ .offset = offset, .length = 1, .message = message };
 }
 
-static void journal_keeps_the_order(void **state) {
-  (void)state;
+UNIT_TEST(journal_keeps_the_order) {
   struct journal journal = { 0 };
   for (uint32_t round = 0; round < 5; round++) {
     for (uint32_t i = 0; i < LINK_JOURNAL; i++) {
@@ -28,8 +27,7 @@ static void journal_keeps_the_order(void **state) {
   assert_true(journal.sent == 5 * LINK_JOURNAL);
 }
 
-static void what_was_not_received_is_taken_back(void **state) {
-  (void)state;
+UNIT_TEST(what_was_not_received_is_taken_back) {
   struct journal journal = { 0 };
   for (uint32_t i = 0; i < 10; i++) {
     journal_append(&journal, chunk_of(0, i));
@@ -43,8 +41,7 @@ static void what_was_not_received_is_taken_back(void **state) {
   assert_true(journal.sent == 4 && journal.acked == 4);
 }
 
-static void requeue_sorts(void **state) {
-  (void)state;
+UNIT_TEST(requeue_sorts) {
   struct chunk memory[8];
   struct requeue requeue;
   requeue_init(&requeue, memory, 8);
@@ -68,8 +65,7 @@ static void requeue_sorts(void **state) {
   }
 }
 
-static void requeue_forgets_the_end(void **state) {
-  (void)state;
+UNIT_TEST(requeue_forgets_the_end) {
   struct chunk memory[4];
   struct requeue requeue;
   requeue_init(&requeue, memory, 4);
@@ -81,12 +77,4 @@ static void requeue_forgets_the_end(void **state) {
   assert_int_equal(requeue_at(&requeue, 1).message, 0xFFFFFFFF);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(journal_keeps_the_order),
-    cmocka_unit_test(what_was_not_received_is_taken_back),
-    cmocka_unit_test(requeue_sorts),
-    cmocka_unit_test(requeue_forgets_the_end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

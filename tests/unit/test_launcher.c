@@ -29,8 +29,7 @@ static int find(const char *variables) {
   return launcher_find(&place, error, sizeof error);
 }
 
-static void each_launcher_is_known(void **state) {
-  (void)state;
+UNIT_TEST(each_launcher_is_known) {
   static const struct {
     const char *variables, *launcher, *first_host, *job;
     int local_size;
@@ -63,8 +62,7 @@ static void each_launcher_is_known(void **state) {
   }
 }
 
-static void none_started_it(void **state) {
-  (void)state;
+UNIT_TEST(none_started_it) {
   assert_int_equal(find(""), 0);
   assert_null(place.launcher);
   /* A batch script, not a step. */
@@ -72,8 +70,7 @@ static void none_started_it(void **state) {
   assert_int_equal(find("LOCAL_RANK=1 MASTER_ADDR=a"), 0);
 }
 
-static void the_innermost_counts(void **state) {
-  (void)state;
+UNIT_TEST(the_innermost_counts) {
   static const char srun[] = "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_STEP_NODELIST=b,c "
                              "SLURM_JOB_NODELIST=a,b,c MASTER_ADDR=d ";
   char text[1024];
@@ -94,8 +91,7 @@ static void the_innermost_counts(void **state) {
   assert_int_equal(place.rank, 3);
 }
 
-static void what_makes_no_sense_is_named(void **state) {
-  (void)state;
+UNIT_TEST(what_makes_no_sense_is_named) {
   static const struct {
     const char *variables, *error;
   } cases[] = {
@@ -124,15 +120,14 @@ static void what_makes_no_sense_is_named(void **state) {
 }
 
 /* Slurm tells how many tasks the first host has, and others may have more. */
-static void hosts_of_slurm_may_differ(void **state) {
-  (void)state;
+UNIT_TEST(hosts_of_slurm_may_differ) {
   assert_int_equal(find("SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=3 SLURM_LOCALID=1 "
                         "SLURM_STEP_TASKS_PER_NODE=1,2 SLURM_JOB_ID=7"),
                    1);
   assert_int_equal(place.local_rank, 1);
 }
 
-static void first_host_of_a_node_list(void **state) {
+UNIT_TEST(first_host_of_a_node_list) {
   char host[16];
   (void)state;
   assert_int_equal(launcher_first_host("a,b", host, sizeof host), 0);
@@ -146,11 +141,4 @@ static void first_host_of_a_node_list(void **state) {
   assert_int_not_equal(launcher_first_host("averyverylongname1", host, sizeof host), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_launcher_is_known),    cmocka_unit_test(none_started_it),
-    cmocka_unit_test(the_innermost_counts),      cmocka_unit_test(what_makes_no_sense_is_named),
-    cmocka_unit_test(hosts_of_slurm_may_differ), cmocka_unit_test(first_host_of_a_node_list),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -36,8 +36,7 @@ static enum policy_limit limit_of(unsigned busy_percent, unsigned peer_percent,
   return limit_of_lane(&lane);
 }
 
-static void each_limit_is_told_from_the_others(void **state) {
-  (void)state;
+UNIT_TEST(each_limit_is_told_from_the_others) {
   assert_int_equal(limit_of(100, 0, false), POLICY_LIMIT_NETWORK);
   assert_int_equal(limit_of(100, 0, true), POLICY_LIMIT_CPU);
   assert_int_equal(limit_of(10, 0, false), POLICY_LIMIT_CPU);
@@ -45,8 +44,7 @@ static void each_limit_is_told_from_the_others(void **state) {
 }
 
 /* The peer held its acknowledgement back: it says when the bytes arrived. */
-static void what_arrived_before_the_last_measurement_takes_no_time(void **state) {
-  (void)state;
+UNIT_TEST(what_arrived_before_the_last_measurement_takes_no_time) {
   begin();
   limit_lane_busy(&lane, now_ns);
   period(100, 0, false);
@@ -54,8 +52,7 @@ static void what_arrived_before_the_last_measurement_takes_no_time(void **state)
   assert_int_equal(lane.in_flight_ns, 0);
 }
 
-static void a_lane_with_pauses_is_limited_by_the_application(void **state) {
-  (void)state;
+UNIT_TEST(a_lane_with_pauses_is_limited_by_the_application) {
   begin();
   for (unsigned i = 0; i < 20; i++) {
     limit_lane_busy(&lane, now_ns);
@@ -70,8 +67,7 @@ static void a_lane_with_pauses_is_limited_by_the_application(void **state) {
   assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_APPLICATION);
 }
 
-static void what_passed_is_told_once(void **state) {
-  (void)state;
+UNIT_TEST(what_passed_is_told_once) {
   begin();
   struct limit_sum passed = period(100, 25, false);
   assert_int_equal(passed.in_flight_ns, LIMIT_PERIOD_NS);
@@ -82,8 +78,7 @@ static void what_passed_is_told_once(void **state) {
 }
 
 /* Counters may begin again. */
-static void nothing_becomes_negative(void **state) {
-  (void)state;
+UNIT_TEST(nothing_becomes_negative) {
   begin();
   period(100, 0, false);
   transport.busy_us = 0;
@@ -91,8 +86,7 @@ static void nothing_becomes_negative(void **state) {
   assert_int_equal(passed.ns + passed.in_flight_ns + passed.network_ns + passed.peer_ns, 0);
 }
 
-static void the_limit_follows_what_changes(void **state) {
-  (void)state;
+UNIT_TEST(the_limit_follows_what_changes) {
   limit_of(100, 0, false);
   for (unsigned i = 0; i < 20 * LIMIT_WINDOW_IN_FLIGHT_NS / LIMIT_PERIOD_NS; i++) {
     period(0, 0, true);
@@ -100,14 +94,4 @@ static void the_limit_follows_what_changes(void **state) {
   assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_CPU);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_arrived_before_the_last_measurement_takes_no_time),
-    cmocka_unit_test(each_limit_is_told_from_the_others),
-    cmocka_unit_test(a_lane_with_pauses_is_limited_by_the_application),
-    cmocka_unit_test(what_passed_is_told_once),
-    cmocka_unit_test(nothing_becomes_negative),
-    cmocka_unit_test(the_limit_follows_what_changes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -230,7 +230,7 @@ static void finish_and_compare(size_t piece) {
 
 /* ---- splits and cuts ---- */
 
-static void every_piece_size(void **state) {
+UNIT_TEST_WITH(every_piece_size, set_up, NULL) {
   for (size_t piece = 1; piece <= 2 * WIRE_HEADER_BYTES; piece++) {
     post_all();
     finish_and_compare(piece);
@@ -281,20 +281,19 @@ static void cut_everywhere(void **state, enum link_role writer, unsigned lane, s
   assert_true(cuts > at_least);
 }
 
-static void a_cut_at_every_byte_of_the_data(void **state) {
+UNIT_TEST_WITH(a_cut_at_every_byte_of_the_data, set_up, NULL) {
   cut_everywhere(state, LINK_SENDER, 0, 9000);
   cut_everywhere(state, LINK_SENDER, 1, 9000);
 }
 
-static void a_cut_at_every_byte_of_the_windows(void **state) {
+UNIT_TEST_WITH(a_cut_at_every_byte_of_the_windows, set_up, NULL) {
   cut_everywhere(state, LINK_RECEIVER, 0, WIRE_HEADER_BYTES);
   cut_everywhere(state, LINK_RECEIVER, 1, WIRE_HEADER_BYTES);
 }
 
 /* ---- single rules ---- */
 
-static void small_messages_need_no_receive(void **state) {
-  (void)state;
+UNIT_TEST_WITH(small_messages_need_no_receive, set_up, NULL) {
   assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
   write_all(&ends[LINK_SENDER]);
   take_completions(&ends[LINK_SENDER]); /* written is enough */
@@ -307,8 +306,7 @@ static void small_messages_need_no_receive(void **state) {
   assert_memory_equal(received[0], sent[0], 8);
 }
 
-static void large_messages_wait_for_credit(void **state) {
-  (void)state;
+UNIT_TEST_WITH(large_messages_wait_for_credit, set_up, NULL) {
   struct link_view view;
   assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
   assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[1], sizes[1], NULL, 0), 0);
@@ -326,8 +324,7 @@ static void large_messages_wait_for_credit(void **state) {
   assert_memory_equal(received[1], sent[1], sizes[1]);
 }
 
-static void a_message_that_is_too_large_fails_the_link(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_message_that_is_too_large_fails_the_link, set_up, NULL) {
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 100, NULL, 0), 0);
   assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[1], 101, NULL, 0), 0);
   write_all(&ends[LINK_RECEIVER]);
@@ -346,8 +343,7 @@ static void a_message_that_is_too_large_fails_the_link(void **state) {
                    -EMSGSIZE);
 }
 
-static void a_sender_closes_after_everything_is_delivered(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_sender_closes_after_everything_is_delivered, set_up, NULL) {
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, 0), 0);
   assert_int_equal(link_send_posted(ends[LINK_SENDER].link, sent[0], 8, NULL, 0), 0);
   link_user_detached(ends[LINK_SENDER].link, 0);
@@ -363,16 +359,14 @@ static void a_sender_closes_after_everything_is_delivered(void **state) {
                    -ECONNRESET);
 }
 
-static void a_close_is_a_reset_for_a_waiting_receiver(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_close_is_a_reset_for_a_waiting_receiver, set_up, NULL) {
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER].link, received[0], 8, NULL, 0), 0);
   link_user_detached(ends[LINK_SENDER].link, 0);
   turn(SIZE_MAX);
   assert_int_equal(link_status(ends[LINK_RECEIVER].link), -ECONNRESET);
 }
 
-static void ping_is_answered_on_its_lane(void **state) {
-  (void)state;
+UNIT_TEST_WITH(ping_is_answered_on_its_lane, set_up, NULL) {
   struct wire_header ping = { .type = WIRE_PING, .message = 77 }, pong;
   struct link_frame frame;
   struct link *link = ends[LINK_RECEIVER].link;
@@ -387,8 +381,7 @@ static void ping_is_answered_on_its_lane(void **state) {
   assert_true(pong.message == 77);
 }
 
-static void a_wrong_checksum_loses_the_lane(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_wrong_checksum_loses_the_lane, set_up, NULL) {
   struct link *link = ends[LINK_RECEIVER].link;
   struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC, 8, 0, 0, 8, 0xBAD, 0, { 0 } };
   struct link_lane_view view;
@@ -403,8 +396,7 @@ static void a_wrong_checksum_loses_the_lane(void **state) {
 }
 
 /* A kernel may be reading: nothing shows before all of the frame is there. */
-static void a_polled_frame_shows_as_a_whole(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_polled_frame_shows_as_a_whole, set_up, NULL) {
   struct side *to = &ends[LINK_RECEIVER], *from = &ends[LINK_SENDER];
   const uint8_t untouched[LARGEST] = { 0 };
   for (size_t at = 120; at < 4096; at += 128) {
@@ -430,8 +422,7 @@ static void a_polled_frame_shows_as_a_whole(void **state) {
   assert_memory_equal(received[1], untouched, LARGEST);
 }
 
-static void a_wrong_polled_frame_never_shows(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_wrong_polled_frame_never_shows, set_up, NULL) {
   struct link *link = ends[LINK_RECEIVER].link;
   struct wire_header data = {
     WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD, 0, { 0 }
@@ -447,8 +438,7 @@ static void a_wrong_polled_frame_never_shows(void **state) {
 }
 
 /* FENCE came over another lane, before the handshake of the epoch that it ends. */
-static void a_reconnect_that_was_fenced_before_is_refused(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_reconnect_that_was_fenced_before_is_refused, set_up, NULL) {
   struct link *link = ends[LINK_RECEIVER].link;
   struct wire_header fence = { .type = WIRE_FENCE, .message = 1, .offset = 2 };
   assert_int_equal(link_frame_received(link, 0, &fence, now_ns), 0);
@@ -457,8 +447,7 @@ static void a_reconnect_that_was_fenced_before_is_refused(void **state) {
   assert_true(link_lane_fence(link, 1, 3, now_ns) == 0);
 }
 
-static void silence_without_lanes_times_out(void **state) {
-  (void)state;
+UNIT_TEST_WITH(silence_without_lanes_times_out, set_up, NULL) {
   struct link *link = ends[LINK_SENDER].link;
   for (unsigned lane = 0; lane < LANES; lane++) {
     link_lane_lost(link, lane, 1, 5 * MS);
@@ -471,8 +460,7 @@ static void silence_without_lanes_times_out(void **state) {
   assert_int_equal(pick_lane(link, UINT64_MAX), -1);
 }
 
-static void impossible_configurations_have_no_size(void **state) {
-  (void)state;
+UNIT_TEST(impossible_configurations_have_no_size) {
   struct link_config config = config_of(LINK_SENDER);
   assert_true(link_memory_bytes(&config) > 0);
   config.policy.lanes = 0;
@@ -491,24 +479,7 @@ static void impossible_configurations_have_no_size(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(every_piece_size, set_up),
-    cmocka_unit_test_setup(a_cut_at_every_byte_of_the_data, set_up),
-    cmocka_unit_test_setup(a_cut_at_every_byte_of_the_windows, set_up),
-    cmocka_unit_test_setup(small_messages_need_no_receive, set_up),
-    cmocka_unit_test_setup(large_messages_wait_for_credit, set_up),
-    cmocka_unit_test_setup(a_message_that_is_too_large_fails_the_link, set_up),
-    cmocka_unit_test_setup(a_sender_closes_after_everything_is_delivered, set_up),
-    cmocka_unit_test_setup(a_close_is_a_reset_for_a_waiting_receiver, set_up),
-    cmocka_unit_test_setup(ping_is_answered_on_its_lane, set_up),
-    cmocka_unit_test_setup(a_wrong_checksum_loses_the_lane, set_up),
-    cmocka_unit_test_setup(a_polled_frame_shows_as_a_whole, set_up),
-    cmocka_unit_test_setup(a_wrong_polled_frame_never_shows, set_up),
-    cmocka_unit_test_setup(a_reconnect_that_was_fenced_before_is_refused, set_up),
-    cmocka_unit_test_setup(silence_without_lanes_times_out, set_up),
-    cmocka_unit_test(impossible_configurations_have_no_size),
-  };
-  int failed = cmocka_run_group_tests(tests, make_contents, NULL);
+  int failed = unit_run(make_contents, NULL);
   free(memory[LINK_SENDER]);
   free(memory[LINK_RECEIVER]);
   return failed;

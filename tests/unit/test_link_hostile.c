@@ -97,8 +97,7 @@ static void hostile_frame(struct link *link, unsigned lane) {
 
 /* Whatever comes, nothing is written outside the buffers (sanitizers watch), the invariants hold or
  * the link has failed, and the user's side goes on working. */
-static void hostile_peers_do_no_harm(void **state) {
-  (void)state;
+UNIT_TEST(hostile_peers_do_no_harm) {
   unsigned failed = 0, survived = 0;
   for (int round = 0; round < 600; round++) {
     enum link_role role = round % 2 == 0 ? LINK_SENDER : LINK_RECEIVER;
@@ -156,9 +155,4 @@ static void hostile_peers_do_no_harm(void **state) {
   assert_true(failed > 0 && survived > 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(hostile_peers_do_no_harm),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -19,8 +19,9 @@ static void place(struct link_frame *frame) {
   wire_header_place(frame->header);
 }
 
-static void a_message_is_placed(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, rdma_ends_set_up, rdma_ends_tear_down)
+
+TEST(a_message_is_placed) {
   uint64_t completion;
   rdma_ends_post_both(&rdma_ends_target);
   for (uint64_t at = 0; at < RDMA_ENDS_BYTES;) {
@@ -40,8 +41,7 @@ static void a_message_is_placed(void **state) {
 }
 
 /* Pieces that take no buffer need not be small. Without a remote buffer they are cut as ever. */
-static void placed_pieces_are_large(void **state) {
-  (void)state;
+TEST(placed_pieces_are_large) {
   struct link_frame frame;
   rdma_ends_lane_up(1, 1, true);
   rdma_ends_post_both(&rdma_ends_target);
@@ -49,8 +49,7 @@ static void placed_pieces_are_large(void **state) {
   assert_int_equal(frame.length, RDMA_ENDS_BYTES);
 }
 
-static void pieces_without_target_are_chunks(void **state) {
-  (void)state;
+TEST(pieces_without_target_are_chunks) {
   struct link_frame frame;
   rdma_ends_post_both(NULL);
   rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
@@ -76,8 +75,7 @@ static bool sends_copy(uint64_t took_ns) {
   return is_copy;
 }
 
-static void messages_that_take_long_are_copied(void **state) {
-  (void)state;
+UNIT_TEST_WITH(messages_that_take_long_are_copied, rdma_ends_set_up_large, rdma_ends_tear_down) {
   for (int i = 0; i < 8; i++) {
     rdma_ends_receive(&rdma_ends_target);
   }
@@ -89,8 +87,8 @@ static void messages_that_take_long_are_copied(void **state) {
 }
 
 /* Credit is there for both. */
-static void larger_messages_are_read_where_they_are(void **state) {
-  (void)state;
+UNIT_TEST_WITH(larger_messages_are_read_where_they_are, rdma_ends_set_up_large,
+               rdma_ends_tear_down) {
   struct link_frame frame;
   rdma_ends_receive(&rdma_ends_target);
   rdma_ends_receive(&rdma_ends_target);
@@ -109,29 +107,27 @@ static void expect_no_target(void) {
   assert_null(frame.remote_buffer);
 }
 
-static void a_receive_without_target_gets_payloads(void **state) {
-  (void)state;
+UNIT_TEST_EACH(a_receive_without_target_gets_payloads, rdma_ends_tear_down, rdma_ends_set_up_large,
+               rdma_ends_set_up) {
   rdma_ends_post_both(NULL);
   expect_no_target();
 }
 
-static void a_target_without_room_is_not_used(void **state) {
-  (void)state;
+UNIT_TEST_EACH(a_target_without_room_is_not_used, rdma_ends_tear_down, rdma_ends_set_up_large,
+               rdma_ends_set_up) {
   struct wire_remote_buffer small = rdma_ends_target;
   small.bytes = RDMA_ENDS_BYTES - 1;
   rdma_ends_post_both(&small);
   expect_no_target();
 }
 
-static void lines_that_are_polled_are_not_placed(void **state) {
-  (void)state;
+TEST(lines_that_are_polled_are_not_placed) {
   memset(rdma_ends_sent, 1, RDMA_ENDS_BYTES / 128 * 128); /* LL128's flag at the end of each line */
   rdma_ends_post_bytes(RDMA_ENDS_BYTES / 128 * 128, &rdma_ends_target);
   expect_no_target();
 }
 
-static void words_that_are_polled_are_placed(void **state) {
-  (void)state;
+TEST(words_that_are_polled_are_placed) {
   rdma_ends_fill_words();
   rdma_ends_post_bytes(RDMA_ENDS_BYTES / 16 * 16, &rdma_ends_target);
   struct link_frame frame;
@@ -143,15 +139,13 @@ static void words_that_are_polled_are_placed(void **state) {
   assert_false(header.flags & WIRE_IS_LL);
 }
 
-static void words_with_checksums_are_not_placed(void **state) {
-  (void)state;
+UNIT_TEST_WITH(words_with_checksums_are_not_placed, rdma_ends_set_up_checked, rdma_ends_tear_down) {
   rdma_ends_fill_words();
   rdma_ends_post_bytes(RDMA_ENDS_BYTES / 16 * 16, &rdma_ends_target);
   expect_no_target();
 }
 
-static void only_rdma_lanes_get_targets(void **state) {
-  (void)state;
+TEST(only_rdma_lanes_get_targets) {
   struct link_frame frame;
   rdma_ends_lane_up(1, 1, false);
   rdma_ends_post_both(&rdma_ends_target);
@@ -161,8 +155,7 @@ static void only_rdma_lanes_get_targets(void **state) {
   assert_non_null(frame.remote_buffer);
 }
 
-static void a_copy_is_in_the_links_memory(void **state) {
-  (void)state;
+TEST(a_copy_is_in_the_links_memory) {
   struct link_frame frame;
   rdma_ends_send(8);
   rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
@@ -172,8 +165,7 @@ static void a_copy_is_in_the_links_memory(void **state) {
 
 /* ---- told again ---- */
 
-static void targets_are_told_again_when_a_lane_is_lost(void **state) {
-  (void)state;
+TEST(targets_are_told_again_when_a_lane_is_lost) {
   struct link_frame frame;
   struct wire_header header;
   rdma_ends_lane_up(1, 1, true);
@@ -196,8 +188,7 @@ static void targets_are_told_again_when_a_lane_is_lost(void **state) {
   assert_true(frame.remote_buffer && frame.remote_buffer->address == 0x1000);
 }
 
-static void what_has_landed_is_not_told_again(void **state) {
-  (void)state;
+TEST(what_has_landed_is_not_told_again) {
   struct link_frame frame;
   struct wire_header header;
   a_message_is_placed(state);
@@ -219,20 +210,17 @@ static void expect_refused(uint64_t message, unsigned lane) {
                    -EPROTO);
 }
 
-static void nothing_is_placed_without_a_grant(void **state) {
-  (void)state;
+TEST(nothing_is_placed_without_a_grant) {
   expect_refused(0, 0);
 }
 
-static void nothing_is_placed_through_other_lanes(void **state) {
-  (void)state;
+TEST(nothing_is_placed_through_other_lanes) {
   rdma_ends_lane_up(1, 1, false);
   rdma_ends_receive(&rdma_ends_target);
   expect_refused(0, 1);
 }
 
-static void windows_that_do_not_add_up_are_refused(void **state) {
-  (void)state;
+TEST(windows_that_do_not_add_up_are_refused) {
   static const struct {
     uint64_t message, total;
     uint32_t length;
@@ -257,8 +245,7 @@ static void windows_that_do_not_add_up_are_refused(void **state) {
 }
 
 /* Fuzzing found that the remote buffers of this one were read without end. */
-static void targets_end_at_the_largest_number(void **state) {
-  (void)state;
+TEST(targets_end_at_the_largest_number) {
   struct link *sender = rdma_ends[LINK_SENDER];
   struct wire_header header = {
     .type = WIRE_WINDOW, .length = 2 * 24, .message = UINT64_MAX, .total = 2
@@ -269,7 +256,7 @@ static void targets_end_at_the_largest_number(void **state) {
   link_check(sender);
 }
 
-static void a_link_without_targets_is_told_none(void **state) {
+TEST(a_link_without_targets_is_told_none) {
   rdma_ends_tear_down(state);
   rdma_ends_make(LINK_SENDER, 0);
   rdma_ends_make(LINK_RECEIVER, 0);
@@ -302,21 +289,19 @@ static bool is_ordered_closed(enum link_role role) {
   return false;
 }
 
-static void a_receiver_who_leaves_early_stops_writers(void **state) {
-  (void)state;
+TEST(a_receiver_who_leaves_early_stops_writers) {
   rdma_ends_post_both(&rdma_ends_target);
   link_user_detached(rdma_ends[LINK_RECEIVER], rdma_ends_now_ns);
   assert_true(is_ordered_closed(LINK_RECEIVER));
 }
 
-static void a_receiver_who_has_all_keeps_its_lanes(void **state) {
+TEST(a_receiver_who_has_all_keeps_its_lanes) {
   a_message_is_placed(state);
   link_user_detached(rdma_ends[LINK_RECEIVER], rdma_ends_now_ns);
   assert_false(is_ordered_closed(LINK_RECEIVER));
 }
 
-static void a_sender_who_leaves_early_stops_readers(void **state) {
-  (void)state;
+TEST(a_sender_who_leaves_early_stops_readers) {
   struct link_frame frame;
   rdma_ends_post_both(&rdma_ends_target);
   rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame); /* written, not acknowledged */
@@ -324,8 +309,7 @@ static void a_sender_who_leaves_early_stops_readers(void **state) {
   assert_true(is_ordered_closed(LINK_SENDER));
 }
 
-static void a_sender_whose_copies_are_in_flight_keeps_its_lanes(void **state) {
-  (void)state;
+TEST(a_sender_whose_copies_are_in_flight_keeps_its_lanes) {
   struct link_frame frame;
   rdma_ends_send(8);
   rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
@@ -333,40 +317,4 @@ static void a_sender_whose_copies_are_in_flight_keeps_its_lanes(void **state) {
   assert_false(is_ordered_closed(LINK_SENDER));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, rdma_ends_set_up, rdma_ends_tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(a_message_is_placed),
-    TEST(placed_pieces_are_large),
-    TEST(pieces_without_target_are_chunks),
-    cmocka_unit_test_setup_teardown(messages_that_take_long_are_copied, rdma_ends_set_up_large,
-                                    rdma_ends_tear_down),
-    cmocka_unit_test_setup_teardown(larger_messages_are_read_where_they_are, rdma_ends_set_up_large,
-                                    rdma_ends_tear_down),
-    cmocka_unit_test_setup_teardown(a_receive_without_target_gets_payloads, rdma_ends_set_up_large,
-                                    rdma_ends_tear_down),
-    cmocka_unit_test_setup_teardown(a_target_without_room_is_not_used, rdma_ends_set_up_large,
-                                    rdma_ends_tear_down),
-    TEST(a_receive_without_target_gets_payloads),
-    TEST(a_target_without_room_is_not_used),
-    TEST(lines_that_are_polled_are_not_placed),
-    TEST(words_that_are_polled_are_placed),
-    cmocka_unit_test_setup_teardown(words_with_checksums_are_not_placed, rdma_ends_set_up_checked,
-                                    rdma_ends_tear_down),
-    TEST(only_rdma_lanes_get_targets),
-    TEST(a_copy_is_in_the_links_memory),
-    TEST(targets_are_told_again_when_a_lane_is_lost),
-    TEST(what_has_landed_is_not_told_again),
-    TEST(nothing_is_placed_without_a_grant),
-    TEST(nothing_is_placed_through_other_lanes),
-    TEST(windows_that_do_not_add_up_are_refused),
-    TEST(targets_end_at_the_largest_number),
-    TEST(a_link_without_targets_is_told_none),
-    TEST(a_receiver_who_leaves_early_stops_writers),
-    TEST(a_receiver_who_has_all_keeps_its_lanes),
-    TEST(a_sender_who_leaves_early_stops_readers),
-    TEST(a_sender_whose_copies_are_in_flight_keeps_its_lanes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

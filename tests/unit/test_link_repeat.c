@@ -63,8 +63,9 @@ static void arrive(unsigned lane, const struct wire_header *header, const void *
   link_check(link);
 }
 
-static void a_message_does_not_wait_for_a_lane_that_stands_still(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, begin, timed_end)
+
+TEST(a_message_does_not_wait_for_a_lane_that_stands_still) {
   timed.black[LINK_SENDER] = 1;
   for (unsigned i = 0; i < 2; i++) {
     timed_post(8192);
@@ -79,8 +80,7 @@ static void a_message_does_not_wait_for_a_lane_that_stands_still(void **state) {
   assert_int_equal(timed_view(LINK_SENDER).losses, 0);
 }
 
-static void it_opens_a_second_lane(void **state) {
-  (void)state;
+TEST(it_opens_a_second_lane) {
   timed_end(NULL);
   timed_begin(1);
   timed.black[LINK_SENDER] = 1;
@@ -93,8 +93,7 @@ static void it_opens_a_second_lane(void **state) {
   assert_true(failover_goal(&sender()->failover) >= 3);
 }
 
-static void what_comes_late_is_dropped(void **state) {
-  (void)state;
+TEST(what_comes_late_is_dropped) {
   struct link_frame first, second;
   timed_post(64);
   struct wire_header late = write_one(0, &first);
@@ -166,13 +165,11 @@ static void half_of_it_is_there_already(unsigned completes_first) {
   assert_int_equal(sender()->repeats.count, 0);
 }
 
-static void the_repeat_lands_first(void **state) {
-  (void)state;
+TEST(the_repeat_lands_first) {
   half_of_it_is_there_already(1);
 }
 
-static void the_origin_lands_first(void **state) {
-  (void)state;
+TEST(the_origin_lands_first) {
   half_of_it_is_there_already(0);
 }
 
@@ -201,8 +198,7 @@ static void be_held_by_half_a_frame(struct link_frame *held) {
   assert_memory_equal(timed.in, timed.out, 4096);
 }
 
-static void a_frame_that_is_being_written_holds_up_nothing(void **state) {
-  (void)state;
+TEST(a_frame_that_is_being_written_holds_up_nothing) {
   struct link_frame held;
   be_held_by_half_a_frame(&held);
   assert_int_equal(timed.completed[LINK_SENDER], 1);
@@ -219,8 +215,7 @@ static void a_frame_that_is_being_written_holds_up_nothing(void **state) {
   assert_int_equal(timed_view(LINK_RECEIVER).duplicates, 1);
 }
 
-static void a_user_may_leave_it_behind(void **state) {
-  (void)state;
+TEST(a_user_may_leave_it_behind) {
   struct link_frame held;
   be_held_by_half_a_frame(&held);
   link_user_detached(sender(), timed.now_ns);
@@ -228,8 +223,7 @@ static void a_user_may_leave_it_behind(void **state) {
   link_check(sender());
 }
 
-static void without_memory_it_is_waited_for(void **state) {
-  (void)state;
+TEST(without_memory_it_is_waited_for) {
   timed.memory.refused = 1;
   struct link_frame held;
   be_held_by_half_a_frame(&held);
@@ -241,8 +235,7 @@ static void without_memory_it_is_waited_for(void **state) {
 }
 
 /* Until it moves again: its owner reads the payload on. */
-static void a_lane_that_moves_keeps_its_payload(void **state) {
-  (void)state;
+TEST(a_lane_that_moves_keeps_its_payload) {
   struct link_frame held, second;
   begin_to_write(&held);
   link_stands_still(sender(), 0);
@@ -262,8 +255,7 @@ static void a_lane_that_moves_keeps_its_payload(void **state) {
   assert_int_equal(timed.completed[LINK_SENDER], 1);
 }
 
-static void both_lanes_may_be_lost(void **state) {
-  (void)state;
+TEST(both_lanes_may_be_lost) {
   timed.black[LINK_SENDER] = 7;
   timed_post(8192);
   timed_pass(100 * US);
@@ -279,8 +271,7 @@ static void both_lanes_may_be_lost(void **state) {
   assert_memory_equal(timed.in, timed.out, 8192);
 }
 
-static void repeats_are_bounded(void **state) {
-  (void)state;
+TEST(repeats_are_bounded) {
   sender()->repeats.budget = 0;
   timed_post(64);
   struct link_frame frame;
@@ -297,8 +288,7 @@ static void repeats_are_bounded(void **state) {
   journal->chunks[0].length = 64;
 }
 
-static void without_it_nothing_is_repeated(void **state) {
-  (void)state;
+TEST(without_it_nothing_is_repeated) {
   sender()->config.policy.ablated = 1ull << ABLATION_REPEAT;
   repeat_init(sender());
   timed.black[LINK_SENDER] = 1;
@@ -310,8 +300,7 @@ static void without_it_nothing_is_repeated(void **state) {
 }
 
 /* The user waits for what a WINDOW says, and that was lost. */
-static void acknowledgements_are_told_again(void **state) {
-  (void)state;
+TEST(acknowledgements_are_told_again) {
   timed.black[LINK_RECEIVER] = 1;
   for (unsigned i = 0; i < 4; i++) {
     timed_post(8192);
@@ -322,23 +311,4 @@ static void acknowledgements_are_told_again(void **state) {
   assert_int_equal(timed.completed[LINK_SENDER], 4);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, timed_end)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(a_message_does_not_wait_for_a_lane_that_stands_still),
-    TEST(it_opens_a_second_lane),
-    TEST(what_comes_late_is_dropped),
-    TEST(the_repeat_lands_first),
-    TEST(the_origin_lands_first),
-    TEST(a_frame_that_is_being_written_holds_up_nothing),
-    TEST(a_user_may_leave_it_behind),
-    TEST(without_memory_it_is_waited_for),
-    TEST(a_lane_that_moves_keeps_its_payload),
-    TEST(both_lanes_may_be_lost),
-    TEST(repeats_are_bounded),
-    TEST(without_it_nothing_is_repeated),
-    TEST(acknowledgements_are_told_again),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -44,8 +44,9 @@ static unsigned pass(enum link_role role, uint64_t for_ns) {
   return looks;
 }
 
-static void what_was_lost_gets_a_ping_behind_it(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, begin, timed_end)
+
+TEST(what_was_lost_gets_a_ping_behind_it) {
   post_in_vain();
   assert_int_equal(pass(LINK_SENDER, 200 * US), 0);
   assert_int_equal(pass(LINK_SENDER, 200 * US), 1);
@@ -54,8 +55,7 @@ static void what_was_lost_gets_a_ping_behind_it(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 1);
 }
 
-static void a_lane_that_moves_gets_none(void **state) {
-  (void)state;
+TEST(a_lane_that_moves_gets_none) {
   post_in_vain();
   for (unsigned i = 0; i < 40; i++) {
     transport.acked_bytes++;
@@ -64,8 +64,7 @@ static void a_lane_that_moves_gets_none(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
 }
 
-static void far_peers_have_more_time(void **state) {
-  (void)state;
+TEST(far_peers_have_more_time) {
   transport.rtt_min_us = 10000;
   post_in_vain();
   pass(LINK_SENDER, 40 * MS);
@@ -90,8 +89,7 @@ static void ping(unsigned pings, uint64_t late_ns) {
   }
 }
 
-static void peers_that_usually_answer_late_have_more_time(void **state) {
-  (void)state;
+TEST(peers_that_usually_answer_late_have_more_time) {
   transport.has_unacked = false;
   ping(40, 2 * MS);
   transport.has_unacked = true;
@@ -101,8 +99,7 @@ static void peers_that_usually_answer_late_have_more_time(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
 }
 
-static void answers_that_are_seldom_late_change_nothing(void **state) {
-  (void)state;
+TEST(answers_that_are_seldom_late_change_nothing) {
   transport.has_unacked = false;
   for (unsigned i = 0; i < 20; i++) {
     ping(9, 0);
@@ -114,8 +111,7 @@ static void answers_that_are_seldom_late_change_nothing(void **state) {
 }
 
 /* The peer's host has it, and its process is slow. */
-static void what_has_arrived_is_asked_about_once(void **state) {
-  (void)state;
+TEST(what_has_arrived_is_asked_about_once) {
   timed.is_stopped[LINK_RECEIVER] = true;
   timed_post(64);
   struct link_frame frame;
@@ -126,8 +122,7 @@ static void what_has_arrived_is_asked_about_once(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
 }
 
-static void what_is_acknowledged_is_not_asked_about(void **state) {
-  (void)state;
+TEST(what_is_acknowledged_is_not_asked_about) {
   transport.has_unacked = false;
   for (unsigned i = 0; i < 20; i++) {
     timed_post(8192);
@@ -137,8 +132,7 @@ static void what_is_acknowledged_is_not_asked_about(void **state) {
   assert_true(timed.links[LINK_SENDER]->tail_ns == LINK_NO_DEADLINE);
 }
 
-static void a_path_that_is_gone_is_asked_less_and_less(void **state) {
-  (void)state;
+TEST(a_path_that_is_gone_is_asked_less_and_less) {
   post_in_vain();
   pass(LINK_SENDER, 10 * MS);
   assert_in_range(timed.links[LINK_SENDER]->tail_pings, 5, 8);
@@ -157,19 +151,16 @@ static uint64_t pings_before_a_queue(bool is_lossy) {
   return timed.links[LINK_SENDER]->tail_pings;
 }
 
-static void pings_in_vain_become_rare(void **state) {
-  (void)state;
+TEST(pings_in_vain_become_rare) {
   assert_in_range(pings_before_a_queue(false), 3, 12);
 }
 
-static void pings_that_are_of_use_do_not(void **state) {
-  (void)state;
+TEST(pings_that_are_of_use_do_not) {
   assert_in_range(pings_before_a_queue(true), 200, 1000);
 }
 
 /* The user waits for credit that was lost on the way. */
-static void a_receiver_does_the_same(void **state) {
-  (void)state;
+TEST(a_receiver_does_the_same) {
   timed.black[LINK_RECEIVER] = 1;
   timed_post(8192);
   pass(LINK_RECEIVER, 3 * MS);
@@ -202,20 +193,17 @@ static unsigned wait_for_the_rest(uint64_t for_ns) {
   return pongs;
 }
 
-static void a_part_of_a_frame_is_acknowledged_again(void **state) {
-  (void)state;
+TEST(a_part_of_a_frame_is_acknowledged_again) {
   assert_int_equal(wait_for_the_rest(3 * MS), 1);
 }
 
-static void but_not_for_ever(void **state) {
-  (void)state;
+TEST(but_not_for_ever) {
   assert_int_equal(wait_for_the_rest(2000 * MS), LINK_PARTIAL_PONGS);
   assert_true(timed.links[LINK_RECEIVER]->partial_ns == LINK_NO_DEADLINE);
 }
 
 /* Nor what comes on another lane makes it last. */
-static void not_even_beside_a_lane_that_moves(void **state) {
-  (void)state;
+TEST(not_even_beside_a_lane_that_moves) {
   wait_for_the_rest(2000 * MS);
   struct link *receiver = timed.links[LINK_RECEIVER];
   for (unsigned i = 0; i < 400; i++) {
@@ -226,8 +214,7 @@ static void not_even_beside_a_lane_that_moves(void **state) {
   }
 }
 
-static void a_whole_frame_is_not(void **state) {
-  (void)state;
+TEST(a_whole_frame_is_not) {
   wait_for_the_rest(0);
   assert_int_equal(timed.links[LINK_RECEIVER]->partial, 1);
   assert_int_equal(link_frame_completed(timed.links[LINK_RECEIVER], LANE, timed.now_ns), 0);
@@ -237,8 +224,7 @@ static void a_whole_frame_is_not(void **state) {
 }
 
 /* All of it was lost, but the peer reads: it is not slow. */
-static void a_lane_whose_peer_reads_stands_still(void **state) {
-  (void)state;
+TEST(a_lane_whose_peer_reads_stands_still) {
   post_in_vain();
   timed_post(8192);
   timed_settle();
@@ -251,8 +237,7 @@ static void a_lane_whose_peer_reads_stands_still(void **state) {
   }
 }
 
-static void a_lane_that_counts_nothing_is_left_alone(void **state) {
-  (void)state;
+TEST(a_lane_that_counts_nothing_is_left_alone) {
   post_in_vain();
   timed_pass(700 * US);
   assert_int_equal(timed.links[LINK_SENDER]->tails_due, 1ull << LANE);
@@ -262,27 +247,4 @@ static void a_lane_that_counts_nothing_is_left_alone(void **state) {
   assert_int_equal(timed.links[LINK_SENDER]->tail_pings, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, timed_end)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(what_was_lost_gets_a_ping_behind_it),
-    TEST(a_lane_that_moves_gets_none),
-    TEST(far_peers_have_more_time),
-    TEST(peers_that_usually_answer_late_have_more_time),
-    TEST(answers_that_are_seldom_late_change_nothing),
-    TEST(what_has_arrived_is_asked_about_once),
-    TEST(what_is_acknowledged_is_not_asked_about),
-    TEST(a_path_that_is_gone_is_asked_less_and_less),
-    TEST(pings_in_vain_become_rare),
-    TEST(pings_that_are_of_use_do_not),
-    TEST(a_receiver_does_the_same),
-    TEST(a_part_of_a_frame_is_acknowledged_again),
-    TEST(but_not_for_ever),
-    TEST(not_even_beside_a_lane_that_moves),
-    TEST(a_whole_frame_is_not),
-    TEST(a_lane_whose_peer_reads_stands_still),
-    TEST(a_lane_that_counts_nothing_is_left_alone),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

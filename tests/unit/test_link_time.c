@@ -14,8 +14,9 @@
 
 /* ---- the peer ---- */
 
-static void who_waits_for_nothing_asks_nothing(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, NULL, timed_end)
+
+TEST(who_waits_for_nothing_asks_nothing) {
   timed_begin(TIMED_LANES);
   timed_post(TIMED_BULK);
   timed_pass(SECOND);
@@ -28,8 +29,7 @@ static void who_waits_for_nothing_asks_nothing(void **state) {
   assert_int_equal(timed_view(LINK_RECEIVER).pings_sent, 0);
 }
 
-static void a_peer_that_answers_may_take_its_time(void **state) {
-  (void)state;
+TEST(a_peer_that_answers_may_take_its_time) {
   timed_begin(TIMED_LANES);
   assert_int_equal(
       link_receive_posted(timed.links[LINK_RECEIVER], timed.in, TIMED_BULK, NULL, timed.now_ns), 0);
@@ -45,8 +45,7 @@ static void a_peer_that_answers_may_take_its_time(void **state) {
   assert_int_equal(timed.completed[LINK_RECEIVER], 1);
 }
 
-static void a_silent_peer_is_told_apart(void **state) {
-  (void)state;
+TEST(a_silent_peer_is_told_apart) {
   for (int role = 0; role < 2; role++) {
     timed_begin(TIMED_LANES);
     timed_post(TIMED_BULK);
@@ -63,8 +62,7 @@ static void a_silent_peer_is_told_apart(void **state) {
   }
 }
 
-static void a_peer_that_was_stopped_goes_on(void **state) {
-  (void)state;
+TEST(a_peer_that_was_stopped_goes_on) {
   timed_begin(TIMED_LANES);
   for (int i = 0; i < 5; i++) {
     timed_post(TIMED_BULK);
@@ -80,7 +78,7 @@ static void a_peer_that_was_stopped_goes_on(void **state) {
 }
 
 /* Its kernel acknowledges what its process does not read. */
-static void a_stopped_peer_has_more_time(void **state) {
+TEST(a_stopped_peer_has_more_time) {
   for (int role = 0; role < 2; role++) {
     enum link_role peer = timed_other((enum link_role)role);
     timed_begin(TIMED_LANES);
@@ -107,8 +105,7 @@ static void a_stopped_peer_has_more_time(void **state) {
   }
 }
 
-static void a_peer_that_stays_stopped_is_given_up(void **state) {
-  (void)state;
+TEST(a_peer_that_stays_stopped_is_given_up) {
   timed_begin(TIMED_LANES);
   timed_post(TIMED_BULK);
   timed.is_stopped[LINK_RECEIVER] = timed.does_host_answer[LINK_RECEIVER] = true;
@@ -120,8 +117,7 @@ static void a_peer_that_stays_stopped_is_given_up(void **state) {
   assert_false(link_is_peer_stopped(timed.links[LINK_SENDER], timed.now_ns));
 }
 
-static void our_own_stop_is_nobodys_silence(void **state) {
-  (void)state;
+TEST(our_own_stop_is_nobodys_silence) {
   timed_begin(1);
   assert_int_equal(
       link_receive_posted(timed.links[LINK_RECEIVER], timed.in, TIMED_BULK, NULL, timed.now_ns), 0);
@@ -134,8 +130,7 @@ static void our_own_stop_is_nobodys_silence(void **state) {
   assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -EHOSTDOWN);
 }
 
-static void our_own_stop_is_no_time_without_lanes(void **state) {
-  (void)state;
+TEST(our_own_stop_is_no_time_without_lanes) {
   timed_begin(1);
   timed.can_dial = false;
   for (int role = 0; role < 2; role++) {
@@ -153,8 +148,7 @@ static void our_own_stop_is_no_time_without_lanes(void **state) {
 
 /* ---- lanes ---- */
 
-static void a_lane_that_the_peer_closed_is_no_loss(void **state) {
-  (void)state;
+TEST(a_lane_that_the_peer_closed_is_no_loss) {
   struct link_lane_view view;
   timed_begin(2);
   link_lane_left(timed.links[LINK_RECEIVER], 0, 1, timed.now_ns);
@@ -166,7 +160,7 @@ static void a_lane_that_the_peer_closed_is_no_loss(void **state) {
   }
 }
 
-static void a_black_hole_is_given_up(void **state) {
+TEST(a_black_hole_is_given_up) {
   /* There, back, both; the last lane that is left is sound. */
   for (unsigned directions = 1; directions <= 3; directions++) {
     timed_begin(TIMED_LANES);
@@ -202,20 +196,17 @@ static void find_black_hole(uint64_t behind_ns) {
   assert_in_range(timed_view(LINK_SENDER).stalls_cut, 1, 2);
 }
 
-static void a_black_hole_costs_little_time(void **state) {
-  (void)state;
+TEST(a_black_hole_costs_little_time) {
   find_black_hole(0);
 }
 
 /* Threads read the clock before they take the engine's lock, so that a later one may come with an
  * earlier time: that is no silence that has just ended. */
-static void a_clock_that_goes_back_hides_no_stall(void **state) {
-  (void)state;
+TEST(a_clock_that_goes_back_hides_no_stall) {
   find_black_hole(MS);
 }
 
-static void a_black_hole_is_found_without_others(void **state) {
-  (void)state;
+TEST(a_black_hole_is_found_without_others) {
   timed_begin(1); /* the other lanes were never opened */
   timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = 1;
   assert_int_equal(link_receive_posted(timed.links[LINK_RECEIVER], timed.in, 8, NULL, timed.now_ns),
@@ -226,7 +217,7 @@ static void a_black_hole_is_found_without_others(void **state) {
   assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
 }
 
-static void when_all_are_silent_a_new_one_is_tried_soon(void **state) {
+TEST(when_all_are_silent_a_new_one_is_tried_soon) {
   for (int directions = 1; directions <= 3; directions++) {
     timed_begin(TIMED_LANES);
     timed_post(TIMED_BULK);
@@ -244,8 +235,7 @@ static void when_all_are_silent_a_new_one_is_tried_soon(void **state) {
   }
 }
 
-static void a_stopped_peer_costs_one_lane_and_no_more(void **state) {
-  (void)state;
+TEST(a_stopped_peer_costs_one_lane_and_no_more) {
   timed_begin(TIMED_LANES);
   timed_post(TIMED_BULK);
   timed.is_stopped[LINK_RECEIVER] = true;
@@ -259,8 +249,7 @@ static void a_stopped_peer_costs_one_lane_and_no_more(void **state) {
   assert_int_equal(timed_view(LINK_SENDER).lanes_up, TIMED_LANES);
 }
 
-static void a_path_that_takes_no_bytes_is_tried_less_and_less(void **state) {
-  (void)state;
+TEST(a_path_that_takes_no_bytes_is_tried_less_and_less) {
   timed_begin(TIMED_LANES);
   for (int i = 0; i < 200; i++) {
     timed.black[LINK_SENDER] = 4; /* again after each re-dial */
@@ -273,8 +262,7 @@ static void a_path_that_takes_no_bytes_is_tried_less_and_less(void **state) {
 }
 
 /* The one that would be new waits for its backoff, which is longer than the timeout by then. */
-static void when_all_others_are_silent_nobody_waits_long(void **state) {
-  (void)state;
+TEST(when_all_others_are_silent_nobody_waits_long) {
   struct link_lane_view view;
   timed_begin(TIMED_LANES);
   do {
@@ -294,7 +282,7 @@ static void when_all_others_are_silent_nobody_waits_long(void **state) {
 /* ---- giving up ---- */
 
 /* As with an MTU that is too large for the path: handshakes, PINGs and their answers arrive. */
-static void small_frames_pass_and_data_does_not(void **state) {
+TEST(small_frames_pass_and_data_does_not) {
   for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
     for (int is_later = 0; is_later < 2; is_later++) {
       timed_begin(lanes);
@@ -320,8 +308,7 @@ static void small_frames_pass_and_data_does_not(void **state) {
   }
 }
 
-static void what_passes_again_in_time_goes_on(void **state) {
-  (void)state;
+TEST(what_passes_again_in_time_goes_on) {
   timed_begin(TIMED_LANES);
   for (int i = 1; i <= 3; i++) {
     timed.largest = 700;
@@ -336,8 +323,7 @@ static void what_passes_again_in_time_goes_on(void **state) {
 }
 
 /* All lanes are cut, and none can be dialled until shortly before the end: no path was tried. */
-static void an_outage_is_no_path_without_data(void **state) {
-  (void)state;
+TEST(an_outage_is_no_path_without_data) {
   timed_begin(TIMED_LANES);
   timed_post(TIMED_BULK);
   timed.largest = 700;
@@ -356,8 +342,7 @@ static void an_outage_is_no_path_without_data(void **state) {
   assert_int_equal(timed.completed[LINK_RECEIVER], 1);
 }
 
-static void the_reason_travels(void **state) {
-  (void)state;
+TEST(the_reason_travels) {
   char reason[2 * WIRE_MAX_REASON_BYTES];
   memset(reason, 'x', sizeof reason - 1);
   reason[sizeof reason - 1] = '\0';
@@ -372,7 +357,7 @@ static void the_reason_travels(void **state) {
   assert_memory_equal(view.peer_reason, "h3 (10.0.0.3:7):?xxx", 20);
 }
 
-static void giving_up_is_said(void **state) {
+TEST(giving_up_is_said) {
   for (int role = 0; role < 2; role++) {
     timed_begin(TIMED_LANES);
     assert_false(link_has_last_word(timed.links[role]));
@@ -391,8 +376,7 @@ static void giving_up_is_said(void **state) {
   }
 }
 
-static void a_last_word_that_was_lost_is_said_again(void **state) {
-  (void)state;
+TEST(a_last_word_that_was_lost_is_said_again) {
   timed_begin(2);
   struct link_frame frame;
   link_fail(timed.links[LINK_SENDER], -EIO);
@@ -406,8 +390,7 @@ static void a_last_word_that_was_lost_is_said_again(void **state) {
   assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
 }
 
-static void without_a_lane_nothing_can_be_said(void **state) {
-  (void)state;
+TEST(without_a_lane_nothing_can_be_said) {
   timed_begin(1);
   link_lane_lost(timed.links[LINK_SENDER], 0, 1, timed.now_ns);
   link_fail(timed.links[LINK_SENDER], -EIO);
@@ -417,8 +400,7 @@ static void without_a_lane_nothing_can_be_said(void **state) {
 
 /* ---- what a lost lane took along ---- */
 
-static void a_request_that_was_lost_is_repeated(void **state) {
-  (void)state;
+TEST(a_request_that_was_lost_is_repeated) {
   timed_begin(2);
   struct link_frame frame;
   struct wire_header header;
@@ -445,8 +427,7 @@ static void fenced(unsigned lane, uint32_t epoch, uint64_t count, unsigned on) {
   link_check(timed.links[LINK_SENDER]);
 }
 
-static void a_stale_fence_changes_nothing(void **state) {
-  (void)state;
+TEST(a_stale_fence_changes_nothing) {
   timed_begin(2);
   struct link_lane_view view;
   struct link_frame frame;
@@ -479,36 +460,4 @@ static void a_stale_fence_changes_nothing(void **state) {
   assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, timed_end)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(who_waits_for_nothing_asks_nothing),
-    TEST(a_peer_that_answers_may_take_its_time),
-    TEST(a_silent_peer_is_told_apart),
-    TEST(a_peer_that_was_stopped_goes_on),
-    TEST(a_stopped_peer_has_more_time),
-    TEST(a_peer_that_stays_stopped_is_given_up),
-    TEST(our_own_stop_is_nobodys_silence),
-    TEST(our_own_stop_is_no_time_without_lanes),
-    TEST(a_lane_that_the_peer_closed_is_no_loss),
-    TEST(a_black_hole_is_given_up),
-    TEST(a_black_hole_costs_little_time),
-    TEST(a_clock_that_goes_back_hides_no_stall),
-    TEST(a_black_hole_is_found_without_others),
-    TEST(when_all_are_silent_a_new_one_is_tried_soon),
-    TEST(a_stopped_peer_costs_one_lane_and_no_more),
-    TEST(a_path_that_takes_no_bytes_is_tried_less_and_less),
-    TEST(when_all_others_are_silent_nobody_waits_long),
-    TEST(small_frames_pass_and_data_does_not),
-    TEST(what_passes_again_in_time_goes_on),
-    TEST(an_outage_is_no_path_without_data),
-    TEST(the_reason_travels),
-    TEST(giving_up_is_said),
-    TEST(a_last_word_that_was_lost_is_said_again),
-    TEST(without_a_lane_nothing_can_be_said),
-    TEST(a_request_that_was_lost_is_repeated),
-    TEST(a_stale_fence_changes_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -24,8 +24,7 @@ static const char *names_of(const struct list *list) {
   return forward;
 }
 
-static void nodes_keep_their_order(void **state) {
-  (void)state;
+UNIT_TEST(nodes_keep_their_order) {
   struct item items[] = { { .name = 'a' }, { .name = 'b' }, { .name = 'c' }, { .name = 'd' } };
   struct list list;
   list_init(&list);
@@ -40,8 +39,7 @@ static void nodes_keep_their_order(void **state) {
   assert_ptr_equal(list_last(&list), &items[3].node);
 }
 
-static void removed_node_is_alone(void **state) {
-  (void)state;
+UNIT_TEST(removed_node_is_alone) {
   struct item items[] = { { .name = 'a' }, { .name = 'b' } };
   struct list list;
   list_init(&list);
@@ -55,8 +53,7 @@ static void removed_node_is_alone(void **state) {
   assert_true(list_is_empty(&list));
 }
 
-static void walk_survives_removal(void **state) {
-  (void)state;
+UNIT_TEST(walk_survives_removal) {
   struct item items[] = { { .name = 'a' }, { .name = 'b' }, { .name = 'c' }, { .name = 'd' } };
   struct list list;
   list_init(&list);
@@ -71,11 +68,4 @@ static void walk_survives_removal(void **state) {
   assert_string_equal(names_of(&list), "ac");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_keep_their_order),
-    cmocka_unit_test(removed_node_is_alone),
-    cmocka_unit_test(walk_survives_removal),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

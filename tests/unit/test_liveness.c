@@ -28,8 +28,7 @@ static void pass_until(uint64_t end_ns) {
   }
 }
 
-static void without_an_answer_silence_is_death(void **state) {
-  (void)state;
+UNIT_TEST(without_an_answer_silence_is_death) {
   begin(300 * SECOND);
   pass_until(BEGIN + TIMEOUT - 1);
   assert_true(liveness_is_in_doubt(&liveness, BEGIN + TIMEOUT - 1));
@@ -37,8 +36,7 @@ static void without_an_answer_silence_is_death(void **state) {
   assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
 }
 
-static void answers_from_before_the_silence_say_nothing(void **state) {
-  (void)state;
+UNIT_TEST(answers_from_before_the_silence_say_nothing) {
   begin(300 * SECOND);
   pass_until(BEGIN + TIMEOUT / 2);
   liveness_answered(&liveness, BEGIN - SECOND);
@@ -46,8 +44,7 @@ static void answers_from_before_the_silence_say_nothing(void **state) {
   assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
 }
 
-static void who_answers_is_silent_and_not_dead(void **state) {
-  (void)state;
+UNIT_TEST(who_answers_is_silent_and_not_dead) {
   begin(300 * SECOND);
   for (uint64_t at_ns = BEGIN; at_ns < BEGIN + 300 * SECOND; at_ns += SECOND) {
     pass_until(at_ns);
@@ -58,8 +55,7 @@ static void who_answers_is_silent_and_not_dead(void **state) {
   assert_true(liveness_is_dead(&liveness, BEGIN + 300 * SECOND));
 }
 
-static void a_host_that_goes_down_later_is_found(void **state) {
-  (void)state;
+UNIT_TEST(a_host_that_goes_down_later_is_found) {
   begin(300 * SECOND);
   pass_until(BEGIN + 42 * SECOND);
   liveness_answered(&liveness, BEGIN + 9 * SECOND);
@@ -68,8 +64,7 @@ static void a_host_that_goes_down_later_is_found(void **state) {
   assert_true(liveness_is_dead(&liveness, BEGIN + 19 * SECOND));
 }
 
-static void the_stopped_timeout_is_no_shorter(void **state) {
-  (void)state;
+UNIT_TEST(the_stopped_timeout_is_no_shorter) {
   begin(SECOND);
   pass_until(BEGIN + TIMEOUT - 1);
   liveness_answered(&liveness, BEGIN + TIMEOUT - 1);
@@ -77,8 +72,7 @@ static void the_stopped_timeout_is_no_shorter(void **state) {
   assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
 }
 
-static void time_in_which_we_did_not_run_is_nobodys_silence(void **state) {
-  (void)state;
+UNIT_TEST(time_in_which_we_did_not_run_is_nobodys_silence) {
   begin(300 * SECOND);
   pass_until(BEGIN + 4 * SECOND);
   liveness_answered(&liveness, BEGIN + 4 * SECOND);
@@ -89,14 +83,4 @@ static void time_in_which_we_did_not_run_is_nobodys_silence(void **state) {
   assert_true(liveness_is_dead(&liveness, BEGIN + 114 * SECOND));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(without_an_answer_silence_is_death),
-    cmocka_unit_test(answers_from_before_the_silence_say_nothing),
-    cmocka_unit_test(who_answers_is_silent_and_not_dead),
-    cmocka_unit_test(a_host_that_goes_down_later_is_found),
-    cmocka_unit_test(the_stopped_timeout_is_no_shorter),
-    cmocka_unit_test(time_in_which_we_did_not_run_is_nobodys_silence),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -42,8 +42,7 @@ static void make_ll128(size_t bytes, uint64_t flag) {
   }
 }
 
-static void ll_is_known(void **state) {
-  (void)state;
+UNIT_TEST(ll_is_known) {
   for (size_t bytes = 16; bytes <= LL_DETECT_MAX_BYTES; bytes += bytes < 4096 ? 16 : 4096 - 16) {
     enum ll_form form = bytes == 128 ? LL_LINES : LL_WORDS; /* may be a line of LL128 */
     make_ll(bytes, 1);
@@ -53,8 +52,7 @@ static void ll_is_known(void **state) {
   }
 }
 
-static void ll128_is_known(void **state) {
-  (void)state;
+UNIT_TEST(ll128_is_known) {
   for (size_t bytes = 128; bytes <= LARGEST; bytes += bytes < 8192 ? 128 : 2048) {
     make_ll128(bytes, 1);
     assert_int_equal(ll_detect(data, bytes), LL_LINES);
@@ -64,8 +62,7 @@ static void ll128_is_known(void **state) {
 }
 
 /* Each single flag counts, the last like the first. */
-static void one_other_flag_is_enough(void **state) {
-  (void)state;
+UNIT_TEST(one_other_flag_is_enough) {
   for (size_t at = 0; at < 8192; at += 16) {
     make_ll(8192, 7);
     data[at + 12] = 8;
@@ -79,8 +76,7 @@ static void one_other_flag_is_enough(void **state) {
 }
 
 /* LL whose data looks like LL128's flags: the safer of the two. */
-static void both_forms_are_lines(void **state) {
-  (void)state;
+UNIT_TEST(both_forms_are_lines) {
   make_ll(8192, 7);
   for (size_t at = 120; at < 8192; at += 128) {
     memset(data + at, 1, 4);
@@ -88,8 +84,7 @@ static void both_forms_are_lines(void **state) {
   assert_int_equal(ll_detect(data, 8192), LL_LINES);
 }
 
-static void others_are_not_taken_for_them(void **state) {
-  (void)state;
+UNIT_TEST(others_are_not_taken_for_them) {
   fill_noise();
   for (size_t bytes = 0; bytes <= 4096; bytes++) {
     /* A single line: who knows. */
@@ -106,13 +101,4 @@ static void others_are_not_taken_for_them(void **state) {
   assert_int_equal(ll_detect(data, LARGEST - 64), LL_NONE);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ll_is_known),
-    cmocka_unit_test(ll128_is_known),
-    cmocka_unit_test(one_other_flag_is_enough),
-    cmocka_unit_test(both_forms_are_lines),
-    cmocka_unit_test(others_are_not_taken_for_them),
-  };
-  return cmocka_run_group_tests(tests, draw_noise, NULL);
-}
+UNIT_MAIN(draw_noise, NULL)

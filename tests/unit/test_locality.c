@@ -39,8 +39,7 @@ static const char topology[] =
     PACKAGE(0, 0x1, "eth0") PACKAGE(1, 0x2, "eth1") BRIDGE(2, "eth2") " </object>\n"
                                                                       "</topology>\n";
 
-static void nodes_are_those_of_the_bus(void **context) {
-  (void)context;
+UNIT_TEST(nodes_are_those_of_the_bus) {
   void *hwloc = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
   if (!hwloc) {
     SKIP_BECAUSE("no libhwloc.so.15");
@@ -74,8 +73,7 @@ static void nodes_are_those_of_the_bus(void **context) {
   assert_true(CPU_COUNT(&near[3]) == 1 && CPU_ISSET(9, &near[3]));
 }
 
-static void without_a_topology_nothing_changes(void **context) {
-  (void)context;
+UNIT_TEST(without_a_topology_nothing_changes) {
   setenv("HWLOC_XMLFILE", "/nonexistent.xml", 1);
   struct nic nic = { .name = "eth0", .numa_node = 3 };
   cpu_set_t near;
@@ -86,10 +84,4 @@ static void without_a_topology_nothing_changes(void **context) {
   assert_int_equal(CPU_COUNT(&near), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nodes_are_those_of_the_bus),
-    cmocka_unit_test(without_a_topology_nothing_changes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -19,8 +19,9 @@ static int start(void **state) {
   return 0;
 }
 
-static void threshold_drops_details(void **state) {
-  (void)state;
+#define LOG_TEST(function) UNIT_TEST_WITH(function, start, log_capture_tear_down)
+
+LOG_TEST(threshold_drops_details) {
   LOG_WARN("one %d", 1);
   LOG_INFO("two");
   LOG_TRACE("three");
@@ -42,14 +43,12 @@ static int count_evaluation(void) {
   return ++evaluated;
 }
 
-static void dropped_arguments_are_not_computed(void **state) {
-  (void)state;
+LOG_TEST(dropped_arguments_are_not_computed) {
   LOG_TRACE("%d", count_evaluation());
   assert_int_equal(evaluated, 0);
 }
 
-static void long_text_is_cut(void **state) {
-  (void)state;
+LOG_TEST(long_text_is_cut) {
   char text[2 * LOG_TEXT_MAX];
   memset(text, 'x', sizeof text - 1);
   text[sizeof text - 1] = '\0';
@@ -57,8 +56,7 @@ static void long_text_is_cut(void **state) {
   assert_int_equal(strlen(log_capture_text(0)), LOG_TEXT_MAX - 1);
 }
 
-static void errno_is_kept(void **state) {
-  (void)state;
+LOG_TEST(errno_is_kept) {
   errno = ETIMEDOUT;
   LOG_WARN("text");
   assert_int_equal(errno, ETIMEDOUT);
@@ -74,8 +72,7 @@ static void keep_place(enum log_level level, const char *file, int line, const c
   seen_line = line;
 }
 
-static void sink_gets_the_place(void **state) {
-  (void)state;
+LOG_TEST(sink_gets_the_place) {
   log_set_sink(keep_place);
   LOG_WARN("text");
   assert_int_equal(seen_line, __LINE__ - 1);
@@ -106,8 +103,7 @@ static void measure_default_sink(long *stdout_bytes, long *stderr_bytes) {
   }
 }
 
-static void default_sink_never_touches_stdout(void **state) {
-  (void)state;
+LOG_TEST(default_sink_never_touches_stdout) {
   long stdout_bytes;
   long stderr_bytes;
   measure_default_sink(&stdout_bytes, &stderr_bytes);
@@ -115,8 +111,7 @@ static void default_sink_never_touches_stdout(void **state) {
   assert_int_equal(stderr_bytes, strlen("stratus: WARN to stderr\n"));
 }
 
-static void limit_counts_what_it_drops(void **state) {
-  (void)state;
+LOG_TEST(limit_counts_what_it_drops) {
   struct log_limit limit = { 0 };
   uint64_t suppressed = 99;
   assert_true(log_limit_pass(&limit, 1000, 500, &suppressed));
@@ -129,8 +124,7 @@ static void limit_counts_what_it_drops(void **state) {
   assert_int_equal(suppressed, 0);
 }
 
-static void limited_place_speaks_once_per_interval(void **state) {
-  (void)state;
+LOG_TEST(limited_place_speaks_once_per_interval) {
   for (int i = 0; i < 5; i++) {
     LOG_WARN_EVERY(3600 * NS_PER_S, "flood %d", i);
   }
@@ -138,8 +132,7 @@ static void limited_place_speaks_once_per_interval(void **state) {
   assert_string_equal(log_capture_text(0), "flood 0");
 }
 
-static void suppressed_count_is_reported(void **state) {
-  (void)state;
+LOG_TEST(suppressed_count_is_reported) {
   struct log_limit limit = { 0 };
   log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
   log_write_limited(&limit, 3600 * NS_PER_S, "f", 1, "stall");
@@ -159,8 +152,7 @@ static void *flood(void *limit) {
   return NULL;
 }
 
-static void of_many_threads_one_speaks(void **state) {
-  (void)state;
+LOG_TEST(of_many_threads_one_speaks) {
   struct log_limit limit = { 0 };
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -173,20 +165,4 @@ static void of_many_threads_one_speaks(void **state) {
   assert_int_equal(limit.suppressed, THREADS * PER_THREAD - 1);
 }
 
-#define LOG_TEST(function) cmocka_unit_test_setup_teardown(function, start, log_capture_tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_TEST(threshold_drops_details),
-    LOG_TEST(dropped_arguments_are_not_computed),
-    LOG_TEST(long_text_is_cut),
-    LOG_TEST(errno_is_kept),
-    LOG_TEST(sink_gets_the_place),
-    LOG_TEST(default_sink_never_touches_stdout),
-    LOG_TEST(limit_counts_what_it_drops),
-    LOG_TEST(limited_place_speaks_once_per_interval),
-    LOG_TEST(suppressed_count_is_reported),
-    LOG_TEST(of_many_threads_one_speaks),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

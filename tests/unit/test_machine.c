@@ -10,8 +10,7 @@
 
 static struct machine machine;
 
-static void aws_tells_the_instance_type(void **state) {
-  (void)state;
+UNIT_TEST(aws_tells_the_instance_type) {
   machine_read("tests/data/sysfs/aws", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AWS);
   assert_string_equal(machine.instance_type, "p4d.24xlarge");
@@ -29,8 +28,7 @@ static void aws_tells_the_instance_type(void **state) {
   assert_int_equal(machine_nic_mbps(&machine), 100000);
 }
 
-static void gcp_is_known_by_its_product(void **state) {
-  (void)state;
+UNIT_TEST(gcp_is_known_by_its_product) {
   machine_read("tests/data/sysfs/gcp", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_GCP);
   assert_string_equal(machine.instance_type, "");
@@ -39,8 +37,7 @@ static void gcp_is_known_by_its_product(void **state) {
   assert_string_equal(machine.gpu_model, ""); /* no driver loaded */
 }
 
-static void azure_has_nics_that_are_not_on_pci(void **state) {
-  (void)state;
+UNIT_TEST(azure_has_nics_that_are_not_on_pci) {
   machine_read("tests/data/sysfs/azure", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AZURE);
   assert_int_equal(machine.nic_count, 2);
@@ -51,8 +48,7 @@ static void azure_has_nics_that_are_not_on_pci(void **state) {
   assert_string_equal(machine.nics[1].driver, "hv_netvsc");
 }
 
-static void virtio_is_found_one_level_up(void **state) {
-  (void)state;
+UNIT_TEST(virtio_is_found_one_level_up) {
   machine_read("tests/data/sysfs/alibaba", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_ALIBABA);
   assert_int_equal(machine.nic_count, 1);
@@ -64,8 +60,7 @@ static void virtio_is_found_one_level_up(void **state) {
   assert_int_equal(machine_nic_mbps(&machine), 0); /* no file */
 }
 
-static void oci_is_known_by_its_asset_tag(void **state) {
-  (void)state;
+UNIT_TEST(oci_is_known_by_its_asset_tag) {
   machine_read("tests/data/sysfs/oci", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_OCI);
   assert_int_equal(machine.cpu_count, 128);
@@ -74,8 +69,7 @@ static void oci_is_known_by_its_asset_tag(void **state) {
   assert_int_equal(machine_nic_mbps(&machine), 50000);
 }
 
-static void empty_root_is_an_unknown_machine(void **state) {
-  (void)state;
+UNIT_TEST(empty_root_is_an_unknown_machine) {
   struct tree tree;
   tree_create(&tree);
   machine_read(tree.root, &machine);
@@ -85,8 +79,7 @@ static void empty_root_is_an_unknown_machine(void **state) {
   tree_remove(&tree);
 }
 
-static void nonsense_is_left_out(void **state) {
-  (void)state;
+UNIT_TEST(nonsense_is_left_out) {
   struct tree tree;
   char name[200];
   memset(name, 'v', sizeof name - 1);
@@ -115,8 +108,7 @@ static void nonsense_is_left_out(void **state) {
   tree_remove(&tree);
 }
 
-static void interfaces_are_bounded(void **state) {
-  (void)state;
+UNIT_TEST(interfaces_are_bounded) {
   struct tree tree;
   tree_create(&tree);
   for (int i = 0; i < MACHINE_NICS_MAX + 8; i++) {
@@ -130,16 +122,4 @@ static void interfaces_are_bounded(void **state) {
   tree_remove(&tree);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(aws_tells_the_instance_type),
-    cmocka_unit_test(gcp_is_known_by_its_product),
-    cmocka_unit_test(azure_has_nics_that_are_not_on_pci),
-    cmocka_unit_test(virtio_is_found_one_level_up),
-    cmocka_unit_test(oci_is_known_by_its_asset_tag),
-    cmocka_unit_test(empty_root_is_an_unknown_machine),
-    cmocka_unit_test(nonsense_is_left_out),
-    cmocka_unit_test(interfaces_are_bounded),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -23,8 +23,14 @@ static void identify(const char *first, const char *second) {
   machine_identify(&machine);
 }
 
-static void the_users_word_comes_first(void **state) {
+static int stop(void **state) {
   (void)state;
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+UNIT_TEST_WITH(the_users_word_comes_first, log_capture_set_up, stop) {
   identify("STRATUS_SYSFS_ROOT=tests/data/sysfs/aws", "STRATUS_INSTANCE_TYPE=p5.48xlarge");
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AWS);
   assert_string_equal(machine.instance_type, "p5.48xlarge");
@@ -38,8 +44,7 @@ static void the_users_word_comes_first(void **state) {
   assert_int_equal(log_capture_find("before the colon goes aws, gcp"), 1);
 }
 
-static void gpus_and_nics_leave_one_possibility(void **state) {
-  (void)state;
+UNIT_TEST_WITH(gpus_and_nics_leave_one_possibility, log_capture_set_up, stop) {
   identify("STRATUS_SYSFS_ROOT=tests/data/sysfs/gcp-a3-mega", NULL);
   assert_string_equal(machine.instance_type, "a3-megagpu-8g");
   assert_int_equal(machine.type_origin, MACHINE_TYPE_INFERRED);
@@ -100,8 +105,7 @@ static int ask(enum machine_cloud cloud, const char *const answers[2], struct se
   return error;
 }
 
-static void each_cloud_is_asked_its_way(void **state) {
-  (void)state;
+UNIT_TEST(each_cloud_is_asked_its_way) {
   struct service service;
   char type[MACHINE_TEXT_MAX];
   const char *token[] = { "HTTP/1.1 200 OK\r\n\r\nTOKEN", "HTTP/1.1 200 OK\r\n\r\np5.48xlarge" };
@@ -124,8 +128,7 @@ static void each_cloud_is_asked_its_way(void **state) {
   assert_int_equal(ask(MACHINE_CLOUD_ALIBABA, token, &service, type), 0);
 }
 
-static void bad_answers_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(bad_answers_are_refused) {
   static const char *const bad[] = {
     "HTTP/1.1 404 Not Found\r\n\r\nno",           "HTTP/1.1 200 OK\r\n\r\n",   "hello",
     "HTTP/1.1 200 OK\r\n\r\n<html>a page</html>", "HTTP/1.1 200 OK\r\n\r\nx/",
@@ -140,8 +143,7 @@ static void bad_answers_are_refused(void **state) {
   assert_int_equal(machine_metadata_ask(MACHINE_CLOUD_UNKNOWN, NULL, NS_PER_S, type), -ENOTSUP);
 }
 
-static void silence_ends_with_the_timeout(void **state) {
-  (void)state;
+UNIT_TEST(silence_ends_with_the_timeout) {
   static const char *const answers[] = { NULL, NULL };
   struct service service;
   char type[MACHINE_TEXT_MAX];
@@ -149,20 +151,4 @@ static void silence_ends_with_the_timeout(void **state) {
   assert_string_equal(type, "");
 }
 
-static int stop(void **state) {
-  (void)state;
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(the_users_word_comes_first, log_capture_set_up, stop),
-    cmocka_unit_test_setup_teardown(gpus_and_nics_leave_one_possibility, log_capture_set_up, stop),
-    cmocka_unit_test(each_cloud_is_asked_its_way),
-    cmocka_unit_test(bad_answers_are_refused),
-    cmocka_unit_test(silence_ends_with_the_timeout),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

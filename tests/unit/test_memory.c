@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The registration cache. GPU memory that the CPU cannot address is a mapping without access; a
  * dma-buf that can be mapped is a memfd. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -17,6 +11,7 @@
 
 #include "net_plugin/plugin/memory.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
 
 enum { PAGE = 4096, BUFFER = 16 * PAGE };
 
@@ -37,8 +32,7 @@ static void *map(int protection) {
   return buffer;
 }
 
-static void host_memory_needs_nothing(void **context) {
-  (void)context;
+UNIT_TEST_WITH(host_memory_needs_nothing, set_up, tear_down) {
   char data[100];
   const struct memory *a, *b;
   assert_int_equal(memory_register(data, sizeof(data), MEMORY_HOST, MEMORY_RECEIVED, &a), 0);
@@ -51,8 +45,7 @@ static void host_memory_needs_nothing(void **context) {
   memory_deregister(NULL);
 }
 
-static void addressable_gpu_memory_is_counted_by_pages(void **context) {
-  (void)context;
+UNIT_TEST_WITH(addressable_gpu_memory_is_counted_by_pages, set_up, tear_down) {
   char *buffer = map(PROT_READ | PROT_WRITE);
   const struct memory *whole, *part, *beyond;
   assert_int_equal(memory_register(buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &whole), 0);
@@ -73,8 +66,7 @@ static void addressable_gpu_memory_is_counted_by_pages(void **context) {
   munmap(buffer, BUFFER);
 }
 
-static void other_gpu_memory_is_refused(void **context) {
-  (void)context;
+UNIT_TEST_WITH(other_gpu_memory_is_refused, set_up, tear_down) {
   char *buffer = map(PROT_NONE);
   const struct memory *memory = NULL;
   assert_int_equal(memory_register(buffer, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory), -EFAULT);
@@ -97,8 +89,7 @@ static int make_dma_buf(void) {
 }
 
 /* The user's address cannot be touched; the bytes arrive through the mapping. */
-static void a_dma_buf_is_mapped(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_dma_buf_is_mapped, set_up, tear_down) {
   char *gpu = map(PROT_NONE);
   int fd = make_dma_buf();
   const uint64_t offset = PAGE + 100;
@@ -124,8 +115,7 @@ static void a_dma_buf_is_mapped(void **context) {
   munmap(gpu, BUFFER);
 }
 
-static void bytes_around_a_dma_buf_are_not_covered(void **context) {
-  (void)context;
+UNIT_TEST_WITH(bytes_around_a_dma_buf_are_not_covered, set_up, tear_down) {
   char *gpu = map(PROT_NONE);
   int fd = make_dma_buf();
   const struct memory *first, *second;
@@ -138,8 +128,7 @@ static void bytes_around_a_dma_buf_are_not_covered(void **context) {
   munmap(gpu, BUFFER);
 }
 
-static void a_dma_buf_that_cannot_be_mapped_falls_back(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_dma_buf_that_cannot_be_mapped_falls_back, set_up, tear_down) {
   char *buffer = map(PROT_READ | PROT_WRITE);
   int ends[2];
   assert_int_equal(pipe(ends), 0); /* has no mmap, like most exporters */
@@ -171,8 +160,7 @@ static void *register_and_release(void *argument) {
   return NULL;
 }
 
-static void threads_share_the_cache(void **context) {
-  (void)context;
+UNIT_TEST_WITH(threads_share_the_cache, set_up, tear_down) {
   shared_buffer = map(PROT_READ | PROT_WRITE);
   const struct memory *kept;
   assert_int_equal(memory_register(shared_buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &kept), 0);
@@ -193,15 +181,4 @@ static void threads_share_the_cache(void **context) {
   munmap(shared_buffer, BUFFER);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(host_memory_needs_nothing, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(addressable_gpu_memory_is_counted_by_pages, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(other_gpu_memory_is_refused, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_dma_buf_is_mapped, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(bytes_around_a_dma_buf_are_not_covered, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_dma_buf_that_cannot_be_mapped_falls_back, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(threads_share_the_cache, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

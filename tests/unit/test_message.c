@@ -28,8 +28,7 @@ static int set_up(void **state) {
 
 /* ---- sender ---- */
 
-static void small_messages_complete_when_written(void **state) {
-  (void)state;
+UNIT_TEST_WITH(small_messages_complete_when_written, set_up, NULL) {
   uint64_t completion;
   memset(user[0], 'a', EAGER);
   assert_int_equal(outgoing_post(&out, user[0], EAGER, true), 0);
@@ -44,8 +43,7 @@ static void small_messages_complete_when_written(void **state) {
   assert_false(outgoing_next_completion(&out, &completion));
 }
 
-static void a_copy_in_pieces_completes_with_the_last(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_copy_in_pieces_completes_with_the_last, set_up, NULL) {
   uint64_t completion;
   assert_int_equal(outgoing_post(&out, user[0], EAGER, true), 0);
   struct chunk first = outgoing_cut(&out, EAGER / 2);
@@ -62,8 +60,7 @@ static void a_copy_in_pieces_completes_with_the_last(void **state) {
 }
 
 /* Copies of odd sizes, acknowledged late: each is where no other is, or was not made. */
-static void copies_need_room(void **state) {
-  (void)state;
+UNIT_TEST_WITH(copies_need_room, set_up, NULL) {
   struct chunk chunks[8];
   unsigned copied = 0;
   for (unsigned round = 0; round < 50; round++) {
@@ -92,8 +89,7 @@ static void copies_need_room(void **state) {
   assert_in_range(copied, 50 * 3, 50 * 7);
 }
 
-static void large_messages_complete_in_order(void **state) {
-  (void)state;
+UNIT_TEST_WITH(large_messages_complete_in_order, set_up, NULL) {
   uint64_t completion;
   assert_int_equal(outgoing_post(&out, user[0], 200, true), 0);
   assert_int_equal(outgoing_post(&out, user[0], 8, true), 0);
@@ -114,8 +110,7 @@ static void large_messages_complete_in_order(void **state) {
   assert_true(out.retired == 3);
 }
 
-static void the_window_is_limited(void **state) {
-  (void)state;
+UNIT_TEST_WITH(the_window_is_limited, set_up, NULL) {
   uint64_t completion;
   struct chunk first = { 0 };
   for (int i = 0; i < LINK_WINDOW; i++) {
@@ -133,8 +128,7 @@ static void the_window_is_limited(void **state) {
   assert_int_equal(outgoing_post(&out, user[0], 0, true), -EAGAIN);
 }
 
-static void truncation_forgets_what_is_the_users(void **state) {
-  (void)state;
+UNIT_TEST_WITH(truncation_forgets_what_is_the_users, set_up, NULL) {
   assert_int_equal(outgoing_post(&out, user[0], 8, true), 0);
   assert_int_equal(outgoing_post(&out, user[0], 200, true), 0);
   assert_int_equal(outgoing_post(&out, user[0], 8, true), 0);
@@ -172,8 +166,7 @@ static int arrive(struct wire_header header, uint8_t fill) {
   return incoming_end(&in, &header, is_bounced);
 }
 
-static void posted_receives_are_filled_in_place(void **state) {
-  (void)state;
+UNIT_TEST_WITH(posted_receives_are_filled_in_place, set_up, NULL) {
   uint64_t completion;
   assert_int_equal(incoming_post(&in, user[0], 1000), 0);
   assert_int_equal(incoming_post(&in, user[1], 1000), 0);
@@ -190,8 +183,7 @@ static void posted_receives_are_filled_in_place(void **state) {
   assert_true(completion == 10);
 }
 
-static void early_messages_bounce(void **state) {
-  (void)state;
+UNIT_TEST_WITH(early_messages_bounce, set_up, NULL) {
   uint64_t completion;
   for (unsigned i = 0; i < SLOTS; i++) {
     assert_int_equal(arrive(data(i, 0, 8, 8), (uint8_t)('a' + i)), 0);
@@ -205,8 +197,7 @@ static void early_messages_bounce(void **state) {
   assert_int_equal(arrive(data(SLOTS, 0, 8, 8), 'e'), 0); /* the slot is free again */
 }
 
-static void an_early_message_in_parts_bounces_whole(void **state) {
-  (void)state;
+UNIT_TEST_WITH(an_early_message_in_parts_bounces_whole, set_up, NULL) {
   uint64_t completion;
   assert_int_equal(arrive(data(0, 4, 4, 8), 'b'), 0);
   assert_true(incoming_landed(&in) == 0);
@@ -221,8 +212,7 @@ static void an_early_message_in_parts_bounces_whole(void **state) {
   assert_true(in.granted == 1);
 }
 
-static void nothing_is_granted_behind_an_arriving_bounce(void **state) {
-  (void)state;
+UNIT_TEST_WITH(nothing_is_granted_behind_an_arriving_bounce, set_up, NULL) {
   uint64_t completion;
   struct wire_header header = data(0, 0, 8, 8);
   uint8_t *buffer;
@@ -239,8 +229,7 @@ static void nothing_is_granted_behind_an_arriving_bounce(void **state) {
   assert_int_equal(user[0][0], 'q');
 }
 
-static void a_dropped_bounce_frees_its_slot(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_dropped_bounce_frees_its_slot, set_up, NULL) {
   struct wire_header header = data(0, 0, 8, 8);
   uint8_t *buffer;
   bool is_bounced;
@@ -252,8 +241,7 @@ static void a_dropped_bounce_frees_its_slot(void **state) {
   assert_int_equal(user[0][0], 'r');
 }
 
-static void a_dropped_frame_counts_for_nothing(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_dropped_frame_counts_for_nothing, set_up, NULL) {
   struct wire_header header = data(0, 0, 500, 1000);
   uint8_t *buffer;
   bool is_bounced;
@@ -265,8 +253,7 @@ static void a_dropped_frame_counts_for_nothing(void **state) {
   assert_true(in.completed == 1);
 }
 
-static void rule_breakers_are_refused(void **state) {
-  (void)state;
+UNIT_TEST_WITH(rule_breakers_are_refused, set_up, NULL) {
   assert_int_equal(arrive(data(0, 0, EAGER + 1, EAGER + 1), 0), -EPROTO); /* no credit */
   assert_int_equal(arrive(data(UINT64_MAX, 0, 8, 8), 0), -EPROTO);
   assert_int_equal(arrive(data(1, 0, 8, 8), 'x'), 0);
@@ -281,8 +268,7 @@ static void rule_breakers_are_refused(void **state) {
   assert_int_equal(incoming_post(&in, user[1], 7), -EMSGSIZE); /* message 1 has 8 */
 }
 
-static void empty_messages_are_messages(void **state) {
-  (void)state;
+UNIT_TEST_WITH(empty_messages_are_messages, set_up, NULL) {
   uint64_t completion;
   assert_int_equal(arrive(data(1, 0, 0, 0), 0), 0);
   assert_int_equal(incoming_post(&in, NULL, 0), 0);
@@ -294,22 +280,4 @@ static void empty_messages_are_messages(void **state) {
   assert_true(completion == 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(small_messages_complete_when_written, set_up),
-    cmocka_unit_test_setup(copies_need_room, set_up),
-    cmocka_unit_test_setup(a_copy_in_pieces_completes_with_the_last, set_up),
-    cmocka_unit_test_setup(large_messages_complete_in_order, set_up),
-    cmocka_unit_test_setup(the_window_is_limited, set_up),
-    cmocka_unit_test_setup(truncation_forgets_what_is_the_users, set_up),
-    cmocka_unit_test_setup(posted_receives_are_filled_in_place, set_up),
-    cmocka_unit_test_setup(early_messages_bounce, set_up),
-    cmocka_unit_test_setup(an_early_message_in_parts_bounces_whole, set_up),
-    cmocka_unit_test_setup(nothing_is_granted_behind_an_arriving_bounce, set_up),
-    cmocka_unit_test_setup(a_dropped_bounce_frees_its_slot, set_up),
-    cmocka_unit_test_setup(a_dropped_frame_counts_for_nothing, set_up),
-    cmocka_unit_test_setup(rule_breakers_are_refused, set_up),
-    cmocka_unit_test_setup(empty_messages_are_messages, set_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -14,8 +14,7 @@ static int within(const char *name, const char *word) {
   return name_distance_within(name, strlen(name), word);
 }
 
-static void edits_are_counted(void **state) {
-  (void)state;
+UNIT_TEST(edits_are_counted) {
   assert_int_equal(between("FLOWS", "FLOWS"), 0);
   assert_int_equal(between("FLOW", "FLOWS"), 1);
   assert_int_equal(between("FLOWZ", "FLOWS"), 1);
@@ -26,8 +25,7 @@ static void edits_are_counted(void **state) {
   assert_int_equal(name_distance("FLOWS=8", 5, "FLOWS"), 0);
 }
 
-static void the_likest_part_counts(void **state) {
-  (void)state;
+UNIT_TEST(the_likest_part_counts) {
   assert_int_equal(within("ENABLE_ENCRYPTION", "ENCRYPT"), 0);
   assert_int_equal(within("enable_encryption", "ENCRYPT"), 0);
   assert_int_equal(within("CRYPTO", "ENCRYPT"), 2);
@@ -38,8 +36,7 @@ static void the_likest_part_counts(void **state) {
 }
 
 /* What lies behind the limit is not looked at, on either side. */
-static void long_names_are_cut(void **state) {
-  (void)state;
+UNIT_TEST(long_names_are_cut) {
   char name[4096];
   memset(name, 'X', sizeof name);
   name[sizeof name - 1] = '\0';
@@ -51,11 +48,4 @@ static void long_names_are_cut(void **state) {
   assert_int_equal(within(name, "ENCRYPT"), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(edits_are_counted),
-    cmocka_unit_test(the_likest_part_counts),
-    cmocka_unit_test(long_names_are_cut),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

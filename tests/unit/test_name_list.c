@@ -13,8 +13,7 @@ static bool takes(const char *rules, const char *name, int port) {
   return name_list_has(&list, name, port);
 }
 
-static void names_are_chosen_as_nccl_does(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(names_are_chosen_as_nccl_does) {
   assert_true(takes(NULL, "mlx5_0", 1));
   assert_true(takes("", "mlx5_0", 1));
   assert_true(takes("mlx5", "mlx5_10", 2));
@@ -37,8 +36,7 @@ static void names_are_chosen_as_nccl_does(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void bad_ports_fit_nothing_and_are_told(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(bad_ports_fit_nothing_and_are_told) {
   assert_false(takes("mlx5_0:one", "mlx5_0", 1));
   assert_int_equal(log_capture_find("NCCL_IB_HCA: \"mlx5_0:one\" fits no device: after the colon "
                                     "belongs a port, 1 to 255, as in mlx5_0:1"),
@@ -53,8 +51,7 @@ static void bad_ports_fit_nothing_and_are_told(void **state) {
   assert_int_equal(log_capture_find("\"aa\" is ignored: at most 32 names"), 32);
 }
 
-static void names_without_ports_have_none(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(names_without_ports_have_none) {
   struct name_list list;
   name_list_parse(&list, "NCCL_SOCKET_IFNAME", "=eth0:label,eth1", false);
   assert_true(name_list_has(&list, "eth0", NAME_LIST_ANY_PORT));
@@ -69,8 +66,7 @@ static void names_without_ports_have_none(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void families_are_words(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(families_are_words) {
   assert_int_equal(name_list_family("NCCL_SOCKET_FAMILY", NULL), AF_UNSPEC);
   assert_int_equal(name_list_family("NCCL_SOCKET_FAMILY", "AF_INET"), AF_INET);
   assert_int_equal(name_list_family("NCCL_SOCKET_FAMILY", "AF_INET6"), AF_INET6);
@@ -80,12 +76,4 @@ static void families_are_words(void **state) {
       log_capture_find("NCCL_SOCKET_FAMILY=ipv4 is ignored: accepted is AF_INET or AF_INET6"), 1);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(names_are_chosen_as_nccl_does),
-    LOG_CAPTURE_TEST(bad_ports_fit_nothing_and_are_told),
-    LOG_CAPTURE_TEST(names_without_ports_have_none),
-    LOG_CAPTURE_TEST(families_are_words),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -59,8 +59,9 @@ static void assert_setting(const char *name, const char *value, const char *file
   assert_int_equal(setting.line, line);
 }
 
-static void a_value_is_all_behind_the_first_equals_sign(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, begin, end)
+
+TEST(a_value_is_all_behind_the_first_equals_sign) {
   static const struct {
     const char *line, *name, *value;
   } cases[] = {
@@ -92,8 +93,7 @@ static void a_value_is_all_behind_the_first_equals_sign(void **state) {
   assert_int_equal(asked, 0); /* all releases agree on these */
 }
 
-static void a_carriage_return_counts_before_2_30_3(void **state) {
-  (void)state;
+TEST(a_carriage_return_counts_before_2_30_3) {
   static const struct {
     int release;
     const char *value;
@@ -112,8 +112,7 @@ static void a_carriage_return_counts_before_2_30_3(void **state) {
   }
 }
 
-static void the_first_who_says_it_counts(void **state) {
-  (void)state;
+TEST(the_first_who_says_it_counts) {
   tree_write(&tree, "passwd/.nccl.conf", "NCCL_A=user\nNCCL_A=again\n");
   tree_write(&tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\nSTRATUS_C=system\n");
   char own[TREE_PATH_MAX];
@@ -131,8 +130,7 @@ static void the_first_who_says_it_counts(void **state) {
 }
 
 /* Which file is the user's. */
-static void releases_look_in_their_own_places(void **state) {
-  (void)state;
+TEST(releases_look_in_their_own_places) {
   static const struct {
     int release;
     bool is_named;
@@ -154,8 +152,7 @@ static void releases_look_in_their_own_places(void **state) {
   }
 }
 
-static void the_release_is_not_asked_without_need(void **state) {
-  (void)state;
+TEST(the_release_is_not_asked_without_need) {
   load(true); /* no file at all */
   tree_write(&tree, "etc.conf", "NCCL_A=1\n");
   load(true); /* what NCCL_CONF_FILE names is not there, and ~/.nccl.conf neither */
@@ -163,16 +160,14 @@ static void the_release_is_not_asked_without_need(void **state) {
   assert_setting("NCCL_A", "1", system_file, 1);
 }
 
-static void what_is_no_file_sets_nothing(void **state) {
-  (void)state;
+TEST(what_is_no_file_sets_nothing) {
   tree_make_directory(&tree, "etc.conf");
   assert_int_equal(mkfifo(named, 0600), 0); /* a tool that read it would take it from the job */
   load(true);
   assert_int_equal(nccl_conf_line_count(), 0);
 }
 
-static void long_lines_are_cut_as_nccl_cuts_them(void **state) {
-  (void)state;
+TEST(long_lines_are_cut_as_nccl_cuts_them) {
   static char text[6000];
   memset(text, 'x', sizeof text - 1);
   memcpy(text + 4095, "NCCL_B=", 7); /* where 2.30.3 begins a line */
@@ -191,8 +186,7 @@ static void long_lines_are_cut_as_nccl_cuts_them(void **state) {
 }
 
 /* The only test of the real places: what it finds there depends on the machine. */
-static void what_is_applied_is_withdrawn(void **state) {
-  (void)state;
+TEST(what_is_applied_is_withdrawn) {
   tree_write(&tree, "named.conf", "NCCL_A=file\nNCCL_B=file\nLD_NONE=file\n");
   setenv("NCCL_CONF_FILE", named, 1);
   setenv("NCCL_B", "mine", 1);
@@ -209,8 +203,7 @@ static void what_is_applied_is_withdrawn(void **state) {
   unsetenv("NCCL_CONF_FILE");
 }
 
-static void values_are_shown_so_that_they_can_be_seen(void **state) {
-  (void)state;
+TEST(values_are_shown_so_that_they_can_be_seen) {
   static const struct {
     const char *value, *text;
   } cases[] = {
@@ -246,19 +239,4 @@ static void values_are_shown_so_that_they_can_be_seen(void **state) {
   assert_null(nccl_conf_oddity("x#y"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(a_value_is_all_behind_the_first_equals_sign),
-    TEST(a_carriage_return_counts_before_2_30_3),
-    TEST(the_first_who_says_it_counts),
-    TEST(releases_look_in_their_own_places),
-    TEST(the_release_is_not_asked_without_need),
-    TEST(what_is_no_file_sets_nothing),
-    TEST(long_lines_are_cut_as_nccl_cuts_them),
-    TEST(what_is_applied_is_withdrawn),
-    TEST(values_are_shown_so_that_they_can_be_seen),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

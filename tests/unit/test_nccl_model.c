@@ -121,8 +121,7 @@ static void compare_tables(bool is_estimate, struct tally *tally) {
 }
 
 /* Every cell, not only the choices: what agrees by accident fails here. */
-static void agrees_with_stock_nccl(void **state) {
-  (void)state;
+UNIT_TEST(agrees_with_stock_nccl) {
   struct tally tally = { .is_talking = true };
   compare_tables(false, &tally);
   assert_int_equal(tally.wrong_cells, 0);
@@ -130,8 +129,7 @@ static void agrees_with_stock_nccl(void **state) {
 }
 
 /* Without NCCL's log: from NICs, GPUs and links alone. */
-static void estimates_choose_as_stock_nccl_nearly_always(void **state) {
-  (void)state;
+UNIT_TEST(estimates_choose_as_stock_nccl_nearly_always) {
   struct tally tally = { 0 };
   compare_tables(true, &tally);
   assert_true(tally.wrong_choices * 100 <= tally.choices * 5);
@@ -165,8 +163,7 @@ static struct nccl_topology published_topology(int nodes, int ppn) {
                                  .nvls = nvls };
 }
 
-static void agrees_with_published_figures(void **state) {
-  (void)state;
+UNIT_TEST(agrees_with_published_figures) {
   FILE *file = fopen("tests/data/published/h100-2.27.5.txt", "r");
   assert_non_null(file);
   char line[256];
@@ -205,8 +202,7 @@ static void agrees_with_published_figures(void **state) {
 /* ---- choices that were reported: eunomia-bpf/nccl-eBPF, docs/tmp, sockets, one rank per host ----
  */
 
-static void agrees_with_reported_switch_points(void **state) {
-  (void)state;
+UNIT_TEST(agrees_with_reported_switch_points) {
   static const struct {
     int nodes;
     uint64_t bytes;
@@ -250,12 +246,4 @@ static void agrees_with_reported_switch_points(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(agrees_with_published_figures),
-    cmocka_unit_test(agrees_with_reported_switch_points),
-    cmocka_unit_test(agrees_with_stock_nccl),
-    cmocka_unit_test(estimates_choose_as_stock_nccl_nearly_always),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

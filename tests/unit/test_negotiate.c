@@ -48,7 +48,7 @@ static struct terms agree(const struct hello *hello, const struct settings *list
   return agreed;
 }
 
-static void the_lesser_of_both(void **state) {
+UNIT_TEST(the_lesser_of_both) {
   static const uint32_t bytes[] = { 0, 1, 8 << 10, 16 << 10, 64 << 10 };
   static const uint16_t slots[] = { 0, 1, 31, 32, 64 };
   (void)state;
@@ -71,8 +71,7 @@ static void the_lesser_of_both(void **state) {
   }
 }
 
-static void the_dialling_side_says_lanes_and_chunks(void **state) {
-  (void)state;
+UNIT_TEST(the_dialling_side_says_lanes_and_chunks) {
   struct hello hello = hello_some();
   struct settings listener = settings_some();
   listener.policy.lanes = listener.policy.first_lanes = 2;
@@ -85,8 +84,7 @@ static void the_dialling_side_says_lanes_and_chunks(void **state) {
   assert_int_equal(negotiate(&dialled, &said).chunk_bytes, 8 << 10);
 }
 
-static void checksums_where_one_side_wants_them(void **state) {
-  (void)state;
+UNIT_TEST(checksums_where_one_side_wants_them) {
   for (unsigned i = 0; i < 4; i++) {
     struct hello hello = hello_some();
     struct settings listener = settings_some();
@@ -96,8 +94,7 @@ static void checksums_where_one_side_wants_them(void **state) {
   }
 }
 
-static void a_codec_of_the_same_version(void **state) {
-  (void)state;
+UNIT_TEST(a_codec_of_the_same_version) {
   struct hello hello = hello_some();
   struct settings listener = settings_some();
   assert_int_equal(agree(&hello, &listener, 0).codec, CODEC_VERSION);
@@ -108,8 +105,7 @@ static void a_codec_of_the_same_version(void **state) {
   assert_int_equal(negotiate(&dialled, &said).codec, 0);
 }
 
-static void queue_pairs_carry_nothing_compressed(void **state) {
-  (void)state;
+UNIT_TEST(queue_pairs_carry_nothing_compressed) {
   for (unsigned i = 0; i < 9; i++) {
     struct hello hello = hello_some();
     struct settings listener = settings_some();
@@ -121,8 +117,7 @@ static void queue_pairs_carry_nothing_compressed(void **state) {
   }
 }
 
-static void a_link_of_either_role(void **state) {
-  (void)state;
+UNIT_TEST(a_link_of_either_role) {
   struct hello hello = hello_some();
   struct settings settings = settings_some();
   hello.wants_checksums = 1;
@@ -155,8 +150,7 @@ static void a_link_of_either_role(void **state) {
                    POLICY_COMPRESS_OFF);
 }
 
-static void a_first_lane_for_each_path(void **state) {
-  (void)state;
+UNIT_TEST(a_first_lane_for_each_path) {
   struct settings settings = settings_some(); /* first_lanes 4 */
   struct terms agreed = { .lanes = 16 };
   assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.first_lanes, 4);
@@ -165,15 +159,4 @@ static void a_first_lane_for_each_path(void **state) {
   assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 3);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_lesser_of_both),
-    cmocka_unit_test(the_dialling_side_says_lanes_and_chunks),
-    cmocka_unit_test(checksums_where_one_side_wants_them),
-    cmocka_unit_test(a_codec_of_the_same_version),
-    cmocka_unit_test(queue_pairs_carry_nothing_compressed),
-    cmocka_unit_test(a_link_of_either_role),
-    cmocka_unit_test(a_first_lane_for_each_path),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is decided at the edge to NCCL: result codes, log levels, traffic classes, attributes. The
  * calls themselves are tested by tests/abi/net_host.c against the built plugin. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +11,9 @@
 #include "net_plugin/abi/result.h"
 #include "net_plugin/plugin/attributes.h"
 
-static void results_name_the_culprit(void **context) {
-  (void)context;
+#include "tests/lib/unit.h"
+
+UNIT_TEST(results_name_the_culprit) {
   static const struct {
     int error;
     enum nccl_result result;
@@ -69,8 +64,7 @@ static void nccl_logger(enum nccl_log_level level, unsigned long flags, const ch
   va_end(arguments);
 }
 
-static void messages_reach_nccls_log(void **context) {
-  (void)context;
+UNIT_TEST(messages_reach_nccls_log) {
   logger_use(nccl_logger);
   LOG_WARN("100%% of %s", "eth0");
   assert_int_equal(logged.level, 2);
@@ -90,8 +84,7 @@ static void messages_reach_nccls_log(void **context) {
 }
 
 /* NCCL calls what is not NULL; what is NULL it must be able to do without. */
-static void tables_are_complete(void **context) {
-  (void)context;
+UNIT_TEST(tables_are_complete) {
   static const struct {
     const void *table;
     size_t members; /* with the name */
@@ -118,8 +111,7 @@ static void tables_are_complete(void **context) {
   assert_null(ncclNetPlugin_v12.irecvConsumed);
 }
 
-static void attributes_are_kept_as_they_are_told(void **context) {
-  (void)context;
+UNIT_TEST(attributes_are_kept_as_they_are_told) {
   const struct attributes told = {
     .send = { 2, 1, 4, 3 }, .receive = { -1, -1, -1, -1 }, .operations = 16, .protocols = 4
   };
@@ -132,12 +124,4 @@ static void attributes_are_kept_as_they_are_told(void **context) {
   assert_non_null(strstr(text, "operations 0x10"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(results_name_the_culprit),
-    cmocka_unit_test(messages_reach_nccls_log),
-    cmocka_unit_test(tables_are_complete),
-    cmocka_unit_test(attributes_are_kept_as_they_are_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -68,8 +68,9 @@ static void seconds_pass(unsigned seconds) {
   }
 }
 
-static void what_fails_is_named_once(void **state) {
-  (void)state;
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(what_fails_is_named_once) {
   nic_shares_dialled(&shares, by_lo);
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
   nic_shares_dialled(&shares, by_other);
@@ -86,8 +87,7 @@ static void what_fails_is_named_once(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
 }
 
-static void what_comes_up_is_told(void **state) {
-  (void)state;
+TEST(what_comes_up_is_told) {
   struct endpoint endpoint = { .port = 0 };
   const struct lane_path rdma = { .fd = flow.fd, .endpoint = &endpoint };
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
@@ -102,8 +102,7 @@ static void what_comes_up_is_told(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
 }
 
-static void what_leaves_another_way_is_named(void **state) {
-  (void)state;
+TEST(what_leaves_another_way_is_named) {
   nic_shares_dialled(&shares, by_other);
   nic_shares_up(&shares, by_other, 1, &flow, 0);
   assert_int_equal(shares.of[0].lanes, 2);
@@ -114,8 +113,7 @@ static void what_leaves_another_way_is_named(void **state) {
                    1);
 }
 
-static void a_dead_peer_is_no_matter_of_nics(void **state) {
-  (void)state;
+TEST(a_dead_peer_is_no_matter_of_nics) {
   nic_shares_dialled(&shares, by_lo);
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_lo, -ECONNREFUSED);
@@ -125,8 +123,7 @@ static void a_dead_peer_is_no_matter_of_nics(void **state) {
 }
 
 /* As the bridge of containers, which has the same address everywhere. */
-static void an_address_of_both_hosts_is_told(void **state) {
-  (void)state;
+TEST(an_address_of_both_hosts_is_told) {
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
   route.is_own[0] = true;
   nic_shares_dialled(&shares, by_other);
@@ -136,8 +133,7 @@ static void an_address_of_both_hosts_is_told(void **state) {
   assert_int_equal(log_capture_find("this host has that address, too"), 1);
 }
 
-static void a_single_nic_is_not_watched(void **state) {
-  (void)state;
+TEST(a_single_nic_is_not_watched) {
   shares.count = 1;
   nic_shares_dialled(&shares, by_lo);
   nic_shares_failed(&shares, by_lo, -ETIMEDOUT);
@@ -145,13 +141,4 @@ static void a_single_nic_is_not_watched(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(what_fails_is_named_once),         TEST(what_comes_up_is_told),
-    TEST(what_leaves_another_way_is_named), TEST(a_dead_peer_is_no_matter_of_nics),
-    TEST(an_address_of_both_hosts_is_told), TEST(a_single_nic_is_not_watched),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

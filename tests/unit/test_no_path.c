@@ -19,8 +19,7 @@ static void expect(const char *address, enum no_path_address kind, int error, co
   }
 }
 
-static void an_errno_has_a_likely_reason(void **state) {
-  (void)state;
+UNIT_TEST(an_errno_has_a_likely_reason) {
   expect("127.0.0.2", NO_PATH_OF_NIC, -EHOSTUNREACH, "No route to host; ",
          "nobody has this address");
   expect("127.0.0.2", NO_PATH_OF_NIC, -ETIMEDOUT, "Connection timed out; ", "firewall drop TCP");
@@ -35,15 +34,13 @@ static void an_errno_has_a_likely_reason(void **state) {
          "the peer's process lives");
 }
 
-static void an_own_address_explains_more(void **state) {
-  (void)state;
+UNIT_TEST(an_own_address_explains_more) {
   expect("127.0.0.1", NO_PATH_OWN, -ECONNREFUSED, "Connection refused; ",
          "this host has that address, too");
   expect("127.0.0.1", NO_PATH_OWN, -ETIMEDOUT, "Connection timed out; ", "bridges of containers");
 }
 
-static void an_advertised_address_is_called_so(void **state) {
-  (void)state;
+UNIT_TEST(an_advertised_address_is_called_so) {
   expect("127.0.0.2", NO_PATH_ADVERTISED, -ECONNREFUSED, "Connection refused; ",
          "the peer has this address in STRATUS_ADVERTISE_ADDRESS");
   expect("127.0.0.2", NO_PATH_ADVERTISED, -ETIMEDOUT, "Connection timed out; ",
@@ -52,17 +49,8 @@ static void an_advertised_address_is_called_so(void **state) {
          "the peer's process lives");
 }
 
-static void a_lack_of_descriptors_explains_all(void **state) {
-  (void)state;
+UNIT_TEST(a_lack_of_descriptors_explains_all) {
   expect("127.0.0.1", NO_PATH_OWN, -EMFILE, "no descriptor is left", "ulimit -n");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(an_errno_has_a_likely_reason),
-    cmocka_unit_test(an_own_address_explains_more),
-    cmocka_unit_test(an_advertised_address_is_called_so),
-    cmocka_unit_test(a_lack_of_descriptors_explains_all),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

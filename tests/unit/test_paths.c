@@ -41,22 +41,19 @@ static const char *find(const char *nics_text, const char *addresses_text) {
   return text;
 }
 
-static void one_to_one(void **context) {
-  (void)context;
+UNIT_TEST(one_to_one) {
   assert_string_equal(find("10.0.0.1/24", "10.0.0.2"), "0-0");
   assert_string_equal(find("10.0.0.1/24", "192.168.7.2"), "0-0");
 }
 
-static void rails_are_found_by_their_subnets(void **context) {
-  (void)context;
+UNIT_TEST(rails_are_found_by_their_subnets) {
   assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.0.2 10.0.1.2"), "0-0 1-1 | 0-1 1-0");
   assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2 10.0.0.2"), "0-1 1-0 | 0-0 1-1");
   assert_string_equal(find("10.0.0.1/23 10.0.2.1/23", "10.0.3.2 10.0.1.2"), "0-1 1-0 | 0-0 1-1");
   assert_string_equal(find("fd70::1/64 fd71::1/64", "fd71::2 fd70::2"), "0-1 1-0 | 0-0 1-1");
 }
 
-static void elsewhere_the_order_counts(void **context) {
-  (void)context;
+UNIT_TEST(elsewhere_the_order_counts) {
   /* all in one subnet; all behind routers; no netmask known */
   const char *expected = "0-0 1-1 | 0-1 1-0";
   assert_string_equal(find("10.0.0.1/24 10.0.0.2/24", "10.0.0.3 10.0.0.4"), expected);
@@ -64,8 +61,7 @@ static void elsewhere_the_order_counts(void **context) {
   assert_string_equal(find("10.0.0.1 10.0.1.1", "10.0.1.3 10.0.0.4"), expected);
 }
 
-static void unequal_counts_leave_nobody_out(void **context) {
-  (void)context;
+UNIT_TEST(unequal_counts_leave_nobody_out) {
   assert_string_equal(find("10.0.0.1/24 10.0.0.2/24", "10.0.0.3"), "0-0 1-0");
   assert_string_equal(find("10.0.1.1/24", "10.0.0.2 10.0.1.2"), "0-1 0-0");
   assert_string_equal(find("10.0.0.1/24 10.0.0.2/24 10.0.0.3/24", "10.0.0.4 10.0.0.5"),
@@ -75,15 +71,13 @@ static void unequal_counts_leave_nobody_out(void **context) {
 }
 
 /* The first lane of a connection connects there, and nothing else is until it is up. */
-static void what_is_near_comes_first(void **context) {
-  (void)context;
+UNIT_TEST(what_is_near_comes_first) {
   assert_string_equal(find("10.0.0.1/24 10.0.1.1/24", "10.0.1.2"), "1-0 0-0");
   assert_string_equal(find("10.0.0.1/24 10.0.1.1/24 10.0.2.1/24", "10.0.2.2 10.0.1.2"),
                       "1-1 2-0 0-0 | 0-1 1-0 2-1");
 }
 
-static void eight_nics_have_a_path_each(void **context) {
-  (void)context;
+UNIT_TEST(eight_nics_have_a_path_each) {
   const char *ours = "10.0.0.1/24 10.0.1.1/24 10.0.2.1/24 10.0.3.1/24 "
                      "10.0.4.1/24 10.0.5.1/24 10.0.6.1/24 10.0.7.1/24";
   const char *theirs = "10.0.7.2 10.0.6.2 10.0.5.2 10.0.4.2 10.0.3.2 10.0.2.2 10.0.1.2 10.0.0.2";
@@ -94,16 +88,14 @@ static void eight_nics_have_a_path_each(void **context) {
                       strlen(five));
 }
 
-static void families_do_not_mix(void **context) {
-  (void)context;
+UNIT_TEST(families_do_not_mix) {
   assert_string_equal(find("10.0.0.1/24 fd71::1/64", "fd71::2 10.0.0.2"), "0-1 1-0");
   assert_string_equal(find("10.0.0.1/24 fd71::1/64", "10.0.0.2"), "0-0");
   /* unless nothing fits: then routing decides */
   assert_string_equal(find("10.0.0.1/24", "fd71::2"), "0-0");
 }
 
-static void lanes_go_round_and_turns_reach_every_path(void **context) {
-  (void)context;
+UNIT_TEST(lanes_go_round_and_turns_reach_every_path) {
   struct nic nics[2] = { { .address = fake_nic_address("10.0.0.1") },
                          { .address = fake_nic_address("10.0.1.1") } };
   struct sockaddr_storage peers[2] = { fake_nic_address("10.0.0.2"), fake_nic_address("10.0.1.2") };
@@ -123,8 +115,7 @@ static void lanes_go_round_and_turns_reach_every_path(void **context) {
   assert_int_equal(lanes_of_nic[1], 8);
 }
 
-static void a_path_that_is_taken_is_the_first(void **context) {
-  (void)context;
+UNIT_TEST(a_path_that_is_taken_is_the_first) {
   struct nic nics[2] = { { .address = fake_nic_address("10.0.0.1") },
                          { .address = fake_nic_address("10.0.1.1") } };
   struct sockaddr_storage peers[2] = { fake_nic_address("10.0.0.2"), fake_nic_address("10.0.1.2") };
@@ -141,8 +132,7 @@ static void a_path_that_is_taken_is_the_first(void **context) {
   assert_int_equal(paths.count, 4);
 }
 
-static void near_is_what_the_netmask_says(void **context) {
-  (void)context;
+UNIT_TEST(near_is_what_the_netmask_says) {
   struct nic nic = { .address = fake_nic_address("10.0.5.1"), .prefix_bits = 22 };
   struct sockaddr_storage inside = fake_nic_address("10.0.7.255"),
                           outside = fake_nic_address("10.0.8.1"),
@@ -154,18 +144,4 @@ static void near_is_what_the_netmask_says(void **context) {
   assert_false(tcp_address_is_near(&inside, &nic));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(one_to_one),
-    cmocka_unit_test(rails_are_found_by_their_subnets),
-    cmocka_unit_test(elsewhere_the_order_counts),
-    cmocka_unit_test(unequal_counts_leave_nobody_out),
-    cmocka_unit_test(what_is_near_comes_first),
-    cmocka_unit_test(eight_nics_have_a_path_each),
-    cmocka_unit_test(families_do_not_mix),
-    cmocka_unit_test(lanes_go_round_and_turns_reach_every_path),
-    cmocka_unit_test(a_path_that_is_taken_is_the_first),
-    cmocka_unit_test(near_is_what_the_netmask_says),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -92,8 +92,9 @@ static void expect_caller(struct caller *caller, int error) {
   assert_int_equal(caller->error, error);
 }
 
-static void who_knows_the_key_is_let_in(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, begin, end)
+
+TEST(who_knows_the_key_is_let_in) {
   struct caller caller;
   start(&caller, &ours);
   assert_int_equal(let_in(LIMIT_NS), 0);
@@ -101,8 +102,7 @@ static void who_knows_the_key_is_let_in(void **state) {
   assert_int_equal(peer_gate_refused(gate), 0);
 }
 
-static void another_key_is_refused_and_told(void **state) {
-  (void)state;
+TEST(another_key_is_refused_and_told) {
   struct caller wrong, right;
   start(&wrong, &others);
   assert_int_equal(let_in(NS_PER_S), -ETIMEDOUT);
@@ -114,8 +114,7 @@ static void another_key_is_refused_and_told(void **state) {
 }
 
 /* A recorded answer, and one with any bit of the hello or the proof changed. */
-static void an_answer_counts_once_and_as_it_is(void **state) {
-  (void)state;
+TEST(an_answer_counts_once_and_as_it_is) {
   uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES], verdict[PEER_VERDICT_BYTES];
   int ends[2];
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
@@ -139,8 +138,7 @@ static void an_answer_counts_once_and_as_it_is(void **state) {
 }
 
 /* Who listens in place of the real one: sends the caller's own proof back as his. */
-static void an_impostor_is_noticed(void **state) {
-  (void)state;
+TEST(an_impostor_is_noticed) {
   uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES];
   uint8_t verdict[PEER_VERDICT_BYTES] = { 'y' };
   struct caller caller;
@@ -160,8 +158,7 @@ static void an_impostor_is_noticed(void **state) {
 }
 
 /* Connect and close, other protocols, silence and a byte: none keeps the caller out. */
-static void strangers_keep_nobody_out(void **state) {
-  (void)state;
+TEST(strangers_keep_nobody_out) {
   int silent[8];
   struct caller caller;
   for (int i = 0; i < 32; i++) {
@@ -184,8 +181,7 @@ static void strangers_keep_nobody_out(void **state) {
 }
 
 /* A byte now and then does not prolong the time that a caller has. */
-static void a_slow_stranger_is_closed_in_time(void **state) {
-  (void)state;
+TEST(a_slow_stranger_is_closed_in_time) {
   int fd = dial();
   uint64_t begin_ns = clock_now_ns();
   while (peer_gate_refused(gate) == 0 && clock_now_ns() < begin_ns + LIMIT_NS) {
@@ -211,8 +207,7 @@ static void *flood(void *argument) {
   return NULL;
 }
 
-static void thousands_of_strangers_keep_nobody_out(void **state) {
-  (void)state;
+TEST(thousands_of_strangers_keep_nobody_out) {
   struct caller callers[4];
   pthread_t thread;
   atomic_int opened = 0;
@@ -234,8 +229,7 @@ static void thousands_of_strangers_keep_nobody_out(void **state) {
   pthread_join(thread, NULL);
 }
 
-static void with_no_secret_the_key_says_so(void **state) {
-  (void)state;
+TEST(with_no_secret_the_key_says_so) {
   struct peer_key key;
   char error[PEER_ERROR_MAX] = "";
   unsetenv("STRATUS_SECRET");
@@ -255,8 +249,7 @@ static void with_no_secret_the_key_says_so(void **state) {
   unsetenv("STRATUS_SECRET_FILE");
 }
 
-static void which_addresses_are_local(void **state) {
-  (void)state;
+TEST(which_addresses_are_local) {
   static const struct {
     const char *text;
     bool is_local;
@@ -279,19 +272,4 @@ static void which_addresses_are_local(void **state) {
   assert_true(peer_is_local((struct sockaddr *)&local));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(who_knows_the_key_is_let_in),
-    TEST(another_key_is_refused_and_told),
-    TEST(an_answer_counts_once_and_as_it_is),
-    TEST(an_impostor_is_noticed),
-    TEST(strangers_keep_nobody_out),
-    TEST(a_slow_stranger_is_closed_in_time),
-    TEST(thousands_of_strangers_keep_nobody_out),
-    TEST(with_no_secret_the_key_says_so),
-    TEST(which_addresses_are_local),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -72,8 +72,7 @@ static void end(void) {
   }
 }
 
-static void a_flood_leaves_others_of_its_network(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_flood_leaves_others_of_its_network, start, stop) {
   begin();
   int honest = come("fd00::2");
   for (int i = 0; i < FLOOD; i++) {
@@ -99,8 +98,7 @@ static void flood_from(const char *before, const char *behind) {
   assert_true(is_open(flood[FLOOD - 2]));
 }
 
-static void a_flood_of_many_addresses_leaves_other_networks(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_flood_of_many_addresses_leaves_other_networks, start, stop) {
   begin();
   int honest = come("fd00:0:0:1::2");
   int mapped = come("::ffff:10.0.0.1");
@@ -112,18 +110,10 @@ static void a_flood_of_many_addresses_leaves_other_networks(void **state) {
   close(mapped);
 }
 
-static void a_flood_of_many_networks_evicts_its_oldest(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_flood_of_many_networks_evicts_its_oldest, start, stop) {
   begin();
   flood_from("fd00:0:0:", "::");
   end();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_flood_leaves_others_of_its_network, start, stop),
-    cmocka_unit_test_setup_teardown(a_flood_of_many_addresses_leaves_other_networks, start, stop),
-    cmocka_unit_test_setup_teardown(a_flood_of_many_networks_evicts_its_oldest, start, stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

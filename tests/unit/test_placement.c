@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the thread of a NIC runs: lists of CPUs, and the decision on recorded machines. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,6 +10,7 @@
 #include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/plugin/placement.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/unit.h"
 
 static cpu_set_t cpus(const char *text) {
   cpu_set_t out;
@@ -27,8 +21,7 @@ static cpu_set_t cpus(const char *text) {
   return out;
 }
 
-static void lists_are_read_and_written(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(lists_are_read_and_written) {
   static const char *const good[] = { "0", "0-3", "0-3,8", "1,3,5-7,1023" };
   static const char *const bad[] = {
     "", "a", "0-", "-1", "3-1", "0,", ",0", "0-3 8", "1024", "0-1024", "99999999999999999999",
@@ -68,8 +61,7 @@ static void check(const struct decision *want) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), want->warnings);
 }
 
-static void decisions(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(decisions) {
   static const struct decision table[] = {
     /* left to us: near the NIC, within what the process has */
     { "", "0-95", "24-47,72-95", "24-47,72-95", "near the NIC", 0 },
@@ -97,8 +89,7 @@ static void decisions(void **context) {
   }
 }
 
-static void warnings_say_what_is_accepted(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(warnings_say_what_is_accepted) {
   cpu_set_t allowed = cpus("0-7"), near = cpus(""), chosen;
   placement_decide("0-3:2", &allowed, &near, &chosen);
   assert_true(log_capture_find("STRATUS_THREAD_CPUS=0-3:2 is ignored; accepted are none, or CPUs") >
@@ -108,8 +99,7 @@ static void warnings_say_what_is_accepted(void **context) {
 }
 
 /* From the NIC's files to the decision. */
-static void recorded_machines(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(recorded_machines) {
   static const struct {
     const char *machine, *nic, *all, *expected;
   } table[] = {
@@ -151,8 +141,7 @@ static pid_t find_thread(const char *name) {
   return found;
 }
 
-static void the_engine_obeys(void **context) {
-  (void)context;
+LOG_CAPTURE_TEST(the_engine_obeys) {
   struct nic nic = { .name = "place0" };
   cpu_set_t allowed, actual;
   assert_int_equal(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
@@ -170,13 +159,4 @@ static void the_engine_obeys(void **context) {
   engine_stop_all(0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(lists_are_read_and_written),
-    LOG_CAPTURE_TEST(decisions),
-    LOG_CAPTURE_TEST(warnings_say_what_is_accepted),
-    LOG_CAPTURE_TEST(recorded_machines),
-    LOG_CAPTURE_TEST(the_engine_obeys),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

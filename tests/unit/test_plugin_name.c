@@ -42,8 +42,7 @@ static const struct {
   { PLUGIN_KIND_TUNER, "libnccl-net-stratus.so", "000000" },
 };
 
-static void each_release_reads_values_in_its_way(void **state) {
-  (void)state;
+UNIT_TEST(each_release_reads_values_in_its_way) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     for (int r = 0; r < RELEASES; r++) {
       if (plugin_name_is_stratus(cases[i].kind, cases[i].value, releases[r]) !=
@@ -54,8 +53,7 @@ static void each_release_reads_values_in_its_way(void **state) {
   }
 }
 
-static void files_are_tried_in_order(void **state) {
-  (void)state;
+UNIT_TEST(files_are_tried_in_order) {
   struct plugin_files files;
   plugin_name_files(PLUGIN_KIND_NET, "x", 22203, &files);
   assert_int_equal(files.count, 2);
@@ -69,8 +67,7 @@ static void files_are_tried_in_order(void **state) {
   assert_string_equal(files.names[0], "x");
 }
 
-static void what_was_meant_is_said(void **state) {
-  (void)state;
+UNIT_TEST(what_was_meant_is_said) {
   static const struct {
     const char *value;
     int release;
@@ -95,8 +92,7 @@ static void what_was_meant_is_said(void **state) {
   }
 }
 
-static void a_path_that_is_there_is_good(void **state) {
-  (void)state;
+UNIT_TEST(a_path_that_is_there_is_good) {
   struct tree tree;
   char path[TREE_PATH_MAX], text[PLUGIN_NAME_TEXT_MAX];
   tree_create(&tree);
@@ -106,12 +102,4 @@ static void a_path_that_is_there_is_good(void **state) {
   assert_false(is_said);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(each_release_reads_values_in_its_way),
-    cmocka_unit_test(files_are_tried_in_order),
-    cmocka_unit_test(what_was_meant_is_said),
-    cmocka_unit_test(a_path_that_is_there_is_good),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -211,8 +211,7 @@ static void run_facts(void (*after_each)(void), void (*at_the_end)(void)) {
   }
 }
 
-static void any_order_of_facts_gives_possible_decisions(void **state) {
-  (void)state;
+UNIT_TEST(any_order_of_facts_gives_possible_decisions) {
   run_facts(check_decisions, NULL);
 }
 
@@ -226,14 +225,12 @@ static void check_that_a_chunk_is_carried(void) {
 }
 
 /* Whatever has happened: with all lanes free and nothing in flight, a lane carries the chunk. */
-static void a_chunk_is_carried_in_the_end(void **state) {
-  (void)state;
+UNIT_TEST(a_chunk_is_carried_in_the_end) {
   run_facts(NULL, check_that_a_chunk_is_carried);
 }
 
 /* Two lanes of the same rate share what there is to send. */
-static void lanes_share_the_load(void **state) {
-  (void)state;
+UNIT_TEST(lanes_share_the_load) {
   for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
     make(policies[i], 1);
     config = (struct policy_config){ .lanes = 2, .chunk_bytes = 128 * KIB };
@@ -261,8 +258,7 @@ static void lanes_share_the_load(void **state) {
 }
 
 /* Nobody else compresses: not another mode, not the baseline. */
-static void what_compresses(void **state) {
-  (void)state;
+UNIT_TEST(what_compresses) {
   for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
     for (enum policy_compress mode = POLICY_COMPRESS_OFF; mode <= POLICY_COMPRESS_ON; mode++) {
       make(policies[i], 1);
@@ -323,8 +319,7 @@ static void learn_lanes(void) {
 }
 
 /* The peer held its acknowledgement back: it says when the bytes arrived. */
-static void bytes_that_arrived_before_it_was_measured_take_no_time(void **state) {
-  (void)state;
+UNIT_TEST(bytes_that_arrived_before_it_was_measured_take_no_time) {
   learn_lanes();
   uint64_t loaded_ns = shared.window.loaded_ns;
   pass(0, LIMIT_BULK_BYTES);
@@ -348,8 +343,7 @@ static void only_the_one_after_next_counts(void) {
   finish();
 }
 
-static void what_passes_before_all_lanes_carry_does_not_count(void **state) {
-  (void)state;
+UNIT_TEST(what_passes_before_all_lanes_carry_does_not_count) {
   learn_lanes();
   flow_count_queues(&shared.count, now_ns); /* takes the second */
   pass_bulk();
@@ -359,8 +353,7 @@ static void what_passes_before_all_lanes_carry_does_not_count(void **state) {
   only_the_one_after_next_counts();
 }
 
-static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
-  (void)state;
+UNIT_TEST(what_passes_while_other_lanes_carry_does_not_count) {
   learn_lanes();
   pass(1, LIMIT_BULK_BYTES);
   shared.count.changes++; /* the second is not used any more */
@@ -370,8 +363,7 @@ static void what_passes_while_other_lanes_carry_does_not_count(void **state) {
   only_the_one_after_next_counts();
 }
 
-static void the_first_window_of_an_engine_tells_nothing(void **state) {
-  (void)state;
+UNIT_TEST(the_first_window_of_an_engine_tells_nothing) {
   const struct limit_window part = { .lanes = { .in_flight_ns = LIMIT_WINDOW_IN_FLIGHT_NS } };
   policy_shared_init(&shared);
   flow_count_join(&shared.count, FLOW_COUNT_GUESS);
@@ -382,8 +374,7 @@ static void the_first_window_of_an_engine_tells_nothing(void **state) {
 }
 
 /* The rest was acknowledged with less in flight. */
-static void traffic_counts_if_half_of_it_is_bulk(void **state) {
-  (void)state;
+UNIT_TEST(traffic_counts_if_half_of_it_is_bulk) {
   learn_lanes();
   for (unsigned halves = 2; halves <= 3; halves++) {
     for (unsigned i = 0; i < halves; i++) {
@@ -397,8 +388,7 @@ static void traffic_counts_if_half_of_it_is_bulk(void **state) {
 }
 
 /* The last lane takes four times as long as the others. */
-static void a_slow_lane_drains_and_reconnects(void **state) {
-  (void)state;
+UNIT_TEST(a_slow_lane_drains_and_reconnects) {
   begin(&(struct policy_config){
       .lanes = 3, .chunk_bytes = 128 * KIB, .reconnects_slow_lanes = true });
   for (unsigned lane = 0; lane < 3; lane++) {
@@ -424,18 +414,4 @@ static void a_slow_lane_drains_and_reconnects(void **state) {
   finish();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(any_order_of_facts_gives_possible_decisions),
-    cmocka_unit_test(a_chunk_is_carried_in_the_end),
-    cmocka_unit_test(lanes_share_the_load),
-    cmocka_unit_test(what_compresses),
-    cmocka_unit_test(bytes_that_arrived_before_it_was_measured_take_no_time),
-    cmocka_unit_test(what_passes_before_all_lanes_carry_does_not_count),
-    cmocka_unit_test(what_passes_while_other_lanes_carry_does_not_count),
-    cmocka_unit_test(the_first_window_of_an_engine_tells_nothing),
-    cmocka_unit_test(traffic_counts_if_half_of_it_is_bulk),
-    cmocka_unit_test(a_slow_lane_drains_and_reconnects),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

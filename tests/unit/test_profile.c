@@ -39,8 +39,7 @@ static char *write_text(const struct profile *profile, size_t *bytes) {
 
 /* ---- what is good ---- */
 
-static void sections_are_read(void **state) {
-  (void)state;
+UNIT_TEST(sections_are_read) {
   struct profile profile;
   read_complete(&profile);
   assert_string_equal(profile.meta.id, "test-complete_1.0");
@@ -82,8 +81,7 @@ static void assert_row(const struct profile_row *row, uint64_t lo, uint64_t hi,
   assert_int_equal(row->channels, channels);
 }
 
-static void tables_are_read(void **state) {
-  (void)state;
+UNIT_TEST(tables_are_read) {
   struct profile profile;
   read_complete(&profile);
   const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 8);
@@ -108,8 +106,7 @@ static void tables_are_read(void **state) {
 }
 
 /* The numbers go into NCCL's table as they are: nccl_tuner.h:27-43. */
-static void numbers_are_those_of_nccl(void **state) {
-  (void)state;
+UNIT_TEST(numbers_are_those_of_nccl) {
   assert_string_equal(profile_collective_name((enum profile_collective)0), "broadcast");
   assert_string_equal(profile_collective_name((enum profile_collective)4), "allreduce");
   assert_string_equal(profile_algorithm_name((enum profile_algorithm)0), "tree");
@@ -122,8 +119,7 @@ static void numbers_are_those_of_nccl(void **state) {
   assert_string_equal(profile_collective_name(PROFILE_COLLECTIVE_COUNT), "?");
 }
 
-static void smallest_profile_is_an_id(void **state) {
-  (void)state;
+UNIT_TEST(smallest_profile_is_an_id) {
   struct profile profile;
   struct profile_error error;
   assert_int_equal(parse("schema=1\n[meta]\nid=a", &profile, &error), 0);
@@ -133,8 +129,7 @@ static void smallest_profile_is_an_id(void **state) {
   profile_free(&profile);
 }
 
-static void line_ends_of_windows_are_read(void **state) {
-  (void)state;
+UNIT_TEST(line_ends_of_windows_are_read) {
   struct profile profile;
   struct profile_error error;
   assert_int_equal(parse("schema = 1\r\n\r\n[meta]\r\n\tid = a \r\n", &profile, &error), 0);
@@ -144,8 +139,7 @@ static void line_ends_of_windows_are_read(void **state) {
 
 /* ---- round trip and identity ---- */
 
-static void what_is_written_reads_the_same(void **state) {
-  (void)state;
+UNIT_TEST(what_is_written_reads_the_same) {
   struct profile profile;
   struct profile again;
   struct profile_error error;
@@ -185,8 +179,7 @@ static uint64_t hash_of(const char *text) {
   return hash;
 }
 
-static void hash_sees_content_only(void **state) {
-  (void)state;
+UNIT_TEST(hash_sees_content_only) {
   uint64_t hash = hash_of(HEAD "[net]\nflows = 8\n");
   assert_true(hash == hash_of("# a comment\nschema = 1\n[net]\nflows=8\n\n[meta]\n  id = a\n"));
   assert_false(hash == hash_of(HEAD "[net]\nflows = 4\n"));
@@ -197,13 +190,11 @@ static void hash_sees_content_only(void **state) {
 
 /* The hash is compared between hosts, so it must not change by accident: this one was computed
  * with `sha256sum` over the canonical text. */
-static void hash_is_stable(void **state) {
-  (void)state;
+UNIT_TEST(hash_is_stable) {
   assert_true(hash_of(HEAD) == UINT64_C(0x2446672fb9742df7));
 }
 
-static void failing_stream_is_reported(void **state) {
-  (void)state;
+UNIT_TEST(failing_stream_is_reported) {
   struct profile profile;
   read_complete(&profile);
   FILE *full = fopen("/dev/full", "w");
@@ -250,8 +241,7 @@ static char *read_file(const char *path, size_t *bytes) {
   return text;
 }
 
-static void every_truncation_is_survived(void **state) {
-  (void)state;
+UNIT_TEST(every_truncation_is_survived) {
   size_t bytes;
   char *text = read_file(complete_path, &bytes);
   for (size_t length = 0; length <= bytes; length++) {
@@ -260,8 +250,7 @@ static void every_truncation_is_survived(void **state) {
   free(text);
 }
 
-static void changed_bytes_are_survived(void **state) {
-  (void)state;
+UNIT_TEST(changed_bytes_are_survived) {
   static const char changes[] = "\0\n\r\t #\"=[]09zA.,-_\177\377";
   size_t bytes;
   char *text = read_file(complete_path, &bytes);
@@ -287,8 +276,7 @@ static void read_a_file(struct outcome *outcome) {
   profile_free(&profile);
 }
 
-static void every_failing_call_is_survived(void **state) {
-  (void)state;
+UNIT_TEST(every_failing_call_is_survived) {
   static const struct entry_point entry = { .name = "profile_read", .run = read_a_file };
   /* The file, three growths to five tables and more for their rows. */
   assert_true(each_failure_of_all(&entry) > 8);
@@ -296,8 +284,7 @@ static void every_failing_call_is_survived(void **state) {
 
 /* ---- files ---- */
 
-static void unreadable_files_say_why(void **state) {
-  (void)state;
+UNIT_TEST(unreadable_files_say_why) {
   struct profile profile;
   struct profile_error error;
   struct tree tree;
@@ -319,8 +306,7 @@ static void unreadable_files_say_why(void **state) {
   tree_remove(&tree);
 }
 
-static void size_is_limited(void **state) {
-  (void)state;
+UNIT_TEST(size_is_limited) {
   struct profile profile;
   struct profile_error error;
   struct tree tree;
@@ -341,8 +327,7 @@ static void size_is_limited(void **state) {
   free(text);
 }
 
-static void errors_are_formatted_with_what_is_known(void **state) {
-  (void)state;
+UNIT_TEST(errors_are_formatted_with_what_is_known) {
   char text[128];
   struct profile_error error = { .text = "wrong" };
   assert_string_equal(profile_error_format(&error, text, sizeof text), "wrong");
@@ -356,23 +341,4 @@ static void errors_are_formatted_with_what_is_known(void **state) {
   assert_string_equal(profile_error_format(&error, text, sizeof text), "a.profile: wrong");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(sections_are_read),
-    cmocka_unit_test(tables_are_read),
-    cmocka_unit_test(numbers_are_those_of_nccl),
-    cmocka_unit_test(smallest_profile_is_an_id),
-    cmocka_unit_test(line_ends_of_windows_are_read),
-    cmocka_unit_test(what_is_written_reads_the_same),
-    cmocka_unit_test(hash_sees_content_only),
-    cmocka_unit_test(hash_is_stable),
-    cmocka_unit_test(failing_stream_is_reported),
-    cmocka_unit_test(every_truncation_is_survived),
-    cmocka_unit_test(changed_bytes_are_survived),
-    cmocka_unit_test(every_failing_call_is_survived),
-    cmocka_unit_test(unreadable_files_say_why),
-    cmocka_unit_test(size_is_limited),
-    cmocka_unit_test(errors_are_formatted_with_what_is_known),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

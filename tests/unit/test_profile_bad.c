@@ -36,8 +36,7 @@ static void assert_all_bad(const struct bad_case *cases, size_t count) {
 
 #define ASSERT_ALL_BAD(cases) assert_all_bad(cases, sizeof(cases) / sizeof((cases)[0]))
 
-static void bad_structure_is_placed(void **state) {
-  (void)state;
+UNIT_TEST(bad_structure_is_placed) {
   static const struct bad_case cases[] = {
     { "", 0, 0, "starts with \"schema = 1\"" },
     { "# nothing\n\n", 0, 0, "starts with \"schema = 1\"" },
@@ -64,8 +63,7 @@ static void bad_structure_is_placed(void **state) {
   ASSERT_ALL_BAD(cases);
 }
 
-static void bad_values_are_placed(void **state) {
-  (void)state;
+UNIT_TEST(bad_values_are_placed) {
   static const struct bad_case cases[] = {
     { "schema = 1\n[meta]\nid = a/b\n", 3, 7, "id takes letters, digits and . _ -" },
     { "schema = 1\n[meta]\nid = \"\"\n", 3, 7, "id has no value" },
@@ -109,8 +107,7 @@ static void bad_values_are_placed(void **state) {
 
 #define TABLE HEAD "[table allreduce nodes=2 ppn=8]\n"
 
-static void bad_tables_are_placed(void **state) {
-  (void)state;
+UNIT_TEST(bad_tables_are_placed) {
   static const struct bad_case cases[] = {
     { HEAD "[table]\n", 4, 7, "table takes broadcast, reduce, allgather, reducescatter, allr" },
     { HEAD "[table alltoall nodes=2 ppn=8]\n", 4, 8, "not \"alltoall\"" },
@@ -140,8 +137,7 @@ static void bad_tables_are_placed(void **state) {
   ASSERT_ALL_BAD(cases);
 }
 
-static void bad_rows_and_models_are_placed(void **state) {
-  (void)state;
+UNIT_TEST(bad_rows_and_models_are_placed) {
   static const struct bad_case cases[] = {
     { TABLE "0 64K ring ll 0 chunk=\n", 5, 23, "chunk takes a size from 512 to 16M" },
     { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "chunk= needs a number of channels" },
@@ -164,8 +160,7 @@ static void bad_rows_and_models_are_placed(void **state) {
   ASSERT_ALL_BAD(cases);
 }
 
-static void too_many_tables_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(too_many_tables_are_refused) {
   struct profile profile;
   struct profile_error error;
   size_t bytes;
@@ -182,8 +177,7 @@ static void too_many_tables_are_refused(void **state) {
   free(text);
 }
 
-static void nul_bytes_are_refused(void **state) {
-  (void)state;
+UNIT_TEST(nul_bytes_are_refused) {
   static const char text[] = "schema = 1\n[meta]\nid = a\0b\n";
   struct profile profile;
   struct profile_error error;
@@ -193,11 +187,4 @@ static void nul_bytes_are_refused(void **state) {
   assert_non_null(strstr(error.text, "byte 0x00 is not text"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(bad_structure_is_placed),     cmocka_unit_test(bad_values_are_placed),
-    cmocka_unit_test(bad_tables_are_placed),       cmocka_unit_test(bad_rows_and_models_are_placed),
-    cmocka_unit_test(too_many_tables_are_refused), cmocka_unit_test(nul_bytes_are_refused),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

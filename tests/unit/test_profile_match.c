@@ -53,8 +53,9 @@ static struct profile_fit fit_of(const char *match) {
   return fit;
 }
 
-static void every_wish_counts(void **state) {
-  (void)state;
+#define MATCH_TEST(function) UNIT_TEST_WITH(function, start, stop)
+
+MATCH_TEST(every_wish_counts) {
   static const struct {
     const char *match;
     int score;
@@ -94,8 +95,7 @@ static void every_wish_counts(void **state) {
 }
 
 /* What a machine does not tell matches no pattern, not even `*`. */
-static void unknown_machine_fits_nothing(void **state) {
-  (void)state;
+MATCH_TEST(unknown_machine_fits_nothing) {
   static const struct machine unknown;
   static const char *const wishes[] = { "cloud = aws", "instance_type = *",
                                         "gpu = *",     "nic = *",
@@ -107,8 +107,7 @@ static void unknown_machine_fits_nothing(void **state) {
   }
 }
 
-static void releases_are_compared(void **state) {
-  (void)state;
+MATCH_TEST(releases_are_compared) {
   const struct profile_meta open = { 0 };
   const struct profile_meta from = { .nccl_min = 21901 };
   const struct profile_meta both = { .nccl_min = 21901, .nccl_max = 23099 };
@@ -142,8 +141,7 @@ static const char *search(bool is_strict, int *result) {
   return id;
 }
 
-static void first_directory_with_a_fit_wins(void **state) {
-  (void)state;
+MATCH_TEST(first_directory_with_a_fit_wins) {
   int result;
   assert_string_equal(search(false, &result), "");
   assert_int_equal(result, -ENOENT);
@@ -156,8 +154,7 @@ static void first_directory_with_a_fit_wins(void **state) {
   assert_int_equal(result, 0);
 }
 
-static void in_a_directory_the_most_particular_wins(void **state) {
-  (void)state;
+MATCH_TEST(in_a_directory_the_most_particular_wins) {
   int result;
   write_profile("1/a.profile", "cloud", "cloud = aws");
   write_profile("1/b.profile", "type", "cloud = aws\ninstance_type = p4d.*");
@@ -168,8 +165,7 @@ static void in_a_directory_the_most_particular_wins(void **state) {
   assert_string_equal(search(false, &result), "measured");
 }
 
-static void only_profiles_are_read(void **state) {
-  (void)state;
+MATCH_TEST(only_profiles_are_read) {
   int result;
   write_profile("1/a.profile~", "backup", "cloud = aws");
   write_profile("1/.a.profile", "hidden", "cloud = aws");
@@ -179,8 +175,7 @@ static void only_profiles_are_read(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void bad_file_is_passed_over_with_a_warning(void **state) {
-  (void)state;
+MATCH_TEST(bad_file_is_passed_over_with_a_warning) {
   int result;
   tree_write(&tree, "1/a.profile", "schema = 9\n");
   write_profile("1/b.profile", "good", "cloud = aws");
@@ -191,8 +186,7 @@ static void bad_file_is_passed_over_with_a_warning(void **state) {
   assert_int_equal(result, -EINVAL);
 }
 
-static void explicit_path_is_used_whether_it_fits_or_not(void **state) {
-  (void)state;
+MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not) {
   char file[TREE_PATH_MAX];
   char path[PROFILE_PATH_MAX];
   struct profile profile;
@@ -212,8 +206,7 @@ static void explicit_path_is_used_whether_it_fits_or_not(void **state) {
 }
 
 /* All ranks are given the same one: refused on some of them it would hang the job. */
-static void named_profile_of_another_topology_is_used_with_a_warning(void **state) {
-  (void)state;
+MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
   static const struct {
     const char *match;
     int warnings;
@@ -253,8 +246,7 @@ static const char *load(const char *profile_variable, int *result) {
   return id;
 }
 
-static void user_directory_comes_from_the_environment(void **state) {
-  (void)state;
+MATCH_TEST(user_directory_comes_from_the_environment) {
   int result;
   char path[TREE_PATH_MAX];
   write_profile("xdg/stratus/profiles/a.profile", "from-xdg", "cloud = aws");
@@ -270,8 +262,7 @@ static void user_directory_comes_from_the_environment(void **state) {
   assert_string_equal(load(variable, &result), "from-xdg");
 }
 
-static void current_directory_is_never_searched(void **state) {
-  (void)state;
+MATCH_TEST(current_directory_is_never_searched) {
   int result;
   char here[TREE_PATH_MAX];
   assert_non_null(getcwd(here, sizeof here));
@@ -295,21 +286,4 @@ static void current_directory_is_never_searched(void **state) {
   assert_string_equal(error.text, "no profile fits this machine, topology 43d74c2872d9");
 }
 
-#define MATCH_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    MATCH_TEST(every_wish_counts),
-    MATCH_TEST(unknown_machine_fits_nothing),
-    MATCH_TEST(releases_are_compared),
-    MATCH_TEST(first_directory_with_a_fit_wins),
-    MATCH_TEST(in_a_directory_the_most_particular_wins),
-    MATCH_TEST(only_profiles_are_read),
-    MATCH_TEST(bad_file_is_passed_over_with_a_warning),
-    MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not),
-    MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning),
-    MATCH_TEST(user_directory_comes_from_the_environment),
-    MATCH_TEST(current_directory_is_never_searched),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

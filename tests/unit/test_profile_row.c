@@ -17,8 +17,7 @@ static void parse(const char *text, struct profile *profile) {
   }
 }
 
-static void measured_rows_are_read(void **state) {
-  (void)state;
+UNIT_TEST(measured_rows_are_read) {
   struct profile profile;
   parse(TABLE "64K 1M ring simple 8 chunk=128K over=Tree/Simple default_us=812.45 choice_us=700 "
               "noise_pct=2.1\n1M 2M ring ll 0\n",
@@ -35,8 +34,7 @@ static void measured_rows_are_read(void **state) {
   profile_free(&profile);
 }
 
-static void models_are_read(void **state) {
-  (void)state;
+UNIT_TEST(models_are_read) {
   struct profile profile;
   parse(HEAD "[model]\nAllReduce ring simple 31.5 2.5 41.25 1170.125 6.5\n"
              "reduce ring ll 1 0 0 0.001 0\n",
@@ -62,8 +60,7 @@ static char *write_text(const struct profile *profile) {
   return text;
 }
 
-static void what_is_written_reads_the_same(void **state) {
-  (void)state;
+UNIT_TEST(what_is_written_reads_the_same) {
   struct profile profile, again;
   parse(TABLE "64K 1M ring simple 8 chunk=128K over=tree/simple default_us=812.45 choice_us=700 "
               "noise_pct=2.1\n1M max tree ll 0 over=ring/ll default_us=9.001 choice_us=8.5\n"
@@ -84,8 +81,7 @@ static void what_is_written_reads_the_same(void **state) {
 }
 
 /* Ranks with other figures may choose otherwise. */
-static void figures_are_part_of_the_decision(void **state) {
-  (void)state;
+UNIT_TEST(figures_are_part_of_the_decision) {
   static const char *const texts[] = {
     TABLE "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1\n",
     TABLE "0 1K ring ll 2 over=tree/ll default_us=2.001 choice_us=1\n",
@@ -108,12 +104,4 @@ static void figures_are_part_of_the_decision(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(measured_rows_are_read),
-    cmocka_unit_test(models_are_read),
-    cmocka_unit_test(what_is_written_reads_the_same),
-    cmocka_unit_test(figures_are_part_of_the_decision),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiler events, as NCCL's callback receives them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "net_plugin/observe/profiler.h"
+#include "tests/lib/unit.h"
 
 /* ncclProfilerNetSockDescr_v1_t as a profiler plugin declares it:
  * plugins/profiler/example/nccl/net_socket_v1.h:22-31 of NCCL v2.30.7. */
@@ -54,8 +49,7 @@ static int set_up(void **context) {
   return 0;
 }
 
-static void a_request_starts_and_stops(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_request_starts_and_stops, set_up, NULL) {
   struct profiler profiler = { 0 };
   profiler_set_callback(&profiler, callback);
   int phandle, answer;
@@ -83,8 +77,7 @@ static void a_request_starts_and_stops(void **context) {
   assert_int_equal(seen.data.sock.op, 1);
 }
 
-static void nobody_listens(void **context) {
-  (void)context;
+UNIT_TEST_WITH(nobody_listens, set_up, NULL) {
   struct profiler profiler = { 0 };
   int phandle;
   void *event = &event;
@@ -98,8 +91,7 @@ static void nobody_listens(void **context) {
   assert_int_equal(seen.calls, 0);
 }
 
-static void an_event_that_nobody_wanted_is_not_stopped(void **context) {
-  (void)context;
+UNIT_TEST_WITH(an_event_that_nobody_wanted_is_not_stopped, set_up, NULL) {
   struct profiler profiler = { 0 };
   profiler_set_callback(&profiler, callback);
   int phandle;
@@ -110,8 +102,7 @@ static void an_event_that_nobody_wanted_is_not_stopped(void **context) {
   assert_int_equal(seen.calls, 1);
 }
 
-static void the_callback_can_go_before_the_event(void **context) {
-  (void)context;
+UNIT_TEST_WITH(the_callback_can_go_before_the_event, set_up, NULL) {
   struct profiler profiler = { 0 };
   profiler_set_callback(&profiler, callback);
   int phandle, answer;
@@ -124,12 +115,4 @@ static void the_callback_can_go_before_the_event(void **context) {
   assert_null(event);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(a_request_starts_and_stops, set_up),
-    cmocka_unit_test_setup(nobody_listens, set_up),
-    cmocka_unit_test_setup(an_event_that_nobody_wanted_is_not_stopped, set_up),
-    cmocka_unit_test_setup(the_callback_can_go_before_the_event, set_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -4,8 +4,7 @@
 
 #include "tests/lib/unit.h"
 
-static void numbers_of_engines(void **state) {
-  (void)state;
+UNIT_TEST(numbers_of_engines) {
   assert_int_equal(progress_mode_engines(1, 1), 1);
   assert_int_equal(progress_mode_engines(7, 1), 1);
   assert_int_equal(progress_mode_engines(8, 1), 2);
@@ -16,8 +15,7 @@ static void numbers_of_engines(void **state) {
   assert_int_equal(progress_mode_engines(192, 8), 1);
 }
 
-static void auto_needs_cpus(void **state) {
-  (void)state;
+UNIT_TEST(auto_needs_cpus) {
   assert_int_equal(progress_mode_choose(2, 1), PROGRESS_INLINE);
   assert_int_equal(progress_mode_choose(3, 1), PROGRESS_INLINE);
   assert_int_equal(progress_mode_choose(4, 1), PROGRESS_THREAD);
@@ -26,10 +24,4 @@ static void auto_needs_cpus(void **state) {
   assert_int_equal(progress_mode_choose(5, 4), PROGRESS_INLINE);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(numbers_of_engines),
-    cmocka_unit_test(auto_needs_cpus),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

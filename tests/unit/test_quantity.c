@@ -8,8 +8,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-static void integers(void **state) {
-  (void)state;
+UNIT_TEST(integers) {
   static const struct {
     const char *text;
     int result;
@@ -38,8 +37,7 @@ static void integers(void **state) {
   }
 }
 
-static void sizes(void **state) {
-  (void)state;
+UNIT_TEST(sizes) {
   static const struct {
     const char *text;
     int result;
@@ -74,8 +72,7 @@ static void sizes(void **state) {
   }
 }
 
-static void durations(void **state) {
-  (void)state;
+UNIT_TEST(durations) {
   static const struct {
     const char *text;
     int result;
@@ -105,8 +102,7 @@ static void durations(void **state) {
   }
 }
 
-static void booleans(void **state) {
-  (void)state;
+UNIT_TEST(booleans) {
   static const char *const yes[] = { "1", "yes", "on", "true", "TRUE", "On" };
   static const char *const no[] = { "0", "no", "off", "false", "NO" };
   static const char *const bad[] = { "", "2", "y", "enable", "1 ", "0|1" };
@@ -126,8 +122,7 @@ static void booleans(void **state) {
   }
 }
 
-static void words(void **state) {
-  (void)state;
+UNIT_TEST(words) {
   assert_int_equal(quantity_find_word("auto|inline|thread", "auto"), 0);
   assert_int_equal(quantity_find_word("auto|inline|thread", "THREAD"), 2);
   assert_int_equal(quantity_find_word("auto|inline|thread", "thr"), -EINVAL);
@@ -136,8 +131,7 @@ static void words(void **state) {
   assert_int_equal(quantity_find_word("auto|inline|thread", "auto|inline"), -EINVAL);
 }
 
-static void formatted_quantities_are_exact(void **state) {
-  (void)state;
+UNIT_TEST(formatted_quantities_are_exact) {
   static const uint64_t values[] = { 0,     1,        1023,       1024,
                                      1025,  3 << 20,  UINT64_MAX, UINT64_C(1) << 63,
                                      60000, 90000000, 3600,       UINT64_C(7200000000000) };
@@ -156,11 +150,4 @@ static void formatted_quantities_are_exact(void **state) {
   assert_string_equal(quantity_format_duration(0, text), "0s");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(integers),  cmocka_unit_test(sizes),
-    cmocka_unit_test(durations), cmocka_unit_test(booleans),
-    cmocka_unit_test(words),     cmocka_unit_test(formatted_quantities_are_exact),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

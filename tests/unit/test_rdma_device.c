@@ -66,8 +66,9 @@ static bool is_readable(int fd) {
   return poll(&poll_fd, 1, 0) == 1;
 }
 
-static void facts_are_put_together(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
+TEST(facts_are_put_together) {
   struct rdma_device *device = rdma_host_open(&nic);
   const struct rdma_port *port = &device->port;
   char text[RDMA_GID_TEXT_MAX];
@@ -89,8 +90,7 @@ static void facts_are_put_together(void **state) {
   rdma_device_close(device);
 }
 
-static void traits_limit_what_the_device_says(void **state) {
-  (void)state;
+TEST(traits_limit_what_the_device_says) {
   static const struct fake_hca erdma = { .name = "erdma_0",
                                          .netdev = "d1",
                                          .gids = { "10.0.1.1" },
@@ -106,8 +106,7 @@ static void traits_limit_what_the_device_says(void **state) {
   rdma_device_close(device);
 }
 
-static void holders_share_one_device(void **state) {
-  (void)state;
+TEST(holders_share_one_device) {
   struct rdma_device *first = rdma_host_open(&nic), *second = rdma_host_open(&nic);
   assert_ptr_equal(first, second);
   rdma_device_hold(first);
@@ -121,8 +120,7 @@ static void holders_share_one_device(void **state) {
   assert_int_equal(counts.pds, 0);
 }
 
-static void lost_devices_are_looked_for_again(void **state) {
-  (void)state;
+TEST(lost_devices_are_looked_for_again) {
   struct rdma_device *device = rdma_host_open(&nic);
   fake_verbs_remove("fake0");
   assert_false(atomic_load(&device->is_lost));
@@ -146,8 +144,7 @@ static void lost_devices_are_looked_for_again(void **state) {
   rdma_device_close(again);
 }
 
-static void ports_that_go_down_are_lost(void **state) {
-  (void)state;
+TEST(ports_that_go_down_are_lost) {
   struct rdma_device *device = rdma_host_open(&nic);
   fake_verbs_set_port("fake0", false);
   rdma_device_take_events(device);
@@ -161,8 +158,7 @@ static void ports_that_go_down_are_lost(void **state) {
   rdma_device_close(again);
 }
 
-static void changed_addresses_make_a_new_device(void **state) {
-  (void)state;
+TEST(changed_addresses_make_a_new_device) {
   struct rdma_device *device = rdma_host_open(&nic);
   fake_verbs_event("fake0", IBV_EVENT_GID_CHANGE, NULL);
   rdma_device_take_events(device);
@@ -173,8 +169,7 @@ static void changed_addresses_make_a_new_device(void **state) {
   rdma_device_close(other);
 }
 
-static void queue_pairs_hear_of_their_own_events(void **state) {
-  (void)state;
+TEST(queue_pairs_hear_of_their_own_events) {
   struct rdma_device *device = rdma_host_open(&nic);
   struct rdma_watch watches[2] = { 0 };
   struct ibv_qp *qps[2];
@@ -201,16 +196,14 @@ static void queue_pairs_hear_of_their_own_events(void **state) {
   rdma_device_close(device);
 }
 
-static void machines_without_an_hca_need_no_library(void **state) {
-  (void)state;
+TEST(machines_without_an_hca_need_no_library) {
   rdma_host_empty();
   verbs_api_replace(NULL, "libibverbs.so.1: no such file");
   expect_none("there is no HCA");
   verbs_api_replace(fake_verbs_api(), NULL);
 }
 
-static void missing_pieces_are_named(void **state) {
-  (void)state;
+TEST(missing_pieces_are_named) {
   verbs_api_replace(NULL, "libibverbs.so.1: no such file");
   expect_none_yet("fake0 needs libibverbs: libibverbs.so.1: no such file");
   verbs_api_replace(fake_verbs_api(), NULL);
@@ -232,8 +225,7 @@ static void missing_pieces_are_named(void **state) {
   expect_none_yet("libibverbs does not list fake0: /dev/infiniband is missing");
 }
 
-static void users_wishes_count(void **state) {
-  (void)state;
+TEST(users_wishes_count) {
   setenv("NCCL_IB_HCA", "=fake", 1);
   expect_none("NCCL_IB_HCA leaves out fake0:1");
   unsetenv("NCCL_IB_HCA");
@@ -249,20 +241,4 @@ static void users_wishes_count(void **state) {
   unsetenv("NCCL_IB_GID_INDEX");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(facts_are_put_together),
-    TEST(traits_limit_what_the_device_says),
-    TEST(holders_share_one_device),
-    TEST(lost_devices_are_looked_for_again),
-    TEST(ports_that_go_down_are_lost),
-    TEST(changed_addresses_make_a_new_device),
-    TEST(queue_pairs_hear_of_their_own_events),
-    TEST(machines_without_an_hca_need_no_library),
-    TEST(missing_pieces_are_named),
-    TEST(users_wishes_count),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

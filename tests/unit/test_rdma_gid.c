@@ -20,8 +20,7 @@ static struct rdma_settings defaults(void) {
   return (struct rdma_settings){ .gid_index = -1, .roce_version = 2, .family = AF_UNSPEC };
 }
 
-static void ports_are_read(void **state) {
-  (void)state;
+UNIT_TEST(ports_are_read) {
   assert_int_equal(rdma_sysfs_list(CONNECTX, ports), 4);
   const struct rdma_sysfs_port *port = &ports[0];
   assert_string_equal(port->name, "mlx5_0");
@@ -46,8 +45,7 @@ static void ports_are_read(void **state) {
   assert_int_equal(rdma_sysfs_list("tests/data/sysfs/oci", ports), 0);
 }
 
-static void nics_find_their_ports(void **state) {
-  (void)state;
+UNIT_TEST(nics_find_their_ports) {
   assert_int_equal(rdma_sysfs_list(CONNECTX, ports), 4);
   static const struct {
     const char *nic, *address;
@@ -73,8 +71,7 @@ static void nics_find_their_ports(void **state) {
   }
 }
 
-static void erdma_is_found_by_the_hardware_address_it_borrows(void **state) {
-  (void)state;
+UNIT_TEST(erdma_is_found_by_the_hardware_address_it_borrows) {
   struct nic nic = fake_nic("eth0", "172.16.0.11", 20);
   struct rdma_settings settings = defaults();
   char why[RDMA_WHY_MAX];
@@ -117,8 +114,7 @@ static int choose(const char *const *gids, const char *address,
   return rdma_gid_choose(&port, settings, &nic, why);
 }
 
-static void ipv4_of_roce_v2_comes_first(void **state) {
-  (void)state;
+UNIT_TEST(ipv4_of_roce_v2_comes_first) {
   struct rdma_settings settings = defaults();
   assert_int_equal(
       choose(GIDS("1fe80::1", "2fe80::1", "110.0.0.1", "210.0.0.1"), "10.0.0.1", &settings), 3);
@@ -128,8 +124,7 @@ static void ipv4_of_roce_v2_comes_first(void **state) {
   assert_int_equal(choose(GIDS("1fe80::1", "110.0.0.1"), "10.0.0.1", &settings), -ENOENT);
 }
 
-static void the_nearest_address_is_taken(void **state) {
-  (void)state;
+UNIT_TEST(the_nearest_address_is_taken) {
   struct rdma_settings settings = defaults();
   assert_int_equal(choose(GIDS("2192.168.0.1", "210.0.0.9", "210.0.0.1"), "10.0.0.1", &settings),
                    2);
@@ -142,8 +137,7 @@ static void the_nearest_address_is_taken(void **state) {
   assert_int_equal(choose(GIDS("2169.254.0.1", "210.0.0.1"), "10.0.0.2", &settings), 1);
 }
 
-static void wishes_are_kept(void **state) {
-  (void)state;
+UNIT_TEST(wishes_are_kept) {
   struct rdma_settings settings = defaults();
   settings.roce_version = 1;
   assert_int_equal(choose(GIDS("210.0.0.1", "110.0.0.1"), "10.0.0.1", &settings), 1);
@@ -165,8 +159,7 @@ static void wishes_are_kept(void **state) {
   assert_int_equal(choose(GIDS("210.0.0.1", "2172.32.0.1"), "10.0.0.1", &settings), -ENOENT);
 }
 
-static void reasons_are_told(void **state) {
-  (void)state;
+UNIT_TEST(reasons_are_told) {
   struct rdma_sysfs_port port = make_port(GIDS("110.0.0.1"));
   struct nic nic = fake_nic("d0", "10.0.0.1", 24);
   struct rdma_settings settings = defaults();
@@ -183,8 +176,7 @@ static void reasons_are_told(void **state) {
   assert_string_equal(why, "hca port 1 has no GID 5 (NCCL_IB_GID_INDEX)");
 }
 
-static void infiniband_takes_the_routable_one(void **state) {
-  (void)state;
+UNIT_TEST(infiniband_takes_the_routable_one) {
   struct rdma_settings settings = defaults();
   struct nic nic = fake_nic("ib0", "192.168.7.1", 24);
   char why[RDMA_WHY_MAX];
@@ -196,8 +188,7 @@ static void infiniband_takes_the_routable_one(void **state) {
   assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), 1);
 }
 
-static void judgement_names_what_stands_in_the_way(void **state) {
-  (void)state;
+UNIT_TEST(judgement_names_what_stands_in_the_way) {
   struct rdma_settings settings = defaults();
   char why[RDMA_WHY_MAX];
   int gid;
@@ -220,8 +211,7 @@ static void judgement_names_what_stands_in_the_way(void **state) {
   assert_non_null(strstr(why, "EFA has no reliable connections"));
 }
 
-static void gpu_support_is_read(void **state) {
-  (void)state;
+UNIT_TEST(gpu_support_is_read) {
   struct rdma_gpu_facts facts;
   rdma_sysfs_read_gpu(CONNECTX, &facts);
   assert_true(facts.has_peermem);
@@ -233,8 +223,7 @@ static void gpu_support_is_read(void **state) {
   assert_string_equal(facts.nvidia, "");
 }
 
-static void odd_files_are_survived(void **state) {
-  (void)state;
+UNIT_TEST(odd_files_are_survived) {
   struct tree tree;
   tree_create(&tree);
   tree_write(&tree, "sys/class/infiniband/odd/ports/1/gids/0", "not a gid\n");
@@ -253,19 +242,4 @@ static void odd_files_are_survived(void **state) {
   tree_remove(&tree);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(ports_are_read),
-    cmocka_unit_test(nics_find_their_ports),
-    cmocka_unit_test(erdma_is_found_by_the_hardware_address_it_borrows),
-    cmocka_unit_test(ipv4_of_roce_v2_comes_first),
-    cmocka_unit_test(the_nearest_address_is_taken),
-    cmocka_unit_test(wishes_are_kept),
-    cmocka_unit_test(reasons_are_told),
-    cmocka_unit_test(infiniband_takes_the_routable_one),
-    cmocka_unit_test(judgement_names_what_stands_in_the_way),
-    cmocka_unit_test(gpu_support_is_read),
-    cmocka_unit_test(odd_files_are_survived),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

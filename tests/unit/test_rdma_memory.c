@@ -53,15 +53,15 @@ static bool has_keys(const struct lane_memory *memory, int domain) {
   return rdma_memory_keys(memory, domain, &local, &remote);
 }
 
-static void without_wishes_nothing_is_kept(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
+TEST(without_wishes_nothing_is_kept) {
   lane_memory_want(false);
   assert_null(lane_memory_register(data, sizeof data, LANE_MEMORY_REMOTE, NULL));
   lane_memory_want(true);
 }
 
-static void ranges_and_devices_come_in_any_order(void **state) {
-  (void)state;
+TEST(ranges_and_devices_come_in_any_order) {
   struct lane_memory *before = lane_memory_register(data, 4096, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   assert_false(rdma_memory_is_attached(device));
@@ -78,7 +78,7 @@ static void ranges_and_devices_come_in_any_order(void **state) {
 }
 
 /* As NCCL registers: on send and receive connections, the same buffer also on both. */
-static void only_what_is_received_can_be_written(void **state) {
+TEST(only_what_is_received_can_be_written) {
   const struct memory *sent, *received, *part, *sent_part;
   uint32_t local, remote;
   (void)state;
@@ -110,7 +110,7 @@ static void only_what_is_received_can_be_written(void **state) {
 
 /* CollNet's calls register without a word about what for; a group of one moves nothing, so that
  * nothing but the registrations is looked at. */
-static void only_what_a_collnet_call_receives_into_can_be_written(void **state) {
+TEST(only_what_a_collnet_call_receives_into_can_be_written) {
   enum { COUNT = 512 };
   uint32_t local, remote;
   struct collnet_memory *sent, *received;
@@ -156,7 +156,7 @@ static void only_what_a_collnet_call_receives_into_can_be_written(void **state) 
 }
 
 /* Other devices keep what they have, and what cannot be written by peers stays. */
-static void revoked_devices_take_no_writes_any_more(void **state) {
+TEST(revoked_devices_take_no_writes_any_more) {
   uint32_t local, remote;
   (void)state;
   struct lane_memory *sent = lane_memory_register(data, 4096, LANE_MEMORY_LOCAL, NULL);
@@ -181,8 +181,7 @@ static void revoked_devices_take_no_writes_any_more(void **state) {
   lane_memory_free(received);
 }
 
-static void a_device_that_comes_back_knows_all_ranges(void **state) {
-  (void)state;
+TEST(a_device_that_comes_back_knows_all_ranges) {
   struct lane_memory *memory = lane_memory_register(data, sizeof data, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
@@ -216,8 +215,7 @@ static void *come_and_go(void *argument) {
   return NULL;
 }
 
-static void ranges_and_devices_come_and_go_at_once(void **state) {
-  (void)state;
+TEST(ranges_and_devices_come_and_go_at_once) {
   pthread_t threads[4];
   for (int i = 0; i < 4; i++) {
     pthread_create(&threads[i], NULL, come_and_go, data + i * 4096);
@@ -240,8 +238,7 @@ static void ranges_and_devices_come_and_go_at_once(void **state) {
 }
 
 /* If asking waited for the driver, this test would never end. */
-static void who_asks_does_not_wait_for_drivers(void **state) {
-  (void)state;
+TEST(who_asks_does_not_wait_for_drivers) {
   fake_verbs_hold_calls(FAKE_OPEN_DEVICE, true);
   for (int i = 0; i < 3; i++) {
     assert_null(rdma_opener_take(&nic, why));
@@ -257,8 +254,7 @@ static void who_asks_does_not_wait_for_drivers(void **state) {
   rdma_device_close(device);
 }
 
-static void who_asks_is_told_why_not(void **state) {
-  (void)state;
+TEST(who_asks_is_told_why_not) {
   fake_verbs_remove("fake0");
   rdma_opener_wait(&nic, 1);
   assert_null(rdma_opener_take(&nic, why));
@@ -279,8 +275,7 @@ static void wait_until_closed(void) {
 }
 
 /* No lane reads their events. */
-static void unused_devices_are_given_up_when_they_go(void **state) {
-  (void)state;
+TEST(unused_devices_are_given_up_when_they_go) {
   rdma_opener_wait(&nic, 1);
   assert_int_equal(fake_verbs_counts().contexts, 1);
   fake_verbs_remove("fake0");
@@ -288,8 +283,7 @@ static void unused_devices_are_given_up_when_they_go(void **state) {
 }
 
 /* As with drivers that only wait until everybody has closed the device. */
-static void devices_are_given_up_when_their_entry_goes(void **state) {
-  (void)state;
+TEST(devices_are_given_up_when_their_entry_goes) {
   char path[256];
   snprintf(path, sizeof path, "%s/uverbs0", rdma_host_root.root);
   tree_write(&rdma_host_root, "uverbs0", "there\n");
@@ -305,21 +299,4 @@ static void devices_are_given_up_when_their_entry_goes(void **state) {
   assert_int_equal(log_capture_find("is given up: it is being removed"), 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(without_wishes_nothing_is_kept),
-    TEST(ranges_and_devices_come_in_any_order),
-    TEST(only_what_is_received_can_be_written),
-    TEST(only_what_a_collnet_call_receives_into_can_be_written),
-    TEST(revoked_devices_take_no_writes_any_more),
-    TEST(a_device_that_comes_back_knows_all_ranges),
-    TEST(ranges_and_devices_come_and_go_at_once),
-    TEST(who_asks_does_not_wait_for_drivers),
-    TEST(who_asks_is_told_why_not),
-    TEST(unused_devices_are_given_up_when_they_go),
-    TEST(devices_are_given_up_when_their_entry_goes),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

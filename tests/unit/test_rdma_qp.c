@@ -97,7 +97,9 @@ static void expect_no_late_write(void) {
 
 /* ---- rights ---- */
 
-static void only_memory_for_receives_has_a_remote_key(void **state) {
+#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
+TEST(only_memory_for_receives_has_a_remote_key) {
   uint32_t local, remote;
   (void)state;
   assert_true(rdma_memory_keys(from_memory, sender->domain.index, &local, &remote));
@@ -110,14 +112,12 @@ static void only_memory_for_receives_has_a_remote_key(void **state) {
   assert_int_equal(counts.remote_mrs, 1);
 }
 
-static void memory_for_receives_is_written(void **state) {
-  (void)state;
+TEST(memory_for_receives_is_written) {
   assert_int_equal(write_once(), IBV_WC_SUCCESS);
   assert_memory_equal(to, from, BYTES);
 }
 
-static void sending_queue_pairs_take_no_writes(void **state) {
-  (void)state;
+TEST(sending_queue_pairs_take_no_writes) {
   assert_int_equal(fake_verbs_counts().qps, 2);
   assert_int_equal(fake_verbs_counts().remote_qps, 1);
   uint32_t local, remote;
@@ -127,7 +127,7 @@ static void sending_queue_pairs_take_no_writes(void **state) {
 }
 
 /* By a peer that guesses: the local key is the remote one in this provider, as in many drivers. */
-static void memory_for_sends_is_not_written(void **state) {
+TEST(memory_for_sends_is_not_written) {
   uint32_t key, local, remote;
   (void)state;
   assert_true(rdma_memory_keys(from_memory, receiver->domain.index, &key, &remote));
@@ -138,16 +138,14 @@ static void memory_for_sends_is_not_written(void **state) {
 
 /* ---- stopping ---- */
 
-static void a_stopped_queue_pair_takes_no_writes(void **state) {
-  (void)state;
+TEST(a_stopped_queue_pair_takes_no_writes) {
   assert_int_equal(write_once(), IBV_WC_SUCCESS);
   assert_int_equal(rdma_qp_stop(receiver), 0);
   expect_no_late_write();
   assert_int_equal(write_once(), IBV_WC_RETRY_EXC_ERR);
 }
 
-static void what_cannot_be_stopped_is_destroyed_at_once(void **state) {
-  (void)state;
+TEST(what_cannot_be_stopped_is_destroyed_at_once) {
   assert_int_equal(write_once(), IBV_WC_SUCCESS);
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   assert_int_equal(rdma_qp_stop(receiver), 0);
@@ -157,7 +155,7 @@ static void what_cannot_be_stopped_is_destroyed_at_once(void **state) {
   assert_false(atomic_load(&receiver->device->is_lost));
 }
 
-static void what_cannot_be_destroyed_finds_no_memory(void **state) {
+TEST(what_cannot_be_destroyed_finds_no_memory) {
   uint32_t local, remote;
   (void)state;
   assert_int_equal(write_once(), IBV_WC_SUCCESS);
@@ -178,8 +176,7 @@ static void what_cannot_be_destroyed_finds_no_memory(void **state) {
   lane_memory_free(later);
 }
 
-static void what_cannot_be_kept_from_writing_is_told(void **state) {
-  (void)state;
+TEST(what_cannot_be_kept_from_writing_is_told) {
   assert_int_equal(write_once(), IBV_WC_SUCCESS);
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
@@ -195,8 +192,7 @@ static void what_cannot_be_kept_from_writing_is_told(void **state) {
 }
 
 /* Nobody can write through it, so nobody else need suffer. */
-static void a_sending_queue_pair_may_stay(void **state) {
-  (void)state;
+TEST(a_sending_queue_pair_may_stay) {
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
   assert_int_equal(rdma_qp_stop(sender), 0);
@@ -204,7 +200,7 @@ static void a_sending_queue_pair_may_stay(void **state) {
 }
 
 /* The worker tries again: a call that fails now and then leaves nothing behind. */
-static void refusals_that_pass_leave_nothing(void **state) {
+TEST(refusals_that_pass_leave_nothing) {
   static const enum fake_call calls[] = { FAKE_STOP_QP, FAKE_DESTROY_QP, FAKE_DESTROY_CQ,
                                           FAKE_DESTROY_CHANNEL, FAKE_DEREG_MR };
   (void)state;
@@ -223,20 +219,4 @@ static void refusals_that_pass_leave_nothing(void **state) {
   }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(only_memory_for_receives_has_a_remote_key),
-    TEST(memory_for_receives_is_written),
-    TEST(sending_queue_pairs_take_no_writes),
-    TEST(memory_for_sends_is_not_written),
-    TEST(a_stopped_queue_pair_takes_no_writes),
-    TEST(what_cannot_be_stopped_is_destroyed_at_once),
-    TEST(what_cannot_be_destroyed_finds_no_memory),
-    TEST(what_cannot_be_kept_from_writing_is_told),
-    TEST(a_sending_queue_pair_may_stay),
-    TEST(refusals_that_pass_leave_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -30,8 +30,7 @@ static void expect_erdma(const struct rdma_traits *traits) {
   assert_true(traits->is_usable);
 }
 
-static void erdma_in_standard_mode_needs_the_connection_manager(void **state) {
-  (void)state;
+UNIT_TEST(erdma_in_standard_mode_needs_the_connection_manager) {
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
   assert_int_equal(ports[0].pci_vendor, 0x1ded);
   assert_int_equal(ports[0].pci_device, 0x107f);
@@ -42,8 +41,7 @@ static void erdma_in_standard_mode_needs_the_connection_manager(void **state) {
   assert_true(traits.needs_cm);
 }
 
-static void erdma_in_compat_mode_does_without(void **state) {
-  (void)state;
+UNIT_TEST(erdma_in_compat_mode_does_without) {
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma-compat", ports), 1);
   assert_false(ports[0].is_iwarp);
   struct rdma_traits traits = traits_of(&ports[0]);
@@ -53,8 +51,7 @@ static void erdma_in_compat_mode_does_without(void **state) {
 
 /* All that is told of the recorded machine, by what its files say alone: the interface has an MTU
  * of 1500. */
-static void a_recorded_erdma_is_warned_about_and_needs_librdmacm(void **state) {
-  (void)state;
+UNIT_TEST(a_recorded_erdma_is_warned_about_and_needs_librdmacm) {
   static struct rdma_survey_row rows[RDMA_PORTS_MAX];
   struct rdma_settings settings = { .gid_index = -1, .roce_version = 2, .cm = RDMA_CM_MAY };
   struct nic nic = { .name = "eth0" };
@@ -86,8 +83,7 @@ static const char *warning_with(unsigned mtu, const char *protocols) {
   return rdma_quirks_warning(&identity, protocols, text);
 }
 
-static void erdma_wants_its_mtu_or_no_ll128(void **state) {
-  (void)state;
+UNIT_TEST(erdma_wants_its_mtu_or_no_ll128) {
   const char *text = warning_with(1500, NULL);
   assert_non_null(text);
   assert_non_null(strstr(text, "erdma_0: the MTU of its network interface is 1500"));
@@ -107,8 +103,7 @@ static void erdma_wants_its_mtu_or_no_ll128(void **state) {
   assert_null(rdma_quirks_warning(&other, NULL, unused));
 }
 
-static void connectx_can_all(void **state) {
-  (void)state;
+UNIT_TEST(connectx_can_all) {
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/connectx", ports), 4);
   struct rdma_traits traits = traits_of(&ports[0]);
   assert_string_equal(traits.model, "ConnectX");
@@ -124,8 +119,7 @@ static struct rdma_traits traits_by(uint16_t vendor, uint16_t device, const char
   return traits;
 }
 
-static void others_are_told_apart(void **state) {
-  (void)state;
+UNIT_TEST(others_are_told_apart) {
   struct rdma_traits efa = traits_by(0x1d0f, 0xefa2, "rdmap0s6");
   assert_false(efa.is_usable);
   assert_non_null(strstr(efa.why_not, "reliable connections"));
@@ -147,14 +141,4 @@ static void others_are_told_apart(void **state) {
   assert_null(unknown.why_not);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(erdma_in_standard_mode_needs_the_connection_manager),
-    cmocka_unit_test(erdma_in_compat_mode_does_without),
-    cmocka_unit_test(a_recorded_erdma_is_warned_about_and_needs_librdmacm),
-    cmocka_unit_test(erdma_wants_its_mtu_or_no_ll128),
-    cmocka_unit_test(connectx_can_all),
-    cmocka_unit_test(others_are_told_apart),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -9,8 +9,7 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static void one_line_tells_why_there_is_none(void **state) {
-  (void)state;
+UNIT_TEST(one_line_tells_why_there_is_none) {
   static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
   static const size_t sizes[] = { 8, 70000 };
   param_load((char *[]){ NULL });
@@ -31,7 +30,4 @@ static void one_line_tells_why_there_is_none(void **state) {
   rdma_host_stop(); /* fails if anything is left */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(one_line_tells_why_there_is_none) };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -47,8 +47,9 @@ static struct rdma_settings with(const char *name, const char *value) {
   return settings;
 }
 
-static void defaults_are_nccls(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, set_up, log_capture_tear_down)
+
+TEST(defaults_are_nccls) {
   struct rdma_settings settings;
   rdma_settings_read(&settings);
   assert_false(settings.is_off);
@@ -66,8 +67,7 @@ static void defaults_are_nccls(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void values_are_taken(void **state) {
-  (void)state;
+TEST(values_are_taken) {
   assert_int_equal(with("NCCL_IB_GID_INDEX", "3").gid_index, 3);
   assert_int_equal(with("NCCL_IB_TC", "0x6a").traffic_class, 106);
   assert_int_equal(with("NCCL_IB_SL", "5").service_level, 5);
@@ -79,8 +79,7 @@ static void values_are_taken(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void bad_values_are_told_and_not_taken(void **state) {
-  (void)state;
+TEST(bad_values_are_told_and_not_taken) {
   assert_int_equal(with("NCCL_IB_TIMEOUT", "32").timeout, 14);
   assert_int_equal(log_capture_find("NCCL_IB_TIMEOUT=32 is ignored: accepted is 0..31; 14 is used"),
                    1);
@@ -94,8 +93,7 @@ static void bad_values_are_told_and_not_taken(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 8);
 }
 
-static void it_can_be_turned_off(void **state) {
-  (void)state;
+TEST(it_can_be_turned_off) {
   assert_true(with("NCCL_IB_DISABLE", "1").is_off);
   assert_string_equal(with("NCCL_IB_DISABLE", "1").off_why, "NCCL_IB_DISABLE is set");
   assert_true(with("NCCL_IB_DISABLE", "2").is_off);
@@ -107,8 +105,7 @@ static void it_can_be_turned_off(void **state) {
   assert_true(with("NCCL_IB_DISABLE", "1").is_off); /* NCCL's own win */
 }
 
-static void ranges_are_read(void **state) {
-  (void)state;
+TEST(ranges_are_read) {
   struct rdma_settings settings = with("NCCL_IB_ADDR_RANGE", "10.1.0.0/16");
   assert_int_equal(settings.family, AF_INET);
   assert_int_equal(settings.prefix_bits, 96 + 16);
@@ -132,12 +129,4 @@ static void ranges_are_read(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1 + sizeof(bad) / sizeof(bad[0]));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, log_capture_tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(defaults_are_nccls),   TEST(values_are_taken), TEST(bad_values_are_told_and_not_taken),
-    TEST(it_can_be_turned_off), TEST(ranges_are_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -70,8 +70,7 @@ static json_t *read_sequence(void) {
 }
 
 /* The first test: a process says only once that nothing is recorded. */
-static void no_directory_is_one_warning(void **state) {
-  (void)state;
+TUNER_JOB_TEST(no_directory_is_one_warning) {
   bool chosen[6];
   run_calls("/nowhere/at/all", chosen);
   run_calls("/nowhere/at/all", chosen);
@@ -79,8 +78,7 @@ static void no_directory_is_one_warning(void **state) {
   assert_true(chosen[0]);
 }
 
-static void calls_become_samples(void **state) {
-  (void)state;
+TUNER_JOB_TEST(calls_become_samples) {
   bool chosen[6];
   run_calls(tuner_job_tree.root, chosen);
   struct sample_file file = { 0 };
@@ -112,8 +110,7 @@ static void check_call(const json_t *call, double *before_us, const char *collec
   assert_int_equal(json_integer_value(json_array_get(call, 2)), bytes);
 }
 
-static void calls_are_in_their_order(void **state) {
-  (void)state;
+TUNER_JOB_TEST(calls_are_in_their_order) {
   bool chosen[6];
   run_calls(tuner_job_tree.root, chosen);
   json_t *sequence = read_sequence(), *calls = json_object_get(sequence, "calls");
@@ -132,8 +129,7 @@ static void calls_are_in_their_order(void **state) {
 }
 
 /* Also of sizes for which there are too many to sample. */
-static void the_newest_calls_are_kept(void **state) {
-  (void)state;
+TUNER_JOB_TEST(the_newest_calls_are_kept) {
   enum { CALLS = 10000, KEPT = 8192 };
   char record[256];
   snprintf(record, sizeof record, "STRATUS_RECORD=%s", tuner_job_tree.root);
@@ -157,8 +153,7 @@ static void the_newest_calls_are_kept(void **state) {
 }
 
 /* Those of another machine are told apart. */
-static void samples_name_the_topology(void **state) {
-  (void)state;
+TUNER_JOB_TEST(samples_name_the_topology) {
   char command[128];
   snprintf(command, sizeof command, "cp -a tests/data/sysfs/gcp/sys %s", tuner_job_tree.root);
   assert_int_equal(system(command), 0);
@@ -172,8 +167,7 @@ static void samples_name_the_topology(void **state) {
   sample_file_free(&file);
 }
 
-static void recording_changes_no_choice(void **state) {
-  (void)state;
+TUNER_JOB_TEST(recording_changes_no_choice) {
   bool with[6], without[6];
   run_calls(tuner_job_tree.root, with);
   run_calls("", without);
@@ -209,18 +203,9 @@ static void leaves_alone(const char *extension) {
   assert_true(chosen[0]);
 }
 
-static void what_is_not_ours_is_left_alone(void **state) {
-  (void)state;
+TUNER_JOB_TEST(what_is_not_ours_is_left_alone) {
   leaves_alone("jsonl");
   leaves_alone("calls");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TUNER_JOB_TEST(no_directory_is_one_warning),    TUNER_JOB_TEST(calls_become_samples),
-    TUNER_JOB_TEST(samples_name_the_topology),      TUNER_JOB_TEST(recording_changes_no_choice),
-    TUNER_JOB_TEST(what_is_not_ours_is_left_alone), TUNER_JOB_TEST(calls_are_in_their_order),
-    TUNER_JOB_TEST(the_newest_calls_are_kept),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -152,8 +152,7 @@ static void try_lengths(enum reduce_type type, enum reduce_op op) {
   }
 }
 
-static void every_type_op_and_variant(void **state) {
-  (void)state;
+UNIT_TEST_WITH(every_type_op_and_variant, map_memory, unmap_memory) {
   for (enum reduce_type type = 0; type < REDUCE_TYPES; type++) {
     for (enum reduce_op op = 0; op < REDUCE_OPS; op++) {
       try_lengths(type, op);
@@ -166,8 +165,7 @@ static void every_type_op_and_variant(void **state) {
 }
 
 /* All n from 1 to 40, and every alignment of each source. */
-static void every_number_of_sources(void **state) {
-  (void)state;
+UNIT_TEST_WITH(every_number_of_sources, map_memory, unmap_memory) {
   const void *srcs[MOST_SOURCES];
   static const enum reduce_type types[] = { REDUCE_FLOAT32, REDUCE_BFLOAT16, REDUCE_INT8 };
   for (size_t t = 0; t < 3; t++) {
@@ -183,8 +181,7 @@ static void every_number_of_sources(void **state) {
 
 /* All codes of the formats of 8 and 16 bits go in and come out: one source, whose NaNs become one
  * and whose infinities become the largest number where NCCL saturates. */
-static void every_code(void **state) {
-  (void)state;
+UNIT_TEST(every_code) {
   static const enum reduce_type types[] = { REDUCE_FLOAT16, REDUCE_BFLOAT16, REDUCE_FLOAT8E4M3,
                                             REDUCE_FLOAT8E5M2 };
   static uint16_t codes[65536], results[65536];
@@ -207,8 +204,7 @@ static void every_code(void **state) {
 }
 
 /* What NVIDIA's fmin, fmax and the conversion with saturation say, as numbers. */
-static void least_and_greatest_of_special_numbers(void **state) {
-  (void)state;
+UNIT_TEST(least_and_greatest_of_special_numbers) {
   static const struct {
     enum reduce_type type;
     uint64_t a, b, least, greatest;
@@ -291,8 +287,7 @@ static void arrive(uint64_t *random, const size_t *edges) {
   }
 }
 
-static void the_order_of_arrival_does_not_matter(void **state) {
-  (void)state;
+UNIT_TEST(the_order_of_arrival_does_not_matter) {
   uint64_t random = 7;
   fill_parts(1);
   const void *srcs[HOSTS];
@@ -313,8 +308,7 @@ static void the_order_of_arrival_does_not_matter(void **state) {
 }
 
 /* Why the order of hosts is fixed: another order gives other bits. */
-static void another_order_of_hosts_gives_other_bits(void **state) {
-  (void)state;
+UNIT_TEST(another_order_of_hosts_gives_other_bits) {
   fill_parts(2);
   const void *srcs[HOSTS], *reversed[HOSTS];
   for (int h = 0; h < HOSTS; h++) {
@@ -329,8 +323,7 @@ static void another_order_of_hosts_gives_other_bits(void **state) {
   assert_in_range(differ, PART / 10, PART);
 }
 
-static void the_destination_may_be_a_source(void **state) {
-  (void)state;
+UNIT_TEST(the_destination_may_be_a_source) {
   fill_parts(3);
   for (size_t v = 0; reduce_variant(v) && reduce_variant(v)->is_usable(); v++) {
     for (int own = 0; own < HOSTS; own++) {
@@ -363,8 +356,7 @@ static bool are_denormals_flushed(void) {
 }
 
 /* A user's thread may round to zero and flush denormals; the next one not. */
-static void the_callers_floating_point_does_not_matter(void **state) {
-  (void)state;
+UNIT_TEST_WITH(the_callers_floating_point_does_not_matter, map_memory, unmap_memory) {
   for (size_t v = 0; reduce_variant(v) && reduce_variant(v)->is_usable(); v++) {
     for (enum reduce_type type = REDUCE_FLOAT16; type < REDUCE_TYPES; type++) {
       const void *srcs[4];
@@ -420,8 +412,7 @@ static long double worst_share(enum reduce_type type, enum reduce_op op, unsigne
   return worst;
 }
 
-static void errors_stay_within_their_bounds(void **state) {
-  (void)state;
+UNIT_TEST_WITH(errors_stay_within_their_bounds, map_memory, unmap_memory) {
   for (enum reduce_type type = REDUCE_FLOAT16; type < REDUCE_TYPES; type++) {
     for (unsigned n = 2; n <= 16; n *= 2) {
       long double sums = worst_share(type, REDUCE_SUM, n);
@@ -432,8 +423,7 @@ static void errors_stay_within_their_bounds(void **state) {
   }
 }
 
-static void what_is_exact_has_no_bound(void **state) {
-  (void)state;
+UNIT_TEST(what_is_exact_has_no_bound) {
   for (enum reduce_type type = 0; type < REDUCE_TYPES; type++) {
     for (enum reduce_op op = 0; op < REDUCE_OPS; op++) {
       struct reduce_bound bound = reduce_bound(type, op, 8);
@@ -443,19 +433,4 @@ static void what_is_exact_has_no_bound(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(every_type_op_and_variant, map_memory, unmap_memory),
-    cmocka_unit_test_setup_teardown(every_number_of_sources, map_memory, unmap_memory),
-    cmocka_unit_test(every_code),
-    cmocka_unit_test(least_and_greatest_of_special_numbers),
-    cmocka_unit_test(the_order_of_arrival_does_not_matter),
-    cmocka_unit_test(another_order_of_hosts_gives_other_bits),
-    cmocka_unit_test(the_destination_may_be_a_source),
-    cmocka_unit_test_setup_teardown(the_callers_floating_point_does_not_matter, map_memory,
-                                    unmap_memory),
-    cmocka_unit_test_setup_teardown(errors_stay_within_their_bounds, map_memory, unmap_memory),
-    cmocka_unit_test(what_is_exact_has_no_bound),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -48,8 +48,7 @@ static void codes_go_and_come(const struct reduce_variant *variant, enum reduce_
   assert_int_equal(counters.underflows, denormal);
 }
 
-static void every_code(void **state) {
-  (void)state;
+UNIT_TEST(every_code) {
   with_each(codes_go_and_come);
 }
 
@@ -80,8 +79,7 @@ static void halves_round(const struct reduce_variant *variant, enum reduce_wire 
   }
 }
 
-static void every_edge(void **state) {
-  (void)state;
+UNIT_TEST(every_edge) {
   with_each(halves_round);
 }
 
@@ -119,8 +117,7 @@ static void known_numbers(const struct reduce_variant *variant, enum reduce_wire
   }
 }
 
-static void known_numbers_round_as_known(void **state) {
-  (void)state;
+UNIT_TEST(known_numbers_round_as_known) {
   with_each(known_numbers);
 }
 
@@ -220,8 +217,7 @@ static void sums_of_all_shapes(const struct reduce_variant *variant, enum reduce
   }
 }
 
-static void owners_sum_and_round_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(owners_sum_and_round_once, map_memory, unmap_memory) {
   with_each(sums_of_all_shapes);
 }
 
@@ -261,8 +257,7 @@ static void conversions_in_place(const struct reduce_variant *variant, enum redu
   }
 }
 
-static void buffers_may_overlap_as_promised(void **state) {
-  (void)state;
+UNIT_TEST_WITH(buffers_may_overlap_as_promised, map_memory, unmap_memory) {
   with_each(owner_in_place);
   with_each(conversions_in_place);
 }
@@ -296,8 +291,7 @@ static void conversions_at_edges(const struct reduce_variant *variant, enum redu
   }
 }
 
-static void nothing_beyond_the_ends_is_touched(void **state) {
-  (void)state;
+UNIT_TEST_WITH(nothing_beyond_the_ends_is_touched, map_memory, unmap_memory) {
   with_each(conversions_at_edges);
 }
 
@@ -334,8 +328,7 @@ static void error_of_exchange(const struct reduce_variant *variant, enum reduce_
   }
 }
 
-static void two_roundings_whatever_the_number_of_hosts(void **state) {
-  (void)state;
+UNIT_TEST(two_roundings_whatever_the_number_of_hosts) {
   with_each(error_of_exchange);
   assert_true(reduce_wire_bound(REDUCE_WIRE_BFLOAT16, 1000).relative < 1.02 * 0x1p-7);
   assert_true(reduce_wire_bound(REDUCE_WIRE_FLOAT16, 1000).relative < 1.1 * 0x1p-10);
@@ -359,21 +352,8 @@ static void counters_add_up(const struct reduce_variant *variant, enum reduce_wi
   assert_int_equal(counters.underflows, is_f16 ? 100 : 0);
 }
 
-static void counters_add_up_over_calls(void **state) {
-  (void)state;
+UNIT_TEST(counters_add_up_over_calls) {
   with_each(counters_add_up);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_code),
-    cmocka_unit_test(every_edge),
-    cmocka_unit_test(known_numbers_round_as_known),
-    cmocka_unit_test_setup_teardown(owners_sum_and_round_once, map_memory, unmap_memory),
-    cmocka_unit_test_setup_teardown(buffers_may_overlap_as_promised, map_memory, unmap_memory),
-    cmocka_unit_test_setup_teardown(nothing_beyond_the_ends_is_touched, map_memory, unmap_memory),
-    cmocka_unit_test(two_roundings_whatever_the_number_of_hosts),
-    cmocka_unit_test(counters_add_up_over_calls),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

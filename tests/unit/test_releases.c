@@ -117,8 +117,7 @@ static int set_up(void **state) {
   return 0;
 }
 
-static void each_is_told_its_own_events(void **state) {
-  (void)state;
+UNIT_TEST_WITH(each_is_told_its_own_events, set_up, NULL) {
   void *first = begin(0);
   struct ends of_first = connect_ends(first);
   void *second = begin(1);
@@ -137,8 +136,7 @@ static void each_is_told_its_own_events(void **state) {
   end(second);
 }
 
-static void a_logger_that_may_be_unloaded_is_not_called(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_logger_that_may_be_unloaded_is_not_called, set_up, NULL) {
   void *first = begin(0), *again = begin(0), *second = begin(1);
   LOG_INFO("to the latest");
   unsigned of_second = logged[1];
@@ -160,8 +158,7 @@ static void a_logger_that_may_be_unloaded_is_not_called(void **state) {
 
 /* With its last communicator the newer release ends what is its own. The last of the tests: what
  * has no finalize lives on. */
-static void an_older_release_goes_on_without_the_newer(void **state) {
-  (void)state;
+UNIT_TEST_WITH(an_older_release_goes_on_without_the_newer, set_up, NULL) {
   int devices;
   assert_int_equal(ncclNetPlugin_v10.init(loggers[2], profilers[2]), 0);
   assert_int_equal(ncclNetPlugin_v10.devices(&devices), 0);
@@ -183,11 +180,4 @@ static void an_older_release_goes_on_without_the_newer(void **state) {
   setup_stop();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(each_is_told_its_own_events, set_up),
-    cmocka_unit_test_setup(a_logger_that_may_be_unloaded_is_not_called, set_up),
-    cmocka_unit_test_setup(an_older_release_goes_on_without_the_newer, set_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

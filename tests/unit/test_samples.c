@@ -57,8 +57,7 @@ static int read_text(const char *text, struct sample_file *file, struct profile_
   return sample_file_read(path, file, error);
 }
 
-static void what_is_written_is_read_again(void **state) {
-  (void)state;
+UNIT_TEST(what_is_written_is_read_again) {
   char text[2 * SAMPLE_LINE_MAX];
   size_t length = sample_format(&complete, text, SAMPLE_LINE_MAX);
   assert_true(length > 0 && text[length - 1] == '\n');
@@ -83,8 +82,7 @@ static void what_is_written_is_read_again(void **state) {
   sample_file_free(&file);
 }
 
-static void what_does_not_fit_is_not_written(void **state) {
-  (void)state;
+UNIT_TEST(what_does_not_fit_is_not_written) {
   char text[SAMPLE_LINE_MAX];
   size_t length = sample_format(&complete, text, sizeof text);
   assert_int_equal(sample_format(&complete, text, length), 0);
@@ -101,8 +99,7 @@ static void what_does_not_fit_is_not_written(void **state) {
   "\"schema\":1,\"coll\":\"allreduce\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","       \
   "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5"
 
-static void few_keys_are_needed_and_others_ignored(void **state) {
-  (void)state;
+UNIT_TEST(few_keys_are_needed_and_others_ignored) {
   struct sample_file file;
   struct profile_error error;
   assert_int_equal(read_text("\n{" NEEDED ",\"later\":[1]}\n  \n{" NEEDED "}", &file, &error), 0);
@@ -113,8 +110,7 @@ static void few_keys_are_needed_and_others_ignored(void **state) {
   sample_file_free(&file);
 }
 
-static void an_unfinished_last_line_is_passed_over(void **state) {
-  (void)state;
+UNIT_TEST(an_unfinished_last_line_is_passed_over) {
   struct sample_file file;
   struct profile_error error;
   assert_int_equal(read_text("{" NEEDED "}\n{\"schema\":1,\"coll\":\"allr", &file, &error), 0);
@@ -122,8 +118,7 @@ static void an_unfinished_last_line_is_passed_over(void **state) {
   sample_file_free(&file);
 }
 
-static void what_is_no_sample_is_named(void **state) {
-  (void)state;
+UNIT_TEST(what_is_no_sample_is_named) {
   static const struct {
     const char *line;
     const char *says;
@@ -155,22 +150,11 @@ static void what_is_no_sample_is_named(void **state) {
   }
 }
 
-static void a_lost_file_is_named(void **state) {
-  (void)state;
+UNIT_TEST(a_lost_file_is_named) {
   struct sample_file file = { 0 };
   struct profile_error error;
   assert_int_equal(sample_file_read("/nowhere/samples.jsonl", &file, &error), -ENOENT);
   assert_non_null(strstr(error.text, "cannot be read"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_is_written_is_read_again),
-    cmocka_unit_test(what_does_not_fit_is_not_written),
-    cmocka_unit_test(few_keys_are_needed_and_others_ignored),
-    cmocka_unit_test(an_unfinished_last_line_is_passed_over),
-    cmocka_unit_test(what_is_no_sample_is_named),
-    cmocka_unit_test(a_lost_file_is_named),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+UNIT_MAIN(set_up, tear_down)

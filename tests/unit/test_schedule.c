@@ -58,8 +58,7 @@ static const char *name(const struct schedule_set *set) {
   return text;
 }
 
-static void every_block_has_every_cell_once(void **state) {
-  (void)state;
+UNIT_TEST(every_block_has_every_cell_once) {
   struct schedule_key key = { 7, 1, PROFILE_ALLREDUCE, 4096 };
   for (size_t count = 1; count <= SCHEDULE_CELLS_MAX; count++) {
     for (uint64_t block = 0; block < 50; block++) {
@@ -96,8 +95,7 @@ static void check_runs(uint32_t most, uint64_t bytes, uint64_t run) {
 }
 
 /* Of large sizes fewer calls are enough, but not less than a quarter. */
-static void cells_come_in_runs(void **state) {
-  (void)state;
+UNIT_TEST(cells_come_in_runs) {
   check_runs(12, 0, 12);
   check_runs(12, 1 << 20, 12);
   check_runs(12, 2 << 20, 8);
@@ -110,8 +108,7 @@ static void cells_come_in_runs(void **state) {
 
 /* Each cell comes at each place of a block about equally often: 2400 blocks, 600 expected, and the
  * binomial's standard deviation is 21. */
-static void no_place_is_favoured(void **state) {
-  (void)state;
+UNIT_TEST(no_place_is_favoured) {
   enum { CELLS = 4, BLOCKS = 2400 };
   int seen[CELLS][CELLS] = { 0 };
   struct schedule_key key = { 1, 1, PROFILE_ALLGATHER, 1 << 20 };
@@ -123,8 +120,7 @@ static void no_place_is_favoured(void **state) {
   }
 }
 
-static void seed_size_and_collective_change_the_order(void **state) {
-  (void)state;
+UNIT_TEST(seed_size_and_collective_change_the_order) {
   static const struct schedule_key keys[] = { { 1, 1, PROFILE_ALLREDUCE, 8 },
                                               { 2, 1, PROFILE_ALLREDUCE, 8 },
                                               { 1, 1, PROFILE_ALLREDUCE, 16 },
@@ -138,8 +134,7 @@ static void seed_size_and_collective_change_the_order(void **state) {
   }
 }
 
-static void never_tries_what_nccl_ruled_out(void **state) {
-  (void)state;
+UNIT_TEST(never_tries_what_nccl_ruled_out) {
   struct cells cells = offer(-1.0f, 10.0f, 9.0f, NAN);
   struct schedule_set set = open_first("channels=0,2/allreduce:8=all", &cells, ALGOS);
   assert_string_equal(name(&set), "ring.ll tree.simple tree.simple@2 ring.ll@2");
@@ -155,8 +150,7 @@ static void never_tries_what_nccl_ruled_out(void **state) {
 }
 
 /* Nothing but the costs and the plan decides, so a random table is the same at every rank. */
-static void only_offered_cells_whatever_the_table(void **state) {
-  (void)state;
+UNIT_TEST(only_offered_cells_whatever_the_table) {
   srand(5);
   for (int round = 0; round < 2000; round++) {
     struct cells cells;
@@ -179,8 +173,7 @@ static void only_offered_cells_whatever_the_table(void **state) {
   }
 }
 
-static void hopeless_cells_are_left_out(void **state) {
-  (void)state;
+UNIT_TEST(hopeless_cells_are_left_out) {
   struct cells cells = offer(10.0f, 30.0f, 45.0f, 11.0f);
   struct schedule_set set = open_first("allreduce:1M=all", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll tree.simple ring.simple"); /* 45 is over 4 x 10 */
@@ -195,16 +188,14 @@ static void hopeless_cells_are_left_out(void **state) {
   assert_string_equal(name(&set), "tree.ll");
 }
 
-static void collnet_keeps_its_channels(void **state) {
-  (void)state;
+UNIT_TEST(collnet_keeps_its_channels) {
   struct cells cells = offer(10.0f, -1.0f, -1.0f, -1.0f);
   cells.us[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] = 12.0f;
   struct schedule_set set = open_first("channels=0,2/allreduce:8=all", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll collnetchain.simple tree.ll@2");
 }
 
-static void plan_is_read_and_found(void **state) {
-  (void)state;
+UNIT_TEST(plan_is_read_and_found) {
   struct plan plan =
       parse("seed=12/run=3/channels=1/allreduce:8,64K=all/allgather:8=tree.ll128@3,default");
   assert_int_equal(plan.seed, 12);
@@ -220,8 +211,7 @@ static void plan_is_read_and_found(void **state) {
   assert_string_equal(plan_format_cell(plan.entries[2].cells[0], text), "tree.ll128@3");
 }
 
-static void bad_plans_name_the_fault(void **state) {
-  (void)state;
+UNIT_TEST(bad_plans_name_the_fault) {
   static const struct {
     const char *text, *part;
   } bad[] = {
@@ -260,18 +250,4 @@ static void bad_plans_name_the_fault(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_block_has_every_cell_once),
-    cmocka_unit_test(cells_come_in_runs),
-    cmocka_unit_test(no_place_is_favoured),
-    cmocka_unit_test(seed_size_and_collective_change_the_order),
-    cmocka_unit_test(never_tries_what_nccl_ruled_out),
-    cmocka_unit_test(only_offered_cells_whatever_the_table),
-    cmocka_unit_test(hopeless_cells_are_left_out),
-    cmocka_unit_test(collnet_keeps_its_channels),
-    cmocka_unit_test(plan_is_read_and_found),
-    cmocka_unit_test(bad_plans_name_the_fault),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

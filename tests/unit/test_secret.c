@@ -19,8 +19,7 @@ static void *load(void *error) {
 }
 
 /* Handshakes ask for it with the engine lock: if that waited for the file, this would never end. */
-static void nobody_waits_for_a_secret_that_is_being_read(void **state) {
-  (void)state;
+UNIT_TEST(nobody_waits_for_a_secret_that_is_being_read) {
   struct tree tree;
   uint8_t digest[AUTH_KEY_BYTES];
   char variable[TREE_PATH_MAX + 32], path[TREE_PATH_MAX];
@@ -46,9 +45,4 @@ static void nobody_waits_for_a_secret_that_is_being_read(void **state) {
   tree_remove(&tree);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nobody_waits_for_a_secret_that_is_being_read),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

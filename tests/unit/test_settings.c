@@ -20,16 +20,14 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void compression_is_tried_unless_the_user_says_else(void **state) {
-  (void)state;
+UNIT_TEST_WITH(compression_is_tried_unless_the_user_says_else, NULL, tear_down) {
   assert_int_equal(compress_with(NULL, NULL), POLICY_COMPRESS_AUTO);
   assert_int_equal(compress_with("STRATUS_COMPRESS=off", NULL), POLICY_COMPRESS_OFF);
   assert_int_equal(compress_with("STRATUS_COMPRESS=on", NULL), POLICY_COMPRESS_ON);
 }
 
 /* Lengths say something about what is in them. */
-static void encryption_alone_does_not_compress(void **state) {
-  (void)state;
+UNIT_TEST_WITH(encryption_alone_does_not_compress, NULL, tear_down) {
   static char encrypts[] = "STRATUS_ENCRYPT=on";
   assert_int_equal(compress_with(encrypts, NULL), POLICY_COMPRESS_OFF);
   log_capture_start();
@@ -39,10 +37,4 @@ static void encryption_alone_does_not_compress(void **state) {
   assert_int_equal(compress_with(encrypts, "STRATUS_COMPRESS=on"), POLICY_COMPRESS_ON);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(compression_is_tried_unless_the_user_says_else, tear_down),
-    cmocka_unit_test_teardown(encryption_alone_does_not_compress, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -52,8 +52,7 @@ static void check_content(const char *name, const char *path) {
   profile_free(&profile);
 }
 
-static void none_claims_what_nobody_measured(void **state) {
-  (void)state;
+UNIT_TEST(none_claims_what_nobody_measured) {
   for_each(check_content);
 }
 
@@ -110,13 +109,11 @@ static void check_sources(const char *name, const char *path) {
   assert_true(values >= 2);
 }
 
-static void each_value_has_source_and_date(void **state) {
-  (void)state;
+UNIT_TEST(each_value_has_source_and_date) {
   for_each(check_sources);
 }
 
-static void every_machine_gets_the_one_made_for_it(void **state) {
-  (void)state;
+UNIT_TEST(every_machine_gets_the_one_made_for_it) {
   static const struct {
     const char *machine, *instance_type, *profile;
   } cases[] = {
@@ -148,11 +145,4 @@ static void every_machine_gets_the_one_made_for_it(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(none_claims_what_nobody_measured),
-    cmocka_unit_test(each_value_has_source_and_date),
-    cmocka_unit_test(every_machine_gets_the_one_made_for_it),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

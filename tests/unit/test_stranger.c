@@ -89,8 +89,7 @@ static void strangers_cost_one_hash_each(const struct handle *handle, const stru
   }
 }
 
-static void a_stranger_costs_one_hash(void **state) {
-  (void)state;
+LOG_CAPTURE_TEST(a_stranger_costs_one_hash) {
   struct nic nic = pair_loopback(AF_INET);
   struct handle handle;
   struct listener *listener;
@@ -120,9 +119,4 @@ static void a_stranger_costs_one_hash(void **state) {
   setup_stop();
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    LOG_CAPTURE_TEST(a_stranger_costs_one_hash),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -59,16 +59,14 @@ static void teach(struct stripe *stripe, unsigned lane, uint64_t ms) {
   }
 }
 
-static void no_candidate_no_lane(void **state) {
-  (void)state;
+UNIT_TEST(no_candidate_no_lane) {
   struct stripe stripe;
   bring_up(&stripe, 4);
   assert_int_equal(stripe_pick(&stripe, 0, KIB * KIB, 0), -1);
   assert_int_equal(stripe_pick(&stripe, 1ull << 3, KIB * KIB, 0), 3);
 }
 
-static void equal_lanes_take_turns(void **state) {
-  (void)state;
+UNIT_TEST(equal_lanes_take_turns) {
   struct stripe stripe;
   bring_up(&stripe, 64);
   for (unsigned lane = 0; lane < 64; lane++) {
@@ -83,8 +81,7 @@ static void equal_lanes_take_turns(void **state) {
 }
 
 /* What one has shown is its burst: all of them are used up before any is used again. */
-static void idle_lanes_take_turns_whatever_they_showed(void **state) {
-  (void)state;
+UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
   struct stripe stripe;
   bring_up(&stripe, 8);
   for (unsigned lane = 0; lane < 8; lane++) {
@@ -103,8 +100,7 @@ static void idle_lanes_take_turns_whatever_they_showed(void **state) {
 }
 
 /* By their rates, unless packets are lost. */
-static void lanes_are_alike_where_packets_are_lost(void **state) {
-  (void)state;
+UNIT_TEST(lanes_are_alike_where_packets_are_lost) {
   struct stripe stripe;
   bring_up(&stripe, 4);
   for (unsigned lane = 0; lane < 4; lane++) {
@@ -122,8 +118,7 @@ static void lanes_are_alike_where_packets_are_lost(void **state) {
   assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
 }
 
-static void small_messages_stay_on_the_warm_lane(void **state) {
-  (void)state;
+UNIT_TEST(small_messages_stay_on_the_warm_lane) {
   struct stripe stripe;
   bring_up(&stripe, 8);
   sent(&stripe, 5, 8, 0);
@@ -146,8 +141,7 @@ static void send_alone(struct stripe *stripe, uint32_t bytes, uint64_t took_ns, 
 }
 
 /* So many were late, which is known of a lane with a round trip time. */
-static void messages_take_turns_where_lanes_queue(void **state) {
-  (void)state;
+UNIT_TEST(messages_take_turns_where_lanes_queue) {
   struct stripe stripe;
   bring_up(&stripe, 8);
   uint64_t rtt_ns = MS / 4, late_ns = rtt_ns + STRIPE_LATE_NS + 9 * KIB, now_ns = MS;
@@ -183,8 +177,7 @@ static void messages_take_turns_where_lanes_queue(void **state) {
   assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + 2 * TURNS_NS), 7);
 }
 
-static void a_slow_lane_gets_its_share(void **state) {
-  (void)state;
+UNIT_TEST(a_slow_lane_gets_its_share) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -198,8 +191,7 @@ static void a_slow_lane_gets_its_share(void **state) {
   assert_in_range(bytes[0] / bytes[1], 8, 12);
 }
 
-static void a_new_lane_is_tried(void **state) {
-  (void)state;
+UNIT_TEST(a_new_lane_is_tried) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -207,8 +199,7 @@ static void a_new_lane_is_tried(void **state) {
   assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB, 0), 1);
 }
 
-static void an_unknown_lane_gets_little(void **state) {
-  (void)state;
+UNIT_TEST(an_unknown_lane_gets_little) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -218,8 +209,7 @@ static void an_unknown_lane_gets_little(void **state) {
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
-static void a_laggard_is_left_alone(void **state) {
-  (void)state;
+UNIT_TEST(a_laggard_is_left_alone) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -234,8 +224,7 @@ static void a_laggard_is_left_alone(void **state) {
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
-static void a_laggard_is_tried_again(void **state) {
-  (void)state;
+UNIT_TEST(a_laggard_is_tried_again) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -263,8 +252,7 @@ static unsigned cut_all(const struct stripe *stripe, unsigned lane, uint64_t tot
   return chunks;
 }
 
-static void chunks_cover_the_message(void **state) {
-  (void)state;
+UNIT_TEST(chunks_cover_the_message) {
   struct stripe stripe;
   bring_up(&stripe, 8);
   for (uint64_t total = 1; total < 4096 * KIB; total += 1 + total / 7) {
@@ -273,8 +261,7 @@ static void chunks_cover_the_message(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 0, 0), 0);
 }
 
-static void chunk_sizes_follow_message_and_lanes(void **state) {
-  (void)state;
+UNIT_TEST(chunk_sizes_follow_message_and_lanes) {
   struct stripe stripe;
   bring_up(&stripe, 8);
   assert_int_equal(cut_all(&stripe, 0, 16 * KIB), 1);
@@ -290,8 +277,7 @@ static void chunk_sizes_follow_message_and_lanes(void **state) {
 }
 
 /* Where a lane drains more than the usual in STRIPE_QUICK_PS. */
-static void quick_lanes_take_larger_chunks(void **state) {
-  (void)state;
+UNIT_TEST(quick_lanes_take_larger_chunks) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   config.chunk_bytes = 512 * KIB;
@@ -305,8 +291,7 @@ static void quick_lanes_take_larger_chunks(void **state) {
 }
 
 /* Nobody else could take a part. A slow one, which others will soon join, still gets small ones. */
-static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
-  (void)state;
+UNIT_TEST(a_lane_that_is_alone_takes_larger_chunks) {
   struct stripe stripe;
   bring_up(&stripe, 1);
   config.chunk_bytes = 512 * KIB;
@@ -323,8 +308,7 @@ static void a_lane_that_is_alone_takes_larger_chunks(void **state) {
 }
 
 /* Time per byte is that of all bytes, not the mean of what samples show. */
-static void rates_count_bytes(void **state) {
-  (void)state;
+UNIT_TEST(rates_count_bytes) {
   struct stripe stripe;
   bring_up(&stripe, 1);
   uint64_t now_ns = 0;
@@ -337,8 +321,7 @@ static void rates_count_bytes(void **state) {
   assert_in_range(records[0].ps_per_byte, 150, 300);
 }
 
-static void slow_lanes_take_smaller_chunks(void **state) {
-  (void)state;
+UNIT_TEST(slow_lanes_take_smaller_chunks) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -353,8 +336,7 @@ static void slow_lanes_take_smaller_chunks(void **state) {
 }
 
 /* Small messages stayed on another lane for so long that nothing of its estimate is left. */
-static void a_forgotten_lane_takes_whole_chunks(void **state) {
-  (void)state;
+UNIT_TEST(a_forgotten_lane_takes_whole_chunks) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   teach(&stripe, 0, 1);
@@ -369,8 +351,7 @@ static void a_forgotten_lane_takes_whole_chunks(void **state) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, KIB * KIB, KIB * KIB), 128 * KIB);
 }
 
-static void placed_pieces_are_one_for_each_lane(void **state) {
-  (void)state;
+UNIT_TEST(placed_pieces_are_one_for_each_lane) {
   struct stripe stripe;
   bring_up(&stripe, 4);
   for (unsigned lane = 0; lane < 4; lane++) {
@@ -385,8 +366,7 @@ static void placed_pieces_are_one_for_each_lane(void **state) {
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 768 * KIB);
 }
 
-static void small_messages_are_placed_whole(void **state) {
-  (void)state;
+UNIT_TEST(small_messages_are_placed_whole) {
   struct stripe stripe;
   bring_up(&stripe, 4);
   for (unsigned lane = 0; lane < 4; lane++) {
@@ -398,8 +378,7 @@ static void small_messages_are_placed_whole(void **state) {
 
 /* Copies of small messages are acknowledged late, and nothing was in flight for most of the time.
  */
-static void lazy_acknowledgements_are_no_rate(void **state) {
-  (void)state;
+UNIT_TEST(lazy_acknowledgements_are_no_rate) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   for (unsigned i = 0; i < 100; i++) {
@@ -411,8 +390,7 @@ static void lazy_acknowledgements_are_no_rate(void **state) {
   assert_int_equal(records[0].ps_per_byte, 0);
 }
 
-static void idle_time_is_no_rate(void **state) {
-  (void)state;
+UNIT_TEST(idle_time_is_no_rate) {
   struct stripe stripe;
   bring_up(&stripe, 1);
   teach(&stripe, 0, 1);
@@ -423,8 +401,7 @@ static void idle_time_is_no_rate(void **state) {
 }
 
 /* STRATUS_ABLATE, for measurements. */
-static void switched_off_heuristics_do_nothing(void **state) {
-  (void)state;
+UNIT_TEST(switched_off_heuristics_do_nothing) {
   struct stripe stripe;
   bring_up(&stripe, 2);
   config.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
@@ -439,31 +416,4 @@ static void switched_off_heuristics_do_nothing(void **state) {
   assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(no_candidate_no_lane),
-    cmocka_unit_test(equal_lanes_take_turns),
-    cmocka_unit_test(idle_lanes_take_turns_whatever_they_showed),
-    cmocka_unit_test(lanes_are_alike_where_packets_are_lost),
-    cmocka_unit_test(small_messages_stay_on_the_warm_lane),
-    cmocka_unit_test(messages_take_turns_where_lanes_queue),
-    cmocka_unit_test(a_slow_lane_gets_its_share),
-    cmocka_unit_test(a_new_lane_is_tried),
-    cmocka_unit_test(an_unknown_lane_gets_little),
-    cmocka_unit_test(a_laggard_is_left_alone),
-    cmocka_unit_test(a_laggard_is_tried_again),
-    cmocka_unit_test(chunks_cover_the_message),
-    cmocka_unit_test(chunk_sizes_follow_message_and_lanes),
-    cmocka_unit_test(quick_lanes_take_larger_chunks),
-    cmocka_unit_test(a_lane_that_is_alone_takes_larger_chunks),
-    cmocka_unit_test(rates_count_bytes),
-    cmocka_unit_test(slow_lanes_take_smaller_chunks),
-    cmocka_unit_test(a_forgotten_lane_takes_whole_chunks),
-    cmocka_unit_test(placed_pieces_are_one_for_each_lane),
-    cmocka_unit_test(small_messages_are_placed_whole),
-    cmocka_unit_test(lazy_acknowledgements_are_no_rate),
-    cmocka_unit_test(idle_time_is_no_rate),
-    cmocka_unit_test(switched_off_heuristics_do_nothing),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -23,8 +23,9 @@ static int destroy(void **state) {
   return 0;
 }
 
-static void text_is_trimmed(void **state) {
-  (void)state;
+#define SYSFS_TEST(function) UNIT_TEST_WITH(function, create, destroy)
+
+SYSFS_TEST(text_is_trimmed) {
   char text[16];
   tree_write(&tree, "a/text", " \tAmazon EC2 \n\n");
   tree_write(&tree, "a/empty", "%s", "");
@@ -39,8 +40,7 @@ static void text_is_trimmed(void **state) {
   assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a"), -EISDIR);
 }
 
-static void numbers_are_checked(void **state) {
-  (void)state;
+SYSFS_TEST(numbers_are_checked) {
   int64_t number = 7;
   uint64_t hex = 7;
   tree_write(&tree, "speed", "100000\n");
@@ -65,8 +65,7 @@ static void numbers_are_checked(void **state) {
   assert_int_equal(sysfs_read_hex(tree.root, &hex, "wide"), -ERANGE);
 }
 
-static void lists_are_counted(void **state) {
-  (void)state;
+SYSFS_TEST(lists_are_counted) {
   static const struct {
     const char *text;
     int count;
@@ -81,8 +80,7 @@ static void lists_are_counted(void **state) {
   }
 }
 
-static void links_resolve_below_the_root(void **state) {
-  (void)state;
+SYSFS_TEST(links_resolve_below_the_root) {
   char path[128];
   tree_write(&tree, "sys/devices/pci0000:00/0000:00:05.0/vendor", "0x1d0f\n");
   tree_link(&tree, "sys/class/net/eth0/device", "../../../devices/pci0000:00/0000:00:05.0");
@@ -100,8 +98,7 @@ static void links_resolve_below_the_root(void **state) {
   assert_false(sysfs_exists(tree.root, "sys/class/net/eth0/device/numa_node"));
 }
 
-static void drivers_are_named(void **state) {
-  (void)state;
+SYSFS_TEST(drivers_are_named) {
   char driver[12], same[1];
   tree_make_directory(&tree, "sys/bus/pci/drivers/mlx5_core");
   tree_make_directory(&tree, "sys/bus/pci/drivers/a_longer_name");
@@ -119,8 +116,7 @@ static void drivers_are_named(void **state) {
   assert_string_equal(driver, "");
 }
 
-static void overlong_paths_are_refused(void **state) {
-  (void)state;
+SYSFS_TEST(overlong_paths_are_refused) {
   char name[SYSFS_PATH_MAX];
   char text[8];
   int64_t number;
@@ -134,8 +130,7 @@ static void overlong_paths_are_refused(void **state) {
   assert_false(sysfs_exists(tree.root, "%s", name));
 }
 
-static void directories_are_listed_in_order(void **state) {
-  (void)state;
+SYSFS_TEST(directories_are_listed_in_order) {
   struct sysfs_list list;
   static const char *const names[] = { "net/eth10", "net/eth2", "net/.hidden", "net/bond0" };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -164,26 +159,11 @@ static void list_net(struct outcome *outcome) {
   sysfs_list_free(&list);
 }
 
-static void listing_survives_failing_calls(void **state) {
-  (void)state;
+SYSFS_TEST(listing_survives_failing_calls) {
   static const struct entry_point entry = { .name = "sysfs_list", .run = list_net };
   tree_make_directory(&tree, "net/a");
   tree_make_directory(&tree, "net/b");
   assert_true(each_failure_of_all(&entry) > 4); /* a copy and a growth for each of two names */
 }
 
-#define SYSFS_TEST(function) cmocka_unit_test_setup_teardown(function, create, destroy)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    SYSFS_TEST(text_is_trimmed),
-    SYSFS_TEST(numbers_are_checked),
-    SYSFS_TEST(lists_are_counted),
-    SYSFS_TEST(links_resolve_below_the_root),
-    SYSFS_TEST(drivers_are_named),
-    SYSFS_TEST(overlong_paths_are_refused),
-    SYSFS_TEST(directories_are_listed_in_order),
-    SYSFS_TEST(listing_survives_failing_calls),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

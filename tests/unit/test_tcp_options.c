@@ -55,8 +55,7 @@ static int64_t option(int fd, int level, int name) {
   return value;
 }
 
-static void defaults_leave_much_to_the_kernel(void **context) {
-  (void)context;
+UNIT_TEST_WITH(defaults_leave_much_to_the_kernel, NULL, tear_down) {
   SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
   load(NULL, NULL);
   struct tcp_options options;
@@ -74,8 +73,7 @@ static void defaults_leave_much_to_the_kernel(void **context) {
   close(fd);
 }
 
-static void the_profile_speaks_where_the_user_does_not(void **context) {
-  (void)context;
+UNIT_TEST_WITH(the_profile_speaks_where_the_user_does_not, NULL, tear_down) {
   SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
   load(NULL, &profile);
   struct tcp_options options;
@@ -98,8 +96,7 @@ static void the_profile_speaks_where_the_user_does_not(void **context) {
   assert_int_equal(settings.eager_bytes, 8 << 10);
 }
 
-static void parameters_win(void **context) {
-  (void)context;
+UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
   static char *const environment[] = { "STRATUS_PACING_MBPS=0",
                                        "STRATUS_NOTSENT_LOWAT_BYTES=64K",
                                        "STRATUS_SOCKET_BUFFER_BYTES=0",
@@ -124,8 +121,7 @@ static void parameters_win(void **context) {
   assert_int_equal(settings.eager_bytes, 0);
 }
 
-static void a_group_shares_lanes(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_group_shares_lanes, NULL, tear_down) {
   static const struct {
     unsigned peers, lanes;
   } cases[] = { { 0, 8 }, { 1, 8 }, { 3, 6 }, { 4, 4 }, { 15, 4 } };
@@ -145,8 +141,7 @@ static void a_group_shares_lanes(void **context) {
   assert_int_equal(settings.policy.first_lanes, 12);
 }
 
-static void what_the_kernel_refuses_is_told_and_done_without(void **context) {
-  (void)context;
+UNIT_TEST_WITH(what_the_kernel_refuses_is_told_and_done_without, NULL, tear_down) {
   static char *const environment[] = { "STRATUS_TCP_CONGESTION=nonesuch", NULL };
   load(environment, NULL);
   log_capture_start();
@@ -157,8 +152,7 @@ static void what_the_kernel_refuses_is_told_and_done_without(void **context) {
 }
 
 /* Whoever lacks CAP_NET_ADMIN hears it once; whoever has it gets it. */
-static void busy_polling_is_set_or_refused_once(void **context) {
-  (void)context;
+UNIT_TEST_WITH(busy_polling_is_set_or_refused_once, NULL, tear_down) {
   SKIP_IF_EMULATED("no SO_BUSY_POLL");
   static char *const environment[] = { "STRATUS_BUSY_POLL_US=70", NULL };
   load(environment, NULL);
@@ -172,8 +166,7 @@ static void busy_polling_is_set_or_refused_once(void **context) {
 }
 
 /* A process that does not read is stopped, as far as its peer can see. */
-static void a_full_peer_still_answers(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_full_peer_still_answers, NULL, tear_down) {
   load(NULL, NULL);
   struct sockaddr_in address = { .sin_family = AF_INET };
   socklen_t length = sizeof address;
@@ -203,15 +196,4 @@ static void a_full_peer_still_answers(void **context) {
   close(listener);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(defaults_leave_much_to_the_kernel, tear_down),
-    cmocka_unit_test_teardown(the_profile_speaks_where_the_user_does_not, tear_down),
-    cmocka_unit_test_teardown(parameters_win, tear_down),
-    cmocka_unit_test_teardown(a_group_shares_lanes, tear_down),
-    cmocka_unit_test_teardown(what_the_kernel_refuses_is_told_and_done_without, tear_down),
-    cmocka_unit_test_teardown(a_full_peer_still_answers, tear_down),
-    cmocka_unit_test_teardown(busy_polling_is_set_or_refused_once, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

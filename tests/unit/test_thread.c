@@ -12,8 +12,7 @@ static void *read_mask(void *argument) {
   return NULL;
 }
 
-static void only_its_own_faults_reach_a_thread(void **state) {
-  (void)state;
+UNIT_TEST(only_its_own_faults_reach_a_thread) {
   static const int others[] = {
     SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGUSR1, SIGUSR2, SIGALRM, SIGIO
   };
@@ -34,7 +33,4 @@ static void only_its_own_faults_reach_a_thread(void **state) {
   assert_int_equal(sigismember(&after, SIGUSR1), sigismember(&before, SIGUSR1));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = { cmocka_unit_test(only_its_own_faults_reach_a_thread) };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

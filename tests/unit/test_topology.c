@@ -37,8 +37,9 @@ static void assert_text(const char *root, const char *expected) {
 
 /* ---- the captured trees ---- */
 
-static void each_machine_has_its_text(void **state) {
-  (void)state;
+#define TOPOLOGY_TEST(function) UNIT_TEST_WITH(function, start, stop)
+
+TOPOLOGY_TEST(each_machine_has_its_text) {
   static const struct {
     const char *machine, *id, *text;
   } cases[] = {
@@ -193,29 +194,25 @@ static void write_machine(const struct wishes *w) {
   "numa 2: node[nic 8086:1563 ixgbe 10000, 2 x " SWITCH(                                           \
       rate) "], node[root(4 x nvswitch 10de:22a3), 2 x " SWITCH(rate) "]"
 
-static void paths_and_nodes_are_in_the_text(void **state) {
-  (void)state;
+TOPOLOGY_TEST(paths_and_nodes_are_in_the_text) {
   write_machine(&(struct wishes){ .first_bus = 0x10 });
   assert_text(tree.root, MACHINE("400000"));
 }
 
 /* What is in pairs has moved; the node of what is not stays. */
-static void another_boot_changes_nothing(void **state) {
-  (void)state;
+TOPOLOGY_TEST(another_boot_changes_nothing) {
   write_machine(&(struct wishes){ .first_bus = 0x18, .is_backwards = true });
   assert_text(tree.root, MACHINE("400000"));
 }
 
-static void what_comes_and_goes_changes_nothing(void **state) {
-  (void)state;
+TOPOLOGY_TEST(what_comes_and_goes_changes_nothing) {
   write_machine(&(struct wishes){ .first_bus = 0x10, .is_link_down = true });
   assert_text(tree.root, MACHINE("400000"));
   write_machine(&(struct wishes){ .first_bus = 0x10, .has_extras = true });
   assert_text(tree.root, MACHINE("400000"));
 }
 
-static void another_shape_is_another_text(void **state) {
-  (void)state;
+TOPOLOGY_TEST(another_shape_is_another_text) {
   write_machine(&(struct wishes){ .first_bus = 0x10, .rate = "200000" });
   assert_text(tree.root, MACHINE("200000"));
   write_machine(&(struct wishes){ .first_bus = 0x10, .gpus_per_switch = 1 });
@@ -226,8 +223,7 @@ static void another_shape_is_another_text(void **state) {
 }
 
 /* A process without the host's interfaces sees RDMA devices. */
-static void rates_of_rdma_ports_count_where_they_are_up(void **state) {
-  (void)state;
+TOPOLOGY_TEST(rates_of_rdma_ports_count_where_they_are_up) {
   static const char nic[] = "sys/devices/pci0000:00/0000:00:03.0";
   tree_write(&tree, "sys/devices/system/node/online", "0\n");
   write_function(nic, "15b3:1021", "020700", -1, "mlx5_core");
@@ -245,8 +241,7 @@ static void rates_of_rdma_ports_count_where_they_are_up(void **state) {
   assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 400000]");
 }
 
-static void switches_behind_switches_are_told(void **state) {
-  (void)state;
+TOPOLOGY_TEST(switches_behind_switches_are_told) {
   struct topology_device devices[] = {
     { (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0",
       (char *)"gpu a", 0 },
@@ -266,8 +261,7 @@ static void switches_behind_switches_are_told(void **state) {
 
 /* ---- fingerprints ---- */
 
-static void machine_without_devices_has_none(void **state) {
-  (void)state;
+TOPOLOGY_TEST(machine_without_devices_has_none) {
   char id[TOPOLOGY_ID_MAX] = "x";
   assert_null(topology_read("/nowhere"));
   tree_write(&tree, "sys/devices/system/node/online", "0-1\n");
@@ -284,14 +278,12 @@ static void read_recorded(struct outcome *outcome) {
   free(text);
 }
 
-static void failing_calls_leave_it_unknown(void **state) {
-  (void)state;
+TOPOLOGY_TEST(failing_calls_leave_it_unknown) {
   static const struct entry_point entry = { .name = "topology_read", .run = read_recorded };
   assert_true(each_failure_of_all(&entry) > 0);
 }
 
-static void users_word_comes_first(void **state) {
-  (void)state;
+TOPOLOGY_TEST(users_word_comes_first) {
   char id[TOPOLOGY_ID_MAX];
   log_capture_start();
   char root[] = "STRATUS_SYSFS_ROOT=tests/data/sysfs/aws";
@@ -308,8 +300,7 @@ static void users_word_comes_first(void **state) {
   log_capture_stop();
 }
 
-static void only_fingerprints_are_fingerprints(void **state) {
-  (void)state;
+TOPOLOGY_TEST(only_fingerprints_are_fingerprints) {
   assert_true(topology_is_id("0123456789ab", 12));
   assert_false(topology_is_id("0123456789abc", 13));
   assert_false(topology_is_id("0123456789a", 11));
@@ -318,21 +309,4 @@ static void only_fingerprints_are_fingerprints(void **state) {
   assert_false(topology_is_id("", 0));
 }
 
-#define TOPOLOGY_TEST(function) cmocka_unit_test_setup_teardown(function, start, stop)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TOPOLOGY_TEST(each_machine_has_its_text),
-    TOPOLOGY_TEST(paths_and_nodes_are_in_the_text),
-    TOPOLOGY_TEST(another_boot_changes_nothing),
-    TOPOLOGY_TEST(what_comes_and_goes_changes_nothing),
-    TOPOLOGY_TEST(another_shape_is_another_text),
-    TOPOLOGY_TEST(rates_of_rdma_ports_count_where_they_are_up),
-    TOPOLOGY_TEST(switches_behind_switches_are_told),
-    TOPOLOGY_TEST(machine_without_devices_has_none),
-    TOPOLOGY_TEST(failing_calls_leave_it_unknown),
-    TOPOLOGY_TEST(users_word_comes_first),
-    TOPOLOGY_TEST(only_fingerprints_are_fingerprints),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

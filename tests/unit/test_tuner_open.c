@@ -16,8 +16,7 @@ static const char good_text[] =
     "[table allreduce nodes=4 ppn=8]\n"
     "1K 1M ring simple 4\n";
 
-static void profile_chooses_and_counts(void **state) {
-  (void)state;
+TUNER_JOB_TEST(profile_chooses_and_counts) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   struct tuner *tuner = tuner_job_open();
@@ -36,8 +35,7 @@ static void profile_chooses_and_counts(void **state) {
 }
 
 /* Hosts are compared as they connect, which the first call makes them do. */
-static void first_call_between_hosts_is_nccls_own(void **state) {
-  (void)state;
+TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own) {
   static const struct {
     const char *net_plugin;
     bool is_chosen;
@@ -57,8 +55,7 @@ static void first_call_between_hosts_is_nccls_own(void **state) {
 }
 
 /* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks. */
-static void first_group_between_hosts_is_nccls_own(void **state) {
-  (void)state;
+TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   setenv("NCCL_NET_PLUGIN", "stratus", 1);
@@ -77,8 +74,7 @@ static void first_group_between_hosts_is_nccls_own(void **state) {
   unsetenv("NCCL_NET_PLUGIN");
 }
 
-static void says_one_banner_in_a_process(void **state) {
-  (void)state;
+TUNER_JOB_TEST(says_one_banner_in_a_process) {
   tuner_job_set("", "");
   tuner_close(tuner_job_open());
   log_capture_start(); /* another test may have been first */
@@ -87,8 +83,7 @@ static void says_one_banner_in_a_process(void **state) {
   assert_int_equal(log_capture_find("tuner interface"), 0);
 }
 
-static void calls_without_a_row_leave_collnet_out(void **state) {
-  (void)state;
+TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
   static const struct {
     int abi_version;
     const char *collnet, *net_plugin;
@@ -123,8 +118,7 @@ static void calls_without_a_row_leave_collnet_out(void **state) {
   unsetenv("NCCL_NET_PLUGIN");
 }
 
-static void only_the_measured_shape_and_release(void **state) {
-  (void)state;
+TUNER_JOB_TEST(only_the_measured_shape_and_release) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   static const struct {
@@ -147,8 +141,7 @@ static void only_the_measured_shape_and_release(void **state) {
   }
 }
 
-static void the_user_wins_where_costs_are_hidden(void **state) {
-  (void)state;
+TUNER_JOB_TEST(the_user_wins_where_costs_are_hidden) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   for (int has_choice = 0; has_choice < 2; has_choice++) {
@@ -165,8 +158,7 @@ static void the_user_wins_where_costs_are_hidden(void **state) {
   }
 }
 
-static void turned_off_it_reads_nothing(void **state) {
-  (void)state;
+TUNER_JOB_TEST(turned_off_it_reads_nothing) {
   tree_write(&tuner_job_tree, "p.profile", "not a profile");
   tuner_job_set("p.profile", "STRATUS_TUNER=0");
   struct tuner *tuner = tuner_job_open();
@@ -176,8 +168,7 @@ static void turned_off_it_reads_nothing(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void bad_profile_is_one_warning(void **state) {
-  (void)state;
+TUNER_JOB_TEST(bad_profile_is_one_warning) {
   tree_write(&tuner_job_tree, "bad.profile", "schema = 1\n[meta]\nid = x\nwrong = 1\n");
   tuner_job_set("bad.profile", "");
   for (int i = 0; i < 3; i++) {
@@ -194,8 +185,7 @@ static void bad_profile_is_one_warning(void **state) {
   assert_int_equal(log_capture_find("the job continues"), 1);
 }
 
-static void strict_makes_it_an_error(void **state) {
-  (void)state;
+TUNER_JOB_TEST(strict_makes_it_an_error) {
   tree_write(&tuner_job_tree, "bad.profile", "schema = 2\n");
   tuner_job_set("bad.profile", "STRATUS_PROFILE_STRICT=1");
   struct tuner *tuner = NULL;
@@ -210,8 +200,7 @@ static void strict_makes_it_an_error(void **state) {
 }
 
 /* The file is read by the first communicator and again only after the last has gone. */
-static void profile_is_read_once(void **state) {
-  (void)state;
+TUNER_JOB_TEST(profile_is_read_once) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   struct tuner *first = tuner_job_open();
@@ -230,8 +219,7 @@ static void profile_is_read_once(void **state) {
 }
 
 /* Another host may not have it, and without the net plugin nobody would notice. */
-static void found_by_topology_counts_where_hosts_are_compared(void **state) {
-  (void)state;
+TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
   static const struct {
     const char *net_plugin, *topology, *profile;
     bool is_chosen;
@@ -262,8 +250,7 @@ static void found_by_topology_counts_where_hosts_are_compared(void **state) {
   unsetenv("NCCL_NET_PLUGIN");
 }
 
-static void cache_names_what_it_holds(void **state) {
-  (void)state;
+TUNER_JOB_TEST(cache_names_what_it_holds) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   struct profile profile;
@@ -308,8 +295,7 @@ static void *open_and_choose(void *argument) {
   return NULL;
 }
 
-static void threads_share_profile_and_tuner(void **state) {
-  (void)state;
+TUNER_JOB_TEST(threads_share_profile_and_tuner) {
   enum { THREADS = 4, CALLS = 100 };
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "STRATUS_LOG=warn");
@@ -329,22 +315,4 @@ static void threads_share_profile_and_tuner(void **state) {
   tuner_close(shared);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TUNER_JOB_TEST(profile_chooses_and_counts),
-    TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own),
-    TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own),
-    TUNER_JOB_TEST(says_one_banner_in_a_process),
-    TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out),
-    TUNER_JOB_TEST(only_the_measured_shape_and_release),
-    TUNER_JOB_TEST(the_user_wins_where_costs_are_hidden),
-    TUNER_JOB_TEST(turned_off_it_reads_nothing),
-    TUNER_JOB_TEST(bad_profile_is_one_warning),
-    TUNER_JOB_TEST(strict_makes_it_an_error),
-    TUNER_JOB_TEST(profile_is_read_once),
-    TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared),
-    TUNER_JOB_TEST(cache_names_what_it_holds),
-    TUNER_JOB_TEST(threads_share_profile_and_tuner),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -12,8 +12,7 @@ static void arrive(struct turns *turns, bool is_late, unsigned count, uint64_t n
   }
 }
 
-static void late_messages_take_turns(void **state) {
-  (void)state;
+UNIT_TEST(late_messages_take_turns) {
   struct turns turns;
   turns_init(&turns);
   for (unsigned i = 0; i < 10; i++) { /* one in time halves their number */
@@ -29,8 +28,7 @@ static void late_messages_take_turns(void **state) {
 }
 
 /* Lanes do queue where messages are in time by turns; it is looked at again after a while. */
-static void turns_that_help_are_taken_again(void **state) {
-  (void)state;
+UNIT_TEST(turns_that_help_are_taken_again) {
   struct turns turns;
   turns_init(&turns);
   uint64_t now_ns = 0;
@@ -50,8 +48,7 @@ static void turns_that_help_are_taken_again(void **state) {
 }
 
 /* A thread that does not run is late on every lane. */
-static void turns_in_vain_are_given_up(void **state) {
-  (void)state;
+UNIT_TEST(turns_in_vain_are_given_up) {
   struct turns turns;
   turns_init(&turns);
   uint64_t now_ns = 0, pause_ns = TURNS_NS;
@@ -78,11 +75,4 @@ static void turns_in_vain_are_given_up(void **state) {
   assert_int_equal(turns.state, TURNS_TRIED);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(late_messages_take_turns),
-    cmocka_unit_test(turns_that_help_are_taken_again),
-    cmocka_unit_test(turns_in_vain_are_given_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -80,14 +80,14 @@ static enum verdict_state judge(uint64_t after_ns, enum verdict_moment moment) {
   return verdict_judge(verdict, 5 + after_ns, moment);
 }
 
-static void silence_is_nothing(void **state) {
-  (void)state;
+#define WITH_VERDICT(test) UNIT_TEST_WITH(test, begin, end)
+
+WITH_VERDICT(silence_is_nothing) {
   assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_NOTHING);
   assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_NOTHING);
 }
 
-static void all_ranks_make_it_good(void **state) {
-  (void)state;
+WITH_VERDICT(all_ranks_make_it_good) {
   for (int i = 0; i < 64; i++) {
     tell(i % 8, i, CHECK_IN_USE, NULL);
     tell_communicator(i % 8, i, 7, 64);
@@ -100,8 +100,7 @@ static void all_ranks_make_it_good(void **state) {
 }
 
 /* NCCL takes each GPU for a node where it has neither peer access nor shared memory. */
-static void one_process_may_have_all_ranks(void **state) {
-  (void)state;
+WITH_VERDICT(one_process_may_have_all_ranks) {
   tell(1, 7, CHECK_IN_USE, NULL);
   tell_communicator(1, 7, 0, 2);
   assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_DOUBT);
@@ -109,8 +108,7 @@ static void one_process_may_have_all_ranks(void **state) {
   assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_GOOD);
 }
 
-static void a_rank_of_nccl_that_says_nothing_is_a_doubt(void **state) {
-  (void)state;
+WITH_VERDICT(a_rank_of_nccl_that_says_nothing_is_a_doubt) {
   for (int host = 0; host < 3; host++) {
     tell(host, 1, CHECK_IN_USE, NULL);
     tell_communicator(host, 1, 7, 4);
@@ -125,8 +123,7 @@ static void a_rank_of_nccl_that_says_nothing_is_a_doubt(void **state) {
 }
 
 /* Its bootstrap hangs, or a library is cut: NCCL makes no communicator anywhere. */
-static void a_rank_of_the_launcher_that_says_nothing_is_named(void **state) {
-  (void)state;
+WITH_VERDICT(a_rank_of_the_launcher_that_says_nothing_is_named) {
   tell_rank(0, 3);
   tell_rank(1, 3);
   assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_DOUBT);
@@ -140,8 +137,7 @@ static void a_rank_of_the_launcher_that_says_nothing_is_named(void **state) {
 }
 
 /* Those of a smaller communicator that ended well did so without the others. */
-static void a_process_without_nccl_is_no_fault(void **state) {
-  (void)state;
+WITH_VERDICT(a_process_without_nccl_is_no_fault) {
   for (int rank = 0; rank < 3; rank++) {
     tell_rank(rank, 4);
     tell_communicator(rank / 2, rank, 7, 3);
@@ -152,8 +148,7 @@ static void a_process_without_nccl_is_no_fault(void **state) {
   assert_int_equal(judge(0, VERDICT_HAS_FAILED), VERDICT_DOUBT);
 }
 
-static void many_silent_ranks_are_counted(void **state) {
-  (void)state;
+WITH_VERDICT(many_silent_ranks_are_counted) {
   tell_rank(0, 2);
   tell_rank(5, 40); /* a second launch, larger */
   print(false);
@@ -162,8 +157,7 @@ static void many_silent_ranks_are_counted(void **state) {
             "have not said anything"));
 }
 
-static void a_peer_without_it_fails_once_others_were_heard(void **state) {
-  (void)state;
+WITH_VERDICT(a_peer_without_it_fails_once_others_were_heard) {
   tell(2, 1, CHECK_IN_USE, NULL);
   tell(2, 1, CHECK_NOT_PEER, "10.0.0.3");
   tell(4, 1, CHECK_NOT_PEER, "10.0.0.3"); /* the same peer */
@@ -180,8 +174,7 @@ static void a_peer_without_it_fails_once_others_were_heard(void **state) {
 }
 
 /* One of two silent ranks is the peer; the other may speak yet. */
-static void silent_ranks_are_waited_for(void **state) {
-  (void)state;
+WITH_VERDICT(silent_ranks_are_waited_for) {
   tell_rank(0, 4);
   tell_rank(1, 4);
   tell(0, 0, CHECK_NOT_PEER, "10.0.0.3");
@@ -191,8 +184,7 @@ static void silent_ranks_are_waited_for(void **state) {
   assert_int_equal(judge(VERDICT_SETTLE_NS, VERDICT_RUNNING), VERDICT_FAILED);
 }
 
-static void a_communicator_without_the_net_plugin_fails(void **state) {
-  (void)state;
+WITH_VERDICT(a_communicator_without_the_net_plugin_fails) {
   tell_communicator(1, 7, 0, 1);
   assert_int_equal(judge(VERDICT_GRACE_NS - 1, VERDICT_RUNNING), VERDICT_GOOD);
   assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_RUNNING), VERDICT_FAILED);
@@ -204,8 +196,7 @@ static void a_communicator_without_the_net_plugin_fails(void **state) {
   assert_int_equal(judge(VERDICT_GRACE_NS, VERDICT_RUNNING), VERDICT_GOOD);
 }
 
-static void a_host_may_say_why_not(void **state) {
-  (void)state;
+WITH_VERDICT(a_host_may_say_why_not) {
   tell(1, 7, CHECK_NOT_HERE, "NCCL_NET=Socket is set in the environment");
   assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_FAILED);
   print(false);
@@ -213,8 +204,7 @@ static void a_host_may_say_why_not(void **state) {
 }
 
 /* Each rank of a launcher has a check of its own. */
-static void alone_it_speaks_of_itself(void **state) {
-  (void)state;
+UNIT_TEST_WITH(alone_it_speaks_of_itself, begin_alone, end) {
   tell_rank(1, 4);
   tell_communicator(0, 1, 7, 4);
   assert_int_equal(judge(0, VERDICT_ENDED), VERDICT_GOOD);
@@ -226,8 +216,7 @@ static void alone_it_speaks_of_itself(void **state) {
 
 /* ---- datagrams ---- */
 
-static void an_event_survives_the_way(void **state) {
-  (void)state;
+UNIT_TEST(an_event_survives_the_way) {
   struct check_event sent, read;
   setenv("NCCL_HOSTID", "a host\nof mine", 1);
   check_event_begin(CHECK_COMMUNICATOR, &sent);
@@ -263,8 +252,7 @@ static void an_event_survives_the_way(void **state) {
   }
 }
 
-static void strangers_are_not_heard(void **state) {
-  (void)state;
+UNIT_TEST(strangers_are_not_heard) {
   struct check_event event = { .kind = CHECK_NOT_PEER, .pid = 1, .host = "h" }, read;
   char bytes[CHECK_DATAGRAM_MAX];
   size_t length = check_event_format(&event, TOKEN, bytes);
@@ -282,8 +270,7 @@ static void strangers_are_not_heard(void **state) {
   assert_false(check_event_parse(bytes, length, TOKEN, &read));
 }
 
-static void events_know_their_place(void **state) {
-  (void)state;
+UNIT_TEST(events_know_their_place) {
   struct check_event first, second;
   setenv("STRATUS_COLL_RANK", "3", 1);
   setenv("STRATUS_COLL_SIZE", "4", 1);
@@ -329,8 +316,7 @@ static void assert_arrive(int fd, const struct sockaddr_in *here, const char *wh
 }
 
 /* A bad STRATUS_CHECK costs nothing but the message; what is good in it is used. */
-static void a_bad_variable_is_no_harm(void **state) {
-  (void)state;
+UNIT_TEST(a_bad_variable_is_no_harm) {
   static const char *const bad[] = { "",
                                      "x",
                                      TOKEN,
@@ -361,25 +347,4 @@ static void a_bad_variable_is_no_harm(void **state) {
   close(fd);
 }
 
-int main(void) {
-#define WITH_VERDICT(test) cmocka_unit_test_setup_teardown(test, begin, end)
-  const struct CMUnitTest tests[] = {
-    WITH_VERDICT(silence_is_nothing),
-    WITH_VERDICT(all_ranks_make_it_good),
-    WITH_VERDICT(one_process_may_have_all_ranks),
-    WITH_VERDICT(a_rank_of_nccl_that_says_nothing_is_a_doubt),
-    WITH_VERDICT(a_rank_of_the_launcher_that_says_nothing_is_named),
-    WITH_VERDICT(a_process_without_nccl_is_no_fault),
-    WITH_VERDICT(many_silent_ranks_are_counted),
-    WITH_VERDICT(a_peer_without_it_fails_once_others_were_heard),
-    WITH_VERDICT(silent_ranks_are_waited_for),
-    WITH_VERDICT(a_communicator_without_the_net_plugin_fails),
-    WITH_VERDICT(a_host_may_say_why_not),
-    cmocka_unit_test_setup_teardown(alone_it_speaks_of_itself, begin_alone, end),
-    cmocka_unit_test(an_event_survives_the_way),
-    cmocka_unit_test(strangers_are_not_heard),
-    cmocka_unit_test(events_know_their_place),
-    cmocka_unit_test(a_bad_variable_is_no_harm),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

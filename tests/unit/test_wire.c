@@ -97,8 +97,7 @@ static const struct wire_header beyond_limits[] = {
   { WIRE_ABORT, 0, 0, 1, 1, 0, 0, 0, { 0 } },
 };
 
-static void headers_come_back(void **state) {
-  (void)state;
+UNIT_TEST(headers_come_back) {
   for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
     uint8_t bytes[WIRE_HEADER_BYTES];
     struct wire_header back;
@@ -115,8 +114,7 @@ static void headers_come_back(void **state) {
   }
 }
 
-static void a_repeat_names_its_first_copy(void **state) {
-  (void)state;
+UNIT_TEST(a_repeat_names_its_first_copy) {
   static const struct wire_origin origins[] = {
     { 0, 0, 0 },
     { WIRE_MAX_LANES - 1, WIRE_ORIGIN_EPOCHS - 1, UINT32_MAX },
@@ -141,8 +139,7 @@ static void a_repeat_names_its_first_copy(void **state) {
   }
 }
 
-static void bytes_are_where_the_protocol_says(void **state) {
-  (void)state;
+UNIT_TEST(bytes_are_where_the_protocol_says) {
   uint8_t bytes[WIRE_HEADER_BYTES];
   struct wire_header header = { WIRE_DATA, 1, 0x01020304, 0x1122334455667788, 0, 0x0A0B0C0D,
                                 0xF0,      0, { 0 } };
@@ -153,8 +150,7 @@ static void bytes_are_where_the_protocol_says(void **state) {
   assert_int_equal(bytes[32], 0xF0);
 }
 
-static void a_flipped_bit_is_seen(void **state) {
-  (void)state;
+UNIT_TEST(a_flipped_bit_is_seen) {
   for (size_t i = 0; i < sizeof samples / sizeof *samples; i++) {
     for (unsigned bit = 0; bit < 8 * WIRE_HEADER_BYTES; bit++) {
       uint8_t bytes[WIRE_HEADER_BYTES];
@@ -166,8 +162,7 @@ static void a_flipped_bit_is_seen(void **state) {
   }
 }
 
-static void limits_are_kept(void **state) {
-  (void)state;
+UNIT_TEST(limits_are_kept) {
   for (size_t i = 0; i < sizeof beyond_limits / sizeof *beyond_limits; i++) {
     uint8_t bytes[WIRE_HEADER_BYTES];
     struct wire_header back;
@@ -178,8 +173,7 @@ static void limits_are_kept(void **state) {
   }
 }
 
-static void acks_come_back(void **state) {
-  (void)state;
+UNIT_TEST(acks_come_back) {
   struct wire_ack ack = { .lane = 63, .held_us = 0xABCDEF, .epoch = 7, .frames = 1ull << 40 }, back;
   uint8_t bytes[WIRE_ACK_BYTES];
   wire_ack_encode(&ack, bytes);
@@ -195,8 +189,7 @@ static void acks_come_back(void **state) {
   assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
 }
 
-static void targets_come_back(void **state) {
-  (void)state;
+UNIT_TEST(targets_come_back) {
   struct wire_remote_buffer remote_buffer = { 0x1122334455667788, 99, { 1, 2, 0xFFFFFFFF } }, back;
   uint8_t bytes[WIRE_MAX_REMOTE_BUFFER_BYTES];
   wire_remote_buffer_encode(&remote_buffer, 3, bytes);
@@ -208,8 +201,7 @@ static void targets_come_back(void **state) {
   assert_int_equal(back.keys[1], 0);
 }
 
-static void a_placed_frame_has_no_bytes_behind_it(void **state) {
-  (void)state;
+UNIT_TEST(a_placed_frame_has_no_bytes_behind_it) {
   struct wire_header header = { WIRE_DATA, WIRE_HAS_CRC, 100, 1, 0, 100, 0xF0, 0, { 0 } }, back;
   uint8_t bytes[WIRE_HEADER_BYTES];
   wire_header_encode(&header, bytes);
@@ -234,8 +226,7 @@ static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
   assert_memory_equal(made_up, bytes, sizeof(bytes));
 }
 
-static void a_whole_placed_message_fits_into_32_bits(void **state) {
-  (void)state;
+UNIT_TEST(a_whole_placed_message_fits_into_32_bits) {
   const uint64_t numbers[] = {
     0, 1, 63, 0x3fffffff, 0x7fffffff, 0x80000000, 0xffffffff, 1ull << 40
   };
@@ -246,16 +237,14 @@ static void a_whole_placed_message_fits_into_32_bits(void **state) {
   }
 }
 
-static void a_length_that_no_frame_has_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_length_that_no_frame_has_is_refused) {
   struct wire_header header;
   assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES, 0, &header), 0);
   assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES + 1, 0, &header), -EPROTO);
   assert_int_equal(wire_header_from_immediate(7, 0, 0, &header), -EPROTO);
 }
 
-static void what_says_more_does_not(void **state) {
-  (void)state;
+UNIT_TEST(what_says_more_does_not) {
   const struct wire_header others[] = {
     { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5, 0, { 0 } },
     { WIRE_DATA, WIRE_IS_LL, 8192, 1, 0, 8192, 0, 0, { 0 } },
@@ -271,19 +260,4 @@ static void what_says_more_does_not(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(headers_come_back),
-    cmocka_unit_test(a_repeat_names_its_first_copy),
-    cmocka_unit_test(bytes_are_where_the_protocol_says),
-    cmocka_unit_test(a_flipped_bit_is_seen),
-    cmocka_unit_test(limits_are_kept),
-    cmocka_unit_test(acks_come_back),
-    cmocka_unit_test(targets_come_back),
-    cmocka_unit_test(a_placed_frame_has_no_bytes_behind_it),
-    cmocka_unit_test(a_whole_placed_message_fits_into_32_bits),
-    cmocka_unit_test(a_length_that_no_frame_has_is_refused),
-    cmocka_unit_test(what_says_more_does_not),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

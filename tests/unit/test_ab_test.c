@@ -39,8 +39,7 @@ static void add(struct ab_test *test, enum profile_collective collective, uint64
   }
 }
 
-static void slower_is_more_than_noise(void **state) {
-  (void)state;
+UNIT_TEST(slower_is_more_than_noise) {
   struct profile profile = parse();
   struct ab_test test = { 0 };
   add(&test, PROFILE_ALLREDUCE, 8, 100, 102.9, 0);
@@ -65,8 +64,7 @@ static void slower_is_more_than_noise(void **state) {
 }
 
 /* Three of five launches drew good paths, two drew bad ones. */
-static void launches_of_two_kinds_scatter(void **state) {
-  (void)state;
+UNIT_TEST(launches_of_two_kinds_scatter) {
   static const double times_us[ROUNDS] = { 60, 105, 60, 60, 105 };
   struct profile profile = parse();
   struct ab_test test = { 0 };
@@ -83,8 +81,7 @@ static void launches_of_two_kinds_scatter(void **state) {
   profile_free(&profile);
 }
 
-static void rows_that_do_not_hold_go(void **state) {
-  (void)state;
+UNIT_TEST(rows_that_do_not_hold_go) {
   struct profile profile = parse();
   struct ab_test test = { 0 };
   add(&test, PROFILE_ALLREDUCE, 8, 100, 99, 0); /* the row is cut between 8 and 16 */
@@ -108,8 +105,7 @@ static void rows_that_do_not_hold_go(void **state) {
 }
 
 /* Calibration found 10 % to be gained, sure to 2 %. */
-static void what_calibration_said_counts(void **state) {
-  (void)state;
+UNIT_TEST(what_calibration_said_counts) {
   struct profile profile =
       parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
                  "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
@@ -142,8 +138,7 @@ static void what_calibration_said_counts(void **state) {
 }
 
 /* Within their noise as both are, a row that is far slower has not shown that it holds. */
-static void far_slower_goes_whatever_the_noise(void **state) {
-  (void)state;
+UNIT_TEST(far_slower_goes_whatever_the_noise) {
   struct profile profile =
       parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
                  "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
@@ -162,8 +157,7 @@ static void far_slower_goes_whatever_the_noise(void **state) {
 }
 
 /* Three sizes scatter by 4 %; that the runs of a fourth are all alike is luck. */
-static void noise_is_that_of_most_sizes(void **state) {
-  (void)state;
+UNIT_TEST(noise_is_that_of_most_sizes) {
   struct profile profile = parse();
   struct ab_test test = { 0 };
   add(&test, PROFILE_ALLREDUCE, 8, 100, 104, 0);
@@ -179,8 +173,7 @@ static void noise_is_that_of_most_sizes(void **state) {
 }
 
 /* The first call of each place warms up; a single long one does not count. */
-static void the_median_of_calls_counts(void **state) {
-  (void)state;
+UNIT_TEST(the_median_of_calls_counts) {
   double calls_us[2][4] = { { 900, 10, 11, 500 }, { 900, 12, 10, 11 } };
   struct bench_json_row row = { .collective = PROFILE_ALLREDUCE, .bytes = 8, .wrong = 3 };
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
@@ -193,15 +186,4 @@ static void the_median_of_calls_counts(void **state) {
   ab_test_free(&test);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(slower_is_more_than_noise),
-    cmocka_unit_test(launches_of_two_kinds_scatter),
-    cmocka_unit_test(rows_that_do_not_hold_go),
-    cmocka_unit_test(what_calibration_said_counts),
-    cmocka_unit_test(far_slower_goes_whatever_the_noise),
-    cmocka_unit_test(noise_is_that_of_most_sizes),
-    cmocka_unit_test(the_median_of_calls_counts),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

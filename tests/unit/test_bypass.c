@@ -42,8 +42,7 @@ static int forget_variables(void **context) {
   return 0;
 }
 
-static void releases_differ(void **context) {
-  (void)context;
+UNIT_TEST_WITH(releases_differ, forget_variables, NULL) {
   assert_string_equal(check(0, true, false), "");
   assert_string_equal(check(22803, true, false), "");
   has(check(22807, true, false), "note collectives and send/recv go through stratus");
@@ -55,15 +54,13 @@ static void releases_differ(void **context) {
   has(check(23007, true, false), "(to switch it off: NCCL_GIN_ENABLE=0 NCCL_RMA_DISABLE=1)");
 }
 
-static void without_rdma_sockets_came_with_2_32(void **context) {
-  (void)context;
+UNIT_TEST_WITH(without_rdma_sockets_came_with_2_32, forget_variables, NULL) {
   has(check(23102, false, false), "ok this NCCL has GIN and RMA over RDMA only");
   has(check(23203, false, false), "goes over its own sockets");
   has(check(23203, true, false), "goes over its own RDMA");
 }
 
-static void what_is_off_bypasses_nothing(void **context) {
-  (void)context;
+UNIT_TEST_WITH(what_is_off_bypasses_nothing, forget_variables, NULL) {
   setenv("NCCL_GIN_ENABLE", "0", 1);
   has(check(22907, true, false), "ok GIN and RMA are switched off");
   has(check(23004, true, false), "ok GIN and RMA are switched off");
@@ -76,8 +73,7 @@ static void what_is_off_bypasses_nothing(void **context) {
   has(check(23102, true, false), "sends with GIN (device API");
 }
 
-static void zero_cta_collectives_are_rma(void **context) {
-  (void)context;
+UNIT_TEST_WITH(zero_cta_collectives_are_rma, forget_variables, NULL) {
   lacks(check(23007, true, false), "NCCL_CTA_POLICY");
   for (const char *const *each = (const char *const[]){ "ZERO", "2", "default|zero", NULL }; *each;
        each++) {
@@ -90,8 +86,7 @@ static void zero_cta_collectives_are_rma(void **context) {
   lacks(check(23007, true, false), "NCCL_CTA_POLICY");
 }
 
-static void tls_does_not_cover_plugins(void **context) {
-  (void)context;
+UNIT_TEST_WITH(tls_does_not_cover_plugins, forget_variables, NULL) {
   lacks(check(23102, true, false), "TLS");
   has(check(23203, true, false), "not plugins: what goes through stratus is in clear");
   has(check(23203, true, true), "STRATUS_ENCRYPT=on covers what goes through stratus");
@@ -101,13 +96,4 @@ static void tls_does_not_cover_plugins(void **context) {
   lacks(check(23203, true, true), "in clear");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(releases_differ, forget_variables),
-    cmocka_unit_test_setup(without_rdma_sockets_came_with_2_32, forget_variables),
-    cmocka_unit_test_setup(what_is_off_bypasses_nothing, forget_variables),
-    cmocka_unit_test_setup(zero_cta_collectives_are_rma, forget_variables),
-    cmocka_unit_test_setup(tls_does_not_cover_plugins, forget_variables),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

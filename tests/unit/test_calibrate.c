@@ -59,8 +59,7 @@ static void clear_environment(void) {
   }
 }
 
-static void a_list_of_hosts(void **state) {
-  (void)state;
+UNIT_TEST(a_list_of_hosts) {
   struct launch launch = { .ppn = 8, .is_split_cpus = true, .program = "stratus-coll" };
   assert_true(launch_choose(&launch, "a,b", NULL, 0, why_not));
   struct launch_job job = job_of();
@@ -77,8 +76,7 @@ static void a_list_of_hosts(void **state) {
 }
 
 /* Everybody can read command lines. */
-static void a_secret_is_on_no_command_line(void **state) {
-  (void)state;
+UNIT_TEST(a_secret_is_on_no_command_line) {
   static const char *const with_secret[] = { "STRATUS_SECRET=of-nobody-else", "STRATUS_FLOWS=4",
                                              NULL };
   struct launch launch = { .ppn = 1, .program = "stratus-coll" };
@@ -102,8 +100,7 @@ static void make_mpirun(char path[64], char directory[32], const char *name, con
   assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void mpirun_of_open_mpi_and_of_hydra(void **state) {
-  (void)state;
+UNIT_TEST(mpirun_of_open_mpi_and_of_hydra) {
   static const struct {
     const char *name, *says, *expected;
   } cases[] = {
@@ -133,8 +130,7 @@ static void mpirun_of_open_mpi_and_of_hydra(void **state) {
   }
 }
 
-static void srun_and_torchrun_hand_on_the_environment(void **state) {
-  (void)state;
+UNIT_TEST(srun_and_torchrun_hand_on_the_environment) {
   char *srun[] = { "srun", "-N", "2", "stratus-coll", "-g", "1" };
   struct launch launch = { 0 };
   assert_true(launch_choose(&launch, NULL, srun, 6, why_not));
@@ -148,8 +144,7 @@ static void srun_and_torchrun_hand_on_the_environment(void **state) {
                       49);
 }
 
-static void inside_of_a_rank(void **state) {
-  (void)state;
+UNIT_TEST(inside_of_a_rank) {
   static const char *const names[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
                                           { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
                                           { "PMI_RANK", "PMI_SIZE" },
@@ -172,8 +167,7 @@ static void inside_of_a_rank(void **state) {
   clear_environment();
 }
 
-static void what_cannot_be_launched(void **state) {
-  (void)state;
+UNIT_TEST(what_cannot_be_launched) {
   clear_environment();
   struct launch launch = { 0 };
   char *other[] = { "srun", "python3", "train.py" };
@@ -211,8 +205,7 @@ static void fill_row(struct bench_json_row *row, double calls_us[BENCH_JSON_PLAC
   assert_int_equal(call, 46);
 }
 
-static void replay_finds_every_call(void **state) {
-  (void)state;
+UNIT_TEST(replay_finds_every_call) {
   struct label_log *log = calloc(1, sizeof *log);
   static const char *const lines[] = { "nothing", OPEN_LINE, OPEN_LINE "\r", END_LINE, END_LINE };
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -244,8 +237,7 @@ static void replay_finds_every_call(void **state) {
   free(log);
 }
 
-static void a_log_without_entries_says_why(void **state) {
-  (void)state;
+UNIT_TEST(a_log_without_entries_says_why) {
   struct label_log *log = calloc(1, sizeof *log);
   label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: stratus 0.1.0, tuner interface v5");
   assert_non_null(strstr(label_why_none(log), "was it loaded"));
@@ -257,8 +249,7 @@ static void a_log_without_entries_says_why(void **state) {
   free(log);
 }
 
-static void ranks_agree_on_a_topology_or_have_none(void **state) {
-  (void)state;
+UNIT_TEST(ranks_agree_on_a_topology_or_have_none) {
   static const struct {
     const char *words[3], *topology;
     bool is_mixed;
@@ -285,8 +276,7 @@ static void ranks_agree_on_a_topology_or_have_none(void **state) {
   }
 }
 
-static void doubtful_logs_label_nothing(void **state) {
-  (void)state;
+UNIT_TEST(doubtful_logs_label_nothing) {
   static const struct {
     const char *lines[3], *part;
   } cases[] = {
@@ -326,8 +316,7 @@ static void doubtful_logs_label_nothing(void **state) {
 
 /* ---- times ---- */
 
-static void calls_are_summed_up(void **state) {
-  (void)state;
+UNIT_TEST(calls_are_summed_up) {
   enum { CALLS = 100 };
   double calls_us[CALLS];
   for (int i = 0; i < CALLS; i++) {
@@ -381,8 +370,7 @@ static int count_lines(const struct tree *tree, const char *path, const char *pa
   return count;
 }
 
-static void what_is_there_is_not_measured_again(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down) {
   struct tree *tree = &tool.tree;
   char full[TREE_PATH_MAX];
   tree_write(tree, "all_reduce_perf",
@@ -408,8 +396,7 @@ static void what_is_there_is_not_measured_again(void **state) {
 
 /* nccl-tests without -J print their help, and some say that all is well. */
 /* What --plan names is measured in each launch, each in its own order; other sizes are not. */
-static void a_plan_is_followed_in_every_launch(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_plan_is_followed_in_every_launch, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "all_reduce_perf", "%s", fake_perf);
   tree_write(&tool.tree, "p.plan", "# what is in doubt\n\nallreduce:8=tree.ll\n");
   static const char run[] = "chmod +x all_reduce_perf && stratus-tune calibrate -s p.jsonl --plan "
@@ -426,8 +413,7 @@ static void a_plan_is_followed_in_every_launch(void **state) {
   tool_assert_contains(tool.errors, "p.plan: \"shrub.ll\" is no cell");
 }
 
-static void nccl_tests_that_are_too_old(void **state) {
-  (void)state;
+UNIT_TEST_WITH(nccl_tests_that_are_too_old, tool_set_up, tool_tear_down) {
   char full[TREE_PATH_MAX];
   tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\necho 'invalid option -- J'\n");
   assert_int_equal(chmod(tree_path(&tool.tree, "all_reduce_perf", full), 0755), 0);
@@ -478,8 +464,7 @@ static void run_example(const char *command) {
   }
 }
 
-static void examples_run_as_printed(void **state) {
-  (void)state;
+UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   static const char *const programs[] = { "all_reduce_perf", "all_gather_perf",
                                           "reduce_scatter_perf" };
   char full[TREE_PATH_MAX];
@@ -497,25 +482,4 @@ static void examples_run_as_printed(void **state) {
   assert_true(tool.output[0] != '\0');
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_list_of_hosts),
-    cmocka_unit_test(a_secret_is_on_no_command_line),
-    cmocka_unit_test(mpirun_of_open_mpi_and_of_hydra),
-    cmocka_unit_test(srun_and_torchrun_hand_on_the_environment),
-    cmocka_unit_test(inside_of_a_rank),
-    cmocka_unit_test(what_cannot_be_launched),
-    cmocka_unit_test(replay_finds_every_call),
-    cmocka_unit_test(a_log_without_entries_says_why),
-    cmocka_unit_test(ranks_agree_on_a_topology_or_have_none),
-    cmocka_unit_test(doubtful_logs_label_nothing),
-    cmocka_unit_test(calls_are_summed_up),
-    cmocka_unit_test_setup_teardown(what_is_there_is_not_measured_again, tool_set_up,
-                                    tool_tear_down),
-    cmocka_unit_test_setup_teardown(a_plan_is_followed_in_every_launch, tool_set_up,
-                                    tool_tear_down),
-    cmocka_unit_test_setup_teardown(nccl_tests_that_are_too_old, tool_set_up, tool_tear_down),
-    cmocka_unit_test_setup_teardown(examples_run_as_printed, tool_set_up, tool_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -55,8 +55,7 @@ static void assert_bad(int ranks, const char *events, const char *message) {
   assert_string_equal(error, message);
 }
 
-static void test_a_send_meets_its_receive(void **state) {
-  (void)state;
+UNIT_TEST(test_a_send_meets_its_receive) {
   assert_good(4, EXCHANGE(SEND(1, 8), "b", 0) "," EXCHANGE(RECV(0, 8), "b", 1));
   /* There and back, while all ranks reduce in two other groups between. */
   assert_good(
@@ -65,8 +64,7 @@ static void test_a_send_meets_its_receive(void **state) {
 }
 
 /* One call of NCCL has both, so the order within it does not matter. */
-static void test_grouped_neighbours(void **state) {
-  (void)state;
+UNIT_TEST(test_grouped_neighbours) {
   assert_good(2, EXCHANGE(SEND(1, 8) "," RECV(1, 3), "a", 0) "," EXCHANGE(SEND(0, 3) "," RECV(0, 8),
                                                                           "a", 1));
   assert_good(2, EXCHANGE(SEND(1, 8) "," RECV(1, 3), "a",
@@ -75,8 +73,7 @@ static void test_grouped_neighbours(void **state) {
 }
 
 /* Messages of a pair keep their order, also within a call. */
-static void test_order_of_messages(void **state) {
-  (void)state;
+UNIT_TEST(test_order_of_messages) {
   assert_good(2, EXCHANGE(SEND(1, 8) "," SEND(1, 9), "a",
                           0) "," EXCHANGE(RECV(0, 8), "a", 1) "," EXCHANGE(RECV(0, 9), "a", 1));
   assert_bad(2,
@@ -86,8 +83,7 @@ static void test_order_of_messages(void **state) {
              "events[1]");
 }
 
-static void test_types_that_differ(void **state) {
-  (void)state;
+UNIT_TEST(test_types_that_differ) {
   assert_bad(2,
              EXCHANGE(RECV(1, 8), "a", 0) ",{\"exchange\": [" SEND(
                  0, 8) "], \"type\": \"half\", \"group\": \"a\", " OF("a", 1) "}",
@@ -96,8 +92,7 @@ static void test_types_that_differ(void **state) {
 }
 
 /* Both send before they receive: NCCL may let small ones pass, and does not promise it. */
-static void test_two_that_send_first(void **state) {
-  (void)state;
+UNIT_TEST(test_two_that_send_first) {
   assert_bad(2,
              EXCHANGE(SEND(1, 8), "a", 0) "," EXCHANGE(RECV(1, 8), "a", 0) "," EXCHANGE(
                  SEND(0, 8), "a", 1) "," EXCHANGE(RECV(0, 8), "a", 1),
@@ -105,8 +100,7 @@ static void test_two_that_send_first(void **state) {
              "rank 1 sends to rank 0 in events[2]");
 }
 
-static void test_a_ring_that_waits(void **state) {
-  (void)state;
+UNIT_TEST(test_a_ring_that_waits) {
   assert_bad(3,
              "{\"exchange\": [" RECV(2, 1) "], " OF(
                  "world", 0) "},"
@@ -118,8 +112,7 @@ static void test_a_ring_that_waits(void **state) {
              "events[1]");
 }
 
-static void test_a_send_without_receive(void **state) {
-  (void)state;
+UNIT_TEST(test_a_send_without_receive) {
   assert_bad(2, EXCHANGE(SEND(1, 8), "a", 0),
              "t: ranks would wait for each other forever: rank 0 sends to rank 1 in events[0], "
              "which is at its end");
@@ -131,8 +124,7 @@ static void test_a_send_without_receive(void **state) {
 }
 
 /* Communicators that are used in different orders. */
-static void test_order_of_groups(void **state) {
-  (void)state;
+UNIT_TEST(test_order_of_groups) {
   assert_good(4, REDUCE_OF("a", "b", 0) "," REDUCE("b") "," REDUCE_OF("a", "b", 1));
   assert_bad(
       4,
@@ -142,8 +134,7 @@ static void test_order_of_groups(void **state) {
 }
 
 /* Ranks of a group may take part by events of their own, which must be alike. */
-static void test_a_collective_in_two_events(void **state) {
-  (void)state;
+UNIT_TEST(test_a_collective_in_two_events) {
   assert_good(2, REDUCE_OF("world", "a", 0) "," REDUCE_OF("world", "a", 1));
   assert_good(4, REDUCE_OF("a", "world", 1) "," REDUCE("b") "," REDUCE_OF(
                      "a", "world", 0) "," REDUCE_OF("a", "b", 1));
@@ -154,15 +145,13 @@ static void test_a_collective_in_two_events(void **state) {
              "events[1], where both must do the same");
 }
 
-static void test_a_collective_that_some_leave_out(void **state) {
-  (void)state;
+UNIT_TEST(test_a_collective_that_some_leave_out) {
   assert_bad(2, REDUCE("world") "," REDUCE_OF("world", "a", 1),
              "t: ranks would wait for each other forever: rank 1 waits in a collective for rank 0 "
              "in events[1], which is at its end");
 }
 
-static void test_waits_of_others(void **state) {
-  (void)state;
+UNIT_TEST(test_waits_of_others) {
   assert_bad(
       2,
       "{\"collective\": \"all_reduce\", \"elements\": 4, \"id\": 1},"
@@ -171,19 +160,4 @@ static void test_waits_of_others(void **state) {
       "t: events[4]: rank 1 waits for events[1], which it does not start");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_a_send_meets_its_receive),
-    cmocka_unit_test(test_grouped_neighbours),
-    cmocka_unit_test(test_order_of_messages),
-    cmocka_unit_test(test_types_that_differ),
-    cmocka_unit_test(test_two_that_send_first),
-    cmocka_unit_test(test_a_ring_that_waits),
-    cmocka_unit_test(test_a_send_without_receive),
-    cmocka_unit_test(test_order_of_groups),
-    cmocka_unit_test(test_a_collective_in_two_events),
-    cmocka_unit_test(test_a_collective_that_some_leave_out),
-    cmocka_unit_test(test_waits_of_others),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

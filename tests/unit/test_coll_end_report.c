@@ -44,15 +44,13 @@ static void assert_relayed(const char *output, const char *wanted, bool has_come
   }
 }
 
-static void the_report_is_not_printed(void **state) {
-  (void)state;
+UNIT_TEST(the_report_is_not_printed) {
   assert_relayed("# table\n 8 2\nstratus-coll has run " RUN "\n", "# table\n 8 2\n", true);
   assert_relayed("a\n0: stratus-coll has run " RUN "\r\nb", "a\nb", true); /* srun --label, a tty */
   assert_relayed("stratus-coll has run " RUN, "", true);
 }
 
-static void other_output_is_no_report(void **state) {
-  (void)state;
+UNIT_TEST(other_output_is_no_report) {
   assert_relayed("", "", false);
   assert_relayed("hello\n\nworld", "hello\n\nworld", false);
   assert_relayed("stratus-coll has run 0123456789abcdee\n",
@@ -60,8 +58,7 @@ static void other_output_is_no_report(void **state) {
   assert_relayed("stratus-coll has run\n " RUN "\n", "stratus-coll has run\n " RUN "\n", false);
 }
 
-static void long_lines_arrive(void **state) {
-  (void)state;
+UNIT_TEST(long_lines_arrive) {
   static char line[END_REPORT_LINE_MAX + 100];
   memset(line, 'x', sizeof line - 1);
   line[END_REPORT_LINE_MAX - 1] = '\0';
@@ -72,8 +69,7 @@ static void long_lines_arrive(void **state) {
   assert_string_equal(printed, line);
 }
 
-static void rank_0_says_what_it_was_given(void **state) {
-  (void)state;
+UNIT_TEST(rank_0_says_what_it_was_given) {
   char text[64] = "";
   FILE *output = fmemopen(text, sizeof text, "w");
   setenv(END_REPORT_VARIABLE, RUN, 1);
@@ -90,12 +86,4 @@ static void rank_0_says_what_it_was_given(void **state) {
   fclose(output);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(the_report_is_not_printed),
-    cmocka_unit_test(other_output_is_no_report),
-    cmocka_unit_test(long_lines_arrive),
-    cmocka_unit_test(rank_0_says_what_it_was_given),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -39,8 +39,7 @@ static bool parse(const char *line) {
   return shall_run;
 }
 
-static void test_defaults(void **state) {
-  (void)state;
+UNIT_TEST(test_defaults) {
   assert_true(parse(""));
   assert_true(options.operations[OPERATION_ALL_REDUCE]);
   assert_false(options.operations[OPERATION_ALL_GATHER]);
@@ -56,8 +55,7 @@ static void test_defaults(void **state) {
   assert_null(options.hosts);
 }
 
-static void test_sizes(void **state) {
-  (void)state;
+UNIT_TEST(test_sizes) {
   assert_true(parse("-b 8 -e 64K -f 8"));
   assert_int_equal(options.sizes_count, 5); /* 8 64 512 4096 32768 */
   assert_int_equal(options.sizes[4], 32768);
@@ -77,8 +75,7 @@ static void test_sizes(void **state) {
   assert_int_equal(options.sizes[options.sizes_count - 1], 20);
 }
 
-static void test_lists(void **state) {
-  (void)state;
+UNIT_TEST(test_lists) {
   assert_true(parse("-O all -d all -o all"));
   for (int i = 0; i < OPERATIONS; i++)
     assert_true(options.operations[i]);
@@ -92,8 +89,7 @@ static void test_lists(void **state) {
   assert_false(options.redops[PATTERN_SUM]);
 }
 
-static void test_times_and_numbers(void **state) {
-  (void)state;
+UNIT_TEST(test_times_and_numbers) {
   assert_true(parse("-T 90 --min-time 250ms -n 5 -w 0 -c 0 -a 3 -R 1 -r all"));
   assert_int_equal(options.timeout_ns, UINT64_C(90000000000));
   assert_int_equal(options.min_time_ns, 250000000);
@@ -110,8 +106,7 @@ static void test_times_and_numbers(void **state) {
   assert_int_equal(options.grace_ns, 500000000);
 }
 
-static void test_replay(void **state) {
-  (void)state;
+UNIT_TEST(test_replay) {
   assert_true(parse("--replay resnet50,./mine"));
   assert_string_equal(options.replay, "resnet50,./mine");
   assert_int_equal(options.replay_steps, 100);
@@ -133,7 +128,7 @@ static void test_replay(void **state) {
 }
 
 /* Each wrong line's message names what is wrong. */
-static void test_wrong_options(void **state) {
+UNIT_TEST(test_wrong_options) {
   static const struct {
     const char *line, *message;
   } lines[] = {
@@ -222,8 +217,7 @@ static int read_world(void) {
   return world_read(&world, NULL, error, sizeof error);
 }
 
-static void test_no_launcher(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_no_launcher, clear_environment, NULL) {
   assert_int_equal(read_world(), 0);
   assert_null(world.launcher);
   assert_int_equal(world.size, 1);
@@ -241,8 +235,7 @@ static void be_rank_of_torchrun(void) {
 }
 
 /* Rank 0 on another host: whoever reaches it could pose as a rank. */
-static void test_other_hosts_need_a_secret(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_other_hosts_need_a_secret, clear_environment, NULL) {
   struct peer_key key;
   be_rank_of_torchrun();
   assert_int_not_equal(read_world(), 0);
@@ -262,8 +255,7 @@ static void test_other_hosts_need_a_secret(void **state) {
 }
 
 /* On standard input as --hosts writes it; only names of ours and NCCL's are taken. */
-static void test_handed_over(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_handed_over, clear_environment, NULL) {
   static struct handed_over all;
   static char large[HANDED_OVER_MAX];
   all.length = 0;
@@ -290,8 +282,7 @@ static void test_handed_over(void **state) {
   assert_int_equal(getchar(), EOF);
 }
 
-static void test_open_mpi(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_open_mpi, clear_environment, NULL) {
   setenv("OMPI_COMM_WORLD_RANK", "5", 1);
   setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
@@ -314,8 +305,7 @@ static void test_open_mpi(void **state) {
   assert_true(world.is_local);
 }
 
-static void test_slurm(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_slurm, clear_environment, NULL) {
   setenv("SLURM_PROCID", "3", 1);
   assert_int_equal(read_world(), 0);
   assert_int_equal(world.size, 1); /* a batch script, not a step */
@@ -331,8 +321,7 @@ static void test_slurm(void **state) {
   assert_string_equal(world.address, "gpu007:22345");
 }
 
-static void test_torchrun(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_torchrun, clear_environment, NULL) {
   be_rank_of_torchrun();
   setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
@@ -348,8 +337,7 @@ static void test_torchrun(void **state) {
 
 /* Ranks that know how many are on this machine, and ranks that do not, would wait for each other at
  * different places: by hand, all of them may lack it. */
-static void test_by_hand_on_one_machine(void **state) {
-  (void)state;
+UNIT_TEST_WITH(test_by_hand_on_one_machine, clear_environment, NULL) {
   setenv("WORLD_SIZE", "2", 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", "29500", 1);
@@ -364,21 +352,4 @@ static void test_by_hand_on_one_machine(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_defaults),
-    cmocka_unit_test(test_sizes),
-    cmocka_unit_test(test_lists),
-    cmocka_unit_test(test_times_and_numbers),
-    cmocka_unit_test(test_replay),
-    cmocka_unit_test(test_wrong_options),
-    cmocka_unit_test_setup(test_no_launcher, clear_environment),
-    cmocka_unit_test_setup(test_other_hosts_need_a_secret, clear_environment),
-    cmocka_unit_test_setup(test_handed_over, clear_environment),
-    cmocka_unit_test_setup(test_open_mpi, clear_environment),
-    cmocka_unit_test_setup(test_slurm, clear_environment),
-    cmocka_unit_test_setup(test_torchrun, clear_environment),
-    cmocka_unit_test_setup(test_by_hand_on_one_machine, clear_environment),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

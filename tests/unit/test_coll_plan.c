@@ -75,10 +75,11 @@ static const char *plan(void) {
 /* Limits of 4000 and 8000 bytes: 1000 and 2000 elements. */
 #define SMALL_BUCKETS DDP ", \"first_bucket_bytes\": 4000, \"bucket_bytes\": 8000"
 
+#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
 /* Backwards: c's bias (10) and weight (989) are 999, one too few; b's 1 reaches the first limit
  * exactly. a's 300 and 1699 are 1999: again one too few, so the last 5000 joins them. */
-static void test_buckets_close_when_they_reach_the_limit(void **state) {
-  (void)state;
+TEST(test_buckets_close_when_they_reach_the_limit) {
   read_layers(
       SMALL_BUCKETS,
       "{\"name\": \"0\", \"parameters\": [7], \"forward_us\": 1, \"backward_us\": 2},"
@@ -95,8 +96,7 @@ static void test_buckets_close_when_they_reach_the_limit(void **state) {
 }
 
 /* Each tensor reaches a limit; both buckets of the layer start when its time has passed. */
-static void test_a_layer_can_close_several_buckets(void **state) {
-  (void)state;
+TEST(test_a_layer_can_close_several_buckets) {
   read_layers(SMALL_BUCKETS ", \"optimizer_us\": 3",
               "{\"name\": \"a\", \"parameters\": [3000, 2000, 1000], \"forward_us\": 1,"
               " \"backward_us\": 2}");
@@ -110,8 +110,7 @@ static void test_a_layer_can_close_several_buckets(void **state) {
 
 /* PyTorch's limits of 1 MiB and 25 MiB with VGG16's last layers: the bias and the weight of the
  * last one pass the first limit; the weights of 411 MB and 67 MB are not split. */
-static void test_default_buckets_of_vgg16(void **state) {
-  (void)state;
+TEST(test_default_buckets_of_vgg16) {
   read_layers(DDP, "{\"name\": \"conv\", \"parameters\": [2359296, 512], \"forward_us\": 1,"
                    " \"backward_us\": 1},"
                    "{\"name\": \"fc1\", \"parameters\": [102760448, 4096], \"forward_us\": 1,"
@@ -131,8 +130,7 @@ static void test_default_buckets_of_vgg16(void **state) {
 }
 
 /* Limits are bytes: half precision fits twice as many elements. */
-static void test_limits_are_bytes(void **state) {
-  (void)state;
+TEST(test_limits_are_bytes) {
   read_layers(
       "\"parallel\": \"ddp\", \"gradient_type\": \"float16\", \"first_bucket_bytes\": 4000",
       "{\"name\": \"a\", \"parameters\": [1, 1999, 1], \"forward_us\": 1, \"backward_us\": 1}");
@@ -141,8 +139,7 @@ static void test_limits_are_bytes(void **state) {
                               "collective 2 all_reduce half sum - world 1 2\n");
 }
 
-static void test_layers_without_parameters_or_time(void **state) {
-  (void)state;
+TEST(test_layers_without_parameters_or_time) {
   read_layers(SMALL_BUCKETS,
               "{\"name\": \"a\", \"parameters\": [5], \"forward_us\": 0, \"backward_us\": 0},"
               "{\"name\": \"b\", \"parameters\": [], \"forward_us\": 0, \"backward_us\": 0}");
@@ -156,8 +153,7 @@ static void test_layers_without_parameters_or_time(void **state) {
 /* ---- scales ---- */
 
 /* Halved limits with halved tensors close the same buckets; one element is always left. */
-static void test_scales(void **state) {
-  (void)state;
+TEST(test_scales) {
   read_layers(
       SMALL_BUCKETS ", \"optimizer_us\": 10",
       "{\"name\": \"a\", \"parameters\": [3000], \"forward_us\": 1, \"backward_us\": 2},"
@@ -184,8 +180,7 @@ static void test_scales(void **state) {
 }
 
 /* The first bucket keeps its limit, as with PyTorch's bucket_cap_mb. */
-static void test_bucket_bytes_of_the_settings(void **state) {
-  (void)state;
+TEST(test_bucket_bytes_of_the_settings) {
   read_layers(SMALL_BUCKETS, "{\"name\": \"a\", \"parameters\": [10, 10, 10, 1000],"
                              " \"forward_us\": 1, \"backward_us\": 2}");
   settings.bucket_bytes = 80;
@@ -198,8 +193,7 @@ static void test_bucket_bytes_of_the_settings(void **state) {
 /* ---- fsdp and tensor ---- */
 
 /* 100 and 7 elements are 25 and 2 (padded to 8) for each of 4 ranks; the layer between has none. */
-static void test_fsdp(void **state) {
-  (void)state;
+TEST(test_fsdp) {
   settings.ranks = 4;
   read_layers("\"parallel\": \"fsdp\", \"gradient_type\": \"bfloat16\", \"optimizer_us\": 64",
               "{\"name\": \"a\", \"parameters\": [90, 10], \"forward_us\": 1, \"backward_us\": 8},"
@@ -224,8 +218,7 @@ static void test_fsdp(void **state) {
                               "compute 64.000\n");
 }
 
-static void test_fsdp_of_one_rank(void **state) {
-  (void)state;
+TEST(test_fsdp_of_one_rank) {
   settings.ranks = 1;
   read_layers("\"parallel\": \"fsdp\", \"gradient_type\": \"float32\"",
               "{\"name\": \"a\", \"parameters\": [3], \"forward_us\": 1, \"backward_us\": 2}");
@@ -240,8 +233,7 @@ static void test_fsdp_of_one_rank(void **state) {
 
 /* Limit of 100 elements: c and b are 120, a's 90 are left; all 210 parameters are gathered in two
  * parts when the optimizer has changed them. Shares of 4 ranks are padded. */
-static void test_zero2(void **state) {
-  (void)state;
+TEST(test_zero2) {
   settings.ranks = 4;
   read_layers("\"parallel\": \"zero2\", \"gradient_type\": \"float16\", \"bucket_bytes\": 200,"
               " \"optimizer_us\": 64",
@@ -260,8 +252,7 @@ static void test_zero2(void **state) {
 }
 
 /* DeepSpeed's limits are 5e8 elements: more than these have. */
-static void test_zero2_with_deepspeeds_limits(void **state) {
-  (void)state;
+TEST(test_zero2_with_deepspeeds_limits) {
   read_layers("\"parallel\": \"zero2\", \"gradient_type\": \"float16\"",
               "{\"name\": \"a\", \"parameters\": [400000000], \"forward_us\": 1,"
               " \"backward_us\": 1}");
@@ -271,8 +262,7 @@ static void test_zero2_with_deepspeeds_limits(void **state) {
                               "collective 2 all_gather half - - world 200000000 800000000\n");
 }
 
-static void test_tensor(void **state) {
-  (void)state;
+TEST(test_tensor) {
   read_layers("\"parallel\": \"tensor\", \"gradient_type\": \"float16\", \"optimizer_us\": 5",
               "{\"name\": \"a\", \"parameters\": [90], \"forward_us\": 1, \"backward_us\": 4,"
               " \"activations\": 640},"
@@ -288,8 +278,7 @@ static void test_tensor(void **state) {
 
 /* ---- events and groups ---- */
 
-static void test_events(void **state) {
-  (void)state;
+TEST(test_events) {
   settings.ranks = 8;
   read_events("\"optimizer_us\": 2, \"groups\": [{\"name\": \"tp\", \"size\": 4, \"stride\": 2}],",
               "{\"compute_us\": 1}, {\"compute_us\": 0.5},"
@@ -316,8 +305,7 @@ static void test_events(void **state) {
 }
 
 /* Without an optimizer the list is what the file says. */
-static void test_events_without_optimizer(void **state) {
-  (void)state;
+TEST(test_events_without_optimizer) {
   read_events("", "{\"collective\": \"broadcast\", \"elements\": 10, \"root\": 1}");
   assert_string_equal(plan(), "collective 1 broadcast float - 1 world 10 40\n");
 }
@@ -330,8 +318,7 @@ static void test_events_without_optimizer(void **state) {
 
 /* Times of other ranks are not added up, and the optimizer waits for what each stage started last
  * and has not waited for. */
-static void test_pipeline(void **state) {
-  (void)state;
+TEST(test_pipeline) {
   settings.ranks = 4;
   read_events(
       "\"optimizer_us\": 8, " PIPELINE,
@@ -375,8 +362,7 @@ static void test_pipeline(void **state) {
 }
 
 /* An exchange needs room for all that it sends, and for all that it receives. */
-static void test_room_of_an_exchange(void **state) {
-  (void)state;
+TEST(test_room_of_an_exchange) {
   read_events("", "{\"exchange\": [{\"send\": 0, \"elements\": 10}, {\"recv\": 0, \"elements\": 9},"
                   " {\"send\": 1, \"elements\": 20}, {\"recv\": 1, \"elements\": 1}]}");
   plan();
@@ -384,8 +370,7 @@ static void test_room_of_an_exchange(void **state) {
 }
 
 /* Four experts on two ranks, then on four; what is sent comes back. */
-static void test_uneven_alltoall(void **state) {
-  (void)state;
+TEST(test_uneven_alltoall) {
   read_events("", "{\"collective\": \"alltoall\", \"sends\": [8, 0, 4, 2]},"
                   "{\"collective\": \"alltoall\", \"receives\": [8, 0, 4, 2]}");
   assert_string_equal(plan(), "collective 1 alltoall float - - world 14 56 sends:8,6\n"
@@ -405,8 +390,7 @@ static void test_uneven_alltoall(void **state) {
                              "ranks");
 }
 
-static void test_peers_that_are_not_there(void **state) {
-  (void)state;
+TEST(test_peers_that_are_not_there) {
   settings.ranks = 4;
   read_events(PIPELINE, "{\"compute_us\": 1}, {\"exchange\": [{\"send\": 1, \"elements\": 1},"
                         " {\"recv\": 2, \"elements\": 1}], \"group\": \"pp\"}");
@@ -425,7 +409,7 @@ static void assert_group(int group, int rank, int wanted_rank, int wanted_color)
 }
 
 /* Of 12 ranks, groups of 3 that are 2 apart: 0 2 4, 1 3 5, 6 8 10, 7 9 11. */
-static void test_groups(void **state) {
+TEST(test_groups) {
   static const int members[4][3] = { { 0, 2, 4 }, { 1, 3, 5 }, { 6, 8, 10 }, { 7, 9, 11 } };
   (void)state;
   read_events("\"groups\": [{\"name\": \"x\", \"size\": 3, \"stride\": 2}],",
@@ -440,8 +424,7 @@ static void test_groups(void **state) {
 }
 
 /* Without a size, all ranks that are so far apart. */
-static void test_groups_of_all_ranks_apart(void **state) {
-  (void)state;
+TEST(test_groups_of_all_ranks_apart) {
   read_events("\"groups\": [{\"name\": \"dp\", \"stride\": 4}],",
               "{\"collective\": \"all_gather\", \"elements\": 1, \"group\": \"dp\"}");
   assert_int_equal(plan_group_of(&workload, 1, 12, 0).ranks, 3);
@@ -457,8 +440,7 @@ static void test_groups_of_all_ranks_apart(void **state) {
                       "and there are 6");
 }
 
-static void test_what_ranks_cannot_do(void **state) {
-  (void)state;
+TEST(test_what_ranks_cannot_do) {
   read_events("\"groups\": [{\"name\": \"x\", \"size\": 3, \"stride\": 2}],",
               "{\"compute_us\": 1}, {\"collective\": \"broadcast\", \"elements\": 1, \"root\": 2,"
               " \"group\": \"x\"}, {\"collective\": \"reduce\", \"elements\": 1, \"root\": 6}");
@@ -480,7 +462,7 @@ static void test_what_ranks_cannot_do(void **state) {
 /* ---- what is reported ---- */
 
 /* As numpy.percentile. */
-static void test_percentiles(void **state) {
+TEST(test_percentiles) {
   static const double sorted[] = { 1, 2, 4, 8 };
   (void)state;
   assert_true(replay_percentile(sorted, 4, 50) == 3);
@@ -490,31 +472,4 @@ static void test_percentiles(void **state) {
   assert_true(replay_percentile(sorted, 1, 95) == 1);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-  const struct CMUnitTest tests[] = {
-    TEST(test_buckets_close_when_they_reach_the_limit),
-    TEST(test_a_layer_can_close_several_buckets),
-    TEST(test_default_buckets_of_vgg16),
-    TEST(test_limits_are_bytes),
-    TEST(test_layers_without_parameters_or_time),
-    TEST(test_scales),
-    TEST(test_bucket_bytes_of_the_settings),
-    TEST(test_fsdp),
-    TEST(test_fsdp_of_one_rank),
-    TEST(test_zero2),
-    TEST(test_zero2_with_deepspeeds_limits),
-    TEST(test_tensor),
-    TEST(test_events),
-    TEST(test_events_without_optimizer),
-    TEST(test_pipeline),
-    TEST(test_room_of_an_exchange),
-    TEST(test_uneven_alltoall),
-    TEST(test_peers_that_are_not_there),
-    TEST(test_groups),
-    TEST(test_groups_of_all_ranks_apart),
-    TEST(test_what_ranks_cannot_do),
-    TEST(test_percentiles),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

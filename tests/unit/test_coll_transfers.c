@@ -57,13 +57,12 @@ static void check_pairs(bool is_received) {
   assert_int_equal(mine.bytes, 45 * 4);
 }
 
-static void test_alltoall(void **state) {
-  (void)state;
+UNIT_TEST(test_alltoall) {
   check_pairs(false);
   check_pairs(true);
 }
 
-static void test_no_gaps(void **state) {
+UNIT_TEST(test_no_gaps) {
   struct operation_transfer transfers[2 * RANKS];
   const struct plan_collective collective = alltoall(false);
   const struct plan_group group = { .ranks = RANKS, .rank = 3 };
@@ -81,7 +80,7 @@ static struct plan_item part(enum plan_kind kind, int peer, uint64_t elements) {
 }
 
 /* Messages of a pair are known by their order, however calls of NCCL divide them. */
-static void test_messages_of_a_pair(void **state) {
+UNIT_TEST(test_messages_of_a_pair) {
   uint32_t sent[2] = { 0 }, received[2] = { 0 };
   const struct transfers_so_far from = { .sent = sent, .received = received };
   const struct plan_item sends[] = { part(PLAN_SEND, 1, 10), part(PLAN_SEND, 1, 20),
@@ -103,11 +102,4 @@ static void test_messages_of_a_pair(void **state) {
   assert_int_equal(a[2].first, 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_alltoall),
-    cmocka_unit_test(test_no_gaps),
-    cmocka_unit_test(test_messages_of_a_pair),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

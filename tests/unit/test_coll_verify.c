@@ -12,7 +12,7 @@
 
 /* ---- conversions ---- */
 
-static void test_known_codes(void **state) {
+UNIT_TEST(test_known_codes) {
   static const struct {
     enum element_type type;
     double value;
@@ -35,8 +35,7 @@ static void test_known_codes(void **state) {
   assert_true(isnan(element_decode(ELEMENT_F8E4M3, 0x7f)));
 }
 
-static void test_half_as_the_compiler(void **state) {
-  (void)state;
+UNIT_TEST(test_half_as_the_compiler) {
 #if defined __clang__ && __clang_major__ < 15
   print_message("no _Float16 in this clang: 15 has it\n");
   skip();
@@ -139,13 +138,12 @@ static void check_reductions(const struct contents *contents) {
   }
 }
 
-static void test_reductions_are_exact_in_any_order(void **state) {
-  (void)state;
+UNIT_TEST(test_reductions_are_exact_in_any_order) {
   check_reductions(NULL);
 }
 
 /* Whatever the file holds: numbers like gradients, and any bits at all. */
-static void test_reductions_of_contents_are_exact(void **state) {
+UNIT_TEST(test_reductions_of_contents_are_exact) {
   static const char *const words[] = { "bf16", "f32", "random" };
   (void)state;
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -157,7 +155,7 @@ static void test_reductions_of_contents_are_exact(void **state) {
   }
 }
 
-static void test_contents_are_sent(void **state) {
+UNIT_TEST(test_contents_are_sent) {
   static const float numbers[] = { 1.5f, NAN, 0x1p-126f, -3.0f, INFINITY, 0x1.8p127f, 1.0f };
   struct contents contents = { (uint8_t *)(uintptr_t)numbers, sizeof numbers };
   static struct pattern pattern;
@@ -180,7 +178,7 @@ static void test_contents_are_sent(void **state) {
 }
 
 /* Only an average over a number of ranks that is no power of two may be off at all. */
-static void test_tolerance(void **state) {
+UNIT_TEST(test_tolerance) {
   static struct pattern pattern;
   (void)state;
   pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 3, 1, NULL);
@@ -199,7 +197,7 @@ static void test_tolerance(void **state) {
 enum { COUNT = 1000 };
 
 /* Data of another place, rank or run differs nearly everywhere. */
-static void test_other_data_is_seen(void **state) {
+UNIT_TEST(test_other_data_is_seen) {
   static struct pattern pattern;
   static uint64_t data[COUNT + 1];
   size_t first = 0;
@@ -215,7 +213,7 @@ static void test_other_data_is_seen(void **state) {
   }
 }
 
-static void test_one_bit_is_seen(void **state) {
+UNIT_TEST(test_one_bit_is_seen) {
   static struct pattern pattern;
   static uint64_t data[COUNT];
   (void)state;
@@ -234,7 +232,7 @@ static void test_one_bit_is_seen(void **state) {
   }
 }
 
-static void test_not_a_number_is_seen(void **state) {
+UNIT_TEST(test_not_a_number_is_seen) {
   static struct pattern pattern;
   float data[3];
   size_t first;
@@ -248,7 +246,7 @@ static void test_not_a_number_is_seen(void **state) {
   assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, 3, &first), 1);
 }
 
-static void test_guard(void **state) {
+UNIT_TEST(test_guard) {
   unsigned char guard[VERIFY_GUARD_BYTES];
   (void)state;
   verify_fill_guard(guard);
@@ -260,7 +258,7 @@ static void test_guard(void **state) {
 
 /* ---- operations ---- */
 
-static void test_counts(void **state) {
+UNIT_TEST(test_counts) {
   struct operation_counts c;
   (void)state;
   c = operation_count(OPERATION_ALL_REDUCE, 1001, 4, 3);
@@ -277,8 +275,7 @@ static void test_counts(void **state) {
   assert_int_equal(c.bytes, 0);
 }
 
-static void test_bus_factors(void **state) {
-  (void)state;
+UNIT_TEST(test_bus_factors) {
   assert_true(operation_bus_factor(OPERATION_ALL_REDUCE, 4) == 1.5);
   assert_true(operation_bus_factor(OPERATION_ALL_GATHER, 4) == 0.75);
   assert_true(operation_bus_factor(OPERATION_REDUCE_SCATTER, 4) == 0.75);
@@ -288,7 +285,7 @@ static void test_bus_factors(void **state) {
   assert_true(operation_bus_factor(OPERATION_ALL_REDUCE, 1) == 0);
 }
 
-static void test_parts(void **state) {
+UNIT_TEST(test_parts) {
   struct operation_part parts[3];
   struct operation_counts c = operation_count(OPERATION_ALLTOALL, 120, 4, 3);
   (void)state;
@@ -308,21 +305,4 @@ static void test_parts(void **state) {
   assert_int_equal(operation_in_place_offset(OPERATION_REDUCE_SCATTER, &c, 2), 20);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_known_codes),
-    cmocka_unit_test(test_half_as_the_compiler),
-    cmocka_unit_test(test_reductions_are_exact_in_any_order),
-    cmocka_unit_test(test_reductions_of_contents_are_exact),
-    cmocka_unit_test(test_contents_are_sent),
-    cmocka_unit_test(test_tolerance),
-    cmocka_unit_test(test_other_data_is_seen),
-    cmocka_unit_test(test_one_bit_is_seen),
-    cmocka_unit_test(test_not_a_number_is_seen),
-    cmocka_unit_test(test_guard),
-    cmocka_unit_test(test_counts),
-    cmocka_unit_test(test_bus_factors),
-    cmocka_unit_test(test_parts),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -40,8 +40,7 @@ static const char events_text[] =
     "  {\"collective\": \"all_gather\", \"elements\": 1, \"type\": \"int64\"},"
     "  {\"wait\": 4}]}";
 
-static void test_layers(void **state) {
-  (void)state;
+UNIT_TEST(test_layers) {
   assert_int_equal(parse(layers_text), 0);
   assert_string_equal(workload.name, "two");
   assert_string_equal(workload.source, "a test");
@@ -66,8 +65,7 @@ static void test_layers(void **state) {
   assert_null(workload.layers);
 }
 
-static void test_events(void **state) {
-  (void)state;
+UNIT_TEST(test_events) {
   assert_int_equal(parse(events_text), 0);
   assert_int_equal(workload.parallel, WORKLOAD_EVENTS);
   assert_int_equal(workload.group_count, 1);
@@ -105,8 +103,7 @@ static const char *with(const char *text, const char *old, const char *new) {
   return changed;
 }
 
-static void test_defaults(void **state) {
-  (void)state;
+UNIT_TEST(test_defaults) {
   assert_int_equal(parse(with(layers_text,
                               "\"first_bucket_bytes\": 1000, \"bucket_bytes\": 5000, "
                               "\"optimizer_us\": 12.5,",
@@ -134,7 +131,7 @@ static void test_defaults(void **state) {
 }
 
 /* NCCL's names, as stratus-coll has them, and PyTorch's. */
-static void test_type_names(void **state) {
+UNIT_TEST(test_type_names) {
   static const struct {
     const char *name;
     enum element_type type;
@@ -168,7 +165,7 @@ static void check_mistakes(const char *text, const struct mistake *mistakes, siz
   }
 }
 
-static void test_mistakes_at_the_top(void **state) {
+UNIT_TEST(test_mistakes_at_the_top) {
   static const struct mistake mistakes[] = {
     { "\"stratus-workload\"", "\"chakra\"",
       "w.json: format: expected \"stratus-workload\": not a workload file" },
@@ -227,7 +224,7 @@ static void test_mistakes_at_the_top(void **state) {
   assert_non_null(strstr(error, "w.json: line 1"));
 }
 
-static void test_mistakes_in_layers(void **state) {
+UNIT_TEST(test_mistakes_in_layers) {
   static const struct mistake mistakes[] = {
     { "[9408, 64]", "[9408, 0]", "w.json: layers[0].parameters[1]: 0, expected 1 to 68719476736" },
     { "[9408, 64]", "[68719476737]",
@@ -260,7 +257,7 @@ static void test_mistakes_in_layers(void **state) {
   assert_string_equal(error, "w.json: layers: 0 entries, expected 1 to 100000");
 }
 
-static void test_tensor_needs_activations(void **state) {
+UNIT_TEST(test_tensor_needs_activations) {
   static const char text[] =
       "{\"format\": \"stratus-workload\", \"version\": 1, \"name\": \"t\", \"source\": \"t\","
       " \"batch\": 1, \"parallel\": \"tensor\", \"gradient_type\": \"half\", \"layers\":"
@@ -273,7 +270,7 @@ static void test_tensor_needs_activations(void **state) {
   workload_free(&workload);
 }
 
-static void test_mistakes_in_events(void **state) {
+UNIT_TEST(test_mistakes_in_events) {
   static const struct mistake mistakes[] = {
     { "\"wait\": 4", "\"wait\": 5",
       "w.json: events[4].wait: 5, expected the id of a collective "
@@ -340,8 +337,7 @@ static const char exchange_text[] =
     "  {\"collective\": \"alltoall\", \"sends\": [3, 0], \"id\": 6},"
     "  {\"wait\": 6, \"only\": {\"group\": \"pp\", \"rank\": 0}}]}";
 
-static void test_exchange(void **state) {
-  (void)state;
+UNIT_TEST(test_exchange) {
   assert_int_equal(parse(exchange_text), 0);
   const struct plan_item *events = workload.events;
   assert_int_equal(workload.event_count, 5);
@@ -371,7 +367,7 @@ static void test_exchange(void **state) {
   workload_free(&workload);
 }
 
-static void test_mistakes_in_exchanges(void **state) {
+UNIT_TEST(test_mistakes_in_exchanges) {
   static const struct mistake mistakes[] = {
     { "{\"send\": 1, \"elements\": 10}", "5",
       "w.json: events[0].exchange[0]: a number, expected an object" },
@@ -410,8 +406,7 @@ static void test_mistakes_in_exchanges(void **state) {
 }
 
 /* What a file says must not steer a terminal. */
-static void test_messages_are_plain(void **state) {
-  (void)state;
+UNIT_TEST(test_messages_are_plain) {
   assert_int_equal(parse(with(layers_text, "\"ddp\"", "\"\\u001b[31m\"")), -EINVAL);
   assert_null(strchr(error, '\x1b'));
   assert_int_equal(parse(with(layers_text, "\"batch\"", "\"\\u0007\"")), -EINVAL);
@@ -420,7 +415,7 @@ static void test_messages_are_plain(void **state) {
 
 /* ---- files ---- */
 
-static void test_files(void **state) {
+UNIT_TEST(test_files) {
   char path[] = "/tmp/test-coll-workload-XXXXXX";
   int fd = mkstemp(path);
   (void)state;
@@ -437,7 +432,7 @@ static void test_files(void **state) {
   assert_string_equal(error, "/tmp: Is a directory");
 }
 
-static void test_where_workloads_are(void **state) {
+UNIT_TEST(test_where_workloads_are) {
   char path[PATH_MAX];
   (void)state;
   assert_int_equal(workload_find("mine.json", path, error), 0);
@@ -450,21 +445,4 @@ static void test_where_workloads_are(void **state) {
   assert_non_null(strstr(error, "no workload resnet51; built in: alexnet, "));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_layers),
-    cmocka_unit_test(test_events),
-    cmocka_unit_test(test_defaults),
-    cmocka_unit_test(test_type_names),
-    cmocka_unit_test(test_mistakes_at_the_top),
-    cmocka_unit_test(test_mistakes_in_layers),
-    cmocka_unit_test(test_tensor_needs_activations),
-    cmocka_unit_test(test_mistakes_in_events),
-    cmocka_unit_test(test_exchange),
-    cmocka_unit_test(test_mistakes_in_exchanges),
-    cmocka_unit_test(test_messages_are_plain),
-    cmocka_unit_test(test_files),
-    cmocka_unit_test(test_where_workloads_are),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -24,8 +24,7 @@ static bool is_on(void) {
   return compression_is_wanted(&model.shared.compression);
 }
 
-static void it_is_on_where_the_network_is_the_limit(void **state) {
-  (void)state;
+UNIT_TEST(it_is_on_where_the_network_is_the_limit) {
   policy_model_init(&model, &bound_by_network, 1);
   policy_model_run(&model, SECOND);
   assert_true(is_on());
@@ -35,8 +34,7 @@ static void it_is_on_where_the_network_is_the_limit(void **state) {
   assert_in_range(policy_model_rate(&model), NIC * 130 / 100, NIC * 136 / 100);
 }
 
-static void it_is_off_where_threads_or_the_peer_are(void **state) {
-  (void)state;
+UNIT_TEST(it_is_off_where_threads_or_the_peer_are) {
   for (int peer = 0; peer < 2; peer++) {
     struct policy_model config = bound_by_network;
     config.cpu = NIC / 2;
@@ -63,8 +61,7 @@ static const struct policy_model short_of_bytes = {
   .pause_ns = 2 * POLICY_MODEL_MS,
 };
 
-static void it_is_on_where_coding_costs_next_to_nothing(void **state) {
-  (void)state;
+UNIT_TEST(it_is_on_where_coding_costs_next_to_nothing) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     policy_model_init(&model, &short_of_bytes, seed);
     policy_model_run(&model, SECOND);
@@ -76,8 +73,7 @@ static void it_is_on_where_coding_costs_next_to_nothing(void **state) {
 
 /* Something else than the number of bytes takes the time, and coding takes more than it seems to.
  */
-static void it_ends_where_fewer_bytes_are_not_faster(void **state) {
-  (void)state;
+UNIT_TEST(it_ends_where_fewer_bytes_are_not_faster) {
   struct policy_model config = short_of_bytes;
   config.cpu = NIC / 10;
   config.coding_cpu = NIC / 12;
@@ -89,8 +85,7 @@ static void it_ends_where_fewer_bytes_are_not_faster(void **state) {
 }
 
 /* Threads are the limit once chunks are compressed, but carry more than the network did. */
-static void it_stays_on_when_it_takes_the_limit_away(void **state) {
-  (void)state;
+UNIT_TEST(it_stays_on_when_it_takes_the_limit_away) {
   struct policy_model config = bound_by_network;
   config.coding_cpu = NIC * 120 / 100;
   policy_model_init(&model, &config, 1);
@@ -99,8 +94,7 @@ static void it_stays_on_when_it_takes_the_limit_away(void **state) {
   assert_int_equal(model.shared.compression.turns, 1);
 }
 
-static void it_ends_and_pauses_where_it_is_slower(void **state) {
-  (void)state;
+UNIT_TEST(it_ends_and_pauses_where_it_is_slower) {
   struct policy_model config = bound_by_network;
   config.coding_cpu = NIC / 2;
   policy_model_init(&model, &config, 1);
@@ -113,8 +107,7 @@ static void it_ends_and_pauses_where_it_is_slower(void **state) {
 }
 
 /* The peer decodes slowly, so that its window fills up as where the network is slow. */
-static void it_ends_where_it_is_slower_whatever_the_limit_seems(void **state) {
-  (void)state;
+UNIT_TEST(it_ends_where_it_is_slower_whatever_the_limit_seems) {
   struct compression compression;
   struct limit_window window = {
     .lanes = { .ns = 40 * POLICY_MODEL_MS,
@@ -138,8 +131,7 @@ static void it_ends_where_it_is_slower_whatever_the_limit_seems(void **state) {
   assert_false(compression_is_wanted(&compression));
 }
 
-static void it_ends_where_the_network_carries_more(void **state) {
-  (void)state;
+UNIT_TEST(it_ends_where_the_network_carries_more) {
   struct policy_model config = bound_by_network;
   config.coding_cpu = 2 * NIC;
   policy_model_init(&model, &config, 1);
@@ -150,8 +142,7 @@ static void it_ends_where_the_network_carries_more(void **state) {
   assert_false(is_on());
 }
 
-static void noise_does_not_turn_it(void **state) {
-  (void)state;
+UNIT_TEST(noise_does_not_turn_it) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     struct policy_model config = bound_by_network;
     config.noise_percent = 10;
@@ -163,8 +154,7 @@ static void noise_does_not_turn_it(void **state) {
 }
 
 /* Data that becomes no shorter costs little, as the codec leaves it alone. */
-static void incompressible_data_is_harmless(void **state) {
-  (void)state;
+UNIT_TEST(incompressible_data_is_harmless) {
   struct policy_model config = bound_by_network;
   config.coded_percent = 100;
   policy_model_init(&model, &config, 1);
@@ -172,18 +162,4 @@ static void incompressible_data_is_harmless(void **state) {
   assert_in_range(policy_model_rate(&model), NIC * 98 / 100, NIC);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(it_is_on_where_the_network_is_the_limit),
-    cmocka_unit_test(it_is_off_where_threads_or_the_peer_are),
-    cmocka_unit_test(it_is_on_where_coding_costs_next_to_nothing),
-    cmocka_unit_test(it_ends_where_fewer_bytes_are_not_faster),
-    cmocka_unit_test(it_stays_on_when_it_takes_the_limit_away),
-    cmocka_unit_test(it_ends_and_pauses_where_it_is_slower),
-    cmocka_unit_test(it_ends_where_it_is_slower_whatever_the_limit_seems),
-    cmocka_unit_test(it_ends_where_the_network_carries_more),
-    cmocka_unit_test(noise_does_not_turn_it),
-    cmocka_unit_test(incompressible_data_is_harmless),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -60,21 +60,39 @@ static void exchange_with_flips(const char *dialling, const char *listening, con
   assert_int_equal(result.found, result.flipped);
 }
 
-static void every_flip_is_found_and_repaired(void **state) {
-  (void)state;
+UNIT_TEST_WITH(every_flip_is_found_and_repaired, log_capture_set_up, pair_tear_down) {
   exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=1", NULL);
   assert_true(log_capture_find("brought damaged bytes") >= 1);
   assert_true(log_capture_find("127.0.0.1:") >= 1);
 }
 
-static void one_side_that_wants_checksums_suffices(void **state) {
-  (void)state;
+UNIT_TEST_WITH(one_side_that_wants_checksums_suffices, log_capture_set_up, pair_tear_down) {
   exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=0", NULL);
   exchange_with_flips("STRATUS_CHECKSUM=0", "STRATUS_CHECKSUM=1", NULL);
 }
 
-static void every_flip_of_sealed_data_is_found(void **state) {
-  (void)state;
+/* How often the beginning of a message passed in clear. */
+static unsigned seen_on_the_way(const char *variable) {
+  uint8_t pattern[24];
+  content_fill(7, pattern, sizeof pattern);
+  struct proxy *proxy;
+  struct proxy_plan plan = { .pattern = pattern, .pattern_bytes = sizeof pattern };
+  struct pair pair = pair_through(&plan, variable, variable, NULL, &proxy);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
+  struct proxy_result result = proxy_stop(proxy);
+  pair_close(pair);
+  assert_true(result.bytes > 5000000);
+  return result.seen;
+}
+
+/* Before others that encrypt: it is told once in a process. */
+UNIT_TEST_WITH(sealed_data_is_not_seen, log_capture_set_up, pair_tear_down) {
+  assert_true(seen_on_the_way("STRATUS_ENCRYPT=off") > 0);
+  assert_int_equal(seen_on_the_way("STRATUS_ENCRYPT=on"), 0);
+  assert_int_equal(log_capture_find("data between hosts is encrypted with"), 1);
+}
+
+UNIT_TEST_WITH(every_flip_of_sealed_data_is_found, log_capture_set_up, pair_tear_down) {
   exchange_with_flips("STRATUS_ENCRYPT=on", "STRATUS_ENCRYPT=on", NULL);
 }
 
@@ -93,8 +111,7 @@ static uint64_t bytes_on_the_way(const char *dialling, const char *listening, co
 
 /* One byte in four is the same, so a quarter less of the large ones passes, where both want it; on
  * a busy machine some of them once more, as they are. */
-static void compressed_chunks_are_shorter(void **state) {
-  (void)state;
+UNIT_TEST_WITH(compressed_chunks_are_shorter, log_capture_set_up, pair_tear_down) {
   static const char on[] = "STRATUS_COMPRESS=on", off[] = "STRATUS_COMPRESS=off";
   static const char *const also[] = { NULL, "STRATUS_ENCRYPT=on", "STRATUS_CHECKSUM=1",
                                       "STRATUS_POLICY=fixed" };
@@ -107,38 +124,15 @@ static void compressed_chunks_are_shorter(void **state) {
   }
 }
 
-static void every_flip_of_coded_data_is_found(void **state) {
-  (void)state;
+UNIT_TEST_WITH(every_flip_of_coded_data_is_found, log_capture_set_up, pair_tear_down) {
   content_set_codable(true);
   exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=1", "STRATUS_COMPRESS=on");
   exchange_with_flips("STRATUS_ENCRYPT=on", "STRATUS_ENCRYPT=on", "STRATUS_COMPRESS=on");
   content_set_codable(false);
 }
 
-/* How often the beginning of a message passed in clear. */
-static unsigned seen_on_the_way(const char *variable) {
-  uint8_t pattern[24];
-  content_fill(7, pattern, sizeof pattern);
-  struct proxy *proxy;
-  struct proxy_plan plan = { .pattern = pattern, .pattern_bytes = sizeof pattern };
-  struct pair pair = pair_through(&plan, variable, variable, NULL, &proxy);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  struct proxy_result result = proxy_stop(proxy);
-  pair_close(pair);
-  assert_true(result.bytes > 5000000);
-  return result.seen;
-}
-
-static void sealed_data_is_not_seen(void **state) {
-  (void)state;
-  assert_true(seen_on_the_way("STRATUS_ENCRYPT=off") > 0);
-  assert_int_equal(seen_on_the_way("STRATUS_ENCRYPT=on"), 0);
-  assert_int_equal(log_capture_find("data between hosts is encrypted with"), 1);
-}
-
 /* The same word for on, and the same for off, as everywhere. */
-static void every_spelling_of_on_encrypts(void **state) {
-  (void)state;
+UNIT_TEST_WITH(every_spelling_of_on_encrypts, log_capture_set_up, pair_tear_down) {
   static const char *const on[] = { "STRATUS_ENCRYPT=1", "STRATUS_ENCRYPT=true",
                                     "STRATUS_ENCRYPT=Yes", "STRATUS_ENCRYPT=ON" };
   for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
@@ -184,8 +178,7 @@ static void refuses_to_connect(const char *variable, bool has_cipher, const char
   listener_close(listener);
 }
 
-static void bad_protection_ends_listen_and_connect(void **state) {
-  (void)state;
+UNIT_TEST_WITH(bad_protection_ends_listen_and_connect, log_capture_set_up, pair_tear_down) {
   static const struct {
     const char *variable, *says;
   } cases[] = {
@@ -205,13 +198,11 @@ static void bad_protection_ends_listen_and_connect(void **state) {
   }
 }
 
-static void without_a_cipher_nothing_goes_out_in_clear(void **state) {
-  (void)state;
+UNIT_TEST_WITH(without_a_cipher_nothing_goes_out_in_clear, log_capture_set_up, pair_tear_down) {
   refuses_to_connect("STRATUS_ENCRYPT=on", false, "STRATUS_ENCRYPT=on, but no cipher works here");
 }
 
-static void sealed_lanes_survive_cuts(void **state) {
-  (void)state;
+UNIT_TEST_WITH(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down) {
   set("STRATUS_ENCRYPT=on");
   int families[] = { AF_INET, AF_INET6 };
   for (int i = 0; i < 2; i++) {
@@ -222,26 +213,4 @@ static void sealed_lanes_survive_cuts(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(every_flip_is_found_and_repaired, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(one_side_that_wants_checksums_suffices, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(sealed_data_is_not_seen, log_capture_set_up, pair_tear_down),
-    cmocka_unit_test_setup_teardown(every_spelling_of_on_encrypts, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(bad_protection_ends_listen_and_connect, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(without_a_cipher_nothing_goes_out_in_clear, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(every_flip_of_sealed_data_is_found, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down),
-    cmocka_unit_test_setup_teardown(compressed_chunks_are_shorter, log_capture_set_up,
-                                    pair_tear_down),
-    cmocka_unit_test_setup_teardown(every_flip_of_coded_data_is_found, log_capture_set_up,
-                                    pair_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -49,8 +49,32 @@ static const struct entry_point cut_job = { .name = "net table, reconnecting",
                                             .must_succeed = true,
                                             .arms_itself = true };
 
-static void a_job_survives_each_failing_call(void **state) {
+static int use_auto(void **state) {
   (void)state;
+  job_set_parameters("auto", NULL, NULL);
+  return 0;
+}
+
+static int use_thread(void **state) {
+  (void)state;
+  job_set_parameters("thread", NULL, NULL);
+  return 0;
+}
+
+static int use_encryption(void **state) {
+  (void)state;
+  job_set_parameters("auto", "STRATUS_ENCRYPT=on", "STRATUS_SECRET=long enough for a secret");
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  fault_clear();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+UNIT_TEST_EACH(a_job_survives_each_failing_call, tear_down, use_auto, use_thread) {
   assert_true(each_failure_of_all(&job) > 0);
   static const struct failure others[] = {
     { FAULT_BIND, EACCES },         { FAULT_ACCEPT, ECONNABORTED }, { FAULT_ACCEPT, EINTR },
@@ -60,15 +84,15 @@ static void a_job_survives_each_failing_call(void **state) {
   assert_true(EACH_FAILURE(&job, others) > 0);
 }
 
-static void loses_nothing_without_memory_for_a_flow(void **state) {
-  (void)state;
+#define FAILURE_TEST(test, use) UNIT_TEST_WITH(test, use, tear_down)
+
+FAILURE_TEST(loses_nothing_without_memory_for_a_flow, use_thread) {
   static const struct failure failures[] = { { FAULT_ALLOCATION, ENOMEM } };
   assert_true(EACH_FAILURE(&cut_job, failures) > 0);
 }
 
 /* What carries data: a flow is lost, its chunks go to the others. */
-static void loses_nothing_when_a_flow_fails(void **state) {
-  (void)state;
+FAILURE_TEST(loses_nothing_when_a_flow_fails, use_auto) {
   static const struct failure failures[] = {
     { FAULT_SEND, EPIPE },    { FAULT_SEND, ENOBUFS },       { FAULT_SEND, EINTR },
     { FAULT_SEND, EAGAIN },   { FAULT_RECEIVE, ECONNRESET }, { FAULT_RECEIVE, ETIMEDOUT },
@@ -78,8 +102,7 @@ static void loses_nothing_when_a_flow_fails(void **state) {
 }
 
 /* What dials again after flows were cut. */
-static void loses_nothing_when_a_dial_fails(void **state) {
-  (void)state;
+FAILURE_TEST(loses_nothing_when_a_dial_fails, use_auto) {
   static const struct failure failures[] = {
     { FAULT_SOCKET, EMFILE },     { FAULT_CONNECT, ECONNREFUSED }, { FAULT_CONNECT, EINTR },
     { FAULT_BIND, EADDRINUSE },   { FAULT_ACCEPT, EMFILE },        { FAULT_EPOLL_ADD, ENOMEM },
@@ -94,8 +117,7 @@ static void run_rdma_job(struct outcome *outcome) {
   run_job(outcome);
 }
 
-static void a_job_does_without_devices_that_fail(void **state) {
-  (void)state;
+FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto) {
   static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
   static const struct entry_point entry = { .name = "net table, RDMA",
                                             .run = run_rdma_job,
@@ -111,8 +133,7 @@ static void a_job_does_without_devices_that_fail(void **state) {
   rdma_host_stop(); /* fails if anything of the devices is left */
 }
 
-static void an_encrypted_job_survives_each_failing_call(void **state) {
-  (void)state;
+FAILURE_TEST(an_encrypted_job_survives_each_failing_call, use_encryption) {
   static const struct entry_point entry = { .name = "net table, encrypted", .run = run_job };
   static const struct failure failures[] = {
     { FAULT_ALLOCATION, ENOMEM }, { FAULT_LIBRARY, ENOENT }, { FAULT_RANDOM, ENOSYS },
@@ -162,8 +183,7 @@ static void run_watched_job(struct outcome *outcome) {
   }
 }
 
-static void statistics_survive_each_failing_call(void **state) {
-  (void)state;
+FAILURE_TEST(statistics_survive_each_failing_call, use_auto) {
   static const struct entry_point entry = {
     .name = "statistics", .run = run_watched_job, .must_succeed = true, .arms_itself = true
   };
@@ -248,8 +268,7 @@ static void run_profiler(struct outcome *outcome) {
   outcome->error |= (int)ncclProfiler_v6.finalize(context);
 }
 
-static void other_tables_survive_each_failing_call(void **state) {
-  (void)state;
+FAILURE_TEST(other_tables_survive_each_failing_call, use_auto) {
   static const struct entry_point entries[] = {
     { .name = "tuner table", .run = run_tuner, .must_succeed = true, .arms_itself = true },
     { .name = "environment table",
@@ -266,8 +285,7 @@ static void other_tables_survive_each_failing_call(void **state) {
   tree_remove(&profiles);
 }
 
-static void short_reads_and_writes_are_whole(void **state) {
-  (void)state;
+FAILURE_TEST(short_reads_and_writes_are_whole, use_auto) {
   static const size_t pieces[] = { 1000, 41, 7 };
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     struct job_options options = { NULL, i == 0 };
@@ -280,47 +298,8 @@ static void short_reads_and_writes_are_whole(void **state) {
   }
 }
 
-static int use_auto(void **state) {
-  (void)state;
-  job_set_parameters("auto", NULL, NULL);
-  return 0;
-}
-
-static int use_thread(void **state) {
-  (void)state;
-  job_set_parameters("thread", NULL, NULL);
-  return 0;
-}
-
-static int use_encryption(void **state) {
-  (void)state;
-  job_set_parameters("auto", "STRATUS_ENCRYPT=on", "STRATUS_SECRET=long enough for a secret");
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  fault_clear();
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
-#define FAILURE_TEST(test, use) cmocka_unit_test_setup_teardown(test, use, tear_down)
-
 /* With an argument, as in '*encrypted*', the tests of that name. */
 int main(int argc, char **argv) {
   cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
-  const struct CMUnitTest tests[] = {
-    FAILURE_TEST(short_reads_and_writes_are_whole, use_auto),
-    FAILURE_TEST(a_job_survives_each_failing_call, use_auto),
-    FAILURE_TEST(a_job_survives_each_failing_call, use_thread),
-    FAILURE_TEST(loses_nothing_without_memory_for_a_flow, use_thread),
-    FAILURE_TEST(loses_nothing_when_a_flow_fails, use_auto),
-    FAILURE_TEST(loses_nothing_when_a_dial_fails, use_auto),
-    FAILURE_TEST(an_encrypted_job_survives_each_failing_call, use_encryption),
-    FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto),
-    FAILURE_TEST(statistics_survive_each_failing_call, use_auto),
-    FAILURE_TEST(other_tables_survive_each_failing_call, use_auto),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return unit_run(NULL, NULL);
 }

@@ -29,8 +29,7 @@ static void begin(uint64_t cap, uint64_t cpu, unsigned noise_percent, uint64_t s
   policy_model_init(&model, &config, seed);
 }
 
-static void capped_flows_grow_to_the_most(void **state) {
-  (void)state;
+UNIT_TEST(capped_flows_grow_to_the_most) {
   begin(NIC / 64, 10 * NIC, 0, 1);
   policy_model_run(&model, SECOND);
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
@@ -38,8 +37,7 @@ static void capped_flows_grow_to_the_most(void **state) {
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
-static void growth_ends_where_the_nic_is_full(void **state) {
-  (void)state;
+UNIT_TEST(growth_ends_where_the_nic_is_full) {
   begin(NIC / 16, 10 * NIC, 0, 1);
   policy_model_run(&model, SECOND);
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
@@ -50,8 +48,7 @@ static void growth_ends_where_the_nic_is_full(void **state) {
 }
 
 /* The speed is as it was, and more flows would be faster: bursts hid it, or a busy moment. */
-static void growth_that_has_ended_is_tried_again(void **state) {
-  (void)state;
+UNIT_TEST(growth_that_has_ended_is_tried_again) {
   begin(NIC / 16, 10 * NIC, 0, 1);
   policy_model_run(&model, SECOND / 2);
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
@@ -63,8 +60,7 @@ static void growth_that_has_ended_is_tried_again(void **state) {
 }
 
 /* Before any window of bulk traffic; then windows decide. */
-static void queues_are_worth_one_level(void **state) {
-  (void)state;
+UNIT_TEST(queues_are_worth_one_level) {
   struct flow_count count;
   flow_count_init(&count);
   flow_count_queues(&count, 1);
@@ -82,8 +78,7 @@ static void queues_are_worth_one_level(void **state) {
 }
 
 /* Threads or the peer are the limit, not the network. */
-static void an_uncapped_network_needs_one_flow(void **state) {
-  (void)state;
+UNIT_TEST(an_uncapped_network_needs_one_flow) {
   for (uint64_t seed = 1; seed <= 20; seed++) {
     begin(NIC, NIC / 2, 0, seed);
     model.is_peer = seed % 2 == 0;
@@ -95,8 +90,7 @@ static void an_uncapped_network_needs_one_flow(void **state) {
 }
 
 /* One flow is slower than a burst over eight, though neither is limited by the network for long. */
-static void bursts_hide_the_cap(void **state) {
-  (void)state;
+UNIT_TEST(bursts_hide_the_cap) {
   struct policy_model config = bulk;
   config.cap = NIC / 16;
   config.message_bytes = 1u << 20;
@@ -115,8 +109,7 @@ static void bursts_hide_the_cap(void **state) {
   assert_true(model.shared.count.pause_ns > FLOW_COUNT_PAUSE_NS);
 }
 
-static void one_flow_is_not_for_ever(void **state) {
-  (void)state;
+UNIT_TEST(one_flow_is_not_for_ever) {
   begin(NIC, NIC / 2, 0, 1);
   policy_model_run(&model, 10 * SECOND);
   assert_int_equal(model.shared.count.level, 0);
@@ -125,8 +118,7 @@ static void one_flow_is_not_for_ever(void **state) {
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
 }
 
-static void caps_that_go_away_leave_one_flow(void **state) {
-  (void)state;
+UNIT_TEST(caps_that_go_away_leave_one_flow) {
   begin(NIC / 64, 10 * NIC, 0, 1);
   policy_model_run(&model, 2 * SECOND);
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
@@ -138,8 +130,7 @@ static void caps_that_go_away_leave_one_flow(void **state) {
 }
 
 /* What was used stays open for a while. */
-static void flows_that_were_used_stay_open(void **state) {
-  (void)state;
+UNIT_TEST(flows_that_were_used_stay_open) {
   begin(NIC, NIC / 2, 0, 1);
   while (model.shared.count.level > 0) {
     policy_model_run(&model, 1);
@@ -150,8 +141,7 @@ static void flows_that_were_used_stay_open(void **state) {
 }
 
 /* In minutes, under conditions that do not change. */
-static void noise_does_not_make_it_flap(void **state) {
-  (void)state;
+UNIT_TEST(noise_does_not_make_it_flap) {
   static const uint64_t caps[] = { NIC / 64, NIC / 16, NIC };
   for (uint64_t seed = 1; seed <= 30; seed++) {
     begin(caps[seed % 3], seed % 3 == 2 ? NIC / 2 : 10 * NIC, 15, seed);
@@ -163,8 +153,7 @@ static void noise_does_not_make_it_flap(void **state) {
   }
 }
 
-static void lanes_that_never_open(void **state) {
-  (void)state;
+UNIT_TEST(lanes_that_never_open) {
   begin(NIC / 64, 10 * NIC, 0, 1);
   model.never_opens = true;
   policy_model_run(&model, 60 * SECOND);
@@ -172,8 +161,7 @@ static void lanes_that_never_open(void **state) {
   assert_int_equal(policy_model_flows(&model), FIRST_FLOWS);
 }
 
-static void connections_share_a_count(void **state) {
-  (void)state;
+UNIT_TEST(connections_share_a_count) {
   struct policy_model config = bulk;
   config.cap = NIC / 64;
   config.connections = 2;
@@ -183,8 +171,7 @@ static void connections_share_a_count(void **state) {
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
-static void many_flows_are_not_doubled(void **state) {
-  (void)state;
+UNIT_TEST(many_flows_are_not_doubled) {
   begin(NIC / 64, 10 * NIC, 0, 1);
   flow_count_changed(&model.shared.count, (int)(FLOW_COUNT_FLOWS_MAX / 2));
   policy_model_run(&model, 10 * SECOND);
@@ -221,8 +208,7 @@ static void lossy_begin(struct flow_count *count, int flows) {
 }
 
 /* Seven peers, four flows to each: fewer lose no more, and are kept. */
-static void many_flows_that_lose_packets_become_few(void **state) {
-  (void)state;
+UNIT_TEST(many_flows_that_lose_packets_become_few) {
   struct flow_count count;
   lossy_begin(&count, 28);
   lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
@@ -233,8 +219,7 @@ static void many_flows_that_lose_packets_become_few(void **state) {
 }
 
 /* As policed ones do, each of which has a rate of its own. */
-static void many_flows_that_are_faster_stay(void **state) {
-  (void)state;
+UNIT_TEST(many_flows_that_are_faster_stay) {
   struct flow_count count;
   lossy_begin(&count, 28);
   lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
@@ -243,8 +228,7 @@ static void many_flows_that_are_faster_stay(void **state) {
   lossy_windows_stay_at(&count, FLOW_COUNT_GUESS);
 }
 
-static void few_flows_that_lose_packets_grow(void **state) {
-  (void)state;
+UNIT_TEST(few_flows_that_lose_packets_grow) {
   struct flow_count count;
   lossy_begin(&count, 4);
   lossy_windows(&count, 1, 500);
@@ -252,8 +236,7 @@ static void few_flows_that_lose_packets_grow(void **state) {
 }
 
 /* A climb has ended, and level 0 was too few. */
-static void another_speed_counts_after_so_many_windows(void **state) {
-  (void)state;
+UNIT_TEST(another_speed_counts_after_so_many_windows) {
   const struct limit_window half = { .loaded_ns = 1000000,
                                      .lanes = { .in_flight_ns = 1000000, .acked_bytes = 500 } };
   struct flow_count count;
@@ -268,25 +251,4 @@ static void another_speed_counts_after_so_many_windows(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(capped_flows_grow_to_the_most),
-    cmocka_unit_test(growth_ends_where_the_nic_is_full),
-    cmocka_unit_test(growth_that_has_ended_is_tried_again),
-    cmocka_unit_test(queues_are_worth_one_level),
-    cmocka_unit_test(an_uncapped_network_needs_one_flow),
-    cmocka_unit_test(bursts_hide_the_cap),
-    cmocka_unit_test(one_flow_is_not_for_ever),
-    cmocka_unit_test(caps_that_go_away_leave_one_flow),
-    cmocka_unit_test(flows_that_were_used_stay_open),
-    cmocka_unit_test(noise_does_not_make_it_flap),
-    cmocka_unit_test(lanes_that_never_open),
-    cmocka_unit_test(connections_share_a_count),
-    cmocka_unit_test(many_flows_are_not_doubled),
-    cmocka_unit_test(many_flows_that_lose_packets_become_few),
-    cmocka_unit_test(many_flows_that_are_faster_stay),
-    cmocka_unit_test(few_flows_that_lose_packets_grow),
-    cmocka_unit_test(another_speed_counts_after_so_many_windows),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

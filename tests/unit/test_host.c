@@ -74,8 +74,7 @@ static void expect(int count, const char *part) {
   }
 }
 
-static void a_good_host_has_no_findings(void **context) {
-  (void)context;
+UNIT_TEST_WITH(a_good_host_has_no_findings, set_up, tear_down) {
   expect(0, "");
   tree_remove(&tree); /* what cannot be read is not judged */
   tree_create(&tree);
@@ -83,8 +82,7 @@ static void a_good_host_has_no_findings(void **context) {
   expect(0, "");
 }
 
-static void buffers_must_hold_what_is_in_flight(void **context) {
-  (void)context;
+UNIT_TEST_WITH(buffers_must_hold_what_is_in_flight, set_up, tear_down) {
   table.devices[0].nics[0].speed_mbps = 400000; /* 2 x 50 Gb/s x 1 ms for each of 8 */
   expect(2, "sysctl -w net.ipv4.tcp_rmem='4096 131072 12500000'");
   expect(2, "tcp_wmem ends at 4194304 bytes");
@@ -94,8 +92,7 @@ static void buffers_must_hold_what_is_in_flight(void **context) {
   expect(2, "sysctl -w net.core.wmem_max=1048576");
 }
 
-static void nics_in_one_subnet_need_care(void **context) {
-  (void)context;
+UNIT_TEST_WITH(nics_in_one_subnet_need_care, set_up, tear_down) {
   add_nic("eth1", "10.0.1.1", 1000);
   expect(0, "");
   add_nic("eth2", "10.0.0.2", 1000);
@@ -111,8 +108,7 @@ static void nics_in_one_subnet_need_care(void **context) {
   expect(1, "");
 }
 
-static void merged_nics_are_looked_at_one_by_one(void **context) {
-  (void)context;
+UNIT_TEST_WITH(merged_nics_are_looked_at_one_by_one, set_up, tear_down) {
   add_nic("eth1", "10.0.0.2", 1000);
   table.devices[0].nics[1] = table.devices[1].nics[0];
   table.devices[0].nic_count = 2;
@@ -120,8 +116,7 @@ static void merged_nics_are_looked_at_one_by_one(void **context) {
   expect(3, "eth0 and eth1 are in one subnet");
 }
 
-static void queues_and_limits(void **context) {
-  (void)context;
+UNIT_TEST_WITH(queues_and_limits, set_up, tear_down) {
   set("core/somaxconn", "128");
   expect(1, "sysctl -w net.core.somaxconn=4096");
   set("core/somaxconn", "4096");
@@ -135,8 +130,7 @@ static void queues_and_limits(void **context) {
   expect(1, "with 8 flows each, that is for 128 connections; ulimit -n 2048");
 }
 
-static void options_need_what_they_need(void **context) {
-  (void)context;
+UNIT_TEST_WITH(options_need_what_they_need, set_up, tear_down) {
   facts.options.pacing_mbps = 1000;
   expect(1, "tc qdisc replace dev eth0 root fq");
   set("core/default_qdisc", "fq");
@@ -147,8 +141,7 @@ static void options_need_what_they_need(void **context) {
   expect(0, "");
 }
 
-static void nics_with_one_address_need_ports_in_the_hash(void **context) {
-  (void)context;
+UNIT_TEST_WITH(nics_with_one_address_need_ports_in_the_hash, set_up, tear_down) {
   set("ipv4/fib_multipath_hash_policy", "0");
   expect(0, "");
   add_nic("eth1", "10.0.0.1", 100000);
@@ -161,16 +154,4 @@ static void nics_with_one_address_need_ports_in_the_hash(void **context) {
   expect(0, "");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_good_host_has_no_findings, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(buffers_must_hold_what_is_in_flight, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(nics_in_one_subnet_need_care, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(merged_nics_are_looked_at_one_by_one, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(queues_and_limits, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(options_need_what_they_need, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(nics_with_one_address_need_ports_in_the_hash, set_up,
-                                    tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

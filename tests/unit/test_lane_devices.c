@@ -70,8 +70,7 @@ static int stop(void **state) {
   return 0;
 }
 
-static void data_arrives(void **state) {
-  (void)state;
+UNIT_TEST_WITH(data_arrives, use_small_rdma, stop) {
   int families[] = { AF_INET, AF_INET6 };
   for (int i = 0; i < 2; i++) {
     struct pair pair = pair_make(families[i]);
@@ -83,8 +82,7 @@ static void data_arrives(void **state) {
   assert_true(counts.sends > 0);
 }
 
-static void lost_lanes_lose_no_data(void **state) {
-  (void)state;
+UNIT_TEST_WITH(lost_lanes_lose_no_data, use_small_rdma, stop) {
   pair_exchange_with_cuts(AF_INET);
 }
 
@@ -102,8 +100,7 @@ static void fail_some_receives(uint64_t done) {
   }
 }
 
-static void failed_receives_lose_no_data(void **state) {
-  (void)state;
+UNIT_TEST_WITH(failed_receives_lose_no_data, use_rdma, stop) {
   exchange_all(fail_some_receives);
   assert_true(disturbed >= 10);
 }
@@ -115,15 +112,13 @@ static void fail_some_posts(uint64_t done) {
   }
 }
 
-static void failed_posts_lose_no_data(void **state) {
-  (void)state;
+UNIT_TEST_WITH(failed_posts_lose_no_data, use_rdma, stop) {
   exchange_all(fail_some_posts);
   assert_true(disturbed >= 10);
 }
 
 /* Whatever fails in making a lane, it is a TCP lane then. */
-static void devices_that_cannot_are_done_without(void **state) {
-  (void)state;
+UNIT_TEST_WITH(devices_that_cannot_are_done_without, use_rdma, stop) {
   static const enum fake_call calls[] = {
     FAKE_OPEN_DEVICE, FAKE_QUERY_DEVICE,   FAKE_QUERY_PORT, FAKE_ALLOC_PD,
     FAKE_REG_MR,      FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ,  FAKE_CREATE_QP,
@@ -161,20 +156,17 @@ static void fail_calls_once(int first, int last, unsigned times) {
   }
 }
 
-static void calls_that_fail_once_lose_no_data(void **state) {
-  (void)state;
+UNIT_TEST_WITH(calls_that_fail_once_lose_no_data, use_rdma, stop) {
   fail_calls_once(0, FAKE_CALLS - 1, 8);
 }
 
 /* At either end. The sender wants one lane only, so no other comes. */
-static void a_first_lane_that_cannot_be_used_is_dialled_again(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_first_lane_that_cannot_be_used_is_dialled_again, use_rdma, stop) {
   param_load((char *[]){ "STRATUS_FLOWS=1", NULL });
   fail_calls_once(FAKE_POST_SEND, FAKE_POST_RECV, 4);
 }
 
-static void users_can_turn_it_off(void **state) {
-  (void)state;
+UNIT_TEST_WITH(users_can_turn_it_off, use_rdma, stop) {
   setenv("NCCL_IB_DISABLE", "1", 1);
   rdma_host_configure();
   exchange_all(NULL);
@@ -183,8 +175,7 @@ static void users_can_turn_it_off(void **state) {
 }
 
 /* The connection is made without it. */
-static void a_port_that_comes_up_later_is_used(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_port_that_comes_up_later_is_used, use_down_rdma, stop) {
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, mixed_sizes, 5, 60, NULL);
   assert_int_equal(fake_verbs_counts().sends, 0);
@@ -199,19 +190,4 @@ static void a_port_that_comes_up_later_is_used(void **state) {
   pair_close(pair);
 }
 
-#define WITH(kind, test) cmocka_unit_test_setup_teardown(test, use_##kind, stop)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    WITH(small_rdma, data_arrives),
-    WITH(small_rdma, lost_lanes_lose_no_data),
-    WITH(rdma, failed_receives_lose_no_data),
-    WITH(rdma, failed_posts_lose_no_data),
-    WITH(rdma, devices_that_cannot_are_done_without),
-    WITH(rdma, calls_that_fail_once_lose_no_data),
-    WITH(rdma, a_first_lane_that_cannot_be_used_is_dialled_again),
-    WITH(rdma, users_can_turn_it_off),
-    WITH(down_rdma, a_port_that_comes_up_later_is_used),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -89,8 +89,7 @@ static const char *plan_of(int64_t launch) {
 
 #define RACE "=default,ring.simple"
 
-static void launches_follow_each_other(void **state) {
-  (void)state;
+UNIT_TEST_WITH(launches_follow_each_other, set_up, tear_down) {
   assert_string_equal(plan_of(1), "/allreduce:1048576=all/allreduce:67108864=all");
   assert_string_equal(plan_of(2), "");
   take_launch(1, sizes[1]); /* of the other one its calls could not be told apart */
@@ -102,8 +101,7 @@ static void launches_follow_each_other(void **state) {
 }
 
 /* Wherever a campaign was interrupted, its samples lead to the same plans. */
-static void samples_tell_the_same(void **state) {
-  (void)state;
+UNIT_TEST_WITH(samples_tell_the_same, set_up, tear_down) {
   for (int64_t done = 0; done <= 2; done++) {
     char expected[3][PLAN_BYTES];
     sample_file_free(&file);
@@ -124,8 +122,7 @@ static void samples_tell_the_same(void **state) {
   }
 }
 
-static void what_is_decided_is_not_measured_again(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_decided_is_not_measured_again, set_up, tear_down) {
   leave_samples(ID, 1, sizes[0], CELLS);
   leave_samples(ID, 1, sizes[1], 1); /* nothing but NCCL's own choice was open */
   launch_plan_resume(launch_plan, &file, ID);
@@ -134,8 +131,7 @@ static void what_is_decided_is_not_measured_again(void **state) {
 }
 
 /* What wins at 2M stays in the race at 8M, where it has lost, but not at 16M. */
-static void sizes_close_by_share_their_fastest(void **state) {
-  (void)state;
+UNIT_TEST_WITH(sizes_close_by_share_their_fastest, set_up, tear_down) {
   const uint64_t ladder[] = { 2 << 20, 8 << 20, 16 << 20 };
   launch_plan_begin(launch_plan, ladder, 3);
   take_times(1, ladder[0], (double[]){ 120, 150, 100 });
@@ -148,8 +144,7 @@ static void sizes_close_by_share_their_fastest(void **state) {
 }
 
 /* A cell that NCCL rules out at a size is not tried there, whatever it does close by. */
-static void what_was_not_open_is_not_shared(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_was_not_open_is_not_shared, set_up, tear_down) {
   launch_plan_begin(launch_plan, (uint64_t[]){ 1 << 20, 2 << 20 }, 2);
   leave_samples(ID, 1, 1 << 20, 2);
   launch_plan_resume(launch_plan, &file, ID);
@@ -159,8 +154,7 @@ static void what_was_not_open_is_not_shared(void **state) {
 }
 
 /* A launch of few calls may count none of NCCL's own choice: nothing is known then. */
-static void without_the_usual_choice_all_is_tried_again(void **state) {
-  (void)state;
+UNIT_TEST_WITH(without_the_usual_choice_all_is_tried_again, set_up, tear_down) {
   launch_plan_begin(launch_plan, sizes, 1);
   take_times(1, sizes[0], (double[]){ 0, 100, 150 });
   assert_string_equal(plan_of(2), "/allreduce:1048576=all");
@@ -168,8 +162,7 @@ static void without_the_usual_choice_all_is_tried_again(void **state) {
   assert_string_equal(plan_of(2), "");
 }
 
-static void samples_of_others_tell_nothing(void **state) {
-  (void)state;
+UNIT_TEST_WITH(samples_of_others_tell_nothing, set_up, tear_down) {
   leave_samples("0a1b2c3e", 1, sizes[0], CELLS);
   leave_samples(ID "4", 1, sizes[0], CELLS);
   leave_samples(ID, 1, 4096, CELLS);
@@ -186,8 +179,7 @@ static void samples_of_others_tell_nothing(void **state) {
   assert_int_equal(launch_plan_launch_of("", ID), 0);
 }
 
-static void a_plan_is_wanted_in_each_round(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_plan_is_wanted_in_each_round, set_up, tear_down) {
   struct plan_entry entries[PLAN_ENTRIES_MAX];
   struct plan wanted;
   char error[PLAN_ERROR_MAX];
@@ -203,16 +195,4 @@ static void a_plan_is_wanted_in_each_round(void **state) {
   assert_int_equal(launch_plan_count_due(launch_plan), 0);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(launches_follow_each_other, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(samples_tell_the_same, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(what_is_decided_is_not_measured_again, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(sizes_close_by_share_their_fastest, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(what_was_not_open_is_not_shared, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(without_the_usual_choice_all_is_tried_again, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(samples_of_others_tell_nothing, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_plan_is_wanted_in_each_round, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

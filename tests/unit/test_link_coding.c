@@ -179,18 +179,15 @@ static void chunks_are_coded_and_come_back(bool has_checksums) {
   }
 }
 
-static void without_checksums(void **state) {
-  (void)state;
+UNIT_TEST_WITH(without_checksums, NULL, end) {
   chunks_are_coded_and_come_back(false);
 }
 
-static void with_checksums(void **state) {
-  (void)state;
+UNIT_TEST_WITH(with_checksums, NULL, end) {
   chunks_are_coded_and_come_back(true);
 }
 
-static void noise_goes_as_it_is_and_is_not_copied(void **state) {
-  (void)state;
+UNIT_TEST_WITH(noise_goes_as_it_is_and_is_not_copied, NULL, end) {
   struct link_frame frame;
   start_both(true);
   tensor_fill(TENSOR_RANDOM, sent, MESSAGE);
@@ -215,8 +212,7 @@ static void count_of_none(size_t bytes) {
   assert_int_equal(coding_of(LINK_SENDER).raw, 0);
 }
 
-static void what_is_small_or_polled_is_not_tried(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_small_or_polled_is_not_tried, NULL, end) {
   start_both(false);
   count_of_none(LINK_CODED_BYTES - 1);
   for (size_t at = 120; at < CHUNK; at += 128) {
@@ -226,8 +222,7 @@ static void what_is_small_or_polled_is_not_tried(void **state) {
   assert_int_equal(coding_of(LINK_SENDER).untried, 0);
 }
 
-static void off_codes_nothing_and_takes_no_memory(void **state) {
-  (void)state;
+UNIT_TEST_WITH(off_codes_nothing_and_takes_no_memory, NULL, end) {
   struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
   from.policy.compress = to.policy.compress = POLICY_COMPRESS_OFF;
   from.remote_keys = 1;
@@ -241,8 +236,7 @@ static void off_codes_nothing_and_takes_no_memory(void **state) {
   assert_int_equal(coding_of(LINK_SENDER).untried + memories[0].asked + memories[1].asked, 0);
 }
 
-static void a_sender_without_memory_sends_as_it_is(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_sender_without_memory_sends_as_it_is, NULL, end) {
   start_both(true);
   memories[LINK_SENDER].refused = 1;
   count_of_none(MESSAGE);
@@ -270,8 +264,7 @@ static void hears_encoded(struct policy *policy, const struct policy_encoded *en
   told.encoded = *encoded;
 }
 
-static void auto_asks_the_policy(void **state) {
-  (void)state;
+UNIT_TEST_WITH(auto_asks_the_policy, NULL, end) {
   struct policy_ops ops = policy_fixed;
   struct link_config from = config_of(LINK_SENDER);
   from.policy.compress = POLICY_COMPRESS_AUTO;
@@ -310,8 +303,7 @@ static void reconnect(unsigned lane, uint32_t epoch) {
   lane_up(lane, order.epoch);
 }
 
-static void what_is_sent_again_goes_as_it_is(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_sent_again_goes_as_it_is, NULL, end) {
   struct link_frame frame;
   start_both(true);
   post(MESSAGE);
@@ -371,8 +363,7 @@ static void other_crc(uint8_t *payload, uint32_t length) {
   payload[0] ^= 1;
 }
 
-static void damaged_bytes_lose_the_lane(void **state) {
-  (void)state;
+UNIT_TEST(damaged_bytes_lose_the_lane) {
   damaged(false, other_version);
   damaged(false, other_length);
   damaged(true, other_last_byte);
@@ -381,8 +372,7 @@ static void damaged_bytes_lose_the_lane(void **state) {
 
 /* An encoder or a memory that errs: the checksum of what is sent is right, that of the chunk is
  * not. */
-static void what_comes_out_is_checked(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_comes_out_is_checked, NULL, end) {
   struct link_frame frame;
   static uint8_t payload[CHUNK];
   start_both(true);
@@ -402,8 +392,7 @@ static void what_comes_out_is_checked(void **state) {
 }
 
 /* The lane is lost, not the link; all comes as it is once the sender knows. */
-static void a_receiver_without_memory_loses_the_lane(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_receiver_without_memory_loses_the_lane, NULL, end) {
   struct link_frame frame;
   start_both(false);
   memories[LINK_RECEIVER].refused = 1;
@@ -425,8 +414,7 @@ static int receive_header(const struct wire_header *header) {
 static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0, 0, MESSAGE,
                                                  0,         40000,         { 0 } };
 
-static void who_did_not_agree_takes_none(void **state) {
-  (void)state;
+UNIT_TEST_WITH(who_did_not_agree_takes_none, NULL, end) {
   struct link_config to = config_of(LINK_RECEIVER);
   to.policy.compress = POLICY_COMPRESS_OFF;
   start(config_of(LINK_SENDER), to);
@@ -435,8 +423,7 @@ static void who_did_not_agree_takes_none(void **state) {
   link_check(ends[LINK_RECEIVER]);
 }
 
-static void no_chunk_is_larger_than_agreed(void **state) {
-  (void)state;
+UNIT_TEST_WITH(no_chunk_is_larger_than_agreed, NULL, end) {
   struct wire_header large = coded_header;
   large.length = CHUNK + 4096;
   start_both(false);
@@ -445,8 +432,7 @@ static void no_chunk_is_larger_than_agreed(void **state) {
   link_check(ends[LINK_RECEIVER]);
 }
 
-static void rdma_lanes_bring_none(void **state) {
-  (void)state;
+UNIT_TEST_WITH(rdma_lanes_bring_none, NULL, end) {
   start_both(false);
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
   link_lane_is_rdma(ends[LINK_RECEIVER], 0);
@@ -455,8 +441,7 @@ static void rdma_lanes_bring_none(void **state) {
 }
 
 /* Any bytes of any length as a compressed chunk of any length that the wire allows. */
-static void hostile_payloads_stay_inside(void **state) {
-  (void)state;
+UNIT_TEST(hostile_payloads_stay_inside) {
   uint64_t random = 1;
   unsigned refused = 0;
   for (unsigned i = 0; i < 2000; i++) {
@@ -495,8 +480,7 @@ static void hostile_payloads_stay_inside(void **state) {
 
 /* ---- where the bytes go ---- */
 
-static void early_ones_are_decoded_where_they_wait(void **state) {
-  (void)state;
+UNIT_TEST_WITH(early_ones_are_decoded_where_they_wait, NULL, end) {
   start_both(true);
   assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, CHUNK, NULL, now_ns), 0);
   pass_all(0);
@@ -506,8 +490,7 @@ static void early_ones_are_decoded_where_they_wait(void **state) {
   check_arrived(CHUNK);
 }
 
-static void nothing_is_written_once_the_user_has_left(void **state) {
-  (void)state;
+UNIT_TEST_WITH(nothing_is_written_once_the_user_has_left, NULL, end) {
   struct link_frame frame;
   start_both(false);
   post(MESSAGE);
@@ -524,25 +507,4 @@ static void nothing_is_written_once_the_user_has_left(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_teardown(without_checksums, end),
-    cmocka_unit_test_teardown(with_checksums, end),
-    cmocka_unit_test_teardown(noise_goes_as_it_is_and_is_not_copied, end),
-    cmocka_unit_test_teardown(what_is_small_or_polled_is_not_tried, end),
-    cmocka_unit_test_teardown(off_codes_nothing_and_takes_no_memory, end),
-    cmocka_unit_test_teardown(a_sender_without_memory_sends_as_it_is, end),
-    cmocka_unit_test_teardown(a_receiver_without_memory_loses_the_lane, end),
-    cmocka_unit_test_teardown(auto_asks_the_policy, end),
-    cmocka_unit_test_teardown(what_is_sent_again_goes_as_it_is, end),
-    cmocka_unit_test(damaged_bytes_lose_the_lane),
-    cmocka_unit_test_teardown(what_comes_out_is_checked, end),
-    cmocka_unit_test_teardown(who_did_not_agree_takes_none, end),
-    cmocka_unit_test_teardown(no_chunk_is_larger_than_agreed, end),
-    cmocka_unit_test_teardown(rdma_lanes_bring_none, end),
-    cmocka_unit_test(hostile_payloads_stay_inside),
-    cmocka_unit_test_teardown(early_ones_are_decoded_where_they_wait, end),
-    cmocka_unit_test_teardown(nothing_is_written_once_the_user_has_left, end),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

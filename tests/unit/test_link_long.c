@@ -102,21 +102,13 @@ static void send_one(size_t bytes) {
   tear_down();
 }
 
-static void more_than_31_bits_count(void **state) {
-  (void)state;
+UNIT_TEST(more_than_31_bits_count) {
   send_one((1ull << 31) - 4);
   send_one((1ull << 31) + 4);
 }
 
-static void more_than_32_bits_count(void **state) {
-  (void)state;
+UNIT_TEST(more_than_32_bits_count) {
   send_one(LONGEST);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(more_than_31_bits_count),
-    cmocka_unit_test(more_than_32_bits_count),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

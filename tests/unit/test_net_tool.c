@@ -10,8 +10,7 @@
 static const char *const commands[] = { "devices", "params", "perf", "probe", "stats", "doctor" };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
-static void help_lists_every_command(void **state) {
-  (void)state;
+UNIT_TEST_WITH(help_lists_every_command, tool_set_up, tool_tear_down) {
   assert_int_equal(tool_run("stratus-net -h"), 0);
   for (int i = 0; i < COMMANDS; i++) {
     char line[64];
@@ -21,8 +20,7 @@ static void help_lists_every_command(void **state) {
 }
 
 /* doctor's status tells whether NCCL is there, which the tests' machines need not have. */
-static void examples_run_as_printed(void **state) {
-  (void)state;
+UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   for (int i = 0; i < COMMANDS; i++) {
     char line[TOOL_LINE_MAX];
     tool_read_example("stratus-net", commands[i], line);
@@ -40,8 +38,7 @@ static void examples_run_as_printed(void **state) {
   }
 }
 
-static void doctor_looks_at_files_of_topologies(void **state) {
-  (void)state;
+UNIT_TEST_WITH(doctor_looks_at_files_of_topologies, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "topo.xml", "<?xml version=\"1.0\"?>\n<system version=\"1\"/>\n");
   assert_int_equal(tool_run_there("NCCL_TOPO_FILE=$PWD/topo.xml NCCL_GRAPH_FILE=graph.xml "
                                   "stratus-net doctor"),
@@ -52,8 +49,7 @@ static void doctor_looks_at_files_of_topologies(void **state) {
   tool_assert_contains(tool.output, "BAD   NCCL_GRAPH_FILE=graph.xml: No such file");
 }
 
-static void wrong_use_is_status_2(void **state) {
-  (void)state;
+UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
   static const struct {
     const char *command, *says;
   } cases[] = {
@@ -107,8 +103,7 @@ static int join(const char *documents) {
   return tool_run(command);
 }
 
-static void ranks_that_are_behind_are_named(void **state) {
-  (void)state;
+UNIT_TEST_WITH(ranks_that_are_behind_are_named, tool_set_up, tool_tear_down) {
   assert_int_equal(
       join(HOST("a", RANK(0, 18, "AllReduce", 17, 5.0),
                 RANK(1, 18, "AllReduce", 17, 5.0)) /* and b, which is behind: */
@@ -132,8 +127,7 @@ static void ranks_that_are_behind_are_named(void **state) {
   assert_null(strstr(tool.output, "has not entered"));
 }
 
-static void what_cannot_be_joined_is_an_error(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_cannot_be_joined_is_an_error, tool_set_up, tool_tear_down) {
   assert_int_equal(join("{\"processes\":[]} {"), 1);
   tool_assert_contains(tool.errors, "standard input, line");
   assert_int_equal(join("{}"), 1);
@@ -141,8 +135,7 @@ static void what_cannot_be_joined_is_an_error(void **state) {
 }
 
 /* A stand-in for ssh, by which hosts answer: d has NCCL in its containers only. */
-static void two_releases_of_nccl_are_bad(void **state) {
-  (void)state;
+UNIT_TEST_WITH(two_releases_of_nccl_are_bad, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "reach",
              "#!/bin/sh\ncase $1 in b) nccl=2.22.3 ;; d) nccl= ;; *) nccl=2.29.7 ;; esac\n"
              "printf '{\"healthy\":true,\"findings\":[],\"facts\":{\"nccl\":\"%%s\"}}' $nccl\n");
@@ -159,16 +152,4 @@ static void two_releases_of_nccl_are_bad(void **state) {
   tool_assert_contains(tool.errors, "hosts:4: \"e 8\" is not a host");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(two_releases_of_nccl_are_bad, tool_set_up, tool_tear_down),
-    cmocka_unit_test_setup_teardown(help_lists_every_command, tool_set_up, tool_tear_down),
-    cmocka_unit_test_setup_teardown(examples_run_as_printed, tool_set_up, tool_tear_down),
-    cmocka_unit_test_setup_teardown(ranks_that_are_behind_are_named, tool_set_up, tool_tear_down),
-    cmocka_unit_test_setup_teardown(what_cannot_be_joined_is_an_error, tool_set_up, tool_tear_down),
-    cmocka_unit_test_setup_teardown(doctor_looks_at_files_of_topologies, tool_set_up,
-                                    tool_tear_down),
-    cmocka_unit_test_setup_teardown(wrong_use_is_status_2, tool_set_up, tool_tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -26,8 +26,29 @@ static int stop(void **state) {
   return 0;
 }
 
-static void defaults_hold_without_variables(void **state) {
-  (void)state;
+#define PARAM_TEST(function) UNIT_TEST_WITH(function, log_capture_set_up, stop)
+
+static void *read_one(void *unused) {
+  (void)unused;
+  return (void *)(uintptr_t)param_size(PARAM_CHUNK_BYTES);
+}
+
+/* Needs a process in which nobody has read a parameter: runs first. */
+PARAM_TEST(first_read_is_thread_safe) {
+  setenv("STRATUS_CHUNK_BYTES", "64K", 1);
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(pthread_create(&threads[i], NULL, read_one, NULL), 0);
+  }
+  for (int i = 0; i < 4; i++) {
+    void *bytes;
+    pthread_join(threads[i], &bytes);
+    assert_int_equal((uintptr_t)bytes, 65536);
+  }
+  unsetenv("STRATUS_CHUNK_BYTES");
+}
+
+PARAM_TEST(defaults_hold_without_variables) {
   load("PATH=/bin", NULL, NULL);
   assert_int_equal(param_int(PARAM_FLOWS), 0);
   assert_int_equal(param_size(PARAM_CHUNK_BYTES), 128 << 10);
@@ -43,8 +64,7 @@ static void defaults_hold_without_variables(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void good_values_are_taken(void **state) {
-  (void)state;
+PARAM_TEST(good_values_are_taken) {
   load("STRATUS_FLOWS=8", "STRATUS_CHUNK_BYTES=256k", "STRATUS_PROGRESS=Thread");
   assert_int_equal(param_int(PARAM_FLOWS), 8);
   assert_true(param_is_set(PARAM_FLOWS));
@@ -58,8 +78,7 @@ static void good_values_are_taken(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void ends_of_ranges_are_accepted(void **state) {
-  (void)state;
+PARAM_TEST(ends_of_ranges_are_accepted) {
   load("STRATUS_FLOWS=64", "STRATUS_CHUNK_BYTES=4096", "STRATUS_DSCP=-1");
   assert_int_equal(param_int(PARAM_FLOWS), 64);
   assert_int_equal(param_size(PARAM_CHUNK_BYTES), 4096);
@@ -71,8 +90,7 @@ static void ends_of_ranges_are_accepted(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void bad_value_is_one_warning_that_says_all(void **state) {
-  (void)state;
+PARAM_TEST(bad_value_is_one_warning_that_says_all) {
   load("STRATUS_FLOWS=65", NULL, NULL);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
   assert_string_equal(log_capture_text(0),
@@ -82,8 +100,7 @@ static void bad_value_is_one_warning_that_says_all(void **state) {
   assert_false(param_is_set(PARAM_FLOWS));
 }
 
-static void bad_values_keep_the_default(void **state) {
-  (void)state;
+PARAM_TEST(bad_values_keep_the_default) {
   static const char *const bad[] = {
     "STRATUS_FLOWS=-1",
     "STRATUS_FLOWS=eight",
@@ -118,8 +135,7 @@ static void bad_values_keep_the_default(void **state) {
   }
 }
 
-static void empty_counts_as_not_set(void **state) {
-  (void)state;
+PARAM_TEST(empty_counts_as_not_set) {
   load("STRATUS_FLOWS=", "STRATUS_PROFILE=", "STRATUS_SYSFS_ROOT=");
   assert_false(param_is_set(PARAM_FLOWS));
   assert_false(param_is_set(PARAM_PROFILE));
@@ -127,14 +143,12 @@ static void empty_counts_as_not_set(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-static void similar_names_are_not_confused(void **state) {
-  (void)state;
+PARAM_TEST(similar_names_are_not_confused) {
   load("STRATUS_FLOWS_MAX=9", "STRATUS_FLOW=9", "XSTRATUS_FLOWS=9");
   assert_int_equal(param_int(PARAM_FLOWS), 0);
 }
 
-static void out_of_memory_is_a_warning(void **state) {
-  (void)state;
+PARAM_TEST(out_of_memory_is_a_warning) {
   fault_fail_allocation(1);
   load("STRATUS_PROFILE=/some/path", NULL, NULL);
   assert_true(fault_clear());
@@ -142,8 +156,7 @@ static void out_of_memory_is_a_warning(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
 }
 
-static void unknown_name_gets_the_nearest(void **state) {
-  (void)state;
+PARAM_TEST(unknown_name_gets_the_nearest) {
   char *environment[] = {
     (char *)(uintptr_t) "STRATUS_FLOW=8",       (char *)(uintptr_t) "STRATUS_CHUNKBYTES=1",
     (char *)(uintptr_t) "STRATUS_LINK_TIMEOUT", (char *)(uintptr_t) "STRATUS_TEST_SEED=1",
@@ -158,8 +171,7 @@ static void unknown_name_gets_the_nearest(void **state) {
   assert_int_equal(log_capture_find("the nearest is STRATUS_CHUNK_BYTES."), 1);
 }
 
-static void endless_name_is_survived(void **state) {
-  (void)state;
+PARAM_TEST(endless_name_is_survived) {
   char name[4096];
   memset(name, 'X', sizeof name - 1);
   memcpy(name, "STRATUS_", 8);
@@ -170,8 +182,7 @@ static void endless_name_is_survived(void **state) {
 
 /* ---- switches, and what protects ---- */
 
-static void every_switch_takes_the_same_words(void **state) {
-  (void)state;
+PARAM_TEST(every_switch_takes_the_same_words) {
   static const char *const on[] = { "1", "on", "true", "yes", "ON", "True", "yEs" };
   static const char *const off[] = { "0", "off", "false", "no", "OFF", "False", "nO" };
   for (int i = 0; i < 14; i++) {
@@ -196,8 +207,7 @@ static void every_switch_takes_the_same_words(void **state) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 2);
 }
 
-static void what_protects_is_refused_and_not_weakened(void **state) {
-  (void)state;
+PARAM_TEST(what_protects_is_refused_and_not_weakened) {
   static const char *const bad[] = { "STRATUS_ENCRYPT=",     "STRATUS_ENCRYPT=auto",
                                      "STRATUS_ENCRYPT= on",  "STRATUS_SECRET=",
                                      "STRATUS_SECRET_FILE=", "STRATUS_CHECKSUM=2" };
@@ -226,8 +236,7 @@ static void what_protects_is_refused_and_not_weakened(void **state) {
   assert_null(strstr(param_refusal(), "indeed"));
 }
 
-static void misspelled_protection_is_refused(void **state) {
-  (void)state;
+PARAM_TEST(misspelled_protection_is_refused) {
   static const struct {
     const char *variable, *meant;
   } cases[] = {
@@ -257,8 +266,7 @@ static void misspelled_protection_is_refused(void **state) {
 }
 
 /* Of other programs, or a misspelled name of what does not protect: the job goes on. */
-static void other_unknown_names_are_ignored(void **state) {
-  (void)state;
+PARAM_TEST(other_unknown_names_are_ignored) {
   static const char *const others[] = {
     "STRATUS_HOME",          "STRATUS_HOST",
     "STRATUS_SERVER",        "STRATUS_NODE_NAME",
@@ -293,8 +301,7 @@ static void print(enum param_format format, char text[DOCUMENT_MAX]) {
   assert_int_equal(fclose(to), 0);
 }
 
-static void documents_name_every_variable(void **state) {
-  (void)state;
+PARAM_TEST(documents_name_every_variable) {
   load("STRATUS_CHUNK_BYTES=1M", NULL, NULL);
   static char markdown[DOCUMENT_MAX];
   static char list[DOCUMENT_MAX];
@@ -319,47 +326,4 @@ static void documents_name_every_variable(void **state) {
   assert_non_null(strstr(line, "(set)"));
 }
 
-static void *read_one(void *unused) {
-  (void)unused;
-  return (void *)(uintptr_t)param_size(PARAM_CHUNK_BYTES);
-}
-
-/* Needs a process in which nobody has read a parameter: runs first. */
-static void first_read_is_thread_safe(void **state) {
-  (void)state;
-  setenv("STRATUS_CHUNK_BYTES", "64K", 1);
-  pthread_t threads[4];
-  for (int i = 0; i < 4; i++) {
-    assert_int_equal(pthread_create(&threads[i], NULL, read_one, NULL), 0);
-  }
-  for (int i = 0; i < 4; i++) {
-    void *bytes;
-    pthread_join(threads[i], &bytes);
-    assert_int_equal((uintptr_t)bytes, 65536);
-  }
-  unsetenv("STRATUS_CHUNK_BYTES");
-}
-
-#define PARAM_TEST(function) cmocka_unit_test_setup_teardown(function, log_capture_set_up, stop)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    PARAM_TEST(first_read_is_thread_safe),
-    PARAM_TEST(defaults_hold_without_variables),
-    PARAM_TEST(good_values_are_taken),
-    PARAM_TEST(ends_of_ranges_are_accepted),
-    PARAM_TEST(bad_value_is_one_warning_that_says_all),
-    PARAM_TEST(bad_values_keep_the_default),
-    PARAM_TEST(empty_counts_as_not_set),
-    PARAM_TEST(similar_names_are_not_confused),
-    PARAM_TEST(out_of_memory_is_a_warning),
-    PARAM_TEST(unknown_name_gets_the_nearest),
-    PARAM_TEST(endless_name_is_survived),
-    PARAM_TEST(every_switch_takes_the_same_words),
-    PARAM_TEST(what_protects_is_refused_and_not_weakened),
-    PARAM_TEST(misspelled_protection_is_refused),
-    PARAM_TEST(other_unknown_names_are_ignored),
-    PARAM_TEST(documents_name_every_variable),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -16,8 +16,7 @@ static const struct plan_options nothing = { .timeout_ns = NS_PER_S };
 
 /* ---- plans ---- */
 
-static void shapes_have_sizes_and_depth_as_nccl(void **state) {
-  (void)state;
+UNIT_TEST(shapes_have_sizes_and_depth_as_nccl) {
   static const struct {
     int shape, depth;
     uint64_t slot_bytes;
@@ -35,8 +34,7 @@ static void shapes_have_sizes_and_depth_as_nccl(void **state) {
   }
 }
 
-static void options_win_over_the_shape(void **state) {
-  (void)state;
+UNIT_TEST(options_win_over_the_shape) {
   struct plan_options options = nothing;
   options.sizes = "8,1K,512K";
   options.depth = 2;
@@ -54,8 +52,7 @@ static void options_win_over_the_shape(void **state) {
   assert_int_equal(plan.devices[0], 1);
 }
 
-static void bandwidth_over_time_is_not_checked_unless_told(void **state) {
-  (void)state;
+UNIT_TEST(bandwidth_over_time_is_not_checked_unless_told) {
   struct plan_options options = nothing;
   assert_int_equal(plan_make(&plan, &options), CLI_OK);
   assert_true(plan.is_timed);
@@ -65,8 +62,7 @@ static void bandwidth_over_time_is_not_checked_unless_told(void **state) {
   assert_true(plan.is_checked);
 }
 
-static void what_makes_no_sense_is_wrong_use(void **state) {
-  (void)state;
+UNIT_TEST(what_makes_no_sense_is_wrong_use) {
   static const struct plan_options cases[] = {
     { .sizes = "1X" },
     { .sizes = "" },
@@ -87,8 +83,7 @@ static void what_makes_no_sense_is_wrong_use(void **state) {
   }
 }
 
-static void a_client_names_no_file_to_load(void **state) {
-  (void)state;
+UNIT_TEST(a_client_names_no_file_to_load) {
   struct plan_options options = nothing;
   static struct plan there;
   options.plugin = "/tmp/mine.so";
@@ -103,8 +98,7 @@ static void a_client_names_no_file_to_load(void **state) {
   json_decref(json);
 }
 
-static void the_server_gets_the_same_plan(void **state) {
-  (void)state;
+UNIT_TEST(the_server_gets_the_same_plan) {
   struct plan_options options = nothing;
   static struct plan there;
   options.test = PLAN_BOTH_WAYS;
@@ -124,8 +118,7 @@ static void the_server_gets_the_same_plan(void **state) {
 }
 
 /* Each member of a good plan in turn is missing, of another type, or out of bounds. */
-static void a_strange_plan_is_refused(void **state) {
-  (void)state;
+UNIT_TEST(a_strange_plan_is_refused) {
   static struct plan there;
   struct plan_options options = nothing;
   assert_int_equal(plan_make(&plan, &options), CLI_OK);
@@ -154,8 +147,7 @@ static void a_strange_plan_is_refused(void **state) {
 
 /* ---- times ---- */
 
-static void a_histogram_is_exact_to_a_part_in_128(void **state) {
-  (void)state;
+UNIT_TEST(a_histogram_is_exact_to_a_part_in_128) {
   static struct histogram histogram;
   histogram_clear(&histogram);
   assert_int_equal(histogram_quantile(&histogram, 0.5), 0);
@@ -172,8 +164,7 @@ static void a_histogram_is_exact_to_a_part_in_128(void **state) {
   assert_true(histogram_mean(&histogram) == 50000.5);
 }
 
-static void a_histogram_takes_any_value(void **state) {
-  (void)state;
+UNIT_TEST(a_histogram_takes_any_value) {
   static struct histogram histogram;
   histogram_clear(&histogram);
   for (int bit = 0; bit < 64; bit++) {
@@ -187,8 +178,7 @@ static void a_histogram_takes_any_value(void **state) {
 
 /* ---- windows ---- */
 
-static void a_timed_window_follows_the_warm_up(void **state) {
-  (void)state;
+UNIT_TEST(a_timed_window_follows_the_warm_up) {
   static struct window window;
   struct plan_options options = nothing;
   options.time_ns = 1000;
@@ -214,8 +204,7 @@ static void a_timed_window_follows_the_warm_up(void **state) {
   assert_true(window.threads >= 1);
 }
 
-static void a_counted_window_is_of_all_streams(void **state) {
-  (void)state;
+UNIT_TEST(a_counted_window_is_of_all_streams) {
   static struct window window;
   struct plan_options options = nothing;
   options.count = 10;
@@ -238,8 +227,7 @@ static void a_counted_window_is_of_all_streams(void **state) {
 
 /* ---- contents ---- */
 
-static void any_contents_say_what_they_are(void **state) {
-  (void)state;
+UNIT_TEST(any_contents_say_what_they_are) {
   uint8_t bytes[77] = { 0 };
   for (size_t size = 1; size <= sizeof bytes; size++) {
     for (size_t at = 0; at < size; at++) {
@@ -254,8 +242,7 @@ static void any_contents_say_what_they_are(void **state) {
 }
 
 /* A path stays on its side: the other gets to know that it is one. */
-static void data_is_a_word_or_a_file(void **state) {
-  (void)state;
+UNIT_TEST(data_is_a_word_or_a_file) {
   static struct plan there;
   static const char *const given[] = { "bf16", "gradients.f32", "/etc/passwd" };
   for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
@@ -272,8 +259,7 @@ static void data_is_a_word_or_a_file(void **state) {
   }
 }
 
-static void every_wrong_byte_shows(void **state) {
-  (void)state;
+UNIT_TEST(every_wrong_byte_shows) {
   uint8_t bytes[77];
   for (size_t size = 1; size <= sizeof bytes; size++) {
     for (size_t at = 0; at < size; at++) {
@@ -285,8 +271,7 @@ static void every_wrong_byte_shows(void **state) {
   }
 }
 
-static void messages_and_streams_differ(void **state) {
-  (void)state;
+UNIT_TEST(messages_and_streams_differ) {
   uint8_t bytes[64];
   pattern_fill(bytes, sizeof bytes, pattern_seed(3, 9));
   assert_false(pattern_matches(bytes, sizeof bytes, pattern_seed(3, 10)));
@@ -298,8 +283,7 @@ static void messages_and_streams_differ(void **state) {
 
 /* ---- places ---- */
 
-static void places_have_hosts_and_ports(void **state) {
-  (void)state;
+UNIT_TEST(places_have_hosts_and_ports) {
   static const struct {
     const char *text, *host;
     int port;
@@ -319,24 +303,4 @@ static void places_have_hosts_and_ports(void **state) {
   assert_int_equal(rendezvous_parse("a:b", 7, &place), CLI_USAGE);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(shapes_have_sizes_and_depth_as_nccl),
-    cmocka_unit_test(options_win_over_the_shape),
-    cmocka_unit_test(bandwidth_over_time_is_not_checked_unless_told),
-    cmocka_unit_test(what_makes_no_sense_is_wrong_use),
-    cmocka_unit_test(a_client_names_no_file_to_load),
-    cmocka_unit_test(the_server_gets_the_same_plan),
-    cmocka_unit_test(a_strange_plan_is_refused),
-    cmocka_unit_test(a_histogram_is_exact_to_a_part_in_128),
-    cmocka_unit_test(a_histogram_takes_any_value),
-    cmocka_unit_test(a_timed_window_follows_the_warm_up),
-    cmocka_unit_test(a_counted_window_is_of_all_streams),
-    cmocka_unit_test(every_wrong_byte_shows),
-    cmocka_unit_test(any_contents_say_what_they_are),
-    cmocka_unit_test(data_is_a_word_or_a_file),
-    cmocka_unit_test(messages_and_streams_differ),
-    cmocka_unit_test(places_have_hosts_and_ports),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

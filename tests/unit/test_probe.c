@@ -7,8 +7,7 @@
 #include "net_plugin/tools/probe/probe.h"
 #include "tests/lib/unit.h"
 
-static void every_pair_meets_once(void **state) {
-  (void)state;
+UNIT_TEST(every_pair_meets_once) {
   assert_int_equal(pairs_round_count(0), 0);
   assert_int_equal(pairs_round_count(1), 0);
   for (unsigned hosts = 2; hosts <= 33; hosts++) {
@@ -54,8 +53,7 @@ static void make_report(double gbps, double rtt_us) {
   }
 }
 
-static void what_stands_out_is_found(void **state) {
-  (void)state;
+UNIT_TEST(what_stands_out_is_found) {
   struct finding list[8];
   char text[FINDING_TEXT_MAX];
   make_report(10, 40);
@@ -85,8 +83,7 @@ static void what_stands_out_is_found(void **state) {
                       "d -> a (eth1): cannot send: timed out");
 }
 
-static void values_for_a_profile(void **state) {
-  (void)state;
+UNIT_TEST(values_for_a_profile) {
   make_report(10.94, 90);
   assert_int_equal(findings_speed_mbps(&report), 11000);
   assert_int_equal(findings_latency_us(&report), 23);
@@ -109,11 +106,4 @@ static void values_for_a_profile(void **state) {
   assert_int_equal(findings_chunk_bytes(&report), 512 << 10);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_pair_meets_once),
-    cmocka_unit_test(what_stands_out_is_found),
-    cmocka_unit_test(values_for_a_profile),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

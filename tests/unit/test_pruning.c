@@ -36,16 +36,14 @@ static void assert_contested(const char *expected) {
   assert_string_equal(text, expected);
 }
 
-static void one_launch_rules_out_what_is_far_behind(void **state) {
-  (void)state;
+UNIT_TEST_WITH(one_launch_rules_out_what_is_far_behind, set_up, NULL) {
   assert_contested("");
   take((double[]){ 100, 120, 95, 150, 110 });
   assert_contested("241");
 }
 
 /* In a launch the ratios are right to 1 %, and from one to the next they differ by 10 %. */
-static void launches_that_differ_leave_more_in_the_race(void **state) {
-  (void)state;
+UNIT_TEST_WITH(launches_that_differ_leave_more_in_the_race, set_up, NULL) {
   take((double[]){ 100, 112, 98, 124, 140 });
   take((double[]){ 100, 92, 110, 104, 120 });
   assert_contested("123");
@@ -56,8 +54,7 @@ static void launches_that_differ_leave_more_in_the_race(void **state) {
   assert_contested("12");
 }
 
-static void launches_that_agree_decide_soon(void **state) {
-  (void)state;
+UNIT_TEST_WITH(launches_that_agree_decide_soon, set_up, NULL) {
   take((double[]){ 100, 90, 93, 100, 99 });
   assert_contested("1243");
   take((double[]){ 100, 90, 93, 100, 99 });
@@ -65,8 +62,7 @@ static void launches_that_agree_decide_soon(void **state) {
 }
 
 /* It is one of those that race, though not among the cells. */
-static void the_usual_choice_may_win(void **state) {
-  (void)state;
+UNIT_TEST_WITH(the_usual_choice_may_win, set_up, NULL) {
   take((double[]){ 100, 155, 160, 170, 180 });
   assert_contested("");
   take((double[]){ 0, 50, 50, 50, 50 }); /* says nothing */
@@ -74,15 +70,13 @@ static void the_usual_choice_may_win(void **state) {
 }
 
 /* A machine in another hour is twice as slow: only what is measured together is compared. */
-static void launches_are_compared_by_the_usual_choice(void **state) {
-  (void)state;
+UNIT_TEST_WITH(launches_are_compared_by_the_usual_choice, set_up, NULL) {
   take((double[]){ 100, 90, 100, 100, 0 });
   take((double[]){ 200, 180, 200, 200, 220 });
   assert_contested("14");
 }
 
-static void more_cells_than_there_is_room_for_are_left_out(void **state) {
-  (void)state;
+UNIT_TEST_WITH(more_cells_than_there_is_room_for_are_left_out, set_up, NULL) {
   struct label_times times = { .count = SCHEDULE_CELLS_MAX };
   for (int launch = 0; launch < 2; launch++) {
     for (size_t i = 0; i < SCHEDULE_CELLS_MAX; i++) {
@@ -95,14 +89,4 @@ static void more_cells_than_there_is_room_for_are_left_out(void **state) {
   assert_int_equal(pruning.count, SCHEDULE_CELLS_MAX);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(one_launch_rules_out_what_is_far_behind, set_up),
-    cmocka_unit_test_setup(launches_that_differ_leave_more_in_the_race, set_up),
-    cmocka_unit_test_setup(launches_that_agree_decide_soon, set_up),
-    cmocka_unit_test_setup(the_usual_choice_may_win, set_up),
-    cmocka_unit_test_setup(launches_are_compared_by_the_usual_choice, set_up),
-    cmocka_unit_test_setup(more_cells_than_there_is_room_for_are_left_out, set_up),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -90,10 +90,23 @@ static void expect_rdma(struct pair pair) {
 
 /* ---- on the way ---- */
 
+#define TEST(name, use) UNIT_TEST_WITH(name, use, stop)
+#define BOTH(name) UNIT_TEST_EACH(name, stop, use_roce, use_iwarp)
+
+/* The first, as it is told once in a process. */
+TEST(without_the_library_there_is_tcp, use_iwarp) {
+  fake_verbs_hide_cm(true);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  assert_true(log_capture_find("fake0 needs librdmacm") >= 1);
+  pair_close(pair);
+  fake_verbs_hide_cm(false);
+}
+
 /* For each event that ends the attempt, in place of each that should come; and for each that never
  * comes: there the deadlines decide. */
-static void events_go_wrong(void **state) {
-  (void)state;
+BOTH(events_go_wrong) {
   static const struct {
     enum rdma_cm_event_type type;
     int becomes;
@@ -116,8 +129,7 @@ static void events_go_wrong(void **state) {
   }
 }
 
-static void events_that_never_come_hold_nobody_up(void **state) {
-  (void)state;
+TEST(events_that_never_come_hold_nobody_up, use_roce) {
   fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
@@ -125,8 +137,7 @@ static void events_that_never_come_hold_nobody_up(void **state) {
   pair_close(pair);
 }
 
-static void calls_that_fail_once_lose_no_data(void **state) {
-  (void)state;
+BOTH(calls_that_fail_once_lose_no_data) {
   for (int call = FAKE_CM_CHANNEL; call < FAKE_CALLS; call++) {
     for (unsigned nth = 1; nth <= 3; nth++) {
       fake_verbs_fail_call((enum fake_call)call, nth, EIO);
@@ -137,8 +148,7 @@ static void calls_that_fail_once_lose_no_data(void **state) {
   }
 }
 
-static void calls_that_always_fail_leave_tcp(void **state) {
-  (void)state;
+TEST(calls_that_always_fail_leave_tcp, use_roce) {
   for (int call = FAKE_CM_CHANNEL; call < FAKE_CALLS; call++) {
     uint64_t before = fake_verbs_counts().sends;
     fake_verbs_fail_calls((enum fake_call)call, EPERM);
@@ -152,8 +162,7 @@ static void calls_that_always_fail_leave_tcp(void **state) {
   }
 }
 
-static void garbage_connects_nothing(void **state) {
-  (void)state;
+BOTH(garbage_connects_nothing) {
   fake_verbs_garble_cm(UINT32_MAX);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
@@ -167,8 +176,7 @@ static void garbage_connects_nothing(void **state) {
 
 /* ---- later ---- */
 
-static void lost_connections_are_made_again(void **state) {
-  (void)state;
+BOTH(lost_connections_are_made_again) {
   static const enum rdma_cm_event_type types[] = { RDMA_CM_EVENT_DISCONNECTED,
                                                    RDMA_CM_EVENT_DEVICE_REMOVAL };
   struct pair pair = pair_make(AF_INET);
@@ -239,8 +247,7 @@ static void free_two(struct two *two) {
   rdma_qp_free(two->listener);
 }
 
-static void strangers_are_rejected_and_the_peer_comes_in(void **state) {
-  (void)state;
+TEST(strangers_are_rejected_and_the_peer_comes_in, use_roce) {
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
   struct lane_tokens wrong = two.tokens;
@@ -265,8 +272,7 @@ static void strangers_are_rejected_and_the_peer_comes_in(void **state) {
 }
 
 /* The right token from a queue pair that the handshake did not tell. */
-static void another_queue_pair_is_rejected(void **state) {
-  (void)state;
+TEST(another_queue_pair_is_rejected, use_roce) {
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
   struct rdma_qp *other = make_qp(&nic);
@@ -276,8 +282,7 @@ static void another_queue_pair_is_rejected(void **state) {
   free_two(&two);
 }
 
-static void an_answer_of_somebody_else_is_not_taken(void **state) {
-  (void)state;
+BOTH(an_answer_of_somebody_else_is_not_taken) {
   struct two two = make_two();
   struct lane_tokens other = two.tokens;
   other.answer[0]++;
@@ -286,8 +291,7 @@ static void an_answer_of_somebody_else_is_not_taken(void **state) {
   free_two(&two);
 }
 
-static void the_end_of_one_is_heard_by_the_other(void **state) {
-  (void)state;
+BOTH(the_end_of_one_is_heard_by_the_other) {
   struct two two = make_two();
   assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
   assert_int_equal(rdma_cm_advance(two.listener), 0);
@@ -299,8 +303,7 @@ static void the_end_of_one_is_heard_by_the_other(void **state) {
 
 /* ---- who wants what ---- */
 
-static void one_side_that_must_is_enough(void **state) {
-  (void)state;
+TEST(one_side_that_must_is_enough, use_roce) {
   struct two two = make_two();
   struct rdma_qp *qp = two.dialler;
   struct rdma_facts peer = two.facts;
@@ -333,19 +336,7 @@ static void one_side_that_must_is_enough(void **state) {
   free_two(&two);
 }
 
-static void without_the_library_there_is_tcp(void **state) {
-  (void)state;
-  fake_verbs_hide_cm(true);
-  struct pair pair = pair_make(AF_INET);
-  exchange(pair, 12);
-  assert_int_equal(fake_verbs_counts().sends, 0);
-  assert_true(log_capture_find("fake0 needs librdmacm") >= 1);
-  pair_close(pair);
-  fake_verbs_hide_cm(false);
-}
-
-static void devices_that_need_it_are_left_alone_if_it_is_off(void **state) {
-  (void)state;
+TEST(devices_that_need_it_are_left_alone_if_it_is_off, use_iwarp_off) {
   struct nic nic = pair_loopback(AF_INET);
   char why[RDMA_WHY_MAX];
   assert_null(rdma_device_open(&nic, why));
@@ -356,24 +347,4 @@ static void devices_that_need_it_are_left_alone_if_it_is_off(void **state) {
   pair_close(pair);
 }
 
-#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
-#define BOTH(name) TEST(name, use_roce), TEST(name, use_iwarp)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(without_the_library_there_is_tcp, use_iwarp), /* first: it is told once in a process */
-    BOTH(events_go_wrong),
-    TEST(events_that_never_come_hold_nobody_up, use_roce),
-    BOTH(calls_that_fail_once_lose_no_data),
-    TEST(calls_that_always_fail_leave_tcp, use_roce),
-    BOTH(garbage_connects_nothing),
-    BOTH(lost_connections_are_made_again),
-    TEST(strangers_are_rejected_and_the_peer_comes_in, use_roce),
-    TEST(another_queue_pair_is_rejected, use_roce),
-    BOTH(an_answer_of_somebody_else_is_not_taken),
-    BOTH(the_end_of_one_is_heard_by_the_other),
-    TEST(one_side_that_must_is_enough, use_roce),
-    TEST(devices_that_need_it_are_left_alone_if_it_is_off, use_iwarp_off),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

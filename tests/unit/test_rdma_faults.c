@@ -157,18 +157,17 @@ static void run_for_all(enum phase phase) {
   }
 }
 
-static void calls_fail_while_it_is_made(void **state) {
-  (void)state;
+#define EACH(name) UNIT_TEST_EACH(name, stop, use_roce, use_cm, use_iwarp)
+
+EACH(calls_fail_while_it_is_made) {
   run_for_all(WHILE_MADE);
 }
 
-static void calls_fail_while_data_moves(void **state) {
-  (void)state;
+EACH(calls_fail_while_data_moves) {
   run_for_all(WHILE_USED);
 }
 
-static void calls_fail_while_it_is_closed(void **state) {
-  (void)state;
+EACH(calls_fail_while_it_is_closed) {
   run_for_all(WHILE_CLOSED);
 }
 
@@ -281,8 +280,7 @@ static void send_all_with_late_writes(void) {
   transfer_stop(&transfer);
 }
 
-static void late_writes_change_nothing_where_a_stop_fails(void **state) {
-  (void)state;
+EACH(late_writes_change_nothing_where_a_stop_fails) {
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   send_all_with_late_writes();
   assert_true(log_capture_find("ibv_modify_qp does not stop a queue pair") > 0);
@@ -291,8 +289,7 @@ static void late_writes_change_nothing_where_a_stop_fails(void **state) {
   wait_until_closed();
 }
 
-static void late_writes_change_nothing_where_nothing_is_destroyed(void **state) {
-  (void)state;
+EACH(late_writes_change_nothing_where_nothing_is_destroyed) {
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
   send_all_with_late_writes();
@@ -314,7 +311,7 @@ static void receive_is_taken(struct connection *receiver, const struct half *hal
 }
 
 /* Closed in the middle of a message: the memory is the user's, whatever the device does. */
-static void closed_memory_is_left_alone(void **state) {
+EACH(closed_memory_is_left_alone) {
   struct half to = { 0 };
   (void)state;
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
@@ -338,7 +335,7 @@ static void closed_memory_is_left_alone(void **state) {
 }
 
 /* Nothing keeps the device from writing: no message that it could change is ever done. */
-static void where_nothing_helps_the_connection_ends(void **state) {
+EACH(where_nothing_helps_the_connection_ends) {
   struct half from = { 0 }, to = { 0 };
   (void)state;
   struct transfer transfer = transfer_start();
@@ -371,8 +368,7 @@ static void where_nothing_helps_the_connection_ends(void **state) {
 
 /* ---- rights ---- */
 
-static void only_receives_can_be_written(void **state) {
-  (void)state;
+EACH(only_receives_can_be_written) {
   struct transfer transfer = transfer_start();
   use_queue_pairs(&transfer);
   struct fake_counts counts = fake_verbs_counts();
@@ -386,7 +382,7 @@ static void only_receives_can_be_written(void **state) {
 }
 
 /* NCCL may use a handle on another connection (regIsGlobal). */
-static void receives_into_memory_for_sends_are_copied(void **state) {
+EACH(receives_into_memory_for_sends_are_copied) {
   struct half from, to;
   (void)state;
   struct transfer transfer = transfer_start();
@@ -404,20 +400,4 @@ static void receives_into_memory_for_sends_are_copied(void **state) {
   transfer_stop(&transfer);
 }
 
-#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
-#define EACH(name) TEST(name, use_roce), TEST(name, use_cm), TEST(name, use_iwarp)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    EACH(calls_fail_while_it_is_made),
-    EACH(calls_fail_while_data_moves),
-    EACH(calls_fail_while_it_is_closed),
-    EACH(late_writes_change_nothing_where_a_stop_fails),
-    EACH(late_writes_change_nothing_where_nothing_is_destroyed),
-    EACH(closed_memory_is_left_alone),
-    EACH(where_nothing_helps_the_connection_ends),
-    EACH(only_receives_can_be_written),
-    EACH(receives_into_memory_for_sends_are_copied),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

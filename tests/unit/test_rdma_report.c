@@ -81,8 +81,9 @@ static const char *text_of(const json_t *object, const char *key) {
   return text ? text : "null";
 }
 
-static void it_is_told_who_connects(void **state) {
-  (void)state;
+#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
+TEST(it_is_told_who_connects) {
   make_report();
   check();
   expect_told("10.0.0.1), connected by the handshake");
@@ -99,8 +100,7 @@ static void it_is_told_who_connects(void **state) {
   json_decref(json);
 }
 
-static void every_port_is_shown_with_its_reason(void **state) {
-  (void)state;
+TEST(every_port_is_shown_with_its_reason) {
   make_report();
   json_t *json = rdma_report_to_json(&report);
   json_t *rows = json_object_get(json, "hcas");
@@ -131,8 +131,7 @@ static void every_port_is_shown_with_its_reason(void **state) {
   json_decref(json);
 }
 
-static void doctor_tells_what_is_used(void **state) {
-  (void)state;
+TEST(doctor_tells_what_is_used) {
   make_report();
   report.lockable_bytes = 65536;
   check();
@@ -145,8 +144,7 @@ static void doctor_tells_what_is_used(void **state) {
   assert_null(strstr(told, "bad: "));
 }
 
-static void doctor_tells_what_is_missing(void **state) {
-  (void)state;
+TEST(doctor_tells_what_is_missing) {
   fake_verbs_fail_call(FAKE_OPEN_DEVICE, 1, EACCES);
   make_report();
   check();
@@ -169,8 +167,7 @@ static void doctor_tells_what_is_missing(void **state) {
   assert_string_equal(told, "hint: RDMA is off: NCCL_IB_DISABLE is set\n");
 }
 
-static void gpu_memory_is_judged(void **state) {
-  (void)state;
+TEST(gpu_memory_is_judged) {
   tree_write(&rdma_host_root, "sys/module/nvidia/version", "550.54\n");
   make_report();
   check();
@@ -192,8 +189,7 @@ static void gpu_memory_is_judged(void **state) {
   expect_told("good: GPU memory and RDMA: driver 550.54, peer memory module nvidia_peermem");
 }
 
-static void machines_without_hcas_are_healthy(void **state) {
-  (void)state;
+TEST(machines_without_hcas_are_healthy) {
   rdma_host_empty();
   make_report();
   check();
@@ -232,8 +228,7 @@ static struct rdma_nics find_nics(struct interface list[INTERFACES], const char 
   return nics;
 }
 
-static void named_hcas_choose_their_nics(void **state) {
-  (void)state;
+TEST(named_hcas_choose_their_nics) {
   struct interface list[INTERFACES];
   struct rdma_nics nics = find_nics(list, "fake");
   assert_int_equal(nics.count, 1);
@@ -249,8 +244,7 @@ static void named_hcas_choose_their_nics(void **state) {
   assert_int_equal(list[4].verdict, INTERFACE_NOT_RUNNING);
 }
 
-static void without_names_interfaces_stay_chosen(void **state) {
-  (void)state;
+TEST(without_names_interfaces_stay_chosen) {
   struct interface list[INTERFACES];
   struct rdma_nics nics = find_nics(list, NULL);
   assert_int_equal(nics.count, 0);
@@ -265,14 +259,4 @@ static void without_names_interfaces_stay_chosen(void **state) {
   assert_int_equal(list[0].verdict, INTERFACE_CHOSEN);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(it_is_told_who_connects),      TEST(every_port_is_shown_with_its_reason),
-    TEST(doctor_tells_what_is_used),    TEST(doctor_tells_what_is_missing),
-    TEST(gpu_memory_is_judged),         TEST(machines_without_hcas_are_healthy),
-    TEST(named_hcas_choose_their_nics), TEST(without_names_interfaces_stay_chosen),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -203,7 +203,9 @@ static void go_on_while_held(enum fake_call call) {
   pair_close(other);
 }
 
-static void others_go_on_while_a_driver_makes_a_queue_pair(void **state) {
+#define BOTH(name) UNIT_TEST_EACH(name, stop, use_inline, use_thread)
+
+BOTH(others_go_on_while_a_driver_makes_a_queue_pair) {
   static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ, FAKE_CREATE_QP,
                                           FAKE_REG_MR, FAKE_MODIFY_QP };
   (void)state;
@@ -212,7 +214,9 @@ static void others_go_on_while_a_driver_makes_a_queue_pair(void **state) {
   }
 }
 
-static void others_go_on_while_librdmacm_connects(void **state) {
+#define TEST(name, use) UNIT_TEST_WITH(name, use, stop)
+
+TEST(others_go_on_while_librdmacm_connects, use_iwarp) {
   static const enum fake_call calls[] = { FAKE_CM_CHANNEL, FAKE_CM_ID,      FAKE_CM_BIND,
                                           FAKE_CM_LISTEN,  FAKE_CM_ADDRESS, FAKE_CM_ROUTE,
                                           FAKE_CM_CONNECT, FAKE_CM_ACCEPT };
@@ -223,8 +227,7 @@ static void others_go_on_while_librdmacm_connects(void **state) {
 }
 
 /* A driver that hangs costs the lane its queue pair, not the connection. */
-static void a_connection_is_made_without_a_driver_that_hangs(void **state) {
-  (void)state;
+TEST(a_connection_is_made_without_a_driver_that_hangs, use_inline) {
   fake_verbs_hold_calls(FAKE_CREATE_QP, true);
   struct pair pair = pair_make(AF_INET);
   assert_true(fake_verbs_held() > 0);
@@ -240,8 +243,7 @@ static void *register_memory(void *memory) {
   return lane_memory_register(memory, BYTES, LANE_MEMORY_LOCAL, NULL);
 }
 
-static void others_go_on_while_a_user_registers(void **state) {
-  (void)state;
+BOTH(others_go_on_while_a_user_registers) {
   void *memory = malloc(BYTES), *registered = NULL;
   struct pair other = pair_make(AF_INET);
   expect_rdma(other);
@@ -275,7 +277,7 @@ static void *let_go_soon(void *call) {
 }
 
 /* The engine ends while the driver is at work for both sides of a handshake. */
-static void the_end_waits_for_the_driver(void **state) {
+BOTH(the_end_waits_for_the_driver) {
   static const enum fake_call calls[] = { FAKE_CREATE_QP, FAKE_MODIFY_QP };
   (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -293,8 +295,7 @@ static void the_end_waits_for_the_driver(void **state) {
 }
 
 /* Lanes are lost and made anew while the connection is closed. */
-static void a_closed_connection_leaves_nothing(void **state) {
-  (void)state;
+BOTH(a_closed_connection_leaves_nothing) {
   struct pair other = pair_make(AF_INET), pair = pair_make(AF_INET);
   expect_rdma(pair);
   fake_verbs_hold_calls(FAKE_CREATE_QP, true);
@@ -311,8 +312,7 @@ static void a_closed_connection_leaves_nothing(void **state) {
   pair_close(other);
 }
 
-static void a_forked_child_ends_and_its_parent_goes_on(void **state) {
-  (void)state;
+TEST(a_forked_child_ends_and_its_parent_goes_on, use_inline) {
   int status;
   fork_guard_install();
   fake_verbs_hold_calls(FAKE_CREATE_QP, true);
@@ -358,8 +358,7 @@ static void wait_for_run(struct step *step) {
   }
 }
 
-static void queues_do_not_wait_for_each_other(void **state) {
-  (void)state;
+UNIT_TEST(queues_do_not_wait_for_each_other) {
   struct nic nic = { .index = 3 };
   struct step first = { .job.run = run_step }, second = first, third = first, other = first,
               gone = first;
@@ -383,8 +382,7 @@ static void queues_do_not_wait_for_each_other(void **state) {
   assert_true(first.place < second.place && second.place < third.place);
 }
 
-static void what_is_refused_is_tried_again(void **state) {
-  (void)state;
+UNIT_TEST(what_is_refused_is_tried_again) {
   struct step stubborn = { .job.run = run_step, .refusals = 3 }, next = { .job.run = run_step };
   atomic_store(&stubborn.may_end, true);
   atomic_store(&next.may_end, true);
@@ -397,20 +395,4 @@ static void what_is_refused_is_tried_again(void **state) {
   assert_int_equal(atomic_load(&stubborn.runs), 4);
 }
 
-#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
-#define BOTH(name) TEST(name, use_inline), TEST(name, use_thread)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    BOTH(others_go_on_while_a_driver_makes_a_queue_pair),
-    TEST(others_go_on_while_librdmacm_connects, use_iwarp),
-    TEST(a_connection_is_made_without_a_driver_that_hangs, use_inline),
-    BOTH(others_go_on_while_a_user_registers),
-    BOTH(the_end_waits_for_the_driver),
-    BOTH(a_closed_connection_leaves_nothing),
-    TEST(a_forked_child_ends_and_its_parent_goes_on, use_inline),
-    cmocka_unit_test(queues_do_not_wait_for_each_other),
-    cmocka_unit_test(what_is_refused_is_tried_again),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -38,8 +38,7 @@ static size_t count_samples(void) {
   return count;
 }
 
-static void samples_come_with_a_flush(void **state) {
-  (void)state;
+UNIT_TEST_WITH(samples_come_with_a_flush, set_up, tear_down) {
   struct sample_store store, other;
   assert_int_equal(sample_store_open(&store, path), 0);
   assert_int_equal(sample_store_add(&store, &sample), 0);
@@ -61,8 +60,7 @@ static void samples_come_with_a_flush(void **state) {
 }
 
 /* Wherever a writer was stopped, the next one's samples can be read. */
-static void an_unfinished_line_is_cut_off(void **state) {
-  (void)state;
+UNIT_TEST_WITH(an_unfinished_line_is_cut_off, set_up, tear_down) {
   char line[SAMPLE_LINE_MAX];
   size_t length = sample_format(&sample, line, sizeof line);
   assert_true(length > 100);
@@ -79,8 +77,7 @@ static void an_unfinished_line_is_cut_off(void **state) {
   }
 }
 
-static void other_files_stay_as_they_are(void **state) {
-  (void)state;
+UNIT_TEST_WITH(other_files_stay_as_they_are, set_up, tear_down) {
   static const char *const texts[] = { "#!/bin/sh\nexit 0\n", "x", "{ \"a\": [ 1,",
                                        "{\"schema\":1}\n" };
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
@@ -97,8 +94,7 @@ static void other_files_stay_as_they_are(void **state) {
   sample_store_close(&store);
 }
 
-static void without_a_path_nothing_is_kept(void **state) {
-  (void)state;
+UNIT_TEST(without_a_path_nothing_is_kept) {
   struct sample_store store;
   assert_int_equal(sample_store_open(&store, NULL), 0);
   assert_int_equal(sample_store_add(&store, &sample), 0);
@@ -107,12 +103,4 @@ static void without_a_path_nothing_is_kept(void **state) {
   sample_store_close(&store);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(samples_come_with_a_flush, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(an_unfinished_line_is_cut_off, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(other_files_stay_as_they_are, set_up, tear_down),
-    cmocka_unit_test(without_a_path_nothing_is_kept),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -61,8 +61,7 @@ static void write_packets(uint64_t packets, uint64_t lost) {
   network_write(&stream, packets * PACKET);
 }
 
-static void three_behind_it_bring_it_back_at_once(void **state) {
-  (void)state;
+UNIT_TEST(three_behind_it_bring_it_back_at_once) {
   begin();
   write_packets(10, 3);
   pass(31);
@@ -75,16 +74,14 @@ static void three_behind_it_bring_it_back_at_once(void **state) {
   end();
 }
 
-static void two_of_the_same_burst_after_two_milliseconds(void **state) {
-  (void)state;
+UNIT_TEST(two_of_the_same_burst_after_two_milliseconds) {
   begin();
   write_packets(3, 1);
   assert_int_equal(all_arrived_us(), 23 + 20 + 2000 + 20);
   end();
 }
 
-static void one_that_was_sent_later_at_once(void **state) {
-  (void)state;
+UNIT_TEST(one_that_was_sent_later_at_once) {
   begin();
   write_packets(1, 1);
   pass(1000);
@@ -94,8 +91,7 @@ static void one_that_was_sent_later_at_once(void **state) {
   end();
 }
 
-static void several_at_the_end_are_probed(void **state) {
-  (void)state;
+UNIT_TEST(several_at_the_end_are_probed) {
   begin();
   network.loss_below = EVERYTHING;
   write_packets(2, 1);
@@ -106,8 +102,7 @@ static void several_at_the_end_are_probed(void **state) {
   end();
 }
 
-static void one_at_the_end_waits_for_the_timeout(void **state) {
-  (void)state;
+UNIT_TEST(one_at_the_end_waits_for_the_timeout) {
   begin();
   write_packets(3, 3);
   pass(100);
@@ -117,8 +112,7 @@ static void one_at_the_end_waits_for_the_timeout(void **state) {
   end();
 }
 
-static void each_timeout_is_twice_as_long(void **state) {
-  (void)state;
+UNIT_TEST(each_timeout_is_twice_as_long) {
   begin();
   write_packets(1, 1);
   network.loss_below = EVERYTHING;
@@ -130,8 +124,7 @@ static void each_timeout_is_twice_as_long(void **state) {
 }
 
 /* Everything arrives once, in order, whatever is lost; the same seed loses the same. */
-static void all_of_it_arrives(void **state) {
-  (void)state;
+UNIT_TEST(all_of_it_arrives) {
   uint64_t took_us[2];
   for (unsigned i = 0; i < 2; i++) {
     begin();
@@ -149,15 +142,4 @@ static void all_of_it_arrives(void **state) {
   assert_int_equal(took_us[0], took_us[1]);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(three_behind_it_bring_it_back_at_once),
-    cmocka_unit_test(two_of_the_same_burst_after_two_milliseconds),
-    cmocka_unit_test(one_that_was_sent_later_at_once),
-    cmocka_unit_test(several_at_the_end_are_probed),
-    cmocka_unit_test(one_at_the_end_waits_for_the_timeout),
-    cmocka_unit_test(each_timeout_is_twice_as_long),
-    cmocka_unit_test(all_of_it_arrives),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

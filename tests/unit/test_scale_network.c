@@ -58,23 +58,15 @@ static void run(bool has_shares) {
   events_free(&events);
 }
 
-static void who_comes_first_is_served_first(void **state) {
-  (void)state;
+UNIT_TEST(who_comes_first_is_served_first) {
   run(false);
   assert_string_equal(order, "aabcbc");
 }
 
 /* Each has a share for one segment: after path 9 comes 20, then 4. Then they borrow, from 0 on. */
-static void classes_are_served_by_number(void **state) {
-  (void)state;
+UNIT_TEST(classes_are_served_by_number) {
   run(true);
   assert_string_equal(order, "acbbac");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(who_comes_first_is_served_first),
-    cmocka_unit_test(classes_are_served_by_number),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

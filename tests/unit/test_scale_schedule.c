@@ -44,8 +44,7 @@ static void assert_end(double ns) {
   }
 }
 
-static void every_byte_is_sent_as_often_as_the_formulas_say(void **state) {
-  (void)state;
+UNIT_TEST(every_byte_is_sent_as_often_as_the_formulas_say) {
   static const unsigned numbers[] = { 2, 3, 4, 8, 20, 125 };
   for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     unsigned hosts = numbers[i];
@@ -67,8 +66,7 @@ static void every_byte_is_sent_as_often_as_the_formulas_say(void **state) {
 }
 
 /* Hosts of 8 GPUs send of each GPU's part what hosts of one send of theirs. */
-static void gpus_of_a_host_share_its_nic(void **state) {
-  (void)state;
+UNIT_TEST(gpus_of_a_host_share_its_nic) {
   begin(5, 8, 1000, 0.1);
   run(SCHEDULE_RING, OPERATION_ALL_REDUCE, 40 * MIB);
   assert_int_equal(schedule_bytes(&schedule), 5 * 2ull * 39 * MIB);
@@ -76,8 +74,7 @@ static void gpus_of_a_host_share_its_nic(void **state) {
 }
 
 /* No rate: each of 2 (n - 1) steps takes the latency, slices at the same time. */
-static void a_ring_of_latency_takes_its_steps(void **state) {
-  (void)state;
+UNIT_TEST(a_ring_of_latency_takes_its_steps) {
   for (unsigned hosts = 2; hosts <= 10; hosts++) {
     begin(hosts, 1, 5000, 0);
     run(SCHEDULE_RING, OPERATION_ALL_REDUCE, hosts * MIB);
@@ -87,8 +84,7 @@ static void a_ring_of_latency_takes_its_steps(void **state) {
 }
 
 /* No latency: a connection passes all its bytes one after the other, 2 (n - 1) / n of its half. */
-static void a_ring_of_bandwidth_takes_its_bytes(void **state) {
-  (void)state;
+UNIT_TEST(a_ring_of_bandwidth_takes_its_bytes) {
   for (unsigned hosts = 2; hosts <= 10; hosts++) {
     begin(hosts, 1, 0, 0.25);
     run(SCHEDULE_RING, OPERATION_ALL_REDUCE, hosts * MIB);
@@ -99,8 +95,7 @@ static void a_ring_of_bandwidth_takes_its_bytes(void **state) {
 }
 
 /* All hosts wait for one that is late, in every step the same. */
-static void a_late_host_holds_up_all(void **state) {
-  (void)state;
+UNIT_TEST(a_late_host_holds_up_all) {
   begin(6, 1, 5000, 0);
   start[3] += 1e5;
   run(SCHEDULE_RING, OPERATION_ALL_REDUCE, 6 * MIB);
@@ -110,8 +105,7 @@ static void a_late_host_holds_up_all(void **state) {
   schedule_free(&schedule);
 }
 
-static void a_tree_of_latency_takes_its_depth_twice(void **state) {
-  (void)state;
+UNIT_TEST(a_tree_of_latency_takes_its_depth_twice) {
   begin(8, 1, 5000, 0);
   run(SCHEDULE_TREE, OPERATION_ALL_REDUCE, 32u << 10); /* one chunk in each tree */
   double latest = 0;
@@ -122,8 +116,7 @@ static void a_tree_of_latency_takes_its_depth_twice(void **state) {
   schedule_free(&schedule);
 }
 
-static void both_trees_reach_everybody_and_share_the_work(void **state) {
-  (void)state;
+UNIT_TEST(both_trees_reach_everybody_and_share_the_work) {
   for (unsigned hosts = 2; hosts <= HOSTS_MAX; hosts++) {
     begin(hosts, 1, 0, 0);
     unsigned children[2][HOSTS_MAX] = { { 0 } };
@@ -149,8 +142,7 @@ static void both_trees_reach_everybody_and_share_the_work(void **state) {
   }
 }
 
-static void one_host_has_nothing_to_send(void **state) {
-  (void)state;
+UNIT_TEST(one_host_has_nothing_to_send) {
   begin(1, 8, 1000, 1);
   run(SCHEDULE_RING, OPERATION_ALL_REDUCE, MIB);
   assert_end(0);
@@ -160,8 +152,7 @@ static void one_host_has_nothing_to_send(void **state) {
 
 /* All hosts' links in one simulation: every byte, and no sooner than their NICs allow. stratus
  * tries other numbers of flows meanwhile. */
-static void an_exact_ring_takes_what_its_nics_allow(void **state) {
-  (void)state;
+UNIT_TEST(an_exact_ring_takes_what_its_nics_allow) {
   for (unsigned sockets = 0; sockets < 2; sockets++) {
     for (unsigned hosts = 2; hosts <= NETWORK_HOSTS_MAX; hosts += 3) {
       struct transport_config config = {
@@ -194,17 +185,4 @@ static void an_exact_ring_takes_what_its_nics_allow(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_byte_is_sent_as_often_as_the_formulas_say),
-    cmocka_unit_test(gpus_of_a_host_share_its_nic),
-    cmocka_unit_test(a_ring_of_latency_takes_its_steps),
-    cmocka_unit_test(a_ring_of_bandwidth_takes_its_bytes),
-    cmocka_unit_test(a_late_host_holds_up_all),
-    cmocka_unit_test(a_tree_of_latency_takes_its_depth_twice),
-    cmocka_unit_test(both_trees_reach_everybody_and_share_the_work),
-    cmocka_unit_test(one_host_has_nothing_to_send),
-    cmocka_unit_test(an_exact_ring_takes_what_its_nics_allow),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

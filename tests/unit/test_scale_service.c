@@ -77,8 +77,7 @@ static uint64_t exchange(const struct transport_config *config, int nic) {
   return left_bytes - posted_bytes;
 }
 
-static void every_byte_arrives(void **state) {
-  (void)state;
+UNIT_TEST(every_byte_arrives) {
   struct transport_config socket = config_of(1), sockets = config_of(16), stratus = config_of(0);
   assert_int_equal(exchange(&socket, -1), 0);
   assert_int_equal(exchange(&sockets, -1), 0);
@@ -87,8 +86,7 @@ static void every_byte_arrives(void **state) {
   exchange(&stratus, -1);
 }
 
-static void every_byte_arrives_though_a_nic_fails(void **state) {
-  (void)state;
+UNIT_TEST(every_byte_arrives_though_a_nic_fails) {
   struct transport_config stratus = config_of(0);
   stratus.network.nics = 2;
   exchange(&stratus, 1);
@@ -111,8 +109,7 @@ static double of_nic(const struct service_config *config) {
   return service.bytes_per_s / (double)config->transport.network.nic_rate;
 }
 
-static void a_socket_has_what_its_flow_has(void **state) {
-  (void)state;
+UNIT_TEST(a_socket_has_what_its_flow_has) {
   struct service_config config = service_of(1, 50 * MB);
   double part = of_nic(&config);
   assert_true(part > 0.199 && part < 0.201);
@@ -122,8 +119,7 @@ static void a_socket_has_what_its_flow_has(void **state) {
   assert_true(point.lead > 0.3 * 131072 / 0.05 && point.lead < 1.1 * 131072 / 0.05);
 }
 
-static void without_caps_all_fill_the_nic(void **state) {
-  (void)state;
+UNIT_TEST(without_caps_all_fill_the_nic) {
   for (unsigned sockets = 0; sockets <= 16; sockets += 8) {
     struct service_config config = service_of(sockets, 0);
     double part = of_nic(&config);
@@ -131,16 +127,14 @@ static void without_caps_all_fill_the_nic(void **state) {
   }
 }
 
-static void stratus_learns_how_many_flows_fill_it(void **state) {
-  (void)state;
+UNIT_TEST(stratus_learns_how_many_flows_fill_it) {
   struct service_config config = service_of(0, 500 * MB / 32);
   config.transport.network.paths = 1024;
   assert_true(of_nic(&config) > 0.85);
   assert_in_range(service.flows, 16, 64);
 }
 
-static void a_nic_that_fails_leaves_the_rest(void **state) {
-  (void)state;
+UNIT_TEST(a_nic_that_fails_leaves_the_rest) {
   struct service_config config = service_of(0, 0);
   config.transport.network.nics = 2;
   config.down_nics = 1;
@@ -150,8 +144,7 @@ static void a_nic_that_fails_leaves_the_rest(void **state) {
   assert_in_range(service.stall_ns, 1, 5 * SECOND);
 }
 
-static void a_run_is_repeated_exactly(void **state) {
-  (void)state;
+UNIT_TEST(a_run_is_repeated_exactly) {
   static struct service again;
   for (unsigned sockets = 0; sockets <= 16; sockets += 16) {
     struct service_config config = service_of(sockets, 60 * MB);
@@ -164,15 +157,4 @@ static void a_run_is_repeated_exactly(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(every_byte_arrives),
-    cmocka_unit_test(every_byte_arrives_though_a_nic_fails),
-    cmocka_unit_test(a_socket_has_what_its_flow_has),
-    cmocka_unit_test(without_caps_all_fill_the_nic),
-    cmocka_unit_test(stratus_learns_how_many_flows_fill_it),
-    cmocka_unit_test(a_nic_that_fails_leaves_the_rest),
-    cmocka_unit_test(a_run_is_repeated_exactly),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

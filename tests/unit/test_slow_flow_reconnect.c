@@ -57,8 +57,7 @@ static unsigned all_tries(void) {
   return sum;
 }
 
-static void lanes_that_are_alike_are_left_alone(void **state) {
-  (void)state;
+UNIT_TEST(lanes_that_are_alike_are_left_alone) {
   begin(1);
   load(60 * SECOND, 100);
   for (unsigned lane = 0; lane < LANES; lane++) {
@@ -70,8 +69,7 @@ static void lanes_that_are_alike_are_left_alone(void **state) {
   assert_int_equal(all_tries(), 0);
 }
 
-static void two_on_one_path_are_parted(void **state) {
-  (void)state;
+UNIT_TEST(two_on_one_path_are_parted) {
   begin(1);
   records[2].ps_per_byte = records[5].ps_per_byte = 2 * FULL - FULL / 10;
   load(1900 * MS, 100);
@@ -83,8 +81,7 @@ static void two_on_one_path_are_parted(void **state) {
   assert_int_equal(all_tries(), 1);
 }
 
-static void the_slowest_is_first_and_alone(void **state) {
-  (void)state;
+UNIT_TEST(the_slowest_is_first_and_alone) {
   begin(1);
   records[1].ps_per_byte = 3 * FULL;
   records[6].ps_per_byte = 10 * FULL;
@@ -94,8 +91,7 @@ static void the_slowest_is_first_and_alone(void **state) {
   assert_true(tries[6] == 1 && tries[1] == 1);
 }
 
-static void an_honest_slow_path_is_given_up(void **state) {
-  (void)state;
+UNIT_TEST(an_honest_slow_path_is_given_up) {
   begin(1);
   records[4].ps_per_byte = 10 * FULL;
   load(6 * SECOND, 100);
@@ -111,8 +107,7 @@ static void an_honest_slow_path_is_given_up(void **state) {
   assert_in_range(tries[4], 7, 8);
 }
 
-static void a_lane_that_was_good_for_a_while_is_a_new_story(void **state) {
-  (void)state;
+UNIT_TEST(a_lane_that_was_good_for_a_while_is_a_new_story) {
   begin(1);
   for (int i = 0; i < 20; i++) {
     records[4].ps_per_byte = 10 * FULL;
@@ -123,8 +118,7 @@ static void a_lane_that_was_good_for_a_while_is_a_new_story(void **state) {
   assert_true(tries[4] > 20);
 }
 
-static void without_load_nobody_is_slow(void **state) {
-  (void)state;
+UNIT_TEST(without_load_nobody_is_slow) {
   begin(1);
   records[4].ps_per_byte = 10 * FULL;
   load(60 * SECOND, 1); /* of 500 MB/s */
@@ -134,8 +128,7 @@ static void without_load_nobody_is_slow(void **state) {
   assert_int_equal(all_tries(), 0);
 }
 
-static void lanes_of_other_nics_are_not_compared(void **state) {
-  (void)state;
+UNIT_TEST(lanes_of_other_nics_are_not_compared) {
   begin(2);
   for (unsigned lane = 1; lane < LANES; lane += 2) {
     records[lane].ps_per_byte = 3 * FULL;
@@ -147,8 +140,7 @@ static void lanes_of_other_nics_are_not_compared(void **state) {
   assert_true(all_tries() == 1 && tries[3] == 1);
 }
 
-static void lanes_that_are_down_do_not_count(void **state) {
-  (void)state;
+UNIT_TEST(lanes_that_are_down_do_not_count) {
   begin(1);
   up = 3;
   records[1].ps_per_byte = 2 * FULL;
@@ -156,16 +148,4 @@ static void lanes_that_are_down_do_not_count(void **state) {
   assert_true(all_tries() == 1 && tries[1] == 1); /* of two, the slower */
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(lanes_that_are_alike_are_left_alone),
-    cmocka_unit_test(two_on_one_path_are_parted),
-    cmocka_unit_test(the_slowest_is_first_and_alone),
-    cmocka_unit_test(an_honest_slow_path_is_given_up),
-    cmocka_unit_test(a_lane_that_was_good_for_a_while_is_a_new_story),
-    cmocka_unit_test(without_load_nobody_is_slow),
-    cmocka_unit_test(lanes_of_other_nics_are_not_compared),
-    cmocka_unit_test(lanes_that_are_down_do_not_count),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -19,8 +19,7 @@ static const struct stall_facts busy = {
   .flows_up = 8,
 };
 
-static void a_healthy_wait_is_no_fault(void **context) {
-  (void)context;
+UNIT_TEST(a_healthy_wait_is_no_fault) {
   struct stall_facts facts = busy;
   facts.has_credit = false;
   assert_int_equal(stall_classify(&facts), STALL_AWAITS_RECEIVE);
@@ -34,8 +33,7 @@ static void a_healthy_wait_is_no_fault(void **context) {
   assert_false(stall_is_fault(STALL_NONE));
 }
 
-static void a_fault_is_one(void **context) {
-  (void)context;
+UNIT_TEST(a_fault_is_one) {
   struct stall_facts facts = busy;
   assert_int_equal(stall_classify(&facts), STALL_SEND_STUCK);
   facts.done_bytes = 1; /* half a send is no better */
@@ -55,8 +53,7 @@ static void a_fault_is_one(void **context) {
   }
 }
 
-static void what_moves_or_is_nothing_does_not_stall(void **context) {
-  (void)context;
+UNIT_TEST(what_moves_or_is_nothing_does_not_stall) {
   struct stall_facts facts = busy;
   facts.stalled_ns = STALL_LEAST_NS - 1;
   assert_int_equal(stall_classify(&facts), STALL_NONE);
@@ -66,8 +63,7 @@ static void what_moves_or_is_nothing_does_not_stall(void **context) {
   assert_int_equal(stall_classify(&facts), STALL_NONE);
 }
 
-static void reports_are_due_at_doubling_times(void **context) {
-  (void)context;
+UNIT_TEST(reports_are_due_at_doubling_times) {
   unsigned reports = 0;
   uint64_t told_at[8];
   for (uint64_t second = 0; second <= 320; second++) {
@@ -97,8 +93,7 @@ static struct connection_snapshot half_received(void) {
   };
 }
 
-static void facts_are_read_from_a_snapshot(void **context) {
-  (void)context;
+UNIT_TEST(facts_are_read_from_a_snapshot) {
   struct connection_snapshot seen = half_received();
   struct stall_facts facts;
   stall_find_facts(&seen, NOW_NS, &facts);
@@ -119,8 +114,7 @@ static void facts_are_read_from_a_snapshot(void **context) {
   assert_int_equal(stall_classify(&facts), STALL_NONE);
 }
 
-static void a_report_says_everything(void **context) {
-  (void)context;
+UNIT_TEST(a_report_says_everything) {
   struct connection_snapshot seen = half_received();
   seen.link.coding = (struct link_coding){ .coded = 12, .bytes_before = 2700, .bytes_after = 2000 };
   char text[STALL_TEXT_MAX];
@@ -146,8 +140,7 @@ static bool says(const struct connection_snapshot *seen, const char *part) {
   return strstr(stall_describe(seen, NOW_NS, "host-a", text), part) != NULL;
 }
 
-static void what_limits_the_flows_is_told(void **context) {
-  (void)context;
+UNIT_TEST(what_limits_the_flows_is_told) {
   struct connection_snapshot seen = half_received();
   seen.is_sender = true;
   seen.oldest.number = 50; /* no credit: no fault */
@@ -172,15 +165,4 @@ static void what_limits_the_flows_is_told(void **context) {
   assert_true(says(&seen, "and the log of that host"));
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(a_healthy_wait_is_no_fault),
-    cmocka_unit_test(a_fault_is_one),
-    cmocka_unit_test(what_moves_or_is_nothing_does_not_stall),
-    cmocka_unit_test(reports_are_due_at_doubling_times),
-    cmocka_unit_test(facts_are_read_from_a_snapshot),
-    cmocka_unit_test(a_report_says_everything),
-    cmocka_unit_test(what_limits_the_flows_is_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -120,8 +120,9 @@ static double number(const json_t *object, const char *key) {
 
 /* ---- the file ---- */
 
-static void only_this_user_may_ask(void **context) {
-  (void)context;
+#define WITH_TREE(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+WITH_TREE(only_this_user_may_ask) {
   mode_t before = umask(0);
   start_engine();
   umask(before);
@@ -143,24 +144,21 @@ static void expect_refusal(const char *because) {
   assert_int_equal(log_capture_find(because), 1);
 }
 
-static void an_open_directory_is_refused(void **context) {
-  (void)context;
+WITH_TREE(an_open_directory_is_refused) {
   assert_int_equal(mkdir(directory, 0700), 0);
   assert_int_equal(chmod(directory, 0750), 0);
   expect_refusal("mode 0700");
 }
 
 /* It comes from the parent, and lets nobody in. */
-static void a_setgid_bit_is_no_reason(void **context) {
-  (void)context;
+WITH_TREE(a_setgid_bit_is_no_reason) {
   assert_int_equal(mkdir(directory, 0700), 0);
   assert_int_equal(chmod(directory, 02700), 0);
   start_engine();
   assert_true(exists(socket_path));
 }
 
-static void anothers_directory_is_refused(void **context) {
-  (void)context;
+WITH_TREE(anothers_directory_is_refused) {
   assert_int_equal(mkdir(directory, 0700), 0);
   if (geteuid() != 0 || chown(directory, 12345, 12345) != 0) {
     SKIP_BECAUSE("giving a directory to another user needs root");
@@ -168,8 +166,7 @@ static void anothers_directory_is_refused(void **context) {
   expect_refusal("must belong to this user");
 }
 
-static void a_link_is_refused(void **context) {
-  (void)context;
+WITH_TREE(a_link_is_refused) {
   tree_make_directory(&tree, "elsewhere");
   char target[TREE_PATH_MAX];
   assert_int_equal(chmod(tree_path(&tree, "elsewhere", target), 0700), 0);
@@ -177,14 +174,12 @@ static void a_link_is_refused(void **context) {
   expect_refusal("irectory"); /* "Not a directory" */
 }
 
-static void a_missing_parent_costs_statistics_only(void **context) {
-  (void)context;
+WITH_TREE(a_missing_parent_costs_statistics_only) {
   use_directory("/nonexistent/place");
   expect_refusal("No such file");
 }
 
-static void a_name_that_is_too_long_costs_statistics_only(void **context) {
-  (void)context;
+WITH_TREE(a_name_that_is_too_long_costs_statistics_only) {
   char name[TREE_PATH_MAX], full[TREE_PATH_MAX];
   snprintf(name, sizeof name, "%0120d", 0);
   use_directory(tree_path(&tree, name, full));
@@ -209,8 +204,7 @@ static pid_t dead_process(void) {
   return pid;
 }
 
-static void what_the_dead_left_is_removed(void **context) {
-  (void)context;
+WITH_TREE(what_the_dead_left_is_removed) {
   char of_dead[TREE_PATH_MAX + 32], strange[TREE_PATH_MAX + 32];
   assert_int_equal(mkdir(directory, 0700), 0);
   snprintf(of_dead, sizeof of_dead, "%s/%d.sock", directory, (int)dead_process());
@@ -225,8 +219,7 @@ static void what_the_dead_left_is_removed(void **context) {
   unlink(strange);
 }
 
-static void names_are_numbers(void **context) {
-  (void)context;
+WITH_TREE(names_are_numbers) {
   assert_int_equal(stats_path_pid("4711.sock"), 4711);
   static const char *const others[] = { "",           ".sock",   "0.sock",
                                         "07.sock",    "-1.sock", "1.socks",
@@ -237,8 +230,7 @@ static void names_are_numbers(void **context) {
   }
 }
 
-static void a_forked_child_leaves_the_socket_alone(void **context) {
-  (void)context;
+WITH_TREE(a_forked_child_leaves_the_socket_alone) {
   start_engine();
   pid_t pid = fork();
   if (pid == 0) {
@@ -257,8 +249,7 @@ static void a_forked_child_leaves_the_socket_alone(void **context) {
   json_decref(ask());
 }
 
-static void it_can_be_turned_off(void **context) {
-  (void)context;
+WITH_TREE(it_can_be_turned_off) {
   char variable[TREE_PATH_MAX + 32], off[] = "STRATUS_STATS=0";
   char *environment[] = { variable, off, NULL };
   snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
@@ -269,8 +260,7 @@ static void it_can_be_turned_off(void **context) {
 
 /* ---- clients ---- */
 
-static void strange_questions_get_an_error(void **context) {
-  (void)context;
+WITH_TREE(strange_questions_get_an_error) {
   static const char *const questions[] = { "\n",
                                            "xml\n",
                                            "prometheus\n",
@@ -289,8 +279,7 @@ static void strange_questions_get_an_error(void **context) {
   }
 }
 
-static void a_question_may_come_in_parts(void **context) {
-  (void)context;
+WITH_TREE(a_question_may_come_in_parts) {
   start_engine();
   int fd = reach();
   for (const char *c = "json\r\n"; *c; c++) {
@@ -305,8 +294,7 @@ static void a_question_may_come_in_parts(void **context) {
   assert_int_equal(hear(fd)[0], '{');
 }
 
-static void a_thousand_callers_harm_nobody(void **context) {
-  (void)context;
+WITH_TREE(a_thousand_callers_harm_nobody) {
   start_engine();
   for (int i = 0; i < 1000; i++) {
     int fd = reach();
@@ -322,8 +310,7 @@ static void a_thousand_callers_harm_nobody(void **context) {
 
 /* All places are taken by clients that say nothing, ask and do not read, or say half a line: others
  * wait until these are hung up on. */
-static void the_slow_are_hung_up_on(void **context) {
-  (void)context;
+WITH_TREE(the_slow_are_hung_up_on) {
   int slow[STATS_CLIENTS_MAX], one = 1;
   start_engine();
   for (int i = 0; i < STATS_CLIENTS_MAX; i++) {
@@ -349,8 +336,7 @@ static void the_slow_are_hung_up_on(void **context) {
   close(lazy);
 }
 
-static void the_end_of_engines_hangs_up(void **context) {
-  (void)context;
+WITH_TREE(the_end_of_engines_hangs_up) {
   start_engine();
   int fd = reach();
   say(fd, "js");
@@ -403,8 +389,7 @@ static double sum_of_flows(const json_t *connection, const char *key) {
   return sum;
 }
 
-static void counts_add_up_and_outlive_connections(void **context) {
-  (void)context;
+WITH_TREE(counts_add_up_and_outlive_connections) {
   const int count = 40;
   const size_t bytes = 300000;
   const double total = (double)count * 300000;
@@ -450,8 +435,7 @@ static void counts_add_up_and_outlive_connections(void **context) {
   json_decref(again);
 }
 
-static void who_moves_the_bytes_is_told(void **context) {
-  (void)context;
+WITH_TREE(who_moves_the_bytes_is_told) {
   static char variable[TREE_PATH_MAX + 32];
   char *environment[] = { variable, "STRATUS_PROGRESS=thread", "STRATUS_THREADS=2", NULL };
   snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
@@ -471,27 +455,4 @@ static void who_moves_the_bytes_is_told(void **context) {
   pair_close(pair);
 }
 
-int main(void) {
-#define WITH_TREE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-  const struct CMUnitTest tests[] = {
-    WITH_TREE(only_this_user_may_ask),
-    WITH_TREE(an_open_directory_is_refused),
-    WITH_TREE(a_setgid_bit_is_no_reason),
-    WITH_TREE(anothers_directory_is_refused),
-    WITH_TREE(a_link_is_refused),
-    WITH_TREE(a_missing_parent_costs_statistics_only),
-    WITH_TREE(a_name_that_is_too_long_costs_statistics_only),
-    WITH_TREE(what_the_dead_left_is_removed),
-    WITH_TREE(names_are_numbers),
-    WITH_TREE(a_forked_child_leaves_the_socket_alone),
-    WITH_TREE(it_can_be_turned_off),
-    WITH_TREE(strange_questions_get_an_error),
-    WITH_TREE(a_question_may_come_in_parts),
-    WITH_TREE(a_thousand_callers_harm_nobody),
-    WITH_TREE(the_slow_are_hung_up_on),
-    WITH_TREE(the_end_of_engines_hangs_up),
-    WITH_TREE(counts_add_up_and_outlive_connections),
-    WITH_TREE(who_moves_the_bytes_is_told),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -122,8 +122,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void hostile_sockets_hold_nobody_up(void **state) {
-  (void)state;
+UNIT_TEST_WITH(hostile_sockets_hold_nobody_up, set_up, tear_down) {
   char target[108];
   serve(theirs, HONEST);
   serve(theirs, TRICKLING)->is_trickling = true;
@@ -148,8 +147,7 @@ static void hostile_sockets_hold_nobody_up(void **state) {
 }
 
 /* Another's socket that was moved into the directory; and a directory that others may write to. */
-static void only_the_owner_of_a_directory_is_asked(void **state) {
-  (void)state;
+UNIT_TEST_WITH(only_the_owner_of_a_directory_is_asked, set_up, tear_down) {
   struct server *foreign = serve(theirs, FOREIGN);
   serve(theirs, HONEST);
   assert_int_equal(pthread_create(&thread, NULL, run_servers, NULL), 0);
@@ -176,10 +174,4 @@ static void only_the_owner_of_a_directory_is_asked(void **state) {
   stats_sources_free(&sources);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(hostile_sockets_hold_nobody_up, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(only_the_owner_of_a_directory_is_asked, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

@@ -111,8 +111,7 @@ static void check_communicators(const json_t *communicators) {
   assert_true(number(some, "seconds_ago") == 2.5);
 }
 
-static void json_is_read_back(void **context) {
-  (void)context;
+UNIT_TEST(json_is_read_back) {
   struct stats_document document;
   fill(&document, 3, 2);
   strcpy(document.rank, "5");
@@ -271,8 +270,7 @@ static void read_metrics(const char *text, const char *wanted, struct metrics *m
   }
 }
 
-static void prometheus_text_is_read_back(void **context) {
-  (void)context;
+UNIT_TEST(prometheus_text_is_read_back) {
   struct stats_document document;
   struct metrics metrics;
   fill(&document, 3, 2);
@@ -300,8 +298,7 @@ static void prometheus_text_is_read_back(void **context) {
 }
 
 /* Of another release: what it does not say is left out, the rest stands with the first's. */
-static void processes_share_a_metric(void **context) {
-  (void)context;
+UNIT_TEST(processes_share_a_metric) {
   struct stats_document document;
   struct metrics metrics;
   fill(&document, 1, 0);
@@ -317,8 +314,7 @@ static void processes_share_a_metric(void **context) {
   stats_document_free(&document);
 }
 
-static void nothing_is_a_document_too(void **context) {
-  (void)context;
+UNIT_TEST(nothing_is_a_document_too) {
   struct stats_document document = { .pid = 1 };
   struct metrics metrics;
   char *text = write_prometheus(&document, NULL);
@@ -333,8 +329,7 @@ static void nothing_is_a_document_too(void **context) {
   free(text);
 }
 
-static void a_document_that_is_too_large_says_so(void **context) {
-  (void)context;
+UNIT_TEST(a_document_that_is_too_large_says_so) {
   struct stats_document document = { .pid = 1 };
   size_t flows = 0;
   assert_non_null(stats_document_add_connection(&document));
@@ -347,8 +342,7 @@ static void a_document_that_is_too_large_says_so(void **context) {
   stats_document_free(&document);
 }
 
-static void longest_names_fit_into_a_piece(void **context) {
-  (void)context;
+UNIT_TEST(longest_names_fit_into_a_piece) {
   struct stats_document document;
   fill(&document, 1, 1);
   for (size_t i = 0; i < STATS_CONNECTION_FIELD_COUNT; i++) {
@@ -369,8 +363,7 @@ static void longest_names_fit_into_a_piece(void **context) {
   stats_document_free(&document);
 }
 
-static void what_does_not_fit_is_left_out(void **context) {
-  (void)context;
+UNIT_TEST(what_does_not_fit_is_left_out) {
   char bytes[8];
   struct text text;
   text_init(&text, bytes, sizeof bytes);
@@ -382,15 +375,4 @@ static void what_does_not_fit_is_left_out(void **context) {
   assert_string_equal(bytes, "abcdefg");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(json_is_read_back),
-    cmocka_unit_test(prometheus_text_is_read_back),
-    cmocka_unit_test(processes_share_a_metric),
-    cmocka_unit_test(nothing_is_a_document_too),
-    cmocka_unit_test(a_document_that_is_too_large_says_so),
-    cmocka_unit_test(longest_names_fit_into_a_piece),
-    cmocka_unit_test(what_does_not_fit_is_left_out),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

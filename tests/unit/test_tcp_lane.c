@@ -119,8 +119,7 @@ static void assert_arrived(size_t bytes) {
   memset(received, 0, sizeof received);
 }
 
-static void what_is_polled_is_taken_first_and_read_later(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_polled_is_taken_first_and_read_later, set_up, tear_down) {
   for (int i = 0; i < 3; i++) {
     assert_int_equal(read_lane(true), 0);
     size_t length = make_message(8);
@@ -136,8 +135,7 @@ static void what_is_polled_is_taken_first_and_read_later(void **state) {
   assert_int_equal(stats.bytes_read, 3 * (WIRE_HEADER_BYTES + 8));
 }
 
-static void what_nobody_waits_for_is_read_at_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_nobody_waits_for_is_read_at_once, set_up, tear_down) {
   for (int i = 0; i < 2; i++) {
     assert_int_equal(read_lane(false), 0);
     size_t length = make_message(8);
@@ -149,8 +147,7 @@ static void what_nobody_waits_for_is_read_at_once(void **state) {
 }
 
 /* Who finds something each time takes it in one call. */
-static void what_follows_at_once_is_read_at_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_follows_at_once_is_read_at_once, set_up, tear_down) {
   assert_int_equal(read_lane(true), 0);
   send_bytes(frame, make_message(8));
   read_lane(true);
@@ -162,8 +159,7 @@ static void what_follows_at_once_is_read_at_once(void **state) {
   assert_int_equal(unread(), 0);
 }
 
-static void large_messages_are_read_at_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(large_messages_are_read_at_once, set_up, tear_down) {
   assert_int_equal(read_lane(true), 0);
   size_t length = make_message(LARGEST);
   send_bytes(frame, length);
@@ -173,8 +169,7 @@ static void large_messages_are_read_at_once(void **state) {
 }
 
 /* Cut anywhere, the second part coming before or after the first one is read. */
-static void messages_arrive_in_any_two_pieces(void **state) {
-  (void)state;
+UNIT_TEST_WITH(messages_arrive_in_any_two_pieces, set_up, tear_down) {
   for (size_t cut = 1; cut < WIRE_HEADER_BYTES + 24; cut++) {
     for (int is_late = 0; is_late < 2; is_late++) {
       size_t length = make_message(24);
@@ -195,8 +190,7 @@ static void messages_arrive_in_any_two_pieces(void **state) {
   }
 }
 
-static void the_end_is_seen_behind_what_was_taken(void **state) {
-  (void)state;
+UNIT_TEST_WITH(the_end_is_seen_behind_what_was_taken, set_up, tear_down) {
   size_t got;
   assert_int_equal(read_lane(true), 0);
   send_bytes(frame, make_message(8));
@@ -236,8 +230,7 @@ static void move_in_the_middle(struct lane *writer, struct lane *reader, const u
   free(in);
 }
 
-static void a_payload_may_move_while_it_is_written(void **state) {
-  (void)state;
+UNIT_TEST(a_payload_may_move_while_it_is_written) {
   uint8_t *payload = malloc(LARGE);
   for (size_t i = 0; i < LARGE; i++) {
     payload[i] = (uint8_t)(i * 7 + i / 253);
@@ -263,16 +256,4 @@ static void a_payload_may_move_while_it_is_written(void **state) {
   free(payload);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(what_is_polled_is_taken_first_and_read_later, set_up,
-                                    tear_down),
-    cmocka_unit_test_setup_teardown(what_nobody_waits_for_is_read_at_once, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(what_follows_at_once_is_read_at_once, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(large_messages_are_read_at_once, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(messages_arrive_in_any_two_pieces, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(the_end_is_seen_behind_what_was_taken, set_up, tear_down),
-    cmocka_unit_test(a_payload_may_move_while_it_is_written),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

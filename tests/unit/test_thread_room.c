@@ -30,8 +30,7 @@ static void limit_group(const char *directory, const char *most, const char *use
   tree_write(&tree, path, "%s\n", used);
 }
 
-static void without_a_limit_there_is_room(void **state) {
-  (void)state;
+UNIT_TEST_WITH(without_a_limit_there_is_room, set_up, tear_down) {
   assert_true(thread_room(tree.root, limit) == THREAD_ROOM_FREE); /* nothing to read */
   tree_write(&tree, "proc/self/cgroup", "12:cpu:/a\n0::/user.slice\n");
   limit_group("sys/fs/cgroup/user.slice", "max", "3");
@@ -39,8 +38,7 @@ static void without_a_limit_there_is_room(void **state) {
   assert_string_equal(limit, "");
 }
 
-static void the_narrowest_group_counts(void **state) {
-  (void)state;
+UNIT_TEST_WITH(the_narrowest_group_counts, set_up, tear_down) {
   tree_write(&tree, "proc/self/cgroup", "0::/pod/one\n");
   limit_group("sys/fs/cgroup/pod/one", "1000", "10");
   limit_group("sys/fs/cgroup/pod", "100", "70");
@@ -50,16 +48,14 @@ static void the_narrowest_group_counts(void **state) {
   assert_int_equal(thread_room(tree.root, limit), 0);
 }
 
-static void version_1_has_a_tree_of_its_own(void **state) {
-  (void)state;
+UNIT_TEST_WITH(version_1_has_a_tree_of_its_own, set_up, tear_down) {
   tree_write(&tree, "proc/self/cgroup",
              "9:name=systemd:/pids:x\n8:cpu,pids:/no\n8:pids:/docker/1a\n");
   limit_group("sys/fs/cgroup/pids/docker/1a", "40", "8");
   assert_int_equal(thread_room(tree.root, limit), 32);
 }
 
-static void a_container_may_see_itself_at_the_top(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_container_may_see_itself_at_the_top, set_up, tear_down) {
   tree_write(&tree, "proc/self/cgroup", "8:pids:/docker/1a\n0::/\n");
   limit_group("sys/fs/cgroup/pids", "20", "18");
   assert_int_equal(thread_room(tree.root, limit), 2);
@@ -68,12 +64,4 @@ static void a_container_may_see_itself_at_the_top(void **state) {
   assert_string_equal(limit, "pids.max of /sys/fs/cgroup is 19, of which 18 are used");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(without_a_limit_there_is_room, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(the_narrowest_group_counts, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(version_1_has_a_tree_of_its_own, set_up, tear_down),
-    cmocka_unit_test_setup_teardown(a_container_may_see_itself_at_the_top, set_up, tear_down),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

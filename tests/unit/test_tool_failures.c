@@ -66,61 +66,6 @@ static void pair_survives(const char *server, const char *client, size_t kinds) 
   }
 }
 
-static void stratus_net(void **state) {
-  (void)state;
-  survives("stratus-net devices", false);
-  survives("stratus-net params", false);
-  survives("stratus-net stats --json", false);
-  /* Its status is 1 where NCCL is not installed. */
-  survives("sh -c 'stratus-net doctor || test $? -eq 1'", true);
-}
-
-/* Here and on both hosts, where it costs that host's answer. Without the calls whose failure makes
- * one end wait for the other. */
-static void stratus_net_doctor_all(void **state) {
-  (void)state;
-  static const struct failure failures[] = {
-    { FAULT_ALLOCATION, ENOMEM }, { FAULT_SOCKET, EMFILE },
-    { FAULT_POLL, EINTR },        { FAULT_EPOLL_CREATE, EMFILE },
-    { FAULT_EVENTFD, EMFILE },    { FAULT_OPEN, EACCES },
-    { FAULT_READ, EIO },          { FAULT_INTERFACES, ENOMEM },
-  };
-  command = "sh -c 'stratus-net doctor --all --timeout 5s --ssh tests/lib/here localhost 127.0.0.1 "
-            "|| test $? -eq 1'";
-  struct entry_point entry = {
-    .name = command, .run = run_command, .arms_itself = true, .is_slow = true
-  };
-  assert_true(each_failure(&entry, failures, sizeof failures / sizeof failures[0]) > 0);
-}
-
-static void stratus_net_measures(void **state) {
-  (void)state;
-  pair_survives("stratus-net perf --listen 127.0.0.1:%u --timeout 5s",
-                "stratus-net perf 127.0.0.1:%u --count 4 --bytes 1K --timeout 5s", 6);
-  pair_survives("stratus-net probe --listen --port %u",
-                "stratus-net probe localhost --port %u --no-sweep --time 1ms", 2);
-}
-
-static void stratus_tune(void **state) {
-  (void)state;
-  survives("stratus-tune check tuner_plugin/profiles/example.profile", false);
-  survives("stratus-tune show tuner_plugin/profiles/example.profile", false);
-  survives("stratus-tune import tuner_plugin/profiles/example.csv", false);
-}
-
-static void stratus_coll(void **state) {
-  (void)state;
-  survives("stratus-coll --replay tuner_plugin/workloads/alexnet.json --replay-list 2", true);
-}
-
-static void stratus_run_and_env(void **state) {
-  (void)state;
-  survives("stratus-run true", false);
-  survives("stratus-env", false);
-  survives("sh -c 'NCCL_CONF_FILE=tests/data/nccl.conf stratus-run true'", true);
-  survives("sh -c 'NCCL_CONF_FILE=tests/data/nccl.conf stratus-net params'", true);
-}
-
 /* Before those without faults, which tool_set_up finds. */
 static int set_up(void **state) {
   char path[4096];
@@ -135,14 +80,59 @@ static int set_up(void **state) {
   return 0;
 }
 
-#define TOOL_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tool_tear_down)
+#define TOOL_TEST(test) UNIT_TEST_WITH(test, set_up, tool_tear_down)
+
+TOOL_TEST(stratus_net) {
+  survives("stratus-net devices", false);
+  survives("stratus-net params", false);
+  survives("stratus-net stats --json", false);
+  /* Its status is 1 where NCCL is not installed. */
+  survives("sh -c 'stratus-net doctor || test $? -eq 1'", true);
+}
+
+/* Here and on both hosts, where it costs that host's answer. Without the calls whose failure makes
+ * one end wait for the other. */
+TOOL_TEST(stratus_net_doctor_all) {
+  static const struct failure failures[] = {
+    { FAULT_ALLOCATION, ENOMEM }, { FAULT_SOCKET, EMFILE },
+    { FAULT_POLL, EINTR },        { FAULT_EPOLL_CREATE, EMFILE },
+    { FAULT_EVENTFD, EMFILE },    { FAULT_OPEN, EACCES },
+    { FAULT_READ, EIO },          { FAULT_INTERFACES, ENOMEM },
+  };
+  command = "sh -c 'stratus-net doctor --all --timeout 5s --ssh tests/lib/here localhost 127.0.0.1 "
+            "|| test $? -eq 1'";
+  struct entry_point entry = {
+    .name = command, .run = run_command, .arms_itself = true, .is_slow = true
+  };
+  assert_true(each_failure(&entry, failures, sizeof failures / sizeof failures[0]) > 0);
+}
+
+TOOL_TEST(stratus_net_measures) {
+  pair_survives("stratus-net perf --listen 127.0.0.1:%u --timeout 5s",
+                "stratus-net perf 127.0.0.1:%u --count 4 --bytes 1K --timeout 5s", 6);
+  pair_survives("stratus-net probe --listen --port %u",
+                "stratus-net probe localhost --port %u --no-sweep --time 1ms", 2);
+}
+
+TOOL_TEST(stratus_tune) {
+  survives("stratus-tune check tuner_plugin/profiles/example.profile", false);
+  survives("stratus-tune show tuner_plugin/profiles/example.profile", false);
+  survives("stratus-tune import tuner_plugin/profiles/example.csv", false);
+}
+
+TOOL_TEST(stratus_coll) {
+  survives("stratus-coll --replay tuner_plugin/workloads/alexnet.json --replay-list 2", true);
+}
+
+TOOL_TEST(stratus_run_and_env) {
+  survives("stratus-run true", false);
+  survives("stratus-env", false);
+  survives("sh -c 'NCCL_CONF_FILE=tests/data/nccl.conf stratus-run true'", true);
+  survives("sh -c 'NCCL_CONF_FILE=tests/data/nccl.conf stratus-net params'", true);
+}
 
 /* With an argument, as in 'stratus_net', the tests of that name. */
 int main(int argc, char **argv) {
   cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
-  const struct CMUnitTest tests[] = {
-    TOOL_TEST(stratus_net),  TOOL_TEST(stratus_net_doctor_all), TOOL_TEST(stratus_net_measures),
-    TOOL_TEST(stratus_tune), TOOL_TEST(stratus_coll),           TOOL_TEST(stratus_run_and_env),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return unit_run(NULL, NULL);
 }

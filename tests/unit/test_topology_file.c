@@ -69,8 +69,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static void what_nccl_reads_is_taken(void **state) {
-  (void)state;
+UNIT_TEST(what_nccl_reads_is_taken) {
   static const char *const good[] = {
     SYSTEM(GPU NIC("eth0", "")),
     SYSTEM(GPU NIC("mlx5_0", " keep=\"1\" dev=\"0\"")),
@@ -87,8 +86,7 @@ static void what_nccl_reads_is_taken(void **state) {
   }
 }
 
-static void what_nccl_does_not_read_is_named_with_its_line(void **state) {
-  (void)state;
+UNIT_TEST(what_nccl_does_not_read_is_named_with_its_line) {
   static const struct {
     const char *text, *says;
   } cases[] = {
@@ -123,8 +121,7 @@ static void what_nccl_does_not_read_is_named_with_its_line(void **state) {
   }
 }
 
-static void nccl_has_limits(void **state) {
-  (void)state;
+UNIT_TEST(nccl_has_limits) {
   char text[32768] = "<system version=\"1\">\n" CPU;
   for (int i = 0; i < 254; i++) { /* with <system> and <cpu> these are 256 */
     strcat(text, GPU);
@@ -141,8 +138,7 @@ static void nccl_has_limits(void **state) {
   assert_told(DOCTOR_BAD, "a name of more than 254 characters");
 }
 
-static void devices_of_other_machines_are_named(void **state) {
-  (void)state;
+UNIT_TEST(devices_of_other_machines_are_named) {
   check_system(SYSTEM(GPU "<pci busid=\"0000:a0:1b.0\" class=\"0x020000\"/>\n"));
   assert_told(DOCTOR_HINT, "line 4: this machine has no 0000:a0:1b.0; 1 of the file's 2");
   check_system(SYSTEM("<pci busid=\"0000:a0:1b.0\" class=\"0x020700\"/>\n"
@@ -157,8 +153,7 @@ static void devices_of_other_machines_are_named(void **state) {
   assert_told(DOCTOR_HINT, "no NIC ../../bus");
 }
 
-static void files_that_are_not_there(void **state) {
-  (void)state;
+UNIT_TEST(files_that_are_not_there) {
   char path[TREE_PATH_MAX];
   forget();
   topology_file_check_system("/nowhere/topo.xml", tree.root, note);
@@ -184,8 +179,7 @@ static void files_that_are_not_there(void **state) {
   "<graphs version=\"1\">\n<graph id=\"0\" pattern=\"4\">\n<channel>\n" inside                     \
   "</channel>\n</graph>\n</graphs>\n"
 
-static void graphs_name_devices_that_are_there(void **state) {
-  (void)state;
+UNIT_TEST(graphs_name_devices_that_are_there) {
   check_graph(GRAPHS("<net dev=\"0\"/><gpu dev=\"0\"/><net dev=\"1\"/>"), 2);
   assert_told(DOCTOR_GOOD, "NCCL can read it");
   check_graph(GRAPHS("<net dev=\"0\"/>\n<net dev=\"a\"/>"), 10);
@@ -202,14 +196,4 @@ static void graphs_name_devices_that_are_there(void **state) {
   assert_told(DOCTOR_BAD, "has no <graphs>");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(what_nccl_reads_is_taken),
-    cmocka_unit_test(what_nccl_does_not_read_is_named_with_its_line),
-    cmocka_unit_test(nccl_has_limits),
-    cmocka_unit_test(devices_of_other_machines_are_named),
-    cmocka_unit_test(files_that_are_not_there),
-    cmocka_unit_test(graphs_name_devices_that_are_there),
-  };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+UNIT_MAIN(set_up, tear_down)

@@ -120,8 +120,27 @@ static struct connection *accept_one(struct scene *scene) {
   return connection;
 }
 
-static void a_recorded_handshake_is_of_no_use(void **state) {
+static void set(const char *first, const char *second) {
+  char *environment[] = { (char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL };
+  param_load(environment);
+}
+
+static int start(void **state) {
   (void)state;
+  set(NULL, NULL);
+  log_capture_start();
+  return 0;
+}
+
+static int stop(void **state) {
+  (void)state;
+  setup_stop();
+  log_capture_stop();
+  set(NULL, NULL);
+  return 0;
+}
+
+UNIT_TEST_WITH(a_recorded_handshake_is_of_no_use, start, stop) {
   struct scene scene;
   struct caller caller;
   scene_open(&scene);
@@ -152,8 +171,7 @@ static void a_recorded_handshake_is_of_no_use(void **state) {
 
 /* The connection's identity travels in clear: to know it must not be enough to add or replace a
  * lane. */
-static void an_identity_is_not_a_key(void **state) {
-  (void)state;
+UNIT_TEST_WITH(an_identity_is_not_a_key, start, stop) {
   struct scene scene;
   struct caller caller, thief;
   scene_open(&scene);
@@ -192,8 +210,7 @@ static void an_identity_is_not_a_key(void **state) {
 }
 
 /* A peer with the keys of its own listener must not get into a connection of another one. */
-static void keys_open_their_own_door_only(void **state) {
-  (void)state;
+UNIT_TEST_WITH(keys_open_their_own_door_only, start, stop) {
   struct scene scene, other;
   struct caller caller, thief;
   scene_open(&scene);
@@ -214,8 +231,7 @@ static void keys_open_their_own_door_only(void **state) {
   listener_close(other.listener);
 }
 
-static void messages_may_come_in_pieces(void **state) {
-  (void)state;
+UNIT_TEST_WITH(messages_may_come_in_pieces, start, stop) {
   struct scene scene;
   struct caller caller;
   scene_open(&scene);
@@ -229,8 +245,7 @@ static void messages_may_come_in_pieces(void **state) {
   listener_close(scene.listener);
 }
 
-static void what_is_not_known_is_refused_at_once(void **state) {
-  (void)state;
+UNIT_TEST_WITH(what_is_not_known_is_refused_at_once, start, stop) {
   struct scene scene;
   struct caller caller;
   uint8_t bytes[REPLY_BYTES];
@@ -269,8 +284,7 @@ static void flood_end(void) {
 }
 
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
-static void a_flood_evicts_itself(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_flood_evicts_itself, start, stop) {
   struct scene scene;
   struct caller caller;
   scene_open(&scene);
@@ -292,8 +306,7 @@ static void a_flood_evicts_itself(void **state) {
 }
 
 /* Also one that comes from the address of a peer of the job, while that one proves who it is. */
-static void a_flood_spares_who_has_said_hello(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_flood_spares_who_has_said_hello, start, stop) {
   struct scene scene;
   struct caller caller;
   scene_open(&scene);
@@ -314,8 +327,7 @@ static void a_flood_spares_who_has_said_hello(void **state) {
 
 /* Strangers make this side look for connections, under the lock of the engine that moves the bytes:
  * that must not take longer where there are many. */
-static void a_search_looks_at_few_of_many_connections(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_search_looks_at_few_of_many_connections, start, stop) {
   enum { MANY = 200, STRANGERS = 50 };
   static struct pair pairs[MANY];
   struct scene scene;
@@ -357,13 +369,7 @@ static void a_search_looks_at_few_of_many_connections(void **state) {
 
 /* ---- job secrets ---- */
 
-static void set(const char *first, const char *second) {
-  char *environment[] = { (char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL };
-  param_load(environment);
-}
-
-static void a_job_with_a_secret_works(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_job_with_a_secret_works, start, stop) {
   struct scene scene;
   struct tree tree;
   char variable[TREE_PATH_MAX + 32], path[TREE_PATH_MAX];
@@ -383,8 +389,7 @@ static void a_job_with_a_secret_works(void **state) {
   listener_close(scene.listener);
 }
 
-static void a_secret_that_cannot_be_read_ends_the_job(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_secret_that_cannot_be_read_ends_the_job, start, stop) {
   struct nic nic = pair_loopback(AF_INET);
   struct listener *listener;
   uint8_t bytes[HANDLE_BYTES];
@@ -399,8 +404,7 @@ static void a_secret_that_cannot_be_read_ends_the_job(void **state) {
   listener_close(listener);
 }
 
-static void a_secret_that_others_can_read_or_guess_ends_the_job(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_secret_that_others_can_read_or_guess_ends_the_job, start, stop) {
   static const mode_t modes[] = { 0644, 0640, 0604, 0660, 0620 };
   struct nic nic = pair_loopback(AF_INET);
   struct listener *listener;
@@ -432,8 +436,7 @@ static void *write_in_pieces(void *path) {
   return (void *)(intptr_t)(first + second);
 }
 
-static void a_secret_from_a_fifo_is_read_to_its_end(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_secret_from_a_fifo_is_read_to_its_end, start, stop) {
   struct nic nic = pair_loopback(AF_INET);
   struct listener *listener;
   struct tree tree;
@@ -455,8 +458,7 @@ static void a_secret_from_a_fifo_is_read_to_its_end(void **state) {
 }
 
 /* Who has read the handle in NCCL's bootstrap and does not know the secret. */
-static void a_handle_without_the_secret_is_not_enough(void **state) {
-  (void)state;
+UNIT_TEST_WITH(a_handle_without_the_secret_is_not_enough, start, stop) {
   struct scene scene;
   struct caller caller;
   static const uint8_t wrong[AUTH_KEY_BYTES] = { 1 };
@@ -478,37 +480,4 @@ static void a_handle_without_the_secret_is_not_enough(void **state) {
   listener_close(scene.listener);
 }
 
-static int start(void **state) {
-  (void)state;
-  set(NULL, NULL);
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  set(NULL, NULL);
-  return 0;
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown(a_recorded_handshake_is_of_no_use, start, stop),
-    cmocka_unit_test_setup_teardown(an_identity_is_not_a_key, start, stop),
-    cmocka_unit_test_setup_teardown(keys_open_their_own_door_only, start, stop),
-    cmocka_unit_test_setup_teardown(messages_may_come_in_pieces, start, stop),
-    cmocka_unit_test_setup_teardown(what_is_not_known_is_refused_at_once, start, stop),
-    cmocka_unit_test_setup_teardown(a_search_looks_at_few_of_many_connections, start, stop),
-    cmocka_unit_test_setup_teardown(a_flood_evicts_itself, start, stop),
-    cmocka_unit_test_setup_teardown(a_flood_spares_who_has_said_hello, start, stop),
-    cmocka_unit_test_setup_teardown(a_job_with_a_secret_works, start, stop),
-    cmocka_unit_test_setup_teardown(a_secret_that_cannot_be_read_ends_the_job, start, stop),
-    cmocka_unit_test_setup_teardown(a_secret_from_a_fifo_is_read_to_its_end, start, stop),
-    cmocka_unit_test_setup_teardown(a_secret_that_others_can_read_or_guess_ends_the_job, start,
-                                    stop),
-    cmocka_unit_test_setup_teardown(a_handle_without_the_secret_is_not_enough, start, stop),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

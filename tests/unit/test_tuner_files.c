@@ -14,8 +14,7 @@
 
 #define TABLE(nodes) "[table reduce nodes=" #nodes " ppn=1]\n1K 64K ring simple 0\n"
 
-static void diff_sees_content_only(void **state) {
-  (void)state;
+UNIT_TEST(diff_sees_content_only) {
   tree_write(&tool.tree, "a.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(2));
   tree_write(&tool.tree, "same.profile",
              "# comment\nschema=1\n[net]\n  flows  = 8\n[meta]\nid=a\n[table reduce nodes=2 "
@@ -56,8 +55,7 @@ static void assert_explained(const char *call, const char *choice) {
 }
 
 /* As the example decides: the first rule that matches. */
-static void import_keeps_the_order_of_rules(void **state) {
-  (void)state;
+UNIT_TEST(import_keeps_the_order_of_rules) {
   assert_int_equal(import("# a comment\n\n"
                           "allreduce,1024,2047,tree,ll,2,2,16\n"
                           "AllReduce, 0, 1048576, ring, LL128, -1, 2, 16\n"
@@ -84,8 +82,7 @@ static void import_keeps_the_order_of_rules(void **state) {
   assert_explained("-c allreduce -n 2 -r 8 -b 8", "tree ll");
 }
 
-static void import_names_the_place(void **state) {
-  (void)state;
+UNIT_TEST(import_names_the_place) {
   static const struct {
     const char *text, *error;
   } cases[] = {
@@ -120,8 +117,7 @@ static int import_reported(const char *name, const char *options) {
 
 #define SMALL "-c allreduce -n 2 -r 8 -b 64"
 
-static void import_takes_reported_files(void **state) {
-  (void)state;
+UNIT_TEST(import_takes_reported_files) {
   static const char *const good[] = { "bom.csv", "heading.csv", "empty-fields.csv" };
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     assert_int_equal(import_reported(good[i], ""), 0);
@@ -143,8 +139,7 @@ static void import_takes_reported_files(void **state) {
   assert_explained("-c broadcast -n 4 -r 2 -b 8", "tree ll");
 }
 
-static void import_reads_sizes_of_4_gib_and_more(void **state) {
-  (void)state;
+UNIT_TEST(import_reads_sizes_of_4_gib_and_more) {
   assert_int_equal(import_reported("over-4GiB.csv", ""), 0);
   assert_explained("-c allreduce -n 2 -r 8 -b 4G", "ring simple");
   assert_explained("-c allreduce -n 2 -r 8 -b 8589934591", "ring simple");
@@ -174,8 +169,7 @@ static void import_reads_sizes_of_4_gib_and_more(void **state) {
   tool_assert_contains(tool.errors, "rules.csv:1:13: max_bytes takes a number up to");
 }
 
-static void import_tells_of_conditions(void **state) {
-  (void)state;
+UNIT_TEST(import_tells_of_conditions) {
   assert_int_equal(import_reported("all-conditions.csv", ""), 1);
   tool_assert_contains(tool.errors, "all-conditions.csv:1: 2 rules are left out, this one first");
   tool_assert_contains(tool.errors, "--ignore-conditions takes such rules for all calls");
@@ -203,8 +197,7 @@ static void import_tells_of_conditions(void **state) {
 
 #define RULE "allreduce,0,65535,tree,ll,2,2,16"
 
-static void import_takes_what_surrounds(void **state) {
-  (void)state;
+UNIT_TEST(import_takes_what_surrounds) {
   static const char *const texts[] = {
     "\xef\xbb\xbf" RULE "\r\n",
     "\xef\xbb\xbf# a comment\r\n\r\n" RULE "\r\n",
@@ -229,8 +222,7 @@ static void import_takes_what_surrounds(void **state) {
 }
 
 /* A bad rule costs itself; a heading in another order costs the file. */
-static void import_leaves_bad_rules_out(void **state) {
-  (void)state;
+UNIT_TEST(import_leaves_bad_rules_out) {
   static const struct {
     const char *text, *error;
   } cases[] = {
@@ -275,8 +267,7 @@ static const char *profile_of(const char *id) {
 }
 
 /* A tool that has one profile on the first host it is run on, and another on the second. */
-static void verify_tells_hosts_that_differ(void **state) {
-  (void)state;
+UNIT_TEST(verify_tells_hosts_that_differ) {
   char command[1024];
   tree_write(&tool.tree, "one.profile", "%s", profile_of("one"));
   tree_write(&tool.tree, "two.profile", "%s", profile_of("two"));
@@ -304,8 +295,7 @@ static void verify_tells_hosts_that_differ(void **state) {
 }
 
 /* Which NCCL chooses by itself, beside a profile that decides. */
-static void verify_tells_variables_that_differ(void **state) {
-  (void)state;
+UNIT_TEST(verify_tells_variables_that_differ) {
   tree_write(&tool.tree, "one.profile", "%s", profile_of("one"));
   tree_write(&tool.tree, "flows.profile", "schema = 1\n[meta]\nid = f\n[net]\nflows = 4\n");
   tree_write(&tool.tree, "reach",
@@ -332,8 +322,7 @@ static void verify_tells_variables_that_differ(void **state) {
   tool_assert_contains(tool.output, "\"variables\": \"NCCL_PROTO=ll NCCL_BUFFSIZE=4194304\"");
 }
 
-static void verify_passes_the_users_profile_on(void **state) {
-  (void)state;
+UNIT_TEST(verify_passes_the_users_profile_on) {
   assert_int_equal(
       tool_run_there("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0);
   tool_assert_contains(tool.output, "profile one, hash ");
@@ -351,8 +340,7 @@ static void verify_passes_the_users_profile_on(void **state) {
 }
 
 /* One stand-in for ssh, and hosts that cannot answer in every way. */
-static void verify_says_why_a_host_is_silent(void **state) {
-  (void)state;
+UNIT_TEST(verify_says_why_a_host_is_silent) {
   tree_write(
       &tool.tree, "reach",
       "#!/bin/sh\nhost=$1; shift\ncase $host in\n"
@@ -398,8 +386,7 @@ static void verify_says_why_a_host_is_silent(void **state) {
 /* ---- where profiles are found ---- */
 
 /* As `make install` lays them out; what the user has comes first. */
-static void packaged_profiles_lie_beside_the_program(void **state) {
-  (void)state;
+UNIT_TEST(packaged_profiles_lie_beside_the_program) {
   SKIP_IF_EMULATED("a copy of the tool is not beside its profiles");
   tree_write(&tool.tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
   tree_write(&tool.tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
@@ -424,21 +411,4 @@ static void packaged_profiles_lie_beside_the_program(void **state) {
   tool_assert_contains(tool.output, "profile mine, hash ");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(diff_sees_content_only),
-    cmocka_unit_test(import_keeps_the_order_of_rules),
-    cmocka_unit_test(import_names_the_place),
-    cmocka_unit_test(import_takes_reported_files),
-    cmocka_unit_test(import_reads_sizes_of_4_gib_and_more),
-    cmocka_unit_test(import_tells_of_conditions),
-    cmocka_unit_test(import_takes_what_surrounds),
-    cmocka_unit_test(import_leaves_bad_rules_out),
-    cmocka_unit_test(verify_tells_hosts_that_differ),
-    cmocka_unit_test(verify_tells_variables_that_differ),
-    cmocka_unit_test(verify_passes_the_users_profile_on),
-    cmocka_unit_test(verify_says_why_a_host_is_silent),
-    cmocka_unit_test(packaged_profiles_lie_beside_the_program),
-  };
-  return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
-}
+UNIT_MAIN(tool_set_up, tool_tear_down)

@@ -11,8 +11,7 @@
 #define EXAMPLE "tuner_plugin/profiles/example.profile"
 #define EXPLAIN "stratus-tune explain --profile " EXAMPLE " "
 
-static void examples_run_as_printed(void **state) {
-  (void)state;
+UNIT_TEST(examples_run_as_printed) {
   static const char *const helps[] = {
     "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify", "topology",
   };
@@ -26,8 +25,7 @@ static void examples_run_as_printed(void **state) {
 
 /* Those that want stand-ins or a browser run in test_calibrate.c, tests/report/test_tool.py and
  * tests/trace/test_formats.py. */
-static void no_example_is_forgotten(void **state) {
-  (void)state;
+UNIT_TEST(no_example_is_forgotten) {
   static const char known[] = " check show explain fit suggest diff import verify calibrate "
                               "verify-ab report compare workload topology ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
@@ -46,8 +44,7 @@ static void no_example_is_forgotten(void **state) {
 #define HAVING(machine) "STRATUS_SYSFS_ROOT=tests/data/sysfs/" machine " stratus-tune topology "
 
 /* Switches get GPUs in the order of addresses; NCCL reads the file in tests/netns/jobs. */
-static void topology_writes_what_the_kernel_hides(void **state) {
-  (void)state;
+UNIT_TEST(topology_writes_what_the_kernel_hides) {
   assert_int_equal(tool_run(HAVING("aws")), 0); /* p4d.24xlarge */
   tool_assert_contains(tool.output, ">\n    <pci busid=\"ffff:ff:01.0\" class=\"0x060400\" "
                                     "link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
@@ -70,8 +67,7 @@ static void topology_writes_what_the_kernel_hides(void **state) {
   tool_assert_contains(tool.output, "numaid=\"1\"");
 }
 
-static void topology_says_why_there_is_none(void **state) {
-  (void)state;
+UNIT_TEST(topology_says_why_there_is_none) {
   assert_int_equal(tool_run(HAVING("oci")), 1);
   tool_assert_contains(tool.errors, "there is no NVIDIA GPU");
   assert_int_equal(tool_run(HAVING("aws") "--type other"), 0);
@@ -86,8 +82,7 @@ static void topology_says_why_there_is_none(void **state) {
   tool_assert_contains(tool.errors, "/nowhere/x: No such file");
 }
 
-static void wrong_use_is_status_2(void **state) {
-  (void)state;
+UNIT_TEST(wrong_use_is_status_2) {
   static const struct {
     const char *command, *says;
   } cases[] = {
@@ -141,15 +136,13 @@ static void wrong_use_is_status_2(void **state) {
 }
 
 /* What takes minutes is not begun when its result could not be kept. */
-static void files_are_tried_before_ranks_start(void **state) {
-  (void)state;
+UNIT_TEST(files_are_tried_before_ranks_start) {
   assert_int_equal(tool_run("stratus-tune calibrate -s /nowhere/s.jsonl -- ./no_such_perf"), 1);
   assert_string_equal(tool.errors, "stratus-tune: /nowhere/s.jsonl cannot be written: No such file "
                                    "or directory\n");
 }
 
-static void check_names_the_place(void **state) {
-  (void)state;
+UNIT_TEST(check_names_the_place) {
   tree_write(&tool.tree, "bad.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
   char command[512];
@@ -177,8 +170,7 @@ static void check_names_the_place(void **state) {
   json_decref(results);
 }
 
-static void show_prints_all_of_it(void **state) {
-  (void)state;
+UNIT_TEST(show_prints_all_of_it) {
   assert_int_equal(tool_run("stratus-tune show " EXAMPLE), 0);
   tool_assert_contains(tool.output, "profile example, hash ");
   tool_assert_contains(tool.output, "nccl_min       2.21.5");
@@ -218,8 +210,7 @@ static json_t *shape_of(const char *command, const char *collective) {
   return found;
 }
 
-static void show_tells_what_holds_on_a_shape(void **state) {
-  (void)state;
+UNIT_TEST(show_tells_what_holds_on_a_shape) {
   json_t *measured = shape_of("stratus-tune show --json -n 8 -r 8 " EXAMPLE, "allreduce");
   assert_int_equal(json_array_size(json_object_get(measured, "rows")), 3);
   assert_true(json_is_false(json_object_get(measured, "is_carried")));
@@ -247,8 +238,7 @@ static void show_tells_what_holds_on_a_shape(void **state) {
   tool_assert_contains(tool.errors, "--nodes and --ppn belong together");
 }
 
-static void show_finds_the_named_one_or_says_so(void **state) {
-  (void)state;
+UNIT_TEST(show_finds_the_named_one_or_says_so) {
   assert_int_equal(tool_run("stratus-tune show"), 1);
   tool_assert_contains(tool.errors, "no profile fits this machine");
   assert_int_equal(tool_run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0);
@@ -256,8 +246,7 @@ static void show_finds_the_named_one_or_says_so(void **state) {
 }
 
 /* The same as stock NCCL's own log (tests/data/tables), and as its release decides. */
-static void explain_tells_what_nccl_does(void **state) {
-  (void)state;
+UNIT_TEST(explain_tells_what_nccl_does) {
 #define MACHINE " --machine gpus=8,nics=8,mbps=200000,links=12,near=1,cpu=amd,cc=80 "
 #define CALL " -c allreduce -b 4M -n 2 -r 8 "
   assert_int_equal(tool_run("stratus-tune explain --nccl 2.29.7" CALL MACHINE), 0);
@@ -277,8 +266,7 @@ static void explain_tells_what_nccl_does(void **state) {
   tool_assert_contains(tool.output, "NCCL rules the row's cell tree ll128 out");
 }
 
-static void fit_makes_a_profile_that_explain_tells_about(void **state) {
-  (void)state;
+UNIT_TEST(fit_makes_a_profile_that_explain_tells_about) {
   assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
                             "$XDG_CONFIG_HOME/fitted.profile"),
                    0);
@@ -312,8 +300,7 @@ static void fit_makes_a_profile_that_explain_tells_about(void **state) {
 
 /* Measured on one kind of machine, the profile asks for it; on two kinds, somebody has to choose.
  */
-static void fit_asks_for_the_topology_of_the_samples(void **state) {
-  (void)state;
+UNIT_TEST(fit_asks_for_the_topology_of_the_samples) {
 #define ON(id) "sed 's/^{/{\"topology\":\"" id "\",/' tests/data/samples/example.jsonl"
   assert_int_equal(tool_run(ON("0d5fc02a91e7") " >$XDG_CONFIG_HOME/a; " ON(
                        "43d74c2872d9") " >$XDG_CONFIG_HOME/b; stratus-tune fit $XDG_CONFIG_HOME/a"),
@@ -344,8 +331,7 @@ static void fit_asks_for_the_topology_of_the_samples(void **state) {
   assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology p4d"), 2);
 }
 
-static void explain_tells_choice_and_reason(void **state) {
-  (void)state;
+UNIT_TEST(explain_tells_choice_and_reason) {
   static const struct {
     const char *call;
     const char *choice;
@@ -382,8 +368,7 @@ static void explain_tells_choice_and_reason(void **state) {
   json_decref(answer);
 }
 
-static void suggest_finds_what_is_not_tuned(void **state) {
-  (void)state;
+UNIT_TEST(suggest_finds_what_is_not_tuned) {
   assert_int_equal(tool_run("stratus-tune suggest tests/data/samples/recorded.jsonl"), 0);
   tool_assert_contains(tool.output, " 99.0%      10200  allreduce           25M ");
   tool_assert_contains(tool.output, "the profile");
@@ -422,23 +407,4 @@ static void suggest_finds_what_is_not_tuned(void **state) {
   tool_assert_contains(tool.errors, "STRATUS_RECORD");
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(examples_run_as_printed),
-    cmocka_unit_test(suggest_finds_what_is_not_tuned),
-    cmocka_unit_test(no_example_is_forgotten),
-    cmocka_unit_test(topology_writes_what_the_kernel_hides),
-    cmocka_unit_test(topology_says_why_there_is_none),
-    cmocka_unit_test(wrong_use_is_status_2),
-    cmocka_unit_test(files_are_tried_before_ranks_start),
-    cmocka_unit_test(check_names_the_place),
-    cmocka_unit_test(show_prints_all_of_it),
-    cmocka_unit_test(show_tells_what_holds_on_a_shape),
-    cmocka_unit_test(show_finds_the_named_one_or_says_so),
-    cmocka_unit_test(explain_tells_what_nccl_does),
-    cmocka_unit_test(fit_makes_a_profile_that_explain_tells_about),
-    cmocka_unit_test(fit_asks_for_the_topology_of_the_samples),
-    cmocka_unit_test(explain_tells_choice_and_reason),
-  };
-  return cmocka_run_group_tests(tests, tool_set_up, tool_tear_down);
-}
+UNIT_MAIN(tool_set_up, tool_tear_down)

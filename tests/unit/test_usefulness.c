@@ -69,8 +69,9 @@ static void expect(int count, const char *part) {
   }
 }
 
-static void good_nics_are_not_judged(void **context) {
-  (void)context;
+#define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
+
+TEST(good_nics_are_not_judged) {
   expect(0, "");
   use("eth0", "10.0.0.1", 9000, 100000);
   use("eth1", "10.0.1.1", 9000, 100000);
@@ -78,16 +79,14 @@ static void good_nics_are_not_judged(void **context) {
   expect(0, "");
 }
 
-static void loopback_leads_nowhere(void **context) {
-  (void)context;
+TEST(loopback_leads_nowhere) {
   use("lo", "127.0.0.1", 65536, 0);
   expect(1, "lo leads to this host alone");
   use("eth0", "10.0.0.1", 1500, 0);
   expect(1, "lo leads to this host alone"); /* and its MTU does not count */
 }
 
-static void a_bridge_needs_a_nic(void **context) {
-  (void)context;
+TEST(a_bridge_needs_a_nic) {
   use("eth0", "10.0.0.1", 1500, 0);
   use("br-4f1", "172.18.0.1", 1500, 0);
   tree_write(&tree, "sys/class/net/br-4f1/bridge/ageing_time", "1\n");
@@ -100,8 +99,7 @@ static void a_bridge_needs_a_nic(void **context) {
   expect(0, "");
 }
 
-static void a_tunnels_address_is_of_its_link(void **context) {
-  (void)context;
+TEST(a_tunnels_address_is_of_its_link) {
   use("tun0", "fe80::1", 1500, 0);
   expect(0, ""); /* there is no other */
   use("eth0", "fd00::1", 1500, 0);
@@ -111,16 +109,14 @@ static void a_tunnels_address_is_of_its_link(void **context) {
   expect(1, "tun0: the address");
 }
 
-static void nics_without_a_route_are_idle(void **context) {
-  (void)context;
+TEST(nics_without_a_route_are_idle) {
   use("eth0", "10.0.0.1", 1500, 0);
   use("eth1", "10.0.0.2", 1500, 0)->is_idle = true;
   use("eth2", "10.0.0.3", 1500, 0)->is_idle = true;
   expect(1, "eth1, eth2: no route leads through it");
 }
 
-static void faster_nics_are_not_left_out(void **context) {
-  (void)context;
+TEST(faster_nics_are_not_left_out) {
   use("eth0", "10.0.0.1", 1500, 10000);
   found.wishes.ifname = "eth0";
   add_interface("ens1", "10.1.0.1", 1500, 200000, INTERFACE_NOT_NAMED);
@@ -132,25 +128,11 @@ static void faster_nics_are_not_left_out(void **context) {
             "use has 10000");
 }
 
-static void mtus_are_equal(void **context) {
-  (void)context;
+TEST(mtus_are_equal) {
   use("eth0", "10.0.0.1", 1500, 0);
   use("eth1", "10.0.1.1", 9000, 0);
   use("eth2", "10.0.2.1", 9000, 0);
   expect(1, "the MTU of eth0 is 1500, that of eth1, eth2 9000");
 }
 
-#define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    TEST(good_nics_are_not_judged),
-    TEST(loopback_leads_nowhere),
-    TEST(a_bridge_needs_a_nic),
-    TEST(a_tunnels_address_is_of_its_link),
-    TEST(nics_without_a_route_are_idle),
-    TEST(faster_nics_are_not_left_out),
-    TEST(mtus_are_equal),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

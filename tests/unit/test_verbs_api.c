@@ -29,8 +29,29 @@ static int forget(void **state) {
   return 0;
 }
 
-static void installed_library_fills_the_table(void **state) {
-  (void)state;
+/* A library that was opened stays so: where none is comes before. */
+UNIT_TEST_WITH(tests_bring_their_own_table, forget, NULL) {
+  static const struct rdmacm_api cm;
+  static const struct verbs_api table = { .cm = &cm };
+  verbs_api_replace(&table, NULL);
+  assert_ptr_equal(verbs_api_get(), &table);
+  assert_ptr_equal(verbs_api_cm(), &cm);
+  verbs_api_replace(NULL, "not today");
+  assert_null(verbs_api_get());
+  assert_null(verbs_api_cm());
+  assert_string_equal(verbs_api_reason(), "not today");
+}
+
+UNIT_TEST_WITH(missing_library_has_a_reason, forget, NULL) {
+  hidden_library = "libibverbs.so";
+  assert_null(verbs_api_get());
+  assert_non_null(strstr(verbs_api_reason(), "cannot open shared object file"));
+  assert_null(verbs_api_cm());
+  hidden_library = NULL;
+  assert_null(verbs_api_get()); /* asked once */
+}
+
+UNIT_TEST_WITH(installed_library_fills_the_table, forget, NULL) {
   const struct verbs_api *api = verbs_api_get();
   if (!api) {
     fail_msg("libibverbs is not installed (scripts/install-deps): %s", verbs_api_reason());
@@ -48,8 +69,14 @@ static void installed_library_fills_the_table(void **state) {
   }
 }
 
-static void connection_manager_is_loaded_when_asked_for(void **state) {
-  (void)state;
+UNIT_TEST_WITH(verbs_do_without_the_connection_manager, forget, NULL) {
+  hidden_library = "librdmacm.so";
+  assert_non_null(verbs_api_get());
+  assert_null(verbs_api_cm());
+  assert_non_null(strstr(verbs_api_reason(), "cannot open shared object file"));
+}
+
+UNIT_TEST_WITH(connection_manager_is_loaded_when_asked_for, forget, NULL) {
   const struct verbs_api *api = verbs_api_get();
   assert_non_null(api);
   const struct rdmacm_api *cm = verbs_api_cm();
@@ -60,44 +87,4 @@ static void connection_manager_is_loaded_when_asked_for(void **state) {
   assert_string_equal(cm->event_str(RDMA_CM_EVENT_ESTABLISHED), "RDMA_CM_EVENT_ESTABLISHED");
 }
 
-static void missing_library_has_a_reason(void **state) {
-  (void)state;
-  hidden_library = "libibverbs.so";
-  assert_null(verbs_api_get());
-  assert_non_null(strstr(verbs_api_reason(), "cannot open shared object file"));
-  assert_null(verbs_api_cm());
-  hidden_library = NULL;
-  assert_null(verbs_api_get()); /* asked once */
-}
-
-static void verbs_do_without_the_connection_manager(void **state) {
-  (void)state;
-  hidden_library = "librdmacm.so";
-  assert_non_null(verbs_api_get());
-  assert_null(verbs_api_cm());
-  assert_non_null(strstr(verbs_api_reason(), "cannot open shared object file"));
-}
-
-static void tests_bring_their_own_table(void **state) {
-  (void)state;
-  static const struct rdmacm_api cm;
-  static const struct verbs_api table = { .cm = &cm };
-  verbs_api_replace(&table, NULL);
-  assert_ptr_equal(verbs_api_get(), &table);
-  assert_ptr_equal(verbs_api_cm(), &cm);
-  verbs_api_replace(NULL, "not today");
-  assert_null(verbs_api_get());
-  assert_null(verbs_api_cm());
-  assert_string_equal(verbs_api_reason(), "not today");
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup(tests_bring_their_own_table, forget),
-    cmocka_unit_test_setup(missing_library_has_a_reason, forget),
-    cmocka_unit_test_setup(installed_library_fills_the_table, forget),
-    cmocka_unit_test_setup(verbs_do_without_the_connection_manager, forget),
-    cmocka_unit_test_setup(connection_manager_is_loaded_when_asked_for, forget),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

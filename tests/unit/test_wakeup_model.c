@@ -128,15 +128,13 @@ static const struct wakeup_scene scenes[SCENES] = {
   [END] = { "end", true, { [POLLER] = 1, [TIMER] = 1, [ENDER] = 1 }, 1 },
 };
 
-static void nothing_is_left(void **state) {
-  (void)state;
+UNIT_TEST(nothing_is_left) {
   for (unsigned i = 0; i < SCENES; i++) {
     assert_null(explore(&scenes[i], NOTHING, getenv("WAKEUP_MODEL_SHOWS") != NULL));
   }
 }
 
-static void each_rule_is_needed(void **state) {
-  (void)state;
+UNIT_TEST(each_rule_is_needed) {
   static const struct {
     enum broken rule;
     unsigned scene;
@@ -163,10 +161,4 @@ static void each_rule_is_needed(void **state) {
   }
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(nothing_is_left),
-    cmocka_unit_test(each_rule_is_needed),
-  };
-  return cmocka_run_group_tests(tests, NULL, NULL);
-}
+UNIT_MAIN(NULL, NULL)

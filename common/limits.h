@@ -18,10 +18,10 @@
 #define OPEN_FILES_RAISED_MOST 65536
 /* Few connections per engine are typical; the table grows with their number. */
 #define ID_TABLE_FIRST_BUCKETS 16
-/* Between two warnings that a setting is ignored. */
+/* Between two warnings that a setting is ignored. Not measured by itself. */
 #define SETTING_WARN_INTERVAL_NS (3600 * NS_PER_S)
 /* Bytes of a block of the CRC by the processor's instruction, of which three go at once, and of
- * those for what is left. */
+ * those for what is left. Not measured by themselves. */
 #define HASH_LONG_BLOCK_BYTES 4096
 #define HASH_SHORT_BLOCK_BYTES 256
 

@@ -24,7 +24,7 @@
  * between large ones are one or two. */
 #define CODEC_MISSES 4
 /* What a chunk takes is the mean of about so many, and one that takes up to this part more than
- * that is like them. */
+ * that is like them. Not measured by themselves. */
 #define CODEC_USUAL_CHUNKS 8
 #define CODEC_USUAL_PART 8
 

@@ -35,8 +35,9 @@
 #define TCP_LISTEN_BACKLOG 4096
 /* Between two warnings of a kind. */
 #define TCP_WARN_INTERVAL_NS (60 * NS_PER_S)
-/* Probes of an idle flow that get no answer within STRATUS_LINK_TIMEOUT, seconds apart. And the
- * kernel waits at most this part of that before it sends again. */
+/* TCP keepalive probes of an idle flow within STRATUS_LINK_TIMEOUT, whole seconds apart; the flow
+ * ends if none is answered. TCP_RTO_PART: of that timeout the kernel waits at most this part before
+ * it sends again. Not measured by themselves. */
 #define TCP_PROBES 3
 #define TCP_RTO_PART 4
 /* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few

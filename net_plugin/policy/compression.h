@@ -9,12 +9,12 @@
  * trip, however long the network takes. So it is also tried where it takes next to nothing of the
  * time of delivery, and stays on if more is delivered. Whether the data becomes
  * shorter the codec finds out, which leaves alone what does not (codec_memory). Once chunks are
- * compressed, the network is less of a limit, and perhaps none any more. So it goes on while the
- * network is the limit in spite of it, or while more is delivered than the network carried before.
- * It ends
+ * compressed, the network is less of a limit, and perhaps none any more. So it goes on while no
+ * less is delivered than the network carried before. It ends
  *
- *   where less is delivered than before: processors do not keep up. It begins again after a pause,
- *   which is doubled each time.
+ *   where less is delivered than before, whatever the limit seems to be: processors do not keep up,
+ *   ours, or the peer's, whose window is then full as where the network is slow. It begins again
+ *   after a pause, which is doubled each time.
  *   where the compressed bytes alone are more than the network carried before: it carries more now.
  *
  * The decision is that of the engine, for the same reason as with flow_count.h. */

@@ -15,7 +15,7 @@
 /* Connections of one process in a medium job: 64 peers, two channels, both directions. */
 #define HOST_CONNECTIONS 256
 #define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
-#define RENDEZVOUS_PAUSE_US 50000 /* between two tries */
+#define RENDEZVOUS_PAUSE_US 50000 /* between two tries to connect; not measured by itself */
 
 /* ---- stats ---- */
 

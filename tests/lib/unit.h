@@ -24,7 +24,7 @@ static struct {
 } unit_tests[UNIT_TESTS_MAX];
 static size_t unit_test_count;
 
-/* Behind those of earlier lines: nothing is said of the order in which this is called. */
+/* Sorted by line: the order in which constructors run is not specified. */
 static inline void unit_add(int line, struct CMUnitTest test) {
   if (unit_test_count == UNIT_TESTS_MAX) {
     abort();

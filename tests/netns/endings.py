@@ -21,8 +21,8 @@ def kill_rank(host):
 
 
 def stop(host):
-    """In the midst of a round of operations: between two of them ranks wait for one another, and NCCL, and so
-    stratus, for nobody (1 of 20 stops)."""
+    """Stops a rank within a round of operations. Between two rounds the others wait for it outside NCCL, and stratus has
+    nothing to report (3 of 50 stops)."""
     def damage(_, job):
         pid = job.pid(host)
         while True:

@@ -200,10 +200,10 @@ int options_read(struct options *options) {
     .variants = (unsigned)variants,
   };
   if (segment < 1024 || segment > 1 << 20) {
-    return cli_fail("--segment: 1K to 1M\n"), CLI_USAGE;
+    return cli_fail_usage("--segment takes 1K to 1M");
   }
   if (ablation_load()) {
-    return cli_fail("STRATUS_ABLATE: an unknown word\n"), CLI_USAGE;
+    return cli_fail_usage("STRATUS_ABLATE: an unknown word");
   }
   int status = read_decimals(options);
   status = status == CLI_OK ? read_hosts(options) : status;

@@ -62,13 +62,6 @@ struct part {
   struct abort_resources resources;
 };
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (!memory)
-    message_fail("out of memory");
-  return memory;
-}
-
 static uint64_t draw(struct abort_test *t, uint64_t below) { /* splitmix64 */
   uint64_t z = t->random += UINT64_C(0x9e3779b97f4a7c15);
   z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -145,7 +138,8 @@ static bool is_running(const struct abort_test *t) {
 }
 
 static bool is_running_everywhere(const struct abort_test *t) {
-  bool mine = is_running(t), answer = true, *all = allocate((size_t)t->job->processes, sizeof *all);
+  bool mine = is_running(t), answer = true,
+       *all = message_allocate((size_t)t->job->processes, sizeof *all);
   rendezvous_exchange(t->job->rendezvous, &mine, all, sizeof mine);
   for (int i = 0; i < t->job->processes; i++)
     answer = answer && all[i];
@@ -305,7 +299,7 @@ static void raise_to(struct abort_resources *most, const struct abort_resources 
 
 static void add_parts(struct abort_test *t, struct abort_round *r, const struct part *mine) {
   int processes = t->job->processes;
-  struct part *all = allocate((size_t)processes, sizeof *all);
+  struct part *all = message_allocate((size_t)processes, sizeof *all);
   bool is_middle = false;
   rendezvous_exchange(t->job->rendezvous, mine, all, sizeof *mine);
   for (int i = 0; i < processes; i++) {
@@ -383,7 +377,7 @@ struct abort_test *abort_open(struct job *job) {
   const struct options *o = job->options;
   if (o->gpus > 1 || o->graph_launches || !o->checks)
     message_fail("--abort excludes -G, -g above 1 and -c 0");
-  struct abort_test *t = allocate(1, sizeof *t);
+  struct abort_test *t = message_allocate(1, sizeof *t);
   *t = (struct abort_test){ .job = job, .gpu = &job->gpus[0], .random = (uint64_t)stress.seed };
   while (!o->types[t->type])
     t->type++;
@@ -394,8 +388,9 @@ struct abort_test *abort_open(struct job *job) {
   const char *why_not = job_why_not(job, t->operations[0], t->type);
   if (why_not)
     message_fail("-d %s: %s", element_infos[t->type].name, why_not);
-  t->expected_us = allocate((size_t)(o->sizes_count * t->operation_count), sizeof *t->expected_us);
-  t->staging = allocate(SCAN_BYTES, 1);
+  t->expected_us =
+      message_allocate((size_t)(o->sizes_count * t->operation_count), sizeof *t->expected_us);
+  t->staging = message_allocate(SCAN_BYTES, 1);
   t->total.baseline_round =
       stress.abort_rounds > BASELINE_ROUND ? BASELINE_ROUND : (stress.abort_rounds + 1) / 2;
   return t;
@@ -404,7 +399,7 @@ struct abort_test *abort_open(struct job *job) {
 void abort_close(struct abort_test *t, struct abort_result *result) {
   struct abort_round last = { .number = t->number + 1, .operation = t->operations[0] };
   int processes = t->job->processes;
-  struct abort_resources *all = allocate((size_t)processes, sizeof *all);
+  struct abort_resources *all = message_allocate((size_t)processes, sizeof *all);
   double unknown_us = 0; /* so the whole size is checked */
   last.bytes = make_case(t, last.operation, (size_t)t->job->options->sizes[0]).counts.bytes;
   check_all_sums(t, &last, &unknown_us);

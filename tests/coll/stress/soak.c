@@ -64,13 +64,6 @@ struct turn {
   size_t place; /* where in the arrays what is sent begins */
 };
 
-static void *allocate(size_t count, size_t size) {
-  void *memory = calloc(count, size);
-  if (!memory)
-    message_fail("out of memory");
-  return memory;
-}
-
 /* splitmix64: every process draws the same numbers. */
 static uint64_t draw(struct soak_state *e, uint64_t below) {
   uint64_t z = e->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -100,9 +93,9 @@ static void compute_arrays(struct soak_state *e, uint64_t seed) {
   static struct pattern pattern;
   int ranks = e->job->ranks;
   pattern_init(&pattern, type, PATTERN_SUM, ranks, seed, NULL);
-  e->sent = allocate((size_t)ranks + 1, sizeof *e->sent);
+  e->sent = message_allocate((size_t)ranks + 1, sizeof *e->sent);
   for (int source = 0; source <= ranks; source++)
-    e->sent[source] = allocate(e->elements, element_bytes);
+    e->sent[source] = message_allocate(e->elements, element_bytes);
   for (int source = 0; source < ranks; source++) {
     compute_sent(&pattern, source, e->sent[source], e->elements);
     for (size_t i = 0; i < e->elements; i++)
@@ -118,8 +111,8 @@ static void begin(struct soak_state *e, struct job *job) {
     if (o->operations[i])
       e->operations[e->operation_count++] = (enum operation)i;
   }
-  e->parts = allocate((size_t)job->ranks, sizeof *e->parts);
-  e->staging = allocate(STAGING_BYTES, 1);
+  e->parts = message_allocate((size_t)job->ranks, sizeof *e->parts);
+  e->staging = message_allocate(STAGING_BYTES, 1);
   compute_arrays(e, (uint64_t)stress.seed);
   CUDA(cudaMemcpy(e->gpu->send, e->sent[e->gpu->rank], e->elements * element_bytes,
                   cudaMemcpyHostToDevice));
@@ -252,7 +245,7 @@ static bool is_over(struct soak_state *e, uint64_t end_ns, struct soak_result *r
   struct {
     uint64_t wrong, is_over;
   } mine = { e->wrong, is_told_to_end || clock_now_ns() >= end_ns },
-    *all = allocate((size_t)e->job->processes, sizeof *all);
+    *all = message_allocate((size_t)e->job->processes, sizeof *all);
   rendezvous_exchange(e->job->rendezvous, &mine, all, sizeof mine);
   for (int i = 0; i < e->job->processes; i++)
     result->wrong += all[i].wrong;

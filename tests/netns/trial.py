@@ -160,7 +160,8 @@ class Trial:
                   max(0.1, begin + seconds - time.monotonic()), lambda: not victim.is_rank(pid))
         except Unexpected as error:
             said = [re.sub(r"^.*? NCCL ", "", line) for line in job.said("NET/stratus", pid)]
-            raise Unexpected(f"{error}: {' | '.join(said[-8:])}") from None
+            raise Unexpected(f"{error}: {' | '.join(said[-8:])}; its threads: {', '.join(victim.threads(pid))}; "
+                             f"{job.last_words()}") from None
         self.found.setdefault("error_s", []).append(round(time.monotonic() - begin, 3))
         return [re.sub(r"^.*? WARN ", "", line) for line in job.said("WARN NET/stratus.* failed", pid)]
 

@@ -268,6 +268,19 @@ def is_rank(pid):
         return False
 
 
+def threads(pid):
+    """What each thread of it does: its name, its state, and where in the kernel it waits."""
+    found = []
+    for task in glob.glob(f"/proc/{pid}/task/*"):
+        try:
+            with open(f"{task}/stat", encoding="utf-8") as stat, open(f"{task}/wchan", encoding="utf-8") as wchan:
+                name, state = re.search(r"\((.*)\) (\w)", stat.read()).groups()
+                found.append(f"{name} {state} {wchan.read()}")
+        except OSError:
+            pass  # it has ended
+    return found
+
+
 def memory_mib(pid):
     """What the process has resident that is its own: not its libraries, nor what GPUs share."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as status:

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/random.h"
 #include "tests/abi/tuner_driver.h"
 
 enum { CALLS = 200000, COMMS = 200, CALL_SIZES = 4096 };
@@ -81,16 +82,16 @@ static void time_calls(struct driver_comm *comm, int row_count) {
   for (int i = 0; i < DRIVER_CELLS_MAX; i++) {
     memory.costs[i] = i % 4 == 3 ? HOST_IGNORE : 10.0f + (float)i;
   }
-  struct driver_random random = { 1 };
+  uint64_t random = 1;
   size_t span = row_count ? (size_t)row_count * 1024 : 1 << 20;
   uint64_t clock_ns = clock_cost_ns();
   for (int i = 0; i < CALL_SIZES; i++) {
-    sizes[i] = driver_random_next(&random) % span;
+    sizes[i] = random_next(&random) % span;
     samples[i] = time_call(comm, sizes[i], memory);
   }
   print_times("first calls", samples, CALL_SIZES, clock_ns);
   for (int i = 0; i < CALLS; i++) {
-    samples[i] = time_call(comm, sizes[driver_random_next(&random) % CALL_SIZES], memory);
+    samples[i] = time_call(comm, sizes[random_next(&random) % CALL_SIZES], memory);
   }
   print_times("getCollInfo", samples, CALLS, clock_ns);
 }

@@ -291,11 +291,3 @@ void driver_write_profile(const char *text) {
   CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write %s", path);
   setenv("STRATUS_PROFILE", path, 1);
 }
-
-uint64_t driver_random_next(struct driver_random *random) {
-  /* splitmix64 */
-  uint64_t z = random->state += 0x9e3779b97f4a7c15;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}

@@ -98,10 +98,4 @@ void driver_remove_scratch(void);
 /* Writes test.profile there and points STRATUS_PROFILE to it. */
 void driver_write_profile(const char *text);
 
-/* Random numbers, the same in every run. */
-struct driver_random {
-  uint64_t state;
-};
-uint64_t driver_random_next(struct driver_random *random);
-
 #endif

@@ -18,12 +18,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/random.h"
+
 enum { CALLS_PER_COMM = 3000 };
 
 /* ---- random calls ---- */
 
-static float random_cost(struct driver_random *random) {
-  uint64_t value = driver_random_next(random);
+static float random_cost(uint64_t *random) {
+  uint64_t value = random_next(random);
   switch (value % 24) {
   case 0:
     return NAN;
@@ -44,14 +46,14 @@ static float random_cost(struct driver_random *random) {
   }
 }
 
-static void fill_memory(struct driver_random *random, struct driver_memory *memory) {
+static void fill_memory(uint64_t *random, struct driver_memory *memory) {
   static const int channels[] = { 0, 0, 0, 0, 1, 2, 5, 64, -1 };
   memory->algo = -1;
   memory->proto = -1;
-  memory->channels = channels[driver_random_next(random) % (sizeof channels / sizeof channels[0])];
+  memory->channels = channels[random_next(random) % (sizeof channels / sizeof channels[0])];
   for (int i = 0; i < DRIVER_GUARD_WORDS; i++) {
-    memory->before[i] = (uint32_t)driver_random_next(random);
-    memory->after[i] = (uint32_t)driver_random_next(random);
+    memory->before[i] = (uint32_t)random_next(random);
+    memory->after[i] = (uint32_t)random_next(random);
   }
   for (int i = 0; i < DRIVER_CELLS_MAX; i++) {
     memory->costs[i] = random_cost(random);
@@ -59,16 +61,16 @@ static void fill_memory(struct driver_random *random, struct driver_memory *memo
 }
 
 /* Any size, and often one beside a power of two, where rows begin and end. */
-static size_t random_bytes(struct driver_random *random) {
-  uint64_t value = driver_random_next(random);
+static size_t random_bytes(uint64_t *random) {
+  uint64_t value = random_next(random);
   if (value % 3 == 0) {
     return ((size_t)1 << (value >> 8) % 36) + (size_t)(value >> 16) % 3 - 1;
   }
-  return (size_t)(driver_random_next(random) >> (value >> 8) % 64);
+  return (size_t)(random_next(random) >> (value >> 8) % 64);
 }
 
-static struct driver_call random_call(struct driver_random *random) {
-  uint64_t value = driver_random_next(random);
+static struct driver_call random_call(uint64_t *random) {
+  uint64_t value = random_next(random);
   return (struct driver_call){
     /* Mostly the five collectives; sometimes a number that no tuner should be asked about. */
     .func = value % 16 == 0 ? (int)(value >> 8 & 31) - 8 : (int)((value >> 8 & 0xff) % 5),
@@ -210,7 +212,7 @@ static void ask_and_compare(struct driver_comm *comm, struct driver_call call,
 
 static void ask_many(struct driver_comm *comm, uint64_t seed, bool has_profile,
                      struct tally *tally) {
-  struct driver_random random = { seed };
+  uint64_t random = seed;
   for (int i = 0; i < CALLS_PER_COMM; i++) {
     struct driver_memory memory;
     fill_memory(&random, &memory);

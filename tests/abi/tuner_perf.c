@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "common/random.h"
 #include "tests/abi/tuner_driver.h"
 
 enum { RANKS = 4, NODES = 2, CHANNELS = 8, PLAYED = 2, PLACES = 2 };
@@ -42,11 +43,11 @@ static struct run run_call(struct driver_comm *comm, size_t bytes) {
 /* ---- the invented network ---- */
 
 /* Tree Simple is best, and everything with all channels. */
-static double true_us(const struct run *run, size_t bytes, struct driver_random *random) {
+static double true_us(const struct run *run, size_t bytes, uint64_t *random) {
   double us = 100 + (double)bytes / 4000;
   us *= run->algo == HOST_TREE && run->proto == HOST_SIMPLE ? 1 : 1.6;
   us *= 1 + 0.1 * (CHANNELS - run->channels);
-  return us * (1 + 0.02 * ((double)(driver_random_next(random) % 1000) / 1000 - 0.5));
+  return us * (1 + 0.02 * ((double)(random_next(random) % 1000) / 1000 - 0.5));
 }
 
 /* ---- nccl-tests ---- */
@@ -92,8 +93,7 @@ static struct arguments read_arguments(int count, char **words) {
 }
 
 /* The same call at both ranks. */
-static double call_all(struct driver_comm comms[PLAYED], size_t bytes,
-                       struct driver_random *random) {
+static double call_all(struct driver_comm comms[PLAYED], size_t bytes, uint64_t *random) {
   struct run first = run_call(&comms[0], bytes);
   for (int rank = 1; rank < PLAYED; rank++) {
     struct run other = run_call(&comms[rank], bytes);
@@ -105,7 +105,7 @@ static double call_all(struct driver_comm comms[PLAYED], size_t bytes,
 static void write_size(FILE *json, struct driver_comm comms[PLAYED], size_t bytes,
                        const struct arguments *arguments) {
   static const char *const names[PLACES] = { "out_of_place", "in_place" };
-  struct driver_random random = { bytes };
+  uint64_t random = bytes;
   fprintf(json, "{\"size\":%zu", bytes);
   for (int place = 0; place < PLACES; place++) {
     double sum_us = 0;

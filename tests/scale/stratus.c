@@ -318,8 +318,8 @@ static struct link_ready ready(const struct side *side) {
   struct link_ready ready = { 0 };
   for (unsigned i = 0; i < WIRE_MAX_LANES; i++) {
     const struct lane *lane = &side->connection->lanes[i];
-    ready.writable |= has_room(lane, side->role) ? 1ull << i : 0;
-    ready.taken |= lane->is_writing[side->role] ? 0 : 1ull << i;
+    ready.writable |= has_room(lane, side->role) ? lane_bit(i) : 0;
+    ready.taken |= lane->is_writing[side->role] ? 0 : lane_bit(i);
   }
   return ready;
 }

@@ -74,7 +74,7 @@ static void lane_up(struct end *sender, unsigned lane, uint32_t epoch) {
   link_lane_up(sender->link, lane, epoch, count, job.now_ns);
   struct end *both[] = { sender, receiver };
   for (int i = 0; i < 2; i++) {
-    both[i]->lanes |= 1ull << lane;
+    both[i]->lanes |= lane_bit(lane);
     both[i]->has_left = false;
     both[i]->due_ns = 0;
   }
@@ -163,7 +163,7 @@ static bool hears(struct end *end) {
 static void end_dials(struct end *end) {
   for (uint64_t lanes = end->dialling; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    end->dialling &= ~(1ull << lane);
+    end->dialling &= ~lane_bit(lane);
     if (hears(end)) {
       peer_is_gone(end);
     } else if (is_refused(end)) {
@@ -239,9 +239,9 @@ static void run_link(struct end *end) {
       }
     } else if (step.order.kind == LINK_ORDER_OPEN) {
       end->dials[step.order.lane] = step.order;
-      end->dialling |= 1ull << step.order.lane;
+      end->dialling |= lane_bit(step.order.lane);
     } else {
-      ready.writable = end->lanes &= ~(1ull << step.order.lane);
+      ready.writable = end->lanes &= ~lane_bit(step.order.lane);
     }
   }
   end->due_ns = step.deadline_ns;
@@ -282,7 +282,7 @@ static void lose_flows(bool is_fin) {
     struct end *end = &job.all[i];
     bool is_hit = end->peer == job.dead || (end->rank == job.dead && !job.is_dead);
     for (unsigned lane = 0; is_hit && lane < LANES; lane++) {
-      end->lanes &= ~(1ull << lane);
+      end->lanes &= ~lane_bit(lane);
       (is_fin ? link_lane_left : link_lane_lost)(end->link, lane, 1, job.now_ns);
     }
     end->has_left |= is_hit && is_fin;

@@ -105,7 +105,7 @@ static void write_all(struct side *side) {
   int picked;
   uint64_t writable = 0;
   for (unsigned lane = 0; lane < LANES; lane++) {
-    writable |= has_lane[lane] ? 1ull << lane : 0;
+    writable |= has_lane[lane] ? lane_bit(lane) : 0;
   }
   /* Lanes are offered in turn, or one lane would do for all that is sent here. */
   static unsigned turns;

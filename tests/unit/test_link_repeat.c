@@ -28,7 +28,7 @@ static struct link *sender(void) {
 static void look(enum link_role role, unsigned lane, unsigned looks) {
   for (unsigned tries = 0; looks > 0 && tries < 1000; tries++) {
     timed_pass(100 * US);
-    if ((timed.links[role]->tails_due & 1ull << lane) != 0) {
+    if ((timed.links[role]->tails_due & lane_bit(lane)) != 0) {
       link_lane_measured(timed.links[role], lane, &transport, timed.now_ns);
       looks--;
     }

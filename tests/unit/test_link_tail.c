@@ -34,8 +34,8 @@ static unsigned pass(enum link_role role, uint64_t for_ns) {
   unsigned looks = 0;
   for (uint64_t end_ns = timed.now_ns + for_ns; timed.now_ns < end_ns;) {
     timed_pass(100 * US);
-    if ((timed.links[role]->tails_due & 1ull << LANE) != 0) {
-      assert_true((link_wants_measured(timed.links[role], timed.now_ns) & 1ull << LANE) != 0);
+    if ((timed.links[role]->tails_due & lane_bit(LANE)) != 0) {
+      assert_true((link_wants_measured(timed.links[role], timed.now_ns) & lane_bit(LANE)) != 0);
       link_lane_measured(timed.links[role], LANE, &transport, timed.now_ns);
       looks++;
     }
@@ -78,7 +78,7 @@ static void ping(unsigned pings, uint64_t late_ns) {
   for (unsigned i = 0; i < pings; i++) {
     struct link_frame frame;
     timed.now_ns += US;
-    timed.links[LINK_SENDER]->ping |= 1ull << LANE;
+    timed.links[LINK_SENDER]->ping |= lane_bit(LANE);
     assert_true(next_frame(timed.links[LINK_SENDER], LANE, &frame, timed.now_ns));
     link_frame_taken(timed.links[LINK_SENDER], LANE, timed.now_ns);
     timed.is_stopped[LINK_RECEIVER] = true;
@@ -240,7 +240,7 @@ TEST(a_lane_whose_peer_reads_stands_still) {
 TEST(a_lane_that_counts_nothing_is_left_alone) {
   post_in_vain();
   timed_pass(700 * US);
-  assert_int_equal(timed.links[LINK_SENDER]->tails_due, 1ull << LANE);
+  assert_int_equal(timed.links[LINK_SENDER]->tails_due, lane_bit(LANE));
   link_lane_measured(timed.links[LINK_SENDER], LANE, NULL, timed.now_ns);
   timed_pass(50 * MS);
   assert_int_equal(timed.links[LINK_SENDER]->tails_due, 0);

@@ -407,7 +407,7 @@ TEST(a_request_that_was_lost_is_repeated) {
   assert_int_equal(
       link_send_posted(timed.links[LINK_SENDER], timed.out, TIMED_BULK, NULL, timed.now_ns), 0);
   for (uint32_t i = 0; i < 2; i++) {
-    int lane = pick_lane(timed.links[LINK_SENDER], 1ull << i);
+    int lane = pick_lane(timed.links[LINK_SENDER], lane_bit(i));
     assert_int_equal(lane, i);
     assert_true(next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
     assert_int_equal(wire_header_decode(frame.header, &header), 0);

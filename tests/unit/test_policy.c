@@ -74,8 +74,8 @@ static void finish(void) {
 }
 
 static void lane_lost(unsigned lane) {
-  up &= ~(1ull << lane);
-  rdma &= ~(1ull << lane);
+  up &= ~lane_bit(lane);
+  rdma &= ~lane_bit(lane);
   policy_lane_lost(policy, lane);
   acked[lane] += chance(50) ? in_flight[lane] : 0; /* the peer had it, or it is sent again */
   in_flight[lane] = 0;
@@ -104,15 +104,15 @@ static void check_decisions(void) {
 }
 
 static void some_lane_up(void) {
-  uint64_t all = config.lanes == 64 ? UINT64_MAX : (1ull << config.lanes) - 1;
+  uint64_t all = lanes_below(config.lanes);
   if ((all & ~up) == 0) {
     return;
   }
   unsigned lane = draw_lane(all & ~up);
-  up |= 1ull << lane;
+  up |= lane_bit(lane);
   policy_lane_up(policy, lane, now_ns);
   if (chance(10)) {
-    rdma |= 1ull << lane;
+    rdma |= lane_bit(lane);
   }
 }
 
@@ -164,7 +164,7 @@ static void lanes_measured(void) {
 static void some_reconnect(void) {
   int lane = policy_reconnect(policy, now_ns);
   if (lane >= 0) {
-    assert_true((up >> lane & 1) != 0 && up != 1ull << lane);
+    assert_true((up >> lane & 1) != 0 && up != lane_bit((unsigned)lane));
     assert_int_equal(in_flight[lane], 0);
     lane_lost((unsigned)lane);
   }
@@ -238,7 +238,7 @@ UNIT_TEST(lanes_share_the_load) {
     policy_init(policy, policies[i], &config, &lanes_now);
     uint64_t carried[2] = { 0 };
     for (unsigned lane = 0; lane < 2; lane++) {
-      up |= 1ull << lane;
+      up |= lane_bit(lane);
       policy_lane_up(policy, lane, now_ns);
     }
     policy_posted(policy, 64u << 20);
@@ -301,7 +301,7 @@ static void begin(const struct policy_config *wanted) {
   memset(policy, 0, policy_adaptive.state_bytes);
   policy_init(policy, &policy_adaptive, &config, &lanes_now);
   for (unsigned lane = 0; lane < config.lanes; lane++) {
-    up |= 1ull << lane;
+    up |= lane_bit(lane);
     policy_lane_up(policy, lane, now_ns);
   }
   policy_posted(policy, 64u << 20);

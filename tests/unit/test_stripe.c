@@ -30,13 +30,13 @@ static void acknowledged(struct stripe *stripe, unsigned lane, uint64_t bytes, u
 }
 
 static void lane_up(struct stripe *stripe, unsigned lane) {
-  up |= 1ull << lane;
+  up |= lane_bit(lane);
   policy_lane_begin(&records[lane], 0);
   stripe_lanes_changed(stripe);
 }
 
 static void lane_lost(struct stripe *stripe, unsigned lane) {
-  up &= ~(1ull << lane);
+  up &= ~lane_bit(lane);
   in_flight[lane] = 0;
   stripe_lanes_changed(stripe);
 }

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/random.h"
 #include "tests/coll/stress/canary.h"
 #include "tests/coll/stress/stress.h"
 #include "tuner_plugin/tools/coll/measure.h"
@@ -62,11 +63,9 @@ struct part {
   struct abort_resources resources;
 };
 
-static uint64_t draw(struct abort_test *t, uint64_t below) { /* splitmix64 */
-  uint64_t z = t->random += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return (z ^ z >> 31) % below;
+/* Every process draws the same numbers. */
+static uint64_t draw(struct abort_test *t, uint64_t below) {
+  return random_next(&t->random) % below;
 }
 
 static void pause_for(uint64_t ns) {

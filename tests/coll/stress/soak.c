@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/random.h"
 #include "tests/coll/stress/stress.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/operation_call.h"
@@ -64,12 +65,9 @@ struct turn {
   size_t place; /* where in the arrays what is sent begins */
 };
 
-/* splitmix64: every process draws the same numbers. */
+/* Every process draws the same numbers. */
 static uint64_t draw(struct soak_state *e, uint64_t below) {
-  uint64_t z = e->random += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-  return (z ^ z >> 31) % below;
+  return random_next(&e->random) % below;
 }
 
 /* ---- before and after ---- */

@@ -32,6 +32,7 @@ struct link_tail {
   uint64_t looked_ns;   /* the last time that its transport was asked; 0: not since it was quiet */
   uint64_t look_ns;     /* the next time, if nothing moves */
   uint64_t acked_bytes; /* what the transport said */
+  uint64_t moved_ns;    /* when it last said another number */
   uint64_t retransmits; /* likewise, when the lane moved last */
   unsigned looks;       /* in a row that found the same: is_lost, or moving */
   unsigned

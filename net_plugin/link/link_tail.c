@@ -105,10 +105,12 @@ static unsigned link_tail_doublings(const struct link_tail *tail) {
 }
 
 /* The lane moves. If its kernel sent something again PINGs are of use. */
-static void link_tail_moves(struct link_tail *tail, const struct policy_transport *transport) {
+static void link_tail_moves(struct link_tail *tail, const struct policy_transport *transport,
+                            uint64_t now_ns) {
   tail->in_vain >>= transport->retransmits != tail->retransmits ? 1 : 0;
   tail->retransmits = transport->retransmits;
   tail->acked_bytes = transport->acked_bytes;
+  tail->moved_ns = now_ns;
   tail->has_pinged = false;
 }
 
@@ -131,7 +133,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   struct link_tail *tail = &link->lanes[lane].tail;
   bool has_moved = transport != NULL && transport->acked_bytes != tail->acked_bytes;
   if (has_moved) {
-    link_tail_moves(tail, transport);
+    link_tail_moves(tail, transport, now_ns);
     link_moves(link, lane);
   }
   if (transport == NULL || !transport->has_unacked) {

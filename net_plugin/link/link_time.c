@@ -120,6 +120,10 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
     uint64_t start_ns = liveness_start_ns(liveness, lane, has_bytes, is_alone);
     uint32_t ps_per_byte = is_sender ? policy_ps_per_byte(link->policy, lane) : 0;
     bool is_known = ps_per_byte > 0 || (!has_bytes && is_sender);
+    if (is_alone && has_bytes && !is_known) { /* perhaps its chunks take longer than the limit */
+      uint64_t moved_ns = link->lanes[lane].tail.moved_ns;
+      start_ns = moved_ns > start_ns ? moved_ns : start_ns;
+    }
     uint64_t limit_ns =
         liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;

@@ -237,6 +237,19 @@ TEST(a_lane_whose_peer_reads_stands_still) {
   }
 }
 
+/* Its first chunk takes longer than the time that a lane of unknown rate gets. */
+TEST(a_lone_lane_that_moves_is_not_cut) {
+  timed_end(NULL);
+  timed_begin(1);
+  timed.can_dial = false;
+  post_in_vain();
+  for (unsigned i = 0; i < 20; i++) {
+    transport.acked_bytes++;
+    pass(LINK_SENDER, 500 * MS);
+  }
+  assert_int_equal(timed.links[LINK_SENDER]->lanes[LANE].stalls_cut, 0);
+}
+
 TEST(a_lane_that_counts_nothing_is_left_alone) {
   post_in_vain();
   timed_pass(700 * US);

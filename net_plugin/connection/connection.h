@@ -91,6 +91,9 @@ void connection_lane_refused(struct connection *connection, unsigned lane, uint3
 void connection_fail(struct connection *connection, int error);
 /* It has failed, and is kept until NCCL has asked and closed it: nothing can join it any more. */
 bool connection_has_failed(const struct connection *connection);
+/* So has another one of this engine that NCCL's same thread drives. NCCL need not ask that one: all
+ * that it was to bring may have come. */
+bool connection_has_failed_sibling(const struct connection *connection);
 /* Before a lane of a new epoch is accepted: ends the old one; *received is how many DATA frames it
  * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */
 bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,

@@ -230,6 +230,19 @@ static void failure_spread(struct connection *connection, int error) {
   }
 }
 
+bool connection_has_failed_sibling(const struct connection *connection) {
+  engine_assert_locked(connection->engine);
+  uintptr_t driver = atomic_load_explicit(&connection->driver, memory_order_relaxed);
+  const struct connection *other = connection_next(connection->engine, NULL);
+  for (; other && driver; other = connection_next(connection->engine, other)) {
+    bool is_same = atomic_load_explicit(&other->driver, memory_order_relaxed) == driver;
+    if (is_same && other != connection && !other->is_released && link_status(other->link)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 int connection_error(struct connection *connection) {
   int error = atomic_load_explicit(&connection->error, memory_order_acquire);
   if (error && !connection->is_error_reported) {

@@ -35,6 +35,7 @@ struct end {
   struct link_order dials[LANES];
   uint64_t dialling; /* lanes */
   bool has_left, is_known;
+  bool is_idle; /* NCCL waits for nothing here, and so does not look */
   uint8_t memory[BYTES];
 };
 
@@ -155,9 +156,21 @@ static bool is_refused(const struct end *end) {
   return is_gone(end->peer) || (end->peer == job.dead && job.now_ns < job.refuses_ns);
 }
 
+/* As connection_has_failed_sibling. */
+static bool has_failed_sibling(const struct end *end) {
+  for (unsigned i = 0; i < job.ends; i++) {
+    const struct end *other = &job.all[i];
+    if (other->rank == end->rank && other != end && link_status(other->link) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 /* A dial, or an inquiry, has ended. */
 static bool hears(struct end *end) {
-  return refusal_heard(&end->refusal, is_refused(end), end->lanes != 0, end->has_left, job.now_ns);
+  return refusal_heard(&end->refusal, is_refused(end), end->lanes != 0,
+                       end->has_left || has_failed_sibling(end), job.now_ns);
 }
 
 static void end_dials(struct end *end) {
@@ -191,7 +204,7 @@ static void inquire(struct end *end) {
 
 /* NCCL looks at this connection. */
 static void look(struct end *end) {
-  if (link_status(end->link) == 0 || end->is_known) {
+  if (link_status(end->link) == 0 || end->is_known || end->is_idle) {
     return;
   }
   end->is_known = true;
@@ -276,11 +289,15 @@ static void pass(uint64_t for_ns) {
 
 /* ---- what happens ---- */
 
-/* Its peers see that all flows of this rank end, by FIN or by reset. */
-static void lose_flows(bool is_fin) {
+/* Its peers see that all flows of this rank end: by FIN, by reset, or those by FIN to which it
+ * sends and the others by reset. */
+enum close { FIN, RESET, FIN_BEHIND };
+
+static void lose_flows(enum close close) {
   for (unsigned i = 0; i < job.ends; i++) {
     struct end *end = &job.all[i];
     bool is_hit = end->peer == job.dead || (end->rank == job.dead && !job.is_dead);
+    bool is_fin = close == FIN || (close == FIN_BEHIND && end->role == LINK_RECEIVER);
     for (unsigned lane = 0; is_hit && lane < LANES; lane++) {
       end->lanes &= ~lane_bit(lane);
       (is_fin ? link_lane_left : link_lane_lost)(end->link, lane, 1, job.now_ns);
@@ -299,12 +316,7 @@ static unsigned count_knowing(void) {
 }
 
 /* Seconds until all others know. */
-static double kill_one(enum shape shape, unsigned ranks, bool is_fin) {
-  begin(shape, ranks);
-  pass(100 * MS);
-  assert_int_equal(count_knowing(), 0);
-  job.is_dead = true;
-  lose_flows(is_fin);
+static double wait_for_all(unsigned ranks) {
   uint64_t begin_ns = job.now_ns;
   while (count_knowing() < ranks - 1 && job.now_ns < begin_ns + LIMIT_NS) {
     tick();
@@ -317,7 +329,20 @@ static double kill_one(enum shape shape, unsigned ranks, bool is_fin) {
       assert_string_equal(job.causes[rank], cause);
     }
   }
-  double seconds = (double)(job.now_ns - begin_ns) / (double)SECOND;
+  return (double)(job.now_ns - begin_ns) / (double)SECOND;
+}
+
+static void begin_and_kill(enum shape shape, unsigned ranks, enum close close) {
+  begin(shape, ranks);
+  pass(100 * MS);
+  assert_int_equal(count_knowing(), 0);
+  job.is_dead = true;
+  lose_flows(close);
+}
+
+static double kill_one(enum shape shape, unsigned ranks, enum close close) {
+  begin_and_kill(shape, ranks, close);
+  double seconds = wait_for_all(ranks);
   finish(NULL);
   return seconds;
 }
@@ -325,7 +350,7 @@ static double kill_one(enum shape shape, unsigned ranks, bool is_fin) {
 UNIT_TEST_WITH(all_know_within_5_s, NULL, finish) {
   for (enum shape shape = RING; shape <= ALLTOALL; shape++) {
     for (unsigned ranks = 16; ranks <= RANKS_MAX; ranks *= 4) {
-      double left = kill_one(shape, ranks, true), reset = kill_one(shape, ranks, false);
+      double left = kill_one(shape, ranks, FIN), reset = kill_one(shape, ranks, RESET);
       printf("# %s of %u, one killed: all know after %.2f s if its kernel closes its flows, "
              "%.2f s if it resets them\n",
              shapes[shape], ranks, left, reset);
@@ -334,13 +359,25 @@ UNIT_TEST_WITH(all_know_within_5_s, NULL, finish) {
   }
 }
 
+/* Nothing goes on from the rank before the dead one: it waits to send, and for nothing to come, so
+ * NCCL does not look at what it is told behind the dead one. */
+UNIT_TEST_WITH(who_only_waits_to_send_knows_as_well, NULL, finish) {
+  begin_and_kill(RING, 16, FIN_BEHIND);
+  for (unsigned i = 0; i < job.ends; i++) {
+    job.all[i].is_idle = job.all[i].role == LINK_RECEIVER && job.all[i].rank == job.dead - 1;
+  }
+  double seconds = wait_for_all(16);
+  printf("# all know after %.2f s\n", seconds);
+  assert_true(seconds < 2);
+}
+
 /* A firewall that is reloaded: it resets all flows of a host and refuses new ones for 3 s. */
 UNIT_TEST_WITH(who_comes_back_is_not_dead, NULL, finish) {
   for (enum shape shape = RING; shape <= ALLTOALL; shape++) {
     begin(shape, 16);
     pass(100 * MS);
     job.refuses_ns = job.now_ns + 3 * SECOND;
-    lose_flows(false);
+    lose_flows(RESET);
     pass(10 * SECOND);
     assert_int_equal(count_knowing(), 0);
     for (unsigned i = 0; i < job.ends; i++) {

@@ -91,8 +91,8 @@ void connection_lane_refused(struct connection *connection, unsigned lane, uint3
 void connection_fail(struct connection *connection, int error);
 /* It has failed, and is kept until NCCL has asked and closed it: nothing can join it any more. */
 bool connection_has_failed(const struct connection *connection);
-/* So has another one of this engine that NCCL's same thread drives. NCCL need not ask that one: all
- * that it was to bring may have come. */
+/* Another connection of this engine has failed that the same thread of NCCL drives. NCCL may never
+ * ask that one: all that it was to bring may have come. Looks at all connections of the engine. */
 bool connection_has_failed_sibling(const struct connection *connection);
 /* Before a lane of a new epoch is accepted: ends the old one; *received is how many DATA frames it
  * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */

@@ -200,6 +200,12 @@ struct failure_spread {
   const char *cause;
 };
 
+/* NCCL still uses it, by this thread. */
+static bool failure_is_driven_by(const struct connection *connection, uintptr_t driver) {
+  return !connection->is_released &&
+         atomic_load_explicit(&connection->driver, memory_order_relaxed) == driver;
+}
+
 /* Ends an engine's connections that the same thread drives. */
 static void failure_visit(struct engine *engine, void *argument) {
   const struct failure_spread *spread = argument;
@@ -207,9 +213,7 @@ static void failure_visit(struct engine *engine, void *argument) {
   while (next) {
     struct connection *connection = next;
     next = connection_next(engine, connection); /* who has failed may be freed */
-    bool is_same =
-        atomic_load_explicit(&connection->driver, memory_order_relaxed) == spread->driver;
-    if (is_same && !connection->is_released && !link_status(connection->link)) {
+    if (failure_is_driven_by(connection, spread->driver) && !link_status(connection->link)) {
       link_fail_because(connection->link, -ESHUTDOWN, spread->cause);
       connection_pump(connection, clock_now_ns());
     }
@@ -235,8 +239,7 @@ bool connection_has_failed_sibling(const struct connection *connection) {
   uintptr_t driver = atomic_load_explicit(&connection->driver, memory_order_relaxed);
   const struct connection *other = connection_next(connection->engine, NULL);
   for (; other && driver; other = connection_next(connection->engine, other)) {
-    bool is_same = atomic_load_explicit(&other->driver, memory_order_relaxed) == driver;
-    if (is_same && other != connection && !other->is_released && link_status(other->link)) {
+    if (other != connection && failure_is_driven_by(other, driver) && link_status(other->link)) {
       return true;
     }
   }

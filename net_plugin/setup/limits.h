@@ -69,7 +69,7 @@
 /* The same where its kernel has closed a flow (FIN), which a firewall does not, or another
  * connection of the same communicator has failed: a rank whose peer has stopped sending, and which
  * can send nothing itself, hears nothing else. */
-#define REFUSAL_SUPPORTED_NS (1 * NS_PER_S)
+#define REFUSAL_CONFIRMED_NS (1 * NS_PER_S)
 /* How often who only receives asks whether anybody listens there, while no flow is up. */
 #define REFUSAL_INQUIRY_NS (250 * NS_PER_MS)
 /* What connections that are closing get in the plugin's last finalize. */

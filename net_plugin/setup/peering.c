@@ -120,9 +120,10 @@ static void choose(const struct peering *peering, struct lane_dial *dial, struct
 
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   const struct connection *connection = peering->connection;
-  bool is_supported = connection_has_left(connection) || connection_has_failed_sibling(connection);
+  bool is_confirmed =
+      is_refused && (connection_has_left(connection) || connection_has_failed_sibling(connection));
   return refusal_heard(&peering->refusal, is_refused, connection_open_lanes(connection) > 0,
-                       is_supported, clock_now_ns());
+                       is_confirmed, clock_now_ns());
 }
 
 /* What it was to send cannot come either. Its connections in the other direction have found out for

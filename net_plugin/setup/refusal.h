@@ -20,9 +20,9 @@ static inline void refusal_over(struct refusal *refusal) {
   refusal->since_ns = 0;
 }
 
-/* How a dial, or an inquiry, ended. has_lane: there is one. is_supported: something else says that
- * the process is gone, too (limits.h). True: it is. */
-bool refusal_heard(struct refusal *refusal, bool is_refused, bool has_lane, bool is_supported,
+/* How a dial, or an inquiry, ended. has_lane: there is one. is_confirmed: something else says that
+ * the process is gone, too (REFUSAL_CONFIRMED_NS); no matter unless is_refused. True: it is. */
+bool refusal_heard(struct refusal *refusal, bool is_refused, bool has_lane, bool is_confirmed,
                    uint64_t now_ns);
 
 #endif

@@ -358,33 +358,7 @@ INLINE const uint8_t *unpack_bits(unsigned bits, const struct codec_plane *plane
                      : unpack_many(plane, codes, is_escape, count, coded, values);
 }
 
-TARGET static uint8_t *pack(const struct codec_plane *plane, const uint8_t *values,
-                            uint8_t *coded) {
-  switch (plane->bits) {
-  case 1:
-    return pack_bits(1, plane, values, coded);
-  case 2:
-    return pack_bits(2, plane, values, coded);
-  case 3:
-    return pack_bits(3, plane, values, coded);
-  default:
-    return pack_bits(4, plane, values, coded);
-  }
-}
-
-TARGET static const uint8_t *unpack(const struct codec_plane *plane, const uint8_t *coded,
-                                    uint8_t *values) {
-  switch (plane->bits) {
-  case 1:
-    return unpack_bits(1, plane, coded, values);
-  case 2:
-    return unpack_bits(2, plane, coded, values);
-  case 3:
-    return unpack_bits(3, plane, coded, values);
-  default:
-    return unpack_bits(4, plane, coded, values);
-  }
-}
+#include "net_plugin/codec/form_bits.h"
 
 const struct codec_form codec_avx512 = { "avx512", is_usable, split, join, is_all, pack, unpack };
 

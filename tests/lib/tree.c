@@ -92,3 +92,17 @@ void tree_link(const struct tree *tree, const char *path, const char *target) {
     fail_path("link", full);
   }
 }
+
+struct tree test_tree;
+
+int test_tree_create(void **state) {
+  (void)state;
+  tree_create(&test_tree);
+  return 0;
+}
+
+int test_tree_remove(void **state) {
+  (void)state;
+  tree_remove(&test_tree);
+  return 0;
+}

@@ -14,6 +14,11 @@ struct tree {
 void tree_create(struct tree *tree);
 void tree_remove(struct tree *tree);
 
+/* Set-up and tear-down of a test that needs one tree: this. */
+extern struct tree test_tree;
+int test_tree_create(void **state);
+int test_tree_remove(void **state);
+
 /* Writes a file below the root; directories above it are made. */
 void tree_write(const struct tree *tree, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -7,28 +7,15 @@
 
 #define PORT "sys/class/infiniband/mlx5_0/ports/1/"
 
-static struct tree tree;
 static struct hca_port port;
 
-static int create(void **state) {
-  (void)state;
-  tree_create(&tree);
-  return 0;
-}
-
-static int destroy(void **state) {
-  (void)state;
-  tree_remove(&tree);
-  return 0;
-}
-
 static uint32_t mbps_of(const char *rate) {
-  tree_write(&tree, PORT "rate", "%s\n", rate);
-  hca_port_read(tree.root, "mlx5_0", 1, &port);
+  tree_write(&test_tree, PORT "rate", "%s\n", rate);
+  hca_port_read(test_tree.root, "mlx5_0", 1, &port);
   return port.mbps;
 }
 
-#define PORT_TEST(function) UNIT_TEST_WITH(function, create, destroy)
+#define PORT_TEST(function) UNIT_TEST_WITH(function, test_tree_create, test_tree_remove)
 
 PORT_TEST(rates_are_read) {
   assert_int_equal(mbps_of("100 Gb/sec (4X EDR)"), 100000);
@@ -53,7 +40,7 @@ PORT_TEST(states_are_read) {
     { "ACTIVE", "ACTIVE", true },    { "up", "up", false },        { "", "", false },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    tree_write(&tree, PORT "state", "%s\n", cases[i].text);
+    tree_write(&test_tree, PORT "state", "%s\n", cases[i].text);
     assert_int_equal(mbps_of("400 Gb/sec (4X NDR)"), 400000);
     assert_string_equal(port.state, cases[i].state);
     assert_int_equal(port.is_active, cases[i].is_active);
@@ -61,7 +48,7 @@ PORT_TEST(states_are_read) {
 }
 
 PORT_TEST(what_is_missing_is_not_known) {
-  hca_port_read(tree.root, "mlx5_0", 1, &port);
+  hca_port_read(test_tree.root, "mlx5_0", 1, &port);
   assert_string_equal(port.state, "");
   assert_false(port.is_active);
   assert_int_equal(port.mbps, 0);

@@ -174,28 +174,14 @@ UNIT_TEST(what_is_no_host_is_refused) {
 
 /* ---- files ---- */
 
-static struct tree tree;
-
-static int set_up(void **state) {
-  (void)state;
-  tree_create(&tree);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  tree_remove(&tree);
-  return 0;
-}
-
 static const char *file(const char *text, size_t bytes) {
   static char path[TREE_PATH_MAX];
-  tree_write_bytes(&tree, "hosts", text, bytes);
-  return tree_path(&tree, "hosts", path);
+  tree_write_bytes(&test_tree, "hosts", text, bytes);
+  return tree_path(&test_tree, "hosts", path);
 }
 #define FILE_OF(text) file(text, sizeof(text) - 1)
 
-UNIT_TEST_WITH(files_of_any_editor, set_up, tear_down) {
+UNIT_TEST_WITH(files_of_any_editor, test_tree_create, test_tree_remove) {
   assert_read(FILE_OF("# nodes\na slots=2   # here\n\n  b:2\n"), "ssh a x2, ssh b x2");
   assert_read(FILE_OF("\xEF\xBB\xBF"
                       "a\r\nb\r\n"),
@@ -210,7 +196,7 @@ UNIT_TEST_WITH(files_of_any_editor, set_up, tear_down) {
   assert_read(file(line, sizeof line), "ssh a x4, ssh b");
 }
 
-UNIT_TEST_WITH(files_name_the_line, set_up, tear_down) {
+UNIT_TEST_WITH(files_name_the_line, test_tree_create, test_tree_remove) {
   assert_refused(FILE_OF("a\n\nb 8\n"), "/hosts:3: \"b 8\" is not a host");
   assert_refused(FILE_OF("a\r\n# b\r\nc slots=two\r\n"), "/hosts:3: ");
   assert_refused(FILE_OF("# none\n"), "/hosts: there is no host in it");
@@ -219,11 +205,11 @@ UNIT_TEST_WITH(files_name_the_line, set_up, tear_down) {
                          "a\0\n\0"),
                  "save it as UTF-8");
   assert_refused(FILE_OF("a\n\x1b[2J\n"), "/hosts:2: \"?[2J\" is not a host");
-  assert_refused(tree.root, "no such command, nor a file with hosts");
+  assert_refused(test_tree.root, "no such command, nor a file with hosts");
 }
 
 /* Several arguments are one list. */
-UNIT_TEST_WITH(arguments_add_up, set_up, tear_down) {
+UNIT_TEST_WITH(arguments_add_up, test_tree_create, test_tree_remove) {
   struct host_list list = { 0 };
   assert_int_equal(host_list_read(&list, "a,local", error), 0);
   assert_int_equal(host_list_read(&list, FILE_OF("a\nlocal\n"), error), 0);

@@ -10,20 +10,6 @@
 #include "tests/lib/unit.h"
 #include "tuner_plugin/model/sample_file.h"
 
-static struct tree tree;
-
-static int set_up(void **state) {
-  (void)state;
-  tree_create(&tree);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  tree_remove(&tree);
-  return 0;
-}
-
 static const struct sample complete = {
   .collective = PROFILE_REDUCESCATTER,
   .bytes = 5000000000,
@@ -51,8 +37,8 @@ static const struct sample complete = {
 
 static int read_text(const char *text, struct sample_file *file, struct profile_error *error) {
   char path[256];
-  tree_write(&tree, "samples.jsonl", "%s", text);
-  snprintf(path, sizeof path, "%s/samples.jsonl", tree.root);
+  tree_write(&test_tree, "samples.jsonl", "%s", text);
+  snprintf(path, sizeof path, "%s/samples.jsonl", test_tree.root);
   *file = (struct sample_file){ 0 };
   return sample_file_read(path, file, error);
 }
@@ -157,4 +143,4 @@ UNIT_TEST(a_lost_file_is_named) {
   assert_non_null(strstr(error.text, "cannot be read"));
 }
 
-UNIT_MAIN(set_up, tear_down)
+UNIT_MAIN(test_tree_create, test_tree_remove)

@@ -9,60 +9,46 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
-
-static int create(void **state) {
-  (void)state;
-  tree_create(&tree);
-  return 0;
-}
-
-static int destroy(void **state) {
-  (void)state;
-  tree_remove(&tree);
-  return 0;
-}
-
-#define SYSFS_TEST(function) UNIT_TEST_WITH(function, create, destroy)
+#define SYSFS_TEST(function) UNIT_TEST_WITH(function, test_tree_create, test_tree_remove)
 
 SYSFS_TEST(text_is_trimmed) {
   char text[16];
-  tree_write(&tree, "a/text", " \tAmazon EC2 \n\n");
-  tree_write(&tree, "a/empty", "%s", "");
-  tree_write(&tree, "a/long", "0123456789abcdefghij\n");
-  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/%s", "text"), 10);
+  tree_write(&test_tree, "a/text", " \tAmazon EC2 \n\n");
+  tree_write(&test_tree, "a/empty", "%s", "");
+  tree_write(&test_tree, "a/long", "0123456789abcdefghij\n");
+  assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "a/%s", "text"), 10);
   assert_string_equal(text, "Amazon EC2");
-  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/empty"), 0);
+  assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "a/empty"), 0);
   assert_string_equal(text, "");
-  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/long"), 15);
+  assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "a/long"), 15);
   assert_string_equal(text, "0123456789abcde");
-  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a/missing"), -ENOENT);
-  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "a"), -EISDIR);
+  assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "a/missing"), -ENOENT);
+  assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "a"), -EISDIR);
 }
 
 SYSFS_TEST(numbers_are_checked) {
   int64_t number = 7;
   uint64_t hex = 7;
-  tree_write(&tree, "speed", "100000\n");
-  tree_write(&tree, "unknown", "-1\n");
-  tree_write(&tree, "vendor", "0x1d0f\n");
-  tree_write(&tree, "bare", "1d0f\n");
-  tree_write(&tree, "words", "fast\n");
-  tree_write(&tree, "wide", "0x1ffffffffffffffff\n");
-  assert_int_equal(sysfs_read_int(tree.root, &number, "speed"), 0);
+  tree_write(&test_tree, "speed", "100000\n");
+  tree_write(&test_tree, "unknown", "-1\n");
+  tree_write(&test_tree, "vendor", "0x1d0f\n");
+  tree_write(&test_tree, "bare", "1d0f\n");
+  tree_write(&test_tree, "words", "fast\n");
+  tree_write(&test_tree, "wide", "0x1ffffffffffffffff\n");
+  assert_int_equal(sysfs_read_int(test_tree.root, &number, "speed"), 0);
   assert_int_equal(number, 100000);
-  assert_int_equal(sysfs_read_int(tree.root, &number, "unknown"), 0);
+  assert_int_equal(sysfs_read_int(test_tree.root, &number, "unknown"), 0);
   assert_int_equal(number, -1);
-  assert_int_equal(sysfs_read_int(tree.root, &number, "words"), -EINVAL);
-  assert_int_equal(sysfs_read_int(tree.root, &number, "missing"), -ENOENT);
+  assert_int_equal(sysfs_read_int(test_tree.root, &number, "words"), -EINVAL);
+  assert_int_equal(sysfs_read_int(test_tree.root, &number, "missing"), -ENOENT);
   assert_int_equal(number, -1);
-  assert_int_equal(sysfs_read_hex(tree.root, &hex, "vendor"), 0);
+  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "vendor"), 0);
   assert_int_equal(hex, 0x1d0f);
-  assert_int_equal(sysfs_read_hex(tree.root, &hex, "bare"), 0);
+  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "bare"), 0);
   assert_int_equal(hex, 0x1d0f);
-  assert_int_equal(sysfs_read_hex(tree.root, &hex, "words"), -EINVAL);
-  assert_int_equal(sysfs_read_hex(tree.root, &hex, "unknown"), -EINVAL);
-  assert_int_equal(sysfs_read_hex(tree.root, &hex, "wide"), -ERANGE);
+  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "words"), -EINVAL);
+  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "unknown"), -EINVAL);
+  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "wide"), -ERANGE);
 }
 
 SYSFS_TEST(lists_are_counted) {
@@ -75,43 +61,46 @@ SYSFS_TEST(lists_are_counted) {
     { "-1", -EINVAL }, { "0-1-2", -EINVAL }, { "1,,2", -EINVAL }, { "0-99999999999", -EINVAL },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    tree_write(&tree, "online", "%s\n", cases[i].text);
-    assert_int_equal(sysfs_read_list_count(tree.root, "online"), cases[i].count);
+    tree_write(&test_tree, "online", "%s\n", cases[i].text);
+    assert_int_equal(sysfs_read_list_count(test_tree.root, "online"), cases[i].count);
   }
 }
 
 SYSFS_TEST(links_resolve_below_the_root) {
   char path[128];
-  tree_write(&tree, "sys/devices/pci0000:00/0000:00:05.0/vendor", "0x1d0f\n");
-  tree_link(&tree, "sys/class/net/eth0/device", "../../../devices/pci0000:00/0000:00:05.0");
+  tree_write(&test_tree, "sys/devices/pci0000:00/0000:00:05.0/vendor", "0x1d0f\n");
+  tree_link(&test_tree, "sys/class/net/eth0/device", "../../../devices/pci0000:00/0000:00:05.0");
   const char *expected = "/sys/devices/pci0000:00/0000:00:05.0";
-  assert_int_equal(sysfs_resolve(tree.root, path, sizeof path, "sys/class/net/%s/device", "eth0"),
-                   (int)strlen(expected));
+  assert_int_equal(
+      sysfs_resolve(test_tree.root, path, sizeof path, "sys/class/net/%s/device", "eth0"),
+      (int)strlen(expected));
   assert_string_equal(path, expected);
-  assert_int_equal(sysfs_resolve(tree.root, path, 8, "sys/class/net/eth0/device"), -ENAMETOOLONG);
-  assert_int_equal(sysfs_resolve(tree.root, path, sizeof path, "sys/class/net/eth1"), -ENOENT);
-  tree_link(&tree, "sys/outside", "/etc");
-  assert_int_equal(sysfs_resolve(tree.root, path, sizeof path, "sys/outside"), -EXDEV);
+  assert_int_equal(sysfs_resolve(test_tree.root, path, 8, "sys/class/net/eth0/device"),
+                   -ENAMETOOLONG);
+  assert_int_equal(sysfs_resolve(test_tree.root, path, sizeof path, "sys/class/net/eth1"), -ENOENT);
+  tree_link(&test_tree, "sys/outside", "/etc");
+  assert_int_equal(sysfs_resolve(test_tree.root, path, sizeof path, "sys/outside"), -EXDEV);
   assert_int_equal(sysfs_resolve("/", path, sizeof path, "proc"), 5);
   assert_string_equal(path, "/proc");
-  assert_true(sysfs_exists(tree.root, "sys/class/net/eth0/device/vendor"));
-  assert_false(sysfs_exists(tree.root, "sys/class/net/eth0/device/numa_node"));
+  assert_true(sysfs_exists(test_tree.root, "sys/class/net/eth0/device/vendor"));
+  assert_false(sysfs_exists(test_tree.root, "sys/class/net/eth0/device/numa_node"));
 }
 
 SYSFS_TEST(drivers_are_named) {
   char driver[12], same[1];
-  tree_make_directory(&tree, "sys/bus/pci/drivers/mlx5_core");
-  tree_make_directory(&tree, "sys/bus/pci/drivers/a_longer_name");
-  tree_make_directory(&tree, "sys/devices/bare");
-  tree_link(&tree, "sys/devices/nic/driver", "../../bus/pci/drivers/mlx5_core");
-  tree_link(&tree, "sys/devices/odd/driver", "../../bus/pci/drivers/a_longer_name");
-  assert_int_equal(sysfs_read_driver(tree.root, driver, sizeof driver, "sys/devices/%s", "nic"), 9);
+  tree_make_directory(&test_tree, "sys/bus/pci/drivers/mlx5_core");
+  tree_make_directory(&test_tree, "sys/bus/pci/drivers/a_longer_name");
+  tree_make_directory(&test_tree, "sys/devices/bare");
+  tree_link(&test_tree, "sys/devices/nic/driver", "../../bus/pci/drivers/mlx5_core");
+  tree_link(&test_tree, "sys/devices/odd/driver", "../../bus/pci/drivers/a_longer_name");
+  assert_int_equal(
+      sysfs_read_driver(test_tree.root, driver, sizeof driver, "sys/devices/%s", "nic"), 9);
   assert_string_equal(driver, "mlx5_core");
-  assert_int_equal(sysfs_read_driver(tree.root, driver, sizeof driver, "sys/devices/odd"), 11);
+  assert_int_equal(sysfs_read_driver(test_tree.root, driver, sizeof driver, "sys/devices/odd"), 11);
   assert_string_equal(driver, "a_longer_na");
-  assert_int_equal(sysfs_read_driver(tree.root, same, sizeof same, "sys/devices/nic"), 0);
+  assert_int_equal(sysfs_read_driver(test_tree.root, same, sizeof same, "sys/devices/nic"), 0);
   assert_string_equal(same, "");
-  assert_int_equal(sysfs_read_driver(tree.root, driver, sizeof driver, "sys/devices/bare"),
+  assert_int_equal(sysfs_read_driver(test_tree.root, driver, sizeof driver, "sys/devices/bare"),
                    -ENOENT);
   assert_string_equal(driver, "");
 }
@@ -123,35 +112,35 @@ SYSFS_TEST(overlong_paths_are_refused) {
   struct sysfs_list list;
   memset(name, 'x', sizeof name - 1);
   name[sizeof name - 1] = '\0';
-  assert_int_equal(sysfs_read_text(tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
+  assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
   assert_int_equal(sysfs_read_int(name, &number, "a"), -ENAMETOOLONG);
-  assert_int_equal(sysfs_list(tree.root, &list, "%s", name), -ENAMETOOLONG);
-  assert_int_equal(sysfs_read_driver(tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
-  assert_false(sysfs_exists(tree.root, "%s", name));
+  assert_int_equal(sysfs_list(test_tree.root, &list, "%s", name), -ENAMETOOLONG);
+  assert_int_equal(sysfs_read_driver(test_tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
+  assert_false(sysfs_exists(test_tree.root, "%s", name));
 }
 
 SYSFS_TEST(directories_are_listed_in_order) {
   struct sysfs_list list;
   static const char *const names[] = { "net/eth10", "net/eth2", "net/.hidden", "net/bond0" };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    tree_make_directory(&tree, names[i]);
+    tree_make_directory(&test_tree, names[i]);
   }
-  assert_int_equal(sysfs_list(tree.root, &list, "net"), 0);
+  assert_int_equal(sysfs_list(test_tree.root, &list, "net"), 0);
   assert_int_equal(list.count, 3);
   assert_string_equal(list.names[0], "bond0");
   assert_string_equal(list.names[1], "eth2");
   assert_string_equal(list.names[2], "eth10");
   sysfs_list_free(&list);
-  assert_int_equal(sysfs_list(tree.root, &list, "net/eth2"), 0);
+  assert_int_equal(sysfs_list(test_tree.root, &list, "net/eth2"), 0);
   assert_int_equal(list.count, 0);
   sysfs_list_free(&list);
-  assert_int_equal(sysfs_list(tree.root, &list, "missing"), -ENOENT);
+  assert_int_equal(sysfs_list(test_tree.root, &list, "missing"), -ENOENT);
   assert_int_equal(list.count, 0);
 }
 
 static void list_net(struct outcome *outcome) {
   struct sysfs_list list;
-  outcome->error = sysfs_list(tree.root, &list, "net");
+  outcome->error = sysfs_list(test_tree.root, &list, "net");
   outcome->is_told = true; /* by the result */
   if (outcome->error && list.names) {
     outcome->problem = "half a list";
@@ -161,8 +150,8 @@ static void list_net(struct outcome *outcome) {
 
 SYSFS_TEST(listing_survives_failing_calls) {
   static const struct entry_point entry = { .name = "sysfs_list", .run = list_net };
-  tree_make_directory(&tree, "net/a");
-  tree_make_directory(&tree, "net/b");
+  tree_make_directory(&test_tree, "net/a");
+  tree_make_directory(&test_tree, "net/b");
   assert_true(each_failure_of_all(&entry) > 4); /* a copy and a growth for each of two names */
 }
 

@@ -61,6 +61,9 @@ INLINE unsigned count_of(vec bytes) {
 INLINE uint32_t first(unsigned count) {
   return count >= LANE ? UINT32_MAX : _bzhi_u32(UINT32_MAX, count);
 }
+INLINE bool is_zero(vec bytes) {
+  return _mm256_testz_si256((__m256i)bytes, (__m256i)bytes);
+}
 INLINE vec look_up(vec table, vec indices) {
   return (vec)_mm256_shuffle_epi8((__m256i)table, (__m256i)indices);
 }
@@ -201,14 +204,6 @@ TARGET static void join(unsigned width, const codec_block *planes, uint8_t *elem
   } else {
     join_4(planes, elements);
   }
-}
-
-TARGET static bool is_all(const uint8_t *values, uint8_t value) {
-  vec other = all(0);
-  for (unsigned i = 0; i < CODEC_BLOCK; i += LANE) {
-    other |= load(values + i) ^ all(value);
-  }
-  return _mm256_testz_si256((__m256i)other, (__m256i)other);
 }
 
 #include "net_plugin/codec/form_bytes.h"

@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* form_bytes: codes and escapes for processors that gather bytes by tables, eight at a time (AVX2,
- * NEON). For the one file that includes it, which defines TARGET, INLINE, `vec`, LANE of whose
- * bytes are a register, LANES registers of a block, and
+ * NEON). For the one file that includes it, which defines TARGET; INLINE; `vec`, a register of LANE
+ * bytes, LANES of which are a block; and
  *
- *   load, store, all, numbers    bytes; one byte in all places; 0 to 15, repeated
- *   left, right                  bytes shifted; what comes from a byte's neighbour is masked out,
- * or 0 at_least, equal, blend       comparisons, of which all bits of a byte are the same; where
- * they are set the second operand, else the third mask_of, bits_of, count_of   of a comparison a
- * bit for each byte; bits of that; bytes in it first                        bits for so many bytes,
- * of which there may be more gather, scatter, look_up     by a mask; in 16 bytes pack_halves,
- * unpack_halves   bytes below 16, two in a byte, and back */
+ *   load, store     LANE bytes
+ *   all, numbers    one byte in all places; 0 to 15, repeated
+ *   left, right     each byte shifted; bits of a neighbour may come in, unless the caller masks
+ *   equal, at_least comparisons of bytes: all bits of a byte are set, or none
+ *   blend           by a comparison: where it is set the second operand, else the third
+ *   mask_of         of a comparison, a bit for each byte
+ *   bits_of         how many bits of a mask are set
+ *   count_of        how many bytes of a comparison are set
+ *   first           a mask of so many bytes, or of all where there are more
+ *   is_zero         whether all bytes are 0
+ *   look_up         each byte of the second operand as an index into the 16 of the first
+ *   gather          bytes of a mask, one behind the other; returns their end, and may write 8 more
+ *   scatter         successive bytes to the places of a mask, 0 elsewhere; may read 8 more
+ *   pack_halves     bytes below 16, two in a byte
+ *   unpack_halves   and back */
 #ifndef CODEC_FORM_BYTES_H
 #define CODEC_FORM_BYTES_H
 
 enum { ROW_LANES = CODEC_ROW / LANE };
+
+TARGET static bool is_all(const uint8_t *values, uint8_t value) {
+  vec other = all(0);
+  for (unsigned i = 0; i < CODEC_BLOCK; i += LANE) {
+    other |= load(values + i) ^ all(value);
+  }
+  return is_zero(other);
+}
 
 /* ---- codes ---- */
 

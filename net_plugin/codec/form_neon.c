@@ -61,6 +61,9 @@ INLINE unsigned count_of(vec bytes) {
 INLINE uint32_t first(unsigned count) {
   return count >= LANE ? 0xffff : (1u << count) - 1;
 }
+INLINE bool is_zero(vec bytes) {
+  return vmaxvq_u8(bytes) == 0;
+}
 INLINE vec look_up(vec table, vec indices) {
   return vqtbl1q_u8(table, indices);
 }
@@ -134,14 +137,6 @@ static void join(unsigned width, const codec_block *planes, uint8_t *elements) {
       vst4q_u8(elements + 4 * i, out);
     }
   }
-}
-
-static bool is_all(const uint8_t *values, uint8_t value) {
-  uint8x16_t other = all(0);
-  for (unsigned i = 0; i < CODEC_BLOCK; i += LANE) {
-    other = vorrq_u8(other, veorq_u8(vld1q_u8(values + i), all(value)));
-  }
-  return vmaxvq_u8(other) == 0;
 }
 
 #include "net_plugin/codec/form_bytes.h"

@@ -13,19 +13,9 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
-
-static int start(void **state) {
-  (void)state;
-  tree_create(&tree);
-  return 0;
-}
-
 static int stop(void **state) {
-  (void)state;
-  tree_remove(&tree);
   param_load((char *[]){ NULL });
-  return 0;
+  return test_tree_remove(state);
 }
 
 static void assert_text(const char *root, const char *expected) {
@@ -37,7 +27,7 @@ static void assert_text(const char *root, const char *expected) {
 
 /* ---- the captured trees ---- */
 
-#define TOPOLOGY_TEST(function) UNIT_TEST_WITH(function, start, stop)
+#define TOPOLOGY_TEST(function) UNIT_TEST_WITH(function, test_tree_create, stop)
 
 TOPOLOGY_TEST(each_machine_has_its_text) {
   static const struct {
@@ -98,13 +88,13 @@ static void write_function(const char *path, const char *id, const char *class_c
   char file[512], link[512];
   const char *address = strrchr(path, '/') + 1;
   snprintf(file, sizeof file, "%s/vendor", path);
-  tree_write(&tree, file, "0x%.4s\n", id);
+  tree_write(&test_tree, file, "0x%.4s\n", id);
   snprintf(file, sizeof file, "%s/device", path);
-  tree_write(&tree, file, "0x%s\n", id + 5);
+  tree_write(&test_tree, file, "0x%s\n", id + 5);
   snprintf(file, sizeof file, "%s/class", path);
-  tree_write(&tree, file, "0x%s\n", class_code);
+  tree_write(&test_tree, file, "0x%s\n", class_code);
   snprintf(file, sizeof file, "%s/numa_node", path);
-  tree_write(&tree, file, "%d\n", numa);
+  tree_write(&test_tree, file, "%d\n", numa);
   snprintf(file, sizeof file, "%s/driver", path);
   /* As many steps up as the path is deep. */
   int depth = 0;
@@ -116,21 +106,21 @@ static void write_function(const char *path, const char *id, const char *class_c
     used += (size_t)snprintf(link + used, sizeof link - used, "../");
   }
   snprintf(link + used, sizeof link - used, "bus/pci/drivers/%s", driver);
-  tree_link(&tree, file, link);
+  tree_link(&test_tree, file, link);
   snprintf(file, sizeof file, "sys/bus/pci/drivers/%s", driver);
-  tree_make_directory(&tree, file);
+  tree_make_directory(&test_tree, file);
   snprintf(file, sizeof file, "sys/bus/pci/devices/%s", address);
   snprintf(link, sizeof link, "../../../../%s", path);
-  tree_link(&tree, file, link);
+  tree_link(&test_tree, file, link);
 }
 
 static void write_interface(const char *function, const char *name, const char *speed) {
   char file[512], link[512];
   snprintf(file, sizeof file, "sys/class/net/%s/device", name);
   snprintf(link, sizeof link, "../../../../%s", function);
-  tree_link(&tree, file, link);
+  tree_link(&test_tree, file, link);
   snprintf(file, sizeof file, "sys/class/net/%s/speed", name);
-  tree_write(&tree, file, "%s\n", speed);
+  tree_write(&test_tree, file, "%s\n", speed);
 }
 
 static void write_switch(const struct wishes *w, int root, int bus, int numa, int number) {
@@ -156,20 +146,20 @@ static void write_switch(const struct wishes *w, int root, int bus, int numa, in
 static void write_extras(void) {
   static const char path[] = "sys/devices/pci0000:00/0000:00:02.1";
   write_function(path, "8086:1564", "020000", 0, "iavf");
-  tree_link(&tree, "sys/devices/pci0000:00/0000:00:02.1/physfn", "../0000:00:02.0");
+  tree_link(&test_tree, "sys/devices/pci0000:00/0000:00:02.1/physfn", "../0000:00:02.0");
   write_interface(path, "vf0", "10000");
-  tree_make_directory(&tree, "sys/devices/pci0000:00/0000:00:14.0/usb1/1-1");
+  tree_make_directory(&test_tree, "sys/devices/pci0000:00/0000:00:14.0/usb1/1-1");
   write_interface("sys/devices/pci0000:00/0000:00:14.0/usb1/1-1", "bmc0", "100");
-  tree_make_directory(&tree, "sys/bus/pci/devices/0000:00:03.0"); /* it is being removed */
-  tree_write(&tree, "sys/class/net/br0/mtu", "1500\n");
-  tree_write(&tree, "sys/devices/system/node/online", "0-9\n");
+  tree_make_directory(&test_tree, "sys/bus/pci/devices/0000:00:03.0"); /* it is being removed */
+  tree_write(&test_tree, "sys/class/net/br0/mtu", "1500\n");
+  tree_write(&test_tree, "sys/devices/system/node/online", "0-9\n");
 }
 
 static void write_machine(const struct wishes *w) {
-  tree_remove(&tree);
-  tree_create(&tree);
-  tree_write(&tree, "sys/devices/system/node/has_cpu", "0-1\n");
-  tree_write(&tree, "sys/devices/system/node/online", "0-1\n");
+  tree_remove(&test_tree);
+  tree_create(&test_tree);
+  tree_write(&test_tree, "sys/devices/system/node/has_cpu", "0-1\n");
+  tree_write(&test_tree, "sys/devices/system/node/online", "0-1\n");
   for (int i = 0; i < 4; i++) {
     int place = w->is_backwards ? 3 - i : i;
     write_switch(w, w->first_bus + 0x20 * place, w->first_bus + 0x20 * place + 2, place / 2, i);
@@ -196,27 +186,27 @@ static void write_machine(const struct wishes *w) {
 
 TOPOLOGY_TEST(paths_and_nodes_are_in_the_text) {
   write_machine(&(struct wishes){ .first_bus = 0x10 });
-  assert_text(tree.root, MACHINE("400000"));
+  assert_text(test_tree.root, MACHINE("400000"));
 }
 
 /* What is in pairs has moved; the node of what is not stays. */
 TOPOLOGY_TEST(another_boot_changes_nothing) {
   write_machine(&(struct wishes){ .first_bus = 0x18, .is_backwards = true });
-  assert_text(tree.root, MACHINE("400000"));
+  assert_text(test_tree.root, MACHINE("400000"));
 }
 
 TOPOLOGY_TEST(what_comes_and_goes_changes_nothing) {
   write_machine(&(struct wishes){ .first_bus = 0x10, .is_link_down = true });
-  assert_text(tree.root, MACHINE("400000"));
+  assert_text(test_tree.root, MACHINE("400000"));
   write_machine(&(struct wishes){ .first_bus = 0x10, .has_extras = true });
-  assert_text(tree.root, MACHINE("400000"));
+  assert_text(test_tree.root, MACHINE("400000"));
 }
 
 TOPOLOGY_TEST(another_shape_is_another_text) {
   write_machine(&(struct wishes){ .first_bus = 0x10, .rate = "200000" });
-  assert_text(tree.root, MACHINE("200000"));
+  assert_text(test_tree.root, MACHINE("200000"));
   write_machine(&(struct wishes){ .first_bus = 0x10, .gpus_per_switch = 1 });
-  assert_text(tree.root,
+  assert_text(test_tree.root,
               "numa 2: node[nic 8086:1563 ixgbe 10000, 2 x switch(gpu 10de:2330, 2 x nic 15b3:1021 "
               "mlx5_core 400000)], node[root(4 x nvswitch 10de:22a3), 2 x switch(gpu 10de:2330, 2 "
               "x nic 15b3:1021 mlx5_core 400000)]");
@@ -225,20 +215,20 @@ TOPOLOGY_TEST(another_shape_is_another_text) {
 /* A process without the host's interfaces sees RDMA devices. */
 TOPOLOGY_TEST(rates_of_rdma_ports_count_where_they_are_up) {
   static const char nic[] = "sys/devices/pci0000:00/0000:00:03.0";
-  tree_write(&tree, "sys/devices/system/node/online", "0\n");
+  tree_write(&test_tree, "sys/devices/system/node/online", "0\n");
   write_function(nic, "15b3:1021", "020700", -1, "mlx5_core");
-  assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
-  tree_link(&tree, "sys/class/infiniband/mlx5_0/device",
+  assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
+  tree_link(&test_tree, "sys/class/infiniband/mlx5_0/device",
             "../../../../sys/devices/pci0000:00/0000:00:03.0");
-  tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
-  tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "2.5 Gb/sec (1X SDR)\n");
-  assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
-  tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/state", "2: INIT\n");
-  assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
-  tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
-  assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 2500]");
-  tree_write(&tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
-  assert_text(tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 400000]");
+  tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n");
+  tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "2.5 Gb/sec (1X SDR)\n");
+  assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
+  tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/state", "2: INIT\n");
+  assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
+  tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+  assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 2500]");
+  tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
+  assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 400000]");
 }
 
 TOPOLOGY_TEST(switches_behind_switches_are_told) {
@@ -264,9 +254,9 @@ TOPOLOGY_TEST(switches_behind_switches_are_told) {
 TOPOLOGY_TEST(machine_without_devices_has_none) {
   char id[TOPOLOGY_ID_MAX] = "x";
   assert_null(topology_read("/nowhere"));
-  tree_write(&tree, "sys/devices/system/node/online", "0-1\n");
-  tree_write(&tree, "sys/class/net/eth0/speed", "10000\n"); /* a veth */
-  assert_null(topology_read(tree.root));
+  tree_write(&test_tree, "sys/devices/system/node/online", "0-1\n");
+  tree_write(&test_tree, "sys/class/net/eth0/speed", "10000\n"); /* a veth */
+  assert_null(topology_read(test_tree.root));
   topology_fingerprint(NULL, id);
   assert_string_equal(id, "");
 }

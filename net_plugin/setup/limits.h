@@ -67,8 +67,8 @@
  * firewall that is being reloaded takes less. */
 #define REFUSAL_GONE_NS (4 * NS_PER_S)
 /* The same where its kernel has closed a flow (FIN), which a firewall does not, or another
- * connection of the same communicator has failed: a rank whose peer has stopped sending, and which
- * can send nothing itself, hears nothing else. */
+ * connection that the same thread of NCCL drives has failed: a rank whose peer has stopped sending,
+ * and which can send nothing itself, hears nothing else. */
 #define REFUSAL_CONFIRMED_NS (1 * NS_PER_S)
 /* How often who only receives asks whether anybody listens there, while no flow is up. */
 #define REFUSAL_INQUIRY_NS (250 * NS_PER_MS)

@@ -112,10 +112,6 @@ bool failover_grow(struct failover *failover);
 /* Sender: none of the lanes that are up moves. From now on one more is to be open, if the link may
  * have so many. */
 void failover_keep_spare(struct failover *failover);
-/* Sender: the policy wants fewer lanes than are open for repeats. */
-static inline bool failover_has_spare(const struct failover *failover) {
-  return failover->keeps_spare && failover->wanted < failover->least;
-}
 
 /* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known
  * what arrived. */

@@ -42,7 +42,7 @@ static void check_chunks(const struct link *link) {
     assert(journal->bytes == bytes);
   }
   for (uint32_t i = 0; i < link->requeue.count; i++) {
-    check_chunk(link, requeue_at(&link->requeue, i), &tally);
+    check_chunk(link, *requeue_at(&link->requeue, i), &tally);
   }
   const struct outgoing_ring *ring = &link->outgoing;
   for (uint64_t number = ring->retired; number < ring->posted; number++) {

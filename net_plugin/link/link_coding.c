@@ -32,7 +32,7 @@ bool coding_wants(struct link *link, unsigned lane, const struct outgoing *messa
   const struct link_config *config = &link->config;
   bool can_be = frame->length >= LINK_CODED_BYTES && frame->length <= config->policy.chunk_bytes &&
                 message->ll == LL_NONE && (link->rdma & lane_bit(lane)) == 0;
-  if (config->policy.compress == POLICY_COMPRESS_OFF || !can_be) {
+  if (!can_be) {
     return false;
   }
   struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };

@@ -94,8 +94,8 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   if (config->role == LINK_SENDER) {
     link->known_remote_buffers = remote_buffers;
     link->taken.eager_slots = config->eager_slots;
-    requeue_init(&link->requeue, (struct chunk *)(void *)(bytes + layout.requeue),
-                 config->policy.lanes * LINK_JOURNAL);
+    link->requeue = (struct requeue){ .chunks = (struct chunk *)(void *)(bytes + layout.requeue),
+                                      .capacity = config->policy.lanes * LINK_JOURNAL };
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
     policy_init(link->policy, link_policy_ops(config), &config->policy,
                 &(struct policy_lanes){

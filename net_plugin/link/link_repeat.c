@@ -25,11 +25,6 @@ void repeat_init(struct link *link) {
   link->repeats.budget = REPEAT_BURST_BYTES;
 }
 
-void repeat_earn(struct link *link, uint32_t bytes) {
-  uint32_t budget = link->repeats.budget + bytes / REPEAT_SHARE;
-  link->repeats.budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
-}
-
 /* The pair that has this frame, and which of its copies; -1: none. */
 static int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count,
                      unsigned *side) {
@@ -223,14 +218,4 @@ void link_stands_still(struct link *link, unsigned lane) {
   } else if (!link->is_detached) {
     receive_tell_again(link);
   }
-}
-
-uint64_t repeat_lanes_for_new(const struct link *link, uint64_t candidates) {
-  uint64_t wanted = lanes_below(link->failover.wanted);
-  uint64_t moving = link->failover.up & ~link->still;
-  if (failover_has_spare(&link->failover)) { /* it is for repeats, if others can have the rest */
-    uint64_t usual = wanted | lanes_below(policy_first_lanes(&link->config.policy));
-    moving = (moving & usual) != 0 ? moving & usual : moving;
-  }
-  return moving != 0 ? candidates & moving : candidates;
 }

@@ -6,7 +6,6 @@
 
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
-#include "net_plugin/link/ll_detect.h"
 
 /* As many lanes are open as the policy wants. What it does not want is closed when nothing is in
  * flight there. */

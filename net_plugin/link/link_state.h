@@ -224,7 +224,11 @@ static inline uint64_t link_note_time(struct link *link, uint64_t now_ns) {
 }
 
 /* The clock of a lane began to run. */
-void link_watch(struct link *link, uint64_t now_ns);
+static inline void link_watch(struct link *link, uint64_t now_ns) {
+  if (link->watch_ns == LINK_NO_DEADLINE) {
+    link->watch_ns = now_ns + LIVENESS_WATCH_NS;
+  }
+}
 
 /* ---- link_tail.c ---- */
 
@@ -255,16 +259,16 @@ void link_stands_still(struct link *link, unsigned lane);
 static inline void link_moves(struct link *link, unsigned lane) {
   link->still &= ~lane_bit(lane);
 }
-/* Of the lanes that can write, those for new chunks. */
-uint64_t repeat_lanes_for_new(const struct link *link, uint64_t candidates);
-
 /* Asked while a lane stands still. */
 struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
 /* What was chosen is about to be written on lane `to`. */
 struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
                          struct wire_origin *origin);
 /* So many bytes go out once. */
-void repeat_earn(struct link *link, uint32_t bytes);
+static inline void repeat_earn(struct link *link, uint32_t bytes) {
+  uint32_t budget = link->repeats.budget + bytes / REPEAT_SHARE;
+  link->repeats.budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
+}
 
 /* The frame was taken from its journal, as it is acknowledged. false: its message was told of the
  * chunk, or will be by one of the next two. */
@@ -313,7 +317,8 @@ void send_detach(struct link *link, uint64_t now_ns);
 
 /* The lane's, from now on of at least so many bytes; NULL: there is none. */
 uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes);
-/* Is the chunk, which is not one that is sent again, to be compressed? It is counted. */
+/* Unless compress is OFF. Is the chunk, which is not one that is sent again, to be compressed? It is
+ * counted. */
 bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
                   const struct link_frame *frame, uint64_t now_ns);
 /* May a compressed frame with this header come on this lane? */

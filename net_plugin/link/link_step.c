@@ -63,9 +63,16 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   if (repeat->to >= 0 || !ahead->has_chunk) {
     return repeat->to;
   }
-  /* The policy may want to wait for a lane, but not for one that stands still, nor for one that is
-   * kept for repeats. */
-  uint64_t usual = repeat_lanes_for_new(link, candidates) & ~link->full;
+  /* New chunks avoid lanes that stand still, and one that is kept for repeats, if others can have
+   * them. The policy may want to wait for a lane, but not for one of these. */
+  const struct failover *failover = &link->failover;
+  uint64_t for_new = failover->up & ~link->still;
+  if (failover->keeps_spare && failover->wanted < failover->least) {
+    unsigned first = policy_first_lanes(&link->config.policy);
+    uint64_t wanted = lanes_below(failover->wanted > first ? failover->wanted : first);
+    for_new = (for_new & wanted) != 0 ? for_new & wanted : for_new;
+  }
+  uint64_t usual = candidates & (for_new != 0 ? for_new : UINT64_MAX) & ~link->full;
   int picked = policy_pick(link->policy, usual, ahead->left, link->now_ns);
   uint64_t moving = candidates & ~link->still & ~link->full;
   if (picked < 0 && (moving & ~usual) != 0) {
@@ -228,7 +235,7 @@ static void send_data(struct link *link, unsigned lane, const struct repeat_choi
     /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are
      * no endless loop. */
     frame->wants_coding =
-        !is_requeued &&
+        !is_requeued && link->config.policy.compress != POLICY_COMPRESS_OFF &&
         coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
   }
 }

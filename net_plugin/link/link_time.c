@@ -194,13 +194,6 @@ static void link_reconnect_slow(struct link *link, uint64_t now_ns) {
   }
 }
 
-/* Clocks of lanes began to run. */
-void link_watch(struct link *link, uint64_t now_ns) {
-  if (link->watch_ns == LINK_NO_DEADLINE) {
-    link->watch_ns = now_ns + LIVENESS_WATCH_NS;
-  }
-}
-
 void link_time_passed(struct link *link, uint64_t now_ns) {
   now_ns = link_note_time(link, now_ns);
   if (link->status != 0) {

@@ -93,7 +93,7 @@ enum wire_type {
 enum wire_flag {
   WIRE_HAS_CRC = 1,
   WIRE_WANTS_ACK = 2,  /* DATA: the sender's user waits until all of the message is acknowledged */
-  WIRE_IS_LL = 4,      /* DATA: the receiver's user reads it while it arrives, see ll_detect.h */
+  WIRE_IS_LL = 4,      /* DATA: the receiver's user reads it while it arrives, see message.h */
   WIRE_IS_PLACED = 8,  /* DATA: the bytes are in place already, no payload follows */
   WIRE_IS_CODED = 16,  /* DATA: the payload is compressed; only if the handshake agreed on that */
   WIRE_IS_REPEAT = 32, /* DATA: the chunk went out on another lane before, see wire_origin */

@@ -43,8 +43,7 @@ UNIT_TEST(what_was_not_received_is_taken_back) {
 
 UNIT_TEST(requeue_sorts) {
   struct chunk memory[8];
-  struct requeue requeue;
-  requeue_init(&requeue, memory, 8);
+  struct requeue requeue = { .chunks = memory, .capacity = 8 };
   /* Numbers wrap at 32 bits: 0xFFFFFFFF comes before 0. */
   static const uint32_t messages[] = { 1, 0, 0xFFFFFFFF, 0, 1, 0xFFFFFFFE };
   static const uint64_t offsets[] = { 5, 9, 0, 2, 0, 7 };
@@ -55,7 +54,7 @@ UNIT_TEST(requeue_sorts) {
       requeue_insert(&requeue, chunk_of(messages[i], offsets[i]));
     }
     for (uint32_t i = 0; i < 6; i++) {
-      assert_int_equal(requeue_at(&requeue, i).message, expected[i]);
+      assert_int_equal(requeue_at(&requeue, i)->message, expected[i]);
     }
     for (int i = 0; i < 6; i++) {
       struct chunk chunk = requeue_take(&requeue);
@@ -67,14 +66,13 @@ UNIT_TEST(requeue_sorts) {
 
 UNIT_TEST(requeue_forgets_the_end) {
   struct chunk memory[4];
-  struct requeue requeue;
-  requeue_init(&requeue, memory, 4);
+  struct requeue requeue = { .chunks = memory, .capacity = 4 };
   for (uint32_t i = 0; i < 4; i++) {
     requeue_insert(&requeue, chunk_of(0xFFFFFFFE + i, 0));
   }
   requeue_truncate(&requeue, 0x100000000); /* message number 2^32 */
   assert_int_equal(requeue.count, 2);
-  assert_int_equal(requeue_at(&requeue, 1).message, 0xFFFFFFFF);
+  assert_int_equal(requeue_at(&requeue, 1)->message, 0xFFFFFFFF);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of the form of LL and LL128 are known whatever their size; others are not taken for
  * them. */
-#include "net_plugin/link/ll_detect.h"
+#include "net_plugin/link/message.h"
 
 #include <stdint.h>
 #include <string.h>

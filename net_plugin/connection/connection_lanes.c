@@ -186,8 +186,8 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
   if (path->endpoint) {
     register_link(connection);
   }
-  int error = lane_path_open(path, connection->link, index, epoch, connection->is_sender,
-                             connection->link_memory, &lane);
+  int error = lane_open(path, connection->link, index, epoch, connection->is_sender,
+                        connection->link_memory, &lane);
   if (error) {
     path_drop(connection, path);
   } else {

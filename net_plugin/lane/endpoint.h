@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* endpoint: one end of a path that is better than a TCP flow and needs a device: an RDMA queue
  * pair. Set-up makes endpoints, offers them to the peer in a handshake, and connects them; the
- * lane that is opened over an endpoint (lane_path.h) owns it from then on.
+ * lane that is opened over an endpoint (lane.h) owns it from then on.
  *
  *   dialling side, which sends the data           listening side
  *     endpoint_offer, advance until 0

@@ -9,7 +9,7 @@
  * frees. Never merged: closing a socket that holds unread bytes resets it, and destroys what the
  * peer has not read yet.
  *
- * Owns: its descriptor and buffers, from a successful open (lane_path.h) to fini.  Threads: the
+ * Owns: its descriptor and buffers, from a successful lane_open to fini.  Threads: the
  * holder of the engine lock.  Blocks: fini of an RDMA lane, while the driver stops the queue pair
  * (one ibv_modify_qp): what it promises cannot wait; the others never.
  * Fails: read, write and resume return a negative errno once the path is broken; the owner then
@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
 struct lane;
@@ -107,5 +109,41 @@ static inline bool lane_may_have_news(struct lane *lane) {
   (void)lane;
   return true;
 }
+
+/* ---- what a handshake leads to ---- */
+
+struct lane_path {
+  int fd;                           /* a connected and tuned socket; -1: there is none to drop */
+  const struct lane_crypto *crypto; /* NULL: not encrypted */
+  struct endpoint *endpoint;        /* NULL: the socket carries everything */
+};
+
+/* Makes a lane, which owns socket and endpoint then and copies the keys. 0, or a negative errno:
+ * both are still the caller's. is_dialler: this side speaks first on an endpoint. link_memory: the
+ * link's own, registered, where this side sends over an endpoint; else NULL. It outlives the lane.
+ * The caller reports link_lane_up. */
+int lane_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
+              bool is_dialler, const struct lane_memory *link_memory, struct lane **lane);
+/* Closes and frees what no lane is made of. An endpoint whose peer may have used it is stopped
+ * before (endpoint_stop). */
+void lane_path_drop(const struct lane_path *path);
+
+/* ---- the frame that is arriving on a lane, of whatever kind: its header, progress and end are
+ * reported to the link, which decides where the payload goes. All with the errors of read ---- */
+
+struct frame_in {
+  bool in_payload; /* the header is complete, the payload is not */
+  bool is_coded;
+  uint32_t payload_length, payload_got;
+};
+
+/* Its header is complete. A frame without payload ends at once. */
+int frame_in_begin(struct lane *lane, struct frame_in *frame, const struct wire_header *header,
+                   uint64_t now_ns);
+/* That many more bytes of its payload are in place, perhaps the last ones. */
+int frame_in_grow(struct lane *lane, struct frame_in *frame, size_t bytes, uint64_t now_ns);
+/* Where the next byte of the payload goes; NULL: the link takes no more from this lane. Ask before
+ * each write: the user may take the memory back at any time. */
+uint8_t *frame_in_end(struct lane *lane, const struct frame_in *frame);
 
 #endif

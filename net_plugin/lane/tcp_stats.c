@@ -50,9 +50,9 @@ bool tcp_stats_has_unacked(int fd) {
   return read_info(fd, &info) > 0 && info.tcpi_unacked > 0;
 }
 
-bool tcp_stats_measure(int fd, struct policy_transport *transport) {
+bool tcp_stats_measure(const struct lane *lane, struct policy_transport *transport) {
   struct tcp_info info;
-  if (read_info(fd, &info) < offsetof(struct tcp_info, tcpi_sndbuf_limited)) {
+  if (read_info(lane->fd, &info) < offsetof(struct tcp_info, tcpi_sndbuf_limited)) {
     return false;
   }
   *transport = (struct policy_transport){

@@ -10,9 +10,9 @@
 /* Fills in everything but the bytes that the lane counts itself. */
 void tcp_stats_read(int fd, struct lane_stats *stats);
 
-/* What limits the flow, as struct policy_transport has it. False: the kernel does not count it
- * (before Linux 4.10, whose answer is shorter), or the socket is of no use. */
-bool tcp_stats_measure(int fd, struct policy_transport *transport);
+/* What limits the flow of a lane, as struct policy_transport has it. False: the kernel does not
+ * count it (before Linux 4.10, whose answer is shorter), or the socket is of no use. */
+bool tcp_stats_measure(const struct lane *lane, struct policy_transport *transport);
 
 /* When the peer's kernel answered last: see lane_ops. It does so, for a process that is stopped, to
  * data, to probes of a full buffer, and to keepalives. */

@@ -9,7 +9,6 @@
 
 #include "net_plugin/lane/tcp/tcp_lane.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
-#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"

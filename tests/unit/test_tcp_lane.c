@@ -12,7 +12,6 @@
 
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/tcp/tcp_lane.h"
-#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
 #include "net_plugin/link/wire.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"

@@ -59,7 +59,7 @@ static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t
   if (!arriving->in_payload) {
     struct wire_header header;
     int error = length < WIRE_HEADER_BYTES ? -EPROTO : wire_header_decode(bytes, &header);
-    error = error ? error : frame_in_begin_decoded(&rdma->lane, arriving, &header, now_ns);
+    error = error ? error : frame_in_begin(&rdma->lane, arriving, &header, now_ns);
     if (error) {
       return error;
     }
@@ -108,7 +108,7 @@ static int write_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint
   }
   int error = wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
                                          link_live_message(rdma->lane.link), &header);
-  return error ? error : frame_in_begin_decoded(&rdma->lane, &rdma->arriving, &header, now_ns);
+  return error ? error : frame_in_begin(&rdma->lane, &rdma->arriving, &header, now_ns);
 }
 
 static int receive_completed(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {

@@ -10,7 +10,6 @@
 #include "net_plugin/lane/lane.h"
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/frame_in.h"
 
 #define RDMA_PREFIX_BYTES 8
 #define RDMA_IS_SEND (1ull << 32) /* in a work request's id, above its number */

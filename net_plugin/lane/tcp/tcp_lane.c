@@ -20,11 +20,9 @@
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
-#include "net_plugin/lane/frame_in.h"
 
 struct tcp_lane {
-  struct lane lane;
-  bool is_closing, is_closed;
+  struct tcp_flow flow;
 
   uint8_t *gathered;                   /* TCP_GATHER_BYTES; NULL: there was no small frame yet */
   size_t gathered_start, gathered_end; /* of small frames, not written yet */
@@ -32,12 +30,10 @@ struct tcp_lane {
   struct link_frame frame;             /* being written */
   size_t written;                      /* of its header and payload */
 
-  struct frame_in arriving;
   size_t start, end; /* unread bytes of the buffer */
   size_t peeked;     /* bytes that were taken, but are still to be read */
   bool was_empty;    /* the last read found nothing */
   bool is_bulk;      /* the last frame that was written is large */
-  uint64_t bytes_written, bytes_read;
   uint8_t buffer[TCP_READ_BUFFER_BYTES];
 };
 
@@ -54,7 +50,7 @@ static ssize_t send_rest(struct tcp_lane *tcp) {
   struct msghdr message = { .msg_iov = parts };
   size_t gathered = tcp->gathered_end - tcp->gathered_start;
   if (gathered && !tcp->has_frame) {
-    return send(tcp->lane.fd, tcp->gathered + tcp->gathered_start, gathered,
+    return send(tcp->flow.lane.fd, tcp->gathered + tcp->gathered_start, gathered,
                 MSG_DONTWAIT | MSG_NOSIGNAL);
   }
   if (gathered) {
@@ -69,11 +65,11 @@ static ssize_t send_rest(struct tcp_lane *tcp) {
     parts[message.msg_iovlen].iov_base = (char *)(uintptr_t)frame->payload + sent;
     parts[message.msg_iovlen++].iov_len = frame->length - sent;
   }
-  return sendmsg(tcp->lane.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return sendmsg(tcp->flow.lane.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static int write_rest(struct tcp_lane *tcp) {
-  struct lane *lane = &tcp->lane;
+  struct lane *lane = &tcp->flow.lane;
   ssize_t n = send_rest(tcp);
   if (n < 0 && errno != EAGAIN && errno != EINTR) {
     return -errno;
@@ -81,7 +77,7 @@ static int write_rest(struct tcp_lane *tcp) {
   if (n > 0) {
     size_t bytes = (size_t)n, gathered = tcp->gathered_end - tcp->gathered_start;
     size_t of_gathered = bytes < gathered ? bytes : gathered;
-    tcp->bytes_written += bytes;
+    tcp->flow.bytes_written += bytes;
     tcp->gathered_start += of_gathered;
     if (tcp->gathered_start == tcp->gathered_end) {
       tcp->gathered_start = tcp->gathered_end = 0;
@@ -134,27 +130,28 @@ static int tcp_resume(struct lane *lane) {
 
 /* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
 static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
-  struct frame_in *arriving = &tcp->arriving;
+  struct frame_in *arriving = &tcp->flow.arriving;
   int error = 0;
   while (!error) {
     size_t available = tcp->end - tcp->start;
     if (arriving->in_payload) {
       size_t wanted = arriving->payload_length - arriving->payload_got;
       size_t taken = available < wanted ? available : wanted;
-      uint8_t *to = frame_in_end(&tcp->lane, arriving);
+      uint8_t *to = frame_in_end(&tcp->flow.lane, arriving);
       if (!to) {
         return -ESTALE;
       }
       bytes_copy_upwards(to, tcp->buffer + tcp->start, taken);
       tcp->start += taken;
-      error = frame_in_grow(&tcp->lane, arriving, taken, now_ns);
+      error = frame_in_grow(&tcp->flow.lane, arriving, taken, now_ns);
       if (taken < wanted) {
         break;
       }
     } else if (available >= WIRE_HEADER_BYTES) {
+      struct wire_header header;
+      error = wire_header_decode(tcp->buffer + tcp->start, &header);
+      error = error ? error : frame_in_begin(&tcp->flow.lane, arriving, &header, now_ns);
       tcp->start += WIRE_HEADER_BYTES;
-      error = frame_in_begin(&tcp->lane, arriving, tcp->buffer + tcp->start - WIRE_HEADER_BYTES,
-                             now_ns);
     } else {
       memmove(tcp->buffer, tcp->buffer + tcp->start, available);
       tcp->start = 0;
@@ -175,15 +172,15 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
   *wanted = TCP_READ_BUFFER_BYTES - tcp->end;
-  if (tcp->arriving.payload_length >= TCP_LARGE_BYTES) {
+  if (tcp->flow.arriving.payload_length >= TCP_LARGE_BYTES) {
     size_t header = tcp->end < WIRE_HEADER_BYTES ? WIRE_HEADER_BYTES - tcp->end : 1;
     *wanted = header < *wanted ? header : *wanted;
   }
-  if (!tcp->arriving.in_payload) {
-    return recv(tcp->lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
+  if (!tcp->flow.arriving.in_payload) {
+    return recv(tcp->flow.lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
   }
-  parts[0].iov_base = frame_in_end(&tcp->lane, &tcp->arriving);
-  parts[0].iov_len = tcp->arriving.payload_length - tcp->arriving.payload_got;
+  parts[0].iov_base = frame_in_end(&tcp->flow.lane, &tcp->flow.arriving);
+  parts[0].iov_len = tcp->flow.arriving.payload_length - tcp->flow.arriving.payload_got;
   parts[1].iov_base = tcp->buffer + tcp->end;
   parts[1].iov_len = *wanted;
   *wanted += parts[0].iov_len;
@@ -191,16 +188,16 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
     errno = ESTALE;
     return -1;
   }
-  return recvmsg(tcp->lane.fd, &message, MSG_DONTWAIT);
+  return recvmsg(tcp->flow.lane.fd, &message, MSG_DONTWAIT);
 }
 
 static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
-  tcp->bytes_read += n;
-  if (tcp->arriving.in_payload) {
-    size_t wanted = tcp->arriving.payload_length - tcp->arriving.payload_got;
+  tcp->flow.bytes_read += n;
+  if (tcp->flow.arriving.in_payload) {
+    size_t wanted = tcp->flow.arriving.payload_length - tcp->flow.arriving.payload_got;
     size_t taken = n < wanted ? n : wanted;
     n -= taken;
-    int error = frame_in_grow(&tcp->lane, &tcp->arriving, taken, now_ns);
+    int error = frame_in_grow(&tcp->flow.lane, &tcp->flow.arriving, taken, now_ns);
     if (error) {
       return error;
     }
@@ -213,36 +210,27 @@ static int read_error(ssize_t n) {
   return n == 0 ? -EPIPE : errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-/* MSG_TRUNC: TCP does not copy them again. */
-static int read_peeked(struct tcp_lane *tcp) {
-  uint8_t known[TCP_PEEK_BYTES];
-  while (tcp->peeked > 0) {
-    ssize_t n = recv(tcp->lane.fd, known, tcp->peeked, MSG_DONTWAIT | MSG_TRUNC);
+static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
+  struct tcp_lane *tcp = tcp_lane(lane);
+  *got = 0;
+  if (tcp->flow.is_closing) {
+    tcp->flow.is_closed |=
+        tcp_socket_drain(lane->fd, tcp->buffer, TCP_READ_BUFFER_BYTES, LANE_READ_BYTES);
+    return 0;
+  }
+  while (tcp->peeked > 0) { /* MSG_TRUNC: TCP does not copy them again */
+    uint8_t known[TCP_PEEK_BYTES];
+    ssize_t n = recv(lane->fd, known, tcp->peeked, MSG_DONTWAIT | MSG_TRUNC);
     if (n <= 0) {
       return n == 0 ? -EPIPE : -errno;
     }
     tcp->peeked -= (size_t)n;
   }
-  return 0;
-}
-
-static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
-  struct tcp_lane *tcp = tcp_lane(lane);
-  *got = 0;
-  if (tcp->is_closing) {
-    tcp->is_closed |=
-        tcp_socket_drain(lane->fd, tcp->buffer, TCP_READ_BUFFER_BYTES, LANE_READ_BYTES);
-    return 0;
-  }
-  int error = read_peeked(tcp);
-  if (error) {
-    return error;
-  }
   /* The kernel acknowledges a small message when it is read, which takes it 2 us and more, and a
    * thread that waits for the message would wait for that as well. So the message is peeked, and
    * read the next time. Larger messages, those that no thread polls for, and what answers a large
    * frame, are read at once. */
-  if (lane->is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->arriving.in_payload &&
+  if (lane->is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->flow.arriving.in_payload &&
       tcp->end == 0 && !ablation_off(ABLATION_PEEK)) {
     ssize_t n = recv(lane->fd, tcp->buffer, TCP_PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
     if (n <= 0) {
@@ -262,7 +250,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
       return read_error(n);
     }
     *got += (size_t)n;
-    error = accept_bytes(tcp, (size_t)n, now_ns);
+    int error = accept_bytes(tcp, (size_t)n, now_ns);
     if (error) {
       return error;
     }
@@ -275,30 +263,25 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
 
 /* ---- life ---- */
 
-static void tcp_close(struct lane *lane) {
-  struct tcp_lane *tcp = tcp_lane(lane);
-  tcp->is_closing = true;
+void tcp_flow_close(struct lane *lane) {
+  ((struct tcp_flow *)lane)->is_closing = true;
   lane->can_write = false;
   lane->has_unwritten = false;
   shutdown(lane->fd, SHUT_WR);
 }
 
-static bool tcp_is_closed(const struct lane *lane) {
-  return ((const struct tcp_lane *)lane)->is_closed;
+bool tcp_flow_is_closed(const struct lane *lane) {
+  return ((const struct tcp_flow *)lane)->is_closed;
 }
 
-static void tcp_stats(const struct lane *lane, struct lane_stats *stats) {
-  const struct tcp_lane *tcp = (const struct tcp_lane *)lane;
+void tcp_flow_stats(const struct lane *lane, struct lane_stats *stats) {
+  const struct tcp_flow *flow = (const struct tcp_flow *)lane;
   tcp_stats_read(lane->fd, stats);
-  stats->bytes_written = tcp->bytes_written;
-  stats->bytes_read = tcp->bytes_read;
+  stats->bytes_written = flow->bytes_written;
+  stats->bytes_read = flow->bytes_read;
 }
 
-static bool tcp_measure(const struct lane *lane, struct policy_transport *transport) {
-  return tcp_stats_measure(lane->fd, transport);
-}
-
-static uint64_t tcp_answered(const struct lane *lane, uint64_t now_ns) {
+uint64_t tcp_flow_answered_ns(const struct lane *lane, uint64_t now_ns) {
   return tcp_stats_answered_ns(lane->fd, now_ns);
 }
 
@@ -310,8 +293,9 @@ static int tcp_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_ops = {
-  tcp_read,      lane_may_have_news, tcp_write,   tcp_move,     tcp_resume, tcp_close,
-  tcp_is_closed, tcp_stats,          tcp_measure, tcp_answered, tcp_fini,
+  tcp_read,          lane_may_have_news,   tcp_write,          tcp_move,
+  tcp_resume,        tcp_flow_close,       tcp_flow_is_closed, tcp_flow_stats,
+  tcp_stats_measure, tcp_flow_answered_ns, tcp_fini,
 };
 
 struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd) {
@@ -319,8 +303,8 @@ struct lane *tcp_lane_open(struct link *link, unsigned index, uint32_t epoch, in
   if (!tcp) {
     return NULL;
   }
-  tcp->lane = (struct lane){
+  tcp->flow.lane = (struct lane){
     .ops = &tcp_ops, .link = link, .index = index, .epoch = epoch, .fd = fd, .can_write = true
   };
-  return &tcp->lane;
+  return &tcp->flow.lane;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See tcp_sealed_lane.h. A frame is cut into records: a small one is one record, of a large one the
+/* See tcp_lane.h. A frame is cut into records: a small one is one record, of a large one the
  * header is a record and each TCP_SEAL_TEXT_BYTES of the payload. The reader does not rely on that:
  * the texts of the records, put together, are the stream of frames that a plain lane sends. */
-#include "net_plugin/lane/tcp/tcp_sealed_lane.h"
+#include "net_plugin/lane/tcp/tcp_lane.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,27 +16,23 @@
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
-#include "net_plugin/lane/frame_in.h"
 
 struct tcp_sealed {
-  struct tcp_seal out, in; /* first: they want alignment */
-  struct lane lane;
-  bool is_closing, is_closed;
+  struct tcp_flow flow;
+  struct tcp_seal out, in;
 
   struct link_frame frame; /* being written */
   size_t sealed;           /* of its header and payload */
   size_t out_start, out_end;
 
-  struct frame_in arriving;
-  size_t header_got;
+  size_t header_got; /* of the frame that is arriving */
   size_t in_end;
-  uint64_t bytes_written, bytes_read;
   uint8_t header[WIRE_HEADER_BYTES];
   uint8_t out_buffer[TCP_SEALED_BUFFER_BYTES], in_buffer[TCP_SEALED_BUFFER_BYTES];
 };
 
-static struct tcp_sealed *tcp_sealed(const struct lane *lane) {
-  return (struct tcp_sealed *)((char *)(uintptr_t)lane - offsetof(struct tcp_sealed, lane));
+static struct tcp_sealed *tcp_sealed(struct lane *lane) {
+  return (struct tcp_sealed *)lane;
 }
 
 /* ---- writing ---- */
@@ -69,7 +65,7 @@ static int seal_more(struct tcp_sealed *tcp) {
 }
 
 static int write_rest(struct tcp_sealed *tcp) {
-  struct lane *lane = &tcp->lane;
+  struct lane *lane = &tcp->flow.lane;
   size_t total = WIRE_HEADER_BYTES + tcp->frame.length;
   lane->has_unwritten = true;
   lane->can_write = false;
@@ -87,7 +83,7 @@ static int write_rest(struct tcp_sealed *tcp) {
       return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     }
     tcp->out_start += (size_t)n;
-    tcp->bytes_written += (uint64_t)n;
+    tcp->flow.bytes_written += (uint64_t)n;
   }
   tcp->out_start = tcp->out_end = 0;
   lane->has_unwritten = false;
@@ -114,25 +110,27 @@ static int sealed_resume(struct lane *lane) {
 
 /* Text of a record that was opened. */
 static int accept_text(struct tcp_sealed *tcp, const uint8_t *text, size_t bytes, uint64_t now_ns) {
-  struct frame_in *arriving = &tcp->arriving;
+  struct frame_in *arriving = &tcp->flow.arriving;
   int error = 0;
   while (bytes > 0 && !error) {
     size_t wanted = arriving->in_payload ? arriving->payload_length - arriving->payload_got
                                          : WIRE_HEADER_BYTES - tcp->header_got;
     size_t taken = bytes < wanted ? bytes : wanted;
     if (arriving->in_payload) {
-      uint8_t *to = frame_in_end(&tcp->lane, arriving);
+      uint8_t *to = frame_in_end(&tcp->flow.lane, arriving);
       if (!to) {
         return -ESTALE;
       }
       bytes_copy_upwards(to, text, taken);
-      error = frame_in_grow(&tcp->lane, arriving, taken, now_ns);
+      error = frame_in_grow(&tcp->flow.lane, arriving, taken, now_ns);
     } else {
       memcpy(tcp->header + tcp->header_got, text, taken);
       tcp->header_got += taken;
       if (taken == wanted) {
+        struct wire_header header;
         tcp->header_got = 0;
-        error = frame_in_begin(&tcp->lane, arriving, tcp->header, now_ns);
+        error = wire_header_decode(tcp->header, &header);
+        error = error ? error : frame_in_begin(&tcp->flow.lane, arriving, &header, now_ns);
       }
     }
     text += taken;
@@ -171,8 +169,8 @@ static int open_records(struct tcp_sealed *tcp, uint64_t now_ns) {
 static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   *got = 0;
-  if (tcp->is_closing) {
-    tcp->is_closed |=
+  if (tcp->flow.is_closing) {
+    tcp->flow.is_closed |=
         tcp_socket_drain(lane->fd, tcp->in_buffer, TCP_SEALED_BUFFER_BYTES, LANE_READ_BYTES);
     return 0;
   }
@@ -186,7 +184,7 @@ static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
       return errno == EAGAIN || errno == EINTR ? 0 : -errno;
     }
     *got += (size_t)n;
-    tcp->bytes_read += (uint64_t)n;
+    tcp->flow.bytes_read += (uint64_t)n;
     tcp->in_end += (size_t)n;
     int error = open_records(tcp, now_ns);
     if (error || (size_t)n < wanted) {
@@ -198,32 +196,6 @@ static int sealed_read(struct lane *lane, uint64_t now_ns, size_t *got) {
 
 /* ---- life ---- */
 
-static void sealed_close(struct lane *lane) {
-  tcp_sealed(lane)->is_closing = true;
-  lane->can_write = false;
-  lane->has_unwritten = false;
-  shutdown(lane->fd, SHUT_WR);
-}
-
-static bool sealed_is_closed(const struct lane *lane) {
-  return tcp_sealed(lane)->is_closed;
-}
-
-static void sealed_stats(const struct lane *lane, struct lane_stats *stats) {
-  const struct tcp_sealed *tcp = tcp_sealed(lane);
-  tcp_stats_read(lane->fd, stats);
-  stats->bytes_written = tcp->bytes_written;
-  stats->bytes_read = tcp->bytes_read;
-}
-
-static bool sealed_measure(const struct lane *lane, struct policy_transport *transport) {
-  return tcp_stats_measure(lane->fd, transport);
-}
-
-static uint64_t sealed_answered(const struct lane *lane, uint64_t now_ns) {
-  return tcp_stats_answered_ns(lane->fd, now_ns);
-}
-
 static int sealed_fini(struct lane *lane) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   descriptor_close(lane->fd);
@@ -234,9 +206,9 @@ static int sealed_fini(struct lane *lane) {
 }
 
 static const struct lane_ops tcp_sealed_ops = {
-  sealed_read,    lane_may_have_news, sealed_write,     sealed_move,
-  sealed_resume,  sealed_close,       sealed_is_closed, sealed_stats,
-  sealed_measure, sealed_answered,    sealed_fini,
+  sealed_read,       lane_may_have_news,   sealed_write,       sealed_move,
+  sealed_resume,     tcp_flow_close,       tcp_flow_is_closed, tcp_flow_stats,
+  tcp_stats_measure, tcp_flow_answered_ns, sealed_fini,
 };
 
 struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
@@ -254,11 +226,11 @@ struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t ep
     free(tcp);
     return NULL;
   }
-  tcp->lane = (struct lane){ .ops = &tcp_sealed_ops,
-                             .link = link,
-                             .index = index,
-                             .epoch = epoch,
-                             .fd = fd,
-                             .can_write = true };
-  return &tcp->lane;
+  tcp->flow.lane = (struct lane){ .ops = &tcp_sealed_ops,
+                                  .link = link,
+                                  .index = index,
+                                  .epoch = epoch,
+                                  .fd = fd,
+                                  .can_write = true };
+  return &tcp->flow.lane;
 }

@@ -11,7 +11,6 @@
 #include "net_plugin/abi/result.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/plugin.h"
-#include "net_plugin/plugin/transfer.h"
 
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
                                     profiler_callback_fn *profiler) {
@@ -77,7 +76,7 @@ enum nccl_result shims_accept_v7(void *listen_comm, void **recv_comm,
 
 enum nccl_result shims_close(void *comm) {
   SHIMS_DO_NOTHING_IN_CHILD;
-  transfer_close(comm);
+  connection_detach(comm);
   return NCCL_SUCCESS;
 }
 
@@ -126,7 +125,7 @@ enum nccl_result shims_reg_mr_dma_buf(void *comm, void *data, size_t bytes, int 
 
 enum nccl_result shims_dereg_mr(void *comm, void *mhandle) {
   SHIMS_DO_NOTHING_IN_CHILD;
-  transfer_deregister(comm, mhandle);
+  plugin_deregister(comm, mhandle);
   return NCCL_SUCCESS;
 }
 
@@ -138,7 +137,7 @@ enum nccl_result shims_isend_int(void *send_comm, void *data, int bytes, int tag
   (void)tag; /* one connection per pair of ranks and channel: order says which is which */
   struct request *posted = NULL;
   int rc =
-      bytes < 0 ? -EINVAL : transfer_post(send_comm, data, (size_t)bytes, mhandle, NULL, &posted);
+      bytes < 0 ? -EINVAL : plugin_post(send_comm, data, (size_t)bytes, mhandle, NULL, &posted);
   *request = posted;
   return result_from_errno(rc);
 }
@@ -173,7 +172,7 @@ enum nccl_result shims_test(void *request, int *is_done, int *bytes) {
   SHIMS_FAIL_IN_CHILD;
   bool is_complete = false;
   size_t size = 0;
-  int rc = transfer_test(request, &is_complete, &size);
+  int rc = plugin_test(request, &is_complete, &size);
   *is_done = is_complete;
   if (is_complete && bytes) {
     *bytes = size > INT_MAX ? INT_MAX : (int)size; /* NCCL's requests are 1 GiB at most */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of net v10 to v12: profiler handles; from v11 on a context per communicator. */
+#include "common/log.h"
 #include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/result.h"
 #include "net_plugin/abi/shims.h"
 #include "net_plugin/plugin/plugin.h"
-#include "net_plugin/plugin/transfer.h"
 
 static enum nccl_result init_v10(nccl_logger_fn *logger, profiler_callback_fn *callback) {
   return shims_init_process(10, logger, callback);
@@ -73,7 +73,7 @@ static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int
   SHIMS_FAIL_IN_CHILD;
   (void)tag;
   struct request *posted = NULL;
-  int rc = transfer_post(send_comm, data, bytes, mhandle, phandle, &posted);
+  int rc = plugin_post(send_comm, data, bytes, mhandle, phandle, &posted);
   *request = posted;
   return result_from_errno(rc);
 }
@@ -101,26 +101,20 @@ static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *pa
       plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, device));
 }
 
-static struct attributes_direction
-direction_from_v11(const struct net_comm_attributes_v11 *attributes) {
-  return (struct attributes_direction){
-    .max_peers = attributes->maxConcurrentPeers,
-    .min_peers = attributes->minConcurrentPeers,
-    .max_flows = attributes->maxFlowsPerPeer,
-    .min_flows = attributes->minFlowsPerPeer,
-  };
-}
-
+/* Advisory: for who reads a trace. NCCL changes them before each kind of operation, when its
+ * connections exist already; and they are bounds that follow from the communicator's size. So they
+ * do not choose the number of lanes: a connection's own traffic does. */
 static enum nccl_result set_attributes_v11(void *context, struct net_attributes_v11 *attributes) {
   SHIMS_DO_NOTHING_IN_CHILD;
-  const struct attributes neutral = {
-    .send = direction_from_v11(&attributes->sendCommAttr),
-    .receive = direction_from_v11(&attributes->recvCommAttr),
-    .operations = attributes->op,
-    .algorithms = attributes->algo,
-    .protocols = attributes->proto,
-  };
-  plugin_set_attributes(context, &neutral);
+  (void)context;
+  const struct net_comm_attributes_v11 *send = &attributes->sendCommAttr;
+  const struct net_comm_attributes_v11 *receive = &attributes->recvCommAttr;
+  LOG_TRACE("coming traffic: send: %d to %d peers, %d to %d connections each; receive: %d to %d "
+            "peers, %d to %d connections each; operations 0x%x, algorithms 0x%x, protocols 0x%x",
+            send->minConcurrentPeers, send->maxConcurrentPeers, send->minFlowsPerPeer,
+            send->maxFlowsPerPeer, receive->minConcurrentPeers, receive->maxConcurrentPeers,
+            receive->minFlowsPerPeer, receive->maxFlowsPerPeer, attributes->op, attributes->algo,
+            attributes->proto);
   return NCCL_SUCCESS;
 }
 

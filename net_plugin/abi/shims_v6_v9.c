@@ -5,7 +5,6 @@
 #include "net_plugin/abi/result.h"
 #include "net_plugin/abi/shims.h"
 #include "net_plugin/plugin/plugin.h"
-#include "net_plugin/plugin/transfer.h"
 
 #define INIT(version)                                                                              \
   static enum nccl_result init_v##version(nccl_logger_fn *logger) {                                \
@@ -30,7 +29,7 @@ static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int 
   SHIMS_FAIL_IN_CHILD;
   (void)tag;
   struct request *posted = NULL;
-  int rc = transfer_post(send_comm, data, bytes, mhandle, NULL, &posted);
+  int rc = plugin_post(send_comm, data, bytes, mhandle, NULL, &posted);
   *request = posted;
   return result_from_errno(rc);
 }

@@ -11,7 +11,7 @@
 
 #include "common/log.h"
 #include "net_plugin/collnet/group.h"
-#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/plugin/plugin.h"
 
 /* Parts begin at multiples of this many elements, so that no two members write one cache line:
  * 64 bytes of the smallest type. */
@@ -156,8 +156,8 @@ static void message_done(struct collnet_piece *piece, enum collnet_phase phase,
 
 static int post(struct collnet_path *path, const struct place *place,
                 struct collnet_message *message) {
-  int rc = transfer_post(path->connection, place->data, place->bytes, place->memory, NULL,
-                         &message->request);
+  int rc = plugin_post(path->connection, place->data, place->bytes, place->memory, NULL,
+                       &message->request);
   path->posted += !rc && message->request;
   return rc;
 }
@@ -183,7 +183,7 @@ static int message_advance(struct collnet_piece *piece, enum collnet_phase phase
   }
   bool is_done;
   size_t bytes = 0;
-  int rc = transfer_test(message->request, &is_done, &bytes);
+  int rc = plugin_test(message->request, &is_done, &bytes);
   if (!rc && is_done) {
     message->request = NULL;
     if (bytes != place.bytes) {

@@ -8,7 +8,8 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/nic_totals.h"
-#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/connection/connection.h"
+#include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/settings.h"
 
 static const char *const mode_names[] = { "off", "full", "bf16", "fp16" };
@@ -65,7 +66,7 @@ struct collnet_group *group_create(enum collnet_mode mode, unsigned members, uns
 void group_destroy(struct collnet_group *group) {
   for (size_t i = 0; group->paths && i < collnet_path_count(group); i++) {
     if (group->paths[i].connection) {
-      transfer_close(group->paths[i].connection);
+      connection_detach(group->paths[i].connection);
     }
   }
   for (unsigned i = 0; i < COLLNET_REQUESTS; i++) {

@@ -24,8 +24,8 @@
 #include "net_plugin/collnet/hello.h"
 #include "net_plugin/collnet/limits.h"
 #include "net_plugin/connection/nic_totals.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/plugin.h"
-#include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener.h"
 
@@ -98,10 +98,10 @@ void collnet_close_listener(struct collnet_listener *listener) {
 static int advance(struct arrival *arrival, void *bytes, size_t length, size_t *received) {
   int rc = 0;
   if (!arrival->request) {
-    rc = transfer_post(arrival->connection, bytes, length, NULL, NULL, &arrival->request);
+    rc = plugin_post(arrival->connection, bytes, length, NULL, NULL, &arrival->request);
   }
   if (!rc && arrival->request) {
-    rc = transfer_test(arrival->request, &arrival->is_done, received);
+    rc = plugin_test(arrival->request, &arrival->is_done, received);
     if (arrival->is_done) {
       arrival->request = NULL;
     }
@@ -296,7 +296,7 @@ static int setup_init(struct setup *setup, void *const *handles) {
 static void setup_fini(struct setup *setup) {
   for (unsigned i = 0; setup->in && i < setup->accepted; i++) {
     if (setup->in[i].connection) {
-      transfer_close(setup->in[i].connection);
+      connection_detach(setup->in[i].connection);
     }
   }
   free(setup->handles);

@@ -110,11 +110,15 @@ void *connection_setup_data(const struct connection *connection);
 
 /* What is posted goes out at the latest when the connection was asked for progress twice since.
  * registration: what connection_withdraw takes back; NULL: nothing does. memory: covers the data,
- * for RDMA; NULL: none does. NULL: all slots are in use. */
-struct request *connection_post(struct connection *connection, void *data, size_t bytes,
-                                const void *registration, const struct lane_memory *memory);
+ * for RDMA; NULL: none does. 0, or as connection_error; *request is NULL then, and if all slots are
+ * in use. */
+int connection_post(struct connection *connection, void *data, size_t bytes,
+                    const void *registration, const struct lane_memory *memory,
+                    struct request **request);
 bool connection_is_done(const struct request *request);
-void connection_release(struct request *request);
+/* Moves bytes unless it is done. *is_done: its slot is free, and it keeps its values until the next
+ * post. Else 0, or as connection_error. */
+int connection_test(struct request *request, bool *is_done);
 /* Whatever the user says; NULL before it does. */
 void connection_set_owner(struct connection *connection, const void *owner);
 const void *connection_owner(const struct connection *connection);

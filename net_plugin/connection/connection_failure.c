@@ -246,12 +246,7 @@ bool connection_has_failed_sibling(const struct connection *connection) {
   return false;
 }
 
-int connection_error(struct connection *connection) {
-  int error = atomic_load_explicit(&connection->error, memory_order_acquire);
-  if (error && !connection->is_error_reported) {
-    connection->is_error_reported = true;
-    failure_report(connection, error);
-    failure_spread(connection, error);
-  }
-  return error;
+void connection_report_failure(struct connection *connection, int error) {
+  failure_report(connection, error);
+  failure_spread(connection, error);
 }

@@ -36,12 +36,18 @@ static void submit_posts(struct connection *connection) {
   connection->submitted_ns = clock_now_ns();
 }
 
-struct request *connection_post(struct connection *connection, void *data, size_t bytes,
-                                const void *registration, const struct lane_memory *memory) {
+int connection_post(struct connection *connection, void *data, size_t bytes,
+                    const void *registration, const struct lane_memory *memory,
+                    struct request **result) {
+  *result = NULL;
+  int error = connection_error(connection);
+  if (error) {
+    return error;
+  }
   uint64_t number = atomic_load_explicit(&connection->posted, memory_order_relaxed);
   struct request *request = &connection->requests[number % CONNECTION_REQUESTS];
   if (request->is_in_use) {
-    return NULL;
+    return 0;
   }
   request->is_in_use = true;
   request->number = number;
@@ -60,16 +66,13 @@ struct request *connection_post(struct connection *connection, void *data, size_
   } else if (!coalesce_post(connection, bytes)) {
     submit_posts(connection);
   }
-  return request;
+  *result = request;
+  return 0;
 }
 
 bool connection_is_done(const struct request *request) {
   return atomic_load_explicit(&request->connection->completed, memory_order_acquire) >
          request->number;
-}
-
-void connection_release(struct request *request) {
-  request->is_in_use = false;
 }
 
 /* ---- polls ---- */
@@ -175,7 +178,29 @@ void connection_progress(struct connection *connection) {
   engine_idle_sleep(engine, now_ns);
 }
 
+int connection_test(struct request *request, bool *is_done) {
+  *is_done = connection_is_done(request);
+  if (!*is_done) {
+    connection_progress(request->connection);
+    *is_done = connection_is_done(request);
+  }
+  if (!*is_done) {
+    return connection_error(request->connection);
+  }
+  request->is_in_use = false;
+  return 0;
+}
+
 /* ---- for others ---- */
+
+int connection_error(struct connection *connection) {
+  int error = atomic_load_explicit(&connection->error, memory_order_acquire);
+  if (error && !connection->is_error_reported) {
+    connection->is_error_reported = true;
+    connection_report_failure(connection, error);
+  }
+  return error;
+}
 
 bool connection_is_sender(const struct connection *connection) {
   return connection->is_sender;

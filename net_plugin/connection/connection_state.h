@@ -134,6 +134,9 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 
 /* ---- connection_failure.c ---- */
 
+/* The user gets this error for the first time: the log says why, and what it ends, too, is ended.
+ */
+void connection_report_failure(struct connection *connection, int error);
 /* Reports a peer that is stopped, once, and that it is running again. To be called when time has
  * passed, and after frames. */
 void connection_report_stopped(struct connection *connection, uint64_t now_ns);

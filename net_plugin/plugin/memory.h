@@ -43,7 +43,7 @@ int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, e
                             const struct memory **out);
 
 /* Ends the registration. Requests that were posted with it must be complete or withdrawn:
- * transfer_deregister sees to that. NULL: nothing happens. */
+ * plugin_deregister sees to that. NULL: nothing happens. */
 void memory_deregister(const struct memory *memory);
 
 /* Where the CPU finds `data`. A NULL handle, as NCCL passes for empty messages, changes nothing. */

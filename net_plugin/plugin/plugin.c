@@ -36,7 +36,6 @@
 #include "net_plugin/plugin/limits.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/profile_use.h"
-#include "net_plugin/plugin/transfer.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/setup.h"
 
@@ -44,7 +43,6 @@ struct plugin_context {
   int traffic_class;
   struct profiler *profiler;
   plugin_owner_fn *owner;
-  struct attributes attributes;
 };
 
 static struct {
@@ -220,14 +218,6 @@ plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
   return owner;
 }
 
-void plugin_set_attributes(struct plugin_context *context, const struct attributes *attributes) {
-  attributes_store(&context->attributes, attributes);
-  if (log_is_enabled(LOG_LEVEL_TRACE)) {
-    char text[ATTRIBUTES_TEXT_MAX];
-    LOG_TRACE("coming traffic: %s", attributes_format(attributes, text));
-  }
-}
-
 /* ---- devices ---- */
 
 int plugin_device_count(int *count) {
@@ -342,6 +332,17 @@ int plugin_connect(const struct plugin_context *context, int device, int traffic
   return tell_if_out_of_memory(rc, "connect");
 }
 
+int plugin_post(struct connection *connection, void *data, size_t bytes,
+                const struct memory *memory, void *phandle, struct request **request) {
+  int error = connection_post(connection, memory_address(memory, data), bytes, memory,
+                              memory ? memory->devices : NULL, request);
+  if (*request) {
+    profiler_request_started(connection_owner(connection), phandle,
+                             connection_is_sender(connection), bytes, &(*request)->event);
+  }
+  return error;
+}
+
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
                  void **memories, void **phandles, struct request **request) {
   if (count != 1) {
@@ -350,6 +351,21 @@ int plugin_irecv(struct connection *connection, int count, void **data, const si
     return -EINVAL;
   }
   const struct memory *memory = memories ? memories[0] : NULL;
-  return transfer_post(connection, data[0], bytes[0], memory, phandles ? phandles[0] : NULL,
-                       request);
+  return plugin_post(connection, data[0], bytes[0], memory, phandles ? phandles[0] : NULL, request);
+}
+
+int plugin_test(struct request *request, bool *is_done, size_t *bytes) {
+  int error = connection_test(request, is_done);
+  if (*is_done) {
+    *bytes = request->bytes;
+    profiler_request_stopped(connection_owner(request->connection), &request->event);
+  }
+  return error;
+}
+
+void plugin_deregister(struct connection *connection, const struct memory *memory) {
+  if (connection && memory) {
+    connection_withdraw(connection, memory);
+  }
+  memory_deregister(memory);
 }

@@ -4,11 +4,13 @@
  * Owns: the process's device table (kept until the process ends, since NCCL keeps device numbers
  * and names across communicators), contexts until plugin_finalize.
  * Threads: init, finalize and devices: app threads; listen, connect and register: NCCL's service
- * threads; isend and irecv: the progress thread of the connection. What is shared is locked.
+ * threads; post, irecv and test: the progress thread of the connection, one at a time. What is
+ * shared is locked.
  * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read;
  * plugin_listen and plugin_connect as listener.h and connector.h say (up to 15 s for RDMA devices);
- * plugin_finalize of the last context as setup_stop; isend and irecv never.  Fails: negative errno,
- * after LOG_WARN. */
+ * plugin_finalize of the last context as setup_stop; plugin_test as connection_progress;
+ * plugin_deregister for the engine lock and for devices; post and irecv never.  Fails: negative
+ * errno, after LOG_WARN. */
 #ifndef NET_PLUGIN_PLUGIN_PLUGIN_H
 #define NET_PLUGIN_PLUGIN_PLUGIN_H
 
@@ -17,7 +19,6 @@
 #include <stdint.h>
 
 #include "net_plugin/observe/profiler.h"
-#include "net_plugin/plugin/attributes.h"
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/listener.h"
@@ -48,8 +49,6 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
  * owner that init brought. */
 plugin_owner_fn *plugin_finalize(struct plugin_context *context);
 
-void plugin_set_attributes(struct plugin_context *context, const struct attributes *attributes);
-
 int plugin_device_count(int *count);
 int plugin_device_properties(int device, struct net_properties *out);
 /* The first interface of the device. */
@@ -66,7 +65,18 @@ int plugin_listen(const struct plugin_context *context, int device, void *handle
 int plugin_connect(const struct plugin_context *context, int device, int traffic_class,
                    unsigned group_peers, void *handle, struct connection **connection);
 
+/* An isend or irecv, as the connection sends or receives. *request is NULL if there is no room now:
+ * NCCL asks again. Negative errno: the connection is truly dead, which is said once. The profiler
+ * is the connection's owner. */
+int plugin_post(struct connection *connection, void *data, size_t bytes,
+                const struct memory *memory, void *phandle, struct request **request);
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
                  void **memories, void **phandles, struct request **request);
+/* *is_done: the request is gone, *bytes is what was sent or received. */
+int plugin_test(struct request *request, bool *is_done, size_t *bytes);
+/* Ends the registration, which was made for this connection. After it returns nothing reads or
+ * writes the memory; requests that are not complete then never will be, and end the connection (see
+ * connection_withdraw). Either may be NULL. */
+void plugin_deregister(struct connection *connection, const struct memory *memory);
 
 #endif

@@ -69,8 +69,8 @@ struct pair pair_make(int family) {
 }
 
 void pair_close(struct pair pair) {
-  transfer_close(pair.sender);
-  transfer_close(pair.receiver);
+  connection_detach(pair.sender);
+  connection_detach(pair.receiver);
 }
 
 const size_t pair_sizes[PAIR_SIZES] = { 0,     1,     8,      4095,   16384,   16385,
@@ -113,10 +113,9 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     struct request *request;
     if (is_sender) {
       content_fill(n, buffer, bytes);
-      assert_int_equal(transfer_post(side->connection, buffer, bytes, memory, NULL, &request), 0);
+      assert_int_equal(plugin_post(side->connection, buffer, bytes, memory, NULL, &request), 0);
     } else {
-      assert_int_equal(transfer_post(side->connection, buffer, bytes + 1, memory, NULL, &request),
-                       0);
+      assert_int_equal(plugin_post(side->connection, buffer, bytes + 1, memory, NULL, &request), 0);
     }
     if (request) {
       side->requests[n % 8] = request;
@@ -127,7 +126,7 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     uint64_t n = side->done;
     bool is_done;
     size_t bytes = SIZE_MAX;
-    int error = transfer_test(side->requests[n % 8], &is_done, &bytes);
+    int error = plugin_test(side->requests[n % 8], &is_done, &bytes);
     if (error) {
       log_capture_print();
       fail_msg("message %llu of the %s: %s", (unsigned long long)n,
@@ -211,7 +210,7 @@ static void wait_for(struct request *request) {
   size_t bytes;
   while (!is_done) {
     assert_true(clock_now_ns() < until_ns);
-    assert_int_equal(transfer_test(request, &is_done, &bytes), 0);
+    assert_int_equal(plugin_test(request, &is_done, &bytes), 0);
     breathe();
   }
 }
@@ -222,7 +221,7 @@ int pair_error(struct request *request) {
   size_t bytes;
   int error = 0;
   while (!error && !is_done && clock_now_ns() < until_ns) {
-    error = transfer_test(request, &is_done, &bytes);
+    error = plugin_test(request, &is_done, &bytes);
     breathe();
   }
   return error;
@@ -234,22 +233,22 @@ void pair_send_and_close(struct pair pair) {
   uint8_t sent[COUNT][BYTES], got[COUNT][BYTES];
   for (unsigned i = 0; i < COUNT; i++) {
     memset(sent[i], (int)i + 1, BYTES);
-    assert_int_equal(transfer_post(pair.sender, sent[i], BYTES, NULL, NULL, &requests[i]), 0);
+    assert_int_equal(plugin_post(pair.sender, sent[i], BYTES, NULL, NULL, &requests[i]), 0);
     assert_non_null(requests[i]);
   }
   for (unsigned i = 0; i < COUNT; i++) {
     wait_for(requests[i]);
   }
-  transfer_close(pair.sender);
+  connection_detach(pair.sender);
   for (unsigned i = 0; i < COUNT; i++) {
-    assert_int_equal(transfer_post(pair.receiver, got[i], BYTES, NULL, NULL, &requests[i]), 0);
+    assert_int_equal(plugin_post(pair.receiver, got[i], BYTES, NULL, NULL, &requests[i]), 0);
     assert_non_null(requests[i]);
   }
   for (unsigned i = 0; i < COUNT; i++) {
     wait_for(requests[i]);
     assert_memory_equal(got[i], sent[i], BYTES);
   }
-  transfer_close(pair.receiver);
+  connection_detach(pair.receiver);
 }
 
 int pair_tear_down(void **state) {

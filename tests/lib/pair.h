@@ -7,7 +7,7 @@
 #define TESTS_LIB_PAIR_H
 
 #include "common/clock.h"
-#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/listener.h"
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
@@ -336,7 +337,7 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
   caller.hello.lane = 1;
   reply = ask(&caller, &fds[2]);
   assert_int_equal(addresses_of_reply(&reply, again), 0);
-  transfer_close(connection);
+  connection_detach(connection);
   for (int i = 0; i < 3; i++) {
     close(fds[i]);
   }

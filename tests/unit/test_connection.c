@@ -15,7 +15,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/listener.h"
@@ -145,17 +145,17 @@ UNIT_TEST_EACH(a_held_post_is_sent, pair_tear_down, use_auto, use_thread) {
   for (int round = 0; round < 200; round++) {
     struct request *sent[2], *received[2];
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_post(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
+      assert_int_equal(plugin_post(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
     }
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(transfer_post(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
+      assert_int_equal(plugin_post(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
     }
     uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
     int done = 0;
     while (done < 4) {
       bool is_done;
       struct request *oldest = done < 2 ? sent[done] : received[done - 2];
-      assert_int_equal(transfer_test(oldest, &is_done, &bytes), 0);
+      assert_int_equal(plugin_test(oldest, &is_done, &bytes), 0);
       done += is_done;
       assert_true(clock_now_ns() < until_ns);
     }
@@ -181,19 +181,19 @@ UNIT_TEST_WITH(a_vanished_peer_is_named, use_auto, pair_tear_down) {
   static uint8_t data[1 << 20];
   size_t bytes;
   bool is_done = false;
-  transfer_close(pair.receiver);
-  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
+  connection_detach(pair.receiver);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !is_done && clock_now_ns() < until_ns) {
-    error = transfer_test(request, &is_done, &bytes);
+    error = plugin_test(request, &is_done, &bytes);
     breathe();
   }
   assert_false(is_done);
   assert_true(error == -ECONNRESET || error == -ETIMEDOUT);
   assert_true(log_capture_find("127.0.0.1:") > 0);
   assert_true(log_capture_find("lo") > 0);
-  transfer_close(pair.sender);
+  connection_detach(pair.sender);
   param_load((char *[]){ NULL });
 }
 
@@ -211,7 +211,7 @@ UNIT_TEST_WITH(a_peer_that_failed_unheard_is_no_riddle, use_auto, pair_tear_down
   pair_cut_flows(0);
   connection_fail(pair.receiver, -EIO);
   engine_unlock(engine);
-  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   assert_int_equal(pair_error(sent), -ECONNRESET);
   pair_close(pair);
 }
@@ -333,7 +333,7 @@ UNIT_TEST_WITH(a_connection_that_nobody_asks_for_goes, use_auto, pair_tear_down)
     assert_int_equal(listener_accept(listener, &receiver), 0);
     breathe();
   }
-  transfer_close(receiver);
+  connection_detach(receiver);
   while (count_connections(engine) > 1) { /* one waits in the second listener */
     assert_true(clock_now_ns() < until_ns);
     breathe();

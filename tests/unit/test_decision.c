@@ -10,6 +10,7 @@
 
 #include "common/param.h"
 #include "common/profile.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/profile_use.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/setup.h"
@@ -337,7 +338,7 @@ static void connect_both(const struct decision *a, const char *said_a, const str
   assert_int_equal(waitpid(host, &status, 0), host);
   *there = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   if (connection) {
-    transfer_close(connection);
+    connection_detach(connection);
   }
   setup_stop(); /* the next fork must not inherit engines */
   close(pipes[0]);

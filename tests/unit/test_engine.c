@@ -310,7 +310,7 @@ static void end_post(struct end *end) {
   } else {
     memset(buffer, 0, bytes);
   }
-  int error = transfer_post(end->connection, buffer, bytes, NULL, NULL, request);
+  int error = plugin_post(end->connection, buffer, bytes, NULL, NULL, request);
   if (error) {
     end_is_wrong(end, "posting fails with", error);
   }
@@ -337,7 +337,7 @@ static void end_test(struct end *end, bool polls) {
     return;
   }
   end->asks++;
-  int error = transfer_test(request, &is_done, &bytes);
+  int error = plugin_test(request, &is_done, &bytes);
   if (error) {
     end_is_wrong(end, "a test fails with", error);
   }
@@ -418,7 +418,7 @@ static uint64_t poll_in_vain(struct request *request, uint64_t for_ns) {
   bool is_done;
   size_t bytes;
   do {
-    assert_int_equal(transfer_test(request, &is_done, &bytes), 0);
+    assert_int_equal(plugin_test(request, &is_done, &bytes), 0);
     assert_false(is_done);
   } while (clock_now_ns() < began_ns + for_ns);
   return (thread_cpu_ns() - cpu_ns) * 100 / (clock_now_ns() - began_ns);
@@ -429,17 +429,17 @@ IN_BOTH_MODES(idle_waiters_sleep) {
   static uint8_t in[64], out[64] = { 1, 2, 3 };
   struct pair pair = pair_make(AF_INET);
   struct request *receive, *send;
-  assert_int_equal(transfer_post(pair.receiver, in, sizeof in, NULL, NULL, &receive), 0);
+  assert_int_equal(plugin_post(pair.receiver, in, sizeof in, NULL, NULL, &receive), 0);
   assert_non_null(receive);
   poll_in_vain(receive, 600 * NS_PER_MS);
   assert_in_range(poll_in_vain(receive, 300 * NS_PER_MS), 0, 60);
-  assert_int_equal(transfer_post(pair.sender, out, sizeof out, NULL, NULL, &send), 0);
+  assert_int_equal(plugin_post(pair.sender, out, sizeof out, NULL, NULL, &send), 0);
   assert_non_null(send);
   bool is_sent = false, is_received = false;
   size_t bytes;
   while (!is_sent || !is_received) {
-    assert_int_equal(is_sent ? 0 : transfer_test(send, &is_sent, &bytes), 0);
-    assert_int_equal(is_received ? 0 : transfer_test(receive, &is_received, &bytes), 0);
+    assert_int_equal(is_sent ? 0 : plugin_test(send, &is_sent, &bytes), 0);
+    assert_int_equal(is_received ? 0 : plugin_test(receive, &is_received, &bytes), 0);
   }
   assert_memory_equal(in, out, sizeof in);
   pair_close(pair);

@@ -13,7 +13,7 @@
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/plugin/plugin.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 
@@ -34,8 +34,8 @@ struct posting {
 
 static void *post_receive(void *argument) {
   struct posting *posting = argument;
-  posting->error = transfer_post(posting->connection, posting->data, posting->bytes, NULL, NULL,
-                                 &posting->request);
+  posting->error = plugin_post(posting->connection, posting->data, posting->bytes, NULL, NULL,
+                               &posting->request);
   return NULL;
 }
 
@@ -74,12 +74,12 @@ UNIT_TEST_EACH(a_peer_that_gives_up_is_named, pair_tear_down, start, start_threa
   struct posting posting = { pair.receiver, data, 4096, NULL, 0 };
   post_elsewhere(post_receive, &posting, 1);
   received = posting.request;
-  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error_there = 0, error_here = 0;
   while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
-    error_there = transfer_test(received, &is_done, &bytes);
-    error_here = transfer_test(sent, &is_done, &bytes);
+    error_there = plugin_test(received, &is_done, &bytes);
+    error_here = plugin_test(sent, &is_done, &bytes);
     breathe();
   }
   assert_int_equal(error_there, -EMSGSIZE);
@@ -100,18 +100,18 @@ UNIT_TEST_EACH(what_one_thread_drives_ends_together, pair_tear_down, start, star
   struct posting postings[] = { { broken.receiver, data, 4096, NULL, 0 },
                                 { other.receiver, data, 8, NULL, 0 } };
   post_elsewhere(post_receives, postings, 2);
-  assert_int_equal(transfer_post(broken.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(broken.sender, data, sizeof data, NULL, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && clock_now_ns() < until_ns) {
     connection_progress(broken.sender);
-    error = transfer_test(postings[0].request, &is_done, &bytes);
+    error = plugin_test(postings[0].request, &is_done, &bytes);
     breathe();
   }
   assert_int_equal(error, -EMSGSIZE);
-  assert_int_equal(transfer_test(postings[1].request, &is_done, &bytes), -ESHUTDOWN);
+  assert_int_equal(plugin_test(postings[1].request, &is_done, &bytes), -ESHUTDOWN);
   for (error = 0; !error && clock_now_ns() < until_ns; breathe()) {
-    error = transfer_post(other.sender, data, 8, NULL, NULL, &waiting);
+    error = plugin_post(other.sender, data, 8, NULL, NULL, &waiting);
     connection_progress(other.sender);
   }
   assert_int_equal(error, -ECONNABORTED);
@@ -163,7 +163,7 @@ UNIT_TEST_EACH(a_reset_hides_no_reason, pair_tear_down, start, start_thread) {
   engine_lock(engine);
   connection_fail(pair.receiver, -EIO);
   reset_accepted_flows();
-  assert_int_equal(transfer_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
   engine_unlock(engine);
   assert_int_equal(pair_error(sent), -ECONNABORTED);
   pair_close(pair);

@@ -149,7 +149,7 @@ TEST(an_impostor_is_not_believed) {
   int fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);
   assert_int_equal(outcome(&impostor, fd, &connection), 0);
   assert_non_null(connection);
-  transfer_close(connection);
+  connection_detach(connection);
   close(fd);
   close(impostor.fd);
 }

@@ -15,6 +15,7 @@
 #include "common/clock.h"
 #include "common/param.h"
 #include "common/sysfs.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/setup.h"
@@ -200,21 +201,21 @@ static void leave_early(bool is_sender_first) {
   size_t bytes;
   assert_int_equal(memory_register(from, total, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
   assert_int_equal(memory_register(to, total, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
-  assert_int_equal(transfer_post(pair.receiver, to, total, to_memory, NULL, &received), 0);
-  assert_int_equal(transfer_post(pair.sender, from, total, from_memory, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.receiver, to, total, to_memory, NULL, &received), 0);
+  assert_int_equal(plugin_post(pair.sender, from, total, from_memory, NULL, &sent), 0);
   for (int i = 0; i < 3; i++) {
-    transfer_test(sent, &is_done, &bytes);
-    is_done |= transfer_test(received, &is_done, &bytes) != 0;
+    plugin_test(sent, &is_done, &bytes);
+    is_done |= plugin_test(received, &is_done, &bytes) != 0;
   }
   struct connection *first = is_sender_first ? pair.sender : pair.receiver;
-  transfer_close(first);
+  connection_detach(first);
   memory_deregister(is_sender_first ? from_memory : to_memory);
   free(is_sender_first ? from : to);
   uint64_t until_ns = clock_now_ns() + NS_PER_S / 5;
   while (clock_now_ns() < until_ns &&
-         transfer_test(is_sender_first ? received : sent, &is_done, &bytes) == 0 && !is_done) {
+         plugin_test(is_sender_first ? received : sent, &is_done, &bytes) == 0 && !is_done) {
   }
-  transfer_close(is_sender_first ? pair.receiver : pair.sender);
+  connection_detach(is_sender_first ? pair.receiver : pair.sender);
   memory_deregister(is_sender_first ? to_memory : from_memory);
   free(is_sender_first ? to : from);
 }
@@ -356,14 +357,14 @@ static void send_one(struct pair pair, uint8_t *from, const struct memory *from_
   while (!is_done[0] || !is_done[1]) {
     assert_true(clock_now_ns() < until_ns);
     if (!requests[0]) {
-      transfer_post(pair.receiver, to, total, to_memory, NULL, &requests[0]);
+      plugin_post(pair.receiver, to, total, to_memory, NULL, &requests[0]);
     } else if (!is_done[0]) {
-      assert_int_equal(transfer_test(requests[0], &is_done[0], &bytes), 0);
+      assert_int_equal(plugin_test(requests[0], &is_done[0], &bytes), 0);
     }
     if (!requests[1]) {
-      transfer_post(pair.sender, from, total, from_memory, NULL, &requests[1]);
+      plugin_post(pair.sender, from, total, from_memory, NULL, &requests[1]);
     } else if (!is_done[1]) {
-      assert_int_equal(transfer_test(requests[1], &is_done[1], &bytes), 0);
+      assert_int_equal(plugin_test(requests[1], &is_done[1], &bytes), 0);
     }
   }
 }

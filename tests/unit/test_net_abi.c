@@ -9,8 +9,8 @@
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/net_abi.h"
 #include "net_plugin/abi/result.h"
-#include "net_plugin/plugin/attributes.h"
 
+#include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
 
 UNIT_TEST(results_name_the_culprit) {
@@ -111,17 +111,13 @@ UNIT_TEST(tables_are_complete) {
   assert_null(ncclNetPlugin_v12.irecvConsumed);
 }
 
-UNIT_TEST(attributes_are_kept_as_they_are_told) {
-  const struct attributes told = {
-    .send = { 2, 1, 4, 3 }, .receive = { -1, -1, -1, -1 }, .operations = 16, .protocols = 4
-  };
-  struct attributes kept = { 0 };
-  attributes_store(&kept, &told);
-  assert_memory_equal(&kept, &told, sizeof(told));
-  char text[ATTRIBUTES_TEXT_MAX];
-  attributes_format(&kept, text);
-  assert_non_null(strstr(text, "send: 1 to 2 peers, 3 to 4 connections each"));
-  assert_non_null(strstr(text, "operations 0x10"));
+LOG_CAPTURE_TEST(attributes_can_be_traced) {
+  struct net_attributes_v11 told = { .sendCommAttr = { 2, 1, 4, 3 }, .op = 16 };
+  log_set_threshold(LOG_LEVEL_TRACE);
+  assert_int_equal(ncclNetPlugin_v11.setNetAttr(NULL, &told), NCCL_SUCCESS);
+  log_set_threshold(LOG_LEVEL_INFO);
+  assert_int_equal(log_capture_find("send: 1 to 2 peers, 3 to 4 connections each"), 1);
+  assert_int_equal(log_capture_find("operations 0x10"), 1);
 }
 
 UNIT_MAIN(NULL, NULL)

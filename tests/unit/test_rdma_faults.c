@@ -218,11 +218,11 @@ static void half_step(struct half *half, struct connection *connection, uint8_t 
     return;
   }
   if (half->request) {
-    half->error = transfer_test(half->request, &half->is_done, &bytes);
+    half->error = plugin_test(half->request, &half->is_done, &bytes);
   } else if (connection_is_sender(connection)) {
-    half->error = transfer_post(connection, data, BYTES, memory, NULL, &half->request);
+    half->error = plugin_post(connection, data, BYTES, memory, NULL, &half->request);
   } else {
-    half->error = transfer_post(connection, data, BYTES, memory, NULL, &half->request);
+    half->error = plugin_post(connection, data, BYTES, memory, NULL, &half->request);
   }
 }
 
@@ -323,13 +323,13 @@ EACH(closed_memory_is_left_alone) {
   }
   half_step(&to, transfer.pair.receiver, transfer.to, transfer.to_memory); /* asked for, so sent */
   receive_is_taken(transfer.pair.receiver, &to);
-  transfer_close(transfer.pair.receiver);
+  connection_detach(transfer.pair.receiver);
   memset(transfer.to, 3, (size_t)MESSAGES * BYTES);
   assert_int_equal(fake_verbs_write_late(), 0);
   for (size_t i = 0; i < (size_t)MESSAGES * BYTES; i++) {
     assert_int_equal(transfer.to[i], 3);
   }
-  transfer_close(transfer.pair.sender);
+  connection_detach(transfer.pair.sender);
   fake_verbs_heal_calls();
   transfer_stop(&transfer);
 }

@@ -21,7 +21,7 @@
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
-#include "net_plugin/plugin/transfer.h"
+#include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -355,7 +355,7 @@ static void await(struct request *request, size_t bytes) {
   bool is_done = false;
   size_t got;
   while (!is_done) {
-    assert_int_equal(transfer_test(request, &is_done, &got), 0);
+    assert_int_equal(plugin_test(request, &is_done, &got), 0);
   }
   assert_int_equal(got, bytes);
 }
@@ -364,8 +364,8 @@ static void move(struct pair pair, int count, size_t bytes) {
   char *from = calloc(1, bytes), *to = malloc(bytes);
   for (int i = 0; i < count; i++) {
     struct request *receive, *send;
-    assert_int_equal(transfer_post(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
-    assert_int_equal(transfer_post(pair.sender, from, bytes, NULL, NULL, &send), 0);
+    assert_int_equal(plugin_post(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
+    assert_int_equal(plugin_post(pair.sender, from, bytes, NULL, NULL, &send), 0);
     await(send, bytes);
     await(receive, bytes);
   }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/hash.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
@@ -113,7 +114,7 @@ LOG_CAPTURE_TEST(a_stranger_costs_one_hash) {
   caller.hello.lane = 1;
   caller.hello.is_first = 0;
   strangers_cost_one_hash_each(&handle, &caller);
-  transfer_close(connection);
+  connection_detach(connection);
   close(caller.fd);
   listener_close(listener);
   setup_stop();

@@ -102,7 +102,7 @@ static struct side side_make(struct connection *connection, size_t bytes) {
 static void side_post(struct side *side, size_t offset, size_t bytes) {
   struct request **request = &side->requests[side->posted++];
   uint8_t *data = side->buffer + offset;
-  assert_int_equal(transfer_post(side->connection, data, bytes, side->memory, NULL, request), 0);
+  assert_int_equal(plugin_post(side->connection, data, bytes, side->memory, NULL, request), 0);
   assert_non_null(*request);
 }
 
@@ -111,7 +111,7 @@ static void side_step(struct side *side) {
   bool is_done = false;
   size_t bytes;
   if (side->done < side->posted && !side->error) {
-    side->error = transfer_test(side->requests[side->done], &is_done, &bytes);
+    side->error = plugin_test(side->requests[side->done], &is_done, &bytes);
     side->done += is_done;
   }
 }
@@ -136,7 +136,7 @@ static void side_finish(struct side *side, struct side *peer) {
 /* As NCCL ends an aborted connection. Meanwhile the peer, and the engine's thread, go on. */
 static void side_abort(struct side *side, struct side *peer, bool is_reused) {
   void *address = side->buffer;
-  transfer_deregister(side->connection, side->memory);
+  plugin_deregister(side->connection, side->memory);
   /* A large one fails, unless it completed while this thread got no CPU. */
   assert_true(side->buffer_bytes < LARGE_BYTES || side->done == side->posted ||
               connection_error(side->connection) < 0 ||
@@ -144,7 +144,7 @@ static void side_abort(struct side *side, struct side *peer, bool is_reused) {
   assert_int_equal(munmap(side->buffer, side->buffer_bytes), 0);
   uint8_t *foreign = is_reused ? map_at(address, side->buffer_bytes, FOREIGN) : NULL;
   side_run(peer, SETTLE_NS);
-  transfer_close(side->connection);
+  connection_detach(side->connection);
   side_run(peer, SETTLE_NS / 4);
   if (foreign) { /* as a whole: sanitizers look at each access of ours */
     assert_int_equal(foreign[0], FOREIGN);
@@ -156,9 +156,9 @@ static void side_abort(struct side *side, struct side *peer, bool is_reused) {
 }
 
 static void side_end(struct side *side) {
-  transfer_deregister(side->connection, side->memory);
+  plugin_deregister(side->connection, side->memory);
   munmap(side->buffer, side->buffer_bytes);
-  transfer_close(side->connection);
+  connection_detach(side->connection);
 }
 
 /* ---- the scenarios ---- */
@@ -302,7 +302,7 @@ static void the_link_has_failed(void **state) {
     struct side *side = is_receiver ? &scene.receiver : &scene.sender;
     struct side *peer = is_receiver ? &scene.sender : &scene.receiver;
     /* The peer gives up, too, while data is in the sockets. */
-    transfer_deregister(peer->connection, peer->memory);
+    plugin_deregister(peer->connection, peer->memory);
     side_run(side, SETTLE_NS / 4);
     pair_cut_flows(0);
     peer->memory = NULL;
@@ -324,9 +324,9 @@ static void finished_buffers_go_while_others_are_in_flight(void **state) {
   side_finish(&second, &first);
   side_finish(&first, &second);
   assert_int_equal(second.buffer[0], SENT);
-  transfer_deregister(first.connection, first.memory);
+  plugin_deregister(first.connection, first.memory);
   munmap(first.buffer, first.buffer_bytes);
-  transfer_deregister(second.connection, second.memory);
+  plugin_deregister(second.connection, second.memory);
   munmap(second.buffer, second.buffer_bytes);
   side_finish(&scene.receiver, &scene.sender);
   side_finish(&scene.sender, &scene.receiver);

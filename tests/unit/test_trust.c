@@ -160,7 +160,7 @@ UNIT_TEST_WITH(a_recorded_handshake_is_of_no_use, start, stop) {
     assert_rejected(&(struct caller){ .fd = fd });
     close(fd);
     if (i == 0) {
-      transfer_close(connection);
+      connection_detach(connection);
     }
   }
   nobody_got_in(&scene);
@@ -204,7 +204,7 @@ UNIT_TEST_WITH(an_identity_is_not_a_key, start, stop) {
   caller_greet(&caller, &scene);
   caller_prove(&caller);
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
-  transfer_close(connection);
+  connection_detach(connection);
   close(caller.fd);
   listener_close(scene.listener);
 }
@@ -224,7 +224,7 @@ UNIT_TEST_WITH(keys_open_their_own_door_only, start, stop) {
   struct connection *connection = accept_one(&scene);
   caller_prove(&thief);
   assert_rejected(&thief);
-  transfer_close(connection);
+  connection_detach(connection);
   close(thief.fd);
   close(caller.fd);
   listener_close(scene.listener);
@@ -240,7 +240,7 @@ UNIT_TEST_WITH(messages_may_come_in_pieces, start, stop) {
   caller_greet(&caller, &scene);
   caller_prove(&caller);
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
-  transfer_close(accept_one(&scene));
+  connection_detach(accept_one(&scene));
   close(caller.fd);
   listener_close(scene.listener);
 }
@@ -299,7 +299,7 @@ UNIT_TEST_WITH(a_flood_evicts_itself, start, stop) {
                    CHALLENGE_BYTES);
   caller_prove(&caller);
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
-  transfer_close(accept_one(&scene));
+  connection_detach(accept_one(&scene));
   close(caller.fd);
   flood_end();
   listener_close(scene.listener);
@@ -319,7 +319,7 @@ UNIT_TEST_WITH(a_flood_spares_who_has_said_hello, start, stop) {
   flood_begin(&scene);
   caller_prove(&caller);
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
-  transfer_close(accept_one(&scene));
+  connection_detach(accept_one(&scene));
   close(caller.fd);
   flood_end();
   listener_close(scene.listener);

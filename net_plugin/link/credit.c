@@ -6,10 +6,6 @@ bool credit_must_request(const struct credit_taken *credit, uint64_t message, bo
   return message >= credit->requested && !(is_eager && credit->eager_slots > 0);
 }
 
-void credit_forget_request(struct credit_taken *credit) {
-  credit->requested = 0;
-}
-
 void credit_init(struct credit_given *credit, unsigned eager_slots) {
   *credit = (struct credit_given){ .eager_slots = eager_slots };
   credit_end(credit);
@@ -37,10 +33,6 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
     credit->wanted = message + 1;
   }
   credit->is_due |= credit->advertised < credit->wanted && granted > credit->advertised;
-}
-
-void credit_landed(struct credit_given *credit, bool is_bulk) {
-  credit->is_bulk = is_bulk;
 }
 
 void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,

@@ -39,7 +39,7 @@
 
 struct credit_taken {
   uint64_t granted;   /* by the peer */
-  uint64_t requested; /* messages for which a REQUEST was written: all below */
+  uint64_t requested; /* messages for which a REQUEST was written: all below. 0: ask again */
   unsigned eager_slots;
 };
 
@@ -57,9 +57,6 @@ static inline void credit_request(struct credit_taken *credit, uint64_t message)
   credit->requested = message + 1;
 }
 
-/* The REQUEST may have been lost with its lane: ask again. */
-void credit_forget_request(struct credit_taken *credit);
-
 /* ---- receiver ---- */
 
 struct credit_given {
@@ -69,7 +66,7 @@ struct credit_given {
   uint64_t wanted;     /* the sender asked for grants of all messages below */
   uint32_t frames;     /* arrived since the last WINDOW */
   uint64_t bytes;
-  bool is_bulk;         /* the last message was one for which a grant is of use */
+  bool is_bulk;         /* the last message that landed was one for which a grant is of use */
   bool is_due;          /* a WINDOW must be written now */
   uint64_t deadline_ns; /* or then; LINK_NO_DEADLINE if nothing is pending */
   uint64_t opening_ns;  /* or then, if there is anything to grant; likewise */
@@ -86,9 +83,6 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
 static inline void credit_opening(struct credit_given *credit, uint64_t now_ns) {
   credit->opening_ns = now_ns + CREDIT_OPENING_NS;
 }
-
-/* A message landed. is_bulk: the next one like it should find a grant. */
-void credit_landed(struct credit_given *credit, bool is_bulk);
 
 /* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. wants_ack: the sender's user
  * waits. has_landed: it was the last one of its message. latest_ns: it is acknowledged by then. */

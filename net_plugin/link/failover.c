@@ -216,10 +216,6 @@ bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reas
   return true;
 }
 
-void failover_unsettle(struct failover *failover, unsigned lane) {
-  failover->unsettled |= lane_bit(lane);
-}
-
 void failover_settle(struct failover *failover, unsigned lane) {
   failover->unsettled &= ~lane_bit(lane);
   failover->announce &= ~lane_bit(lane);
@@ -294,10 +290,6 @@ void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_n
   if (failover->down_since_ns + half_ns < now_ns) {
     failover->down_since_ns = now_ns - half_ns;
   }
-}
-
-bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {
-  return failover->up == 0 && now_ns >= failover->down_since_ns + failover->config->timeout_ns;
 }
 
 void failover_check(const struct failover *failover) {

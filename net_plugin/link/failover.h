@@ -41,13 +41,13 @@ struct failover {
   const struct link_config *config; /* the link's */
   uint64_t up, connecting, lost;    /* lanes in these states: nothing else says it; all others are
                                        CLOSED */
-  uint64_t unsettled;               /* sender: what arrived on the old epoch is not known */
-  uint64_t announce;                /* FENCE (sender) or FENCED (receiver) is to be written */
-  uint64_t close;                   /* CLOSE orders to give */
-  unsigned wanted;                  /* sender: so many lanes are to be open */
-  unsigned least;                   /* sender: as wanted: 1, or policy_first_lanes in need */
-  unsigned ceiling;                 /* sender: this lane and higher ones were refused */
-  bool keeps_spare;                 /* sender: lanes are open for what others lose */
+  uint64_t unsettled; /* sender: what arrived on the old epoch is not known. The link sets it */
+  uint64_t announce;  /* FENCE (sender) or FENCED (receiver) is to be written */
+  uint64_t close;     /* CLOSE orders to give */
+  unsigned wanted;    /* sender: so many lanes are to be open */
+  unsigned least;     /* sender: as wanted: 1, or policy_first_lanes in need */
+  unsigned ceiling;   /* sender: this lane and higher ones were refused */
+  bool keeps_spare;   /* sender: lanes are open for what others lose */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */
@@ -113,9 +113,7 @@ bool failover_grow(struct failover *failover);
  * have so many. */
 void failover_keep_spare(struct failover *failover);
 
-/* Sender: frames that are not acknowledged were on the lane when it was lost. And: it is known
- * what arrived. */
-void failover_unsettle(struct failover *failover, unsigned lane);
+/* Sender: it is known what arrived on the lane, which was lost. */
 void failover_settle(struct failover *failover, unsigned lane);
 
 /* Frames may have been lost with a lane: announce all lost lanes once more. */
@@ -148,7 +146,9 @@ bool failover_next_order(struct failover *failover, struct link_order *order, ui
 uint64_t failover_next_deadline_ns(const struct failover *failover);
 /* This process did not run for gap_ns: no lane could come up. At least half of the time is left. */
 void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns);
-bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns);
+static inline bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {
+  return failover->up == 0 && now_ns >= failover->down_since_ns + failover->config->timeout_ns;
+}
 
 void failover_check(const struct failover *failover);
 

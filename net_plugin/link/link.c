@@ -36,12 +36,17 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   if (link->config.role == LINK_SENDER) {
     send_lane_dropped(link, lane);
   } else {
-    receive_data_dropped(link, lane);
     receive_lane_dropped(link, lane);
   }
   dropped->arrival = ARRIVAL_NONE;
   dropped->buffer = NULL;
   failover_announce_again(&link->failover);
+}
+
+void link_fence_lane(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
+  if (failover_fence(&link->failover, lane, epoch, now_ns)) {
+    link_lane_dropped(link, lane);
+  }
 }
 
 void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
@@ -170,9 +175,7 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
   if (new_epoch <= fenced->epoch || new_epoch <= fenced->fenced_epoch) {
     return UINT64_MAX;
   }
-  if (failover_fence(&link->failover, lane, new_epoch - 1, link_clock(link, now_ns))) {
-    link_lane_dropped(link, lane);
-  }
+  link_fence_lane(link, lane, new_epoch - 1, link_clock(link, now_ns));
   return link->lanes[lane].received;
 }
 
@@ -372,8 +375,14 @@ void link_fail_because(struct link *link, int error, const char *reason) {
 }
 
 bool link_needs_memory(const struct link *link, uint64_t number) {
-  return link->config.role == LINK_SENDER ? outgoing_needs_memory(&link->outgoing, number)
-                                          : incoming_needs_memory(&link->incoming, number);
+  uint64_t slot = number % LINK_WINDOW;
+  if (link->config.role == LINK_SENDER) {
+    const struct outgoing_ring *ring = &link->outgoing;
+    return number >= ring->retired && number < ring->posted && !ring->slots[slot].is_copied &&
+           ring->slots[slot].bytes > 0;
+  }
+  const struct incoming_ring *ring = &link->incoming;
+  return number >= ring->completed && number < ring->posted && ring->slots[slot].capacity > 0;
 }
 
 bool link_has_last_word(const struct link *link) {

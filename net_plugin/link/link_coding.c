@@ -27,22 +27,6 @@ void link_lane_is_raw(struct link *link, unsigned lane) {
 
 /* ---- sender ---- */
 
-bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
-                  const struct link_frame *frame, uint64_t now_ns) {
-  const struct link_config *config = &link->config;
-  bool can_be = frame->length >= LINK_CODED_BYTES && frame->length <= config->policy.chunk_bytes &&
-                message->ll == LL_NONE && (link->rdma & lane_bit(lane)) == 0;
-  if (!can_be) {
-    return false;
-  }
-  struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };
-  bool is_wanted =
-      (link->raw & lane_bit(lane)) == 0 && (config->policy.compress == POLICY_COMPRESS_ON ||
-                                            policy_compress(link->policy, &chunk, now_ns));
-  link->coding.untried += is_wanted ? 0 : 1;
-  return is_wanted;
-}
-
 struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_frame *frame) {
   struct policy_encoded encoded = { .lane = lane, .bytes = frame->length };
   uint32_t crc = link->config.wants_checksums ? CRC_BYTES : 0;
@@ -87,11 +71,6 @@ void link_encoded(struct link *link, const struct policy_encoded *encoded) {
 }
 
 /* ---- receiver ---- */
-
-bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header) {
-  return link->config.policy.compress != POLICY_COMPRESS_OFF &&
-         (link->rdma & lane_bit(lane)) == 0 && header->length <= link->config.policy.chunk_bytes;
-}
 
 int coding_ends(struct link *link, const struct link_lane *receiving) {
   const struct wire_header *header = &receiving->header;

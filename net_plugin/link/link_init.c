@@ -114,7 +114,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
                   layout.eager_stride);
   }
-  repeat_init(link);
+  link->repeats.budget = REPEAT_BURST_BYTES;
   return link;
 }
 

@@ -57,8 +57,10 @@ int receive_data_begins(struct link *link, unsigned lane) {
   struct link_lane *receiving = &link->lanes[lane];
   bool is_placed = (receiving->header.flags & WIRE_IS_PLACED) != 0;
   bool is_coded = receiving->header.coded > 0;
-  if ((is_placed && !may_be_placed(link, lane)) ||
-      (is_coded && !coding_may_arrive(link, lane, &receiving->header))) {
+  bool may_be_coded = link->config.policy.compress != POLICY_COMPRESS_OFF &&
+                      (link->rdma & lane_bit(lane)) == 0 &&
+                      receiving->header.length <= link->config.policy.chunk_bytes;
+  if ((is_placed && !may_be_placed(link, lane)) || (is_coded && !may_be_coded)) {
     return -EPROTO;
   }
   if (link->is_detached) {
@@ -87,18 +89,6 @@ int receive_data_begins(struct link *link, unsigned lane) {
     receiving->buffer = receiving->coding;
   }
   return 0;
-}
-
-/* The frame on this lane will not be completed. */
-void receive_data_dropped(struct link *link, unsigned lane) {
-  struct link_lane *receiving = &link->lanes[lane];
-  if (is_for_message(receiving->arrival)) {
-    bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
-    if (!repeat_in_dropped(link, lane)) {
-      incoming_drop(&link->incoming, &receiving->header, is_bounced);
-    }
-    credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
-  }
 }
 
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
@@ -141,7 +131,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   bool has_landed = incoming_has_landed(ring, header->message);
   if (has_landed && header->total > 0) {
     bool could_be_placed = link_lane_places(link, lane) && header->total > LINK_PLACE_BYTES;
-    credit_landed(&link->given, wants_ack || could_be_placed);
+    link->given.is_bulk = wants_ack || could_be_placed;
   }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->acknowledged,
                        wants_ack || ablation_has(link->config.policy.ablated, ABLATION_ACK_DELAY),
@@ -175,6 +165,14 @@ void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before) {
 }
 
 void receive_lane_dropped(struct link *link, unsigned lane) {
+  struct link_lane *receiving = &link->lanes[lane];
+  if (is_for_message(receiving->arrival)) { /* which will not be completed */
+    bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
+    if (!repeat_in_dropped(link, lane)) {
+      incoming_drop(&link->incoming, &receiving->header, is_bounced);
+    }
+    credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
+  }
   link->unacked &= ~lane_bit(lane); /* FENCED has the count */
   link->failover.announce |= lane_bit(lane);
   receive_tell_again(link);
@@ -185,20 +183,9 @@ int receive_fence_arrived(struct link *link, const struct wire_header *header, u
     return -EPROTO;
   }
   unsigned lane = (unsigned)header->message;
-  if (failover_fence(&link->failover, lane, (uint32_t)header->offset, now_ns)) {
-    link_lane_dropped(link, lane);
-  }
+  link_fence_lane(link, lane, (uint32_t)header->offset, now_ns);
   link->failover.announce |= lane_bit(lane);
   return 0;
-}
-
-/* Of a lane that is up again already, the peer can only ask about the epochs before. */
-void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header) {
-  bool is_up = (link->failover.up & lane_bit(lane)) != 0;
-  header->type = WIRE_FENCED;
-  header->message = lane;
-  header->offset = link->lanes[lane].fenced_epoch;
-  header->total = is_up ? link->lanes[lane].base : link->lanes[lane].received;
 }
 
 /* How long the acknowledgement of the lane's last frame was held back. */
@@ -272,9 +259,7 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
   }
   for (uint64_t lanes = link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
-      link_lane_dropped(link, lane);
-    }
+    link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
   }
 }
 

@@ -19,12 +19,6 @@
 #include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
-void repeat_init(struct link *link) {
-  link->may_repeat = !ablation_has(link->config.policy.ablated, ABLATION_REPEAT) &&
-                     (link->policy == NULL || link->policy->ops->repeats);
-  link->repeats.budget = REPEAT_BURST_BYTES;
-}
-
 /* The pair that has this frame, and which of its copies; -1: none. */
 static int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count,
                      unsigned *side) {
@@ -205,13 +199,15 @@ struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
 /* ---- lanes that stand still ---- */
 
 void link_stands_still(struct link *link, unsigned lane) {
-  if (!link->may_repeat || (link->still & lane_bit(lane)) != 0) {
+  bool may_repeat = !ablation_has(link->config.policy.ablated, ABLATION_REPEAT) &&
+                    (link->policy == NULL || link->policy->ops->repeats);
+  if (!may_repeat || (link->still & lane_bit(lane)) != 0) {
     return;
   }
   link->still |= lane_bit(lane);
   failover_announce_again(&link->failover);
   if (link->config.role == LINK_SENDER) {
-    credit_forget_request(&link->taken);
+    link->taken.requested = 0; /* ask again on another lane */
     if ((link->failover.up & ~link->still) == 0) {
       failover_keep_spare(&link->failover);
     }

@@ -183,10 +183,10 @@ void send_lane_dropped(struct link *link, unsigned lane) {
   struct link_lane *dropped = &link->lanes[lane];
   policy_lane_lost(link->policy, lane);
   if (journal_count(&dropped->journal) > 0) {
-    failover_unsettle(&link->failover, lane);
+    link->failover.unsettled |= lane_bit(lane); /* which freezes the journal */
     send_note_vain_lane(link, lane);
   }
-  credit_forget_request(&link->taken);
+  link->taken.requested = 0; /* a REQUEST may have been lost with it: ask again */
 }
 
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
@@ -221,9 +221,7 @@ int send_fenced_arrived(struct link *link, const struct wire_header *header, uin
   }
   unsigned lane = (unsigned)header->message;
   uint32_t epoch = (uint32_t)header->offset;
-  if (failover_fence(&link->failover, lane, epoch, now_ns)) {
-    link_lane_dropped(link, lane);
-  }
+  link_fence_lane(link, lane, epoch, now_ns);
   if ((link->failover.unsettled & lane_bit(lane)) == 0 || link->lanes[lane].sent_epoch > epoch) {
     return 0;
   }
@@ -248,9 +246,8 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     journal_clear(&link->lanes[lane].journal);
     failover_settle(&link->failover, lane);
-    if ((link->writing_data & lane_bit(lane)) != 0 &&
-        failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
-      link_lane_dropped(link, lane);
+    if ((link->writing_data & lane_bit(lane)) != 0) {
+      link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
     }
   }
   link->full = 0;
@@ -277,9 +274,8 @@ void send_detach(struct link *link, uint64_t now_ns) {
   for (uint64_t lanes = link_reading(link) | link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
-    if (send_is_reading_user(link, lane) &&
-        failover_fence(&link->failover, lane, link->lanes[lane].epoch, now_ns)) {
-      link_lane_dropped(link, lane);
+    if (send_is_reading_user(link, lane)) {
+      link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
     }
   }
   send_may_end(link);

@@ -87,8 +87,7 @@ struct link {
   uint64_t answer_ns;      /* from a PING until its PONG: the median */
   uint64_t policy_asks;    /* lanes that the policy wanted to be measured, when it was asked last */
   uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
-  bool may_repeat;         /* this side sends again elsewhere what a lane holds that stands still */
-  uint64_t still;          /* such lanes */
+  uint64_t still;          /* lanes that stand still: what they hold is sent again elsewhere */
   uint64_t rdma;           /* lanes that are up and RDMA lanes */
   uint64_t partial;        /* lanes, not RDMA lanes, in the middle of a frame that arrives */
   uint64_t partial_ns;     /* when they are looked at; LINK_NO_DEADLINE: there are none */
@@ -162,6 +161,9 @@ static inline bool link_lane_places(const struct link *link, unsigned lane) {
 
 /* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
 void link_lane_dropped(struct link *link, unsigned lane);
+
+/* Its epochs up to this one are over, see failover_fence: the lane is dropped if it was UP. */
+void link_fence_lane(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 
 /* Own decision: the lane is closed and reconnected. */
 void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
@@ -252,7 +254,6 @@ void link_look_at_partial(struct link *link, uint64_t now_ns);
 
 /* ---- link_repeat.c ---- */
 
-void repeat_init(struct link *link);
 /* The kernel says that the lane stands still. What it carried of the peer's business is told again;
  * a sender that has no other lane opens one. */
 void link_stands_still(struct link *link, unsigned lane);
@@ -317,12 +318,6 @@ void send_detach(struct link *link, uint64_t now_ns);
 
 /* The lane's, from now on of at least so many bytes; NULL: there is none. */
 uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes);
-/* Unless compress is OFF. Is the chunk, which is not one that is sent again, to be compressed? It is
- * counted. */
-bool coding_wants(struct link *link, unsigned lane, const struct outgoing *message,
-                  const struct link_frame *frame, uint64_t now_ns);
-/* May a compressed frame with this header come on this lane? */
-bool coding_may_arrive(const struct link *link, unsigned lane, const struct wire_header *header);
 /* The whole payload is there: the chunk goes to its destination. 0, or -EBADMSG. */
 int coding_ends(struct link *link, const struct link_lane *receiving);
 
@@ -331,7 +326,6 @@ int coding_ends(struct link *link, const struct link_lane *receiving);
 /* 0, -EPROTO or -EMSGSIZE; chooses lane->arrival and lane->buffer. */
 int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
-void receive_data_dropped(struct link *link, unsigned lane);
 /* epoch_before: the last one that was up; 0: none was. */
 void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before);
 /* Acknowledgements and grants may not have come across. */
@@ -341,8 +335,6 @@ int receive_fence_arrived(struct link *link, const struct wire_header *header, u
 void receive_bye_arrived(struct link *link);
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns);
-/* Fills in the FENCED frame of the lane. */
-void receive_fill_fenced(const struct link *link, unsigned lane, struct wire_header *header);
 /* What is arriving for the user is read and forgotten. Does nothing on a sender. */
 void receive_drop_arrivals(struct link *link);
 void receive_detach(struct link *link, uint64_t now_ns);

@@ -109,12 +109,15 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   } else if (link->failover.announce != 0) {
     unsigned announced = (unsigned)__builtin_ctzll(link->failover.announce);
     link->failover.announce &= link->failover.announce - 1;
+    const struct link_lane *lost = &link->lanes[announced];
+    header->message = announced;
     if (link->config.role == LINK_SENDER) {
       header->type = WIRE_FENCE;
-      header->message = announced;
-      header->offset = link->lanes[announced].sent_epoch;
-    } else {
-      receive_fill_fenced(link, announced, header);
+      header->offset = lost->sent_epoch;
+    } else { /* of a lane that is up again already, the peer asks about the epochs before */
+      header->type = WIRE_FENCED;
+      header->offset = lost->fenced_epoch;
+      header->total = link_is_lane_up(link, announced) ? lost->base : lost->received;
     }
   } else if (link->given.is_due) {
     receive_fill_window(link, lane, header, now_ns);
@@ -207,6 +210,23 @@ static void send_fill_data(struct link *link, unsigned lane, struct chunk chunk,
   wire_header_encode(&header, frame->header);
 }
 
+/* Is the chunk, which is not one that is sent again, to be compressed? It is counted. */
+static bool send_wants_coding(struct link *link, unsigned lane, const struct outgoing *message,
+                              const struct link_frame *frame, uint64_t now_ns) {
+  const struct link_config *config = &link->config;
+  bool can_be = frame->length >= LINK_CODED_BYTES && frame->length <= config->policy.chunk_bytes &&
+                message->ll == LL_NONE && (link->rdma & lane_bit(lane)) == 0;
+  if (config->policy.compress == POLICY_COMPRESS_OFF || !can_be) {
+    return false;
+  }
+  struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };
+  bool is_wanted =
+      (link->raw & lane_bit(lane)) == 0 && (config->policy.compress == POLICY_COMPRESS_ON ||
+                                            policy_compress(link->policy, &chunk, now_ns));
+  link->coding.untried += is_wanted ? 0 : 1;
+  return is_wanted;
+}
+
 /* The chunk that was chosen as a repeat, else one that was given back, else a new one. */
 static void send_data(struct link *link, unsigned lane, const struct repeat_choice *repeat,
                       struct link_frame *frame, uint64_t now_ns) {
@@ -235,8 +255,8 @@ static void send_data(struct link *link, unsigned lane, const struct repeat_choi
     /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are
      * no endless loop. */
     frame->wants_coding =
-        !is_requeued && link->config.policy.compress != POLICY_COMPRESS_OFF &&
-        coding_wants(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
+        !is_requeued &&
+        send_wants_coding(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
   }
 }
 

@@ -128,11 +128,12 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
         liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;
     found.is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
-    found.overdue |= now_ns >= start_ns + limit_ns ? lane_bit(lane) : 0;
-    if (liveness_is_stalled(liveness, start_ns + limit_ns, now_ns)) {
-      found.stalled |= lane_bit(lane);
-      found.mute |= liveness->lanes[lane].spoke_ns <= start_ns ? lane_bit(lane) : 0;
-    }
+    bool is_overdue = now_ns >= start_ns + limit_ns;
+    bool is_stalled = is_overdue && liveness->spoke_ns >= start_ns + limit_ns;
+    bool is_mute = is_stalled && liveness->lanes[lane].spoke_ns <= start_ns;
+    found.overdue |= is_overdue ? lane_bit(lane) : 0;
+    found.stalled |= is_stalled ? lane_bit(lane) : 0;
+    found.mute |= is_mute ? lane_bit(lane) : 0;
   }
   return found;
 }
@@ -185,15 +186,6 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   }
 }
 
-/* A lane with a bad path is closed and reconnected. */
-static void link_reconnect_slow(struct link *link, uint64_t now_ns) {
-  int lane = policy_reconnect(link->policy, now_ns);
-  if (lane >= 0) {
-    link->lanes[lane].slow_reconnects++;
-    link_cut_lane(link, (unsigned)lane, LINK_CLOSE_SLOW, now_ns);
-  }
-}
-
 void link_time_passed(struct link *link, uint64_t now_ns) {
   now_ns = link_note_time(link, now_ns);
   if (link->status != 0) {
@@ -217,8 +209,11 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
   }
   if (now_ns >= link->watch_ns) {
     link_watch_lanes(link, now_ns);
-    if (link->config.role == LINK_SENDER && !link->is_peer_closed) {
-      link_reconnect_slow(link, now_ns);
+    bool may_reconnect = link->config.role == LINK_SENDER && !link->is_peer_closed;
+    int slow = may_reconnect ? policy_reconnect(link->policy, now_ns) : -1;
+    if (slow >= 0) { /* it has a bad path */
+      link->lanes[slow].slow_reconnects++;
+      link_cut_lane(link, (unsigned)slow, LINK_CLOSE_SLOW, now_ns);
     }
   }
   if (link_is_waiting(link)) {

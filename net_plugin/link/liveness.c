@@ -122,7 +122,3 @@ uint64_t liveness_start_ns(const struct liveness *liveness, unsigned lane, bool 
   return later(has_bytes ? watched->moved_ns : watched->asked_ns,
                is_alone ? liveness->rose_ns : liveness->revived_ns);
 }
-
-bool liveness_is_stalled(const struct liveness *liveness, uint64_t due_ns, uint64_t now_ns) {
-  return now_ns >= due_ns && liveness->spoke_ns >= due_ns;
-}

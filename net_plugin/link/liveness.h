@@ -138,7 +138,5 @@ uint64_t liveness_start_ns(const struct liveness *liveness, unsigned lane, bool 
  * nothing is in the way of the answer. A lane that is alone gets more. */
 uint64_t liveness_limit_ns(const struct liveness *liveness, uint64_t bytes, uint32_t ps_per_byte,
                            bool is_known, bool is_alone);
-/* Its time was up at due_ns. */
-bool liveness_is_stalled(const struct liveness *liveness, uint64_t due_ns, uint64_t now_ns);
 
 #endif

@@ -182,12 +182,6 @@ void outgoing_truncate(struct outgoing_ring *ring) {
   }
 }
 
-bool outgoing_needs_memory(const struct outgoing_ring *ring, uint64_t number) {
-  const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
-  return number >= ring->retired && number < ring->posted && !message->is_copied &&
-         message->bytes > 0;
-}
-
 bool outgoing_next_completion(struct outgoing_ring *ring, uint64_t *bytes) {
   if (ring->taken == ring->completed) {
     return false;
@@ -387,11 +381,6 @@ uint64_t incoming_landed(const struct incoming_ring *ring) {
     }
   }
   return message;
-}
-
-bool incoming_needs_memory(const struct incoming_ring *ring, uint64_t number) {
-  return number >= ring->completed && number < ring->posted &&
-         ring->slots[number % LINK_WINDOW].capacity > 0;
 }
 
 bool incoming_next_completion(struct incoming_ring *ring, uint64_t *bytes) {

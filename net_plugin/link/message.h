@@ -108,9 +108,6 @@ void outgoing_retire_all(struct outgoing_ring *ring);
  */
 void outgoing_truncate(struct outgoing_ring *ring);
 
-/* Are the user's bytes of this message still to be read? */
-bool outgoing_needs_memory(const struct outgoing_ring *ring, uint64_t number);
-
 bool outgoing_next_completion(struct outgoing_ring *ring, uint64_t *bytes);
 
 /* ---- receiver ---- */
@@ -166,9 +163,6 @@ bool incoming_has_landed(const struct incoming_ring *ring, uint64_t message);
 
 /* Messages landed in order, whether posted or not. */
 uint64_t incoming_landed(const struct incoming_ring *ring);
-
-/* May bytes of this message still be written to the user's memory? */
-bool incoming_needs_memory(const struct incoming_ring *ring, uint64_t number);
 
 bool incoming_next_completion(struct incoming_ring *ring, uint64_t *bytes);
 

@@ -27,7 +27,7 @@ UNIT_TEST(one_request_per_message) {
 UNIT_TEST(a_request_that_may_be_lost_is_repeated) {
   struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
   assert_true(credit_must_request(&taken, 5, false));
-  credit_forget_request(&taken);
+  taken.requested = 0; /* its lane was lost */
   assert_true(credit_must_request(&taken, 5, false));
 }
 

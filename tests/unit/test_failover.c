@@ -147,11 +147,11 @@ UNIT_TEST(without_a_lane_time_runs_out) {
 
 UNIT_TEST(lost_lanes_are_announced_again) {
   begin(LINK_SENDER, 3);
-  failover_unsettle(&failover, 1);
+  failover.unsettled |= lane_bit(1);
   failover_announce_again(&failover);
   assert_true(failover.announce == 2);
   failover.announce = 0; /* told, on a lane that is lost now */
-  failover_unsettle(&failover, 2);
+  failover.unsettled |= lane_bit(2);
   failover_announce_again(&failover);
   assert_true(failover.announce == 6);
   failover_settle(&failover, 1);

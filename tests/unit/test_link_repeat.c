@@ -290,7 +290,6 @@ TEST(repeats_are_bounded) {
 
 TEST(without_it_nothing_is_repeated) {
   sender()->config.policy.ablated = 1ull << ABLATION_REPEAT;
-  repeat_init(sender());
   timed.black[LINK_SENDER] = 1;
   timed_post(64);
   timed_settle();

@@ -245,7 +245,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     close_lanes(connection, now_ns);
     return;
   }
-  if (connection->stopped_ns) {
+  if (connection->stopped_ns && !link_is_peer_stopped(connection->link, now_ns)) {
     connection_report_stopped(connection, now_ns);
   }
   if (connection_blocked(connection) && connection->published == connection->taken) {
@@ -276,8 +276,14 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
       connection_look_for_host(connection, now_ns);
     }
     link_time_passed(connection->link, now_ns);
-    connection_report_stopped(connection, now_ns);
-    connection_report_stuck(connection, now_ns);
+    if (link_is_peer_stopped(connection->link, now_ns) != (connection->stopped_ns != 0)) {
+      connection_report_stopped(connection, now_ns);
+    }
+    bool is_stuck = link_is_stuck(connection->link, now_ns);
+    if (is_stuck && !connection->is_stuck) {
+      connection_report_stuck(connection, now_ns);
+    }
+    connection->is_stuck = is_stuck;
     if (connection->is_released && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }

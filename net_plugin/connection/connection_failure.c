@@ -106,32 +106,24 @@ void connection_report_stuck(struct connection *connection, uint64_t now_ns) {
   static struct failure_last last;
   struct link_view link;
   char request[REQUEST_TEXT];
-  bool is_stuck = link_is_stuck(connection->link, now_ns);
-  if (is_stuck && !connection->is_stuck) {
-    link_view(connection->link, &link);
-    failure_describe_request(connection, now_ns, request);
-    bool is_new = failure_is_new(&last, connection->peer, -ECOMM, now_ns);
-    LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-           "data to %s does not pass on %s: for %.1f s nothing was acknowledged, and %u flows "
-           "connected meanwhile and brought nothing across; %s. Small packets pass and large ones "
-           "do not (MTU), or a firewall forgets flows. It is given up after %.0f s "
-           "(STRATUS_LINK_TIMEOUT)",
-           connection->peer, connection->nic, failure_seconds_since(link.stuck_ns, now_ns),
-           link.vain_lanes, request, (double)connection->timeout_ns / (double)NS_PER_S);
-  }
-  connection->is_stuck = is_stuck;
+  link_view(connection->link, &link);
+  failure_describe_request(connection, now_ns, request);
+  bool is_new = failure_is_new(&last, connection->peer, -ECOMM, now_ns);
+  LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
+         "data to %s does not pass on %s: for %.1f s nothing was acknowledged, and %u flows "
+         "connected meanwhile and brought nothing across; %s. Small packets pass and large ones "
+         "do not (MTU), or a firewall forgets flows. It is given up after %.0f s "
+         "(STRATUS_LINK_TIMEOUT)",
+         connection->peer, connection->nic, failure_seconds_since(link.stuck_ns, now_ns),
+         link.vain_lanes, request, (double)connection->timeout_ns / (double)NS_PER_S);
 }
 
 void connection_report_stopped(struct connection *connection, uint64_t now_ns) {
   static struct failure_last last;
   struct link_view link;
   char request[REQUEST_TEXT];
-  bool is_stopped = link_is_peer_stopped(connection->link, now_ns);
-  if (is_stopped == (connection->stopped_ns != 0)) {
-    return;
-  }
   link_view(connection->link, &link);
-  if (is_stopped) {
+  if (connection->stopped_ns == 0) {
     connection->stopped_ns = now_ns;
     failure_describe_request(connection, now_ns, request);
     bool is_new = failure_is_new(&last, connection->peer, -ETIME, now_ns);

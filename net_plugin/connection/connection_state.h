@@ -5,9 +5,8 @@
  * Fails: as stated.
  *
  *   connection.c           its life, and the pump that runs after every fact
- *   connection_lanes.c     its lanes: opened, served, broken, gone
+ *   connection_lanes.c     its lanes: opened, served, broken, gone; memory for compressed chunks
  *   connection_requests.c  request slots: posted, coalesced, complete; what a waiting thread polls
- *   connection_coding.c    memory for compressed chunks
  *   connection_failure.c   why it failed, in one message
  *   connection_release.c   the user takes its memory back, or leaves
  *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
@@ -137,10 +136,10 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 /* The user gets this error for the first time: the log says why, and what it ends, too, is ended.
  */
 void connection_report_failure(struct connection *connection, int error);
-/* Reports a peer that is stopped, once, and that it is running again. To be called when time has
- * passed, and after frames. */
+/* Reports a peer that is stopped; one that was reported, that it is running again, if it was heard
+ * since. */
 void connection_report_stopped(struct connection *connection, uint64_t now_ns);
-/* Reports, once, that flows connect and data does not pass. */
+/* Reports that flows connect and data does not pass. */
 void connection_report_stuck(struct connection *connection, uint64_t now_ns);
 
 /* ---- connection_lanes.c ---- */
@@ -166,8 +165,6 @@ void connection_lane_takes_nothing(struct connection *connection, unsigned index
 /* Frees what is open of the lane; the link is not told, but fails if a device may still write for
  * it. */
 void connection_drop_lane(struct connection *connection, unsigned index);
-
-/* ---- connection_coding.c ---- */
 
 /* link_coding_memory_fn; owner: the connection. */
 void *connection_coding_memory(void *owner, unsigned lane, size_t bytes);

@@ -7,6 +7,48 @@
 #include "common/ablation.h"
 #include "net_plugin/policy/rates.h"
 
+/* ---- turns ---- */
+
+static void turns_change(struct turns *turns, enum turns_state state, uint64_t next_ns) {
+  turns->state = state;
+  turns->late = turns->messages = 0;
+  turns->next_ns = next_ns;
+}
+
+static void turns_judge(struct turns *turns, uint64_t now_ns) {
+  if (turns->late * 100 <= turns->messages * TURNS_LATE_PERCENT) {
+    turns->pause_ns = TURNS_NS;
+    turns_change(turns, TURNS_HELP, now_ns + TURNS_NS);
+  } else {
+    turns_change(turns, TURNS_NONE, now_ns + turns->pause_ns);
+    turns->pause_ns *= turns->pause_ns < TURNS_PAUSE_MAX_NS ? 2 : 1;
+  }
+}
+
+void turns_arrived(struct turns *turns, bool is_late, uint64_t now_ns) {
+  turns->messages++;
+  if (turns->state == TURNS_NONE) {
+    unsigned more = turns->late < TURNS_MESSAGES ? 1 : 0;
+    turns->late = is_late ? turns->late + more : turns->late / 2;
+    if (turns->late == TURNS_MESSAGES && now_ns >= turns->next_ns) {
+      turns_change(turns, TURNS_TRIED, now_ns);
+    }
+  } else {
+    turns->late += is_late ? 1 : 0;
+    if (turns->state == TURNS_TRIED && turns->messages == TURNS_MESSAGES) {
+      turns_judge(turns, now_ns);
+    }
+  }
+}
+
+void turns_sent(struct turns *turns, uint64_t now_ns) {
+  if (turns->state == TURNS_HELP && now_ns >= turns->next_ns) {
+    turns_change(turns, TURNS_NONE, now_ns);
+  }
+}
+
+/* ---- lanes ---- */
+
 void stripe_init(struct stripe *stripe, const struct policy_config *config,
                  const struct policy_lanes *lanes, struct policy_lane *records) {
   *stripe = (struct stripe){ .config = config, .lanes = lanes, .records = records };
@@ -279,11 +321,6 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
   }
-}
-
-void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_t now_ns) {
-  stripe->lost_ns = has_retransmitted ? now_ns : stripe->lost_ns;
-  stripe->is_lossy = stripe->lost_ns != 0 && now_ns - stripe->lost_ns < STRIPE_LOSSY_NS;
 }
 
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {

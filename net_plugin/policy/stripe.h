@@ -11,7 +11,7 @@
  * at its cap while the bursts of the others are left unused. Where packets are lost, as by a
  * policer, lanes that are not slow are not compared either. Small messages stay on the lane that
  * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
- * are warm, and spreading them gains nothing, unless lanes queue (turns.h).
+ * are warm, and spreading them gains nothing, unless lanes queue (turns).
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
@@ -33,7 +33,36 @@
 #include <stdint.h>
 
 #include "net_plugin/policy/policy_lane.h"
-#include "net_plugin/policy/turns.h"
+
+/* Turns: whether messages of some KiB take turns over the lanes, because lanes queue. Where flows
+ * are capped a lane that gets each message that somebody waits for has used up the burst that its
+ * cap lets pass, while others have theirs. A message that is alone on its lane, and late, tells of
+ * that; but a thread that does not run makes it late, too. So turns are taken after TURNS_MESSAGES
+ * late ones. If so many messages later most are not in time they are given up, for a pause that is
+ * doubled each time. Else lanes did queue, and turns hold for TURNS_NS, as nothing is late in them
+ * though the cap is still there. */
+enum turns_state {
+  TURNS_NONE,
+  TURNS_TRIED, /* taken; do they help? */
+  TURNS_HELP,  /* taken, since lanes queue */
+};
+
+struct turns {
+  enum turns_state state;
+  unsigned late;     /* of the messages since then; TURNS_NONE: halved by one in time */
+  unsigned messages; /* since then */
+  uint64_t next_ns;  /* TURNS_NONE: not tried before; TURNS_HELP: taken until then */
+  uint64_t pause_ns; /* the next one */
+};
+
+static inline void turns_init(struct turns *turns) {
+  *turns = (struct turns){ .pause_ns = TURNS_NS };
+}
+
+/* A message that was alone on its lane arrived. */
+void turns_arrived(struct turns *turns, bool is_late, uint64_t now_ns);
+/* Time has passed. */
+void turns_sent(struct turns *turns, uint64_t now_ns);
 
 struct stripe {
   const struct policy_config *config;
@@ -74,6 +103,10 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns);
 /* A lane's transport was asked: has it sent packets again since it was asked before? */
-void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted, uint64_t now_ns);
+static inline void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted,
+                                        uint64_t now_ns) {
+  stripe->lost_ns = has_retransmitted ? now_ns : stripe->lost_ns;
+  stripe->is_lossy = stripe->lost_ns != 0 && now_ns - stripe->lost_ns < STRIPE_LOSSY_NS;
+}
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { LANES = 64, KIB = 1024 };
 /* What a chunk of 128 KiB takes to be decoded and to be compressed, in the pieces of
- * connection_coding.c. */
+ * connection_lanes.c. */
 enum { CHUNK = 128 * KIB, DECODED_MOST = 128 * KIB, CODED_MOST = 144 * KIB };
 enum { MESSAGES = 96 };
 #define QUIET_NS (2 * NS_PER_S) /* no lane has come up for so long: no more will */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When turns are taken, and when they are given up. */
-#include "net_plugin/policy/turns.h"
+#include "net_plugin/policy/stripe.h"
 
 #include "tests/lib/unit.h"
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "net_plugin/lane/tcp_socket.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nic_totals table[NIC_TOTALS_MAX];
 static atomic_uint used; /* entries below are complete but for their counts */
@@ -32,17 +34,12 @@ struct nic_totals *nic_totals_of(const struct nic *nic) {
 }
 
 static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
-  if (a->ss_family != b->ss_family) {
-    return false;
-  }
-  if (a->ss_family == AF_INET6) {
-    const struct sockaddr_in6 *x = (const struct sockaddr_in6 *)a,
-                              *y = (const struct sockaddr_in6 *)b;
-    return memcmp(&x->sin6_addr, &y->sin6_addr, sizeof x->sin6_addr) == 0 &&
-           x->sin6_scope_id == y->sin6_scope_id;
-  }
-  return a->ss_family == AF_INET && ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
-                                        ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+  unsigned bytes;
+  const uint8_t *ip = tcp_address_ip(a, &bytes), *other = tcp_address_ip(b, &bytes);
+  return a->ss_family == b->ss_family && a->ss_family != AF_UNSPEC &&
+         memcmp(ip, other, bytes) == 0 &&
+         (a->ss_family != AF_INET6 || ((const struct sockaddr_in6 *)a)->sin6_scope_id ==
+                                          ((const struct sockaddr_in6 *)b)->sin6_scope_id);
 }
 
 struct nic_totals *nic_totals_by_address(const struct sockaddr_storage *address) {

@@ -28,6 +28,22 @@ void engine_on_stop(void (*stop)(struct engine *engine)) {
   atomic_store_explicit(&stop_hook, stop, memory_order_release);
 }
 
+/* ---- how many, and who moves their bytes ---- */
+
+enum progress_mode progress_mode_choose(unsigned cpus, unsigned engines) {
+  return cpus >= PROGRESS_THREAD_CPUS && cpus >= engines + PROGRESS_OTHER_CPUS ? PROGRESS_THREAD
+                                                                               : PROGRESS_INLINE;
+}
+
+unsigned progress_mode_engines(unsigned cpus, unsigned nics) {
+  unsigned engines = cpus < PROGRESS_TWO_ENGINES_CPUS    ? 1
+                     : cpus < PROGRESS_MOST_ENGINES_CPUS ? 2
+                                                         : PROGRESS_ENGINES_MAX;
+  unsigned share = nics ? PROGRESS_ENGINES_MAX / nics : PROGRESS_ENGINES_MAX;
+  share = share ? share : 1;
+  return engines < share ? engines : share;
+}
+
 /* The CPUs that the process may use; its threads may have less. */
 static unsigned count_cpus(void) {
   cpu_set_t allowed;

@@ -12,10 +12,15 @@
 
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/engine/limits.h"
-#include "net_plugin/engine/progress_mode.h"
 #include "net_plugin/policy/policy_shared.h"
 
 #define NO_DEADLINE UINT64_MAX
+
+/* Who moves the bytes of an engine; fixed when it starts. */
+enum progress_mode {
+  PROGRESS_INLINE, /* NCCL's threads post and poll; the engine's keeps off meanwhile */
+  PROGRESS_THREAD, /* NCCL's threads only post; the engine's takes every event as it comes */
+};
 
 struct engine {
   struct nic nic;
@@ -51,6 +56,17 @@ struct engine {
   unsigned turns[ENGINE_USES]; /* shard 0: whose turn it is */
   struct list_node node;
 };
+
+/* ---- engine_life.c; for tests, too ---- */
+
+/* Where the user does not say: THREAD if the process may use CPUs enough for the threads of so many
+ * engines next to NCCL's. */
+enum progress_mode progress_mode_choose(unsigned cpus, unsigned engines);
+
+/* How many engines a NIC gets where the user does not say: the process may use so many CPUs, and
+ * uses so many NICs. At least one; together not more than PROGRESS_ENGINES_MAX, if the NICs are
+ * not. */
+unsigned progress_mode_engines(unsigned cpus, unsigned nics);
 
 /* ---- engine.c ---- */
 

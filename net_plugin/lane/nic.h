@@ -17,7 +17,6 @@ struct nic {
   char name[IF_NAMESIZE];
   unsigned index; /* if_nametoindex */
   struct sockaddr_storage address;
-  socklen_t address_bytes;
   struct sockaddr_storage advertised; /* what other hosts dial; family 0: the same */
   bool has_host_address; /* not the NIC's, but the host's: routes choose a NIC for each flow */
   unsigned prefix_bits;  /* of its subnet; 0: unknown */

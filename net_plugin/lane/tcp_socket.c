@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
@@ -22,7 +23,6 @@
 #include "common/sysfs.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/route.h"
-#include "net_plugin/lane/tcp_options.h"
 
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
@@ -34,6 +34,43 @@
 #define RTO_MAX_LEAST_MS 1000 /* what the kernel takes */
 #define RTO_MAX_MOST_MS 15000
 #define ASTRAY_MAX 64 /* NICs; more are not noted */
+
+/* ---- options ---- */
+
+static struct profile_net from_profile;
+
+void tcp_options_use_profile(const struct profile_net *net) {
+  from_profile = net ? *net : (struct profile_net){ 0 };
+}
+
+/* In a profile 0 means not set; a user's 0 is a value. */
+static uint32_t choose_option(enum param_id id, uint64_t parameter, uint32_t profile) {
+  return param_is_set(id) || profile == 0 ? (uint32_t)parameter : profile;
+}
+
+void tcp_options_get(struct tcp_options *options) {
+  const struct profile_net *net = &from_profile;
+  options->notsent_lowat_bytes = choose_option(
+      PARAM_NOTSENT_LOWAT_BYTES, param_size(PARAM_NOTSENT_LOWAT_BYTES), net->notsent_lowat_bytes);
+  if (ablation_off(ABLATION_LOWAT)) {
+    options->notsent_lowat_bytes = 0;
+  }
+  options->socket_buffer_bytes = choose_option(
+      PARAM_SOCKET_BUFFER_BYTES, param_size(PARAM_SOCKET_BUFFER_BYTES), net->socket_buffer_bytes);
+  options->pacing_mbps =
+      choose_option(PARAM_PACING_MBPS, (uint64_t)param_int(PARAM_PACING_MBPS), net->pacing_mbps);
+  options->busy_poll_us =
+      choose_option(PARAM_BUSY_POLL_US, (uint64_t)param_int(PARAM_BUSY_POLL_US), net->busy_poll_us);
+  options->dscp = (int)param_int(PARAM_DSCP);
+  if (!param_is_set(PARAM_DSCP) && net->dscp) {
+    options->dscp = (int)net->dscp;
+  }
+  snprintf(options->congestion, sizeof options->congestion, "%s",
+           param_is_set(PARAM_TCP_CONGESTION) ? param_string(PARAM_TCP_CONGESTION)
+                                              : net->tcp_congestion);
+}
+
+/* ---- sockets ---- */
 
 int tcp_socket_open(int family) {
   int fd = DESCRIPTOR(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
@@ -260,7 +297,7 @@ int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_sto
   } else {
     ((struct sockaddr_in *)&source)->sin_port = 0;
   }
-  if (bind(fd, (const struct sockaddr *)&source, nic->address_bytes) == 0) {
+  if (bind(fd, (const struct sockaddr *)&source, tcp_address_bytes(&source)) == 0) {
     bind_device(fd, nic, peer);
     return 0;
   }
@@ -369,16 +406,16 @@ static void port_range(unsigned *low, unsigned *high) {
 }
 
 /* Binds to the NIC's address, which may be tentative: nobody connects there before it is not. */
-static int bind_listener(int fd, const struct nic *nic, const struct sockaddr_storage *address) {
+static int bind_listener(int fd, const struct sockaddr_storage *address) {
   int one = 1;
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (bind(fd, (const struct sockaddr *)address, nic->address_bytes) == 0) {
+  if (bind(fd, (const struct sockaddr *)address, tcp_address_bytes(address)) == 0) {
     return 0;
   }
   int error = -errno;
   if (error == -EADDRNOTAVAIL && is_tentative(address) &&
       setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &one, sizeof one) == 0 &&
-      bind(fd, (const struct sockaddr *)address, nic->address_bytes) == 0) {
+      bind(fd, (const struct sockaddr *)address, tcp_address_bytes(address)) == 0) {
     error = 0;
   }
   return error;
@@ -393,7 +430,7 @@ static int listen_at(const struct nic *nic, unsigned port, struct sockaddr_stora
   *address = nic->address;
   tcp_address_set_port(address, port);
   socklen_t bytes = sizeof *address;
-  int error = bind_listener(fd, nic, address);
+  int error = bind_listener(fd, address);
   if (!error && (listen(fd, TCP_LISTEN_BACKLOG) != 0 ||
                  getsockname(fd, (struct sockaddr *)address, &bytes) != 0)) {
     error = -errno;

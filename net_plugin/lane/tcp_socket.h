@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_socket: options of the sockets of lanes and listeners, and addresses as text.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: negative errno where stated; an option the
- * kernel refuses costs one LOG_WARN and not the connection. */
+ * Owns: the values taken from a profile.  Threads: any.  Blocks: never.  Fails: negative errno
+ * where stated; an option the kernel refuses costs one LOG_WARN and not the connection. */
 #ifndef NET_PLUGIN_LANE_TCP_SOCKET_H
 #define NET_PLUGIN_LANE_TCP_SOCKET_H
 
@@ -10,9 +10,25 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "common/profile.h"
 #include "net_plugin/lane/nic.h"
 
 #define TCP_ADDRESS_TEXT 64
+
+/* What users and profiles can set for the sockets of flows. Parameters win over the profile, which
+ * is taken before the first flow. */
+struct tcp_options {
+  uint32_t notsent_lowat_bytes;      /* 0: no limit */
+  uint32_t socket_buffer_bytes;      /* 0: the kernel's */
+  uint32_t pacing_mbps;              /* 0: none */
+  uint32_t busy_poll_us;             /* 0: none */
+  int dscp;                          /* -1: NCCL's traffic class, or none */
+  char congestion[PROFILE_NAME_MAX]; /* empty: the system's */
+};
+
+/* NULL: none. */
+void tcp_options_use_profile(const struct profile_net *net);
+void tcp_options_get(struct tcp_options *options);
 
 /* A nonblocking, close-on-exec TCP socket, or negative errno. */
 int tcp_socket_open(int family);

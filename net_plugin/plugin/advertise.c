@@ -80,8 +80,10 @@ static int read_entry(struct advertise *advertise, const char *entry, size_t len
   }
   snprintf(text, sizeof(text), "%.*s", (int)length, entry);
   char *equals = strchr(text, '=');
-  const char *number = equals ? equals + 1 : text;
-  if (!parse_address(number, &address)) {
+  if (equals) {
+    *equals = '\0';
+  }
+  if (!parse_address(equals ? equals + 1 : text, &address)) {
     return refuse(advertise, entry, length, "has no IPv4 or IPv6 address");
   }
   const char *why = why_not(&address);
@@ -91,8 +93,7 @@ static int read_entry(struct advertise *advertise, const char *entry, size_t len
   unsigned used = 0;
   for (unsigned i = 0; i < advertise->count; i++) {
     struct wish *wish = &advertise->wishes[i];
-    if (!equals || (strlen(wish->interface->name) == (size_t)(equals - text) &&
-                    memcmp(wish->interface->name, text, (size_t)(equals - text)) == 0)) {
+    if (!equals || strcmp(wish->interface->name, text) == 0) {
       if (wish->address.ss_family != AF_UNSPEC) {
         return refuse(advertise, entry, length, "is a second one for the same NIC");
       }

@@ -119,7 +119,6 @@ static void add_physical(struct device_table *table, const struct interface *int
   memcpy(nic->name, interface->name, sizeof(nic->name));
   nic->index = if_nametoindex(interface->name);
   nic->address = interface->address;
-  nic->address_bytes = interface_address_bytes(&interface->address);
   nic->advertised = interface->advertised;
   nic->has_host_address = interface->has_host_address;
   nic->prefix_bits = interface_prefix_bits(&interface->netmask);

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/name_list.h"
 #include "common/plain.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 struct interface_wishes interface_read_wishes(void) {
   return (struct interface_wishes){
@@ -26,21 +27,10 @@ struct interface_wishes interface_read_wishes(void) {
   };
 }
 
-socklen_t interface_address_bytes(const struct sockaddr_storage *address) {
-  return address->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-}
-
 unsigned interface_prefix_bits(const struct sockaddr_storage *netmask) {
-  const uint8_t *bytes = (const uint8_t *)&((const struct sockaddr_in *)netmask)->sin_addr;
-  size_t count = sizeof(struct in_addr);
-  if (netmask->ss_family == AF_INET6) {
-    bytes = ((const struct sockaddr_in6 *)netmask)->sin6_addr.s6_addr;
-    count = sizeof(struct in6_addr);
-  } else if (netmask->ss_family != AF_INET) {
-    return 0;
-  }
-  unsigned bits = 0;
-  for (size_t i = 0; i < count; i++) {
+  unsigned bits = 0, count;
+  const uint8_t *bytes = tcp_address_ip(netmask, &count);
+  for (unsigned i = 0; i < count && netmask->ss_family != AF_UNSPEC; i++) {
     bits += (unsigned)__builtin_popcount(bytes[i]);
   }
   return bits;
@@ -48,7 +38,7 @@ unsigned interface_prefix_bits(const struct sockaddr_storage *netmask) {
 
 const char *interface_address_text(const struct sockaddr_storage *address,
                                    char text[INTERFACE_ADDRESS_TEXT_MAX]) {
-  if (getnameinfo((const struct sockaddr *)address, interface_address_bytes(address), text,
+  if (getnameinfo((const struct sockaddr *)address, tcp_address_bytes(address), text,
                   INTERFACE_ADDRESS_TEXT_MAX, NULL, 0, NI_NUMERICHOST) != 0) {
     snprintf(text, INTERFACE_ADDRESS_TEXT_MAX, "?");
   }
@@ -104,9 +94,9 @@ int interface_list(struct interface out[INTERFACE_MAX]) {
     *to = (struct interface){ .flags = i->ifa_flags };
     snprintf(to->name, sizeof(to->name), "%s", i->ifa_name);
     to->address.ss_family = i->ifa_addr->sa_family;
-    memcpy(&to->address, i->ifa_addr, interface_address_bytes(&to->address));
+    memcpy(&to->address, i->ifa_addr, tcp_address_bytes(&to->address));
     if (i->ifa_netmask) {
-      memcpy(&to->netmask, i->ifa_netmask, interface_address_bytes(&to->address));
+      memcpy(&to->netmask, i->ifa_netmask, tcp_address_bytes(&to->address));
     }
   }
   freeifaddrs(first);
@@ -181,21 +171,19 @@ static bool is_in_subnet(const struct interface *interface, const struct sockadd
   if (interface->address.ss_family != remote->ss_family || interface->netmask.ss_family == 0) {
     return false;
   }
-  if (remote->ss_family == AF_INET) {
-    uint32_t mask = ((const struct sockaddr_in *)&interface->netmask)->sin_addr.s_addr;
-    uint32_t local = ((const struct sockaddr_in *)&interface->address)->sin_addr.s_addr;
-    return ((local ^ ((const struct sockaddr_in *)remote)->sin_addr.s_addr) & mask) == 0;
-  }
-  const struct sockaddr_in6 *mask = (const struct sockaddr_in6 *)&interface->netmask;
-  const struct sockaddr_in6 *local = (const struct sockaddr_in6 *)&interface->address;
-  const struct sockaddr_in6 *other = (const struct sockaddr_in6 *)remote;
-  for (int i = 0; i < 16; i++) {
-    if ((local->sin6_addr.s6_addr[i] ^ other->sin6_addr.s6_addr[i]) & mask->sin6_addr.s6_addr[i]) {
+  unsigned bytes;
+  const uint8_t *mask = tcp_address_ip(&interface->netmask, &bytes);
+  const uint8_t *local = tcp_address_ip(&interface->address, &bytes);
+  const uint8_t *other = tcp_address_ip(remote, &bytes);
+  for (unsigned i = 0; i < bytes; i++) {
+    if ((local[i] ^ other[i]) & mask[i]) {
       return false;
     }
   }
   /* All links have the same link-local subnet. */
-  return local->sin6_scope_id == other->sin6_scope_id;
+  return remote->ss_family != AF_INET6 ||
+         ((const struct sockaddr_in6 *)&interface->address)->sin6_scope_id ==
+             ((const struct sockaddr_in6 *)remote)->sin6_scope_id;
 }
 
 /* The first address in the subnet of NCCL_COMM_ID, alone. */

@@ -68,7 +68,6 @@ enum { INTERFACE_WISH_TEXT_MAX = 256 };
 const char *interface_wish_text(const struct interface_wishes *wishes,
                                 char text[INTERFACE_WISH_TEXT_MAX]);
 
-socklen_t interface_address_bytes(const struct sockaddr_storage *address);
 /* 24 for 255.255.255.0; 0: unknown. */
 unsigned interface_prefix_bits(const struct sockaddr_storage *netmask);
 

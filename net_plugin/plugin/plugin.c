@@ -30,7 +30,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/observe.h"
-#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/limits.h"

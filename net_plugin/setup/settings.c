@@ -9,7 +9,7 @@
 #include "common/param.h"
 #include "common/profile.h"
 #include "common/random.h"
-#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/policy/policy.h"

@@ -5,7 +5,6 @@
 
 #include "common/cli.h"
 #include "common/quantity.h"
-#include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"

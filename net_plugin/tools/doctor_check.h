@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/lane/tcp_options.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
 
 enum doctor_finding { DOCTOR_GOOD, DOCTOR_HINT, DOCTOR_BAD };

@@ -36,7 +36,6 @@ static void start_server(void) {
   struct nic nic = { .name = "lo", .index = 1, .numa_node = -1, .speed_mbps = 1000 };
   ((struct sockaddr_in *)&nic.address)->sin_family = AF_INET;
   ((struct sockaddr_in *)&nic.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  nic.address_bytes = tcp_address_bytes(&nic.address);
   FUZZ_CHECK(mkdtemp(directory) != NULL);
   snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
   param_load(environment);

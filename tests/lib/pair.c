@@ -28,7 +28,6 @@ struct nic pair_loopback(int family) {
     in->sin_family = AF_INET;
     in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   }
-  nic.address_bytes = tcp_address_bytes(&nic.address);
   return nic;
 }
 

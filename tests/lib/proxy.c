@@ -168,7 +168,7 @@ static void *run(void *argument) {
 struct proxy *proxy_start(const struct sockaddr_storage *target, const struct proxy_plan *plan,
                           struct sockaddr_storage *address) {
   struct proxy *proxy = calloc(1, sizeof *proxy);
-  struct nic nic = { .name = "lo", .address = *target, .address_bytes = tcp_address_bytes(target) };
+  struct nic nic = { .name = "lo", .address = *target };
   assert_non_null(proxy);
   proxy->target = *target;
   proxy->plan = *plan;

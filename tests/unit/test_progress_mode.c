@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mode that auto chooses, and how many engines there are. */
-#include "net_plugin/engine/progress_mode.h"
+#include "net_plugin/engine/engine_state.h"
 
 #include "tests/lib/unit.h"
 

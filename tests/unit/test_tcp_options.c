@@ -10,7 +10,6 @@
 #include "common/clock.h"
 #include "common/param.h"
 #include "common/profile.h"
-#include "net_plugin/lane/tcp_options.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/settings.h"

@@ -292,11 +292,7 @@ int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_sto
    * binding. */
   setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
   struct sockaddr_storage source = nic->address;
-  if (source.ss_family == AF_INET6) {
-    ((struct sockaddr_in6 *)&source)->sin6_port = 0;
-  } else {
-    ((struct sockaddr_in *)&source)->sin_port = 0;
-  }
+  tcp_address_set_port(&source, 0);
   if (bind(fd, (const struct sockaddr *)&source, tcp_address_bytes(&source)) == 0) {
     bind_device(fd, nic, peer);
     return 0;

@@ -189,39 +189,30 @@ static bool is_window_possible(const struct link *link, const struct wire_header
 }
 
 static int link_frame_begins(struct link *link, unsigned lane) {
+  static const bool may_get[WIRE_TYPE_END][2] = {
+    [WIRE_DATA] = { [LINK_RECEIVER] = true },
+    [WIRE_REQUEST] = { [LINK_RECEIVER] = true },
+    [WIRE_WINDOW] = { [LINK_SENDER] = true },
+    [WIRE_FENCE] = { [LINK_RECEIVER] = true },
+    [WIRE_FENCED] = { [LINK_SENDER] = true },
+    [WIRE_BYE] = { true, true },
+    [WIRE_PING] = { true, true },
+    [WIRE_PONG] = { true, true },
+    [WIRE_ABORT] = { true, true },
+  };
   struct link_lane *receiving = &link->lanes[lane];
-  bool is_sender = link->config.role == LINK_SENDER;
+  const struct wire_header *header = &receiving->header;
   receiving->buffer = NULL;
-  switch (receiving->header.type) {
-  case WIRE_DATA:
-    return is_sender ? -EPROTO : receive_data_begins(link, lane);
-  case WIRE_WINDOW:
-    if (!is_sender || !is_window_possible(link, &receiving->header)) {
-      return -EPROTO;
-    }
-    receiving->buffer = receiving->control;
-    break;
-  case WIRE_FENCED:
-    if (!is_sender) {
-      return -EPROTO;
-    }
-    break;
-  case WIRE_REQUEST:
-  case WIRE_FENCE:
-    if (is_sender) {
-      return -EPROTO;
-    }
-    break;
-  case WIRE_ABORT:
-    receiving->buffer = (uint8_t *)link->peer_reason;
-    break;
-  case WIRE_BYE:
-  case WIRE_PING:
-  case WIRE_PONG:
-    break;
-  default:
+  if (header->type >= WIRE_TYPE_END || !may_get[header->type][link->config.role] ||
+      (header->type == WIRE_WINDOW && !is_window_possible(link, header))) {
     return -EPROTO;
   }
+  if (header->type == WIRE_DATA) {
+    return receive_data_begins(link, lane);
+  }
+  receiving->buffer = header->type == WIRE_WINDOW  ? receiving->control
+                      : header->type == WIRE_ABORT ? (uint8_t *)link->peer_reason
+                                                   : NULL;
   receiving->arrival = ARRIVAL_CONTROL;
   return 0;
 }

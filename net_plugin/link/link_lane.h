@@ -26,6 +26,10 @@ static inline bool arrival_is_for_user(enum arrival arrival) {
   return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
 }
 
+static inline bool arrival_is_for_message(enum arrival arrival) {
+  return arrival_is_for_user(arrival) || arrival == ARRIVAL_BOUNCED;
+}
+
 /* What is known of the last packets of a lane, see link_tail.c. */
 struct link_tail {
   uint64_t written_ns;  /* the last frame that is not about the lane itself */

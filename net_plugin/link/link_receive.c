@@ -43,10 +43,6 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
   return 0;
 }
 
-static bool is_for_message(enum arrival arrival) {
-  return arrival_is_for_user(arrival) || arrival == ARRIVAL_BOUNCED;
-}
-
 /* Only who was given a remote buffer can have written, and only through a lane that can. */
 static bool may_be_placed(const struct link *link, unsigned lane) {
   return link_lane_places(link, lane) &&
@@ -166,7 +162,7 @@ void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before) {
 
 void receive_lane_dropped(struct link *link, unsigned lane) {
   struct link_lane *receiving = &link->lanes[lane];
-  if (is_for_message(receiving->arrival)) { /* which will not be completed */
+  if (arrival_is_for_message(receiving->arrival)) { /* which will not be completed */
     bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
     if (!repeat_in_dropped(link, lane)) {
       incoming_drop(&link->incoming, &receiving->header, is_bounced);
@@ -267,7 +263,7 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
 void receive_drop_arrivals(struct link *link) {
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     struct link_lane *receiving = &link->lanes[lane];
-    if (is_for_message(receiving->arrival) || receiving->arrival == ARRIVAL_AGAIN) {
+    if (arrival_is_for_message(receiving->arrival) || receiving->arrival == ARRIVAL_AGAIN) {
       repeat_in_dropped(link, lane);
       receiving->arrival = ARRIVAL_NOWHERE;
       receiving->buffer = link->nowhere;

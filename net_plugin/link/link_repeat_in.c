@@ -81,8 +81,8 @@ static int repeat_in_share(struct link *link, unsigned lane, unsigned other, uin
   const struct wire_header *header = &link->lanes[lane].header, *first = &shared->header;
   bool is_same = header->message == first->message && header->offset == first->offset &&
                  header->length == first->length && header->total == first->total;
-  bool is_for_memory = arrival_is_for_user(shared->arrival) || shared->arrival == ARRIVAL_BOUNCED;
-  if (!is_same || !is_for_memory || shared->arrival == ARRIVAL_PLACED || shared->shares != 0) {
+  if (!is_same || !arrival_is_for_message(shared->arrival) || shared->arrival == ARRIVAL_PLACED ||
+      shared->shares != 0) {
     return -EPROTO;
   }
   bool is_elsewhere = shared->arrival == ARRIVAL_STAGED || first->coded > 0;

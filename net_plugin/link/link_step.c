@@ -212,17 +212,15 @@ static void send_fill_data(struct link *link, unsigned lane, struct chunk chunk,
 
 /* Is the chunk, which is not one that is sent again, to be compressed? It is counted. */
 static bool send_wants_coding(struct link *link, unsigned lane, const struct outgoing *message,
-                              const struct link_frame *frame, uint64_t now_ns) {
+                              const struct link_frame *frame) {
   const struct link_config *config = &link->config;
   bool can_be = frame->length >= LINK_CODED_BYTES && frame->length <= config->policy.chunk_bytes &&
                 message->ll == LL_NONE && (link->rdma & lane_bit(lane)) == 0;
   if (config->policy.compress == POLICY_COMPRESS_OFF || !can_be) {
     return false;
   }
-  struct policy_chunk chunk = { .lane = lane, .bytes = frame->length, .total = message->bytes };
-  bool is_wanted =
-      (link->raw & lane_bit(lane)) == 0 && (config->policy.compress == POLICY_COMPRESS_ON ||
-                                            policy_compress(link->policy, &chunk, now_ns));
+  bool is_wanted = (link->raw & lane_bit(lane)) == 0 &&
+                   (config->policy.compress == POLICY_COMPRESS_ON || policy_compress(link->policy));
   link->coding.untried += is_wanted ? 0 : 1;
   return is_wanted;
 }
@@ -255,8 +253,7 @@ static void send_data(struct link *link, unsigned lane, const struct repeat_choi
     /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are
      * no endless loop. */
     frame->wants_coding =
-        !is_requeued &&
-        send_wants_coding(link, lane, outgoing_of(&link->outgoing, chunk), frame, now_ns);
+        !is_requeued && send_wants_coding(link, lane, outgoing_of(&link->outgoing, chunk), frame);
   }
 }
 

@@ -222,31 +222,20 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
 }
 
 uint64_t link_next_deadline_ns(struct link *link) {
-  uint64_t deadline_ns = LINK_NO_DEADLINE;
-  if (link->status == 0) {
-    if (!link->is_peer_closed) {
-      deadline_ns = failover_next_deadline_ns(&link->failover);
-    }
-    if (link->config.role == LINK_RECEIVER && credit_next_ns(&link->given) < deadline_ns) {
-      deadline_ns = credit_next_ns(&link->given);
-    }
-    if (link->watch_ns < deadline_ns) {
-      deadline_ns = link->watch_ns;
-    }
-    if (link->tail_ns < deadline_ns) {
-      deadline_ns = link->tail_ns;
-    }
-    if (link->partial_ns < deadline_ns) {
-      deadline_ns = link->partial_ns;
-    }
-    uint64_t stuck_ns = link->last_try_ns != 0
-                            ? link->last_try_ns + LINK_LAST_TRY_NS
-                            : link_stuck_until_ns(link, link_is_stuck(link, link->now_ns));
-    deadline_ns = stuck_ns < deadline_ns ? stuck_ns : deadline_ns;
-    if (link_is_waiting(link) && liveness_next_ns(&link->liveness) < deadline_ns) {
-      deadline_ns = liveness_next_ns(&link->liveness);
-    }
+  bool is_receiver = link->config.role == LINK_RECEIVER;
+  const uint64_t clocks_ns[] = {
+    link->is_peer_closed ? LINK_NO_DEADLINE : failover_next_deadline_ns(&link->failover),
+    is_receiver ? credit_next_ns(&link->given) : LINK_NO_DEADLINE,
+    link->watch_ns,
+    link->tail_ns,
+    link->partial_ns,
+    link->last_try_ns != 0 ? link->last_try_ns + LINK_LAST_TRY_NS
+                           : link_stuck_until_ns(link, link_is_stuck(link, link->now_ns)),
+    link_is_waiting(link) ? liveness_next_ns(&link->liveness) : LINK_NO_DEADLINE,
+  };
+  link->due_ns = LINK_NO_DEADLINE;
+  for (unsigned i = 0; i < sizeof clocks_ns / sizeof *clocks_ns && link->status == 0; i++) {
+    link->due_ns = clocks_ns[i] < link->due_ns ? clocks_ns[i] : link->due_ns;
   }
-  link->due_ns = deadline_ns;
-  return deadline_ns;
+  return link->due_ns;
 }

@@ -17,17 +17,8 @@
 enum { SPEED_MAX_MBPS = 10000000 };
 
 const char *device_origin_name(enum device_origin origin) {
-  switch (origin) {
-  case DEVICE_FROM_PARAMETER:
-    return "parameter";
-  case DEVICE_FROM_PROFILE:
-    return "profile";
-  case DEVICE_FROM_SYSTEM:
-    return "system";
-  case DEVICE_FROM_DEFAULT:
-    return "default";
-  }
-  return "";
+  static const char *const names[] = { "parameter", "profile", "system", "default" };
+  return names[origin];
 }
 
 /* ---- STRATUS_SPEED_MBPS: "25000", or "eth0=25000,eth1=100000" ---- */

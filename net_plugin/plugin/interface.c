@@ -46,27 +46,18 @@ const char *interface_address_text(const struct sockaddr_storage *address,
 }
 
 const char *interface_verdict_text(enum interface_verdict verdict) {
-  switch (verdict) {
-  case INTERFACE_CHOSEN:
-    return "chosen";
-  case INTERFACE_NOT_RUNNING:
-    return "is down or has no carrier";
-  case INTERFACE_OTHER_FAMILY:
-    return "NCCL_SOCKET_FAMILY asks for the other address family";
-  case INTERFACE_LOOPBACK_ADDRESS:
-    return "the IPv6 loopback address is never used";
-  case INTERFACE_NOT_NAMED:
-    return "does not match NCCL_SOCKET_IFNAME";
-  case INTERFACE_LESS_PREFERRED:
-    return "better ones exist; name it in NCCL_SOCKET_IFNAME to use it";
-  case INTERFACE_SECOND_ADDRESS:
-    return "another address of the interface is used";
-  case INTERFACE_OVER_LIMIT:
-    return "the limit of 16 interfaces is reached";
-  case INTERFACE_WITHOUT_HCA:
-    return "none of the HCAs in NCCL_IB_HCA is on it";
-  }
-  return "";
+  static const char *const texts[] = {
+    [INTERFACE_CHOSEN] = "chosen",
+    [INTERFACE_NOT_RUNNING] = "is down or has no carrier",
+    [INTERFACE_OTHER_FAMILY] = "NCCL_SOCKET_FAMILY asks for the other address family",
+    [INTERFACE_LOOPBACK_ADDRESS] = "the IPv6 loopback address is never used",
+    [INTERFACE_NOT_NAMED] = "does not match NCCL_SOCKET_IFNAME",
+    [INTERFACE_LESS_PREFERRED] = "better ones exist; name it in NCCL_SOCKET_IFNAME to use it",
+    [INTERFACE_SECOND_ADDRESS] = "another address of the interface is used",
+    [INTERFACE_OVER_LIMIT] = "the limit of 16 interfaces is reached",
+    [INTERFACE_WITHOUT_HCA] = "none of the HCAs in NCCL_IB_HCA is on it",
+  };
+  return texts[verdict];
 }
 
 const char *interface_wish_text(const struct interface_wishes *wishes,

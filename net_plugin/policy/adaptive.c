@@ -34,14 +34,6 @@ struct adaptive {
   struct slow_flow slow_flow;
 };
 
-static struct adaptive *adaptive_of(struct policy *policy) {
-  return (struct adaptive *)policy;
-}
-
-static const struct adaptive *adaptive_of_const(const struct policy *policy) {
-  return (const struct adaptive *)policy;
-}
-
 static uint64_t adaptive_up(const struct adaptive *adaptive) {
   return *adaptive->policy.lanes.up;
 }
@@ -100,7 +92,7 @@ static uint64_t adaptive_counted(const struct adaptive *adaptive) {
 }
 
 static void adaptive_init(struct policy *policy) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   stripe_init(&adaptive->stripe, policy->config, &policy->lanes, adaptive->records);
   slow_flow_init(&adaptive->slow_flow, policy->config, &policy->lanes, adaptive->records);
   if (adaptive_compression(adaptive)) {
@@ -129,21 +121,21 @@ static void adaptive_flows_changed(struct adaptive *adaptive, int flows) {
 }
 
 static void adaptive_end(struct policy *policy) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   adaptive_flows_changed(adaptive, -__builtin_popcountll(adaptive_up(adaptive)));
 }
 
 /* ---- facts ---- */
 
 static void adaptive_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   policy_lane_begin(&adaptive->records[lane], now_ns);
   stripe_lanes_changed(&adaptive->stripe);
   adaptive_flows_changed(adaptive, 1);
 }
 
 static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   adaptive_flows_changed(adaptive, -1);
   stripe_lanes_changed(&adaptive->stripe);
   bool has_others = (adaptive_up(adaptive) & ~adaptive->draining) != 0;
@@ -151,7 +143,7 @@ static void adaptive_lane_lost(struct policy *policy, unsigned lane) {
 }
 
 static void adaptive_posted(struct policy *policy, uint64_t bytes) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower
    * than its NIC: others are of use only beyond that, or where they lead through other NICs. */
   bool is_whole_nic = adaptive_rdma(adaptive) != 0 && policy->config->paths <= 1;
@@ -162,7 +154,7 @@ static void adaptive_posted(struct policy *policy, uint64_t bytes) {
 }
 
 static void adaptive_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   bool is_idle = !adaptive_is_busy(adaptive, lane);
   if (is_idle && bytes > 0) {
     limit_lane_busy(&adaptive->records[lane], now_ns);
@@ -195,7 +187,7 @@ static void adaptive_add_load(struct adaptive *adaptive, uint64_t now_ns) {
 }
 
 static void adaptive_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   if (bytes == 0) {
     return;
   }
@@ -230,7 +222,7 @@ static bool adaptive_is_current(struct adaptive *adaptive, uint64_t now_ns) {
 }
 
 static uint64_t adaptive_wants_measured(const struct policy *policy, uint64_t now_ns) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
+  const struct adaptive *adaptive = (const struct adaptive *)policy;
   const struct flow_count *count = adaptive_learned(adaptive);
   bool is_soon = count && !flow_count_is_steady(count);
   bool is_due = now_ns >= adaptive->measured_ns + (is_soon ? LIMIT_SOON_NS : LIMIT_PERIOD_NS);
@@ -256,7 +248,7 @@ static void adaptive_measured_load(struct adaptive *adaptive, uint64_t now_ns) {
 
 static void adaptive_measured(struct policy *policy, unsigned lane,
                               const struct policy_transport *transport, uint64_t now_ns) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   bool is_idle = !adaptive_is_busy(adaptive, lane);
   adaptive->used &= is_idle ? ~lane_bit(lane) : UINT64_MAX;
   if (adaptive->measured_ns != now_ns) {
@@ -279,7 +271,7 @@ static void adaptive_measured(struct policy *policy, unsigned lane,
 }
 
 static void adaptive_encoded(struct policy *policy, const struct policy_encoded *encoded) {
-  struct compression *compression = adaptive_compression(adaptive_of(policy));
+  struct compression *compression = adaptive_compression((const struct adaptive *)policy);
   if (compression) {
     compression_encoded(compression, encoded);
   }
@@ -288,7 +280,7 @@ static void adaptive_encoded(struct policy *policy, const struct policy_encoded 
 /* ---- decisions ---- */
 
 static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
-  const struct adaptive *adaptive = adaptive_of_const(policy);
+  const struct adaptive *adaptive = (const struct adaptive *)policy;
   const struct flow_count *learned = adaptive_learned(adaptive);
   unsigned lanes =
       adaptive_lanes(adaptive, learned ? flow_count_open(learned, now_ns) : FLOW_COUNT_GUESS);
@@ -297,7 +289,7 @@ static unsigned adaptive_lanes_wanted(const struct policy *policy, uint64_t now_
 
 static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t left,
                          uint64_t now_ns) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   candidates &= ~adaptive->draining;
   /* As many as were learned. All, if none of these is good. */
   uint64_t counted = adaptive_counted(adaptive);
@@ -309,7 +301,7 @@ static int adaptive_pick(struct policy *policy, uint64_t candidates, uint64_t le
 
 static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,
                                      uint64_t left, bool is_placed) {
-  const struct stripe *stripe = &adaptive_of_const(policy)->stripe;
+  const struct stripe *stripe = &((const struct adaptive *)policy)->stripe;
   uint32_t bytes = stripe_chunk_bytes(stripe, lane, total, left);
   if (!is_placed || bytes == left) {
     return bytes;
@@ -320,7 +312,7 @@ static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane,
 }
 
 static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
-  struct adaptive *adaptive = adaptive_of(policy);
+  struct adaptive *adaptive = (struct adaptive *)policy;
   if (!policy->config->reconnects_slow_lanes ||
       ablation_has(policy->config->ablated, ABLATION_RECONNECT)) {
     return -1;
@@ -335,22 +327,19 @@ static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   return -1;
 }
 
-static bool adaptive_compress(struct policy *policy, const struct policy_chunk *chunk,
-                              uint64_t now_ns) {
-  (void)chunk;
-  (void)now_ns;
-  const struct compression *compression = adaptive_compression(adaptive_of(policy));
-  return compression && compression_is_wanted(compression);
+static bool adaptive_compress(const struct policy *policy) {
+  const struct compression *compression = adaptive_compression((const struct adaptive *)policy);
+  return compression && compression->is_on;
 }
 
 /* ---- views ---- */
 
 static enum policy_limit adaptive_limit(const struct policy *policy, unsigned lane) {
-  return limit_of_lane(&adaptive_of_const(policy)->records[lane]);
+  return limit_of_lane(&((const struct adaptive *)policy)->records[lane]);
 }
 
 static uint32_t adaptive_ps_per_byte(const struct policy *policy, unsigned lane) {
-  return adaptive_of_const(policy)->records[lane].ps_per_byte;
+  return ((const struct adaptive *)policy)->records[lane].ps_per_byte;
 }
 
 const struct policy_ops policy_adaptive = {

@@ -28,9 +28,9 @@
 #include "net_plugin/policy/limits.h"
 
 struct compression {
-  bool is_asked;  /* some connection leaves it to us */
-  bool is_strict; /* it begins only where the network is the limit (ABLATION_CHEAP) */
-  bool is_on;
+  bool is_asked;               /* some connection leaves it to us */
+  bool is_strict;              /* it begins only where the network is the limit (ABLATION_CHEAP) */
+  bool is_on;                  /* chunks are to be given to the codec now */
   uint64_t turns;              /* changes of is_on */
   uint64_t saved_bytes;        /* by which chunks became shorter, since the last window */
   uint64_t ps_per_byte;        /* what coding takes of a thread, before coding; 0: not known */
@@ -49,19 +49,10 @@ struct compression {
 
 void compression_init(struct compression *compression);
 
-/* ---- facts ---- */
-
 /* A chunk was compressed. */
 void compression_encoded(struct compression *compression, const struct policy_encoded *encoded);
 /* A window of bulk traffic is over, and more flows do not help, as far as is known. */
 void compression_window(struct compression *compression, const struct limit_window *window,
                         uint64_t ns);
-
-/* ---- decisions ---- */
-
-/* Chunks are to be given to the codec now. */
-static inline bool compression_is_wanted(const struct compression *compression) {
-  return compression->is_on;
-}
 
 #endif

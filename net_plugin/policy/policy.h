@@ -52,14 +52,6 @@ enum policy_compress {
   POLICY_COMPRESS_ON,   /* wherever it makes them shorter; the policy is not asked, only told */
 };
 
-/* A chunk that was cut just now, and could be compressed: it is large enough, no kernel polls it,
- * no NIC places it, and it is not sent again. */
-struct policy_chunk {
-  unsigned lane;
-  uint32_t bytes;
-  uint64_t total; /* of its message */
-};
-
 /* How compressing a chunk went. */
 struct policy_encoded {
   unsigned lane;
@@ -191,9 +183,10 @@ struct policy_ops {
    * is_placed: a NIC writes the bytes where they belong. */
   uint32_t (*chunk_bytes)(const struct policy *policy, unsigned lane, uint64_t total, uint64_t left,
                           bool is_placed);
-  /* Is the chunk to be compressed? Asked for each one that could be, if the configuration says
-   * AUTO. Not there: no. */
-  bool (*compress)(struct policy *policy, const struct policy_chunk *chunk, uint64_t now_ns);
+  /* Is the chunk that was cut just now to be compressed? Asked for each one that could be (it is
+   * large enough, no kernel polls it, no NIC places it, and it is not sent again), if the
+   * configuration says AUTO. Not there: no. */
+  bool (*compress)(const struct policy *policy);
   /* Lanes whose transports are to be asked now, up to some microseconds each; the answers are given
    * at once. Asked often. Not there: none. */
   uint64_t (*wants_measured)(const struct policy *policy, uint64_t now_ns);
@@ -275,9 +268,8 @@ static inline void policy_encoded(struct policy *policy, const struct policy_enc
   }
 }
 
-static inline bool policy_compress(struct policy *policy, const struct policy_chunk *chunk,
-                                   uint64_t now_ns) {
-  return policy->ops->compress && policy->ops->compress(policy, chunk, now_ns);
+static inline bool policy_compress(const struct policy *policy) {
+  return policy->ops->compress && policy->ops->compress(policy);
 }
 
 static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {

@@ -82,7 +82,7 @@ static void note_encoded(struct policy_model *model, uint64_t bytes) {
 
 static void pass(struct policy_model *model) {
   struct compression *compression = &model->shared.compression;
-  bool is_coding = model->coded_percent > 0 && compression_is_wanted(compression);
+  bool is_coding = model->coded_percent > 0 && compression->is_on;
   struct pace pace = pace_of(model, is_coding);
   unsigned flows = policy_model_flows(model), changes = model->shared.count.changes;
   if (is_coding) {

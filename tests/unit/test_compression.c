@@ -21,7 +21,7 @@ static const struct policy_model bound_by_network = {
 };
 
 static bool is_on(void) {
-  return compression_is_wanted(&model.shared.compression);
+  return model.shared.compression.is_on;
 }
 
 UNIT_TEST(it_is_on_where_the_network_is_the_limit) {
@@ -121,14 +121,14 @@ UNIT_TEST(it_ends_where_it_is_slower_whatever_the_limit_seems) {
   for (unsigned i = 0; i < COMPRESSION_LIMITED_WINDOWS; i++) {
     compression_window(&compression, &window, 15 * POLICY_MODEL_MS);
   }
-  assert_true(compression_is_wanted(&compression));
+  assert_true(compression.is_on);
   window.bytes /= 2;
   for (unsigned i = 0; i < COMPRESSION_POOR_WINDOWS; i++) {
-    assert_true(compression_is_wanted(&compression));
+    assert_true(compression.is_on);
     compression_encoded(&compression, &encoded);
     compression_window(&compression, &window, 15 * POLICY_MODEL_MS);
   }
-  assert_false(compression_is_wanted(&compression));
+  assert_false(compression.is_on);
 }
 
 UNIT_TEST(it_ends_where_the_network_carries_more) {

@@ -130,8 +130,7 @@ static void some_bytes_sent(void) {
     uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, left, left, false);
     policy_sent(policy, (unsigned)lane, bytes, now_ns);
     in_flight[lane] += bytes;
-    struct policy_chunk chunk = { .lane = (unsigned)lane, .bytes = bytes, .total = left };
-    if (policy_compress(policy, &chunk, now_ns)) {
+    if (policy_compress(policy)) {
       assert_int_equal(config.compress, POLICY_COMPRESS_AUTO);
       struct policy_encoded encoded = { .lane = (unsigned)lane, .bytes = bytes };
       encoded.coded_bytes = (uint32_t)draw(bytes + 1ull);
@@ -269,12 +268,11 @@ UNIT_TEST(what_compresses) {
       policy_init(policy, policies[i], &config, &lanes_now);
       up = 1;
       policy_lane_up(policy, 0, now_ns);
-      struct policy_chunk chunk = { .bytes = 128 * KIB, .total = 1024 * KIB };
       shared.compression.is_on = true;
       bool is_wanted = mode == POLICY_COMPRESS_AUTO && policies[i] == &policy_adaptive;
-      assert_int_equal(policy_compress(policy, &chunk, now_ns), is_wanted);
+      assert_int_equal(policy_compress(policy), is_wanted);
       shared.compression.is_on = false;
-      assert_false(policy_compress(policy, &chunk, now_ns));
+      assert_false(policy_compress(policy));
       finish();
     }
   }

@@ -256,28 +256,24 @@ bool connection_lane_is_flow(const struct connection *connection, unsigned lane)
 }
 
 void connection_lane_outdated(struct connection *connection, unsigned lane) {
-  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   link_lane_outdated(connection->link, lane, now_ns);
   connection_pump(connection, now_ns);
 }
 
 void connection_lane_failed(struct connection *connection, unsigned lane, uint32_t epoch) {
-  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   link_lane_lost(connection->link, lane, epoch, now_ns);
   connection_pump(connection, now_ns);
 }
 
 void connection_lane_refused(struct connection *connection, unsigned lane, uint32_t epoch) {
-  engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   link_lane_refused(connection->link, lane, epoch, now_ns);
   connection_pump(connection, now_ns);
 }
 
 void connection_fail(struct connection *connection, int error) {
-  engine_assert_locked(connection->engine);
   link_fail(connection->link, error);
   connection_pump(connection, clock_now_ns());
 }

@@ -153,9 +153,7 @@ static void progress_locked(struct connection *connection, uint64_t now_ns) {
     progress_other(connection, hot, now_ns);
   }
   /* Also after a success: others have deadlines, too. */
-  if (engine_poll_is_due(connection->engine, connection_is_all_rdma(connection), now_ns)) {
-    engine_poll(connection->engine);
-  }
+  engine_poll_if_due(connection->engine, connection_is_all_rdma(connection), now_ns);
 }
 
 void connection_progress(struct connection *connection) {

@@ -261,12 +261,14 @@ bool engine_poll(struct engine *engine) {
   return count > 0 || has_tasks || has_deadlines;
 }
 
-bool engine_poll_is_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns) {
+void engine_poll_if_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns) {
   engine_assert_locked(engine);
   bool is_due = is_only_rdma ? now_ns >= engine->polled_ns + RDMA_EPOLL_PERIOD_NS
                              : ++engine->polls % POLLS_PER_EPOLL == 0;
   is_due |= ablation_off(ABLATION_EPOLL) || ablation_off(ABLATION_HOT);
-  return is_due || now_ns >= engine->next_deadline_ns;
+  if (is_due || now_ns >= engine->next_deadline_ns) {
+    engine_poll(engine);
+  }
 }
 
 static bool has_only_rdma(const struct engine *engine) {

@@ -94,9 +94,9 @@ static inline void engine_assert_locked(const struct engine *engine) {
 
 /* Delivers what the epoll set has, runs tasks and expired timers. False: there was nothing. */
 bool engine_poll(struct engine *engine);
-/* Of a caller that polls its lanes first: is it time for engine_poll? is_only_rdma: all its lanes
- * are RDMA, of which the epoll set says nothing, so it seldom is. */
-bool engine_poll_is_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns);
+/* The same in one of several calls, and when a deadline has come: for a caller that polls its lanes
+ * first. is_only_rdma: all of these are RDMA, of which the epoll set says nothing, so seldom. */
+void engine_poll_if_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns);
 /* Runs what other threads submitted so far. False: there was nothing. */
 bool engine_run_tasks(struct engine *engine);
 /* A lane was opened (1) or closed (-1). While all are RDMA, the thread keeps off in both modes. */

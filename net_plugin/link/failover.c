@@ -20,22 +20,9 @@ static const bool is_legal_move[4][4] = {
 static void failover_move(struct failover *failover, unsigned lane, enum link_lane_state to) {
   assert(is_legal_move[failover_state(failover, lane)][to]);
   uint64_t bit = lane_bit(lane);
-  failover->up &= ~bit;
-  failover->connecting &= ~bit;
-  failover->lost &= ~bit;
-  switch (to) {
-  case LINK_LANE_UP:
-    failover->up |= bit;
-    break;
-  case LINK_LANE_CONNECTING:
-    failover->connecting |= bit;
-    break;
-  case LINK_LANE_LOST:
-    failover->lost |= bit;
-    break;
-  case LINK_LANE_CLOSED:
-    break;
-  }
+  failover->up = (failover->up & ~bit) | (to == LINK_LANE_UP ? bit : 0);
+  failover->connecting = (failover->connecting & ~bit) | (to == LINK_LANE_CONNECTING ? bit : 0);
+  failover->lost = (failover->lost & ~bit) | (to == LINK_LANE_LOST ? bit : 0);
 }
 
 void failover_init(struct failover *failover, struct link_lane *lanes,
@@ -66,17 +53,18 @@ static void failover_find_retry(struct failover *failover) {
   }
 }
 
+static uint64_t failover_doubled(uint64_t delay_ns, uint32_t times, uint64_t most_ns) {
+  for (; times > 0 && delay_ns < most_ns; times--) {
+    delay_ns *= 2;
+  }
+  return delay_ns < most_ns ? delay_ns : most_ns;
+}
+
 /* Jitter keeps the flows of one cut from hitting the listener in step. */
 static void failover_start_backoff(struct failover *failover, unsigned lane, uint64_t now_ns) {
   struct link_lane *lost = &failover->lanes[lane];
-  uint64_t delay_ns = FAILOVER_BACKOFF_MIN_NS;
-  for (uint32_t i = 0; i < lost->failures && delay_ns < FAILOVER_BACKOFF_MAX_NS; i++) {
-    delay_ns *= 2;
-  }
-  if (delay_ns > FAILOVER_BACKOFF_MAX_NS) {
-    delay_ns = FAILOVER_BACKOFF_MAX_NS;
-  }
-  lost->failures++;
+  uint64_t delay_ns =
+      failover_doubled(FAILOVER_BACKOFF_MIN_NS, lost->failures++, FAILOVER_BACKOFF_MAX_NS);
   lost->retry_ns = now_ns + delay_ns - random_next(&failover->random) % (delay_ns / 2);
 }
 
@@ -206,11 +194,8 @@ bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reas
   }
   cut->close_reason = reason;
   if (reason == LINK_CLOSE_STALLED && cut->stalls++ > 0 && failover->up != 0) {
-    unsigned doublings = cut->stalls < 8 ? cut->stalls - 2 : 6;
-    uint64_t delay_ns = FAILOVER_STALL_BACKOFF_NS << doublings;
-    cut->retry_ns =
-        now_ns +
-        (delay_ns < FAILOVER_STALL_BACKOFF_MAX_NS ? delay_ns : FAILOVER_STALL_BACKOFF_MAX_NS);
+    cut->retry_ns = now_ns + failover_doubled(FAILOVER_STALL_BACKOFF_NS, cut->stalls - 2,
+                                              FAILOVER_STALL_BACKOFF_MAX_NS);
     failover_find_retry(failover);
   }
   return true;
@@ -273,19 +258,9 @@ bool failover_next_order(struct failover *failover, struct link_order *order, ui
   return failover_open(failover, order, now_ns);
 }
 
-uint64_t failover_next_deadline_ns(const struct failover *failover) {
-  uint64_t deadline_ns = failover->may_dial ? failover->retry_ns : LINK_NO_DEADLINE;
-  if (failover->up == 0 && failover->down_since_ns + failover->config->timeout_ns < deadline_ns) {
-    deadline_ns = failover->down_since_ns + failover->config->timeout_ns;
-  }
-  return deadline_ns;
-}
-
 void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns) {
-  failover->down_since_ns += gap_ns;
-  if (failover->down_since_ns > now_ns) {
-    failover->down_since_ns = now_ns; /* lost after the gap: it counts in full */
-  }
+  uint64_t since_ns = failover->down_since_ns + gap_ns;
+  failover->down_since_ns = since_ns < now_ns ? since_ns : now_ns; /* lost after it: all counts */
   uint64_t half_ns = failover->config->timeout_ns / 2;
   if (failover->down_since_ns + half_ns < now_ns) {
     failover->down_since_ns = now_ns - half_ns;

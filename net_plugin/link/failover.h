@@ -143,7 +143,11 @@ static inline bool failover_may_order(const struct failover *failover, uint64_t 
 bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns);
 
 /* When failover_next_order has an OPEN order, or when failover_is_timed_out becomes true. */
-uint64_t failover_next_deadline_ns(const struct failover *failover);
+static inline uint64_t failover_next_deadline_ns(const struct failover *failover) {
+  uint64_t open_ns = failover->may_dial ? failover->retry_ns : LINK_NO_DEADLINE;
+  uint64_t end_ns = failover->down_since_ns + failover->config->timeout_ns;
+  return failover->up == 0 && end_ns < open_ns ? end_ns : open_ns;
+}
 /* This process did not run for gap_ns: no lane could come up. At least half of the time is left. */
 void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_ns);
 static inline bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {

@@ -68,8 +68,11 @@ static ssize_t send_rest(struct tcp_lane *tcp) {
   return sendmsg(tcp->flow.lane.fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static int write_rest(struct tcp_lane *tcp) {
-  struct lane *lane = &tcp->flow.lane;
+static int tcp_resume(struct lane *lane) {
+  struct tcp_lane *tcp = tcp_lane(lane);
+  if (!lane->has_unwritten) {
+    return 0;
+  }
   ssize_t n = send_rest(tcp);
   if (n < 0 && errno != EAGAIN && errno != EINTR) {
     return -errno;
@@ -114,16 +117,12 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame) {
   tcp->frame = *frame;
   tcp->is_bulk = frame->length > TCP_LARGE_BYTES;
   tcp->written = 0;
-  tcp->has_frame = true;
-  return write_rest(tcp);
+  tcp->has_frame = lane->has_unwritten = true;
+  return tcp_resume(lane);
 }
 
 static void tcp_move(struct lane *lane, const void *payload) {
   tcp_lane(lane)->frame.payload = payload;
-}
-
-static int tcp_resume(struct lane *lane) {
-  return lane->has_unwritten ? write_rest(tcp_lane(lane)) : 0;
 }
 
 /* ---- reading ---- */

@@ -64,10 +64,12 @@ static int seal_more(struct tcp_sealed *tcp) {
   return 0;
 }
 
-static int write_rest(struct tcp_sealed *tcp) {
-  struct lane *lane = &tcp->flow.lane;
+static int sealed_resume(struct lane *lane) {
+  struct tcp_sealed *tcp = tcp_sealed(lane);
   size_t total = WIRE_HEADER_BYTES + tcp->frame.length;
-  lane->has_unwritten = true;
+  if (!lane->has_unwritten) {
+    return 0;
+  }
   lane->can_write = false;
   while (tcp->out_start < tcp->out_end || tcp->sealed < total) {
     if (tcp->out_start == tcp->out_end) {
@@ -95,15 +97,12 @@ static int sealed_write(struct lane *lane, const struct link_frame *frame) {
   struct tcp_sealed *tcp = tcp_sealed(lane);
   tcp->frame = *frame;
   tcp->sealed = 0;
-  return write_rest(tcp);
+  lane->has_unwritten = true;
+  return sealed_resume(lane);
 }
 
 static void sealed_move(struct lane *lane, const void *payload) {
   tcp_sealed(lane)->frame.payload = payload;
-}
-
-static int sealed_resume(struct lane *lane) {
-  return lane->has_unwritten ? write_rest(tcp_sealed(lane)) : 0;
 }
 
 /* ---- reading ---- */

@@ -367,17 +367,15 @@ bool tcp_socket_leaves_through(int fd, const struct nic *nic) {
          route_is_through(nic->index, &from, &to);
 }
 
+_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
+               "the port stands where the family does not matter");
+
 unsigned tcp_address_port(const struct sockaddr_storage *address) {
-  return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
-                                              : ((const struct sockaddr_in *)address)->sin_port);
+  return ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
 
 void tcp_address_set_port(struct sockaddr_storage *address, unsigned port) {
-  if (address->ss_family == AF_INET6) {
-    ((struct sockaddr_in6 *)address)->sin6_port = htons((uint16_t)port);
-  } else {
-    ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-  }
+  ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
 }
 
 /* STRATUS_PORT_RANGE, or 0..0: any port. */
@@ -473,15 +471,10 @@ bool tcp_address_is_near(const struct sockaddr_storage *address, const struct ni
 
 const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]) {
   char host[INET6_ADDRSTRLEN] = "?";
-  if (address->ss_family == AF_INET6) {
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)address;
-    inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
-    snprintf(text, TCP_ADDRESS_TEXT, "[%s]:%u", host, ntohs(in6->sin6_port));
-  } else {
-    const struct sockaddr_in *in = (const struct sockaddr_in *)address;
-    inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
-    snprintf(text, TCP_ADDRESS_TEXT, "%s:%u", host, ntohs(in->sin_port));
-  }
+  unsigned bytes;
+  bool is_v6 = address->ss_family == AF_INET6;
+  inet_ntop(is_v6 ? AF_INET6 : AF_INET, tcp_address_ip(address, &bytes), host, sizeof host);
+  snprintf(text, TCP_ADDRESS_TEXT, is_v6 ? "[%s]:%u" : "%s:%u", host, tcp_address_port(address));
   return text;
 }
 

@@ -2,28 +2,18 @@
 /* Facts from /sys/class/net/<name>. */
 #include "net_plugin/plugin/nic_facts.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/sysfs.h"
 
-/* "0000:00:05.0" */
-static bool is_pci_address(const char *text, size_t length) {
-  if (length < strlen("0000:00:05.0")) { /* domains may have more than four digits */
-    return false;
-  }
-  const char *tail = text + length - strlen(":00:05.0");
-  if (tail[0] != ':' || tail[3] != ':' || tail[6] != '.') {
-    return false;
-  }
-  for (const char *c = text; c < text + length; c++) {
-    if (!isxdigit((unsigned char)*c) && *c != ':' && *c != '.') {
-      return false;
-    }
-  }
-  return true;
+/* "0000:00:05.0"; domains may have more than four digits. */
+static bool is_pci_address(const char *text) {
+  unsigned domain, bus, device, function;
+  int end = 0;
+  int found = sscanf(text, "%x:%2x:%2x.%1x%n", &domain, &bus, &device, &function, &end);
+  return found == 4 && text[end] == '\0';
 }
 
 /* The PCI function that the interface is on. A virtio NIC is a device below its PCI function;
@@ -37,7 +27,7 @@ static void read_pci_path(const char *root, const char *name, char path[NIC_FACT
   }
   char *slash;
   while ((slash = strrchr(resolved, '/')) != NULL) {
-    if (is_pci_address(slash + 1, strlen(slash + 1))) {
+    if (is_pci_address(slash + 1)) {
       if (strlen(resolved) < NIC_FACTS_PATH_MAX) {
         strcpy(path, resolved);
       }

@@ -58,8 +58,3 @@ int frame_in_grow(struct lane *lane, struct frame_in *frame, size_t bytes, uint6
   link_bytes_arrived(lane->link, lane->index, now_ns);
   return frame->payload_got == frame->payload_length ? frame_in_finish(lane, frame, now_ns) : 0;
 }
-
-uint8_t *frame_in_end(struct lane *lane, const struct frame_in *frame) {
-  uint8_t *payload = link_receive_buffer(lane->link, lane->index);
-  return payload ? payload + frame->payload_got : NULL;
-}

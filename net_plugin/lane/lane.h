@@ -144,6 +144,9 @@ int frame_in_begin(struct lane *lane, struct frame_in *frame, const struct wire_
 int frame_in_grow(struct lane *lane, struct frame_in *frame, size_t bytes, uint64_t now_ns);
 /* Where the next byte of the payload goes; NULL: the link takes no more from this lane. Ask before
  * each write: the user may take the memory back at any time. */
-uint8_t *frame_in_end(struct lane *lane, const struct frame_in *frame);
+static inline uint8_t *frame_in_end(const struct lane *lane, const struct frame_in *frame) {
+  uint8_t *payload = link_receive_buffer(lane->link, lane->index);
+  return payload ? payload + frame->payload_got : NULL;
+}
 
 #endif

@@ -18,10 +18,6 @@ static uint64_t limit_counted(uint64_t before, uint64_t after) {
   return after > before ? after - before : 0;
 }
 
-void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns) {
-  lane->in_flight_ns += now_ns > lane->since_ns ? now_ns - lane->since_ns : 0;
-}
-
 enum policy_limit limit_of_lane(const struct policy_lane *lane) {
   if (lane->past_ns == 0) {
     return POLICY_LIMIT_UNKNOWN;

@@ -44,7 +44,9 @@ static inline void limit_lane_busy(struct policy_lane *lane, uint64_t now_ns) {
   lane->since_ns = now_ns;
 }
 /* Nothing is in flight any more. The time may be before the last measurement. */
-void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns);
+static inline void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns) {
+  lane->in_flight_ns += now_ns > lane->since_ns ? now_ns - lane->since_ns : 0;
+}
 /* What passed since the last measurement, or since the lane came up. */
 struct limit_sum limit_lane_measured(struct policy_lane *lane,
                                      const struct policy_transport *transport, bool is_idle,

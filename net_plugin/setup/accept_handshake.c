@@ -124,13 +124,13 @@ static void refuse_unknown(const struct nic *nic, int fd) {
 }
 
 int accept_handshake_hello(struct engine *engine, const struct nic *nic,
-                           struct handshake_messages *messages, int fd) {
+                           struct transcript *transcript, int fd) {
   engine_assert_locked(engine);
   struct hello hello;
   struct destination to;
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
                                  .version = STRATUS_VERSION };
-  if (hello_decode(messages->hello, &hello) != 0) {
+  if (hello_decode(transcript->hello, &hello) != 0) {
     return -EPROTO;
   }
   if (!destination_find(engine, &hello, &to)) {
@@ -141,8 +141,8 @@ int accept_handshake_hello(struct engine *engine, const struct nic *nic,
   if (error) {
     return error;
   }
-  challenge_encode(&challenge, messages->challenge);
-  return send_whole(fd, messages->challenge, CHALLENGE_BYTES);
+  challenge_encode(&challenge, transcript->challenge);
+  return send_whole(fd, transcript->challenge, CHALLENGE_BYTES);
 }
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
@@ -261,7 +261,7 @@ static int start_endpoint(const struct accept_peer *peer, const struct hello *he
   if (!wants_endpoint(peer->nic, hello, proof, to)) {
     return -ENODEV;
   }
-  auth_endpoint_tokens(&to->keys, peer->messages.hello, peer->messages.challenge, &tokens);
+  auth_endpoint_tokens(&to->keys, &peer->transcript, &tokens);
   const struct endpoint_peer other = { &proof->offer, &tokens, peer->fd, hello->dscp };
   struct endpoint *endpoint = endpoint_accept(peer->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
@@ -330,7 +330,6 @@ static void refuse_other_secret(const struct hello *hello, struct destination *t
 /* The proof is right: sends the reply, and does what it says. */
 static void answer(const struct accept_peer *peer, const struct hello *hello, bool has_secret,
                    struct destination *to, struct endpoint *endpoint) {
-  const struct handshake_messages *messages = &peer->messages;
   struct reply reply;
   uint8_t digest[AUTH_KEY_BYTES];
   reply_prepare(&reply, peer->nic);
@@ -343,43 +342,41 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   }
   struct lane_path path = { .fd = peer->fd };
   path.endpoint = describe_endpoint(to, endpoint, &reply);
-  auth_sign_reply(&to->keys, messages->hello, messages->challenge, &reply);
+  auth_sign_reply(&to->keys, &peer->transcript, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&to->keys, messages->hello, messages->challenge, (enum lane_cipher)reply.cipher,
-                 false, &crypto);
+  auth_lane_keys(&to->keys, &peer->transcript, (enum lane_cipher)reply.cipher, false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
   complete(peer->nic, hello, to, &reply, &path, &peer->from);
   hash_wipe(&crypto, sizeof crypto);
 }
 
 /* -EACCES: it does not know the handle. has_secret: it knows the job's secret, too. */
-static int judge(const struct handshake_messages *messages, const struct hello *hello,
+static int judge(const struct transcript *transcript, const struct hello *hello,
                  const struct proof *proof, struct destination *to, bool *has_secret) {
   const uint8_t *handle_key =
       to->connection ? peering_keys(to->connection)->handle : listener_handle_key(to->listener);
-  if (!auth_knows_handle(handle_key, messages->hello, messages->challenge, proof)) {
+  if (!auth_knows_handle(handle_key, transcript, proof)) {
     return -EACCES;
   }
   destination_keys(to, hello);
-  *has_secret = auth_knows_connection(&to->keys, messages->hello, messages->challenge, proof);
+  *has_secret = auth_knows_connection(&to->keys, transcript, proof);
   return 0;
 }
 
 /* has_waited: for the endpoint, or in vain. */
 static int take_proof(const struct accept_peer *peer, bool has_waited, struct endpoint *endpoint) {
-  const struct handshake_messages *messages = &peer->messages;
   struct hello hello;
   struct proof proof;
   struct destination to = { 0 };
   int error = 0;
   bool is_over = true;
-  if (hello_decode(messages->hello, &hello) != 0 || proof_decode(messages->proof, &proof) != 0) {
+  if (hello_decode(peer->transcript.hello, &hello) != 0 || proof_decode(peer->proof, &proof) != 0) {
     error = -EPROTO;
   } else if (!destination_find(peer->engine, &hello, &to)) {
     refuse_unknown(peer->nic, peer->fd);
   } else {
     bool has_secret = false;
-    error = judge(messages, &hello, &proof, &to, &has_secret);
+    error = judge(&peer->transcript, &hello, &proof, &to, &has_secret);
     is_over = error;
     bool may_start = has_secret && !has_waited;
     if (!error && !(may_start && start_endpoint(peer, &hello, &proof, &to) == 0)) {

@@ -15,15 +15,10 @@
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 
-/* What the two sides have sent so far. */
-struct handshake_messages {
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES], proof[PROOF_BYTES];
-};
-
 /* The hello is complete. 0: the challenge was sent, the proof comes next. Else close the socket:
  * -EPROTO, the hello is invalid; others, the peer got a refusal. */
 int accept_handshake_hello(struct engine *engine, const struct nic *nic,
-                           struct handshake_messages *messages, int fd);
+                           struct transcript *transcript, int fd);
 /* A peer that has sent its proof. */
 struct accept_peer {
   struct engine *engine;
@@ -31,7 +26,8 @@ struct accept_peer {
   struct list *waits;    /* of its port: accept_wait.h */
   int fd;
   struct sockaddr_storage from;
-  struct handshake_messages messages;
+  struct transcript transcript;
+  uint8_t proof[PROOF_BYTES];
 };
 
 /* Takes the socket over: sends the reply, perhaps later, and hands the socket on, or closes it.

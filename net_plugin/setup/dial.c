@@ -41,7 +41,7 @@ struct dial {
   int dscp;
   struct endpoint *endpoint; /* offered; NULL: none */
   struct hello plain;
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  struct transcript transcript;
   uint8_t ciphers; /* that were offered */
   size_t got;      /* of the message that is arriving */
   uint8_t message[HANDSHAKE_MAX_BYTES];
@@ -67,7 +67,7 @@ void dial_cancel(struct dial *dial) {
 static void finish(struct dial *dial, int error, const struct reply *reply) {
   struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : (enum lane_cipher)reply->cipher };
   if (crypto.cipher != LANE_PLAIN) {
-    auth_lane_keys(&dial->keys, dial->hello, dial->challenge, crypto.cipher, true, &crypto);
+    auth_lane_keys(&dial->keys, &dial->transcript, crypto.cipher, true, &crypto);
   }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
@@ -112,7 +112,7 @@ static int connected(struct dial *dial) {
   dial->state = DIAL_GREETING;
   look_later(dial);
   engine_rewatch(dial->engine, &dial->source, EPOLLIN);
-  return send_whole(dial, dial->hello, HELLO_BYTES);
+  return send_whole(dial, dial->transcript.hello, HELLO_BYTES);
 }
 
 /* ---- the proof, and endpoints ---- */
@@ -131,7 +131,7 @@ static int prove(struct dial *dial) {
   if (dial->endpoint) {
     endpoint_describe(dial->endpoint, &proof.offer);
   }
-  auth_prove(&dial->keys, dial->hello, dial->challenge, &proof);
+  auth_prove(&dial->keys, &dial->transcript, &proof);
   proof_encode(&proof, bytes);
   return send_whole(dial, bytes, PROOF_BYTES);
 }
@@ -163,7 +163,7 @@ static int challenged(struct dial *dial) {
   if (error) {
     return error;
   }
-  memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
+  memcpy(dial->transcript.challenge, dial->message, CHALLENGE_BYTES);
   dial->endpoint = dial->may_offer ? endpoint_offer(&dial->nic) : NULL;
   if (dial->endpoint && watch_endpoint(dial) == 0) {
     uint64_t now_ns = clock_now_ns();
@@ -212,7 +212,7 @@ static int call_peer(struct dial *dial) {
 static int draw_hello(struct dial *dial) {
   int error = random_secret(dial->plain.nonce, NONCE_BYTES);
   if (!error) {
-    hello_encode(&dial->plain, dial->hello);
+    hello_encode(&dial->plain, dial->transcript.hello);
   }
   return error;
 }
@@ -312,7 +312,7 @@ static int connect_endpoints(struct dial *dial, const struct reply *reply) {
     drop_endpoint(dial);
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
-  auth_endpoint_tokens(&dial->keys, dial->hello, dial->challenge, &tokens);
+  auth_endpoint_tokens(&dial->keys, &dial->transcript, &tokens);
   const struct endpoint_peer peer = { &reply->offer, &tokens, dial->fd, dial->dscp };
   int error = endpoint_connect(dial->endpoint, &peer, reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
@@ -339,8 +339,7 @@ static void replied(struct dial *dial) {
   if (!error && dial->state != DIAL_PROVING && reply_has_mac(reply.status)) {
     error = -EPROTO;
   }
-  if (!error &&
-      !auth_is_genuine(&dial->keys, dial->hello, dial->challenge, dial->message, &reply)) {
+  if (!error && !auth_is_genuine(&dial->keys, &dial->transcript, dial->message, &reply)) {
     error = -EKEYREJECTED;
   }
   if (!error && reply.status != REPLY_ACCEPTED) {

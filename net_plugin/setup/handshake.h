@@ -106,6 +106,11 @@ struct challenge {
   uint8_t nonce[NONCE_BYTES];
 };
 
+/* What both sides have said before the proof: what proofs and keys are made of (auth.h). */
+struct transcript {
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+};
+
 struct proof {
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];

@@ -52,7 +52,8 @@ struct pending_peer {
   enum pending_peer_state state;
   uint64_t since_ns; /* when it was accepted */
   size_t got;        /* of the message that the state waits for */
-  struct handshake_messages messages;
+  struct transcript transcript;
+  uint8_t proof[PROOF_BYTES];
 };
 
 /* ---- sources ---- */
@@ -208,7 +209,7 @@ static void evict_one(struct pending_peers *peers) {
 
 static void hello_arrived(struct pending_peer *peer) {
   struct pending_peers *peers = peer->peers;
-  int error = accept_handshake_hello(peers->engine, peers->nic, &peer->messages, peer->fd);
+  int error = accept_handshake_hello(peers->engine, peers->nic, &peer->transcript, peer->fd);
   if (error == -EPROTO) {
     pending_peer_reject(peer, "it does not speak this protocol");
   } else if (error) {
@@ -224,12 +225,13 @@ static void hello_arrived(struct pending_peer *peer) {
 
 static void proof_arrived(struct pending_peer *peer) {
   struct pending_peers *peers = peer->peers;
-  const struct accept_peer proved = { .engine = peers->engine,
-                                      .nic = peers->nic,
-                                      .waits = &peers->waits,
-                                      .fd = peer->fd,
-                                      .from = peer->from,
-                                      .messages = peer->messages };
+  struct accept_peer proved = { .engine = peers->engine,
+                                .nic = peers->nic,
+                                .waits = &peers->waits,
+                                .fd = peer->fd,
+                                .from = peer->from,
+                                .transcript = peer->transcript };
+  memcpy(proved.proof, peer->proof, PROOF_BYTES);
   pending_peer_free(peer);
   int error = accept_handshake_proof(&proved);
   if (error) {
@@ -245,7 +247,7 @@ static bool is_ours_so_far(struct pending_peer *peer) {
   enum handshake_kind kind;
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
-  int error = handshake_prefix_check(peer->messages.hello, &kind, &wire_version, version);
+  int error = handshake_prefix_check(peer->transcript.hello, &kind, &wire_version, version);
   if (error == -EPROTONOSUPPORT) {
     accept_handshake_refuse_version(peer->peers->nic, wire_version, version, peer->fd, &peer->from);
     pending_peer_close(peer);
@@ -261,7 +263,7 @@ static void pending_peer_ready(struct engine_source *source, uint32_t events) {
   struct pending_peer *peer = (struct pending_peer *)source;
   (void)events;
   bool is_hello = peer->state == PENDING_PEER_HELLO;
-  uint8_t *message = is_hello ? peer->messages.hello : peer->messages.proof;
+  uint8_t *message = is_hello ? peer->transcript.hello : peer->proof;
   size_t wanted = is_hello ? HELLO_BYTES : PROOF_BYTES;
   ssize_t n = recv(peer->fd, message + peer->got, wanted - peer->got, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) {

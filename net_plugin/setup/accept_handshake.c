@@ -66,9 +66,10 @@ void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_versio
 
 static struct terms agree(const struct nic *nic, const struct hello *hello,
                           const struct settings *settings) {
-  unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
-  struct terms ours = terms_of_listener(settings, keys), theirs = terms_of_hello(hello);
-  return negotiate(&ours, &theirs);
+  unsigned keys =
+      hello->terms.remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
+  struct terms ours = terms_of_listener(settings, keys);
+  return negotiate(&ours, &hello->terms);
 }
 
 static void warn_if_versions_differ(const struct hello *hello,
@@ -193,8 +194,7 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
                   struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
-  struct terms agreed = agree(peer->nic, hello, &settings);
-  negotiate_reply(&agreed, reply);
+  reply->terms = agree(peer->nic, hello, &settings);
   if (!agree_cipher(&settings, hello, &peer->from, reply)) {
     to->connection = NULL;
     return;
@@ -213,9 +213,9 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
-    reply->remote_keys = (uint8_t)connection_remote_keys(to->connection);
-    reply->codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
-    reply->lanes = (uint16_t)connection_lane_count(to->connection);
+    reply->terms.remote_keys = (uint8_t)connection_remote_keys(to->connection);
+    reply->terms.codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
+    reply->terms.lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(to->connection);
     }
@@ -225,7 +225,7 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     return;
   }
   warn_if_versions_differ(hello, &peer->from);
-  struct link_config link = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
+  struct link_config link = negotiate_link(LINK_RECEIVER, &reply->terms, &settings, 0);
   if (make_receiver(peer, hello, link, to) != 0) {
     reply->status = REPLY_NO_RESOURCES;
     to->connection = NULL;
@@ -276,7 +276,7 @@ static int start_endpoint(const struct accept_peer *peer, const struct hello *he
  * the reply. */
 static struct endpoint *describe_endpoint(const struct destination *to, struct endpoint *endpoint,
                                           struct reply *reply) {
-  if (!endpoint || !to->connection || reply->remote_keys == 0) {
+  if (!endpoint || !to->connection || reply->terms.remote_keys == 0) {
     endpoint_free(endpoint);
     return NULL;
   }

@@ -427,7 +427,7 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
   memcpy(&dial->random, dial->plain.nonce, sizeof dial->random);
   dial->keys = *keys;
   dial->ciphers = hello->ciphers;
-  dial->may_offer = hello->remote_keys > 0;
+  dial->may_offer = hello->terms.remote_keys > 0;
   dial->dscp = hello->dscp;
   return 0;
 }

@@ -242,7 +242,7 @@ static void note_endpoint_end(struct lane_dial *dial, uint64_t now_ns) {
 static void upgrade_later(struct peering *peering) {
   unsigned doublings =
       peering->vain_upgrades < UPGRADE_DOUBLINGS ? peering->vain_upgrades : UPGRADE_DOUBLINGS;
-  if (peering->hello.remote_keys && !peering->upgrade.deadline_ns) {
+  if (peering->hello.terms.remote_keys && !peering->upgrade.deadline_ns) {
     engine_timer_set(peering->engine, &peering->upgrade,
                      clock_now_ns() + (UPGRADE_NS << doublings));
   }
@@ -251,7 +251,7 @@ static void upgrade_later(struct peering *peering) {
 /* One lane at a time: the others carry its share meanwhile. */
 static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct peering *peering = LIST_ENTRY(timer, struct peering, upgrade);
-  for (unsigned i = 0; i < peering->hello.lanes; i++) {
+  for (unsigned i = 0; i < peering->hello.terms.lanes; i++) {
     struct lane_dial *dial = &peering->dials[i];
     if (!connection_lane_is_flow(peering->connection, i) || dial->dial) {
       continue;
@@ -294,7 +294,7 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
     } else {
       upgrade_later(peering);
     }
-    if (!reply->codec) {
+    if (!reply->terms.codec) {
       connection_lane_is_raw(peering->connection, dial->lane);
     }
     peering_lane_opened(peering->connection, dial->lane, dial->epoch, path, reply->received_before,
@@ -338,7 +338,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   hello.lane = (uint16_t)lane;
   hello.epoch = epoch;
   note_endpoint_end(dial, now_ns);
-  hello.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.remote_keys : 0;
+  hello.terms.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.terms.remote_keys : 0;
   int error;
   dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
                           now_ns + PEERING_DIAL_TIMEOUT_NS, lane_dial_done, dial, &error);
@@ -353,7 +353,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
 
 static void connection_gone(struct connection *connection) {
   struct peering *peering = connection_setup_data(connection);
-  for (unsigned i = 0; peering->is_sender && i < peering->hello.lanes; i++) {
+  for (unsigned i = 0; peering->is_sender && i < peering->hello.terms.lanes; i++) {
     if (peering->dials[i].dial) {
       dial_cancel(peering->dials[i].dial);
     }
@@ -376,7 +376,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,
                 const struct peering_route *route, struct connection **result) {
   engine_assert_locked(engine);
-  size_t dials = route ? hello->lanes * sizeof(struct lane_dial) : 0;
+  size_t dials = route ? hello->terms.lanes * sizeof(struct lane_dial) : 0;
   struct peering *peering = calloc(1, sizeof *peering + dials);
   if (!peering) {
     return -ENOMEM;
@@ -411,7 +411,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   if (route) {
     peering->is_sender = true;
     peering->route = *route;
-    for (unsigned i = 0; i < hello->lanes; i++) {
+    for (unsigned i = 0; i < hello->terms.lanes; i++) {
       peering->dials[i] = (struct lane_dial){ .peering = peering, .lane = i };
     }
     peering->dials[0].path = paths_choose(&route->paths, 0, 0);

@@ -128,14 +128,11 @@ static int make_sender(struct pending_connect *pending, const struct reply *repl
   peering_learn_addresses(&pending->route, reply, pending->taken);
   /* Both links must be made with the same. After an endpoint that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
-  hello->remote_keys = (uint8_t)pending->remote_keys;
-  struct terms ours = terms_of_hello(hello), theirs = terms_of_reply(reply);
-  struct terms agreed = negotiate(&ours, &theirs);
-  hello->remote_keys = agreed.remote_keys;
-  hello->lanes = agreed.lanes;
+  hello->terms.remote_keys = (uint8_t)pending->remote_keys;
+  hello->terms = negotiate(&hello->terms, &reply->terms);
   unsigned paths = pending->route.paths.home_count;
   struct connection_config config = {
-    .link = negotiate_link(LINK_SENDER, &agreed, &pending->settings, paths),
+    .link = negotiate_link(LINK_SENDER, &hello->terms, &pending->settings, paths),
   };
   peering_name(config.peer, reply->host, &pending->route.remote.addresses[0], reply->nic);
   memcpy(config.nic, pending->route.nics[0].name, sizeof pending->route.nics[0].name);
@@ -206,7 +203,7 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
   }
   if (error) {
     if (error == -ENODEV) {
-      pending->hello.remote_keys = 0; /* TCP works, as this dial shows */
+      pending->hello.terms.remote_keys = 0; /* TCP works, as this dial shows */
     }
     retry_later(pending, error);
     return;
@@ -262,18 +259,13 @@ static int prepare(struct pending_connect *pending, const struct peering_route *
   hello->wire_version = HANDSHAKE_WIRE_VERSION;
   snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
-  hello->lanes = (uint16_t)pending->settings.policy.lanes;
-  hello->chunk_bytes = pending->settings.policy.chunk_bytes;
-  hello->eager_bytes = pending->settings.eager_bytes;
-  hello->eager_slots = pending->settings.eager_slots;
   hello->dscp = (int8_t)dscp;
   hello->is_first = 1;
   hello->ciphers = pending->settings.ciphers;
-  hello->wants_checksums = pending->settings.wants_checksums;
   bool is_encrypted = pending->settings.wants_encryption;
   endpoint_wait(route->nics, route->nic_count, is_encrypted);
-  hello->remote_keys = (uint8_t)endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
-  pending->remote_keys = hello->remote_keys;
+  pending->remote_keys = endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
+  hello->terms = terms_of_dialler(&pending->settings, pending->remote_keys);
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());

@@ -44,9 +44,11 @@ static void try_hello(const uint8_t bytes[HELLO_BYTES]) {
   if (hello_decode(bytes, &hello) != 0) {
     return;
   }
-  FUZZ_CHECK(hello.lanes >= 1 && hello.lanes <= WIRE_MAX_LANES && hello.lane < hello.lanes);
-  FUZZ_CHECK(hello.epoch >= 1 && hello.eager_bytes <= hello.chunk_bytes);
-  FUZZ_CHECK(hello.chunk_bytes <= WIRE_MAX_CHUNK_BYTES && hello.eager_slots <= LINK_WINDOW / 2);
+  FUZZ_CHECK(hello.terms.lanes >= 1 && hello.terms.lanes <= WIRE_MAX_LANES &&
+             hello.lane < hello.terms.lanes);
+  FUZZ_CHECK(hello.epoch >= 1 && hello.terms.eager_bytes <= hello.terms.chunk_bytes);
+  FUZZ_CHECK(hello.terms.chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
+             hello.terms.eager_slots <= LINK_WINDOW / 2);
   check_text(hello.version, sizeof hello.version);
   check_text(hello.host, sizeof hello.host);
   check_text(hello.nic, sizeof hello.nic);
@@ -116,8 +118,9 @@ static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
   }
   FUZZ_CHECK(reply.status < REPLY_STATUS_END);
   FUZZ_CHECK(reply.status != REPLY_ACCEPTED ||
-             (reply.lanes >= 1 && reply.lanes <= WIRE_MAX_LANES &&
-              reply.eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply.eager_slots <= LINK_WINDOW / 2));
+             (reply.terms.lanes >= 1 && reply.terms.lanes <= WIRE_MAX_LANES &&
+              reply.terms.eager_bytes <= WIRE_MAX_CHUNK_BYTES &&
+              reply.terms.eager_slots <= LINK_WINDOW / 2));
   FUZZ_CHECK(reply_status_text(reply.status)[0] != '\0');
   try_learned(&reply);
   check_text(reply.version, sizeof reply.version);

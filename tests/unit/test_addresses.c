@@ -125,7 +125,7 @@ UNIT_TEST(a_handle_tells_of_each_family) {
 }
 
 static struct reply sample_reply(const char *families) {
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 8 };
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .terms.lanes = 8 };
   struct sockaddr_storage list[ADDRESSES_MAX];
   reply.addresses.count = (uint8_t)make_list(families, list);
   addresses_pack(list, reply.addresses.count, reply.addresses.bytes, ADDRESSES_BYTES);

@@ -41,7 +41,7 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
                          .status = (uint16_t)status,
-                         .lanes = 1,
+                         .terms.lanes = 1,
                          .has_secret = 1,
                          .host = "impostor" };
   struct hello hello;

@@ -59,7 +59,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
     error = protection_check();
   }
   if (!error) {
-    peering_find_paths(&route);
+    peering_route_find_paths(&route);
     error = pending_connect_start(&route, dscp, group_peers, &token);
   }
   hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);

@@ -125,12 +125,12 @@ static void retry_later(struct pending_connect *pending, int error) {
 static int make_sender(struct pending_connect *pending, const struct reply *reply) {
   struct hello *hello = &pending->hello;
   pending->route.process = reply->process;
-  peering_learn_addresses(&pending->route, reply, pending->taken);
+  peering_route_learn(&pending->route, reply, pending->taken);
   /* Both links must be made with the same. After an endpoint that could not be connected the hello
    * asks for none, but the peer may have made its link at the first hello. */
   hello->terms.remote_keys = (uint8_t)pending->remote_keys;
   hello->terms = negotiate(&hello->terms, &reply->terms);
-  unsigned paths = pending->route.paths.home_count;
+  unsigned paths = pending->route.home_count;
   struct connection_config config = {
     .link = negotiate_link(LINK_SENDER, &hello->terms, &pending->settings, paths),
   };
@@ -224,19 +224,18 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
 }
 
 static void dial_next(struct pending_connect *pending) {
-  struct nic nic;
-  const struct sockaddr_storage *address;
-  unsigned path_count = pending->route.paths.count, round = pending->failures / path_count;
-  peering_choose(&pending->route, 0, pending->failures, (enum peering_binding)(round % 3), &nic,
-                 &address);
+  const struct peering_route *route = &pending->route;
+  unsigned path_count = route->path_count, round = pending->failures / path_count;
   pending->state = PENDING_CONNECT_DIALLING;
-  pending->taken = paths_choose(&pending->route.paths, 0, pending->failures);
+  pending->taken = peering_route_choose(route, 0, pending->failures);
+  struct nic nic = peering_route_nic(route, pending->taken, (enum peering_binding)(round % 3));
   pending->hello.epoch++;
   uint64_t timeout_ns =
       path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
   int error;
-  pending->dial = dial_start(pending->engine, &nic, address, &pending->hello, &pending->keys,
-                             clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
+  pending->dial = dial_start(
+      pending->engine, &nic, &route->remote.addresses[pending->taken.address], &pending->hello,
+      &pending->keys, clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
   if (!pending->dial) {
     retry_later(pending, error);
   }

@@ -19,10 +19,10 @@
 #include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/listener_registry.h"
+#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/peering.h"
-#include "net_plugin/setup/secret.h"
+#include "net_plugin/setup/protection.h"
 
 static void reply_prepare(struct reply *reply, const struct nic *nic) {
   memset(reply, 0, sizeof *reply);
@@ -110,7 +110,7 @@ static void destination_keys(struct destination *to, const struct hello *hello) 
     to->keys = *peering_keys(to->connection);
     return;
   }
-  const uint8_t *job = secret_get(digest);
+  const uint8_t *job = protection_secret(digest);
   auth_keys_derive(listener_secret(to->listener), job, hello->connection, &to->keys);
   hash_wipe(digest, sizeof digest);
 }
@@ -319,10 +319,10 @@ static void complete(const struct nic *nic, const struct hello *hello, const str
 /* Both users get a warning. The listener goes on: the peer may only have read the handle. */
 static void refuse_other_secret(const struct hello *hello, struct destination *to,
                                 struct reply *reply, const struct sockaddr_storage *from) {
-  char text[TCP_ADDRESS_TEXT], why[SECRET_TEXT_BYTES];
+  char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS, "%s",
-      secret_differs_text(hello->host, tcp_address_text(from, text), hello->has_secret, why));
+      protection_secret_differs(hello->host, tcp_address_text(from, text), hello->has_secret, why));
   reply->status = REPLY_OTHER_SECRET;
   to->connection = NULL;
 }
@@ -333,7 +333,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   struct reply reply;
   uint8_t digest[AUTH_KEY_BYTES];
   reply_prepare(&reply, peer->nic);
-  reply.has_secret = secret_get(digest) != NULL;
+  reply.has_secret = protection_secret(digest) != NULL;
   hash_wipe(digest, sizeof digest);
   if (!has_secret) {
     refuse_other_secret(hello, to, &reply, &peer->from);

@@ -13,7 +13,6 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"

@@ -16,7 +16,6 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
@@ -46,20 +45,19 @@ static int reply_send(int fd, const struct reply *reply) {
   return send_whole(fd, bytes, REPLY_BYTES);
 }
 
-void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_version,
-                                     const char *version, int fd,
-                                     const struct sockaddr_storage *from) {
+void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wire_version,
+                                     const char *version) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
       "%s: refused a connection from %s: it runs stratus %s (wire version %u), this host "
       "%s (wire version %u). Install the same release on every host",
-      nic->name, tcp_address_text(from, text), version, wire_version, STRATUS_VERSION,
+      peer->nic->name, tcp_address_text(&peer->from, text), version, wire_version, STRATUS_VERSION,
       HANDSHAKE_WIRE_VERSION);
   struct reply reply;
-  reply_prepare(&reply, nic);
+  reply_prepare(&reply, peer->nic);
   reply.status = REPLY_OTHER_VERSION;
-  if (reply_send(fd, &reply) != 0) {
+  if (reply_send(peer->fd, &reply) != 0) {
     LOG_TRACE("%s left before the reply", text);
   }
 }
@@ -115,35 +113,34 @@ static void destination_keys(struct destination *to, const struct hello *hello) 
   hash_wipe(digest, sizeof digest);
 }
 
-static void refuse_unknown(const struct nic *nic, int fd) {
+static void refuse_unknown(const struct accept_peer *peer) {
   struct reply reply;
-  reply_prepare(&reply, nic);
+  reply_prepare(&reply, peer->nic);
   reply.status = REPLY_UNKNOWN;
-  if (reply_send(fd, &reply) != 0) {
-    LOG_TRACE("%s: a peer left before it was refused", nic->name);
+  if (reply_send(peer->fd, &reply) != 0) {
+    LOG_TRACE("%s: a peer left before it was refused", peer->nic->name);
   }
 }
 
-int accept_handshake_hello(struct engine *engine, const struct nic *nic,
-                           struct transcript *transcript, int fd) {
-  engine_assert_locked(engine);
+int accept_handshake_hello(struct accept_peer *peer) {
+  engine_assert_locked(peer->engine);
   struct hello hello;
   struct destination to;
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
                                  .version = STRATUS_VERSION };
-  if (hello_decode(transcript->hello, &hello) != 0) {
+  if (hello_decode(peer->transcript.hello, &hello) != 0) {
     return -EPROTO;
   }
-  if (!destination_find(engine, &hello, &to)) {
-    refuse_unknown(nic, fd);
+  if (!destination_find(peer->engine, &hello, &to)) {
+    refuse_unknown(peer);
     return -ENOENT;
   }
   int error = random_secret(challenge.nonce, NONCE_BYTES);
   if (error) {
     return error;
   }
-  challenge_encode(&challenge, transcript->challenge);
-  return send_whole(fd, transcript->challenge, CHALLENGE_BYTES);
+  challenge_encode(&challenge, peer->transcript.challenge);
+  return send_whole(peer->fd, peer->transcript.challenge, CHALLENGE_BYTES);
 }
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
@@ -238,8 +235,6 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
 
 /* ---- endpoints ---- */
 
-static void waited(const struct accept_peer *peer, struct endpoint *endpoint);
-
 /* Does the peer's offer get an answer? As the reply will say. */
 static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
                            const struct proof *proof, const struct destination *to) {
@@ -254,22 +249,18 @@ static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
   return agree(nic, hello, &settings).remote_keys > 0;
 }
 
-/* Begins to make one and to connect it. Negative errno: there is none. */
-static int start_endpoint(const struct accept_peer *peer, const struct hello *hello,
-                          const struct proof *proof, const struct destination *to) {
+/* Begins to make one and to connect it. NULL: there is none. */
+static struct endpoint *start_endpoint(const struct accept_peer *peer, const struct hello *hello,
+                                       const struct proof *proof, const struct destination *to) {
   struct lane_tokens tokens;
   if (!wants_endpoint(peer->nic, hello, proof, to)) {
-    return -ENODEV;
+    return NULL;
   }
   auth_endpoint_tokens(&to->keys, &peer->transcript, &tokens);
   const struct endpoint_peer other = { &proof->offer, &tokens, peer->fd, hello->dscp };
   struct endpoint *endpoint = endpoint_accept(peer->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
-  int error = endpoint ? accept_wait_start(peer, endpoint, waited) : -ENODEV;
-  if (error) {
-    endpoint_free(endpoint);
-  }
-  return error;
+  return endpoint;
 }
 
 /* What was granted meanwhile may have no use for it. The peer may send from the moment that it has
@@ -363,39 +354,42 @@ static int judge(const struct transcript *transcript, const struct hello *hello,
   return 0;
 }
 
-/* has_waited: for the endpoint, or in vain. */
-static int take_proof(const struct accept_peer *peer, bool has_waited, struct endpoint *endpoint) {
+/* *endpoint: to be started, where the answer may wait for it; else the one that there is, or NULL.
+ */
+static int take_proof(const struct accept_peer *peer, bool may_wait, struct endpoint **endpoint) {
   struct hello hello;
   struct proof proof;
   struct destination to = { 0 };
+  bool has_secret = false, is_over = true;
   int error = 0;
-  bool is_over = true;
   if (hello_decode(peer->transcript.hello, &hello) != 0 || proof_decode(peer->proof, &proof) != 0) {
     error = -EPROTO;
   } else if (!destination_find(peer->engine, &hello, &to)) {
-    refuse_unknown(peer->nic, peer->fd);
+    refuse_unknown(peer);
   } else {
-    bool has_secret = false;
     error = judge(&peer->transcript, &hello, &proof, &to, &has_secret);
     is_over = error;
-    bool may_start = has_secret && !has_waited;
-    if (!error && !(may_start && start_endpoint(peer, &hello, &proof, &to) == 0)) {
-      answer(peer, &hello, has_secret, &to, endpoint);
-    }
   }
   if (is_over) {
-    endpoint_free(endpoint);
+    endpoint_free(*endpoint);
     descriptor_close(peer->fd);
+  } else if (may_wait && has_secret &&
+             (*endpoint = start_endpoint(peer, &hello, &proof, &to)) != NULL) {
+    error = -EINPROGRESS;
+  } else {
+    answer(peer, &hello, has_secret, &to, *endpoint);
   }
   hash_wipe(&to, sizeof to);
   return error;
 }
 
-static void waited(const struct accept_peer *peer, struct endpoint *endpoint) {
-  take_proof(peer, true, endpoint);
+int accept_handshake_proof(const struct accept_peer *peer, struct endpoint **endpoint) {
+  engine_assert_locked(peer->engine);
+  *endpoint = NULL;
+  return take_proof(peer, true, endpoint);
 }
 
-int accept_handshake_proof(const struct accept_peer *peer) {
+void accept_handshake_answer(const struct accept_peer *peer, struct endpoint *endpoint) {
   engine_assert_locked(peer->engine);
-  return take_proof(peer, false, NULL);
+  take_proof(peer, false, &endpoint);
 }

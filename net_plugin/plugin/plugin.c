@@ -183,7 +183,6 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   }
   fork_guard_install();
   open_files_raise();
-  setup_start();
   observe_start();
   state.api_version = host->api_version;
   state.nccl_version = host->nccl_version;

@@ -33,16 +33,19 @@ static void reply_prepare(struct reply *reply, const struct nic *nic) {
   reply->decision = decision_get();
 }
 
-/* A fresh socket takes the whole message at once. */
-static int send_whole(int fd, const uint8_t *message, size_t bytes) {
-  ssize_t n = send(fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
-}
-
 static int reply_send(int fd, const struct reply *reply) {
   uint8_t bytes[REPLY_BYTES];
   reply_encode(reply, bytes);
-  return send_whole(fd, bytes, REPLY_BYTES);
+  return tcp_socket_send_whole(fd, bytes, REPLY_BYTES);
+}
+
+static void refuse(const struct accept_peer *peer, enum reply_status status) {
+  struct reply reply;
+  reply_prepare(&reply, peer->nic);
+  reply.status = (uint16_t)status;
+  if (reply_send(peer->fd, &reply) != 0) {
+    LOG_TRACE("%s: a peer left before it was refused", peer->nic->name);
+  }
 }
 
 void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wire_version,
@@ -54,12 +57,7 @@ void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wi
       "%s (wire version %u). Install the same release on every host",
       peer->nic->name, tcp_address_text(&peer->from, text), version, wire_version, STRATUS_VERSION,
       HANDSHAKE_WIRE_VERSION);
-  struct reply reply;
-  reply_prepare(&reply, peer->nic);
-  reply.status = REPLY_OTHER_VERSION;
-  if (reply_send(peer->fd, &reply) != 0) {
-    LOG_TRACE("%s left before the reply", text);
-  }
+  refuse(peer, REPLY_OTHER_VERSION);
 }
 
 static struct terms agree(const struct nic *nic, const struct hello *hello,
@@ -113,15 +111,6 @@ static void destination_keys(struct destination *to, const struct hello *hello) 
   hash_wipe(digest, sizeof digest);
 }
 
-static void refuse_unknown(const struct accept_peer *peer) {
-  struct reply reply;
-  reply_prepare(&reply, peer->nic);
-  reply.status = REPLY_UNKNOWN;
-  if (reply_send(peer->fd, &reply) != 0) {
-    LOG_TRACE("%s: a peer left before it was refused", peer->nic->name);
-  }
-}
-
 int accept_handshake_hello(struct accept_peer *peer) {
   engine_assert_locked(peer->engine);
   struct hello hello;
@@ -132,7 +121,7 @@ int accept_handshake_hello(struct accept_peer *peer) {
     return -EPROTO;
   }
   if (!destination_find(peer->engine, &hello, &to)) {
-    refuse_unknown(peer);
+    refuse(peer, REPLY_UNKNOWN);
     return -ENOENT;
   }
   int error = random_secret(challenge.nonce, NONCE_BYTES);
@@ -140,7 +129,7 @@ int accept_handshake_hello(struct accept_peer *peer) {
     return error;
   }
   challenge_encode(&challenge, peer->transcript.challenge);
-  return send_whole(peer->fd, peer->transcript.challenge, CHALLENGE_BYTES);
+  return tcp_socket_send_whole(peer->fd, peer->transcript.challenge, CHALLENGE_BYTES);
 }
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
@@ -193,19 +182,16 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
   settings_get(1, &settings);
   reply->terms = agree(peer->nic, hello, &settings);
   if (!agree_cipher(&settings, hello, &peer->from, reply)) {
-    to->connection = NULL;
     return;
   }
   if (to->connection) {
     if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
                                 &reply->received_before)) {
       reply->status = REPLY_REFUSED;
-      to->connection = NULL;
       return;
     }
     if (!peering_take_lane(to->connection, hello->lane)) {
       reply->status = REPLY_NO_RESOURCES;
-      to->connection = NULL;
       return;
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
@@ -225,7 +211,6 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
   struct link_config link = negotiate_link(LINK_RECEIVER, &reply->terms, &settings, 0);
   if (make_receiver(peer, hello, link, to) != 0) {
     reply->status = REPLY_NO_RESOURCES;
-    to->connection = NULL;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
     return;
   }
@@ -278,10 +263,10 @@ static struct endpoint *describe_endpoint(const struct destination *to, struct e
 }
 
 /* Sends the reply, and does what it says. */
-static void complete(const struct nic *nic, const struct hello *hello, const struct destination *to,
-                     const struct reply *reply, const struct lane_path *path,
-                     const struct sockaddr_storage *from) {
-  int fd = path->fd, error = reply_send(fd, reply);
+static void complete(const struct accept_peer *peer, const struct hello *hello,
+                     const struct destination *to, const struct reply *reply,
+                     const struct lane_path *path) {
+  int fd = peer->fd, error = reply_send(fd, reply);
   struct connection *connection = to->connection;
   if (!connection) {
     descriptor_close(fd);
@@ -298,9 +283,9 @@ static void complete(const struct nic *nic, const struct hello *hello, const str
     }
     return;
   }
-  tcp_socket_tune(fd, from->ss_family, hello->dscp);
-  tcp_socket_bind_accepted(fd, nic, from);
-  peering_note_listener(connection, hello, from);
+  tcp_socket_tune(fd, peer->from.ss_family, hello->dscp);
+  tcp_socket_bind_accepted(fd, peer->nic, &peer->from);
+  peering_note_listener(connection, hello, &peer->from);
   if (to->listener) {
     listener_connection_made(to->listener, connection);
   }
@@ -308,14 +293,11 @@ static void complete(const struct nic *nic, const struct hello *hello, const str
 }
 
 /* Both users get a warning. The listener goes on: the peer may only have read the handle. */
-static void refuse_other_secret(const struct hello *hello, struct destination *to,
-                                struct reply *reply, const struct sockaddr_storage *from) {
+static void warn_of_other_secret(const struct accept_peer *peer, const struct hello *hello) {
   char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
-  LOG_WARN_EVERY(
-      SETUP_WARN_INTERVAL_NS, "%s",
-      protection_secret_differs(hello->host, tcp_address_text(from, text), hello->has_secret, why));
-  reply->status = REPLY_OTHER_SECRET;
-  to->connection = NULL;
+  LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "%s",
+                 protection_secret_differs(hello->host, tcp_address_text(&peer->from, text),
+                                           hello->has_secret, why));
 }
 
 /* The proof is right: sends the reply, and does what it says. */
@@ -326,10 +308,14 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   reply_prepare(&reply, peer->nic);
   reply.has_secret = protection_secret(digest) != NULL;
   hash_wipe(digest, sizeof digest);
-  if (!has_secret) {
-    refuse_other_secret(hello, to, &reply, &peer->from);
-  } else {
+  if (has_secret) {
     grant(peer, hello, to, &reply);
+  } else {
+    warn_of_other_secret(peer, hello);
+    reply.status = REPLY_OTHER_SECRET;
+  }
+  if (reply.status != REPLY_ACCEPTED) {
+    to->connection = NULL;
   }
   struct lane_path path = { .fd = peer->fd };
   path.endpoint = describe_endpoint(to, endpoint, &reply);
@@ -337,7 +323,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   struct lane_crypto crypto;
   auth_lane_keys(&to->keys, &peer->transcript, (enum lane_cipher)reply.cipher, false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  complete(peer->nic, hello, to, &reply, &path, &peer->from);
+  complete(peer, hello, to, &reply, &path);
   hash_wipe(&crypto, sizeof crypto);
 }
 
@@ -365,7 +351,7 @@ static int take_proof(const struct accept_peer *peer, bool may_wait, struct endp
   if (hello_decode(peer->transcript.hello, &hello) != 0 || proof_decode(peer->proof, &proof) != 0) {
     error = -EPROTO;
   } else if (!destination_find(peer->engine, &hello, &to)) {
-    refuse_unknown(peer);
+    refuse(peer, REPLY_UNKNOWN);
   } else {
     error = judge(&peer->transcript, &hello, &proof, &to, &has_secret);
     is_over = error;

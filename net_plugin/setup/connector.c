@@ -27,7 +27,6 @@
 #include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/protection.h"
-#include "net_plugin/setup/setup.h"
 
 /* "eth0 to 10.0.0.1:4242" */
 #define WAY_TEXT (IF_NAMESIZE + TCP_ADDRESS_TEXT + 4)
@@ -371,7 +370,6 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
   }
   pending->route.nic_count = count;
   memcpy(pending->route.nics, nics, count * sizeof *nics);
-  setup_start();
   int error = read_handle(handle, &pending->route.remote);
   error = error ? error : protection_check();
   error = error ? error : prepare(pending, dscp, group_peers);

@@ -16,7 +16,6 @@
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
-#include "net_plugin/setup/setup.h"
 
 struct listener {
   struct engine *engine;
@@ -89,7 +88,6 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
                   struct listener **result) {
   struct engine *engine;
   struct settings settings;
-  setup_start();
   int error = protection_check();
   if (!error) {
     error = engine_get(&nics[0], ENGINE_LISTENS, &engine);

@@ -21,11 +21,7 @@ static void stop_engine(struct engine *engine) {
   port_close_all(engine);
 }
 
-void setup_start(void) {
-  engine_on_stop(stop_engine);
-}
-
 void setup_stop(void) {
-  engine_stop_all(SETUP_CLOSE_NS);
+  engine_stop_all(SETUP_CLOSE_NS, stop_engine);
   endpoint_stop_all();
 }

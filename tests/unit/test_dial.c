@@ -147,7 +147,6 @@ static void end(int fd) {
 static int start(void **state) {
   (void)state;
   log_capture_start();
-  setup_start();
   nic = pair_loopback(AF_INET);
   listening = tcp_socket_listen(&nic, &address);
   assert_true(listening >= 0);

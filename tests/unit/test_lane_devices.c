@@ -40,7 +40,6 @@ static int start(const struct fake_hca *hca) {
   rdma_host_start(hca);
   log_capture_start();
   disturbed = 0;
-  setup_start();
   return 0;
 }
 

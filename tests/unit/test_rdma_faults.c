@@ -39,7 +39,6 @@ static int start(const struct fake_hca *hca, char *cm) {
   param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_CHUNK_BYTES=64K", cm, NULL });
   rdma_host_start(hca);
   log_capture_start();
-  setup_start();
   return 0;
 }
 

@@ -47,7 +47,6 @@ static int set_up(void **state) {
     fake_verbs_thread(true);
   }
   log_capture_start();
-  setup_start();
   return 0;
 }
 

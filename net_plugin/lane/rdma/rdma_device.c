@@ -277,26 +277,19 @@ bool rdma_device_may_come(const struct nic *nic) {
 }
 
 /* NULL: why has the reason, if one is known. */
-static struct rdma_device *look_up(const struct nic *nic, bool must_be_attached,
-                                   char why[RDMA_WHY_MAX]) {
+static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_attached,
+                                         char why[RDMA_WHY_MAX]) {
   why[0] = '\0';
+  pthread_mutex_lock(&lock);
   const struct configuration *now = configured();
   struct rdma_device *device = find_open(nic, must_be_attached);
   const struct refusal *refusal = find_refusal(nic->name);
-  if (!device && now->settings.is_off) {
-    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
-  } else if (!device && refusal && clock_now_ns() < refusal->until_ns) {
-    memcpy(why, refusal->why, RDMA_WHY_MAX);
-  }
-  return device;
-}
-
-static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_attached,
-                                         char why[RDMA_WHY_MAX]) {
-  pthread_mutex_lock(&lock);
-  struct rdma_device *device = look_up(nic, must_be_attached, why);
   if (device) {
     device->holders++;
+  } else if (now->settings.is_off) {
+    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
+  } else if (refusal && clock_now_ns() < refusal->until_ns) {
+    memcpy(why, refusal->why, RDMA_WHY_MAX);
   }
   pthread_mutex_unlock(&lock);
   return device;
@@ -304,13 +297,6 @@ static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_att
 
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   return find_and_hold(nic, true, why);
-}
-
-bool rdma_device_is_ready(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  pthread_mutex_lock(&lock);
-  bool is_ready = look_up(nic, true, why) != NULL;
-  pthread_mutex_unlock(&lock);
-  return is_ready;
 }
 
 /* The lock is not held while drivers are asked: who moves data takes it, too. */

@@ -215,10 +215,6 @@ int rdma_memory_attach(struct rdma_device *device) {
   return at;
 }
 
-bool rdma_memory_is_attached(const struct rdma_device *device) {
-  return atomic_load(&device->is_attached);
-}
-
 static bool is_of_no_use(const struct rdma_device *device) {
   return atomic_load(&device->is_lost) || atomic_load(&device->is_stale);
 }

@@ -23,7 +23,6 @@ static const struct row rows[] = {
     .traits = { .model = "eRDMA",
                 .max_inline = 96,
                 .max_send_sge = 6,
-                .max_recv_sge = 1,
                 .has_immediate = true,
                 .is_usable = true } },
   /* Amazon's Elastic Fabric Adapter: scalable reliable datagrams only. */
@@ -42,23 +41,20 @@ static const struct row rows[] = {
   { .pci_vendor = 0x15b3,
     .pci_device = 0x1002,
     .pci_device_last = 0x1010,
-    .traits = { .model = "ConnectX-3", .max_inline = 220, .has_srq = true, .is_usable = true } },
+    .traits = { .model = "ConnectX-3", .max_inline = 220, .is_usable = true } },
   { .pci_vendor = 0x15b3,
     .traits = { .model = "ConnectX",
                 .max_inline = 220,
-                .has_srq = true,
                 .has_dmabuf = true,
                 .has_flow_label = true,
                 .is_usable = true } },
   { .pci_vendor = 0x14e4,
     .traits = { .model = "Broadcom",
                 .max_inline = 96,
-                .has_srq = true,
                 .has_dmabuf = true,
                 .has_flow_label = true,
                 .is_usable = true } },
-  /* 48 bytes are what the oldest of them (i40iw) take; shared receive queues are newer than most
-   * installed releases. */
+  /* 48 bytes are what the oldest of them (i40iw) take. */
   { .pci_vendor = 0x8086,
     .traits = { .model = "Intel",
                 .max_inline = 48,
@@ -67,16 +63,13 @@ static const struct row rows[] = {
                 .is_usable = true } },
   /* Linux' own, over any network interface: the source port follows from the queue pair's number.
    */
-  { .name_prefix = "rxe",
-    .traits = { .model = "SoftRoCE", .max_inline = 220, .has_srq = true, .is_usable = true } },
-  { .name_prefix = "siw",
-    .traits = { .model = "SoftiWARP", .max_inline = 80, .has_srq = true, .is_usable = true } },
+  { .name_prefix = "rxe", .traits = { .model = "SoftRoCE", .max_inline = 220, .is_usable = true } },
+  { .name_prefix = "siw", .traits = { .model = "SoftiWARP", .max_inline = 80, .is_usable = true } },
 };
 
 static const struct rdma_traits ordinary = {
   .model = "unknown",
   .max_inline = 64,
-  .has_srq = true,
   .has_dmabuf = true,
   .has_flow_label = true,
   .is_usable = true,

@@ -22,8 +22,6 @@ struct rdma_traits {
   const char *model;     /* "eRDMA", "ConnectX"; never NULL */
   uint32_t max_inline;   /* most bytes of inline data worth asking for; 0: ask for none */
   uint32_t max_send_sge; /* 0: as the device reports */
-  uint32_t max_recv_sge; /* 0: as the device reports */
-  bool has_srq;          /* shared receive queues work */
   bool has_dmabuf;       /* ibv_reg_dmabuf_mr may work */
   bool has_flow_label;   /* the flow label chooses the UDP source port */
   bool has_immediate;  /* a write can bring 32 bits along; iWARP knows that as an extension only */

@@ -62,7 +62,7 @@ static int use_small_rdma(void **state) {
 static int stop(void **state) {
   (void)state;
   setup_stop();
-  rdma_memory_release();
+  rdma_memory_release(true);
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   param_load((char *[]){ NULL });

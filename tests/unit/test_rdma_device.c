@@ -75,7 +75,7 @@ TEST(facts_are_put_together) {
   assert_string_equal(port->name, "fake0");
   assert_int_equal(port->port, 1);
   assert_int_equal(port->gid_index, 3);
-  assert_string_equal(rdma_gid_text(&port->gid, text), "10.0.0.1");
+  assert_string_equal(rdma_choice_gid_text(&port->gid, text), "10.0.0.1");
   assert_int_equal(rdma_mtu_bytes(port->mtu), 4096);
   assert_string_equal(port->traits.model, "ConnectX");
   assert_int_equal(port->max_send_sge, 16);

@@ -71,7 +71,7 @@ static int stop(void **state) {
 static void let_go(void) {
   rdma_opener_finish();
   rdma_worker_finish();
-  rdma_memory_release();
+  rdma_memory_release(true);
 }
 
 /* ---- the k-th call fails ---- */

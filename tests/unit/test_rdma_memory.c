@@ -40,7 +40,7 @@ static int tear_down(void **state) {
   (void)state;
   lane_memory_want(false);
   rdma_opener_finish();
-  rdma_memory_release();
+  rdma_memory_release(true);
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   return 0;
@@ -169,7 +169,7 @@ TEST(revoked_devices_take_no_writes_any_more) {
   assert_int_equal(fake_verbs_counts().mrs, 1);
   assert_true(rdma_memory_keys(sent, domain, &local, &remote));
   rdma_memory_detach(domain);
-  rdma_memory_release();
+  rdma_memory_release(true);
   /* The domain is as new for who comes next. */
   assert_int_equal(rdma_memory_attach(device), domain);
   assert_true(rdma_memory_keys(received, domain, &local, &remote));

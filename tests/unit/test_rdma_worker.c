@@ -93,7 +93,7 @@ static int use_iwarp(void **state) {
 static int stop(void **state) {
   (void)state;
   setup_stop();
-  rdma_memory_release();
+  rdma_memory_release(true);
   int with_lock = atomic_load(&calls_with_lock);
   fake_verbs_on_call(NULL);
   log_capture_stop();

@@ -95,7 +95,7 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
   unsigned count = rdma_sysfs_list(chosen.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
   for (unsigned i = 0; i < count; i++) {
-    if (!rdma_sysfs_is_of_nic(chosen.sysfs_root, &ports[i], nic)) {
+    if (!rdma_choice_is_of_nic(chosen.sysfs_root, &ports[i], nic)) {
       continue;
     }
     *is_there |= rdma_choice_is_allowed(&ports[i], &chosen.settings, why);

@@ -96,7 +96,7 @@ bool endpoint_has_device(const struct nic *nic) {
 void endpoint_stop_all(void) {
   rdma_opener_finish();
   rdma_worker_finish();
-  rdma_memory_release();
+  rdma_memory_release(true);
 }
 
 /* ---- steps ---- */

@@ -245,7 +245,7 @@ uint32_t rdma_memory_domain_id(int domain) {
   return atomic_load(&ids[domain]);
 }
 
-static void release(bool is_all) {
+void rdma_memory_release(bool is_all) {
   pthread_mutex_lock(&lock);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
     const struct domain *domain = &domains[at];
@@ -255,14 +255,6 @@ static void release(bool is_all) {
     }
   }
   pthread_mutex_unlock(&lock);
-}
-
-void rdma_memory_release(void) {
-  release(true);
-}
-
-void rdma_memory_forget_lost(void) {
-  release(false);
 }
 
 void lane_memory_want(bool is_wanted) {

@@ -37,10 +37,8 @@ void rdma_memory_detach(int domain);
 int rdma_memory_revoke(int domain);
 /* See struct lane_domain. 0: no device is there, or it is being closed. */
 uint32_t rdma_memory_domain_id(int domain);
-/* Gives up all devices that have no users. */
-void rdma_memory_release(void);
-/* Those of them that are of no use for new queue pairs. */
-void rdma_memory_forget_lost(void);
+/* Gives up the devices that have no users: all of them, or those that are lost or stale. */
+void rdma_memory_release(bool is_all);
 
 /* False: the range is not registered there. *remote is 0 where no peer may write. */
 bool rdma_memory_keys(const struct lane_memory *memory, int domain, uint32_t *local,

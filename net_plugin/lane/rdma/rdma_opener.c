@@ -45,7 +45,7 @@ static void *run_guard(void *unused) {
     pthread_cond_timedwait(&guard_wake, &lock, &until);
     pthread_mutex_unlock(&lock);
     rdma_device_check_all();
-    rdma_memory_forget_lost();
+    rdma_memory_release(false);
     pthread_mutex_lock(&lock);
   }
   pthread_mutex_unlock(&lock);

@@ -51,7 +51,7 @@ static void guess_interface(struct rdma_survey_row *row) {
 static const struct nic *find_nic(const char *root, const struct rdma_sysfs_port *port,
                                   const struct nic *nics, unsigned nic_count) {
   for (unsigned i = 0; i < nic_count; i++) {
-    if (rdma_sysfs_is_of_nic(root, port, &nics[i])) {
+    if (rdma_choice_is_of_nic(root, port, &nics[i])) {
       return &nics[i];
     }
   }

@@ -10,10 +10,45 @@
 #include "common/log.h"
 #include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
-#include "net_plugin/abi/result.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/plugin/transfer.h"
+
+/* NCCL's contract for plugins (its plugins/net/README.md, "Error codes"): ncclSystemError when a
+ * local call failed, ncclRemoteError when the peer closed the connection, ncclInternalError for
+ * bugs in NCCL or plugin, ncclInvalidUsage for what the user has to change. */
+enum nccl_result shims_result(int error) {
+  switch (-error) {
+  case 0:
+    return NCCL_SUCCESS;
+  case ECONNRESET:
+  case ECONNABORTED:
+  case ECONNREFUSED:
+  case EPIPE:
+  case ETIMEDOUT:
+  case ENOTCONN:
+  case ESHUTDOWN:
+  case EHOSTDOWN:
+  case ETIME:
+  case ENETRESET:
+  case EREMOTEIO:
+  case ECOMM:
+  case ESRCH:
+    return NCCL_REMOTE_ERROR;
+  case EPROTO:          /* the peer's configuration does not fit */
+  case EPROTONOSUPPORT: /* the peer speaks another version */
+  case EMSGSIZE:        /* the peer sends more than was asked for */
+  case EACCES:          /* the peer has another secret, or what protects cannot */
+    return NCCL_INVALID_USAGE;
+  case EINVAL:
+  case EFAULT:
+  case ERANGE:
+  case ENOTSUP:
+    return NCCL_INTERNAL_ERROR;
+  default:
+    return NCCL_SYSTEM_ERROR;
+  }
+}
 
 /* ---- start and end ---- */
 
@@ -27,7 +62,7 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
     .traffic_class = PLUGIN_TRAFFIC_CLASS_NONE,
     .profiler = profiler,
   };
-  return result_from_errno(plugin_init(&host, NULL));
+  return shims_result(plugin_init(&host, NULL));
 }
 
 #define INIT(version)                                                                              \
@@ -60,7 +95,7 @@ static enum nccl_result init_context(int api_version, void **context, struct net
     logger_leave(logger);
   }
   *context = created;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result init_v11(void **context, uint64_t communicator,
@@ -87,7 +122,7 @@ static enum nccl_result finalize_v11(void *context) {
 
 enum nccl_result shims_devices(int *count) {
   SHIMS_FAIL_IN_CHILD;
-  return result_from_errno(plugin_device_count(count));
+  return shims_result(plugin_device_count(count));
 }
 
 SHIMS_GET_PROPERTIES(6, SHIMS_COPY_V6)
@@ -109,18 +144,18 @@ static enum nccl_result make_vdevice_v9(int *device, struct net_vdevice_v9 *part
       break;
     }
   }
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result make_vdevice_v10(int *device, struct net_vdevice_v9 *parts) {
   SHIMS_FAIL_IN_CHILD;
-  return result_from_errno(
+  return shims_result(
       plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V11, device));
 }
 
 static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *parts) {
   SHIMS_FAIL_IN_CHILD;
-  return result_from_errno(
+  return shims_result(
       plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, device));
 }
 
@@ -154,7 +189,7 @@ static enum nccl_result listen_v11(void *context, int device, void *handle, void
   struct listener *listener = NULL;
   int rc = plugin_listen(context, device, handle, &listener);
   *listen_comm = listener;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result listen_v6(int device, void *handle, void **listen_comm) {
@@ -167,7 +202,7 @@ static enum nccl_result start_connect(const struct plugin_context *context, int 
   struct connection *connection = NULL;
   int rc = plugin_connect(context, device, traffic_class, 0, handle, &connection);
   *send_comm = connection;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result connect_v6(int device, void *handle, void **send_comm) {
@@ -199,7 +234,7 @@ static enum nccl_result accept_v6(void *listen_comm, void **recv_comm) {
   struct connection *connection = NULL;
   int rc = listener_accept(listen_comm, &connection);
   *recv_comm = connection;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result accept_v7(void *listen_comm, void **recv_comm,
@@ -239,12 +274,11 @@ static enum nccl_result reg_mr_v8(void *comm, void *data, size_t bytes, int type
   const struct memory *memory = NULL;
   int rc = memory_register(data, bytes, (enum memory_type)type, use_of(comm), &memory);
   *mhandle = (void *)(uintptr_t)memory;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result reg_mr_v6(void *comm, void *data, int bytes, int type, void **mhandle) {
-  return bytes < 0 ? result_from_errno(-EINVAL)
-                   : reg_mr_v8(comm, data, (size_t)bytes, type, mhandle);
+  return bytes < 0 ? shims_result(-EINVAL) : reg_mr_v8(comm, data, (size_t)bytes, type, mhandle);
 }
 
 static enum nccl_result reg_mr_dma_buf(void *comm, void *data, size_t bytes, int type,
@@ -254,7 +288,7 @@ static enum nccl_result reg_mr_dma_buf(void *comm, void *data, size_t bytes, int
   const struct memory *memory = NULL;
   int rc = memory_register_dma_buf(data, bytes, offset, fd, use_of(comm), &memory);
   *mhandle = (void *)(uintptr_t)memory;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result dereg_mr(void *comm, void *mhandle) {
@@ -272,7 +306,7 @@ static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int
   struct request *posted = NULL;
   int rc = transfer_post(send_comm, data, bytes, mhandle, phandle, &posted);
   *request = posted;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int tag, void *mhandle,
@@ -283,7 +317,7 @@ static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int 
 static enum nccl_result isend_v6(void *send_comm, void *data, int bytes, int tag, void *mhandle,
                                  void **request) {
   *request = NULL;
-  return bytes < 0 ? result_from_errno(-EINVAL)
+  return bytes < 0 ? shims_result(-EINVAL)
                    : isend_v9(send_comm, data, (size_t)bytes, tag, mhandle, request);
 }
 
@@ -296,7 +330,7 @@ static enum nccl_result irecv_v10(void *recv_comm, int count, void **data, size_
   struct request *posted = NULL;
   int rc = plugin_irecv(recv_comm, count, data, bytes, mhandles, phandles, &posted);
   *request = posted;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result irecv_v9(void *recv_comm, int count, void **data, size_t *bytes, int *tags,
@@ -334,7 +368,7 @@ static enum nccl_result test(void *request, int *is_done, int *bytes) {
   if (is_complete && bytes) {
     *bytes = size > INT_MAX ? INT_MAX : (int)size; /* NCCL's requests are 1 GiB at most */
   }
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 /* ---- tables ---- */

@@ -29,6 +29,9 @@
     }                                                                                              \
   } while (0)
 
+/* Negative errno, or 0, as NCCL has it: the only place that knows both. */
+enum nccl_result shims_result(int error);
+
 net_devices_v6_fn shims_devices;
 
 /* For init up to v10, which is once per process. */
@@ -103,7 +106,7 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
     if (rc == 0) {                                                                                 \
       COPY(out, &properties);                                                                      \
     }                                                                                              \
-    return result_from_errno(rc);                                                                  \
+    return shims_result(rc);                                                                       \
   }
 
 #endif

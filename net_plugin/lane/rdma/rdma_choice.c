@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/sysfs.h"
@@ -207,16 +208,6 @@ int rdma_choice_gid(const struct rdma_sysfs_port *facts, const struct rdma_setti
 
 /* ---- may it be used? ---- */
 
-struct rdma_identity rdma_choice_identity(const struct rdma_sysfs_port *port) {
-  return (struct rdma_identity){
-    .pci_vendor = port->pci_vendor,
-    .pci_device = port->pci_device,
-    .driver = port->driver,
-    .name = port->name,
-    .is_iwarp = port->is_iwarp,
-  };
-}
-
 enum rdma_cm_wish rdma_choice_cm(const struct rdma_traits *traits,
                                  const struct rdma_settings *with) {
   return traits->needs_cm ? RDMA_CM_MUST : (enum rdma_cm_wish)with->cm;
@@ -224,9 +215,8 @@ enum rdma_cm_wish rdma_choice_cm(const struct rdma_traits *traits,
 
 bool rdma_choice_is_allowed(const struct rdma_sysfs_port *port, const struct rdma_settings *with,
                             char why[RDMA_WHY_MAX]) {
-  struct rdma_identity identity = rdma_choice_identity(port);
   struct rdma_traits traits;
-  rdma_quirks_find(&identity, &traits);
+  rdma_quirks_find(port, &traits);
   bool is_named = name_list_has(&with->hcas, port->name, port->port);
   bool has_way = !traits.needs_cm || with->cm != RDMA_CM_NEVER;
   if (!is_named) {
@@ -256,4 +246,11 @@ int rdma_choice_judge(const struct rdma_sysfs_port *port, const struct rdma_sett
   }
   *gid = rdma_choice_gid(port, with, nic, why);
   return *gid < 0 ? -ENOENT : 0;
+}
+
+const char *rdma_choice_warning(const char *root, const struct rdma_sysfs_port *port,
+                                const struct nic *nic, char text[RDMA_QUIRKS_TEXT_MAX]) {
+  int64_t mtu = 0;
+  sysfs_read_int(root, &mtu, "sys/class/net/%s/mtu", nic->name);
+  return rdma_quirks_warning(port, (unsigned)mtu, getenv("NCCL_PROTO"), text);
 }

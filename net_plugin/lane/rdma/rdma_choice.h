@@ -16,9 +16,6 @@
 #include "net_plugin/lane/rdma/rdma_settings.h"
 #include "net_plugin/lane/rdma/rdma_sysfs.h"
 
-/* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
-struct rdma_identity rdma_choice_identity(const struct rdma_sysfs_port *port);
-
 /* Are queue pairs of such a device connected by librdmacm? */
 enum rdma_cm_wish rdma_choice_cm(const struct rdma_traits *traits,
                                  const struct rdma_settings *settings);
@@ -37,6 +34,10 @@ bool rdma_choice_is_allowed(const struct rdma_sysfs_port *port,
  * port->gids. */
 int rdma_choice_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
                       const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
+
+/* See rdma_quirks_warning: by the NIC's MTU, and NCCL_PROTO in the environment. */
+const char *rdma_choice_warning(const char *root, const struct rdma_sysfs_port *port,
+                                const struct nic *nic, char text[RDMA_QUIRKS_TEXT_MAX]);
 
 /* "10.0.0.1", "fe80::1", "fe80::506b:4b03:ac:1". */
 enum { RDMA_GID_TEXT_MAX = 64 };

@@ -76,14 +76,13 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
 
 static void describe(const struct rdma_sysfs_port *from, const struct rdma_gid *gid,
                      struct rdma_port *out) {
-  struct rdma_identity identity = rdma_choice_identity(from);
   memcpy(out->name, from->name, sizeof(out->name));
   memcpy(out->gid.raw, gid->bytes, sizeof(out->gid.raw));
   out->port = (uint8_t)from->port;
   out->is_infiniband = from->is_infiniband;
   out->is_iwarp = from->is_iwarp;
   out->gid_index = gid->index;
-  rdma_quirks_find(&identity, &out->traits);
+  rdma_quirks_find(from, &out->traits);
 }
 
 /* Whatever there is of it. */

@@ -112,12 +112,8 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
 /* Once for each interface, and as NCCL's other warnings at the first connection. */
 static void warn_of_settings(const struct rdma_sysfs_port *port, const struct nic *nic) {
   static char warned[RDMA_PORTS_MAX][IF_NAMESIZE];
-  struct rdma_identity identity = rdma_choice_identity(port);
   char text[RDMA_QUIRKS_TEXT_MAX];
-  int64_t mtu = 0;
-  sysfs_read_int(chosen.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
-  identity.mtu_netdev = (unsigned)mtu;
-  if (!rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), text)) {
+  if (!rdma_choice_warning(chosen.sysfs_root, port, nic, text)) {
     return;
   }
   for (int i = 0; i < RDMA_PORTS_MAX; i++) {

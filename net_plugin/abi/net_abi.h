@@ -126,62 +126,36 @@ struct net_properties_v8 { /* net_v8.h:11-25 */
   int netDeviceVersion;
 };
 
-struct net_properties_v9 { /* net_v9.h:16-34; net_v10.h:23-41 is the same */
-  char *name;
-  char *pciPath;
-  uint64_t guid;
-  int ptrSupport;
-  int regIsGlobal;
-  int forceFlush;
-  int speed;
-  int port;
-  float latency;
-  int maxComms;
-  int maxRecvs;
-  int netDeviceType;
-  int netDeviceVersion;
-  struct net_vdevice_v9 vProps;
-  size_t maxP2pBytes;
+/* What v9 and later have, in order; the struct of what is fused is of the version. */
+#define NET_PROPERTIES(VDEVICE)                                                                    \
+  char *name;                                                                                      \
+  char *pciPath;                                                                                   \
+  uint64_t guid;                                                                                   \
+  int ptrSupport;                                                                                  \
+  int regIsGlobal;                                                                                 \
+  int forceFlush;                                                                                  \
+  int speed;                                                                                       \
+  int port;                                                                                        \
+  float latency;                                                                                   \
+  int maxComms;                                                                                    \
+  int maxRecvs;                                                                                    \
+  int netDeviceType;                                                                               \
+  int netDeviceVersion;                                                                            \
+  VDEVICE vProps;                                                                                  \
+  size_t maxP2pBytes;                                                                              \
   size_t maxCollBytes;
+
+struct net_properties_v9 { /* net_v9.h:16-34; net_v10.h:23-41 is the same */
+  NET_PROPERTIES(struct net_vdevice_v9)
 };
 
 struct net_properties_v11 { /* net_v11.h:25-44 */
-  char *name;
-  char *pciPath;
-  uint64_t guid;
-  int ptrSupport;
-  int regIsGlobal;
-  int forceFlush;
-  int speed;
-  int port;
-  float latency;
-  int maxComms;
-  int maxRecvs;
-  int netDeviceType;
-  int netDeviceVersion;
-  struct net_vdevice_v9 vProps;
-  size_t maxP2pBytes;
-  size_t maxCollBytes;
+  NET_PROPERTIES(struct net_vdevice_v9)
   int maxMultiRequestSize;
 };
 
 struct net_properties_v12 { /* net_v12.h:25-46 */
-  char *name;
-  char *pciPath;
-  uint64_t guid;
-  int ptrSupport;
-  int regIsGlobal;
-  int forceFlush;
-  int speed;
-  int port;
-  float latency;
-  int maxComms;
-  int maxRecvs;
-  int netDeviceType;
-  int netDeviceVersion;
-  struct net_vdevice_v12 vProps;
-  size_t maxP2pBytes;
-  size_t maxCollBytes;
+  NET_PROPERTIES(struct net_vdevice_v12)
   int maxMultiRequestSize;
   int16_t railId;
   int16_t planeId;
@@ -250,134 +224,64 @@ typedef enum nccl_result net_set_attributes_v11_fn(void *context,
 
 /* ---- function tables ---- */
 
-struct net_v6 { /* net_v6.h:27-72 */
-  const char *name;
-  net_init_v6_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v6_fn *getProperties;
-  net_listen_v6_fn *listen;
-  net_connect_v6_fn *connect;
-  net_accept_v6_fn *accept;
-  net_reg_mr_v6_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v6_fn *isend;
-  net_irecv_v6_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
+/* The members that all versions have, in order; X(types of those that differ). */
+#define NET_MEMBERS(INIT, PROPERTIES, LISTEN, CONNECT, ACCEPT, REG_MR, ISEND, IRECV)               \
+  const char *name;                                                                                \
+  INIT *init;                                                                                      \
+  net_devices_v6_fn *devices;                                                                      \
+  PROPERTIES *getProperties;                                                                       \
+  LISTEN *listen;                                                                                  \
+  CONNECT *connect;                                                                                \
+  ACCEPT *accept;                                                                                  \
+  REG_MR *regMr;                                                                                   \
+  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;                                                           \
+  net_dereg_mr_v6_fn *deregMr;                                                                     \
+  ISEND *isend;                                                                                    \
+  IRECV *irecv;                                                                                    \
+  net_iflush_v6_fn *iflush;                                                                        \
+  net_test_v6_fn *test;                                                                            \
+  net_close_v6_fn *closeSend;                                                                      \
+  net_close_v6_fn *closeRecv;                                                                      \
   net_close_v6_fn *closeListen;
+
+struct net_v6 { /* net_v6.h:27-72 */
+  NET_MEMBERS(net_init_v6_fn, net_get_properties_v6_fn, net_listen_v6_fn, net_connect_v6_fn,
+              net_accept_v6_fn, net_reg_mr_v6_fn, net_isend_v6_fn, net_irecv_v6_fn)
 };
 
 struct net_v7 { /* net_v7.h:26-79 */
-  const char *name;
-  net_init_v6_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v7_fn *getProperties;
-  net_listen_v6_fn *listen;
-  net_connect_v7_fn *connect;
-  net_accept_v7_fn *accept;
-  net_reg_mr_v6_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v6_fn *isend;
-  net_irecv_v6_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
-  net_close_v6_fn *closeListen;
+  NET_MEMBERS(net_init_v6_fn, net_get_properties_v7_fn, net_listen_v6_fn, net_connect_v7_fn,
+              net_accept_v7_fn, net_reg_mr_v6_fn, net_isend_v6_fn, net_irecv_v6_fn)
   net_get_device_mr_v7_fn *getDeviceMr;
   net_irecv_consumed_v7_fn *irecvConsumed;
 };
 
 struct net_v8 { /* net_v8.h:27-80 */
-  const char *name;
-  net_init_v6_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v8_fn *getProperties;
-  net_listen_v6_fn *listen;
-  net_connect_v7_fn *connect;
-  net_accept_v7_fn *accept;
-  net_reg_mr_v8_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v6_fn *isend;
-  net_irecv_v6_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
-  net_close_v6_fn *closeListen;
+  NET_MEMBERS(net_init_v6_fn, net_get_properties_v8_fn, net_listen_v6_fn, net_connect_v7_fn,
+              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v6_fn, net_irecv_v6_fn)
   net_get_device_mr_v7_fn *getDeviceMr;
   net_irecv_consumed_v7_fn *irecvConsumed;
 };
 
 struct net_v9 { /* net_v9.h:36-93 */
-  const char *name;
-  net_init_v6_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v9_fn *getProperties;
-  net_listen_v6_fn *listen;
-  net_connect_v7_fn *connect;
-  net_accept_v7_fn *accept;
-  net_reg_mr_v8_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v9_fn *isend;
-  net_irecv_v9_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
-  net_close_v6_fn *closeListen;
+  NET_MEMBERS(net_init_v6_fn, net_get_properties_v9_fn, net_listen_v6_fn, net_connect_v7_fn,
+              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v9_fn, net_irecv_v9_fn)
   net_get_device_mr_v7_fn *getDeviceMr;
   net_irecv_consumed_v7_fn *irecvConsumed;
   net_make_vdevice_v9_fn *makeVDevice;
 };
 
 struct net_v10 { /* net_v10.h:43-102 */
-  const char *name;
-  net_init_v10_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v9_fn *getProperties;
-  net_listen_v6_fn *listen;
-  net_connect_v10_fn *connect;
-  net_accept_v7_fn *accept;
-  net_reg_mr_v8_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v10_fn *isend;
-  net_irecv_v10_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
-  net_close_v6_fn *closeListen;
+  NET_MEMBERS(net_init_v10_fn, net_get_properties_v9_fn, net_listen_v6_fn, net_connect_v10_fn,
+              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
   net_get_device_mr_v7_fn *getDeviceMr;
   net_irecv_consumed_v7_fn *irecvConsumed;
   net_make_vdevice_v9_fn *makeVDevice;
 };
 
 struct net_v11 { /* net_v11.h:72-135 */
-  const char *name;
-  net_init_v11_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v11_fn *getProperties;
-  net_listen_v11_fn *listen;
-  net_connect_v11_fn *connect;
-  net_accept_v7_fn *accept;
-  net_reg_mr_v8_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v10_fn *isend;
-  net_irecv_v10_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
-  net_close_v6_fn *closeListen;
+  NET_MEMBERS(net_init_v11_fn, net_get_properties_v11_fn, net_listen_v11_fn, net_connect_v11_fn,
+              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
   net_get_device_mr_v7_fn *getDeviceMr;
   net_irecv_consumed_v7_fn *irecvConsumed;
   net_make_vdevice_v9_fn *makeVDevice;
@@ -386,23 +290,8 @@ struct net_v11 { /* net_v11.h:72-135 */
 };
 
 struct net_v12 { /* net_v12.h:76-139; NCCL uses the plugin's struct itself, net_v12.cc:15-22 */
-  const char *name;
-  net_init_v11_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v12_fn *getProperties;
-  net_listen_v11_fn *listen;
-  net_connect_v11_fn *connect;
-  net_accept_v7_fn *accept;
-  net_reg_mr_v8_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  net_isend_v10_fn *isend;
-  net_irecv_v10_fn *irecv;
-  net_iflush_v6_fn *iflush;
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeSend;
-  net_close_v6_fn *closeRecv;
-  net_close_v6_fn *closeListen;
+  NET_MEMBERS(net_init_v11_fn, net_get_properties_v12_fn, net_listen_v11_fn, net_connect_v11_fn,
+              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
   net_get_device_mr_v7_fn *getDeviceMr;
   net_irecv_consumed_v7_fn *irecvConsumed;
   net_make_vdevice_v12_fn *makeVDevice;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asserts the place of every member that NCCL and the plugin share, on 64-bit systems. The numbers
  * follow from the member lists in NVIDIA/nccl v2.30.7-1, src/include/plugin/net/net_v6.h to
- * net_v12.h; tests/abi/net_host.c calls the built plugin through declarations of its own. */
-#include "net_plugin/abi/net_abi.h"
+ * net_v12.h; tests/abi/net_host.c and collnet_host.c call the built plugin through declarations of
+ * their own. */
+#include "net_plugin/abi/collnet_abi.h"
 
 #define AT(type, member, offset)                                                                   \
   _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
@@ -74,57 +75,35 @@ AT(net_properties_v8, netDeviceType, 52);
 AT(net_properties_v8, netDeviceVersion, 56);
 SIZE(net_properties_v8, 64);
 
-AT(net_properties_v9, name, 0);
-AT(net_properties_v9, pciPath, 8);
-AT(net_properties_v9, guid, 16);
-AT(net_properties_v9, ptrSupport, 24);
-AT(net_properties_v9, regIsGlobal, 28);
-AT(net_properties_v9, forceFlush, 32);
-AT(net_properties_v9, speed, 36);
-AT(net_properties_v9, port, 40);
-AT(net_properties_v9, latency, 44);
-AT(net_properties_v9, maxComms, 48);
-AT(net_properties_v9, maxRecvs, 52);
-AT(net_properties_v9, netDeviceType, 56);
-AT(net_properties_v9, netDeviceVersion, 60);
-AT(net_properties_v9, vProps, 64);
+/* What v9 and later begin with. */
+#define PROPERTIES(type)                                                                           \
+  AT(type, name, 0);                                                                               \
+  AT(type, pciPath, 8);                                                                            \
+  AT(type, guid, 16);                                                                              \
+  AT(type, ptrSupport, 24);                                                                        \
+  AT(type, regIsGlobal, 28);                                                                       \
+  AT(type, forceFlush, 32);                                                                        \
+  AT(type, speed, 36);                                                                             \
+  AT(type, port, 40);                                                                              \
+  AT(type, latency, 44);                                                                           \
+  AT(type, maxComms, 48);                                                                          \
+  AT(type, maxRecvs, 52);                                                                          \
+  AT(type, netDeviceType, 56);                                                                     \
+  AT(type, netDeviceVersion, 60);                                                                  \
+  AT(type, vProps, 64)
+
+PROPERTIES(net_properties_v9);
 AT(net_properties_v9, maxP2pBytes, 88);
 AT(net_properties_v9, maxCollBytes, 96);
 SIZE(net_properties_v9, 104);
 
-AT(net_properties_v11, name, 0);
-AT(net_properties_v11, pciPath, 8);
-AT(net_properties_v11, guid, 16);
-AT(net_properties_v11, ptrSupport, 24);
-AT(net_properties_v11, regIsGlobal, 28);
-AT(net_properties_v11, forceFlush, 32);
-AT(net_properties_v11, speed, 36);
-AT(net_properties_v11, port, 40);
-AT(net_properties_v11, latency, 44);
-AT(net_properties_v11, maxComms, 48);
-AT(net_properties_v11, maxRecvs, 52);
-AT(net_properties_v11, netDeviceType, 56);
-AT(net_properties_v11, netDeviceVersion, 60);
-AT(net_properties_v11, vProps, 64);
+PROPERTIES(net_properties_v11);
 AT(net_properties_v11, maxP2pBytes, 88);
 AT(net_properties_v11, maxCollBytes, 96);
 AT(net_properties_v11, maxMultiRequestSize, 104);
 SIZE(net_properties_v11, 112);
 
-AT(net_properties_v12, name, 0);
-AT(net_properties_v12, pciPath, 8);
-AT(net_properties_v12, guid, 16);
-AT(net_properties_v12, ptrSupport, 24);
-AT(net_properties_v12, regIsGlobal, 28);
-AT(net_properties_v12, forceFlush, 32);
-AT(net_properties_v12, speed, 36);
-AT(net_properties_v12, port, 40);
-AT(net_properties_v12, latency, 44);
-AT(net_properties_v12, maxComms, 48);
-AT(net_properties_v12, maxRecvs, 52);
-AT(net_properties_v12, netDeviceType, 56);
-AT(net_properties_v12, netDeviceVersion, 60);
-AT(net_properties_v12, vProps, 64);
+PROPERTIES(net_properties_v12);
 AT(net_properties_v12, maxP2pBytes, 104);
 AT(net_properties_v12, maxCollBytes, 112);
 AT(net_properties_v12, maxMultiRequestSize, 120);
@@ -132,128 +111,52 @@ AT(net_properties_v12, railId, 124);
 AT(net_properties_v12, planeId, 126);
 SIZE(net_properties_v12, 128);
 
-AT(net_v6, name, 0);
-AT(net_v6, init, 8);
-AT(net_v6, devices, 16);
-AT(net_v6, getProperties, 24);
-AT(net_v6, listen, 32);
-AT(net_v6, connect, 40);
-AT(net_v6, accept, 48);
-AT(net_v6, regMr, 56);
-AT(net_v6, regMrDmaBuf, 64);
-AT(net_v6, deregMr, 72);
-AT(net_v6, isend, 80);
-AT(net_v6, irecv, 88);
-AT(net_v6, iflush, 96);
-AT(net_v6, test, 104);
-AT(net_v6, closeSend, 112);
-AT(net_v6, closeRecv, 120);
-AT(net_v6, closeListen, 128);
+/* What all tables of the network begin with. */
+#define TABLE(type)                                                                                \
+  AT(type, name, 0);                                                                               \
+  AT(type, init, 8);                                                                               \
+  AT(type, devices, 16);                                                                           \
+  AT(type, getProperties, 24);                                                                     \
+  AT(type, listen, 32);                                                                            \
+  AT(type, connect, 40);                                                                           \
+  AT(type, accept, 48);                                                                            \
+  AT(type, regMr, 56);                                                                             \
+  AT(type, regMrDmaBuf, 64);                                                                       \
+  AT(type, deregMr, 72);                                                                           \
+  AT(type, isend, 80);                                                                             \
+  AT(type, irecv, 88);                                                                             \
+  AT(type, iflush, 96);                                                                            \
+  AT(type, test, 104);                                                                             \
+  AT(type, closeSend, 112);                                                                        \
+  AT(type, closeRecv, 120);                                                                        \
+  AT(type, closeListen, 128)
+
+TABLE(net_v6);
 SIZE(net_v6, 136);
 
-AT(net_v7, name, 0);
-AT(net_v7, init, 8);
-AT(net_v7, devices, 16);
-AT(net_v7, getProperties, 24);
-AT(net_v7, listen, 32);
-AT(net_v7, connect, 40);
-AT(net_v7, accept, 48);
-AT(net_v7, regMr, 56);
-AT(net_v7, regMrDmaBuf, 64);
-AT(net_v7, deregMr, 72);
-AT(net_v7, isend, 80);
-AT(net_v7, irecv, 88);
-AT(net_v7, iflush, 96);
-AT(net_v7, test, 104);
-AT(net_v7, closeSend, 112);
-AT(net_v7, closeRecv, 120);
-AT(net_v7, closeListen, 128);
+TABLE(net_v7);
 AT(net_v7, getDeviceMr, 136);
 AT(net_v7, irecvConsumed, 144);
 SIZE(net_v7, 152);
 
-AT(net_v8, name, 0);
-AT(net_v8, init, 8);
-AT(net_v8, devices, 16);
-AT(net_v8, getProperties, 24);
-AT(net_v8, listen, 32);
-AT(net_v8, connect, 40);
-AT(net_v8, accept, 48);
-AT(net_v8, regMr, 56);
-AT(net_v8, regMrDmaBuf, 64);
-AT(net_v8, deregMr, 72);
-AT(net_v8, isend, 80);
-AT(net_v8, irecv, 88);
-AT(net_v8, iflush, 96);
-AT(net_v8, test, 104);
-AT(net_v8, closeSend, 112);
-AT(net_v8, closeRecv, 120);
-AT(net_v8, closeListen, 128);
+TABLE(net_v8);
 AT(net_v8, getDeviceMr, 136);
 AT(net_v8, irecvConsumed, 144);
 SIZE(net_v8, 152);
 
-AT(net_v9, name, 0);
-AT(net_v9, init, 8);
-AT(net_v9, devices, 16);
-AT(net_v9, getProperties, 24);
-AT(net_v9, listen, 32);
-AT(net_v9, connect, 40);
-AT(net_v9, accept, 48);
-AT(net_v9, regMr, 56);
-AT(net_v9, regMrDmaBuf, 64);
-AT(net_v9, deregMr, 72);
-AT(net_v9, isend, 80);
-AT(net_v9, irecv, 88);
-AT(net_v9, iflush, 96);
-AT(net_v9, test, 104);
-AT(net_v9, closeSend, 112);
-AT(net_v9, closeRecv, 120);
-AT(net_v9, closeListen, 128);
+TABLE(net_v9);
 AT(net_v9, getDeviceMr, 136);
 AT(net_v9, irecvConsumed, 144);
 AT(net_v9, makeVDevice, 152);
 SIZE(net_v9, 160);
 
-AT(net_v10, name, 0);
-AT(net_v10, init, 8);
-AT(net_v10, devices, 16);
-AT(net_v10, getProperties, 24);
-AT(net_v10, listen, 32);
-AT(net_v10, connect, 40);
-AT(net_v10, accept, 48);
-AT(net_v10, regMr, 56);
-AT(net_v10, regMrDmaBuf, 64);
-AT(net_v10, deregMr, 72);
-AT(net_v10, isend, 80);
-AT(net_v10, irecv, 88);
-AT(net_v10, iflush, 96);
-AT(net_v10, test, 104);
-AT(net_v10, closeSend, 112);
-AT(net_v10, closeRecv, 120);
-AT(net_v10, closeListen, 128);
+TABLE(net_v10);
 AT(net_v10, getDeviceMr, 136);
 AT(net_v10, irecvConsumed, 144);
 AT(net_v10, makeVDevice, 152);
 SIZE(net_v10, 160);
 
-AT(net_v11, name, 0);
-AT(net_v11, init, 8);
-AT(net_v11, devices, 16);
-AT(net_v11, getProperties, 24);
-AT(net_v11, listen, 32);
-AT(net_v11, connect, 40);
-AT(net_v11, accept, 48);
-AT(net_v11, regMr, 56);
-AT(net_v11, regMrDmaBuf, 64);
-AT(net_v11, deregMr, 72);
-AT(net_v11, isend, 80);
-AT(net_v11, irecv, 88);
-AT(net_v11, iflush, 96);
-AT(net_v11, test, 104);
-AT(net_v11, closeSend, 112);
-AT(net_v11, closeRecv, 120);
-AT(net_v11, closeListen, 128);
+TABLE(net_v11);
 AT(net_v11, getDeviceMr, 136);
 AT(net_v11, irecvConsumed, 144);
 AT(net_v11, makeVDevice, 152);
@@ -261,26 +164,56 @@ AT(net_v11, finalize, 160);
 AT(net_v11, setNetAttr, 168);
 SIZE(net_v11, 176);
 
-AT(net_v12, name, 0);
-AT(net_v12, init, 8);
-AT(net_v12, devices, 16);
-AT(net_v12, getProperties, 24);
-AT(net_v12, listen, 32);
-AT(net_v12, connect, 40);
-AT(net_v12, accept, 48);
-AT(net_v12, regMr, 56);
-AT(net_v12, regMrDmaBuf, 64);
-AT(net_v12, deregMr, 72);
-AT(net_v12, isend, 80);
-AT(net_v12, irecv, 88);
-AT(net_v12, iflush, 96);
-AT(net_v12, test, 104);
-AT(net_v12, closeSend, 112);
-AT(net_v12, closeRecv, 120);
-AT(net_v12, closeListen, 128);
+TABLE(net_v12);
 AT(net_v12, getDeviceMr, 136);
 AT(net_v12, irecvConsumed, 144);
 AT(net_v12, makeVDevice, 152);
 AT(net_v12, finalize, 160);
 AT(net_v12, setNetAttr, 168);
 SIZE(net_v12, 176);
+
+/* And those of CollNet. */
+#define COLLNET_TABLE(type)                                                                        \
+  AT(type, name, 0);                                                                               \
+  AT(type, init, 8);                                                                               \
+  AT(type, devices, 16);                                                                           \
+  AT(type, getProperties, 24);                                                                     \
+  AT(type, listen, 32);                                                                            \
+  AT(type, connect, 40);                                                                           \
+  AT(type, reduceSupport, 48);                                                                     \
+  AT(type, regMr, 56);                                                                             \
+  AT(type, regMrDmaBuf, 64);                                                                       \
+  AT(type, deregMr, 72);                                                                           \
+  AT(type, iallreduce, 80);                                                                        \
+  AT(type, iallgather, 88);                                                                        \
+  AT(type, ireducescatter, 96);                                                                    \
+  AT(type, iflush, 104);                                                                           \
+  AT(type, test, 112);                                                                             \
+  AT(type, closeColl, 120);                                                                        \
+  AT(type, closeListen, 128)
+
+COLLNET_TABLE(collnet_v8);
+SIZE(collnet_v8, 136);
+
+COLLNET_TABLE(collnet_v9);
+AT(collnet_v9, makeVDevice, 136);
+SIZE(collnet_v9, 144);
+
+COLLNET_TABLE(collnet_v10);
+AT(collnet_v10, makeVDevice, 136);
+SIZE(collnet_v10, 144);
+
+COLLNET_TABLE(collnet_v11);
+AT(collnet_v11, makeVDevice, 136);
+AT(collnet_v11, finalize, 144);
+SIZE(collnet_v11, 152);
+
+COLLNET_TABLE(collnet_v12);
+AT(collnet_v12, makeVDevice, 136);
+AT(collnet_v12, finalize, 144);
+SIZE(collnet_v12, 152);
+
+AT(collnet_sge, mhandle, 0);
+AT(collnet_sge, address, 8);
+AT(collnet_sge, size, 16);
+SIZE(collnet_sge, 24);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shims: what the adapters of all interface versions share. An adapter casts, widens sizes, fills
- * in what its version lacks, and turns errno into ncclResult_t; nothing else is decided here.
+/* shims: what the adapters of the network share with those of CollNet and the profiler. An adapter
+ * casts, widens sizes, fills in what its version lacks, and turns errno into ncclResult_t; nothing
+ * else is decided here.
  *
  * Owns: nothing.  Threads, blocking: as plugin/plugin.h.  Fails: ncclResult_t. */
 #ifndef NET_PLUGIN_ABI_SHIMS_H
@@ -28,42 +29,14 @@
     }                                                                                              \
   } while (0)
 
-/* ---- v6 and later ---- */
+/* Negative errno, or 0, as NCCL has it: the only place that knows both. */
+enum nccl_result shims_result(int error);
 
 net_devices_v6_fn shims_devices;
-net_reg_mr_dma_buf_v6_fn shims_reg_mr_dma_buf;
-net_dereg_mr_v6_fn shims_dereg_mr;
-net_iflush_v6_fn shims_iflush;
-net_test_v6_fn shims_test;
-net_close_v6_fn shims_close;
-net_close_v6_fn shims_close_listen;
-net_listen_v6_fn shims_listen;     /* to v10 */
-net_accept_v6_fn shims_accept;     /* v6 */
-net_reg_mr_v6_fn shims_reg_mr_int; /* v6 and v7 */
-net_isend_v6_fn shims_isend_int;   /* to v8 */
-net_irecv_v6_fn shims_irecv_int;   /* to v8 */
-
-/* ---- v7 and later ---- */
-
-net_accept_v7_fn shims_accept_v7;
-net_connect_v7_fn shims_connect_v7; /* to v9 */
-
-/* ---- v8 and later ---- */
-
-net_reg_mr_v8_fn shims_reg_mr;
-
-/* ---- v11 and later ---- */
-
-net_listen_v11_fn shims_listen_v11;
 
 /* For init up to v10, which is once per process. */
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
                                     profiler_callback_fn *profiler);
-
-struct plugin_context;
-/* A context of NULL is that of versions up to 10, another has a traffic class of its own. */
-enum nccl_result shims_connect(const struct plugin_context *context, int device, int traffic_class,
-                               void *handle, void **send_comm);
 
 /* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
  * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */
@@ -133,7 +106,7 @@ enum nccl_result shims_connect(const struct plugin_context *context, int device,
     if (rc == 0) {                                                                                 \
       COPY(out, &properties);                                                                      \
     }                                                                                              \
-    return result_from_errno(rc);                                                                  \
+    return shims_result(rc);                                                                       \
   }
 
 #endif

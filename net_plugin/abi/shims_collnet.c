@@ -9,7 +9,6 @@
 #include "common/nccl_version.h"
 #include "net_plugin/abi/collnet_abi.h"
 #include "net_plugin/abi/logger.h"
-#include "net_plugin/abi/result.h"
 #include "net_plugin/abi/shims.h"
 #include "net_plugin/collnet/collnet.h"
 #include "net_plugin/plugin/plugin.h"
@@ -132,7 +131,7 @@ static enum nccl_result reg_mr(void *coll_comm, void *data, size_t bytes, int ty
   struct collnet_memory *memory = NULL;
   int rc = collnet_register(coll_comm, data, bytes, type, &memory);
   *mhandle = memory;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result reg_mr_dma_buf(void *coll_comm, void *data, size_t bytes, int type,
@@ -142,7 +141,7 @@ static enum nccl_result reg_mr_dma_buf(void *coll_comm, void *data, size_t bytes
   struct collnet_memory *memory = NULL;
   int rc = collnet_register_dma_buf(coll_comm, data, bytes, offset, fd, &memory);
   *mhandle = memory;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result dereg_mr(void *coll_comm, void *mhandle) {
@@ -168,13 +167,13 @@ static enum nccl_result iallreduce_v9(void *coll_comm, void *send, void *recv, s
   int rc =
       collnet_supports(call.type, call.op) ? collnet_allreduce(coll_comm, &call, &posted) : -EINVAL;
   *request = posted;
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 static enum nccl_result iallreduce_v8(void *coll_comm, void *send, void *recv, int count, int type,
                                       int op, void *send_mhandle, void *recv_mhandle,
                                       void **request) {
-  return count < 0 ? result_from_errno(-EINVAL)
+  return count < 0 ? shims_result(-EINVAL)
                    : iallreduce_v9(coll_comm, send, recv, (size_t)count, type, op, send_mhandle,
                                    recv_mhandle, request);
 }
@@ -196,7 +195,7 @@ static enum nccl_result test(void *request, int *is_done, int *bytes) {
   if (is_complete && bytes) {
     *bytes = size > INT_MAX ? INT_MAX : (int)size;
   }
-  return result_from_errno(rc);
+  return shims_result(rc);
 }
 
 /* AllGather and ReduceScatter are NULL, which NCCL takes as not offered (src/graph/tuning.cc at

@@ -42,17 +42,22 @@ struct arrival {
   uint8_t bytes[COLLNET_HELLO_BYTES];
 };
 
+struct setup_member {
+  uint8_t handles[COLLNET_PHASES][HANDLE_BYTES]; /* connecting writes into them */
+  struct arrival out[COLLNET_PHASES];
+  struct arrival verdict_out, verdict_in;
+  char host[HELLO_HOST_BYTES]; /* empty: not heard of */
+};
+
 struct setup {
   struct collnet_group *group;
   struct collnet_listener *listener;
   struct collnet_hello hello;
   uint8_t hello_bytes[COLLNET_PHASES][COLLNET_HELLO_BYTES];
-  uint8_t (*handles)[HANDLE_BYTES]; /* by phase and member: connecting writes into them */
-  struct arrival *out, *in;         /* connected: by phase and member; accepted: as they come */
-  struct arrival *verdicts_out, *verdicts_in; /* by member */
-  uint8_t verdict;                            /* ours: 1 good, 0 bad */
-  unsigned accepted, hellos;                  /* hellos: that came */
-  char (*hosts)[HELLO_HOST_BYTES];            /* by member; empty: not heard of */
+  struct setup_member members[COLLNET_MEMBERS_MAX];
+  struct arrival in[COLLNET_PHASES * COLLNET_MEMBERS_MAX]; /* accepted, as they come */
+  uint8_t verdict;                                         /* ours: 1 good, 0 bad */
+  unsigned accepted, hellos;                               /* hellos: that came */
   uint64_t deadline_ns;
   char reason[HELLO_TEXT_BYTES]; /* why the verdict is bad; empty: it is good */
 };
@@ -112,11 +117,11 @@ static int advance(struct arrival *arrival, void *bytes, size_t length, size_t *
 /* ---- 1. connect, accept, hello ---- */
 
 static int connect_one(struct setup *setup, enum collnet_phase phase, unsigned member) {
-  size_t place = (size_t)phase * setup->group->members + member;
-  struct arrival *out = &setup->out[place];
+  struct arrival *out = &setup->members[member].out[phase];
   if (!out->connection) {
-    int rc = plugin_connect(NULL, setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE,
-                            peers_of(setup), setup->handles[place], &out->connection);
+    int rc =
+        plugin_connect(NULL, setup->listener->device, PLUGIN_TRAFFIC_CLASS_NONE, peers_of(setup),
+                       setup->members[member].handles[phase], &out->connection);
     if (rc || !out->connection) {
       return rc;
     }
@@ -139,7 +144,7 @@ static int take_hello(struct setup *setup, struct arrival *in, size_t length) {
   }
   path->connection = in->connection;
   in->connection = NULL; /* the group's now */
-  memcpy(setup->hosts[theirs.member], theirs.host, HELLO_HOST_BYTES);
+  memcpy(setup->members[theirs.member].host, theirs.host, HELLO_HOST_BYTES);
   setup->hellos++;
   if (!setup->reason[0]) {
     collnet_hello_compare(&setup->hello, &theirs, setup->reason);
@@ -183,7 +188,7 @@ static void name_missing(const struct setup *setup) {
         (!collnet_path(setup->group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection ||
          !collnet_path(setup->group, COLLNET_RESULT, COLLNET_RECEIVE, member)->connection);
     if (is_missing) {
-      const char *host = setup->hosts[member];
+      const char *host = setup->members[member].host;
       LOG_WARN("CollNet: member %u of %u%s%s did not connect within %.3g s: NCCL goes on without "
                "CollNet. Is stratus loaded there, with STRATUS_COLLNET=%s and "
                "NCCL_COLLNET_ENABLE=1?",
@@ -197,13 +202,13 @@ static int exchange_hellos(struct setup *setup) {
   for (;;) {
     bool is_done = setup->hellos == COLLNET_PHASES * peers_of(setup);
     for (unsigned i = 0; i < COLLNET_PHASES * setup->group->members; i++) {
-      unsigned member = i % setup->group->members;
+      unsigned phase = i / setup->group->members, member = i % setup->group->members;
       if (member != setup->group->member) {
-        int rc = connect_one(setup, i / setup->group->members, member);
+        int rc = connect_one(setup, phase, member);
         if (rc) {
           return rc;
         }
-        is_done &= setup->out[i].is_done;
+        is_done &= setup->members[member].out[phase].is_done;
       }
     }
     int rc = accept_some(setup);
@@ -220,35 +225,42 @@ static int exchange_hellos(struct setup *setup) {
 
 /* ---- 2. and 3. the verdict ---- */
 
-/* Sends ours to those that are connected, and waits for theirs if ours is good. */
+/* Ours to one member, and its own if ours is good. Those that did not connect get and say nothing.
+ */
+static int exchange_verdict(struct setup *setup, unsigned member, unsigned *left) {
+  struct setup_member *with = &setup->members[member];
+  struct arrival *out = &with->verdict_out, *in = &with->verdict_in;
+  size_t length = 0;
+  int rc = 0;
+  out->connection =
+      collnet_path(setup->group, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->connection;
+  in->connection =
+      setup->verdict
+          ? collnet_path(setup->group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection
+          : NULL;
+  if (out->connection && !out->is_done) {
+    rc = advance(out, &setup->verdict, sizeof(setup->verdict), &length);
+    *left += !out->is_done;
+  }
+  if (!rc && in->connection && !in->is_done) {
+    rc = advance(in, in->bytes, 1, &length);
+    *left += !in->is_done;
+    if (in->is_done && (length != 1 || in->bytes[0] != 1)) {
+      LOG_WARN("CollNet: host %s cannot: NCCL goes on without CollNet; its log says why",
+               with->host);
+      rc = -ECONNREFUSED;
+    }
+  }
+  return rc;
+}
+
 static int exchange_verdicts(struct setup *setup) {
-  struct collnet_group *group = setup->group;
-  struct arrival *out = setup->verdicts_out, *in = setup->verdicts_in;
   int rc = 0;
   unsigned left = 1;
   while (!rc && left) {
     left = 0;
-    for (unsigned member = 0; member < group->members && !rc; member++) {
-      size_t length = 0;
-      out[member].connection =
-          collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_SEND, member)->connection;
-      in[member].connection =
-          setup->verdict
-              ? collnet_path(group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection
-              : NULL;
-      if (out[member].connection && !out[member].is_done) {
-        rc = advance(&out[member], &setup->verdict, sizeof(setup->verdict), &length);
-        left += !out[member].is_done;
-      }
-      if (!rc && in[member].connection && !in[member].is_done) {
-        rc = advance(&in[member], in[member].bytes, 1, &length);
-        left += !in[member].is_done;
-        if (in[member].is_done && (length != 1 || in[member].bytes[0] != 1)) {
-          LOG_WARN("CollNet: host %s cannot: NCCL goes on without CollNet; its log says why",
-                   setup->hosts[member]);
-          rc = -ECONNREFUSED;
-        }
-      }
+    for (unsigned member = 0; member < setup->group->members && !rc; member++) {
+      rc = exchange_verdict(setup, member, &left);
     }
     if (!rc && left && clock_now_ns() > setup->deadline_ns) {
       rc = -ETIMEDOUT;
@@ -262,55 +274,37 @@ static int exchange_verdicts(struct setup *setup) {
 
 /* ---- all of it ---- */
 
-static int setup_init(struct setup *setup, void *const *handles) {
-  struct collnet_group *group = setup->group;
-  size_t count = (size_t)COLLNET_PHASES * group->members;
-  setup->handles = calloc(count, sizeof(*setup->handles));
-  setup->out = calloc(count, sizeof(*setup->out));
-  setup->in = calloc(count, sizeof(*setup->in));
-  setup->hosts = calloc(group->members, sizeof(*setup->hosts));
-  setup->verdicts_out = calloc(group->members, sizeof(*setup->verdicts_out));
-  setup->verdicts_in = calloc(group->members, sizeof(*setup->verdicts_in));
-  if (!setup->handles || !setup->out || !setup->in || !setup->hosts || !setup->verdicts_out ||
-      !setup->verdicts_in) {
-    return -ENOMEM;
-  }
+static void setup_init(struct setup *setup, void *const *handles) {
+  const struct collnet_group *group = setup->group;
   setup->hello = (struct collnet_hello){ .version = HELLO_WIRE_VERSION,
                                          .members = group->members,
                                          .member = group->member,
                                          .mode = group->mode };
   gethostname(setup->hello.host, sizeof(setup->hello.host) - 1);
-  for (size_t i = 0; i < count; i++) {
-    memcpy(setup->handles[i], handles[i % group->members], HANDLE_BYTES);
-  }
   for (uint32_t phase = 0; phase < COLLNET_PHASES; phase++) {
+    for (unsigned member = 0; member < group->members; member++) {
+      memcpy(setup->members[member].handles[phase], handles[member], HANDLE_BYTES);
+    }
     setup->hello.phase = phase;
     collnet_hello_encode(&setup->hello, setup->hello_bytes[phase]);
   }
   setup->deadline_ns = clock_now_ns() + setup_ns();
-  return 0;
 }
 
 /* After the group's connections are closed, if it failed: what they still send and receive is here.
  */
 static void setup_fini(struct setup *setup) {
-  for (unsigned i = 0; setup->in && i < setup->accepted; i++) {
+  for (unsigned i = 0; i < setup->accepted; i++) {
     if (setup->in[i].connection) {
       connection_detach(setup->in[i].connection);
     }
   }
-  free(setup->handles);
-  free(setup->out);
-  free(setup->in);
-  free(setup->hosts);
-  free(setup->verdicts_out);
-  free(setup->verdicts_in);
   free(setup);
 }
 
 static int agree(struct setup *setup, void *const *handles) {
-  int rc = setup_init(setup, handles);
-  rc = rc ? rc : exchange_hellos(setup);
+  setup_init(setup, handles);
+  int rc = exchange_hellos(setup);
   if (!rc && setup->reason[0]) {
     LOG_WARN("CollNet: %s. NCCL goes on without CollNet", setup->reason);
     rc = -EPROTO;
@@ -318,7 +312,7 @@ static int agree(struct setup *setup, void *const *handles) {
   /* More for the verdict of others, who wait as long for their own. */
   setup->deadline_ns = clock_now_ns() + 2 * setup_ns();
   setup->verdict = rc == 0;
-  int verdict_rc = setup->verdicts_out && setup->verdicts_in ? exchange_verdicts(setup) : rc;
+  int verdict_rc = exchange_verdicts(setup);
   return rc ? rc : verdict_rc;
 }
 

@@ -52,9 +52,9 @@ enum engine_use { ENGINE_LISTENS, ENGINE_DIALS, ENGINE_USES };
  * engine_stop_all. */
 int engine_get(const struct nic *nic, enum engine_use use, struct engine **engine);
 /* Ends all threads and frees all engines: for the plugin's last finalize. First gives connections
- * that are closing up to linger_ns; anything left is dropped. Later engine_get calls make new ones.
- */
-void engine_stop_all(uint64_t linger_ns);
+ * that are closing up to linger_ns; then stop, called locked once per engine, ends what is left in
+ * its lists. NULL: there is nothing. Later engine_get calls make new ones. */
+void engine_stop_all(uint64_t linger_ns, void (*stop)(struct engine *engine));
 
 void engine_lock(struct engine *engine);
 /* Does not wait. False: another thread has it. */
@@ -138,7 +138,5 @@ const struct nic *engine_nic(const struct engine *engine);
 /* 0 is made before the NIC's other engines, and stopped after them. */
 unsigned engine_shard(const struct engine *engine);
 struct engine *engine_first(struct engine *engine); /* shard 0 of the same NIC */
-/* Called locked in engine_stop_all to end what is in the lists, once per engine. */
-void engine_on_stop(void (*stop)(struct engine *engine));
 
 #endif

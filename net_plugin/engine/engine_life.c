@@ -21,13 +21,6 @@
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = { { &registry.head, &registry.head } };
-typedef void stop_hook_fn(struct engine *engine);
-static _Atomic(stop_hook_fn *) stop_hook; /* set by every start, each time to the same */
-
-void engine_on_stop(void (*stop)(struct engine *engine)) {
-  atomic_store_explicit(&stop_hook, stop, memory_order_release);
-}
-
 /* ---- how many, and who moves their bytes ---- */
 
 enum progress_mode progress_mode_choose(unsigned cpus, unsigned engines) {
@@ -284,10 +277,9 @@ static void drain_connections(struct engine *engine, uint64_t until_ns) {
   }
 }
 
-static void engine_free(struct engine *engine) {
+static void engine_free(struct engine *engine, void (*stop)(struct engine *engine)) {
   engine_end_thread(engine);
   engine_lock(engine);
-  stop_hook_fn *stop = atomic_load_explicit(&stop_hook, memory_order_acquire);
   if (stop) {
     stop(engine);
   }
@@ -298,7 +290,7 @@ static void engine_free(struct engine *engine) {
   free(engine);
 }
 
-void engine_stop_all(uint64_t linger_ns) {
+void engine_stop_all(uint64_t linger_ns, void (*stop)(struct engine *engine)) {
   uint64_t until_ns = clock_now_ns() + linger_ns;
   pthread_mutex_lock(&registry_lock);
   struct list_node *node;
@@ -306,7 +298,7 @@ void engine_stop_all(uint64_t linger_ns) {
     struct engine *engine = LIST_ENTRY(node, struct engine, node);
     list_remove(node);
     drain_connections(engine, until_ns);
-    engine_free(engine);
+    engine_free(engine, stop);
   }
   pthread_mutex_unlock(&registry_lock);
 }

@@ -175,6 +175,11 @@ void tcp_socket_tune(int fd, int family, int dscp) {
   set_dscp(fd, family, dscp);
 }
 
+int tcp_socket_send_whole(int fd, const uint8_t *message, size_t bytes) {
+  ssize_t n = send(fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+  return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
+}
+
 bool tcp_socket_is_quiet(int fd) {
   uint8_t byte;
   return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && (errno == EAGAIN || errno == EINTR);

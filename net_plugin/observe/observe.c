@@ -36,11 +36,7 @@ static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool
     snprintf(more, sizeof more, " (and %llu more reports of this kind)",
              (unsigned long long)others);
   }
-  if (is_fault) {
-    LOG_WARN("%s%s%s", text, collective, more);
-  } else {
-    LOG_INFO("%s%s%s", text, collective, more);
-  }
+  LOG_AT(is_fault ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "%s%s%s", text, collective, more);
 }
 
 static bool connection_waits(struct connection *connection, uint64_t now_ns) {

@@ -2,11 +2,9 @@
 /* See stats_document.h. */
 #include "net_plugin/observe/stats_document.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/limits.h"
 
 #define FIELD(id, name, type, unit, text) { #name, unit },
@@ -54,19 +52,4 @@ void stats_document_free(struct stats_document *document) {
   free(document->flows);
   document->connections = NULL;
   document->flows = NULL;
-}
-
-const char *stats_flow_state(enum link_lane_state state) {
-  static const char *const names[] = { "closed", "connecting", "up", "failed" };
-  return names[state];
-}
-
-const char *stats_address_text(const union stats_address *address,
-                               char text[STATS_ADDRESS_TEXT_MAX]) {
-  if (address->family != AF_INET && address->family != AF_INET6) {
-    return "-";
-  }
-  struct sockaddr_storage storage = { 0 };
-  memcpy(&storage, address, sizeof *address);
-  return tcp_address_text(&storage, text);
 }

@@ -160,10 +160,4 @@ enum { STATS_PIECE_MAX = 4096 };
 bool stats_json_next(const struct stats_document *document, struct stats_cursor *cursor,
                      struct text *text);
 
-const char *stats_flow_state(enum link_lane_state state);
-/* "10.0.0.1:4321", "-" if unknown. */
-enum { STATS_ADDRESS_TEXT_MAX = 64 };
-const char *stats_address_text(const union stats_address *address,
-                               char text[STATS_ADDRESS_TEXT_MAX]);
-
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/version.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/stats_document.h"
 
 enum part {
@@ -92,15 +93,25 @@ static void add_connection(const struct stats_connection *connection, bool is_fi
   text_add(text, ",\"flow_list\":[");
 }
 
+static const char *address_text(const union stats_address *address, char text[TCP_ADDRESS_TEXT]) {
+  struct sockaddr_storage storage = { 0 };
+  if (address->family != AF_INET && address->family != AF_INET6) {
+    return "-";
+  }
+  memcpy(&storage, address, sizeof *address);
+  return tcp_address_text(&storage, text);
+}
+
 static void add_flow(const struct stats_flow *flow, bool is_first, struct text *text) {
-  char address[STATS_ADDRESS_TEXT_MAX];
+  static const char *const states[] = { "closed", "connecting", "up", "failed" };
+  char address[TCP_ADDRESS_TEXT];
   text_add(text, "%s\n {\"flow\":%" PRIu32 ",\"state\":\"%s\",\"epoch\":%" PRIu32 ",\"nic\":",
-           is_first ? "" : ",", flow->index, stats_flow_state(flow->state), flow->epoch);
+           is_first ? "" : ",", flow->index, states[flow->state], flow->epoch);
   text_add_json_string(text, flow->nic);
   text_add(text, ",\"local\":");
-  text_add_json_string(text, stats_address_text(&flow->local, address));
+  text_add_json_string(text, address_text(&flow->local, address));
   text_add(text, ",\"remote\":");
-  text_add_json_string(text, stats_address_text(&flow->remote, address));
+  text_add_json_string(text, address_text(&flow->remote, address));
   add_fields(stats_flow_fields, STATS_FLOW_FIELD_COUNT, flow->values, text);
   text_add(text, ",\"limited_by\":\"%s\"}",
            link_limit_name((enum policy_limit)flow->values[STATS_FLOW_LIMIT]));

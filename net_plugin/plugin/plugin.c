@@ -104,7 +104,7 @@ static void announce_rdma(const struct device_table *table) {
       char text[RDMA_GID_TEXT_MAX];
       LOG_INFO("RDMA: %s has %s port %d (%s, %s, GID %d, %s)", row->nic, row->port.name,
                row->port.port, row->traits.model, rdma_survey_kind(row), gid->index,
-               rdma_gid_text(gid->bytes, text));
+               rdma_choice_gid_text(gid->bytes, text));
     }
   }
   free(rows);
@@ -181,7 +181,6 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   }
   fork_guard_install();
   open_files_raise();
-  setup_start();
   observe_start();
   state.api_version = host->api_version;
   state.nccl_version = host->nccl_version;

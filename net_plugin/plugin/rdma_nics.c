@@ -16,7 +16,7 @@ static const struct rdma_sysfs_port *find_port(const struct interface *interface
   for (unsigned i = 0; i < port_count; i++) {
     char why[RDMA_WHY_MAX];
     int gid;
-    if (rdma_sysfs_is_of_nic(root, &ports[i], &nic) &&
+    if (rdma_choice_is_of_nic(root, &ports[i], &nic) &&
         rdma_choice_judge(&ports[i], settings, &nic, &gid, why) == 0) {
       return &ports[i];
     }

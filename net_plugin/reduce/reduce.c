@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce: which variant runs, in which floating-point environment, and how good the results are. */
+/* reduce: which variant runs, and in which floating-point environment. */
 #include "net_plugin/reduce/reduce.h"
-
-#include <math.h>
 
 #include "net_plugin/reduce/variant.h"
 
@@ -128,49 +126,4 @@ void reduce_from_wire(const struct reduce_variant *variant, void *wire, void *ds
   environment before = enter();
   variant->kernels->from_wire[type](wire, dst, srcs, n, own, count, counters);
   leave(before);
-}
-
-/* ---- how good the results are ---- */
-
-/* Rounding to `bits` of precision changes a number by 2^-bits of it at most, or by half of the
- * format's smallest denormal number, 2^tiny, where that is more. */
-struct precision {
-  int bits, tiny;
-};
-
-enum { F32_BITS = 24, F64_BITS = 53 };
-
-static const struct precision formats[REDUCE_TYPES] = {
-  [REDUCE_FLOAT16] = { 11, -25 },
-  [REDUCE_BFLOAT16] = { 8, -134 },
-  [REDUCE_FLOAT8E4M3] = { 4, -10 },
-  [REDUCE_FLOAT8E5M2] = { 3, -17 },
-};
-
-/* So many rounded operations in a row: N. Higham, Accuracy and Stability of Numerical Algorithms,
- * 2nd edition, lemma 3.1. */
-static double rounded(unsigned operations, int bits) {
-  double all = operations * ldexp(1, -bits);
-  return all / (1 - all);
-}
-
-struct reduce_bound reduce_bound(enum reduce_type type, enum reduce_op op, unsigned n) {
-  struct reduce_bound bound = { 0, 0 };
-  if (op == REDUCE_MIN || op == REDUCE_MAX || type <= REDUCE_UINT64) {
-    return bound;
-  }
-  bound.relative = rounded(n - 1, type == REDUCE_FLOAT64 ? F64_BITS : F32_BITS);
-  if (type != REDUCE_FLOAT32 && type != REDUCE_FLOAT64) {
-    double once = ldexp(1, -formats[type].bits);
-    bound.relative += once * (1 + bound.relative);
-    bound.absolute = ldexp(1, formats[type].tiny);
-  }
-  return bound;
-}
-
-struct reduce_bound reduce_wire_bound(enum reduce_wire type, unsigned n) {
-  const struct precision *wire =
-      &formats[type == REDUCE_WIRE_FLOAT16 ? REDUCE_FLOAT16 : REDUCE_BFLOAT16];
-  double once = 1 + ldexp(1, -wire->bits), sum = 1 + rounded(n - 1, F32_BITS);
-  return (struct reduce_bound){ once * once * sum - 1, n * ldexp(1, wire->tiny) * once * sum };
 }

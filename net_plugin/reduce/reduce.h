@@ -87,18 +87,4 @@ void reduce_from_wire(const struct reduce_variant *variant, void *wire, void *ds
                       const void *const srcs[], unsigned n, unsigned own, size_t count,
                       enum reduce_wire type, struct reduce_counters *counters);
 
-/* ---- how good the results are ---- */
-
-/* |result - exact| <= relative * M + absolute, where M is the sum of the sources' absolute values
- * (SUM) or the absolute value of their product (PROD). Holds where nothing overflows, and for PROD
- * where no partial product is denormal. Both 0: the result is exact; integers are exact modulo 2 to
- * the number of bits. */
-struct reduce_bound {
-  double relative, absolute;
-};
-struct reduce_bound reduce_bound(enum reduce_type type, enum reduce_op op, unsigned n);
-
-/* The same for a sum of f32 by reduce_narrow(), reduce_from_wire() and reduce_widen(). */
-struct reduce_bound reduce_wire_bound(enum reduce_wire type, unsigned n);
-
 #endif

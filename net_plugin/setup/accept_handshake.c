@@ -16,13 +16,12 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/listener_registry.h"
+#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/peering.h"
-#include "net_plugin/setup/secret.h"
+#include "net_plugin/setup/protection.h"
 
 static void reply_prepare(struct reply *reply, const struct nic *nic) {
   memset(reply, 0, sizeof *reply);
@@ -34,41 +33,39 @@ static void reply_prepare(struct reply *reply, const struct nic *nic) {
   reply->decision = decision_get();
 }
 
-/* A fresh socket takes the whole message at once. */
-static int send_whole(int fd, const uint8_t *message, size_t bytes) {
-  ssize_t n = send(fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
-}
-
 static int reply_send(int fd, const struct reply *reply) {
   uint8_t bytes[REPLY_BYTES];
   reply_encode(reply, bytes);
-  return send_whole(fd, bytes, REPLY_BYTES);
+  return tcp_socket_send_whole(fd, bytes, REPLY_BYTES);
 }
 
-void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_version,
-                                     const char *version, int fd,
-                                     const struct sockaddr_storage *from) {
+static void refuse(const struct accept_peer *peer, enum reply_status status) {
+  struct reply reply;
+  reply_prepare(&reply, peer->nic);
+  reply.status = (uint16_t)status;
+  if (reply_send(peer->fd, &reply) != 0) {
+    LOG_TRACE("%s: a peer left before it was refused", peer->nic->name);
+  }
+}
+
+void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wire_version,
+                                     const char *version) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
       "%s: refused a connection from %s: it runs stratus %s (wire version %u), this host "
       "%s (wire version %u). Install the same release on every host",
-      nic->name, tcp_address_text(from, text), version, wire_version, STRATUS_VERSION,
+      peer->nic->name, tcp_address_text(&peer->from, text), version, wire_version, STRATUS_VERSION,
       HANDSHAKE_WIRE_VERSION);
-  struct reply reply;
-  reply_prepare(&reply, nic);
-  reply.status = REPLY_OTHER_VERSION;
-  if (reply_send(fd, &reply) != 0) {
-    LOG_TRACE("%s left before the reply", text);
-  }
+  refuse(peer, REPLY_OTHER_VERSION);
 }
 
 static struct terms agree(const struct nic *nic, const struct hello *hello,
                           const struct settings *settings) {
-  unsigned keys = hello->remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
-  struct terms ours = terms_of_listener(settings, keys), theirs = terms_of_hello(hello);
-  return negotiate(&ours, &theirs);
+  unsigned keys =
+      hello->terms.remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
+  struct terms ours = terms_of_listener(settings, keys);
+  return negotiate(&ours, &hello->terms);
 }
 
 static void warn_if_versions_differ(const struct hello *hello,
@@ -109,40 +106,30 @@ static void destination_keys(struct destination *to, const struct hello *hello) 
     to->keys = *peering_keys(to->connection);
     return;
   }
-  const uint8_t *job = secret_get(digest);
+  const uint8_t *job = protection_secret(digest);
   auth_keys_derive(listener_secret(to->listener), job, hello->connection, &to->keys);
   hash_wipe(digest, sizeof digest);
 }
 
-static void refuse_unknown(const struct nic *nic, int fd) {
-  struct reply reply;
-  reply_prepare(&reply, nic);
-  reply.status = REPLY_UNKNOWN;
-  if (reply_send(fd, &reply) != 0) {
-    LOG_TRACE("%s: a peer left before it was refused", nic->name);
-  }
-}
-
-int accept_handshake_hello(struct engine *engine, const struct nic *nic,
-                           struct handshake_messages *messages, int fd) {
-  engine_assert_locked(engine);
+int accept_handshake_hello(struct accept_peer *peer) {
+  engine_assert_locked(peer->engine);
   struct hello hello;
   struct destination to;
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
                                  .version = STRATUS_VERSION };
-  if (hello_decode(messages->hello, &hello) != 0) {
+  if (hello_decode(peer->transcript.hello, &hello) != 0) {
     return -EPROTO;
   }
-  if (!destination_find(engine, &hello, &to)) {
-    refuse_unknown(nic, fd);
+  if (!destination_find(peer->engine, &hello, &to)) {
+    refuse(peer, REPLY_UNKNOWN);
     return -ENOENT;
   }
   int error = random_secret(challenge.nonce, NONCE_BYTES);
   if (error) {
     return error;
   }
-  challenge_encode(&challenge, messages->challenge);
-  return send_whole(fd, messages->challenge, CHALLENGE_BYTES);
+  challenge_encode(&challenge, peer->transcript.challenge);
+  return tcp_socket_send_whole(peer->fd, peer->transcript.challenge, CHALLENGE_BYTES);
 }
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
@@ -193,29 +180,25 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
                   struct reply *reply) {
   struct settings settings;
   settings_get(1, &settings);
-  struct terms agreed = agree(peer->nic, hello, &settings);
-  negotiate_reply(&agreed, reply);
+  reply->terms = agree(peer->nic, hello, &settings);
   if (!agree_cipher(&settings, hello, &peer->from, reply)) {
-    to->connection = NULL;
     return;
   }
   if (to->connection) {
     if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
                                 &reply->received_before)) {
       reply->status = REPLY_REFUSED;
-      to->connection = NULL;
       return;
     }
     if (!peering_take_lane(to->connection, hello->lane)) {
       reply->status = REPLY_NO_RESOURCES;
-      to->connection = NULL;
       return;
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
-    reply->remote_keys = (uint8_t)connection_remote_keys(to->connection);
-    reply->codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
-    reply->lanes = (uint16_t)connection_lane_count(to->connection);
+    reply->terms.remote_keys = (uint8_t)connection_remote_keys(to->connection);
+    reply->terms.codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
+    reply->terms.lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
       reply->addresses = *peering_addresses(to->connection);
     }
@@ -225,10 +208,9 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     return;
   }
   warn_if_versions_differ(hello, &peer->from);
-  struct link_config link = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
+  struct link_config link = negotiate_link(LINK_RECEIVER, &reply->terms, &settings, 0);
   if (make_receiver(peer, hello, link, to) != 0) {
     reply->status = REPLY_NO_RESOURCES;
-    to->connection = NULL;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
     return;
   }
@@ -237,8 +219,6 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
 }
 
 /* ---- endpoints ---- */
-
-static void waited(const struct accept_peer *peer, struct endpoint *endpoint);
 
 /* Does the peer's offer get an answer? As the reply will say. */
 static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
@@ -254,29 +234,25 @@ static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
   return agree(nic, hello, &settings).remote_keys > 0;
 }
 
-/* Begins to make one and to connect it. Negative errno: there is none. */
-static int start_endpoint(const struct accept_peer *peer, const struct hello *hello,
-                          const struct proof *proof, const struct destination *to) {
+/* Begins to make one and to connect it. NULL: there is none. */
+static struct endpoint *start_endpoint(const struct accept_peer *peer, const struct hello *hello,
+                                       const struct proof *proof, const struct destination *to) {
   struct lane_tokens tokens;
   if (!wants_endpoint(peer->nic, hello, proof, to)) {
-    return -ENODEV;
+    return NULL;
   }
-  auth_endpoint_tokens(&to->keys, peer->messages.hello, peer->messages.challenge, &tokens);
+  auth_endpoint_tokens(&to->keys, &peer->transcript, &tokens);
   const struct endpoint_peer other = { &proof->offer, &tokens, peer->fd, hello->dscp };
   struct endpoint *endpoint = endpoint_accept(peer->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
-  int error = endpoint ? accept_wait_start(peer, endpoint, waited) : -ENODEV;
-  if (error) {
-    endpoint_free(endpoint);
-  }
-  return error;
+  return endpoint;
 }
 
 /* What was granted meanwhile may have no use for it. The peer may send from the moment that it has
  * the reply. */
 static struct endpoint *describe_endpoint(const struct destination *to, struct endpoint *endpoint,
                                           struct reply *reply) {
-  if (!endpoint || !to->connection || reply->remote_keys == 0) {
+  if (!endpoint || !to->connection || reply->terms.remote_keys == 0) {
     endpoint_free(endpoint);
     return NULL;
   }
@@ -287,10 +263,10 @@ static struct endpoint *describe_endpoint(const struct destination *to, struct e
 }
 
 /* Sends the reply, and does what it says. */
-static void complete(const struct nic *nic, const struct hello *hello, const struct destination *to,
-                     const struct reply *reply, const struct lane_path *path,
-                     const struct sockaddr_storage *from) {
-  int fd = path->fd, error = reply_send(fd, reply);
+static void complete(const struct accept_peer *peer, const struct hello *hello,
+                     const struct destination *to, const struct reply *reply,
+                     const struct lane_path *path) {
+  int fd = peer->fd, error = reply_send(fd, reply);
   struct connection *connection = to->connection;
   if (!connection) {
     descriptor_close(fd);
@@ -307,9 +283,9 @@ static void complete(const struct nic *nic, const struct hello *hello, const str
     }
     return;
   }
-  tcp_socket_tune(fd, from->ss_family, hello->dscp);
-  tcp_socket_bind_accepted(fd, nic, from);
-  peering_note_listener(connection, hello, from);
+  tcp_socket_tune(fd, peer->from.ss_family, hello->dscp);
+  tcp_socket_bind_accepted(fd, peer->nic, &peer->from);
+  peering_note_listener(connection, hello, &peer->from);
   if (to->listener) {
     listener_connection_made(to->listener, connection);
   }
@@ -317,88 +293,89 @@ static void complete(const struct nic *nic, const struct hello *hello, const str
 }
 
 /* Both users get a warning. The listener goes on: the peer may only have read the handle. */
-static void refuse_other_secret(const struct hello *hello, struct destination *to,
-                                struct reply *reply, const struct sockaddr_storage *from) {
-  char text[TCP_ADDRESS_TEXT], why[SECRET_TEXT_BYTES];
-  LOG_WARN_EVERY(
-      SETUP_WARN_INTERVAL_NS, "%s",
-      secret_differs_text(hello->host, tcp_address_text(from, text), hello->has_secret, why));
-  reply->status = REPLY_OTHER_SECRET;
-  to->connection = NULL;
+static void warn_of_other_secret(const struct accept_peer *peer, const struct hello *hello) {
+  char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
+  LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "%s",
+                 protection_secret_differs(hello->host, tcp_address_text(&peer->from, text),
+                                           hello->has_secret, why));
 }
 
 /* The proof is right: sends the reply, and does what it says. */
 static void answer(const struct accept_peer *peer, const struct hello *hello, bool has_secret,
                    struct destination *to, struct endpoint *endpoint) {
-  const struct handshake_messages *messages = &peer->messages;
   struct reply reply;
   uint8_t digest[AUTH_KEY_BYTES];
   reply_prepare(&reply, peer->nic);
-  reply.has_secret = secret_get(digest) != NULL;
+  reply.has_secret = protection_secret(digest) != NULL;
   hash_wipe(digest, sizeof digest);
-  if (!has_secret) {
-    refuse_other_secret(hello, to, &reply, &peer->from);
-  } else {
+  if (has_secret) {
     grant(peer, hello, to, &reply);
+  } else {
+    warn_of_other_secret(peer, hello);
+    reply.status = REPLY_OTHER_SECRET;
+  }
+  if (reply.status != REPLY_ACCEPTED) {
+    to->connection = NULL;
   }
   struct lane_path path = { .fd = peer->fd };
   path.endpoint = describe_endpoint(to, endpoint, &reply);
-  auth_sign_reply(&to->keys, messages->hello, messages->challenge, &reply);
+  auth_sign_reply(&to->keys, &peer->transcript, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&to->keys, messages->hello, messages->challenge, (enum lane_cipher)reply.cipher,
-                 false, &crypto);
+  auth_lane_keys(&to->keys, &peer->transcript, (enum lane_cipher)reply.cipher, false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  complete(peer->nic, hello, to, &reply, &path, &peer->from);
+  complete(peer, hello, to, &reply, &path);
   hash_wipe(&crypto, sizeof crypto);
 }
 
 /* -EACCES: it does not know the handle. has_secret: it knows the job's secret, too. */
-static int judge(const struct handshake_messages *messages, const struct hello *hello,
+static int judge(const struct transcript *transcript, const struct hello *hello,
                  const struct proof *proof, struct destination *to, bool *has_secret) {
   const uint8_t *handle_key =
       to->connection ? peering_keys(to->connection)->handle : listener_handle_key(to->listener);
-  if (!auth_knows_handle(handle_key, messages->hello, messages->challenge, proof)) {
+  if (!auth_knows_handle(handle_key, transcript, proof)) {
     return -EACCES;
   }
   destination_keys(to, hello);
-  *has_secret = auth_knows_connection(&to->keys, messages->hello, messages->challenge, proof);
+  *has_secret = auth_knows_connection(&to->keys, transcript, proof);
   return 0;
 }
 
-/* has_waited: for the endpoint, or in vain. */
-static int take_proof(const struct accept_peer *peer, bool has_waited, struct endpoint *endpoint) {
-  const struct handshake_messages *messages = &peer->messages;
+/* *endpoint: to be started, where the answer may wait for it; else the one that there is, or NULL.
+ */
+static int take_proof(const struct accept_peer *peer, bool may_wait, struct endpoint **endpoint) {
   struct hello hello;
   struct proof proof;
   struct destination to = { 0 };
+  bool has_secret = false, is_over = true;
   int error = 0;
-  bool is_over = true;
-  if (hello_decode(messages->hello, &hello) != 0 || proof_decode(messages->proof, &proof) != 0) {
+  if (hello_decode(peer->transcript.hello, &hello) != 0 || proof_decode(peer->proof, &proof) != 0) {
     error = -EPROTO;
   } else if (!destination_find(peer->engine, &hello, &to)) {
-    refuse_unknown(peer->nic, peer->fd);
+    refuse(peer, REPLY_UNKNOWN);
   } else {
-    bool has_secret = false;
-    error = judge(messages, &hello, &proof, &to, &has_secret);
+    error = judge(&peer->transcript, &hello, &proof, &to, &has_secret);
     is_over = error;
-    bool may_start = has_secret && !has_waited;
-    if (!error && !(may_start && start_endpoint(peer, &hello, &proof, &to) == 0)) {
-      answer(peer, &hello, has_secret, &to, endpoint);
-    }
   }
   if (is_over) {
-    endpoint_free(endpoint);
+    endpoint_free(*endpoint);
     descriptor_close(peer->fd);
+  } else if (may_wait && has_secret &&
+             (*endpoint = start_endpoint(peer, &hello, &proof, &to)) != NULL) {
+    error = -EINPROGRESS;
+  } else {
+    answer(peer, &hello, has_secret, &to, *endpoint);
   }
   hash_wipe(&to, sizeof to);
   return error;
 }
 
-static void waited(const struct accept_peer *peer, struct endpoint *endpoint) {
-  take_proof(peer, true, endpoint);
+int accept_handshake_proof(const struct accept_peer *peer, struct endpoint **endpoint) {
+  engine_assert_locked(peer->engine);
+  *endpoint = NULL;
+  return take_proof(peer, true, endpoint);
 }
 
-int accept_handshake_proof(const struct accept_peer *peer) {
+void accept_handshake_answer(const struct accept_peer *peer, struct endpoint *endpoint) {
   engine_assert_locked(peer->engine);
-  return take_proof(peer, false, NULL);
+  take_proof(peer, false, &endpoint);
 }

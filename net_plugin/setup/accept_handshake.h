@@ -2,7 +2,7 @@
 /* accept_handshake: the listening side of a handshake: whether what the hello names exists, and,
  * once the peer has proved that it may join, what it gets: a new connection for a listener, a lane
  * for a connection, or a refusal. Where the peer offers an endpoint, the answer waits for one of
- * this side (accept_wait.h). Owns: nothing.  Threads: holder of the engine lock.  Blocks: where the
+ * this side. Owns: nothing.  Threads: holder of the engine lock.  Blocks: where the
  * peer connects an RDMA lane anew, as the fini of the old one (lane.h); else never.
  * Fails: cannot; the peer then gets a refusal and is closed. */
 #ifndef NET_PLUGIN_SETUP_ACCEPT_HANDSHAKE_H
@@ -10,36 +10,33 @@
 
 #include <sys/socket.h>
 
-#include "common/list.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 
-/* What the two sides have sent so far. */
-struct handshake_messages {
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES], proof[PROOF_BYTES];
+struct endpoint;
+
+/* A peer, and what both have said. */
+struct accept_peer {
+  struct engine *engine;
+  const struct nic *nic; /* where it arrived */
+  int fd;
+  struct sockaddr_storage from;
+  struct transcript transcript;
+  uint8_t proof[PROOF_BYTES];
 };
 
 /* The hello is complete. 0: the challenge was sent, the proof comes next. Else close the socket:
  * -EPROTO, the hello is invalid; others, the peer got a refusal. */
-int accept_handshake_hello(struct engine *engine, const struct nic *nic,
-                           struct handshake_messages *messages, int fd);
-/* A peer that has sent its proof. */
-struct accept_peer {
-  struct engine *engine;
-  const struct nic *nic; /* where it arrived */
-  struct list *waits;    /* of its port: accept_wait.h */
-  int fd;
-  struct sockaddr_storage from;
-  struct handshake_messages messages;
-};
-
-/* Takes the socket over: sends the reply, perhaps later, and hands the socket on, or closes it.
- * -EACCES: a stranger, who gets no answer. */
-int accept_handshake_proof(const struct accept_peer *peer);
+int accept_handshake_hello(struct accept_peer *peer);
+/* The proof is complete. -EINPROGRESS: an endpoint is being made for the peer; once that is over,
+ * or takes too long, it gets its answer. Else the socket has been taken over: the reply was sent,
+ * and the socket handed on, or closed. -EACCES: a stranger, who gets no answer. */
+int accept_handshake_proof(const struct accept_peer *peer, struct endpoint **endpoint);
+/* The answer that has waited. Takes socket and endpoint over; NULL: there is none. */
+void accept_handshake_answer(const struct accept_peer *peer, struct endpoint *endpoint);
 /* The peer runs another wire version: replies with ours, and warns of both. */
-void accept_handshake_refuse_version(const struct nic *nic, uint16_t wire_version,
-                                     const char *version, int fd,
-                                     const struct sockaddr_storage *from);
+void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wire_version,
+                                     const char *version);
 
 #endif

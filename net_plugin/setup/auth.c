@@ -11,8 +11,6 @@ _Static_assert(AUTH_KEY_BYTES == HASH_SHA256_BYTES && MAC_BYTES == HASH_SHA256_B
                "keys and proofs are SHA-256 digests");
 
 #define LABEL_BYTES 32
-/* Of a reply, everything before its mac and checksum. */
-#define REPLY_SIGNED_BYTES (REPLY_MAC_AT)
 
 struct label {
   char text[LABEL_BYTES];
@@ -53,95 +51,88 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
 
 /* The proof of `who` over what was sent so far, and what it sends now. */
 static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
-                  const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
-                  const uint8_t *now, size_t now_bytes, uint8_t mac[MAC_BYTES]) {
-  uint8_t text[LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES + REPLY_SIGNED_BYTES];
-  size_t bytes = LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES;
+                  const struct transcript *transcript, const uint8_t *now, size_t now_bytes,
+                  uint8_t mac[MAC_BYTES]) {
+  uint8_t text[LABEL_BYTES + sizeof *transcript + REPLY_MAC_AT];
+  size_t bytes = LABEL_BYTES + sizeof *transcript;
   memcpy(text, who->text, LABEL_BYTES);
-  memcpy(text + LABEL_BYTES, hello, HELLO_BYTES);
-  memcpy(text + LABEL_BYTES + HELLO_BYTES, challenge, CHALLENGE_BYTES);
+  memcpy(text + LABEL_BYTES, transcript, sizeof *transcript);
   memcpy(text + bytes, now, now_bytes);
   hash_hmac_sha256(key, AUTH_KEY_BYTES, text, bytes + now_bytes, mac);
 }
 
-void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof) {
+void auth_prove(const struct auth_keys *keys, const struct transcript *transcript,
+                struct proof *proof) {
   const uint8_t *offer = proof->offer.bytes;
-  prove(keys->handle, &by_dialler, hello, challenge, offer, LANE_OFFER_BYTES, proof->handle);
-  prove(keys->connection, &by_dialler, hello, challenge, offer, LANE_OFFER_BYTES,
-        proof->connection);
+  prove(keys->handle, &by_dialler, transcript, offer, LANE_OFFER_BYTES, proof->handle);
+  prove(keys->connection, &by_dialler, transcript, offer, LANE_OFFER_BYTES, proof->connection);
 }
 
-static bool is_proof(const uint8_t key[AUTH_KEY_BYTES], const uint8_t hello[HELLO_BYTES],
-                     const uint8_t challenge[CHALLENGE_BYTES], const struct lane_offer *offer,
-                     const uint8_t mac[MAC_BYTES]) {
+static bool is_proof(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
+                     const struct lane_offer *offer, const uint8_t mac[MAC_BYTES]) {
   uint8_t right[MAC_BYTES];
-  prove(key, &by_dialler, hello, challenge, offer->bytes, LANE_OFFER_BYTES, right);
+  prove(key, &by_dialler, transcript, offer->bytes, LANE_OFFER_BYTES, right);
   return hash_is_equal(right, mac, MAC_BYTES);
 }
 
-bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const uint8_t hello[HELLO_BYTES],
-                       const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
-  return is_proof(key, hello, challenge, &proof->offer, proof->handle);
+bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
+                       const struct proof *proof) {
+  return is_proof(key, transcript, &proof->offer, proof->handle);
 }
 
-bool auth_knows_connection(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                           const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof) {
-  return is_proof(keys->connection, hello, challenge, &proof->offer, proof->connection);
+bool auth_knows_connection(const struct auth_keys *keys, const struct transcript *transcript,
+                           const struct proof *proof) {
+  return is_proof(keys->connection, transcript, &proof->offer, proof->connection);
 }
 
-static void reply_mac(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                      const uint8_t challenge[CHALLENGE_BYTES], unsigned status,
-                      const uint8_t bytes[REPLY_BYTES], uint8_t mac[MAC_BYTES]) {
+static void reply_mac(const struct auth_keys *keys, const struct transcript *transcript,
+                      unsigned status, const uint8_t bytes[REPLY_BYTES], uint8_t mac[MAC_BYTES]) {
   const uint8_t *key = status == REPLY_OTHER_SECRET ? keys->handle : keys->connection;
-  prove(key, &by_listener, hello, challenge, bytes, REPLY_SIGNED_BYTES, mac);
+  prove(key, &by_listener, transcript, bytes, REPLY_MAC_AT, mac);
 }
 
-void auth_sign_reply(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                     const uint8_t challenge[CHALLENGE_BYTES], struct reply *reply) {
+void auth_sign_reply(const struct auth_keys *keys, const struct transcript *transcript,
+                     struct reply *reply) {
   uint8_t bytes[REPLY_BYTES];
   memset(reply->mac, 0, MAC_BYTES);
   if (reply_has_mac(reply->status)) {
     reply_encode(reply, bytes);
-    reply_mac(keys, hello, challenge, reply->status, bytes, reply->mac);
+    reply_mac(keys, transcript, reply->status, bytes, reply->mac);
   }
 }
 
-bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                     const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
-                     const struct reply *reply) {
+bool auth_is_genuine(const struct auth_keys *keys, const struct transcript *transcript,
+                     const uint8_t bytes[REPLY_BYTES], const struct reply *reply) {
   uint8_t mac[MAC_BYTES];
   if (!reply_has_mac(reply->status)) {
     return true;
   }
-  reply_mac(keys, hello, challenge, reply->status, bytes, mac);
+  reply_mac(keys, transcript, reply->status, bytes, mac);
   return hash_is_equal(mac, reply->mac, MAC_BYTES);
 }
 
 /* Both nonces are in hello and challenge: no two epochs of a lane share a key. */
 static void lane_key(const struct auth_keys *keys, const struct label *purpose,
-                     const uint8_t hello[HELLO_BYTES], const uint8_t challenge[CHALLENGE_BYTES],
-                     enum lane_cipher cipher, uint8_t *key, size_t key_bytes) {
-  uint8_t info[LABEL_BYTES + HELLO_BYTES + CHALLENGE_BYTES + 1];
+                     const struct transcript *transcript, enum lane_cipher cipher, uint8_t *key,
+                     size_t key_bytes) {
+  uint8_t info[LABEL_BYTES + sizeof *transcript + 1];
   memcpy(info, purpose->text, LABEL_BYTES);
-  memcpy(info + LABEL_BYTES, hello, HELLO_BYTES);
-  memcpy(info + LABEL_BYTES + HELLO_BYTES, challenge, CHALLENGE_BYTES);
+  memcpy(info + LABEL_BYTES, transcript, sizeof *transcript);
   info[sizeof info - 1] = (uint8_t)cipher;
   hash_hkdf_expand(keys->connection, info, sizeof info, key, key_bytes);
 }
 
-void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                    const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
-                    bool is_dialler, struct lane_crypto *crypto) {
+void auth_lane_keys(const struct auth_keys *keys, const struct transcript *transcript,
+                    enum lane_cipher cipher, bool is_dialler, struct lane_crypto *crypto) {
   crypto->cipher = cipher;
-  lane_key(keys, &from_dialler, hello, challenge, cipher,
-           is_dialler ? crypto->send : crypto->receive, LANE_KEY_BYTES);
-  lane_key(keys, &from_listener, hello, challenge, cipher,
-           is_dialler ? crypto->receive : crypto->send, LANE_KEY_BYTES);
+  lane_key(keys, &from_dialler, transcript, cipher, is_dialler ? crypto->send : crypto->receive,
+           LANE_KEY_BYTES);
+  lane_key(keys, &from_listener, transcript, cipher, is_dialler ? crypto->receive : crypto->send,
+           LANE_KEY_BYTES);
 }
 
-void auth_endpoint_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                          const uint8_t challenge[CHALLENGE_BYTES], struct lane_tokens *tokens) {
-  lane_key(keys, &for_request, hello, challenge, LANE_PLAIN, tokens->request, LANE_TOKEN_BYTES);
-  lane_key(keys, &for_answer, hello, challenge, LANE_PLAIN, tokens->answer, LANE_TOKEN_BYTES);
+void auth_endpoint_tokens(const struct auth_keys *keys, const struct transcript *transcript,
+                          struct lane_tokens *tokens) {
+  lane_key(keys, &for_request, transcript, LANE_PLAIN, tokens->request, LANE_TOKEN_BYTES);
+  lane_key(keys, &for_answer, transcript, LANE_PLAIN, tokens->answer, LANE_TOKEN_BYTES);
 }

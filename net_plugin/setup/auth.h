@@ -46,35 +46,33 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
                       const uint8_t connection[TOKEN_BYTES], struct auth_keys *keys);
 
 /* What the dialling side answers to the challenge, and with it to proof->offer. */
-void auth_prove(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                const uint8_t challenge[CHALLENGE_BYTES], struct proof *proof);
+void auth_prove(const struct auth_keys *keys, const struct transcript *transcript,
+                struct proof *proof);
 
 /* False: a stranger. To be asked first: it takes one hash, and the key only depends on the handle.
  */
-bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const uint8_t hello[HELLO_BYTES],
-                       const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof);
+bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
+                       const struct proof *proof);
 /* False: it has another job secret. Of who knows the handle. */
-bool auth_knows_connection(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                           const uint8_t challenge[CHALLENGE_BYTES], const struct proof *proof);
+bool auth_knows_connection(const struct auth_keys *keys, const struct transcript *transcript,
+                           const struct proof *proof);
 
 /* Fills in reply->mac, by the handle's key for REPLY_OTHER_SECRET, else by the connection's; leaves
  * it zero if the status has none. */
-void auth_sign_reply(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                     const uint8_t challenge[CHALLENGE_BYTES], struct reply *reply);
+void auth_sign_reply(const struct auth_keys *keys, const struct transcript *transcript,
+                     struct reply *reply);
 /* bytes: the reply as it came. True for a reply that needs no mac, too: whoever can forge such a
  * refusal can cut the wire as well. */
-bool auth_is_genuine(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                     const uint8_t challenge[CHALLENGE_BYTES], const uint8_t bytes[REPLY_BYTES],
-                     const struct reply *reply);
+bool auth_is_genuine(const struct auth_keys *keys, const struct transcript *transcript,
+                     const uint8_t bytes[REPLY_BYTES], const struct reply *reply);
 
 /* The keys of this epoch of a lane, both directions, for the connecting side or the accepting one.
  */
-void auth_lane_keys(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                    const uint8_t challenge[CHALLENGE_BYTES], enum lane_cipher cipher,
-                    bool is_dialler, struct lane_crypto *crypto);
+void auth_lane_keys(const struct auth_keys *keys, const struct transcript *transcript,
+                    enum lane_cipher cipher, bool is_dialler, struct lane_crypto *crypto);
 
 /* What both sides show where the transport connects the endpoints of this epoch of a lane. */
-void auth_endpoint_tokens(const struct auth_keys *keys, const uint8_t hello[HELLO_BYTES],
-                          const uint8_t challenge[CHALLENGE_BYTES], struct lane_tokens *tokens);
+void auth_endpoint_tokens(const struct auth_keys *keys, const struct transcript *transcript,
+                          struct lane_tokens *tokens);
 
 #endif

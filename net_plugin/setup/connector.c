@@ -4,16 +4,324 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/check_event.h"
+#include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "common/open_files.h"
+#include "common/random.h"
 #include "common/version.h"
-#include "net_plugin/setup/pending_connect.h"
-#include "net_plugin/setup/handle.h"
+#include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/limits.h"
+#include "net_plugin/setup/negotiate.h"
+#include "net_plugin/setup/no_path.h"
+#include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/protection.h"
-#include "net_plugin/setup/setup.h"
+
+/* "eth0 to 10.0.0.1:4242" */
+#define WAY_TEXT (IF_NAMESIZE + TCP_ADDRESS_TEXT + 4)
+
+/* A connection that is being made, until NCCL has it. */
+struct pending_connect {
+  uint64_t token; /* in the handle */
+  struct engine *engine;
+  /* guarded by pending_lock */
+  struct list_node node;
+  uint64_t asked_ns; /* the last connect call */
+
+  /* the rest is guarded by the engine lock */
+  struct peering_route route;
+  struct settings settings;
+  struct hello hello;
+  unsigned remote_keys; /* those of the first hello */
+  struct auth_keys keys;
+  struct dial *dial;
+  struct engine_timer retry;
+  struct engine_timer slow;
+  struct engine_timer abandoned;
+  bool has_logged_refusal;
+  uint64_t deadline_ns, backoff_ns;
+  int last_error;
+  bool has_failed;   /* with it: NCCL is to be told */
+  unsigned failures; /* dials without success; each takes another path */
+  struct path taken; /* the last dial's */
+  struct connection *connection;
+};
+
+static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct list all_pending = { { &all_pending.head, &all_pending.head } };
+static atomic_flag has_logged_cipher = ATOMIC_FLAG_INIT;
+
+static void dial_next(struct pending_connect *pending);
+
+static void fail(struct pending_connect *pending, int error) {
+  pending->has_failed = true;
+  pending->last_error = error;
+}
+
+static const char *peer_text(const struct pending_connect *pending, char text[TCP_ADDRESS_TEXT]) {
+  return tcp_address_text(&pending->route.remote.addresses[0], text);
+}
+
+/* The last dial's way, what it ended with, and what to do. */
+static const char *describe(const struct pending_connect *pending, char way[WAY_TEXT],
+                            char why[NO_PATH_TEXT]) {
+  char text[TCP_ADDRESS_TEXT];
+  const struct peering_route *route = &pending->route;
+  const struct nic *nic = &route->nics[pending->taken.nic];
+  const struct sockaddr_storage *address = &route->remote.addresses[pending->taken.address];
+  snprintf(way, WAY_TEXT, "%.15s to %s", nic->name, tcp_address_text(address, text));
+  return no_path_text(nic, address, peering_route_kind(route, pending->taken.address),
+                      pending->last_error, why);
+}
+
+static void slow_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, slow);
+  char way[WAY_TEXT], why[NO_PATH_TEXT];
+  (void)now_ns;
+  if (!pending->has_failed && !pending->connection) {
+    describe(pending, way, why);
+    LOG_INFO("still connecting from %s: %s. Trying for %llu s (STRATUS_CONNECT_TIMEOUT)", way, why,
+             (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S));
+  }
+}
+
+static void retry_later(struct pending_connect *pending, int error) {
+  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT], way[WAY_TEXT], reason[NO_PATH_TEXT];
+  uint64_t now_ns = clock_now_ns();
+  pending->last_error = error;
+  if (now_ns >= pending->deadline_ns) {
+    describe(pending, way, reason);
+    LOG_WARN("cannot connect from %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s", way,
+             (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S), reason);
+    fail(pending, error);
+    return;
+  }
+  if (open_files_are_short(error)) {
+    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again",
+                   pending->route.nics[0].name, peer_text(pending, text),
+                   open_files_why(error, why));
+  }
+  pending->failures++;
+  engine_timer_set(pending->engine, &pending->retry, now_ns + pending->backoff_ns);
+  pending->backoff_ns = pending->backoff_ns * 2 < CONNECT_LAST_BACKOFF_NS ? pending->backoff_ns * 2
+                                                                          : CONNECT_LAST_BACKOFF_NS;
+}
+
+static int make_sender(struct pending_connect *pending, const struct reply *reply) {
+  struct hello *hello = &pending->hello;
+  pending->route.process = reply->process;
+  peering_route_learn(&pending->route, reply, pending->taken);
+  /* Both links must be made with the same. After an endpoint that could not be connected the hello
+   * asks for none, but the peer may have made its link at the first hello. */
+  hello->terms.remote_keys = (uint8_t)pending->remote_keys;
+  hello->terms = negotiate(&hello->terms, &reply->terms);
+  unsigned paths = pending->route.home_count;
+  struct connection_config config = {
+    .link = negotiate_link(LINK_SENDER, &hello->terms, &pending->settings, paths),
+  };
+  peering_name(config.peer, reply->host, &pending->route.remote.addresses[0], reply->nic);
+  memcpy(config.nic, pending->route.nics[0].name, sizeof pending->route.nics[0].name);
+  return peering_new(pending->engine, &config, hello, &pending->keys, &pending->route,
+                     &pending->connection);
+}
+
+/* A refusal without a proof may be forged on the path: it costs this dial, and is logged once. If
+ * it is true, it is the error at the deadline. */
+static void refused_without_proof(struct pending_connect *pending, int error,
+                                  const struct reply *reply) {
+  char text[TCP_ADDRESS_TEXT];
+  bool is_version = error == -EPROTONOSUPPORT || reply->status == REPLY_OTHER_VERSION;
+  if (pending->has_logged_refusal) {
+    LOG_TRACE("%s refuses again", peer_text(pending, text));
+  } else if (is_version) {
+    LOG_WARN(
+        "%s runs stratus %s (wire version %u), this host %s (wire version %u). Install the same "
+        "release on every host; trying again meanwhile",
+        peer_text(pending, text), reply->version, reply->wire_version, STRATUS_VERSION,
+        HANDSHAKE_WIRE_VERSION);
+  } else {
+    LOG_WARN("%s does not know this connection: its process may have given up, look at its log; "
+             "trying again meanwhile",
+             peer_text(pending, text));
+  }
+  pending->has_logged_refusal = true;
+  retry_later(pending, is_version ? -EPROTONOSUPPORT : -ECONNREFUSED);
+}
+
+static void refused_for_good(struct pending_connect *pending, const struct reply *reply) {
+  char text[TCP_ADDRESS_TEXT];
+  int error;
+  if (reply->status == REPLY_OTHER_SECRET) {
+    char why[PROTECTION_TEXT_BYTES];
+    LOG_WARN("%s", protection_secret_differs(reply->host, peer_text(pending, text),
+                                             reply->has_secret, why));
+    error = -EACCES;
+  } else if (reply->status == REPLY_OTHER_DECISIONS) {
+    decision_tell(reply->host, peer_text(pending, text), &reply->decision);
+    error = -EPROTO;
+  } else {
+    LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(pending, text),
+             reply_status_text(reply->status));
+    error = reply->status == REPLY_OTHER_ENCRYPTION ? -EPROTO : -ECONNREFUSED;
+  }
+  fail(pending, error);
+}
+
+static void first_dial_done(void *argument, int error, const struct lane_path *path,
+                            const struct reply *reply) {
+  struct pending_connect *pending = argument;
+  const struct lane_crypto *crypto = path->crypto;
+  pending->dial = NULL;
+  if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
+    refused_without_proof(pending, error, reply);
+    return;
+  }
+  if (error == -ENOLINK) {
+    refused_for_good(pending, reply);
+    return;
+  }
+  if (error == -EKEYREJECTED) {
+    char text[TCP_ADDRESS_TEXT];
+    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
+                   "what answers at %s cannot prove that it is this job's peer; trying again",
+                   peer_text(pending, text));
+  }
+  if (error) {
+    if (error == -ENODEV) {
+      pending->hello.terms.remote_keys = 0; /* TCP works, as this dial shows */
+    }
+    retry_later(pending, error);
+    return;
+  }
+  error = make_sender(pending, reply);
+  if (error) {
+    lane_path_drop(path);
+    LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
+    fail(pending, error);
+    return;
+  }
+  if (crypto && !atomic_flag_test_and_set(&has_logged_cipher)) {
+    char name[LANE_CRYPTO_NAME_MAX];
+    LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
+  }
+  peering_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0, pending->last_error);
+}
+
+static void dial_next(struct pending_connect *pending) {
+  const struct peering_route *route = &pending->route;
+  unsigned path_count = route->path_count, round = pending->failures / path_count;
+  pending->taken = peering_route_choose(route, 0, pending->failures);
+  struct nic nic = peering_route_nic(route, pending->taken, (enum peering_binding)(round % 3));
+  pending->hello.epoch++;
+  uint64_t timeout_ns =
+      path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
+  int error;
+  pending->dial = dial_start(
+      pending->engine, &nic, &route->remote.addresses[pending->taken.address], &pending->hello,
+      &pending->keys, clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
+  if (!pending->dial) {
+    retry_later(pending, error);
+  }
+}
+
+static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
+  (void)now_ns;
+  dial_next(LIST_ENTRY(timer, struct pending_connect, retry));
+}
+
+static int prepare(struct pending_connect *pending, int dscp, unsigned group_peers) {
+  struct peering_route *route = &pending->route;
+  peering_route_find_paths(route);
+  pending->backoff_ns = CONNECT_FIRST_BACKOFF_NS;
+  pending->retry.expired = retry_expired;
+  settings_get(route->nic_count, &pending->settings);
+  settings_of_group(route->nic_count, group_peers, &pending->settings);
+  pending->deadline_ns = clock_now_ns() + pending->settings.connect_timeout_ns;
+  struct hello *hello = &pending->hello;
+  hello->wire_version = HANDSHAKE_WIRE_VERSION;
+  snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
+  memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
+  hello->dscp = (int8_t)dscp;
+  hello->is_first = 1;
+  hello->ciphers = pending->settings.ciphers;
+  bool is_encrypted = pending->settings.wants_encryption;
+  endpoint_wait(route->nics, route->nic_count, is_encrypted);
+  pending->remote_keys = endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
+  hello->terms = terms_of_dialler(&pending->settings, pending->remote_keys);
+  hello->process = settings_process();
+  hello->decision = decision_get();
+  snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
+  int error = random_secret(hello->connection, TOKEN_BYTES);
+  error = error ? error : random_secret(&pending->token, sizeof pending->token);
+  if (error) {
+    LOG_WARN("cannot draw a random identity: %s", strerror(-error));
+    return error;
+  }
+  pending->token |= 1; /* 0 is none */
+  uint8_t digest[AUTH_KEY_BYTES];
+  const uint8_t *job = protection_secret(digest);
+  hello->has_secret = job != NULL;
+  auth_keys_derive(route->remote.secret, job, hello->connection, &pending->keys);
+  hash_wipe(digest, sizeof digest);
+  hash_wipe(route->remote.secret, AUTH_SECRET_BYTES);
+  return engine_get(&route->nics[0], ENGINE_DIALS, &pending->engine);
+}
+
+static void pending_connect_wipe(struct pending_connect *pending) {
+  hash_wipe(pending, sizeof *pending);
+  free(pending);
+}
+
+/* No connect call for so long after the deadline: NCCL has given up. It calls in a loop, so this
+ * margin is for debuggers. A later call starts a new one. */
+static uint64_t patience_ns(const struct pending_connect *pending) {
+  return 2 * pending->settings.connect_timeout_ns;
+}
+
+static void pending_connect_free(struct pending_connect *pending) {
+  if (pending->dial) {
+    dial_cancel(pending->dial);
+  }
+  engine_timer_stop(&pending->retry);
+  engine_timer_stop(&pending->slow);
+  engine_timer_stop(&pending->abandoned);
+  pending_connect_wipe(pending);
+}
+
+/* An aborted communicator does not call again, and before interface v11 has no call to report it.
+ */
+static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
+  struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, abandoned);
+  pthread_mutex_lock(&pending_lock);
+  uint64_t since_ns =
+      pending->asked_ns > pending->deadline_ns ? pending->asked_ns : pending->deadline_ns;
+  bool is_abandoned = now_ns >= since_ns + patience_ns(pending);
+  if (is_abandoned) {
+    list_remove(&pending->node);
+  }
+  pthread_mutex_unlock(&pending_lock);
+  if (!is_abandoned) {
+    engine_timer_set(pending->engine, timer, since_ns + patience_ns(pending));
+    return;
+  }
+  LOG_TRACE("a pending connect is dropped: no connect call after its deadline of %.1f s",
+            (double)pending->settings.connect_timeout_ns / (double)NS_PER_S);
+  if (pending->connection) {
+    connection_destroy(pending->connection);
+  }
+  pending_connect_free(pending);
+}
 
 /* Handles of NCCL's own transports begin with a socket address (net_socket.cc, net_ib/connect.cc).
  */
@@ -31,18 +339,15 @@ static const char *foreign_address(const uint8_t handle[HANDLE_BYTES],
   return "of unknown address";
 }
 
-static int start(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
-                 uint8_t handle[HANDLE_BYTES]) {
-  struct peering_route route = { .nic_count = count };
-  memcpy(route.nics, nics, count * sizeof *nics);
-  int error = handle_decode(handle, &route.remote);
+static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle) {
+  int error = handle_decode(bytes, handle);
   if (error == -EPROTONOSUPPORT) {
     LOG_WARN("the peer runs another stratus release (wire version %u), this host %s (wire version "
              "%u). Install the same release on every host",
-             route.remote.wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
+             handle->wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   } else if (error) {
     char text[INET6_ADDRSTRLEN];
-    const char *address = foreign_address(handle, text);
+    const char *address = foreign_address(bytes, text);
     check_event_send(CHECK_NOT_PEER, address);
     LOG_WARN(
         "the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
@@ -53,29 +358,88 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
         "every host; stratus-tune verify compares hosts",
         address);
   }
-  uint64_t token = 0;
-  setup_start();
-  if (!error) {
-    error = protection_check();
-  }
-  if (!error) {
-    peering_find_paths(&route);
-    error = pending_connect_start(&route, dscp, group_peers, &token);
-  }
-  hash_wipe(route.remote.secret, AUTH_SECRET_BYTES);
-  handle_set_pending(handle, token);
   return error;
+}
+
+static int start(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
+                 uint8_t handle[HANDLE_BYTES]) {
+  struct pending_connect *pending = calloc(1, sizeof *pending);
+  handle_set_pending(handle, 0);
+  if (!pending) {
+    return -ENOMEM;
+  }
+  pending->route.nic_count = count;
+  memcpy(pending->route.nics, nics, count * sizeof *nics);
+  int error = read_handle(handle, &pending->route.remote);
+  error = error ? error : protection_check();
+  error = error ? error : prepare(pending, dscp, group_peers);
+  if (error) {
+    pending_connect_wipe(pending);
+    return error;
+  }
+  handle_set_pending(handle, pending->token);
+  pthread_mutex_lock(&pending_lock);
+  pending->asked_ns = clock_now_ns();
+  list_push_back(&all_pending, &pending->node);
+  pthread_mutex_unlock(&pending_lock);
+  engine_lock(pending->engine);
+  pending->slow.expired = slow_expired;
+  engine_timer_set(pending->engine, &pending->slow, clock_now_ns() + CONNECT_SLOW_NS);
+  pending->abandoned.expired = abandoned_expired;
+  engine_timer_set(pending->engine, &pending->abandoned,
+                   pending->deadline_ns + patience_ns(pending));
+  dial_next(pending);
+  engine_unlock(pending->engine);
+  return 0;
+}
+
+static struct pending_connect *find(uint64_t token, const uint8_t listener[TOKEN_BYTES]) {
+  struct pending_connect *found = NULL;
+  pthread_mutex_lock(&pending_lock);
+  LIST_FOR_EACH(node, &all_pending) {
+    struct pending_connect *known = LIST_ENTRY(node, struct pending_connect, node);
+    if (known->token == token &&
+        hash_is_equal(known->route.remote.listener, listener, TOKEN_BYTES)) {
+      found = known;
+      found->asked_ns = clock_now_ns(); /* it must not be freed before the engine's lock is held */
+    }
+  }
+  pthread_mutex_unlock(&pending_lock);
+  return found;
 }
 
 int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection) {
-  bool is_known;
-  int error = pending_connect_take(handle_pending(handle), handle + HANDLE_LISTENER_AT, &is_known,
-                                   connection);
-  if (!is_known) {
-    error = start(nics, count, dscp, group_peers, handle);
-  } else if (error || *connection) {
+  struct pending_connect *pending = find(handle_pending(handle), handle + HANDLE_LISTENER_AT);
+  *connection = NULL;
+  if (!pending) {
+    return start(nics, count, dscp, group_peers, handle);
+  }
+  struct engine *engine = pending->engine;
+  engine_progress(engine);
+  engine_lock(engine);
+  int error = pending->has_failed ? pending->last_error : 0;
+  *connection = pending->connection;
+  if (error || *connection) {
+    pthread_mutex_lock(&pending_lock);
+    list_remove(&pending->node);
+    pthread_mutex_unlock(&pending_lock);
+    pending_connect_free(pending);
     handle_set_pending(handle, 0);
   }
+  engine_unlock(engine);
   return error;
+}
+
+void connector_drop_all(struct engine *engine) {
+  engine_assert_locked(engine);
+  pthread_mutex_lock(&pending_lock);
+  LIST_FOR_EACH_SAFE(node, &all_pending) {
+    struct pending_connect *pending = LIST_ENTRY(node, struct pending_connect, node);
+    if (pending->engine == engine) {
+      list_remove(node);
+      pending_connect_free(pending);
+    }
+  }
+  pthread_mutex_unlock(&pending_lock);
 }

@@ -37,13 +37,10 @@ struct dial {
   struct auth_keys keys;
   struct nic nic;
   struct sockaddr_storage target;
-  bool may_offer;
-  int dscp;
   struct endpoint *endpoint; /* offered; NULL: none */
-  struct hello plain;
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
-  uint8_t ciphers; /* that were offered */
-  size_t got;      /* of the message that is arriving */
+  struct hello hello;
+  struct transcript transcript;
+  size_t got; /* of the message that is arriving */
   uint8_t message[HANDSHAKE_MAX_BYTES];
   struct reply reply; /* while JOINING */
 };
@@ -67,7 +64,7 @@ void dial_cancel(struct dial *dial) {
 static void finish(struct dial *dial, int error, const struct reply *reply) {
   struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : (enum lane_cipher)reply->cipher };
   if (crypto.cipher != LANE_PLAIN) {
-    auth_lane_keys(&dial->keys, dial->hello, dial->challenge, crypto.cipher, true, &crypto);
+    auth_lane_keys(&dial->keys, &dial->transcript, crypto.cipher, true, &crypto);
   }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
@@ -81,12 +78,6 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
   }
   done(argument, error, &path, reply);
   hash_wipe(&crypto, sizeof crypto);
-}
-
-/* A fresh socket takes the whole message at once. */
-static int send_whole(struct dial *dial, const uint8_t *message, size_t bytes) {
-  ssize_t n = send(dial->fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-  return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
 }
 
 static void set_timer(struct dial *dial, uint64_t due_ns) {
@@ -112,7 +103,7 @@ static int connected(struct dial *dial) {
   dial->state = DIAL_GREETING;
   look_later(dial);
   engine_rewatch(dial->engine, &dial->source, EPOLLIN);
-  return send_whole(dial, dial->hello, HELLO_BYTES);
+  return tcp_socket_send_whole(dial->fd, dial->transcript.hello, HELLO_BYTES);
 }
 
 /* ---- the proof, and endpoints ---- */
@@ -131,9 +122,9 @@ static int prove(struct dial *dial) {
   if (dial->endpoint) {
     endpoint_describe(dial->endpoint, &proof.offer);
   }
-  auth_prove(&dial->keys, dial->hello, dial->challenge, &proof);
+  auth_prove(&dial->keys, &dial->transcript, &proof);
   proof_encode(&proof, bytes);
-  return send_whole(dial, bytes, PROOF_BYTES);
+  return tcp_socket_send_whole(dial->fd, bytes, PROOF_BYTES);
 }
 
 /* The endpoint takes a step: the dial goes on when that is over. */
@@ -163,8 +154,8 @@ static int challenged(struct dial *dial) {
   if (error) {
     return error;
   }
-  memcpy(dial->challenge, dial->message, CHALLENGE_BYTES);
-  dial->endpoint = dial->may_offer ? endpoint_offer(&dial->nic) : NULL;
+  memcpy(dial->transcript.challenge, dial->message, CHALLENGE_BYTES);
+  dial->endpoint = dial->hello.terms.remote_keys ? endpoint_offer(&dial->nic) : NULL;
   if (dial->endpoint && watch_endpoint(dial) == 0) {
     uint64_t now_ns = clock_now_ns();
     uint64_t left_ns = dial->deadline_ns > now_ns ? dial->deadline_ns - now_ns : 0;
@@ -190,7 +181,7 @@ static int call_peer(struct dial *dial) {
   if (error < 0) {
     return error;
   }
-  tcp_socket_tune(dial->fd, family, dial->dscp);
+  tcp_socket_tune(dial->fd, family, dial->hello.dscp);
   error = dial->nic.address.ss_family == family
               ? tcp_socket_bind_nic(dial->fd, &dial->nic, &dial->target)
               : 0;
@@ -210,9 +201,9 @@ static int call_peer(struct dial *dial) {
 
 /* A nonce of its own for every hello, also of the same lane. */
 static int draw_hello(struct dial *dial) {
-  int error = random_secret(dial->plain.nonce, NONCE_BYTES);
+  int error = random_secret(dial->hello.nonce, NONCE_BYTES);
   if (!error) {
-    hello_encode(&dial->plain, dial->hello);
+    hello_encode(&dial->hello, dial->transcript.hello);
   }
   return error;
 }
@@ -312,8 +303,8 @@ static int connect_endpoints(struct dial *dial, const struct reply *reply) {
     drop_endpoint(dial);
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
-  auth_endpoint_tokens(&dial->keys, dial->hello, dial->challenge, &tokens);
-  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->fd, dial->dscp };
+  auth_endpoint_tokens(&dial->keys, &dial->transcript, &tokens);
+  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->fd, dial->hello.dscp };
   int error = endpoint_connect(dial->endpoint, &peer, reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
   if (error == -EINPROGRESS) {
@@ -339,15 +330,15 @@ static void replied(struct dial *dial) {
   if (!error && dial->state != DIAL_PROVING && reply_has_mac(reply.status)) {
     error = -EPROTO;
   }
-  if (!error &&
-      !auth_is_genuine(&dial->keys, dial->hello, dial->challenge, dial->message, &reply)) {
+  if (!error && !auth_is_genuine(&dial->keys, &dial->transcript, dial->message, &reply)) {
     error = -EKEYREJECTED;
   }
   if (!error && reply.status != REPLY_ACCEPTED) {
     error = -ENOLINK;
   }
   /* One of those that were offered; in clear only if none was. */
-  if (!error && !((dial->ciphers ? dial->ciphers : 1u << LANE_PLAIN) >> reply.cipher & 1)) {
+  if (!error &&
+      !((dial->hello.ciphers ? dial->hello.ciphers : 1u << LANE_PLAIN) >> reply.cipher & 1)) {
     error = -EPROTO;
   }
   if (!error) {
@@ -418,18 +409,15 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 }
 
 static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
-  dial->plain = *hello;
-  memcpy(dial->plain.nic, dial->nic.name, sizeof dial->nic.name);
-  port_for_hello(dial->engine, &dial->nic, dial->plain.listens);
+  dial->hello = *hello;
+  memcpy(dial->hello.nic, dial->nic.name, sizeof dial->nic.name);
+  port_for_hello(dial->engine, &dial->nic, dial->hello.listens);
   int error = draw_hello(dial);
   if (error) {
     return error;
   }
-  memcpy(&dial->random, dial->plain.nonce, sizeof dial->random);
+  memcpy(&dial->random, dial->hello.nonce, sizeof dial->random);
   dial->keys = *keys;
-  dial->ciphers = hello->ciphers;
-  dial->may_offer = hello->remote_keys > 0;
-  dial->dscp = hello->dscp;
   return 0;
 }
 

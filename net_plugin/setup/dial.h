@@ -36,9 +36,9 @@ struct dial;
 typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);
 
-/* With hello->remote_keys an endpoint is offered to the peer. The hello's NIC, where this process
- * listens, and nonce are filled in here. NULL with *error set: could not even start; done is not
- * called. */
+/* With hello->terms.remote_keys an endpoint is offered to the peer. The hello's NIC, where this
+ * process listens, and nonce are filled in here. NULL with *error set: could not even start; done
+ * is not called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
                         const struct auth_keys *keys, uint64_t deadline_ns, dial_done_fn *done,

@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "common/plain.h"
+#include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
@@ -83,15 +84,15 @@ static void walk_hello(struct cursor *cursor, struct hello *hello) {
   walk(cursor, hello->listener, TOKEN_BYTES);
   walk(cursor, hello->connection, TOKEN_BYTES);
   walk_u16(cursor, &hello->lane);
-  walk_u16(cursor, &hello->lanes);
+  walk_u16(cursor, &hello->terms.lanes);
   walk_u32(cursor, &hello->epoch);
-  walk_u32(cursor, &hello->chunk_bytes);
-  walk_u32(cursor, &hello->eager_bytes);
-  walk_u16(cursor, &hello->eager_slots);
+  walk_u32(cursor, &hello->terms.chunk_bytes);
+  walk_u32(cursor, &hello->terms.eager_bytes);
+  walk_u16(cursor, &hello->terms.eager_slots);
   walk(cursor, &hello->dscp, sizeof hello->dscp);
   walk(cursor, &hello->is_first, sizeof hello->is_first);
-  walk(cursor, &hello->wants_checksums, sizeof hello->wants_checksums);
-  walk(cursor, &hello->remote_keys, sizeof hello->remote_keys);
+  walk(cursor, &hello->terms.wants_checksums, sizeof hello->terms.wants_checksums);
+  walk(cursor, &hello->terms.remote_keys, sizeof hello->terms.remote_keys);
   walk(cursor, &hello->ciphers, sizeof hello->ciphers);
   walk(cursor, &hello->has_secret, sizeof hello->has_secret);
   walk_u32(cursor, &hello->process);
@@ -119,13 +120,13 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   uint8_t *start = cursor->at;
   walk_prefix(cursor, HANDSHAKE_REPLY, &reply->wire_version, reply->version);
   walk_u16(cursor, &reply->status);
-  walk_u16(cursor, &reply->lanes);
-  walk_u32(cursor, &reply->eager_bytes);
-  walk_u16(cursor, &reply->eager_slots);
+  walk_u16(cursor, &reply->terms.lanes);
+  walk_u32(cursor, &reply->terms.eager_bytes);
+  walk_u16(cursor, &reply->terms.eager_slots);
   walk_u64(cursor, &reply->received_before);
-  walk(cursor, &reply->has_checksums, sizeof reply->has_checksums);
+  walk(cursor, &reply->terms.wants_checksums, sizeof reply->terms.wants_checksums);
   walk(cursor, &reply->cipher, sizeof reply->cipher);
-  walk(cursor, &reply->remote_keys, sizeof reply->remote_keys);
+  walk(cursor, &reply->terms.remote_keys, sizeof reply->terms.remote_keys);
   walk(cursor, reply->offer.bytes, LANE_OFFER_BYTES);
   walk_u16(cursor, &reply->connect_port);
   walk(cursor, &reply->has_secret, sizeof reply->has_secret);
@@ -135,7 +136,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_decision(cursor, &reply->decision);
   walk(cursor, &reply->addresses.count, sizeof reply->addresses.count);
   walk(cursor, reply->addresses.bytes, sizeof reply->addresses.bytes);
-  walk(cursor, &reply->codec, sizeof reply->codec);
+  walk(cursor, &reply->terms.codec, sizeof reply->terms.codec);
   walk_text(cursor, reply->decision.choices, CHOICES_TEXT_BYTES);
   cursor->at = start + REPLY_MAC_AT;
   walk(cursor, reply->mac, MAC_BYTES);
@@ -221,13 +222,15 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
     return error;
   }
   walk_hello(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, hello);
+  struct terms *terms = &hello->terms;
+  terms->codec = CODEC_VERSION;
   bool is_valid =
-      hello->lanes >= 1 && hello->lanes <= WIRE_MAX_LANES && hello->lane < hello->lanes &&
-      hello->epoch >= 1 && hello->chunk_bytes >= CHUNK_BYTES_MIN &&
-      hello->chunk_bytes <= WIRE_MAX_CHUNK_BYTES && hello->eager_bytes <= hello->chunk_bytes &&
-      hello->eager_slots <= LINK_WINDOW / 2 && hello->dscp >= -1 && hello->dscp <= 63 &&
-      hello->is_first <= 1 && hello->has_secret <= 1 && hello->wants_checksums <= 1 &&
-      hello->remote_keys <= WIRE_REMOTE_KEYS && (hello->ciphers & (1u << LANE_PLAIN)) == 0 &&
+      terms->lanes >= 1 && terms->lanes <= WIRE_MAX_LANES && hello->lane < terms->lanes &&
+      hello->epoch >= 1 && terms->chunk_bytes >= CHUNK_BYTES_MIN &&
+      terms->chunk_bytes <= WIRE_MAX_CHUNK_BYTES && terms->eager_bytes <= terms->chunk_bytes &&
+      terms->eager_slots <= LINK_WINDOW / 2 && hello->dscp >= -1 && hello->dscp <= 63 &&
+      hello->is_first <= 1 && hello->has_secret <= 1 && terms->wants_checksums <= 1 &&
+      terms->remote_keys <= WIRE_REMOTE_KEYS && (hello->ciphers & (1u << LANE_PLAIN)) == 0 &&
       addresses_are_valid(hello->listens, sizeof hello->listens, hello->listens[0] != 0);
   return is_valid ? 0 : -EINVAL;
 }
@@ -286,14 +289,16 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
     return error;
   }
   walk_reply(&(struct cursor){ (uint8_t *)(uintptr_t)bytes, true }, reply);
+  struct terms *terms = &reply->terms;
+  terms->chunk_bytes = WIRE_MAX_CHUNK_BYTES;
   bool is_valid =
-      reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && reply->has_checksums <= 1 &&
-      reply->cipher < LANE_CIPHERS && reply->remote_keys <= WIRE_REMOTE_KEYS &&
+      reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && terms->wants_checksums <= 1 &&
+      reply->cipher < LANE_CIPHERS && terms->remote_keys <= WIRE_REMOTE_KEYS &&
       lane_offer_is_valid(&reply->offer) &&
       (reply->connect_port == 0 || !lane_offer_is_none(&reply->offer)) && is_list_valid(reply) &&
       (reply->status != REPLY_ACCEPTED ||
-       (reply->lanes >= 1 && reply->lanes <= WIRE_MAX_LANES &&
-        reply->eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply->eager_slots <= LINK_WINDOW / 2));
+       (terms->lanes >= 1 && terms->lanes <= WIRE_MAX_LANES &&
+        terms->eager_bytes <= WIRE_MAX_CHUNK_BYTES && terms->eager_slots <= LINK_WINDOW / 2));
   return is_valid ? 0 : -EINVAL;
 }
 

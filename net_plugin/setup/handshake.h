@@ -74,23 +74,32 @@ struct address_list {
   uint8_t bytes[ADDRESSES_BYTES];
 };
 
+/* What one side offers, or what was agreed (negotiate.h); as link_config's. */
+struct terms {
+  uint16_t lanes;
+  uint32_t chunk_bytes;
+  uint32_t eager_bytes;
+  uint16_t eager_slots; /* agreed: 0 with eager_bytes 0, and the other way round */
+  uint8_t wants_checksums;
+  uint8_t remote_keys; /* of targets (link.h) that it can use; 0: none */
+  uint8_t codec;       /* version that it can write or read; 0: none */
+};
+
 struct hello {
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
   uint8_t listener[TOKEN_BYTES];   /* from NCCL's handle: whom the lane is for */
   uint8_t connection[TOKEN_BYTES]; /* drawn by the dialling side: where the lane belongs */
-  uint16_t lane, lanes;            /* this one, and how many there may be */
+  uint16_t lane;                   /* this one of terms.lanes */
   uint32_t epoch;                  /* of this lane, from 1 */
-  uint32_t chunk_bytes;            /* of the dialling side, see struct link_config */
-  uint32_t eager_bytes;            /* what it wants; the reply decides */
-  uint16_t eager_slots;
-  int8_t dscp;      /* -1: none */
-  uint8_t is_first; /* the first lane of a new connection */
-  uint8_t wants_checksums;
-  uint8_t remote_keys; /* of targets (link.h) that it can use; 0: none, and no offer follows */
-  uint8_t ciphers;     /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
-  uint8_t has_secret;  /* the dialling side has a job secret; for messages */
-  uint32_t process;    /* of the dialling side: see settings_process */
+  /* What the dialling side wants; the reply decides. Without remote_keys no offer follows. Its
+   * codec is not sent: whoever speaks this wire version writes CODEC_VERSION. */
+  struct terms terms;
+  int8_t dscp;        /* -1: none */
+  uint8_t is_first;   /* the first lane of a new connection */
+  uint8_t ciphers;    /* that the dialling side can use, bits 1 << enum lane_cipher; 0: in clear */
+  uint8_t has_secret; /* the dialling side has a job secret; for messages */
+  uint32_t process;   /* of the dialling side: see settings_process */
   uint8_t nonce[NONCE_BYTES];
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
@@ -104,6 +113,11 @@ struct challenge {
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
   uint8_t nonce[NONCE_BYTES];
+};
+
+/* What both sides have said before the proof: what proofs and keys are made of (auth.h). */
+struct transcript {
+  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
 };
 
 struct proof {
@@ -130,13 +144,11 @@ struct reply {
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
   uint16_t status;
-  uint16_t lanes;           /* agreed: the smaller wish */
-  uint32_t eager_bytes;     /* agreed */
-  uint16_t eager_slots;     /* agreed */
+  /* Agreed. Its chunk_bytes are not sent: they are the dialling side's. The codec is that of the
+   * connection with its first lane; 0 with a later one: none on that lane any more. */
+  struct terms terms;
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
-  uint8_t has_checksums;    /* agreed: one side wants them */
   uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
-  uint8_t remote_keys;      /* agreed */
   struct lane_offer offer;  /* answers the one in the proof; none: the lane is a TCP flow */
   uint16_t connect_port;    /* for endpoint_connect; 0: the endpoint is connected */
   uint8_t has_secret;       /* the listening side has a job secret; for messages */
@@ -146,8 +158,6 @@ struct reply {
   struct decision decision; /* of the listening side; for messages */
   /* The listener's, all of them; only if a first hello is accepted, and the handle has no room. */
   struct address_list addresses;
-  uint8_t codec; /* version of the codec that the listening side decodes; 0: none. Agreed with the
-                    first lane of a connection; 0 with a later one: none on that lane any more */
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
 };
 

@@ -13,11 +13,9 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/listener_registry.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
-#include "net_plugin/setup/setup.h"
 
 struct listener {
   struct engine *engine;
@@ -90,7 +88,6 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
                   struct listener **result) {
   struct engine *engine;
   struct settings settings;
-  setup_start();
   int error = protection_check();
   if (!error) {
     error = engine_get(&nics[0], ENGINE_LISTENS, &engine);

@@ -8,35 +8,22 @@ static uint32_t lesser(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-struct terms terms_of_hello(const struct hello *hello) {
-  return (struct terms){ .lanes = hello->lanes,
-                         .chunk_bytes = hello->chunk_bytes,
-                         .eager_bytes = hello->eager_bytes,
-                         .eager_slots = hello->eager_slots,
-                         .wants_checksums = hello->wants_checksums,
-                         .remote_keys = hello->remote_keys,
-                         .codec = CODEC_VERSION };
-}
-
-struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys) {
-  return (struct terms){ .lanes = WIRE_MAX_LANES,
-                         .chunk_bytes = WIRE_MAX_CHUNK_BYTES,
+struct terms terms_of_dialler(const struct settings *settings, unsigned remote_keys) {
+  return (struct terms){ .lanes = (uint16_t)settings->policy.lanes,
+                         .chunk_bytes = settings->policy.chunk_bytes,
                          .eager_bytes = settings->eager_bytes,
                          .eager_slots = settings->eager_slots,
                          .wants_checksums = settings->wants_checksums,
                          .remote_keys = (uint8_t)remote_keys,
-                         .codec =
-                             settings->policy.compress != POLICY_COMPRESS_OFF ? CODEC_VERSION : 0 };
+                         .codec = CODEC_VERSION };
 }
 
-struct terms terms_of_reply(const struct reply *reply) {
-  return (struct terms){ .lanes = reply->lanes,
-                         .chunk_bytes = WIRE_MAX_CHUNK_BYTES,
-                         .eager_bytes = reply->eager_bytes,
-                         .eager_slots = reply->eager_slots,
-                         .wants_checksums = reply->has_checksums,
-                         .remote_keys = reply->remote_keys,
-                         .codec = reply->codec };
+struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys) {
+  struct terms terms = terms_of_dialler(settings, remote_keys);
+  terms.lanes = WIRE_MAX_LANES;
+  terms.chunk_bytes = WIRE_MAX_CHUNK_BYTES;
+  terms.codec = settings->policy.compress != POLICY_COMPRESS_OFF ? CODEC_VERSION : 0;
+  return terms;
 }
 
 struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
@@ -55,15 +42,6 @@ struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
     agreed.eager_bytes = agreed.eager_slots = 0;
   }
   return agreed;
-}
-
-void negotiate_reply(const struct terms *agreed, struct reply *reply) {
-  reply->lanes = agreed->lanes;
-  reply->eager_bytes = agreed->eager_bytes;
-  reply->eager_slots = agreed->eager_slots;
-  reply->has_checksums = agreed->wants_checksums;
-  reply->remote_keys = agreed->remote_keys;
-  reply->codec = agreed->codec;
 }
 
 struct link_config negotiate_link(enum link_role role, const struct terms *agreed,

@@ -61,51 +61,10 @@ void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,
            nic);
 }
 
-void peering_find_paths(struct peering_route *route) {
-  const struct handle *remote = &route->remote;
-  for (unsigned i = 0; i < remote->count; i++) {
-    route->is_own[i] = tcp_address_is_own(&remote->addresses[i]);
-  }
-  paths_find(&route->paths, route->nics, route->nic_count, remote->addresses, remote->count);
-}
-
-void peering_learn_addresses(struct peering_route *route, const struct reply *reply,
-                             struct path taken) {
-  struct sockaddr_storage address = route->remote.addresses[taken.address], all[ADDRESSES_MAX];
-  unsigned count = addresses_of_reply(reply, all);
-  if (count == 0) {
-    return;
-  }
-  route->remote.count = count;
-  memcpy(route->remote.addresses, all, count * sizeof all[0]);
-  route->remote.advertised = 0; /* a reply does not say */
-  peering_find_paths(route);
-  for (unsigned i = 0; i < count; i++) {
-    if (memcmp(&all[i], &address, sizeof address) == 0) {
-      paths_lead_with(&route->paths, (struct path){ taken.nic, (uint8_t)i });
-    }
-  }
-}
-
-void peering_choose(const struct peering_route *route, unsigned lane, unsigned turn,
-                    enum peering_binding binding, struct nic *nic,
-                    const struct sockaddr_storage **address) {
-  struct path path = paths_choose(&route->paths, lane, turn);
-  *nic = route->nics[path.nic];
-  *address = &route->remote.addresses[path.address];
-  /* What this host answers to itself comes through no NIC. */
-  nic->has_neighbours =
-      nic->has_neighbours && binding == PEERING_BIND_DEVICE && !route->is_own[path.address];
-  if (binding == PEERING_BIND_NOTHING) {
-    nic->address.ss_family = AF_UNSPEC; /* fits no peer, so nothing is bound */
-  }
-}
-
 /* A lane waits for its home path: it must be there when a NIC comes back, and others carry its
  * share meanwhile. Only when less than half of the lanes are left it takes a detour, and stays
  * there. */
-static void choose(const struct peering *peering, struct lane_dial *dial, struct nic *nic,
-                   const struct sockaddr_storage **address) {
+static struct nic choose(const struct peering *peering, struct lane_dial *dial) {
   unsigned failures = dial->failures;
   bool is_in_need = connection_open_lanes(peering->connection) <
                     (unsigned)__builtin_popcountll(peering->connecting);
@@ -114,8 +73,8 @@ static void choose(const struct peering *peering, struct lane_dial *dial, struct
   if (failures % 4 >= 2) {
     binding = is_in_need && failures % 8 >= 4 ? PEERING_BIND_NOTHING : PEERING_BIND_ADDRESS;
   }
-  dial->path = paths_choose(&peering->route.paths, dial->lane, turn);
-  peering_choose(&peering->route, dial->lane, turn, binding, nic, address);
+  dial->path = peering_route_choose(&peering->route, dial->lane, turn);
+  return peering_route_nic(&peering->route, dial->path, binding);
 }
 
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
@@ -242,7 +201,7 @@ static void note_endpoint_end(struct lane_dial *dial, uint64_t now_ns) {
 static void upgrade_later(struct peering *peering) {
   unsigned doublings =
       peering->vain_upgrades < UPGRADE_DOUBLINGS ? peering->vain_upgrades : UPGRADE_DOUBLINGS;
-  if (peering->hello.remote_keys && !peering->upgrade.deadline_ns) {
+  if (peering->hello.terms.remote_keys && !peering->upgrade.deadline_ns) {
     engine_timer_set(peering->engine, &peering->upgrade,
                      clock_now_ns() + (UPGRADE_NS << doublings));
   }
@@ -251,15 +210,14 @@ static void upgrade_later(struct peering *peering) {
 /* One lane at a time: the others carry its share meanwhile. */
 static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct peering *peering = LIST_ENTRY(timer, struct peering, upgrade);
-  for (unsigned i = 0; i < peering->hello.lanes; i++) {
+  for (unsigned i = 0; i < peering->hello.terms.lanes; i++) {
     struct lane_dial *dial = &peering->dials[i];
     if (!connection_lane_is_flow(peering->connection, i) || dial->dial) {
       continue;
     }
-    struct nic nic;
-    const struct sockaddr_storage *address;
     upgrade_later(peering);
-    peering_choose(&peering->route, i, 0, PEERING_BIND_DEVICE, &nic, &address);
+    struct path home = peering_route_choose(&peering->route, i, 0);
+    struct nic nic = peering_route_nic(&peering->route, home, PEERING_BIND_DEVICE);
     if (now_ns >= dial->no_endpoint_ns && endpoint_has_device(&nic)) {
       peering->vain_upgrades++; /* until it comes up with one */
       connection_lane_outdated(peering->connection, i);
@@ -294,7 +252,7 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
     } else {
       upgrade_later(peering);
     }
-    if (!reply->codec) {
+    if (!reply->terms.codec) {
       connection_lane_is_raw(peering->connection, dial->lane);
     }
     peering_lane_opened(peering->connection, dial->lane, dial->epoch, path, reply->received_before,
@@ -320,15 +278,14 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
 static void open_lane(struct connection *connection, unsigned lane, uint32_t epoch) {
   struct peering *peering = connection_setup_data(connection);
   struct lane_dial *dial = &peering->dials[lane];
-  struct nic nic;
-  const struct sockaddr_storage *address;
   dial->epoch = epoch;
   if (!take_lane(peering, lane)) {
     lane_refused(dial);
     return;
   }
   peering->connecting |= lane_bit(lane);
-  choose(peering, dial, &nic, &address);
+  struct nic nic = choose(peering, dial);
+  const struct sockaddr_storage *address = &peering->route.remote.addresses[dial->path.address];
   nic_shares_dialled(&peering->shares, dial->path);
   if (dial->dial) {
     dial_cancel(dial->dial);
@@ -338,7 +295,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
   hello.lane = (uint16_t)lane;
   hello.epoch = epoch;
   note_endpoint_end(dial, now_ns);
-  hello.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.remote_keys : 0;
+  hello.terms.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.terms.remote_keys : 0;
   int error;
   dial->dial = dial_start(peering->engine, &nic, address, &hello, &peering->keys,
                           now_ns + PEERING_DIAL_TIMEOUT_NS, lane_dial_done, dial, &error);
@@ -353,7 +310,7 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
 
 static void connection_gone(struct connection *connection) {
   struct peering *peering = connection_setup_data(connection);
-  for (unsigned i = 0; peering->is_sender && i < peering->hello.lanes; i++) {
+  for (unsigned i = 0; peering->is_sender && i < peering->hello.terms.lanes; i++) {
     if (peering->dials[i].dial) {
       dial_cancel(peering->dials[i].dial);
     }
@@ -376,7 +333,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,
                 const struct peering_route *route, struct connection **result) {
   engine_assert_locked(engine);
-  size_t dials = route ? hello->lanes * sizeof(struct lane_dial) : 0;
+  size_t dials = route ? hello->terms.lanes * sizeof(struct lane_dial) : 0;
   struct peering *peering = calloc(1, sizeof *peering + dials);
   if (!peering) {
     return -ENOMEM;
@@ -411,10 +368,10 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   if (route) {
     peering->is_sender = true;
     peering->route = *route;
-    for (unsigned i = 0; i < hello->lanes; i++) {
+    for (unsigned i = 0; i < hello->terms.lanes; i++) {
       peering->dials[i] = (struct lane_dial){ .peering = peering, .lane = i };
     }
-    peering->dials[0].path = paths_choose(&route->paths, 0, 0);
+    peering->dials[0].path = peering_route_choose(route, 0, 0);
     nic_shares_init(&peering->shares, engine, &peering->route, peering->peer);
   }
   take_lane(peering, 0); /* which is why there is a connection */

@@ -13,13 +13,6 @@
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/peering_route.h"
 
-/* Finds the paths between its NICs and the addresses of its handle. */
-void peering_find_paths(struct peering_route *route);
-/* A reply listed all addresses of the peer: finds the paths again. The first lane has taken this
- * one of those that there were, and keeps it, if it is no detour. */
-void peering_learn_addresses(struct peering_route *route, const struct reply *reply,
-                             struct path taken);
-
 /* Makes the connection of an agreed handshake; config: its names, and the link as negotiate.h fills
  * it. route: sender only, else NULL. Its first lane is not open yet. */
 int peering_new(struct engine *engine, const struct connection_config *config,
@@ -45,15 +38,6 @@ void peering_note_listener(struct connection *connection, const struct hello *he
 const struct address_list *peering_addresses(const struct connection *connection);
 /* What all its lanes are opened with. */
 const struct auth_keys *peering_keys(const struct connection *connection);
-
-/* How firmly a dial is bound to its NIC. Less is for hosts whose routing or ARP does not let
- * packets through the NIC that they should use. */
-enum peering_binding { PEERING_BIND_DEVICE, PEERING_BIND_ADDRESS, PEERING_BIND_NOTHING };
-
-/* The NIC, prepared for such a dial, and the address for a lane; turn: see paths_choose. */
-void peering_choose(const struct peering_route *route, unsigned lane, unsigned turn,
-                    enum peering_binding binding, struct nic *nic,
-                    const struct sockaddr_storage **address);
 
 /* "host-7 (10.0.0.7:4242, eth0)" */
 void peering_name(char name[CONNECTION_NAME_BYTES], const char *host,

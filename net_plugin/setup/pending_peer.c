@@ -14,10 +14,10 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/open_files.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/accept_handshake.h"
-#include "net_plugin/setup/accept_wait.h"
 #include "net_plugin/setup/limits.h"
 
 /* Of IPv6, the network: its owner has all addresses in it. */
@@ -38,21 +38,21 @@ struct pending_network {
   struct list_node node;
 };
 
-enum pending_peer_state { PENDING_PEER_HELLO, PENDING_PEER_PROOF };
+enum pending_peer_state { PENDING_PEER_HELLO, PENDING_PEER_PROOF, PENDING_PEER_PROVED };
 
 struct pending_peer {
   struct engine_source source;
+  struct engine_source endpoint_source; /* while it is PROVED */
   struct engine_timer timer;
   struct pending_peers *peers;
-  struct pending_network *network;
+  struct pending_network *network; /* both NULL: it is PROVED, and not counted any more */
   struct pending_address *address;
   struct list_node node;
-  int fd;
-  struct sockaddr_storage from;
   enum pending_peer_state state;
   uint64_t since_ns; /* when it was accepted */
   size_t got;        /* of the message that the state waits for */
-  struct handshake_messages messages;
+  struct accept_peer accept;
+  struct endpoint *endpoint;
 };
 
 /* ---- sources ---- */
@@ -123,36 +123,51 @@ static void pending_network_tidy(struct pending_network *network, struct pending
 
 /* ---- the end of a peer ---- */
 
-/* The descriptor is the caller's now. It must still be open: once closed, its number may belong to
- * another thread's descriptor, which is not ours to unwatch. */
-static void pending_peer_free(struct pending_peer *peer) {
+/* Nothing happens to it any more. The descriptor must still be open: once closed, its number may
+ * belong to another thread's descriptor, which is not ours to unwatch. */
+static void pending_peer_leave(struct pending_peer *peer) {
   engine_unwatch(peer->peers->engine, &peer->source);
+  engine_unwatch(peer->peers->engine, &peer->endpoint_source);
   engine_timer_stop(&peer->timer);
   list_remove(&peer->node);
-  peer->peers->count--;
-  peer->network->count--;
-  peer->address->count--;
-  pending_network_tidy(peer->network, peer->address);
-  free(peer);
+  if (peer->network) {
+    peer->peers->count--;
+    peer->network->count--;
+    peer->address->count--;
+    pending_network_tidy(peer->network, peer->address);
+    peer->network = NULL;
+    peer->address = NULL;
+  }
 }
 
 static void pending_peer_close(struct pending_peer *peer) {
-  int fd = peer->fd;
-  pending_peer_free(peer);
-  descriptor_close(fd);
+  pending_peer_leave(peer);
+  endpoint_free(peer->endpoint);
+  descriptor_close(peer->accept.fd);
+  free(peer);
 }
 
-static void warn_rejected(const struct nic *nic, const struct sockaddr_storage *from,
-                          const char *why) {
+/* Without an endpoint the lane is a TCP flow. */
+static void answer(struct pending_peer *peer, bool has_endpoint) {
+  pending_peer_leave(peer);
+  if (!has_endpoint) {
+    endpoint_free(peer->endpoint);
+    peer->endpoint = NULL;
+  }
+  accept_handshake_answer(&peer->accept, peer->endpoint);
+  free(peer);
+}
+
+static void warn_rejected(const struct accept_peer *peer, const char *why) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                  "%s: rejected a connection from %s: %s (a port scanner or a foreign service; the "
                  "job goes on)",
-                 nic->name, tcp_address_text(from, text), why);
+                 peer->nic->name, tcp_address_text(&peer->from, text), why);
 }
 
 static void pending_peer_reject(struct pending_peer *peer, const char *why) {
-  warn_rejected(peer->peers->nic, &peer->from, why);
+  warn_rejected(&peer->accept, why);
   pending_peer_close(peer);
 }
 
@@ -161,9 +176,11 @@ static void pending_peer_reject(struct pending_peer *peer, const char *why) {
 static void pending_peer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct pending_peer *peer = LIST_ENTRY(timer, struct pending_peer, timer);
   uint64_t end_ns = peer->since_ns + PENDING_PEER_NS;
-  if (now_ns >= end_ns) {
+  if (peer->state == PENDING_PEER_PROVED) {
+    answer(peer, false);
+  } else if (now_ns >= end_ns) {
     pending_peer_reject(peer, "it did not say in time who it is");
-  } else if (tcp_stats_has_unacked(peer->fd)) {
+  } else if (tcp_stats_has_unacked(peer->accept.fd)) {
     pending_peer_close(peer);
   } else {
     engine_timer_set(peer->peers->engine, timer, end_ns);
@@ -208,35 +225,56 @@ static void evict_one(struct pending_peers *peers) {
 
 static void hello_arrived(struct pending_peer *peer) {
   struct pending_peers *peers = peer->peers;
-  int error = accept_handshake_hello(peers->engine, peers->nic, &peer->messages, peer->fd);
+  int error = accept_handshake_hello(&peer->accept);
   if (error == -EPROTO) {
     pending_peer_reject(peer, "it does not speak this protocol");
   } else if (error) {
     pending_peer_close(peer);
   } else {
     uint64_t end_ns = peer->since_ns + PENDING_PEER_NS;
-    uint64_t look_ns = clock_now_ns() + tcp_stats_ack_wait_ns(peer->fd);
+    uint64_t look_ns = clock_now_ns() + tcp_stats_ack_wait_ns(peer->accept.fd);
     peer->state = PENDING_PEER_PROOF;
     peer->got = 0;
     engine_timer_set(peers->engine, &peer->timer, look_ns < end_ns ? look_ns : end_ns);
   }
 }
 
-static void proof_arrived(struct pending_peer *peer) {
-  struct pending_peers *peers = peer->peers;
-  const struct accept_peer proved = { .engine = peers->engine,
-                                      .nic = peers->nic,
-                                      .waits = &peers->waits,
-                                      .fd = peer->fd,
-                                      .from = peer->from,
-                                      .messages = peer->messages };
-  pending_peer_free(peer);
-  int error = accept_handshake_proof(&proved);
-  if (error) {
-    warn_rejected(peers->nic, &proved.from,
-                  error == -EACCES ? "it does not belong to this job"
-                                   : "it does not speak this protocol");
+/* Until the endpoint is ready, or cannot be, or takes too long. */
+static int wait_for_endpoint(struct pending_peer *peer) {
+  struct engine *engine = peer->peers->engine;
+  list_push_back(&peer->peers->proved, &peer->node);
+  int error = engine_watch(engine, &peer->source, peer->accept.fd, EPOLLIN);
+  error = error
+              ? error
+              : engine_watch(engine, &peer->endpoint_source, endpoint_fd(peer->endpoint), EPOLLIN);
+  engine_timer_set(engine, &peer->timer, clock_now_ns() + ACCEPT_PATIENCE_NS);
+  return error;
+}
+
+static void endpoint_ready(struct engine_source *source, uint32_t events) {
+  struct pending_peer *peer = LIST_ENTRY(source, struct pending_peer, endpoint_source);
+  (void)events;
+  int error = endpoint_advance(peer->endpoint);
+  if (error != -EINPROGRESS) {
+    answer(peer, error == 0);
   }
+}
+
+static void proof_arrived(struct pending_peer *peer) {
+  pending_peer_leave(peer);
+  peer->state = PENDING_PEER_PROVED;
+  int error = accept_handshake_proof(&peer->accept, &peer->endpoint);
+  if (error == -EINPROGRESS) {
+    if (wait_for_endpoint(peer) != 0) {
+      answer(peer, false);
+    }
+    return;
+  }
+  if (error) {
+    warn_rejected(&peer->accept, error == -EACCES ? "it does not belong to this job"
+                                                  : "it does not speak this protocol");
+  }
+  free(peer);
 }
 
 /* Checks the beginning before the rest is there: a scanner sends less than a hello, and another
@@ -245,9 +283,9 @@ static bool is_ours_so_far(struct pending_peer *peer) {
   enum handshake_kind kind;
   uint16_t wire_version;
   char version[VERSION_TEXT_BYTES];
-  int error = handshake_prefix_check(peer->messages.hello, &kind, &wire_version, version);
+  int error = handshake_prefix_check(peer->accept.transcript.hello, &kind, &wire_version, version);
   if (error == -EPROTONOSUPPORT) {
-    accept_handshake_refuse_version(peer->peers->nic, wire_version, version, peer->fd, &peer->from);
+    accept_handshake_refuse_version(&peer->accept, wire_version, version);
     pending_peer_close(peer);
   } else if (error || kind != HANDSHAKE_HELLO) {
     pending_peer_reject(peer, "it does not speak this protocol");
@@ -260,10 +298,17 @@ static bool is_ours_so_far(struct pending_peer *peer) {
 static void pending_peer_ready(struct engine_source *source, uint32_t events) {
   struct pending_peer *peer = (struct pending_peer *)source;
   (void)events;
+  if (peer->state == PENDING_PEER_PROVED) {
+    /* It sends nothing before it has the reply, but it may leave. */
+    if (!tcp_socket_is_quiet(peer->accept.fd)) {
+      pending_peer_close(peer);
+    }
+    return;
+  }
   bool is_hello = peer->state == PENDING_PEER_HELLO;
-  uint8_t *message = is_hello ? peer->messages.hello : peer->messages.proof;
+  uint8_t *message = is_hello ? peer->accept.transcript.hello : peer->accept.proof;
   size_t wanted = is_hello ? HELLO_BYTES : PROOF_BYTES;
-  ssize_t n = recv(peer->fd, message + peer->got, wanted - peer->got, MSG_DONTWAIT);
+  ssize_t n = recv(peer->accept.fd, message + peer->got, wanted - peer->got, MSG_DONTWAIT);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
     return;
   }
@@ -292,7 +337,7 @@ static atomic_uint ports; /* of the process */
 void pending_peers_init(struct pending_peers *peers, struct engine *engine, const struct nic *nic) {
   *peers = (struct pending_peers){ .engine = engine, .nic = nic };
   list_init(&peers->networks);
-  list_init(&peers->waits);
+  list_init(&peers->proved);
   atomic_fetch_add(&ports, 1);
 }
 
@@ -364,11 +409,13 @@ void pending_peers_admit(struct pending_peers *peers, int fd, const struct socka
     descriptor_close(fd);
     return;
   }
-  peer->fd = fd;
-  peer->from = *from;
+  peer->accept.engine = peers->engine;
+  peer->accept.nic = peers->nic;
+  peer->accept.fd = fd;
+  peer->accept.from = *from;
   peer->since_ns = clock_now_ns();
-  peer->source.ready = pending_peer_ready;
-  peer->source.fd = -1;
+  peer->source = (struct engine_source){ .ready = pending_peer_ready, .fd = -1 };
+  peer->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
   peer->timer.expired = pending_peer_expired;
   if (engine_watch(peers->engine, &peer->source, fd, EPOLLIN) != 0) {
     pending_peer_reject(peer, "it cannot be watched");
@@ -383,6 +430,9 @@ void pending_peers_close_all(struct pending_peers *peers) {
   while ((peer = find_oldest(peers))) {
     pending_peer_close(peer);
   }
-  accept_wait_end_all(&peers->waits);
+  struct list_node *node;
+  while ((node = list_first(&peers->proved))) {
+    pending_peer_close(LIST_ENTRY(node, struct pending_peer, node));
+  }
   atomic_fetch_sub(&ports, 1);
 }

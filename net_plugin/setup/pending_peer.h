@@ -2,8 +2,10 @@
 /* pending_peer: connections to a listening socket whose peers have not proved yet that they belong
  * to the job. They are few, cheap and short-lived, so that scanners and strangers cost nothing.
  *
- *   HELLO --hello--> PROOF --proof--> accept_handshake.c has it, and accept_wait.c if it waits
- *   any --garbage, end, deadline, more peers than the port's share--> closed
+ *   HELLO --hello--> PROOF --proof--> accept_handshake.c has it
+ *                             `-- an endpoint is made for it --> PROVED --it is, or not--> the same
+ *   HELLO, PROOF --garbage, end, deadline, more peers than the port's share--> closed
+ *   PROVED --the peer leaves, the port goes--> closed
  *
  * A peer has PENDING_PEER_NS for everything, however slowly it sends. The process has one budget of
  * pending peers: PENDING_PEERS_MAX, or less where it may open few descriptors. Each port has an
@@ -27,7 +29,7 @@ struct pending_peers {
   const struct nic *nic; /* where they arrive */
   struct list networks;  /* of sources, in the order of their first peer */
   unsigned count;
-  struct list waits; /* accept_wait.h: peers that have proved that they belong to the job */
+  struct list proved; /* those that wait for their endpoint, and are not counted */
 };
 
 void pending_peers_init(struct pending_peers *peers, struct engine *engine, const struct nic *nic);

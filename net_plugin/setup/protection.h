@@ -1,14 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protection: whether this side can protect its connections as the user wants it to.
- * Owns: nothing.  Threads: any.  Blocks: on the file of the job secret, if there is one.
+/* protection: whether this side can protect its connections as the user wants it to, and the job
+ * secret, from STRATUS_SECRET or the file that STRATUS_SECRET_FILE names.
+ * Owns: a digest of the secret; the text itself is not kept.  Threads: any.
+ * Blocks: protection_check, on the file of the secret; the others never, also meanwhile.
  * Fails: -EACCES after a LOG_WARN that says what to do. */
 #ifndef NET_PLUGIN_SETUP_PROTECTION_H
 #define NET_PLUGIN_SETUP_PROTECTION_H
 
-/* Before each listener and connector, and loads the job secret. An error means that something that
- * protects was asked for and is not there, because of a typo, a bad value, or a machine on which it
- * does not work: go no further, so that nothing weaker takes its place. NCCL hands the warning on
- * with its error, also where its log is silent. */
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "net_plugin/setup/auth.h"
+
+/* Before each listener and connector, and loads the job secret: a file is read again. An error
+ * means that something that protects was asked for and is not there, because of a typo, a bad
+ * value, or a machine on which it does not work: go no further, so that nothing weaker takes its
+ * place. NCCL hands the warning on with its error, also where its log is silent. */
 int protection_check(void);
+
+/* The digest of the secret that was loaded last, for auth_keys_derive; NULL if there is none. */
+const uint8_t *protection_secret(uint8_t digest[AUTH_KEY_BYTES]);
+
+#define PROTECTION_TEXT_BYTES 384
+/* The warning when a peer has another secret, or one of us has none; returns text. */
+const char *protection_secret_differs(const char *peer_host, const char *peer_address,
+                                      bool is_set_there, char text[PROTECTION_TEXT_BYTES]);
 
 #endif

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net_plugin/setup/limits.h"
+
 /* Zeroed: none was heard. */
 struct refusal {
   uint64_t since_ns; /* every dial, or inquiry, is refused; 0: not so */
@@ -22,7 +24,15 @@ static inline void refusal_over(struct refusal *refusal) {
 
 /* How a dial, or an inquiry, ended. has_lane: there is one. is_confirmed: something else says that
  * the process is gone, too (REFUSAL_CONFIRMED_NS); no matter unless is_refused. True: it is. */
-bool refusal_heard(struct refusal *refusal, bool is_refused, bool has_lane, bool is_confirmed,
-                   uint64_t now_ns);
+static inline bool refusal_heard(struct refusal *refusal, bool is_refused, bool has_lane,
+                                 bool is_confirmed, uint64_t now_ns) {
+  if (!is_refused || has_lane) {
+    refusal->since_ns = 0;
+  } else if (!refusal->since_ns) {
+    refusal->since_ns = now_ns;
+  }
+  uint64_t limit_ns = is_confirmed ? REFUSAL_CONFIRMED_NS : REFUSAL_GONE_NS;
+  return refusal->since_ns && now_ns - refusal->since_ns >= limit_ns;
+}
 
 #endif

@@ -7,12 +7,12 @@
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/pending_connect.h"
-#include "net_plugin/setup/listener_registry.h"
+#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/port.h"
 
 static void stop_engine(struct engine *engine) {
-  pending_connect_drop_all(engine);
+  connector_drop_all(engine);
   listener_drop_all(engine);
   struct connection *connection;
   while ((connection = connection_next(engine, NULL))) {
@@ -21,11 +21,7 @@ static void stop_engine(struct engine *engine) {
   port_close_all(engine);
 }
 
-void setup_start(void) {
-  engine_on_stop(stop_engine);
-}
-
 void setup_stop(void) {
-  engine_stop_all(SETUP_CLOSE_NS);
+  engine_stop_all(SETUP_CLOSE_NS, stop_engine);
   endpoint_stop_all();
 }

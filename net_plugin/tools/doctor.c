@@ -29,7 +29,6 @@
 #include "net_plugin/tools/doctor_all.h"
 #include "net_plugin/tools/document.h"
 #include "net_plugin/setup/protection.h"
-#include "net_plugin/setup/secret.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/plugin_file.h"
 #include "net_plugin/tools/rdma.h"
@@ -321,7 +320,7 @@ static void check_trust(void) {
   if (protection_check() != 0) {
     doctor_print(DOCTOR_BAD, "connections are refused: see the message above");
   } else {
-    secret = secret_get(digest);
+    secret = protection_secret(digest);
     doctor_print(DOCTOR_GOOD, "job secret: %s", secret ? "set" : "none");
     note_fact("secret", "%s", secret ? "set" : "none");
   }

@@ -62,9 +62,9 @@ static json_t *gids_to_json(const struct rdma_survey_row *row) {
     json_array_append_new(
         list,
         json_pack("{s:i, s:s, s:b, s:o, s:s?}", "index", gid->index, "address",
-                  rdma_gid_text(gid->bytes, text), "chosen", (int)i == row->gid, "roce_version",
-                  gid->roce_version ? json_integer(gid->roce_version) : json_null(), "interface",
-                  document_or_null(gid->netdev)));
+                  rdma_choice_gid_text(gid->bytes, text), "chosen", (int)i == row->gid,
+                  "roce_version", gid->roce_version ? json_integer(gid->roce_version) : json_null(),
+                  "interface", document_or_null(gid->netdev)));
   }
   return list;
 }
@@ -121,8 +121,8 @@ static void print_row(const struct rdma_survey_row *row) {
     if (it->roce_version) {
       snprintf(version, sizeof(version), "RoCE v%d", it->roce_version);
     }
-    printf("    GID %-3d  %-40s  %-8s  %s\n", it->index, rdma_gid_text(it->bytes, text), version,
-           it->netdev);
+    printf("    GID %-3d  %-40s  %-8s  %s\n", it->index, rdma_choice_gid_text(it->bytes, text),
+           version, it->netdev);
   }
   if (row->is_used) {
     printf("    queue pairs are %s\n", rdma_survey_way(row));
@@ -170,7 +170,8 @@ static void check_row(const struct rdma_survey_row *row, doctor_tell_fn *tell) {
     doctor_tell(tell, DOCTOR_GOOD,
                 "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s", row->nic,
                 port->name, port->port, row->traits.model, rdma_survey_kind(row), port->speed_mbps,
-                row->mtu_bytes, gid->index, rdma_gid_text(gid->bytes, text), rdma_survey_way(row));
+                row->mtu_bytes, gid->index, rdma_choice_gid_text(gid->bytes, text),
+                rdma_survey_way(row));
   } else {
     doctor_tell(tell, DOCTOR_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port,
                 row->why);

@@ -9,7 +9,7 @@
 #include "net_plugin/link/link.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/handshake.h"
-#include "net_plugin/setup/paths.h"
+#include "net_plugin/setup/peering_route.h"
 #include "tests/fuzz/fuzz.h"
 
 /* It goes into logs: terminated, without control characters. */
@@ -44,9 +44,11 @@ static void try_hello(const uint8_t bytes[HELLO_BYTES]) {
   if (hello_decode(bytes, &hello) != 0) {
     return;
   }
-  FUZZ_CHECK(hello.lanes >= 1 && hello.lanes <= WIRE_MAX_LANES && hello.lane < hello.lanes);
-  FUZZ_CHECK(hello.epoch >= 1 && hello.eager_bytes <= hello.chunk_bytes);
-  FUZZ_CHECK(hello.chunk_bytes <= WIRE_MAX_CHUNK_BYTES && hello.eager_slots <= LINK_WINDOW / 2);
+  FUZZ_CHECK(hello.terms.lanes >= 1 && hello.terms.lanes <= WIRE_MAX_LANES &&
+             hello.lane < hello.terms.lanes);
+  FUZZ_CHECK(hello.epoch >= 1 && hello.terms.eager_bytes <= hello.terms.chunk_bytes);
+  FUZZ_CHECK(hello.terms.chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
+             hello.terms.eager_slots <= LINK_WINDOW / 2);
   check_text(hello.version, sizeof hello.version);
   check_text(hello.host, sizeof hello.host);
   check_text(hello.nic, sizeof hello.nic);
@@ -94,16 +96,18 @@ static void try_learned(const struct reply *reply) {
   addresses_pack(list, count, bytes, sizeof bytes);
   FUZZ_CHECK(memcmp(bytes, reply->addresses.bytes, sizeof bytes) == 0);
   if (count > 0) {
-    struct nic nics[3] = { { .prefix_bits = 24 }, { .prefix_bits = 64 }, { .prefix_bits = 64 } };
-    struct paths paths;
-    nics[0].address.ss_family = AF_INET;
-    nics[1].address = list[0];
-    nics[2].address.ss_family = AF_INET6;
-    paths_find(&paths, nics, 3, list, count);
-    FUZZ_CHECK(paths.home_count >= 1 && paths.home_count <= paths.count);
-    FUZZ_CHECK(paths.count <= 3 * count);
-    for (unsigned i = 0; i < paths.count; i++) {
-      FUZZ_CHECK(paths.list[i].nic < 3 && paths.list[i].address < count);
+    struct peering_route route = {
+      .nics = { { .prefix_bits = 24 }, { .prefix_bits = 64 }, { .prefix_bits = 64 } },
+      .nic_count = 3,
+    };
+    route.nics[0].address.ss_family = AF_INET;
+    route.nics[1].address = list[0];
+    route.nics[2].address.ss_family = AF_INET6;
+    peering_route_learn(&route, reply, (struct path){ 0, 0 });
+    FUZZ_CHECK(route.home_count >= 1 && route.home_count <= route.path_count);
+    FUZZ_CHECK(route.path_count <= 3 * count);
+    for (unsigned i = 0; i < route.path_count; i++) {
+      FUZZ_CHECK(route.paths[i].nic < 3 && route.paths[i].address < count);
     }
   }
 }
@@ -116,8 +120,9 @@ static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
   }
   FUZZ_CHECK(reply.status < REPLY_STATUS_END);
   FUZZ_CHECK(reply.status != REPLY_ACCEPTED ||
-             (reply.lanes >= 1 && reply.lanes <= WIRE_MAX_LANES &&
-              reply.eager_bytes <= WIRE_MAX_CHUNK_BYTES && reply.eager_slots <= LINK_WINDOW / 2));
+             (reply.terms.lanes >= 1 && reply.terms.lanes <= WIRE_MAX_LANES &&
+              reply.terms.eager_bytes <= WIRE_MAX_CHUNK_BYTES &&
+              reply.terms.eager_slots <= LINK_WINDOW / 2));
   FUZZ_CHECK(reply_status_text(reply.status)[0] != '\0');
   try_learned(&reply);
   check_text(reply.version, sizeof reply.version);

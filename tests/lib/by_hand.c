@@ -12,9 +12,8 @@ void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello
                    struct auth_keys *keys) {
   *hello = (struct hello){ .wire_version = HANDSHAKE_WIRE_VERSION,
                            .version = "0.1.0",
-                           .lanes = 2,
+                           .terms = { .lanes = 2, .chunk_bytes = 131072 },
                            .epoch = 1,
-                           .chunk_bytes = 131072,
                            .dscp = -1,
                            .is_first = 1,
                            .host = "caller",

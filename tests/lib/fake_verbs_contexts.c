@@ -175,16 +175,6 @@ static int query_gid(struct ibv_context *base, uint8_t port, int index, union ib
   return 0;
 }
 
-static int query_pkey(struct ibv_context *base, uint8_t port, int index, __be16 *pkey) {
-  (void)base;
-  if (port != 1 || index != 0) {
-    errno = EINVAL;
-    return -1;
-  }
-  *pkey = (__be16)0xffff;
-  return 0;
-}
-
 /* ---- events ---- */
 
 void fake_context_push(struct fake_context *context, enum ibv_event_type type, struct ibv_qp *qp,
@@ -311,7 +301,6 @@ void fake_verbs_fill_contexts(struct verbs_api *api) {
   api->query_device = query_device;
   api->query_port = query_port;
   api->query_gid = query_gid;
-  api->query_pkey = query_pkey;
   api->get_async_event = get_async_event;
   api->ack_async_event = ack_async_event;
   api->wc_status_str = wc_status_str;

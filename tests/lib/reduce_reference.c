@@ -198,3 +198,43 @@ uint64_t reference_element(const void *const srcs[], unsigned n, size_t i, enum 
   }
   return encode(type, result);
 }
+
+/* ---- how good the results are ---- */
+
+enum { F32_BITS = 24, F64_BITS = 53 };
+
+/* Rounding to this type changes a number by this part of it at most, or by half of the smallest
+ * denormal number where that is more. */
+static double rounding_part(enum reduce_type type) {
+  return ldexp(1, -(layouts[type].mantissa_bits + 1));
+}
+
+static double half_of_smallest(enum reduce_type type) {
+  return ldexp(1, -layouts[type].bias - layouts[type].mantissa_bits);
+}
+
+/* So many rounded operations in a row: N. Higham, Accuracy and Stability of Numerical Algorithms,
+ * 2nd edition, lemma 3.1. */
+static double rounded(unsigned operations, int bits) {
+  double all = operations * ldexp(1, -bits);
+  return all / (1 - all);
+}
+
+struct reference_bound reference_bound(enum reduce_type type, enum reduce_op op, unsigned n) {
+  struct reference_bound bound = { 0, 0 };
+  if (op == REDUCE_MIN || op == REDUCE_MAX || type <= REDUCE_UINT64) {
+    return bound;
+  }
+  bound.relative = rounded(n - 1, type == REDUCE_FLOAT64 ? F64_BITS : F32_BITS);
+  if (type != REDUCE_FLOAT32 && type != REDUCE_FLOAT64) {
+    bound.relative += rounding_part(type) * (1 + bound.relative);
+    bound.absolute = half_of_smallest(type);
+  }
+  return bound;
+}
+
+struct reference_bound reference_wire_bound(enum reduce_wire type, unsigned n) {
+  enum reduce_type wire = reference_wire_type(type);
+  double once = 1 + rounding_part(wire), sum = 1 + rounded(n - 1, F32_BITS);
+  return (struct reference_bound){ once * once * sum - 1, n * half_of_smallest(wire) * once * sum };
+}

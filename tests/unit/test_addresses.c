@@ -126,7 +126,7 @@ UNIT_TEST(a_handle_tells_of_each_family) {
 }
 
 static struct reply sample_reply(const char *families) {
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 8 };
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .terms.lanes = 8 };
   struct sockaddr_storage list[ADDRESSES_MAX];
   reply.addresses.count = (uint8_t)make_list(families, list);
   addresses_pack(list, reply.addresses.count, reply.addresses.bytes, ADDRESSES_BYTES);
@@ -277,23 +277,24 @@ struct caller {
 
 /* The reply to its hello; the socket stays open, as a lane. */
 static struct reply ask(struct caller *caller, int *fd) {
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES], bytes[REPLY_BYTES];
+  struct transcript transcript;
+  uint8_t bytes[REPLY_BYTES];
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
   struct reply reply;
   *fd = socket(caller->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(connect(*fd, (struct sockaddr *)&caller->to, tcp_address_bytes(&caller->to)), 0);
-  hello_encode(&caller->hello, hello);
-  assert_int_equal(send(*fd, hello, HELLO_BYTES, MSG_NOSIGNAL), HELLO_BYTES);
-  assert_int_equal(recv(*fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
-  auth_prove(&caller->keys, hello, challenge, &proof);
+  hello_encode(&caller->hello, transcript.hello);
+  assert_int_equal(send(*fd, transcript.hello, HELLO_BYTES, MSG_NOSIGNAL), HELLO_BYTES);
+  assert_int_equal(recv(*fd, transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
+  auth_prove(&caller->keys, &transcript, &proof);
   proof_encode(&proof, bytes);
   assert_int_equal(send(*fd, bytes, PROOF_BYTES, MSG_NOSIGNAL), PROOF_BYTES);
   assert_int_equal(recv(*fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
   assert_int_equal(reply_decode(bytes, &reply), 0);
-  assert_true(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
+  assert_true(auth_is_genuine(&caller->keys, &transcript, bytes, &reply));
   /* They are among what the proof covers. */
   bytes[REPLY_MAC_AT - CHOICES_TEXT_BYTES - 60] ^= 1;
-  assert_false(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
+  assert_false(auth_is_genuine(&caller->keys, &transcript, bytes, &reply));
   assert_int_equal(reply.status, REPLY_ACCEPTED);
   return reply;
 }

@@ -8,7 +8,7 @@
 
 struct talk {
   struct auth_keys keys;
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  struct transcript transcript;
 };
 
 static const uint8_t secret[AUTH_SECRET_BYTES] = { 1 }, other_secret[AUTH_SECRET_BYTES] = { 2 };
@@ -18,8 +18,8 @@ static const uint8_t id[TOKEN_BYTES] = { 5 }, other_id[TOKEN_BYTES] = { 6 };
 static struct talk sample(void) {
   struct talk talk;
   auth_keys_derive(secret, job, id, &talk.keys);
-  memset(talk.hello, 0x11, sizeof talk.hello);
-  memset(talk.challenge, 0x22, sizeof talk.challenge);
+  memset(talk.transcript.hello, 0x11, sizeof talk.transcript.hello);
+  memset(talk.transcript.challenge, 0x22, sizeof talk.transcript.challenge);
   return talk;
 }
 
@@ -28,17 +28,17 @@ enum verdict { STRANGER, OTHER_SECRET, KNOWN };
 /* As the listening side asks. */
 static enum verdict judge_proof(const struct auth_keys *keys, const struct talk *talk,
                                 const struct proof *proof) {
-  if (!auth_knows_handle(keys->handle, talk->hello, talk->challenge, proof)) {
+  if (!auth_knows_handle(keys->handle, &talk->transcript, proof)) {
     return STRANGER;
   }
-  bool is_known = auth_knows_connection(keys, talk->hello, talk->challenge, proof);
+  bool is_known = auth_knows_connection(keys, &talk->transcript, proof);
   return is_known ? KNOWN : OTHER_SECRET;
 }
 
 static enum verdict judge(const struct auth_keys *listener, const struct auth_keys *dialler) {
   struct talk talk = sample();
   struct proof proof = { 0 };
-  auth_prove(dialler, talk.hello, talk.challenge, &proof);
+  auth_prove(dialler, &talk.transcript, &proof);
   return judge_proof(listener, &talk, &proof);
 }
 
@@ -73,19 +73,19 @@ UNIT_TEST(no_secret_is_no_value) {
 UNIT_TEST(a_proof_holds_for_its_own_words_only) {
   struct talk talk = sample();
   struct proof proof = { .offer = { { 17, 0, 0, 0, 4 } } };
-  auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
+  auth_prove(&talk.keys, &talk.transcript, &proof);
   proof.offer.bytes[0]++;
   assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
   proof.offer.bytes[0]--;
   for (size_t i = 0; i < HELLO_BYTES; i++) {
-    talk.hello[i] ^= 1;
+    talk.transcript.hello[i] ^= 1;
     assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
-    talk.hello[i] ^= 1;
+    talk.transcript.hello[i] ^= 1;
   }
   for (size_t i = 0; i < CHALLENGE_BYTES; i++) {
-    talk.challenge[i] ^= 1;
+    talk.transcript.challenge[i] ^= 1;
     assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
-    talk.challenge[i] ^= 1;
+    talk.transcript.challenge[i] ^= 1;
   }
   for (size_t i = 0; i < MAC_BYTES; i++) {
     proof.connection[i] ^= 1;
@@ -109,15 +109,15 @@ UNIT_TEST(the_handle_key_needs_the_handle_only) {
 static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, size_t flip) {
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
                          .status = REPLY_ACCEPTED,
-                         .lanes = 4,
+                         .terms.lanes = 4,
                          .received_before = 7 };
   uint8_t bytes[REPLY_BYTES];
-  auth_sign_reply(&talk->keys, talk->hello, talk->challenge, &reply);
+  auth_sign_reply(&talk->keys, &talk->transcript, &reply);
   reply_encode(&reply, bytes);
   if (flip < REPLY_MAC_AT * 8) {
     bytes[flip / 8] ^= (uint8_t)(1u << flip % 8);
   }
-  return auth_is_genuine(keys, talk->hello, talk->challenge, bytes, &reply);
+  return auth_is_genuine(keys, &talk->transcript, bytes, &reply);
 }
 
 UNIT_TEST(a_reply_is_genuine_as_it_is_only) {
@@ -135,12 +135,12 @@ UNIT_TEST(a_reply_is_genuine_as_it_is_only) {
 UNIT_TEST(proofs_have_a_direction) {
   struct talk talk = sample();
   struct proof proof = { 0 };
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 };
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .terms.lanes = 1 };
   uint8_t bytes[REPLY_BYTES];
-  auth_prove(&talk.keys, talk.hello, talk.challenge, &proof);
+  auth_prove(&talk.keys, &talk.transcript, &proof);
   memcpy(reply.mac, proof.connection, MAC_BYTES);
   reply_encode(&reply, bytes);
-  assert_false(auth_is_genuine(&talk.keys, talk.hello, talk.challenge, bytes, &reply));
+  assert_false(auth_is_genuine(&talk.keys, &talk.transcript, bytes, &reply));
 }
 
 /* Both sides have the handle's key in common even if the job secrets differ. */
@@ -150,30 +150,30 @@ UNIT_TEST(another_secret_is_told_with_the_handles_key) {
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .status = REPLY_OTHER_SECRET };
   uint8_t bytes[REPLY_BYTES];
   auth_keys_derive(secret, other_job, id, &dialler);
-  auth_sign_reply(&talk.keys, talk.hello, talk.challenge, &reply);
+  auth_sign_reply(&talk.keys, &talk.transcript, &reply);
   reply_encode(&reply, bytes);
-  assert_true(auth_is_genuine(&dialler, talk.hello, talk.challenge, bytes, &reply));
+  assert_true(auth_is_genuine(&dialler, &talk.transcript, bytes, &reply));
   auth_keys_derive(other_secret, other_job, id, &dialler);
-  assert_false(auth_is_genuine(&dialler, talk.hello, talk.challenge, bytes, &reply));
+  assert_false(auth_is_genuine(&dialler, &talk.transcript, bytes, &reply));
 }
 
 /* Both sides have the same two keys, crosswise; each lane, cipher and connection its own. */
 UNIT_TEST(lanes_have_keys_of_their_own) {
   struct talk talk = sample();
   struct lane_crypto dialler, listener, other;
-  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &dialler);
-  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, false, &listener);
+  auth_lane_keys(&talk.keys, &talk.transcript, LANE_AES256GCM, true, &dialler);
+  auth_lane_keys(&talk.keys, &talk.transcript, LANE_AES256GCM, false, &listener);
   assert_memory_equal(dialler.send, listener.receive, LANE_KEY_BYTES);
   assert_memory_equal(dialler.receive, listener.send, LANE_KEY_BYTES);
   assert_memory_not_equal(dialler.send, dialler.receive, LANE_KEY_BYTES);
-  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_CHACHA20POLY1305, true, &other);
+  auth_lane_keys(&talk.keys, &talk.transcript, LANE_CHACHA20POLY1305, true, &other);
   assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
-  talk.challenge[CHALLENGE_BYTES - 1] ^= 1;
-  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &other);
+  talk.transcript.challenge[CHALLENGE_BYTES - 1] ^= 1;
+  auth_lane_keys(&talk.keys, &talk.transcript, LANE_AES256GCM, true, &other);
   assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
   talk = sample();
   talk.keys.connection[0] ^= 1;
-  auth_lane_keys(&talk.keys, talk.hello, talk.challenge, LANE_AES256GCM, true, &other);
+  auth_lane_keys(&talk.keys, &talk.transcript, LANE_AES256GCM, true, &other);
   assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
 }
 

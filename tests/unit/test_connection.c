@@ -223,7 +223,7 @@ UNIT_TEST_WITH(another_version_is_told_apart, use_auto, pair_tear_down) {
   struct handle handle;
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
-  struct hello hello = { .wire_version = 77, .version = "9.9.9", .lanes = 1, .epoch = 1 };
+  struct hello hello = { .wire_version = 77, .version = "9.9.9", .terms.lanes = 1, .epoch = 1 };
   memcpy(hello.listener, handle.listener, TOKEN_BYTES);
   uint8_t hello_bytes[HELLO_BYTES];
   hello_encode(&hello, hello_bytes);

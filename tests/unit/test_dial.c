@@ -85,9 +85,8 @@ static int dial_ended(void) {
 static void begin(void) {
   const struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
                                .version = "0.1.0",
-                               .lanes = 1,
+                               .terms = { .lanes = 1, .chunk_bytes = 131072 },
                                .epoch = 1,
-                               .chunk_bytes = 131072,
                                .dscp = -1,
                                .host = "here" };
   const struct auth_keys keys = { .handle = { 1 } };
@@ -148,7 +147,6 @@ static void end(int fd) {
 static int start(void **state) {
   (void)state;
   log_capture_start();
-  setup_start();
   nic = pair_loopback(AF_INET);
   listening = tcp_socket_listen(&nic, &address);
   assert_true(listening >= 0);

@@ -129,7 +129,7 @@ FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto) {
   job_set_parameters("auto", root, NULL);
   assert_true(EACH_FAILURE(&entry, failures) > 0);
   assert_true(fake_verbs_counts().sends > 0);
-  rdma_memory_release();
+  rdma_memory_release(true);
   rdma_host_stop(); /* fails if anything of the devices is left */
 }
 

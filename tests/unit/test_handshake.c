@@ -13,21 +13,20 @@
 #include "tests/lib/unit.h"
 
 static struct hello sample_hello(void) {
-  struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
-                         .version = "0.1.0",
-                         .lane = 3,
-                         .lanes = 16,
-                         .epoch = 7,
-                         .chunk_bytes = 131072,
-                         .eager_bytes = 16384,
-                         .eager_slots = 16,
-                         .dscp = -1,
-                         .is_first = 1,
-                         .has_secret = 1,
-                         .process = 4711,
-                         .host = "host-a",
-                         .nic = "eth0",
-                         .decision = { 1, 0x1234, 0x5678, "NCCL_ALGO=ring" } };
+  struct hello hello = {
+    .wire_version = HANDSHAKE_WIRE_VERSION,
+    .version = "0.1.0",
+    .lane = 3,
+    .epoch = 7,
+    .terms = { .lanes = 16, .chunk_bytes = 131072, .eager_bytes = 16384, .eager_slots = 16 },
+    .dscp = -1,
+    .is_first = 1,
+    .has_secret = 1,
+    .process = 4711,
+    .host = "host-a",
+    .nic = "eth0",
+    .decision = { 1, 0x1234, 0x5678, "NCCL_ALGO=ring" }
+  };
   memset(hello.listener, 0x11, TOKEN_BYTES);
   memset(hello.connection, 0x22, TOKEN_BYTES);
   memset(hello.nonce, 0x44, NONCE_BYTES);
@@ -59,18 +58,18 @@ UNIT_TEST(reply_comes_back) {
   struct reply got, reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
                               .version = "0.1.0",
                               .status = REPLY_ACCEPTED,
-                              .lanes = 16,
-                              .eager_bytes = 4096,
-                              .eager_slots = 8,
+                              .terms = { .lanes = 16,
+                                         .eager_bytes = 4096,
+                                         .eager_slots = 8,
+                                         .wants_checksums = 1,
+                                         .codec = 1 },
                               .received_before = UINT64_C(0x123456789abc),
-                              .has_checksums = 1,
                               .cipher = LANE_CIPHERS - 1,
                               .has_secret = 1,
                               .process = 1,
                               .host = "host-b",
                               .nic = "eth1",
-                              .decision = { 2, 0x4321, 0x8765, "NCCL_PROTO=ll" },
-                              .codec = 1 };
+                              .decision = { 2, 0x4321, 0x8765, "NCCL_PROTO=ll" } };
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
   assert_string_equal((char *)bytes + REPLY_MAC_AT - CHOICES_TEXT_BYTES, "NCCL_PROTO=ll");
@@ -80,10 +79,10 @@ UNIT_TEST(reply_comes_back) {
   assert_memory_equal(again, bytes, REPLY_BYTES);
   assert_string_equal(got.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
-  assert_int_equal(got.eager_slots, 8);
-  assert_int_equal(got.has_checksums, 1);
+  assert_int_equal(got.terms.eager_slots, 8);
+  assert_int_equal(got.terms.wants_checksums, 1);
   assert_int_equal(got.cipher, LANE_CIPHERS - 1);
-  assert_int_equal(got.codec, 1);
+  assert_int_equal(got.terms.codec, 1);
   assert_int_equal(got.decision.version, 2);
   assert_int_equal(got.decision.profile, 0x8765);
   assert_string_equal(got.decision.choices, "NCCL_PROTO=ll");
@@ -175,8 +174,8 @@ UNIT_TEST(chunks_that_the_link_cannot_take_are_refused) {
   for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
     struct hello hello = sample_hello(), got;
     uint8_t bytes[HELLO_BYTES];
-    hello.chunk_bytes = chunks[i];
-    hello.eager_bytes = 0;
+    hello.terms.chunk_bytes = chunks[i];
+    hello.terms.eager_bytes = 0;
     hello_encode(&hello, bytes);
     assert_int_equal(hello_decode(bytes, &got), chunks[i] < 4096 ? -EINVAL : 0);
     struct link_config config = { .role = LINK_RECEIVER,
@@ -201,7 +200,7 @@ static struct rdma_facts sample_facts(void) {
 
 UNIT_TEST(offers_come_back) {
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION }, got;
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .lanes = 1 }, got_reply;
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .terms.lanes = 1 }, got_reply;
   uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES];
   struct rdma_facts facts = sample_facts(), got_facts;
   rdma_facts_encode(&facts, &proof.offer);
@@ -211,12 +210,12 @@ UNIT_TEST(offers_come_back) {
   rdma_facts_decode(&got.offer, &got_facts);
   assert_memory_equal(&got_facts, &facts, sizeof facts);
   reply.offer = proof.offer;
-  reply.remote_keys = 8;
+  reply.terms.remote_keys = 8;
   reply.connect_port = 0x1234;
   reply_encode(&reply, reply_bytes);
   assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
   assert_memory_equal(&got_reply.offer, &reply.offer, sizeof reply.offer);
-  assert_int_equal(got_reply.remote_keys, 8);
+  assert_int_equal(got_reply.terms.remote_keys, 8);
   assert_int_equal(got_reply.connect_port, 0x1234);
   assert_int_equal(reply.offer.bytes[0], 0x56);
   assert_int_equal(reply.offer.bytes[LANE_OFFER_BYTES - 2], 3);

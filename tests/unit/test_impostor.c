@@ -22,7 +22,7 @@ struct impostor {
   bool is_slow;
   uint8_t handle[HANDLE_BYTES];
   uint8_t secret[AUTH_SECRET_BYTES];
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  struct transcript transcript;
 };
 
 static void impostor_open(struct impostor *impostor) {
@@ -41,7 +41,7 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
   struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
                          .status = (uint16_t)status,
-                         .lanes = 1,
+                         .terms.lanes = 1,
                          .has_secret = 1,
                          .host = "impostor" };
   struct hello hello;
@@ -51,15 +51,15 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
   while ((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) < 0) {
     usleep(100);
   }
-  assert_int_equal(recv(fd, impostor->hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
-  assert_int_equal(hello_decode(impostor->hello, &hello), 0);
-  challenge_encode(&challenge, impostor->challenge);
+  assert_int_equal(recv(fd, impostor->transcript.hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
+  assert_int_equal(hello_decode(impostor->transcript.hello, &hello), 0);
+  challenge_encode(&challenge, impostor->transcript.challenge);
   if (has_challenge) {
-    by_hand_say(fd, impostor->challenge, CHALLENGE_BYTES, impostor->is_slow);
+    by_hand_say(fd, impostor->transcript.challenge, CHALLENGE_BYTES, impostor->is_slow);
     assert_int_equal(recv(fd, proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
   }
   auth_keys_derive(secret, job, hello.connection, &keys);
-  auth_sign_reply(&keys, impostor->hello, impostor->challenge, &reply);
+  auth_sign_reply(&keys, &impostor->transcript, &reply);
   reply_encode(&reply, bytes);
   by_hand_say(fd, bytes, REPLY_BYTES, impostor->is_slow);
   return fd;

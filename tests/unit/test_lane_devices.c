@@ -40,7 +40,6 @@ static int start(const struct fake_hca *hca) {
   rdma_host_start(hca);
   log_capture_start();
   disturbed = 0;
-  setup_start();
   return 0;
 }
 
@@ -63,7 +62,7 @@ static int use_small_rdma(void **state) {
 static int stop(void **state) {
   (void)state;
   setup_stop();
-  rdma_memory_release();
+  rdma_memory_release(true);
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   param_load((char *[]){ NULL });

@@ -20,21 +20,22 @@ static struct settings settings_some(void) {
                             .stopped_timeout_ns = 8 };
 }
 
-static struct hello hello_some(void) {
-  return (struct hello){
-    .lanes = 16, .chunk_bytes = 512 << 10, .eager_bytes = 16 << 10, .eager_slots = 32
-  };
+static struct terms dialler_some(void) {
+  struct settings settings = settings_some();
+  return terms_of_dialler(&settings, 0);
 }
 
-/* What the listening side agrees to; checks that the dialling side reads the same from its reply,
- * and that neither's order matters. */
-static struct terms agree(const struct hello *hello, const struct settings *listener,
+/* What the listening side agrees to; checks that the dialling side makes the same of its reply, and
+ * that neither's order matters. */
+static struct terms agree(const struct terms *dialled, const struct settings *listener,
                           unsigned listener_keys) {
-  struct terms dialled = terms_of_hello(hello), here = terms_of_listener(listener, listener_keys);
-  struct terms agreed = negotiate(&here, &dialled), swapped = negotiate(&dialled, &here);
-  struct reply reply = { 0 };
-  negotiate_reply(&agreed, &reply);
-  struct terms said = terms_of_reply(&reply), there = negotiate(&dialled, &said);
+  struct terms here = terms_of_listener(listener, listener_keys);
+  struct terms agreed = negotiate(&here, dialled), swapped = negotiate(dialled, &here);
+  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .terms = agreed }, said;
+  uint8_t bytes[REPLY_BYTES];
+  reply_encode(&reply, bytes);
+  assert_int_equal(reply_decode(bytes, &said), 0);
+  struct terms there = negotiate(dialled, &said.terms);
   const struct terms *others[] = { &swapped, &there };
   for (unsigned i = 0; i < 2; i++) {
     assert_int_equal(agreed.lanes, others[i]->lanes);
@@ -50,35 +51,34 @@ static struct terms agree(const struct hello *hello, const struct settings *list
 
 UNIT_TEST(the_lesser_of_both) {
   static const uint32_t bytes[] = { 0, 1, 8 << 10, 16 << 10, 64 << 10 };
-  static const uint16_t slots[] = { 0, 1, 31, 32, 64 };
+  static const uint16_t slots[] = { 0, 1, 16, 31, 32 };
   (void)state;
   for (unsigned i = 0; i < 5 * 5 * 5 * 5; i++) {
-    struct hello hello = hello_some();
+    struct terms dialled = dialler_some();
     struct settings listener = settings_some();
-    hello.eager_bytes = bytes[i % 5];
+    dialled.eager_bytes = bytes[i % 5];
     listener.eager_bytes = bytes[i / 5 % 5];
-    hello.eager_slots = slots[i / 25 % 5];
+    dialled.eager_slots = slots[i / 25 % 5];
     listener.eager_slots = slots[i / 125];
-    struct terms agreed = agree(&hello, &listener, 0);
+    struct terms agreed = agree(&dialled, &listener, 0);
     bool has_eager =
-        hello.eager_bytes && listener.eager_bytes && hello.eager_slots && listener.eager_slots;
-    bool is_less = hello.eager_bytes < listener.eager_bytes;
-    bool has_fewer = hello.eager_slots < listener.eager_slots;
+        dialled.eager_bytes && listener.eager_bytes && dialled.eager_slots && listener.eager_slots;
+    bool is_less = dialled.eager_bytes < listener.eager_bytes;
+    bool has_fewer = dialled.eager_slots < listener.eager_slots;
     assert_int_equal(agreed.eager_bytes,
-                     has_eager ? is_less ? hello.eager_bytes : listener.eager_bytes : 0);
+                     has_eager ? is_less ? dialled.eager_bytes : listener.eager_bytes : 0);
     assert_int_equal(agreed.eager_slots,
-                     has_eager ? has_fewer ? hello.eager_slots : listener.eager_slots : 0);
+                     has_eager ? has_fewer ? dialled.eager_slots : listener.eager_slots : 0);
   }
 }
 
 UNIT_TEST(the_dialling_side_says_lanes_and_chunks) {
-  struct hello hello = hello_some();
+  struct terms dialled = dialler_some();
   struct settings listener = settings_some();
   listener.policy.lanes = listener.policy.first_lanes = 2;
   listener.policy.chunk_bytes = listener.policy.usual_chunk_bytes = 4 << 10;
-  assert_int_equal(agree(&hello, &listener, 0).lanes, 16);
-  assert_int_equal(agree(&hello, &listener, 0).chunk_bytes, 512 << 10);
-  struct terms dialled = terms_of_hello(&hello);
+  assert_int_equal(agree(&dialled, &listener, 0).lanes, 16);
+  assert_int_equal(agree(&dialled, &listener, 0).chunk_bytes, 512 << 10);
   struct terms said = { .lanes = 3, .chunk_bytes = 8 << 10 };
   assert_int_equal(negotiate(&dialled, &said).lanes, 3);
   assert_int_equal(negotiate(&dialled, &said).chunk_bytes, 8 << 10);
@@ -86,42 +86,42 @@ UNIT_TEST(the_dialling_side_says_lanes_and_chunks) {
 
 UNIT_TEST(checksums_where_one_side_wants_them) {
   for (unsigned i = 0; i < 4; i++) {
-    struct hello hello = hello_some();
+    struct terms dialled = dialler_some();
     struct settings listener = settings_some();
-    hello.wants_checksums = i & 1;
+    dialled.wants_checksums = i & 1;
     listener.wants_checksums = i >> 1;
-    assert_int_equal(agree(&hello, &listener, 0).wants_checksums, i != 0);
+    assert_int_equal(agree(&dialled, &listener, 0).wants_checksums, i != 0);
   }
 }
 
 UNIT_TEST(a_codec_of_the_same_version) {
-  struct hello hello = hello_some();
+  struct terms dialled = dialler_some();
   struct settings listener = settings_some();
-  assert_int_equal(agree(&hello, &listener, 0).codec, CODEC_VERSION);
+  assert_int_equal(agree(&dialled, &listener, 0).codec, CODEC_VERSION);
   listener.policy.compress = POLICY_COMPRESS_OFF;
-  assert_int_equal(agree(&hello, &listener, 0).codec, 0);
-  struct terms dialled = terms_of_hello(&hello), said = dialled;
+  assert_int_equal(agree(&dialled, &listener, 0).codec, 0);
+  struct terms said = dialled;
   said.codec = CODEC_VERSION + 1;
   assert_int_equal(negotiate(&dialled, &said).codec, 0);
 }
 
 UNIT_TEST(queue_pairs_carry_nothing_compressed) {
   for (unsigned i = 0; i < 9; i++) {
-    struct hello hello = hello_some();
+    struct terms dialled = dialler_some();
     struct settings listener = settings_some();
     unsigned here = i % 3, there = i / 3;
-    hello.remote_keys = (uint8_t)there;
-    struct terms agreed = agree(&hello, &listener, here);
+    dialled.remote_keys = (uint8_t)there;
+    struct terms agreed = agree(&dialled, &listener, here);
     assert_int_equal(agreed.remote_keys, here < there ? here : there);
     assert_int_equal(agreed.codec, here && there ? 0 : CODEC_VERSION);
   }
 }
 
 UNIT_TEST(a_link_of_either_role) {
-  struct hello hello = hello_some();
+  struct terms dialled = dialler_some();
   struct settings settings = settings_some();
-  hello.wants_checksums = 1;
-  struct terms agreed = agree(&hello, &settings, 0);
+  dialled.wants_checksums = 1;
+  struct terms agreed = agree(&dialled, &settings, 0);
   struct link_config sender = negotiate_link(LINK_SENDER, &agreed, &settings, 2);
   struct link_config receiver = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
   for (unsigned i = 0; i < 2; i++) {

@@ -8,7 +8,7 @@
 #include "common/log.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/net_abi.h"
-#include "net_plugin/abi/result.h"
+#include "net_plugin/abi/shims.h"
 
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
@@ -41,7 +41,7 @@ UNIT_TEST(results_name_the_culprit) {
     { EFAULT, NCCL_INTERNAL_ERROR },
   };
   for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-    assert_int_equal(result_from_errno(-expected[i].error), expected[i].result);
+    assert_int_equal(shims_result(-expected[i].error), expected[i].result);
   }
 }
 

@@ -156,7 +156,7 @@ LOG_CAPTURE_TEST(the_engine_obeys) {
   assert_true(thread > 0);
   assert_int_equal(sched_getaffinity(thread, sizeof(actual), &actual), 0);
   assert_true(CPU_EQUAL(&actual, &nic.thread_cpus));
-  engine_stop_all(0);
+  engine_stop_all(0, NULL);
 }
 
 UNIT_MAIN(NULL, NULL)

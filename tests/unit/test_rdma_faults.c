@@ -39,7 +39,6 @@ static int start(const struct fake_hca *hca, char *cm) {
   param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_CHUNK_BYTES=64K", cm, NULL });
   rdma_host_start(hca);
   log_capture_start();
-  setup_start();
   return 0;
 }
 
@@ -72,7 +71,7 @@ static int stop(void **state) {
 static void let_go(void) {
   rdma_opener_finish();
   rdma_worker_finish();
-  rdma_memory_release();
+  rdma_memory_release(true);
 }
 
 /* ---- the k-th call fails ---- */

@@ -13,7 +13,6 @@
 #include "common/clock.h"
 #include "net_plugin/collnet/group.h"
 #include "net_plugin/connection/nic_totals.h"
-#include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/plugin/memory.h"
 #include "tests/lib/fake_nic.h"
@@ -41,8 +40,7 @@ static int tear_down(void **state) {
   (void)state;
   lane_memory_want(false);
   rdma_opener_finish();
-  rdma_guard_finish();
-  rdma_memory_release();
+  rdma_memory_release(true);
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   return 0;
@@ -64,9 +62,9 @@ TEST(without_wishes_nothing_is_kept) {
 TEST(ranges_and_devices_come_in_any_order) {
   struct lane_memory *before = lane_memory_register(data, 4096, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);
-  assert_false(rdma_memory_is_attached(device));
+  assert_false(atomic_load(&device->is_attached));
   int domain = rdma_memory_attach(device);
-  assert_true(rdma_memory_is_attached(device));
+  assert_true(atomic_load(&device->is_attached));
   struct lane_memory *after = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
   assert_true(has_keys(before, domain) && has_keys(after, domain));
   assert_int_equal(fake_verbs_counts().mrs, 2);
@@ -171,7 +169,7 @@ TEST(revoked_devices_take_no_writes_any_more) {
   assert_int_equal(fake_verbs_counts().mrs, 1);
   assert_true(rdma_memory_keys(sent, domain, &local, &remote));
   rdma_memory_detach(domain);
-  rdma_memory_release();
+  rdma_memory_release(true);
   /* The domain is as new for who comes next. */
   assert_int_equal(rdma_memory_attach(device), domain);
   assert_true(rdma_memory_keys(received, domain, &local, &remote));
@@ -248,7 +246,7 @@ TEST(who_asks_does_not_wait_for_drivers) {
   rdma_opener_wait(&nic, 1);
   struct rdma_device *device = rdma_opener_take(&nic, why);
   assert_non_null(device);
-  assert_true(rdma_memory_is_attached(device));
+  assert_true(atomic_load(&device->is_attached));
   assert_int_equal(fake_verbs_counts().contexts, 1);
   assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is open: port 1"), 1);
   rdma_device_close(device);

@@ -58,7 +58,7 @@ static int tear_down(void **state) {
   lane_memory_free(from_memory);
   lane_memory_free(to_memory);
   lane_memory_want(false);
-  rdma_memory_release();
+  rdma_memory_release(true);
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */
   return 0;

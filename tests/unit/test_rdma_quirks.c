@@ -3,6 +3,7 @@
 #include "net_plugin/lane/rdma/rdma_quirks.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "net_plugin/lane/rdma/rdma_device.h"
@@ -12,18 +13,15 @@
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX];
 
 static struct rdma_traits traits_of(const struct rdma_sysfs_port *port) {
-  struct rdma_identity identity = rdma_choice_identity(port);
   struct rdma_traits traits;
-  rdma_quirks_find(&identity, &traits);
+  rdma_quirks_find(port, &traits);
   return traits;
 }
 
 static void expect_erdma(const struct rdma_traits *traits) {
   assert_string_equal(traits->model, "eRDMA");
   assert_int_equal(traits->max_inline, 96);
-  assert_int_equal(traits->max_recv_sge, 1);
   assert_int_equal(traits->max_send_sge, 6);
-  assert_false(traits->has_srq);
   assert_false(traits->has_dmabuf);
   assert_false(traits->has_flow_label);
   assert_true(traits->has_immediate); /* its driver knows it also as an iWARP device */
@@ -77,10 +75,8 @@ UNIT_TEST(a_recorded_erdma_is_warned_about_and_needs_librdmacm) {
 
 static const char *warning_with(unsigned mtu, const char *protocols) {
   static char text[RDMA_QUIRKS_TEXT_MAX];
-  struct rdma_identity identity = {
-    .pci_vendor = 0x1ded, .pci_device = 0x107f, .name = "erdma_0", .mtu_netdev = mtu
-  };
-  return rdma_quirks_warning(&identity, protocols, text);
+  struct rdma_sysfs_port port = { .pci_vendor = 0x1ded, .pci_device = 0x107f, .name = "erdma_0" };
+  return rdma_quirks_warning(&port, mtu, protocols, text);
 }
 
 UNIT_TEST(erdma_wants_its_mtu_or_no_ll128) {
@@ -98,25 +94,24 @@ UNIT_TEST(erdma_wants_its_mtu_or_no_ll128) {
   assert_null(warning_with(1500, "^ll128,LL"));
   assert_null(warning_with(1500, "Simple"));
   assert_null(warning_with(0, NULL)); /* unknown */
-  struct rdma_identity other = { .pci_vendor = 0x15b3, .name = "mlx5_0", .mtu_netdev = 1500 };
+  struct rdma_sysfs_port other = { .pci_vendor = 0x15b3, .name = "mlx5_0" };
   char unused[RDMA_QUIRKS_TEXT_MAX];
-  assert_null(rdma_quirks_warning(&other, NULL, unused));
+  assert_null(rdma_quirks_warning(&other, 1500, NULL, unused));
 }
 
 UNIT_TEST(connectx_can_all) {
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/connectx", ports), 4);
   struct rdma_traits traits = traits_of(&ports[0]);
   assert_string_equal(traits.model, "ConnectX");
-  assert_true(traits.has_dmabuf && traits.has_flow_label && traits.has_srq && traits.is_usable);
+  assert_true(traits.has_dmabuf && traits.has_flow_label && traits.is_usable);
   assert_true(traits.max_inline >= 96);
   assert_true(traits.has_immediate);
 }
 
 static struct rdma_traits traits_by(uint16_t vendor, uint16_t device, const char *name) {
-  struct rdma_identity identity = { .pci_vendor = vendor, .pci_device = device, .name = name };
-  struct rdma_traits traits;
-  rdma_quirks_find(&identity, &traits);
-  return traits;
+  struct rdma_sysfs_port port = { .pci_vendor = vendor, .pci_device = device };
+  snprintf(port.name, sizeof port.name, "%s", name);
+  return traits_of(&port);
 }
 
 UNIT_TEST(others_are_told_apart) {
@@ -129,10 +124,8 @@ UNIT_TEST(others_are_told_apart) {
   assert_int_equal(traits_by(0x1414, 0x00ba, "mana_0").max_inline, 0);
   assert_string_equal(traits_by(0, 0, "rxe0").model, "SoftRoCE");
   assert_string_equal(traits_by(0, 0, "siw_eth0").model, "SoftiWARP");
-  struct rdma_identity siw = { .name = "siw0", .is_iwarp = true };
-  struct rdma_traits traits;
-  rdma_quirks_find(&siw, &traits);
-  assert_false(traits.has_immediate);
+  struct rdma_sysfs_port siw = { .name = "siw0", .is_iwarp = true };
+  assert_false(traits_of(&siw).has_immediate);
   /* A name alone says nothing about a card. */
   assert_string_equal(traits_by(0x1ded, 0x107f, "rxe0").model, "eRDMA");
   struct rdma_traits unknown = traits_by(0x1234, 0x5678, "new0");

@@ -15,7 +15,6 @@ UNIT_TEST(one_line_tells_why_there_is_none) {
   param_load((char *[]){ NULL });
   rdma_host_start(&hca);
   log_capture_start();
-  setup_start();
   fake_verbs_fail_calls(FAKE_OPEN_DEVICE, EACCES);
   for (int i = 0; i < 2; i++) {
     struct pair pair = pair_make(AF_INET);

@@ -72,7 +72,6 @@ static int start(const struct fake_hca *hca, char *progress) {
 #ifdef STRATUS_CHECKED
   fake_verbs_on_call(note_call);
 #endif
-  setup_start();
   return 0;
 }
 
@@ -94,7 +93,7 @@ static int use_iwarp(void **state) {
 static int stop(void **state) {
   (void)state;
   setup_stop();
-  rdma_memory_release();
+  rdma_memory_release(true);
   int with_lock = atomic_load(&calls_with_lock);
   fake_verbs_on_call(NULL);
   log_capture_stop();
@@ -290,7 +289,6 @@ BOTH(the_end_waits_for_the_driver) {
     pthread_join(thread, NULL);
     struct fake_counts left = fake_verbs_counts();
     assert_int_equal(left.qps + left.cqs + left.channels + left.mrs + left.contexts, 0);
-    setup_start();
   }
 }
 

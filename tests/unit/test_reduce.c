@@ -381,7 +381,7 @@ UNIT_TEST_WITH(the_callers_floating_point_does_not_matter, map_memory, unmap_mem
 static long double worst_share(enum reduce_type type, enum reduce_op op, unsigned n) {
   const void *srcs[MOST_SOURCES];
   uint64_t random = n * 100 + type;
-  struct reduce_bound bound = reduce_bound(type, op, n);
+  struct reference_bound bound = reference_bound(type, op, n);
   static unsigned char results[SPACE];
   long double worst = 0;
   place_sources(srcs, n, MOST * 8, 0, false);
@@ -426,7 +426,7 @@ UNIT_TEST_WITH(errors_stay_within_their_bounds, map_memory, unmap_memory) {
 UNIT_TEST(what_is_exact_has_no_bound) {
   for (enum reduce_type type = 0; type < REDUCE_TYPES; type++) {
     for (enum reduce_op op = 0; op < REDUCE_OPS; op++) {
-      struct reduce_bound bound = reduce_bound(type, op, 8);
+      struct reference_bound bound = reference_bound(type, op, 8);
       bool is_exact = type <= REDUCE_UINT64 || op == REDUCE_MIN || op == REDUCE_MAX;
       assert_int_equal(bound.relative == 0 && bound.absolute == 0, is_exact);
     }

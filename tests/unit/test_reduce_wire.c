@@ -303,7 +303,7 @@ static void error_of_exchange(const struct reduce_variant *variant, enum reduce_
   for (unsigned n = 2; n <= MOST_HOSTS; n++) {
     static float parts[MOST_HOSTS][MOST], dst[MOST];
     static uint16_t wires[MOST_HOSTS][MOST], out[MOST];
-    struct reduce_bound bound = reduce_wire_bound(wire, n);
+    struct reference_bound bound = reference_wire_bound(wire, n);
     struct reduce_counters counters = { 0 };
     const void *srcs[MOST_HOSTS];
     double worst = 0;
@@ -330,8 +330,8 @@ static void error_of_exchange(const struct reduce_variant *variant, enum reduce_
 
 UNIT_TEST(two_roundings_whatever_the_number_of_hosts) {
   with_each(error_of_exchange);
-  assert_true(reduce_wire_bound(REDUCE_WIRE_BFLOAT16, 1000).relative < 1.02 * 0x1p-7);
-  assert_true(reduce_wire_bound(REDUCE_WIRE_FLOAT16, 1000).relative < 1.1 * 0x1p-10);
+  assert_true(reference_wire_bound(REDUCE_WIRE_BFLOAT16, 1000).relative < 1.02 * 0x1p-7);
+  assert_true(reference_wire_bound(REDUCE_WIRE_FLOAT16, 1000).relative < 1.1 * 0x1p-10);
 }
 
 /* Counts are those of all calls; a host's large numbers overflow before the sum does. */

@@ -47,7 +47,6 @@ static struct engine *start_engine(void) {
   struct nic nic = pair_loopback(AF_INET);
   struct engine *engine;
   observe_start();
-  setup_start();
   assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
   return engine;
 }

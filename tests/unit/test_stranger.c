@@ -55,17 +55,17 @@ struct caller {
   int fd;
   struct hello hello;
   struct auth_keys keys;
-  uint8_t hello_bytes[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  struct transcript transcript;
 };
 
 /* Up to the challenge. */
 static void greet(struct caller *caller, const struct handle *handle) {
   const struct sockaddr_storage *to = &handle->addresses[0];
-  hello_encode(&caller->hello, caller->hello_bytes);
+  hello_encode(&caller->hello, caller->transcript.hello);
   caller->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   assert_int_equal(connect(caller->fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
-  by_hand_say(caller->fd, caller->hello_bytes, HELLO_BYTES, false);
-  assert_int_equal(recv(caller->fd, caller->challenge, CHALLENGE_BYTES, MSG_WAITALL),
+  by_hand_say(caller->fd, caller->transcript.hello, HELLO_BYTES, false);
+  assert_int_equal(recv(caller->fd, caller->transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
 }
 
@@ -106,7 +106,7 @@ LOG_CAPTURE_TEST(a_stranger_costs_one_hash) {
   assert_null(connection);
   /* An honest peer, and then strangers who pose as another lane of its connection. */
   greet(&caller, &handle);
-  auth_prove(&caller.keys, caller.hello_bytes, caller.challenge, &proof);
+  auth_prove(&caller.keys, &caller.transcript, &proof);
   answer(&caller, &proof);
   assert_int_equal(recv(caller.fd, reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
   assert_int_equal(listener_accept(listener, &connection), 0);

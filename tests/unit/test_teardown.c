@@ -47,7 +47,6 @@ static int set_up(void **state) {
     fake_verbs_thread(true);
   }
   log_capture_start();
-  setup_start();
   return 0;
 }
 
@@ -57,7 +56,7 @@ static int tear_down(void **state) {
   if (kind->transport == RDMA) {
     assert_true(fake_verbs_counts().sends > 0); /* no lane was a TCP flow */
     fake_verbs_thread(false);
-    rdma_memory_release();
+    rdma_memory_release(true);
     rdma_host_stop();
   }
   log_capture_stop();

@@ -56,7 +56,8 @@ static void nobody_got_in(struct scene *scene) {
 struct caller {
   struct hello hello;
   struct auth_keys keys;
-  uint8_t hello_bytes[HELLO_BYTES], challenge[CHALLENGE_BYTES], proof[PROOF_BYTES];
+  struct transcript transcript;
+  uint8_t proof[PROOF_BYTES];
   bool is_slow; /* in small pieces */
   int fd;
 };
@@ -78,16 +79,16 @@ static int dial_plainly(const struct sockaddr_storage *to, const char *from) {
 
 /* Up to the challenge. */
 static void caller_greet(struct caller *caller, const struct scene *scene) {
-  hello_encode(&caller->hello, caller->hello_bytes);
+  hello_encode(&caller->hello, caller->transcript.hello);
   caller->fd = dial_plainly(&scene->handle.addresses[0], "1");
-  by_hand_say(caller->fd, caller->hello_bytes, HELLO_BYTES, caller->is_slow);
-  assert_int_equal(recv(caller->fd, caller->challenge, CHALLENGE_BYTES, MSG_WAITALL),
+  by_hand_say(caller->fd, caller->transcript.hello, HELLO_BYTES, caller->is_slow);
+  assert_int_equal(recv(caller->fd, caller->transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
 }
 
 static void caller_prove(struct caller *caller) {
   struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
-  auth_prove(&caller->keys, caller->hello_bytes, caller->challenge, &proof);
+  auth_prove(&caller->keys, &caller->transcript, &proof);
   proof_encode(&proof, caller->proof);
   by_hand_say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);
 }
@@ -98,8 +99,7 @@ static unsigned caller_reply(struct caller *caller) {
   struct reply reply;
   assert_int_equal(recv(caller->fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
   assert_int_equal(reply_decode(bytes, &reply), 0);
-  assert_true(
-      auth_is_genuine(&caller->keys, caller->hello_bytes, caller->challenge, bytes, &reply));
+  assert_true(auth_is_genuine(&caller->keys, &caller->transcript, bytes, &reply));
   return reply.status;
 }
 
@@ -153,9 +153,9 @@ UNIT_TEST_WITH(a_recorded_handshake_is_of_no_use, start, stop) {
   for (int i = 0; i < 2; i++) {
     uint8_t challenge[CHALLENGE_BYTES];
     int fd = dial_plainly(&scene.handle.addresses[0], "1");
-    by_hand_say(fd, caller.hello_bytes, HELLO_BYTES, false);
+    by_hand_say(fd, caller.transcript.hello, HELLO_BYTES, false);
     assert_int_equal(recv(fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
-    assert_memory_not_equal(challenge, caller.challenge, CHALLENGE_BYTES);
+    assert_memory_not_equal(challenge, caller.transcript.challenge, CHALLENGE_BYTES);
     by_hand_say(fd, caller.proof, PROOF_BYTES, false);
     assert_rejected(&(struct caller){ .fd = fd });
     close(fd);
@@ -255,9 +255,9 @@ UNIT_TEST_WITH(what_is_not_known_is_refused_at_once, start, stop) {
   caller.hello.listener[0] ^= 1;
   for (uint8_t is_first = 0; is_first < 2; is_first++) {
     caller.hello.is_first = is_first;
-    hello_encode(&caller.hello, caller.hello_bytes);
+    hello_encode(&caller.hello, caller.transcript.hello);
     caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
-    by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+    by_hand_say(caller.fd, caller.transcript.hello, HELLO_BYTES, false);
     assert_int_equal(recv(caller.fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
     assert_int_equal(reply_decode(bytes, &reply), 0);
     assert_int_equal(reply.status, REPLY_UNKNOWN);
@@ -289,13 +289,13 @@ UNIT_TEST_WITH(a_flood_evicts_itself, start, stop) {
   struct caller caller;
   scene_open(&scene);
   caller_init(&caller, &scene, NULL);
-  hello_encode(&caller.hello, caller.hello_bytes);
+  hello_encode(&caller.hello, caller.transcript.hello);
   caller.fd = dial_plainly(&scene.handle.addresses[0], "2");
-  by_hand_say(caller.fd, caller.hello_bytes, 100, false);
+  by_hand_say(caller.fd, caller.transcript.hello, 100, false);
   flood_begin(&scene);
   scene_still_works(&scene);
-  by_hand_say(caller.fd, caller.hello_bytes + 100, HELLO_BYTES - 100, false);
-  assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+  by_hand_say(caller.fd, caller.transcript.hello + 100, HELLO_BYTES - 100, false);
+  assert_int_equal(recv(caller.fd, caller.transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
   caller_prove(&caller);
   assert_int_equal(caller_reply(&caller), REPLY_ACCEPTED);
@@ -311,10 +311,10 @@ UNIT_TEST_WITH(a_flood_spares_who_has_said_hello, start, stop) {
   struct caller caller;
   scene_open(&scene);
   caller_init(&caller, &scene, NULL);
-  hello_encode(&caller.hello, caller.hello_bytes);
+  hello_encode(&caller.hello, caller.transcript.hello);
   caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
-  by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
-  assert_int_equal(recv(caller.fd, caller.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+  by_hand_say(caller.fd, caller.transcript.hello, HELLO_BYTES, false);
+  assert_int_equal(recv(caller.fd, caller.transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
   flood_begin(&scene);
   caller_prove(&caller);
@@ -351,9 +351,9 @@ UNIT_TEST_WITH(a_search_looks_at_few_of_many_connections, start, stop) {
   for (uint8_t i = 0; i < STRANGERS; i++) {
     caller.hello.listener[0] = ours ^ (i + 1); /* never that of the listener */
     caller.hello.connection[0] = i;
-    hello_encode(&caller.hello, caller.hello_bytes);
+    hello_encode(&caller.hello, caller.transcript.hello);
     caller.fd = dial_plainly(&scene.handle.addresses[0], "1");
-    by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+    by_hand_say(caller.fd, caller.transcript.hello, HELLO_BYTES, false);
     assert_int_equal(recv(caller.fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
     close(caller.fd);
   }

@@ -1,28 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_choice: whether an HCA port may be used, and for which NIC, by sysfs and the settings. Opens
- * nothing.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: says why, in words for the log. */
+/* rdma_choice: which HCA port may be used, for which NIC, and by which GID, by sysfs and the
+ * settings. Opens nothing.
+ *
+ * NCCL takes one GID index for all HCAs, or searches for RoCE v2 and IPv4. Here each port has its
+ * own choice: of the wanted RoCE version, in the wanted family and range, IPv4 before IPv6, and
+ * within a family the NIC's address, then one in its subnet, then any, link-local ones last.
+ *
+ * Owns: nothing.  Threads: any.  Blocks: rdma_choice_is_of_nic as sysfs does; the others never.
+ * Fails: says why, in words for the log. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_CHOICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_CHOICE_H
 
 #include "net_plugin/lane/rdma/rdma_facts.h"
-#include "net_plugin/lane/rdma/rdma_gid.h"
 #include "net_plugin/lane/rdma/rdma_quirks.h"
 #include "net_plugin/lane/rdma/rdma_settings.h"
-
-/* What rdma_quirks.h wants to know; mtu_netdev is left to the caller. Points into port. */
-struct rdma_identity rdma_choice_identity(const struct rdma_sysfs_port *port);
+#include "net_plugin/lane/rdma/rdma_sysfs.h"
 
 /* Are queue pairs of such a device connected by librdmacm? */
 enum rdma_cm_wish rdma_choice_cm(const struct rdma_traits *traits,
                                  const struct rdma_settings *settings);
 
+/* Is this the port that the NIC's packets go through? root: of sysfs. */
+bool rdma_choice_is_of_nic(const char *root, const struct rdma_sysfs_port *port,
+                           const struct nic *nic);
+/* The place in port->gids of the one that stands for the NIC; -ENOENT, and why. */
+int rdma_choice_gid(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
+                    const struct nic *nic, char why[RDMA_WHY_MAX]);
+
 /* May the port be used once it works? If not, why. */
 bool rdma_choice_is_allowed(const struct rdma_sysfs_port *port,
                             const struct rdma_settings *settings, char why[RDMA_WHY_MAX]);
-
-/* Is this port one for the NIC, now? -ENOENT if not, and why. *gid: place in port->gids. */
+/* Is this port, which is of the NIC, to be used for it now? -ENOENT if not, and why. *gid: place in
+ * port->gids. */
 int rdma_choice_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
                       const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
+
+/* See rdma_quirks_warning: by the NIC's MTU, and NCCL_PROTO in the environment. */
+const char *rdma_choice_warning(const char *root, const struct rdma_sysfs_port *port,
+                                const struct nic *nic, char text[RDMA_QUIRKS_TEXT_MAX]);
+
+/* "10.0.0.1", "fe80::1", "fe80::506b:4b03:ac:1". */
+enum { RDMA_GID_TEXT_MAX = 64 };
+const char *rdma_choice_gid_text(const void *bytes, char text[RDMA_GID_TEXT_MAX]);
 
 #endif

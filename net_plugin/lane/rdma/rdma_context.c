@@ -48,11 +48,6 @@ static struct ibv_context *open_by_name(const struct verbs_api *api, const char 
   return context;
 }
 
-static uint32_t at_most(int reported, uint32_t limit) {
-  uint32_t value = reported > 0 ? (uint32_t)reported : 0;
-  return limit && limit < value ? limit : value;
-}
-
 /* What the device itself reports. */
 static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   struct rdma_port *port = &device->port;
@@ -72,29 +67,22 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   port->lid = now.lid;
   port->mtu = now.active_mtu;
   port->needs_grh = now.flags & IBV_QPF_GRH_REQUIRED;
-  port->max_qp_wr = at_most(attributes.max_qp_wr, 0);
-  port->max_cqe = at_most(attributes.max_cqe, 0);
-  port->max_send_sge = at_most(attributes.max_sge, port->traits.max_send_sge);
-  port->max_recv_sge = at_most(attributes.max_sge, port->traits.max_recv_sge);
-  port->max_mr_bytes = attributes.max_mr_size;
+  port->max_send_sge = attributes.max_sge > 0 ? (uint32_t)attributes.max_sge : 0;
+  if (port->traits.max_send_sge && port->traits.max_send_sge < port->max_send_sge) {
+    port->max_send_sge = port->traits.max_send_sge;
+  }
   return true;
 }
 
 static void describe(const struct rdma_sysfs_port *from, const struct rdma_gid *gid,
                      struct rdma_port *out) {
-  struct rdma_identity identity = rdma_choice_identity(from);
   memcpy(out->name, from->name, sizeof(out->name));
-  memcpy(out->pci_path, from->pci_path, sizeof(out->pci_path));
   memcpy(out->gid.raw, gid->bytes, sizeof(out->gid.raw));
   out->port = (uint8_t)from->port;
   out->is_infiniband = from->is_infiniband;
   out->is_iwarp = from->is_iwarp;
   out->gid_index = gid->index;
-  out->roce_version = gid->roce_version;
-  out->speed_mbps = from->speed_mbps;
-  out->guid = from->guid;
-  out->numa_node = from->numa_node;
-  rdma_quirks_find(&identity, &out->traits);
+  rdma_quirks_find(from, &out->traits);
 }
 
 /* Whatever there is of it. */

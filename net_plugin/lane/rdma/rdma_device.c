@@ -95,7 +95,7 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
   unsigned count = rdma_sysfs_list(chosen.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
   for (unsigned i = 0; i < count; i++) {
-    if (!rdma_sysfs_is_of_nic(chosen.sysfs_root, &ports[i], nic)) {
+    if (!rdma_choice_is_of_nic(chosen.sysfs_root, &ports[i], nic)) {
       continue;
     }
     *is_there |= rdma_choice_is_allowed(&ports[i], &chosen.settings, why);
@@ -112,12 +112,8 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
 /* Once for each interface, and as NCCL's other warnings at the first connection. */
 static void warn_of_settings(const struct rdma_sysfs_port *port, const struct nic *nic) {
   static char warned[RDMA_PORTS_MAX][IF_NAMESIZE];
-  struct rdma_identity identity = rdma_choice_identity(port);
   char text[RDMA_QUIRKS_TEXT_MAX];
-  int64_t mtu = 0;
-  sysfs_read_int(chosen.sysfs_root, &mtu, "sys/class/net/%s/mtu", nic->name);
-  identity.mtu_netdev = (unsigned)mtu;
-  if (!rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), text)) {
+  if (!rdma_choice_warning(chosen.sysfs_root, port, nic, text)) {
     return;
   }
   for (int i = 0; i < RDMA_PORTS_MAX; i++) {
@@ -277,26 +273,19 @@ bool rdma_device_may_come(const struct nic *nic) {
 }
 
 /* NULL: why has the reason, if one is known. */
-static struct rdma_device *look_up(const struct nic *nic, bool must_be_attached,
-                                   char why[RDMA_WHY_MAX]) {
+static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_attached,
+                                         char why[RDMA_WHY_MAX]) {
   why[0] = '\0';
+  pthread_mutex_lock(&lock);
   const struct configuration *now = configured();
   struct rdma_device *device = find_open(nic, must_be_attached);
   const struct refusal *refusal = find_refusal(nic->name);
-  if (!device && now->settings.is_off) {
-    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
-  } else if (!device && refusal && clock_now_ns() < refusal->until_ns) {
-    memcpy(why, refusal->why, RDMA_WHY_MAX);
-  }
-  return device;
-}
-
-static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_attached,
-                                         char why[RDMA_WHY_MAX]) {
-  pthread_mutex_lock(&lock);
-  struct rdma_device *device = look_up(nic, must_be_attached, why);
   if (device) {
     device->holders++;
+  } else if (now->settings.is_off) {
+    snprintf(why, RDMA_WHY_MAX, "%s", now->settings.off_why);
+  } else if (refusal && clock_now_ns() < refusal->until_ns) {
+    memcpy(why, refusal->why, RDMA_WHY_MAX);
   }
   pthread_mutex_unlock(&lock);
   return device;
@@ -304,13 +293,6 @@ static struct rdma_device *find_and_hold(const struct nic *nic, bool must_be_att
 
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   return find_and_hold(nic, true, why);
-}
-
-bool rdma_device_is_ready(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  pthread_mutex_lock(&lock);
-  bool is_ready = look_up(nic, true, why) != NULL;
-  pthread_mutex_unlock(&lock);
-  return is_ready;
 }
 
 /* The lock is not held while drivers are asked: who moves data takes it, too. */

@@ -35,18 +35,11 @@ struct rdma_port {
   enum rdma_cm_wish cm;         /* whether queue pairs are */
   int gid_index;
   union ibv_gid gid;
-  uint8_t roce_version; /* of the GID; 0: not RoCE */
-  uint16_t lid;         /* InfiniBand's address within the subnet */
-  bool needs_grh;       /* IBV_QPF_GRH_REQUIRED */
-  enum ibv_mtu mtu;     /* the active one */
-  uint32_t speed_mbps;
-  uint64_t guid; /* sys_image_guid, or the node's */
-  char pci_path[RDMA_PATH_MAX];
-  int numa_node; /* -1: unknown */
+  uint16_t lid;     /* InfiniBand's address within the subnet */
+  bool needs_grh;   /* IBV_QPF_GRH_REQUIRED */
+  enum ibv_mtu mtu; /* the active one */
   struct rdma_traits traits;
-  /* As the device reports, or less where a trait limits it. */
-  uint32_t max_qp_wr, max_cqe, max_send_sge, max_recv_sge;
-  uint64_t max_mr_bytes;
+  uint32_t max_send_sge; /* as the device reports, or less where a trait limits it */
 };
 
 struct rdma_device {
@@ -88,8 +81,6 @@ struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MA
 /* The same if it is open already, and memory is registered with it; never blocks. NULL: why is
  * empty unless a search failed a moment ago, or the settings exclude it. */
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]);
-/* Would find return one? Holds nothing. */
-bool rdma_device_is_ready(const struct nic *nic, char why[RDMA_WHY_MAX]);
 /* The NIC has an HCA, but the last search found it unusable: its port was down, for example. */
 bool rdma_device_may_come(const struct nic *nic);
 /* Not searched again for a while. */

@@ -14,7 +14,6 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
-#include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
@@ -96,9 +95,8 @@ bool endpoint_has_device(const struct nic *nic) {
 
 void endpoint_stop_all(void) {
   rdma_opener_finish();
-  rdma_guard_finish();
   rdma_worker_finish();
-  rdma_memory_release();
+  rdma_memory_release(true);
 }
 
 /* ---- steps ---- */

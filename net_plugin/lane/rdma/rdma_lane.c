@@ -33,7 +33,8 @@ static int completion_failed(const struct rdma_lane *rdma, const struct ibv_wc *
   bool is_late = done->status == IBV_WC_WR_FLUSH_ERR; /* something else broke the queue pair */
   LOG_AT(is_late || rdma->is_closing ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
          "%s: queue pair to %s failed: %s (vendor error %#x)", rdma->qp->device->port.name,
-         rdma_gid_text(&gid, text), rdma->qp->api->wc_status_str(done->status), done->vendor_err);
+         rdma_choice_gid_text(&gid, text), rdma->qp->api->wc_status_str(done->status),
+         done->vendor_err);
   switch (done->status) {
   case IBV_WC_RETRY_EXC_ERR:
   case IBV_WC_RESP_TIMEOUT_ERR:

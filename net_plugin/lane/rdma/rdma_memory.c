@@ -215,10 +215,6 @@ int rdma_memory_attach(struct rdma_device *device) {
   return at;
 }
 
-bool rdma_memory_is_attached(const struct rdma_device *device) {
-  return atomic_load(&device->is_attached);
-}
-
 static bool is_of_no_use(const struct rdma_device *device) {
   return atomic_load(&device->is_lost) || atomic_load(&device->is_stale);
 }
@@ -249,7 +245,7 @@ uint32_t rdma_memory_domain_id(int domain) {
   return atomic_load(&ids[domain]);
 }
 
-static void release(bool is_all) {
+void rdma_memory_release(bool is_all) {
   pthread_mutex_lock(&lock);
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
     const struct domain *domain = &domains[at];
@@ -259,14 +255,6 @@ static void release(bool is_all) {
     }
   }
   pthread_mutex_unlock(&lock);
-}
-
-void rdma_memory_release(void) {
-  release(true);
-}
-
-void rdma_memory_forget_lost(void) {
-  release(false);
 }
 
 void lane_memory_want(bool is_wanted) {

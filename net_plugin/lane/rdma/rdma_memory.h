@@ -35,13 +35,10 @@ void rdma_memory_detach(int domain);
 /* No peer can write through this device any more, nor will be able to: all registrations that let
  * one are given up, for whatever connection they were. 0, or the errno of one that could not be. */
 int rdma_memory_revoke(int domain);
-bool rdma_memory_is_attached(const struct rdma_device *device);
 /* See struct lane_domain. 0: no device is there, or it is being closed. */
 uint32_t rdma_memory_domain_id(int domain);
-/* Gives up all devices that have no users. */
-void rdma_memory_release(void);
-/* Those of them that are of no use for new queue pairs. */
-void rdma_memory_forget_lost(void);
+/* Gives up the devices that have no users: all of them, or those that are lost or stale. */
+void rdma_memory_release(bool is_all);
 
 /* False: the range is not registered there. *remote is 0 where no peer may write. */
 bool rdma_memory_keys(const struct lane_memory *memory, int domain, uint32_t *local,

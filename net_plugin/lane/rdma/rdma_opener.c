@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "common/thread.h"
 #include "net_plugin/lane/rdma/limits.h"
-#include "net_plugin/lane/rdma/rdma_guard.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
 
@@ -24,17 +23,64 @@ struct search {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t over;
-static pthread_once_t over_once = PTHREAD_ONCE_INIT;
-static struct list searches = { { &searches.head, &searches.head } }; /* covered by the lock */
+static pthread_cond_t search_over, guard_wake;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* Below: covered by the lock. */
+static struct list searches = { { &searches.head, &searches.head } };
+static pthread_t guard;
+static bool is_guarded, guard_must_end;
 
-static void make_over(void) {
-  thread_init_condition(&over);
+static void make_conditions(void) {
+  thread_init_condition(&search_over);
+  thread_init_condition(&guard_wake);
 }
+
+/* ---- the guard ---- */
+
+static void *run_guard(void *unused) {
+  (void)unused;
+  pthread_mutex_lock(&lock);
+  while (!guard_must_end) {
+    struct timespec until = clock_timespec(clock_now_ns() + RDMA_GUARD_CHECK_NS);
+    pthread_cond_timedwait(&guard_wake, &lock, &until);
+    pthread_mutex_unlock(&lock);
+    rdma_device_check_all();
+    rdma_memory_release(false);
+    pthread_mutex_lock(&lock);
+  }
+  pthread_mutex_unlock(&lock);
+  return NULL;
+}
+
+static void start_guard(void) {
+  pthread_once(&once, make_conditions);
+  pthread_mutex_lock(&lock);
+  if (!is_guarded) {
+    guard_must_end = false;
+    is_guarded = thread_start(&guard, run_guard, NULL) == 0;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+static void finish_guard(void) {
+  pthread_mutex_lock(&lock);
+  bool was_guarded = is_guarded;
+  guard_must_end = true;
+  pthread_cond_signal(&guard_wake);
+  pthread_mutex_unlock(&lock);
+  if (was_guarded) {
+    pthread_join(guard, NULL);
+    pthread_mutex_lock(&lock);
+    is_guarded = false;
+    pthread_mutex_unlock(&lock);
+  }
+}
+
+/* ---- searches ---- */
 
 /* From then on rdma_memory holds the device. */
 static void prepare(struct rdma_device *device) {
-  bool is_new = !rdma_memory_is_attached(device);
+  bool is_new = !atomic_load(&device->is_attached);
   int domain = rdma_memory_attach(device);
   if (domain < 0) {
     rdma_device_refuse(&device->nic, "too many RDMA devices are in use");
@@ -42,7 +88,7 @@ static void prepare(struct rdma_device *device) {
   }
   LOG_AT(is_new ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s, the RDMA device of %s, is open: port %u",
          device->port.name, device->nic.name, device->port.port);
-  rdma_guard_start();
+  start_guard();
   rdma_memory_detach(domain);
 }
 
@@ -57,7 +103,7 @@ static bool run(struct rdma_job *job) {
   pthread_mutex_lock(&lock);
   list_remove(&search->node);
   free(search);
-  pthread_cond_broadcast(&over);
+  pthread_cond_broadcast(&search_over);
   pthread_mutex_unlock(&lock);
   return true;
 }
@@ -79,7 +125,7 @@ static void start_search(const struct nic *nic) {
   if (!search) {
     return;
   }
-  pthread_once(&over_once, make_over);
+  pthread_once(&once, make_conditions);
   search->job.run = run;
   search->nic = *nic;
   search->since_ns = clock_now_ns();
@@ -91,40 +137,33 @@ static void start_search(const struct nic *nic) {
   }
 }
 
-static void search_unless_refused(const struct nic *nic, const char *why) {
-  if (why[0]) {
-    return;
-  }
-  pthread_mutex_lock(&lock);
-  if (!find_search(nic)) {
-    start_search(nic);
-  }
-  pthread_mutex_unlock(&lock);
-}
-
 struct rdma_device *rdma_opener_take(const struct nic *nic, char why[RDMA_WHY_MAX]) {
   struct rdma_device *device = rdma_device_find(nic, why);
-  if (!device) {
-    search_unless_refused(nic, why);
+  if (!device && !why[0]) {
+    pthread_mutex_lock(&lock);
+    if (!find_search(nic)) {
+      start_search(nic);
+    }
+    pthread_mutex_unlock(&lock);
   }
   return device;
 }
 
 bool rdma_opener_has(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  bool is_there = rdma_device_is_ready(nic, why);
-  if (!is_there) {
-    search_unless_refused(nic, why);
+  struct rdma_device *device = rdma_opener_take(nic, why);
+  if (device) {
+    rdma_device_release(device);
   }
-  return is_there;
+  return device != NULL;
 }
 
 static void wait_for(const struct nic *nic) {
   const struct search *search;
-  pthread_once(&over_once, make_over);
+  pthread_once(&once, make_conditions);
   pthread_mutex_lock(&lock);
   while ((search = find_search(nic))) {
     struct timespec until = clock_timespec(search->since_ns + RDMA_OPENER_WAIT_NS);
-    if (pthread_cond_timedwait(&over, &lock, &until) != 0) {
+    if (pthread_cond_timedwait(&search_over, &lock, &until) != 0) {
       break;
     }
   }
@@ -142,10 +181,11 @@ void rdma_opener_wait(const struct nic *nics, unsigned count) {
 }
 
 void rdma_opener_finish(void) {
-  pthread_once(&over_once, make_over);
+  pthread_once(&once, make_conditions);
   pthread_mutex_lock(&lock);
   while (list_first(&searches)) {
-    pthread_cond_wait(&over, &lock);
+    pthread_cond_wait(&search_over, &lock);
   }
   pthread_mutex_unlock(&lock);
+  finish_guard();
 }

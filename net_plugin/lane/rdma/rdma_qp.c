@@ -232,7 +232,7 @@ int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp)
     union ibv_gid gid;
     memcpy(gid.raw, peer->gid, RDMA_GID_BYTES);
     LOG_INFO("%s: cannot connect a queue pair to %s: %s", qp->device->port.name,
-             rdma_gid_text(&gid, text), strerror(error));
+             rdma_choice_gid_text(&gid, text), strerror(error));
   }
   return -error;
 }

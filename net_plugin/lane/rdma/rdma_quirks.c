@@ -23,7 +23,6 @@ static const struct row rows[] = {
     .traits = { .model = "eRDMA",
                 .max_inline = 96,
                 .max_send_sge = 6,
-                .max_recv_sge = 1,
                 .has_immediate = true,
                 .is_usable = true } },
   /* Amazon's Elastic Fabric Adapter: scalable reliable datagrams only. */
@@ -42,23 +41,20 @@ static const struct row rows[] = {
   { .pci_vendor = 0x15b3,
     .pci_device = 0x1002,
     .pci_device_last = 0x1010,
-    .traits = { .model = "ConnectX-3", .max_inline = 220, .has_srq = true, .is_usable = true } },
+    .traits = { .model = "ConnectX-3", .max_inline = 220, .is_usable = true } },
   { .pci_vendor = 0x15b3,
     .traits = { .model = "ConnectX",
                 .max_inline = 220,
-                .has_srq = true,
                 .has_dmabuf = true,
                 .has_flow_label = true,
                 .is_usable = true } },
   { .pci_vendor = 0x14e4,
     .traits = { .model = "Broadcom",
                 .max_inline = 96,
-                .has_srq = true,
                 .has_dmabuf = true,
                 .has_flow_label = true,
                 .is_usable = true } },
-  /* 48 bytes are what the oldest of them (i40iw) take; shared receive queues are newer than most
-   * installed releases. */
+  /* 48 bytes are what the oldest of them (i40iw) take. */
   { .pci_vendor = 0x8086,
     .traits = { .model = "Intel",
                 .max_inline = 48,
@@ -67,44 +63,39 @@ static const struct row rows[] = {
                 .is_usable = true } },
   /* Linux' own, over any network interface: the source port follows from the queue pair's number.
    */
-  { .name_prefix = "rxe",
-    .traits = { .model = "SoftRoCE", .max_inline = 220, .has_srq = true, .is_usable = true } },
-  { .name_prefix = "siw",
-    .traits = { .model = "SoftiWARP", .max_inline = 80, .has_srq = true, .is_usable = true } },
+  { .name_prefix = "rxe", .traits = { .model = "SoftRoCE", .max_inline = 220, .is_usable = true } },
+  { .name_prefix = "siw", .traits = { .model = "SoftiWARP", .max_inline = 80, .is_usable = true } },
 };
 
 static const struct rdma_traits ordinary = {
   .model = "unknown",
   .max_inline = 64,
-  .has_srq = true,
   .has_dmabuf = true,
   .has_flow_label = true,
   .is_usable = true,
 };
 
-static bool fits(const struct row *row, const struct rdma_identity *identity) {
+static bool fits(const struct row *row, const struct rdma_sysfs_port *port) {
   if (!row->pci_vendor) {
-    return !identity->pci_vendor && identity->name &&
-           !strncmp(identity->name, row->name_prefix, strlen(row->name_prefix));
+    return !port->pci_vendor && !strncmp(port->name, row->name_prefix, strlen(row->name_prefix));
   }
-  if (row->pci_vendor != identity->pci_vendor) {
+  if (row->pci_vendor != port->pci_vendor) {
     return false;
   }
   uint16_t last = row->pci_device_last ? row->pci_device_last : row->pci_device;
-  return row->pci_device == 0 ||
-         (identity->pci_device >= row->pci_device && identity->pci_device <= last);
+  return row->pci_device == 0 || (port->pci_device >= row->pci_device && port->pci_device <= last);
 }
 
-void rdma_quirks_find(const struct rdma_identity *identity, struct rdma_traits *out) {
+void rdma_quirks_find(const struct rdma_sysfs_port *port, struct rdma_traits *out) {
   *out = ordinary;
   for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-    if (fits(&rows[i], identity)) {
+    if (fits(&rows[i], port)) {
       *out = rows[i].traits;
       break;
     }
   }
-  out->has_immediate |= !identity->is_iwarp;
-  out->needs_cm = identity->is_iwarp;
+  out->has_immediate |= !port->is_iwarp;
+  out->needs_cm = port->is_iwarp;
 }
 
 /* Does NCCL_PROTO let NCCL take LL128? "LL,Simple", "^LL128". */
@@ -123,13 +114,12 @@ static bool may_use_ll128(const char *protocols) {
   return is_listed != is_excluding;
 }
 
-const char *rdma_quirks_warning(const struct rdma_identity *identity, const char *protocols,
-                                char text[RDMA_QUIRKS_TEXT_MAX]) {
+const char *rdma_quirks_warning(const struct rdma_sysfs_port *port, unsigned mtu,
+                                const char *protocols, char text[RDMA_QUIRKS_TEXT_MAX]) {
   enum { JUMBO_MTU = 8500, PLAIN_MTU = 1400 };
   struct rdma_traits traits;
-  rdma_quirks_find(identity, &traits);
-  if (strcmp(traits.model, "eRDMA") != 0 || identity->mtu_netdev == 0 ||
-      identity->mtu_netdev == JUMBO_MTU || identity->mtu_netdev == PLAIN_MTU ||
+  rdma_quirks_find(port, &traits);
+  if (strcmp(traits.model, "eRDMA") != 0 || mtu == 0 || mtu == JUMBO_MTU || mtu == PLAIN_MTU ||
       !may_use_ll128(protocols)) {
     return NULL;
   }
@@ -137,6 +127,6 @@ const char *rdma_quirks_warning(const struct rdma_identity *identity, const char
       text, RDMA_QUIRKS_TEXT_MAX,
       "%s: the MTU of its network interface is %u, and with eRDMA NCCL's LL128 protocol may then "
       "deliver wrong data: set the MTU to %d (or %d without jumbo frames), or NCCL_PROTO=^LL128",
-      identity->name, identity->mtu_netdev, JUMBO_MTU, PLAIN_MTU);
+      port->name, mtu, JUMBO_MTU, PLAIN_MTU);
   return text;
 }

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/sysfs.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 void rdma_survey_configure(struct rdma_settings *settings, const char *sysfs_root) {
@@ -51,7 +50,7 @@ static void guess_interface(struct rdma_survey_row *row) {
 static const struct nic *find_nic(const char *root, const struct rdma_sysfs_port *port,
                                   const struct nic *nics, unsigned nic_count) {
   for (unsigned i = 0; i < nic_count; i++) {
-    if (rdma_sysfs_is_of_nic(root, port, &nics[i])) {
+    if (rdma_choice_is_of_nic(root, port, &nics[i])) {
       return &nics[i];
     }
   }
@@ -60,10 +59,8 @@ static const struct nic *find_nic(const char *root, const struct rdma_sysfs_port
 
 static void judge(const char *root, const struct rdma_settings *settings, const struct nic *nic,
                   struct rdma_survey_row *row) {
-  struct rdma_identity identity = rdma_choice_identity(&row->port);
-  int64_t mtu;
   row->gid = -1;
-  rdma_quirks_find(&identity, &row->traits);
+  rdma_quirks_find(&row->port, &row->traits);
   row->cm = rdma_choice_cm(&row->traits, settings);
   if (!nic) {
     guess_interface(row);
@@ -79,10 +76,7 @@ static void judge(const char *root, const struct rdma_settings *settings, const 
   } else if (rdma_choice_judge(&row->port, settings, nic, &row->gid, row->why) == 0) {
     row->is_used = true;
     row->why[0] = '\0';
-    if (sysfs_read_int(root, &mtu, "sys/class/net/%s/mtu", nic->name) >= 0) {
-      identity.mtu_netdev = (unsigned)mtu;
-    }
-    rdma_quirks_warning(&identity, getenv("NCCL_PROTO"), row->warning);
+    rdma_choice_warning(root, &row->port, nic, row->warning);
   }
 }
 

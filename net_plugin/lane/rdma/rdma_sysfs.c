@@ -3,7 +3,6 @@
  * otherwise, and that is no error. */
 #include "net_plugin/lane/rdma/rdma_sysfs.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,81 +139,6 @@ unsigned rdma_sysfs_list(const char *root, struct rdma_sysfs_port out[RDMA_PORTS
   }
   sysfs_list_free(&devices);
   return count;
-}
-
-/* ---- which NIC a port belongs to ---- */
-
-static bool is_gid_of_address(const struct rdma_gid *gid, const struct sockaddr_storage *address) {
-  static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-  if (address->ss_family == AF_INET) {
-    const struct sockaddr_in *ipv4 = (const struct sockaddr_in *)address;
-    return !memcmp(gid->bytes, mapped, sizeof(mapped)) &&
-           !memcmp(gid->bytes + 12, &ipv4->sin_addr, 4);
-  }
-  const struct sockaddr_in6 *ipv6 = (const struct sockaddr_in6 *)address;
-  return address->ss_family == AF_INET6 && !memcmp(gid->bytes, &ipv6->sin6_addr, 16);
-}
-
-static bool has_gid_of_nic(const struct rdma_sysfs_port *facts, const struct nic *nic) {
-  for (unsigned i = 0; i < facts->gid_count; i++) {
-    const struct rdma_gid *gid = &facts->gids[i];
-    if (is_gid_of_address(gid, &nic->address) &&
-        (!gid->netdev[0] || !strcmp(gid->netdev, nic->name))) {
-      return true;
-    }
-  }
-  return false;
-}
-
-static bool is_on_same_function(const char *root, const struct rdma_sysfs_port *facts,
-                                const struct nic *nic) {
-  char path[SYSFS_PATH_MAX];
-  int64_t port = 0;
-  if (!facts->pci_path[0] ||
-      sysfs_resolve(root, path, sizeof(path), "sys/class/net/%s/device", nic->name) <= 0 ||
-      strcmp(path, facts->pci_path) != 0) {
-    return false;
-  }
-  /* Cards with one function for two ports count them here. */
-  bool is_counted = sysfs_read_int(root, &port, "sys/class/net/%s/dev_port", nic->name) >= 0;
-  return !is_counted || port == 0 || port + 1 == facts->port;
-}
-
-/* The GUID or the GID of a software device, or of a card that borrows an interface, is made of the
- * hardware address: as in an IPv6 address, or that address itself. */
-static bool has_hardware_address(const char *root, const struct rdma_sysfs_port *facts,
-                                 const struct nic *nic) {
-  char text[SYSFS_TEXT_MAX];
-  unsigned part[6];
-  uint8_t bytes[6];
-  uint64_t guid = 0;
-  if (sysfs_read_text(root, text, sizeof(text), "sys/class/net/%s/address", nic->name) <= 0 ||
-      sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x", &part[0], &part[1], &part[2], &part[3], &part[4],
-             &part[5]) != 6) {
-    return false;
-  }
-  for (int i = 0; i < 6; i++) {
-    bytes[i] = (uint8_t)part[i];
-    guid = guid << 8 | (i == 0 ? part[i] ^ 2 : part[i]);
-    guid = i == 2 ? guid << 16 | 0xfffe : guid;
-  }
-  return facts->node_guid == guid ||
-         (facts->gid_count > 0 && !memcmp(facts->gids[0].bytes, bytes, sizeof(bytes)));
-}
-
-bool rdma_sysfs_is_of_nic(const char *root, const struct rdma_sysfs_port *facts,
-                          const struct nic *nic) {
-  if (facts->is_infiniband) {
-    return is_on_same_function(root, facts, nic);
-  }
-  if (facts->is_iwarp) {
-    return !strcmp(facts->parent, nic->name) || has_gid_of_nic(facts, nic) ||
-           has_hardware_address(root, facts, nic) || is_on_same_function(root, facts, nic);
-  }
-  /* RoCE: every address of an interface is a GID of its port. The name alone would not do: in
-   * another network namespace there may be an interface, and a port that is seen here, too, of the
-   * same. */
-  return has_gid_of_nic(facts, nic);
 }
 
 /* ---- GPU memory ---- */

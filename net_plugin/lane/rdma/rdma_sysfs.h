@@ -44,10 +44,6 @@ struct rdma_sysfs_port {
 /* All ports of all HCAs, by name. Returns how many. */
 unsigned rdma_sysfs_list(const char *root, struct rdma_sysfs_port out[RDMA_PORTS_MAX]);
 
-/* Is this the port that the NIC's packets go through? */
-bool rdma_sysfs_is_of_nic(const char *root, const struct rdma_sysfs_port *facts,
-                          const struct nic *nic);
-
 /* How the CPU's or a GPU's memory can be given to HCAs. */
 struct rdma_gpu_facts {
   bool has_peermem;               /* a module through which ibv_reg_mr takes GPU memory */

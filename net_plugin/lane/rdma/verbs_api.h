@@ -54,7 +54,6 @@ struct verbs_api {
   /* Leaves the newer members as they were: see verbs_query_port. */
   int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes);
   int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
-  int (*query_pkey)(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
 
   struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
   int (*dealloc_pd)(struct ibv_pd *pd);
@@ -80,8 +79,6 @@ struct verbs_api {
   int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask,
                   struct ibv_qp_init_attr *init);
   int (*destroy_qp)(struct ibv_qp *qp);
-  int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece); /* optional, rdma-core 30 */
-  int (*set_ece)(struct ibv_qp *qp, struct ibv_ece *ece);   /* optional */
 
   int (*get_async_event)(struct ibv_context *context, struct ibv_async_event *event);
   void (*ack_async_event)(struct ibv_async_event *event);

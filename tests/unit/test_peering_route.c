@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/setup/paths.h"
+#include "net_plugin/setup/peering_route.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/unit.h"
 
@@ -13,30 +13,27 @@
  * bar the detours. */
 static const char *find(const char *nics_text, const char *addresses_text) {
   static char text[1024];
-  struct nic nics[NIC_MAX_FUSED] = { 0 };
-  struct sockaddr_storage addresses[ADDRESSES_MAX];
-  unsigned nic_count = 0, address_count = 0;
+  struct peering_route route = { 0 };
   char copy[512], *save;
   snprintf(copy, sizeof copy, "%s", nics_text);
   for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
     char *slash = strchr(word, '/');
-    nics[nic_count].prefix_bits = slash ? (unsigned)atoi(slash + 1) : 0;
+    route.nics[route.nic_count].prefix_bits = slash ? (unsigned)atoi(slash + 1) : 0;
     if (slash) {
       *slash = '\0';
     }
-    nics[nic_count++].address = fake_nic_address(word);
+    route.nics[route.nic_count++].address = fake_nic_address(word);
   }
   snprintf(copy, sizeof copy, "%s", addresses_text);
   for (char *word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-    addresses[address_count++] = fake_nic_address(word);
+    route.remote.addresses[route.remote.count++] = fake_nic_address(word);
   }
-  struct paths paths;
-  paths_find(&paths, nics, nic_count, addresses, address_count);
+  peering_route_find_paths(&route);
   size_t length = 0;
-  for (unsigned i = 0; i < paths.count; i++) {
+  for (unsigned i = 0; i < route.path_count; i++) {
     length += (size_t)snprintf(text + length, sizeof text - length, "%s%s%u-%u", i ? " " : "",
-                               i == paths.home_count ? "| " : "", paths.list[i].nic,
-                               paths.list[i].address);
+                               i == route.home_count ? "| " : "", route.paths[i].nic,
+                               route.paths[i].address);
   }
   return text;
 }
@@ -95,18 +92,24 @@ UNIT_TEST(families_do_not_mix) {
   assert_string_equal(find("10.0.0.1/24", "fd71::2"), "0-0");
 }
 
+static struct peering_route two_of_each(void) {
+  struct peering_route route = { .nic_count = 2, .remote.count = 2 };
+  route.nics[0].address = fake_nic_address("10.0.0.1");
+  route.nics[1].address = fake_nic_address("10.0.1.1");
+  route.remote.addresses[0] = fake_nic_address("10.0.0.2");
+  route.remote.addresses[1] = fake_nic_address("10.0.1.2");
+  peering_route_find_paths(&route);
+  return route;
+}
+
 UNIT_TEST(lanes_go_round_and_turns_reach_every_path) {
-  struct nic nics[2] = { { .address = fake_nic_address("10.0.0.1") },
-                         { .address = fake_nic_address("10.0.1.1") } };
-  struct sockaddr_storage peers[2] = { fake_nic_address("10.0.0.2"), fake_nic_address("10.0.1.2") };
-  struct paths paths;
-  paths_find(&paths, nics, 2, peers, 2);
+  struct peering_route route = two_of_each();
   unsigned lanes_of_nic[2] = { 0 };
   for (unsigned lane = 0; lane < 16; lane++) {
-    lanes_of_nic[paths_choose(&paths, lane, 0).nic]++;
+    lanes_of_nic[peering_route_choose(&route, lane, 0).nic]++;
     unsigned seen = 0;
     for (unsigned turn = 0; turn < 4; turn++) {
-      struct path path = paths_choose(&paths, lane, turn);
+      struct path path = peering_route_choose(&route, lane, turn);
       seen |= 1u << (path.nic * 2 + path.address);
     }
     assert_int_equal(seen, 15);
@@ -116,20 +119,18 @@ UNIT_TEST(lanes_go_round_and_turns_reach_every_path) {
 }
 
 UNIT_TEST(a_path_that_is_taken_is_the_first) {
-  struct nic nics[2] = { { .address = fake_nic_address("10.0.0.1") },
-                         { .address = fake_nic_address("10.0.1.1") } };
-  struct sockaddr_storage peers[2] = { fake_nic_address("10.0.0.2"), fake_nic_address("10.0.1.2") };
-  struct paths paths;
-  paths_find(&paths, nics, 2, peers, 2);
-  paths_lead_with(&paths, (struct path){ 1, 1 });
-  assert_int_equal(paths_choose(&paths, 0, 0).nic, 1);
-  assert_int_equal(paths_choose(&paths, 1, 0).nic, 0);
+  struct peering_route route = two_of_each();
+  struct reply reply = { .addresses.count = 2 };
+  addresses_pack(route.remote.addresses, 2, reply.addresses.bytes, ADDRESSES_BYTES);
+  peering_route_learn(&route, &reply, (struct path){ 1, 1 });
+  assert_int_equal(peering_route_choose(&route, 0, 0).nic, 1);
+  assert_int_equal(peering_route_choose(&route, 1, 0).nic, 0);
   /* No home path: lane 0 goes home when it reconnects. */
-  paths_lead_with(&paths, (struct path){ 0, 1 });
-  assert_int_equal(paths_choose(&paths, 0, 0).nic, 1);
-  assert_int_equal(paths_choose(&paths, 0, 0).address, 1);
-  assert_int_equal(paths.home_count, 2);
-  assert_int_equal(paths.count, 4);
+  peering_route_learn(&route, &reply, (struct path){ 0, 1 });
+  assert_int_equal(peering_route_choose(&route, 0, 0).nic, 0);
+  assert_int_equal(peering_route_choose(&route, 0, 0).address, 0);
+  assert_int_equal(route.home_count, 2);
+  assert_int_equal(route.path_count, 4);
 }
 
 UNIT_TEST(near_is_what_the_netmask_says) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HCA ports as sysfs shows them, which NIC each belongs to, and which GID stands for it. */
-#include "net_plugin/lane/rdma/rdma_gid.h"
+#include "net_plugin/lane/rdma/rdma_choice.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -64,7 +64,7 @@ UNIT_TEST(nics_find_their_ports) {
   for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
     struct nic nic = fake_nic(cases[i].nic, cases[i].address, 24);
     for (int j = 0; j < 4; j++) {
-      if (rdma_sysfs_is_of_nic(CONNECTX, &ports[j], &nic) != (j == cases[i].port)) {
+      if (rdma_choice_is_of_nic(CONNECTX, &ports[j], &nic) != (j == cases[i].port)) {
         fail_msg("%s %s and %s", cases[i].nic, cases[i].address, ports[j].name);
       }
     }
@@ -76,15 +76,15 @@ UNIT_TEST(erdma_is_found_by_the_hardware_address_it_borrows) {
   struct rdma_settings settings = defaults();
   char why[RDMA_WHY_MAX];
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
-  assert_true(rdma_sysfs_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
-  assert_int_equal(rdma_gid_choose(&ports[0], &settings, &nic, why), 0);
+  assert_true(rdma_choice_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
+  assert_int_equal(rdma_choice_gid(&ports[0], &settings, &nic, why), 0);
   ports[0].node_guid = 0; /* and by the GID alone */
-  assert_true(rdma_sysfs_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
+  assert_true(rdma_choice_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
   ports[0].gid_count = 0;
-  assert_false(rdma_sysfs_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
+  assert_false(rdma_choice_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma-compat", ports), 1);
-  assert_true(rdma_sysfs_is_of_nic("tests/data/rdma/erdma-compat", &ports[0], &nic));
-  assert_int_equal(rdma_gid_choose(&ports[0], &settings, &nic, why), 1);
+  assert_true(rdma_choice_is_of_nic("tests/data/rdma/erdma-compat", &ports[0], &nic));
+  assert_int_equal(rdma_choice_gid(&ports[0], &settings, &nic, why), 1);
 }
 
 /* A port on interface d0 with these GIDs, "1" or "2" before the address for the RoCE version. */
@@ -111,7 +111,7 @@ static int choose(const char *const *gids, const char *address,
   char why[RDMA_WHY_MAX];
   struct rdma_sysfs_port port = make_port(gids);
   struct nic nic = fake_nic("d0", address, strchr(address, ':') ? 64 : 24);
-  return rdma_gid_choose(&port, settings, &nic, why);
+  return rdma_choice_gid(&port, settings, &nic, why);
 }
 
 UNIT_TEST(ipv4_of_roce_v2_comes_first) {
@@ -164,15 +164,15 @@ UNIT_TEST(reasons_are_told) {
   struct nic nic = fake_nic("d0", "10.0.0.1", 24);
   struct rdma_settings settings = defaults();
   char why[RDMA_WHY_MAX];
-  assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), -ENOENT);
+  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), -ENOENT);
   assert_string_equal(why, "hca port 1 has no RoCE v2 GID on d0");
   settings.family = AF_INET;
   settings.prefix_bits = 96 + 16;
   assert_int_equal(inet_pton(AF_INET6, "::ffff:10.1.0.0", &settings.range), 1);
-  assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), -ENOENT);
+  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), -ENOENT);
   assert_string_equal(why, "hca port 1 has no RoCE v2 GID of IPv4 in 10.1.0.0/16 on d0");
   settings.gid_index = 5;
-  assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), -ENOENT);
+  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), -ENOENT);
   assert_string_equal(why, "hca port 1 has no GID 5 (NCCL_IB_GID_INDEX)");
 }
 
@@ -183,9 +183,9 @@ UNIT_TEST(infiniband_takes_the_routable_one) {
   struct rdma_sysfs_port port = make_port(GIDS("0fe80::1", "0fe80::2"));
   port.is_infiniband = true;
   settings.gid_index = 1; /* of RoCE only */
-  assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), 0);
+  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), 0);
   port.gids[1].bytes[5] = 3;
-  assert_int_equal(rdma_gid_choose(&port, &settings, &nic, why), 1);
+  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), 1);
 }
 
 UNIT_TEST(judgement_names_what_stands_in_the_way) {

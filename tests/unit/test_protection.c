@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The job secret while its file is read. Which secrets and files are refused, and what a secret
  * keeps out, is test_trust.c's. */
-#include "net_plugin/setup/secret.h"
+#include "net_plugin/setup/protection.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "tests/lib/unit.h"
 
 static void *load(void *error) {
-  *(int *)error = secret_load();
+  *(int *)error = protection_check();
   return NULL;
 }
 
@@ -33,15 +33,15 @@ UNIT_TEST(nobody_waits_for_a_secret_that_is_being_read) {
   while ((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0) { /* it has opened the file */
     usleep(100);
   }
-  assert_null(secret_get(digest));
+  assert_null(protection_secret(digest));
   assert_int_equal(write(fd, "0123456789abcdef", 16), 16);
   close(fd);
   pthread_join(reader, NULL);
   assert_int_equal(error, 0);
-  assert_non_null(secret_get(digest));
+  assert_non_null(protection_secret(digest));
   param_load((char *[]){ NULL });
-  assert_int_equal(secret_load(), 0);
-  assert_null(secret_get(digest));
+  assert_int_equal(protection_check(), 0);
+  assert_null(protection_secret(digest));
   tree_remove(&tree);
 }
 

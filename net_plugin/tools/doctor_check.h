@@ -63,10 +63,4 @@ int usefulness_check(const struct discovery *found, const char *root, doctor_tel
 /* 0: not known. */
 unsigned usefulness_mtu(const char *root, const char *nic);
 
-/* ---- topology_file: whether NCCL reads these files, and they are of this machine ---- */
-
-void topology_file_check_system(const char *path, const char *root, doctor_tell_fn *found);
-/* `devices`: how many NCCL has; 0: not known. */
-void topology_file_check_graph(const char *path, int devices, doctor_tell_fn *found);
-
 #endif

@@ -305,13 +305,13 @@ $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_conf_block: $(call objects,$(addprefix common/tools/,conf_block.c conf_place.c))
 $(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
-$(BUILD)/tests/test_host: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c host.c))
-$(BUILD)/tests/test_usefulness: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c usefulness.c))
-$(BUILD)/tests/test_bypass: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c bypass.c))
+$(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
+$(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
+$(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
-$(BUILD)/tests/test_rdma_report: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c rdma.c))
+$(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
 # The tools with the same between them and the C library, run by test_tool_failures.
 FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))

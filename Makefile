@@ -385,8 +385,8 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
 $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_progress.c stats_prometheus.c stats_table.c)
-$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
-$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c $(addprefix perf/,control_channel.c failure.c) \
+$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
+$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \

@@ -369,11 +369,11 @@ const struct cli_option net_tool_doctor_options[] = {
 
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   if (!is_all && argument_count > 0) {
-    return net_tool_usage("doctor does not take \"%s\" without --all", arguments[0]);
+    return cli_fail_usage("doctor does not take \"%s\" without --all", arguments[0]);
   }
   if (is_all) {
     if (argument_count == 0) {
-      return net_tool_usage("doctor --all: give the HOSTs");
+      return cli_fail_usage("doctor --all: give the HOSTs");
     }
     nccl_conf_withdraw(); /* each host reads its own files */
     return doctor_all(arguments, argument_count, is_json);

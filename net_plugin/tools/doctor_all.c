@@ -324,11 +324,11 @@ static int conclude(struct cluster *cluster) {
 static int read_hosts(char **arguments, int count, struct host_list *hosts) {
   char error[HOST_LIST_ERROR_MAX];
   if (doctor_all_options.timeout_ns == 0 || !*doctor_all_options.ssh) {
-    return net_tool_usage("doctor --all: --timeout above 0 and a command for --ssh are wanted");
+    return cli_fail_usage("doctor --all: --timeout above 0 and a command for --ssh are wanted");
   }
   for (int i = 0; i < count; i++) {
     if (host_list_read(hosts, arguments[i], error) != 0) {
-      return net_tool_usage("doctor --all: %s", error);
+      return cli_fail_usage("doctor --all: %s", error);
     }
   }
   return CLI_OK;

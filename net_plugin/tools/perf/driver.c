@@ -12,10 +12,9 @@
 #include "common/clock.h"
 #include "common/hex.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 
 int driver_fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
-  return failure("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
+  return cli_fail("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
 }
 
 /* ---- devices ---- */
@@ -24,8 +23,8 @@ static int check_devices(const struct driver *driver) {
   const struct plan *plan = driver->plan;
   for (int i = 0; i < plan->device_count; i++) {
     if (plan->devices[i] >= driver->transport.device_count) {
-      return failure("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
-                     driver->transport.name, driver->transport.device_count - 1);
+      return cli_fail("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
+                      driver->transport.name, driver->transport.device_count - 1);
     }
   }
   return CLI_OK;
@@ -46,7 +45,7 @@ static int make_streams(struct driver *driver) {
   driver->stream_count = plan->connections * (is_two_way ? 2 : 1);
   driver->streams = calloc((size_t)driver->stream_count, sizeof *driver->streams);
   if (!driver->streams) {
-    return failure("out of memory");
+    return cli_fail("out of memory");
   }
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
@@ -71,12 +70,12 @@ static int load_contents(struct driver *driver) {
     return CLI_OK;
   }
   if (plan->data == PLAN_FILE && !driver->is_client && strcmp(plan->data_path, "file") == 0) {
-    return failure("in this test the server sends, too: start it with --listen --data FILE");
+    return cli_fail("in this test the server sends, too: start it with --listen --data FILE");
   }
   char error[CONTENTS_ERROR_MAX];
   return contents_load(&driver->contents, plan->data_path, error) == 0
              ? CLI_OK
-             : failure("--data: %s", error);
+             : cli_fail("--data: %s", error);
 }
 
 static int device_of(const struct driver *driver, const struct stream *stream) {
@@ -125,7 +124,7 @@ static int exchange_handles(struct driver *driver) {
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender && !read_handle(json_array_get(theirs, (size_t)i), stream->handle)) {
-      status = failure("%s sent an invalid handle", driver->channel->peer);
+      status = cli_fail("%s sent an invalid handle", driver->channel->peer);
     }
   }
   json_decref(theirs);
@@ -165,8 +164,8 @@ static int connect_all(struct driver *driver) {
       first += stream->comm && i == first;
     }
     if (clock_now_ns() > until_ns) {
-      return failure("connection %d of %d of plugin %s could not be made", first + 1,
-                     driver->stream_count, driver->transport.name);
+      return cli_fail("connection %d of %d of plugin %s could not be made", first + 1,
+                      driver->stream_count, driver->transport.name);
     }
     sched_yield();
   }
@@ -188,8 +187,8 @@ static int give_memory(struct driver *driver, struct stream *stream) {
   void *memory =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) {
-    return failure("out of memory: %d connections take %zu bytes each", driver->stream_count,
-                   bytes);
+    return cli_fail("out of memory: %d connections take %zu bytes each", driver->stream_count,
+                    bytes);
   }
   if (driver->contents.bytes && stream->is_sender) {
     contents_copy(&driver->contents, (uint64_t)stream->number * bytes, memory, bytes);

@@ -103,13 +103,13 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   if (is_listening) {
     if (options.test || options.shape || options.sizes || options.devices || options.count ||
         options.time_ns) {
-      return net_tool_usage(
+      return cli_fail_usage(
           "perf: the client chooses what to measure; --listen takes only --plugin and --data");
     }
     return run_server(where);
   }
   if (!where) {
-    return net_tool_usage("perf: give either the HOST of a server or --listen");
+    return cli_fail_usage("perf: give either the HOST of a server or --listen");
   }
   return run_client(where, is_json);
 }

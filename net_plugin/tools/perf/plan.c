@@ -9,7 +9,6 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/quantity.h"
-#include "net_plugin/tools/perf/failure.h"
 
 /* The message sizes of NCCL (src/transport/net.cc, src/include/device.h at v2.30.7-1). A buffer
  * has NCCL_STEPS = 8 steps; a request of ring and tree Simple is two steps of 512 KiB, of LL and
@@ -48,8 +47,6 @@ const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
 }
 
-#define USAGE(...) (failure(__VA_ARGS__), CLI_USAGE)
-
 /* ---- lists ---- */
 
 /* The next word of "a,b,c"; false at the end. */
@@ -69,10 +66,10 @@ static int read_sizes(struct plan *plan, const char *list) {
   while (next_word(&list, word)) {
     uint64_t bytes;
     if (quantity_parse_size(word, &bytes) != 0 || bytes > PLAN_BYTES_MAX) {
-      return USAGE("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
+      return cli_fail_usage("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
     }
     if (plan->size_count == PLAN_SIZES_MAX) {
-      return USAGE("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
+      return cli_fail_usage("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
     }
     plan->sizes[plan->size_count++] = bytes;
   }
@@ -84,10 +81,10 @@ static int read_devices(struct plan *plan, const char *list) {
   while (next_word(&list, word)) {
     int64_t device;
     if (quantity_parse_int(word, &device) != 0 || device < 0 || device > INT16_MAX) {
-      return USAGE("--devices takes numbers such as 0,1, not \"%s\"", word);
+      return cli_fail_usage("--devices takes numbers such as 0,1, not \"%s\"", word);
     }
     if (plan->device_count == PLAN_DEVICES_MAX) {
-      return USAGE("--devices takes at most %d", PLAN_DEVICES_MAX);
+      return cli_fail_usage("--devices takes at most %d", PLAN_DEVICES_MAX);
     }
     plan->devices[plan->device_count++] = (int)device;
   }
@@ -108,8 +105,8 @@ static int choose_sizes(struct plan *plan, const struct plan_options *options) {
   }
   if (status == CLI_OK && shape->slot_bytes && largest > shape->slot_bytes) {
     char text[QUANTITY_TEXT_MAX];
-    return USAGE("--shape %s has messages up to %s; for larger ones use --shape raw", shape->name,
-                 quantity_format_size(shape->slot_bytes, text));
+    return cli_fail_usage("--shape %s has messages up to %s; for larger ones use --shape raw",
+                          shape->name, quantity_format_size(shape->slot_bytes, text));
   }
   plan->slot_bytes = shape->slot_bytes ? shape->slot_bytes : largest;
   return status;
@@ -117,7 +114,7 @@ static int choose_sizes(struct plan *plan, const struct plan_options *options) {
 
 static int choose_length(struct plan *plan, const struct plan_options *options) {
   if (options->time_ns && options->count) {
-    return USAGE("give either --time or --count");
+    return cli_fail_usage("give either --time or --count");
   }
   plan->is_timed = !options->count;
   plan->time_ns = options->time_ns ? options->time_ns : 2 * NS_PER_S;
@@ -127,11 +124,12 @@ static int choose_length(struct plan *plan, const struct plan_options *options) 
   int64_t messages = 0;
   if (options->warmup && plan->is_timed &&
       quantity_parse_duration(options->warmup, &plan->warmup_ns)) {
-    return USAGE("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
+    return cli_fail_usage("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
   }
   if (options->warmup && !plan->is_timed) {
     if (quantity_parse_int(options->warmup, &messages) || messages < 0) {
-      return USAGE("--warmup takes a number of messages with --count, not \"%s\"", options->warmup);
+      return cli_fail_usage("--warmup takes a number of messages with --count, not \"%s\"",
+                            options->warmup);
     }
     plan->warmup_count = (uint64_t)messages;
   }
@@ -140,7 +138,7 @@ static int choose_length(struct plan *plan, const struct plan_options *options) 
 
 static int choose_transport(struct plan *plan, const struct plan_options *options) {
   if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
-    return USAGE("--plugin: the name is too long");
+    return cli_fail_usage("--plugin: the name is too long");
   }
   snprintf(plan->plugin, sizeof plan->plugin, "%s", options->plugin ? options->plugin : "");
   return read_devices(plan, options->devices ? options->devices : "0");
@@ -152,8 +150,9 @@ static int check_memory(const struct plan *plan) {
                       (plan->test == PLAN_BOTH_WAYS || plan->test == PLAN_LATENCY ? 2 : 1);
   long double memory = (long double)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   return bytes > memory / 4
-             ? USAGE("%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
-                     plan->connections, plan->depth, bytes / (1 << 30), memory / (1 << 30))
+             ? cli_fail_usage(
+                   "%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
+                   plan->connections, plan->depth, bytes / (1 << 30), memory / (1 << 30))
              : CLI_OK;
 }
 
@@ -260,7 +259,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   NUMBERS(GET_NUMBER)
   FLAGS(GET_FLAG)
   if (!is_good || !get_lists(json, plan)) {
-    return failure("the other side sent an invalid plan; is it the same version?");
+    return cli_fail("the other side sent an invalid plan; is it the same version?");
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;

@@ -17,7 +17,6 @@
 #include "common/clock.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/driver.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/pattern.h"
 
 struct round {
@@ -79,9 +78,9 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
 static int note_received(struct round *round, struct stream *stream, int bytes) {
   const struct driver *driver = round->driver;
   if (bytes < 0 || (uint64_t)bytes != round->bytes) {
-    return failure("message %llu of connection %u has %d bytes; %llu were sent",
-                   (unsigned long long)stream->done, stream->number, bytes,
-                   (unsigned long long)round->bytes);
+    return cli_fail("message %llu of connection %u has %d bytes; %llu were sent",
+                    (unsigned long long)stream->done, stream->number, bytes,
+                    (unsigned long long)round->bytes);
   }
   if (driver->plan->is_checked) {
     bool (*is_right)(const uint8_t *, size_t, uint64_t) =
@@ -154,7 +153,7 @@ static int take_last(struct round *round, const json_t *list) {
       const json_t *number = json_array_get(list, next++);
       uint64_t total = (uint64_t)json_integer_value(number);
       if (!json_is_integer(number) || total < stream->posted) {
-        return failure("%s expects another number of messages", driver->channel->peer);
+        return cli_fail("%s expects another number of messages", driver->channel->peer);
       }
       stream->total = total;
       if (stream->partner) {
@@ -216,7 +215,7 @@ static int watch(struct round *round, uint64_t now_ns) {
     round->moved_ns = now_ns;
   }
   if (now_ns - round->moved_ns > round->driver->plan->timeout_ns) {
-    return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
+    return cli_fail("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
   }
   if (now_ns - round->polled_ns < PERF_POLL_EVERY_NS) {
     return CLI_OK;

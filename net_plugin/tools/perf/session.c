@@ -22,7 +22,6 @@
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/perf/driver.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/flows.h"
 #include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/report.h"
@@ -76,7 +75,7 @@ static int get_ready(json_t *mine, json_t **theirs) {
   const char *there = json_string_value(json_object_get(*theirs, "transport"));
   return there && strcmp(here, there) == 0
              ? CLI_OK
-             : failure(
+             : cli_fail(
                    "%s has plugin %s, this side %s: start the server with --listen --plugin NAME "
                    "for another one",
                    session.channel.peer, there ? there : "none", here);
@@ -109,7 +108,7 @@ static int run_round(uint64_t bytes, json_t *rounds) {
                                 json_pack("{s:o, s:I}", "side", mine, "wrong", (json_int_t)wrong));
   }
   status = mine ? control_channel_receive(channel, "side", session.plan.timeout_ns, &theirs)
-                : failure("out of memory");
+                : cli_fail("out of memory");
   if (status != CLI_OK) {
     json_decref(mine);
     return status;
@@ -139,7 +138,7 @@ static int rest(json_t **idle) {
     return status;
   }
   *idle = json_pack("{s:o, s:o}", "client", mine, "server", theirs);
-  return *idle ? CLI_OK : failure("out of memory");
+  return *idle ? CLI_OK : cli_fail("out of memory");
 }
 
 /* From the plan on; *report is for the client. */
@@ -147,7 +146,7 @@ static int run_plan(json_t **report) {
   struct control_channel *channel = &session.channel;
   const struct plan *plan = &session.plan;
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
-  int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
+  int status = mine ? get_ready(mine, &theirs) : cli_fail("the transport cannot be described");
   status = status == CLI_OK ? driver_connect(&session.driver, channel) : status;
   for (int i = 0; i < plan->size_count && status == CLI_OK; i++) {
     status = run_round(plan->sizes[i], rounds);
@@ -164,7 +163,7 @@ static int run_plan(json_t **report) {
   driver_close(&session.driver);
   double connect_s = (double)session.driver.connect_ns * 1e-9;
   *report = report_all(plan, mine, theirs, connect_s, rounds, idle);
-  return *report ? CLI_OK : failure("out of memory");
+  return *report ? CLI_OK : cli_fail("out of memory");
 }
 
 static int conclude(int status) {

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/plugin_file.h"
 
 /* A member is read as of the first version that has it with this type: its place is the same in all
@@ -65,8 +64,8 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
 static int find_table(struct transport *transport) {
   transport->table = plugin_file_table(PLUGIN_KIND_NET, transport->library, &transport->version);
   if (!transport->table) {
-    return failure("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
-                   transport->path);
+    return cli_fail("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
+                    transport->path);
   }
   const struct net_v6 *table = transport->table;
   transport->name = table->name;
@@ -90,13 +89,13 @@ static int begin(struct transport *transport) {
   enum nccl_result result = init(transport);
   result = result ? result : TABLE(transport, 6)->devices(&transport->device_count);
   if (result) {
-    return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
-                   transport->name, (int)result);
+    return cli_fail("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
+                    transport->name, (int)result);
   }
   return transport->device_count > 0
              ? CLI_OK
-             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
-                       transport->name);
+             : cli_fail("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
+                        transport->name);
 }
 
 int transport_open(struct transport *transport, const char *name) {
@@ -104,7 +103,7 @@ int transport_open(struct transport *transport, const char *name) {
   *transport = (struct transport){ 0 };
   transport->library = name ? plugin_file_open(PLUGIN_KIND_NET, name, 0, tried) : open_own(tried);
   if (!transport->library) {
-    return failure("%s cannot be loaded: %s", tried, dlerror());
+    return cli_fail("%s cannot be loaded: %s", tried, dlerror());
   }
   transport->path = plugin_file_path(transport->library);
   int status = find_table(transport);
@@ -140,8 +139,8 @@ int transport_describe(const struct transport *transport, int device,
                             : version == 10 ? DESCRIBE(10, 9)
                             : version == 11 ? DESCRIBE(11, 11)
                                             : DESCRIBE(12, 12);
-  return result ? failure("plugin %s: getProperties of device %d failed: result %d",
-                          transport->name, device, (int)result)
+  return result ? cli_fail("plugin %s: getProperties of device %d failed: result %d",
+                           transport->name, device, (int)result)
                 : CLI_OK;
 }
 

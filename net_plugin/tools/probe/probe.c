@@ -169,7 +169,7 @@ static int find_agent(const struct host *host, struct rendezvous_address *place)
   const char *address = host_address(host);
   if (host->kind == HOST_LOCAL || host->kind == HOST_COMMAND ||
       strlen(address) >= sizeof place->host) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "probe: %s: a name or an address is wanted, at which this host reaches it", host->name);
   }
   *place = (struct rendezvous_address){ .port = host->port ? host->port : (int)options.port };
@@ -182,11 +182,11 @@ static int read_hosts(int argument_count, char **arguments, struct host_list *ho
   char error[HOST_LIST_ERROR_MAX];
   for (int i = 0; i < argument_count; i++) {
     if (host_list_read(hosts, arguments[i], error) != 0) {
-      return net_tool_usage("probe: %s", error);
+      return cli_fail_usage("probe: %s", error);
     }
   }
   if (hosts->count >= PROBE_HOSTS_MAX) {
-    return net_tool_usage("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
+    return cli_fail_usage("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
   }
   return CLI_OK;
 }
@@ -258,7 +258,7 @@ static int gather(const struct rendezvous_address *meeting, int size, int agents
 static int find_root(const struct launcher_place *place, struct rendezvous_address *meeting) {
   const char *root = options.root ? options.root : place->first_host;
   if (!*root) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "probe: %s does not provide the address of rank 0: give --root HOST[:PORT]",
         place->launcher);
   }
@@ -305,18 +305,18 @@ int net_tool_probe(int argument_count, char **arguments, bool is_json) {
     return be_agent_here();
   }
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
-    return net_tool_usage("probe: --time takes 1ms to 60s");
+    return cli_fail_usage("probe: --time takes 1ms to 60s");
   }
   bool is_told = options.is_listening || argument_count > 0;
   int found = is_told ? 0 : launcher_find(&place, error, sizeof error);
   if (found < 0) {
-    return net_tool_usage("probe: %s", error);
+    return cli_fail_usage("probe: %s", error);
   }
   if (found > 0 && place.size > 1) {
     return probe_ranks(&place, is_json);
   }
   if (options.is_listening != (argument_count == 0)) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "probe: give either the HOSTs to probe or --listen, or start it by mpirun or srun");
   }
   return options.is_listening ? be_agent() : probe_hosts(argument_count, arguments, is_json);

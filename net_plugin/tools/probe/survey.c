@@ -13,7 +13,6 @@
 #include "common/clock.h"
 #include "common/plain.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/findings.h"
 
@@ -39,7 +38,7 @@ static int take_host(const json_t *answer, struct probe_host *host) {
     plain_text(host->devices[i].name);
     host->device_count++;
   }
-  return host->device_count ? CLI_OK : failure("%s has no usable interface", host->name);
+  return host->device_count ? CLI_OK : cli_fail("%s has no usable interface", host->name);
 }
 
 /* Agents with equal names are distinguished by their index. */
@@ -55,7 +54,7 @@ static void make_unique(struct survey *survey, unsigned place) {
 
 int survey_open(const int *agents, unsigned count, struct survey **result) {
   struct survey *survey = calloc(1, sizeof *survey);
-  int status = survey ? CLI_OK : failure("out of memory");
+  int status = survey ? CLI_OK : cli_fail("out of memory");
   for (unsigned i = 0; i < count; i++) {
     if (status != CLI_OK) {
       close(agents[i]);
@@ -320,7 +319,7 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
   report->results =
       calloc((size_t)report->device_count * survey->count * survey->count, sizeof *report->results);
   if (!report->results) {
-    return failure("out of memory");
+    return cli_fail("out of memory");
   }
   int status = measure_matrix(survey, plan, report);
   if (plan->duration_ns == 0) {

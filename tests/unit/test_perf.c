@@ -184,7 +184,7 @@ UNIT_TEST(a_timed_window_follows_the_warm_up) {
   options.time_ns = 1000;
   options.warmup = "100ns";
   assert_int_equal(plan_make(&plan, &options), CLI_OK);
-  window_start(&window, &plan, 1);
+  window_start(&window, &plan, 1, -1);
   window_update(&window, 5000); /* nothing has come yet */
   window.now.messages_received = window.now.bytes_received = 1;
   window_update(&window, 6000);
@@ -210,7 +210,7 @@ UNIT_TEST(a_counted_window_is_of_all_streams) {
   options.count = 10;
   options.warmup = "2";
   assert_int_equal(plan_make(&plan, &options), CLI_OK);
-  window_start(&window, &plan, 2);
+  window_start(&window, &plan, 2, -1);
   window.now.messages_sent = 3;
   window_update(&window, 100);
   assert_int_equal(window.state, WINDOW_WARMUP);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-  CONTROL_CHANNEL_PROTOCOL = 7, /* incremented when a message of the protocol changes */
+  CONTROL_CHANNEL_PROTOCOL = 8, /* incremented when a message of the protocol changes */
   CONTROL_CHANNEL_MESSAGE_MAX = 4 << 20,
 };
 

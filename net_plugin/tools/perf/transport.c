@@ -118,32 +118,6 @@ void transport_close(struct transport *transport) {
   transport->context = NULL;
 }
 
-/* ---- devices ---- */
-
-/* Asks in the type of each version; two members are used. */
-#define DESCRIBE(v, type_v)                                                                        \
-  ({                                                                                               \
-    struct net_properties_v##type_v properties = { 0 };                                            \
-    enum nccl_result described = TABLE(transport, v)->getProperties(device, &properties);          \
-    *out = (struct transport_device){ properties.name, properties.speed };                         \
-    described;                                                                                     \
-  })
-
-int transport_describe(const struct transport *transport, int device,
-                       struct transport_device *out) {
-  int version = transport->version;
-  enum nccl_result result = version == 6    ? DESCRIBE(6, 6)
-                            : version == 7  ? DESCRIBE(7, 7)
-                            : version == 8  ? DESCRIBE(8, 8)
-                            : version == 9  ? DESCRIBE(9, 9)
-                            : version == 10 ? DESCRIBE(10, 9)
-                            : version == 11 ? DESCRIBE(11, 11)
-                                            : DESCRIBE(12, 12);
-  return result ? cli_fail("plugin %s: getProperties of device %d failed: result %d",
-                           transport->name, device, (int)result)
-                : CLI_OK;
-}
-
 /* ---- connections ---- */
 
 enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,

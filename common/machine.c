@@ -113,13 +113,13 @@ static void read_gpus(const char *root, struct machine *machine) {
   for (size_t i = 0; i < devices.count; i++) {
     char device[SYSFS_PATH_MAX];
     struct pci_function function;
-    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", devices.names[i]);
+    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", devices.entries[i]->d_name);
     if (!pci_read(root, device, &function) || !pci_is_gpu(&function)) {
       continue;
     }
     if (machine->gpu_count++ == 0) {
       pci_format_id(&function, machine->gpu_pci_id);
-      read_gpu_model(root, devices.names[i], machine->gpu_model);
+      read_gpu_model(root, devices.entries[i]->d_name, machine->gpu_model);
     }
   }
   sysfs_list_free(&devices);
@@ -151,8 +151,8 @@ static void read_nics(const char *root, struct machine *machine) {
     return;
   }
   for (size_t i = 0; i < interfaces.count && machine->nic_count < MACHINE_NICS_MAX; i++) {
-    if (sysfs_exists(root, "sys/class/net/%s/device", interfaces.names[i])) {
-      read_nic(root, interfaces.names[i], &machine->nics[machine->nic_count++]);
+    if (sysfs_exists(root, "sys/class/net/%s/device", interfaces.entries[i]->d_name)) {
+      read_nic(root, interfaces.entries[i]->d_name, &machine->nics[machine->nic_count++]);
     }
   }
   sysfs_list_free(&interfaces);

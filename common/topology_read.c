@@ -51,7 +51,7 @@ static bool read_all(struct machine_devices *all, const char *directory,
     return true;
   }
   for (size_t i = 0; is_good && i < list.count; i++) {
-    is_good = read(all, list.names[i]);
+    is_good = read(all, list.entries[i]->d_name);
   }
   sysfs_list_free(&list);
   return is_good;
@@ -153,7 +153,7 @@ static bool read_rdma(struct machine_devices *all, const char *name) {
   }
   if (device && sysfs_list(all->root, &ports, "sys/class/infiniband/%s/ports", name) == 0) {
     for (size_t i = 0; i < ports.count; i++) {
-      read_port(all, name, atoi(ports.names[i]), device);
+      read_port(all, name, atoi(ports.entries[i]->d_name), device);
     }
     sysfs_list_free(&ports);
   }

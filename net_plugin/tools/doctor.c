@@ -244,7 +244,7 @@ static void check_other_halves(const struct discovery *found) {
   struct sysfs_list list;
   if (sysfs_list(param_string(PARAM_SYSFS_ROOT), &list, "sys/class/net") == 0) {
     for (size_t i = 0; i < list.count; i++) {
-      check_other_half(found, list.names[i]);
+      check_other_half(found, list.entries[i]->d_name);
     }
     sysfs_list_free(&list);
   }

@@ -21,7 +21,7 @@ static bool has_device_nodes(const char *root) {
     return false;
   }
   for (size_t i = 0; i < list.count; i++) {
-    has_any |= !strncmp(list.names[i], "uverbs", strlen("uverbs"));
+    has_any |= !strncmp(list.entries[i]->d_name, "uverbs", strlen("uverbs"));
   }
   sysfs_list_free(&list);
   return has_any;

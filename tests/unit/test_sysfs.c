@@ -152,7 +152,7 @@ SYSFS_TEST(listing_survives_failing_calls) {
   static const struct entry_point entry = { .name = "sysfs_list", .run = list_net };
   tree_make_directory(&test_tree, "net/a");
   tree_make_directory(&test_tree, "net/b");
-  assert_true(each_failure_of_all(&entry) > 0); /* a copy and a growth for each of two names */
+  assert_true(each_failure_of_all(&entry) > 0);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -50,11 +50,8 @@ struct machine_nic {
 
 struct machine {
   enum machine_cloud cloud;
-  char vendor[MACHINE_TEXT_MAX];        /* DMI sys_vendor */
-  char product[MACHINE_TEXT_MAX];       /* DMI product_name */
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
   enum machine_type_origin type_origin;
-  uint32_t cpu_count;               /* online */
   uint32_t numa_count;              /* online */
   uint32_t gpu_count;               /* NVIDIA display and 3D controllers */
   char gpu_model[MACHINE_TEXT_MAX]; /* of the first GPU, as its driver calls it */

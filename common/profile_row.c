@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/nccl_chunk.h"
 #include "common/profile_schema.h"
 #include "common/quantity.h"
 
@@ -103,7 +104,8 @@ static int parse_extra(struct scan *scan, struct scan_span word, struct profile_
   struct scan_span value = { equals + 1, word.length - name.length - 1 };
   switch (extra) {
   case EXTRA_CHUNK:
-    return scan_number(scan, value, "chunk", 512, 16 << 20, true, &row->chunk_bytes);
+    return scan_number(scan, value, "chunk", NCCL_CHUNK_MIN, NCCL_CHUNK_MAX, true,
+                       &row->chunk_bytes);
   case EXTRA_OVER:
     return parse_over(scan, value, row);
   case EXTRA_NOISE:

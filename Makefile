@@ -302,7 +302,7 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_st
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 # Stands between conf_block and the file system.
-$(BUILD)/tests/test_conf_block: $(call objects,$(addprefix common/tools/,conf_block.c conf_place.c))
+$(BUILD)/tests/test_conf_block: $(call objects,common/tools/conf_block.c)
 $(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)

@@ -12,10 +12,10 @@
 #include "common/launcher.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
+#include "common/plugin_file.h"
 #include "common/tools/checked_job.h"
 #include "common/tools/job_settings.h"
 #include "common/tools/one_voice.h"
-#include "common/tools/plugin_place.h"
 #include "common/version.h"
 
 /* As env(1) and shells have them. */
@@ -156,8 +156,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
   /* Behind a launcher that runs under another stratus-run --check, that one is told. */
   bool is_checker = is_check && !getenv(CHECK_VARIABLE);
-  bool is_usable = plugin_place_find(directory, why_not) && plugin_place_load(directory, why_not) &&
-                   set_variables(directory, why_not);
+  bool is_usable = plugin_file_find_ours(directory, why_not) &&
+                   plugin_file_load_ours(directory, why_not) && set_variables(directory, why_not);
   if (!is_usable && !tell_why_not(why_not, is_checker)) {
     return CHECKED_FAILED;
   }

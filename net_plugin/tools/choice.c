@@ -14,7 +14,7 @@
 
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
-#include "net_plugin/tools/plugin_file.h"
+#include "common/plugin_file.h"
 
 enum { ODDITY_MAX = 128 };
 enum { HAS_DEFAULT_TUNER = 22105, EMPTY_IS_NONE = 22703 };

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "common/contents.h"
-#include "net_plugin/tools/plugin_file.h"
+#include "common/plugin_file.h"
 
 enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_RATE, PLAN_BOTH_WAYS };
 #define PLAN_TEST_WORDS "bandwidth|latency|rate|both-ways"

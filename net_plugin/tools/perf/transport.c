@@ -8,12 +8,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "common/cli.h"
-#include "net_plugin/tools/plugin_file.h"
+#include "common/plugin_file.h"
 
 /* A member is read as of the first version that has it with this type: its place is the same in all
  * that follow (net_plugin/abi/net_abi_layout.c). */
@@ -40,25 +38,13 @@ __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level 
   }
 }
 
-/* bin/stratus-net has it in lib/stratus beside it where it is installed, in lib in the build
- * directory. */
 static void *open_own(char tried[PLUGIN_FILE_MAX]) {
-  static const char *const places[] = { "lib/stratus", "lib" };
-  char here[PLUGIN_FILE_MAX - 64];
-  ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
-  here[length > 0 ? length : 0] = '\0';
-  for (int i = 0; i < 2; i++) {
-    char *slash = strrchr(here, '/');
-    *(slash ? slash : here) = '\0';
+  char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
+  if (!plugin_file_find_ours(directory, why_not)) {
+    return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
   }
-  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-    snprintf(tried, PLUGIN_FILE_MAX, "%s/%s/libnccl-net-stratus.so", here, places[i]);
-    void *library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
-    if (library) {
-      return library;
-    }
-  }
-  return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
+  snprintf(tried, PLUGIN_FILE_MAX, "%s/%s", directory, PLUGIN_NET);
+  return dlopen(tried, RTLD_NOW | RTLD_LOCAL);
 }
 
 static int find_table(struct transport *transport) {

@@ -20,7 +20,6 @@
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/probe.h"
-#include "net_plugin/tools/probe/findings.h"
 
 #define PURPOSE "stratus-net probe"
 

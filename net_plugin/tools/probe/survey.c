@@ -14,7 +14,6 @@
 #include "common/plain.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/control_channel.h"
-#include "net_plugin/tools/probe/findings.h"
 
 struct survey {
   unsigned count;
@@ -81,7 +80,7 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
 /* ---- one measurement ---- */
 
 struct pair {
-  unsigned from, to, device;
+  unsigned from, to;
   struct probe_load load;
   bool is_in_progress;
   struct probe_result *result;
@@ -108,11 +107,11 @@ static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
   struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
   *pair->result = (struct probe_result){ 0 };
-  int status =
-      control_channel_ask(to,
-                          json_pack("{s:s, s:i, s:i}", "task", "serve", "device", (int)pair->device,
-                                    "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)),
-                          "handle", SURVEY_ANSWER_NS, &answer);
+  int status = control_channel_ask(to,
+                                   json_pack("{s:s, s:i, s:i}", "task", "serve", "device",
+                                             (int)pair->load.device, "duration_ms",
+                                             (int)(pair->load.duration_ns / NS_PER_MS)),
+                                   "handle", SURVEY_ANSWER_NS, &answer);
   if (status != CLI_OK) {
     return status;
   }
@@ -122,11 +121,11 @@ static int begin(struct survey *survey, struct pair *pair) {
                        NULL);
   } else {
     pair->is_in_progress = true;
-    status = control_channel_send(from, json_pack("{s:s, s:i, s:s, s:i, s:i, s:i}", "task", "send",
-                                                  "device", (int)pair->device, "handle", handle,
-                                                  "flows", (int)pair->load.flows, "chunk_bytes",
-                                                  (int)pair->load.chunk_bytes, "duration_ms",
-                                                  (int)(pair->load.duration_ns / NS_PER_MS)));
+    status = control_channel_send(
+        from, json_pack("{s:s, s:i, s:s, s:i, s:i, s:i}", "task", "send", "device",
+                        (int)pair->load.device, "handle", handle, "flows", (int)pair->load.flows,
+                        "chunk_bytes", (int)pair->load.chunk_bytes, "duration_ms",
+                        (int)(pair->load.duration_ns / NS_PER_MS)));
   }
   json_decref(answer);
   return status;
@@ -186,11 +185,11 @@ static int measure_round(struct survey *survey, const struct survey_plan *plan, 
     unsigned partner = pairs_partner(survey->count, round, host);
     if (host < partner) {
       unsigned from = is_reverse ? partner : host, to = is_reverse ? host : partner;
-      pairs[count++] = (struct pair){ .from = from,
-                                      .to = to,
-                                      .device = device,
-                                      .load = { .duration_ns = plan->duration_ns },
-                                      .result = probe_at(report, device, from, to) };
+      pairs[count++] =
+          (struct pair){ .from = from,
+                         .to = to,
+                         .load = { .duration_ns = plan->duration_ns, .device = device },
+                         .result = probe_at(report, device, from, to) };
     }
   }
   return measure_pairs(survey, pairs, count);
@@ -241,8 +240,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
     struct probe_result again;
     struct pair pair = { .from = list[i].from,
                          .to = list[i].to,
-                         .device = list[i].device,
-                         .load = { .duration_ns = plan->duration_ns },
+                         .load = { .duration_ns = plan->duration_ns, .device = list[i].device },
                          .result = &again };
     if (list[i].kind == FINDING_OTHER_MTU || list[i].kind == FINDING_BLACK_HOLE) {
       continue;

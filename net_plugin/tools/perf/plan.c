@@ -78,6 +78,7 @@ static int read_sizes(struct plan *plan, const char *list) {
 
 static int read_devices(struct plan *plan, const char *list) {
   char word[32];
+  plan->device_count = 0;
   while (next_word(&list, word)) {
     int64_t device;
     if (quantity_parse_int(word, &device) != 0 || device < 0 || device > INT16_MAX) {
@@ -93,12 +94,12 @@ static int read_devices(struct plan *plan, const char *list) {
 
 /* ---- from options ---- */
 
-static int choose_sizes(struct plan *plan, const struct plan_options *options) {
+static int choose_sizes(struct plan *plan, const struct plan_texts *texts) {
   const struct shape *shape = &shapes[plan->shape];
   const char *preset = plan->test == PLAN_LATENCY ? "8"
                        : plan->test == PLAN_RATE  ? "1K,4K,16K"
                                                   : shape->sizes;
-  int status = read_sizes(plan, options->sizes ? options->sizes : preset);
+  int status = read_sizes(plan, texts->sizes ? texts->sizes : preset);
   uint64_t largest = 1;
   for (int i = 0; i < plan->size_count; i++) {
     largest = plan->sizes[i] > largest ? plan->sizes[i] : largest;
@@ -112,36 +113,34 @@ static int choose_sizes(struct plan *plan, const struct plan_options *options) {
   return status;
 }
 
-static int choose_length(struct plan *plan, const struct plan_options *options) {
-  if (options->time_ns && options->count) {
+static int choose_length(struct plan *plan, const struct plan_texts *texts) {
+  if (plan->time_ns && plan->count) {
     return cli_fail_usage("give either --time or --count");
   }
-  plan->is_timed = !options->count;
-  plan->time_ns = options->time_ns ? options->time_ns : 2 * NS_PER_S;
-  plan->count = (uint64_t)options->count;
+  plan->is_timed = !plan->count;
+  plan->time_ns = plan->time_ns ? plan->time_ns : 2 * NS_PER_S;
   plan->warmup_ns = 500 * NS_PER_MS;
   plan->warmup_count = plan->count / 10;
   int64_t messages = 0;
-  if (options->warmup && plan->is_timed &&
-      quantity_parse_duration(options->warmup, &plan->warmup_ns)) {
-    return cli_fail_usage("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
+  if (texts->warmup && plan->is_timed && quantity_parse_duration(texts->warmup, &plan->warmup_ns)) {
+    return cli_fail_usage("--warmup takes a time such as 500ms, not \"%s\"", texts->warmup);
   }
-  if (options->warmup && !plan->is_timed) {
-    if (quantity_parse_int(options->warmup, &messages) || messages < 0) {
+  if (texts->warmup && !plan->is_timed) {
+    if (quantity_parse_int(texts->warmup, &messages) || messages < 0) {
       return cli_fail_usage("--warmup takes a number of messages with --count, not \"%s\"",
-                            options->warmup);
+                            texts->warmup);
     }
     plan->warmup_count = (uint64_t)messages;
   }
   return CLI_OK;
 }
 
-static int choose_transport(struct plan *plan, const struct plan_options *options) {
-  if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
+static int choose_transport(struct plan *plan, const struct plan_texts *texts) {
+  if (texts->plugin && strlen(texts->plugin) >= sizeof plan->plugin) {
     return cli_fail_usage("--plugin: the name is too long");
   }
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", options->plugin ? options->plugin : "");
-  return read_devices(plan, options->devices ? options->devices : "0");
+  snprintf(plan->plugin, sizeof plan->plugin, "%s", texts->plugin ? texts->plugin : "");
+  return read_devices(plan, texts->devices ? texts->devices : "0");
 }
 
 /* Both sides may run on this machine: at most a quarter of its memory for each. */
@@ -156,21 +155,14 @@ static int check_memory(const struct plan *plan) {
              : CLI_OK;
 }
 
-int plan_make(struct plan *plan, const struct plan_options *options) {
-  *plan = (struct plan){
-    .test = (enum plan_test)options->test,
-    .shape = (enum plan_shape)options->shape,
-    .depth = options->depth ? (int)options->depth : shapes[options->shape].depth,
-    .connections = options->connections ? (int)options->connections : 1,
-    .has_flows = options->has_flows,
-    .is_checked = options->check ? options->check == 1 : options->count > 0,
-    .timeout_ns = options->timeout_ns,
-    .idle_ns = options->idle_ns,
-  };
-  plan_choose_data(plan, options->data ? options->data : data_words[PLAN_COUNT]);
-  int status = choose_sizes(plan, options);
-  status = status == CLI_OK ? choose_length(plan, options) : status;
-  status = status == CLI_OK ? choose_transport(plan, options) : status;
+int plan_make(struct plan *plan, const struct plan_texts *texts) {
+  plan->depth = plan->depth ? plan->depth : shapes[plan->shape].depth;
+  plan->connections = plan->connections ? plan->connections : 1;
+  plan->is_checked = texts->check ? texts->check == 1 : plan->count > 0;
+  plan_choose_data(plan, texts->data ? texts->data : data_words[PLAN_COUNT]);
+  int status = choose_sizes(plan, texts);
+  status = status == CLI_OK ? choose_length(plan, texts) : status;
+  status = status == CLI_OK ? choose_transport(plan, texts) : status;
   return status == CLI_OK ? check_memory(plan) : status;
 }
 

@@ -133,7 +133,6 @@ static void read_gpus(const char *root, struct machine *machine) {
 static void read_nic(const char *root, const char *name, struct machine_nic *nic) {
   char path[SYSFS_PATH_MAX];
   int64_t speed;
-  copy_text(nic->name, sizeof nic->name, name);
   snprintf(path, sizeof path, "sys/class/net/%s/device", name);
   if (!read_pci_id(root, path, nic->pci_id)) {
     /* virtio: the network device hangs below a virtio device, which hangs below the PCI one. */

@@ -37,12 +37,10 @@ enum machine_type_origin {
 enum {
   MACHINE_TEXT_MAX = 96,
   MACHINE_NICS_MAX = 64,
-  MACHINE_INTERFACE_MAX = 16, /* IFNAMSIZ */
 };
 
 /* A network interface that has a device behind it: no loopback, veth, bridge. */
 struct machine_nic {
-  char name[MACHINE_INTERFACE_MAX];
   char pci_id[PCI_ID_MAX]; /* vendor:device; empty if not on PCI */
   char driver[MACHINE_TEXT_MAX];
   uint32_t speed_mbps; /* 0: not reported by the driver, e.g. virtio */

@@ -19,7 +19,6 @@ UNIT_TEST(aws_tells_the_instance_type) {
   assert_string_equal(machine.gpu_pci_id, "10de:20b0");
   assert_string_equal(machine.gpu_model, "NVIDIA A100-SXM4-40GB");
   assert_int_equal(machine.nic_count, 2);
-  assert_string_equal(machine.nics[0].name, "ens5");
   assert_string_equal(machine.nics[0].pci_id, "1d0f:ec20");
   assert_string_equal(machine.nics[0].driver, "ena");
   assert_int_equal(machine.nics[1].speed_mbps, 100000);
@@ -39,9 +38,7 @@ UNIT_TEST(azure_has_nics_that_are_not_on_pci) {
   machine_read("tests/data/sysfs/azure", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AZURE);
   assert_int_equal(machine.nic_count, 2);
-  assert_string_equal(machine.nics[0].name, "enP2s1");
   assert_string_equal(machine.nics[0].pci_id, "15b3:101a");
-  assert_string_equal(machine.nics[1].name, "eth0");
   assert_string_equal(machine.nics[1].pci_id, "");
   assert_string_equal(machine.nics[1].driver, "hv_netvsc");
 }
@@ -114,7 +111,6 @@ UNIT_TEST(interfaces_are_bounded) {
   }
   machine_read(tree.root, &machine);
   assert_int_equal(machine.nic_count, MACHINE_NICS_MAX);
-  assert_string_equal(machine.nics[MACHINE_NICS_MAX - 1].name, "eth63");
   tree_remove(&tree);
 }
 

@@ -163,7 +163,7 @@ static int read_file(const char *path, nccl_conf_release_fn *release) {
   return error;
 }
 
-struct nccl_conf_places nccl_conf_real_places(void) {
+static struct nccl_conf_places real_places(void) {
   const struct passwd *user = getpwuid(getuid());
   return (struct nccl_conf_places){
     .named = getenv("NCCL_CONF_FILE"),
@@ -179,6 +179,8 @@ static bool is_same(const char *a, const char *b) {
 
 bool nccl_conf_user_file(const struct nccl_conf_places *places, nccl_conf_release_fn *release,
                          char path[PATH_MAX]) {
+  const struct nccl_conf_places real = real_places();
+  places = places ? places : &real;
   if (places->named && places->named[0]) {
     int version = release();
     if (version == 0 || version >= KNOWS_CONF_FILE) {
@@ -207,6 +209,8 @@ static bool has_user_file(const struct nccl_conf_places *places) {
 }
 
 int nccl_conf_load(const struct nccl_conf_places *places, nccl_conf_release_fn *release) {
+  const struct nccl_conf_places real = real_places();
+  places = places ? places : &real;
   forget_lines();
   int error = 0;
   if (has_user_file(places) && nccl_conf_user_file(places, release, conf.files[0])) {
@@ -226,8 +230,7 @@ static bool is_loaders(const char *name) {
 }
 
 int nccl_conf_apply(nccl_conf_release_fn *release) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
-  int error = nccl_conf_load(&places, release);
+  int error = nccl_conf_load(NULL, release);
   for (size_t i = 0; !error && i < conf.count; i++) {
     const struct nccl_conf_line *line = &conf.lines[i];
     if (line->counts && !is_loaders(line->name) && setenv(line->name, line->value, 0) != 0) {

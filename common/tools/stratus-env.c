@@ -125,12 +125,11 @@ static int print_variables(const char *directory) {
 
 /* Without one that is named: the file that NCCL reads for all, or for this user. */
 static int choose_file(int argument_count, char **arguments, char path[PATH_MAX]) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
   if (argument_count == 1) {
     snprintf(path, PATH_MAX, "%s", arguments[0]);
   } else if (geteuid() == 0) {
     snprintf(path, PATH_MAX, "%s", NCCL_CONF_SYSTEM_FILE);
-  } else if (!nccl_conf_user_file(&places, nccl_version_installed, path)) {
+  } else if (!nccl_conf_user_file(NULL, nccl_version_installed, path)) {
     return cli_fail("there is no home of yours, neither in HOME nor in the user database: name "
                     "the FILE");
   }
@@ -197,10 +196,9 @@ static bool is_same_file(const char *a, const char *b) {
 
 /* Of those that NCCL reads for this user. */
 static bool is_read_by_nccl(const char *path) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
   char own[PATH_MAX];
   return is_same_file(path, NCCL_CONF_SYSTEM_FILE) ||
-         (nccl_conf_user_file(&places, nccl_version_installed, own) && is_same_file(path, own));
+         (nccl_conf_user_file(NULL, nccl_version_installed, own) && is_same_file(path, own));
 }
 
 static void tell_written(const char *path, const char *directory, bool is_known) {
@@ -221,8 +219,7 @@ static void tell_written(const char *path, const char *directory, bool is_known)
 }
 
 static int load_files(void) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
-  return nccl_conf_load(&places, nccl_version_installed) == 0 ? CLI_OK : cli_fail("out of memory");
+  return nccl_conf_load(NULL, nccl_version_installed) == 0 ? CLI_OK : cli_fail("out of memory");
 }
 
 static int write_conf(const char *directory, const char *path) {

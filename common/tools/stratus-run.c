@@ -27,8 +27,7 @@ static bool is_check, goes_on;
  * NCCL from using stratus. NCCL reads its files itself, on each host: of these nothing is set. */
 static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   struct job_settings settings;
-  const struct nccl_conf_places places = nccl_conf_real_places();
-  if (nccl_conf_load(&places, nccl_version_installed) != 0) {
+  if (nccl_conf_load(NULL, nccl_version_installed) != 0) {
     snprintf(why_not, PLUGIN_WHY_MAX, "out of memory");
     return false;
   }

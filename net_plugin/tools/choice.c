@@ -208,17 +208,14 @@ static void tell_unreadable(const char *path) {
 }
 
 void choice_tell_files(void) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
   char own[PATH_MAX];
-  if (places.named && places.named[0]) {
-    int release = nccl_version_installed();
-    choice_tell_variable(
-        "NCCL_CONF_FILE",
-        release == 0      ? "is read in the place of ~/.nccl.conf, but not before NCCL 2.23.4"
-        : release < 22304 ? "is not read by this release of NCCL, but by 2.23.4 and later"
-                          : "is read in the place of ~/.nccl.conf");
-  }
-  if (nccl_conf_user_file(&places, nccl_version_installed, own)) {
+  int release = nccl_version_installed();
+  choice_tell_variable(
+      "NCCL_CONF_FILE",
+      release == 0      ? "is read in the place of ~/.nccl.conf, but not before NCCL 2.23.4"
+      : release < 22304 ? "is not read by this release of NCCL, but by 2.23.4 and later"
+                        : "is read in the place of ~/.nccl.conf");
+  if (nccl_conf_user_file(NULL, nccl_version_installed, own)) {
     tell_unreadable(own);
   }
   tell_unreadable(NCCL_CONF_SYSTEM_FILE);

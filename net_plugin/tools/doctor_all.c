@@ -375,7 +375,7 @@ static int examine(const struct host_list *hosts, bool is_json) {
 int doctor_all(char **arguments, int count, bool is_json) {
   struct host_list hosts = { 0 };
   int status = read_hosts(arguments, count, &hosts);
-  status = status == CLI_OK ? examine(&hosts, is_json) : status;
+  status = status ? status : examine(&hosts, is_json);
   host_list_free(&hosts);
   return status;
 }

@@ -232,7 +232,7 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
   static const uint8_t nothing[PEER_HELLO_BYTES];
   struct peer_key key;
   int status = get_key(purpose, place, NULL, &key);
-  status = status == CLI_OK ? connect_to(place, command, fd) : status;
+  status = status ? status : connect_to(place, command, fd);
   if (status != CLI_OK) {
     return status;
   }
@@ -253,7 +253,7 @@ int rendezvous_open(struct rendezvous_server *server, const char *purpose,
                     const struct rendezvous_address *place, const char *command) {
   const struct rendezvous_address any = { .port = place->port };
   int status = get_key(purpose, place, command, &server->key);
-  status = status == CLI_OK ? listen_at(command ? place : &any, &server->fd) : status;
+  status = status ? status : listen_at(command ? place : &any, &server->fd);
   if (status != CLI_OK) {
     return status;
   }

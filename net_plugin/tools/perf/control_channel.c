@@ -200,7 +200,7 @@ int control_channel_ask(struct control_channel *channel, json_t *question, const
                         uint64_t timeout_ns, json_t **answer) {
   int status = control_channel_send(channel, question);
   *answer = NULL;
-  return status == CLI_OK ? control_channel_receive(channel, member, timeout_ns, answer) : status;
+  return status ? status : control_channel_receive(channel, member, timeout_ns, answer);
 }
 
 int control_channel_exchange(struct control_channel *channel, const char *name, uint64_t timeout_ns,

@@ -33,7 +33,7 @@ static int check_devices(const struct driver *driver) {
 int driver_open(struct driver *driver) {
   const char *plugin = driver->plan.plugin;
   int status = transport_open(&driver->transport, plugin[0] ? plugin : NULL);
-  return status == CLI_OK ? check_devices(driver) : status;
+  return status ? status : check_devices(driver);
 }
 
 /* ---- streams ---- */
@@ -204,10 +204,10 @@ static int give_memory(struct driver *driver, struct stream *stream) {
 int driver_connect(struct driver *driver) {
   driver->slot_stride = (driver->plan.slot_bytes + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
-  status = status == CLI_OK ? load_contents(driver) : status;
-  status = status == CLI_OK ? listen_all(driver) : status;
-  status = status == CLI_OK ? exchange_handles(driver) : status;
-  status = status == CLI_OK ? connect_all(driver) : status;
+  status = status ? status : load_contents(driver);
+  status = status ? status : listen_all(driver);
+  status = status ? status : exchange_handles(driver);
+  status = status ? status : connect_all(driver);
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     status = give_memory(driver, &driver->streams[i]);
   }

@@ -65,14 +65,13 @@ static int run_server(const char *where) {
   struct rendezvous_address place = { .port = PORT };
   struct rendezvous_server server;
   int fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
-  status = status == CLI_OK ? rendezvous_open(&server, PURPOSE, &place, "stratus-net perf HOST")
-                            : status;
+  status = status ? status : rendezvous_open(&server, PURPOSE, &place, "stratus-net perf HOST");
   if (status != CLI_OK) {
     return status;
   }
   status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
   rendezvous_close(&server);
-  return status == CLI_OK ? session_serve(fd, "the client", texts.plugin, texts.data) : status;
+  return status ? status : session_serve(fd, "the client", texts.plugin, texts.data);
 }
 
 /* ---- client ---- */
@@ -81,19 +80,18 @@ static int run_client(const char *host, bool is_json) {
   struct rendezvous_address place;
   json_t *report = NULL;
   int fd, status = plan_make(&plan, &texts);
-  status = status == CLI_OK ? rendezvous_parse(host, PORT, &place) : status;
-  status = status == CLI_OK ? rendezvous_check_secret(PURPOSE, &place) : status;
-  status = status == CLI_OK ? session_open(&plan) : status;
-  status = status == CLI_OK
-               ? rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd)
-               : status;
-  status = status == CLI_OK ? session_run(fd, "the server", &report) : status;
+  status = status ? status : rendezvous_parse(host, PORT, &place);
+  status = status ? status : rendezvous_check_secret(PURPOSE, &place);
+  status = status ? status : session_open(&plan);
+  status =
+      status ? status : rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd);
+  status = status ? status : session_run(fd, "the server", &report);
   if (status == CLI_OK && is_json) {
     status = document_print(json_incref(report), JSON_INDENT(2));
   } else if (status == CLI_OK) {
     report_print(&plan, report);
   }
-  status = status == CLI_OK ? report_judge(report) : status;
+  status = status ? status : report_judge(report);
   json_decref(report);
   return status;
 }

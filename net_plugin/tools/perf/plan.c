@@ -161,9 +161,9 @@ int plan_make(struct plan *plan, const struct plan_texts *texts) {
   plan->is_checked = texts->check ? texts->check == 1 : plan->count > 0;
   plan_choose_data(plan, texts->data ? texts->data : data_words[PLAN_COUNT]);
   int status = choose_sizes(plan, texts);
-  status = status == CLI_OK ? choose_length(plan, texts) : status;
-  status = status == CLI_OK ? choose_transport(plan, texts) : status;
-  return status == CLI_OK ? check_memory(plan) : status;
+  status = status ? status : choose_length(plan, texts);
+  status = status ? status : choose_transport(plan, texts);
+  return status ? status : check_memory(plan);
 }
 
 /* ---- JSON ---- */

@@ -242,7 +242,7 @@ static int run(struct round *round) {
       uint64_t now_ns = clock_now_ns();
       window_update(round->window, now_ns);
       int status = watch(round, now_ns);
-      status = status == CLI_OK ? settle(round) : status;
+      status = status ? status : settle(round);
       if (status != CLI_OK || (round->window->state == WINDOW_OVER && is_finished(round))) {
         return status;
       }

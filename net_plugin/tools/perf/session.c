@@ -61,7 +61,7 @@ static int run_round(uint64_t bytes, json_t *rounds) {
   uint64_t wrong;
   json_t *theirs;
   int status = control_channel_barrier(channel, "start", driver.plan.timeout_ns);
-  status = status == CLI_OK ? driver_run(&driver, bytes, &window, &wrong) : status;
+  status = status ? status : driver_run(&driver, bytes, &window, &wrong);
   if (status != CLI_OK) {
     return status;
   }
@@ -93,9 +93,9 @@ static int rest(json_t **idle) {
   }
   int status = control_channel_barrier(channel, "rest", plan->timeout_ns);
   json_t *mine = status == CLI_OK ? window_measure_idle(plan->idle_ns) : NULL;
-  status = status == CLI_OK ? control_channel_exchange(channel, "rested", plan->timeout_ns,
-                                                       json_incref(mine), &theirs)
-                            : status;
+  status = status ? status
+                  : control_channel_exchange(channel, "rested", plan->timeout_ns, json_incref(mine),
+                                             &theirs);
   if (status != CLI_OK) {
     json_decref(mine);
     return status;
@@ -110,12 +110,12 @@ static int run_plan(json_t **report) {
   const struct plan *plan = &driver.plan;
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
   int status = mine ? get_ready(mine, &theirs) : cli_fail("the transport cannot be described");
-  status = status == CLI_OK ? driver_connect(&driver) : status;
+  status = status ? status : driver_connect(&driver);
   for (int i = 0; i < plan->size_count && status == CLI_OK; i++) {
     status = run_round(plan->sizes[i], rounds);
   }
-  status = status == CLI_OK ? rest(&idle) : status;
-  status = status == CLI_OK ? control_channel_barrier(channel, "end", plan->timeout_ns) : status;
+  status = status ? status : rest(&idle);
+  status = status ? status : control_channel_barrier(channel, "end", plan->timeout_ns);
   if (status != CLI_OK) {
     json_decref(mine);
     json_decref(theirs);
@@ -165,8 +165,8 @@ static int receive_plan(const char *plugin, const char *data) {
 int session_serve(int fd, const char *peer, const char *plugin, const char *data) {
   json_t *report = NULL;
   int status = control_channel_open(&driver.channel, fd, peer);
-  status = status == CLI_OK ? receive_plan(plugin, data) : status;
-  status = status == CLI_OK ? driver_open(&driver) : status;
+  status = status ? status : receive_plan(plugin, data);
+  status = status ? status : driver_open(&driver);
   status = conclude(status == CLI_OK ? run_plan(&report) : status);
   json_decref(report);
   return status;

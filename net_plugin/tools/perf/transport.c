@@ -93,7 +93,7 @@ int transport_open(struct transport *transport, const char *name) {
   }
   transport->path = plugin_file_path(transport->library);
   int status = find_table(transport);
-  return status == CLI_OK ? begin(transport) : status;
+  return status ? status : begin(transport);
 }
 
 /* The library stays loaded: the process ends soon. */

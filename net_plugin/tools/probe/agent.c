@@ -71,8 +71,7 @@ static int serve(struct control_channel *channel, const json_t *task) {
     return status;
   }
   error = load_serve(&service, &load);
-  return status == CLI_OK ? control_channel_send(channel, json_pack("{s:i}", "served", error))
-                          : status;
+  return status ? status : control_channel_send(channel, json_pack("{s:i}", "served", error));
 }
 
 static bool take_handle(const json_t *task, uint8_t handle[HANDLE_BYTES]) {

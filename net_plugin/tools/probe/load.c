@@ -88,7 +88,7 @@ static int send_messages(int fd, const struct probe_load *load, struct probe_res
   };
   json_t *report = NULL;
   int status = session_open(&plan);
-  status = status == CLI_OK ? session_run(fd, peer, &report) : status;
+  status = status ? status : session_run(fd, peer, &report);
   if (status == CLI_OK) {
     take_report(report, result);
   }

@@ -60,7 +60,7 @@ static int be_agent(void) {
   }
   status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
   rendezvous_close(&server);
-  return status == CLI_OK ? agent_run(fd) : status;
+  return status ? status : agent_run(fd);
 }
 
 /* The agent of this host runs in a child process. */
@@ -140,7 +140,7 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
     .has_sweep = !options.has_no_sweep,
   };
   int status = survey_open(agents, count, &survey);
-  status = status == CLI_OK ? survey_run(survey, &plan, &report) : status;
+  status = status ? status : survey_run(survey, &plan, &report);
   if (status == CLI_OK) {
     status = is_json              ? report_json(&report)
              : options.is_profile ? report_profile(&report)
@@ -197,13 +197,13 @@ static int probe_hosts(int argument_count, char **arguments, bool is_json) {
   for (int i = 0; i < hosts.count && status == CLI_OK; i++) {
     struct rendezvous_address place;
     status = find_agent(&hosts.hosts[i], &place);
-    status = status == CLI_OK ? rendezvous_call(PURPOSE, &place, "stratus-net probe --listen", NULL,
-                                                &agents[count])
-                              : status;
+    status = status ? status
+                    : rendezvous_call(PURPOSE, &place, "stratus-net probe --listen", NULL,
+                                      &agents[count]);
     count += status == CLI_OK;
   }
   host_list_free(&hosts);
-  return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+  return status ? status : run_with_own_agent(agents, count, is_json);
 }
 
 /* ---- under a launcher ---- */
@@ -273,7 +273,7 @@ static int probe_as_root(const struct launcher_place *place,
     return cli_fail("probe: all %d ranks are on this host; at least two hosts are needed",
                     place->size);
   }
-  return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+  return status ? status : run_with_own_agent(agents, count, is_json);
 }
 
 static int probe_ranks(const struct launcher_place *place, bool is_json) {

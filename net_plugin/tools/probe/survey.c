@@ -62,11 +62,10 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
     json_t *answer = NULL;
     survey->count++;
     status = control_channel_open(&survey->channels[i], agents[i], "an agent");
-    status = status == CLI_OK
-                 ? control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
-                                       "host", SURVEY_ANSWER_NS, &answer)
-                 : status;
-    status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
+    status = status ? status
+                    : control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
+                                          "host", SURVEY_ANSWER_NS, &answer);
+    status = status ? status : take_host(answer, &survey->hosts[i]);
     json_decref(answer);
     if (status == CLI_OK) {
       make_unique(survey, i);
@@ -147,9 +146,9 @@ static int finish(struct survey *survey, struct pair *pair) {
   }
   int status =
       control_channel_receive(&survey->channels[pair->from], "sent", SURVEY_MEASURED_NS, &sent);
-  status = status == CLI_OK ? control_channel_receive(&survey->channels[pair->to], "served",
-                                                      SURVEY_MEASURED_NS, &served)
-                            : status;
+  status = status ? status
+                  : control_channel_receive(&survey->channels[pair->to], "served",
+                                            SURVEY_MEASURED_NS, &served);
   json_int_t error = json_integer_value(json_object_get(sent, "sent"));
   if (status == CLI_OK && error == 0) {
     take_result(sent, pair->result);

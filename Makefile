@@ -302,17 +302,16 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_st
 $(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 # Stands between conf_block and the file system.
-$(BUILD)/tests/test_conf_block: $(call objects,$(addprefix common/tools/,conf_block.c conf_place.c))
+$(BUILD)/tests/test_conf_block: $(call objects,common/tools/conf_block.c)
 $(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
-$(BUILD)/tests/test_host: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c host.c))
-$(BUILD)/tests/test_usefulness: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c usefulness.c))
-$(BUILD)/tests/test_bypass: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c bypass.c))
+$(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
+$(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
+$(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
-$(BUILD)/tests/test_rdma_report: $(call objects,$(addprefix net_plugin/tools/,doctor_check.c rdma.c))
-$(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
+$(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
 # The tools with the same between them and the C library, run by test_tool_failures.
 FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
@@ -386,10 +385,9 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
 $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_progress.c stats_prometheus.c stats_table.c)
-$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c failure.c))
-$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c $(addprefix perf/,control_channel.c failure.c) \
+$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
+$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
-$(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
   $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c workload_groups.c)))

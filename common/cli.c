@@ -15,6 +15,7 @@ enum { HELP_LEFT = 32 }; /* columns of options, before what they do */
 
 /* Set by cli_main, for messages. */
 static const char *tool_name = "stratus";
+static char first_failure[512];
 
 /* Messages may contain file names, which need not be ASCII, and contents of files: control
  * characters must not reach the terminal. */
@@ -30,7 +31,14 @@ static void print_message(const char *format, va_list arguments) {
     }
   }
   fprintf(stderr, "%s: %s\n", tool_name, text);
+  if (!first_failure[0]) {
+    snprintf(first_failure, sizeof first_failure, "%s", text);
+  }
   free(text);
+}
+
+const char *cli_first_failure(void) {
+  return first_failure[0] ? first_failure : "for an unknown reason";
 }
 
 int cli_fail(const char *format, ...) {

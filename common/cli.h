@@ -83,4 +83,7 @@ int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same of wrong use; returns CLI_USAGE. */
 int cli_fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* What the first of these messages said, since later ones follow from it; never NULL. */
+const char *cli_first_failure(void);
+
 #endif

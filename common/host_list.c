@@ -16,15 +16,13 @@
 
 #define UTF8_MARK "\xEF\xBB\xBF"
 
-enum { PLACES = 2 * HOST_LIST_MAX }; /* a power of two; at most half of them are taken */
-
 struct reader {
   struct host_list *list;
   char *error;
   const char *file; /* NULL: a list */
   int line;
   bool has_any;
-  uint16_t places[PLACES]; /* of the list's hosts, from 1, by a hash of what find_place compares */
+  int next; /* behind the host that was found last */
 };
 
 __attribute__((format(printf, 2, 3))) static int reject(struct reader *reader, const char *format,
@@ -51,21 +49,20 @@ static bool is_namespace(const char *name) {
   return !strchr(name, '/') && stat(path, &status) == 0 && S_ISREG(status.st_mode); /* not ".." */
 }
 
-/* Where the host is, or where it belongs (0). Not for this machine, which is another host each time
- * it is named. */
-static uint16_t *find_place(struct reader *reader, const struct host *wanted) {
-  uint32_t hash = UINT32_C(2166136261) ^ (uint32_t)wanted->kind ^ (uint32_t)wanted->port << 8;
-  for (const char *c = wanted->name; *c; c++) {
-    hash = (hash ^ (uint8_t)*c) * UINT32_C(16777619); /* FNV-1a */
-  }
-  for (size_t at = hash % PLACES;; at = (at + 1) % PLACES) {
-    uint16_t *place = &reader->places[at];
-    const struct host *host = *place > 0 ? &reader->list->hosts[*place - 1] : NULL;
-    if (!host || (host->kind == wanted->kind && host->port == wanted->port &&
-                  strcmp(host->name, wanted->name) == 0)) {
-      return place;
+/* Named before, or NULL. Not for this machine, which is another host each time it is named. Hosts
+ * that come again mostly do so in the same order. */
+static struct host *find_host(struct reader *reader, const struct host *wanted) {
+  const struct host_list *list = reader->list;
+  for (int i = 0; i < list->count && wanted->kind != HOST_LOCAL; i++) {
+    int place = (reader->next + i) % list->count;
+    struct host *host = &list->hosts[place];
+    if (host->kind == wanted->kind && host->port == wanted->port &&
+        strcmp(host->name, wanted->name) == 0) {
+      reader->next = place + 1;
+      return host;
     }
   }
+  return NULL;
 }
 
 /* NULL: out of memory. Doubles at powers of two. */
@@ -83,9 +80,8 @@ static struct host *grow(struct host_list *list) {
 
 static int add_host(struct reader *reader, const struct host *host) {
   reader->has_any = true;
-  uint16_t *place = host->kind == HOST_LOCAL ? NULL : find_place(reader, host);
-  if (place && *place > 0) {
-    struct host *again = &reader->list->hosts[*place - 1];
+  struct host *again = find_host(reader, host);
+  if (again) {
     int slots = (again->slots ? again->slots : 1) + (host->slots ? host->slots : 1);
     again->slots = slots;
     return slots <= HOST_SLOTS_MAX ? 0
@@ -100,9 +96,6 @@ static int add_host(struct reader *reader, const struct host *host) {
     return reject(reader, "out of memory");
   }
   *added = *host;
-  if (place) {
-    *place = (uint16_t)reader->list->count;
-  }
   return 0;
 }
 
@@ -287,11 +280,6 @@ int host_list_read(struct host_list *list, const char *argument, char error[HOST
   bool is_file =
       stat(argument, &status) == 0 && (S_ISREG(status.st_mode) || S_ISFIFO(status.st_mode));
   reader.file = is_file ? argument : NULL;
-  for (int i = 0; i < list->count; i++) {
-    if (list->hosts[i].kind != HOST_LOCAL) {
-      *find_place(&reader, &list->hosts[i]) = (uint16_t)(i + 1);
-    }
-  }
   int result = is_file ? read_file(&reader, argument) : read_list(&reader, argument);
   if (result == 0 && !reader.has_any) {
     reader.file = NULL;

@@ -16,8 +16,6 @@
 /* Enough for 2000 connections of 8 flows in each direction. Not the hard limit, which may be 10^9:
  * children inherit the soft limit, and some programs close all numbers below it when they start. */
 #define OPEN_FILES_RAISED_MOST 65536
-/* Few connections per engine are typical; the table grows with their number. */
-#define ID_TABLE_FIRST_BUCKETS 16
 /* Between two warnings that a setting is ignored. Not measured by itself. */
 #define SETTING_WARN_INTERVAL_NS (3600 * NS_PER_S)
 /* Bytes of a block of the CRC by the processor's instruction, of which three go at once, and of

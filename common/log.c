@@ -33,11 +33,6 @@ bool log_is_enabled(enum log_level level) {
   return level <= __atomic_load_n(&threshold, __ATOMIC_RELAXED);
 }
 
-static void write_text(enum log_level level, const char *file, int line, const char *text) {
-  log_sink_fn *sink = __atomic_load_n(&current_sink, __ATOMIC_ACQUIRE);
-  sink(level, file, line, text);
-}
-
 void log_write(enum log_level level, const char *file, int line, const char *format, ...) {
   int saved_errno = errno;
   char text[LOG_TEXT_MAX];
@@ -45,7 +40,8 @@ void log_write(enum log_level level, const char *file, int line, const char *for
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  write_text(level, file, line, text);
+  log_sink_fn *sink = __atomic_load_n(&current_sink, __ATOMIC_ACQUIRE);
+  sink(level, file, line, text);
   errno = saved_errno;
 }
 
@@ -76,11 +72,9 @@ void log_write_limited(struct log_limit *limit, uint64_t interval_ns, const char
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
   if (suppressed == 0) {
-    write_text(LOG_LEVEL_WARN, file, line, text);
+    log_write(LOG_LEVEL_WARN, file, line, "%s", text);
   } else {
-    char counted[LOG_TEXT_MAX + 64];
-    snprintf(counted, sizeof counted, "%s (and %" PRIu64 " similar before)", text, suppressed);
-    write_text(LOG_LEVEL_WARN, file, line, counted);
+    log_write(LOG_LEVEL_WARN, file, line, "%s (and %" PRIu64 " similar before)", text, suppressed);
   }
   errno = saved_errno;
 }

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detects cloud and hardware from DMI, PCI and network devices in sysfs. */
+/* Detects cloud and hardware from DMI, PCI and network devices in sysfs; then the instance type
+ * where DMI has none: from the user, then from the cloud's metadata service if enabled, then
+ * inferred if only one type of the cloud has these GPUs. */
 #include "common/machine.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "common/clock.h"
+#include "common/limits.h"
+#include "common/log.h"
+#include "common/machine_metadata.h"
+#include "common/param.h"
 #include "common/pci.h"
 #include "common/sysfs.h"
 
@@ -51,10 +60,8 @@ static void read_attribute(const char *root, const char *attribute, char text[MA
 }
 
 static void read_cloud(const char *root, struct machine *machine) {
-  read_attribute(root, "sys_vendor", machine->vendor);
-  read_attribute(root, "product_name", machine->product);
+  char text[MACHINE_TEXT_MAX];
   for (size_t i = 0; i < sizeof dmi_signs / sizeof dmi_signs[0]; i++) {
-    char text[MACHINE_TEXT_MAX];
     read_attribute(root, dmi_signs[i].attribute, text);
     if (strncmp(text, dmi_signs[i].prefix, strlen(dmi_signs[i].prefix)) == 0) {
       machine->cloud = dmi_signs[i].cloud;
@@ -63,15 +70,11 @@ static void read_cloud(const char *root, struct machine *machine) {
   }
   /* On AWS the product is the instance type, as in "p4d.24xlarge"; elsewhere it is the same on all
    * machines of the cloud. */
-  if (machine->cloud == MACHINE_CLOUD_AWS && strchr(machine->product, '.')) {
-    memcpy(machine->instance_type, machine->product, sizeof machine->instance_type);
+  read_attribute(root, "product_name", text);
+  if (machine->cloud == MACHINE_CLOUD_AWS && strchr(text, '.')) {
+    memcpy(machine->instance_type, text, sizeof machine->instance_type);
     machine->type_origin = MACHINE_TYPE_FROM_DMI;
   }
-}
-
-static uint32_t read_count(const char *root, const char *path) {
-  int count = sysfs_read_list_count(root, "%s", path);
-  return count > 0 ? (uint32_t)count : 0;
 }
 
 /* "1d0f:ec20"; leaves the id alone if `device` (a path below the root) is not on PCI. */
@@ -113,13 +116,13 @@ static void read_gpus(const char *root, struct machine *machine) {
   for (size_t i = 0; i < devices.count; i++) {
     char device[SYSFS_PATH_MAX];
     struct pci_function function;
-    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", devices.names[i]);
+    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", devices.entries[i]->d_name);
     if (!pci_read(root, device, &function) || !pci_is_gpu(&function)) {
       continue;
     }
     if (machine->gpu_count++ == 0) {
       pci_format_id(&function, machine->gpu_pci_id);
-      read_gpu_model(root, devices.names[i], machine->gpu_model);
+      read_gpu_model(root, devices.entries[i]->d_name, machine->gpu_model);
     }
   }
   sysfs_list_free(&devices);
@@ -130,7 +133,6 @@ static void read_gpus(const char *root, struct machine *machine) {
 static void read_nic(const char *root, const char *name, struct machine_nic *nic) {
   char path[SYSFS_PATH_MAX];
   int64_t speed;
-  copy_text(nic->name, sizeof nic->name, name);
   snprintf(path, sizeof path, "sys/class/net/%s/device", name);
   if (!read_pci_id(root, path, nic->pci_id)) {
     /* virtio: the network device hangs below a virtio device, which hangs below the PCI one. */
@@ -151,8 +153,8 @@ static void read_nics(const char *root, struct machine *machine) {
     return;
   }
   for (size_t i = 0; i < interfaces.count && machine->nic_count < MACHINE_NICS_MAX; i++) {
-    if (sysfs_exists(root, "sys/class/net/%s/device", interfaces.names[i])) {
-      read_nic(root, interfaces.names[i], &machine->nics[machine->nic_count++]);
+    if (sysfs_exists(root, "sys/class/net/%s/device", interfaces.entries[i]->d_name)) {
+      read_nic(root, interfaces.entries[i]->d_name, &machine->nics[machine->nic_count++]);
     }
   }
   sysfs_list_free(&interfaces);
@@ -161,8 +163,8 @@ static void read_nics(const char *root, struct machine *machine) {
 void machine_read(const char *root, struct machine *machine) {
   *machine = (struct machine){ 0 };
   read_cloud(root, machine);
-  machine->cpu_count = read_count(root, "sys/devices/system/cpu/online");
-  machine->numa_count = read_count(root, "sys/devices/system/node/online");
+  int nodes = sysfs_read_list_count(root, "sys/devices/system/node/online");
+  machine->numa_count = nodes > 0 ? (uint32_t)nodes : 0;
   read_gpus(root, machine);
   read_nics(root, machine);
 }
@@ -175,4 +177,133 @@ uint32_t machine_nic_mbps(const struct machine *machine) {
     }
   }
   return fastest;
+}
+
+/* ---- the instance type ---- */
+
+/* The types of a cloud that have this many of this GPU; the first row that holds. Several types
+ * with the same GPUs are told apart by their NICs. From the clouds' lists of machine types as of
+ * 2026-08; PCI ids from pci.ids. */
+static const struct {
+  enum machine_cloud cloud;
+  const char *gpu;
+  uint32_t gpu_count, nic_count_min;
+  const char *instance_type;
+} known_types[] = {
+  { MACHINE_CLOUD_GCP, "10de:20b0", 16, 1, "a2-megagpu-16g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 8, 1, "a2-highgpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 4, 1, "a2-highgpu-4g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 2, 1, "a2-highgpu-2g" },
+  { MACHINE_CLOUD_GCP, "10de:20b0", 1, 1, "a2-highgpu-1g" },
+  { MACHINE_CLOUD_GCP, "10de:20b2", 8, 1, "a2-ultragpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:20b2", 4, 1, "a2-ultragpu-4g" },
+  { MACHINE_CLOUD_GCP, "10de:2330", 8, 9, "a3-megagpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:2330", 8, 1, "a3-highgpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:2335", 8, 1, "a3-ultragpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:2901", 8, 1, "a4-highgpu-8g" },
+  { MACHINE_CLOUD_GCP, "10de:27b8", 8, 1, "g2-standard-96" },
+  { MACHINE_CLOUD_AZURE, "10de:20b0", 8, 1, "Standard_ND96asr_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b2", 8, 1, "Standard_ND96amsr_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b5", 4, 1, "Standard_NC96ads_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b5", 2, 1, "Standard_NC48ads_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:20b5", 1, 1, "Standard_NC24ads_A100_v4" },
+  { MACHINE_CLOUD_AZURE, "10de:2330", 8, 1, "Standard_ND96isr_H100_v5" },
+  { MACHINE_CLOUD_AZURE, "10de:2335", 8, 1, "Standard_ND96isr_H200_v5" },
+  { MACHINE_CLOUD_OCI, "10de:20b0", 8, 1, "BM.GPU4.8" },
+  { MACHINE_CLOUD_OCI, "10de:20b2", 8, 1, "BM.GPU.A100-v2.8" },
+  { MACHINE_CLOUD_OCI, "10de:2330", 8, 1, "BM.GPU.H100.8" },
+  { MACHINE_CLOUD_OCI, "10de:2335", 8, 1, "BM.GPU.H200.8" },
+  { MACHINE_CLOUD_OCI, "10de:2901", 8, 1, "BM.GPU.B200.8" },
+};
+
+static void infer(struct machine *machine) {
+  for (size_t i = 0; i < sizeof known_types / sizeof known_types[0]; i++) {
+    if (known_types[i].cloud == machine->cloud && known_types[i].gpu_count == machine->gpu_count &&
+        known_types[i].nic_count_min <= machine->nic_count &&
+        strcmp(known_types[i].gpu, machine->gpu_pci_id) == 0) {
+      snprintf(machine->instance_type, sizeof machine->instance_type, "%s",
+               known_types[i].instance_type);
+      machine->type_origin = MACHINE_TYPE_INFERRED;
+      return;
+    }
+  }
+}
+
+/* "p4d.24xlarge" or "gcp:a3-megagpu-8g". */
+static bool take_users_word(struct machine *machine) {
+  const char *text = param_string(PARAM_INSTANCE_TYPE);
+  const char *colon = strchr(text, ':');
+  if (!text[0]) {
+    return false;
+  }
+  if (colon) {
+    int cloud = MACHINE_CLOUD_COUNT - 1;
+    size_t length = (size_t)(colon - text);
+    while (cloud > 0 &&
+           (strlen(machine_cloud_name((enum machine_cloud)cloud)) != length ||
+            strncasecmp(machine_cloud_name((enum machine_cloud)cloud), text, length))) {
+      cloud--;
+    }
+    if (cloud == MACHINE_CLOUD_UNKNOWN) {
+      LOG_WARN_EVERY(SETTING_WARN_INTERVAL_NS,
+                     "STRATUS_INSTANCE_TYPE=%s is ignored: before the colon goes aws, gcp, azure, "
+                     "alibaba, oci or tencent",
+                     text);
+      return false;
+    }
+    machine->cloud = (enum machine_cloud)cloud;
+    text = colon + 1;
+  }
+  snprintf(machine->instance_type, sizeof machine->instance_type, "%s", text);
+  machine->type_origin = MACHINE_TYPE_FROM_USER;
+  return true;
+}
+
+/* The service is asked once per process, whatever the result: it may take the whole timeout. */
+static void ask_metadata(struct machine *machine) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static bool is_asked;
+  static char answer[MACHINE_TEXT_MAX];
+  uint64_t timeout_ns = param_duration_ns(PARAM_METADATA_TIMEOUT);
+  if (timeout_ns == 0 || machine->cloud == MACHINE_CLOUD_UNKNOWN) {
+    return;
+  }
+  pthread_mutex_lock(&lock);
+  if (!is_asked) {
+    is_asked = true;
+    int error = machine_metadata_ask(machine->cloud, NULL, timeout_ns, answer);
+    if (error) {
+      LOG_WARN("the metadata service of %s did not tell the instance type: %s (set "
+               "STRATUS_INSTANCE_TYPE, or STRATUS_METADATA_TIMEOUT=0 not to ask)",
+               machine_cloud_name(machine->cloud), strerror(-error));
+    }
+  }
+  if (answer[0]) {
+    memcpy(machine->instance_type, answer, sizeof answer);
+    machine->type_origin = MACHINE_TYPE_FROM_METADATA;
+  }
+  pthread_mutex_unlock(&lock);
+}
+
+void machine_identify(struct machine *machine) {
+  machine_read(param_string(PARAM_SYSFS_ROOT), machine);
+  topology_identify(machine->topology);
+  if (take_users_word(machine) || machine->instance_type[0]) {
+    return;
+  }
+  ask_metadata(machine);
+  if (!machine->instance_type[0]) {
+    infer(machine);
+  }
+}
+
+const char *machine_type_origin_name(enum machine_type_origin origin) {
+  static const char *const names[] = {
+    [MACHINE_TYPE_UNKNOWN] = "unknown",
+    [MACHINE_TYPE_FROM_USER] = "user",
+    [MACHINE_TYPE_FROM_DMI] = "DMI",
+    [MACHINE_TYPE_FROM_METADATA] = "metadata service",
+    [MACHINE_TYPE_INFERRED] = "GPUs and cloud",
+  };
+  return names[origin];
 }

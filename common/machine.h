@@ -37,12 +37,10 @@ enum machine_type_origin {
 enum {
   MACHINE_TEXT_MAX = 96,
   MACHINE_NICS_MAX = 64,
-  MACHINE_INTERFACE_MAX = 16, /* IFNAMSIZ */
 };
 
 /* A network interface that has a device behind it: no loopback, veth, bridge. */
 struct machine_nic {
-  char name[MACHINE_INTERFACE_MAX];
   char pci_id[PCI_ID_MAX]; /* vendor:device; empty if not on PCI */
   char driver[MACHINE_TEXT_MAX];
   uint32_t speed_mbps; /* 0: not reported by the driver, e.g. virtio */
@@ -50,11 +48,8 @@ struct machine_nic {
 
 struct machine {
   enum machine_cloud cloud;
-  char vendor[MACHINE_TEXT_MAX];        /* DMI sys_vendor */
-  char product[MACHINE_TEXT_MAX];       /* DMI product_name */
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
   enum machine_type_origin type_origin;
-  uint32_t cpu_count;               /* online */
   uint32_t numa_count;              /* online */
   uint32_t gpu_count;               /* NVIDIA display and 3D controllers */
   char gpu_model[MACHINE_TEXT_MAX]; /* of the first GPU, as its driver calls it */

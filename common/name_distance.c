@@ -15,8 +15,7 @@ static bool is_same(char a, char b, bool ignores_case) {
   return a == b || (ignores_case && toupper((unsigned char)a) == toupper((unsigned char)b));
 }
 
-/* is_part: letters before and after the most similar part of the name cost nothing. */
-static int distance(const char *name, size_t length, const char *other, bool is_part) {
+int name_distance(const char *name, size_t length, const char *other, bool is_part) {
   int rows[3][NAME_DISTANCE_MAX + 1]; /* of the letter, the one before, the one before that */
   size_t other_length = strnlen(other, NAME_DISTANCE_MAX);
   length = length < NAME_DISTANCE_MAX ? length : NAME_DISTANCE_MAX;
@@ -39,12 +38,4 @@ static int distance(const char *name, size_t length, const char *other, bool is_
     best = row[other_length] < best ? row[other_length] : best;
   }
   return is_part ? best : rows[length % 3][other_length];
-}
-
-int name_distance(const char *name, size_t length, const char *other) {
-  return distance(name, length, other, false);
-}
-
-int name_distance_within(const char *name, size_t length, const char *word) {
-  return distance(name, length, word, true);
 }

@@ -16,7 +16,7 @@ enum { LINE_MAX_BYTES = 4095 }; /* of fgets with a buffer of 4096, from READS_HO
 
 static struct {
   struct nccl_conf_line *lines;
-  size_t count, room;
+  size_t count;
   char files[2][PATH_MAX]; /* the user's, the system's */
 } conf;
 
@@ -55,7 +55,7 @@ static void forget_lines(void) {
   }
   free(conf.lines);
   conf.lines = NULL;
-  conf.count = conf.room = 0;
+  conf.count = 0;
 }
 
 static const struct nccl_conf_line *line_that_counts(const char *name) {
@@ -67,23 +67,16 @@ static const struct nccl_conf_line *line_that_counts(const char *name) {
   return NULL;
 }
 
-/* Takes `added` over. */
-static int add_line(struct nccl_conf_line added) {
-  if (conf.count == conf.room) {
-    size_t room = conf.room ? 2 * conf.room : 16;
+/* Room for one more, in an array that has a power of two places. */
+static int make_room(void) {
+  if ((conf.count & (conf.count - 1)) == 0) {
+    size_t room = conf.count ? 2 * conf.count : 1;
     struct nccl_conf_line *lines = reallocarray(conf.lines, room, sizeof *lines);
     if (!lines) {
-      free(added.name);
-      free(added.value);
       return -ENOMEM;
     }
     conf.lines = lines;
-    conf.room = room;
   }
-  /* setenv takes no empty name, and NCCL does not ask what it says. */
-  added.counts =
-      added.value && added.name[0] && !getenv(added.name) && !line_that_counts(added.name);
-  conf.lines[conf.count++] = added;
   return 0;
 }
 
@@ -93,19 +86,23 @@ static int take_line(const char *line, size_t length, bool keeps_return, const c
   if (is_blank(line, length)) {
     return 0;
   }
-  struct nccl_conf_line added = { .file = file, .number = number };
+  if (make_room() < 0) {
+    return -ENOMEM;
+  }
   bool is_setting = nccl_conf_split(line, length, keeps_return, name, value);
   if (!is_setting) {
     copy(name, line, strnlen(line, length));
   }
-  added.name = strdup(name);
-  added.value = is_setting ? strdup(value) : NULL;
-  if (!added.name || (is_setting && !added.value)) {
-    free(added.name);
-    free(added.value);
+  struct nccl_conf_line *added = &conf.lines[conf.count++];
+  *added = (struct nccl_conf_line){
+    .name = strdup(name), .value = is_setting ? strdup(value) : NULL, .file = file, .number = number
+  };
+  if (!added->name || (is_setting && !added->value)) {
     return -ENOMEM;
   }
-  return add_line(added);
+  /* setenv takes no empty name, and NCCL does not ask what it says. */
+  added->counts = is_setting && name[0] && !getenv(name) && !line_that_counts(name);
+  return 0;
 }
 
 /* ---- files ---- */
@@ -166,7 +163,7 @@ static int read_file(const char *path, nccl_conf_release_fn *release) {
   return error;
 }
 
-struct nccl_conf_places nccl_conf_real_places(void) {
+static struct nccl_conf_places real_places(void) {
   const struct passwd *user = getpwuid(getuid());
   return (struct nccl_conf_places){
     .named = getenv("NCCL_CONF_FILE"),
@@ -182,6 +179,8 @@ static bool is_same(const char *a, const char *b) {
 
 bool nccl_conf_user_file(const struct nccl_conf_places *places, nccl_conf_release_fn *release,
                          char path[PATH_MAX]) {
+  const struct nccl_conf_places real = real_places();
+  places = places ? places : &real;
   if (places->named && places->named[0]) {
     int version = release();
     if (version == 0 || version >= KNOWS_CONF_FILE) {
@@ -210,6 +209,8 @@ static bool has_user_file(const struct nccl_conf_places *places) {
 }
 
 int nccl_conf_load(const struct nccl_conf_places *places, nccl_conf_release_fn *release) {
+  const struct nccl_conf_places real = real_places();
+  places = places ? places : &real;
   forget_lines();
   int error = 0;
   if (has_user_file(places) && nccl_conf_user_file(places, release, conf.files[0])) {
@@ -229,8 +230,7 @@ static bool is_loaders(const char *name) {
 }
 
 int nccl_conf_apply(nccl_conf_release_fn *release) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
-  int error = nccl_conf_load(&places, release);
+  int error = nccl_conf_load(NULL, release);
   for (size_t i = 0; !error && i < conf.count; i++) {
     const struct nccl_conf_line *line = &conf.lines[i];
     if (line->counts && !is_loaders(line->name) && setenv(line->name, line->value, 0) != 0) {

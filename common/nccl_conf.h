@@ -35,15 +35,14 @@ enum {
 /* The release of NCCL that jobs use, as ncclGetVersion counts; 0: not known. */
 typedef int nccl_conf_release_fn(void);
 
-/* Where the files are. NULL or "": there is no such place. */
+/* Where the files are. NULL or "": there is no such place. Functions that take NULL look at the
+ * real ones. */
 struct nccl_conf_places {
   const char *named;       /* NCCL_CONF_FILE */
   const char *home;        /* HOME */
   const char *passwd_home; /* of the user database */
   const char *system_file;
 };
-
-struct nccl_conf_places nccl_conf_real_places(void);
 
 /* A line that is neither empty nor a comment. */
 struct nccl_conf_line {

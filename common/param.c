@@ -339,9 +339,9 @@ static bool is_known(const char *name, size_t length) {
 
 static const char *nearest_name(const char *name, size_t length) {
   int best = 0;
-  int best_distance = name_distance(name, length, rows[0].name);
+  int best_distance = name_distance(name, length, rows[0].name, false);
   for (int id = 1; id < PARAM_COUNT; id++) {
-    int distance = name_distance(name, length, rows[id].name);
+    int distance = name_distance(name, length, rows[id].name, false);
     if (distance < best_distance) {
       best = id;
       best_distance = distance;
@@ -378,12 +378,12 @@ static const char *meant_protection(const char *name, size_t length) {
   int nearest = INT_MAX, part = INT_MAX, plain = INT_MAX;
   for (int id = 0; id < PARAM_COUNT; id++) {
     const char *known = rows[id].name;
-    int distance = name_distance(name, length, known);
+    int distance = name_distance(name, length, known, false);
     if (rows[id].duty != PARAM_DUTY_PROTECTS) {
       plain = distance < plain ? distance : plain;
       continue;
     }
-    int within = name_distance_within(name + prefix, length - prefix, known + prefix);
+    int within = name_distance(name + prefix, length - prefix, known + prefix, true);
     part = within < part ? within : part;
     if (distance < nearest) {
       nearest = distance;

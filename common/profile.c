@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,29 +144,6 @@ int profile_read(const char *path, struct profile *out, struct profile_error *er
 
 /* ---- writing ---- */
 
-/* Where the canonical text goes: a stream or a hash, one of the two. */
-struct writer {
-  FILE *to;
-  struct hash_sha256 *hash;
-};
-
-__attribute__((format(printf, 2, 3))) static void emit(struct writer *writer, const char *format,
-                                                       ...) {
-  char text[PROFILE_TEXT_MAX + 128];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  if (length < 0) {
-    return;
-  }
-  if (writer->to) {
-    fwrite(text, 1, (size_t)length, writer->to);
-  } else {
-    hash_sha256_update(writer->hash, text, (size_t)length);
-  }
-}
-
 static void format_version(int version, int open_patch, char *text, size_t text_bytes) {
   int patch = version % 100;
   int length = snprintf(text, text_bytes, "%d.%d", version / 10000, version / 100 % 100);
@@ -201,7 +177,7 @@ bool profile_key_value(const struct profile *profile, const struct profile_key *
   return number != 0;
 }
 
-static void emit_sections(struct writer *writer, const struct profile *profile) {
+static void emit_sections(FILE *to, const struct profile *profile) {
   int section = -1;
   for (size_t i = 0; i < profile_key_count; i++) {
     const struct profile_key *key = &profile_keys[i];
@@ -211,10 +187,10 @@ static void emit_sections(struct writer *writer, const struct profile *profile) 
     }
     if ((int)key->section != section) {
       section = (int)key->section;
-      emit(writer, "\n[%s]\n", profile_section_names[section]);
+      fprintf(to, "\n[%s]\n", profile_section_names[section]);
     }
     const char *quote = key->type == PROFILE_KEY_TEXT ? "\"" : "";
-    emit(writer, "%s = %s%s%s\n", key->name, quote, value, quote);
+    fprintf(to, "%s = %s%s%s\n", key->name, quote, value, quote);
   }
 }
 
@@ -232,48 +208,48 @@ static const char *format_milli(uint64_t milli, char text[MILLI_TEXT_MAX]) {
   return text;
 }
 
-static void emit_measured(struct writer *writer, const struct profile_row *row) {
+static void emit_measured(FILE *to, const struct profile_row *row) {
   char by_default[MILLI_TEXT_MAX], choice[MILLI_TEXT_MAX];
-  emit(writer, " over=%s/%s default_us=%s choice_us=%s",
-       profile_algorithm_name(row->over_algorithm), profile_protocol_name(row->over_protocol),
-       format_milli(row->default_ns, by_default), format_milli(row->choice_ns, choice));
+  fprintf(to, " over=%s/%s default_us=%s choice_us=%s", profile_algorithm_name(row->over_algorithm),
+          profile_protocol_name(row->over_protocol), format_milli(row->default_ns, by_default),
+          format_milli(row->choice_ns, choice));
   if (row->noise_permille > 0) {
-    emit(writer, " noise_pct=%" PRIu32 ".%" PRIu32, row->noise_permille / 10,
-         row->noise_permille % 10);
+    fprintf(to, " noise_pct=%" PRIu32 ".%" PRIu32, row->noise_permille / 10,
+            row->noise_permille % 10);
   }
 }
 
-static void emit_row_end(struct writer *writer, const struct profile_row *row) {
+static void emit_row_end(FILE *to, const struct profile_row *row) {
   if (row->chunk_bytes > 0) {
     char chunk[QUANTITY_TEXT_MAX];
-    emit(writer, " chunk=%s", quantity_format_size(row->chunk_bytes, chunk));
+    fprintf(to, " chunk=%s", quantity_format_size(row->chunk_bytes, chunk));
   }
   if (row->is_measured) {
-    emit_measured(writer, row);
+    emit_measured(to, row);
   }
-  emit(writer, "\n");
+  fprintf(to, "\n");
 }
 
-static void emit_models(struct writer *writer, const struct profile *profile) {
+static void emit_models(FILE *to, const struct profile *profile) {
   if (profile->model_count > 0) {
-    emit(writer, "\n[model]\n# coll algo proto base_us intra_us inter_us mb_per_s spread_pct\n");
+    fprintf(to, "\n[model]\n# coll algo proto base_us intra_us inter_us mb_per_s spread_pct\n");
   }
   for (size_t i = 0; i < profile->model_count; i++) {
     const struct profile_model *model = &profile->models[i];
     char base[MILLI_TEXT_MAX], intra[MILLI_TEXT_MAX], inter[MILLI_TEXT_MAX], rate[MILLI_TEXT_MAX];
-    emit(writer, "%-13s %-13s %-6s %s %s %s %s %" PRIu32 ".%" PRIu32 "\n",
-         profile_collective_name(model->collective), profile_algorithm_name(model->algorithm),
-         profile_protocol_name(model->protocol), format_milli(model->base_ns, base),
-         format_milli(model->intra_ns, intra), format_milli(model->inter_ns, inter),
-         format_milli(model->bytes_per_ms, rate), model->spread_permille / 10,
-         model->spread_permille % 10);
+    fprintf(to, "%-13s %-13s %-6s %s %s %s %s %" PRIu32 ".%" PRIu32 "\n",
+            profile_collective_name(model->collective), profile_algorithm_name(model->algorithm),
+            profile_protocol_name(model->protocol), format_milli(model->base_ns, base),
+            format_milli(model->intra_ns, intra), format_milli(model->inter_ns, inter),
+            format_milli(model->bytes_per_ms, rate), model->spread_permille / 10,
+            model->spread_permille % 10);
   }
 }
 
-static void emit_table(struct writer *writer, const struct profile_table *table) {
-  emit(writer, "\n[table %s nodes=%" PRIu32 " ppn=%" PRIu32 "]\n",
-       profile_collective_name(table->collective), table->nodes, table->ppn);
-  emit(writer, "# bytes_lo bytes_hi algo proto channels\n");
+static void emit_table(FILE *to, const struct profile_table *table) {
+  fprintf(to, "\n[table %s nodes=%" PRIu32 " ppn=%" PRIu32 "]\n",
+          profile_collective_name(table->collective), table->nodes, table->ppn);
+  fprintf(to, "# bytes_lo bytes_hi algo proto channels\n");
   for (size_t i = 0; i < table->row_count; i++) {
     const struct profile_row *row = &table->rows[i];
     char low[QUANTITY_TEXT_MAX];
@@ -281,40 +257,38 @@ static void emit_table(struct writer *writer, const struct profile_table *table)
     if (row->bytes_hi != UINT64_MAX) {
       quantity_format_size(row->bytes_hi, high);
     }
-    emit(writer, "%-10s %-10s %-13s %-6s %" PRIu32, quantity_format_size(row->bytes_lo, low), high,
-         profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
-         row->channels);
-    emit_row_end(writer, row);
+    fprintf(to, "%-10s %-10s %-13s %-6s %" PRIu32, quantity_format_size(row->bytes_lo, low), high,
+            profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
+            row->channels);
+    emit_row_end(to, row);
   }
-}
-
-static void emit_profile(struct writer *writer, const struct profile *profile) {
-  emit(writer, "schema = %d\n", PROFILE_SCHEMA);
-  emit_sections(writer, profile);
-  for (size_t i = 0; i < profile->table_count; i++) {
-    emit_table(writer, &profile->tables[i]);
-  }
-  emit_models(writer, profile);
 }
 
 int profile_write(const struct profile *profile, FILE *to) {
-  struct writer writer = { .to = to };
-  emit_profile(&writer, profile);
+  fprintf(to, "schema = %d\n", PROFILE_SCHEMA);
+  emit_sections(to, profile);
+  for (size_t i = 0; i < profile->table_count; i++) {
+    emit_table(to, &profile->tables[i]);
+  }
+  emit_models(to, profile);
   return fflush(to) != 0 || ferror(to) ? -EIO : 0;
 }
 
 uint64_t profile_hash(const struct profile *profile) {
-  struct hash_sha256 hash;
-  struct writer writer = { .hash = &hash };
   uint8_t digest[HASH_SHA256_BYTES];
+  char *text = NULL;
+  size_t bytes;
   uint64_t id = 0;
-  hash_sha256_init(&hash);
-  emit_profile(&writer, profile);
-  hash_sha256_final(&hash, digest);
-  /* Big-endian, so that the number in a log is the start of the digest as sha256sum shows it. */
-  for (int i = 0; i < 8; i++) {
-    id = id << 8 | digest[i];
+  FILE *to = open_memstream(&text, &bytes);
+  bool is_written = to && profile_write(profile, to) == 0;
+  if (to && fclose(to) == 0 && is_written) {
+    hash_sha256(text, bytes, digest);
+    /* Big-endian, so that the number in a log is the start of the digest as sha256sum shows it. */
+    for (int i = 0; i < 8; i++) {
+      id = id << 8 | digest[i];
+    }
   }
+  free(text);
   return id;
 }
 

@@ -227,7 +227,8 @@ const char *profile_error_format(const struct profile_error *error, char *text, 
 /* Writes the canonical text: it parses to the same profile again. -EIO if the stream failed. */
 int profile_write(const struct profile *profile, FILE *to);
 
-/* First 8 bytes of the SHA-256 of the canonical text, so independent of spacing and comments. */
+/* First 8 bytes of the SHA-256 of the canonical text, so independent of spacing and comments. 0
+ * without memory. */
 uint64_t profile_hash(const struct profile *profile);
 
 /* The same over the parts that must be equal on all ranks, or they hang: the tables, [env] and the

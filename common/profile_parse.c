@@ -76,38 +76,33 @@ static int check_topology(struct parser *parser, struct scan_span value) {
 
 static int parse_text(struct parser *parser, const struct profile_key *key, struct scan_span value,
                       char *field) {
-  int result = scan_unquote(&parser->scan, &value);
-  if (result == 0 && scan_trim(value).length == 0) {
-    result = scan_fail(&parser->scan, value.at, "%s has no value", key->name);
+  struct scan *scan = &parser->scan;
+  scan_unquote(scan, &value);
+  if (scan_trim(value).length == 0) {
+    scan_fail(scan, value.at, "%s has no value", key->name);
   }
-  if (result == 0 && key->type == PROFILE_KEY_ID) {
-    result = check_id(parser, key->name, value);
+  if (key->type == PROFILE_KEY_ID) {
+    check_id(parser, key->name, value);
   }
-  if (result == 0 && key->type == PROFILE_KEY_DATE) {
-    result = check_date(parser, value);
+  if (key->type == PROFILE_KEY_DATE) {
+    check_date(parser, value);
   }
-  if (result == 0 && key->type == PROFILE_KEY_TOPOLOGY) {
-    result = check_topology(parser, value);
+  if (key->type == PROFILE_KEY_TOPOLOGY) {
+    check_topology(parser, value);
   }
-  if (result == 0 && !scan_copy(value, field, key->capacity)) {
-    result = scan_fail(&parser->scan, value.at, "%s takes at most %" PRIu32 " bytes", key->name,
-                       key->capacity - 1);
+  if (!scan_copy(value, field, key->capacity)) {
+    scan_fail(scan, value.at, "%s takes at most %" PRIu32 " bytes", key->name, key->capacity - 1);
   }
-  return result;
+  return scan_status(scan);
 }
 
 /* The word is kept as the table spells it, whatever case the text has. */
 static int parse_choice(struct parser *parser, const struct profile_key *key,
                         struct scan_span value, char *field) {
-  int place = 0;
-  int result = scan_unquote(&parser->scan, &value);
-  if (result == 0) {
-    result = scan_word(&parser->scan, value, key->name, key->words, &place);
-  }
-  if (result == 0) {
-    snprintf(field, key->capacity, "%s", key->words[place]);
-  }
-  return result;
+  scan_unquote(&parser->scan, &value);
+  int place = scan_word(&parser->scan, value, key->name, key->words);
+  snprintf(field, key->capacity, "%s", key->words[place]);
+  return scan_status(&parser->scan);
 }
 
 static int parse_value(struct parser *parser, const struct profile_key *key,
@@ -131,28 +126,20 @@ static int parse_value(struct parser *parser, const struct profile_key *key,
 
 /* ---- lines ---- */
 
-/* "key = value" */
-static int split_assignment(struct parser *parser, struct scan_span line, struct scan_span *name,
-                            struct scan_span *value) {
+/* "key = value"; false: there is no "=". */
+static bool split_assignment(struct scan_span line, struct scan_span *name,
+                             struct scan_span *value) {
   const char *equals = memchr(line.at, '=', line.length);
-  if (!equals) {
-    return scan_fail(&parser->scan, line.at, "expected \"key = value\", not \"%.*s\"",
-                     SCAN_ARGS(line));
-  }
-  *name = scan_trim((struct scan_span){ line.at, (size_t)(equals - line.at) });
-  *value =
-      scan_trim((struct scan_span){ equals + 1, line.length - (size_t)(equals - line.at) - 1 });
-  if (value->length == 0) {
-    return scan_fail(&parser->scan, equals, "%.*s has no value", SCAN_ARGS(*name));
-  }
-  return 0;
+  size_t length = equals ? (size_t)(equals - line.at) : line.length - 1;
+  *name = scan_trim((struct scan_span){ line.at, length });
+  *value = scan_trim((struct scan_span){ line.at + length + 1, line.length - length - 1 });
+  return equals;
 }
 
 static int parse_schema(struct parser *parser, struct scan_span line) {
   struct scan_span name;
   struct scan_span value;
-  int result = split_assignment(parser, line, &name, &value);
-  if (result < 0 || !scan_is(name, "schema")) {
+  if (!split_assignment(line, &name, &value) || !scan_is(name, "schema") || value.length == 0) {
     return scan_fail(&parser->scan, line.at, "a profile starts with \"schema = %d\"",
                      PROFILE_SCHEMA);
   }
@@ -182,9 +169,12 @@ static const char *list_keys(enum profile_section section, char *text, size_t te
 static int parse_assignment(struct parser *parser, struct scan_span line) {
   struct scan_span name;
   struct scan_span value;
-  int result = split_assignment(parser, line, &name, &value);
-  if (result < 0) {
-    return result;
+  if (!split_assignment(line, &name, &value)) {
+    return scan_fail(&parser->scan, line.at, "expected \"key = value\", not \"%.*s\"",
+                     SCAN_ARGS(line));
+  }
+  if (value.length == 0) {
+    return scan_fail(&parser->scan, strchr(line.at, '='), "%.*s has no value", SCAN_ARGS(name));
   }
   for (size_t i = 0; i < profile_key_count; i++) {
     const struct profile_key *key = &profile_keys[i];
@@ -229,24 +219,17 @@ static int parse_table_number(struct parser *parser, struct scan_span *line, con
 static int open_table(struct parser *parser, struct scan_span header, struct scan_span line) {
   struct profile *profile = parser->profile;
   struct profile_table table = { 0 };
-  int place = 0;
-  int result =
-      scan_word(&parser->scan, scan_take_word(&line), "table", profile_collective_names, &place);
-  if (result == 0) {
-    result = parse_table_number(parser, &line, "nodes", &table.nodes);
-  }
-  if (result == 0) {
-    result = parse_table_number(parser, &line, "ppn", &table.ppn);
-  }
+  table.collective = (enum profile_collective)scan_word(&parser->scan, scan_take_word(&line),
+                                                        "table", profile_collective_names);
+  parse_table_number(parser, &line, "nodes", &table.nodes);
+  parse_table_number(parser, &line, "ppn", &table.ppn);
   line = scan_trim(line);
-  if (result == 0 && line.length > 0) {
-    result =
-        scan_fail(&parser->scan, line.at, "nothing may follow ppn, not \"%.*s\"", SCAN_ARGS(line));
+  if (line.length > 0) {
+    scan_fail(&parser->scan, line.at, "nothing may follow ppn, not \"%.*s\"", SCAN_ARGS(line));
   }
-  if (result < 0) {
-    return result;
+  if (scan_status(&parser->scan) < 0) {
+    return -EINVAL;
   }
-  table.collective = (enum profile_collective)place;
   if (profile_find_table(profile, table.collective, table.nodes, table.ppn)) {
     return scan_fail(&parser->scan, header.at,
                      "a second table for %s nodes=%" PRIu32 " ppn=%" PRIu32,

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "common/nccl_chunk.h"
 #include "common/profile_schema.h"
 #include "common/quantity.h"
 
@@ -35,18 +36,12 @@ static int parse_bytes(struct scan *scan, struct scan_span word, const char *wha
   return 0;
 }
 
-static int parse_algorithm(struct scan *scan, struct scan_span word, enum profile_algorithm *out) {
-  int place = 0;
-  int result = scan_word(scan, word, "algo", profile_algorithm_names, &place);
-  *out = (enum profile_algorithm)place;
-  return result;
+static enum profile_algorithm parse_algorithm(struct scan *scan, struct scan_span word) {
+  return (enum profile_algorithm)scan_word(scan, word, "algo", profile_algorithm_names);
 }
 
-static int parse_protocol(struct scan *scan, struct scan_span word, enum profile_protocol *out) {
-  int place = 0;
-  int result = scan_word(scan, word, "proto", profile_protocol_names, &place);
-  *out = (enum profile_protocol)place;
-  return result;
+static enum profile_protocol parse_protocol(struct scan *scan, struct scan_span word) {
+  return (enum profile_protocol)scan_word(scan, word, "proto", profile_protocol_names);
 }
 
 /* "tree/simple" */
@@ -57,29 +52,24 @@ static int parse_over(struct scan *scan, struct scan_span value, struct profile_
                      SCAN_ARGS(value));
   }
   size_t length = (size_t)(slash - value.at);
-  struct scan_span algorithm = { value.at, length };
-  struct scan_span protocol = { slash + 1, value.length - length - 1 };
-  int result = parse_algorithm(scan, algorithm, &row->over_algorithm);
-  return result < 0 ? result : parse_protocol(scan, protocol, &row->over_protocol);
+  row->over_algorithm = parse_algorithm(scan, (struct scan_span){ value.at, length });
+  row->over_protocol =
+      parse_protocol(scan, (struct scan_span){ slash + 1, value.length - length - 1 });
+  return scan_status(scan);
 }
 
 static int parse_percent(struct scan *scan, struct scan_span value, const char *what,
                          uint32_t *permille) {
   uint64_t milli = 0;
-  int result = scan_milli(scan, value, what, PERCENT_MAX, &milli);
-  if (result == 0 && milli % 100 != 0) {
-    return scan_fail(scan, value.at, "%s has one decimal", what);
-  }
+  scan_milli(scan, value, what, PERCENT_MAX, &milli);
   *permille = (uint32_t)(milli / 100);
-  return result;
+  return milli % 100 == 0 ? scan_status(scan)
+                          : scan_fail(scan, value.at, "%s has one decimal", what);
 }
 
 static int parse_time(struct scan *scan, struct scan_span value, const char *what, uint64_t *ns) {
-  int result = scan_milli(scan, value, what, US_MAX, ns);
-  if (result == 0 && *ns == 0) {
-    return scan_fail(scan, value.at, "%s is more than 0", what);
-  }
-  return result;
+  scan_milli(scan, value, what, US_MAX, ns);
+  return *ns > 0 ? scan_status(scan) : scan_fail(scan, value.at, "%s is more than 0", what);
 }
 
 static int parse_extra(struct scan *scan, struct scan_span word, struct profile_row *row,
@@ -103,7 +93,8 @@ static int parse_extra(struct scan *scan, struct scan_span word, struct profile_
   struct scan_span value = { equals + 1, word.length - name.length - 1 };
   switch (extra) {
   case EXTRA_CHUNK:
-    return scan_number(scan, value, "chunk", 512, 16 << 20, true, &row->chunk_bytes);
+    return scan_number(scan, value, "chunk", NCCL_CHUNK_MIN, NCCL_CHUNK_MAX, true,
+                       &row->chunk_bytes);
   case EXTRA_OVER:
     return parse_over(scan, value, row);
   case EXTRA_NOISE:
@@ -147,21 +138,12 @@ int profile_row_parse(struct scan *scan, struct scan_span line, struct profile_r
                        "a row has five fields: bytes_lo bytes_hi algo proto channels");
     }
   }
-  int result = parse_bytes(scan, words[0], "bytes_lo", false, &row->bytes_lo);
-  if (result == 0) {
-    result = parse_bytes(scan, words[1], "bytes_hi", true, &row->bytes_hi);
-  }
-  if (result == 0) {
-    result = parse_algorithm(scan, words[2], &row->algorithm);
-  }
-  if (result == 0) {
-    result = parse_protocol(scan, words[3], &row->protocol);
-  }
-  if (result == 0) {
-    result =
-        scan_number(scan, words[4], "channels", 0, PROFILE_CHANNELS_MAX, false, &row->channels);
-  }
-  return result < 0 ? result : parse_extras(scan, &line, row);
+  parse_bytes(scan, words[0], "bytes_lo", false, &row->bytes_lo);
+  parse_bytes(scan, words[1], "bytes_hi", true, &row->bytes_hi);
+  row->algorithm = parse_algorithm(scan, words[2]);
+  row->protocol = parse_protocol(scan, words[3]);
+  scan_number(scan, words[4], "channels", 0, PROFILE_CHANNELS_MAX, false, &row->channels);
+  return scan_status(scan) < 0 ? -EINVAL : parse_extras(scan, &line, row);
 }
 
 int profile_row_parse_model(struct scan *scan, struct scan_span line, struct profile_model *model) {
@@ -169,29 +151,20 @@ int profile_row_parse_model(struct scan *scan, struct scan_span line, struct pro
   uint64_t *const numbers[] = { &model->base_ns, &model->intra_ns, &model->inter_ns,
                                 &model->bytes_per_ms };
   *model = (struct profile_model){ 0 };
-  int place = 0;
-  int result = scan_word(scan, scan_take_word(&line), "coll", profile_collective_names, &place);
-  model->collective = (enum profile_collective)place;
-  if (result == 0) {
-    result = parse_algorithm(scan, scan_take_word(&line), &model->algorithm);
+  model->collective = (enum profile_collective)scan_word(scan, scan_take_word(&line), "coll",
+                                                         profile_collective_names);
+  model->algorithm = parse_algorithm(scan, scan_take_word(&line));
+  model->protocol = parse_protocol(scan, scan_take_word(&line));
+  for (int i = 0; i < 4; i++) {
+    scan_milli(scan, scan_take_word(&line), names[i], i < 3 ? US_MAX : RATE_MAX, numbers[i]);
   }
-  if (result == 0) {
-    result = parse_protocol(scan, scan_take_word(&line), &model->protocol);
-  }
-  for (int i = 0; i < 4 && result == 0; i++) {
-    result =
-        scan_milli(scan, scan_take_word(&line), names[i], i < 3 ? US_MAX : RATE_MAX, numbers[i]);
-  }
-  if (result == 0) {
-    result = parse_percent(scan, scan_take_word(&line), "spread_pct", &model->spread_permille);
-  }
+  parse_percent(scan, scan_take_word(&line), "spread_pct", &model->spread_permille);
   line = scan_trim(line);
-  if (result == 0 && line.length > 0) {
-    return scan_fail(scan, line.at, "a model ends after spread_pct, not with \"%.*s\"",
-                     SCAN_ARGS(line));
+  if (line.length > 0) {
+    scan_fail(scan, line.at, "a model ends after spread_pct, not with \"%.*s\"", SCAN_ARGS(line));
   }
-  if (result == 0 && model->bytes_per_ms == 0) {
-    return scan_fail(scan, line.at, "mb_per_s is more than 0");
+  if (model->bytes_per_ms == 0) {
+    scan_fail(scan, line.at, "mb_per_s is more than 0");
   }
-  return result;
+  return scan_status(scan);
 }

@@ -14,13 +14,19 @@
 
 int scan_fail(struct scan *scan, const char *at, const char *format, ...) {
   struct profile_error *error = scan->error;
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(error->text, sizeof error->text, format, arguments);
-  va_end(arguments);
-  error->line = scan->line;
-  error->column = at ? (int)(at - scan->line_start) + 1 : 0;
+  if (scan_status(scan) == 0) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(error->text, sizeof error->text, format, arguments);
+    va_end(arguments);
+    error->line = scan->line;
+    error->column = at ? (int)(at - scan->line_start) + 1 : 0;
+  }
   return -EINVAL;
+}
+
+int scan_status(const struct scan *scan) {
+  return scan->error->text[0] ? -EINVAL : 0;
 }
 
 /* ---- words in a line ---- */
@@ -141,17 +147,17 @@ static const char *join_words(const char *const *words, char *text, size_t text_
   return text;
 }
 
-int scan_word(struct scan *scan, struct scan_span word, const char *what, const char *const *words,
-              int *place) {
+int scan_word(struct scan *scan, struct scan_span word, const char *what,
+              const char *const *words) {
   for (int i = 0; words[i]; i++) {
     if (word.length == strlen(words[i]) && strncasecmp(word.at, words[i], word.length) == 0) {
-      *place = i;
-      return 0;
+      return i;
     }
   }
   char text[256];
-  return scan_fail(scan, word.at, "%s takes %s, not \"%.*s\"", what,
-                   join_words(words, text, sizeof text), SCAN_ARGS(word));
+  scan_fail(scan, word.at, "%s takes %s, not \"%.*s\"", what, join_words(words, text, sizeof text),
+            SCAN_ARGS(word));
+  return 0;
 }
 
 int scan_version(struct scan *scan, struct scan_span value, const char *name, int patch,

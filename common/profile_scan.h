@@ -30,9 +30,12 @@ struct scan_span {
 #define SCAN_ARGS(span)                                                                            \
   (int)((span).length < SCAN_TOKEN_MAX ? (span).length : SCAN_TOKEN_MAX), (span).at
 
-/* Sets the error; `at` is its place in the line, NULL for all of it. Returns -EINVAL. */
+/* Sets the error; `at` is its place in the line, NULL for all of it. Returns -EINVAL. The first
+ * error stays: what is read after it does not count. */
 int scan_fail(struct scan *scan, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* -EINVAL after an error, else 0. */
+int scan_status(const struct scan *scan);
 
 struct scan_span scan_trim(struct scan_span span);
 struct scan_span scan_strip_comment(struct scan_span line);
@@ -56,9 +59,8 @@ int scan_number(struct scan *scan, struct scan_span word, const char *what, uint
 int scan_milli(struct scan *scan, struct scan_span word, const char *what, uint32_t high,
                uint64_t *milli);
 
-/* The place of the word in `words` (NULL at the end), in either case. */
-int scan_word(struct scan *scan, struct scan_span word, const char *what, const char *const *words,
-              int *place);
+/* The place of the word in `words` (NULL at the end), in either case; after an error 0. */
+int scan_word(struct scan *scan, struct scan_span word, const char *what, const char *const *words);
 
 /* "2.21" or "2.21.5" as NCCL counts; without the third number, `patch`. */
 int scan_version(struct scan *scan, struct scan_span value, const char *name, int patch,

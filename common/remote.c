@@ -57,27 +57,32 @@ __attribute__((noreturn)) static void become(char **words, const int ends[3]) {
   _exit(STATUS_NOT_FOUND);
 }
 
-static void remote_start(const struct remote_command *how, struct remote_result *answer) {
+/* The process, or negative errno. */
+static pid_t start(const struct remote_command *how, const struct host *host, const int ends[3]) {
   struct host_command command;
-  int output[2] = { -1, -1 }, errors[2] = { -1, -1 };
-  make_command(how, answer->host, &command);
-  answer->child = -1;
-  errno = E2BIG;
-  if (!command.has_failed && pipe2(output, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0) {
-    answer->child = fork();
-    if (answer->child == 0) {
-      become(command.words, (int[]){ -1, output[1], errors[1] });
-    }
+  make_command(how, host, &command);
+  pid_t child = command.has_failed ? -E2BIG : fork();
+  if (child == 0) {
+    become(command.words, ends);
   }
+  child = child == -1 ? -errno : child;
+  host_command_free(&command);
+  return child;
+}
+
+static void remote_start(const struct remote_command *how, struct remote_result *answer) {
+  int output[2] = { -1, -1 }, errors[2] = { -1, -1 };
+  answer->child = pipe2(output, O_CLOEXEC) == 0 && pipe2(errors, O_CLOEXEC) == 0
+                      ? start(how, answer->host, (int[]){ -1, output[1], errors[1] })
+                      : -errno;
   if (answer->child < 0) {
     snprintf(answer->why_not, sizeof answer->why_not, "cannot start a process: %s",
-             strerror(errno));
+             strerror(-answer->child));
   }
   answer->pipes[0] = output[0];
   answer->pipes[1] = errors[0];
   close(output[1]);
   close(errors[1]);
-  host_command_free(&command);
 }
 
 /* ---- output ---- */
@@ -183,24 +188,17 @@ void remote_run_all(const struct remote_command *how, struct remote_result *answ
 /* ---- conversations ---- */
 
 int remote_talk(const struct remote_command *how, const struct host *host, pid_t *child) {
-  struct host_command command;
-  int ends[2] = { -1, -1 };
-  make_command(how, host, &command);
-  *child = -1;
-  errno = E2BIG;
-  if (!command.has_failed && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
-    *child = fork();
-    if (*child == 0) {
-      become(command.words, (int[]){ ends[1], ends[1], -1 });
-    }
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return -errno;
   }
-  int error = *child < 0 ? -errno : 0;
+  *child = start(how, host, (int[]){ ends[1], ends[1], -1 });
   close(ends[1]);
-  if (error && ends[0] >= 0) {
+  if (*child < 0) {
     close(ends[0]);
+    return *child;
   }
-  host_command_free(&command);
-  return error ? error : ends[0];
+  return ends[0];
 }
 
 void remote_hang_up(pid_t child) {

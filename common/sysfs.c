@@ -3,9 +3,7 @@
 #include "common/sysfs.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,29 +25,16 @@ static int format_path(char full[SYSFS_PATH_MAX], const char *root, const char *
 }
 
 static int read_file(const char *full, char *text, size_t text_bytes) {
-  int file = open(full, O_RDONLY | O_CLOEXEC);
-  if (file < 0) {
+  FILE *file = fopen(full, "re");
+  if (!file) {
     return -errno;
   }
-  size_t length = 0;
-  while (length < text_bytes - 1) {
-    ssize_t got = read(file, text + length, text_bytes - 1 - length);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got < 0) {
-      int error = -errno;
-      close(file);
-      return error;
-    }
-    if (got == 0) {
-      break;
-    }
-    length += (size_t)got;
-  }
-  close(file);
+  errno = EIO;
+  size_t length = fread(text, 1, text_bytes - 1, file);
+  int error = ferror(file) ? -errno : 0;
+  fclose(file);
   text[length] = '\0';
-  return (int)length;
+  return error ? error : (int)length;
 }
 
 /* Takes the blanks off both ends; returns the length. */
@@ -216,34 +201,8 @@ int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const
 
 /* ---- directories ---- */
 
-static int compare_names(const void *a, const void *b) {
-  return strverscmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int append_name(struct sysfs_list *list, const char *name) {
-  char *copy = strdup(name);
-  char **names = copy ? realloc(list->names, (list->count + 1) * sizeof *names) : NULL;
-  if (!names) {
-    free(copy);
-    return -ENOMEM;
-  }
-  names[list->count++] = copy;
-  list->names = names;
-  return 0;
-}
-
-static int read_directory(DIR *directory, struct sysfs_list *list) {
-  for (;;) {
-    errno = 0;
-    struct dirent *entry = readdir(directory);
-    if (!entry) {
-      return -errno;
-    }
-    int result = entry->d_name[0] == '.' ? 0 : append_name(list, entry->d_name);
-    if (result < 0) {
-      return result;
-    }
-  }
+static int is_shown(const struct dirent *entry) {
+  return entry->d_name[0] != '.';
 }
 
 int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...) {
@@ -256,26 +215,18 @@ int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...)
   if (result < 0) {
     return result;
   }
-  DIR *directory = opendir(full);
-  if (!directory) {
+  int count = scandir(full, &list->entries, is_shown, versionsort);
+  if (count < 0) {
     return -errno;
   }
-  result = read_directory(directory, list);
-  closedir(directory);
-  if (result < 0) {
-    sysfs_list_free(list);
-    return result;
-  }
-  if (list->count > 0) {
-    qsort(list->names, list->count, sizeof *list->names, compare_names);
-  }
+  list->count = (size_t)count;
   return 0;
 }
 
 void sysfs_list_free(struct sysfs_list *list) {
   for (size_t i = 0; i < list->count; i++) {
-    free(list->names[i]);
+    free(list->entries[i]);
   }
-  free(list->names);
+  free(list->entries);
   *list = (struct sysfs_list){ 0 };
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sysfs: reads of sysfs and procfs below a root, which is "/" or a captured tree in tests.
- * Owns: the names of a struct sysfs_list, until sysfs_list_free.  Threads: any.
+ * Owns: the entries of a struct sysfs_list, until sysfs_list_free.  Threads: any.
  * Blocks: as the kernel's files do.  Fails: -ENOENT and other errors of open and read, -EINVAL for
  * an invalid number, -ENAMETOOLONG, -EXDEV for a link that leaves the root.
  *
@@ -9,6 +9,7 @@
 #ifndef COMMON_SYSFS_H
 #define COMMON_SYSFS_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -46,9 +47,9 @@ int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const
 int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const char *device, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Names in a directory, without those that start with a dot; numbers in names sort as numbers. */
+/* A directory without names that start with a dot; numbers in names sort as numbers. */
 struct sysfs_list {
-  char **names;
+  struct dirent **entries;
   size_t count;
 };
 int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...)

@@ -24,8 +24,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-enum { TOPOLOGY_ID_DIGITS = 12, TOPOLOGY_ID_MAX = TOPOLOGY_ID_DIGITS + 1 };
+#include "common/pci.h"
+
+enum {
+  TOPOLOGY_ID_DIGITS = 12,
+  TOPOLOGY_ID_MAX = TOPOLOGY_ID_DIGITS + 1,
+  TOPOLOGY_DRIVER_MAX = 64, /* longer names are cut */
+};
 
 /* The text, from sysfs below `root`. */
 char *topology_read(const char *root);
@@ -44,8 +51,12 @@ void topology_identify(char id[TOPOLOGY_ID_MAX]);
 /* A GPU, NIC or NVSwitch. */
 struct topology_device {
   char *path; /* "/sys/devices/pci0000:00/0000:00:05.0" */
-  char *text; /* "gpu 10de:2330" */
+  char *text; /* "gpu 10de:2330", made of what follows */
   int numa;   /* -1: near none */
+  const char *kind;
+  char id[PCI_ID_MAX];              /* empty: not on PCI */
+  char driver[TOPOLOGY_DRIVER_MAX]; /* of NICs */
+  uint32_t mbps;                    /* of NICs; 0: not told */
 };
 
 /* Makes the text; sorts the devices. NULL if memory is out. */

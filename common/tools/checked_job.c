@@ -3,6 +3,10 @@
 #include "common/tools/checked_job.h"
 
 #include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,13 +14,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/launcher.h"
-#include "common/tools/check_socket.h"
+#include "common/random.h"
 #include "common/tools/limits.h"
 #include "common/tools/one_voice.h"
 #include "common/tools/verdict.h"
@@ -32,6 +37,158 @@ struct checked_job {
   bool is_stopping, is_told;
   uint64_t kill_at_ns;
 };
+
+/* Room for the events of ten thousand ranks that start at once, of 1 KiB each in the kernel. */
+enum { RECEIVE_BYTES = 10 << 20, ADDRESSES_AT_MOST = 12 };
+
+static char token[CHECK_TOKEN_CHARS + 1];
+
+/* ---- the socket ---- */
+
+static int open_socket(in_port_t *port) {
+  int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  struct sockaddr_storage address = { .ss_family = AF_INET6 };
+  int off = 0, room = RECEIVE_BYTES;
+  if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0 ||
+      bind(fd, (struct sockaddr *)&address, sizeof(struct sockaddr_in6)) != 0) {
+    if (fd >= 0) {
+      close(fd);
+    }
+    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    address.ss_family = AF_INET;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(struct sockaddr_in)) != 0) {
+      return -errno;
+    }
+  }
+  if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) != 0) {
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
+  }
+  socklen_t bytes = sizeof address;
+  if (getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+    return -errno;
+  }
+  *port = ((struct sockaddr_in *)&address)->sin_port; /* at the same place for IPv6 */
+  return fd;
+}
+
+/* "10.0.0.1:4000"; false for an address that other hosts cannot use. */
+static bool print_address(const struct ifaddrs *interface, in_port_t port, FILE *out) {
+  const struct sockaddr *address = interface->ifa_addr;
+  char text[INET6_ADDRSTRLEN];
+  if (!address || !(interface->ifa_flags & IFF_UP)) {
+    return false;
+  }
+  bool is_v4 = address->sa_family == AF_INET;
+  const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
+  if (!is_v4 &&
+      (address->sa_family != AF_INET6 || IN6_IS_ADDR_LINKLOCAL(v6) || IN6_IS_ADDR_LOOPBACK(v6))) {
+    return false;
+  }
+  getnameinfo(address, is_v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6), text,
+              sizeof text, NULL, 0, NI_NUMERICHOST);
+  fprintf(out, is_v4 ? "%s:%u" : "[%s]:%u", text, (unsigned)ntohs(port));
+  return true;
+}
+
+static int set_variable(in_port_t port) {
+  struct ifaddrs *interfaces = NULL;
+  char *value = NULL;
+  size_t bytes = 0;
+  FILE *out = open_memstream(&value, &bytes);
+  if (!out || getifaddrs(&interfaces) != 0) {
+    return -errno;
+  }
+  fprintf(out, "%s@", token);
+  int count = 0;
+  for (const struct ifaddrs *each = interfaces; each && count < ADDRESSES_AT_MOST;
+       each = each->ifa_next) {
+    if (print_address(each, port, out)) {
+      fputc(',', out);
+      count++;
+    }
+  }
+  fclose(out);
+  freeifaddrs(interfaces);
+  value[strlen(value) - (count > 0)] = '\0'; /* the last comma */
+  int rc = count == 0 ? -EADDRNOTAVAIL : setenv(CHECK_VARIABLE, value, 1) == 0 ? 0 : -errno;
+  free(value);
+  return rc;
+}
+
+/* Opens the socket and sets STRATUS_CHECK for the job. The descriptor, or negative errno. */
+static int listen_for_events(void) {
+  uint64_t drawn[2];
+  in_port_t port = 0;
+  int error = random_secret(drawn, sizeof drawn), fd = error ? error : open_socket(&port);
+  if (fd < 0) {
+    return fd;
+  }
+  snprintf(token, sizeof token, "%016llx%016llx", (unsigned long long)drawn[0],
+           (unsigned long long)drawn[1]);
+  error = set_variable(port);
+  return error ? error : fd;
+}
+
+enum { READ_MAX = 1024 }; /* datagrams; net.core.rmem_default holds some 300 */
+
+/* Takes all events that have arrived. */
+static void hear(struct checked_job *job) {
+  char bytes[CHECK_DATAGRAM_MAX];
+  struct check_event event;
+  ssize_t length = recv(job->events, bytes, sizeof bytes, 0);
+  /* So many at most, as somebody may send faster than this reads. */
+  for (int i = 0; i < READ_MAX && length >= 0;
+       i++, length = recv(job->events, bytes, sizeof bytes, 0)) {
+    if (check_event_parse(bytes, (size_t)length, token, &event)) {
+      verdict_take(job->verdict, &event, clock_now_ns());
+    }
+  }
+}
+
+/* ---- names ---- */
+
+/* In a process of its own, as it may wait for name servers. */
+static void look_up(const char *text, int answer) {
+  const struct addrinfo number = { .ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_DGRAM };
+  struct addrinfo *address;
+  char name[NI_MAXHOST];
+  if (getaddrinfo(text, NULL, &number, &address) == 0 &&
+      getnameinfo(address->ai_addr, address->ai_addrlen, name, sizeof name, NULL, 0, NI_NAMEREQD) ==
+          0) {
+    ssize_t ignored = write(answer, name, strlen(name));
+    (void)ignored;
+  }
+}
+
+/* The host name of an address, from /etc/hosts or a name server; NULL: it has none. The text lives
+ * until the next call. */
+static const char *name_of(const char *address) {
+  static char name[NI_MAXHOST];
+  int ends[2];
+  if (pipe(ends) != 0) {
+    return NULL;
+  }
+  pid_t child = fork();
+  if (child == 0) {
+    look_up(address, ends[1]);
+    _exit(0);
+  }
+  close(ends[1]);
+  struct pollfd waiting = { .fd = ends[0], .events = POLLIN };
+  ssize_t length = 0;
+  if (child > 0 && poll(&waiting, 1, CHECK_NAME_MS) == 1) {
+    length = read(ends[0], name, sizeof name - 1);
+  }
+  close(ends[0]);
+  if (child > 0) {
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+  }
+  name[length > 0 ? length : 0] = '\0';
+  return length > 0 ? name : NULL;
+}
+
+/* ---- what is said ---- */
 
 static void say_lines(const char *text) {
   while (*text) {
@@ -52,7 +209,7 @@ static void tell(const struct checked_job *job, bool is_good, const char *head) 
   FILE *out = open_memstream(&text, &bytes);
   if (out) {
     fprintf(out, "%s\n", head);
-    verdict_print(job->verdict, is_good, check_socket_name_of, out);
+    verdict_print(job->verdict, is_good, name_of, out);
     fclose(out);
     say_lines(text);
   }
@@ -100,7 +257,7 @@ static int start(struct checked_job *job, char **command, char **(*pass_on)(char
   sigprocmask(SIG_BLOCK, &signals, NULL);
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   job->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-  job->events = check_socket_open();
+  job->events = listen_for_events();
   job->verdict = verdict_new(is_rank(job));
   if (job->signals < 0 || job->events < 0 || !job->verdict) {
     return cli_fail("the job cannot be checked: %s",
@@ -163,7 +320,7 @@ static void stop(struct checked_job *job, uint64_t now_ns) {
 }
 
 static void look(struct checked_job *job) {
-  check_socket_read(job->events, job->verdict, clock_now_ns());
+  hear(job);
   if (!job->is_told &&
       verdict_judge(job->verdict, clock_now_ns(), VERDICT_RUNNING) == VERDICT_FAILED) {
     job->is_told = true;
@@ -181,7 +338,7 @@ static void look(struct checked_job *job) {
 static void hear_the_last(struct checked_job *job) {
   struct timespec wait = clock_timespec(2 * CHECKED_JOB_LOOK_MS * NS_PER_MS);
   nanosleep(&wait, NULL);
-  check_socket_read(job->events, job->verdict, clock_now_ns());
+  hear(job);
 }
 
 /* Under a launcher rank 0 speaks for all, as any that has failed its check speaks for itself. */

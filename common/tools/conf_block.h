@@ -27,7 +27,7 @@ struct conf_block_line {
 bool conf_block_read_others(const char *path, const char *name, char value[NCCL_CONF_VALUE_MAX],
                             unsigned *line);
 
-/* Both of these follow symbolic links, as root only its own (conf_place.h): -EPERM. */
+/* Both of these follow symbolic links, as root only its own: -EPERM. */
 
 /* Adds the lines, in the place of those that an earlier call added. -EINVAL: a mark is missing. */
 int conf_block_write(const char *path, const struct conf_block_line *lines, size_t count,

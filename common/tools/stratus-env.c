@@ -11,9 +11,9 @@
 #include "common/cli.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
+#include "common/plugin_file.h"
 #include "common/tools/conf_block.h"
 #include "common/tools/job_settings.h"
-#include "common/tools/plugin_place.h"
 #include "common/version.h"
 
 enum form { FORM_BASH, FORM_FISH, FORM_SLURM, FORM_DOCKER, FORM_ENV_FILE };
@@ -75,7 +75,7 @@ static int print_for_docker(const struct job_settings *settings, const char *dir
     return cli_fail("%s cannot be given to docker run in one word", directory);
   }
   for (int i = 0; i < 4; i++) {
-    char file[PATH_MAX + 128], real[PATH_MAX];
+    char file[PLUGIN_FILE_MAX], real[PATH_MAX];
     snprintf(file, sizeof file, "%s/%s", directory, plugins[i % 2]);
     printf("--volume=%s:%s/%s:ro ", realpath(file, real) ? real : file, trusted[i / 2],
            plugins[i % 2]);
@@ -125,12 +125,11 @@ static int print_variables(const char *directory) {
 
 /* Without one that is named: the file that NCCL reads for all, or for this user. */
 static int choose_file(int argument_count, char **arguments, char path[PATH_MAX]) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
   if (argument_count == 1) {
     snprintf(path, PATH_MAX, "%s", arguments[0]);
   } else if (geteuid() == 0) {
     snprintf(path, PATH_MAX, "%s", NCCL_CONF_SYSTEM_FILE);
-  } else if (!nccl_conf_user_file(&places, nccl_version_installed, path)) {
+  } else if (!nccl_conf_user_file(NULL, nccl_version_installed, path)) {
     return cli_fail("there is no home of yours, neither in HOME nor in the user database: name "
                     "the FILE");
   }
@@ -197,10 +196,9 @@ static bool is_same_file(const char *a, const char *b) {
 
 /* Of those that NCCL reads for this user. */
 static bool is_read_by_nccl(const char *path) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
   char own[PATH_MAX];
   return is_same_file(path, NCCL_CONF_SYSTEM_FILE) ||
-         (nccl_conf_user_file(&places, nccl_version_installed, own) && is_same_file(path, own));
+         (nccl_conf_user_file(NULL, nccl_version_installed, own) && is_same_file(path, own));
 }
 
 static void tell_written(const char *path, const char *directory, bool is_known) {
@@ -221,13 +219,12 @@ static void tell_written(const char *path, const char *directory, bool is_known)
 }
 
 static int load_files(void) {
-  const struct nccl_conf_places places = nccl_conf_real_places();
-  return nccl_conf_load(&places, nccl_version_installed) == 0 ? CLI_OK : cli_fail("out of memory");
+  return nccl_conf_load(NULL, nccl_version_installed) == 0 ? CLI_OK : cli_fail("out of memory");
 }
 
 static int write_conf(const char *directory, const char *path) {
-  char net[PATH_MAX + 128], tuner[PATH_MAX + 128], why_not[CONF_BLOCK_WHY_MAX];
-  bool is_known = plugin_place_is_known_to_loader(directory);
+  char net[PLUGIN_FILE_MAX], tuner[PLUGIN_FILE_MAX], why_not[CONF_BLOCK_WHY_MAX];
+  bool is_known = plugin_file_is_known_to_loader(directory);
   snprintf(net, sizeof net, "%s/%s", directory, PLUGIN_NET);
   snprintf(tuner, sizeof tuner, "%s/%s", directory, PLUGIN_TUNER);
   const struct conf_block_line lines[] = {
@@ -280,7 +277,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
   if (is_remove) {
     return choose_file(argument_count, arguments, path) == CLI_OK ? remove_conf(path) : CLI_FAILED;
   }
-  if (!plugin_place_find(directory, why_not)) {
+  if (!plugin_file_find_ours(directory, why_not)) {
     return cli_fail("%s", why_not);
   }
   if (!is_write) { /* a container has files of its own */

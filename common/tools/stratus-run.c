@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-run: runs a job with both plugins. Without --check it becomes the job. */
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,10 @@
 #include "common/launcher.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
+#include "common/plugin_file.h"
 #include "common/tools/checked_job.h"
 #include "common/tools/job_settings.h"
-#include "common/tools/launcher_words.h"
 #include "common/tools/one_voice.h"
-#include "common/tools/plugin_place.h"
 #include "common/version.h"
 
 /* As env(1) and shells have them. */
@@ -27,8 +27,7 @@ static bool is_check, goes_on;
  * NCCL from using stratus. NCCL reads its files itself, on each host: of these nothing is set. */
 static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   struct job_settings settings;
-  const struct nccl_conf_places places = nccl_conf_real_places();
-  if (nccl_conf_load(&places, nccl_version_installed) != 0) {
+  if (nccl_conf_load(NULL, nccl_version_installed) != 0) {
     snprintf(why_not, PLUGIN_WHY_MAX, "out of memory");
     return false;
   }
@@ -52,11 +51,69 @@ static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   return true;
 }
 
+/* ---- the command line ---- */
+
+/* As the user may have written it: the option, then NAME or NAME=value. */
+static bool is_passed_on(char **command, const char *option, const char *name) {
+  size_t length = strlen(name);
+  for (char **word = command; word[0] && word[1]; word++) {
+    if (strcmp(word[0], option) == 0 && strncmp(word[1], name, length) == 0 &&
+        (word[1][length] == '\0' || word[1][length] == '=')) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* As a rank of another launcher it has the variables already, and takes no --env. */
+static bool is_launcher(char **coll_command) {
+  static const char option[] = "--hosts";
+  for (char **word = coll_command; *word; word++) {
+    size_t length = strcspn(*word, "=");
+    if (length == sizeof option - 1 && strncmp(*word, option, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The words of `command`, with options that pass the variables of the job on to other hosts, of
+ * those that are set: srun and MPICH's mpirun pass on the whole environment, torchrun runs on this
+ * host; Open MPI's mpirun passes on what -x names, stratus-coll --hosts what --env gives. A command
+ * that is not known stays as it is, as do options of its own. The result is the process's until it
+ * ends. */
 static char **pass_on(char **command) {
-  static const char *const variables[] = { "LD_LIBRARY_PATH",   "NCCL_NET_PLUGIN",
+  static const char *const variables[] = { "LD_LIBRARY_PATH", "NCCL_NET_PLUGIN",
                                            "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT",
-                                           CHECK_VARIABLE,      NULL };
-  return launcher_words(command, variables);
+                                           CHECK_VARIABLE };
+  const size_t variable_count = sizeof variables / sizeof variables[0];
+  const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
+  const char *option = launcher_is_open_mpi(command[0])                               ? "-x"
+                       : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
+                                                                                      : NULL;
+  size_t words = 0;
+  while (command[words]) {
+    words++;
+  }
+  if (!option) {
+    return command;
+  }
+  char **all = calloc(words + 2 * variable_count + 1, sizeof *all);
+  if (!all) {
+    cli_fail("out of memory: %s does not pass the variables on to other hosts", program);
+    return command;
+  }
+  size_t count = 0;
+  all[count++] = command[0];
+  for (size_t i = 0; i < variable_count; i++) {
+    /* The name alone: everybody can read command lines, and a token is among the values. */
+    if (getenv(variables[i]) && !is_passed_on(command, option, variables[i])) {
+      all[count++] = (char *)(uintptr_t)option;
+      all[count++] = (char *)(uintptr_t)variables[i];
+    }
+  }
+  memcpy(all + count, command + 1, (words - 1) * sizeof *all);
+  return all;
 }
 
 static int become(char **command) {
@@ -98,8 +155,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
   /* Behind a launcher that runs under another stratus-run --check, that one is told. */
   bool is_checker = is_check && !getenv(CHECK_VARIABLE);
-  bool is_usable = plugin_place_find(directory, why_not) && plugin_place_load(directory, why_not) &&
-                   set_variables(directory, why_not);
+  bool is_usable = plugin_file_find_ours(directory, why_not) &&
+                   plugin_file_load_ours(directory, why_not) && set_variables(directory, why_not);
   if (!is_usable && !tell_why_not(why_not, is_checker)) {
     return CHECKED_FAILED;
   }

@@ -206,10 +206,20 @@ static bool is_without(const struct process *process) {
   return process->has_communicator && !process->is_in_use;
 }
 
+/* The addresses of peers without stratus, one after the other; NULL behind the last. */
+static const char *silent_peer(const struct verdict *verdict, unsigned which) {
+  for (unsigned i = 0; i < verdict->complaint_count; i++) {
+    if (verdict->complaints[i].kind == CHECK_NOT_PEER && which-- == 0) {
+      return verdict->complaints[i].text;
+    }
+  }
+  return NULL;
+}
+
 /* Where complaints name fewer peers than are silent, others may speak soon. */
 static uint64_t settle_ns(const struct verdict *verdict) {
   unsigned named = 0;
-  while (verdict_peer(verdict, named)) {
+  while (silent_peer(verdict, named)) {
     named++;
   }
   bool has_riddles = !verdict->is_alone && verdict->size - verdict->spoken > (int)named;
@@ -254,15 +264,6 @@ enum verdict_state verdict_judge(const struct verdict *verdict, uint64_t now_ns,
 }
 
 /* ---- text ---- */
-
-const char *verdict_peer(const struct verdict *verdict, unsigned which) {
-  for (unsigned i = 0; i < verdict->complaint_count; i++) {
-    if (verdict->complaints[i].kind == CHECK_NOT_PEER && which-- == 0) {
-      return verdict->complaints[i].text;
-    }
-  }
-  return NULL;
-}
 
 static void print_names(const struct verdict *verdict, FILE *out) {
   for (unsigned i = 0; i < verdict->host_count; i++) {

@@ -52,9 +52,6 @@ enum verdict_moment {
 enum verdict_state verdict_judge(const struct verdict *verdict, uint64_t now_ns,
                                  enum verdict_moment moment);
 
-/* The addresses of peers without stratus, one after the other; NULL behind the last. */
-const char *verdict_peer(const struct verdict *verdict, unsigned which);
-
 /* What is known, in lines; more of it if the verdict is not good. `name` finds the name of an
  * address; NULL: it has none. */
 typedef const char *verdict_name_fn(const char *address);

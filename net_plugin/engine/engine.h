@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/id_table.h"
+#include "net_plugin/engine/id_table.h"
 #include "common/list.h"
 #include "net_plugin/lane/nic.h"
 

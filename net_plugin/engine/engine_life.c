@@ -14,7 +14,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/thread.h"
-#include "common/thread_room.h"
+#include "net_plugin/engine/thread_room.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/limits.h"
 #include "net_plugin/engine/observer.h"

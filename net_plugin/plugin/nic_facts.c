@@ -70,8 +70,8 @@ static bool has_truthful_lower(const char *root, const char *name, int depth) {
   }
   bool is_truthful = false;
   for (size_t i = 0; i < list.count; i++) {
-    if (!strncmp(list.names[i], "lower_", strlen("lower_"))) {
-      is_truthful = read_speed(root, list.names[i] + strlen("lower_"), depth - 1) > 0;
+    if (!strncmp(list.entries[i]->d_name, "lower_", strlen("lower_"))) {
+      is_truthful = read_speed(root, list.entries[i]->d_name + strlen("lower_"), depth - 1) > 0;
       if (!is_truthful) {
         break;
       }
@@ -109,7 +109,7 @@ static void read_port(const char *root, const char *name, char port[NIC_FACTS_PO
   if (hcas.count == 1 &&
       sysfs_read_text(root, guid, sizeof(guid),
                       "sys/class/net/%s/device/infiniband/%s/sys_image_guid", name,
-                      hcas.names[0]) > 0 &&
+                      hcas.entries[0]->d_name) > 0 &&
       strpbrk(guid, "123456789abcdef")) { /* not all zeroes */
     snprintf(port, NIC_FACTS_PORT_MAX, "%.40s %s", guid, port_name);
   }
@@ -122,7 +122,7 @@ static bool leads_to_nic(const char *root, const char *port) {
   bool does = sysfs_exists(root, "sys/class/net/%s/device", port);
   if (!does && sysfs_list(root, &below, "sys/class/net/%s", port) == 0) {
     for (size_t i = 0; i < below.count; i++) {
-      does = does || !strncmp(below.names[i], "lower_", strlen("lower_"));
+      does = does || !strncmp(below.entries[i]->d_name, "lower_", strlen("lower_"));
     }
     sysfs_list_free(&below);
   }
@@ -138,7 +138,7 @@ static bool is_inner_bridge(const char *root, const char *name) {
   bool is_inner = true;
   if (sysfs_list(root, &ports, "sys/class/net/%s/brif", name) == 0) {
     for (size_t i = 0; i < ports.count; i++) {
-      is_inner = is_inner && !leads_to_nic(root, ports.names[i]);
+      is_inner = is_inner && !leads_to_nic(root, ports.entries[i]->d_name);
     }
     sysfs_list_free(&ports);
   }

@@ -49,21 +49,21 @@ static bool is_zero_cta_wanted(void) {
   return false;
 }
 
-static void tell_of_encryption(const struct bypass_facts *facts, const char *way,
-                               doctor_tell_fn *tell) {
+static void tell_of_encryption(const struct bypass_facts *facts, const char *way) {
   if (facts->release >= FIRST_SOCKETS && !facts->is_encrypted) {
-    tell(DOCTOR_HINT, "the TLS of this NCCL (ncclSetEncryption) covers its bootstrap and its own "
-                      "sockets, not plugins: what goes through stratus is in clear, unless "
-                      "STRATUS_ENCRYPT=on");
+    doctor_tell(DOCTOR_HINT,
+                "the TLS of this NCCL (ncclSetEncryption) covers its bootstrap and its own "
+                "sockets, not plugins: what goes through stratus is in clear, unless "
+                "STRATUS_ENCRYPT=on");
   }
   if (way && facts->is_encrypted) {
-    tell(DOCTOR_HINT,
-         "STRATUS_ENCRYPT=on covers what goes through stratus: GIN and RMA are in clear, "
-         "but for NCCL's own sockets with its TLS");
+    doctor_tell(DOCTOR_HINT,
+                "STRATUS_ENCRYPT=on covers what goes through stratus: GIN and RMA are in clear, "
+                "but for NCCL's own sockets with its TLS");
   }
 }
 
-void bypass_check(const struct bypass_facts *facts, doctor_tell_fn *tell) {
+void bypass_check(const struct bypass_facts *facts) {
   bool is_gin = has_gin(facts->release), is_rma = has_rma(facts->release);
   const char *way = facts->has_rdma                   ? "its own RDMA"
                     : facts->release >= FIRST_SOCKETS ? "its own sockets"
@@ -72,13 +72,13 @@ void bypass_check(const struct bypass_facts *facts, doctor_tell_fn *tell) {
     return;
   }
   if (!way || (!is_gin && !is_rma)) {
-    tell(DOCTOR_GOOD,
-         way ? "GIN and RMA are switched off: all data between hosts goes through stratus"
-             : "this NCCL has GIN and RMA over RDMA only, and no device for it here: all "
-               "data between hosts goes through stratus");
+    doctor_tell(DOCTOR_GOOD,
+                way ? "GIN and RMA are switched off: all data between hosts goes through stratus"
+                    : "this NCCL has GIN and RMA over RDMA only, and no device for it here: all "
+                      "data between hosts goes through stratus");
     way = NULL;
   } else {
-    doctor_tell(tell, DOCTOR_HINT,
+    doctor_tell(DOCTOR_HINT,
                 "collectives and send/recv go through stratus; what a job sends with %s%s%s goes "
                 "over %s, as NCCL asks no net plugin for it (to switch it off: %s%s%s)",
                 !is_gin ? ""
@@ -91,10 +91,10 @@ void bypass_check(const struct bypass_facts *facts, doctor_tell_fn *tell) {
                 is_rma && facts->release >= FIRST_RMA_DISABLE ? "NCCL_RMA_DISABLE=1" : "");
   }
   if (way && is_rma && facts->release >= FIRST_RMA_DISABLE && is_zero_cta_wanted()) {
-    doctor_tell(tell, DOCTOR_HINT,
+    doctor_tell(DOCTOR_HINT,
                 "NCCL_CTA_POLICY=%s: AllGather and AlltoAll of symmetric windows are RMA between "
                 "hosts, and go over %s, not through stratus",
                 getenv("NCCL_CTA_POLICY"), way);
   }
-  tell_of_encryption(facts, way, tell);
+  tell_of_encryption(facts, way);
 }

@@ -324,11 +324,11 @@ static int conclude(struct cluster *cluster) {
 static int read_hosts(char **arguments, int count, struct host_list *hosts) {
   char error[HOST_LIST_ERROR_MAX];
   if (doctor_all_options.timeout_ns == 0 || !*doctor_all_options.ssh) {
-    return net_tool_usage("doctor --all: --timeout above 0 and a command for --ssh are wanted");
+    return cli_fail_usage("doctor --all: --timeout above 0 and a command for --ssh are wanted");
   }
   for (int i = 0; i < count; i++) {
     if (host_list_read(hosts, arguments[i], error) != 0) {
-      return net_tool_usage("doctor --all: %s", error);
+      return cli_fail_usage("doctor --all: %s", error);
     }
   }
   return CLI_OK;
@@ -375,7 +375,7 @@ static int examine(const struct host_list *hosts, bool is_json) {
 int doctor_all(char **arguments, int count, bool is_json) {
   struct host_list hosts = { 0 };
   int status = read_hosts(arguments, count, &hosts);
-  status = status == CLI_OK ? examine(&hosts, is_json) : status;
+  status = status ? status : examine(&hosts, is_json);
   host_list_free(&hosts);
   return status;
 }

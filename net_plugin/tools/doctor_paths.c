@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/cli.h"
 #include "common/clock.h"
 #include "common/peer_proof.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/probe/probe.h"
 
 /* What a login shell may print before the agent begins. */
@@ -115,7 +115,7 @@ void doctor_paths_check(const struct remote_command *how, const struct host *con
   if (status != 0 && all.count > 0) {
     char text[512];
     snprintf(text, sizeof text, "paths between the hosts were not all looked at: %s",
-             failure_text());
+             cli_first_failure());
     tell(context, all.hosts[0], false, text);
   }
   if (report.results) {

@@ -16,14 +16,9 @@
 
 struct check {
   const struct host_facts *facts;
-  doctor_tell_fn *tell;
-  int count;
   struct nic nics[DEVICE_PHYSICAL_MAX];
   unsigned nic_count;
 };
-
-#define COMPLAIN(check, ...)                                                                       \
-  ((check)->count++, doctor_tell((check)->tell, DOCTOR_HINT, __VA_ARGS__))
 
 static bool read_number(const struct check *check, const char *path, int64_t *value) {
   return sysfs_read_int(check->facts->root, value, "proc/sys/net/%s", path) == 0;
@@ -62,20 +57,20 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     for (int j = 0; j < 2; j++) {
       int64_t value = interface_setting(check, nics[j]->name, settings[i].name);
       if (value >= settings[i].bad_from && value <= settings[i].bad_to) {
-        COMPLAIN(check,
-                 "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
-                 "sysctl -w net.ipv4.conf.all.%s=%" PRId64,
-                 a->name, b->name, settings[i].name, nics[j]->name, value, settings[i].effect,
-                 settings[i].name, settings[i].good);
+        doctor_tell(DOCTOR_HINT,
+                    "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
+                    "sysctl -w net.ipv4.conf.all.%s=%" PRId64,
+                    a->name, b->name, settings[i].name, nics[j]->name, value, settings[i].effect,
+                    settings[i].name, settings[i].good);
         break;
       }
     }
   }
   if (!tcp_socket_can_bind_device(a) || !tcp_socket_can_bind_device(b)) {
-    COMPLAIN(check,
-             "%s and %s are in one subnet, and flows cannot be bound to a device: all use "
-             "the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
-             a->name, b->name);
+    doctor_tell(DOCTOR_HINT,
+                "%s and %s are in one subnet, and flows cannot be bound to a device: all use "
+                "the first; use Linux 5.7 or later, or setcap cap_net_raw+ep PROGRAM",
+                a->name, b->name);
   }
 }
 
@@ -104,10 +99,10 @@ static void check_multipath(struct check *check) {
                     is_six ? "ipv6/fib_multipath_hash_policy" : "ipv4/fib_multipath_hash_policy",
                     &policy) &&
         policy == 0) {
-      COMPLAIN(check,
-               "%s and %s have one address, and all flows to a host take the same of them; "
-               "sysctl -w net.%s.fib_multipath_hash_policy=1",
-               nics[0].name, nics[i].name, is_six ? "ipv6" : "ipv4");
+      doctor_tell(DOCTOR_HINT,
+                  "%s and %s have one address, and all flows to a host take the same of them; "
+                  "sysctl -w net.%s.fib_multipath_hash_policy=1",
+                  nics[0].name, nics[i].name, is_six ? "ipv6" : "ipv4");
       return;
     }
   }
@@ -139,19 +134,19 @@ static void check_buffers(struct check *check) {
     int64_t limit = 0;
     if (facts->options.socket_buffer_bytes == 0) {
       if (read_largest(check, names[i], &bytes) && bytes < needed) {
-        COMPLAIN(check,
-                 "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
-                 " Mb/s at a round trip of 1 ms "
-                 "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
-                 names[i], bytes, facts->lanes, fastest_mbps, needed, names[i], needed);
+        doctor_tell(DOCTOR_HINT,
+                    "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
+                    " Mb/s at a round trip of 1 ms "
+                    "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
+                    names[i], bytes, facts->lanes, fastest_mbps, needed, names[i], needed);
       }
     } else if (read_number(check, limits[i], &limit) &&
                (uint64_t)limit < facts->options.socket_buffer_bytes) {
-      COMPLAIN(check,
-               "socket buffers of %u bytes are set, and net.%.4s.%s allows %" PRId64
-               "; sysctl -w net.core.%s=%u",
-               facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit, limits[i] + 5,
-               facts->options.socket_buffer_bytes);
+      doctor_tell(DOCTOR_HINT,
+                  "socket buffers of %u bytes are set, and net.%.4s.%s allows %" PRId64
+                  "; sysctl -w net.core.%s=%u",
+                  facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit,
+                  limits[i] + 5, facts->options.socket_buffer_bytes);
     }
   }
 }
@@ -161,30 +156,31 @@ static void check_buffers(struct check *check) {
 static void check_queues(struct check *check) {
   int64_t value;
   if (read_number(check, "core/somaxconn", &value) && value < 1024) {
-    COMPLAIN(check,
-             "net.core.somaxconn is %" PRId64
-             ": connections are refused when many peers connect at once; "
-             "sysctl -w net.core.somaxconn=4096",
-             value);
+    doctor_tell(DOCTOR_HINT,
+                "net.core.somaxconn is %" PRId64
+                ": connections are refused when many peers connect at once; "
+                "sysctl -w net.core.somaxconn=4096",
+                value);
   }
   if (read_number(check, "ipv4/tcp_slow_start_after_idle", &value) && value == 1) {
-    COMPLAIN(check, "flows repeat slow start after each pause of a job; "
-                    "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
+    doctor_tell(DOCTOR_HINT, "flows repeat slow start after each pause of a job; "
+                             "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
   }
   if (read_number(check, "ipv4/tcp_retries2", &value) && value > 8) {
-    COMPLAIN(check,
-             "net.ipv4.tcp_retries2 is %" PRId64 ": stratus detects dead peers itself, but NCCL's "
-             "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
-             value);
+    doctor_tell(DOCTOR_HINT,
+                "net.ipv4.tcp_retries2 is %" PRId64
+                ": stratus detects dead peers itself, but NCCL's "
+                "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
+                value);
   }
   uint64_t needed = (uint64_t)HOST_CONNECTIONS * check->facts->lanes;
   if (check->facts->open_files < needed) {
-    COMPLAIN(check,
-             "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64
-             " connections; ulimit -n %" PRIu64
-             " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
-             check->facts->open_files, check->facts->lanes,
-             check->facts->open_files / check->facts->lanes, needed);
+    doctor_tell(DOCTOR_HINT,
+                "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64
+                " connections; ulimit -n %" PRIu64
+                " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
+                check->facts->open_files, check->facts->lanes,
+                check->facts->open_files / check->facts->lanes, needed);
   }
 }
 
@@ -195,10 +191,10 @@ static void check_options(struct check *check) {
   if (options->pacing_mbps &&
       sysfs_read_text(root, text, sizeof(text), "proc/sys/net/core/default_qdisc") > 0 &&
       strcmp(text, "fq") != 0) {
-    COMPLAIN(check,
-             "flows are paced, and the default queueing discipline is %s: TCP paces "
-             "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
-             text, check->nic_count ? check->nics[0].name : "eth0");
+    doctor_tell(DOCTOR_HINT,
+                "flows are paced, and the default queueing discipline is %s: TCP paces "
+                "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
+                text, check->nic_count ? check->nics[0].name : "eth0");
   }
   if (options->congestion[0] &&
       sysfs_read_text(root, text, sizeof(text),
@@ -209,8 +205,8 @@ static void check_options(struct check *check) {
       is_there = is_there || !strcmp(word, options->congestion);
     }
     if (!is_there) {
-      COMPLAIN(check, "congestion control %s is not loaded; modprobe tcp_%s", options->congestion,
-               options->congestion);
+      doctor_tell(DOCTOR_HINT, "congestion control %s is not loaded; modprobe tcp_%s",
+                  options->congestion, options->congestion);
     }
   }
 }
@@ -227,13 +223,12 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
   tcp_options_get(&facts->options);
 }
 
-int host_check(const struct host_facts *facts, doctor_tell_fn *tell) {
-  struct check check = { .facts = facts, .tell = tell };
+void host_check(const struct host_facts *facts) {
+  struct check check = { .facts = facts };
   check.nic_count = device_table_nics(facts->devices, check.nics);
   check_multipath(&check);
   check_subnets(&check);
   check_buffers(&check);
   check_queues(&check);
   check_options(&check);
-  return check.count;
 }

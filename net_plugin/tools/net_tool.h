@@ -17,7 +17,4 @@ extern const struct cli_option net_tool_probe_options[];
 int net_tool_stats(int argument_count, char **arguments, bool is_json);
 extern const struct cli_option net_tool_stats_options[];
 
-/* Wrong use: as cli_fail, but for the exit status. */
-#define net_tool_usage(...) (cli_fail(__VA_ARGS__), CLI_USAGE)
-
 #endif

@@ -21,7 +21,7 @@ static bool has_device_nodes(const char *root) {
     return false;
   }
   for (size_t i = 0; i < list.count; i++) {
-    has_any |= !strncmp(list.names[i], "uverbs", strlen("uverbs"));
+    has_any |= !strncmp(list.entries[i]->d_name, "uverbs", strlen("uverbs"));
   }
   sysfs_list_free(&list);
   return has_any;
@@ -162,66 +162,65 @@ void rdma_report_print(const struct rdma_report *report) {
 
 /* ---- checks ---- */
 
-static void check_row(const struct rdma_survey_row *row, doctor_tell_fn *tell) {
+static void check_row(const struct rdma_survey_row *row) {
   const struct rdma_sysfs_port *port = &row->port;
   char text[RDMA_GID_TEXT_MAX];
   if (row->is_used) {
     const struct rdma_gid *gid = &port->gids[row->gid];
-    doctor_tell(tell, DOCTOR_GOOD,
-                "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s", row->nic,
-                port->name, port->port, row->traits.model, rdma_survey_kind(row), port->speed_mbps,
-                row->mtu_bytes, gid->index, rdma_choice_gid_text(gid->bytes, text),
-                rdma_survey_way(row));
+    doctor_tell(DOCTOR_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s",
+                row->nic, port->name, port->port, row->traits.model, rdma_survey_kind(row),
+                port->speed_mbps, row->mtu_bytes, gid->index,
+                rdma_choice_gid_text(gid->bytes, text), rdma_survey_way(row));
   } else {
-    doctor_tell(tell, DOCTOR_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port,
-                row->why);
+    doctor_tell(DOCTOR_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port, row->why);
   }
   if (row->warning[0]) {
-    tell(DOCTOR_BAD, row->warning);
+    doctor_tell(DOCTOR_BAD, "%s", row->warning);
   }
 }
 
-static void check_gpu(const struct rdma_report *report, doctor_tell_fn *tell) {
+static void check_gpu(const struct rdma_report *report) {
   char text[TEXT_MAX];
   bool is_direct = report->gpu.has_peermem || (report->gpu.has_open_driver && report->can_dmabuf);
   if (!report->gpu.nvidia[0]) {
     return;
   }
-  doctor_tell(tell, is_direct ? DOCTOR_GOOD : DOCTOR_HINT, "GPU memory and RDMA: %s%s",
+  doctor_tell(is_direct ? DOCTOR_GOOD : DOCTOR_HINT, "GPU memory and RDMA: %s%s",
               gpu_text(report, text),
               is_direct ? "" : "; data is staged through host memory (modprobe nvidia-peermem)");
 }
 
-void rdma_report_check(const struct rdma_report *report, doctor_tell_fn *tell) {
+void rdma_report_check(const struct rdma_report *report) {
   const uint64_t enough = UINT64_C(1) << 30;
   char text[QUANTITY_TEXT_MAX];
   if (report->row_count == 0) {
-    tell(DOCTOR_GOOD, "RDMA: there is no HCA; TCP is used");
+    doctor_tell(DOCTOR_GOOD, "RDMA: there is no HCA; TCP is used");
     return;
   }
   if (report->settings.is_off) {
-    doctor_tell(tell, DOCTOR_HINT, "RDMA is off: %s", report->settings.off_why);
+    doctor_tell(DOCTOR_HINT, "RDMA is off: %s", report->settings.off_why);
     return;
   }
   if (report->library_reason[0]) {
-    doctor_tell(tell, DOCTOR_BAD, "RDMA: libibverbs cannot be loaded (%s); install rdma-core",
+    doctor_tell(DOCTOR_BAD, "RDMA: libibverbs cannot be loaded (%s); install rdma-core",
                 report->library_reason);
   }
   if (!report->has_device_nodes) {
-    tell(DOCTOR_BAD,
-         "RDMA: /dev/infiniband is missing or empty; give it to the container, or load ib_uverbs");
+    doctor_tell(
+        DOCTOR_BAD,
+        "RDMA: /dev/infiniband is missing or empty; give it to the container, or load ib_uverbs");
   }
   for (unsigned i = 0; i < report->row_count; i++) {
-    check_row(&report->rows[i], tell);
+    check_row(&report->rows[i]);
   }
   if (report->used_count == 0) {
     return;
   }
   if (report->lockable_bytes < enough) {
-    doctor_tell(tell, DOCTOR_BAD,
+    doctor_tell(DOCTOR_BAD,
                 "the limit of locked memory is %s (ulimit -l): registrations will fail, set it "
                 "to unlimited",
                 quantity_format_size(report->lockable_bytes, text));
   }
-  check_gpu(report, tell);
+  check_gpu(report);
 }

@@ -28,7 +28,7 @@ void rdma_report_free(struct rdma_report *report);
 json_t *rdma_report_to_json(const struct rdma_report *report);
 void rdma_report_print(const struct rdma_report *report);
 
-/* Calls back with each finding; for doctor. */
-void rdma_report_check(const struct rdma_report *report, doctor_tell_fn *tell);
+/* Tells doctor of each finding. */
+void rdma_report_check(const struct rdma_report *report);
 
 #endif

@@ -36,7 +36,7 @@ static const char *find_port(const char *text) {
 int rendezvous_check_host(const char *host) {
   struct in6_addr address;
   if (inet_pton(AF_INET6, host, &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address)) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "%s is an address of one link: add this host's NIC that is on the link, as in %s%%eth0",
         host, host);
   }
@@ -48,14 +48,14 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
   size_t length = port_text ? (size_t)(port_text - text) - 1 : strlen(text);
   int64_t port = default_port;
   if (port_text && (quantity_parse_int(port_text, &port) != 0 || port < 1 || port > 65535)) {
-    return net_tool_usage("%s: a port is 1 to 65535", text);
+    return cli_fail_usage("%s: a port is 1 to 65535", text);
   }
   if (length >= 2 && text[0] == '[' && text[length - 1] == ']') {
     text++;
     length -= 2;
   }
   if (length >= sizeof place->host) {
-    return net_tool_usage("a host name has at most %d characters", RENDEZVOUS_HOST_MAX - 1);
+    return cli_fail_usage("a host name has at most %d characters", RENDEZVOUS_HOST_MAX - 1);
   }
   memcpy(place->host, text, length);
   place->host[length] = '\0';
@@ -208,7 +208,7 @@ static int get_key(const char *purpose, const struct rendezvous_address *place, 
   char error[PEER_ERROR_MAX];
   bool is_local = false;
   if (peer_key_of_job(purpose, key, error) != 0) {
-    return net_tool_usage("%s", error);
+    return cli_fail_usage("%s", error);
   }
   int status = key->is_secret ? CLI_OK : find_whether_local(place, &is_local);
   if (status != CLI_OK || key->is_secret || is_local) {
@@ -217,7 +217,7 @@ static int get_key(const char *purpose, const struct rendezvous_address *place, 
   if (command) {
     return draw_secret(purpose, command, key);
   }
-  return net_tool_usage("%s: " PEER_NEEDS_SECRET ", or to what --listen drew", place->host);
+  return cli_fail_usage("%s: " PEER_NEEDS_SECRET ", or to what --listen drew", place->host);
 }
 
 /* ---- who calls, and who waits ---- */
@@ -232,7 +232,7 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
   static const uint8_t nothing[PEER_HELLO_BYTES];
   struct peer_key key;
   int status = get_key(purpose, place, NULL, &key);
-  status = status == CLI_OK ? connect_to(place, command, fd) : status;
+  status = status ? status : connect_to(place, command, fd);
   if (status != CLI_OK) {
     return status;
   }
@@ -253,7 +253,7 @@ int rendezvous_open(struct rendezvous_server *server, const char *purpose,
                     const struct rendezvous_address *place, const char *command) {
   const struct rendezvous_address any = { .port = place->port };
   int status = get_key(purpose, place, command, &server->key);
-  status = status == CLI_OK ? listen_at(command ? place : &any, &server->fd) : status;
+  status = status ? status : listen_at(command ? place : &any, &server->fd);
   if (status != CLI_OK) {
     return status;
   }

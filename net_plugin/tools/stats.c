@@ -145,13 +145,13 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
   int64_t wanted = 0;
   if (argument_count &&
       (quantity_parse_int(arguments[0], &wanted) != 0 || wanted < 1 || wanted > 999999999)) {
-    return net_tool_usage("stats: '%s' is no process number", arguments[0]);
+    return cli_fail_usage("stats: '%s' is no process number", arguments[0]);
   }
   if (is_json && options.is_prometheus) {
-    return net_tool_usage("stats: give either --json or --prometheus");
+    return cli_fail_usage("stats: give either --json or --prometheus");
   }
   if (options.is_join && (is_json || options.is_prometheus || options.watch_ns || wanted)) {
-    return net_tool_usage("stats: --join goes with --flows only");
+    return cli_fail_usage("stats: --join goes with --flows only");
   }
   if (options.is_join) {
     return print_joined();

@@ -18,13 +18,9 @@
 struct check {
   const struct discovery *found;
   const char *root;
-  doctor_tell_fn *tell;
   struct nic nics[DEVICE_PHYSICAL_MAX]; /* in use */
   unsigned nic_count;
-  int told;
 };
-
-#define COMPLAIN(check, ...) ((check)->told++, doctor_tell((check)->tell, DOCTOR_HINT, __VA_ARGS__))
 
 /* "eth1, eth2": as many as have room. */
 struct names {
@@ -73,16 +69,17 @@ static void check_host_alone(struct check *check) {
     }
   }
   if (loopback.count) {
-    COMPLAIN(check,
-             "%s leads to this host alone: for a job of several hosts name NICs between them in "
-             "NCCL_SOCKET_IFNAME",
-             loopback.text);
+    doctor_tell(DOCTOR_HINT,
+                "%s leads to this host alone: for a job of several hosts name NICs between them in "
+                "NCCL_SOCKET_IFNAME",
+                loopback.text);
   }
   if (bridges.count) {
-    COMPLAIN(check,
-             "%s: a bridge without a NIC, as containers and virtual machines have, leads to this "
-             "host alone: leave it out in NCCL_SOCKET_IFNAME",
-             bridges.text);
+    doctor_tell(
+        DOCTOR_HINT,
+        "%s: a bridge without a NIC, as containers and virtual machines have, leads to this "
+        "host alone: leave it out in NCCL_SOCKET_IFNAME",
+        bridges.text);
   }
 }
 
@@ -105,10 +102,11 @@ static void check_link_addresses(struct check *check) {
     }
   }
   if (bound.count && free_ones.count) {
-    COMPLAIN(check,
-             "%s: the address that NCCL takes is one of the link, and hosts beyond it are not "
-             "reached; connections use it in turn with %s, so leave it out in NCCL_SOCKET_IFNAME",
-             bound.text, free_ones.text);
+    doctor_tell(
+        DOCTOR_HINT,
+        "%s: the address that NCCL takes is one of the link, and hosts beyond it are not "
+        "reached; connections use it in turn with %s, so leave it out in NCCL_SOCKET_IFNAME",
+        bound.text, free_ones.text);
   }
 }
 
@@ -139,17 +137,19 @@ static void check_routes(struct check *check) {
     }
   }
   if (idle.count) {
-    COMPLAIN(check,
-             "%s: no route leads through it, so it carries nothing; ip route add NETWORK dev NIC, "
-             "or leave it out in NCCL_SOCKET_IFNAME",
-             idle.text);
+    doctor_tell(
+        DOCTOR_HINT,
+        "%s: no route leads through it, so it carries nothing; ip route add NETWORK dev NIC, "
+        "or leave it out in NCCL_SOCKET_IFNAME",
+        idle.text);
   }
   if (stuck.count) {
-    COMPLAIN(check,
-             "%s: no route and rule of its own lead beyond its subnet, so hosts there are answered "
-             "through another NIC; ip route add default via GATEWAY dev NIC table 101; ip rule add "
-             "from ITS-ADDRESS table 101",
-             stuck.text);
+    doctor_tell(
+        DOCTOR_HINT,
+        "%s: no route and rule of its own lead beyond its subnet, so hosts there are answered "
+        "through another NIC; ip route add default via GATEWAY dev NIC table 101; ip rule add "
+        "from ITS-ADDRESS table 101",
+        stuck.text);
   }
 }
 
@@ -179,8 +179,8 @@ static void check_left_out(struct check *check) {
     }
   }
   if (left.count && check->nic_count) {
-    COMPLAIN(check, "%s leaves out %s, up to %u Mb/s; the fastest in use has %u",
-             interface_wish_text(&found->wishes, wish), left.text, fastest, most);
+    doctor_tell(DOCTOR_HINT, "%s leaves out %s, up to %u Mb/s; the fastest in use has %u",
+                interface_wish_text(&found->wishes, wish), left.text, fastest, most);
   }
 }
 
@@ -207,20 +207,20 @@ static void check_mtu(struct check *check) {
     }
   }
   if (small.count) {
-    COMPLAIN(check,
-             "the MTU of %s is %u, that of %s %u: small packets cost more processor time; ip link "
-             "set NIC mtu %u, if its network carries that",
-             small.text, least, large.text, most, most);
+    doctor_tell(
+        DOCTOR_HINT,
+        "the MTU of %s is %u, that of %s %u: small packets cost more processor time; ip link "
+        "set NIC mtu %u, if its network carries that",
+        small.text, least, large.text, most, most);
   }
 }
 
-int usefulness_check(const struct discovery *found, const char *root, doctor_tell_fn *tell) {
-  struct check check = { .found = found, .root = root, .tell = tell };
+void usefulness_check(const struct discovery *found, const char *root) {
+  struct check check = { .found = found, .root = root };
   check.nic_count = device_table_nics(&found->devices, check.nics);
   check_host_alone(&check);
   check_link_addresses(&check);
   check_routes(&check);
   check_left_out(&check);
   check_mtu(&check);
-  return check.told;
 }

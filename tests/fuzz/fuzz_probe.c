@@ -8,7 +8,6 @@
 
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/probe/probe.h"
 #include "net_plugin/tools/probe/load.h"
 #include "tests/fuzz/fuzz.h"

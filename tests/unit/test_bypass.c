@@ -4,21 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/tools/doctor_check.h"
+#include "tests/lib/told.h"
 #include "tests/lib/unit.h"
-
-static char told[4096];
-
-static void remember(enum doctor_finding finding, const char *text) {
-  size_t length = strlen(told);
-  snprintf(told + length, sizeof(told) - length, "%s %s\n", finding == DOCTOR_GOOD ? "ok" : "note",
-           text);
-}
 
 static const char *check(int release, bool has_rdma, bool is_encrypted) {
   struct bypass_facts facts = { release, has_rdma, is_encrypted };
-  told[0] = '\0';
-  bypass_check(&facts, remember);
+  told_clear();
+  bypass_check(&facts);
   return told;
 }
 
@@ -45,7 +37,7 @@ static int forget_variables(void **context) {
 UNIT_TEST_WITH(releases_differ, forget_variables, NULL) {
   assert_string_equal(check(0, true, false), "");
   assert_string_equal(check(22803, true, false), "");
-  has(check(22807, true, false), "note collectives and send/recv go through stratus");
+  has(check(22807, true, false), "hint: collectives and send/recv go through stratus");
   lacks(check(22807, true, false), "RMA");
   lacks(check(22903, true, false), "symmetric");
   has(check(22907, true, false), "kernels for symmetric windows");
@@ -55,18 +47,18 @@ UNIT_TEST_WITH(releases_differ, forget_variables, NULL) {
 }
 
 UNIT_TEST_WITH(without_rdma_sockets_came_with_2_32, forget_variables, NULL) {
-  has(check(23102, false, false), "ok this NCCL has GIN and RMA over RDMA only");
+  has(check(23102, false, false), "good: this NCCL has GIN and RMA over RDMA only");
   has(check(23203, false, false), "goes over its own sockets");
   has(check(23203, true, false), "goes over its own RDMA");
 }
 
 UNIT_TEST_WITH(what_is_off_bypasses_nothing, forget_variables, NULL) {
   setenv("NCCL_GIN_ENABLE", "0", 1);
-  has(check(22907, true, false), "ok GIN and RMA are switched off");
-  has(check(23004, true, false), "ok GIN and RMA are switched off");
+  has(check(22907, true, false), "good: GIN and RMA are switched off");
+  has(check(23004, true, false), "good: GIN and RMA are switched off");
   has(check(23102, true, false), "sends with RMA (ncclPutSignal) goes over its own RDMA");
   setenv("NCCL_RMA_DISABLE", "1", 1);
-  has(check(23102, true, false), "ok GIN and RMA are switched off");
+  has(check(23102, true, false), "good: GIN and RMA are switched off");
   setenv("NCCL_RMA_DISABLE", "yes", 1); /* no number: 0 for NCCL */
   has(check(23102, true, false), "sends with RMA (");
   setenv("NCCL_GIN_ENABLE", "", 1); /* as if it was not set */

@@ -3,21 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net_plugin/tools/doctor_check.h"
 #include "tests/lib/fake_nic.h"
+#include "tests/lib/told.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 static struct tree tree;
 static struct device_table table;
 static struct host_facts facts;
-static char told[4096];
-
-static void remember(enum doctor_finding finding, const char *text) {
-  assert_int_equal(finding, DOCTOR_HINT);
-  size_t length = strlen(told);
-  snprintf(told + length, sizeof(told) - length, "%s\n", text);
-}
 
 static void set(const char *name, const char *value) {
   char path[128];
@@ -67,10 +60,10 @@ static int tear_down(void **context) {
 }
 
 static void expect(int count, const char *part) {
-  told[0] = '\0';
-  int found = host_check(&facts, remember);
-  if (found != count || !strstr(told, part)) {
-    fail_msg("%d findings, not %d with \"%s\":\n%s", found, count, part, told);
+  told_clear();
+  host_check(&facts);
+  if (told_hints != count || !strstr(told, part)) {
+    fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_hints, count, part, told);
   }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is found, and how many entries a search looks at, also when somebody chooses identities that
  * would meet in one bucket. */
-#include "common/id_table.h"
+#include "net_plugin/engine/id_table.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -14,14 +14,11 @@ UNIT_TEST(aws_tells_the_instance_type) {
   machine_read("tests/data/sysfs/aws", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AWS);
   assert_string_equal(machine.instance_type, "p4d.24xlarge");
-  assert_string_equal(machine.vendor, "Amazon EC2");
-  assert_int_equal(machine.cpu_count, 96);
   assert_int_equal(machine.numa_count, 2);
   assert_int_equal(machine.gpu_count, 8);
   assert_string_equal(machine.gpu_pci_id, "10de:20b0");
   assert_string_equal(machine.gpu_model, "NVIDIA A100-SXM4-40GB");
   assert_int_equal(machine.nic_count, 2);
-  assert_string_equal(machine.nics[0].name, "ens5");
   assert_string_equal(machine.nics[0].pci_id, "1d0f:ec20");
   assert_string_equal(machine.nics[0].driver, "ena");
   assert_int_equal(machine.nics[1].speed_mbps, 100000);
@@ -41,9 +38,7 @@ UNIT_TEST(azure_has_nics_that_are_not_on_pci) {
   machine_read("tests/data/sysfs/azure", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AZURE);
   assert_int_equal(machine.nic_count, 2);
-  assert_string_equal(machine.nics[0].name, "enP2s1");
   assert_string_equal(machine.nics[0].pci_id, "15b3:101a");
-  assert_string_equal(machine.nics[1].name, "eth0");
   assert_string_equal(machine.nics[1].pci_id, "");
   assert_string_equal(machine.nics[1].driver, "hv_netvsc");
 }
@@ -63,7 +58,6 @@ UNIT_TEST(virtio_is_found_one_level_up) {
 UNIT_TEST(oci_is_known_by_its_asset_tag) {
   machine_read("tests/data/sysfs/oci", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_OCI);
-  assert_int_equal(machine.cpu_count, 128);
   assert_int_equal(machine.gpu_count, 0);
   assert_string_equal(machine.gpu_pci_id, "");
   assert_int_equal(machine_nic_mbps(&machine), 50000);
@@ -87,7 +81,7 @@ UNIT_TEST(nonsense_is_left_out) {
   tree_create(&tree);
   tree_write(&tree, "sys/class/dmi/id/sys_vendor", "%s\n", name);
   tree_write(&tree, "sys/class/dmi/id/product_name", "Amazon EC2 p5.48xlarge\n");
-  tree_write(&tree, "sys/devices/system/cpu/online", "all\n");
+  tree_write(&tree, "sys/devices/system/node/online", "all\n");
   tree_write(&tree, "sys/bus/pci/devices/0000:00:01.0/vendor", "NVIDIA\n");
   tree_write(&tree, "sys/bus/pci/devices/0000:00:02.0/vendor", "0x10de\n"); /* no class */
   tree_write(&tree, "sys/bus/pci/devices/0000:00:03.0/vendor", "0x10de\n");
@@ -98,9 +92,8 @@ UNIT_TEST(nonsense_is_left_out) {
   tree_write(&tree, "sys/class/net/eth0/speed", "99999999999\n");
   machine_read(tree.root, &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_UNKNOWN);
-  assert_int_equal(strlen(machine.vendor), MACHINE_TEXT_MAX - 1);
   assert_string_equal(machine.instance_type, "");
-  assert_int_equal(machine.cpu_count, 0);
+  assert_int_equal(machine.numa_count, 0);
   assert_int_equal(machine.gpu_count, 0);
   assert_int_equal(machine.nic_count, 1);
   assert_string_equal(machine.nics[0].pci_id, "");
@@ -118,7 +111,6 @@ UNIT_TEST(interfaces_are_bounded) {
   }
   machine_read(tree.root, &machine);
   assert_int_equal(machine.nic_count, MACHINE_NICS_MAX);
-  assert_string_equal(machine.nics[MACHINE_NICS_MAX - 1].name, "eth63");
   tree_remove(&tree);
 }
 

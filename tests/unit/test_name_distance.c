@@ -7,11 +7,11 @@
 #include "tests/lib/unit.h"
 
 static int between(const char *name, const char *other) {
-  return name_distance(name, strlen(name), other);
+  return name_distance(name, strlen(name), other, false);
 }
 
 static int within(const char *name, const char *word) {
-  return name_distance_within(name, strlen(name), word);
+  return name_distance(name, strlen(name), word, true);
 }
 
 UNIT_TEST(edits_are_counted) {
@@ -22,7 +22,7 @@ UNIT_TEST(edits_are_counted) {
   assert_int_equal(between("flows", "FLOWS"), 5);
   assert_int_equal(between("", "FLOWS"), 5);
   assert_int_equal(between("FLOWS", ""), 5);
-  assert_int_equal(name_distance("FLOWS=8", 5, "FLOWS"), 0);
+  assert_int_equal(name_distance("FLOWS=8", 5, "FLOWS", false), 0);
 }
 
 UNIT_TEST(the_likest_part_counts) {

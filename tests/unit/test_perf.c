@@ -12,7 +12,7 @@
 
 static struct plan plan;
 
-static const struct plan_options nothing = { .timeout_ns = NS_PER_S };
+static const struct plan nothing = { .timeout_ns = NS_PER_S };
 
 /* ---- plans ---- */
 
@@ -25,9 +25,10 @@ UNIT_TEST(shapes_have_sizes_and_depth_as_nccl) {
                 { PLAN_LL128, 8, 600 << 10 },
                 { PLAN_P2P, 8, 128 << 10 } };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct plan_options options = nothing;
-    options.shape = cases[i].shape;
-    assert_int_equal(plan_make(&plan, &options), CLI_OK);
+    struct plan_texts texts = { 0 };
+    plan = nothing;
+    plan.shape = cases[i].shape;
+    assert_int_equal(plan_make(&plan, &texts), CLI_OK);
     assert_int_equal(plan.depth, cases[i].depth);
     assert_int_equal(plan.slot_bytes, cases[i].slot_bytes);
     assert_int_equal(plan.sizes[plan.size_count - 1], cases[i].slot_bytes);
@@ -35,13 +36,14 @@ UNIT_TEST(shapes_have_sizes_and_depth_as_nccl) {
 }
 
 UNIT_TEST(options_win_over_the_shape) {
-  struct plan_options options = nothing;
-  options.sizes = "8,1K,512K";
-  options.depth = 2;
-  options.count = 100;
-  options.warmup = "7";
-  options.devices = "1,0";
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  struct plan_texts texts = { 0 };
+  plan = nothing;
+  texts.sizes = "8,1K,512K";
+  plan.depth = 2;
+  plan.count = 100;
+  texts.warmup = "7";
+  texts.devices = "1,0";
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   assert_int_equal(plan.size_count, 3);
   assert_int_equal(plan.sizes[1], 1024);
   assert_int_equal(plan.depth, 2);
@@ -53,41 +55,48 @@ UNIT_TEST(options_win_over_the_shape) {
 }
 
 UNIT_TEST(bandwidth_over_time_is_not_checked_unless_told) {
-  struct plan_options options = nothing;
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  struct plan_texts texts = { 0 };
+  plan = nothing;
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   assert_true(plan.is_timed);
   assert_false(plan.is_checked);
-  options.check = 1;
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  texts.check = 1;
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   assert_true(plan.is_checked);
 }
 
 UNIT_TEST(what_makes_no_sense_is_wrong_use) {
-  static const struct plan_options cases[] = {
-    { .sizes = "1X" },
-    { .sizes = "" },
-    { .sizes = "1,,2" },
-    { .sizes = "2M" }, /* simple has up to 1M */
-    { .sizes = "2G", .shape = PLAN_RAW },
-    { .sizes = "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
-    { .devices = "a" },
-    { .devices = "-1" },
-    { .devices = "0,1,2,3,4,5,6,7,8" },
-    { .time_ns = 1, .count = 1 },
-    { .warmup = "soon" },
-    { .count = 10, .warmup = "1s" },
-    { .sizes = "1G", .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX },
+  static const struct {
+    struct plan plan;
+    struct plan_texts texts;
+  } cases[] = {
+    { .texts.sizes = "1X" },
+    { .texts.sizes = "" },
+    { .texts.sizes = "1,,2" },
+    { .texts.sizes = "2M" }, /* simple has up to 1M */
+    { .texts.sizes = "2G", .plan.shape = PLAN_RAW },
+    { .texts.sizes = "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
+    { .texts.devices = "a" },
+    { .texts.devices = "-1" },
+    { .texts.devices = "0,1,2,3,4,5,6,7,8" },
+    { .plan = { .time_ns = 1, .count = 1 } },
+    { .texts.warmup = "soon" },
+    { .texts.warmup = "1s", .plan.count = 10 },
+    { .texts.sizes = "1G",
+      .plan = { .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX } },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_int_equal(plan_make(&plan, &cases[i]), CLI_USAGE);
+    plan = cases[i].plan;
+    assert_int_equal(plan_make(&plan, &cases[i].texts), CLI_USAGE);
   }
 }
 
 UNIT_TEST(a_client_names_no_file_to_load) {
-  struct plan_options options = nothing;
+  struct plan_texts texts = { 0 };
+  plan = nothing;
   static struct plan there;
-  options.plugin = "/tmp/mine.so";
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  texts.plugin = "/tmp/mine.so";
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   json_t *json = plan_to_json(&plan);
   char *text = json_dumps(json, 0);
   assert_null(strstr(text, "mine.so"));
@@ -99,16 +108,17 @@ UNIT_TEST(a_client_names_no_file_to_load) {
 }
 
 UNIT_TEST(the_server_gets_the_same_plan) {
-  struct plan_options options = nothing;
+  struct plan_texts texts = { 0 };
+  plan = nothing;
   static struct plan there;
-  options.test = PLAN_BOTH_WAYS;
-  options.shape = PLAN_P2P;
-  options.sizes = "8,64K";
-  options.connections = 3;
-  options.devices = "0,1";
-  options.has_flows = true;
-  options.plugin = "socket";
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  plan.test = PLAN_BOTH_WAYS;
+  plan.shape = PLAN_P2P;
+  texts.sizes = "8,64K";
+  plan.connections = 3;
+  texts.devices = "0,1";
+  plan.has_flows = true;
+  texts.plugin = "socket";
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   json_t *json = plan_to_json(&plan), *again;
   assert_int_equal(plan_from_json(&there, json), CLI_OK);
   again = plan_to_json(&there);
@@ -120,8 +130,9 @@ UNIT_TEST(the_server_gets_the_same_plan) {
 /* Each member of a good plan in turn is missing, of another type, or out of bounds. */
 UNIT_TEST(a_strange_plan_is_refused) {
   static struct plan there;
-  struct plan_options options = nothing;
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
+  struct plan_texts texts = { 0 };
+  plan = nothing;
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   json_t *good = plan_to_json(&plan);
   json_t *bad[] = { NULL, json_integer(-1), json_integer(INT64_MAX), json_string("x"),
                     json_array() };
@@ -180,11 +191,12 @@ UNIT_TEST(a_histogram_takes_any_value) {
 
 UNIT_TEST(a_timed_window_follows_the_warm_up) {
   static struct window window;
-  struct plan_options options = nothing;
-  options.time_ns = 1000;
-  options.warmup = "100ns";
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
-  window_start(&window, &plan, 1);
+  struct plan_texts texts = { 0 };
+  plan = nothing;
+  plan.time_ns = 1000;
+  texts.warmup = "100ns";
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
+  window_start(&window, &plan, 1, -1);
   window_update(&window, 5000); /* nothing has come yet */
   window.now.messages_received = window.now.bytes_received = 1;
   window_update(&window, 6000);
@@ -206,11 +218,12 @@ UNIT_TEST(a_timed_window_follows_the_warm_up) {
 
 UNIT_TEST(a_counted_window_is_of_all_streams) {
   static struct window window;
-  struct plan_options options = nothing;
-  options.count = 10;
-  options.warmup = "2";
-  assert_int_equal(plan_make(&plan, &options), CLI_OK);
-  window_start(&window, &plan, 2);
+  struct plan_texts texts = { 0 };
+  plan = nothing;
+  plan.count = 10;
+  texts.warmup = "2";
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
+  window_start(&window, &plan, 2, -1);
   window.now.messages_sent = 3;
   window_update(&window, 100);
   assert_int_equal(window.state, WINDOW_WARMUP);
@@ -246,9 +259,10 @@ UNIT_TEST(data_is_a_word_or_a_file) {
   static struct plan there;
   static const char *const given[] = { "bf16", "gradients.f32", "/etc/passwd" };
   for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
-    struct plan_options options = nothing;
-    options.data = given[i];
-    assert_int_equal(plan_make(&plan, &options), CLI_OK);
+    struct plan_texts texts = { 0 };
+    plan = nothing;
+    texts.data = given[i];
+    assert_int_equal(plan_make(&plan, &texts), CLI_OK);
     assert_int_equal(plan.data, i == 0 ? PLAN_BF16 : PLAN_FILE);
     assert_string_equal(plan.data_path, given[i]);
     json_t *json = plan_to_json(&plan);

@@ -3,7 +3,6 @@
  * profile. */
 #include <string.h>
 
-#include "net_plugin/tools/probe/findings.h"
 #include "net_plugin/tools/probe/probe.h"
 #include "tests/lib/unit.h"
 

@@ -10,6 +10,7 @@
 #include "common/param.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/rdma_host.h"
+#include "tests/lib/told.h"
 #include "tests/lib/unit.h"
 
 static const struct fake_hca hcas[] = {
@@ -26,7 +27,6 @@ static const struct fake_hca hcas[] = {
 enum { HCAS = sizeof(hcas) / sizeof(hcas[0]) };
 
 static struct rdma_report report;
-static char told[4096];
 
 static int set_up(void **state) {
   (void)state;
@@ -58,16 +58,9 @@ static void make_report(void) {
   rdma_report_make(&table, &report);
 }
 
-static void hear(enum doctor_finding finding, const char *text) {
-  static const char *const words[] = { "good: ", "hint: ", "bad: " };
-  strncat(told, words[finding], sizeof(told) - strlen(told) - 1);
-  strncat(told, text, sizeof(told) - strlen(told) - 1);
-  strncat(told, "\n", sizeof(told) - strlen(told) - 1);
-}
-
 static void check(void) {
-  told[0] = '\0';
-  rdma_report_check(&report, hear);
+  told_clear();
+  rdma_report_check(&report);
 }
 
 static void expect_told(const char *part) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* thread_room: both versions of control groups, in and outside of containers. */
-#include "common/thread_room.h"
+#include "net_plugin/engine/thread_room.h"
 
 #include <stdio.h>
 

@@ -233,15 +233,18 @@ TOPOLOGY_TEST(rates_of_rdma_ports_count_where_they_are_up) {
 
 TOPOLOGY_TEST(switches_behind_switches_are_told) {
   struct topology_device devices[] = {
-    { (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0",
-      (char *)"gpu a", 0 },
-    { (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0",
-      (char *)"gpu a", 0 },
-    { (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:01.0/0000:05:00.0", (char *)"nic b",
-      0 },
-    { (char *)"/sys/devices/pci0000:00/0000:00:02.0", (char *)"nic c", 0 },
-    { (char *)"/sys/devices/platform/eth", (char *)"nic d", -1 },
-    { (char *)"/sys/devices/platform/eth", (char *)"nic e", -1 },
+    { .path = (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:00.0/0000:03:00.0",
+      .text = (char *)"gpu a",
+      .numa = 0 },
+    { .path = (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:01.0/0000:04:00.0",
+      .text = (char *)"gpu a",
+      .numa = 0 },
+    { .path = (char *)"/sys/devices/pci0000:00/0000:00:01.0/0000:01:01.0/0000:05:00.0",
+      .text = (char *)"nic b",
+      .numa = 0 },
+    { .path = (char *)"/sys/devices/pci0000:00/0000:00:02.0", .text = (char *)"nic c", .numa = 0 },
+    { .path = (char *)"/sys/devices/platform/eth", .text = (char *)"nic d", .numa = -1 },
+    { .path = (char *)"/sys/devices/platform/eth", .text = (char *)"nic e", .numa = -1 },
   };
   char *text = topology_format(devices, 6, 1);
   assert_string_equal(text, "numa 1: node[nic d, nic e, root(nic c, switch(nic b, switch(2 x "

@@ -4,20 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net_plugin/tools/doctor_check.h"
 #include "tests/lib/fake_nic.h"
+#include "tests/lib/told.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 static struct tree tree;
 static struct discovery found;
-static char told[8192];
-
-static void remember(enum doctor_finding finding, const char *text) {
-  assert_int_equal(finding, DOCTOR_HINT);
-  size_t length = strlen(told);
-  snprintf(told + length, sizeof(told) - length, "%s\n", text);
-}
 
 static int set_up(void **context) {
   (void)context;
@@ -62,10 +55,10 @@ static struct nic *use(const char *name, const char *address, int mtu, int mbps)
 }
 
 static void expect(int count, const char *part) {
-  told[0] = '\0';
-  int conditions = usefulness_check(&found, tree.root, remember);
-  if (conditions != count || !strstr(told, part)) {
-    fail_msg("%d conditions, not %d with \"%s\":\n%s", conditions, count, part, told);
+  told_clear();
+  usefulness_check(&found, tree.root);
+  if (told_hints != count || !strstr(told, part)) {
+    fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_hints, count, part, told);
   }
 }
 

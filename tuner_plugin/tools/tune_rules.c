@@ -55,7 +55,8 @@ static int take_name(struct tune_rules *rules, struct scan_span word, const char
       return 0;
     }
   }
-  return scan_word(&rules->scan, word, what, names, place);
+  *place = scan_word(&rules->scan, word, what, names);
+  return scan_status(&rules->scan);
 }
 
 /* -1 is TUNE_RULE_ANY. */
@@ -282,6 +283,7 @@ static int take_line(struct tune_rules *rules, struct scan_span line) {
 
 /* A line that is wrong is told and left out. */
 static void try_line(struct tune_rules *rules, const char *text, size_t length) {
+  rules->error.text[0] = '\0';
   rules->scan.line_start = text;
   rules->scan.line++;
   struct scan_span line = { text, length };

@@ -104,7 +104,7 @@ static void read_inventory(struct inventory *all) {
     return;
   }
   for (size_t i = 0; i < list.count; i++) {
-    read_function(root, list.names[i], all);
+    read_function(root, list.entries[i]->d_name, all);
   }
   sysfs_list_free(&list);
   qsort(all->gpus, (size_t)all->gpu_count, sizeof all->gpus[0], by_address);

@@ -52,9 +52,9 @@ static void read_gids(const char *root, struct rdma_sysfs_port *facts) {
   for (size_t i = 0; i < list.count && facts->gid_count < RDMA_GIDS_MAX; i++) {
     char text[SYSFS_TEXT_MAX];
     struct rdma_gid *gid = &facts->gids[facts->gid_count];
-    *gid = (struct rdma_gid){ .index = atoi(list.names[i]) };
+    *gid = (struct rdma_gid){ .index = atoi(list.entries[i]->d_name) };
     if (sysfs_read_text(root, text, sizeof(text), PORT "gids/%s", facts->name, facts->port,
-                        list.names[i]) > 0 &&
+                        list.entries[i]->d_name) > 0 &&
         parse_gid(text, gid->bytes)) {
       read_gid_attributes(root, facts, gid);
       facts->gid_count++;
@@ -126,13 +126,13 @@ unsigned rdma_sysfs_list(const char *root, struct rdma_sysfs_port out[RDMA_PORTS
     return 0;
   }
   for (size_t i = 0; i < devices.count; i++) {
-    if (strlen(devices.names[i]) >= RDMA_HCA_NAME_MAX ||
-        sysfs_list(root, &ports, "sys/class/infiniband/%s/ports", devices.names[i]) < 0) {
+    if (strlen(devices.entries[i]->d_name) >= RDMA_HCA_NAME_MAX ||
+        sysfs_list(root, &ports, "sys/class/infiniband/%s/ports", devices.entries[i]->d_name) < 0) {
       continue;
     }
     for (size_t j = 0; j < ports.count && count < RDMA_PORTS_MAX; j++) {
-      read_device(root, devices.names[i], &out[count]);
-      out[count].port = atoi(ports.names[j]);
+      read_device(root, devices.entries[i]->d_name, &out[count]);
+      out[count].port = atoi(ports.entries[j]->d_name);
       read_port(root, &out[count++]);
     }
     sysfs_list_free(&ports);

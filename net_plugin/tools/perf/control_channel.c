@@ -17,14 +17,13 @@
 #include "common/peer_proof.h"
 #include "common/version.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 
 enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE
-             ? failure("%s has gone: see its messages for the reason", channel->peer)
-             : failure("lost %s: %s", channel->peer, strerror(-error));
+             ? cli_fail("%s has gone: see its messages for the reason", channel->peer)
+             : cli_fail("lost %s: %s", channel->peer, strerror(-error));
 }
 
 /* All of it: 0 or negative errno. */
@@ -44,13 +43,13 @@ static int greet(struct control_channel *channel) {
     return fail_lost(channel, error);
   }
   if (strncmp(theirs, "stratus-net perf ", 17) != 0) {
-    return failure("the other side is no stratus-net perf");
+    return cli_fail("the other side is no stratus-net perf");
   }
   if (atoi(theirs + 17) != CONTROL_CHANNEL_PROTOCOL) {
     theirs[strcspn(theirs, "\n")] = '\0';
-    return failure("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
-                   "hosts",
-                   channel->peer, theirs, (int)strcspn(mine, "\n"), mine);
+    return cli_fail("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
+                    "hosts",
+                    channel->peer, theirs, (int)strcspn(mine, "\n"), mine);
   }
   return CLI_OK;
 }
@@ -59,7 +58,7 @@ int control_channel_open(struct control_channel *channel, int fd, const char *pe
   *channel = (struct control_channel){
     .fd = fd, .peer = peer, .bytes = malloc(LENGTH_BYTES + CONTROL_CHANNEL_MESSAGE_MAX)
   };
-  return channel->bytes ? greet(channel) : failure("out of memory");
+  return channel->bytes ? greet(channel) : cli_fail("out of memory");
 }
 
 void control_channel_close(struct control_channel *channel) {
@@ -87,7 +86,7 @@ static int write_message(int fd, json_t *message) {
 
 int control_channel_send(struct control_channel *channel, json_t *message) {
   int error = write_message(channel->fd, message);
-  return error == -ENOMEM ? failure("a message to %s: out of memory", channel->peer)
+  return error == -ENOMEM ? cli_fail("a message to %s: out of memory", channel->peer)
          : error          ? fail_lost(channel, error)
                           : CLI_OK;
 }
@@ -97,7 +96,7 @@ int control_channel_send(struct control_channel *channel, json_t *message) {
 void control_channel_abort(struct control_channel *channel) {
   struct timeval timeout = { .tv_sec = 2 };
   uint8_t unread[4096];
-  if (write_message(channel->fd, json_pack("{s:s}", "failed", failure_text())) != 0) {
+  if (write_message(channel->fd, json_pack("{s:s}", "failed", cli_first_failure())) != 0) {
     return;
   }
   shutdown(channel->fd, SHUT_WR);
@@ -126,11 +125,11 @@ static int decode(struct control_channel *channel, json_t **message) {
   if (!json_is_object(*message)) {
     json_decref(*message);
     *message = NULL;
-    return failure("%s sent an invalid message: %s", channel->peer, error.text);
+    return cli_fail("%s sent an invalid message: %s", channel->peer, error.text);
   }
   const char *reason = json_string_value(json_object_get(*message, "failed"));
   if (reason) {
-    int status = failure("%s gave up: %s", channel->peer, reason);
+    int status = cli_fail("%s gave up: %s", channel->peer, reason);
     json_decref(*message);
     *message = NULL;
     return status;
@@ -147,7 +146,7 @@ int control_channel_poll(struct control_channel *channel, json_t **message) {
   while (!channel->kept) {
     size_t wanted = bytes_wanted(channel);
     if (wanted == 0) {
-      return failure("%s sent a message that is too long", channel->peer);
+      return cli_fail("%s sent a message that is too long", channel->peer);
     }
     if (channel->held >= LENGTH_BYTES && channel->held == wanted) {
       return decode(channel, message);
@@ -172,7 +171,7 @@ static int wait_for(struct control_channel *channel, const char *member, uint64_
   while (status == CLI_OK && !*message) {
     uint64_t now_ns = clock_now_ns();
     if (now_ns >= until_ns) {
-      return failure("%s does not respond (waiting for \"%s\")", channel->peer, member);
+      return cli_fail("%s does not respond (waiting for \"%s\")", channel->peer, member);
     }
     struct pollfd poll_fd = { .fd = channel->fd, .events = POLLIN };
     poll(&poll_fd, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
@@ -192,7 +191,7 @@ int control_channel_receive(struct control_channel *channel, const char *member,
   if (!json_object_get(*message, member)) {
     json_decref(*message);
     *message = NULL;
-    return failure("%s sent another message than \"%s\"", channel->peer, member);
+    return cli_fail("%s sent another message than \"%s\"", channel->peer, member);
   }
   return CLI_OK;
 }
@@ -201,7 +200,7 @@ int control_channel_ask(struct control_channel *channel, json_t *question, const
                         uint64_t timeout_ns, json_t **answer) {
   int status = control_channel_send(channel, question);
   *answer = NULL;
-  return status == CLI_OK ? control_channel_receive(channel, member, timeout_ns, answer) : status;
+  return status ? status : control_channel_receive(channel, member, timeout_ns, answer);
 }
 
 int control_channel_exchange(struct control_channel *channel, const char *name, uint64_t timeout_ns,

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-  CONTROL_CHANNEL_PROTOCOL = 7, /* incremented when a message of the protocol changes */
+  CONTROL_CHANNEL_PROTOCOL = 8, /* incremented when a message of the protocol changes */
   CONTROL_CHANNEL_MESSAGE_MAX = 4 << 20,
 };
 
@@ -54,7 +54,7 @@ int control_channel_exchange(struct control_channel *channel, const char *name, 
 /* Returns when both sides have called it with this step. */
 int control_channel_barrier(struct control_channel *channel, const char *step, uint64_t timeout_ns);
 
-/* Best effort: sends the other side the reason why this one ends (failure_text). */
+/* Best effort: sends the other side the reason why this one ends (cli_first_failure). */
 void control_channel_abort(struct control_channel *channel);
 
 #endif

@@ -12,41 +12,40 @@
 #include "common/clock.h"
 #include "common/hex.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 
 int driver_fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
-  return failure("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
+  return cli_fail("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
 }
 
 /* ---- devices ---- */
 
 static int check_devices(const struct driver *driver) {
-  const struct plan *plan = driver->plan;
+  const struct plan *plan = &driver->plan;
   for (int i = 0; i < plan->device_count; i++) {
     if (plan->devices[i] >= driver->transport.device_count) {
-      return failure("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
-                     driver->transport.name, driver->transport.device_count - 1);
+      return cli_fail("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
+                      driver->transport.name, driver->transport.device_count - 1);
     }
   }
   return CLI_OK;
 }
 
-int driver_open(struct driver *driver, const struct plan *plan, bool is_client) {
-  *driver = (struct driver){ .plan = plan, .is_client = is_client };
-  int status = transport_open(&driver->transport, plan->plugin[0] ? plan->plugin : NULL);
-  return status == CLI_OK ? check_devices(driver) : status;
+int driver_open(struct driver *driver) {
+  const char *plugin = driver->plan.plugin;
+  int status = transport_open(&driver->transport, plugin[0] ? plugin : NULL);
+  return status ? status : check_devices(driver);
 }
 
 /* ---- streams ---- */
 
 /* First those from client to server, then those in the opposite direction, if any. */
 static int make_streams(struct driver *driver) {
-  const struct plan *plan = driver->plan;
+  const struct plan *plan = &driver->plan;
   bool is_two_way = plan->test == PLAN_LATENCY || plan->test == PLAN_BOTH_WAYS;
   driver->stream_count = plan->connections * (is_two_way ? 2 : 1);
   driver->streams = calloc((size_t)driver->stream_count, sizeof *driver->streams);
   if (!driver->streams) {
-    return failure("out of memory");
+    return cli_fail("out of memory");
   }
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
@@ -62,7 +61,7 @@ static int make_streams(struct driver *driver) {
 
 /* Only the side that sends needs them: a file is not asked for by the other. */
 static int load_contents(struct driver *driver) {
-  const struct plan *plan = driver->plan;
+  const struct plan *plan = &driver->plan;
   bool sends = false;
   for (int i = 0; i < driver->stream_count; i++) {
     sends |= driver->streams[i].is_sender;
@@ -71,17 +70,17 @@ static int load_contents(struct driver *driver) {
     return CLI_OK;
   }
   if (plan->data == PLAN_FILE && !driver->is_client && strcmp(plan->data_path, "file") == 0) {
-    return failure("in this test the server sends, too: start it with --listen --data FILE");
+    return cli_fail("in this test the server sends, too: start it with --listen --data FILE");
   }
   char error[CONTENTS_ERROR_MAX];
   return contents_load(&driver->contents, plan->data_path, error) == 0
              ? CLI_OK
-             : failure("--data: %s", error);
+             : cli_fail("--data: %s", error);
 }
 
 static int device_of(const struct driver *driver, const struct stream *stream) {
-  int number = (int)stream->number % driver->plan->connections;
-  return driver->plan->devices[number % driver->plan->device_count];
+  int number = (int)stream->number % driver->plan.connections;
+  return driver->plan.devices[number % driver->plan.device_count];
 }
 
 static int listen_all(struct driver *driver) {
@@ -120,12 +119,12 @@ static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTE
 
 static int exchange_handles(struct driver *driver) {
   json_t *theirs;
-  int status = control_channel_exchange(driver->channel, "handles", driver->plan->timeout_ns,
+  int status = control_channel_exchange(&driver->channel, "handles", driver->plan.timeout_ns,
                                         handles_to_json(driver), &theirs);
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender && !read_handle(json_array_get(theirs, (size_t)i), stream->handle)) {
-      status = failure("%s sent an invalid handle", driver->channel->peer);
+      status = cli_fail("%s sent an invalid handle", driver->channel.peer);
     }
   }
   json_decref(theirs);
@@ -152,7 +151,7 @@ static int connect_one(struct driver *driver, struct stream *stream) {
 /* In their order, at most PERF_CONNECTING_MAX at a time, each called again until it is connected:
  * the cost of polling does not grow with the number of connections. */
 static int connect_all(struct driver *driver) {
-  uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan->timeout_ns;
+  uint64_t began_ns = clock_now_ns(), until_ns = began_ns + driver->plan.timeout_ns;
   int first = 0; /* all before it are connected */
   while (first < driver->stream_count) {
     for (int i = first; i < driver->stream_count && i < first + PERF_CONNECTING_MAX; i++) {
@@ -161,12 +160,12 @@ static int connect_all(struct driver *driver) {
       if (status != CLI_OK) {
         return status;
       }
-      until_ns = stream->comm && i == first ? clock_now_ns() + driver->plan->timeout_ns : until_ns;
+      until_ns = stream->comm && i == first ? clock_now_ns() + driver->plan.timeout_ns : until_ns;
       first += stream->comm && i == first;
     }
     if (clock_now_ns() > until_ns) {
-      return failure("connection %d of %d of plugin %s could not be made", first + 1,
-                     driver->stream_count, driver->transport.name);
+      return cli_fail("connection %d of %d of plugin %s could not be made", first + 1,
+                      driver->stream_count, driver->transport.name);
     }
     sched_yield();
   }
@@ -184,12 +183,12 @@ static void fill_memory(uint8_t *memory, size_t bytes) {
 
 /* Touches the pages now, not during the measurement. */
 static int give_memory(struct driver *driver, struct stream *stream) {
-  size_t bytes = (size_t)driver->plan->depth * driver->slot_stride;
+  size_t bytes = (size_t)driver->plan.depth * driver->slot_stride;
   void *memory =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) {
-    return failure("out of memory: %d connections take %zu bytes each", driver->stream_count,
-                   bytes);
+    return cli_fail("out of memory: %d connections take %zu bytes each", driver->stream_count,
+                    bytes);
   }
   if (driver->contents.bytes && stream->is_sender) {
     contents_copy(&driver->contents, (uint64_t)stream->number * bytes, memory, bytes);
@@ -202,14 +201,13 @@ static int give_memory(struct driver *driver, struct stream *stream) {
   return result ? driver_fail_call(driver, "regMr", result) : CLI_OK;
 }
 
-int driver_connect(struct driver *driver, struct control_channel *channel) {
-  driver->channel = channel;
-  driver->slot_stride = (driver->plan->slot_bytes + 4095) & ~UINT64_C(4095);
+int driver_connect(struct driver *driver) {
+  driver->slot_stride = (driver->plan.slot_bytes + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
-  status = status == CLI_OK ? load_contents(driver) : status;
-  status = status == CLI_OK ? listen_all(driver) : status;
-  status = status == CLI_OK ? exchange_handles(driver) : status;
-  status = status == CLI_OK ? connect_all(driver) : status;
+  status = status ? status : load_contents(driver);
+  status = status ? status : listen_all(driver);
+  status = status ? status : exchange_handles(driver);
+  status = status ? status : connect_all(driver);
   for (int i = 0; i < driver->stream_count && status == CLI_OK; i++) {
     status = give_memory(driver, &driver->streams[i]);
   }
@@ -222,7 +220,7 @@ void driver_close(struct driver *driver) {
     struct stream *stream = &driver->streams[i];
     transport_deregister(transport, stream->comm, stream->mhandle);
     (stream->is_sender ? transport->close_send : transport->close_receive)(stream->comm);
-    munmap(stream->memory, (size_t)driver->plan->depth * driver->slot_stride);
+    munmap(stream->memory, (size_t)driver->plan.depth * driver->slot_stride);
   }
   free(driver->streams);
   contents_free(&driver->contents);

@@ -40,8 +40,8 @@ struct stream {
 };
 
 struct driver {
-  const struct plan *plan;
-  struct control_channel *channel;
+  struct plan plan;
+  struct control_channel channel; /* its user opens and closes it */
   struct transport transport;
   bool is_client;
   struct stream *streams;
@@ -51,16 +51,16 @@ struct driver {
   uint64_t connect_ns;      /* duration of connecting all streams */
 };
 
-/* Loads and initializes the plugin. */
-int driver_open(struct driver *driver, const struct plan *plan, bool is_client);
+/* Loads and initializes the plugin; plan and is_client are set. */
+int driver_open(struct driver *driver);
 /* Both sides call it. */
-int driver_connect(struct driver *driver, struct control_channel *channel);
+int driver_connect(struct driver *driver);
 void driver_close(struct driver *driver);
 
 /* CLI_FAILED after a message: what the plugin answered to this call. */
 int driver_fail_call(const struct driver *driver, const char *call, enum nccl_result result);
 
-/* One round; *wrong counts messages with wrong contents. */
+/* One round, measured in the window; *wrong: messages with wrong contents. */
 int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong);
 
 #endif

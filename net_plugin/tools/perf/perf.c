@@ -14,47 +14,48 @@
 #define PORT 29591
 #define PURPOSE "stratus-net perf"
 
-static struct plan_options options = { .timeout_ns = 30 * NS_PER_S };
+static struct plan plan = { .timeout_ns = 30 * NS_PER_S };
+static struct plan_texts texts;
 static bool is_listening;
 
 const struct cli_option net_tool_perf_options[] = {
   { "listen", 0, CLI_FLAG, &is_listening, NULL,
     "run as the server, on [ADDRESS[:PORT]]; the client sends it the options", 0, 0 },
-  { "plugin", 0, CLI_STRING, &options.plugin, "NAME|PATH",
+  { "plugin", 0, CLI_STRING, &texts.plugin, "NAME|PATH",
     "any net plugin, by its name in NCCL_NET_PLUGIN or by path; each side loads its own [stratus, "
     "of this installation]",
     0, 0 },
-  { "test", 0, CLI_WORD, &options.test, PLAN_TEST_WORDS, "what to measure", 0, 0 },
-  { "shape", 0, CLI_WORD, &options.shape, PLAN_SHAPE_WORDS,
+  { "test", 0, CLI_WORD, &plan.test, PLAN_TEST_WORDS, "what to measure", 0, 0 },
+  { "shape", 0, CLI_WORD, &plan.shape, PLAN_SHAPE_WORDS,
     "message sizes and depth that NCCL uses with this protocol; raw: any", 0, 0 },
-  { "bytes", 0, CLI_STRING, &options.sizes, "LIST",
+  { "bytes", 0, CLI_STRING, &texts.sizes, "LIST",
     "message sizes, e.g. 8,1K,512K [those of the shape; latency 8; rate 1K,4K,16K]", 0, 0 },
-  { "depth", 0, CLI_INT, &options.depth, "N",
+  { "depth", 0, CLI_NUMBER, &plan.depth, "N",
     "requests in flight per connection; 0: that of the shape", 0, PLAN_DEPTH_MAX },
-  { "connections", 0, CLI_INT, &options.connections, "N", "connections in each direction; 0: 1", 0,
+  { "connections", 0, CLI_NUMBER, &plan.connections, "N", "connections in each direction; 0: 1", 0,
     PLAN_CONNECTIONS_MAX },
-  { "time", 0, CLI_DURATION, &options.time_ns, "TIME",
+  { "time", 0, CLI_DURATION, &plan.time_ns, "TIME",
     "duration of the measurement of each size; 0: 2s, unless --count is given", 0, 0 },
-  { "count", 0, CLI_INT, &options.count, "N",
+  { "count", 0, CLI_INT, &plan.count, "N",
     "measure this many messages per connection instead of a time", 0, INT64_C(1) << 40 },
-  { "warmup", 0, CLI_STRING, &options.warmup, "TIME|N",
+  { "warmup", 0, CLI_STRING, &texts.warmup, "TIME|N",
     "warm-up before the measurement: a time, or with --count messages [500ms; a tenth of the "
     "count]",
     0, 0 },
-  { "devices", 0, CLI_STRING, &options.devices, "LIST",
+  { "devices", 0, CLI_STRING, &texts.devices, "LIST",
     "devices of the plugin, which connections use in turn, e.g. 0,1 [0]", 0, 0 },
-  { "data", 0, CLI_STRING, &options.data, "FILE|" CONTENTS_WORDS,
+  { "data", 0, CLI_STRING, &texts.data, "FILE|" CONTENTS_WORDS,
     "what messages contain: a file of the side that sends, or invented numbers with exponents as "
     "gradients have them [bytes that cannot be compressed]",
     0, 0 },
-  { "check", 0, CLI_WORD, &options.check, PLAN_CHECK_WORDS,
+  { "check", 0, CLI_WORD, &texts.check, PLAN_CHECK_WORDS,
     "verify the contents of messages; auto: with --count", 0, 0 },
-  { "flows", 0, CLI_FLAG, &options.has_flows, NULL,
+  { "flows", 0, CLI_FLAG, &plan.has_flows, NULL,
     "also show each TCP connection: bytes, rate, RTT, retransmits", 0, 0 },
-  { "idle", 0, CLI_DURATION, &options.idle_ns, "TIME",
+  { "idle", 0, CLI_DURATION, &plan.idle_ns, "TIME",
     "afterwards keep the connections idle for this time and report the CPU time used", 0, 0 },
-  { "timeout", 0, CLI_DURATION, &options.timeout_ns, "TIME",
-    "fail after this time without progress", 0, 0 },
+  { "timeout", 0, CLI_DURATION, &plan.timeout_ns, "TIME", "fail after this time without progress",
+    0, 0 },
   { 0 },
 };
 
@@ -64,36 +65,33 @@ static int run_server(const char *where) {
   struct rendezvous_address place = { .port = PORT };
   struct rendezvous_server server;
   int fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
-  status = status == CLI_OK ? rendezvous_open(&server, PURPOSE, &place, "stratus-net perf HOST")
-                            : status;
+  status = status ? status : rendezvous_open(&server, PURPOSE, &place, "stratus-net perf HOST");
   if (status != CLI_OK) {
     return status;
   }
   status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
   rendezvous_close(&server);
-  return status == CLI_OK ? session_serve(fd, "the client", options.plugin, options.data) : status;
+  return status ? status : session_serve(fd, "the client", texts.plugin, texts.data);
 }
 
 /* ---- client ---- */
 
 static int run_client(const char *host, bool is_json) {
-  static struct plan plan;
   struct rendezvous_address place;
   json_t *report = NULL;
-  int fd, status = plan_make(&plan, &options);
-  status = status == CLI_OK ? rendezvous_parse(host, PORT, &place) : status;
-  status = status == CLI_OK ? rendezvous_check_secret(PURPOSE, &place) : status;
-  status = status == CLI_OK ? session_open(&plan) : status;
-  status = status == CLI_OK
-               ? rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd)
-               : status;
-  status = status == CLI_OK ? session_run(fd, "the server", &report) : status;
+  int fd, status = plan_make(&plan, &texts);
+  status = status ? status : rendezvous_parse(host, PORT, &place);
+  status = status ? status : rendezvous_check_secret(PURPOSE, &place);
+  status = status ? status : session_open(&plan);
+  status =
+      status ? status : rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd);
+  status = status ? status : session_run(fd, "the server", &report);
   if (status == CLI_OK && is_json) {
     status = document_print(json_incref(report), JSON_INDENT(2));
   } else if (status == CLI_OK) {
     report_print(&plan, report);
   }
-  status = status == CLI_OK ? report_judge(report) : status;
+  status = status ? status : report_judge(report);
   json_decref(report);
   return status;
 }
@@ -101,15 +99,14 @@ static int run_client(const char *host, bool is_json) {
 int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
-    if (options.test || options.shape || options.sizes || options.devices || options.count ||
-        options.time_ns) {
-      return net_tool_usage(
+    if (plan.test || plan.shape || texts.sizes || texts.devices || plan.count || plan.time_ns) {
+      return cli_fail_usage(
           "perf: the client chooses what to measure; --listen takes only --plugin and --data");
     }
     return run_server(where);
   }
   if (!where) {
-    return net_tool_usage("perf: give either the HOST of a server or --listen");
+    return cli_fail_usage("perf: give either the HOST of a server or --listen");
   }
   return run_client(where, is_json);
 }

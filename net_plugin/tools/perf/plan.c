@@ -9,7 +9,6 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/quantity.h"
-#include "net_plugin/tools/perf/failure.h"
 
 /* The message sizes of NCCL (src/transport/net.cc, src/include/device.h at v2.30.7-1). A buffer
  * has NCCL_STEPS = 8 steps; a request of ring and tree Simple is two steps of 512 KiB, of LL and
@@ -48,8 +47,6 @@ const char *plan_shape_name(const struct plan *plan) {
   return shapes[plan->shape].name;
 }
 
-#define USAGE(...) (failure(__VA_ARGS__), CLI_USAGE)
-
 /* ---- lists ---- */
 
 /* The next word of "a,b,c"; false at the end. */
@@ -69,10 +66,10 @@ static int read_sizes(struct plan *plan, const char *list) {
   while (next_word(&list, word)) {
     uint64_t bytes;
     if (quantity_parse_size(word, &bytes) != 0 || bytes > PLAN_BYTES_MAX) {
-      return USAGE("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
+      return cli_fail_usage("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
     }
     if (plan->size_count == PLAN_SIZES_MAX) {
-      return USAGE("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
+      return cli_fail_usage("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
     }
     plan->sizes[plan->size_count++] = bytes;
   }
@@ -81,13 +78,14 @@ static int read_sizes(struct plan *plan, const char *list) {
 
 static int read_devices(struct plan *plan, const char *list) {
   char word[32];
+  plan->device_count = 0;
   while (next_word(&list, word)) {
     int64_t device;
     if (quantity_parse_int(word, &device) != 0 || device < 0 || device > INT16_MAX) {
-      return USAGE("--devices takes numbers such as 0,1, not \"%s\"", word);
+      return cli_fail_usage("--devices takes numbers such as 0,1, not \"%s\"", word);
     }
     if (plan->device_count == PLAN_DEVICES_MAX) {
-      return USAGE("--devices takes at most %d", PLAN_DEVICES_MAX);
+      return cli_fail_usage("--devices takes at most %d", PLAN_DEVICES_MAX);
     }
     plan->devices[plan->device_count++] = (int)device;
   }
@@ -96,54 +94,53 @@ static int read_devices(struct plan *plan, const char *list) {
 
 /* ---- from options ---- */
 
-static int choose_sizes(struct plan *plan, const struct plan_options *options) {
+static int choose_sizes(struct plan *plan, const struct plan_texts *texts) {
   const struct shape *shape = &shapes[plan->shape];
   const char *preset = plan->test == PLAN_LATENCY ? "8"
                        : plan->test == PLAN_RATE  ? "1K,4K,16K"
                                                   : shape->sizes;
-  int status = read_sizes(plan, options->sizes ? options->sizes : preset);
+  int status = read_sizes(plan, texts->sizes ? texts->sizes : preset);
   uint64_t largest = 1;
   for (int i = 0; i < plan->size_count; i++) {
     largest = plan->sizes[i] > largest ? plan->sizes[i] : largest;
   }
   if (status == CLI_OK && shape->slot_bytes && largest > shape->slot_bytes) {
     char text[QUANTITY_TEXT_MAX];
-    return USAGE("--shape %s has messages up to %s; for larger ones use --shape raw", shape->name,
-                 quantity_format_size(shape->slot_bytes, text));
+    return cli_fail_usage("--shape %s has messages up to %s; for larger ones use --shape raw",
+                          shape->name, quantity_format_size(shape->slot_bytes, text));
   }
   plan->slot_bytes = shape->slot_bytes ? shape->slot_bytes : largest;
   return status;
 }
 
-static int choose_length(struct plan *plan, const struct plan_options *options) {
-  if (options->time_ns && options->count) {
-    return USAGE("give either --time or --count");
+static int choose_length(struct plan *plan, const struct plan_texts *texts) {
+  if (plan->time_ns && plan->count) {
+    return cli_fail_usage("give either --time or --count");
   }
-  plan->is_timed = !options->count;
-  plan->time_ns = options->time_ns ? options->time_ns : 2 * NS_PER_S;
-  plan->count = (uint64_t)options->count;
+  plan->is_timed = !plan->count;
+  plan->time_ns = plan->time_ns ? plan->time_ns : 2 * NS_PER_S;
   plan->warmup_ns = 500 * NS_PER_MS;
   plan->warmup_count = plan->count / 10;
   int64_t messages = 0;
-  if (options->warmup && plan->is_timed &&
-      quantity_parse_duration(options->warmup, &plan->warmup_ns)) {
-    return USAGE("--warmup takes a time such as 500ms, not \"%s\"", options->warmup);
+  if (texts->warmup && plan->is_timed && quantity_parse_duration(texts->warmup, &plan->warmup_ns)) {
+    return cli_fail_usage("--warmup takes a time such as 500ms, not \"%s\"", texts->warmup);
   }
-  if (options->warmup && !plan->is_timed) {
-    if (quantity_parse_int(options->warmup, &messages) || messages < 0) {
-      return USAGE("--warmup takes a number of messages with --count, not \"%s\"", options->warmup);
+  if (texts->warmup && !plan->is_timed) {
+    if (quantity_parse_int(texts->warmup, &messages) || messages < 0) {
+      return cli_fail_usage("--warmup takes a number of messages with --count, not \"%s\"",
+                            texts->warmup);
     }
     plan->warmup_count = (uint64_t)messages;
   }
   return CLI_OK;
 }
 
-static int choose_transport(struct plan *plan, const struct plan_options *options) {
-  if (options->plugin && strlen(options->plugin) >= sizeof plan->plugin) {
-    return USAGE("--plugin: the name is too long");
+static int choose_transport(struct plan *plan, const struct plan_texts *texts) {
+  if (texts->plugin && strlen(texts->plugin) >= sizeof plan->plugin) {
+    return cli_fail_usage("--plugin: the name is too long");
   }
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", options->plugin ? options->plugin : "");
-  return read_devices(plan, options->devices ? options->devices : "0");
+  snprintf(plan->plugin, sizeof plan->plugin, "%s", texts->plugin ? texts->plugin : "");
+  return read_devices(plan, texts->devices ? texts->devices : "0");
 }
 
 /* Both sides may run on this machine: at most a quarter of its memory for each. */
@@ -152,27 +149,21 @@ static int check_memory(const struct plan *plan) {
                       (plan->test == PLAN_BOTH_WAYS || plan->test == PLAN_LATENCY ? 2 : 1);
   long double memory = (long double)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   return bytes > memory / 4
-             ? USAGE("%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
-                     plan->connections, plan->depth, bytes / (1 << 30), memory / (1 << 30))
+             ? cli_fail_usage(
+                   "%d connections, %d deep, take %.0Lf GiB of memory; this host has %.0Lf",
+                   plan->connections, plan->depth, bytes / (1 << 30), memory / (1 << 30))
              : CLI_OK;
 }
 
-int plan_make(struct plan *plan, const struct plan_options *options) {
-  *plan = (struct plan){
-    .test = (enum plan_test)options->test,
-    .shape = (enum plan_shape)options->shape,
-    .depth = options->depth ? (int)options->depth : shapes[options->shape].depth,
-    .connections = options->connections ? (int)options->connections : 1,
-    .has_flows = options->has_flows,
-    .is_checked = options->check ? options->check == 1 : options->count > 0,
-    .timeout_ns = options->timeout_ns,
-    .idle_ns = options->idle_ns,
-  };
-  plan_choose_data(plan, options->data ? options->data : data_words[PLAN_COUNT]);
-  int status = choose_sizes(plan, options);
-  status = status == CLI_OK ? choose_length(plan, options) : status;
-  status = status == CLI_OK ? choose_transport(plan, options) : status;
-  return status == CLI_OK ? check_memory(plan) : status;
+int plan_make(struct plan *plan, const struct plan_texts *texts) {
+  plan->depth = plan->depth ? plan->depth : shapes[plan->shape].depth;
+  plan->connections = plan->connections ? plan->connections : 1;
+  plan->is_checked = texts->check ? texts->check == 1 : plan->count > 0;
+  plan_choose_data(plan, texts->data ? texts->data : data_words[PLAN_COUNT]);
+  int status = choose_sizes(plan, texts);
+  status = status ? status : choose_length(plan, texts);
+  status = status ? status : choose_transport(plan, texts);
+  return status ? status : check_memory(plan);
 }
 
 /* ---- JSON ---- */
@@ -260,7 +251,7 @@ int plan_from_json(struct plan *plan, const json_t *json) {
   NUMBERS(GET_NUMBER)
   FLAGS(GET_FLAG)
   if (!is_good || !get_lists(json, plan)) {
-    return failure("the other side sent an invalid plan; is it the same version?");
+    return cli_fail("the other side sent an invalid plan; is it the same version?");
   }
   plan->test = (enum plan_test)test;
   plan->shape = (enum plan_shape)shape;

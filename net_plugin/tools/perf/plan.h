@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "common/contents.h"
-#include "net_plugin/tools/plugin_file.h"
+#include "common/plugin_file.h"
 
 enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_RATE, PLAN_BOTH_WAYS };
 #define PLAN_TEST_WORDS "bandwidth|latency|rate|both-ways"
@@ -53,17 +53,17 @@ struct plan {
   uint64_t idle_ns;             /* idle time at the end, with all connections open; 0: none */
 };
 
-/* The options as given; NULL or 0: the default of shape or test. */
-struct plan_options {
-  int test, shape, check; /* indices into the words */
+/* The options of which a plan is made, where the plan has no such member; NULL or 0: the default.
+ */
+struct plan_texts {
+  int check; /* index into the words */
   const char *sizes, *devices, *warmup, *plugin, *data;
-  int64_t depth, connections, count;
-  uint64_t time_ns, timeout_ns, idle_ns;
-  bool has_flows;
 };
 #define PLAN_CHECK_WORDS "auto|yes|no"
 
-int plan_make(struct plan *plan, const struct plan_options *options);
+/* Test, shape, depth, connections, time, count, timeout, idle time and has_flows are as given; what
+ * is 0 of them becomes the default of shape or test. */
+int plan_make(struct plan *plan, const struct plan_texts *texts);
 
 /* NULL without memory. */
 json_t *plan_to_json(const struct plan *plan);

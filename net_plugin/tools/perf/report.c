@@ -74,11 +74,6 @@ static void print_end(const char *side, const json_t *end) {
   if (json_object_get(end, "path")) {
     printf(" (%s, interface v%.0f)", document_text(end, "path", text), number(end, "interface"));
   }
-  size_t i;
-  const json_t *device;
-  json_array_foreach(json_object_get(end, "devices"), i, device) {
-    printf("%s %s", i ? "," : "; device", document_text(device, "name", text));
-  }
   putchar('\n');
 }
 

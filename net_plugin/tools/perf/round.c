@@ -17,7 +17,6 @@
 #include "common/clock.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/driver.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/pattern.h"
 
 struct round {
@@ -34,12 +33,12 @@ struct round {
 
 static uint8_t *slot_of(const struct round *round, const struct stream *stream, uint64_t message) {
   const struct driver *driver = round->driver;
-  return stream->memory + message % (uint64_t)driver->plan->depth * driver->slot_stride;
+  return stream->memory + message % (uint64_t)driver->plan.depth * driver->slot_stride;
 }
 
 static bool may_post(const struct round *round, const struct stream *stream) {
   if (stream->posted >= stream->total ||
-      stream->posted >= stream->done + (uint64_t)round->driver->plan->depth) {
+      stream->posted >= stream->done + (uint64_t)round->driver->plan.depth) {
     return false;
   }
   if (!stream->is_sender) {
@@ -53,13 +52,13 @@ static bool may_post(const struct round *round, const struct stream *stream) {
 static int post(struct round *round, struct stream *stream, bool *has_moved) {
   const struct driver *driver = round->driver;
   uint8_t *slot = slot_of(round, stream, stream->posted);
-  void **request = &stream->requests[stream->posted % (uint64_t)driver->plan->depth];
+  void **request = &stream->requests[stream->posted % (uint64_t)driver->plan.depth];
   enum nccl_result result;
   *request = NULL;
   if (stream->is_sender) {
-    if (driver->plan->is_checked) {
+    if (driver->plan.is_checked) {
       void (*write)(uint8_t *, size_t, uint64_t) =
-          driver->plan->data == PLAN_COUNT ? pattern_fill : pattern_seal;
+          driver->plan.data == PLAN_COUNT ? pattern_fill : pattern_seal;
       write(slot, round->bytes, pattern_seed(stream->number, stream->posted));
     }
     if (stream->is_first) {
@@ -68,7 +67,7 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
     result = transport_isend(&driver->transport, stream->comm, slot, round->bytes, stream->mhandle,
                              request);
   } else {
-    result = transport_irecv(&driver->transport, stream->comm, slot, driver->plan->slot_bytes,
+    result = transport_irecv(&driver->transport, stream->comm, slot, driver->plan.slot_bytes,
                              stream->mhandle, request);
   }
   stream->posted += *request != NULL;
@@ -79,13 +78,13 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
 static int note_received(struct round *round, struct stream *stream, int bytes) {
   const struct driver *driver = round->driver;
   if (bytes < 0 || (uint64_t)bytes != round->bytes) {
-    return failure("message %llu of connection %u has %d bytes; %llu were sent",
-                   (unsigned long long)stream->done, stream->number, bytes,
-                   (unsigned long long)round->bytes);
+    return cli_fail("message %llu of connection %u has %d bytes; %llu were sent",
+                    (unsigned long long)stream->done, stream->number, bytes,
+                    (unsigned long long)round->bytes);
   }
-  if (driver->plan->is_checked) {
+  if (driver->plan.is_checked) {
     bool (*is_right)(const uint8_t *, size_t, uint64_t) =
-        driver->plan->data == PLAN_COUNT ? pattern_matches : pattern_seal_matches;
+        driver->plan.data == PLAN_COUNT ? pattern_matches : pattern_seal_matches;
     round->wrong += !is_right(slot_of(round, stream, stream->done), round->bytes,
                               pattern_seed(stream->number, stream->done));
   }
@@ -100,7 +99,7 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
 static int test_oldest(struct round *round, struct stream *stream, bool *has_moved) {
   const struct driver *driver = round->driver;
   int is_done = 0, bytes = 0;
-  void *request = stream->requests[stream->done % (uint64_t)driver->plan->depth];
+  void *request = stream->requests[stream->done % (uint64_t)driver->plan.depth];
   enum nccl_result result = driver->transport.test(request, &is_done, &bytes);
   if (result) {
     return driver_fail_call(driver, "test", result);
@@ -134,7 +133,7 @@ static int send_last(struct round *round) {
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender) {
-      stream->total = stream->posted + (uint64_t)driver->plan->depth;
+      stream->total = stream->posted + (uint64_t)driver->plan.depth;
       if (stream->partner) {
         stream->partner->total = stream->total;
       }
@@ -142,7 +141,7 @@ static int send_last(struct round *round) {
     }
   }
   round->is_last_sent = true;
-  return control_channel_send(driver->channel, json_pack("{s:o}", "last", list));
+  return control_channel_send(&driver->channel, json_pack("{s:o}", "last", list));
 }
 
 static int take_last(struct round *round, const json_t *list) {
@@ -154,7 +153,7 @@ static int take_last(struct round *round, const json_t *list) {
       const json_t *number = json_array_get(list, next++);
       uint64_t total = (uint64_t)json_integer_value(number);
       if (!json_is_integer(number) || total < stream->posted) {
-        return failure("%s expects another number of messages", driver->channel->peer);
+        return cli_fail("%s expects another number of messages", driver->channel.peer);
       }
       stream->total = total;
       if (stream->partner) {
@@ -162,7 +161,7 @@ static int take_last(struct round *round, const json_t *list) {
       }
     }
   }
-  return control_channel_send(driver->channel, json_pack("{s:b}", "go", 1));
+  return control_channel_send(&driver->channel, json_pack("{s:b}", "go", 1));
 }
 
 static int handle_message(struct round *round, json_t *message) {
@@ -175,7 +174,7 @@ static int handle_message(struct round *round, json_t *message) {
   } else if (last) {
     status = take_last(round, last);
   } else {
-    control_channel_keep(round->driver->channel, json_incref(message));
+    control_channel_keep(&round->driver->channel, json_incref(message));
   }
   json_decref(message);
   return status;
@@ -183,10 +182,10 @@ static int handle_message(struct round *round, json_t *message) {
 
 static int settle(struct round *round) {
   int status = CLI_OK;
-  if (round->driver->plan->is_timed && round->window->state == WINDOW_OVER) {
+  if (round->driver->plan.is_timed && round->window->state == WINDOW_OVER) {
     if (!round->is_over_sent) {
       round->is_over_sent = true;
-      status = control_channel_send(round->driver->channel, json_pack("{s:b}", "over", 1));
+      status = control_channel_send(&round->driver->channel, json_pack("{s:b}", "over", 1));
     }
     if (status == CLI_OK && round->is_peer_over && round->decides && !round->is_last_sent) {
       status = send_last(round);
@@ -215,21 +214,21 @@ static int watch(struct round *round, uint64_t now_ns) {
     round->moved_completions = completions;
     round->moved_ns = now_ns;
   }
-  if (now_ns - round->moved_ns > round->driver->plan->timeout_ns) {
-    return failure("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
+  if (now_ns - round->moved_ns > round->driver->plan.timeout_ns) {
+    return cli_fail("nothing has moved for %.0f s", (double)(now_ns - round->moved_ns) * 1e-9);
   }
   if (now_ns - round->polled_ns < PERF_POLL_EVERY_NS) {
     return CLI_OK;
   }
   round->polled_ns = now_ns;
   json_t *message;
-  int status = control_channel_poll(round->driver->channel, &message);
+  int status = control_channel_poll(&round->driver->channel, &message);
   return status == CLI_OK && message ? handle_message(round, message) : status;
 }
 
 static int run(struct round *round) {
   const struct driver *driver = round->driver;
-  bool is_timed = driver->plan->is_timed;
+  bool is_timed = driver->plan.is_timed;
   unsigned passes = 0;
   for (;;) {
     bool has_moved = false;
@@ -243,7 +242,7 @@ static int run(struct round *round) {
       uint64_t now_ns = clock_now_ns();
       window_update(round->window, now_ns);
       int status = watch(round, now_ns);
-      status = status == CLI_OK ? settle(round) : status;
+      status = status ? status : settle(round);
       if (status != CLI_OK || (round->window->state == WINDOW_OVER && is_finished(round))) {
         return status;
       }
@@ -255,7 +254,7 @@ static int run(struct round *round) {
 }
 
 int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uint64_t *wrong) {
-  const struct plan *plan = driver->plan;
+  const struct plan *plan = &driver->plan;
   struct round round = { .driver = driver, .window = window, .bytes = bytes };
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
@@ -264,8 +263,11 @@ int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uin
   }
   round.decides = driver->is_client || plan->test == PLAN_BOTH_WAYS;
   round.moved_ns = clock_now_ns();
-  window_start(window, plan, driver->stream_count);
+  /* The server's flows are not asked for: a message of that length may not pass a path that a probe
+   * measures. */
+  bool has_flows = plan->has_flows && driver->is_client;
+  window_start(window, plan, driver->stream_count, has_flows ? driver->channel.fd : -1);
   int status = run(&round);
-  *wrong += round.wrong;
+  *wrong = round.wrong;
   return status;
 }

@@ -20,54 +20,27 @@
 
 #include "common/cli.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/perf/driver.h"
-#include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/perf/flows.h"
-#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/report.h"
 
 /* One per process; too large for the stack. */
-static struct session {
-  struct plan plan;
-  struct control_channel channel;
-  bool is_client;
-  struct driver driver;
-  struct window window;
-  struct flows before, after;
-} session;
+static struct driver driver;
+static struct window window;
 
 int session_open(const struct plan *plan) {
-  session.plan = *plan;
-  session.is_client = true;
-  return driver_open(&session.driver, &session.plan, true);
-}
-
-/* ---- description of both ends ---- */
-
-static json_t *describe_devices(const struct driver *driver) {
-  json_t *list = json_array();
-  for (int i = 0; i < driver->plan->device_count; i++) {
-    struct transport_device device = { 0 };
-    if (transport_describe(&driver->transport, driver->plan->devices[i], &device) != CLI_OK) {
-      json_decref(list);
-      return NULL;
-    }
-    json_array_append_new(
-        list, json_pack("{s:s, s:i}", "name", device.name, "speed_mbps", device.speed_mbps));
-  }
-  return list;
+  driver.plan = *plan;
+  driver.is_client = true;
+  return driver_open(&driver);
 }
 
 static json_t *describe(void) {
-  const struct transport *transport = &session.driver.transport;
-  return json_pack("{s:s, s:i, s:s, s:o}", "transport", transport->name, "interface",
-                   transport->version, "path", transport->path, "devices",
-                   describe_devices(&session.driver));
+  const struct transport *transport = &driver.transport;
+  return json_pack("{s:s, s:i, s:s}", "transport", transport->name, "interface", transport->version,
+                   "path", transport->path);
 }
 
 static int get_ready(json_t *mine, json_t **theirs) {
-  int status = control_channel_exchange(&session.channel, "ready", session.plan.timeout_ns,
+  int status = control_channel_exchange(&driver.channel, "ready", driver.plan.timeout_ns,
                                         json_incref(mine), theirs);
   if (status != CLI_OK) {
     return status;
@@ -76,40 +49,29 @@ static int get_ready(json_t *mine, json_t **theirs) {
   const char *there = json_string_value(json_object_get(*theirs, "transport"));
   return there && strcmp(here, there) == 0
              ? CLI_OK
-             : failure(
+             : cli_fail(
                    "%s has plugin %s, this side %s: start the server with --listen --plugin NAME "
                    "for another one",
-                   session.channel.peer, there ? there : "none", here);
-}
-
-/* ---- rounds ---- */
-
-static void note_flows(enum window_state state) {
-  flows_take(state == WINDOW_OVER ? &session.after : &session.before, session.channel.fd);
+                   driver.channel.peer, there ? there : "none", here);
 }
 
 /* The client adds the results of both sides. */
 static int run_round(uint64_t bytes, json_t *rounds) {
-  struct control_channel *channel = &session.channel;
-  /* The other side's are not asked for: a message of that length may not pass a path that a probe
-   * measures. */
-  bool has_flows = session.plan.has_flows && session.is_client;
-  uint64_t wrong = 0;
+  struct control_channel *channel = &driver.channel;
+  uint64_t wrong;
   json_t *theirs;
-  session.window.note = has_flows ? note_flows : NULL;
-  int status = control_channel_barrier(channel, "start", session.plan.timeout_ns);
-  status = status == CLI_OK ? driver_run(&session.driver, bytes, &session.window, &wrong) : status;
+  int status = control_channel_barrier(channel, "start", driver.plan.timeout_ns);
+  status = status ? status : driver_run(&driver, bytes, &window, &wrong);
   if (status != CLI_OK) {
     return status;
   }
-  json_t *mine = window_to_json(&session.window,
-                                has_flows ? flows_to_json(&session.before, &session.after) : NULL);
-  if (!session.is_client) {
+  json_t *mine = window_to_json(&window);
+  if (!driver.is_client) {
     return control_channel_send(channel,
                                 json_pack("{s:o, s:I}", "side", mine, "wrong", (json_int_t)wrong));
   }
-  status = mine ? control_channel_receive(channel, "side", session.plan.timeout_ns, &theirs)
-                : failure("out of memory");
+  status = mine ? control_channel_receive(channel, "side", driver.plan.timeout_ns, &theirs)
+                : cli_fail("out of memory");
   if (status != CLI_OK) {
     json_decref(mine);
     return status;
@@ -123,37 +85,37 @@ static int run_round(uint64_t bytes, json_t *rounds) {
 
 /* Both sides at the same time: the CPU time of open connections without requests. */
 static int rest(json_t **idle) {
-  struct control_channel *channel = &session.channel;
-  const struct plan *plan = &session.plan;
+  struct control_channel *channel = &driver.channel;
+  const struct plan *plan = &driver.plan;
   json_t *theirs;
   if (!plan->idle_ns) {
     return CLI_OK;
   }
   int status = control_channel_barrier(channel, "rest", plan->timeout_ns);
   json_t *mine = status == CLI_OK ? window_measure_idle(plan->idle_ns) : NULL;
-  status = status == CLI_OK ? control_channel_exchange(channel, "rested", plan->timeout_ns,
-                                                       json_incref(mine), &theirs)
-                            : status;
+  status = status ? status
+                  : control_channel_exchange(channel, "rested", plan->timeout_ns, json_incref(mine),
+                                             &theirs);
   if (status != CLI_OK) {
     json_decref(mine);
     return status;
   }
   *idle = json_pack("{s:o, s:o}", "client", mine, "server", theirs);
-  return *idle ? CLI_OK : failure("out of memory");
+  return *idle ? CLI_OK : cli_fail("out of memory");
 }
 
 /* From the plan on; *report is for the client. */
 static int run_plan(json_t **report) {
-  struct control_channel *channel = &session.channel;
-  const struct plan *plan = &session.plan;
+  struct control_channel *channel = &driver.channel;
+  const struct plan *plan = &driver.plan;
   json_t *mine = describe(), *theirs = NULL, *rounds = json_array(), *idle = NULL;
-  int status = mine ? get_ready(mine, &theirs) : failure("the transport cannot be described");
-  status = status == CLI_OK ? driver_connect(&session.driver, channel) : status;
+  int status = mine ? get_ready(mine, &theirs) : cli_fail("the transport cannot be described");
+  status = status ? status : driver_connect(&driver);
   for (int i = 0; i < plan->size_count && status == CLI_OK; i++) {
     status = run_round(plan->sizes[i], rounds);
   }
-  status = status == CLI_OK ? rest(&idle) : status;
-  status = status == CLI_OK ? control_channel_barrier(channel, "end", plan->timeout_ns) : status;
+  status = status ? status : rest(&idle);
+  status = status ? status : control_channel_barrier(channel, "end", plan->timeout_ns);
   if (status != CLI_OK) {
     json_decref(mine);
     json_decref(theirs);
@@ -161,34 +123,33 @@ static int run_plan(json_t **report) {
     json_decref(idle);
     return status;
   }
-  driver_close(&session.driver);
-  double connect_s = (double)session.driver.connect_ns * 1e-9;
+  driver_close(&driver);
+  double connect_s = (double)driver.connect_ns * 1e-9;
   *report = report_all(plan, mine, theirs, connect_s, rounds, idle);
-  return *report ? CLI_OK : failure("out of memory");
+  return *report ? CLI_OK : cli_fail("out of memory");
 }
 
 static int conclude(int status) {
   if (status != CLI_OK) {
-    control_channel_abort(&session.channel);
+    control_channel_abort(&driver.channel);
   }
-  control_channel_close(&session.channel);
+  control_channel_close(&driver.channel);
   return status;
 }
 
 int session_run(int fd, const char *peer, json_t **report) {
-  int status = control_channel_open(&session.channel, fd, peer);
+  int status = control_channel_open(&driver.channel, fd, peer);
   if (status == CLI_OK) {
-    status = control_channel_send(&session.channel,
-                                  json_pack("{s:o}", "plan", plan_to_json(&session.plan)));
+    status = control_channel_send(&driver.channel,
+                                  json_pack("{s:o}", "plan", plan_to_json(&driver.plan)));
   }
   return conclude(status == CLI_OK ? run_plan(report) : status);
 }
 
 static int receive_plan(const char *plugin, const char *data) {
-  struct plan *plan = &session.plan;
+  struct plan *plan = &driver.plan;
   json_t *message;
-  int status =
-      control_channel_receive(&session.channel, "plan", PERF_GREETING_TIMEOUT_NS, &message);
+  int status = control_channel_receive(&driver.channel, "plan", PERF_GREETING_TIMEOUT_NS, &message);
   if (status != CLI_OK) {
     return status;
   }
@@ -203,9 +164,9 @@ static int receive_plan(const char *plugin, const char *data) {
 
 int session_serve(int fd, const char *peer, const char *plugin, const char *data) {
   json_t *report = NULL;
-  int status = control_channel_open(&session.channel, fd, peer);
-  status = status == CLI_OK ? receive_plan(plugin, data) : status;
-  status = status == CLI_OK ? driver_open(&session.driver, &session.plan, false) : status;
+  int status = control_channel_open(&driver.channel, fd, peer);
+  status = status ? status : receive_plan(plugin, data);
+  status = status ? status : driver_open(&driver);
   status = conclude(status == CLI_OK ? run_plan(&report) : status);
   json_decref(report);
   return status;

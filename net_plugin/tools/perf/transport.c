@@ -8,13 +8,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "common/cli.h"
-#include "net_plugin/tools/perf/failure.h"
-#include "net_plugin/tools/plugin_file.h"
+#include "common/plugin_file.h"
 
 /* A member is read as of the first version that has it with this type: its place is the same in all
  * that follow (net_plugin/abi/net_abi_layout.c). */
@@ -41,32 +38,20 @@ __attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level 
   }
 }
 
-/* bin/stratus-net has it in lib/stratus beside it where it is installed, in lib in the build
- * directory. */
 static void *open_own(char tried[PLUGIN_FILE_MAX]) {
-  static const char *const places[] = { "lib/stratus", "lib" };
-  char here[PLUGIN_FILE_MAX - 64];
-  ssize_t length = readlink("/proc/self/exe", here, sizeof here - 1);
-  here[length > 0 ? length : 0] = '\0';
-  for (int i = 0; i < 2; i++) {
-    char *slash = strrchr(here, '/');
-    *(slash ? slash : here) = '\0';
+  char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
+  if (!plugin_file_find_ours(directory, why_not)) {
+    return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
   }
-  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-    snprintf(tried, PLUGIN_FILE_MAX, "%s/%s/libnccl-net-stratus.so", here, places[i]);
-    void *library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
-    if (library) {
-      return library;
-    }
-  }
-  return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
+  snprintf(tried, PLUGIN_FILE_MAX, "%s/%s", directory, PLUGIN_NET);
+  return dlopen(tried, RTLD_NOW | RTLD_LOCAL);
 }
 
 static int find_table(struct transport *transport) {
   transport->table = plugin_file_table(PLUGIN_KIND_NET, transport->library, &transport->version);
   if (!transport->table) {
-    return failure("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
-                   transport->path);
+    return cli_fail("%s is no net plugin: it exports none of ncclNetPlugin_v6 to v12",
+                    transport->path);
   }
   const struct net_v6 *table = transport->table;
   transport->name = table->name;
@@ -90,13 +75,13 @@ static int begin(struct transport *transport) {
   enum nccl_result result = init(transport);
   result = result ? result : TABLE(transport, 6)->devices(&transport->device_count);
   if (result) {
-    return failure("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
-                   transport->name, (int)result);
+    return cli_fail("plugin %s failed to initialize: result %d; NCCL_DEBUG=INFO may show why",
+                    transport->name, (int)result);
   }
   return transport->device_count > 0
              ? CLI_OK
-             : failure("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
-                       transport->name);
+             : cli_fail("plugin %s has no devices here; NCCL_DEBUG=INFO may show why",
+                        transport->name);
 }
 
 int transport_open(struct transport *transport, const char *name) {
@@ -104,11 +89,11 @@ int transport_open(struct transport *transport, const char *name) {
   *transport = (struct transport){ 0 };
   transport->library = name ? plugin_file_open(PLUGIN_KIND_NET, name, 0, tried) : open_own(tried);
   if (!transport->library) {
-    return failure("%s cannot be loaded: %s", tried, dlerror());
+    return cli_fail("%s cannot be loaded: %s", tried, dlerror());
   }
   transport->path = plugin_file_path(transport->library);
   int status = find_table(transport);
-  return status == CLI_OK ? begin(transport) : status;
+  return status ? status : begin(transport);
 }
 
 /* The library stays loaded: the process ends soon. */
@@ -117,32 +102,6 @@ void transport_close(struct transport *transport) {
     TABLE(transport, 11)->finalize(transport->context);
   }
   transport->context = NULL;
-}
-
-/* ---- devices ---- */
-
-/* Asks in the type of each version; two members are used. */
-#define DESCRIBE(v, type_v)                                                                        \
-  ({                                                                                               \
-    struct net_properties_v##type_v properties = { 0 };                                            \
-    enum nccl_result described = TABLE(transport, v)->getProperties(device, &properties);          \
-    *out = (struct transport_device){ properties.name, properties.speed };                         \
-    described;                                                                                     \
-  })
-
-int transport_describe(const struct transport *transport, int device,
-                       struct transport_device *out) {
-  int version = transport->version;
-  enum nccl_result result = version == 6    ? DESCRIBE(6, 6)
-                            : version == 7  ? DESCRIBE(7, 7)
-                            : version == 8  ? DESCRIBE(8, 8)
-                            : version == 9  ? DESCRIBE(9, 9)
-                            : version == 10 ? DESCRIBE(10, 9)
-                            : version == 11 ? DESCRIBE(11, 11)
-                                            : DESCRIBE(12, 12);
-  return result ? failure("plugin %s: getProperties of device %d failed: result %d",
-                          transport->name, device, (int)result)
-                : CLI_OK;
 }
 
 /* ---- connections ---- */

@@ -27,16 +27,9 @@ struct transport {
   net_close_v6_fn *close_send, *close_receive, *close_listen;
 };
 
-struct transport_device {
-  const char *name; /* the plugin's memory */
-  int speed_mbps;
-};
-
 /* `name` as in NCCL_NET_PLUGIN; NULL: libnccl-net-stratus.so of this tool's own installation. */
 int transport_open(struct transport *transport, const char *name);
 void transport_close(struct transport *transport);
-
-int transport_describe(const struct transport *transport, int device, struct transport_device *out);
 
 enum nccl_result transport_listen(const struct transport *transport, int device, void *handle,
                                   void **listen_comm);

@@ -32,8 +32,8 @@ static unsigned count_threads(void) {
   return count;
 }
 
-void window_start(struct window *window, const struct plan *plan, int streams) {
-  *window = (struct window){ .plan = plan, .streams = streams, .note = window->note };
+void window_start(struct window *window, const struct plan *plan, int streams, int control) {
+  *window = (struct window){ .plan = plan, .streams = streams, .control = control };
   histogram_clear(&window->half_trips);
 }
 
@@ -54,8 +54,8 @@ static void enter(struct window *window, enum window_state state, uint64_t now_n
     window->usage.process_s = end.process_s - window->usage.process_s;
     window->usage.driver_s = end.driver_s - window->usage.driver_s;
   }
-  if (window->note && state != WINDOW_WARMUP) {
-    window->note(state);
+  if (window->control >= 0 && state != WINDOW_WARMUP) {
+    flows_take(state == WINDOW_OVER ? &window->after : &window->before, window->control);
   }
   window->state = state;
   window->since_ns = now_ns;
@@ -110,15 +110,15 @@ static json_t *half_trips_to_json(const struct histogram *trips) {
   return object;
 }
 
-json_t *window_to_json(const struct window *window, json_t *flows) {
+json_t *window_to_json(const struct window *window) {
   const struct counts *counts = &window->counts;
   const struct usage *usage = &window->usage;
-  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o, s:o}", "seconds",
-                   (double)window->length_ns * 1e-9, "bytes_sent", (json_int_t)counts->bytes_sent,
-                   "bytes_received", (json_int_t)counts->bytes_received, "messages_sent",
-                   (json_int_t)counts->messages_sent, "messages_received",
-                   (json_int_t)counts->messages_received, "cpu_seconds", usage->process_s,
-                   "driver_cpu_seconds", usage->driver_s, "threads", (int)window->threads,
-                   "half_round_trip_us", half_trips_to_json(&window->half_trips), "flows",
-                   flows ? flows : json_null());
+  return json_pack(
+      "{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o, s:o}", "seconds",
+      (double)window->length_ns * 1e-9, "bytes_sent", (json_int_t)counts->bytes_sent,
+      "bytes_received", (json_int_t)counts->bytes_received, "messages_sent",
+      (json_int_t)counts->messages_sent, "messages_received", (json_int_t)counts->messages_received,
+      "cpu_seconds", usage->process_s, "driver_cpu_seconds", usage->driver_s, "threads",
+      (int)window->threads, "half_round_trip_us", half_trips_to_json(&window->half_trips), "flows",
+      window->control >= 0 ? flows_to_json(&window->before, &window->after) : json_null());
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "net_plugin/tools/perf/flows.h"
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/plan.h"
 
@@ -33,12 +34,11 @@ struct window {
   uint64_t length_ns;
   unsigned threads;            /* of the process, in the window */
   struct histogram half_trips; /* ns; kept by the caller while measuring */
-  /* Called when measuring begins, and when it is over; NULL: nothing is. The caller sets it before
-   * window_start, which keeps it. */
-  void (*note)(enum window_state state);
+  int control;                 /* a socket that is no flow; -1: flows are not looked at */
+  struct flows before, after;
 };
 
-void window_start(struct window *window, const struct plan *plan, int streams);
+void window_start(struct window *window, const struct plan *plan, int streams, int control);
 
 /* To be called after completions, and from time to time. */
 void window_update(struct window *window, uint64_t now_ns);
@@ -47,7 +47,7 @@ void window_update(struct window *window, uint64_t now_ns);
  * memory. */
 json_t *window_measure_idle(uint64_t rest_ns);
 
-/* The results of this side; NULL without memory. Takes the reference to `flows`; NULL: none. */
-json_t *window_to_json(const struct window *window, json_t *flows);
+/* The results of this side; NULL without memory. */
+json_t *window_to_json(const struct window *window);
 
 #endif

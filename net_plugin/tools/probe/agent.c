@@ -20,7 +20,6 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
 #include "net_plugin/tools/probe/load.h"
 
@@ -72,8 +71,7 @@ static int serve(struct control_channel *channel, const json_t *task) {
     return status;
   }
   error = load_serve(&service, &load);
-  return status == CLI_OK ? control_channel_send(channel, json_pack("{s:i}", "served", error))
-                          : status;
+  return status ? status : control_channel_send(channel, json_pack("{s:i}", "served", error));
 }
 
 static bool take_handle(const json_t *task, uint8_t handle[HANDLE_BYTES]) {
@@ -111,7 +109,7 @@ static int obey(struct control_channel *channel, const json_t *task, bool *is_ov
   *is_over = true;
   return name && strcmp(name, "end") == 0
              ? CLI_OK
-             : failure("the coordinator sent an unknown task; is it the same version?");
+             : cli_fail("the coordinator sent an unknown task; is it the same version?");
 }
 
 int agent_run(int fd) {
@@ -119,7 +117,7 @@ int agent_run(int fd) {
   bool is_over = false;
   int status = control_channel_open(&channel, fd, "the coordinator");
   if (status == CLI_OK && discovery_run(&found) != 0) {
-    status = failure("%s cannot list its interfaces", settings_host_name());
+    status = cli_fail("%s cannot list its interfaces", settings_host_name());
   }
   while (status == CLI_OK && !is_over) {
     json_t *task;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See findings.h. */
-#include "net_plugin/tools/probe/findings.h"
+/* See probe.h. */
+#include "net_plugin/tools/probe/probe.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,7 +20,6 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/flows.h"
 #include "net_plugin/tools/perf/session.h"
 #include "net_plugin/tools/rendezvous.h"
@@ -89,7 +88,7 @@ static int send_messages(int fd, const struct probe_load *load, struct probe_res
   };
   json_t *report = NULL;
   int status = session_open(&plan);
-  status = status == CLI_OK ? session_run(fd, peer, &report) : status;
+  status = status ? status : session_run(fd, peer, &report);
   if (status == CLI_OK) {
     take_report(report, result);
   }
@@ -103,7 +102,7 @@ static void drive(int fd, bool is_sender, const struct probe_load *load,
   int status = is_sender ? send_messages(fd, load, result) : session_serve(fd, peer, NULL, NULL);
   result->is_measured = status == CLI_OK;
   if (status != CLI_OK) {
-    snprintf(result->error, sizeof result->error, "%.*s", PROBE_ERROR_MAX - 1, failure_text());
+    snprintf(result->error, sizeof result->error, "%.*s", PROBE_ERROR_MAX - 1, cli_first_failure());
     plain_text(result->error);
   }
 }

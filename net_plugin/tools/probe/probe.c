@@ -20,7 +20,6 @@
 #include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/probe.h"
-#include "net_plugin/tools/probe/findings.h"
 
 #define PURPOSE "stratus-net probe"
 
@@ -61,7 +60,7 @@ static int be_agent(void) {
   }
   status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
   rendezvous_close(&server);
-  return status == CLI_OK ? agent_run(fd) : status;
+  return status ? status : agent_run(fd);
 }
 
 /* The agent of this host runs in a child process. */
@@ -141,7 +140,7 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
     .has_sweep = !options.has_no_sweep,
   };
   int status = survey_open(agents, count, &survey);
-  status = status == CLI_OK ? survey_run(survey, &plan, &report) : status;
+  status = status ? status : survey_run(survey, &plan, &report);
   if (status == CLI_OK) {
     status = is_json              ? report_json(&report)
              : options.is_profile ? report_profile(&report)
@@ -169,7 +168,7 @@ static int find_agent(const struct host *host, struct rendezvous_address *place)
   const char *address = host_address(host);
   if (host->kind == HOST_LOCAL || host->kind == HOST_COMMAND ||
       strlen(address) >= sizeof place->host) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "probe: %s: a name or an address is wanted, at which this host reaches it", host->name);
   }
   *place = (struct rendezvous_address){ .port = host->port ? host->port : (int)options.port };
@@ -182,11 +181,11 @@ static int read_hosts(int argument_count, char **arguments, struct host_list *ho
   char error[HOST_LIST_ERROR_MAX];
   for (int i = 0; i < argument_count; i++) {
     if (host_list_read(hosts, arguments[i], error) != 0) {
-      return net_tool_usage("probe: %s", error);
+      return cli_fail_usage("probe: %s", error);
     }
   }
   if (hosts->count >= PROBE_HOSTS_MAX) {
-    return net_tool_usage("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
+    return cli_fail_usage("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
   }
   return CLI_OK;
 }
@@ -198,13 +197,13 @@ static int probe_hosts(int argument_count, char **arguments, bool is_json) {
   for (int i = 0; i < hosts.count && status == CLI_OK; i++) {
     struct rendezvous_address place;
     status = find_agent(&hosts.hosts[i], &place);
-    status = status == CLI_OK ? rendezvous_call(PURPOSE, &place, "stratus-net probe --listen", NULL,
-                                                &agents[count])
-                              : status;
+    status = status ? status
+                    : rendezvous_call(PURPOSE, &place, "stratus-net probe --listen", NULL,
+                                      &agents[count]);
     count += status == CLI_OK;
   }
   host_list_free(&hosts);
-  return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+  return status ? status : run_with_own_agent(agents, count, is_json);
 }
 
 /* ---- under a launcher ---- */
@@ -258,7 +257,7 @@ static int gather(const struct rendezvous_address *meeting, int size, int agents
 static int find_root(const struct launcher_place *place, struct rendezvous_address *meeting) {
   const char *root = options.root ? options.root : place->first_host;
   if (!*root) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "probe: %s does not provide the address of rank 0: give --root HOST[:PORT]",
         place->launcher);
   }
@@ -274,7 +273,7 @@ static int probe_as_root(const struct launcher_place *place,
     return cli_fail("probe: all %d ranks are on this host; at least two hosts are needed",
                     place->size);
   }
-  return status == CLI_OK ? run_with_own_agent(agents, count, is_json) : status;
+  return status ? status : run_with_own_agent(agents, count, is_json);
 }
 
 static int probe_ranks(const struct launcher_place *place, bool is_json) {
@@ -305,18 +304,18 @@ int net_tool_probe(int argument_count, char **arguments, bool is_json) {
     return be_agent_here();
   }
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
-    return net_tool_usage("probe: --time takes 1ms to 60s");
+    return cli_fail_usage("probe: --time takes 1ms to 60s");
   }
   bool is_told = options.is_listening || argument_count > 0;
   int found = is_told ? 0 : launcher_find(&place, error, sizeof error);
   if (found < 0) {
-    return net_tool_usage("probe: %s", error);
+    return cli_fail_usage("probe: %s", error);
   }
   if (found > 0 && place.size > 1) {
     return probe_ranks(&place, is_json);
   }
   if (options.is_listening != (argument_count == 0)) {
-    return net_tool_usage(
+    return cli_fail_usage(
         "probe: give either the HOSTs to probe or --listen, or start it by mpirun or srun");
   }
   return options.is_listening ? be_agent() : probe_hosts(argument_count, arguments, is_json);

@@ -9,7 +9,6 @@
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/probe/findings.h"
 
 enum { MATRIX_HOSTS_MAX = 16, FINDINGS_MAX = 64 };
 

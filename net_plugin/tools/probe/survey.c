@@ -13,9 +13,7 @@
 #include "common/clock.h"
 #include "common/plain.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/failure.h"
 #include "net_plugin/tools/perf/control_channel.h"
-#include "net_plugin/tools/probe/findings.h"
 
 struct survey {
   unsigned count;
@@ -39,7 +37,7 @@ static int take_host(const json_t *answer, struct probe_host *host) {
     plain_text(host->devices[i].name);
     host->device_count++;
   }
-  return host->device_count ? CLI_OK : failure("%s has no usable interface", host->name);
+  return host->device_count ? CLI_OK : cli_fail("%s has no usable interface", host->name);
 }
 
 /* Agents with equal names are distinguished by their index. */
@@ -55,7 +53,7 @@ static void make_unique(struct survey *survey, unsigned place) {
 
 int survey_open(const int *agents, unsigned count, struct survey **result) {
   struct survey *survey = calloc(1, sizeof *survey);
-  int status = survey ? CLI_OK : failure("out of memory");
+  int status = survey ? CLI_OK : cli_fail("out of memory");
   for (unsigned i = 0; i < count; i++) {
     if (status != CLI_OK) {
       close(agents[i]);
@@ -64,11 +62,10 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
     json_t *answer = NULL;
     survey->count++;
     status = control_channel_open(&survey->channels[i], agents[i], "an agent");
-    status = status == CLI_OK
-                 ? control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
-                                       "host", SURVEY_ANSWER_NS, &answer)
-                 : status;
-    status = status == CLI_OK ? take_host(answer, &survey->hosts[i]) : status;
+    status = status ? status
+                    : control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
+                                          "host", SURVEY_ANSWER_NS, &answer);
+    status = status ? status : take_host(answer, &survey->hosts[i]);
     json_decref(answer);
     if (status == CLI_OK) {
       make_unique(survey, i);
@@ -82,7 +79,7 @@ int survey_open(const int *agents, unsigned count, struct survey **result) {
 /* ---- one measurement ---- */
 
 struct pair {
-  unsigned from, to, device;
+  unsigned from, to;
   struct probe_load load;
   bool is_in_progress;
   struct probe_result *result;
@@ -109,11 +106,11 @@ static int begin(struct survey *survey, struct pair *pair) {
   json_t *answer;
   struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
   *pair->result = (struct probe_result){ 0 };
-  int status =
-      control_channel_ask(to,
-                          json_pack("{s:s, s:i, s:i}", "task", "serve", "device", (int)pair->device,
-                                    "duration_ms", (int)(pair->load.duration_ns / NS_PER_MS)),
-                          "handle", SURVEY_ANSWER_NS, &answer);
+  int status = control_channel_ask(to,
+                                   json_pack("{s:s, s:i, s:i}", "task", "serve", "device",
+                                             (int)pair->load.device, "duration_ms",
+                                             (int)(pair->load.duration_ns / NS_PER_MS)),
+                                   "handle", SURVEY_ANSWER_NS, &answer);
   if (status != CLI_OK) {
     return status;
   }
@@ -123,11 +120,11 @@ static int begin(struct survey *survey, struct pair *pair) {
                        NULL);
   } else {
     pair->is_in_progress = true;
-    status = control_channel_send(from, json_pack("{s:s, s:i, s:s, s:i, s:i, s:i}", "task", "send",
-                                                  "device", (int)pair->device, "handle", handle,
-                                                  "flows", (int)pair->load.flows, "chunk_bytes",
-                                                  (int)pair->load.chunk_bytes, "duration_ms",
-                                                  (int)(pair->load.duration_ns / NS_PER_MS)));
+    status = control_channel_send(
+        from, json_pack("{s:s, s:i, s:s, s:i, s:i, s:i}", "task", "send", "device",
+                        (int)pair->load.device, "handle", handle, "flows", (int)pair->load.flows,
+                        "chunk_bytes", (int)pair->load.chunk_bytes, "duration_ms",
+                        (int)(pair->load.duration_ns / NS_PER_MS)));
   }
   json_decref(answer);
   return status;
@@ -149,9 +146,9 @@ static int finish(struct survey *survey, struct pair *pair) {
   }
   int status =
       control_channel_receive(&survey->channels[pair->from], "sent", SURVEY_MEASURED_NS, &sent);
-  status = status == CLI_OK ? control_channel_receive(&survey->channels[pair->to], "served",
-                                                      SURVEY_MEASURED_NS, &served)
-                            : status;
+  status = status ? status
+                  : control_channel_receive(&survey->channels[pair->to], "served",
+                                            SURVEY_MEASURED_NS, &served);
   json_int_t error = json_integer_value(json_object_get(sent, "sent"));
   if (status == CLI_OK && error == 0) {
     take_result(sent, pair->result);
@@ -187,11 +184,11 @@ static int measure_round(struct survey *survey, const struct survey_plan *plan, 
     unsigned partner = pairs_partner(survey->count, round, host);
     if (host < partner) {
       unsigned from = is_reverse ? partner : host, to = is_reverse ? host : partner;
-      pairs[count++] = (struct pair){ .from = from,
-                                      .to = to,
-                                      .device = device,
-                                      .load = { .duration_ns = plan->duration_ns },
-                                      .result = probe_at(report, device, from, to) };
+      pairs[count++] =
+          (struct pair){ .from = from,
+                         .to = to,
+                         .load = { .duration_ns = plan->duration_ns, .device = device },
+                         .result = probe_at(report, device, from, to) };
     }
   }
   return measure_pairs(survey, pairs, count);
@@ -242,8 +239,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
     struct probe_result again;
     struct pair pair = { .from = list[i].from,
                          .to = list[i].to,
-                         .device = list[i].device,
-                         .load = { .duration_ns = plan->duration_ns },
+                         .load = { .duration_ns = plan->duration_ns, .device = list[i].device },
                          .result = &again };
     if (list[i].kind == FINDING_OTHER_MTU || list[i].kind == FINDING_BLACK_HOLE) {
       continue;
@@ -320,7 +316,7 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
   report->results =
       calloc((size_t)report->device_count * survey->count * survey->count, sizeof *report->results);
   if (!report->results) {
-    return failure("out of memory");
+    return cli_fail("out of memory");
   }
   int status = measure_matrix(survey, plan, report);
   if (plan->duration_ns == 0) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See id_table.h. */
-#include "common/id_table.h"
+#include "net_plugin/engine/id_table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
+#include "net_plugin/engine/limits.h"
 #include "common/random.h"
 
 static struct list *bucket_of(const struct id_table *table, uint64_t hash) {

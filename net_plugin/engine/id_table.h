@@ -10,8 +10,8 @@
  * -ENOMEM, what getrandom fails with. Without memory for more buckets it continues with those it
  * has.
  */
-#ifndef COMMON_ID_TABLE_H
-#define COMMON_ID_TABLE_H
+#ifndef NET_PLUGIN_ENGINE_ID_TABLE_H
+#define NET_PLUGIN_ENGINE_ID_TABLE_H
 
 #include <stddef.h>
 #include <stdint.h>

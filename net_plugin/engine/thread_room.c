@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A group's limit holds for those below it, too. A container without a namespace of control groups
  * sees its own at the top, under a path that is not there. */
-#include "common/thread_room.h"
+#include "net_plugin/engine/thread_room.h"
 
 #include <inttypes.h>
 #include <stdio.h>

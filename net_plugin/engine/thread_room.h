@@ -3,8 +3,8 @@
  * their number (pids.max), and then it is NCCL that gets none.
  * Owns: nothing.  Threads: any.  Blocks: on /proc and /sys.  Fails: what cannot be read limits
  * nothing. */
-#ifndef COMMON_THREAD_ROOM_H
-#define COMMON_THREAD_ROOM_H
+#ifndef NET_PLUGIN_ENGINE_THREAD_ROOM_H
+#define NET_PLUGIN_ENGINE_THREAD_ROOM_H
 
 #include <stdint.h>
 

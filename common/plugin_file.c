@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See plugin_place.h. */
-#include "common/tools/plugin_place.h"
+/* See plugin_file.h. */
+#include "common/plugin_file.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -8,6 +8,44 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ---- any plugin ---- */
+
+const char *plugin_file_path(void *library) {
+  struct link_map *map;
+  return dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "?";
+}
+
+void *plugin_file_open(enum plugin_kind kind, const char *name, int release,
+                       char tried[PLUGIN_FILE_MAX]) {
+  struct plugin_files files;
+  void *library = NULL;
+  plugin_name_files(kind, name, release, &files);
+  for (int i = 0; i < files.count && !library; i++) {
+    snprintf(tried, PLUGIN_FILE_MAX, "%s", files.names[i]);
+    library = dlopen(tried, RTLD_NOW | RTLD_LOCAL);
+  }
+  return library;
+}
+
+const void *plugin_file_table(enum plugin_kind kind, void *library, int *version) {
+  static const struct {
+    const char *symbol;
+    int first, last;
+  } tables[] = { [PLUGIN_KIND_NET] = { "ncclNetPlugin", 6, 12 },
+                 [PLUGIN_KIND_TUNER] = { "ncclTunerPlugin", 1, 6 } };
+  for (*version = tables[kind].last; *version >= tables[kind].first; (*version)--) {
+    char symbol[32];
+    snprintf(symbol, sizeof symbol, "%s_v%d", tables[kind].symbol, *version);
+    const void *table = dlsym(library, symbol);
+    if (table) {
+      return table;
+    }
+  }
+  return NULL;
+}
+
+/* ---- ours ---- */
 
 static const char *const plugins[] = { PLUGIN_NET, PLUGIN_TUNER };
 enum { PLUGIN_COUNT = 2 };
@@ -21,7 +59,7 @@ static const char *const places[] = {
 
 static bool has_plugins(const char *directory) {
   for (int i = 0; i < PLUGIN_COUNT; i++) {
-    char file[PATH_MAX + 128];
+    char file[PLUGIN_FILE_MAX];
     snprintf(file, sizeof file, "%s/%s", directory, plugins[i]);
     if (access(file, R_OK) != 0) {
       return false;
@@ -30,7 +68,7 @@ static bool has_plugins(const char *directory) {
   return true;
 }
 
-bool plugin_place_find(char directory[PATH_MAX], char why_not[PLUGIN_WHY_MAX]) {
+bool plugin_file_find_ours(char directory[PATH_MAX], char why_not[PLUGIN_WHY_MAX]) {
   char program[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
   program[length > 0 ? length : 0] = '\0';
@@ -52,9 +90,9 @@ bool plugin_place_find(char directory[PATH_MAX], char why_not[PLUGIN_WHY_MAX]) {
   return false;
 }
 
-bool plugin_place_load(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
+bool plugin_file_load_ours(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   for (int i = 0; i < PLUGIN_COUNT; i++) {
-    char file[PATH_MAX + 128];
+    char file[PLUGIN_FILE_MAX];
     snprintf(file, sizeof file, "%s/%s", directory, plugins[i]);
     if (!dlopen(file, RTLD_NOW | RTLD_LOCAL)) {
       snprintf(why_not, PLUGIN_WHY_MAX, "%s", dlerror());
@@ -64,11 +102,10 @@ bool plugin_place_load(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
   return true;
 }
 
-bool plugin_place_is_known_to_loader(const char *directory) {
-  char ours[PATH_MAX + 128], real[PATH_MAX], found[PATH_MAX];
+bool plugin_file_is_known_to_loader(const char *directory) {
+  char ours[PLUGIN_FILE_MAX], real[PATH_MAX], found[PATH_MAX];
   snprintf(ours, sizeof ours, "%s/%s", directory, PLUGIN_NET);
   void *library = dlopen(PLUGIN_NET, RTLD_NOW | RTLD_LOCAL);
-  struct link_map *map = NULL;
-  return library && dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && realpath(map->l_name, found) &&
-         realpath(ours, real) && strcmp(found, real) == 0;
+  return library && realpath(plugin_file_path(library), found) && realpath(ours, real) &&
+         strcmp(found, real) == 0;
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* told: what the checks of stratus-net doctor tell, in the place of doctor's own; for one file of a
+ * test. Owns: the text.  Threads: one.  Blocks: never.  Fails: what does not fit is cut. */
+#ifndef TESTS_LIB_TOLD_H
+#define TESTS_LIB_TOLD_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "net_plugin/tools/doctor_check.h"
+
+/* Lines such as "hint: eth0 ...", and how many of them are hints. */
+static char told[8192];
+static int told_hints;
+
+static inline void told_clear(void) {
+  told[0] = '\0';
+  told_hints = 0;
+}
+
+void doctor_tell(enum doctor_finding finding, const char *format, ...) {
+  static const char *const words[] = { "good: ", "hint: ", "bad: " };
+  char text[DOCTOR_TEXT_MAX];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  size_t length = strlen(told);
+  snprintf(told + length, sizeof told - length, "%s%s\n", words[finding], text);
+  told_hints += finding == DOCTOR_HINT;
+}
+
+#endif

@@ -351,7 +351,7 @@ static const char fake_perf[] =
 static int run_tool(const char *last) {
   char command[512];
   snprintf(command, sizeof command,
-           "stratus-tune calibrate -s s.jsonl --alone a.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
+           "stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
            "--run 1 -- ./all_reduce_perf",
            last);
   return tool_run_there(command);
@@ -391,7 +391,6 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   assert_true(run_tool("32") != 0);
   assert_int_equal(count_lines(tree, "err", "no GPU here"), 2); /* tried twice */
   assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
-  assert_int_equal(count_lines(tree, "a.jsonl", "\"default\":true"), 2);
 }
 
 /* nccl-tests without -J print their help, and some say that all is well. */

@@ -62,8 +62,6 @@ static const struct cli_option calibrate_options[] = {
   { "samples", 's', CLI_STRING, &tune_calibrate_options.samples, "FILE",
     "append samples to it; sizes already in it are not measured again", 0, 0 },
   CAMPAIGN_OPTION_ROWS,
-  { "alone", 0, CLI_STRING, &tune_calibrate_options.alone, "FILE",
-    "write samples of NCCL's own choice, run alone, to it; not for `fit`", 0, 0 },
   { "plan", 0, CLI_STRING, &tune_calibrate_options.plan, "FILE",
     "in every launch try the cells in FILE, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
   { "channels", 0, CLI_STRING, &tune_calibrate_options.channels, "LIST",

@@ -79,7 +79,6 @@ int tune_explain(int argument_count, char **arguments, bool is_json);
 /* Both also have the options in tools/calibrate/campaign.h. */
 struct tune_calibrate_options {
   const char *samples;
-  const char *alone; /* NULL: not wanted */
   const char *plan;  /* NULL: everything is tried */
   const char *channels;
   uint64_t ll_bytes;

@@ -27,16 +27,10 @@ struct tune_calibrate_options tune_calibrate_options = {
   .env_name = "default",
 };
 
-/* All samples, new and old; on rank 0. */
-struct stores {
-  struct sample_store samples;
-  struct sample_store alone; /* of --alone */
-};
-
 /* One collective. */
 struct series {
   struct campaign *campaign;
-  struct stores *stores;
+  struct sample_store *store; /* all samples, new and old; on rank 0 */
   struct launch_plan launch_plan;
   struct bench_json alone;          /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
@@ -82,13 +76,6 @@ static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_
 
 /* ---- samples ---- */
 
-static void take_summary(struct sample *sample, const struct label_summary *summary, size_t count) {
-  sample->n = (uint32_t)count;
-  sample->median_us = summary->median_us;
-  sample->mad_us = summary->mad_us;
-  sample->p99_us = summary->p99_us;
-}
-
 /* The cell at `place`, if it was measured. */
 static int write_sample(struct series *series, const struct label_entry *entry,
                         const struct label_times *times, size_t place, const char *run) {
@@ -102,17 +89,20 @@ static int write_sample(struct series *series, const struct label_entry *entry,
     .protocol = (enum profile_protocol)measured->cell.protocol,
     .channels = measured->cell.channels,
     .is_default = place == 0,
+    .n = (uint32_t)measured->count,
+    .median_us = measured->summary.median_us,
+    .mad_us = measured->summary.mad_us,
+    .p99_us = measured->summary.p99_us,
     .order = series->order++,
     .time = series->time,
     .nccl = entry->nccl,
     .plugin = STRATUS_VERSION,
   };
-  take_summary(&sample, &measured->summary, measured->count);
   snprintf(sample.env, sizeof sample.env, "%s", tune_calibrate_options.env_name);
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
-  return measured->count > 0 ? sample_store_add(&series->stores->samples, &sample) : CLI_OK;
+  return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
 }
 
 /* The cost of changing cells all the time: NCCL's own choice, among other cells and alone. */
@@ -125,45 +115,6 @@ static void add_cost(struct series *series, const struct bench_json_row *row,
     series->cost_count++;
   }
   free(times);
-}
-
-/* A sample of NCCL's own choice of this size by the campaign; NULL: there is none. */
-static const struct sample *find_default(const struct series *series,
-                                         const struct sample_store *store, uint64_t bytes) {
-  for (size_t i = 0; i < store->samples.count; i++) {
-    const struct sample *sample = &store->samples.samples[i];
-    if (sample->is_default && sample->bytes == bytes &&
-        sample->collective == series->launch_plan.collective &&
-        launch_plan_launch_of(sample->run, series->campaign->id) > 0) {
-      return sample;
-    }
-  }
-  return NULL;
-}
-
-static bool is_alone_due(const struct series *series, uint64_t bytes) {
-  const struct stores *stores = series->stores;
-  return stores->alone.path && find_default(series, &stores->samples, bytes) &&
-         !find_default(series, &stores->alone, bytes);
-}
-
-/* The run alone does not show what NCCL chose: it is the same choice as in a launch, for the same
- * call. */
-static int write_alone(struct series *series) {
-  int status = CLI_OK;
-  for (size_t i = 0; i < series->alone.count && status == CLI_OK; i++) {
-    const struct bench_json_row *row = &series->alone.rows[i];
-    size_t count = 0;
-    double *times = is_alone_due(series, row->bytes) ? bench_json_sort_calls(row, &count) : NULL;
-    if (count > 0) {
-      struct sample sample = *find_default(series, &series->stores->samples, row->bytes);
-      struct label_summary summary = label_summarize(times, count);
-      take_summary(&sample, &summary, count);
-      status = sample_store_add(&series->stores->alone, &sample);
-    }
-    free(times);
-  }
-  return status == CLI_OK ? sample_store_flush(&series->stores->alone) : status;
 }
 
 /* ---- launches ---- */
@@ -187,17 +138,14 @@ static void take_label(void *to, const char *line) {
   label_take_line(to, line);
 }
 
-/* It shows the sizes and about how long they take: a quarter of the calls is enough, unless its
- * samples are wanted. */
+/* It shows the sizes and about how long they take: a quarter of the calls is enough. */
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
   static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
   const char *const *variables = campaign_variables(campaign, ours);
   struct launch_job job = job_of(series, variables);
-  if (!tune_calibrate_options.alone) {
-    job.iterations = (job.iterations + 3) / 4;
-    job.min_time_ns /= 4;
-  }
+  job.iterations = (job.iterations + 3) / 4;
+  job.min_time_ns /= 4;
   int status = campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL);
   if (status == CLI_OK && campaign->launch.rank == 0) {
     status = campaign_read(campaign, &job, &series->alone);
@@ -247,9 +195,7 @@ static int take_launch(struct series *series, const struct launch_job *job, int6
   for (size_t i = 0; i < series->size_count; i++) {
     labelled += take_size(series, bench, habit, round, series->sizes[i], run);
   }
-  int status = labelled > 0 ? sample_store_flush(&series->stores->samples)
-                            : cli_fail("no samples could be written");
-  return status == CLI_OK ? write_alone(series) : status;
+  return labelled > 0 ? sample_store_flush(series->store) : cli_fail("no samples could be written");
 }
 
 static int run_round(struct series *series, int64_t round, const char *what, const char *plan) {
@@ -296,19 +242,14 @@ static int run_rounds(struct series *series) {
 static void resume(struct series *series, const uint64_t *sizes, size_t count) {
   launch_plan_begin(&series->launch_plan, sizes, count);
   if (series->campaign->launch.kind != LAUNCH_INSIDE) {
-    launch_plan_resume(&series->launch_plan, &series->stores->samples.samples,
-                       series->campaign->id);
+    launch_plan_resume(&series->launch_plan, &series->store->samples, series->campaign->id);
   }
 }
 
 /* Is everything measured already? Ranks started by another launcher do not all know. */
 static bool is_done(const struct series *series) {
-  const struct launch_plan *launch_plan = &series->launch_plan;
-  size_t due = launch_plan_count_due(launch_plan);
-  for (size_t i = 0; i < launch_plan->count; i++) {
-    due += is_alone_due(series, launch_plan->sizes[i].bytes);
-  }
-  return due == 0 && series->campaign->launch.kind != LAUNCH_INSIDE;
+  return launch_plan_count_due(&series->launch_plan) == 0 &&
+         series->campaign->launch.kind != LAUNCH_INSIDE;
 }
 
 /* The sizes as the benchmark made them of those that were asked for. */
@@ -336,7 +277,6 @@ static int run_series(struct series *series) {
   }
   if (status == CLI_OK && campaign->launch.kind != LAUNCH_INSIDE) {
     take_sizes(series);
-    status = write_alone(series);
   }
   status = status == CLI_OK ? run_rounds(series) : status;
   if (series->cost_count > 0) {
@@ -347,7 +287,7 @@ static int run_series(struct series *series) {
   return status;
 }
 
-static int calibrate_collective(struct campaign *campaign, struct stores *stores,
+static int calibrate_collective(struct campaign *campaign, struct sample_store *store,
                                 const struct plan *wanted, enum profile_collective collective) {
   const struct tune_calibrate_options *o = &tune_calibrate_options;
   struct series *series = calloc(1, sizeof *series);
@@ -357,7 +297,7 @@ static int calibrate_collective(struct campaign *campaign, struct stores *stores
   /* Rank 0 cannot pass its results to ranks that another launcher has started. */
   bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
   series->campaign = campaign;
-  series->stores = stores;
+  series->store = store;
   series->launch_plan.collective = collective;
   series->launch_plan.wanted = wanted;
   series->launch_plan.rounds = is_inside ? 1 : o->rounds;
@@ -388,7 +328,7 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct tune_calibrate_options *o = &tune_calibrate_options;
   struct campaign *campaign = NULL;
-  struct stores stores = { 0 };
+  struct sample_store store = { 0 };
   struct plan_file wanted = { 0 };
   int status = check_options();
   if (status == CLI_OK && o->plan) {
@@ -403,18 +343,16 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   }
   /* Fail before minutes are spent. */
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = sample_store_open(&stores.samples, o->samples);
-    status = status == CLI_OK ? sample_store_open(&stores.alone, o->alone) : status;
+    status = sample_store_open(&store, o->samples);
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-    status = calibrate_collective(campaign, &stores, o->plan ? &wanted.plan : NULL,
+    status = calibrate_collective(campaign, &store, o->plan ? &wanted.plan : NULL,
                                   campaign->collectives[i]);
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
     campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", o->samples);
   }
-  sample_store_close(&stores.samples);
-  sample_store_close(&stores.alone);
+  sample_store_close(&store);
   campaign_close(campaign);
   plan_file_free(&wanted);
   return status;

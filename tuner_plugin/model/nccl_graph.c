@@ -2,7 +2,11 @@
 /* The highest bandwidth that NICs, PCIe and NVLink allow, in NCCL's steps. */
 #include "tuner_plugin/model/nccl_graph.h"
 
-#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
 
 /* The speeds that NCCL tries for a channel between nodes, GB/s (src/graph/search.cc:1051-1066 at
  * v2.30.7-1): up to Ampere, Hopper, Blackwell. */
@@ -93,4 +97,43 @@ void nccl_graph_estimate(const struct nccl_machine *machine, struct nccl_topolog
   topology->nvls = (struct nccl_graph){ 0 };
   topology->has_nvls = false;
   topology->channels = 2 * topology->ring.channels; /* NCCL uses each graph's channels twice */
+}
+
+static bool take_number(const char *value, int *number) {
+  int64_t wide;
+  bool is_good = quantity_parse_int(value, &wide) == 0 && wide >= 0 && wide <= 1000000;
+  *number = is_good ? (int)wide : *number;
+  return is_good;
+}
+
+static bool take_fact(const char *key, const char *value, struct nccl_machine *machine) {
+  const struct {
+    const char *key;
+    int *number;
+  } numbers[] = { { "gpus", &machine->gpus }, { "nics", &machine->nics },
+                  { "mbps", &machine->mbps }, { "links", &machine->links },
+                  { "near", &machine->near }, { "cc", &machine->cc } };
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    if (strcmp(key, numbers[i].key) == 0) {
+      return take_number(value, numbers[i].number);
+    }
+  }
+  if (strcmp(key, "cpu") == 0) {
+    int place = quantity_find_word("intel|amd|mixed|arm|power", value);
+    machine->cpu = place >= 0 ? (enum nccl_cpu)place : machine->cpu;
+    return place >= 0;
+  }
+  char *end;
+  machine->latency_us = strtof(value, &end);
+  return strcmp(key, "latency_us") == 0 && *end == '\0' && machine->latency_us >= 0;
+}
+
+const char *nccl_graph_parse_machine(char *words, struct nccl_machine *machine) {
+  char *rest, key[16], value[32];
+  for (char *word = strtok_r(words, " ,\n", &rest); word; word = strtok_r(NULL, " ,\n", &rest)) {
+    if (sscanf(word, "%15[^=]=%31s", key, value) != 2 || !take_fact(key, value, machine)) {
+      return word;
+    }
+  }
+  return NULL;
 }

@@ -396,17 +396,8 @@ int nccl_model_channels(const struct nccl_model *model, struct nccl_cell cell, u
   return channels;
 }
 
-static const char *const path_names[NCCL_PATH_COUNT] = { "LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                                         "P2C", "PXN", "PHB", "SYS", "NET" };
-
-enum nccl_path nccl_path_find(const char *word) {
-  int path = 0;
-  while (path < NCCL_PATH_COUNT && strcmp(path_names[path], word) != 0) {
-    path++;
-  }
-  return (enum nccl_path)path;
-}
-
 const char *nccl_path_name(enum nccl_path path) {
-  return path < NCCL_PATH_COUNT ? path_names[path] : "?";
+  static const char *const names[NCCL_PATH_COUNT] = { "LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                      "P2C", "PXN", "PHB", "SYS", "NET" };
+  return names[path];
 }

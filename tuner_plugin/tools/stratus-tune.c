@@ -17,25 +17,6 @@ static const struct cli_option show_options[] = {
   { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
 };
 
-static const struct cli_option explain_options[] = {
-  { "profile", 'p', CLI_STRING, &tune_explain_options.profile, "FILE",
-    "profile to use instead of the one that fits this machine", 0, 0 },
-  { "coll", 'c', CLI_WORD, &tune_explain_options.collective, PROFILE_COLLECTIVE_WORDS, "collective",
-    0, 0 },
-  { "bytes", 'b', CLI_SIZE, &tune_explain_options.bytes, "SIZE",
-    "size as nccl-tests shows it; the sum over the ranks for allgather and reducescatter", 0, 0 },
-  { "nodes", 'n', CLI_INT, &tune_explain_options.nodes, "COUNT", "nodes of the communicator", 1,
-    1000000 },
-  { "ppn", 'r', CLI_INT, &tune_explain_options.ppn, "COUNT", "ranks on each node", 1, 1024 },
-  { "nccl", 0, CLI_STRING, &tune_explain_options.nccl, "RELEASE",
-    "show what this release chooses by itself, as in 2.28.9", 0, 0 },
-  { "machine", 0, CLI_STRING, &tune_explain_options.machine, "WORDS",
-    "of each host, for --nccl: gpus=8,nics=4,mbps=100000,links=12,near=0,cc=80,cpu=intel", 0, 0 },
-  { "topology", 0, CLI_STRING, &tune_explain_options.topology, "FILE",
-    "channels and bandwidths from NCCL's log instead", 0, 0 },
-  { NULL, 0, CLI_FLAG, NULL, NULL, NULL, 0, 0 },
-};
-
 static const struct cli_option import_options[] = {
   { "output", 'o', CLI_STRING, &tune_import_options.out, "FILE", "write the profile to it", 0, 0 },
   { "nodes", 'n', CLI_INT, &tune_import_options.nodes, "COUNT",
@@ -186,7 +167,7 @@ static const struct cli_command commands[] = {
     .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "
                "--coll allreduce --bytes 4M --nodes 8 --ppn 8 --nccl 2.28.9",
     .has_json = true,
-    .options = explain_options,
+    .options = tune_explain_options,
     .run = tune_explain },
   { .name = "calibrate",
     .summary = "measure every algorithm and protocol on all ranks: samples for `stratus-tune fit`",

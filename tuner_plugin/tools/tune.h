@@ -63,17 +63,7 @@ struct tune_fit_options {
 extern struct tune_fit_options tune_fit_options;
 int tune_fit(int argument_count, char **arguments, bool is_json);
 
-struct tune_explain_options {
-  const char *profile;
-  const char *nccl;
-  const char *machine;
-  const char *topology;
-  int collective;
-  uint64_t bytes;
-  int64_t nodes;
-  int64_t ppn;
-};
-extern struct tune_explain_options tune_explain_options;
+extern const struct cli_option tune_explain_options[];
 int tune_explain(int argument_count, char **arguments, bool is_json);
 
 /* Both also have the options in tools/calibrate/campaign.h. */

@@ -16,7 +16,17 @@
 #include "tuner_plugin/tools/calibrate/plan_file.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_calibrate_options tune_calibrate_options = {
+static struct {
+  const char *samples;
+  const char *plan; /* NULL: everything is tried */
+  const char *channels;
+  uint64_t ll_bytes;
+  int64_t cost_factor;
+  int64_t seed;
+  int64_t run;
+  int64_t rounds;
+  const char *env_name;
+} options = {
   .samples = "samples.jsonl",
   .channels = "0",
   .ll_bytes = PLAN_LL_BYTES,
@@ -25,6 +35,29 @@ struct tune_calibrate_options tune_calibrate_options = {
   .run = PLAN_RUN,
   .rounds = 1,
   .env_name = "default",
+};
+
+const struct cli_option tune_calibrate_options[] = {
+  { "samples", 's', CLI_STRING, &options.samples, "FILE",
+    "append samples to it; sizes already in it are not measured again", 0, 0 },
+  CAMPAIGN_OPTION_ROWS,
+  { "plan", 0, CLI_STRING, &options.plan, "FILE",
+    "in every launch try the cells in FILE, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
+  { "channels", 0, CLI_STRING, &options.channels, "LIST",
+    "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
+  { "ll", 0, CLI_SIZE, &options.ll_bytes, "SIZE", "largest size for LL", 0, 0 },
+  { "cost", 0, CLI_INT, &options.cost_factor, "N",
+    "skip cells whose cost in NCCL's table is this many times that of its choice", 1,
+    SCHEDULE_COST_FACTOR_MAX },
+  { "seed", 0, CLI_INT, &options.seed, "N", "shuffle seed", 0, INT32_MAX },
+  { "run", 0, CLI_INT, &options.run, "N",
+    "consecutive calls with the same cell, fewer above 1M; the first third is not counted", 1,
+    PLAN_RUN_MAX },
+  { "rounds", 0, CLI_INT, &options.rounds, "N",
+    "launches; each after the first measures only undecided cells", 1, 99 },
+  { "env-name", 0, CLI_STRING, &options.env_name, "NAME",
+    "name in the samples for the variables that are set", 0, 0 },
+  { 0 },
 };
 
 /* One collective. */
@@ -50,13 +83,13 @@ enum { PLAN_TEXT_MAX = 1 << 16 };
 
 /* Each launch has another shuffle seed. */
 static uint64_t seed_of(int64_t round) {
-  return (uint64_t)(tune_calibrate_options.seed + round - 1);
+  return (uint64_t)(options.seed + round - 1);
 }
 
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
  * --iters and --min-time make. */
 static uint32_t run_length(const struct campaign *campaign) {
-  int64_t run = tune_calibrate_options.run, most = 1 + campaign_options.iterations / 20;
+  int64_t run = options.run, most = 1 + campaign_options.iterations / 20;
   if (campaign->launch.bench == BENCH_JSON_STRATUS_COLL) {
     int64_t by_time = 1 + (int64_t)(campaign_options.min_time_ns / (8 * NS_PER_MS));
     most = by_time > most ? by_time : most;
@@ -66,10 +99,10 @@ static uint32_t run_length(const struct campaign *campaign) {
 
 /* The plan of a launch, and its sizes. */
 static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
-  const struct tune_calibrate_options *o = &tune_calibrate_options;
   snprintf(plan, PLAN_TEXT_MAX,
            "seed=%" PRIu64 "/run=%" PRIu32 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
-           seed_of(round), run_length(series->campaign), o->ll_bytes, o->cost_factor, o->channels);
+           seed_of(round), run_length(series->campaign), options.ll_bytes, options.cost_factor,
+           options.channels);
   series->size_count =
       launch_plan_format(&series->launch_plan, round, series->sizes, plan, PLAN_TEXT_MAX);
 }
@@ -98,7 +131,7 @@ static int write_sample(struct series *series, const struct label_entry *entry,
     .nccl = entry->nccl,
     .plugin = STRATUS_VERSION,
   };
-  snprintf(sample.env, sizeof sample.env, "%s", tune_calibrate_options.env_name);
+  snprintf(sample.env, sizeof sample.env, "%s", options.env_name);
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
@@ -268,7 +301,7 @@ static int run_series(struct series *series) {
   resume(series, series->sizes, series->size_count);
   if (is_done(series)) {
     campaign_say("%s: all %zu sizes are in %s already", name_of(series), series->size_count,
-                 tune_calibrate_options.samples);
+                 options.samples);
     return CLI_OK;
   }
   int status = CLI_FAILED;
@@ -289,7 +322,6 @@ static int run_series(struct series *series) {
 
 static int calibrate_collective(struct campaign *campaign, struct sample_store *store,
                                 const struct plan *wanted, enum profile_collective collective) {
-  const struct tune_calibrate_options *o = &tune_calibrate_options;
   struct series *series = calloc(1, sizeof *series);
   if (!series) {
     return cli_fail("out of memory");
@@ -300,25 +332,24 @@ static int calibrate_collective(struct campaign *campaign, struct sample_store *
   series->store = store;
   series->launch_plan.collective = collective;
   series->launch_plan.wanted = wanted;
-  series->launch_plan.rounds = is_inside ? 1 : o->rounds;
+  series->launch_plan.rounds = is_inside ? 1 : options.rounds;
   int status = run_series(series);
   free(series);
   return status;
 }
 
 static int check_options(void) {
-  struct tune_calibrate_options *o = &tune_calibrate_options;
   char text[256], error[PLAN_ERROR_MAX];
   struct plan plan;
   struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
-  snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", o->channels);
+  snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", options.channels);
   int result = entries ? plan_parse(text, entries, &plan, error) : -1;
   free(entries);
   if (result < 0) {
     return cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
                           PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
   }
-  if (!sample_is_word(o->env_name)) {
+  if (!sample_is_word(options.env_name)) {
     return cli_fail_usage("--env-name takes letters, digits and . _ -");
   }
   return CLI_OK;
@@ -326,31 +357,31 @@ static int check_options(void) {
 
 int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
-  struct tune_calibrate_options *o = &tune_calibrate_options;
   struct campaign *campaign = NULL;
   struct sample_store store = { 0 };
   struct plan_file wanted = { 0 };
   int status = check_options();
-  if (status == CLI_OK && o->plan) {
-    status = plan_file_read(o->plan, &wanted);
+  if (status == CLI_OK && options.plan) {
+    status = plan_file_read(options.plan, &wanted);
   }
   char settings[256];
   snprintf(settings, sizeof settings,
-           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", o->env_name,
-           o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds, wanted.id);
+           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", options.env_name,
+           options.channels, options.ll_bytes, options.cost_factor, options.seed, options.run,
+           options.rounds, wanted.id);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }
   /* Fail before minutes are spent. */
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = sample_store_open(&store, o->samples);
+    status = sample_store_open(&store, options.samples);
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-    status = calibrate_collective(campaign, &store, o->plan ? &wanted.plan : NULL,
+    status = calibrate_collective(campaign, &store, options.plan ? &wanted.plan : NULL,
                                   campaign->collectives[i]);
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", o->samples);
+    campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", options.samples);
   }
   sample_store_close(&store);
   campaign_close(campaign);

@@ -10,7 +10,17 @@
 #include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_show_options tune_show_options;
+static struct {
+  int64_t nodes; /* 0: not given */
+  int64_t ppn;
+} options;
+
+const struct cli_option tune_show_options[] = {
+  { "nodes", 'n', CLI_INT, &options.nodes, "COUNT",
+    "with --ppn: rows that match this number of nodes, extrapolated ones included", 1, 1000000 },
+  { "ppn", 'r', CLI_INT, &options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { 0 },
+};
 
 /* The rows that match communicators of one shape. */
 struct shape {
@@ -254,9 +264,8 @@ static json_t *json_profile(const struct profile *profile, const char *path,
 }
 
 static int compile_shape(const struct profile *profile, struct shape *shape) {
-  const struct tune_show_options *options = &tune_show_options;
-  shape->nodes = (uint32_t)options->nodes;
-  shape->ppn = (uint32_t)options->ppn;
+  shape->nodes = (uint32_t)options.nodes;
+  shape->ppn = (uint32_t)options.ppn;
   size_t ranks = (size_t)shape->nodes * shape->ppn;
   shape->memory = malloc(compile_bytes(profile, ranks, shape->nodes) + 1);
   if (!shape->memory) {
@@ -269,8 +278,8 @@ static int compile_shape(const struct profile *profile, struct shape *shape) {
 int tune_show(int argument_count, char **arguments, bool is_json) {
   struct profile profile;
   char path[PROFILE_PATH_MAX];
-  bool has_shape = tune_show_options.nodes > 0;
-  if (has_shape != (tune_show_options.ppn > 0)) {
+  bool has_shape = options.nodes > 0;
+  if (has_shape != (options.ppn > 0)) {
     return cli_fail_usage("--nodes and --ppn belong together");
   }
   int status = tune_load(argument_count > 0 ? arguments[0] : NULL, &profile, path);

@@ -11,7 +11,13 @@
 #include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
 
-const char *tune_suggest_profile;
+static const char *wanted_profile; /* NULL: the samples say it */
+
+const struct cli_option tune_suggest_options[] = {
+  { "profile", 'p', CLI_STRING, &wanted_profile, "FILE",
+    "profile that the jobs use, if the samples do not name it", 0, 0 },
+  { 0 },
+};
 
 /* The calls of one collective and size on one shape, of all files. */
 struct use {
@@ -245,9 +251,9 @@ int tune_suggest(int argument_count, char **arguments, bool is_json) {
     status = cli_fail("there are no samples: jobs write them with STRATUS_RECORD=DIRECTORY");
   }
   bool has_profile = false;
-  if (status == CLI_OK && tune_suggest_profile) {
+  if (status == CLI_OK && wanted_profile) {
     char path[PROFILE_PATH_MAX];
-    status = tune_load(tune_suggest_profile, &profile, path);
+    status = tune_load(wanted_profile, &profile, path);
     has_profile = status == CLI_OK;
   }
   if (status == CLI_OK) {

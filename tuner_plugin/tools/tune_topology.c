@@ -23,7 +23,23 @@
 #include "common/sysfs.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_topology_options tune_topology_options;
+static struct {
+  const char *output; /* NULL: stdout */
+  const char *type;   /* NULL: this machine's */
+  int64_t nodes;      /* 0: not given */
+  int64_t switches;
+} options;
+
+const struct cli_option tune_topology_options[] = {
+  { "output", 'o', CLI_STRING, &options.output, "FILE", "write to it", 0, 0 },
+  { "type", 0, CLI_STRING, &options.type, "TYPE", "instance type, where it is not this machine's",
+    0, 0 },
+  { "nodes", 0, CLI_INT, &options.nodes, "N",
+    "the GPUs are on N NUMA nodes, in the order of their addresses", 1, 64 },
+  { "switches", 0, CLI_INT, &options.switches, "N",
+    "and behind N PCI switches, each with as many NICs", 1, 64 },
+  { 0 },
+};
 
 enum { DEVICES_MAX = 64, LINK_MAX = 32 };
 
@@ -139,18 +155,17 @@ static void keep_data_nics(struct inventory *all, int switches) {
 /* ---- where it is ---- */
 
 static int choose_layout(const char *type, const struct inventory *all, struct layout *layout) {
-  const struct tune_topology_options *options = &tune_topology_options;
   *layout = (struct layout){ .gpus = all->gpu_count, .link = "16.0 GT/s PCIe" };
   for (int i = 0; i < LAYOUTS; i++) {
     if (strcmp(layouts[i].type, type) == 0) {
       *layout = layouts[i];
     }
   }
-  if (options->nodes > 0 || options->switches > 0) {
+  if (options.nodes > 0 || options.switches > 0) {
     layout->type = NULL;
     layout->gpus = all->gpu_count;
-    layout->nodes = options->nodes > 0 ? (int)options->nodes : 1;
-    layout->switches = (int)options->switches;
+    layout->nodes = options.nodes > 0 ? (int)options.nodes : 1;
+    layout->switches = (int)options.switches;
   }
   if (layout->nodes == 0) {
     return 0;
@@ -262,7 +277,7 @@ static void print_node(FILE *out, const struct inventory *all, const struct layo
 }
 
 static int print_file(const struct inventory *all, const struct layout *layout) {
-  const char *path = tune_topology_options.output;
+  const char *path = options.output;
   FILE *out = path ? fopen(path, "we") : stdout;
   if (!out) {
     return cli_fail("%s: %s", path, strerror(errno));
@@ -294,8 +309,7 @@ int tune_topology(int argument_count, char **arguments, bool is_json) {
   static struct inventory all;
   struct layout layout;
   machine_identify(&machine);
-  const char *type =
-      tune_topology_options.type ? tune_topology_options.type : machine.instance_type;
+  const char *type = options.type ? options.type : machine.instance_type;
   read_inventory(&all);
   if (choose_layout(type, &all, &layout) != 0) {
     return CLI_FAILED;

@@ -11,7 +11,23 @@
 #include "tuner_plugin/tools/calibrate/ab_test.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_verify_ab_options tune_verify_ab_options = { .rounds = 5 };
+static struct {
+  const char *profile;
+  const char *out;
+  int64_t rounds;
+  uint64_t for_ns; /* 0: all rounds */
+} options = { .rounds = 5 };
+
+const struct cli_option tune_verify_ab_options[] = {
+  { "profile", 'p', CLI_STRING, &options.profile, "FILE", "profile to verify", 0, 0 },
+  { "output", 'o', CLI_STRING, &options.out, "FILE",
+    "write the profile to it, without the rows that failed", 0, 0 },
+  { "rounds", 0, CLI_INT, &options.rounds, "N", "runs of each side, alternating", 1, 99 },
+  { "for", 0, CLI_DURATION, &options.for_ns, "TIME",
+    "after the second round, start none that would end later than this", 0, 0 },
+  CAMPAIGN_OPTION_ROWS,
+  { 0 },
+};
 
 enum { SIDE_DEFAULT, SIDE_PROFILE, SIDES };
 
@@ -76,8 +92,7 @@ static int run_side(struct verification *verification, enum profile_collective c
   };
   char what[64];
   snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
-           side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1,
-           tune_verify_ab_options.rounds);
+           side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1, options.rounds);
   struct bench_json bench = { 0 };
   int status = campaign_run(campaign, &job, what, NULL, take_line, verification);
   if (status == CLI_OK && campaign->launch.rank == 0) {
@@ -106,7 +121,7 @@ static int run_round(struct verification *verification, int64_t round) {
 
 /* Would one more round end too late? If each rank runs this command, their clocks differ. */
 static bool is_time_up(const struct verification *verification, int64_t rounds, uint64_t spent_ns) {
-  uint64_t limit_ns = tune_verify_ab_options.for_ns;
+  uint64_t limit_ns = options.for_ns;
   bool is_limited = limit_ns > 0 && verification->campaign->launch.kind != LAUNCH_INSIDE;
   return is_limited && rounds >= 2 && spent_ns + spent_ns / (uint64_t)rounds > limit_ns;
 }
@@ -115,7 +130,7 @@ static int run_all(struct verification *verification) {
   uint64_t start_ns = clock_now_ns();
   int64_t *done = &verification->rounds;
   int status = CLI_OK;
-  while (status == CLI_OK && *done < tune_verify_ab_options.rounds &&
+  while (status == CLI_OK && *done < options.rounds &&
          !is_time_up(verification, *done, clock_now_ns() - start_ns)) {
     status = run_round(verification, *done);
     *done += status == CLI_OK;
@@ -205,8 +220,8 @@ static int conclude(struct verification *verification, bool is_json) {
     print_points(verification, dropped);
     status = fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
   }
-  if (status == CLI_OK && tune_verify_ab_options.out) {
-    status = tune_write(&verification->profile, tune_verify_ab_options.out);
+  if (status == CLI_OK && options.out) {
+    status = tune_write(&verification->profile, options.out);
   }
   return verification->test.wrong == 0
              ? status
@@ -214,8 +229,7 @@ static int conclude(struct verification *verification, bool is_json) {
 }
 
 int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
-  struct tune_verify_ab_options *o = &tune_verify_ab_options;
-  if (!o->profile) {
+  if (!options.profile) {
     return cli_fail_usage("verify-ab needs --profile FILE");
   }
   struct verification *verification = calloc(1, sizeof *verification);
@@ -223,7 +237,7 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
   if (!verification) {
     return cli_fail("out of memory");
   }
-  int status = tune_load(o->profile, &verification->profile, path);
+  int status = tune_load(options.profile, &verification->profile, path);
   bool has_profile = status == CLI_OK;
   if (has_profile && !realpath(path, verification->path)) {
     status = cli_fail("%s cannot be found", path);

@@ -26,7 +26,6 @@ static struct launch_job job_of(void) {
     .sizes = sizes,
     .size_count = 3,
     .iterations = 20,
-    .has_call_times = true,
     .json_path = "/w/x.json",
     .variables = variables,
   };
@@ -34,14 +33,14 @@ static struct launch_job job_of(void) {
 
 static const char *build(const struct launch *launch, const struct launch_job *job) {
   static char text[4096];
-  struct launch_words words;
+  struct host_command words;
   launch_build(launch, job, &words);
   assert_false(words.has_failed);
   text[0] = '\0';
-  for (size_t i = 0; i < words.count; i++) {
+  for (int i = 0; i < words.count; i++) {
     strcat(strcat(text, i ? " " : ""), words.words[i]);
   }
-  launch_words_free(&words);
+  host_command_free(&words);
   return text;
 }
 
@@ -225,13 +224,12 @@ UNIT_TEST(replay_finds_every_call) {
   size_t count = 0;
   for (size_t i = 0; i < times.count; i++) {
     count += times.cells[i].count;
-    for (size_t k = 0; k < times.cells[i].count; k++) {
-      assert_true(times.cells[i].times_us[k] == 100.0 * (double)(i + 1));
-    }
+    struct label_summary summary = times.cells[i].summary;
+    assert_true(summary.median_us == 100.0 * (double)(i + 1));
+    assert_true(summary.mad_us == 0 && summary.p99_us == summary.median_us);
   }
   /* Of the first block two calls were timed; of runs of three the first is left out. */
   assert_int_equal(count, 25);
-  label_free(&times);
   assert_true(label_row(&row, entry, SEED, RUN, (struct label_habit){ 1, 1 }, &times, error) < 0);
   assert_non_null(strstr(error, "46 calls, 44 expected"));
   free(log);

@@ -142,7 +142,7 @@ static int write_sample(struct series *series, const struct label_entry *entry,
 static void add_cost(struct series *series, const struct bench_json_row *row,
                      const struct label_cell *among) {
   size_t count = 0;
-  double *times = row ? bench_json_sort_calls(row, &count) : NULL;
+  double *times = row ? bench_json_calls(row, &count) : NULL;
   if (count > 0 && among->count > 0) {
     series->cost_log += log(among->summary.median_us / label_summarize(times, count).median_us);
     series->cost_count++;
@@ -152,21 +152,6 @@ static void add_cost(struct series *series, const struct bench_json_row *row,
 
 /* ---- launches ---- */
 
-static struct launch_job job_of(const struct series *series, const char *const *variables) {
-  const struct campaign_options *o = &campaign_options;
-  return (struct launch_job){
-    .collective = series->launch_plan.collective,
-    .sizes = series->sizes,
-    .size_count = series->size_count,
-    .iterations = (uint64_t)o->iterations,
-    .min_time_ns = o->min_time_ns,
-    .has_call_times = true,
-    .json_path = series->campaign->json_path,
-    .variables = variables,
-    .timeout_ns = o->timeout_ns,
-  };
-}
-
 static void take_label(void *to, const char *line) {
   label_take_line(to, line);
 }
@@ -175,15 +160,11 @@ static void take_label(void *to, const char *line) {
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
   static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
-  const char *const *variables = campaign_variables(campaign, ours);
-  struct launch_job job = job_of(series, variables);
+  struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
+                                       series->size_count, ours);
   job.iterations = (job.iterations + 3) / 4;
   job.min_time_ns /= 4;
-  int status = campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL);
-  if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = campaign_read(campaign, &job, &series->alone);
-  }
-  return status;
+  return campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL, &series->alone);
 }
 
 /* Labels one size, and writes its samples; false if its calls cannot be identified. */
@@ -205,7 +186,6 @@ static bool take_size(struct series *series, const struct bench_json *bench,
   for (size_t c = 0; c < times.count; c++) {
     is_written &= write_sample(series, entry, &times, c, run) == CLI_OK;
   }
-  label_free(&times);
   return is_written;
 }
 
@@ -236,14 +216,13 @@ static int run_round(struct series *series, int64_t round, const char *what, con
   static char plan_variable[PLAN_TEXT_MAX + 32];
   snprintf(plan_variable, sizeof plan_variable, "STRATUS_CALIBRATE=%s", plan);
   const char *const ours[] = { "STRATUS_MODE=calibrate", "STRATUS_TUNER=1", plan_variable, NULL };
-  const char *const *variables = campaign_variables(campaign, ours);
-  struct launch_job job = job_of(series, variables);
+  struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
+                                       series->size_count, ours);
   memset(&series->log, 0, sizeof series->log);
-  int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log);
   struct bench_json bench = { 0 };
+  int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log, &bench);
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = campaign_read(campaign, &job, &bench);
-    status = status == CLI_OK ? take_launch(series, &job, round, &bench) : status;
+    status = take_launch(series, &job, round, &bench);
   }
   bench_json_free(&bench);
   return status;

@@ -70,7 +70,6 @@ static int take_times(struct verification *verification, const struct bench_json
 
 static int run_side(struct verification *verification, enum profile_collective collective,
                     int64_t round, int side) {
-  const struct campaign_options *o = &campaign_options;
   struct campaign *campaign = verification->campaign;
   char profile[PROFILE_PATH_MAX + 32];
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", verification->path);
@@ -78,26 +77,16 @@ static int run_side(struct verification *verification, enum profile_collective c
                                side == SIDE_DEFAULT ? "STRATUS_TUNER=0" : "STRATUS_TUNER=1",
                                profile, NULL };
   uint64_t sizes[PLAN_ENTRIES_MAX];
-  struct launch_job job = {
-    .collective = collective,
-    .sizes = sizes,
-    .size_count = campaign_sizes(campaign, collective, sizes),
-    .iterations = (uint64_t)o->iterations,
-    .min_time_ns = o->min_time_ns,
-    .checks = 1,
-    .has_call_times = true,
-    .json_path = campaign->json_path,
-    .variables = campaign_variables(campaign, ours),
-    .timeout_ns = o->timeout_ns,
-  };
+  size_t size_count = campaign_sizes(campaign, collective, sizes);
+  struct launch_job job = campaign_job(campaign, collective, sizes, size_count, ours);
+  job.checks = 1;
   char what[64];
   snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
            side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1, options.rounds);
   struct bench_json bench = { 0 };
-  int status = campaign_run(campaign, &job, what, NULL, take_line, verification);
-  if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = campaign_read(campaign, &job, &bench);
-    status = status == CLI_OK ? take_times(verification, &bench, side) : status;
+  int status = campaign_run(campaign, &job, what, NULL, take_line, verification, &bench);
+  if (status == CLI_OK) {
+    status = take_times(verification, &bench, side);
   }
   bench_json_free(&bench);
   return status;

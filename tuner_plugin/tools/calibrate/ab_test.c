@@ -13,7 +13,7 @@
 
 static double time_of(const struct bench_json_row *row) {
   size_t count;
-  double *times = bench_json_sort_calls(row, &count);
+  double *times = bench_json_calls(row, &count);
   double result = times ? label_summarize(times, count).median_us : bench_json_time_us(row);
   free(times);
   return result;

@@ -2,26 +2,27 @@
 /* tuner_abi: the binary layouts of NCCL's tuner plugin interface, versions 1 to 7.
  * Owns: nothing; types only.  Threads: any.  Blocks: never.  Fails: at compile time.
  *
- * Declared here, so that the plugin builds without NCCL's headers. Sources, all in NVIDIA/nccl
- * (`tag path:lines`): v1 v2.19.3-1 src/include/nccl_tuner.h:15-49 NCCL 2.19 and 2.20 v2 v2.21.5-1
- * src/include/nccl_tuner.h:15-54 NCCL 2.21 v3 v2.22.3-1 src/include/nccl_tuner.h:15-56 NCCL 2.22
- * and 2.23 v4 v2.30.7-1 src/include/plugin/tuner/tuner_v4.h:13-54 NCCL 2.24 to 2.27 v5 v2.30.7-1
- * src/include/plugin/tuner/tuner_v5.h:13-84 NCCL 2.28 and 2.29 v6 v2.30.7-1
- * src/include/plugin/tuner/tuner_v6.h:15-81 NCCL 2.30 to 2.32.3 v7 2449986
- * src/include/plugin/tuner/tuner_v7.h:13-118 NCCL 2.32.6 logger v2.30.7-1
- * src/include/nccl_common.h:27-59 (values unchanged since v2.19.3-1) functions v2.30.7-1
- * src/include/nccl_common.h:73-90 (0 to 4 unchanged since v2.19.3-1) Releases newer than a
- * version's own still call it when the plugin offers nothing newer. */
+ * Declared here, so that the plugin builds without NCCL's headers. Sources, in NVIDIA/nccl:
+ *   v1  v2.19.3-1 src/include/nccl_tuner.h:15-49               NCCL 2.19, 2.20
+ *   v2  v2.21.5-1 src/include/nccl_tuner.h:15-54               NCCL 2.21
+ *   v3  v2.22.3-1 src/include/nccl_tuner.h:15-56               NCCL 2.22, 2.23
+ *   v4  v2.30.7-1 src/include/plugin/tuner/tuner_v4.h:13-54    NCCL 2.24 to 2.27
+ *   v5  v2.30.7-1 src/include/plugin/tuner/tuner_v5.h:13-84    NCCL 2.28, 2.29
+ *   v6  v2.30.7-1 src/include/plugin/tuner/tuner_v6.h:15-81    NCCL 2.30 to 2.32.3
+ *   v7  2449986   src/include/plugin/tuner/tuner_v7.h:13-118   NCCL 2.32.6
+ *   logger     v2.30.7-1 src/include/nccl_common.h:27-59 (values unchanged since v2.19.3-1)
+ *   functions  v2.30.7-1 src/include/nccl_common.h:73-90 (0 to 4 unchanged since v2.19.3-1)
+ * Releases newer than a version's own still call it when the plugin offers nothing newer. */
 #ifndef TUNER_PLUGIN_ABI_TUNER_ABI_H
 #define TUNER_PLUGIN_ABI_TUNER_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* ncclResult_t is an int-sized enumeration; the tuner answers with this one value only, because
- * every release turns any other into a failed communicator or collective (v2.30.7-1
- * src/init.cc:1641 and src/enqueue.cc:2147 wrap the calls in NCCLCHECK). */
-enum tuner_abi_result { TUNER_ABI_SUCCESS = 0 };
+/* ncclResult_t is an int-sized enumeration. Every release ends the communicator or the collective
+ * on anything but success (v2.30.7-1 src/init.cc:1641 and src/enqueue.cc:2147 wrap the calls in
+ * NCCLCHECK), so invalid usage is returned only where the user asked for a fatal error. */
+enum tuner_abi_result { TUNER_ABI_SUCCESS = 0, TUNER_ABI_INVALID_USAGE = 5 };
 
 /* ncclDebugLogLevel and the two ncclDebugLogSubSys bits that a tuner logs under. */
 enum tuner_abi_log_level {
@@ -181,7 +182,5 @@ TUNER_ABI_SIZE(tuner_abi_constants, 1152);
 TUNER_ABI_FIELD(tuner_abi_constants_v7, ll_max_gbs, 672);
 TUNER_ABI_FIELD(tuner_abi_constants_v7, nvls_tree_channel_max_gbs, 1152);
 TUNER_ABI_SIZE(tuner_abi_constants_v7, 1272);
-
-extern struct tuner_abi_v6 ncclTunerPlugin_v6;
 
 #endif

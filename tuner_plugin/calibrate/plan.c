@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a plan, part by part. */
+/* Reads a plan, part by part, and says which cells it opens. */
 #include "tuner_plugin/calibrate/plan.h"
 
 #include <errno.h>
@@ -196,7 +196,7 @@ static int read_setting(struct reader *reader, const char *name, const char *val
     return fail(reader, "%s=: too long", name);
   }
   if (strcmp(name, "ll") == 0) {
-    return quantity_parse_size(word, &plan->limits.ll_bytes) == 0
+    return quantity_parse_size(word, &plan->ll_bytes) == 0
                ? 0
                : fail(reader, "ll= takes a size, as in 1M, not \"%s\"", word);
   }
@@ -216,7 +216,7 @@ static int read_setting(struct reader *reader, const char *name, const char *val
   if (number < 1 || number > SCHEDULE_COST_FACTOR_MAX) {
     return fail(reader, "cost= takes 1 to %d, not %s", SCHEDULE_COST_FACTOR_MAX, word);
   }
-  plan->limits.cost_factor = (uint32_t)number;
+  plan->cost_factor = (uint32_t)number;
   return 0;
 }
 
@@ -225,7 +225,8 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
   struct reader reader = { plan, error };
   *plan = (struct plan){
     .run = PLAN_RUN,
-    .limits = { .ll_bytes = PLAN_LL_BYTES, .cost_factor = PLAN_COST_FACTOR },
+    .ll_bytes = PLAN_LL_BYTES,
+    .cost_factor = PLAN_COST_FACTOR,
     .channel_count = 1,
     .entries = entries,
   };
@@ -257,13 +258,58 @@ int plan_find(const struct plan *plan, int collective, uint64_t bytes) {
   return -1;
 }
 
+/* ---- what is open ---- */
+
+static void add_open(struct schedule_set *set, struct schedule_cell cell) {
+  if (!schedule_has_cell(set->cells, set->count, cell) && set->count < SCHEDULE_CELLS_MAX) {
+    set->cells[set->count++] = cell;
+  }
+}
+
+/* CollNet takes a number of channels as it is, also one that the communicator does not have. */
+static bool can_bound_channels(unsigned algorithm) {
+  return algorithm != PROFILE_COLLNET_DIRECT && algorithm != PROFILE_COLLNET_CHAIN;
+}
+
+static bool is_offered(struct schedule_cell cell, struct decide_costs costs, double cheapest) {
+  double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
+  return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
+         (cell.channels == 0 || can_bound_channels(cell.algorithm));
+}
+
+static bool is_hopeless(const struct plan *plan, uint64_t bytes, struct schedule_cell cell,
+                        struct schedule_cell chosen, double cost, double cheapest) {
+  if (cell.algorithm == chosen.algorithm && cell.protocol == chosen.protocol) {
+    return false;
+  }
+  return (cell.protocol == PROFILE_LL && bytes > plan->ll_bytes) ||
+         cost > cheapest * (double)plan->cost_factor;
+}
+
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
                struct schedule_set *set) {
-  struct schedule_wish wish = {
-    .cells = entry->cells,
-    .cell_count = entry->cell_count,
-    .channels = plan->channels,
-    .channel_count = entry->is_all ? plan->channel_count : 0,
-  };
-  schedule_open(&wish, plan->limits, entry->bytes, costs, set);
+  struct costs_choice usual;
+  *set = (struct schedule_set){ 0 };
+  if (!costs_choose(costs, &usual) || usual.cell == COSTS_UNKNOWN_CELL) {
+    return;
+  }
+  struct schedule_cell chosen = { .algorithm = (uint8_t)costs_cell_algorithm(usual.cell),
+                                  .protocol = (uint8_t)costs_cell_protocol(usual.cell) };
+  double cheapest = (double)usual.us;
+  add_open(set, chosen);
+  for (size_t i = 0; i < entry->cell_count; i++) {
+    if (is_offered(entry->cells[i], costs, cheapest)) {
+      add_open(set, entry->cells[i]);
+    }
+  }
+  for (unsigned i = 0; entry->is_all && i < plan->channel_count * COSTS_CELLS; i++) {
+    struct schedule_cell cell = { .algorithm = (uint8_t)costs_cell_algorithm(i % COSTS_CELLS),
+                                  .protocol = (uint8_t)costs_cell_protocol(i % COSTS_CELLS),
+                                  .channels = plan->channels[i / COSTS_CELLS] };
+    double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
+    if (is_offered(cell, costs, cheapest) &&
+        !is_hopeless(plan, entry->bytes, cell, chosen, cost, cheapest)) {
+      add_open(set, cell);
+    }
+  }
 }

@@ -16,6 +16,7 @@
 #define TUNER_PLUGIN_CALIBRATE_PLAN_H
 
 #include "tuner_plugin/calibrate/schedule.h"
+#include "tuner_plugin/decide/costs.h"
 
 enum { PLAN_ERROR_MAX = 160 };
 
@@ -30,7 +31,10 @@ struct plan_entry {
 struct plan {
   uint64_t seed;
   uint32_t run;
-  struct schedule_limits limits;
+  /* Which cells `all` leaves out; a cell that is named is tried anyway, if NCCL offers it and its
+   * cost is not absurd. */
+  uint64_t ll_bytes;    /* LL above; it sends everything twice, in tiny chunks */
+  uint32_t cost_factor; /* cells with this many times the cost of NCCL's choice */
   uint16_t channels[PLAN_CHANNELS_MAX];
   size_t channel_count;
   struct plan_entry *entries; /* the caller's; in the order of the text */
@@ -49,7 +53,9 @@ enum { PLAN_CELL_TEXT_MAX = 40 };
 const char *plan_format_cell(struct schedule_cell cell, char text[PLAN_CELL_TEXT_MAX]);
 int plan_parse_cell(const char *text, struct schedule_cell *cell);
 
-/* The cells of an entry that are open, given NCCL's costs. */
+/* The cells of an entry that are open, given NCCL's costs: NCCL's own choice, the named ones, then,
+ * with `all`, every cell there is for each number of channels. Beyond SCHEDULE_CELLS_MAX the last
+ * ones are left out. */
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
                struct schedule_set *set);
 

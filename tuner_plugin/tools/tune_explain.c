@@ -156,7 +156,8 @@ static void judge_choice(struct answer *answer) {
                                 PROFILE_PROTOCOL_COUNT };
   bool is_against_other = choice->over != DECIDE_ANY_CELL &&
                           choice->over != costs_cell(usual->cell.algorithm, usual->cell.protocol);
-  answer->is_chosen = !usual->is_known || guard_check_choice(costs, choice) != GUARD_REFUSED;
+  answer->is_chosen = !usual->is_known || guard_check(costs, choice->algo, choice->proto,
+                                                      choice->over) != GUARD_REFUSED;
   if (answer->is_chosen) {
     snprintf(answer->reason, sizeof answer->reason, "a row of the profile matches");
   } else if (is_against_other) {

@@ -29,31 +29,23 @@ static void select_gpu(const struct run *run, int i) {
 
 /* ---- what NCCL is called with ---- */
 
-static void open_calls(struct run *run) {
-  const struct measure_case *c = run->measure_case;
-  for (int i = 0; i < run->gpus; i++) {
-    const struct job_gpu *gpu = &run->job->gpus[i];
-    struct check_buffers buffers = check_place(c, gpu, run->is_in_place);
-    run->calls[i] = (struct operation_call){ .operation = c->operation,
-                                             .send = buffers.send,
-                                             .recv = buffers.recv,
-                                             .count = c->counts.call,
-                                             .type = c->type,
-                                             .redop = operation_open_redop(c->type, c->redop,
-                                                                           gpu->comm, gpu->rank),
-                                             .root = c->root,
-                                             .rank = gpu->rank,
-                                             .ranks = run->job->ranks,
-                                             .comm = gpu->comm,
-                                             .stream = gpu->stream,
-                                             .transfers = c->transfers,
-                                             .transfer_count = c->transfer_count };
-  }
-}
-
-static void close_calls(struct run *run) {
-  for (int i = 0; i < run->gpus; i++)
-    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
+struct operation_call measure_open_call(const struct measure_case *c, const struct job_gpu *gpu,
+                                        int ranks, bool is_in_place) {
+  struct check_buffers buffers = check_place(c, gpu, is_in_place);
+  return (struct operation_call){ .operation = c->operation,
+                                  .send = buffers.send,
+                                  .recv = buffers.recv,
+                                  .count = c->counts.call,
+                                  .type = c->type,
+                                  .redop =
+                                      operation_open_redop(c->type, c->redop, gpu->comm, gpu->rank),
+                                  .root = c->root,
+                                  .rank = gpu->rank,
+                                  .ranks = ranks,
+                                  .comm = gpu->comm,
+                                  .stream = gpu->stream,
+                                  .transfers = c->transfers,
+                                  .transfer_count = c->transfer_count };
 }
 
 static void launch(const struct run *run) {
@@ -259,12 +251,14 @@ static struct run open_run(struct job *job, const struct measure_case *measure_c
                      gpus,
                      message_allocate((size_t)gpus, sizeof(struct operation_call)),
                      message_allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
-  open_calls(&run);
+  for (int i = 0; i < gpus; i++)
+    run.calls[i] = measure_open_call(measure_case, &job->gpus[i], job->ranks, is_in_place);
   return run;
 }
 
 static void close_run(struct run *run) {
-  close_calls(run);
+  for (int i = 0; i < run->gpus; i++)
+    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
   free(run->calls);
   free(run->graphs);
 }

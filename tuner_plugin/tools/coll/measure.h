@@ -31,6 +31,10 @@ struct measure_result {
   uint64_t out_of_bounds; /* bytes around receive buffers that were written */
 };
 
+/* What NCCL is called with for a case by one of `ranks`; operation_close_redop ends it. */
+struct operation_call measure_open_call(const struct measure_case *measure_case,
+                                        const struct job_gpu *gpu, int ranks, bool is_in_place);
+
 /* A result that has not run (the operation cannot work in place) is all zero. */
 void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
                  struct measure_result *result);

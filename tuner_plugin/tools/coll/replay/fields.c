@@ -206,3 +206,32 @@ int fields_read_name(struct fields_reader *reader, const struct place *place, co
                        SHOWN_MAX, text);
   return fields_read_text(reader, place, value, field, to);
 }
+
+/* Words are separated by ", " and, the last one, " or ". */
+static int find_word(const char *words, const char *text) {
+  size_t length = strlen(text);
+  for (int place = 0;; place++) {
+    size_t word_length = strcspn(words, ", ");
+    if (word_length == length && !memcmp(words, text, length))
+      return place;
+    words += word_length;
+    if (!*words)
+      return -1;
+    words += *words == ',' ? strlen(", ") : strlen(" or ");
+  }
+}
+
+int fields_read_word(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const char *words, int (*find)(const char *word), void *to) {
+  int result = fields_want(reader, place, value, JSON_STRING, words);
+  if (result < 0)
+    return result;
+  const char *text = json_string_value(value);
+  int found = find_word(words, text);
+  if (found < 0 && find)
+    found = find(text);
+  if (found < 0)
+    return fields_fail(reader, place, "\"%.64s\", expected %s", text, words);
+  *(int *)to = found;
+  return 0;
+}

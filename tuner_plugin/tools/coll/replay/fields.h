@@ -51,6 +51,11 @@ int fields_fail(struct fields_reader *reader, const struct place *place, const c
 int fields_want(struct fields_reader *reader, const struct place *place, const json_t *value,
                 json_type type, const char *expected);
 
+/* The place of a word in a list as a message has it, "ddp, fsdp or events", or what `find` says of
+ * words that are not in it, if not NULL; an int or an enum. */
+int fields_read_word(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const char *words, int (*find)(const char *word), void *to);
+
 /* What `to` points to: */
 fields_read fields_read_int;    /* int */
 fields_read fields_read_count;  /* uint64_t */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "tuner_plugin/tools/coll/replay/deadlock.h"
-#include "tuner_plugin/tools/coll/replay/workload_find.h"
 
 static int no_memory(char *error) {
   snprintf(error, WORKLOAD_ERROR_MAX, "out of memory");

@@ -10,6 +10,7 @@
 #ifndef COLL_REPLAY_WORKLOAD_H
 #define COLL_REPLAY_WORKLOAD_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,5 +84,10 @@ int workload_parse(struct workload *workload, const char *text, size_t length, c
                    char *error);
 
 void workload_free(struct workload *workload);
+
+/* Where a workload that a user names is. What has a slash or ends in .json is a path; others are
+ * built in: in PREFIX/share/stratus/workloads, or tuner_plugin/workloads of the source tree, found
+ * from where the program's own file is. -ENOENT, with a message that names those that are there. */
+int workload_find(const char *argument, char path[PATH_MAX], char *error);
 
 #endif

@@ -26,10 +26,6 @@ static inline struct workload_context *workload_context_of(const struct fields_r
 
 int workload_no_memory(struct fields_reader *reader);
 
-/* The place of a word in the table, or a message that lists them. */
-int workload_find_word(struct fields_reader *reader, const struct place *place, const json_t *value,
-                       int (*find)(const char *word), const char *words, int *found);
-
 /* Allocates room for a list's entries, and counts them. */
 int workload_open_list(struct fields_reader *reader, const struct place *place, const json_t *value,
                        const struct field *field, size_t entry_bytes, void **entries,

@@ -140,6 +140,7 @@ static void run_part(struct job *job, const struct replay_part *part,
   result->ended_ns = clock_now_ns();
   result->cpu_s = mean_of_processes(job, (cpu_seconds() - before_s) / o->replay_steps);
   result->step_us = measure_slowest(job, mine, o->replay_steps);
+  result->mean_us = mean(result->step_us, o->replay_steps);
   step_check(step, &result->check);
   step_close(step);
   free(mine);

@@ -37,13 +37,6 @@ struct replay_report *replay_report_open(FILE *table, const struct job *job) {
   return report;
 }
 
-static double mean_step_us(const struct replay_report *report, const struct replay_result *result) {
-  double sum = 0;
-  for (int i = 0; i < report->job->options->replay_steps; i++)
-    sum += result->step_us[i];
-  return sum / report->job->options->replay_steps;
-}
-
 /* ---- lines ---- */
 
 static void print_percentiles(const struct replay_report *report,
@@ -70,12 +63,11 @@ static void print_facts(const struct replay_report *report, const struct replay_
   const struct options *o = report->job->options;
   const struct plan_sum *sum = &result->part->sum;
   const char *name = result->part->workload.name;
-  double mean_us = mean_step_us(report, result);
   fprintf(
       report->table,
       "# %s: mean %.3f ms of %d steps after %d, compute %.3f ms, exposed %.3f ms, %.4f s of CPU\n",
-      name, mean_us / 1e3, o->replay_steps, o->replay_skip, result->compute_us / 1e3,
-      (mean_us - result->compute_us) / 1e3, result->cpu_s);
+      name, result->mean_us / 1e3, o->replay_steps, o->replay_skip, result->compute_us / 1e3,
+      (result->mean_us - result->compute_us) / 1e3, result->cpu_s);
   fprintf(report->table, "# %s: %u collectives, %.3f MB a step; ", name, sum->collectives,
           (double)sum->bytes / 1e6);
   if (result->check.has_check)
@@ -105,8 +97,8 @@ static void remember(struct replay_report *report, const struct replay_result *r
       workload_parallel_names[workload->parallel], "compute_scale", o->compute_scale, "bytes_scale",
       o->bytes_scale, "collectives", (json_int_t)sum->collectives, "bytes_per_step",
       (json_int_t)sum->bytes, "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
-      result->compute_us, "exposed_us", mean_step_us(report, result) - result->compute_us,
-      "cpu_s_per_step", result->cpu_s, "began_ns", (json_int_t)result->began_ns, "ended_ns",
+      result->compute_us, "exposed_us", result->mean_us - result->compute_us, "cpu_s_per_step",
+      result->cpu_s, "began_ns", (json_int_t)result->began_ns, "ended_ns",
       (json_int_t)result->ended_ns, "wrong", wrong);
   if (!row || json_array_append_new(report->workloads, row))
     message_fail("out of memory");

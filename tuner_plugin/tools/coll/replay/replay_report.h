@@ -16,6 +16,7 @@
 struct replay_result {
   const struct replay_part *part;
   double *step_us;   /* options->replay_steps of them, each of the slowest process */
+  double mean_us;    /* of these */
   double compute_us; /* mean of a step without its collectives, likewise */
   double cpu_s;      /* user and system time of a process in a step, mean of the processes */
   /* When the steps that count began and ended, for who measures the host meanwhile: clock_now_ns,

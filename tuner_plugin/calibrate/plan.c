@@ -145,9 +145,7 @@ static int read_collective(struct reader *reader, const char *text) {
   char word[WORD_MAX];
   const char *sizes;
   if (!take_word(text, ":=/", word, &sizes) || *sizes != ':') {
-    return fail(
-        reader,
-        "\"%.40s\": accepted: seed=, run=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
+    return fail(reader, "\"%.40s\": accepted: seed=, run=, channels=, or COLLECTIVE:SIZES=", text);
   }
   int collective = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
   if (collective < 0) {
@@ -195,11 +193,6 @@ static int read_setting(struct reader *reader, const char *name, const char *val
   if (!take_word(value, "/", word, &end)) {
     return fail(reader, "%s=: too long", name);
   }
-  if (strcmp(name, "ll") == 0) {
-    return quantity_parse_size(word, &plan->ll_bytes) == 0
-               ? 0
-               : fail(reader, "ll= takes a size, as in 1M, not \"%s\"", word);
-  }
   if (quantity_parse_int(word, &number) < 0 || number < 0) {
     return fail(reader, "%s= takes a number, not \"%s\"", name, word);
   }
@@ -207,17 +200,10 @@ static int read_setting(struct reader *reader, const char *name, const char *val
     plan->seed = (uint64_t)number;
     return 0;
   }
-  if (strcmp(name, "run") == 0) {
-    plan->run = (uint32_t)number;
-    return number >= 1 && number <= PLAN_RUN_MAX
-               ? 0
-               : fail(reader, "run= takes 1 to %d, not %s", PLAN_RUN_MAX, word);
-  }
-  if (number < 1 || number > SCHEDULE_COST_FACTOR_MAX) {
-    return fail(reader, "cost= takes 1 to %d, not %s", SCHEDULE_COST_FACTOR_MAX, word);
-  }
-  plan->cost_factor = (uint32_t)number;
-  return 0;
+  plan->run = (uint32_t)number;
+  return number >= 1 && number <= PLAN_RUN_MAX
+             ? 0
+             : fail(reader, "run= takes 1 to %d, not %s", PLAN_RUN_MAX, word);
 }
 
 int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
@@ -225,8 +211,6 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
   struct reader reader = { plan, error };
   *plan = (struct plan){
     .run = PLAN_RUN,
-    .ll_bytes = PLAN_LL_BYTES,
-    .cost_factor = PLAN_COST_FACTOR,
     .channel_count = 1,
     .entries = entries,
   };
@@ -234,7 +218,7 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
     char word[WORD_MAX];
     const char *next;
     bool is_setting = take_word(text, "=:/", word, &next) && *next == '=' &&
-                      quantity_find_word("seed|run|ll|cost|channels", word) >= 0;
+                      quantity_find_word("seed|run|channels", word) >= 0;
     int result =
         is_setting ? read_setting(&reader, word, next + 1) : read_collective(&reader, text);
     if (result < 0) {
@@ -277,13 +261,13 @@ static bool is_offered(struct schedule_cell cell, struct decide_costs costs, dou
          (cell.channels == 0 || can_bound_channels(cell.algorithm));
 }
 
-static bool is_hopeless(const struct plan *plan, uint64_t bytes, struct schedule_cell cell,
-                        struct schedule_cell chosen, double cost, double cheapest) {
+static bool is_hopeless(uint64_t bytes, struct schedule_cell cell, struct schedule_cell chosen,
+                        double cost, double cheapest) {
   if (cell.algorithm == chosen.algorithm && cell.protocol == chosen.protocol) {
     return false;
   }
-  return (cell.protocol == PROFILE_LL && bytes > plan->ll_bytes) ||
-         cost > cheapest * (double)plan->cost_factor;
+  return (cell.protocol == PROFILE_LL && bytes > PLAN_LL_BYTES) ||
+         cost > cheapest * PLAN_COST_FACTOR;
 }
 
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
@@ -308,7 +292,7 @@ void plan_open(const struct plan *plan, const struct plan_entry *entry, struct d
                                   .channels = plan->channels[i / COSTS_CELLS] };
     double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
     if (is_offered(cell, costs, cheapest) &&
-        !is_hopeless(plan, entry->bytes, cell, chosen, cost, cheapest)) {
+        !is_hopeless(entry->bytes, cell, chosen, cost, cheapest)) {
       add_open(set, cell);
     }
   }

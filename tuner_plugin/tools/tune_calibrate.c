@@ -20,18 +20,12 @@ static struct {
   const char *samples;
   const char *plan; /* NULL: everything is tried */
   const char *channels;
-  uint64_t ll_bytes;
-  int64_t cost_factor;
-  int64_t seed;
   int64_t run;
   int64_t rounds;
   const char *env_name;
 } options = {
   .samples = "samples.jsonl",
   .channels = "0",
-  .ll_bytes = PLAN_LL_BYTES,
-  .cost_factor = PLAN_COST_FACTOR,
-  .seed = 1,
   .run = PLAN_RUN,
   .rounds = 1,
   .env_name = "default",
@@ -45,11 +39,6 @@ const struct cli_option tune_calibrate_options[] = {
     "in every launch try the cells in FILE, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
   { "channels", 0, CLI_STRING, &options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
-  { "ll", 0, CLI_SIZE, &options.ll_bytes, "SIZE", "largest size for LL", 0, 0 },
-  { "cost", 0, CLI_INT, &options.cost_factor, "N",
-    "skip cells whose cost in NCCL's table is this many times that of its choice", 1,
-    SCHEDULE_COST_FACTOR_MAX },
-  { "seed", 0, CLI_INT, &options.seed, "N", "shuffle seed", 0, INT32_MAX },
   { "run", 0, CLI_INT, &options.run, "N",
     "consecutive calls with the same cell, fewer above 1M; the first third is not counted", 1,
     PLAN_RUN_MAX },
@@ -81,11 +70,6 @@ static const char *name_of(const struct series *series) {
 
 enum { PLAN_TEXT_MAX = 1 << 16 };
 
-/* Each launch has another shuffle seed. */
-static uint64_t seed_of(int64_t round) {
-  return (uint64_t)(options.seed + round - 1);
-}
-
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
  * --iters and --min-time make. */
 static uint32_t run_length(const struct campaign *campaign) {
@@ -97,12 +81,10 @@ static uint32_t run_length(const struct campaign *campaign) {
   return (uint32_t)(run < most ? run : most);
 }
 
-/* The plan of a launch, and its sizes. */
+/* The plan of a launch, and its sizes. Each launch has another shuffle seed. */
 static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
-  snprintf(plan, PLAN_TEXT_MAX,
-           "seed=%" PRIu64 "/run=%" PRIu32 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
-           seed_of(round), run_length(series->campaign), options.ll_bytes, options.cost_factor,
-           options.channels);
+  snprintf(plan, PLAN_TEXT_MAX, "seed=%" PRId64 "/run=%" PRIu32 "/channels=%s", round,
+           run_length(series->campaign), options.channels);
   series->size_count =
       launch_plan_format(&series->launch_plan, round, series->sizes, plan, PLAN_TEXT_MAX);
 }
@@ -175,7 +157,7 @@ static bool take_size(struct series *series, const struct bench_json *bench,
   struct label_times times;
   char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
   if (!row || !entry ||
-      label_row(row, entry, seed_of(round), run_length(series->campaign), habit, &times, error) <
+      label_row(row, entry, (uint64_t)round, run_length(series->campaign), habit, &times, error) <
           0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
@@ -344,10 +326,8 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
     status = plan_file_read(options.plan, &wanted);
   }
   char settings[256];
-  snprintf(settings, sizeof settings,
-           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", options.env_name,
-           options.channels, options.ll_bytes, options.cost_factor, options.seed, options.run,
-           options.rounds, wanted.id);
+  snprintf(settings, sizeof settings, "%s %s %" PRId64 " %" PRId64 " %s", options.env_name,
+           options.channels, options.run, options.rounds, wanted.id);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }

@@ -148,25 +148,6 @@ static double time_graphs(struct run *run, int iterations) {
   return seconds;
 }
 
-static double combine_times(const double *seconds, int count, enum options_average average) {
-  double sum = 0, least = seconds[0], most = seconds[0];
-  for (int i = 0; i < count; i++) {
-    sum += seconds[i];
-    least = seconds[i] < least ? seconds[i] : least;
-    most = seconds[i] > most ? seconds[i] : most;
-  }
-  switch (average) {
-  case AVERAGE_RANK_0:
-    return seconds[0];
-  case AVERAGE_MIN:
-    return least;
-  case AVERAGE_MAX:
-    return most;
-  default:
-    return sum / count;
-  }
-}
-
 double *measure_slowest(const struct job *job, const double *mine, int count) {
   size_t length = (size_t)count;
   if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
@@ -192,7 +173,8 @@ static void measure_time(struct run *run, struct measure_result *result) {
   double mine = options->graph_launches ? time_graphs(run, iterations)
                                         : time_launches(run, iterations, times_us);
   rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
-  result->time_us = combine_times(all, job->processes, options->average) * 1e6;
+  for (int i = 0; i < job->processes; i++)
+    result->time_us += all[i] * 1e6 / job->processes;
   result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
   if (times_us)
     result->times_us = measure_slowest(job, times_us, iterations);

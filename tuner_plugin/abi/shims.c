@@ -181,21 +181,21 @@ static int init_with_domains(int abi_version, uint64_t comm_id, size_t ranks, si
 
 static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   struct tuner_abi_constants *constants) {
+                   void *constants) {
   (void)constants;
   return init_with_domains(5, comm_id, ranks, nodes, logger, domains, context);
 }
 
 static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   struct tuner_abi_constants *constants) {
+                   void *constants) {
   (void)constants;
   return init_with_domains(6, comm_id, ranks, nodes, logger, domains, context);
 }
 
 static int init_v7(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   struct tuner_abi_constants_v7 *constants) {
+                   void *constants) {
   (void)constants;
   return init_with_domains(7, comm_id, ranks, nodes, logger, domains, context);
 }
@@ -244,16 +244,16 @@ SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = {
   .finalize = destroy,
 };
 SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = {
-  .name = SHIMS_NAME,
-  .init = init_v6,
-  .get_coll_info = get_coll_info_v4,
-  .finalize = destroy,
+  .v5 = { .name = SHIMS_NAME,
+          .init = init_v6,
+          .get_coll_info = get_coll_info_v4,
+          .finalize = destroy },
   .get_chunk_size = get_chunk_size_v6,
 };
-SHIMS_EXPORT struct tuner_abi_v7 ncclTunerPlugin_v7 = {
-  .name = SHIMS_NAME,
-  .init = init_v7,
-  .get_coll_info = get_coll_info_v4,
-  .finalize = destroy,
+SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v7 = {
+  .v5 = { .name = SHIMS_NAME,
+          .init = init_v7,
+          .get_coll_info = get_coll_info_v4,
+          .finalize = destroy },
   .get_chunk_size = get_chunk_size_v6,
 };

@@ -42,31 +42,6 @@ struct tuner_abi_nvl_domain_info {
   int max_ranks_per_domain;
 };
 
-enum {
-  TUNER_ABI_ALGO_COUNT = 7,
-  TUNER_ABI_PROTO_COUNT = 3,
-  TUNER_ABI_HW_LINK_COUNT = 3,
-  TUNER_ABI_COMPCAP_COUNT = 4,    /* to Blackwell */
-  TUNER_ABI_COMPCAP_COUNT_V7 = 5, /* to Rubin */
-  TUNER_ABI_SCALE_COUNT = 3,
-};
-
-/* Constants of NCCL's cost model, microseconds and GB/s, writable by a tuner. stratus never does:
- * they feed more than collective tuning (v2.30.7-1 src/sym_kernels.cc:197). v7 knows one GPU
- * generation more. */
-#define TUNER_ABI_CONSTANTS(name, generations)                                                     \
-  struct name {                                                                                    \
-    double base_latency_us[TUNER_ABI_ALGO_COUNT][TUNER_ABI_PROTO_COUNT];                           \
-    double hw_latency_us[TUNER_ABI_HW_LINK_COUNT][TUNER_ABI_ALGO_COUNT][TUNER_ABI_PROTO_COUNT];    \
-    double ll_max_gbs[generations][TUNER_ABI_SCALE_COUNT];                                         \
-    double ring_ll128_channel_max_gbs[generations][TUNER_ABI_SCALE_COUNT];                         \
-    double tree_ll128_channel_max_gbs[generations][TUNER_ABI_SCALE_COUNT];                         \
-    double tree_channel_max_gbs[generations][TUNER_ABI_SCALE_COUNT];                               \
-    double nvls_tree_channel_max_gbs[generations][TUNER_ABI_SCALE_COUNT];                          \
-  }
-TUNER_ABI_CONSTANTS(tuner_abi_constants, TUNER_ABI_COMPCAP_COUNT);
-TUNER_ABI_CONSTANTS(tuner_abi_constants_v7, TUNER_ABI_COMPCAP_COUNT_V7);
-
 /* NCCL passes `float[algos][protos]` cast to `float **`; it is one flat block, never a pointer
  * array (v2.30.7-1 src/enqueue.cc:2137,2147). */
 typedef float **tuner_abi_cost_table;
@@ -104,37 +79,22 @@ struct tuner_abi_v4 {
   int (*destroy)(void *context);
 };
 
+/* `constants` of NCCL's cost model may be written by a tuner. stratus never does: they feed more
+ * than collective tuning (v2.30.7-1 src/sym_kernels.cc:197). */
 struct tuner_abi_v5 {
   const char *name;
   int (*init)(void **context, uint64_t comm_id, size_t ranks, size_t nodes, tuner_abi_logger logger,
-              struct tuner_abi_nvl_domain_info *domains, struct tuner_abi_constants *constants);
+              struct tuner_abi_nvl_domain_info *domains, void *constants);
   int (*get_coll_info)(void *context, int coll, size_t bytes, int pipe_ops,
                        tuner_abi_cost_table table, int algos, int protos, int is_registered,
                        int *channels);
   int (*finalize)(void *context);
 };
 
+/* And v7, whose constants know one GPU generation more. */
 struct tuner_abi_v6 {
-  const char *name;
-  int (*init)(void **context, uint64_t comm_id, size_t ranks, size_t nodes, tuner_abi_logger logger,
-              struct tuner_abi_nvl_domain_info *domains, struct tuner_abi_constants *constants);
-  int (*get_coll_info)(void *context, int coll, size_t bytes, int pipe_ops,
-                       tuner_abi_cost_table table, int algos, int protos, int is_registered,
-                       int *channels);
-  int (*finalize)(void *context);
+  struct tuner_abi_v5 v5;
   /* Optional: NULL keeps NCCL's own chunk size. */
-  int (*get_chunk_size)(void *context, int coll, size_t bytes, int algo, int proto, int channels,
-                        size_t *chunk_bytes);
-};
-
-struct tuner_abi_v7 {
-  const char *name;
-  int (*init)(void **context, uint64_t comm_id, size_t ranks, size_t nodes, tuner_abi_logger logger,
-              struct tuner_abi_nvl_domain_info *domains, struct tuner_abi_constants_v7 *constants);
-  int (*get_coll_info)(void *context, int coll, size_t bytes, int pipe_ops,
-                       tuner_abi_cost_table table, int algos, int protos, int is_registered,
-                       int *channels);
-  int (*finalize)(void *context);
   int (*get_chunk_size)(void *context, int coll, size_t bytes, int algo, int proto, int channels,
                         size_t *chunk_bytes);
 };
@@ -159,28 +119,12 @@ TUNER_ABI_FOUR_FIELDS(tuner_abi_v4, destroy);
 TUNER_ABI_SIZE(tuner_abi_v4, 32);
 TUNER_ABI_FOUR_FIELDS(tuner_abi_v5, finalize);
 TUNER_ABI_SIZE(tuner_abi_v5, 32);
-TUNER_ABI_FOUR_FIELDS(tuner_abi_v6, finalize);
 TUNER_ABI_FIELD(tuner_abi_v6, get_chunk_size, 32);
 TUNER_ABI_SIZE(tuner_abi_v6, 40);
-TUNER_ABI_FOUR_FIELDS(tuner_abi_v7, finalize);
-TUNER_ABI_FIELD(tuner_abi_v7, get_chunk_size, 32);
-TUNER_ABI_SIZE(tuner_abi_v7, 40);
 
 TUNER_ABI_FIELD(tuner_abi_nvl_domain_info, domain_count, 0);
 TUNER_ABI_FIELD(tuner_abi_nvl_domain_info, min_ranks_per_domain, 4);
 TUNER_ABI_FIELD(tuner_abi_nvl_domain_info, max_ranks_per_domain, 8);
 TUNER_ABI_SIZE(tuner_abi_nvl_domain_info, 12);
-
-TUNER_ABI_FIELD(tuner_abi_constants, base_latency_us, 0);
-TUNER_ABI_FIELD(tuner_abi_constants, hw_latency_us, 168);
-TUNER_ABI_FIELD(tuner_abi_constants, ll_max_gbs, 672);
-TUNER_ABI_FIELD(tuner_abi_constants, ring_ll128_channel_max_gbs, 768);
-TUNER_ABI_FIELD(tuner_abi_constants, tree_ll128_channel_max_gbs, 864);
-TUNER_ABI_FIELD(tuner_abi_constants, tree_channel_max_gbs, 960);
-TUNER_ABI_FIELD(tuner_abi_constants, nvls_tree_channel_max_gbs, 1056);
-TUNER_ABI_SIZE(tuner_abi_constants, 1152);
-TUNER_ABI_FIELD(tuner_abi_constants_v7, ll_max_gbs, 672);
-TUNER_ABI_FIELD(tuner_abi_constants_v7, nvls_tree_channel_max_gbs, 1152);
-TUNER_ABI_SIZE(tuner_abi_constants_v7, 1272);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
  * every call tries another cell, and further launches for undecided cells. Appends samples. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,6 @@
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/launch_plan.h"
 #include "tuner_plugin/tools/calibrate/sample_store.h"
-#include "tuner_plugin/tools/calibrate/plan_file.h"
 #include "tuner_plugin/tools/tune.h"
 
 static struct {
@@ -49,7 +49,60 @@ const struct cli_option tune_calibrate_options[] = {
   { 0 },
 };
 
-/* One collective. */
+enum { PLAN_TEXT_MAX = 1 << 16 };
+
+/* ---- --plan ---- */
+
+/* Adds a line to the text, behind a slash; false if there is no room. */
+static bool add_line(char *text, size_t *length, char *line) {
+  line += strspn(line, " \t");
+  size_t count = strcspn(line, "# \t\r\n");
+  if (count == 0) {
+    return true;
+  }
+  bool has_room = *length + count + 2 < PLAN_TEXT_MAX;
+  if (has_room) {
+    *length += (size_t)snprintf(text + *length, PLAN_TEXT_MAX - *length, "%s%.*s",
+                                *length > 0 ? "/" : "", (int)count, line);
+  }
+  return has_room;
+}
+
+static int read_text(const char *path, char *text) {
+  FILE *file = fopen(path, "re");
+  if (!file) {
+    return cli_fail("%s: %s", path, strerror(errno));
+  }
+  char *line = NULL;
+  size_t room = 0, length = 0;
+  bool is_short = true;
+  while (is_short && getline(&line, &room, file) >= 0) {
+    is_short = add_line(text, &length, line);
+  }
+  free(line);
+  fclose(file);
+  return is_short ? CLI_OK : cli_fail("%s: too long for one plan", path);
+}
+
+/* What to try at which sizes, instead of everything: a line for each collective and its sizes, as
+ * in a plan, "allreduce:8,64K=ring.ll,tree.simple@1"; NCCL's own choice is always tried. Empty
+ * lines and those that begin with # are ignored. The plan's entries are to be freed. */
+static int read_plan(const char *path, char text[PLAN_TEXT_MAX], struct plan *plan) {
+  char error[PLAN_ERROR_MAX];
+  struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
+  int status = entries ? read_text(path, text) : cli_fail("out of memory");
+  if (status == CLI_OK && plan_parse(text, entries, plan, error) < 0) {
+    status = cli_fail_usage("%s: %s", path, error);
+  }
+  if (status != CLI_OK) {
+    free(entries);
+    *plan = (struct plan){ 0 };
+  }
+  return status;
+}
+
+/* ---- one collective ---- */
+
 struct series {
   struct campaign *campaign;
   struct sample_store *store; /* all samples, new and old; on rank 0 */
@@ -67,8 +120,6 @@ struct series {
 static const char *name_of(const struct series *series) {
   return profile_collective_name(series->launch_plan.collective);
 }
-
-enum { PLAN_TEXT_MAX = 1 << 16 };
 
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
  * --iters and --min-time make. */
@@ -320,14 +371,14 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct campaign *campaign = NULL;
   struct sample_store store = { 0 };
-  struct plan_file wanted = { 0 };
+  struct plan wanted = { 0 };
+  static char text[PLAN_TEXT_MAX], settings[PLAN_TEXT_MAX + 256];
   int status = check_options();
   if (status == CLI_OK && options.plan) {
-    status = plan_file_read(options.plan, &wanted);
+    status = read_plan(options.plan, text, &wanted);
   }
-  char settings[256];
   snprintf(settings, sizeof settings, "%s %s %" PRId64 " %" PRId64 " %s", options.env_name,
-           options.channels, options.run, options.rounds, wanted.id);
+           options.channels, options.run, options.rounds, text);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }
@@ -336,7 +387,7 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
     status = sample_store_open(&store, options.samples);
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-    status = calibrate_collective(campaign, &store, options.plan ? &wanted.plan : NULL,
+    status = calibrate_collective(campaign, &store, options.plan ? &wanted : NULL,
                                   campaign->collectives[i]);
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
@@ -344,6 +395,6 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   }
   sample_store_close(&store);
   campaign_close(campaign);
-  plan_file_free(&wanted);
+  free(wanted.entries);
   return status;
 }

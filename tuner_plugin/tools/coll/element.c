@@ -102,7 +102,3 @@ double element_decode(enum element_type type, uint64_t code) {
          : type == ELEMENT_FLOAT ? (double)single
                                  : decode_small(small_format(type), code);
 }
-
-double element_smallest(enum element_type type) {
-  return element_decode(type, 1);
-}

@@ -152,16 +152,15 @@ static bool next_word(const char **list, char word[WORD_MAX]) {
   return true;
 }
 
-/* Sets the marks of what the list names, and *is_all where it names all. */
+/* Sets the marks of what the list names. */
 static int take_list(const char *option, const char *list, int (*find)(const char *name),
-                     const char *words, bool *marks, int count, bool *is_all) {
+                     const char *words, bool *marks, int count) {
   char word[WORD_MAX];
   while (next_word(&list, word)) {
     bool is_every = !strcmp(word, "all");
     int found = find(word);
     if (found < 0 && !is_every)
       return cli_fail_usage("--%s takes a list of %s, or all, not \"%s\"", option, words, word);
-    *is_all |= is_every;
     for (int i = 0; i < count; i++)
       marks[i] |= is_every || i == found;
   }
@@ -212,17 +211,16 @@ static int check_env(const struct options *o) {
 }
 
 static int take_texts(struct options *o) {
-  bool is_every_operation = false;
-  int status = take_list("op", given.operations, operation_find, OPERATION_WORDS, o->operations,
-                         OPERATIONS, &is_every_operation);
+  int status =
+      take_list("op", given.operations, operation_find, OPERATION_WORDS, o->operations, OPERATIONS);
   if (status == CLI_OK)
-    status = take_list("datatype", given.types, element_find, TYPE_WORDS, o->types, ELEMENT_TYPES,
-                       &o->is_type_all);
+    status = take_list("datatype", given.types, element_find, TYPE_WORDS, o->types, ELEMENT_TYPES);
   if (status == CLI_OK)
     status = take_list("redop", given.redops, operation_redop_find, REDOP_WORDS, o->redops,
-                       PATTERN_NONE, &o->is_redop_all);
+                       PATTERN_NONE);
   if (status == CLI_OK)
     status = take_root(o, given.root);
+  o->is_type_all = strstr(given.types, "all") != NULL;
   if (status == CLI_OK)
     status = take_sizes(o, given.sizes);
   if (status == CLI_OK && given.step_factor)

@@ -23,8 +23,8 @@ struct options {
   bool operations[OPERATIONS];
   bool types[ELEMENT_TYPES];
   bool redops[PATTERN_NONE];
-  bool is_type_all, is_redop_all; /* "all" leaves out what this NCCL or GPU cannot do */
-  int root;                       /* or OPTIONS_ROOT_ALL */
+  bool is_type_all; /* leaves out what this NCCL or GPU cannot do */
+  int root;         /* or OPTIONS_ROOT_ALL */
 
   uint64_t min_bytes, max_bytes, step_bytes; /* -b -e -i */
   double step_factor;                        /* -f; 0: sizes grow by step_bytes */

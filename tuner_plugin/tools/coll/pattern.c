@@ -232,7 +232,7 @@ uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
  * as 1/n can be stored. */
 double pattern_tolerance(const struct pattern *pattern, double expected) {
   const struct element_info *info = &element_infos[pattern->type];
-  double smallest = element_smallest(pattern->type);
+  double smallest = element_decode(pattern->type, 1); /* positive */
   if (pattern->redop != PATTERN_AVG || !info->is_float ||
       (is_power_of_two(pattern->ranks) && 1.0 / pattern->ranks >= smallest))
     return 0;

@@ -97,10 +97,9 @@ static void warn_of_topologies(const struct sample_file *file) {
 
 /* ---- what to calibrate ---- */
 
-/* One command for each shape: its collectives and sizes that no profile chooses for, and that take
- * more than a hundredth of the time. Returns false if there is nothing. */
-static bool format_command(const struct uses *uses, uint32_t nodes, uint32_t ppn, char *text,
-                           size_t room) {
+/* The command for a shape: its collectives and sizes that no profile chooses for, and that take
+ * more than a hundredth of the time. NULL if there is nothing. */
+static json_t *make_command(const struct uses *uses, uint32_t nodes, uint32_t ppn) {
   uint64_t low = UINT64_MAX, high = 0;
   bool wanted[PROFILE_COLLECTIVE_COUNT] = { false };
   for (size_t i = 0; i < uses->count; i++) {
@@ -114,7 +113,7 @@ static bool format_command(const struct uses *uses, uint32_t nodes, uint32_t ppn
     }
   }
   if (high == 0) {
-    return false;
+    return NULL;
   }
   uint64_t from = 8, to = 8;
   for (; from * 2 <= low; from *= 2) {
@@ -127,12 +126,10 @@ static bool format_command(const struct uses *uses, uint32_t nodes, uint32_t ppn
       strcat(strcat(list, list[0] ? "," : ""), profile_collective_name((enum profile_collective)c));
     }
   }
-  snprintf(text, room,
-           "stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32 " -N %" PRIu32
-           " all_reduce_perf",
-           list, quantity_format_size(from, first), quantity_format_size(to, last), nodes * ppn,
-           ppn);
-  return true;
+  return json_sprintf("stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32
+                      " -N %" PRIu32 " all_reduce_perf",
+                      list, quantity_format_size(from, first), quantity_format_size(to, last),
+                      nodes * ppn, ppn);
 }
 
 /* Whether an earlier use has the same shape. */
@@ -144,6 +141,19 @@ static bool is_repeated(const struct uses *uses, size_t place) {
     }
   }
   return false;
+}
+
+/* One for each shape. */
+static json_t *list_commands(const struct uses *uses) {
+  json_t *commands = json_array();
+  for (size_t i = 0; i < uses->count; i++) {
+    const struct sample *first = uses->uses[i].first;
+    json_t *command = is_repeated(uses, i) ? NULL : make_command(uses, first->nodes, first->ppn);
+    if (command) {
+      json_array_append_new(commands, command);
+    }
+  }
+  return commands;
 }
 
 /* ---- what compression would take ---- */
@@ -173,7 +183,7 @@ static double most_gbps(const struct uses *uses) {
   return most;
 }
 
-enum { COMMAND_MAX = 512, USES_SHOWN = 20 };
+enum { USES_SHOWN = 20 };
 
 static int print_uses(const struct uses *uses) {
   printf("%6s %10s  %-14s %8s %6s %4s %12s  %s\n", "share", "calls", "collective", "size", "nodes",
@@ -190,18 +200,15 @@ static int print_uses(const struct uses *uses) {
   if (uses->count > USES_SHOWN) {
     printf("and %zu more\n", uses->count - USES_SHOWN);
   }
-  size_t commands = 0;
-  for (size_t i = 0; i < uses->count; i++) {
-    char command[COMMAND_MAX];
-    const struct sample *first = uses->uses[i].first;
-    if (!is_repeated(uses, i) &&
-        format_command(uses, first->nodes, first->ppn, command, sizeof command)) {
-      printf("%s  %s\n", commands++ == 0 ? "\nworth calibrating:\n" : "", command);
-    }
+  json_t *commands = list_commands(uses);
+  for (size_t i = 0; i < json_array_size(commands); i++) {
+    printf("%s  %s\n", i == 0 ? "\nworth calibrating:\n" : "",
+           json_string_value(json_array_get(commands, i)));
   }
-  if (commands == 0) {
+  if (json_array_size(commands) == 0) {
     printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
   }
+  json_decref(commands);
   double gbps = most_gbps(uses);
   if (gbps > 0) {
     printf(
@@ -213,10 +220,9 @@ static int print_uses(const struct uses *uses) {
 }
 
 static int print_json(const struct uses *uses) {
-  json_t *list = json_array(), *commands = json_array();
+  json_t *list = json_array();
   for (size_t i = 0; i < uses->count; i++) {
     const struct use *use = &uses->uses[i];
-    char command[COMMAND_MAX];
     json_array_append_new(
         list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:b}", "collective",
                         profile_collective_name(use->first->collective), "bytes",
@@ -224,14 +230,10 @@ static int print_json(const struct uses *uses) {
                         "ppn", (json_int_t)use->first->ppn, "calls", (json_int_t)use->calls,
                         "us_per_call", use->time_us / (double)use->calls, "share",
                         use->time_us / uses->time_us, "chosen", use->is_chosen));
-    if (!is_repeated(uses, i) &&
-        format_command(uses, use->first->nodes, use->first->ppn, command, sizeof command)) {
-      json_array_append_new(commands, json_string(command));
-    }
   }
   double gbps = most_gbps(uses);
-  return tune_print_json(json_pack("{s:o, s:o, s:f, s:f}", "uses", list, "commands", commands,
-                                   "network_gbps", gbps, "compression_cores",
+  return tune_print_json(json_pack("{s:o, s:o, s:f, s:f}", "uses", list, "commands",
+                                   list_commands(uses), "network_gbps", gbps, "compression_cores",
                                    gbps * SUGGEST_CORES_PER_GBPS));
 }
 

@@ -143,6 +143,7 @@ static const char *verdict_of(const struct ab_test_point *point) {
 
 static void print_points(const struct verification *verification, size_t dropped) {
   const struct ab_test *test = &verification->test;
+  struct ab_test_sums sums = ab_test_sum(test);
   printf("%-14s %8s %12s %12s %7s %7s  %s\n", "collective", "size", "NCCL us", "profile us",
          "ratio", "within", "verdict");
   for (size_t i = 0; i < test->count; i++) {
@@ -155,8 +156,7 @@ static void print_points(const struct verification *verification, size_t dropped
   }
   printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n"
          "control, NCCL's own choice in both: up to %.1f%% apart\n",
-         test->count, ab_test_count_faster(test), ab_test_count_slower(test), ab_test_geomean(test),
-         dropped, 100 * ab_test_control(test));
+         test->count, sums.faster, sums.slower, sums.geomean, dropped, 100 * sums.control);
 }
 
 static json_t *json_points(const struct ab_test *test) {
@@ -175,14 +175,14 @@ static json_t *json_points(const struct ab_test *test) {
 
 static int print_json(const struct verification *verification, size_t dropped) {
   const struct ab_test *test = &verification->test;
+  struct ab_test_sums sums = ab_test_sum(test);
   return tune_print_json(
       json_pack("{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
                 verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
                 (json_int_t)verification->ranks, "rounds", (json_int_t)verification->rounds,
-                "points", json_points(test), "faster", (json_int_t)ab_test_count_faster(test),
-                "slower", (json_int_t)ab_test_count_slower(test), "geomean_ratio",
-                ab_test_geomean(test), "control", ab_test_control(test), "wrong",
-                (json_int_t)test->wrong, "dropped_rows", (json_int_t)dropped));
+                "points", json_points(test), "faster", (json_int_t)sums.faster, "slower",
+                (json_int_t)sums.slower, "geomean_ratio", sums.geomean, "control", sums.control,
+                "wrong", (json_int_t)test->wrong, "dropped_rows", (json_int_t)dropped));
 }
 
 static int conclude(struct verification *verification, bool is_json) {

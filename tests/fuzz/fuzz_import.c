@@ -34,7 +34,7 @@ static void check_profile(void) {
 }
 
 static void set_option(const char *name, const void *value, size_t bytes) {
-  const struct cli_option *option = tune_import_options;
+  const struct cli_option *option = tune_import.options;
   while (strcmp(option->name, name) != 0) {
     option++;
   }
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   FUZZ_CHECK(ftruncate(in.fd, 0) == 0 && ftruncate(out.fd, 0) == 0);
   FUZZ_CHECK(pwrite(in.fd, input.at, input.left, 0) == (ssize_t)input.left);
   char *arguments[] = { in.path, NULL };
-  int status = tune_import(1, arguments, false);
+  int status = tune_import.run(1, arguments, false);
   if (status == CLI_OK) {
     check_profile();
   } else {

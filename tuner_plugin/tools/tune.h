@@ -14,46 +14,10 @@
 #include "common/profile.h"
 #include "common/quantity.h"
 
-int tune_check(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_show_options[];
-int tune_show(int argument_count, char **arguments, bool is_json);
-
-/* Exit status as of diff(1): 0 the same, 1 different, 2 trouble. */
-int tune_diff(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_import_options[];
-int tune_import(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_verify_options[];
-int tune_verify(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_topology_options[];
-int tune_topology(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_fit_options[];
-int tune_fit(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_explain_options[];
-int tune_explain(int argument_count, char **arguments, bool is_json);
-
-/* Both also have the options in tools/calibrate/campaign.h. */
-extern const struct cli_option tune_calibrate_options[];
-int tune_calibrate(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_verify_ab_options[];
-int tune_verify_ab(int argument_count, char **arguments, bool is_json);
-
-extern const struct cli_option tune_suggest_options[];
-int tune_suggest(int argument_count, char **arguments, bool is_json);
-
-/* They become Python on tuner_plugin/tools/report or tools/trace, and return only when that cannot
- * be started. */
-extern const struct cli_option tune_report_options[], tune_compare_options[];
-int tune_report(int argument_count, char **arguments, bool is_json);
-int tune_compare(int argument_count, char **arguments, bool is_json);
-extern const struct cli_option tune_workload_options[];
-int tune_workload(int argument_count, char **arguments, bool is_json);
+/* report, compare and workload become Python, and return only when that cannot be started. */
+extern const struct cli_command tune_check, tune_show, tune_diff, tune_import, tune_topology,
+    tune_verify, tune_fit, tune_explain, tune_calibrate, tune_verify_ab, tune_suggest, tune_report,
+    tune_compare, tune_workload;
 
 /* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
  * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */

@@ -31,7 +31,7 @@ static struct {
   .env_name = "default",
 };
 
-const struct cli_option tune_calibrate_options[] = {
+static const struct cli_option option_rows[] = {
   { "samples", 's', CLI_STRING, &options.samples, "FILE",
     "append samples to it; sizes already in it are not measured again", 0, 0 },
   CAMPAIGN_OPTION_ROWS,
@@ -367,7 +367,7 @@ static int check_options(void) {
   return CLI_OK;
 }
 
-int tune_calibrate(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct campaign *campaign = NULL;
   struct sample_store store = { 0 };
@@ -398,3 +398,13 @@ int tune_calibrate(int argument_count, char **arguments, bool is_json) {
   free(wanted.entries);
   return status;
 }
+
+const struct cli_command tune_calibrate = {
+  .name = "calibrate",
+  .summary = "measure every algorithm and protocol on all ranks: samples for `stratus-tune fit`",
+  .arguments = "[-- COMMAND...]",
+  .max_arguments = -1,
+  .example = "stratus-tune calibrate -s s.jsonl -- mpirun -np 16 -N 8 all_reduce_perf",
+  .options = option_rows,
+  .run = run,
+};

@@ -57,7 +57,7 @@ static bool check_file(const char *path, json_t *results) {
   return true;
 }
 
-int tune_check(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   json_t *results = is_json ? json_array() : NULL;
   bool is_all_good = true;
   for (int i = 0; i < argument_count; i++) {
@@ -66,3 +66,14 @@ int tune_check(int argument_count, char **arguments, bool is_json) {
   int status = is_json ? tune_print_json(results) : CLI_OK;
   return is_all_good ? status : CLI_FAILED;
 }
+
+const struct cli_command tune_check = {
+  .name = "check",
+  .summary = "check profiles; errors name line and column",
+  .arguments = "FILE...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune check tuner_plugin/profiles/example.profile",
+  .has_json = true,
+  .run = run,
+};

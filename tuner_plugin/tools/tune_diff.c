@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune diff: how two profiles differ, apart from spacing and comments: lines of their
- * canonical texts, section by section. */
+ * canonical texts, section by section. Exit status as of diff(1): 0 the same, 1 different, 2
+ * trouble. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +131,7 @@ static int diff_profiles(const struct profile *a, const struct profile *b, bool 
   return status == CLI_OK && count > 0 ? CLI_FAILED : status;
 }
 
-int tune_diff(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count;
   struct profile a, b;
   char path[PROFILE_PATH_MAX];
@@ -148,3 +149,15 @@ int tune_diff(int argument_count, char **arguments, bool is_json) {
   profile_free(&a);
   return status;
 }
+
+const struct cli_command tune_diff = {
+  .name = "diff",
+  .summary = "show how two profiles differ, and whether ranks with both would choose alike",
+  .arguments = "A B",
+  .min_arguments = 2,
+  .max_arguments = 2,
+  .example = "stratus-tune diff tuner_plugin/profiles/example.profile "
+             "tuner_plugin/profiles/example.profile",
+  .has_json = true,
+  .run = run,
+};

@@ -27,7 +27,7 @@ static struct {
   int64_t nodes, ppn;
 } options = { .collective = PROFILE_ALLREDUCE, .bytes = 4 << 20, .nodes = 2, .ppn = 8 };
 
-const struct cli_option tune_explain_options[] = {
+static const struct cli_option option_rows[] = {
   { "profile", 'p', CLI_STRING, &options.profile, "FILE",
     "profile to use instead of the one that fits this machine", 0, 0 },
   { "coll", 'c', CLI_WORD, &options.collective, PROFILE_COLLECTIVE_WORDS, "collective", 0, 0 },
@@ -391,7 +391,7 @@ static int load_profile(struct answer *answer, struct profile *profile) {
   return CLI_OK;
 }
 
-int tune_explain(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments;
   struct answer answer = { .reason = "no profile fits this machine, and none was named" };
   struct profile profile;
@@ -410,3 +410,13 @@ int tune_explain(int argument_count, char **arguments, bool is_json) {
   }
   return status;
 }
+
+const struct cli_command tune_explain = {
+  .name = "explain",
+  .summary = "show what NCCL and a profile choose for a collective, and why",
+  .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "
+             "--coll allreduce --bytes 4M --nodes 8 --ppn 8 --nccl 2.28.9",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

@@ -22,7 +22,7 @@ static struct {
   .id = "fitted",
 };
 
-const struct cli_option tune_fit_options[] = {
+static const struct cli_option option_rows[] = {
   { "output", 'o', CLI_STRING, &options.output, "FILE", "write the profile to it", 0, 0 },
   { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match], [net] and [env] from this profile",
     0, 0 },
@@ -165,7 +165,7 @@ static int load_base(struct profile *profile) {
   return CLI_OK;
 }
 
-int tune_fit(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct sample_file file = { 0 };
   struct profile profile = { 0 };
@@ -206,3 +206,15 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   profile_free(&profile);
   return status;
 }
+
+const struct cli_command tune_fit = {
+  .name = "fit",
+  .summary =
+      "make a profile from samples: rows where another choice is reliably faster than NCCL's",
+  .arguments = "SAMPLES...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune fit tests/data/samples/example.jsonl",
+  .options = option_rows,
+  .run = run,
+};

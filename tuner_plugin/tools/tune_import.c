@@ -23,7 +23,7 @@ static struct {
   bool shall_ignore_conditions;
 } options;
 
-const struct cli_option tune_import_options[] = {
+static const struct cli_option option_rows[] = {
   { "output", 'o', CLI_STRING, &options.out, "FILE", "write the profile to it", 0, 0 },
   { "nodes", 'n', CLI_INT, &options.nodes, "COUNT",
     "with --ppn: apply rules for any number of nodes or ranks to this number as well", 1, 1000000 },
@@ -197,7 +197,7 @@ static int check_rules(struct tune_rules *rules, const char *path) {
   return CLI_OK;
 }
 
-int tune_import(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)is_json;
   static struct tune_rules rules; /* too large for the stack */
   struct profile profile = { 0 };
@@ -211,3 +211,14 @@ int tune_import(int argument_count, char **arguments, bool is_json) {
   tune_rules_free(&rules);
   return status;
 }
+
+const struct cli_command tune_import = {
+  .name = "import",
+  .summary = "make a profile from the CSV file of NCCL's example tuner",
+  .arguments = "FILE.csv",
+  .min_arguments = 1,
+  .max_arguments = 1,
+  .example = "stratus-tune import tuner_plugin/profiles/example.csv",
+  .options = option_rows,
+  .run = run,
+};

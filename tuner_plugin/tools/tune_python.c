@@ -31,14 +31,14 @@ static struct {
         "collective of tables that do not name it", 0, 0                                             \
   }
 
-const struct cli_option tune_report_options[] = {
+static const struct cli_option report_rows[] = {
   REPORT_ROWS,
   { "in-place", 0, CLI_FLAG, &report.is_in_place, NULL,
     "show in-place operations instead of out-of-place ones", 0, 0 },
   { 0 },
 };
 
-const struct cli_option tune_compare_options[] = { REPORT_ROWS, { 0 } };
+static const struct cli_option compare_rows[] = { REPORT_ROWS, { 0 } };
 
 enum { RANKS_MAX = 1000000, BATCH_MAX = 1000000 };
 
@@ -49,7 +49,7 @@ static struct {
   bool has_host_time;
 } workload = { .rank = -1, .batch = 1 };
 
-const struct cli_option tune_workload_options[] = {
+static const struct cli_option workload_rows[] = {
   { "output", 'o', CLI_STRING, &workload.output, "FILE", "write the workload to it", 0, 0 },
   { "name", 0, CLI_STRING, &workload.name, "NAME",
     "name of the workload, instead of the trace's file name", 0, 0 },
@@ -154,8 +154,8 @@ static int find_scripts(const struct python *python, char script[PATH_MAX]) {
 }
 
 /* Becomes python3 -B DIRECTORY SUBCOMMAND OPTIONS... -- FILES... */
-static int run(struct python *python, const struct cli_option *options, int file_count,
-               char **files) {
+static int become(struct python *python, const struct cli_option *options, int file_count,
+                  char **files) {
   char script[PATH_MAX];
   if (find_scripts(python, script) != CLI_OK) {
     return CLI_FAILED;
@@ -186,8 +186,8 @@ static int run(struct python *python, const struct cli_option *options, int file
 
 /* ---- the subcommands ---- */
 
-static int run_report(const char *subcommand, const struct cli_option *options, int file_count,
-                      char **files, bool is_json) {
+static int become_report(const char *subcommand, const struct cli_option *options, int file_count,
+                         char **files, bool is_json) {
   struct python python = { .directory = "report",
                            .subcommand = subcommand,
                            .needs = "python3 python3-matplotlib" };
@@ -196,23 +196,60 @@ static int run_report(const char *subcommand, const struct cli_option *options, 
   if (is_json) {
     add(&python, "json", NULL);
   }
-  return run(&python, options, file_count, files);
+  return become(&python, options, file_count, files);
 }
 
-int tune_report(int argument_count, char **arguments, bool is_json) {
-  return run_report("report", tune_report_options, argument_count, arguments, is_json);
+static int run_report(int argument_count, char **arguments, bool is_json) {
+  return become_report("report", report_rows, argument_count, arguments, is_json);
 }
 
-int tune_compare(int argument_count, char **arguments, bool is_json) {
+static int run_compare(int argument_count, char **arguments, bool is_json) {
   if (argument_count % 2 != 0) {
     return cli_fail_usage(
         "compare takes pairs of files: A B, or A B A B ... of runs that alternated");
   }
-  return run_report("compare", tune_compare_options, argument_count, arguments, is_json);
+  return become_report("compare", compare_rows, argument_count, arguments, is_json);
 }
 
-int tune_workload(int argument_count, char **arguments, bool is_json) {
+static int run_workload(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct python python = { .directory = "trace", .subcommand = "workload", .needs = "python3" };
-  return run(&python, tune_workload_options, argument_count, arguments);
+  return become(&python, workload_rows, argument_count, arguments);
 }
+
+const struct cli_command tune_report = {
+  .name = "report",
+  .summary = "plots and tables from the output of any of our tools: HTML, Markdown or text",
+  .arguments = "[LABEL=]FILE...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune report tests/data/report/samples.jsonl "
+             "tests/data/report/chosen.profile --output build/report.html",
+  .has_json = true,
+  .options = report_rows,
+  .run = run_report,
+};
+
+const struct cli_command tune_compare = {
+  .name = "compare",
+  .summary = "show where B is faster or slower than A; exit status 1 if it is slower anywhere",
+  .arguments = "A B [A B]...",
+  .min_arguments = 2,
+  .max_arguments = -1,
+  .example = "stratus-tune compare tests/data/report/coll-none.1.json "
+             "tests/data/report/coll-stratus.1.json",
+  .has_json = true,
+  .options = compare_rows,
+  .run = run_compare,
+};
+
+const struct cli_command tune_workload = {
+  .name = "workload",
+  .summary = "make a workload file for stratus-coll --replay from a trace of a job",
+  .arguments = "TRACE...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune workload tests/data/trace/ddp.json --output build/mine.json",
+  .options = workload_rows,
+  .run = run_workload,
+};

@@ -15,7 +15,7 @@ static struct {
   int64_t ppn;
 } options;
 
-const struct cli_option tune_show_options[] = {
+static const struct cli_option option_rows[] = {
   { "nodes", 'n', CLI_INT, &options.nodes, "COUNT",
     "with --ppn: rows that match this number of nodes, extrapolated ones included", 1, 1000000 },
   { "ppn", 'r', CLI_INT, &options.ppn, "COUNT", "ranks on each node", 1, 1024 },
@@ -275,7 +275,7 @@ static int compile_shape(const struct profile *profile, struct shape *shape) {
   return CLI_OK;
 }
 
-int tune_show(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   struct profile profile;
   char path[PROFILE_PATH_MAX];
   bool has_shape = options.nodes > 0;
@@ -298,3 +298,14 @@ int tune_show(int argument_count, char **arguments, bool is_json) {
   profile_free(&profile);
   return status;
 }
+
+const struct cli_command tune_show = {
+  .name = "show",
+  .summary = "print a profile: the one that fits this machine, or FILE",
+  .arguments = "[FILE]",
+  .max_arguments = 1,
+  .example = "stratus-tune show tuner_plugin/profiles/example.profile",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

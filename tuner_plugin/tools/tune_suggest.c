@@ -13,7 +13,7 @@
 
 static const char *wanted_profile; /* NULL: the samples say it */
 
-const struct cli_option tune_suggest_options[] = {
+static const struct cli_option option_rows[] = {
   { "profile", 'p', CLI_STRING, &wanted_profile, "FILE",
     "profile that the jobs use, if the samples do not name it", 0, 0 },
   { 0 },
@@ -237,7 +237,7 @@ static int print_json(const struct uses *uses) {
                                    gbps * SUGGEST_CORES_PER_GBPS));
 }
 
-int tune_suggest(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   struct sample_file file = { 0 };
   struct profile profile;
   struct uses uses = { 0 };
@@ -272,3 +272,15 @@ int tune_suggest(int argument_count, char **arguments, bool is_json) {
   sample_file_free(&file);
   return status;
 }
+
+const struct cli_command tune_suggest = {
+  .name = "suggest",
+  .summary = "show which collectives and sizes of recorded jobs (STRATUS_RECORD) to calibrate",
+  .arguments = "FILE...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune suggest tests/data/samples/recorded.jsonl",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

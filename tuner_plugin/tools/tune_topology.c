@@ -30,7 +30,7 @@ static struct {
   int64_t switches;
 } options;
 
-const struct cli_option tune_topology_options[] = {
+static const struct cli_option option_rows[] = {
   { "output", 'o', CLI_STRING, &options.output, "FILE", "write to it", 0, 0 },
   { "type", 0, CLI_STRING, &options.type, "TYPE", "instance type, where it is not this machine's",
     0, 0 },
@@ -303,7 +303,7 @@ static int print_file(const struct inventory *all, const struct layout *layout) 
   return CLI_OK;
 }
 
-int tune_topology(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments, (void)is_json;
   static struct machine machine; /* too large for the stack */
   static struct inventory all;
@@ -320,3 +320,12 @@ int tune_topology(int argument_count, char **arguments, bool is_json) {
   keep_data_nics(&all, layout.switches);
   return print_file(&all, &layout);
 }
+
+const struct cli_command tune_topology = {
+  .name = "topology",
+  .summary = "write a file for NCCL_TOPO_FILE where a virtual machine hides where its GPUs are",
+  .arguments = "",
+  .example = "STRATUS_SYSFS_ROOT=tests/data/sysfs/aws stratus-tune topology",
+  .options = option_rows,
+  .run = run,
+};

@@ -32,7 +32,7 @@ static struct {
   .timeout_ns = 30 * NS_PER_S,
 };
 
-const struct cli_option tune_verify_options[] = {
+static const struct cli_option option_rows[] = {
   { "here", 0, CLI_FLAG, &options.is_here, NULL,
     "print this host's profile, on one line, for srun, mpirun, pdsh", 0, 0 },
   { "tool", 0, CLI_STRING, &options.tool, "PATH", "path of stratus-tune on the hosts", 0, 0 },
@@ -271,7 +271,7 @@ static int verify(const struct host_list *list, bool is_json) {
   return status;
 }
 
-int tune_verify(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   if (options.is_here != (argument_count == 0)) {
     return cli_fail_usage("verify: give the HOSTs of the job, or --here");
   }
@@ -293,3 +293,15 @@ int tune_verify(int argument_count, char **arguments, bool is_json) {
   host_list_free(&hosts);
   return status;
 }
+
+const struct cli_command tune_verify = {
+  .name = "verify",
+  .summary = "check through ssh whether hosts have the same profile and variables of NCCL, and "
+             "so choose alike",
+  .arguments = "[HOST...]",
+  .max_arguments = -1,
+  .example = "stratus-tune verify local local",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

@@ -18,7 +18,7 @@ static struct {
   uint64_t for_ns; /* 0: all rounds */
 } options = { .rounds = 5 };
 
-const struct cli_option tune_verify_ab_options[] = {
+static const struct cli_option option_rows[] = {
   { "profile", 'p', CLI_STRING, &options.profile, "FILE", "profile to verify", 0, 0 },
   { "output", 'o', CLI_STRING, &options.out, "FILE",
     "write the profile to it, without the rows that failed", 0, 0 },
@@ -217,7 +217,7 @@ static int conclude(struct verification *verification, bool is_json) {
              : cli_fail("%" PRIu64 " values were wrong", verification->test.wrong);
 }
 
-int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   if (!options.profile) {
     return cli_fail_usage("verify-ab needs --profile FILE");
   }
@@ -248,3 +248,14 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
   free(verification);
   return status;
 }
+
+const struct cli_command tune_verify_ab = {
+  .name = "verify-ab",
+  .summary = "run a profile against NCCL's own choice in alternation, and drop rows that fail",
+  .arguments = "[-- COMMAND...]",
+  .max_arguments = -1,
+  .example = "stratus-tune verify-ab -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

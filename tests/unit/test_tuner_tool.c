@@ -155,19 +155,6 @@ UNIT_TEST(check_names_the_place) {
   tool_assert_contains(tool.errors, "ll256");
   assert_int_equal(tool_run("stratus-tune check /nowhere/a.profile"), 1);
   tool_assert_contains(tool.errors, "/nowhere/a.profile");
-
-  snprintf(command, sizeof command, "stratus-tune check --json " EXAMPLE " %s/bad.profile",
-           tool.tree.root);
-  assert_int_equal(tool_run(command), 1);
-  json_t *results = json_loads(tool.output, 0, NULL);
-  assert_int_equal(json_array_size(results), 2);
-  json_t *good = json_array_get(results, 0), *bad = json_array_get(results, 1);
-  assert_true(json_is_true(json_object_get(good, "good")));
-  assert_int_equal(json_integer_value(json_object_get(good, "rows")), 4);
-  assert_true(json_is_false(json_object_get(bad, "good")));
-  assert_int_equal(json_integer_value(json_object_get(bad, "line")), 5);
-  assert_int_equal(json_integer_value(json_object_get(bad, "column")), 13);
-  json_decref(results);
 }
 
 UNIT_TEST(show_prints_all_of_it) {
@@ -351,17 +338,6 @@ UNIT_TEST(explain_tells_choice_and_reason) {
     tool_assert_contains(tool.output, choice);
     tool_assert_contains(tool.output, cases[i].reason);
   }
-  assert_int_equal(tool_run(EXPLAIN "--json --bytes 64K --nodes 8 --ppn 8"), 0);
-  json_t *answer = json_loads(tool.output, 0, NULL);
-  json_t *choice = json_object_get(answer, "choice");
-  assert_string_equal(json_string_value(json_object_get(choice, "algo")), "tree");
-  assert_string_equal(json_string_value(json_object_get(choice, "proto")), "simple");
-  assert_int_equal(json_integer_value(json_object_get(choice, "bytes_lo")), 65536);
-  json_decref(answer);
-  assert_int_equal(tool_run(EXPLAIN "--json --nodes 3"), 0);
-  answer = json_loads(tool.output, 0, NULL);
-  assert_true(json_is_null(json_object_get(answer, "choice")));
-  json_decref(answer);
 }
 
 UNIT_TEST(suggest_finds_what_is_not_tuned) {
@@ -371,13 +347,7 @@ UNIT_TEST(suggest_finds_what_is_not_tuned) {
   tool_assert_contains(tool.output,
                        "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
   tool_assert_contains(tool.output, "up to 168."); /* 25 MiB x 2 x 31/32 in 2.406 ms */
-  assert_int_equal(tool_run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
-  json_t *all = json_loads(tool.output, 0, NULL);
-  double cores = json_real_value(json_object_get(all, "compression_cores"));
-  assert_true(cores > 4 && cores < 6);
-  assert_int_equal(json_array_size(json_object_get(all, "uses")), 3);
-  assert_int_equal(json_array_size(json_object_get(all, "commands")), 1);
-  json_decref(all);
+  tool_assert_contains(tool.output, "for about 5.1 processor cores");
   tree_write(&tool.tree, "p.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=4 ppn=8]\n8 max ring simple 0\n"
              "[table allgather nodes=4 ppn=8]\n1K max ring simple 0\n");

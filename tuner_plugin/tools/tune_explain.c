@@ -196,7 +196,7 @@ static int find_answer(struct answer *answer) {
   return CLI_OK;
 }
 
-/* ---- for people ---- */
+/* ---- printing ---- */
 
 static void print_usual(const struct usual *usual) {
   const struct nccl_topology *t = &usual->topology;
@@ -308,74 +308,6 @@ static int print_answer(const struct answer *answer) {
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-/* ---- JSON ---- */
-
-static json_t *json_usual(const struct usual *usual) {
-  if (!usual->is_known) {
-    return json_null();
-  }
-  json_t *costs = json_object();
-  for (int a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
-    for (int p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-      char name[32];
-      snprintf(name, sizeof name, "%s/%s", profile_algorithm_name((enum profile_algorithm)a),
-               profile_protocol_name((enum profile_protocol)p));
-      if (usual->costs[a][p] >= 0) {
-        json_object_set_new(costs, name, json_real((double)usual->costs[a][p]));
-      }
-    }
-  }
-  return json_pack("{s:i, s:s, s:s, s:i, s:b, s:o}", "nccl", usual->topology.release, "algo",
-                   profile_algorithm_name(usual->cell.algorithm), "proto",
-                   profile_protocol_name(usual->cell.protocol), "channels", usual->channels,
-                   "estimated", 1, "costs_us", costs);
-}
-
-static json_t *json_measured(const struct profile_row *row) {
-  if (!row || !row->is_measured) {
-    return json_null();
-  }
-  return json_pack("{s:s, s:s, s:f, s:f, s:f}", "over_algo",
-                   profile_algorithm_name(row->over_algorithm), "over_proto",
-                   profile_protocol_name(row->over_protocol), "default_us",
-                   (double)row->default_ns / 1000, "choice_us", (double)row->choice_ns / 1000,
-                   "noise_pct", row->noise_permille / 10.0);
-}
-
-static json_t *json_choice(const struct answer *answer) {
-  const struct decide_choice *choice = &answer->row.choice;
-  if (!answer->is_chosen) {
-    return json_null();
-  }
-  return json_pack(
-      "{s:s, s:s, s:I, s:I, s:o, s:o, s:b, s:o, s:f, s:f}", "algo",
-      profile_algorithm_name(choice->algo), "proto", profile_protocol_name(choice->proto),
-      "channels", (json_int_t)choice->channels, "chunk", (json_int_t)choice->chunk, "bytes_lo",
-      tune_json_bytes(answer->row.bytes_lo), "bytes_hi", tune_json_bytes(answer->row.bytes_hi),
-      "carried_over", answer->source == NULL, "measured", json_measured(answer->source),
-      "predicted_us", predict_choice_us(answer), "predicted_default_us",
-      predict_us(answer, choice->over));
-}
-
-static json_t *json_profile(const struct answer *answer) {
-  char hash[TUNE_HASH_TEXT_MAX];
-  if (!answer->profile) {
-    return json_null();
-  }
-  return json_pack("{s:s, s:s, s:s, s:s}", "id", answer->profile->meta.id, "hash",
-                   tune_format_hash(answer->profile, hash), "file", answer->path, "topology",
-                   answer->profile->fit.topology);
-}
-
-static int print_json(const struct answer *answer) {
-  return tune_print_json(
-      json_pack("{s:s, s:o, s:I, s:I, s:o, s:o, s:o, s:s}", "collective",
-                profile_collective_name(collective()), "bytes", tune_json_bytes(options.bytes),
-                "nodes", (json_int_t)options.nodes, "ppn", (json_int_t)options.ppn, "default",
-                json_usual(&answer->usual), "profile", json_profile(answer), "choice",
-                json_choice(answer), "reason", answer->reason));
-}
-
 /* ---- the command ---- */
 
 /* The named profile, or the one that fits here; that there is none is an error only where nothing
@@ -392,7 +324,7 @@ static int load_profile(struct answer *answer, struct profile *profile) {
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
-  (void)argument_count, (void)arguments;
+  (void)argument_count, (void)arguments, (void)is_json;
   struct answer answer = { .reason = "no profile fits this machine, and none was named" };
   struct profile profile;
   int status = find_usual(&answer.usual);
@@ -403,7 +335,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
     status = find_answer(&answer);
   }
   if (status == CLI_OK) {
-    status = is_json ? print_json(&answer) : print_answer(&answer);
+    status = print_answer(&answer);
   }
   if (answer.profile) {
     profile_free(&profile);
@@ -416,7 +348,6 @@ const struct cli_command tune_explain = {
   .summary = "show what NCCL and a profile choose for a collective, and why",
   .example = "stratus-tune explain --profile tuner_plugin/profiles/example.profile "
              "--coll allreduce --bytes 4M --nodes 8 --ppn 8 --nccl 2.28.9",
-  .has_json = true,
   .options = option_rows,
   .run = run,
 };

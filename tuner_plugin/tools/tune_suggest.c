@@ -98,8 +98,8 @@ static void warn_of_topologies(const struct sample_file *file) {
 /* ---- what to calibrate ---- */
 
 /* The command for a shape: its collectives and sizes that no profile chooses for, and that take
- * more than a hundredth of the time. NULL if there is nothing. */
-static json_t *make_command(const struct uses *uses, uint32_t nodes, uint32_t ppn) {
+ * more than a hundredth of the time. False if there is nothing. */
+static bool print_command(const struct uses *uses, uint32_t nodes, uint32_t ppn, bool is_first) {
   uint64_t low = UINT64_MAX, high = 0;
   bool wanted[PROFILE_COLLECTIVE_COUNT] = { false };
   for (size_t i = 0; i < uses->count; i++) {
@@ -113,7 +113,7 @@ static json_t *make_command(const struct uses *uses, uint32_t nodes, uint32_t pp
     }
   }
   if (high == 0) {
-    return NULL;
+    return false;
   }
   uint64_t from = 8, to = 8;
   for (; from * 2 <= low; from *= 2) {
@@ -126,10 +126,11 @@ static json_t *make_command(const struct uses *uses, uint32_t nodes, uint32_t pp
       strcat(strcat(list, list[0] ? "," : ""), profile_collective_name((enum profile_collective)c));
     }
   }
-  return json_sprintf("stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32
-                      " -N %" PRIu32 " all_reduce_perf",
-                      list, quantity_format_size(from, first), quantity_format_size(to, last),
-                      nodes * ppn, ppn);
+  printf("%s  stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32 " -N %" PRIu32
+         " all_reduce_perf\n",
+         is_first ? "\nworth calibrating:\n" : "", list, quantity_format_size(from, first),
+         quantity_format_size(to, last), nodes * ppn, ppn);
+  return true;
 }
 
 /* Whether an earlier use has the same shape. */
@@ -143,17 +144,15 @@ static bool is_repeated(const struct uses *uses, size_t place) {
   return false;
 }
 
-/* One for each shape. */
-static json_t *list_commands(const struct uses *uses) {
-  json_t *commands = json_array();
+static void print_commands(const struct uses *uses) {
+  size_t commands = 0;
   for (size_t i = 0; i < uses->count; i++) {
     const struct sample *first = uses->uses[i].first;
-    json_t *command = is_repeated(uses, i) ? NULL : make_command(uses, first->nodes, first->ppn);
-    if (command) {
-      json_array_append_new(commands, command);
-    }
+    commands += !is_repeated(uses, i) && print_command(uses, first->nodes, first->ppn, !commands);
   }
-  return commands;
+  if (commands == 0) {
+    printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
+  }
 }
 
 /* ---- what compression would take ---- */
@@ -200,15 +199,7 @@ static int print_uses(const struct uses *uses) {
   if (uses->count > USES_SHOWN) {
     printf("and %zu more\n", uses->count - USES_SHOWN);
   }
-  json_t *commands = list_commands(uses);
-  for (size_t i = 0; i < json_array_size(commands); i++) {
-    printf("%s  %s\n", i == 0 ? "\nworth calibrating:\n" : "",
-           json_string_value(json_array_get(commands, i)));
-  }
-  if (json_array_size(commands) == 0) {
-    printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
-  }
-  json_decref(commands);
+  print_commands(uses);
   double gbps = most_gbps(uses);
   if (gbps > 0) {
     printf(
@@ -219,25 +210,8 @@ static int print_uses(const struct uses *uses) {
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int print_json(const struct uses *uses) {
-  json_t *list = json_array();
-  for (size_t i = 0; i < uses->count; i++) {
-    const struct use *use = &uses->uses[i];
-    json_array_append_new(
-        list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:b}", "collective",
-                        profile_collective_name(use->first->collective), "bytes",
-                        (json_int_t)use->first->bytes, "nodes", (json_int_t)use->first->nodes,
-                        "ppn", (json_int_t)use->first->ppn, "calls", (json_int_t)use->calls,
-                        "us_per_call", use->time_us / (double)use->calls, "share",
-                        use->time_us / uses->time_us, "chosen", use->is_chosen));
-  }
-  double gbps = most_gbps(uses);
-  return tune_print_json(json_pack("{s:o, s:o, s:f, s:f}", "uses", list, "commands",
-                                   list_commands(uses), "network_gbps", gbps, "compression_cores",
-                                   gbps * SUGGEST_CORES_PER_GBPS));
-}
-
 static int run(int argument_count, char **arguments, bool is_json) {
+  (void)is_json;
   struct sample_file file = { 0 };
   struct profile profile;
   struct uses uses = { 0 };
@@ -263,7 +237,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK) {
     warn_of_topologies(&file);
-    status = is_json ? print_json(&uses) : print_uses(&uses);
+    status = print_uses(&uses);
   }
   if (has_profile) {
     profile_free(&profile);
@@ -280,7 +254,6 @@ const struct cli_command tune_suggest = {
   .min_arguments = 1,
   .max_arguments = -1,
   .example = "stratus-tune suggest tests/data/samples/recorded.jsonl",
-  .has_json = true,
   .options = option_rows,
   .run = run,
 };

@@ -3,7 +3,6 @@
  * plugin/tuner.h. Further arguments of some versions (registered buffers, pipelined operations)
  * differ between ranks or are unrelated to the profile's rows, so they must not influence a choice
  * that all ranks have to share. */
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "common/check_event.h"
@@ -77,26 +76,13 @@ static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost
 
 /* ---- v1: NCCL 2.19, 2.20. No context, so the communicator of a call is unknown ---- */
 
-/* One tuner for the process, from the first init to the last destroy. */
-static pthread_mutex_t v1_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tuner *v1_tuner;
-static size_t v1_users;
-
+/* Which stays with NCCL, so that a tuner only says so, and what is wrong with the profile. */
 static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
-  int result = TUNER_ABI_SUCCESS;
-  if (fork_guard_refuses()) {
-    return TUNER_ABI_INVALID_USAGE;
-  }
-  pthread_mutex_lock(&v1_lock);
-  if (v1_users == 0) {
-    result = open_tuner(1, 0, (struct tuner_shape){ ranks, nodes, false }, logger, &v1_tuner);
-  } else {
-    check_event_send_communicator(0, ranks, nodes);
-  }
+  struct tuner *tuner;
+  int result = open_tuner(1, 0, (struct tuner_shape){ ranks, nodes, false }, logger, &tuner);
   if (result == TUNER_ABI_SUCCESS) {
-    v1_users++;
+    tuner_close(tuner);
   }
-  pthread_mutex_unlock(&v1_lock);
   return result;
 }
 
@@ -112,15 +98,6 @@ static int get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvl
 }
 
 static int destroy_v1(void) {
-  if (fork_guard_is_child()) {
-    return TUNER_ABI_SUCCESS;
-  }
-  pthread_mutex_lock(&v1_lock);
-  if (v1_users > 0 && --v1_users == 0) {
-    tuner_close(v1_tuner);
-    v1_tuner = NULL;
-  }
-  pthread_mutex_unlock(&v1_lock);
   return TUNER_ABI_SUCCESS;
 }
 

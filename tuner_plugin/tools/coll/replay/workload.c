@@ -34,7 +34,6 @@ enum {
   KIND_LAYERS = KIND_BUCKETS | 1 << WORKLOAD_FSDP | 1 << WORKLOAD_TENSOR,
   KIND_ALL = KIND_LAYERS | KIND_EVENTS,
 };
-enum { KIND_ONLY = WORKLOAD_KIND_ONLY }; /* of the others, where there is one kind */
 
 int workload_no_memory(struct fields_reader *reader) {
   fields_fail(reader, NULL, "out of memory");

@@ -8,8 +8,6 @@
 
 #include "tuner_plugin/tools/coll/replay/workload_parts.h"
 
-enum { KIND_ONLY = WORKLOAD_KIND_ONLY };
-
 #define ITEM(member) offsetof(struct plan_item, member)
 
 /* ---- groups ---- */

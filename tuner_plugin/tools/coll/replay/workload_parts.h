@@ -11,7 +11,7 @@
 enum { WORKLOAD_NAME_BYTES_MAX = 64 };
 
 /* The bit of objects of which there is one kind. */
-enum { WORKLOAD_KIND_ONLY = 1 };
+enum { KIND_ONLY = 1 };
 
 /* What is known while a file is read. */
 struct workload_context {

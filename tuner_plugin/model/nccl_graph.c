@@ -2,6 +2,7 @@
 /* The highest bandwidth that NICs, PCIe and NVLink allow, in NCCL's steps. */
 #include "tuner_plugin/model/nccl_graph.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,10 +34,6 @@ static float round_down(int cc, float gbs) {
   return *speed;
 }
 
-static float min_float(float a, float b) {
-  return a < b ? a : b;
-}
-
 /* NICs that this node's ranks do not share. */
 static int count_nics(const struct nccl_machine *m, int ppn) {
   bool is_alone = ppn == 1 && !m->near && m->nics > 1;
@@ -66,11 +63,11 @@ static struct nccl_graph estimate_ring(const struct nccl_machine *m, int ppn) {
   float all_gbs = m->near ? switch_gbs * (float)ppn : processor_gbs * (float)((ppn + 1) / 2);
   float one_gbs = (float)m->mbps / 8000.0f;
   if (ppn > 1 && m->links == 0) {
-    one_gbs = min_float(one_gbs, ring.inside == NCCL_PATH_SYS ? sockets_gbs : gpus_gbs);
+    one_gbs = fminf(one_gbs, ring.inside == NCCL_PATH_SYS ? sockets_gbs : gpus_gbs);
   }
   int nics = count_nics(m, ppn);
   for (int channels = 1; channels <= nics; channels++) {
-    float gbs = round_down(m->cc, min_float(one_gbs, all_gbs / (float)channels));
+    float gbs = round_down(m->cc, fminf(one_gbs, all_gbs / (float)channels));
     if (gbs * (float)channels > ring.intra_gbs * (float)ring.channels) {
       ring.channels = channels;
       ring.intra_gbs = ring.inter_gbs = gbs;
@@ -91,7 +88,7 @@ void nccl_graph_estimate(const struct nccl_machine *machine, struct nccl_topolog
   float tree_gbs = 2 * topology->ring.intra_gbs;
   if (topology->ppn > 1 && machine->links > 0) {
     float links_gbs = nvlink_gbs * (float)machine->links / (float)topology->ring.channels;
-    tree_gbs = min_float(tree_gbs, links_gbs);
+    tree_gbs = fminf(tree_gbs, links_gbs);
   }
   topology->tree.intra_gbs = tree_gbs;
   topology->nvls = (struct nccl_graph){ 0 };

@@ -70,6 +70,16 @@ int fields_want(struct fields_reader *reader, const struct place *place, const j
   return fields_fail(reader, place, "%s, expected %s", type_name(value), expected);
 }
 
+int fields_want_list(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const struct field *field) {
+  int result = fields_want(reader, place, value, JSON_ARRAY, "a list");
+  size_t length = json_array_size(value);
+  if (result == 0 && (length < (size_t)field->low || length > (size_t)field->high))
+    return fields_fail(reader, place, "%zu entries, expected %.0f to %.0f", length, field->low,
+                       field->high);
+  return result;
+}
+
 /* ---- objects ---- */
 
 static void list_keys(const struct field *fields, size_t count, unsigned kind, char *text,

@@ -55,17 +55,13 @@ int workload_read_type(struct fields_reader *reader, const struct place *place, 
 int workload_open_list(struct fields_reader *reader, const struct place *place, const json_t *value,
                        const struct field *field, size_t entry_bytes, void **entries,
                        size_t *count) {
-  int result = fields_want(reader, place, value, JSON_ARRAY, "a list");
+  int result = fields_want_list(reader, place, value, field);
   if (result < 0)
     return result;
-  size_t length = json_array_size(value);
-  if (length < (size_t)field->low || length > (size_t)field->high)
-    return fields_fail(reader, place, "%zu entries, expected %.0f to %.0f", length, field->low,
-                       field->high);
-  *entries = calloc(length + 1, entry_bytes);
+  *entries = calloc(json_array_size(value) + 1, entry_bytes);
   if (!*entries)
     return workload_no_memory(reader);
-  *count = length;
+  *count = json_array_size(value);
   return 0;
 }
 
@@ -169,12 +165,12 @@ static int read_head(struct fields_reader *reader, const json_t *top) {
   value = json_object_get(top, "parallel");
   return value ? fields_read_word(reader, &parallel_place, value,
                                   "ddp, fsdp, zero2, tensor or events", NULL,
-                                  &workload_context_of(reader)->workload->parallel)
+                                  &reader->context->workload->parallel)
                : fields_fail(reader, &parallel_place, "missing");
 }
 
 static int read_top(struct fields_reader *reader, const json_t *top) {
-  struct workload *workload = workload_context_of(reader)->workload;
+  struct workload *workload = reader->context->workload;
   int result = read_head(reader, top);
   if (result < 0)
     return result;

@@ -71,7 +71,7 @@ static int read_redop(struct fields_reader *reader, const struct place *place, c
 
 static int read_group(struct fields_reader *reader, const struct place *place, const json_t *value,
                       const struct field *field, void *to) {
-  const struct workload *workload = workload_context_of(reader)->workload;
+  const struct workload *workload = reader->context->workload;
   int result = fields_want(reader, place, value, JSON_STRING, "the name of a group");
   (void)field;
   if (result < 0)
@@ -118,7 +118,7 @@ static int read_only(struct fields_reader *reader, const struct place *place, co
 /* Communication gets the next number, by which others know it; its id, if it has one, is kept. */
 static int read_id(struct fields_reader *reader, const struct place *place, const json_t *value,
                    const struct field *field, void *to) {
-  struct workload_context *context = workload_context_of(reader);
+  struct workload_context *context = reader->context;
   char key[16];
   int id = 0;
   int result = fields_read_int(reader, place, value, field, &id);
@@ -135,7 +135,7 @@ static int read_id(struct fields_reader *reader, const struct place *place, cons
 
 static int read_wait(struct fields_reader *reader, const struct place *place, const json_t *value,
                      const struct field *field, void *to) {
-  const struct workload_context *context = workload_context_of(reader);
+  const struct workload_context *context = reader->context;
   char key[16];
   int id = 0;
   int result = fields_read_int(reader, place, value, field, &id);
@@ -161,13 +161,10 @@ static int read_split(struct fields_reader *reader, const struct place *place, c
                       const struct field *field, void *to) {
   static const struct field part = { .low = 0, .high = (double)WORKLOAD_ELEMENTS_MAX };
   struct plan_collective *collective = to;
-  int result = fields_want(reader, place, value, JSON_ARRAY, "a list");
+  size_t length = json_array_size(value);
+  int result = fields_want_list(reader, place, value, field);
   if (result < 0)
     return result;
-  size_t length = json_array_size(value);
-  if (length < (size_t)field->low || length > (size_t)field->high)
-    return fields_fail(reader, place, "%zu entries, expected %.0f to %.0f", length, field->low,
-                       field->high);
   if (collective->split)
     return fields_fail(reader, place, "an alltoall has sends or receives, not both");
   struct plan_split *split = calloc(1, sizeof *split + length * sizeof split->counts[0]);
@@ -283,15 +280,13 @@ static int complete_exchange(struct fields_reader *reader, const struct place *p
                              const json_t *value, struct plan_item *items) {
   const json_t *parts = json_object_get(value, "exchange");
   const struct place list = { place, "exchange", 0 };
+  static const struct field entries = { .low = 1, .high = WORKLOAD_EXCHANGE_MAX };
+  size_t count = json_array_size(parts);
   int result = check_type(reader, place, &items[0]);
   if (result == 0)
-    result = fields_want(reader, &list, parts, JSON_ARRAY, "a list");
+    result = fields_want_list(reader, &list, parts, &entries);
   if (result < 0)
     return result;
-  size_t count = json_array_size(parts);
-  if (count < 1 || count > WORKLOAD_EXCHANGE_MAX)
-    return fields_fail(reader, &list, "%zu entries, expected 1 to %d", count,
-                       WORKLOAD_EXCHANGE_MAX);
   items[0].collective.operation = OPERATION_SENDRECV;
   items[0].collective.redop = PATTERN_NONE;
   for (size_t i = count; i-- > 0;)
@@ -344,7 +339,7 @@ static const struct event_kind {
 
 static int read_event(struct fields_reader *reader, const struct place *place, const json_t *value,
                       struct plan_item *items) {
-  struct workload_context *context = workload_context_of(reader);
+  struct workload_context *context = reader->context;
   int result = fields_want(reader, place, value, JSON_OBJECT, "an object");
   if (result < 0)
     return result;

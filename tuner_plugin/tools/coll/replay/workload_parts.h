@@ -20,10 +20,6 @@ struct workload_context {
   uint32_t numbers;
 };
 
-static inline struct workload_context *workload_context_of(const struct fields_reader *reader) {
-  return reader->context;
-}
-
 int workload_no_memory(struct fields_reader *reader);
 
 /* Allocates room for a list's entries, and counts them. */

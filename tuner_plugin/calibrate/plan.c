@@ -96,13 +96,16 @@ static int read_cell(struct reader *reader, const char *word, struct plan_entry 
   return 0;
 }
 
-static int read_cells(struct reader *reader, const char *text, struct plan_entry *entry) {
+/* Calls `read` for each word up to one of `ends`. */
+static int read_list(struct reader *reader, const char *text, const char *ends,
+                     int (*read)(struct reader *reader, const char *word, struct plan_entry *entry),
+                     struct plan_entry *entry) {
   for (;;) {
     char word[WORD_MAX];
-    if (!take_word(text, ",/", word, &text)) {
-      return fail(reader, "too long for a cell: %.40s", text);
+    if (!take_word(text, ends, word, &text)) {
+      return fail(reader, "too long: %.40s", text);
     }
-    int result = read_cell(reader, word, entry);
+    int result = read(reader, word, entry);
     if (result < 0 || *text != ',') {
       return result;
     }
@@ -112,8 +115,11 @@ static int read_cells(struct reader *reader, const char *text, struct plan_entry
 
 /* ---- a collective and its sizes ---- */
 
-static int add_entry(struct reader *reader, const struct plan_entry *entry) {
+static int read_size(struct reader *reader, const char *word, struct plan_entry *entry) {
   struct plan *plan = reader->plan;
+  if (quantity_parse_size(word, &entry->bytes) < 0) {
+    return fail(reader, "a size is wanted, as in 8, 64K, 4M, not \"%s\"", word);
+  }
   if (plan->entry_count == PLAN_ENTRIES_MAX) {
     return fail(reader, "more than %d sizes", PLAN_ENTRIES_MAX);
   }
@@ -123,20 +129,6 @@ static int add_entry(struct reader *reader, const struct plan_entry *entry) {
   }
   plan->entries[plan->entry_count++] = *entry;
   return 0;
-}
-
-static int read_sizes(struct reader *reader, const char *text, struct plan_entry *entry) {
-  for (;;) {
-    char word[WORD_MAX];
-    if (!take_word(text, ",=", word, &text) || quantity_parse_size(word, &entry->bytes) < 0) {
-      return fail(reader, "a size is wanted, as in 8, 64K, 4M: %.40s", text);
-    }
-    int result = add_entry(reader, entry);
-    if (result < 0 || *text != ',') {
-      return result;
-    }
-    text++;
-  }
 }
 
 /* "allreduce:8,64K=*" */
@@ -156,30 +148,23 @@ static int read_collective(struct reader *reader, const char *text) {
   if (*cells != '=') {
     return fail(reader, "%s: = and what to try are missing", word);
   }
-  int result = read_cells(reader, cells + 1, &entry);
-  return result < 0 ? result : read_sizes(reader, sizes + 1, &entry);
+  int result = read_list(reader, cells + 1, ",/", read_cell, &entry);
+  return result < 0 ? result : read_list(reader, sizes + 1, ",=", read_size, &entry);
 }
 
 /* ---- settings ---- */
 
-static int read_channels(struct reader *reader, const char *text) {
+static int read_channels(struct reader *reader, const char *word, struct plan_entry *entry) {
   struct plan *plan = reader->plan;
-  plan->channel_count = 0;
-  for (;;) {
-    char word[WORD_MAX];
-    int64_t channels;
-    if (!take_word(text, ",/", word, &text) || quantity_parse_int(word, &channels) < 0 ||
-        channels < 0 || channels > PROFILE_CHANNELS_MAX ||
-        plan->channel_count == PLAN_CHANNELS_MAX) {
-      return fail(reader, "channels= takes up to %d numbers from 0 to %d", PLAN_CHANNELS_MAX,
-                  PROFILE_CHANNELS_MAX);
-    }
-    plan->channels[plan->channel_count++] = (uint16_t)channels;
-    if (*text != ',') {
-      return 0;
-    }
-    text++;
+  int64_t channels;
+  (void)entry;
+  if (quantity_parse_int(word, &channels) < 0 || channels < 0 || channels > PROFILE_CHANNELS_MAX ||
+      plan->channel_count == PLAN_CHANNELS_MAX) {
+    return fail(reader, "channels= takes up to %d numbers from 0 to %d", PLAN_CHANNELS_MAX,
+                PROFILE_CHANNELS_MAX);
   }
+  plan->channels[plan->channel_count++] = (uint16_t)channels;
+  return 0;
 }
 
 static int read_setting(struct reader *reader, const char *name, const char *value) {
@@ -188,7 +173,8 @@ static int read_setting(struct reader *reader, const char *name, const char *val
   const char *end;
   int64_t number;
   if (strcmp(name, "channels") == 0) {
-    return read_channels(reader, value);
+    plan->channel_count = 0;
+    return read_list(reader, value, ",/", read_channels, NULL);
   }
   if (!take_word(value, "/", word, &end)) {
     return fail(reader, "%s=: too long", name);

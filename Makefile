@@ -390,7 +390,7 @@ $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
-  $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c workload_groups.c)))
+  $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))
 $(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_rules.c tune_common.c))
 
 fuzz-targets: $(FUZZ_TARGETS)

@@ -2,6 +2,7 @@
 /* `stratus-tune import` of any text as the CSV of NCCL's example tuner. What it makes of it is a
  * profile that is read again; what it refuses leaves no profile. */
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -32,6 +33,14 @@ static void check_profile(void) {
   profile_free(&profile);
 }
 
+static void set_option(const char *name, const void *value, size_t bytes) {
+  const struct cli_option *option = tune_import.options;
+  while (strcmp(option->name, name) != 0) {
+    option++;
+  }
+  memcpy(option->value, value, bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct fuzz_input input = { data, size };
   fuzz_swallow_messages();
@@ -40,13 +49,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     make_file(&out.fd, out.path);
   }
   uint8_t shape = fuzz_u8(&input); /* what the options say */
-  tune_import_options.out = out.path;
-  tune_import_options.nodes = shape & 15;
-  tune_import_options.ppn = shape >> 4;
+  const char *output = out.path;
+  int64_t nodes = shape & 15, ppn = shape >> 4;
+  set_option("output", &output, sizeof output);
+  set_option("nodes", &nodes, sizeof nodes);
+  set_option("ppn", &ppn, sizeof ppn);
   FUZZ_CHECK(ftruncate(in.fd, 0) == 0 && ftruncate(out.fd, 0) == 0);
   FUZZ_CHECK(pwrite(in.fd, input.at, input.left, 0) == (ssize_t)input.left);
   char *arguments[] = { in.path, NULL };
-  int status = tune_import(1, arguments, false);
+  int status = tune_import.run(1, arguments, false);
   if (status == CLI_OK) {
     check_profile();
   } else {

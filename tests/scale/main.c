@@ -8,7 +8,6 @@
 #include "common/version.h"
 #include "tests/scale/exact.h"
 #include "tests/scale/library.h"
-#include "tuner_plugin/tools/coll/replay/workload_find.h"
 
 struct job {
   struct options options;

@@ -54,10 +54,10 @@ UNIT_TEST(slower_is_more_than_noise) {
     assert_int_equal(test.points[i].is_slower, slower[i]);
     assert_int_equal(test.points[i].is_chosen, chosen[i]);
   }
-  assert_true(ab_test_control(&test) == 0);
+  assert_true(ab_test_sum(&test).control == 0);
   assert_true(test.points[3].is_faster);
-  assert_int_equal(ab_test_count_slower(&test), 1);
-  assert_int_equal(ab_test_count_faster(&test), 1);
+  assert_int_equal(ab_test_sum(&test).slower, 1);
+  assert_int_equal(ab_test_sum(&test).faster, 1);
   assert_true(test.points[2].tolerance > 0.2 && test.points[2].tolerance < 0.3);
   ab_test_free(&test);
   profile_free(&profile);
@@ -147,7 +147,7 @@ UNIT_TEST(far_slower_goes_whatever_the_noise) {
   add(&test, PROFILE_ALLREDUCE, 8, 100, 109, 0.20);
   add(&test, PROFILE_ALLREDUCE, 64, 100, 111, 0.20);
   ab_test_judge(&test, &profile, 2, 1);
-  assert_int_equal(ab_test_count_slower(&test), 0);
+  assert_int_equal(ab_test_sum(&test).slower, 0);
   assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
   const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
   assert_int_equal(table->row_count, 1);

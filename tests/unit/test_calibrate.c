@@ -26,7 +26,6 @@ static struct launch_job job_of(void) {
     .sizes = sizes,
     .size_count = 3,
     .iterations = 20,
-    .has_call_times = true,
     .json_path = "/w/x.json",
     .variables = variables,
   };
@@ -34,14 +33,14 @@ static struct launch_job job_of(void) {
 
 static const char *build(const struct launch *launch, const struct launch_job *job) {
   static char text[4096];
-  struct launch_words words;
+  struct host_command words;
   launch_build(launch, job, &words);
   assert_false(words.has_failed);
   text[0] = '\0';
-  for (size_t i = 0; i < words.count; i++) {
+  for (int i = 0; i < words.count; i++) {
     strcat(strcat(text, i ? " " : ""), words.words[i]);
   }
-  launch_words_free(&words);
+  host_command_free(&words);
   return text;
 }
 
@@ -225,13 +224,12 @@ UNIT_TEST(replay_finds_every_call) {
   size_t count = 0;
   for (size_t i = 0; i < times.count; i++) {
     count += times.cells[i].count;
-    for (size_t k = 0; k < times.cells[i].count; k++) {
-      assert_true(times.cells[i].times_us[k] == 100.0 * (double)(i + 1));
-    }
+    struct label_summary summary = times.cells[i].summary;
+    assert_true(summary.median_us == 100.0 * (double)(i + 1));
+    assert_true(summary.mad_us == 0 && summary.p99_us == summary.median_us);
   }
   /* Of the first block two calls were timed; of runs of three the first is left out. */
   assert_int_equal(count, 25);
-  label_free(&times);
   assert_true(label_row(&row, entry, SEED, RUN, (struct label_habit){ 1, 1 }, &times, error) < 0);
   assert_non_null(strstr(error, "46 calls, 44 expected"));
   free(log);
@@ -351,7 +349,7 @@ static const char fake_perf[] =
 static int run_tool(const char *last) {
   char command[512];
   snprintf(command, sizeof command,
-           "stratus-tune calibrate -s s.jsonl --alone a.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
+           "stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
            "--run 1 -- ./all_reduce_perf",
            last);
   return tool_run_there(command);
@@ -391,7 +389,6 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   assert_true(run_tool("32") != 0);
   assert_int_equal(count_lines(tree, "err", "no GPU here"), 2); /* tried twice */
   assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
-  assert_int_equal(count_lines(tree, "a.jsonl", "\"default\":true"), 2);
 }
 
 /* nccl-tests without -J print their help, and some say that all is well. */

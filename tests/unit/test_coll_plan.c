@@ -7,7 +7,7 @@
 
 #include "tests/lib/unit.h"
 #include "tuner_plugin/tools/coll/replay/plan.h"
-#include "tuner_plugin/tools/coll/replay/replay_report.h"
+#include "tuner_plugin/tools/coll/replay/replay.h"
 
 enum { TEXT_MAX = 8192, ITEMS_MAX = 256 };
 static struct workload workload;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tuner_plugin/tools/coll/operation.h"
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 #include "tests/lib/unit.h"
 
 /* ---- conversions ---- */
@@ -127,7 +127,7 @@ static void check_reductions(const struct contents *contents) {
           size_t first_wrong;
           element_store(result, element_infos[type].size_bytes, 0,
                         reduce(&pattern, place, (int)place % sizes[s]));
-          if (verify_compare(&pattern, VERIFY_REDUCED, place, result, 1, &first_wrong))
+          if (pattern_compare(&pattern, PATTERN_REDUCED, place, result, 1, &first_wrong))
             fail_msg("%s %s of %d ranks at %d: %llx, not %llx", element_infos[type].name,
                      operation_redop_names[redop], sizes[s], (int)place,
                      (unsigned long long)reduce(&pattern, place, (int)place % sizes[s]),
@@ -204,12 +204,12 @@ UNIT_TEST(test_other_data_is_seen) {
   (void)state;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
     pattern_init(&pattern, (enum element_type)type, PATTERN_NONE, 4, 1, NULL);
-    verify_fill(&pattern, 2, 5, data, COUNT);
-    assert_int_equal(verify_compare(&pattern, 2, 5, data, COUNT, &first), 0);
-    assert_true(verify_compare(&pattern, 1, 5, data, COUNT, &first) > COUNT * 9 / 10);
-    assert_true(verify_compare(&pattern, 2, 6, data, COUNT, &first) > COUNT * 9 / 10);
+    pattern_fill(&pattern, 2, 5, data, COUNT);
+    assert_int_equal(pattern_compare(&pattern, 2, 5, data, COUNT, &first), 0);
+    assert_true(pattern_compare(&pattern, 1, 5, data, COUNT, &first) > COUNT * 9 / 10);
+    assert_true(pattern_compare(&pattern, 2, 6, data, COUNT, &first) > COUNT * 9 / 10);
     pattern_set_seed(&pattern, 2);
-    assert_true(verify_compare(&pattern, 2, 5, data, COUNT, &first) > COUNT * 9 / 10);
+    assert_true(pattern_compare(&pattern, 2, 5, data, COUNT, &first) > COUNT * 9 / 10);
   }
 }
 
@@ -224,9 +224,9 @@ UNIT_TEST(test_one_bit_is_seen) {
       for (size_t i = 0; i < COUNT; i++)
         element_store(data, size, i, pattern_expected(&pattern, i));
       size_t first = COUNT;
-      assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, COUNT, &first), 0);
+      assert_int_equal(pattern_compare(&pattern, PATTERN_REDUCED, 0, data, COUNT, &first), 0);
       ((unsigned char *)data)[777 * size] ^= 1;
-      assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, COUNT, &first), 1);
+      assert_int_equal(pattern_compare(&pattern, PATTERN_REDUCED, 0, data, COUNT, &first), 1);
       assert_int_equal(first, 777);
     }
   }
@@ -241,19 +241,19 @@ UNIT_TEST(test_not_a_number_is_seen) {
   for (size_t i = 0; i < 3; i++)
     data[i] = (float)element_decode(ELEMENT_FLOAT, pattern_expected(&pattern, i));
   data[1] = NAN;
-  assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, 3, &first), 1);
+  assert_int_equal(pattern_compare(&pattern, PATTERN_REDUCED, 0, data, 3, &first), 1);
   data[1] = INFINITY;
-  assert_int_equal(verify_compare(&pattern, VERIFY_REDUCED, 0, data, 3, &first), 1);
+  assert_int_equal(pattern_compare(&pattern, PATTERN_REDUCED, 0, data, 3, &first), 1);
 }
 
 UNIT_TEST(test_guard) {
-  unsigned char guard[VERIFY_GUARD_BYTES];
+  unsigned char guard[PATTERN_GUARD_BYTES];
   (void)state;
-  verify_fill_guard(guard);
-  assert_int_equal(verify_compare_guard(guard), 0);
+  pattern_fill_guard(guard);
+  assert_int_equal(pattern_compare_guard(guard), 0);
   guard[0] ^= 1;
-  guard[VERIFY_GUARD_BYTES - 1] = 0x5a;
-  assert_int_equal(verify_compare_guard(guard), 2);
+  guard[PATTERN_GUARD_BYTES - 1] = 0x5a;
+  assert_int_equal(pattern_compare_guard(guard), 2);
 }
 
 /* ---- operations ---- */
@@ -296,7 +296,7 @@ UNIT_TEST(test_parts) {
   c = operation_count(OPERATION_REDUCE, 120, 4, 3);
   assert_int_equal(operation_parts(OPERATION_REDUCE, &c, 1, 3, 0, parts), 0);
   assert_int_equal(operation_parts(OPERATION_REDUCE, &c, 0, 3, 0, parts), 1);
-  assert_int_equal(parts[0].source, VERIFY_REDUCED);
+  assert_int_equal(parts[0].source, PATTERN_REDUCED);
   assert_int_equal(operation_parts(OPERATION_SENDRECV, &c, 0, 3, -1, parts), 1);
   assert_int_equal(parts[0].source, 2);
   c = operation_count(OPERATION_REDUCE_SCATTER, 120, 4, 3);

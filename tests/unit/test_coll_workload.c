@@ -9,7 +9,6 @@
 
 #include "tests/lib/unit.h"
 #include "tuner_plugin/tools/coll/replay/workload.h"
-#include "tuner_plugin/tools/coll/replay/workload_find.h"
 
 static struct workload workload;
 static char error[WORKLOAD_ERROR_MAX];

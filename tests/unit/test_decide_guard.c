@@ -26,7 +26,7 @@ static struct cells all_ignored(void) {
 
 static enum guard_verdict check(struct cells *cells, unsigned algo, unsigned proto) {
   struct decide_costs costs = { .us = &cells->us[0][0], .algos = ALGOS, .protos = PROTOS };
-  return guard_check_cell(costs, algo, proto);
+  return guard_check(costs, algo, proto, DECIDE_ANY_CELL);
 }
 
 UNIT_TEST(never_revives_a_cell) {
@@ -81,18 +81,20 @@ UNIT_TEST(stays_within_the_table) {
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 5.0f;
   cells.us[PROFILE_PAT][PROFILE_SIMPLE] = 5.0f;
   struct decide_costs costs = { .us = &cells.us[0][0], .algos = 6, .protos = PROTOS };
-  assert_int_equal(guard_check_cell(costs, PROFILE_PAT, PROFILE_SIMPLE), GUARD_REFUSED);
+  assert_int_equal(guard_check(costs, PROFILE_PAT, PROFILE_SIMPLE, DECIDE_ANY_CELL), GUARD_REFUSED);
   costs.algos = 7;
-  assert_int_equal(guard_check_cell(costs, PROFILE_PAT, PROFILE_SIMPLE), GUARD_OVERRIDE);
-  assert_int_equal(guard_check_cell(costs, PROFILE_PAT, 3), GUARD_REFUSED);
+  assert_int_equal(guard_check(costs, PROFILE_PAT, PROFILE_SIMPLE, DECIDE_ANY_CELL),
+                   GUARD_OVERRIDE);
+  assert_int_equal(guard_check(costs, PROFILE_PAT, 3, DECIDE_ANY_CELL), GUARD_REFUSED);
   static const int odd[][2] = { { 0, 3 }, { 7, 0 }, { -7, 3 }, { 7, -3 }, { -1, -1 } };
   for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
     costs.algos = odd[i][0];
     costs.protos = odd[i][1];
-    assert_int_equal(guard_check_cell(costs, PROFILE_TREE, PROFILE_LL), GUARD_REFUSED);
+    assert_int_equal(guard_check(costs, PROFILE_TREE, PROFILE_LL, DECIDE_ANY_CELL), GUARD_REFUSED);
   }
   costs = (struct decide_costs){ .us = NULL, .algos = 7, .protos = 3 };
-  assert_int_equal(guard_check_cell(costs, PROFILE_RING, PROFILE_SIMPLE), GUARD_REFUSED);
+  assert_int_equal(guard_check(costs, PROFILE_RING, PROFILE_SIMPLE, DECIDE_ANY_CELL),
+                   GUARD_REFUSED);
 }
 
 UNIT_TEST(bounds_channels) {

@@ -94,13 +94,4 @@ UNIT_TEST_WITH(other_files_stay_as_they_are, set_up, tear_down) {
   sample_store_close(&store);
 }
 
-UNIT_TEST(without_a_path_nothing_is_kept) {
-  struct sample_store store;
-  assert_int_equal(sample_store_open(&store, NULL), 0);
-  assert_int_equal(sample_store_add(&store, &sample), 0);
-  assert_int_equal(sample_store_flush(&store), 0);
-  assert_int_equal(store.samples.count, 0);
-  sample_store_close(&store);
-}
-
 UNIT_MAIN(NULL, NULL)

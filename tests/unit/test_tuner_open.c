@@ -258,7 +258,7 @@ TUNER_JOB_TEST(cache_names_what_it_holds) {
   assert_int_equal(profile_parse(good_text, strlen(good_text), &profile, &error), 0);
   struct profile_cache_view view;
   assert_int_equal(profile_cache_acquire(&view), 0);
-  assert_string_equal(view.id, "good");
+  assert_string_equal(view.profile->meta.id, "good");
   assert_true(view.hash == profile_hash(&profile));
   assert_non_null(strstr(view.path, "p.profile"));
   const struct decide_table *first, *second, *none;

@@ -155,19 +155,6 @@ UNIT_TEST(check_names_the_place) {
   tool_assert_contains(tool.errors, "ll256");
   assert_int_equal(tool_run("stratus-tune check /nowhere/a.profile"), 1);
   tool_assert_contains(tool.errors, "/nowhere/a.profile");
-
-  snprintf(command, sizeof command, "stratus-tune check --json " EXAMPLE " %s/bad.profile",
-           tool.tree.root);
-  assert_int_equal(tool_run(command), 1);
-  json_t *results = json_loads(tool.output, 0, NULL);
-  assert_int_equal(json_array_size(results), 2);
-  json_t *good = json_array_get(results, 0), *bad = json_array_get(results, 1);
-  assert_true(json_is_true(json_object_get(good, "good")));
-  assert_int_equal(json_integer_value(json_object_get(good, "rows")), 4);
-  assert_true(json_is_false(json_object_get(bad, "good")));
-  assert_int_equal(json_integer_value(json_object_get(bad, "line")), 5);
-  assert_int_equal(json_integer_value(json_object_get(bad, "column")), 13);
-  json_decref(results);
 }
 
 UNIT_TEST(show_prints_all_of_it) {
@@ -196,41 +183,19 @@ UNIT_TEST(show_prints_all_of_it) {
   json_decref(shown);
 }
 
-static json_t *shape_of(const char *command, const char *collective) {
-  assert_int_equal(tool_run(command), 0);
-  json_t *shown = json_loads(tool.output, 0, NULL), *table, *found = NULL;
-  size_t i;
-  json_array_foreach(json_object_get(json_object_get(shown, "shape"), "tables"), i, table) {
-    if (strcmp(json_string_value(json_object_get(table, "collective")), collective) == 0) {
-      found = json_incref(table);
-    }
-  }
-  assert_non_null(found);
-  json_decref(shown);
-  return found;
-}
-
 UNIT_TEST(show_tells_what_holds_on_a_shape) {
-  json_t *measured = shape_of("stratus-tune show --json -n 8 -r 8 " EXAMPLE, "allreduce");
-  assert_int_equal(json_array_size(json_object_get(measured, "rows")), 3);
-  assert_true(json_is_false(json_object_get(measured, "is_carried")));
-  json_t *row = json_array_get(json_object_get(measured, "rows"), 0);
-  assert_string_equal(json_string_value(json_object_get(row, "proto")), "ll");
-  assert_null(json_object_get(row, "over_algo"));
-  json_decref(measured);
+  assert_int_equal(tool_run("stratus-tune show -n 8 -r 8 " EXAMPLE), 0);
+  tool_assert_contains(tool.output, "\nallreduce\n  8 to under 64K       tree          ll ");
+  tool_assert_contains(tool.output, "\n  64K to under 4M      tree          simple ");
+  tool_assert_contains(tool.output, "\n  4M and more          ring          simple ");
+  assert_int_equal(tool_run("stratus-tune show --json -n 8 -r 8 " EXAMPLE), 2);
+  tool_assert_contains(tool.errors, "--json is for the whole profile");
   assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl -o "
                             "$XDG_CONFIG_HOME/shape.profile"),
                    0);
-  json_t *carried =
-      shape_of("stratus-tune show --json -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile", "allreduce");
-  assert_int_equal(json_array_size(json_object_get(carried, "rows")), 1);
-  assert_true(json_is_true(json_object_get(carried, "is_carried")));
-  row = json_array_get(json_object_get(carried, "rows"), 0);
-  assert_string_equal(json_string_value(json_object_get(row, "algo")), "ring");
-  assert_string_equal(json_string_value(json_object_get(row, "over_algo")), "tree");
-  json_decref(carried);
   assert_int_equal(tool_run("stratus-tune show -n 3 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
   tool_assert_contains(tool.output, "allreduce, extrapolated from other numbers of nodes");
+  tool_assert_contains(tool.output, " ring          simple ");
   tool_assert_contains(tool.output, "where NCCL's own is tree simple");
   assert_int_equal(tool_run("stratus-tune show -n 9 -r 1 $XDG_CONFIG_HOME/shape.profile"), 0);
   tool_assert_contains(tool.output, "no row: the choice is NCCL's own");
@@ -253,11 +218,7 @@ UNIT_TEST(explain_tells_what_nccl_does) {
   tool_assert_contains(tool.output, "nccl      2.29.7: tree ll128, at most 16 channels");
   tool_assert_contains(tool.output, "nccl says tree     ll128          114.0 us");
   tool_assert_contains(tool.output, "no profile fits this machine");
-  assert_int_equal(tool_run("stratus-tune explain" CALL
-                            "--topology tests/data/tables/22907-a100-200g-near-2x8.table"),
-                   0);
-  tool_assert_contains(tool.output, "nccl      2.29.7: tree ll128");
-  tool_assert_contains(tool.output, "topology  given: ring 8 x 24 GB/s");
+  tool_assert_contains(tool.output, "topology  estimated: ring 8 x 24 GB/s");
   /* A row's cell that is not there is NCCL's to replace. */
   assert_int_equal(
       tool_run("stratus-tune explain --nccl 2.28 --machine near=0 -p tests/data/profiles/"
@@ -355,17 +316,6 @@ UNIT_TEST(explain_tells_choice_and_reason) {
     tool_assert_contains(tool.output, choice);
     tool_assert_contains(tool.output, cases[i].reason);
   }
-  assert_int_equal(tool_run(EXPLAIN "--json --bytes 64K --nodes 8 --ppn 8"), 0);
-  json_t *answer = json_loads(tool.output, 0, NULL);
-  json_t *choice = json_object_get(answer, "choice");
-  assert_string_equal(json_string_value(json_object_get(choice, "algo")), "tree");
-  assert_string_equal(json_string_value(json_object_get(choice, "proto")), "simple");
-  assert_int_equal(json_integer_value(json_object_get(choice, "bytes_lo")), 65536);
-  json_decref(answer);
-  assert_int_equal(tool_run(EXPLAIN "--json --nodes 3"), 0);
-  answer = json_loads(tool.output, 0, NULL);
-  assert_true(json_is_null(json_object_get(answer, "choice")));
-  json_decref(answer);
 }
 
 UNIT_TEST(suggest_finds_what_is_not_tuned) {
@@ -375,13 +325,7 @@ UNIT_TEST(suggest_finds_what_is_not_tuned) {
   tool_assert_contains(tool.output,
                        "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8");
   tool_assert_contains(tool.output, "up to 168."); /* 25 MiB x 2 x 31/32 in 2.406 ms */
-  assert_int_equal(tool_run("stratus-tune suggest --json tests/data/samples/recorded.jsonl"), 0);
-  json_t *all = json_loads(tool.output, 0, NULL);
-  double cores = json_real_value(json_object_get(all, "compression_cores"));
-  assert_true(cores > 4 && cores < 6);
-  assert_int_equal(json_array_size(json_object_get(all, "uses")), 3);
-  assert_int_equal(json_array_size(json_object_get(all, "commands")), 1);
-  json_decref(all);
+  tool_assert_contains(tool.output, "for about 5.1 processor cores");
   tree_write(&tool.tree, "p.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=4 ppn=8]\n8 max ring simple 0\n"
              "[table allgather nodes=4 ppn=8]\n1K max ring simple 0\n");

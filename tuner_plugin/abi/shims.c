@@ -3,14 +3,12 @@
  * plugin/tuner.h. Further arguments of some versions (registered buffers, pipelined operations)
  * differ between ranks or are unrelated to the profile's rows, so they must not influence a choice
  * that all ranks have to share. */
-#include <pthread.h>
 #include <stdbool.h>
 
 #include "common/check_event.h"
 #include "common/fork_guard.h"
 #include "common/log.h"
 #include "common/nccl_version.h"
-#include "tuner_plugin/abi/result.h"
 #include "tuner_plugin/abi/tuner_abi.h"
 #include "tuner_plugin/plugin/tuner.h"
 
@@ -43,7 +41,7 @@ static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domai
 static int open_tuner(int abi_version, uint64_t communicator, struct tuner_shape shape,
                       tuner_abi_logger logger, struct tuner **tuner) {
   if (fork_guard_refuses()) {
-    return RESULT_INVALID_USAGE;
+    return TUNER_ABI_INVALID_USAGE;
   }
   check_event_send_communicator(communicator, shape.ranks, shape.nodes);
   fork_guard_install();
@@ -55,49 +53,36 @@ static int open_tuner(int abi_version, uint64_t communicator, struct tuner_shape
     .abi_version = abi_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
   };
-  return result_from_errno(tuner_open(host, shape, tuner));
+  return tuner_open(host, shape, tuner) == 0 ? TUNER_ABI_SUCCESS : TUNER_ABI_INVALID_USAGE;
 }
 
 static int destroy(void *context) {
   if (fork_guard_is_child()) {
-    return RESULT_SUCCESS;
+    return TUNER_ABI_SUCCESS;
   }
   tuner_close(context);
-  return RESULT_SUCCESS;
+  return TUNER_ABI_SUCCESS;
 }
 
 static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost_table table,
                            int algos, int protos, int *channels) {
   if (fork_guard_is_child()) {
-    return RESULT_SUCCESS;
+    return TUNER_ABI_SUCCESS;
   }
   struct decide_costs costs = { .us = (float *)table, .algos = algos, .protos = protos };
   tuner_choose_by_costs(context, coll, bytes, costs, channels);
-  return RESULT_SUCCESS;
+  return TUNER_ABI_SUCCESS;
 }
 
 /* ---- v1: NCCL 2.19, 2.20. No context, so the communicator of a call is unknown ---- */
 
-/* One tuner for the process, from the first init to the last destroy. */
-static pthread_mutex_t v1_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct tuner *v1_tuner;
-static size_t v1_users;
-
+/* Which stays with NCCL, so that a tuner only says so, and what is wrong with the profile. */
 static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
-  int result = RESULT_SUCCESS;
-  if (fork_guard_refuses()) {
-    return RESULT_INVALID_USAGE;
+  struct tuner *tuner;
+  int result = open_tuner(1, 0, (struct tuner_shape){ ranks, nodes, false }, logger, &tuner);
+  if (result == TUNER_ABI_SUCCESS) {
+    tuner_close(tuner);
   }
-  pthread_mutex_lock(&v1_lock);
-  if (v1_users == 0) {
-    result = open_tuner(1, 0, (struct tuner_shape){ ranks, nodes, false }, logger, &v1_tuner);
-  } else {
-    check_event_send_communicator(0, ranks, nodes);
-  }
-  if (result == RESULT_SUCCESS) {
-    v1_users++;
-  }
-  pthread_mutex_unlock(&v1_lock);
   return result;
 }
 
@@ -109,20 +94,11 @@ static int get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvl
    * have). */
   (void)coll, (void)bytes, (void)has_collnet, (void)has_nvls, (void)pipe_ops;
   (void)algo, (void)proto, (void)channels;
-  return RESULT_SUCCESS;
+  return TUNER_ABI_SUCCESS;
 }
 
 static int destroy_v1(void) {
-  if (fork_guard_is_child()) {
-    return RESULT_SUCCESS;
-  }
-  pthread_mutex_lock(&v1_lock);
-  if (v1_users > 0 && --v1_users == 0) {
-    tuner_close(v1_tuner);
-    v1_tuner = NULL;
-  }
-  pthread_mutex_unlock(&v1_lock);
-  return RESULT_SUCCESS;
+  return TUNER_ABI_SUCCESS;
 }
 
 /* ---- v2: NCCL 2.21 ---- */
@@ -136,10 +112,10 @@ static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_colln
                             int pipe_ops, int *algo, int *proto, int *channels) {
   (void)has_collnet, (void)has_nvls, (void)pipe_ops;
   if (fork_guard_is_child()) {
-    return RESULT_SUCCESS;
+    return TUNER_ABI_SUCCESS;
   }
   tuner_choose_by_number(context, coll, bytes, algo, proto, channels);
-  return RESULT_SUCCESS;
+  return TUNER_ABI_SUCCESS;
 }
 
 /* ---- v3: NCCL 2.22, 2.23 ---- */
@@ -172,44 +148,46 @@ static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
 
 /* ---- v5: NCCL 2.28, 2.29;  v6: NCCL 2.30 to 2.32.3;  v7: NCCL 2.32.6 ---- */
 
-static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
-                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   struct tuner_abi_constants *constants) {
-  (void)constants;
+static int init_with_domains(int abi_version, uint64_t comm_id, size_t ranks, size_t nodes,
+                             tuner_abi_logger logger,
+                             const struct tuner_abi_nvl_domain_info *domains, void **context) {
   struct tuner_shape shape = { ranks, nodes, false };
   shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(5, comm_id, shape, logger, (struct tuner **)context);
+  return open_tuner(abi_version, comm_id, shape, logger, (struct tuner **)context);
+}
+
+static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
+                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
+                   void *constants) {
+  (void)constants;
+  return init_with_domains(5, comm_id, ranks, nodes, logger, domains, context);
 }
 
 static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   struct tuner_abi_constants *constants) {
+                   void *constants) {
   (void)constants;
-  struct tuner_shape shape = { ranks, nodes, false };
-  shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(6, comm_id, shape, logger, (struct tuner **)context);
+  return init_with_domains(6, comm_id, ranks, nodes, logger, domains, context);
 }
 
 static int init_v7(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   struct tuner_abi_constants_v7 *constants) {
+                   void *constants) {
   (void)constants;
-  struct tuner_shape shape = { ranks, nodes, false };
-  shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(7, comm_id, shape, logger, (struct tuner **)context);
+  return init_with_domains(7, comm_id, ranks, nodes, logger, domains, context);
 }
 
 /* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */
 static int get_chunk_size_v6(void *context, int coll, size_t bytes, int algo, int proto,
                              int channels, size_t *chunk_bytes) {
   if (fork_guard_is_child()) {
-    return RESULT_SUCCESS;
+    return TUNER_ABI_SUCCESS;
   }
   uint32_t chunk = tuner_choose_chunk(context, coll, bytes, algo, proto, channels);
   if (chunk > 0) {
     *chunk_bytes = chunk;
   }
-  return RESULT_SUCCESS;
+  return TUNER_ABI_SUCCESS;
 }
 
 SHIMS_EXPORT struct tuner_abi_v1 ncclTunerPlugin_v1 = {
@@ -243,16 +221,16 @@ SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = {
   .finalize = destroy,
 };
 SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = {
-  .name = SHIMS_NAME,
-  .init = init_v6,
-  .get_coll_info = get_coll_info_v4,
-  .finalize = destroy,
+  .v5 = { .name = SHIMS_NAME,
+          .init = init_v6,
+          .get_coll_info = get_coll_info_v4,
+          .finalize = destroy },
   .get_chunk_size = get_chunk_size_v6,
 };
-SHIMS_EXPORT struct tuner_abi_v7 ncclTunerPlugin_v7 = {
-  .name = SHIMS_NAME,
-  .init = init_v7,
-  .get_coll_info = get_coll_info_v4,
-  .finalize = destroy,
+SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v7 = {
+  .v5 = { .name = SHIMS_NAME,
+          .init = init_v7,
+          .get_coll_info = get_coll_info_v4,
+          .finalize = destroy },
   .get_chunk_size = get_chunk_size_v6,
 };

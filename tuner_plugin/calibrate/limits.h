@@ -18,9 +18,10 @@
 #define PLAN_CHANNELS_MAX 8
 #define PLAN_RUN 12
 #define PLAN_RUN_MAX 1000
-/* Where the plan does not say: LL is not tried above; it sends everything twice, in tiny chunks. */
+/* Of `all`, LL is not tried above; it sends everything twice, in tiny chunks. */
 #define PLAN_LL_BYTES (1 << 20)
-/* NCCL's table is wrong by a factor of up to 2 on clouds; another factor of 2 is hopeless. */
+/* Nor cells with so many times the cost of NCCL's choice: NCCL's table is wrong by a factor of up
+ * to 2 on clouds; another factor of 2 is hopeless. */
 #define PLAN_COST_FACTOR 4
 
 #endif

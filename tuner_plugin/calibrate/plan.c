@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads a plan, part by part. */
+/* Reads a plan, part by part, and says which cells it opens. */
 #include "tuner_plugin/calibrate/plan.h"
 
 #include <errno.h>
@@ -96,13 +96,16 @@ static int read_cell(struct reader *reader, const char *word, struct plan_entry 
   return 0;
 }
 
-static int read_cells(struct reader *reader, const char *text, struct plan_entry *entry) {
+/* Calls `read` for each word up to one of `ends`. */
+static int read_list(struct reader *reader, const char *text, const char *ends,
+                     int (*read)(struct reader *reader, const char *word, struct plan_entry *entry),
+                     struct plan_entry *entry) {
   for (;;) {
     char word[WORD_MAX];
-    if (!take_word(text, ",/", word, &text)) {
-      return fail(reader, "too long for a cell: %.40s", text);
+    if (!take_word(text, ends, word, &text)) {
+      return fail(reader, "too long: %.40s", text);
     }
-    int result = read_cell(reader, word, entry);
+    int result = read(reader, word, entry);
     if (result < 0 || *text != ',') {
       return result;
     }
@@ -112,8 +115,11 @@ static int read_cells(struct reader *reader, const char *text, struct plan_entry
 
 /* ---- a collective and its sizes ---- */
 
-static int add_entry(struct reader *reader, const struct plan_entry *entry) {
+static int read_size(struct reader *reader, const char *word, struct plan_entry *entry) {
   struct plan *plan = reader->plan;
+  if (quantity_parse_size(word, &entry->bytes) < 0) {
+    return fail(reader, "a size is wanted, as in 8, 64K, 4M, not \"%s\"", word);
+  }
   if (plan->entry_count == PLAN_ENTRIES_MAX) {
     return fail(reader, "more than %d sizes", PLAN_ENTRIES_MAX);
   }
@@ -125,29 +131,13 @@ static int add_entry(struct reader *reader, const struct plan_entry *entry) {
   return 0;
 }
 
-static int read_sizes(struct reader *reader, const char *text, struct plan_entry *entry) {
-  for (;;) {
-    char word[WORD_MAX];
-    if (!take_word(text, ",=", word, &text) || quantity_parse_size(word, &entry->bytes) < 0) {
-      return fail(reader, "a size is wanted, as in 8, 64K, 4M: %.40s", text);
-    }
-    int result = add_entry(reader, entry);
-    if (result < 0 || *text != ',') {
-      return result;
-    }
-    text++;
-  }
-}
-
 /* "allreduce:8,64K=*" */
 static int read_collective(struct reader *reader, const char *text) {
   struct plan_entry entry = { 0 };
   char word[WORD_MAX];
   const char *sizes;
   if (!take_word(text, ":=/", word, &sizes) || *sizes != ':') {
-    return fail(
-        reader,
-        "\"%.40s\": accepted: seed=, run=, ll=, cost=, channels=, or COLLECTIVE:SIZES=", text);
+    return fail(reader, "\"%.40s\": accepted: seed=, run=, channels=, or COLLECTIVE:SIZES=", text);
   }
   int collective = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
   if (collective < 0) {
@@ -158,30 +148,23 @@ static int read_collective(struct reader *reader, const char *text) {
   if (*cells != '=') {
     return fail(reader, "%s: = and what to try are missing", word);
   }
-  int result = read_cells(reader, cells + 1, &entry);
-  return result < 0 ? result : read_sizes(reader, sizes + 1, &entry);
+  int result = read_list(reader, cells + 1, ",/", read_cell, &entry);
+  return result < 0 ? result : read_list(reader, sizes + 1, ",=", read_size, &entry);
 }
 
 /* ---- settings ---- */
 
-static int read_channels(struct reader *reader, const char *text) {
+static int read_channels(struct reader *reader, const char *word, struct plan_entry *entry) {
   struct plan *plan = reader->plan;
-  plan->channel_count = 0;
-  for (;;) {
-    char word[WORD_MAX];
-    int64_t channels;
-    if (!take_word(text, ",/", word, &text) || quantity_parse_int(word, &channels) < 0 ||
-        channels < 0 || channels > PROFILE_CHANNELS_MAX ||
-        plan->channel_count == PLAN_CHANNELS_MAX) {
-      return fail(reader, "channels= takes up to %d numbers from 0 to %d", PLAN_CHANNELS_MAX,
-                  PROFILE_CHANNELS_MAX);
-    }
-    plan->channels[plan->channel_count++] = (uint16_t)channels;
-    if (*text != ',') {
-      return 0;
-    }
-    text++;
+  int64_t channels;
+  (void)entry;
+  if (quantity_parse_int(word, &channels) < 0 || channels < 0 || channels > PROFILE_CHANNELS_MAX ||
+      plan->channel_count == PLAN_CHANNELS_MAX) {
+    return fail(reader, "channels= takes up to %d numbers from 0 to %d", PLAN_CHANNELS_MAX,
+                PROFILE_CHANNELS_MAX);
   }
+  plan->channels[plan->channel_count++] = (uint16_t)channels;
+  return 0;
 }
 
 static int read_setting(struct reader *reader, const char *name, const char *value) {
@@ -190,15 +173,11 @@ static int read_setting(struct reader *reader, const char *name, const char *val
   const char *end;
   int64_t number;
   if (strcmp(name, "channels") == 0) {
-    return read_channels(reader, value);
+    plan->channel_count = 0;
+    return read_list(reader, value, ",/", read_channels, NULL);
   }
   if (!take_word(value, "/", word, &end)) {
     return fail(reader, "%s=: too long", name);
-  }
-  if (strcmp(name, "ll") == 0) {
-    return quantity_parse_size(word, &plan->limits.ll_bytes) == 0
-               ? 0
-               : fail(reader, "ll= takes a size, as in 1M, not \"%s\"", word);
   }
   if (quantity_parse_int(word, &number) < 0 || number < 0) {
     return fail(reader, "%s= takes a number, not \"%s\"", name, word);
@@ -207,17 +186,10 @@ static int read_setting(struct reader *reader, const char *name, const char *val
     plan->seed = (uint64_t)number;
     return 0;
   }
-  if (strcmp(name, "run") == 0) {
-    plan->run = (uint32_t)number;
-    return number >= 1 && number <= PLAN_RUN_MAX
-               ? 0
-               : fail(reader, "run= takes 1 to %d, not %s", PLAN_RUN_MAX, word);
-  }
-  if (number < 1 || number > SCHEDULE_COST_FACTOR_MAX) {
-    return fail(reader, "cost= takes 1 to %d, not %s", SCHEDULE_COST_FACTOR_MAX, word);
-  }
-  plan->limits.cost_factor = (uint32_t)number;
-  return 0;
+  plan->run = (uint32_t)number;
+  return number >= 1 && number <= PLAN_RUN_MAX
+             ? 0
+             : fail(reader, "run= takes 1 to %d, not %s", PLAN_RUN_MAX, word);
 }
 
 int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
@@ -225,7 +197,6 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
   struct reader reader = { plan, error };
   *plan = (struct plan){
     .run = PLAN_RUN,
-    .limits = { .ll_bytes = PLAN_LL_BYTES, .cost_factor = PLAN_COST_FACTOR },
     .channel_count = 1,
     .entries = entries,
   };
@@ -233,7 +204,7 @@ int plan_parse(const char *text, struct plan_entry *entries, struct plan *plan,
     char word[WORD_MAX];
     const char *next;
     bool is_setting = take_word(text, "=:/", word, &next) && *next == '=' &&
-                      quantity_find_word("seed|run|ll|cost|channels", word) >= 0;
+                      quantity_find_word("seed|run|channels", word) >= 0;
     int result =
         is_setting ? read_setting(&reader, word, next + 1) : read_collective(&reader, text);
     if (result < 0) {
@@ -257,13 +228,58 @@ int plan_find(const struct plan *plan, int collective, uint64_t bytes) {
   return -1;
 }
 
+/* ---- what is open ---- */
+
+static void add_open(struct schedule_set *set, struct schedule_cell cell) {
+  if (!schedule_has_cell(set->cells, set->count, cell) && set->count < SCHEDULE_CELLS_MAX) {
+    set->cells[set->count++] = cell;
+  }
+}
+
+/* CollNet takes a number of channels as it is, also one that the communicator does not have. */
+static bool can_bound_channels(unsigned algorithm) {
+  return algorithm != PROFILE_COLLNET_DIRECT && algorithm != PROFILE_COLLNET_CHAIN;
+}
+
+static bool is_offered(struct schedule_cell cell, struct decide_costs costs, double cheapest) {
+  double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
+  return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
+         (cell.channels == 0 || can_bound_channels(cell.algorithm));
+}
+
+static bool is_hopeless(uint64_t bytes, struct schedule_cell cell, struct schedule_cell chosen,
+                        double cost, double cheapest) {
+  if (cell.algorithm == chosen.algorithm && cell.protocol == chosen.protocol) {
+    return false;
+  }
+  return (cell.protocol == PROFILE_LL && bytes > PLAN_LL_BYTES) ||
+         cost > cheapest * PLAN_COST_FACTOR;
+}
+
 void plan_open(const struct plan *plan, const struct plan_entry *entry, struct decide_costs costs,
                struct schedule_set *set) {
-  struct schedule_wish wish = {
-    .cells = entry->cells,
-    .cell_count = entry->cell_count,
-    .channels = plan->channels,
-    .channel_count = entry->is_all ? plan->channel_count : 0,
-  };
-  schedule_open(&wish, plan->limits, entry->bytes, costs, set);
+  struct costs_choice usual;
+  *set = (struct schedule_set){ 0 };
+  if (!costs_choose(costs, &usual) || usual.cell == COSTS_UNKNOWN_CELL) {
+    return;
+  }
+  struct schedule_cell chosen = { .algorithm = (uint8_t)costs_cell_algorithm(usual.cell),
+                                  .protocol = (uint8_t)costs_cell_protocol(usual.cell) };
+  double cheapest = (double)usual.us;
+  add_open(set, chosen);
+  for (size_t i = 0; i < entry->cell_count; i++) {
+    if (is_offered(entry->cells[i], costs, cheapest)) {
+      add_open(set, entry->cells[i]);
+    }
+  }
+  for (unsigned i = 0; entry->is_all && i < plan->channel_count * COSTS_CELLS; i++) {
+    struct schedule_cell cell = { .algorithm = (uint8_t)costs_cell_algorithm(i % COSTS_CELLS),
+                                  .protocol = (uint8_t)costs_cell_protocol(i % COSTS_CELLS),
+                                  .channels = plan->channels[i / COSTS_CELLS] };
+    double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
+    if (is_offered(cell, costs, cheapest) &&
+        !is_hopeless(entry->bytes, cell, chosen, cost, cheapest)) {
+      add_open(set, cell);
+    }
+  }
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects the cells that are worth trying, and schedules them in random blocks. */
+/* Random blocks of the cells. */
 #include "tuner_plugin/calibrate/schedule.h"
-
-#include <string.h>
 
 #include "common/random.h"
 
@@ -17,62 +15,6 @@ bool schedule_has_cell(const struct schedule_cell *cells, size_t count, struct s
     }
   }
   return false;
-}
-
-static void schedule_add(struct schedule_set *set, struct schedule_cell cell) {
-  if (!schedule_has_cell(set->cells, set->count, cell) && set->count < SCHEDULE_CELLS_MAX) {
-    set->cells[set->count++] = cell;
-  }
-}
-
-/* CollNet takes a number of channels as it is, also one that the communicator does not have. */
-static bool can_bound_channels(unsigned algorithm) {
-  return algorithm != PROFILE_COLLNET_DIRECT && algorithm != PROFILE_COLLNET_CHAIN;
-}
-
-static bool is_offered(struct schedule_cell cell, struct decide_costs costs, double cheapest) {
-  double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
-  return cost >= 0 && cost <= cheapest * SCHEDULE_COST_FACTOR_MAX &&
-         (cell.channels == 0 || can_bound_channels(cell.algorithm));
-}
-
-static bool is_hopeless(struct schedule_cell cell, struct schedule_cell chosen,
-                        struct schedule_limits limits, uint64_t bytes, double cost,
-                        double cheapest) {
-  if (cell.algorithm == chosen.algorithm && cell.protocol == chosen.protocol) {
-    return false;
-  }
-  return (cell.protocol == PROFILE_LL && bytes > limits.ll_bytes) ||
-         cost > cheapest * (double)limits.cost_factor;
-}
-
-void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
-                   struct decide_costs costs, struct schedule_set *set) {
-  memset(set, 0, sizeof *set);
-  struct costs_choice usual;
-  if (!costs_choose(costs, &usual) || usual.cell == COSTS_UNKNOWN_CELL) {
-    return;
-  }
-  struct schedule_cell chosen = { .algorithm = (uint8_t)costs_cell_algorithm(usual.cell),
-                                  .protocol = (uint8_t)costs_cell_protocol(usual.cell) };
-  double cheapest = (double)usual.us;
-  schedule_add(set, chosen);
-  for (size_t i = 0; i < wish->cell_count; i++) {
-    if (is_offered(wish->cells[i], costs, cheapest)) {
-      schedule_add(set, wish->cells[i]);
-    }
-  }
-  for (size_t i = 0; i < wish->channel_count; i++) {
-    for (unsigned a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
-      for (unsigned p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-        struct schedule_cell cell = { (uint8_t)a, (uint8_t)p, wish->channels[i] };
-        if (is_offered(cell, costs, cheapest) &&
-            !is_hopeless(cell, chosen, limits, bytes, (double)costs_at(costs, a, p), cheapest)) {
-          schedule_add(set, cell);
-        }
-      }
-    }
-  }
 }
 
 static uint64_t seed_of_block(struct schedule_key key, uint64_t block) {

@@ -24,7 +24,6 @@
 
 #include "common/profile.h"
 #include "tuner_plugin/calibrate/limits.h"
-#include "tuner_plugin/decide/costs.h"
 
 struct schedule_cell {
   uint8_t algorithm; /* enum profile_algorithm */
@@ -32,31 +31,11 @@ struct schedule_cell {
   uint16_t channels; /* most channels; 0: NCCL's own number */
 };
 
-/* Which cells `all` leaves out; equal on all ranks. A cell named in the plan is tried anyway, if
- * NCCL offers it and its cost is not absurd. */
-struct schedule_limits {
-  uint64_t ll_bytes;    /* LL is not tried above; it sends everything twice, in tiny chunks */
-  uint32_t cost_factor; /* cells with this many times the cost of NCCL's choice are not tried */
-};
-
 /* The cells of one collective and size. cells[0] is NCCL's own choice, left untouched. */
 struct schedule_set {
   struct schedule_cell cells[SCHEDULE_CELLS_MAX];
   size_t count; /* 0: NCCL offers nothing */
 };
-
-/* What to try: the named cells, then, for each number of channels, every cell there is. */
-struct schedule_wish {
-  const struct schedule_cell *cells;
-  size_t cell_count;
-  const uint16_t *channels;
-  size_t channel_count; /* 0: the named cells only */
-};
-
-/* The cells that are open to calls of `bytes`, as NCCL's costs have them. Beyond
- * SCHEDULE_CELLS_MAX the last ones are left out. */
-void schedule_open(const struct schedule_wish *wish, struct schedule_limits limits, uint64_t bytes,
-                   struct decide_costs costs, struct schedule_set *set);
 
 /* What identifies a stream of calls. */
 struct schedule_key {

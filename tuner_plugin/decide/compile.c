@@ -45,11 +45,7 @@ static void add_collective(struct sink *sink, const struct profile *profile,
   const struct profile_table *table = profile_find_table(profile, collective, nodes, ppn);
   sink->chunk_channels = 0;
   if (!table) {
-    struct extrapolate_walk walk = {
-      .profile = profile,
-      .sources = extrapolate_find_sources(profile, collective, nodes, ppn),
-      .nodes = nodes,
-    };
+    struct extrapolate_walk walk = extrapolate_begin(profile, collective, nodes, ppn);
     uint64_t bytes_lo;
     struct profile_row row;
     while (extrapolate_next(&walk, &bytes_lo, &row)) {

@@ -36,13 +36,8 @@ static void write_channels(const struct decide_choice *choice, int *channels) {
   }
 }
 
-bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
-                     struct decide_costs costs, int *channels) {
-  const struct decide_choice *choice = find_choice(table, coll, bytes);
-  if (!choice) {
-    return false;
-  }
-  enum guard_verdict verdict = guard_check_choice(costs, choice);
+bool decide_put(const struct decide_choice *choice, struct decide_costs costs, int *channels) {
+  enum guard_verdict verdict = guard_check(costs, choice->algo, choice->proto, choice->over);
   if (verdict == GUARD_REFUSED) {
     return false;
   }
@@ -52,6 +47,12 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
   }
   write_channels(choice, channels);
   return true;
+}
+
+bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
+                     struct decide_costs costs, int *channels) {
+  const struct decide_choice *choice = find_choice(table, coll, bytes);
+  return choice && decide_put(choice, costs, channels);
 }
 
 bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,

@@ -15,7 +15,24 @@
 
 #include "common/profile.h"
 #include "tuner_plugin/decide/costs.h"
-#include "tuner_plugin/decide/row.h"
+
+/* What to do with a call. */
+struct decide_choice {
+  uint8_t algo;     /* enum profile_algorithm, which is NCCL's number */
+  uint8_t proto;    /* enum profile_protocol, the same */
+  uint8_t channels; /* most channels to use; 0 leaves them to NCCL */
+  uint8_t over;     /* costs_cell of what NCCL must have chosen, or DECIDE_ANY_CELL */
+  uint32_t chunk;   /* bytes; 0 leaves it to NCCL, and so does a row without channels */
+};
+
+enum { DECIDE_ANY_CELL = UINT8_MAX };
+
+/* The choice for one range of sizes of one collective. */
+struct decide_row {
+  uint64_t bytes_lo; /* first size in the range */
+  uint64_t bytes_hi; /* first size after it */
+  struct decide_choice choice;
+};
 
 /* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
  * overlap. Collective c has the rows [first[c], first[c + 1]). */
@@ -29,8 +46,12 @@ struct decide_table {
 /* The row that covers the call, or NULL. Any value of `coll` is allowed. */
 const struct decide_row *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
 
-/* For interfaces with a cost table (v3 to v7). If a row covers the call and the guard accepts it,
- * makes its cell the cheapest and bounds *channels; returns true. Else changes nothing. */
+/* If the guard accepts the choice, makes its cell the cheapest and bounds *channels; returns true.
+ * Else changes nothing. */
+bool decide_put(const struct decide_choice *choice, struct decide_costs costs, int *channels);
+
+/* For interfaces with a cost table (v3 to v7): the same with the row that covers the call, if there
+ * is one. */
 bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels);
 

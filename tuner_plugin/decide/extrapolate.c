@@ -58,10 +58,10 @@ double extrapolate_model_us(const struct profile_model *model, uint64_t nodes, u
   return model_us(model, nodes, ppn, bytes, true);
 }
 
-struct extrapolate_sources extrapolate_find_sources(const struct profile *profile,
-                                                    enum profile_collective collective,
-                                                    uint32_t nodes, uint32_t ppn) {
-  struct extrapolate_sources sources = { { NULL, NULL } };
+struct extrapolate_walk extrapolate_begin(const struct profile *profile,
+                                          enum profile_collective collective, uint32_t nodes,
+                                          uint32_t ppn) {
+  struct extrapolate_walk walk = { .profile = profile, .nodes = nodes };
   for (size_t i = 0; i < profile->table_count; i++) {
     const struct profile_table *table = &profile->tables[i];
     if (table->collective != collective || table->ppn != ppn || table->nodes <= ALONE_NODES ||
@@ -69,20 +69,21 @@ struct extrapolate_sources extrapolate_find_sources(const struct profile *profil
       continue;
     }
     bool is_fewer = table->nodes < nodes;
-    const struct profile_table *best = sources.tables[is_fewer ? 0 : 1];
+    const struct profile_table *best = walk.tables[is_fewer ? 0 : 1];
     uint64_t few = is_fewer ? table->nodes : nodes, many = is_fewer ? nodes : table->nodes;
     bool is_nearer = !best || (is_fewer ? table->nodes > best->nodes : table->nodes < best->nodes);
     if (is_nearer && few * EXTRAPOLATE_FACTOR >= many) {
-      sources.tables[is_fewer ? 0 : 1] = table;
+      walk.tables[is_fewer ? 0 : 1] = table;
     }
   }
-  return sources;
+  walk.is_over = !walk.tables[0] && !walk.tables[1];
+  return walk;
 }
 
 /* ---- views ---- */
 
 static const struct profile_table *table_of(const struct extrapolate_walk *walk, int view) {
-  return walk->sources.tables[view / 2];
+  return walk->tables[view / 2];
 }
 
 /* The odd views compare bytes per rank. From a size of the table to one of the walk, and back. */
@@ -189,9 +190,6 @@ static const struct profile_row *common_row(struct extrapolate_walk *walk, uint6
 }
 
 bool extrapolate_next(struct extrapolate_walk *walk, uint64_t *bytes_lo, struct profile_row *row) {
-  if (!walk->sources.tables[0] && !walk->sources.tables[1]) {
-    return false;
-  }
   while (!walk->is_over) {
     uint64_t lo = walk->next, end;
     const struct profile_row *found = common_row(walk, lo, &end);

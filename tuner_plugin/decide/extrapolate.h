@@ -23,25 +23,21 @@
 double extrapolate_model_us(const struct profile_model *model, uint64_t nodes, uint64_t ppn,
                             uint64_t bytes);
 
-/* The tables to extrapolate to `nodes` from: the nearest with fewer and the nearest with more
- * nodes, in this order; NULL where there is none. */
-struct extrapolate_sources {
-  const struct profile_table *tables[2];
-};
-struct extrapolate_sources extrapolate_find_sources(const struct profile *profile,
-                                                    enum profile_collective collective,
-                                                    uint32_t nodes, uint32_t ppn);
-
-/* Iterates over all sizes, ascending: finds the first range at or after *bytes_lo that has a row.
- * Returns false at the end. */
+/* Iterates over all sizes, ascending. */
 struct extrapolate_walk {
   const struct profile *profile;
-  struct extrapolate_sources sources;
+  /* To extrapolate from: the nearest with fewer and the nearest with more nodes; NULL: none. */
+  const struct profile_table *tables[2];
   uint32_t nodes;
-  uint64_t next;     /* 0 at first: where to continue */
-  size_t cursors[4]; /* 0 at first: a row for each table and each way to compare sizes */
+  uint64_t next;     /* where to continue */
+  size_t cursors[4]; /* a row for each table and each way to compare sizes */
   bool is_over;
 };
+struct extrapolate_walk extrapolate_begin(const struct profile *profile,
+                                          enum profile_collective collective, uint32_t nodes,
+                                          uint32_t ppn);
+
+/* The next range that has a row, from *bytes_lo to the row's end. False at the end. */
 bool extrapolate_next(struct extrapolate_walk *walk, uint64_t *bytes_lo, struct profile_row *row);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "tuner_plugin/decide/limits.h"
 
-static enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigned proto,
-                                      unsigned over) {
+enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigned proto,
+                               unsigned over) {
   struct costs_choice usual;
   if (!costs_choose(costs, &usual)) {
     return GUARD_REFUSED;
@@ -25,15 +25,6 @@ static enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, 
   }
   double limit = GUARD_COST_RATIO * (double)usual.us;
   return (double)wanted < limit ? GUARD_OVERRIDE : GUARD_REFUSED;
-}
-
-enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto) {
-  return guard_check(costs, algo, proto, DECIDE_ANY_CELL);
-}
-
-enum guard_verdict guard_check_choice(struct decide_costs costs,
-                                      const struct decide_choice *choice) {
-  return guard_check(costs, choice->algo, choice->proto, choice->over);
 }
 
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille) {

@@ -14,14 +14,11 @@ enum guard_verdict {
   GUARD_OVERRIDE,   /* safe to make the cheapest */
 };
 
-/* May the cell (algo, proto) be chosen, given NCCL's costs? */
-enum guard_verdict guard_check_cell(struct decide_costs costs, unsigned algo, unsigned proto);
-
-/* The same for the choice of a profile's row: a gain measured against one choice of NCCL's is
- * meaningless against another, so a row with `over` applies only while NCCL would choose that cell.
- */
-enum guard_verdict guard_check_choice(struct decide_costs costs,
-                                      const struct decide_choice *choice);
+/* May the cell (algo, proto) be chosen, given NCCL's costs? A gain measured against one choice of
+ * NCCL's is meaningless against another, so it may only while NCCL would choose the cell `over`
+ * (costs_cell, or DECIDE_ANY_CELL). */
+enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigned proto,
+                               unsigned over);
 
 /* Does a measured row gain enough? At least that, and twice the noise of the two times. */
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille);

@@ -2,7 +2,12 @@
 /* The highest bandwidth that NICs, PCIe and NVLink allow, in NCCL's steps. */
 #include "tuner_plugin/model/nccl_graph.h"
 
-#include <stddef.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/quantity.h"
 
 /* The speeds that NCCL tries for a channel between nodes, GB/s (src/graph/search.cc:1051-1066 at
  * v2.30.7-1): up to Ampere, Hopper, Blackwell. */
@@ -27,10 +32,6 @@ static float round_down(int cc, float gbs) {
     speed++;
   }
   return *speed;
-}
-
-static float min_float(float a, float b) {
-  return a < b ? a : b;
 }
 
 /* NICs that this node's ranks do not share. */
@@ -62,11 +63,11 @@ static struct nccl_graph estimate_ring(const struct nccl_machine *m, int ppn) {
   float all_gbs = m->near ? switch_gbs * (float)ppn : processor_gbs * (float)((ppn + 1) / 2);
   float one_gbs = (float)m->mbps / 8000.0f;
   if (ppn > 1 && m->links == 0) {
-    one_gbs = min_float(one_gbs, ring.inside == NCCL_PATH_SYS ? sockets_gbs : gpus_gbs);
+    one_gbs = fminf(one_gbs, ring.inside == NCCL_PATH_SYS ? sockets_gbs : gpus_gbs);
   }
   int nics = count_nics(m, ppn);
   for (int channels = 1; channels <= nics; channels++) {
-    float gbs = round_down(m->cc, min_float(one_gbs, all_gbs / (float)channels));
+    float gbs = round_down(m->cc, fminf(one_gbs, all_gbs / (float)channels));
     if (gbs * (float)channels > ring.intra_gbs * (float)ring.channels) {
       ring.channels = channels;
       ring.intra_gbs = ring.inter_gbs = gbs;
@@ -87,10 +88,49 @@ void nccl_graph_estimate(const struct nccl_machine *machine, struct nccl_topolog
   float tree_gbs = 2 * topology->ring.intra_gbs;
   if (topology->ppn > 1 && machine->links > 0) {
     float links_gbs = nvlink_gbs * (float)machine->links / (float)topology->ring.channels;
-    tree_gbs = min_float(tree_gbs, links_gbs);
+    tree_gbs = fminf(tree_gbs, links_gbs);
   }
   topology->tree.intra_gbs = tree_gbs;
   topology->nvls = (struct nccl_graph){ 0 };
   topology->has_nvls = false;
   topology->channels = 2 * topology->ring.channels; /* NCCL uses each graph's channels twice */
+}
+
+static bool take_number(const char *value, int *number) {
+  int64_t wide;
+  bool is_good = quantity_parse_int(value, &wide) == 0 && wide >= 0 && wide <= 1000000;
+  *number = is_good ? (int)wide : *number;
+  return is_good;
+}
+
+static bool take_fact(const char *key, const char *value, struct nccl_machine *machine) {
+  const struct {
+    const char *key;
+    int *number;
+  } numbers[] = { { "gpus", &machine->gpus }, { "nics", &machine->nics },
+                  { "mbps", &machine->mbps }, { "links", &machine->links },
+                  { "near", &machine->near }, { "cc", &machine->cc } };
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    if (strcmp(key, numbers[i].key) == 0) {
+      return take_number(value, numbers[i].number);
+    }
+  }
+  if (strcmp(key, "cpu") == 0) {
+    int place = quantity_find_word("intel|amd|mixed|arm|power", value);
+    machine->cpu = place >= 0 ? (enum nccl_cpu)place : machine->cpu;
+    return place >= 0;
+  }
+  char *end;
+  machine->latency_us = strtof(value, &end);
+  return strcmp(key, "latency_us") == 0 && *end == '\0' && machine->latency_us >= 0;
+}
+
+const char *nccl_graph_parse_machine(char *words, struct nccl_machine *machine) {
+  char *rest, key[16], value[32];
+  for (char *word = strtok_r(words, " ,\n", &rest); word; word = strtok_r(NULL, " ,\n", &rest)) {
+    if (sscanf(word, "%15[^=]=%31s", key, value) != 2 || !take_fact(key, value, machine)) {
+      return word;
+    }
+  }
+  return NULL;
 }

@@ -3,8 +3,7 @@
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot.
  *
  * An estimate: NCCL searches the real topology (src/graph/search.cc), this follows what the search
- * gave on the machines of tests/tables/collect. Channels and bandwidths taken from NCCL's log are
- * better wherever there is one (nccl_table.h). */
+ * gave on the machines of tests/tables/collect. */
 #ifndef TUNER_PLUGIN_MODEL_NCCL_GRAPH_H
 #define TUNER_PLUGIN_MODEL_NCCL_GRAPH_H
 
@@ -24,5 +23,9 @@ struct nccl_machine {
 
 /* Fills everything in `topology` but the release, nodes and ppn, which are set. */
 void nccl_graph_estimate(const struct nccl_machine *machine, struct nccl_topology *topology);
+
+/* "gpus=8 nics=8 mbps=200000 latency_us=0 links=12 near=1 cpu=amd cc=80", or some of these words,
+ * over what `machine` holds. Returns the first that is none, or NULL. */
+const char *nccl_graph_parse_machine(char *words, struct nccl_machine *machine);
 
 #endif

@@ -3,6 +3,7 @@
 #include "tuner_plugin/model/nccl_model.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "tuner_plugin/decide/costs.h"
@@ -24,18 +25,6 @@ struct cell {
   enum profile_protocol protocol;
   const struct nccl_graph *graph;
 };
-
-static double min_double(double a, double b) {
-  return a < b ? a : b;
-}
-
-static float min_float(float a, float b) {
-  return a < b ? a : b;
-}
-
-static float max_float(float a, float b) {
-  return a > b ? a : b;
-}
 
 /* -1 for 0, as the tables of 2.22 and newer show. */
 static int log2_down(uint64_t n) {
@@ -127,12 +116,12 @@ static float nvls_channel_gbs(const struct builder *b, const struct cell *cell) 
   bool is_tree = cell->algorithm == PROFILE_NVLS_TREE;
   if (!b->release.is_nvls_in_bus_units) {
     if (is_tree) {
-      return min_float(graph->intra_gbs, b->nodes <= 2 ? graph->inter_gbs : graph->inter_gbs / 2);
+      return fminf(graph->intra_gbs, b->nodes <= 2 ? graph->inter_gbs : graph->inter_gbs / 2);
     }
     if (is_shared(cell->collective) && b->release.is_nvls_scaled_by_ranks) {
-      return min_float(graph->intra_gbs * (b->ppn - 1.0f) / b->ppn, graph->inter_gbs * 0.9f);
+      return fminf(graph->intra_gbs * (b->ppn - 1.0f) / b->ppn, graph->inter_gbs * 0.9f);
     }
-    return min_float(graph->intra_gbs, graph->inter_gbs);
+    return fminf(graph->intra_gbs, graph->inter_gbs);
   }
   float intra = graph->intra_gbs * (float)b->release.nvls_efficiency[b->generation] *
                 (float)(graph->channels - 1) / (float)graph->channels;
@@ -140,7 +129,7 @@ static float nvls_channel_gbs(const struct builder *b, const struct cell *cell) 
   float inter = graph->inter_gbs * (b->nodes <= 2 && is_tree ? 2 : 1);
   float limit =
       is_tree ? (float)b->release.nvls_tree_channel_gbs[b->generation][b->scale] : FLT_MAX;
-  return min_float(min_float(intra, inter), limit);
+  return fminf(fminf(intra, inter), limit);
 }
 
 static float ring_gbs(const struct builder *b, const struct cell *cell, float bus) {
@@ -152,12 +141,12 @@ static float ring_gbs(const struct builder *b, const struct cell *cell, float bu
     bool is_quarter =
         b->nodes > 1 || cell->collective == PROFILE_ALLREDUCE || cell->collective == PROFILE_REDUCE;
     double share = r->is_ring_ll_half ? 0.5 : is_quarter ? 1.0 / 4.0 : 1.0 / 3.0;
-    return (float)min_double(r->ll_gbs[row][b->scale], bus * share);
+    return (float)fmin(r->ll_gbs[row][b->scale], bus * share);
   }
   if (cell->protocol == PROFILE_LL128) {
     double share = r->has_ring_ll128_penalty && b->ppn < 2 ? 0.7 : 0.92;
-    return (float)min_double(bus * share, cell->graph->channels *
-                                              r->ring_ll128_channel_gbs[b->generation][b->scale]);
+    return (float)fmin(bus * share,
+                       cell->graph->channels * r->ring_ll128_channel_gbs[b->generation][b->scale]);
   }
   return bus;
 }
@@ -165,15 +154,15 @@ static float ring_gbs(const struct builder *b, const struct cell *cell, float bu
 static float tree_gbs(const struct builder *b, const struct cell *cell, float bus) {
   const struct nccl_release *r = &b->release;
   int channels = cell->graph->channels;
-  bus = (float)min_double(bus * .92, channels * r->tree_channel_gbs[b->generation][b->scale]);
+  bus = (float)fmin(bus * .92, channels * r->tree_channel_gbs[b->generation][b->scale]);
   if (cell->protocol == PROFILE_LL) {
     bool is_amd = b->topology->cpu == NCCL_CPU_AMD || b->topology->cpu == NCCL_CPU_MIXED;
     int row = b->nodes == 1 ? (int)b->generation : is_amd ? 1 : 0;
-    bus = (float)min_double(bus * 1.0 / 3.8, r->ll_gbs[row][b->scale]);
+    bus = (float)fmin(bus * 1.0 / 3.8, r->ll_gbs[row][b->scale]);
   }
   if (cell->protocol == PROFILE_LL128) {
-    bus = (float)min_double(bus * (b->nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
-                            channels * r->tree_ll128_channel_gbs[b->generation][b->scale]);
+    bus = (float)fmin(bus * (b->nodes == 1 ? 7.0 / 9.0 : 120.0 / 128.0),
+                      channels * r->tree_ll128_channel_gbs[b->generation][b->scale]);
   }
   return cell->graph->is_tree ? (float)(bus * .85) : bus;
 }
@@ -236,7 +225,7 @@ static float ring_latency_us(const struct builder *b, const struct cell *cell, f
   if (cell->collective == PROFILE_ALLREDUCE && b->nodes > 1) {
     inter_steps = b->release.has_wrapped_ring_steps ? 2 * b->nodes : 2 * (b->nodes - 1);
   }
-  return (float)(steps - inter_steps) * max_float(intra_us, overhead_us) +
+  return (float)(steps - inter_steps) * fmaxf(intra_us, overhead_us) +
          (float)inter_steps * inter_us;
 }
 
@@ -396,17 +385,8 @@ int nccl_model_channels(const struct nccl_model *model, struct nccl_cell cell, u
   return channels;
 }
 
-static const char *const path_names[NCCL_PATH_COUNT] = { "LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                                         "P2C", "PXN", "PHB", "SYS", "NET" };
-
-enum nccl_path nccl_path_find(const char *word) {
-  int path = 0;
-  while (path < NCCL_PATH_COUNT && strcmp(path_names[path], word) != 0) {
-    path++;
-  }
-  return (enum nccl_path)path;
-}
-
 const char *nccl_path_name(enum nccl_path path) {
-  return path < NCCL_PATH_COUNT ? path_names[path] : "?";
+  static const char *const names[NCCL_PATH_COUNT] = { "LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                      "P2C", "PXN", "PHB", "SYS", "NET" };
+  return names[path];
 }

@@ -84,8 +84,7 @@ bool nccl_model_choose(nccl_costs costs, struct nccl_cell *cell);
 /* Most channels that NCCL uses for the call. */
 int nccl_model_channels(const struct nccl_model *model, struct nccl_cell cell, uint64_t bytes);
 
-/* Words as NCCL's log has them: "PHB"; NCCL_PATH_COUNT if it is none. */
-enum nccl_path nccl_path_find(const char *word);
+/* A word as NCCL's log has it: "PHB". */
 const char *nccl_path_name(enum nccl_path path);
 
 #endif

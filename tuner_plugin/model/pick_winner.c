@@ -46,7 +46,8 @@ static const struct curve *chosen_curve(const struct candidates *candidates,
   return NULL;
 }
 
-double pick_winner_noise(const struct curve *one, const struct curve *other, double bytes) {
+/* The relative noise of comparing the two. */
+static double compared_noise(const struct curve *one, const struct curve *other, double bytes) {
   double a = curve_noise(one, bytes), b = curve_noise(other, bytes);
   return sqrt(a * a + b * b);
 }
@@ -70,7 +71,7 @@ enum pick_winner_side pick_winner_side_at(const struct candidates *candidates,
     return PICK_WINNER_AGAINST;
   }
   double gain = curve_us(chosen, (double)bytes) / curve_us(answer->winner, (double)bytes) - 1;
-  if (pick_winner_is_sure(gain, pick_winner_noise(answer->winner, chosen, (double)bytes))) {
+  if (pick_winner_is_sure(gain, compared_noise(answer->winner, chosen, (double)bytes))) {
     return PICK_WINNER_SURE;
   }
   return gain >= 0 ? PICK_WINNER_OPEN : PICK_WINNER_AGAINST;
@@ -91,7 +92,7 @@ static void pool_noise(struct answer *answer, const struct candidates *candidate
     if (!chosen || !curve_covers(answer->winner, bytes)) {
       continue;
     }
-    double noise = pick_winner_noise(answer->winner, chosen, bytes);
+    double noise = compared_noise(answer->winner, chosen, bytes);
     double gain_here = log(curve_us(chosen, bytes) / curve_us(answer->winner, bytes));
     if (gain_here <= 0) {
       return;
@@ -156,7 +157,7 @@ static void pick_winner_take(struct answer *answer, const struct candidates *can
                              const struct curve_point *over, const struct curve *winner) {
   answer->winner = winner;
   answer->winner_us = curve_us(winner, answer->bytes);
-  answer->noise = pick_winner_noise(winner, candidates->by_default, answer->bytes);
+  answer->noise = compared_noise(winner, candidates->by_default, answer->bytes);
   answer->margin = pick_winner_margin(candidates, answer);
   pool_noise(answer, candidates, over);
 }

@@ -51,8 +51,6 @@ double pick_winner_margin(const struct candidates *candidates, const struct answ
 /* What NCCL chose at the last measured size up to here, or at the first one from here on. */
 const struct curve_point *pick_winner_default_point(const struct curve *by_default, double bytes,
                                                     bool is_next);
-/* The relative noise of comparing the two. */
-double pick_winner_noise(const struct curve *one, const struct curve *other, double bytes);
 /* Is point i the measured size itself, or the last one before `bytes`, or the first one behind? */
 bool pick_winner_is_near(const struct curve *by_default, size_t i, double bytes);
 

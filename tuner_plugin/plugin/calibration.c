@@ -11,7 +11,6 @@
 #include "common/log.h"
 #include "common/topology.h"
 #include "tuner_plugin/calibrate/plan.h"
-#include "tuner_plugin/decide/guard.h"
 
 /* The calls of one collective and size. */
 struct stream {
@@ -135,20 +134,12 @@ static size_t next_cell(struct calibration *calibration, int place, struct decid
   return picked;
 }
 
-/* Makes the cell the cheapest. */
 static bool put_cell(struct schedule_cell cell, struct decide_costs costs, int *channels) {
-  enum guard_verdict verdict = guard_check_cell(costs, cell.algorithm, cell.protocol);
-  if (verdict == GUARD_REFUSED) {
-    return false;
-  }
-  if (verdict == GUARD_OVERRIDE) {
-    costs.us[(size_t)cell.algorithm * (size_t)costs.protos + cell.protocol] = 0.0f;
-  }
-  int bounded = guard_bound_channels(cell.algorithm, cell.channels, *channels);
-  if (bounded > 0) {
-    *channels = bounded;
-  }
-  return true;
+  const struct decide_choice choice = { .algo = cell.algorithm,
+                                        .proto = cell.protocol,
+                                        .channels = (uint8_t)cell.channels,
+                                        .over = DECIDE_ANY_CELL };
+  return decide_put(&choice, costs, channels);
 }
 
 bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,

@@ -79,11 +79,9 @@ int profile_cache_acquire(struct profile_cache_view *view) {
   int result = load_error;
   if (result == 0) {
     *view = (struct profile_cache_view){
-      .id = profile.meta.id,
+      .profile = &profile,
       .path = profile_path,
       .hash = hash,
-      .meta = &profile.meta,
-      .net = &profile.net,
       .is_by_topology = profile.fit.topology[0] && !param_string(PARAM_PROFILE)[0],
     };
   }

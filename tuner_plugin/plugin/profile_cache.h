@@ -16,11 +16,9 @@
 #include "tuner_plugin/decide/decide.h"
 
 struct profile_cache_view {
-  const char *id;
+  const struct profile *profile;
   const char *path;
   uint64_t hash;
-  const struct profile_meta *meta;
-  const struct profile_net *net;
   bool is_by_topology; /* found by its topology, not named: another machine may find another one */
 };
 

@@ -75,7 +75,7 @@ static bool has_user_choice(void) {
 /* Why this communicator's calls stay with NCCL although there is a profile, or NULL. */
 static const char *find_objection(struct tuner_host host, struct tuner_shape shape,
                                   const struct profile_cache_view *view) {
-  if (!profile_match_is_nccl_in_range(view->meta, host.nccl_version)) {
+  if (!profile_match_is_nccl_in_range(&view->profile->meta, host.nccl_version)) {
     return "it was made for other releases of NCCL";
   }
   if (host.abi_version == 1) {
@@ -96,11 +96,11 @@ static const char *find_objection(struct tuner_host host, struct tuner_shape sha
 
 static void attach_table(struct tuner *tuner, struct tuner_host host, struct tuner_shape shape,
                          const struct profile_cache_view *view) {
-  const char *objection = find_objection(host, shape, view);
+  const char *objection = find_objection(host, shape, view), *id = view->profile->meta.id;
   if (is_first_banner()) {
     LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, profile %s, hash %016" PRIx64
              ", from %s%s%s%s%s",
-             host.abi_version, view->id, view->hash, view->path, objection ? ": " : "",
+             host.abi_version, id, view->hash, view->path, objection ? ": " : "",
              objection ? objection : "", objection ? ", " : "", objection ? untouched(tuner) : "");
   }
   if (objection) {
@@ -110,13 +110,13 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   tuner->asks_chunks = host.abi_version >= 6;
   if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
     LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, %s", shape.ranks,
-             shape.nodes, view->id, untouched(tuner));
+             shape.nodes, id, untouched(tuner));
   } else if (tuner->table) {
     LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s match", shape.ranks,
-             shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], view->id);
+             shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], id);
   } else {
     LOG_INFO("%zu ranks on %zu nodes: no row of profile %s matches, %s", shape.ranks, shape.nodes,
-             view->id, untouched(tuner));
+             id, untouched(tuner));
   }
 }
 
@@ -168,7 +168,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
   opened->has_share = true;
-  opened->collnet = find_collnet_range(host, shape, error ? NULL : view.net);
+  opened->collnet = find_collnet_range(host, shape, error ? NULL : &view.profile->net);
   if (error == 0) {
     attach_table(opened, host, shape, &view);
     return 0;

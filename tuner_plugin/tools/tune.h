@@ -14,104 +14,10 @@
 #include "common/profile.h"
 #include "common/quantity.h"
 
-int tune_check(int argument_count, char **arguments, bool is_json);
-
-struct tune_show_options {
-  int64_t nodes; /* 0: not given */
-  int64_t ppn;
-};
-extern struct tune_show_options tune_show_options;
-int tune_show(int argument_count, char **arguments, bool is_json);
-
-/* Exit status as of diff(1): 0 the same, 1 different, 2 trouble. */
-int tune_diff(int argument_count, char **arguments, bool is_json);
-
-struct tune_import_options {
-  const char *out; /* NULL: stdout */
-  int64_t nodes;   /* 0: not given */
-  int64_t ppn;
-  bool shall_ignore_conditions;
-};
-extern struct tune_import_options tune_import_options;
-int tune_import(int argument_count, char **arguments, bool is_json);
-
-struct tune_verify_options {
-  bool is_here;
-  const char *tool;
-  const char *ssh;
-  uint64_t timeout_ns;
-};
-extern struct tune_verify_options tune_verify_options;
-int tune_verify(int argument_count, char **arguments, bool is_json);
-
-struct tune_topology_options {
-  const char *output; /* NULL: stdout */
-  const char *type;   /* NULL: this machine's */
-  int64_t nodes;      /* 0: not given */
-  int64_t switches;
-};
-extern struct tune_topology_options tune_topology_options;
-int tune_topology(int argument_count, char **arguments, bool is_json);
-
-struct tune_fit_options {
-  const char *output;
-  const char *base;
-  const char *id;
-  const char *env;
-  const char *topology; /* NULL: that of the samples */
-};
-extern struct tune_fit_options tune_fit_options;
-int tune_fit(int argument_count, char **arguments, bool is_json);
-
-struct tune_explain_options {
-  const char *profile;
-  const char *nccl;
-  const char *machine;
-  const char *topology;
-  int collective;
-  uint64_t bytes;
-  int64_t nodes;
-  int64_t ppn;
-};
-extern struct tune_explain_options tune_explain_options;
-int tune_explain(int argument_count, char **arguments, bool is_json);
-
-/* Both also have the options in tools/calibrate/campaign.h. */
-struct tune_calibrate_options {
-  const char *samples;
-  const char *alone; /* NULL: not wanted */
-  const char *plan;  /* NULL: everything is tried */
-  const char *channels;
-  uint64_t ll_bytes;
-  int64_t cost_factor;
-  int64_t seed;
-  int64_t run;
-  int64_t rounds;
-  const char *env_name;
-};
-extern struct tune_calibrate_options tune_calibrate_options;
-int tune_calibrate(int argument_count, char **arguments, bool is_json);
-
-struct tune_verify_ab_options {
-  const char *profile;
-  const char *out;
-  int64_t rounds;
-  uint64_t for_ns; /* 0: all rounds */
-};
-extern struct tune_verify_ab_options tune_verify_ab_options;
-int tune_verify_ab(int argument_count, char **arguments, bool is_json);
-
-extern const char *tune_suggest_profile; /* NULL: the one that fits here, if any */
-int tune_suggest(int argument_count, char **arguments, bool is_json);
-
-/* They run tuner_plugin/tools/report (Python), and return only when that cannot be started. */
-extern const struct cli_option tune_report_options[], tune_compare_options[];
-int tune_report(int argument_count, char **arguments, bool is_json);
-int tune_compare(int argument_count, char **arguments, bool is_json);
-
-/* Runs tuner_plugin/tools/trace, likewise. */
-extern const struct cli_option tune_workload_options[];
-int tune_workload(int argument_count, char **arguments, bool is_json);
+/* report, compare and workload become Python, and return only when that cannot be started. */
+extern const struct cli_command tune_check, tune_show, tune_diff, tune_import, tune_topology,
+    tune_verify, tune_fit, tune_explain, tune_calibrate, tune_verify_ab, tune_suggest, tune_report,
+    tune_compare, tune_workload;
 
 /* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
  * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */
@@ -135,9 +41,6 @@ const char *tune_format_hash(const struct profile *profile, char text[TUNE_HASH_
 /* "this machine's topology", or that it is another one; empty if the profile requires none. */
 enum { TUNE_TOPOLOGY_TEXT_MAX = 80 };
 const char *tune_format_topology(const struct profile *profile, char text[TUNE_TOPOLOGY_TEXT_MAX]);
-
-/* Integer as JSON has it; the open end of a row is null. */
-json_t *tune_json_bytes(uint64_t bytes);
 
 /* Prints and frees; returns the exit status. */
 int tune_print_json(json_t *value);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
  * every call tries another cell, and further launches for undecided cells. Appends samples. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,30 +14,98 @@
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/launch_plan.h"
 #include "tuner_plugin/tools/calibrate/sample_store.h"
-#include "tuner_plugin/tools/calibrate/plan_file.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_calibrate_options tune_calibrate_options = {
+static struct {
+  const char *samples;
+  const char *plan; /* NULL: everything is tried */
+  const char *channels;
+  int64_t run;
+  int64_t rounds;
+  const char *env_name;
+} options = {
   .samples = "samples.jsonl",
   .channels = "0",
-  .ll_bytes = PLAN_LL_BYTES,
-  .cost_factor = PLAN_COST_FACTOR,
-  .seed = 1,
   .run = PLAN_RUN,
   .rounds = 1,
   .env_name = "default",
 };
 
-/* All samples, new and old; on rank 0. */
-struct stores {
-  struct sample_store samples;
-  struct sample_store alone; /* of --alone */
+static const struct cli_option option_rows[] = {
+  { "samples", 's', CLI_STRING, &options.samples, "FILE",
+    "append samples to it; sizes already in it are not measured again", 0, 0 },
+  CAMPAIGN_OPTION_ROWS,
+  { "plan", 0, CLI_STRING, &options.plan, "FILE",
+    "in every launch try the cells in FILE, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
+  { "channels", 0, CLI_STRING, &options.channels, "LIST",
+    "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
+  { "run", 0, CLI_INT, &options.run, "N",
+    "consecutive calls with the same cell, fewer above 1M; the first third is not counted", 1,
+    PLAN_RUN_MAX },
+  { "rounds", 0, CLI_INT, &options.rounds, "N",
+    "launches; each after the first measures only undecided cells", 1, 99 },
+  { "env-name", 0, CLI_STRING, &options.env_name, "NAME",
+    "name in the samples for the variables that are set", 0, 0 },
+  { 0 },
 };
 
-/* One collective. */
+enum { PLAN_TEXT_MAX = 1 << 16 };
+
+/* ---- --plan ---- */
+
+/* Adds a line to the text, behind a slash; false if there is no room. */
+static bool add_line(char *text, size_t *length, char *line) {
+  line += strspn(line, " \t");
+  size_t count = strcspn(line, "# \t\r\n");
+  if (count == 0) {
+    return true;
+  }
+  bool has_room = *length + count + 2 < PLAN_TEXT_MAX;
+  if (has_room) {
+    *length += (size_t)snprintf(text + *length, PLAN_TEXT_MAX - *length, "%s%.*s",
+                                *length > 0 ? "/" : "", (int)count, line);
+  }
+  return has_room;
+}
+
+static int read_text(const char *path, char *text) {
+  FILE *file = fopen(path, "re");
+  if (!file) {
+    return cli_fail("%s: %s", path, strerror(errno));
+  }
+  char *line = NULL;
+  size_t room = 0, length = 0;
+  bool is_short = true;
+  while (is_short && getline(&line, &room, file) >= 0) {
+    is_short = add_line(text, &length, line);
+  }
+  free(line);
+  fclose(file);
+  return is_short ? CLI_OK : cli_fail("%s: too long for one plan", path);
+}
+
+/* What to try at which sizes, instead of everything: a line for each collective and its sizes, as
+ * in a plan, "allreduce:8,64K=ring.ll,tree.simple@1"; NCCL's own choice is always tried. Empty
+ * lines and those that begin with # are ignored. The plan's entries are to be freed. */
+static int read_plan(const char *path, char text[PLAN_TEXT_MAX], struct plan *plan) {
+  char error[PLAN_ERROR_MAX];
+  struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
+  int status = entries ? read_text(path, text) : cli_fail("out of memory");
+  if (status == CLI_OK && plan_parse(text, entries, plan, error) < 0) {
+    status = cli_fail_usage("%s: %s", path, error);
+  }
+  if (status != CLI_OK) {
+    free(entries);
+    *plan = (struct plan){ 0 };
+  }
+  return status;
+}
+
+/* ---- one collective ---- */
+
 struct series {
   struct campaign *campaign;
-  struct stores *stores;
+  struct sample_store *store; /* all samples, new and old; on rank 0 */
   struct launch_plan launch_plan;
   struct bench_json alone;          /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
@@ -52,17 +121,10 @@ static const char *name_of(const struct series *series) {
   return profile_collective_name(series->launch_plan.collective);
 }
 
-enum { PLAN_TEXT_MAX = 1 << 16 };
-
-/* Each launch has another shuffle seed. */
-static uint64_t seed_of(int64_t round) {
-  return (uint64_t)(tune_calibrate_options.seed + round - 1);
-}
-
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
  * --iters and --min-time make. */
 static uint32_t run_length(const struct campaign *campaign) {
-  int64_t run = tune_calibrate_options.run, most = 1 + campaign_options.iterations / 20;
+  int64_t run = options.run, most = 1 + campaign_options.iterations / 20;
   if (campaign->launch.bench == BENCH_JSON_STRATUS_COLL) {
     int64_t by_time = 1 + (int64_t)(campaign_options.min_time_ns / (8 * NS_PER_MS));
     most = by_time > most ? by_time : most;
@@ -70,24 +132,15 @@ static uint32_t run_length(const struct campaign *campaign) {
   return (uint32_t)(run < most ? run : most);
 }
 
-/* The plan of a launch, and its sizes. */
+/* The plan of a launch, and its sizes. Each launch has another shuffle seed. */
 static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
-  const struct tune_calibrate_options *o = &tune_calibrate_options;
-  snprintf(plan, PLAN_TEXT_MAX,
-           "seed=%" PRIu64 "/run=%" PRIu32 "/ll=%" PRIu64 "/cost=%" PRId64 "/channels=%s",
-           seed_of(round), run_length(series->campaign), o->ll_bytes, o->cost_factor, o->channels);
+  snprintf(plan, PLAN_TEXT_MAX, "seed=%" PRId64 "/run=%" PRIu32 "/channels=%s", round,
+           run_length(series->campaign), options.channels);
   series->size_count =
       launch_plan_format(&series->launch_plan, round, series->sizes, plan, PLAN_TEXT_MAX);
 }
 
 /* ---- samples ---- */
-
-static void take_summary(struct sample *sample, const struct label_summary *summary, size_t count) {
-  sample->n = (uint32_t)count;
-  sample->median_us = summary->median_us;
-  sample->mad_us = summary->mad_us;
-  sample->p99_us = summary->p99_us;
-}
 
 /* The cell at `place`, if it was measured. */
 static int write_sample(struct series *series, const struct label_entry *entry,
@@ -102,24 +155,27 @@ static int write_sample(struct series *series, const struct label_entry *entry,
     .protocol = (enum profile_protocol)measured->cell.protocol,
     .channels = measured->cell.channels,
     .is_default = place == 0,
+    .n = (uint32_t)measured->count,
+    .median_us = measured->summary.median_us,
+    .mad_us = measured->summary.mad_us,
+    .p99_us = measured->summary.p99_us,
     .order = series->order++,
     .time = series->time,
     .nccl = entry->nccl,
     .plugin = STRATUS_VERSION,
   };
-  take_summary(&sample, &measured->summary, measured->count);
-  snprintf(sample.env, sizeof sample.env, "%s", tune_calibrate_options.env_name);
+  snprintf(sample.env, sizeof sample.env, "%s", options.env_name);
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
-  return measured->count > 0 ? sample_store_add(&series->stores->samples, &sample) : CLI_OK;
+  return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
 }
 
 /* The cost of changing cells all the time: NCCL's own choice, among other cells and alone. */
 static void add_cost(struct series *series, const struct bench_json_row *row,
                      const struct label_cell *among) {
   size_t count = 0;
-  double *times = row ? bench_json_sort_calls(row, &count) : NULL;
+  double *times = row ? bench_json_calls(row, &count) : NULL;
   if (count > 0 && among->count > 0) {
     series->cost_log += log(among->summary.median_us / label_summarize(times, count).median_us);
     series->cost_count++;
@@ -127,82 +183,21 @@ static void add_cost(struct series *series, const struct bench_json_row *row,
   free(times);
 }
 
-/* A sample of NCCL's own choice of this size by the campaign; NULL: there is none. */
-static const struct sample *find_default(const struct series *series,
-                                         const struct sample_store *store, uint64_t bytes) {
-  for (size_t i = 0; i < store->samples.count; i++) {
-    const struct sample *sample = &store->samples.samples[i];
-    if (sample->is_default && sample->bytes == bytes &&
-        sample->collective == series->launch_plan.collective &&
-        launch_plan_launch_of(sample->run, series->campaign->id) > 0) {
-      return sample;
-    }
-  }
-  return NULL;
-}
-
-static bool is_alone_due(const struct series *series, uint64_t bytes) {
-  const struct stores *stores = series->stores;
-  return stores->alone.path && find_default(series, &stores->samples, bytes) &&
-         !find_default(series, &stores->alone, bytes);
-}
-
-/* The run alone does not show what NCCL chose: it is the same choice as in a launch, for the same
- * call. */
-static int write_alone(struct series *series) {
-  int status = CLI_OK;
-  for (size_t i = 0; i < series->alone.count && status == CLI_OK; i++) {
-    const struct bench_json_row *row = &series->alone.rows[i];
-    size_t count = 0;
-    double *times = is_alone_due(series, row->bytes) ? bench_json_sort_calls(row, &count) : NULL;
-    if (count > 0) {
-      struct sample sample = *find_default(series, &series->stores->samples, row->bytes);
-      struct label_summary summary = label_summarize(times, count);
-      take_summary(&sample, &summary, count);
-      status = sample_store_add(&series->stores->alone, &sample);
-    }
-    free(times);
-  }
-  return status == CLI_OK ? sample_store_flush(&series->stores->alone) : status;
-}
-
 /* ---- launches ---- */
-
-static struct launch_job job_of(const struct series *series, const char *const *variables) {
-  const struct campaign_options *o = &campaign_options;
-  return (struct launch_job){
-    .collective = series->launch_plan.collective,
-    .sizes = series->sizes,
-    .size_count = series->size_count,
-    .iterations = (uint64_t)o->iterations,
-    .min_time_ns = o->min_time_ns,
-    .has_call_times = true,
-    .json_path = series->campaign->json_path,
-    .variables = variables,
-    .timeout_ns = o->timeout_ns,
-  };
-}
 
 static void take_label(void *to, const char *line) {
   label_take_line(to, line);
 }
 
-/* It shows the sizes and about how long they take: a quarter of the calls is enough, unless its
- * samples are wanted. */
+/* It shows the sizes and about how long they take: a quarter of the calls is enough. */
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
   static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
-  const char *const *variables = campaign_variables(campaign, ours);
-  struct launch_job job = job_of(series, variables);
-  if (!tune_calibrate_options.alone) {
-    job.iterations = (job.iterations + 3) / 4;
-    job.min_time_ns /= 4;
-  }
-  int status = campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL);
-  if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = campaign_read(campaign, &job, &series->alone);
-  }
-  return status;
+  struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
+                                       series->size_count, ours);
+  job.iterations = (job.iterations + 3) / 4;
+  job.min_time_ns /= 4;
+  return campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL, &series->alone);
 }
 
 /* Labels one size, and writes its samples; false if its calls cannot be identified. */
@@ -213,7 +208,7 @@ static bool take_size(struct series *series, const struct bench_json *bench,
   struct label_times times;
   char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
   if (!row || !entry ||
-      label_row(row, entry, seed_of(round), run_length(series->campaign), habit, &times, error) <
+      label_row(row, entry, (uint64_t)round, run_length(series->campaign), habit, &times, error) <
           0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
@@ -224,7 +219,6 @@ static bool take_size(struct series *series, const struct bench_json *bench,
   for (size_t c = 0; c < times.count; c++) {
     is_written &= write_sample(series, entry, &times, c, run) == CLI_OK;
   }
-  label_free(&times);
   return is_written;
 }
 
@@ -247,9 +241,7 @@ static int take_launch(struct series *series, const struct launch_job *job, int6
   for (size_t i = 0; i < series->size_count; i++) {
     labelled += take_size(series, bench, habit, round, series->sizes[i], run);
   }
-  int status = labelled > 0 ? sample_store_flush(&series->stores->samples)
-                            : cli_fail("no samples could be written");
-  return status == CLI_OK ? write_alone(series) : status;
+  return labelled > 0 ? sample_store_flush(series->store) : cli_fail("no samples could be written");
 }
 
 static int run_round(struct series *series, int64_t round, const char *what, const char *plan) {
@@ -257,14 +249,13 @@ static int run_round(struct series *series, int64_t round, const char *what, con
   static char plan_variable[PLAN_TEXT_MAX + 32];
   snprintf(plan_variable, sizeof plan_variable, "STRATUS_CALIBRATE=%s", plan);
   const char *const ours[] = { "STRATUS_MODE=calibrate", "STRATUS_TUNER=1", plan_variable, NULL };
-  const char *const *variables = campaign_variables(campaign, ours);
-  struct launch_job job = job_of(series, variables);
+  struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
+                                       series->size_count, ours);
   memset(&series->log, 0, sizeof series->log);
-  int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log);
   struct bench_json bench = { 0 };
+  int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log, &bench);
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = campaign_read(campaign, &job, &bench);
-    status = status == CLI_OK ? take_launch(series, &job, round, &bench) : status;
+    status = take_launch(series, &job, round, &bench);
   }
   bench_json_free(&bench);
   return status;
@@ -296,19 +287,14 @@ static int run_rounds(struct series *series) {
 static void resume(struct series *series, const uint64_t *sizes, size_t count) {
   launch_plan_begin(&series->launch_plan, sizes, count);
   if (series->campaign->launch.kind != LAUNCH_INSIDE) {
-    launch_plan_resume(&series->launch_plan, &series->stores->samples.samples,
-                       series->campaign->id);
+    launch_plan_resume(&series->launch_plan, &series->store->samples, series->campaign->id);
   }
 }
 
 /* Is everything measured already? Ranks started by another launcher do not all know. */
 static bool is_done(const struct series *series) {
-  const struct launch_plan *launch_plan = &series->launch_plan;
-  size_t due = launch_plan_count_due(launch_plan);
-  for (size_t i = 0; i < launch_plan->count; i++) {
-    due += is_alone_due(series, launch_plan->sizes[i].bytes);
-  }
-  return due == 0 && series->campaign->launch.kind != LAUNCH_INSIDE;
+  return launch_plan_count_due(&series->launch_plan) == 0 &&
+         series->campaign->launch.kind != LAUNCH_INSIDE;
 }
 
 /* The sizes as the benchmark made them of those that were asked for. */
@@ -327,7 +313,7 @@ static int run_series(struct series *series) {
   resume(series, series->sizes, series->size_count);
   if (is_done(series)) {
     campaign_say("%s: all %zu sizes are in %s already", name_of(series), series->size_count,
-                 tune_calibrate_options.samples);
+                 options.samples);
     return CLI_OK;
   }
   int status = CLI_FAILED;
@@ -336,7 +322,6 @@ static int run_series(struct series *series) {
   }
   if (status == CLI_OK && campaign->launch.kind != LAUNCH_INSIDE) {
     take_sizes(series);
-    status = write_alone(series);
   }
   status = status == CLI_OK ? run_rounds(series) : status;
   if (series->cost_count > 0) {
@@ -347,9 +332,8 @@ static int run_series(struct series *series) {
   return status;
 }
 
-static int calibrate_collective(struct campaign *campaign, struct stores *stores,
+static int calibrate_collective(struct campaign *campaign, struct sample_store *store,
                                 const struct plan *wanted, enum profile_collective collective) {
-  const struct tune_calibrate_options *o = &tune_calibrate_options;
   struct series *series = calloc(1, sizeof *series);
   if (!series) {
     return cli_fail("out of memory");
@@ -357,65 +341,70 @@ static int calibrate_collective(struct campaign *campaign, struct stores *stores
   /* Rank 0 cannot pass its results to ranks that another launcher has started. */
   bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
   series->campaign = campaign;
-  series->stores = stores;
+  series->store = store;
   series->launch_plan.collective = collective;
   series->launch_plan.wanted = wanted;
-  series->launch_plan.rounds = is_inside ? 1 : o->rounds;
+  series->launch_plan.rounds = is_inside ? 1 : options.rounds;
   int status = run_series(series);
   free(series);
   return status;
 }
 
 static int check_options(void) {
-  struct tune_calibrate_options *o = &tune_calibrate_options;
   char text[256], error[PLAN_ERROR_MAX];
   struct plan plan;
   struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
-  snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", o->channels);
+  snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", options.channels);
   int result = entries ? plan_parse(text, entries, &plan, error) : -1;
   free(entries);
   if (result < 0) {
     return cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
                           PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
   }
-  if (!sample_is_word(o->env_name)) {
+  if (!sample_is_word(options.env_name)) {
     return cli_fail_usage("--env-name takes letters, digits and . _ -");
   }
   return CLI_OK;
 }
 
-int tune_calibrate(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
-  struct tune_calibrate_options *o = &tune_calibrate_options;
   struct campaign *campaign = NULL;
-  struct stores stores = { 0 };
-  struct plan_file wanted = { 0 };
+  struct sample_store store = { 0 };
+  struct plan wanted = { 0 };
+  static char text[PLAN_TEXT_MAX], settings[PLAN_TEXT_MAX + 256];
   int status = check_options();
-  if (status == CLI_OK && o->plan) {
-    status = plan_file_read(o->plan, &wanted);
+  if (status == CLI_OK && options.plan) {
+    status = read_plan(options.plan, text, &wanted);
   }
-  char settings[256];
-  snprintf(settings, sizeof settings,
-           "%s %s %" PRIu64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %s", o->env_name,
-           o->channels, o->ll_bytes, o->cost_factor, o->seed, o->run, o->rounds, wanted.id);
+  snprintf(settings, sizeof settings, "%s %s %" PRId64 " %" PRId64 " %s", options.env_name,
+           options.channels, options.run, options.rounds, text);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }
   /* Fail before minutes are spent. */
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = sample_store_open(&stores.samples, o->samples);
-    status = status == CLI_OK ? sample_store_open(&stores.alone, o->alone) : status;
+    status = sample_store_open(&store, options.samples);
   }
   for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-    status = calibrate_collective(campaign, &stores, o->plan ? &wanted.plan : NULL,
+    status = calibrate_collective(campaign, &store, options.plan ? &wanted : NULL,
                                   campaign->collectives[i]);
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", o->samples);
+    campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", options.samples);
   }
-  sample_store_close(&stores.samples);
-  sample_store_close(&stores.alone);
+  sample_store_close(&store);
   campaign_close(campaign);
-  plan_file_free(&wanted);
+  free(wanted.entries);
   return status;
 }
+
+const struct cli_command tune_calibrate = {
+  .name = "calibrate",
+  .summary = "measure every algorithm and protocol on all ranks: samples for `stratus-tune fit`",
+  .arguments = "[-- COMMAND...]",
+  .max_arguments = -1,
+  .example = "stratus-tune calibrate -s s.jsonl -- mpirun -np 16 -N 8 all_reduce_perf",
+  .options = option_rows,
+  .run = run,
+};

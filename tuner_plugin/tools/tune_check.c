@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune check: is each file a profile that the plugins accept? */
-#include <errno.h>
 #include <stdio.h>
 
 #include "tuner_plugin/tools/tune.h"
@@ -21,48 +20,34 @@ static void print_good(const char *path, const struct profile *profile) {
          topology[0] ? ", for " : "", topology);
 }
 
-static json_t *json_good(const char *path, const struct profile *profile) {
-  char hash[TUNE_HASH_TEXT_MAX];
-  return json_pack("{s:s, s:b, s:s, s:s, s:s, s:I, s:I}", "file", path, "good", 1, "id",
-                   profile->meta.id, "hash", tune_format_hash(profile, hash), "topology",
-                   profile->fit.topology, "tables", (json_int_t)profile->table_count, "rows",
-                   (json_int_t)count_rows(profile));
-}
-
-static json_t *json_bad(const char *path, const struct profile_error *error) {
-  return json_pack("{s:s, s:b, s:i, s:i, s:s}", "file", path, "good", 0, "line", error->line,
-                   "column", error->column, "error", error->text);
-}
-
-/* Checks one file; adds to `results` or, if that is NULL, prints. */
-static bool check_file(const char *path, json_t *results) {
+static bool check_file(const char *path) {
   struct profile profile;
   struct profile_error error = { 0 };
-  int result = profile_read(path, &profile, &error);
-  if (result != 0) {
+  if (profile_read(path, &profile, &error) != 0) {
     char text[sizeof error];
-    if (results) {
-      json_array_append_new(results, json_bad(path, &error));
-    } else {
-      fprintf(stderr, "%s\n", profile_error_format(&error, text, sizeof text));
-    }
+    fprintf(stderr, "%s\n", profile_error_format(&error, text, sizeof text));
     return false;
   }
-  if (results) {
-    json_array_append_new(results, json_good(path, &profile));
-  } else {
-    print_good(path, &profile);
-  }
+  print_good(path, &profile);
   profile_free(&profile);
   return true;
 }
 
-int tune_check(int argument_count, char **arguments, bool is_json) {
-  json_t *results = is_json ? json_array() : NULL;
+static int run(int argument_count, char **arguments, bool is_json) {
+  (void)is_json;
   bool is_all_good = true;
   for (int i = 0; i < argument_count; i++) {
-    is_all_good &= check_file(arguments[i], results);
+    is_all_good &= check_file(arguments[i]);
   }
-  int status = is_json ? tune_print_json(results) : CLI_OK;
-  return is_all_good ? status : CLI_FAILED;
+  return is_all_good ? CLI_OK : CLI_FAILED;
 }
+
+const struct cli_command tune_check = {
+  .name = "check",
+  .summary = "check profiles; errors name line and column",
+  .arguments = "FILE...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune check tuner_plugin/profiles/example.profile",
+  .run = run,
+};

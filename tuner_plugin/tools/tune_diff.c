@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus-tune diff: how two profiles differ, apart from spacing and comments: lines of their
- * canonical texts, section by section. */
+ * canonical texts, section by section. Exit status as of diff(1): 0 the same, 1 different, 2
+ * trouble. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,102 +50,94 @@ static void lines_free(struct lines *lines) {
   free(lines->section);
 }
 
+/* `line` NULL: any. */
 static bool has_line(const struct lines *lines, const char *section, const char *line) {
   for (size_t i = 0; i < lines->count; i++) {
-    if (strcmp(lines->section[i], section) == 0 && strcmp(lines->at[i], line) == 0) {
+    if (strcmp(lines->section[i], section) == 0 && (!line || strcmp(lines->at[i], line) == 0)) {
       return true;
     }
   }
   return false;
 }
 
-/* Lines of `mine` that `other` has not, in this section; as text, or into `list`. */
-static size_t tell_section(const struct lines *mine, const struct lines *other, const char *section,
-                           char mark, json_t *list) {
+/* What each has that the other has not; returns how many lines. */
+static size_t tell_section(const struct lines *a, const struct lines *b, const char *section) {
+  const struct lines *const both[] = { a, b };
   size_t count = 0;
-  for (size_t i = 0; i < mine->count; i++) {
-    if (strcmp(mine->section[i], section) != 0 || has_line(other, section, mine->at[i])) {
-      continue;
-    }
-    count++;
-    if (list) {
-      json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "in", mark == '-' ? "a" : "b",
-                                            "section", section, "line", mine->at[i]));
-    } else if (mark) {
-      printf("%c %s\n", mark, mine->at[i]);
+  for (int side = 0; side < 2; side++) {
+    const struct lines *mine = both[side];
+    for (size_t i = 0; i < mine->count; i++) {
+      if (strcmp(mine->section[i], section) != 0 ||
+          has_line(both[1 - side], section, mine->at[i])) {
+        continue;
+      }
+      if (count++ == 0) {
+        printf("%s\n", section);
+      }
+      printf("%c %s\n", "-+"[side], mine -> at[i]);
     }
   }
   return count;
 }
 
-/* All sections that `first` has, and those that only `second` has, if it is their turn. */
-static size_t diff_print(const struct lines *a, const struct lines *b, const struct lines *whose,
-                         bool is_second, json_t *list) {
+/* A line that begins a section. */
+static bool is_first(const struct lines *lines, size_t i) {
+  return i == 0 || lines->section[i] != lines->section[i - 1];
+}
+
+/* The sections of `a`, then those that only `b` has. */
+static size_t tell_all(const struct lines *a, const struct lines *b) {
   size_t count = 0;
-  const char *last = NULL;
-  for (size_t i = 0; i < whose->count; i++) {
-    const char *section = whose->section[i];
-    bool is_new = !last || strcmp(last, section) != 0;
-    bool is_told = false;
-    for (size_t j = 0; is_second && is_new && j < a->count; j++) {
-      is_told |= strcmp(a->section[j], section) == 0;
-    }
-    last = section;
-    if (!is_new || is_told ||
-        tell_section(a, b, section, 0, NULL) + tell_section(b, a, section, 0, NULL) == 0) {
-      continue;
-    }
-    if (!list) {
-      printf("%s\n", section);
-    }
-    count += tell_section(a, b, section, '-', list);
-    count += tell_section(b, a, section, '+', list);
+  for (size_t i = 0; i < a->count; i++) {
+    count += is_first(a, i) ? tell_section(a, b, a->section[i]) : 0;
+  }
+  for (size_t i = 0; i < b->count; i++) {
+    bool is_new = is_first(b, i) && !has_line(a, b->section[i], NULL);
+    count += is_new ? tell_section(a, b, b->section[i]) : 0;
   }
   return count;
 }
 
-static int diff_profiles(const struct profile *a, const struct profile *b, bool is_json) {
+static int diff_profiles(const struct profile *a, const struct profile *b) {
   struct lines lines_a = { 0 }, lines_b = { 0 };
-  char hash_a[TUNE_HASH_TEXT_MAX], hash_b[TUNE_HASH_TEXT_MAX];
-  bool decides_alike = profile_decision_hash(a) == profile_decision_hash(b);
-  json_t *list = is_json ? json_array() : NULL;
+  size_t count = 0;
   int status = split(a, &lines_a);
   status = status == CLI_OK ? split(b, &lines_b) : status;
-  size_t count = 0;
   if (status == CLI_OK) {
-    count = diff_print(&lines_a, &lines_b, &lines_a, false, list);
-    count += diff_print(&lines_a, &lines_b, &lines_b, true, list);
-  }
-  if (status == CLI_OK && is_json) {
-    status = tune_print_json(json_pack(
-        "{s:s, s:s, s:b, s:O}", "hash_a", tune_format_hash(a, hash_a), "hash_b",
-        tune_format_hash(b, hash_b), "decides_alike", decides_alike, "differences", list));
-  } else if (status == CLI_OK) {
+    count = tell_all(&lines_a, &lines_b);
+    bool decides_alike = profile_decision_hash(a) == profile_decision_hash(b);
     printf("%s\n", count == 0      ? "the same"
                    : decides_alike ? "ranks with either choose alike"
                                    : "ranks with different ones refuse to connect");
   }
-  json_decref(list);
   lines_free(&lines_a);
   lines_free(&lines_b);
-  return status == CLI_OK && count > 0 ? CLI_FAILED : status;
+  return count > 0 ? CLI_FAILED : status;
 }
 
-int tune_diff(int argument_count, char **arguments, bool is_json) {
-  (void)argument_count;
+static int run(int argument_count, char **arguments, bool is_json) {
+  (void)argument_count, (void)is_json;
   struct profile a, b;
   char path[PROFILE_PATH_MAX];
-  int status = tune_load(arguments[0], &a, path);
-  if (status != CLI_OK) {
+  if (tune_load(arguments[0], &a, path) != CLI_OK) {
     return CLI_USAGE;
   }
-  status = tune_load(arguments[1], &b, path);
-  if (status == CLI_OK) {
-    status = diff_profiles(&a, &b, is_json);
+  int status = CLI_USAGE;
+  if (tune_load(arguments[1], &b, path) == CLI_OK) {
+    status = diff_profiles(&a, &b);
     profile_free(&b);
-  } else {
-    status = CLI_USAGE;
   }
   profile_free(&a);
   return status;
 }
+
+const struct cli_command tune_diff = {
+  .name = "diff",
+  .summary = "show how two profiles differ, and whether ranks with both would choose alike",
+  .arguments = "A B",
+  .min_arguments = 2,
+  .max_arguments = 2,
+  .example = "stratus-tune diff tuner_plugin/profiles/example.profile "
+             "tuner_plugin/profiles/example.profile",
+  .run = run,
+};

@@ -12,8 +12,26 @@
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_fit_options tune_fit_options = {
+static struct {
+  const char *output;
+  const char *base;
+  const char *id;
+  const char *env;
+  const char *topology; /* NULL: that of the samples */
+} options = {
   .id = "fitted",
+};
+
+static const struct cli_option option_rows[] = {
+  { "output", 'o', CLI_STRING, &options.output, "FILE", "write the profile to it", 0, 0 },
+  { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match], [net] and [env] from this profile",
+    0, 0 },
+  { "id", 0, CLI_STRING, &options.id, "NAME", "id of the new profile", 0, 0 },
+  { "env", 0, CLI_STRING, &options.env, "NAME", "use only samples with this set of variables", 0,
+    0 },
+  { "topology", 0, CLI_STRING, &options.topology, "ID",
+    "use only samples of this topology, and write it to [match] of the profile", 0, 0 },
+  { 0 },
 };
 
 static int read_samples(int count, char **paths, struct sample_file *file) {
@@ -46,14 +64,14 @@ static int drop_chunks(struct sample_file *file) {
 
 /* Samples with other variables set, or of in-place calls, are not comparable with the rest. */
 static int keep_comparable(struct sample_file *file) {
-  const char *env = tune_fit_options.env;
+  const char *env = options.env;
   size_t kept = 0, in_place = 0;
   for (size_t i = 0; i < file->count; i++) {
     if (!env) {
       env = file->samples[0].env;
     }
     if (strcmp(file->samples[i].env, env) != 0) {
-      if (tune_fit_options.env) {
+      if (options.env) {
         continue;
       }
       return cli_fail("samples with different variables, \"%s\" and \"%s\": choose with --env", env,
@@ -89,7 +107,7 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
   if (meta->nccl_max > 0) {
     meta->nccl_max = meta->nccl_max / 100 * 100 + PROFILE_VERSION_PATCH_MAX;
   }
-  snprintf(meta->id, sizeof meta->id, "%s", tune_fit_options.id);
+  snprintf(meta->id, sizeof meta->id, "%s", options.id);
   snprintf(meta->source, sizeof meta->source, "stratus-tune fit, %zu samples of run %s on hosts %s",
            file->count, file->samples[0].run, file->samples[0].hosts);
   time_t seconds = (time_t)newest;
@@ -103,7 +121,7 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
 /* Samples of another topology are not comparable; samples without one are accepted with a message.
  * The profile requires the topology that the samples were measured on. */
 static int take_topology(struct sample_file *file, struct profile_fit *fit) {
-  const char *wanted = tune_fit_options.topology ? tune_fit_options.topology : "";
+  const char *wanted = options.topology ? options.topology : "";
   size_t kept = 0, unnamed = 0;
   for (size_t i = 0; i < file->count; i++) {
     const char *topology = file->samples[i].topology;
@@ -113,7 +131,7 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
     unnamed += !topology[0];
     if (!topology[0] || strcmp(topology, wanted) == 0) {
       file->samples[kept++] = file->samples[i];
-    } else if (!tune_fit_options.topology) {
+    } else if (!options.topology) {
       return cli_fail("samples of machines of different topologies, %s and %s: choose with "
                       "--topology",
                       wanted, topology);
@@ -133,11 +151,11 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
 
 static int load_base(struct profile *profile) {
   char path[PROFILE_PATH_MAX];
-  if (!tune_fit_options.base) {
+  if (!options.base) {
     *profile = (struct profile){ 0 };
     return CLI_OK;
   }
-  int status = tune_load(tune_fit_options.base, profile, path);
+  int status = tune_load(options.base, profile, path);
   if (status != CLI_OK) {
     return status;
   }
@@ -147,13 +165,13 @@ static int load_base(struct profile *profile) {
   return CLI_OK;
 }
 
-int tune_fit(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct sample_file file = { 0 };
   struct profile profile = { 0 };
   struct profile_error error = { 0 };
   struct fit_counts counts;
-  const char *topology = tune_fit_options.topology;
+  const char *topology = options.topology;
   if (topology && !topology_is_id(topology, strlen(topology))) {
     return cli_fail_usage(
         "--topology takes %d digits 0-9 and a-f, as stratus-net doctor shows them",
@@ -177,9 +195,9 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK) {
     fill_meta(&file, &profile.meta);
-    status = tune_write(&profile, tune_fit_options.output);
+    status = tune_write(&profile, options.output);
   }
-  if (status == CLI_OK && tune_fit_options.output) {
+  if (status == CLI_OK && options.output) {
     printf("%zu samples, %zu collectives and shapes, %zu sizes: in %zu of them %zu rows are better "
            "than NCCL's own choice; %zu models\n",
            file.count, counts.shapes, counts.points, counts.won, counts.rows, counts.models);
@@ -188,3 +206,15 @@ int tune_fit(int argument_count, char **arguments, bool is_json) {
   profile_free(&profile);
   return status;
 }
+
+const struct cli_command tune_fit = {
+  .name = "fit",
+  .summary =
+      "make a profile from samples: rows where another choice is reliably faster than NCCL's",
+  .arguments = "SAMPLES...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune fit tests/data/samples/example.jsonl",
+  .options = option_rows,
+  .run = run,
+};

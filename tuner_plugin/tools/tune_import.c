@@ -16,7 +16,22 @@
 #include "tuner_plugin/tools/tune.h"
 #include "tuner_plugin/tools/tune_rules.h"
 
-struct tune_import_options tune_import_options;
+static struct {
+  const char *out; /* NULL: stdout */
+  int64_t nodes;   /* 0: not given */
+  int64_t ppn;
+  bool shall_ignore_conditions;
+} options;
+
+static const struct cli_option option_rows[] = {
+  { "output", 'o', CLI_STRING, &options.out, "FILE", "write the profile to it", 0, 0 },
+  { "nodes", 'n', CLI_INT, &options.nodes, "COUNT",
+    "with --ppn: apply rules for any number of nodes or ranks to this number as well", 1, 1000000 },
+  { "ppn", 'r', CLI_INT, &options.ppn, "COUNT", "ranks on each node", 1, 1024 },
+  { "ignore-conditions", 0, CLI_FLAG, &options.shall_ignore_conditions, NULL,
+    "take rules that depend on pipe_ops or registered for all calls", 0, 0 },
+  { 0 },
+};
 
 /* ---- rules -> tables ---- */
 
@@ -159,7 +174,6 @@ static void tell_wildcards(const struct tune_rules *rules, const char *path) {
 }
 
 static int check_rules(struct tune_rules *rules, const char *path) {
-  const struct tune_import_options *o = &tune_import_options;
   if (rules->conditional > 0) {
     cli_fail("%s:%d: %zu rule%s left out, this one first: pipe_ops and registered may differ "
              "between ranks, so no profile can depend on them; --ignore-conditions takes such "
@@ -170,8 +184,8 @@ static int check_rules(struct tune_rules *rules, const char *path) {
   if (rules->count == 0) {
     return cli_fail("%s has no rule that could be imported", path);
   }
-  if (o->nodes > 0 && o->ppn > 0 &&
-      tune_rules_add_shape(rules, NULL, o->nodes, o->nodes * o->ppn) < 0) {
+  if (options.nodes > 0 && options.ppn > 0 &&
+      tune_rules_add_shape(rules, NULL, options.nodes, options.nodes * options.ppn) < 0) {
     return cli_fail("%s: %s", path, rules->error.text);
   }
   if (rules->shape_count == 0) {
@@ -183,17 +197,28 @@ static int check_rules(struct tune_rules *rules, const char *path) {
   return CLI_OK;
 }
 
-int tune_import(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)is_json;
   static struct tune_rules rules; /* too large for the stack */
   struct profile profile = { 0 };
   memset(&rules, 0, sizeof rules);
-  rules.shall_ignore_conditions = tune_import_options.shall_ignore_conditions;
+  rules.shall_ignore_conditions = options.shall_ignore_conditions;
   int status = tune_rules_read(&rules, arguments[0]);
   status = status == CLI_OK ? check_rules(&rules, arguments[0]) : status;
   status = status == CLI_OK ? make_profile(&rules, arguments[0], &profile) : status;
-  status = status == CLI_OK ? tune_write(&profile, tune_import_options.out) : status;
+  status = status == CLI_OK ? tune_write(&profile, options.out) : status;
   profile_free(&profile);
   tune_rules_free(&rules);
   return status;
 }
+
+const struct cli_command tune_import = {
+  .name = "import",
+  .summary = "make a profile from the CSV file of NCCL's example tuner",
+  .arguments = "FILE.csv",
+  .min_arguments = 1,
+  .max_arguments = 1,
+  .example = "stratus-tune import tuner_plugin/profiles/example.csv",
+  .options = option_rows,
+  .run = run,
+};

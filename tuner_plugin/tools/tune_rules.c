@@ -87,11 +87,10 @@ static int take_bytes(struct tune_rules *rules, struct scan_span word, const cha
 
 static int take_sizes(struct tune_rules *rules, const struct scan_span *fields,
                       struct tune_rule *rule) {
-  uint64_t low = 0, high = 0;
-  int result = take_bytes(rules, fields[1], "min_bytes", 0, &low);
-  result = result == 0 ? take_bytes(rules, fields[2], "max_bytes", UINT64_MAX, &high) : result;
-  if (result < 0) {
-    return result;
+  uint64_t low, high;
+  if (take_bytes(rules, fields[1], "min_bytes", 0, &low) < 0 ||
+      take_bytes(rules, fields[2], "max_bytes", UINT64_MAX, &high) < 0) {
+    return -EINVAL;
   }
   rule->is_open = high == ALL_SIZES;
   rule->row.bytes_lo = low;
@@ -158,62 +157,56 @@ static int find_condition(struct tune_rules *rules, const struct scan_span *fiel
   *has_condition = false;
   for (int i = FIELDS_LEAST; i < count; i++) {
     int64_t number = TUNE_RULE_ANY;
-    int result = fields[i].length == 0
-                     ? 0
-                     : take_number(rules, fields[i], names[i - FIELDS_LEAST], INT32_MAX, &number);
-    if (result < 0) {
-      return result;
+    if (fields[i].length > 0 &&
+        take_number(rules, fields[i], names[i - FIELDS_LEAST], INT32_MAX, &number) < 0) {
+      return -EINVAL;
     }
     *has_condition |= number != TUNE_RULE_ANY;
   }
   return 0;
 }
 
-static int take_choice(struct tune_rules *rules, const struct scan_span *fields,
+/* All fields but the conditions. */
+static int take_fields(struct tune_rules *rules, const struct scan_span *fields,
                        struct tune_rule *rule) {
-  int algorithm = 0, protocol = 0;
-  int64_t channels = 0;
-  int result = take_name(rules, fields[3], "algorithm", profile_algorithm_names, &algorithm);
-  result = result == 0 ? take_name(rules, fields[4], "protocol", profile_protocol_names, &protocol)
-                       : result;
-  result = result == 0 ? take_number(rules, fields[5], "channels", PROFILE_CHANNELS_MAX, &channels)
-                       : result;
+  int collective, algorithm, protocol;
+  int64_t channels;
+  if (take_name(rules, fields[0], "collective", profile_collective_names, &collective) < 0 ||
+      take_sizes(rules, fields, rule) < 0 ||
+      take_name(rules, fields[3], "algorithm", profile_algorithm_names, &algorithm) < 0 ||
+      take_name(rules, fields[4], "protocol", profile_protocol_names, &protocol) < 0 ||
+      take_number(rules, fields[5], "channels", PROFILE_CHANNELS_MAX, &channels) < 0 ||
+      take_number(rules, fields[6], "nodes", PROFILE_NODES_MAX, &rule->nodes) < 0 ||
+      take_number(rules, fields[7], "ranks", PROFILE_NODES_MAX, &rule->ranks) < 0) {
+    return -EINVAL;
+  }
+  rule->collective = (enum profile_collective)collective;
   rule->row.algorithm = (enum profile_algorithm)algorithm;
   rule->row.protocol = (enum profile_protocol)protocol;
   rule->row.channels = channels == TUNE_RULE_ANY ? 0 : (uint32_t)channels;
-  return result;
+  return 0;
 }
 
 static int take_rule(struct tune_rules *rules, const struct scan_span *fields, int count) {
   struct tune_rule rule = { .line = rules->scan.line };
-  int collective = 0;
-  bool has_condition = false;
-  int result = take_name(rules, fields[0], "collective", profile_collective_names, &collective);
-  rule.collective = (enum profile_collective)collective;
-  result = result == 0 ? take_sizes(rules, fields, &rule) : result;
-  result = result == 0 ? take_choice(rules, fields, &rule) : result;
-  result =
-      result == 0 ? take_number(rules, fields[6], "nodes", PROFILE_NODES_MAX, &rule.nodes) : result;
-  result =
-      result == 0 ? take_number(rules, fields[7], "ranks", PROFILE_NODES_MAX, &rule.ranks) : result;
-  result = result == 0 ? find_condition(rules, fields, count, &has_condition) : result;
-  if (result < 0) {
-    return result;
+  bool has_condition;
+  if (take_fields(rules, fields, &rule) < 0 ||
+      find_condition(rules, fields, count, &has_condition) < 0) {
+    return -EINVAL;
   }
   if (has_condition && !rules->shall_ignore_conditions) {
     rules->first_conditional = rules->conditional++ ? rules->first_conditional : rule.line;
     return 0;
   }
-  if (rule.nodes != TUNE_RULE_ANY && rule.ranks != TUNE_RULE_ANY) {
-    result = tune_rules_add_shape(rules, fields[6].at, rule.nodes, rule.ranks);
+  if (rule.nodes != TUNE_RULE_ANY && rule.ranks != TUNE_RULE_ANY &&
+      tune_rules_add_shape(rules, fields[6].at, rule.nodes, rule.ranks) < 0) {
+    return -EINVAL;
   }
-  if (result == 0 && rules->count == TUNE_RULES_MAX) {
+  if (rules->count == TUNE_RULES_MAX) {
     return scan_fail(&rules->scan, NULL, "more than %d rules", TUNE_RULES_MAX);
   }
-  if (result == 0) {
-    rules->rules[rules->count++] = rule;
-  }
-  return result;
+  rules->rules[rules->count++] = rule;
+  return 0;
 }
 
 /* ---- lines ---- */

@@ -11,7 +11,13 @@
 #include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
 
-const char *tune_suggest_profile;
+static const char *wanted_profile; /* NULL: the samples say it */
+
+static const struct cli_option option_rows[] = {
+  { "profile", 'p', CLI_STRING, &wanted_profile, "FILE",
+    "profile that the jobs use, if the samples do not name it", 0, 0 },
+  { 0 },
+};
 
 /* The calls of one collective and size on one shape, of all files. */
 struct use {
@@ -91,10 +97,9 @@ static void warn_of_topologies(const struct sample_file *file) {
 
 /* ---- what to calibrate ---- */
 
-/* One command for each shape: its collectives and sizes that no profile chooses for, and that take
- * more than a hundredth of the time. Returns false if there is nothing. */
-static bool format_command(const struct uses *uses, uint32_t nodes, uint32_t ppn, char *text,
-                           size_t room) {
+/* The command for a shape: its collectives and sizes that no profile chooses for, and that take
+ * more than a hundredth of the time. False if there is nothing. */
+static bool print_command(const struct uses *uses, uint32_t nodes, uint32_t ppn, bool is_first) {
   uint64_t low = UINT64_MAX, high = 0;
   bool wanted[PROFILE_COLLECTIVE_COUNT] = { false };
   for (size_t i = 0; i < uses->count; i++) {
@@ -121,11 +126,10 @@ static bool format_command(const struct uses *uses, uint32_t nodes, uint32_t ppn
       strcat(strcat(list, list[0] ? "," : ""), profile_collective_name((enum profile_collective)c));
     }
   }
-  snprintf(text, room,
-           "stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32 " -N %" PRIu32
-           " all_reduce_perf",
-           list, quantity_format_size(from, first), quantity_format_size(to, last), nodes * ppn,
-           ppn);
+  printf("%s  stratus-tune calibrate -c %s -b %s -e %s -- mpirun -np %" PRIu32 " -N %" PRIu32
+         " all_reduce_perf\n",
+         is_first ? "\nworth calibrating:\n" : "", list, quantity_format_size(from, first),
+         quantity_format_size(to, last), nodes * ppn, ppn);
   return true;
 }
 
@@ -138,6 +142,17 @@ static bool is_repeated(const struct uses *uses, size_t place) {
     }
   }
   return false;
+}
+
+static void print_commands(const struct uses *uses) {
+  size_t commands = 0;
+  for (size_t i = 0; i < uses->count; i++) {
+    const struct sample *first = uses->uses[i].first;
+    commands += !is_repeated(uses, i) && print_command(uses, first->nodes, first->ppn, !commands);
+  }
+  if (commands == 0) {
+    printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
+  }
 }
 
 /* ---- what compression would take ---- */
@@ -167,7 +182,7 @@ static double most_gbps(const struct uses *uses) {
   return most;
 }
 
-enum { COMMAND_MAX = 512, USES_SHOWN = 20 };
+enum { USES_SHOWN = 20 };
 
 static int print_uses(const struct uses *uses) {
   printf("%6s %10s  %-14s %8s %6s %4s %12s  %s\n", "share", "calls", "collective", "size", "nodes",
@@ -184,18 +199,7 @@ static int print_uses(const struct uses *uses) {
   if (uses->count > USES_SHOWN) {
     printf("and %zu more\n", uses->count - USES_SHOWN);
   }
-  size_t commands = 0;
-  for (size_t i = 0; i < uses->count; i++) {
-    char command[COMMAND_MAX];
-    const struct sample *first = uses->uses[i].first;
-    if (!is_repeated(uses, i) &&
-        format_command(uses, first->nodes, first->ppn, command, sizeof command)) {
-      printf("%s  %s\n", commands++ == 0 ? "\nworth calibrating:\n" : "", command);
-    }
-  }
-  if (commands == 0) {
-    printf("\nnothing is worth calibrating: a profile chooses wherever it matters\n");
-  }
+  print_commands(uses);
   double gbps = most_gbps(uses);
   if (gbps > 0) {
     printf(
@@ -206,30 +210,8 @@ static int print_uses(const struct uses *uses) {
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static int print_json(const struct uses *uses) {
-  json_t *list = json_array(), *commands = json_array();
-  for (size_t i = 0; i < uses->count; i++) {
-    const struct use *use = &uses->uses[i];
-    char command[COMMAND_MAX];
-    json_array_append_new(
-        list, json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:b}", "collective",
-                        profile_collective_name(use->first->collective), "bytes",
-                        (json_int_t)use->first->bytes, "nodes", (json_int_t)use->first->nodes,
-                        "ppn", (json_int_t)use->first->ppn, "calls", (json_int_t)use->calls,
-                        "us_per_call", use->time_us / (double)use->calls, "share",
-                        use->time_us / uses->time_us, "chosen", use->is_chosen));
-    if (!is_repeated(uses, i) &&
-        format_command(uses, use->first->nodes, use->first->ppn, command, sizeof command)) {
-      json_array_append_new(commands, json_string(command));
-    }
-  }
-  double gbps = most_gbps(uses);
-  return tune_print_json(json_pack("{s:o, s:o, s:f, s:f}", "uses", list, "commands", commands,
-                                   "network_gbps", gbps, "compression_cores",
-                                   gbps * SUGGEST_CORES_PER_GBPS));
-}
-
-int tune_suggest(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
+  (void)is_json;
   struct sample_file file = { 0 };
   struct profile profile;
   struct uses uses = { 0 };
@@ -245,9 +227,9 @@ int tune_suggest(int argument_count, char **arguments, bool is_json) {
     status = cli_fail("there are no samples: jobs write them with STRATUS_RECORD=DIRECTORY");
   }
   bool has_profile = false;
-  if (status == CLI_OK && tune_suggest_profile) {
+  if (status == CLI_OK && wanted_profile) {
     char path[PROFILE_PATH_MAX];
-    status = tune_load(tune_suggest_profile, &profile, path);
+    status = tune_load(wanted_profile, &profile, path);
     has_profile = status == CLI_OK;
   }
   if (status == CLI_OK) {
@@ -255,7 +237,7 @@ int tune_suggest(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK) {
     warn_of_topologies(&file);
-    status = is_json ? print_json(&uses) : print_uses(&uses);
+    status = print_uses(&uses);
   }
   if (has_profile) {
     profile_free(&profile);
@@ -264,3 +246,14 @@ int tune_suggest(int argument_count, char **arguments, bool is_json) {
   sample_file_free(&file);
   return status;
 }
+
+const struct cli_command tune_suggest = {
+  .name = "suggest",
+  .summary = "show which collectives and sizes of recorded jobs (STRATUS_RECORD) to calibrate",
+  .arguments = "FILE...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus-tune suggest tests/data/samples/recorded.jsonl",
+  .options = option_rows,
+  .run = run,
+};

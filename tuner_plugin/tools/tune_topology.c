@@ -23,7 +23,23 @@
 #include "common/sysfs.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_topology_options tune_topology_options;
+static struct {
+  const char *output; /* NULL: stdout */
+  const char *type;   /* NULL: this machine's */
+  int64_t nodes;      /* 0: not given */
+  int64_t switches;
+} options;
+
+static const struct cli_option option_rows[] = {
+  { "output", 'o', CLI_STRING, &options.output, "FILE", "write to it", 0, 0 },
+  { "type", 0, CLI_STRING, &options.type, "TYPE", "instance type, where it is not this machine's",
+    0, 0 },
+  { "nodes", 0, CLI_INT, &options.nodes, "N",
+    "the GPUs are on N NUMA nodes, in the order of their addresses", 1, 64 },
+  { "switches", 0, CLI_INT, &options.switches, "N",
+    "and behind N PCI switches, each with as many NICs", 1, 64 },
+  { 0 },
+};
 
 enum { DEVICES_MAX = 64, LINK_MAX = 32 };
 
@@ -50,9 +66,13 @@ struct device {
   int64_t width;
 };
 
+struct devices {
+  struct device at[DEVICES_MAX];
+  int count;
+};
+
 struct inventory {
-  struct device gpus[DEVICES_MAX], nics[DEVICES_MAX];
-  int gpu_count, nic_count;
+  struct devices gpus, nics;
 };
 
 /* ---- what there is ---- */
@@ -78,8 +98,8 @@ static void read_function(const char *root, const char *address, struct inventor
     return;
   }
   bool is_gpu = pci_is_gpu(&function);
-  int *count = is_gpu ? &all->gpu_count : &all->nic_count;
-  if ((!is_gpu && !pci_is_nic(&function)) || *count == DEVICES_MAX) {
+  struct devices *kind = is_gpu ? &all->gpus : &all->nics;
+  if ((!is_gpu && !pci_is_nic(&function)) || kind->count == DEVICES_MAX) {
     return;
   }
   strcpy(found.address, address);
@@ -89,7 +109,7 @@ static void read_function(const char *root, const char *address, struct inventor
     found.numa = -1;
   }
   read_link(root, path, &found);
-  (is_gpu ? all->gpus : all->nics)[(*count)++] = found;
+  kind->at[kind->count++] = found;
 }
 
 static int by_address(const void *a, const void *b) {
@@ -107,57 +127,53 @@ static void read_inventory(struct inventory *all) {
     read_function(root, list.entries[i]->d_name, all);
   }
   sysfs_list_free(&list);
-  qsort(all->gpus, (size_t)all->gpu_count, sizeof all->gpus[0], by_address);
-  qsort(all->nics, (size_t)all->nic_count, sizeof all->nics[0], by_address);
+  qsort(all->gpus.at, (size_t)all->gpus.count, sizeof all->gpus.at[0], by_address);
+  qsort(all->nics.at, (size_t)all->nics.count, sizeof all->nics.at[0], by_address);
 }
 
 /* Only the NICs that are most: those of the data, in step with the GPUs. */
-static void keep_data_nics(struct inventory *all, int switches) {
-  const char *best = "";
-  int most = 0;
-  for (int i = 0; i < all->nic_count; i++) {
+static void keep_data_nics(struct devices *nics, int switches) {
+  char best[PCI_ID_MAX] = "";
+  int most = 0, kept = 0;
+  for (int i = 0; i < nics->count; i++) {
     int same = 0;
-    for (int j = 0; j < all->nic_count; j++) {
-      same += strcmp(all->nics[i].id, all->nics[j].id) == 0;
+    for (int j = 0; j < nics->count; j++) {
+      same += strcmp(nics->at[i].id, nics->at[j].id) == 0;
     }
     if (same > most) {
       most = same;
-      best = all->nics[i].id;
+      snprintf(best, sizeof best, "%s", nics->at[i].id);
     }
   }
-  int kept = 0;
-  char id[PCI_ID_MAX];
-  snprintf(id, sizeof id, "%s", best);
-  for (int i = 0; i < all->nic_count && switches > 0 && most % switches == 0; i++) {
-    if (strcmp(all->nics[i].id, id) == 0) {
-      all->nics[kept++] = all->nics[i];
+  for (int i = 0; i < nics->count && switches > 0 && most % switches == 0; i++) {
+    if (strcmp(nics->at[i].id, best) == 0) {
+      nics->at[kept++] = nics->at[i];
     }
   }
-  all->nic_count = kept;
+  nics->count = kept;
 }
 
 /* ---- where it is ---- */
 
 static int choose_layout(const char *type, const struct inventory *all, struct layout *layout) {
-  const struct tune_topology_options *options = &tune_topology_options;
-  *layout = (struct layout){ .gpus = all->gpu_count, .link = "16.0 GT/s PCIe" };
+  *layout = (struct layout){ .gpus = all->gpus.count, .link = "16.0 GT/s PCIe" };
   for (int i = 0; i < LAYOUTS; i++) {
     if (strcmp(layouts[i].type, type) == 0) {
       *layout = layouts[i];
     }
   }
-  if (options->nodes > 0 || options->switches > 0) {
+  if (options.nodes > 0 || options.switches > 0) {
     layout->type = NULL;
-    layout->gpus = all->gpu_count;
-    layout->nodes = options->nodes > 0 ? (int)options->nodes : 1;
-    layout->switches = (int)options->switches;
+    layout->gpus = all->gpus.count;
+    layout->nodes = options.nodes > 0 ? (int)options.nodes : 1;
+    layout->switches = (int)options.switches;
   }
   if (layout->nodes == 0) {
     return 0;
   }
-  if (layout->gpus != all->gpu_count) {
+  if (layout->gpus != all->gpus.count) {
     return cli_fail("topology: %s has %d GPUs, but this machine shows %d", type, layout->gpus,
-                    all->gpu_count);
+                    all->gpus.count);
   }
   if (layout->gpus % layout->nodes != 0 ||
       (layout->switches > 0 &&
@@ -171,15 +187,15 @@ static int choose_layout(const char *type, const struct inventory *all, struct l
 /* True if NCCL finds out all of it by itself, as far as one can tell. */
 static bool is_seen(const struct inventory *all, const struct machine *machine) {
   bool is_placed = true;
-  for (int i = 0; i < all->gpu_count; i++) {
-    is_placed = is_placed && (all->gpus[i].numa >= 0 || machine->numa_count <= 1);
+  for (int i = 0; i < all->gpus.count; i++) {
+    is_placed = is_placed && (all->gpus.at[i].numa >= 0 || machine->numa_count <= 1);
   }
   return is_placed;
 }
 
 static int say_why_none(const struct inventory *all, const struct machine *machine,
                         const char *type) {
-  if (all->gpu_count == 0) {
+  if (all->gpus.count == 0) {
     return cli_fail("topology: there is no NVIDIA GPU on this machine's PCI bus");
   }
   if (is_seen(all, machine)) {
@@ -190,7 +206,7 @@ static int say_why_none(const struct inventory *all, const struct machine *machi
   cli_fail("topology: the kernel does not know where the %d GPUs are, and nothing is known of "
            "instance type %s; give --nodes (and --switches). Known: g5.48xlarge, p4d.24xlarge, "
            "p4de.24xlarge",
-           all->gpu_count, *type ? type : "(unknown)");
+           all->gpus.count, *type ? type : "(unknown)");
   return CLI_FAILED;
 }
 
@@ -208,14 +224,11 @@ static void print_device(FILE *out, const struct device *device, const char *ind
 /* The devices of one switch, or of one NUMA node without any. */
 static void print_group(FILE *out, const struct inventory *all, int group, int groups,
                         const char *indent) {
-  for (int i = 0; i < all->gpu_count; i++) {
-    if (i / (all->gpu_count / groups) == group) {
-      print_device(out, &all->gpus[i], indent);
-    }
-  }
-  for (int i = 0; i < all->nic_count; i++) {
-    if (i / (all->nic_count / groups) == group) {
-      print_device(out, &all->nics[i], indent);
+  const struct devices *const kinds[] = { &all->gpus, &all->nics };
+  for (size_t kind = 0; kind < 2; kind++) {
+    int each = kinds[kind]->count / groups;
+    for (int i = 0; i < each; i++) {
+      print_device(out, &kinds[kind]->at[group * each + i], indent);
     }
   }
 }
@@ -262,7 +275,7 @@ static void print_node(FILE *out, const struct inventory *all, const struct layo
 }
 
 static int print_file(const struct inventory *all, const struct layout *layout) {
-  const char *path = tune_topology_options.output;
+  const char *path = options.output;
   FILE *out = path ? fopen(path, "we") : stdout;
   if (!out) {
     return cli_fail("%s: %s", path, strerror(errno));
@@ -288,21 +301,29 @@ static int print_file(const struct inventory *all, const struct layout *layout) 
   return CLI_OK;
 }
 
-int tune_topology(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments, (void)is_json;
   static struct machine machine; /* too large for the stack */
   static struct inventory all;
   struct layout layout;
   machine_identify(&machine);
-  const char *type =
-      tune_topology_options.type ? tune_topology_options.type : machine.instance_type;
+  const char *type = options.type ? options.type : machine.instance_type;
   read_inventory(&all);
   if (choose_layout(type, &all, &layout) != 0) {
     return CLI_FAILED;
   }
-  if (layout.nodes == 0 || all.gpu_count == 0) {
+  if (layout.nodes == 0 || all.gpus.count == 0) {
     return say_why_none(&all, &machine, type);
   }
-  keep_data_nics(&all, layout.switches);
+  keep_data_nics(&all.nics, layout.switches);
   return print_file(&all, &layout);
 }
+
+const struct cli_command tune_topology = {
+  .name = "topology",
+  .summary = "write a file for NCCL_TOPO_FILE where a virtual machine hides where its GPUs are",
+  .arguments = "",
+  .example = "STRATUS_SYSFS_ROOT=tests/data/sysfs/aws stratus-tune topology",
+  .options = option_rows,
+  .run = run,
+};

@@ -21,10 +21,25 @@
 #include "common/version.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_verify_options tune_verify_options = {
+static struct {
+  bool is_here;
+  const char *tool;
+  const char *ssh;
+  uint64_t timeout_ns;
+} options = {
   .tool = "stratus-tune",
   .ssh = HOST_COMMAND_SSH,
   .timeout_ns = 30 * NS_PER_S,
+};
+
+static const struct cli_option option_rows[] = {
+  { "here", 0, CLI_FLAG, &options.is_here, NULL,
+    "print this host's profile, on one line, for srun, mpirun, pdsh", 0, 0 },
+  { "tool", 0, CLI_STRING, &options.tool, "PATH", "path of stratus-tune on the hosts", 0, 0 },
+  { "ssh", 0, CLI_STRING, &options.ssh, "COMMAND",
+    "how to reach a host, as in COMMAND HOST WORDS...", 0, 0 },
+  { "timeout", 0, CLI_DURATION, &options.timeout_ns, "TIME", "how long to wait for answers", 0, 0 },
+  { 0 },
 };
 
 enum { VARIABLES_MAX = 64 }; /* those of choices.h, and a few of ours */
@@ -85,7 +100,7 @@ static void take_answer(struct remote_result *answer, struct answer *host) {
     json_decref(host->told);
     host->told = NULL;
     snprintf(answer->why_not, sizeof answer->why_not,
-             "its output is not that of `%.200s verify --here`", tune_verify_options.tool);
+             "its output is not that of `%.200s verify --here`", options.tool);
   }
   host->why_not = answer->why_not;
 }
@@ -226,11 +241,11 @@ static int verify(const struct host_list *list, bool is_json) {
   const char *variables[VARIABLES_MAX + 1];
   static const char *const arguments[] = { "verify", "--here", NULL };
   const struct remote_command how = {
-    .ssh = tune_verify_options.ssh,
-    .tool = tune_verify_options.tool,
+    .ssh = options.ssh,
+    .tool = options.tool,
     .arguments = arguments,
     .variables = variables,
-    .timeout_ns = tune_verify_options.timeout_ns,
+    .timeout_ns = options.timeout_ns,
   };
   list_variables(variables);
   nccl_conf_withdraw(); /* each host reads its own files */
@@ -256,14 +271,14 @@ static int verify(const struct host_list *list, bool is_json) {
   return status;
 }
 
-int tune_verify(int argument_count, char **arguments, bool is_json) {
-  if (tune_verify_options.is_here != (argument_count == 0)) {
+static int run(int argument_count, char **arguments, bool is_json) {
+  if (options.is_here != (argument_count == 0)) {
     return cli_fail_usage("verify: give the HOSTs of the job, or --here");
   }
-  if (tune_verify_options.is_here) {
+  if (options.is_here) {
     return tell_here();
   }
-  if (tune_verify_options.timeout_ns == 0 || !*tune_verify_options.ssh) {
+  if (options.timeout_ns == 0 || !*options.ssh) {
     return cli_fail_usage("verify: --timeout above 0 and a command for --ssh are wanted");
   }
   struct host_list hosts = { 0 };
@@ -278,3 +293,15 @@ int tune_verify(int argument_count, char **arguments, bool is_json) {
   host_list_free(&hosts);
   return status;
 }
+
+const struct cli_command tune_verify = {
+  .name = "verify",
+  .summary = "check through ssh whether hosts have the same profile and variables of NCCL, and "
+             "so choose alike",
+  .arguments = "[HOST...]",
+  .max_arguments = -1,
+  .example = "stratus-tune verify local local",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

@@ -11,7 +11,23 @@
 #include "tuner_plugin/tools/calibrate/ab_test.h"
 #include "tuner_plugin/tools/tune.h"
 
-struct tune_verify_ab_options tune_verify_ab_options = { .rounds = 5 };
+static struct {
+  const char *profile;
+  const char *out;
+  int64_t rounds;
+  uint64_t for_ns; /* 0: all rounds */
+} options = { .rounds = 5 };
+
+static const struct cli_option option_rows[] = {
+  { "profile", 'p', CLI_STRING, &options.profile, "FILE", "profile to verify", 0, 0 },
+  { "output", 'o', CLI_STRING, &options.out, "FILE",
+    "write the profile to it, without the rows that failed", 0, 0 },
+  { "rounds", 0, CLI_INT, &options.rounds, "N", "runs of each side, alternating", 1, 99 },
+  { "for", 0, CLI_DURATION, &options.for_ns, "TIME",
+    "after the second round, start none that would end later than this", 0, 0 },
+  CAMPAIGN_OPTION_ROWS,
+  { 0 },
+};
 
 enum { SIDE_DEFAULT, SIDE_PROFILE, SIDES };
 
@@ -54,7 +70,6 @@ static int take_times(struct verification *verification, const struct bench_json
 
 static int run_side(struct verification *verification, enum profile_collective collective,
                     int64_t round, int side) {
-  const struct campaign_options *o = &campaign_options;
   struct campaign *campaign = verification->campaign;
   char profile[PROFILE_PATH_MAX + 32];
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", verification->path);
@@ -62,27 +77,16 @@ static int run_side(struct verification *verification, enum profile_collective c
                                side == SIDE_DEFAULT ? "STRATUS_TUNER=0" : "STRATUS_TUNER=1",
                                profile, NULL };
   uint64_t sizes[PLAN_ENTRIES_MAX];
-  struct launch_job job = {
-    .collective = collective,
-    .sizes = sizes,
-    .size_count = campaign_sizes(campaign, collective, sizes),
-    .iterations = (uint64_t)o->iterations,
-    .min_time_ns = o->min_time_ns,
-    .checks = 1,
-    .has_call_times = true,
-    .json_path = campaign->json_path,
-    .variables = campaign_variables(campaign, ours),
-    .timeout_ns = o->timeout_ns,
-  };
+  size_t size_count = campaign_sizes(campaign, collective, sizes);
+  struct launch_job job = campaign_job(campaign, collective, sizes, size_count, ours);
+  job.checks = 1;
   char what[64];
   snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
-           side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1,
-           tune_verify_ab_options.rounds);
+           side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1, options.rounds);
   struct bench_json bench = { 0 };
-  int status = campaign_run(campaign, &job, what, NULL, take_line, verification);
-  if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = campaign_read(campaign, &job, &bench);
-    status = status == CLI_OK ? take_times(verification, &bench, side) : status;
+  int status = campaign_run(campaign, &job, what, NULL, take_line, verification, &bench);
+  if (status == CLI_OK) {
+    status = take_times(verification, &bench, side);
   }
   bench_json_free(&bench);
   return status;
@@ -106,7 +110,7 @@ static int run_round(struct verification *verification, int64_t round) {
 
 /* Would one more round end too late? If each rank runs this command, their clocks differ. */
 static bool is_time_up(const struct verification *verification, int64_t rounds, uint64_t spent_ns) {
-  uint64_t limit_ns = tune_verify_ab_options.for_ns;
+  uint64_t limit_ns = options.for_ns;
   bool is_limited = limit_ns > 0 && verification->campaign->launch.kind != LAUNCH_INSIDE;
   return is_limited && rounds >= 2 && spent_ns + spent_ns / (uint64_t)rounds > limit_ns;
 }
@@ -115,7 +119,7 @@ static int run_all(struct verification *verification) {
   uint64_t start_ns = clock_now_ns();
   int64_t *done = &verification->rounds;
   int status = CLI_OK;
-  while (status == CLI_OK && *done < tune_verify_ab_options.rounds &&
+  while (status == CLI_OK && *done < options.rounds &&
          !is_time_up(verification, *done, clock_now_ns() - start_ns)) {
     status = run_round(verification, *done);
     *done += status == CLI_OK;
@@ -139,6 +143,7 @@ static const char *verdict_of(const struct ab_test_point *point) {
 
 static void print_points(const struct verification *verification, size_t dropped) {
   const struct ab_test *test = &verification->test;
+  struct ab_test_sums sums = ab_test_sum(test);
   printf("%-14s %8s %12s %12s %7s %7s  %s\n", "collective", "size", "NCCL us", "profile us",
          "ratio", "within", "verdict");
   for (size_t i = 0; i < test->count; i++) {
@@ -151,8 +156,7 @@ static void print_points(const struct verification *verification, size_t dropped
   }
   printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n"
          "control, NCCL's own choice in both: up to %.1f%% apart\n",
-         test->count, ab_test_count_faster(test), ab_test_count_slower(test), ab_test_geomean(test),
-         dropped, 100 * ab_test_control(test));
+         test->count, sums.faster, sums.slower, sums.geomean, dropped, 100 * sums.control);
 }
 
 static json_t *json_points(const struct ab_test *test) {
@@ -171,14 +175,14 @@ static json_t *json_points(const struct ab_test *test) {
 
 static int print_json(const struct verification *verification, size_t dropped) {
   const struct ab_test *test = &verification->test;
+  struct ab_test_sums sums = ab_test_sum(test);
   return tune_print_json(
       json_pack("{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
                 verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
                 (json_int_t)verification->ranks, "rounds", (json_int_t)verification->rounds,
-                "points", json_points(test), "faster", (json_int_t)ab_test_count_faster(test),
-                "slower", (json_int_t)ab_test_count_slower(test), "geomean_ratio",
-                ab_test_geomean(test), "control", ab_test_control(test), "wrong",
-                (json_int_t)test->wrong, "dropped_rows", (json_int_t)dropped));
+                "points", json_points(test), "faster", (json_int_t)sums.faster, "slower",
+                (json_int_t)sums.slower, "geomean_ratio", sums.geomean, "control", sums.control,
+                "wrong", (json_int_t)test->wrong, "dropped_rows", (json_int_t)dropped));
 }
 
 static int conclude(struct verification *verification, bool is_json) {
@@ -205,17 +209,16 @@ static int conclude(struct verification *verification, bool is_json) {
     print_points(verification, dropped);
     status = fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
   }
-  if (status == CLI_OK && tune_verify_ab_options.out) {
-    status = tune_write(&verification->profile, tune_verify_ab_options.out);
+  if (status == CLI_OK && options.out) {
+    status = tune_write(&verification->profile, options.out);
   }
   return verification->test.wrong == 0
              ? status
              : cli_fail("%" PRIu64 " values were wrong", verification->test.wrong);
 }
 
-int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
-  struct tune_verify_ab_options *o = &tune_verify_ab_options;
-  if (!o->profile) {
+static int run(int argument_count, char **arguments, bool is_json) {
+  if (!options.profile) {
     return cli_fail_usage("verify-ab needs --profile FILE");
   }
   struct verification *verification = calloc(1, sizeof *verification);
@@ -223,7 +226,7 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
   if (!verification) {
     return cli_fail("out of memory");
   }
-  int status = tune_load(o->profile, &verification->profile, path);
+  int status = tune_load(options.profile, &verification->profile, path);
   bool has_profile = status == CLI_OK;
   if (has_profile && !realpath(path, verification->path)) {
     status = cli_fail("%s cannot be found", path);
@@ -245,3 +248,14 @@ int tune_verify_ab(int argument_count, char **arguments, bool is_json) {
   free(verification);
   return status;
 }
+
+const struct cli_command tune_verify_ab = {
+  .name = "verify-ab",
+  .summary = "run a profile against NCCL's own choice in alternation, and drop rows that fail",
+  .arguments = "[-- COMMAND...]",
+  .max_arguments = -1,
+  .example = "stratus-tune verify-ab -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

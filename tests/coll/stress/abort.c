@@ -17,7 +17,7 @@
 #include "tuner_plugin/tools/coll/operation_call.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 
 enum {
   LAUNCHES_MAX = 8,      /* of one round: each waits half as long as the one before */
@@ -116,8 +116,8 @@ static void check_all_sums(struct abort_test *t, struct abort_round *r, double *
 
 static void launch(const struct abort_test *t, const struct measure_case *c) {
   struct operation_call call = { .operation = c->operation,
-                                 .send = t->gpu->send + VERIFY_GUARD_BYTES,
-                                 .recv = t->gpu->recv + VERIFY_GUARD_BYTES,
+                                 .send = t->gpu->send + PATTERN_GUARD_BYTES,
+                                 .recv = t->gpu->recv + PATTERN_GUARD_BYTES,
                                  .count = c->counts.call,
                                  .type = c->type,
                                  .redop = ncclSum,
@@ -353,7 +353,7 @@ void abort_run_round(struct abort_test *t, struct abort_round *r) {
   abort_comm(t, r, stagger_ns, &mine);
   mine.result =
       make_case(t, r->operation, r->bytes).counts.recv * element_infos[t->type].size_bytes;
-  mine.moved = count_other_bytes(t, t->gpu->recv + VERIFY_GUARD_BYTES, mine.result, NOT_WRITTEN);
+  mine.moved = count_other_bytes(t, t->gpu->recv + PATTERN_GUARD_BYTES, mine.result, NOT_WRITTEN);
   watch_freed(t, r, &mine);
   mine.resources = count_resources();
   if (r->number == t->total.baseline_round)

@@ -20,7 +20,7 @@
 #include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 
 enum {
   PLACE_STEP = 64, /* elements: alignment that suits a GPU */
@@ -80,7 +80,7 @@ static void take_signal(int signal) {
 /* Fills a rank's array. */
 static void compute_sent(const struct pattern *pattern, int source, uint32_t *sent,
                          size_t elements) {
-  verify_fill(pattern, source, 0, sent, elements);
+  pattern_fill(pattern, source, 0, sent, elements);
   for (size_t i = 0; i < elements; i++) {
     if (i / STRETCH % NOISE_EVERY != NOISE_EVERY - 1)
       sent[i] = (uint32_t)((int32_t)sent[i] >> SMALL_SHIFT);
@@ -195,8 +195,8 @@ static uint64_t soak_compare(struct soak_state *e, const struct turn *turn, size
 static uint64_t count_behind(struct soak_state *e, const struct turn *turn) {
   size_t end = turn->counts.recv * element_bytes;
   uint64_t wrong = 0;
-  CUDA(cudaMemcpy(e->staging, e->gpu->recv + end, VERIFY_GUARD_BYTES, cudaMemcpyDeviceToHost));
-  for (size_t i = 0; i < VERIFY_GUARD_BYTES; i++)
+  CUDA(cudaMemcpy(e->staging, e->gpu->recv + end, PATTERN_GUARD_BYTES, cudaMemcpyDeviceToHost));
+  for (size_t i = 0; i < PATTERN_GUARD_BYTES; i++)
     wrong += e->staging[i] != poison;
   if (wrong)
     message_write("%s, %zu bytes: %" PRIu64 " bytes behind the result of rank %d were written",
@@ -210,7 +210,8 @@ static uint64_t soak_check(struct soak_state *e, const struct turn *turn) {
   uint64_t wrong = count_behind(e, turn);
   for (int i = 0; i < count; i++) {
     const struct operation_part *part = &e->parts[i];
-    const uint32_t *source = e->sent[part->source == VERIFY_REDUCED ? e->job->ranks : part->source];
+    const uint32_t *source =
+        e->sent[part->source == PATTERN_REDUCED ? e->job->ranks : part->source];
     wrong += soak_compare(e, turn, part->first, source + turn->place + part->place, part->length);
   }
   return wrong;
@@ -219,7 +220,7 @@ static uint64_t soak_check(struct soak_state *e, const struct turn *turn) {
 static void take_turn(struct soak_state *e, struct soak_result *result) {
   struct turn turn;
   choose(e, &turn);
-  CUDA(cudaMemset(e->gpu->recv, poison, turn.counts.recv * element_bytes + VERIFY_GUARD_BYTES));
+  CUDA(cudaMemset(e->gpu->recv, poison, turn.counts.recv * element_bytes + PATTERN_GUARD_BYTES));
   CUDA(cudaDeviceSynchronize());
   watchdog_set_place("%s, %zu bytes", operation_infos[turn.operation].name, turn.counts.bytes);
   uint64_t start_ns = clock_now_ns();

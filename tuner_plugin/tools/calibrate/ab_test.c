@@ -13,7 +13,7 @@
 
 static double time_of(const struct bench_json_row *row) {
   size_t count;
-  double *times = bench_json_sort_calls(row, &count);
+  double *times = bench_json_calls(row, &count);
   double result = times ? label_summarize(times, count).median_us : bench_json_time_us(row);
   free(times);
   return result;
@@ -253,40 +253,18 @@ size_t ab_test_drop_rows(const struct ab_test *test, struct profile *profile, ui
   return dropped;
 }
 
-/* ---- sums ---- */
-
-size_t ab_test_count_slower(const struct ab_test *test) {
-  size_t count = 0;
+struct ab_test_sums ab_test_sum(const struct ab_test *test) {
+  struct ab_test_sums sums = { 0 };
+  double logs = 0;
   for (size_t i = 0; i < test->count; i++) {
-    count += test->points[i].is_slower && test->points[i].is_chosen;
+    const struct ab_test_point *point = &test->points[i];
+    sums.faster += point->is_faster && point->is_chosen;
+    sums.slower += point->is_slower && point->is_chosen;
+    sums.control = fmax(sums.control, point->is_chosen ? 0 : fabs(point->ratio - 1));
+    logs += log(point->ratio);
   }
-  return count;
-}
-
-size_t ab_test_count_faster(const struct ab_test *test) {
-  size_t count = 0;
-  for (size_t i = 0; i < test->count; i++) {
-    count += test->points[i].is_faster && test->points[i].is_chosen;
-  }
-  return count;
-}
-
-double ab_test_control(const struct ab_test *test) {
-  double worst = 0;
-  for (size_t i = 0; i < test->count; i++) {
-    if (!test->points[i].is_chosen) {
-      worst = fmax(worst, fabs(test->points[i].ratio - 1));
-    }
-  }
-  return worst;
-}
-
-double ab_test_geomean(const struct ab_test *test) {
-  double sum = 0;
-  for (size_t i = 0; i < test->count; i++) {
-    sum += log(test->points[i].ratio);
-  }
-  return test->count > 0 ? exp(sum / (double)test->count) : 1;
+  sums.geomean = test->count > 0 ? exp(logs / (double)test->count) : 1;
+  return sums;
 }
 
 void ab_test_free(struct ab_test *test) {

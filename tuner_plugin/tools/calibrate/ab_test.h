@@ -42,12 +42,12 @@ void ab_test_judge(struct ab_test *test, const struct profile *profile, uint32_t
 size_t ab_test_drop_rows(const struct ab_test *test, struct profile *profile, uint32_t nodes,
                          uint32_t ppn);
 
-/* Of the sizes that a row covers. */
-size_t ab_test_count_slower(const struct ab_test *test);
-size_t ab_test_count_faster(const struct ab_test *test);
-/* The control: by how much the sides differ at most where both are NCCL's own choice. */
-double ab_test_control(const struct ab_test *test);
-double ab_test_geomean(const struct ab_test *test); /* of the ratios */
+struct ab_test_sums {
+  size_t faster, slower; /* of the sizes that a row covers */
+  double control;        /* by how much the sides differ at most where both are NCCL's own choice */
+  double geomean;        /* of the ratios */
+};
+struct ab_test_sums ab_test_sum(const struct ab_test *test);
 void ab_test_free(struct ab_test *test);
 
 #endif

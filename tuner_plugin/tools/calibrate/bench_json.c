@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/model/interpolate.h"
-
 static const char *const operations[PROFILE_COLLECTIVE_COUNT] = {
   [PROFILE_BROADCAST] = "broadcast",  [PROFILE_REDUCE] = "reduce",
   [PROFILE_ALLGATHER] = "all_gather", [PROFILE_REDUCESCATTER] = "reduce_scatter",
@@ -21,7 +19,8 @@ const char *bench_json_operation(enum profile_collective collective) {
   return operations[collective];
 }
 
-int bench_json_find_operation(const char *name) {
+/* -1: not one of a tuner's. */
+static int find_operation(const char *name) {
   for (int i = 0; i < PROFILE_COLLECTIVE_COUNT; i++) {
     if (strcmp(operations[i], name) == 0) {
       return i;
@@ -83,7 +82,7 @@ static int take_row(const json_t *from, enum bench_json_kind kind, int collectiv
   json_int_t bytes = json_integer_value(json_object_get(from, is_ours ? "bytes" : "size"));
   if (is_ours) {
     const char *name = json_string_value(json_object_get(from, "op"));
-    collective = name ? bench_json_find_operation(name) : -1;
+    collective = name ? find_operation(name) : -1;
   }
   if (collective < 0 || bytes <= 0) {
     return 0;
@@ -114,8 +113,6 @@ int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_co
   }
   int result = 0;
   bench->rows = calloc(json_array_size(rows) + 1, sizeof *bench->rows);
-  bench->ranks = (uint32_t)json_integer_value(json_object_get(root, "ranks"));
-  bench->hosts = (uint32_t)json_integer_value(json_object_get(root, "hosts"));
   for (size_t i = 0; bench->rows && result == 0 && i < json_array_size(rows); i++) {
     result = take_row(json_array_get(rows, i), kind, (int)collective, bench);
     if (result < 0) {
@@ -164,7 +161,7 @@ double bench_json_time_us(const struct bench_json_row *row) {
   return count > 0 ? sum / count : 0;
 }
 
-double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count) {
+double *bench_json_calls(const struct bench_json_row *row, size_t *count) {
   *count = 0;
   double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
   for (int place = 0; times && place < BENCH_JSON_PLACES; place++) {
@@ -177,6 +174,5 @@ double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count) {
     free(times);
     return NULL;
   }
-  interpolate_sort(times, *count);
   return times;
 }

@@ -34,8 +34,6 @@ struct bench_json_row {
 struct bench_json {
   struct bench_json_row *rows;
   size_t count;
-  uint32_t ranks; /* 0: the file does not say */
-  uint32_t hosts;
 };
 
 /* `collective` is the one that nccl-tests ran; its files do not name it. */
@@ -50,13 +48,12 @@ const struct bench_json_row *bench_json_find(const struct bench_json *bench,
 /* Mean of the places that were run. */
 double bench_json_time_us(const struct bench_json_row *row);
 
-/* The times of the later two thirds of each place's calls, ascending; to be freed. The first third
- * warms up, and may use the burst credit that a cloud grants to idle flows. NULL with *count 0 if
- * the file has no times of calls, or memory is out. */
-double *bench_json_sort_calls(const struct bench_json_row *row, size_t *count);
+/* The times of the later two thirds of each place's calls; to be freed. The first third warms up,
+ * and may use the burst credit that a cloud grants to idle flows. NULL with *count 0 if the file
+ * has no times of calls, or memory is out. */
+double *bench_json_calls(const struct bench_json_row *row, size_t *count);
 
 /* stratus-coll's and nccl-tests' names: "all_reduce", as in all_reduce_perf. */
 const char *bench_json_operation(enum profile_collective collective);
-int bench_json_find_operation(const char *name); /* -1: not one of a tuner's */
 
 #endif

@@ -43,6 +43,59 @@ void campaign_say(const char *format, ...) {
   va_end(arguments);
 }
 
+/* ---- variables ---- */
+
+static bool has_name(const char *const *variables, size_t count, const char *variable) {
+  size_t length = strcspn(variable, "=") + 1;
+  for (size_t i = 0; i < count; i++) {
+    if (strncmp(variables[i], variable, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Ranks read it there: a variable would count more. */
+static bool is_in_file(const char *variable) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
+  return nccl_conf_find(name).file != NULL;
+}
+
+static const char *const *list_variables(struct campaign *campaign, const char *const *ours) {
+  static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
+                                        "STRATUS_LOG=info" };
+  /* Compression is off: what benchmarks send becomes shorter than gradients do. */
+  static const char *const unless_set[] = { "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so",
+                                            "STRATUS_COMPRESS=off" };
+  static const size_t unless_set_count = sizeof unless_set / sizeof unless_set[0];
+  size_t count = 0;
+  for (; *ours; ours++) {
+    campaign->variables[count++] = *ours;
+  }
+  for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
+    campaign->variables[count++] = always[i];
+  }
+  for (char **each = environ; *each && count < CAMPAIGN_VARIABLES_MAX - unless_set_count; each++) {
+    /* Of one host, where all others are of the job. */
+    bool is_ours = strncmp(*each, "NCCL_HOSTID=", 12) == 0;
+    bool is_wanted =
+        (strncmp(*each, "NCCL_", 5) == 0 && !is_ours) ||
+        strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
+        (strncmp(*each, "STRATUS_", 8) == 0 && strncmp(*each, "STRATUS_COLL_", 13) != 0);
+    if (is_wanted && !has_name(campaign->variables, count, *each)) {
+      campaign->variables[count++] = *each;
+    }
+  }
+  for (size_t i = 0; i < unless_set_count; i++) {
+    if (!has_name(campaign->variables, count, unless_set[i]) && !is_in_file(unless_set[i])) {
+      campaign->variables[count++] = unless_set[i];
+    }
+  }
+  campaign->variables[count] = NULL;
+  return campaign->variables;
+}
+
 /* ---- opening ---- */
 
 static int take_collectives(struct campaign *campaign) {
@@ -95,13 +148,13 @@ static void identify(struct campaign *campaign, const char *settings) {
   for (int i = 0; i < campaign->launch.command_count; i++) {
     hash_text(&hash, campaign->launch.command[i]);
   }
-  for (const char *const *v = campaign_variables(campaign, none); *v; v++) {
+  for (const char *const *v = list_variables(campaign, none); *v; v++) {
     hash_text(&hash, *v);
   }
   write_id(campaign->id, &hash);
 }
 
-static int campaign_check(const struct campaign *campaign) {
+static int check_options(const struct campaign *campaign) {
   const struct campaign_options *o = &campaign_options;
   char absolute[PROFILE_PATH_MAX / 2];
   if (o->min_bytes == 0 || o->max_bytes < o->min_bytes) {
@@ -165,7 +218,7 @@ int campaign_open(struct campaign **campaign, int argument_count, char **argumen
   unsetenv("NCCL_DEBUG_FILE");
   status = take_collectives(opened);
   if (status == CLI_OK) {
-    status = campaign_check(opened);
+    status = check_options(opened);
     identify(opened, settings);
   }
   return status;
@@ -200,57 +253,18 @@ size_t campaign_sizes(const struct campaign *campaign, enum profile_collective c
   return count;
 }
 
-/* ---- variables ---- */
-
-static bool has_name(const char *const *variables, size_t count, const char *variable) {
-  size_t length = strcspn(variable, "=") + 1;
-  for (size_t i = 0; i < count; i++) {
-    if (strncmp(variables[i], variable, length) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* Ranks read it there: a variable would count more. */
-static bool is_in_file(const char *variable) {
-  char name[64];
-  snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
-  return nccl_conf_find(name).file != NULL;
-}
-
-const char *const *campaign_variables(struct campaign *campaign, const char *const *ours) {
-  static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
-                                        "STRATUS_LOG=info" };
-  /* Compression is off: what benchmarks send becomes shorter than gradients do. */
-  static const char *const unless_set[] = { "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so",
-                                            "STRATUS_COMPRESS=off" };
-  static const size_t unless_set_count = sizeof unless_set / sizeof unless_set[0];
-  size_t count = 0;
-  for (; *ours; ours++) {
-    campaign->variables[count++] = *ours;
-  }
-  for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
-    campaign->variables[count++] = always[i];
-  }
-  for (char **each = environ; *each && count < CAMPAIGN_VARIABLES_MAX - unless_set_count; each++) {
-    /* Of one host, where all others are of the job. */
-    bool is_ours = strncmp(*each, "NCCL_HOSTID=", 12) == 0;
-    bool is_wanted =
-        (strncmp(*each, "NCCL_", 5) == 0 && !is_ours) ||
-        strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
-        (strncmp(*each, "STRATUS_", 8) == 0 && strncmp(*each, "STRATUS_COLL_", 13) != 0);
-    if (is_wanted && !has_name(campaign->variables, count, *each)) {
-      campaign->variables[count++] = *each;
-    }
-  }
-  for (size_t i = 0; i < unless_set_count; i++) {
-    if (!has_name(campaign->variables, count, unless_set[i]) && !is_in_file(unless_set[i])) {
-      campaign->variables[count++] = unless_set[i];
-    }
-  }
-  campaign->variables[count] = NULL;
-  return campaign->variables;
+struct launch_job campaign_job(struct campaign *campaign, enum profile_collective collective,
+                               const uint64_t *sizes, size_t size_count, const char *const *ours) {
+  return (struct launch_job){
+    .collective = collective,
+    .sizes = sizes,
+    .size_count = size_count,
+    .iterations = (uint64_t)campaign_options.iterations,
+    .min_time_ns = campaign_options.min_time_ns,
+    .json_path = campaign->json_path,
+    .variables = list_variables(campaign, ours),
+    .timeout_ns = campaign_options.timeout_ns,
+  };
 }
 
 /* ---- running ---- */
@@ -315,25 +329,8 @@ int campaign_tries(const struct campaign *campaign) {
   return campaign->launch.kind == LAUNCH_INSIDE ? 1 : 2;
 }
 
-int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
-                 const struct bench_json *alone, launch_line_fn *take, void *to) {
-  uint64_t now_ns = clock_now_ns();
-  struct progress progress = { job, alone, what, take, to, 0, now_ns, now_ns };
-  campaign_say("%s, %s: %zu sizes", profile_collective_name(job->collective), what,
-               job->size_count);
-  if (campaign->launch.rank == 0) {
-    unlink(job->json_path); /* a launch that writes none must not be taken for the one before */
-  }
-  int status = launch_run(&campaign->launch, job, take_line, &progress);
-  if (status == CLI_OK) {
-    campaign_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), what,
-                 (double)(clock_now_ns() - now_ns) / 1e9);
-  }
-  return status;
-}
-
-int campaign_read(const struct campaign *campaign, const struct launch_job *job,
-                  struct bench_json *bench) {
+static int read_results(const struct campaign *campaign, const struct launch_job *job,
+                        struct bench_json *bench) {
   char error[BENCH_JSON_ERROR_MAX];
   if (bench_json_read(job->json_path, campaign->launch.bench, job->collective, bench, error) == 0) {
     return CLI_OK;
@@ -341,4 +338,23 @@ int campaign_read(const struct campaign *campaign, const struct launch_job *job,
   return cli_fail(
       "%s (is --work on a file system that rank 0's host shares?%s)", error,
       campaign->launch.bench == BENCH_JSON_NCCL_TESTS ? " are nccl-tests 2.19.2 or later?" : "");
+}
+
+int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
+                 const struct bench_json *alone, launch_line_fn *take, void *to,
+                 struct bench_json *bench) {
+  uint64_t now_ns = clock_now_ns();
+  struct progress progress = { job, alone, what, take, to, 0, now_ns, now_ns };
+  bool is_first = campaign->launch.rank == 0;
+  campaign_say("%s, %s: %zu sizes", profile_collective_name(job->collective), what,
+               job->size_count);
+  if (is_first) {
+    unlink(job->json_path); /* a launch that writes none must not be taken for the one before */
+  }
+  int status = launch_run(&campaign->launch, job, take_line, &progress);
+  if (status == CLI_OK) {
+    campaign_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), what,
+                 (double)(clock_now_ns() - now_ns) / 1e9);
+  }
+  return status == CLI_OK && is_first ? read_results(campaign, job, bench) : status;
 }

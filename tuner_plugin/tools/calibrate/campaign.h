@@ -75,19 +75,20 @@ void campaign_close(struct campaign *campaign);
 size_t campaign_sizes(const struct campaign *campaign, enum profile_collective collective,
                       uint64_t sizes[PLAN_ENTRIES_MAX]);
 
-/* `ours` and what the user has set for NCCL and stratus, as the ranks get it. Valid until the next
- * call. */
-const char *const *campaign_variables(struct campaign *campaign, const char *const *ours);
+/* A job of these sizes, as the options say. Its variables are `ours` and what the user has set for
+ * NCCL and stratus; they are valid until the next call. */
+struct launch_job campaign_job(struct campaign *campaign, enum profile_collective collective,
+                               const uint64_t *sizes, size_t size_count, const char *const *ours);
 
 /* How often a launch is tried: a host may be busy for a moment. Ranks started by another launcher
  * cannot agree to try again. */
 int campaign_tries(const struct campaign *campaign);
 
-/* Runs a job and reports progress; `alone`, if not NULL, has the times of calls. */
+/* Runs a job and reports progress; `alone`, if not NULL, has the times of calls. On rank 0 `bench`,
+ * which is to be freed, gets the results. */
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
-                 const struct bench_json *alone, launch_line_fn *take, void *to);
-int campaign_read(const struct campaign *campaign, const struct launch_job *job,
-                  struct bench_json *bench);
+                 const struct bench_json *alone, launch_line_fn *take, void *to,
+                 struct bench_json *bench);
 
 /* A line on stderr, from rank 0 only. */
 __attribute__((format(printf, 1, 2))) void campaign_say(const char *format, ...);

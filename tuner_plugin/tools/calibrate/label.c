@@ -12,19 +12,14 @@
 #include "common/quantity.h"
 #include "tuner_plugin/model/interpolate.h"
 
-static struct label_entry *label_find_entry(struct label_log *log,
-                                            enum profile_collective collective, uint64_t bytes) {
+struct label_entry *label_find(struct label_log *log, enum profile_collective collective,
+                               uint64_t bytes) {
   for (size_t i = 0; i < log->count; i++) {
     if (log->entries[i].collective == collective && log->entries[i].bytes == bytes) {
       return &log->entries[i];
     }
   }
   return NULL;
-}
-
-const struct label_entry *label_find(const struct label_log *log,
-                                     enum profile_collective collective, uint64_t bytes) {
-  return label_find_entry((struct label_log *)log, collective, bytes);
 }
 
 /* " ring.simple tree.ll ." */
@@ -63,7 +58,7 @@ static void take_open(struct label_log *log, const char *text) {
     return;
   }
   entry.collective = (enum profile_collective)collective;
-  struct label_entry *known = label_find_entry(log, entry.collective, entry.bytes);
+  struct label_entry *known = label_find(log, entry.collective, entry.bytes);
   if (known) {
     known->is_disputed |= !is_alike(known, &entry);
   } else if (log->count < PLAN_ENTRIES_MAX) {
@@ -78,7 +73,7 @@ static void take_end(struct label_log *log, const char *text) {
       sscanf(text, "%31s %" SCNu64 " %31s %" SCNu64 " %3s", name, &bytes, what, &calls, dot);
   int collective = fields >= 3 ? quantity_find_word(PROFILE_COLLECTIVE_WORDS, name) : -1;
   struct label_entry *entry =
-      collective < 0 ? NULL : label_find_entry(log, (enum profile_collective)collective, bytes);
+      collective < 0 ? NULL : label_find(log, (enum profile_collective)collective, bytes);
   if (!entry) {
     return;
   }
@@ -162,19 +157,10 @@ static const char *find_objection(const struct bench_json_row *row, const struct
              : "the benchmark did not call as often as expected";
 }
 
-static int make_room(const struct bench_json_row *row, struct label_times *times) {
-  size_t count = row->places[0].count + row->places[1].count;
-  for (size_t i = 0; i < times->count; i++) {
-    times->cells[i].times_us = calloc(count + 1, sizeof(double));
-    if (!times->cells[i].times_us) {
-      return -ENOMEM;
-    }
-  }
-  return 0;
-}
-
+/* Each cell's times, `room` apart. */
 static void deal_out(const struct bench_json_row *row, struct schedule_key key,
-                     struct label_habit habit, struct label_times *times) {
+                     struct label_habit habit, struct label_times *times, double *times_us,
+                     size_t room) {
   uint64_t call = 0;
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
     const struct bench_json_times *measured = &row->places[place];
@@ -182,8 +168,7 @@ static void deal_out(const struct bench_json_row *row, struct schedule_key key,
     for (size_t i = 0; i < measured->count; i++, call++) {
       struct schedule_turn turn = schedule_pick(key, times->count, call);
       if (turn.is_counted) {
-        struct label_cell *cell = &times->cells[turn.cell];
-        cell->times_us[cell->count++] = measured->calls_us[i];
+        times_us[turn.cell * room + times->cells[turn.cell].count++] = measured->calls_us[i];
       }
     }
     call += measured->time_us > 0 ? habit.after : 0;
@@ -203,50 +188,37 @@ int label_row(const struct bench_json_row *row, const struct label_entry *entry,
     return -EINVAL;
   }
   times->count = entry->set.count;
-  for (size_t i = 0; i < times->count; i++) {
-    times->cells[i].cell = entry->set.cells[i];
-  }
-  if (make_room(row, times) < 0) {
-    label_free(times);
+  size_t room = row->places[0].count + row->places[1].count;
+  double *times_us = calloc(times->count * room + 1, sizeof *times_us);
+  if (!times_us) {
     snprintf(error, LABEL_ERROR_MAX, "out of memory");
     return -ENOMEM;
   }
   struct schedule_key key = { seed, run, entry->collective, entry->bytes };
-  deal_out(row, key, habit, times);
+  deal_out(row, key, habit, times, times_us, room);
   for (size_t i = 0; i < times->count; i++) {
     struct label_cell *cell = &times->cells[i];
-    interpolate_sort(cell->times_us, cell->count);
-    cell->summary = label_summarize(cell->times_us, cell->count);
+    cell->cell = entry->set.cells[i];
+    cell->summary = label_summarize(times_us + i * room, cell->count);
   }
+  free(times_us);
   return 0;
-}
-
-void label_free(struct label_times *times) {
-  for (size_t i = 0; i < times->count; i++) {
-    free(times->cells[i].times_us);
-  }
-  *times = (struct label_times){ 0 };
 }
 
 /* ---- sums ---- */
 
-static double median_of(const double *sorted, size_t count) {
-  return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
-}
-
-struct label_summary label_summarize(const double *times_us, size_t count) {
+struct label_summary label_summarize(double *times_us, size_t count) {
   struct label_summary summary = { 0 };
   double *apart = count > 0 ? calloc(count, sizeof *apart) : NULL;
   if (!apart) {
     return summary;
   }
-  summary.median_us = median_of(times_us, count);
+  summary.median_us = interpolate_median(times_us, count);
+  summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabs(times_us[i] - summary.median_us);
   }
-  interpolate_sort(apart, count);
-  summary.mad_us = median_of(apart, count);
-  summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
+  summary.mad_us = interpolate_median(apart, count);
   free(apart);
   return summary;
 }

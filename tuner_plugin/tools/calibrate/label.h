@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* label: finds out which cell each measured call used, by replaying the schedule. Owns: the
- * contents of the log, until label_free.  Threads: the main thread.
+/* label: finds out which cell each measured call used, by replaying the schedule.
+ * Owns: nothing.  Threads: the main thread.
  * Blocks: never.  Fails: with a text; a size whose calls cannot be identified gets no labels.
  *
  * Every rank logs which cells were open to each size and how many calls there were
@@ -37,8 +37,9 @@ struct label_log {
 /* Takes one line of output, whatever it is. */
 void label_take_line(struct label_log *log, const char *line);
 
-const struct label_entry *label_find(const struct label_log *log,
-                                     enum profile_collective collective, uint64_t bytes);
+/* NULL: no rank logged it. */
+struct label_entry *label_find(struct label_log *log, enum profile_collective collective,
+                               uint64_t bytes);
 
 /* Why a log without entries has none. */
 const char *label_why_none(const struct label_log *log);
@@ -59,7 +60,6 @@ struct label_summary {
 /* The times of one cell, without the calls that set up connections. */
 struct label_cell {
   struct schedule_cell cell;
-  double *times_us; /* ascending; NULL: only the summary is known */
   size_t count;
   struct label_summary summary;
 };
@@ -74,9 +74,8 @@ enum { LABEL_ERROR_MAX = 256 };
 int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
               uint32_t run, struct label_habit habit, struct label_times *times,
               char error[LABEL_ERROR_MAX]);
-void label_free(struct label_times *times);
 
-/* Of times in ascending order. */
-struct label_summary label_summarize(const double *times_us, size_t count);
+/* Sorts the times. */
+struct label_summary label_summarize(double *times_us, size_t count);
 
 #endif

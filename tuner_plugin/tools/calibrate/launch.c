@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the command line for each way to start ranks. */
+/* Builds the command line for each way to start ranks, runs it as a process group of its own, and
+ * reads what comes out of it. */
 #include "tuner_plugin/tools/calibrate/launch.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/cli.h"
+#include "common/clock.h"
 #include "common/launcher.h"
 
 static const char *base_name(const char *path) {
@@ -79,151 +89,113 @@ bool launch_choose(struct launch *launch, const char *hosts, char *const *comman
 
 /* ---- words ---- */
 
-__attribute__((format(printf, 2, 3))) static void add(struct launch_words *words,
-                                                      const char *format, ...) {
+/* An option and its value. */
+__attribute__((format(printf, 3, 4))) static void add(struct host_command *words,
+                                                      const char *option, const char *format, ...) {
+  char value[16384];
   va_list arguments;
   va_start(arguments, format);
-  char *word = NULL;
-  if (words->count == LAUNCH_WORDS_MAX || vasprintf(&word, format, arguments) < 0) {
-    words->has_failed = true;
-  } else {
-    words->words[words->count++] = word;
-  }
+  int length = vsnprintf(value, sizeof value, format, arguments);
   va_end(arguments);
+  words->has_failed |= length >= (int)sizeof value;
+  host_command_add(words, option);
+  host_command_add(words, value);
 }
 
-void launch_words_free(struct launch_words *words) {
-  for (size_t i = 0; i < words->count; i++) {
-    free(words->words[i]);
-  }
-  *words = (struct launch_words){ 0 };
-}
-
-static void add_sizes(const struct launch_job *job, struct launch_words *words) {
-  char list[16384];
+static void add_coll_arguments(const struct launch_job *job, struct host_command *words) {
+  char sizes[16384] = "";
   size_t length = 0;
-  for (size_t i = 0; i < job->size_count && length < sizeof list - 24; i++) {
-    length += (size_t)snprintf(list + length, sizeof list - length, "%s%" PRIu64, i ? "," : "",
+  for (size_t i = 0; i < job->size_count && length < sizeof sizes - 24; i++) {
+    length += (size_t)snprintf(sizes + length, sizeof sizes - length, "%s%" PRIu64, i ? "," : "",
                                job->sizes[i]);
   }
-  add(words, "%s", list);
-}
-
-static void add_coll_arguments(const struct launch_job *job, struct launch_words *words) {
-  add(words, "--op");
-  add(words, "%s", bench_json_operation(job->collective));
-  add(words, "--sizes");
-  add_sizes(job, words);
-  add(words, "-n");
-  add(words, "%" PRIu64, job->iterations);
-  add(words, "-w");
-  add(words, "1");
-  add(words, "-c");
-  add(words, "%" PRIu64, job->checks);
+  add(words, "--op", "%s", bench_json_operation(job->collective));
+  add(words, "--sizes", "%s", sizes);
+  add(words, "-n", "%" PRIu64, job->iterations);
+  add(words, "-w", "1");
+  add(words, "-c", "%" PRIu64, job->checks);
   if (job->min_time_ns > 0) {
-    add(words, "--min-time");
-    add(words, "%" PRIu64 "us", job->min_time_ns / 1000);
+    add(words, "--min-time", "%" PRIu64 "us", job->min_time_ns / 1000);
   }
   if (job->timeout_ns > 0) {
-    add(words, "--timeout");
-    add(words, "%" PRIu64 "ms", job->timeout_ns / 1000000);
+    add(words, "--timeout", "%" PRIu64 "ms", job->timeout_ns / 1000000);
   }
-  if (job->has_call_times) {
-    add(words, "--per-iteration");
-  }
-  add(words, "--json");
-  add(words, "%s", job->json_path);
+  host_command_add(words, "--per-iteration");
+  add(words, "--json", "%s", job->json_path);
 }
 
 /* nccl-tests go from a first to a last size by a factor; a size that was not requested is measured
  * and ignored. */
-static void add_nccl_tests_arguments(const struct launch_job *job, struct launch_words *words) {
+static void add_nccl_tests_arguments(const struct launch_job *job, struct host_command *words) {
   uint64_t factor = 0;
   for (size_t i = 1; i < job->size_count; i++) {
     uint64_t step = job->sizes[i] / job->sizes[i - 1];
     factor = factor == 0 || step < factor ? step : factor;
   }
-  add(words, "-b");
-  add(words, "%" PRIu64, job->sizes[0]);
-  add(words, "-e");
-  add(words, "%" PRIu64, job->sizes[job->size_count - 1]);
-  add(words, "-f");
-  add(words, "%" PRIu64, factor < 2 ? 2 : factor);
-  add(words, "-n");
-  add(words, "%" PRIu64, job->iterations);
-  add(words, "-w");
-  add(words, "0");
-  add(words, "-c");
-  add(words, "%" PRIu64, job->checks);
-  if (job->has_call_times) {
-    add(words, "-I");
-    add(words, "1");
-  }
-  add(words, "-J");
-  add(words, "%s", job->json_path);
+  add(words, "-b", "%" PRIu64, job->sizes[0]);
+  add(words, "-e", "%" PRIu64, job->sizes[job->size_count - 1]);
+  add(words, "-f", "%" PRIu64, factor < 2 ? 2 : factor);
+  add(words, "-n", "%" PRIu64, job->iterations);
+  add(words, "-w", "0");
+  add(words, "-c", "%" PRIu64, job->checks);
+  add(words, "-I", "1");
+  add(words, "-J", "%s", job->json_path);
 }
 
 /* The user's program, by the name of the collective where it is one of nccl-tests'. */
 static void add_program(const struct launch *launch, const struct launch_job *job, const char *word,
-                        struct launch_words *words) {
-  if (launch->bench == BENCH_JSON_STRATUS_COLL) {
-    add(words, "%s", word);
-  } else {
-    add(words, "%.*s%s_perf", (int)(base_name(word) - word), word,
-        bench_json_operation(job->collective));
-  }
+                        struct host_command *words) {
+  char program[PATH_MAX];
+  snprintf(program, sizeof program, "%.*s%s_perf", (int)(base_name(word) - word), word,
+           bench_json_operation(job->collective));
+  host_command_add(words, launch->bench == BENCH_JSON_STRATUS_COLL ? word : program);
 }
 
 static void add_command(const struct launch *launch, const struct launch_job *job,
-                        struct launch_words *words) {
+                        struct host_command *words) {
   enum bench_json_kind kind;
   int program = find_benchmark(launch->command, launch->command_count, &kind);
   for (int i = 0; i < launch->command_count; i++) {
     if (i == program) {
       add_program(launch, job, launch->command[i], words);
     } else {
-      add(words, "%s", launch->command[i]);
+      host_command_add(words, launch->command[i]);
     }
     for (size_t v = 0; i == 0 && launch->kind == LAUNCH_MPIRUN && job->variables[v]; v++) {
-      add(words, "-x");
-      add(words, "%.*s", (int)strcspn(job->variables[v], "="), job->variables[v]);
+      add(words, "-x", "%.*s", (int)strcspn(job->variables[v], "="), job->variables[v]);
     }
     if (i == 0 && launch->kind == LAUNCH_MPIRUN && getenv("STRATUS_COLL_ADDR")) {
-      add(words, "-x");
-      add(words, "STRATUS_COLL_ADDR");
+      add(words, "-x", "STRATUS_COLL_ADDR");
     }
   }
 }
 
 static void add_hosts(const struct launch *launch, const struct launch_job *job,
-                      struct launch_words *words) {
-  add(words, "%s", launch->program);
-  add(words, "--hosts");
-  add(words, "%s", launch->hosts);
+                      struct host_command *words) {
+  host_command_add(words, launch->program);
+  add(words, "--hosts", "%s", launch->hosts);
   if (launch->ppn > 0) {
-    add(words, "--ppn");
-    add(words, "%" PRId64, launch->ppn);
+    add(words, "--ppn", "%" PRId64, launch->ppn);
   }
   if (launch->is_split_cpus) {
-    add(words, "--split-cpus");
+    host_command_add(words, "--split-cpus");
   }
   for (size_t v = 0; job->variables[v]; v++) {
     /* Everybody can read command lines: stratus-coll takes this one from its environment. */
     bool is_secret = strncmp(job->variables[v], "STRATUS_SECRET=", 15) == 0;
-    add(words, "--env");
-    add(words, "%s", is_secret ? "STRATUS_SECRET" : job->variables[v]);
+    add(words, "--env", "%s", is_secret ? "STRATUS_SECRET" : job->variables[v]);
   }
 }
 
 void launch_build(const struct launch *launch, const struct launch_job *job,
-                  struct launch_words *words) {
-  *words = (struct launch_words){ 0 };
+                  struct host_command *words) {
+  *words = (struct host_command){ 0 };
   switch (launch->kind) {
   case LAUNCH_HOSTS:
     add_hosts(launch, job, words);
     break;
   case LAUNCH_INSIDE:
-    add(words, "%s", launch->program);
+    host_command_add(words, launch->program);
     break;
   case LAUNCH_MPIRUN:
   case LAUNCH_COMMAND:
@@ -245,4 +217,147 @@ uint64_t launch_calls_before(const struct launch *launch, const struct launch_jo
 uint64_t launch_calls_after(const struct launch *launch, const struct launch_job *job) {
   (void)launch;
   return job->checks;
+}
+
+/* ---- running ---- */
+
+enum { TAIL_LINES = 8, LINE_MAX_BYTES = 4096 };
+
+/* The last lines, for when it fails. */
+struct tail {
+  char lines[TAIL_LINES][256];
+  size_t count;
+};
+
+struct output {
+  launch_line_fn *take;
+  void *to;
+  struct tail tail;
+  char line[LINE_MAX_BYTES];
+  size_t length;
+};
+
+static volatile sig_atomic_t is_interrupted;
+
+static void note_signal(int number) {
+  (void)number;
+  is_interrupted = 1;
+}
+
+static void become(const struct launch_job *job, struct host_command *words, int output) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  for (size_t v = 0; job->variables[v]; v++) {
+    putenv((char *)job->variables[v]);
+  }
+  if (!freopen("/dev/null", "r", stdin) || dup2(output, STDOUT_FILENO) < 0 ||
+      dup2(output, STDERR_FILENO) < 0) {
+    _exit(127);
+  }
+  close(output);
+  execvp(words->words[0], words->words);
+  fprintf(stderr, "cannot run %s: %s\n", words->words[0], strerror(errno));
+  _exit(127);
+}
+
+static void end_line(struct output *output) {
+  output->line[output->length] = '\0';
+  output->length = 0;
+  output->take(output->to, output->line);
+  snprintf(output->tail.lines[output->tail.count++ % TAIL_LINES], sizeof output->tail.lines[0],
+           "%.255s", output->line);
+}
+
+static void take_bytes(struct output *output, const char *bytes, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (bytes[i] == '\n') {
+      end_line(output);
+    } else if (output->length < sizeof output->line - 1) {
+      output->line[output->length++] = bytes[i];
+    }
+  }
+}
+
+/* Until all ranks have closed their output; false when it was ended from here. */
+static bool read_all(int from, pid_t child, uint64_t end_ns, struct output *output) {
+  bool is_ended = false;
+  for (;;) {
+    struct pollfd waiting = { .fd = from, .events = POLLIN };
+    int ready = poll(&waiting, 1, 200);
+    if (!is_ended && (is_interrupted || (end_ns > 0 && clock_now_ns() > end_ns))) {
+      is_ended = true;
+      kill(-child, SIGTERM);
+    }
+    if (ready <= 0) {
+      continue;
+    }
+    char bytes[65536];
+    ssize_t count = read(from, bytes, sizeof bytes);
+    if (count <= 0) {
+      return !is_ended;
+    }
+    take_bytes(output, bytes, (size_t)count);
+  }
+}
+
+static int tell_failure(const char *program, int status, const struct tail *tail) {
+  size_t first = tail->count > TAIL_LINES ? tail->count - TAIL_LINES : 0;
+  for (size_t i = first; i < tail->count; i++) {
+    fprintf(stderr, "  %s\n", tail->lines[i % TAIL_LINES]);
+  }
+  return cli_fail("%s failed (%s %d); its last lines are above", program,
+                  WIFSIGNALED(status) ? "signal" : "status",
+                  WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+static int run_words(const struct launch_job *job, struct host_command *words, launch_line_fn *take,
+                     void *to) {
+  int ends[2];
+  struct output *output = calloc(1, sizeof *output);
+  if (!output || pipe2(ends, O_CLOEXEC) < 0) {
+    free(output);
+    return cli_fail("cannot start %s: %s", words->words[0], strerror(errno));
+  }
+  output->take = take;
+  output->to = to;
+  struct sigaction action = { .sa_handler = note_signal }, old[2];
+  sigaction(SIGINT, &action, &old[0]);
+  sigaction(SIGTERM, &action, &old[1]);
+  pid_t child = fork();
+  if (child == 0) {
+    become(job, words, ends[1]);
+  }
+  close(ends[1]);
+  int status = -1;
+  /* Half a minute more than the benchmark's own limit, whose message says more. */
+  uint64_t end_ns = job->timeout_ns ? clock_now_ns() + job->timeout_ns + 30 * NS_PER_S : 0;
+  bool is_whole = child > 0 && read_all(ends[0], child, end_ns, output);
+  close(ends[0]);
+  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  sigaction(SIGINT, &old[0], NULL);
+  sigaction(SIGTERM, &old[1], NULL);
+  int result = CLI_OK;
+  if (!is_whole) {
+    result = cli_fail("%s was ended: %s", words->words[0],
+                      is_interrupted ? "interrupted" : "no time left");
+  } else if (status != 0) {
+    result = tell_failure(words->words[0], status, &output->tail);
+  }
+  free(output);
+  return result;
+}
+
+int launch_run(const struct launch *launch, const struct launch_job *job, launch_line_fn *take,
+               void *to) {
+  struct host_command words;
+  if (is_interrupted) {
+    return CLI_FAILED; /* already reported when it ended the launch before */
+  }
+  launch_build(launch, job, &words);
+  unlink(job->json_path); /* nccl-tests do not overwrite a file that exists */
+  int result = words.has_failed ? cli_fail("the command line has too many words")
+                                : run_words(job, &words, take, to);
+  host_command_free(&words);
+  return result;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* launch: starts a benchmark on all ranks, with any launcher, and reads their output.
- * Owns: the words of a struct launch_words; the process while it runs.  Threads: the main thread.
+ * Owns: the process while it runs.  Threads: the main thread.
  * Blocks: launch_run, until the benchmark has ended.  Fails: with a message and CLI_FAILED; on
  * SIGINT, SIGTERM and after the time limit the benchmark is ended before.
  *
@@ -16,6 +16,7 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
+#include "common/host_command.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
 enum launch_kind { LAUNCH_HOSTS, LAUNCH_MPIRUN, LAUNCH_COMMAND, LAUNCH_INSIDE };
@@ -41,17 +42,9 @@ struct launch_job {
   uint64_t iterations;  /* of each size and place */
   uint64_t min_time_ns; /* more iterations until they take this long; stratus-coll only */
   uint64_t checks;      /* runs whose values are checked */
-  bool has_call_times;
   const char *json_path;
   const char *const *variables; /* "NAME=VALUE", NULL at the end */
   uint64_t timeout_ns;          /* 0: none */
-};
-
-enum { LAUNCH_WORDS_MAX = 256 };
-struct launch_words {
-  char *words[LAUNCH_WORDS_MAX + 1]; /* NULL at the end */
-  size_t count;
-  bool has_failed; /* too many, or out of memory */
 };
 
 /* Reads the arguments after `--` and the environment. `hosts` may be NULL. False: it is unknown how
@@ -60,10 +53,9 @@ enum { LAUNCH_ERROR_MAX = 256 };
 bool launch_choose(struct launch *launch, const char *hosts, char *const *command,
                    int command_count, char error[LAUNCH_ERROR_MAX]);
 
-/* The command line of a job. */
+/* The command line of a job, to be freed by host_command_free. */
 void launch_build(const struct launch *launch, const struct launch_job *job,
-                  struct launch_words *words);
-void launch_words_free(struct launch_words *words);
+                  struct host_command *words);
 
 typedef void launch_line_fn(void *to, const char *line);
 

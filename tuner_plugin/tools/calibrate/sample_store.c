@@ -52,9 +52,6 @@ static int mend_end(struct sample_store *store) {
 
 int sample_store_open(struct sample_store *store, const char *path) {
   *store = (struct sample_store){ .path = path, .file = -1 };
-  if (!path) {
-    return CLI_OK;
-  }
   int status = read_samples(store);
   if (status != CLI_OK) {
     return status;
@@ -64,14 +61,13 @@ int sample_store_open(struct sample_store *store, const char *path) {
 }
 
 int sample_store_add(struct sample_store *store, const struct sample *sample) {
-  return !store->path || sample_file_add(&store->samples, sample) == 0 ? CLI_OK
-                                                                       : cli_fail("out of memory");
+  return sample_file_add(&store->samples, sample) == 0 ? CLI_OK : cli_fail("out of memory");
 }
 
 /* In one write, so that several writers do not mix. */
 int sample_store_flush(struct sample_store *store) {
   size_t count = store->samples.count - store->written, length = 0;
-  if (!store->path || count == 0) {
+  if (count == 0) {
     return CLI_OK;
   }
   char *text = calloc(count, SAMPLE_LINE_MAX);

@@ -11,7 +11,7 @@
 #include "tuner_plugin/model/sample_file.h"
 
 struct sample_store {
-  const char *path; /* NULL: no samples are wanted, and all below does nothing */
+  const char *path;
   int file;
   struct sample_file samples; /* also those that were added */
   size_t written;             /* number of them that are in the file */

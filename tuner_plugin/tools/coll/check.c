@@ -6,7 +6,7 @@
 
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 
 enum { STAGING_BYTES = 4 << 20 };
 static _Alignas(64) char staging[STAGING_BYTES];
@@ -15,8 +15,8 @@ static struct pattern pattern;
 struct check_buffers check_place(const struct measure_case *c, const struct job_gpu *gpu,
                                  bool is_in_place) {
   size_t size = element_infos[c->type].size_bytes;
-  struct check_buffers b = { .send = gpu->send + VERIFY_GUARD_BYTES,
-                             .recv = gpu->recv + VERIFY_GUARD_BYTES };
+  struct check_buffers b = { .send = gpu->send + PATTERN_GUARD_BYTES,
+                             .recv = gpu->recv + PATTERN_GUARD_BYTES };
   b.begin = b.recv;
   b.end = b.recv + c->counts.recv * size;
   if (is_in_place) {
@@ -35,7 +35,7 @@ static void fill(char *to, int rank, uint64_t place, size_t count) {
   size_t size = element_infos[pattern.type].size_bytes;
   for (size_t done = 0; done < count;) {
     size_t part = count - done < STAGING_BYTES / size ? count - done : STAGING_BYTES / size;
-    verify_fill(&pattern, rank, place + done, staging, part);
+    pattern_fill(&pattern, rank, place + done, staging, part);
     CUDA(cudaMemcpy(to + done * size, staging, part * size, cudaMemcpyHostToDevice));
     done += part;
   }
@@ -54,8 +54,8 @@ static void fill_sent(const struct measure_case *c, const struct job_gpu *gpu, c
 
 void check_prepare(const struct job *job, const struct measure_case *c, bool is_in_place,
                    uint64_t seed) {
-  unsigned char guard[VERIFY_GUARD_BYTES];
-  verify_fill_guard(guard);
+  unsigned char guard[PATTERN_GUARD_BYTES];
+  pattern_fill_guard(guard);
   if (pattern.type != c->type || pattern.redop != c->redop || pattern.ranks != job->ranks)
     pattern_init(&pattern, c->type, c->redop, job->ranks, seed, job->contents);
   pattern_set_seed(&pattern, seed);
@@ -64,7 +64,7 @@ void check_prepare(const struct job *job, const struct measure_case *c, bool is_
     struct check_buffers b = check_place(c, gpu, is_in_place);
     CUDA(cudaSetDevice(gpu->device));
     CUDA(cudaMemset(b.begin, 0x5a, (size_t)(b.end - b.begin)));
-    CUDA(cudaMemcpy(b.begin - VERIFY_GUARD_BYTES, guard, sizeof guard, cudaMemcpyHostToDevice));
+    CUDA(cudaMemcpy(b.begin - PATTERN_GUARD_BYTES, guard, sizeof guard, cudaMemcpyHostToDevice));
     CUDA(cudaMemcpy(b.end, guard, sizeof guard, cudaMemcpyHostToDevice));
     fill_sent(c, gpu, b.send);
     CUDA(cudaDeviceSynchronize());
@@ -93,8 +93,8 @@ static void say_where(const struct measure_case *c, int rank, const struct opera
   unsigned size = element_infos[c->type].size_bytes;
   uint64_t place = part->place + index - part->first;
   uint64_t got = element_load(staging, size, in_staging);
-  uint64_t expected = part->source == VERIFY_REDUCED ? pattern_expected(&pattern, place)
-                                                     : pattern_sent(&pattern, part->source, place);
+  uint64_t expected = part->source == PATTERN_REDUCED ? pattern_expected(&pattern, place)
+                                                      : pattern_sent(&pattern, part->source, place);
   message_write("%s %s %s, %zu bytes: element %zu of rank %d is 0x%llx and should be 0x%llx",
                 operation_infos[c->operation].name, element_infos[c->type].name,
                 operation_redop_names[c->redop], c->counts.bytes, index, rank,
@@ -111,7 +111,7 @@ static uint64_t count_wrong(const struct measure_case *c, int rank, const char *
     CUDA(cudaMemcpy(staging, recv + (part->first + done) * size, count * size,
                     cudaMemcpyDeviceToHost));
     uint64_t more =
-        verify_compare(&pattern, part->source, part->place + done, staging, count, &first);
+        pattern_compare(&pattern, part->source, part->place + done, staging, count, &first);
     if (more && !wrong)
       say_where(c, rank, part, part->first + done + first, first);
     wrong += more;
@@ -121,9 +121,9 @@ static uint64_t count_wrong(const struct measure_case *c, int rank, const char *
 }
 
 static uint64_t count_out_of_bounds(const char *at) {
-  unsigned char guard[VERIFY_GUARD_BYTES];
+  unsigned char guard[PATTERN_GUARD_BYTES];
   CUDA(cudaMemcpy(guard, at, sizeof guard, cudaMemcpyDeviceToHost));
-  return verify_compare_guard(guard);
+  return pattern_compare_guard(guard);
 }
 
 /* At most as many as there are ranks or transfers. */
@@ -154,7 +154,7 @@ void check_compare(const struct job *job, const struct measure_case *c, bool is_
     for (int part = 0; part < count; part++)
       *wrong += count_wrong(c, gpu->rank, b.recv, &parts[part]);
     *out_of_bounds +=
-        count_out_of_bounds(b.begin - VERIFY_GUARD_BYTES) + count_out_of_bounds(b.end);
+        count_out_of_bounds(b.begin - PATTERN_GUARD_BYTES) + count_out_of_bounds(b.end);
   }
   free(parts);
 }

@@ -27,12 +27,21 @@ static const char *unix_path(const char *address) {
   return strncmp(address, "unix:", 5) ? NULL : address + 5;
 }
 
-static struct sockaddr_un unix_address(const char *path) {
+/* Calls bind or connect on a new socket, which is -1 with errno if that fails. */
+static int open_unix(const char *path, int flags,
+                     int (*call)(int fd, const struct sockaddr *address, socklen_t length)) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   if (strlen(path) >= sizeof address.sun_path)
     message_fail("unix:%s: longer than %zu bytes", path, sizeof address.sun_path - 1);
-  memcpy(address.sun_path, path, strlen(path));
-  return address;
+  strcpy(address.sun_path, path);
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+  if (fd >= 0 && call(fd, (struct sockaddr *)&address, sizeof address)) {
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+  }
+  return fd;
 }
 
 /* NULL if the name cannot be resolved (yet); a malformed address ends the process. A listener binds
@@ -66,11 +75,10 @@ static struct addrinfo *resolve(const char *address, bool is_listener, bool is_a
 }
 
 static int listen_unix(const char *path) {
-  struct sockaddr_un address = unix_address(path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   unlink(path); /* left behind by a run that was killed */
   mode_t mask = umask(0177);
-  if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 128))
+  int fd = open_unix(path, 0, bind);
+  if (fd < 0 || listen(fd, 128))
     message_fail("unix:%s: cannot listen: %s", path, strerror(errno));
   umask(mask);
   return fd;
@@ -111,10 +119,8 @@ static bool is_left_behind(const char *path) {
   if (lstat(path, &facts) || !S_ISSOCK(facts.st_mode) || facts.st_uid != getuid() ||
       time(NULL) - facts.st_mtime < CONNECT_SURELY_LISTENED_S)
     return false;
-  struct sockaddr_un address = unix_address(path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  bool is_refused =
-      fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) && errno == ECONNREFUSED;
+  int fd = open_unix(path, SOCK_NONBLOCK, connect);
+  bool is_refused = fd < 0 && errno == ECONNREFUSED;
   if (fd >= 0)
     close(fd);
   return is_refused;
@@ -154,16 +160,10 @@ static bool is_own(int fd) {
 }
 
 static int try_unix(const char *path) {
-  struct sockaddr_un address = unix_address(path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof address)) {
-    if (!is_own(fd))
-      message_fail("unix:%s belongs to another user", path);
-    return fd;
-  }
-  if (fd >= 0)
-    close(fd);
-  return -1;
+  int fd = open_unix(path, 0, connect);
+  if (fd >= 0 && !is_own(fd))
+    message_fail("unix:%s belongs to another user", path);
+  return fd;
 }
 
 static int try_tcp(const char *address) {

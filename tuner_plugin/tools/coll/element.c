@@ -28,18 +28,13 @@ struct small_format {
 };
 
 static const struct small_format *small_format(enum element_type type) {
-  static const struct small_format half = { 5, 10, 15, 0x7bff }, bfloat16 = { 8, 7, 127, 0x7f7f };
-  static const struct small_format e4m3 = { 4, 3, 7, 0x7e }, e5m2 = { 5, 2, 15, 0x7b };
-  switch (type) {
-  case ELEMENT_HALF:
-    return &half;
-  case ELEMENT_BFLOAT16:
-    return &bfloat16;
-  case ELEMENT_F8E4M3:
-    return &e4m3;
-  default:
-    return &e5m2;
-  }
+  static const struct small_format formats[ELEMENT_TYPES] = {
+    [ELEMENT_HALF] = { 5, 10, 15, 0x7bff },
+    [ELEMENT_BFLOAT16] = { 8, 7, 127, 0x7f7f },
+    [ELEMENT_F8E4M3] = { 4, 3, 7, 0x7e },
+    [ELEMENT_F8E5M2] = { 5, 2, 15, 0x7b },
+  };
+  return &formats[type];
 }
 
 int element_find(const char *name) {
@@ -92,32 +87,18 @@ uint64_t element_encode(enum element_type type, double value) {
   if (type == ELEMENT_DOUBLE)
     memcpy(&code, &value, sizeof value);
   else if (type == ELEMENT_FLOAT)
-    code = (union {
-             float f;
-             uint32_t bits;
-           }){ .f = single }
-               .bits;
+    memcpy(&code, &single, sizeof single); /* little-endian */
   else
     code = encode_small(small_format(type), value);
   return code;
 }
 
 double element_decode(enum element_type type, uint64_t code) {
-  if (type == ELEMENT_DOUBLE)
-    return (union {
-             uint64_t bits;
-             double d;
-           }){ .bits = code }
-        .d;
-  if (type == ELEMENT_FLOAT)
-    return (double)(union {
-             uint32_t bits;
-             float f;
-           }){ .bits = (uint32_t)code }
-        .f;
-  return decode_small(small_format(type), code);
-}
-
-double element_smallest(enum element_type type) {
-  return element_decode(type, 1);
+  double value;
+  float single;
+  memcpy(&value, &code, sizeof value);
+  memcpy(&single, &code, sizeof single);
+  return type == ELEMENT_DOUBLE  ? value
+         : type == ELEMENT_FLOAT ? (double)single
+                                 : decode_small(small_format(type), code);
 }

@@ -45,9 +45,6 @@ int element_find(const char *name);
 uint64_t element_encode(enum element_type type, double value);
 double element_decode(enum element_type type, uint64_t code);
 
-/* Smallest positive number of a floating point type. */
-double element_smallest(enum element_type type);
-
 /* Arrays of codes. Codes of integers are their low bytes. */
 static inline void element_store(void *array, unsigned size_bytes, size_t i, uint64_t code) {
   switch (size_bytes) {

@@ -9,7 +9,7 @@
 
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 
 /* A process may see the whole host's GPUs, or, where the launcher divides them
  * (CUDA_VISIBLE_DEVICES), only its own. */
@@ -55,7 +55,7 @@ static void exchange_descriptions(struct job *job, const struct world *world) {
 }
 
 size_t job_buffer_bytes(const struct job *job) {
-  return job->buffer_bytes + 2 * (size_t)VERIFY_GUARD_BYTES;
+  return job->buffer_bytes + 2 * (size_t)PATTERN_GUARD_BYTES;
 }
 
 static char *allocate_buffer(const struct job *job) {

@@ -29,31 +29,23 @@ static void select_gpu(const struct run *run, int i) {
 
 /* ---- what NCCL is called with ---- */
 
-static void open_calls(struct run *run) {
-  const struct measure_case *c = run->measure_case;
-  for (int i = 0; i < run->gpus; i++) {
-    const struct job_gpu *gpu = &run->job->gpus[i];
-    struct check_buffers buffers = check_place(c, gpu, run->is_in_place);
-    run->calls[i] = (struct operation_call){ .operation = c->operation,
-                                             .send = buffers.send,
-                                             .recv = buffers.recv,
-                                             .count = c->counts.call,
-                                             .type = c->type,
-                                             .redop = operation_open_redop(c->type, c->redop,
-                                                                           gpu->comm, gpu->rank),
-                                             .root = c->root,
-                                             .rank = gpu->rank,
-                                             .ranks = run->job->ranks,
-                                             .comm = gpu->comm,
-                                             .stream = gpu->stream,
-                                             .transfers = c->transfers,
-                                             .transfer_count = c->transfer_count };
-  }
-}
-
-static void close_calls(struct run *run) {
-  for (int i = 0; i < run->gpus; i++)
-    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
+struct operation_call measure_open_call(const struct measure_case *c, const struct job_gpu *gpu,
+                                        int ranks, bool is_in_place) {
+  struct check_buffers buffers = check_place(c, gpu, is_in_place);
+  return (struct operation_call){ .operation = c->operation,
+                                  .send = buffers.send,
+                                  .recv = buffers.recv,
+                                  .count = c->counts.call,
+                                  .type = c->type,
+                                  .redop =
+                                      operation_open_redop(c->type, c->redop, gpu->comm, gpu->rank),
+                                  .root = c->root,
+                                  .rank = gpu->rank,
+                                  .ranks = ranks,
+                                  .comm = gpu->comm,
+                                  .stream = gpu->stream,
+                                  .transfers = c->transfers,
+                                  .transfer_count = c->transfer_count };
 }
 
 static void launch(const struct run *run) {
@@ -156,25 +148,6 @@ static double time_graphs(struct run *run, int iterations) {
   return seconds;
 }
 
-static double combine_times(const double *seconds, int count, enum options_average average) {
-  double sum = 0, least = seconds[0], most = seconds[0];
-  for (int i = 0; i < count; i++) {
-    sum += seconds[i];
-    least = seconds[i] < least ? seconds[i] : least;
-    most = seconds[i] > most ? seconds[i] : most;
-  }
-  switch (average) {
-  case AVERAGE_RANK_0:
-    return seconds[0];
-  case AVERAGE_MIN:
-    return least;
-  case AVERAGE_MAX:
-    return most;
-  default:
-    return sum / count;
-  }
-}
-
 double *measure_slowest(const struct job *job, const double *mine, int count) {
   size_t length = (size_t)count;
   if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
@@ -200,7 +173,8 @@ static void measure_time(struct run *run, struct measure_result *result) {
   double mine = options->graph_launches ? time_graphs(run, iterations)
                                         : time_launches(run, iterations, times_us);
   rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
-  result->time_us = combine_times(all, job->processes, options->average) * 1e6;
+  for (int i = 0; i < job->processes; i++)
+    result->time_us += all[i] * 1e6 / job->processes;
   result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
   if (times_us)
     result->times_us = measure_slowest(job, times_us, iterations);
@@ -259,12 +233,14 @@ static struct run open_run(struct job *job, const struct measure_case *measure_c
                      gpus,
                      message_allocate((size_t)gpus, sizeof(struct operation_call)),
                      message_allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
-  open_calls(&run);
+  for (int i = 0; i < gpus; i++)
+    run.calls[i] = measure_open_call(measure_case, &job->gpus[i], job->ranks, is_in_place);
   return run;
 }
 
 static void close_run(struct run *run) {
-  close_calls(run);
+  for (int i = 0; i < run->gpus; i++)
+    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
   free(run->calls);
   free(run->graphs);
 }

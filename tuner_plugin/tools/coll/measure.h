@@ -24,12 +24,16 @@ struct measure_case {
 /* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
 struct measure_result {
   bool has_run, has_check;
-  double time_us;   /* of one iteration, as options->average says */
+  double time_us;   /* of one iteration, the mean of the processes */
   double *times_us; /* of each iteration, the slowest process's; NULL without --per-iteration */
   int iterations;   /* per process, all graph launches together */
   uint64_t wrong;   /* elements, over all ranks */
   uint64_t out_of_bounds; /* bytes around receive buffers that were written */
 };
+
+/* What NCCL is called with for a case by one of `ranks`; operation_close_redop ends it. */
+struct operation_call measure_open_call(const struct measure_case *measure_case,
+                                        const struct job_gpu *gpu, int ranks, bool is_in_place);
 
 /* A result that has not run (the operation cannot work in place) is all zero. */
 void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,

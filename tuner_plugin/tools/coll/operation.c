@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "tuner_plugin/tools/coll/verify.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 
 const struct operation_info operation_infos[OPERATIONS] = {
   [OPERATION_ALL_REDUCE] = { "all_reduce", true, false, true },
@@ -97,13 +97,13 @@ int operation_parts(enum operation operation, const struct operation_counts *cou
   uint64_t mine = (uint64_t)counts->call * (uint64_t)rank;
   switch (operation) {
   case OPERATION_ALL_REDUCE:
-    return one_part(parts, VERIFY_REDUCED, 0, counts->recv);
+    return one_part(parts, PATTERN_REDUCED, 0, counts->recv);
   case OPERATION_REDUCE_SCATTER:
-    return one_part(parts, VERIFY_REDUCED, mine, counts->recv);
+    return one_part(parts, PATTERN_REDUCED, mine, counts->recv);
   case OPERATION_BROADCAST:
     return one_part(parts, root, 0, counts->recv);
   case OPERATION_REDUCE: /* other ranks' buffers are not significant */
-    return rank == root ? one_part(parts, VERIFY_REDUCED, 0, counts->recv) : 0;
+    return rank == root ? one_part(parts, PATTERN_REDUCED, 0, counts->recv) : 0;
   case OPERATION_SENDRECV:
     return one_part(parts, (rank + ranks - 1) % ranks, 0, counts->recv);
   default:

@@ -58,7 +58,7 @@ size_t operation_in_place_offset(enum operation operation, const struct operatio
 
 /* Which elements of the result are defined, and where they come from. */
 struct operation_part {
-  int source;           /* a rank, or VERIFY_REDUCED */
+  int source;           /* a rank, or PATTERN_REDUCED */
   uint64_t place;       /* of the first element in what the source sent */
   size_t first, length; /* elements of the receive buffer */
 };

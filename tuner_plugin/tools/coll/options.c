@@ -25,7 +25,6 @@ static const struct given defaults = {
          .iterations = 20,
          .warmup = 1,
          .checks = 1,
-         .average = AVERAGE_MEAN,
          .replay_steps = 100,
          .replay_skip = 20,
          .gpus = 1 },
@@ -77,8 +76,6 @@ static const struct cli_option rows[] = {
     "numbers made for checks (--replay: zeros). These compress as no\n"
     "gradients do: STRATUS_COMPRESS=off is set, unless it is set",
     0, 0 },
-  { "average", 'a', CLI_NUMBER, &given.o.average, "0..3",
-    "time shown: rank 0's, mean, min or max of ranks", 0, AVERAGES - 1 },
   { "cudagraph", 'G', CLI_NUMBER, &given.o.graph_launches, "N",
     "capture the iterations in a CUDA graph, launch it N times", 0, OPTIONS_ITERATIONS_MAX },
   { "local_register", 'R', CLI_NUMBER, &given.o.is_registered, "0|1",
@@ -137,7 +134,7 @@ static const struct cli_option rows[] = {
 /* Options only for the table, and only for --replay. */
 static const char of_table[] =
     "op|minbytes|maxbytes|stepbytes|stepfactor|sizes|datatype|redop|root|iters|warmup_iters|"
-    "min-time|per-iteration|average|cudagraph|local_register";
+    "min-time|per-iteration|cudagraph|local_register";
 static const char of_replay[] =
     "replay-steps|replay-skip|compute-scale|bytes-scale|bucket-bytes|replay-list";
 
@@ -155,16 +152,15 @@ static bool next_word(const char **list, char word[WORD_MAX]) {
   return true;
 }
 
-/* Sets the marks of what the list names, and *is_all where it names all. */
+/* Sets the marks of what the list names. */
 static int take_list(const char *option, const char *list, int (*find)(const char *name),
-                     const char *words, bool *marks, int count, bool *is_all) {
+                     const char *words, bool *marks, int count) {
   char word[WORD_MAX];
   while (next_word(&list, word)) {
     bool is_every = !strcmp(word, "all");
     int found = find(word);
     if (found < 0 && !is_every)
       return cli_fail_usage("--%s takes a list of %s, or all, not \"%s\"", option, words, word);
-    *is_all |= is_every;
     for (int i = 0; i < count; i++)
       marks[i] |= is_every || i == found;
   }
@@ -215,17 +211,16 @@ static int check_env(const struct options *o) {
 }
 
 static int take_texts(struct options *o) {
-  bool is_every_operation = false;
-  int status = take_list("op", given.operations, operation_find, OPERATION_WORDS, o->operations,
-                         OPERATIONS, &is_every_operation);
+  int status =
+      take_list("op", given.operations, operation_find, OPERATION_WORDS, o->operations, OPERATIONS);
   if (status == CLI_OK)
-    status = take_list("datatype", given.types, element_find, TYPE_WORDS, o->types, ELEMENT_TYPES,
-                       &o->is_type_all);
+    status = take_list("datatype", given.types, element_find, TYPE_WORDS, o->types, ELEMENT_TYPES);
   if (status == CLI_OK)
     status = take_list("redop", given.redops, operation_redop_find, REDOP_WORDS, o->redops,
-                       PATTERN_NONE, &o->is_redop_all);
+                       PATTERN_NONE);
   if (status == CLI_OK)
     status = take_root(o, given.root);
+  o->is_type_all = strstr(given.types, "all") != NULL;
   if (status == CLI_OK)
     status = take_sizes(o, given.sizes);
   if (status == CLI_OK && given.step_factor)

@@ -40,6 +40,8 @@ static void choose_numbers(struct pattern *pattern) {
   const struct element_info *info = &element_infos[pattern->type];
   pattern->contributors = pattern->ranks;
   pattern->limit = info->exact_limit;
+  if (!info->is_float && pattern->redop != PATTERN_AVG)
+    return; /* whatever bits all ranks send, the result is exact */
   switch (pattern->redop) {
   case PATTERN_PROD: /* 2^4 at most, which even E5M2 holds */
     pattern->contributors = at_most(pattern->ranks, 4);
@@ -138,7 +140,11 @@ int pattern_scalar(int rank) {
   return 1 + (rank & 1);
 }
 
-/* ---- what floating point types send: whole numbers ---- */
+/* ---- numbers: whole ones for reductions of floating point, else bits ---- */
+
+static bool is_whole(const struct pattern *pattern) {
+  return pattern->redop != PATTERN_NONE && element_infos[pattern->type].is_float;
+}
 
 /* The ranks that contribute at a place follow each other, from this one on. */
 static int first_contributor(const struct pattern *pattern, uint64_t place) {
@@ -152,40 +158,46 @@ static bool is_contributor(const struct pattern *pattern, int rank, uint64_t pla
   return (distance < 0 ? distance + pattern->ranks : distance) < pattern->contributors;
 }
 
-static int contribution(const struct pattern *pattern, int rank, uint64_t place) {
-  uint64_t bits = mix(pattern->seed, rank, place);
-  int sign = bits & 1 ? -1 : 1;
-  if (pattern->redop == PATTERN_PROD)
-    return sign * (int)(1 + (bits >> 1 & 1));
-  if (pattern->redop == PATTERN_AVG)
-    return (int)below(bits, pattern->limit + 1);
-  return (int)below(bits, 2 * pattern->limit + 1) - pattern->limit;
-}
-
-static int number_sent(const struct pattern *pattern, int rank, uint64_t place) {
+/* Negative ones as 64 bits have them. */
+static uint64_t number_sent(const struct pattern *pattern, int rank, uint64_t place) {
   if (!is_contributor(pattern, rank, place))
     return pattern->redop == PATTERN_PROD ? 1 : 0;
-  return contribution(pattern, rank, place);
+  uint64_t bits = mix(pattern->seed, rank, place);
+  if (pattern->redop == PATTERN_AVG)
+    return (uint64_t)below(bits, pattern->limit + INT64_C(1));
+  if (!is_whole(pattern)) /* a product of odd numbers keeps every bit that went into it */
+    return (pattern->redop == PATTERN_PROD ? bits | 1 : bits) & mask_of(pattern);
+  if (pattern->redop == PATTERN_PROD)
+    return (bits & 1 ? UINT64_MAX : 1) * (1 + (bits >> 1 & 1));
+  return (uint64_t)(below(bits, 2 * pattern->limit + 1) - pattern->limit);
 }
 
-static int number_expected(const struct pattern *pattern, uint64_t place) {
+/* Order of two of them as numbers of the type. */
+static bool is_greater(const struct pattern *pattern, uint64_t a, uint64_t b) {
+  unsigned size = is_whole(pattern) ? 8 : element_infos[pattern->type].size_bytes;
+  uint64_t sign = UINT64_C(1) << (8 * size - 1);
+  uint64_t flip = element_infos[pattern->type].is_signed ? sign : 0;
+  return (a ^ flip) > (b ^ flip);
+}
+
+static uint64_t number_expected(const struct pattern *pattern, uint64_t place) {
   int first = first_contributor(pattern, place);
-  int result = pattern->redop == PATTERN_PROD ? 1 : 0;
+  uint64_t result = pattern->redop == PATTERN_PROD ? 1 : 0;
   for (int i = 0; i < pattern->contributors; i++) {
     int rank = first + i < pattern->ranks ? first + i : first + i - pattern->ranks;
-    int number = contribution(pattern, rank, place);
+    uint64_t number = number_sent(pattern, rank, place);
     switch (pattern->redop) {
     case PATTERN_PROD:
       result *= number;
       break;
     case PATTERN_MAX:
-      result = i == 0 || number > result ? number : result;
+      result = i == 0 || is_greater(pattern, number, result) ? number : result;
       break;
     case PATTERN_MIN:
-      result = i == 0 || number < result ? number : result;
+      result = i == 0 || is_greater(pattern, result, number) ? number : result;
       break;
     case PATTERN_MULSUM:
-      result += number * pattern_scalar(rank);
+      result += number * (uint64_t)pattern_scalar(rank);
       break;
     default:
       result += number;
@@ -194,73 +206,24 @@ static int number_expected(const struct pattern *pattern, uint64_t place) {
   return result;
 }
 
-/* ---- what integers send: bits ---- */
-
-static uint64_t integer_sent(const struct pattern *pattern, int rank, uint64_t place) {
-  uint64_t bits = mix(pattern->seed, rank, place);
-  switch (pattern->redop) {
-  case PATTERN_AVG:
-    return is_contributor(pattern, rank, place) ? (uint64_t)below(bits, pattern->limit + INT64_C(1))
-                                                : 0;
-  case PATTERN_PROD: /* a product of odd numbers keeps every bit that went into it */
-    return bits | 1;
-  default:
-    return bits;
-  }
-}
-
-/* Order of two codes as numbers of the type. */
-static bool is_greater(const struct pattern *pattern, uint64_t a, uint64_t b) {
-  uint64_t sign = UINT64_C(1) << (8 * element_infos[pattern->type].size_bytes - 1);
-  uint64_t flip = element_infos[pattern->type].is_signed ? sign : 0;
-  return (a ^ flip) > (b ^ flip);
-}
-
-static uint64_t integer_expected(const struct pattern *pattern, uint64_t place) {
-  uint64_t mask = mask_of(pattern);
-  uint64_t result = integer_sent(pattern, 0, place) & mask;
-  if (pattern->redop == PATTERN_MULSUM)
-    result *= (uint64_t)pattern_scalar(0);
-  for (int rank = 1; rank < pattern->ranks; rank++) {
-    uint64_t sent = integer_sent(pattern, rank, place) & mask;
-    switch (pattern->redop) {
-    case PATTERN_PROD:
-      result *= sent;
-      break;
-    case PATTERN_MAX:
-      result = is_greater(pattern, sent, result) ? sent : result;
-      break;
-    case PATTERN_MIN:
-      result = is_greater(pattern, result, sent) ? sent : result;
-      break;
-    case PATTERN_MULSUM:
-      result += sent * (uint64_t)pattern_scalar(rank);
-      break;
-    default:
-      result += sent;
-    }
-  }
-  if (pattern->redop == PATTERN_AVG)
-    result /= (uint64_t)pattern->ranks;
-  return result & mask;
-}
-
 /* ---- both ---- */
 
 uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
   if (pattern->contents)
     return contents_sent(pattern, rank, place);
-  if (pattern->redop != PATTERN_NONE && element_infos[pattern->type].is_float)
-    return pattern->code_sent[KEY_ZERO + number_sent(pattern, rank, place)];
-  return integer_sent(pattern, rank, place) & mask_of(pattern);
+  uint64_t number = number_sent(pattern, rank, place);
+  return is_whole(pattern) ? pattern->code_sent[KEY_ZERO + (int64_t)number] : number;
 }
 
 uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
   if (pattern->contents)
     return contents_expected(pattern, place);
-  if (element_infos[pattern->type].is_float)
-    return pattern->code_expected[KEY_ZERO + number_expected(pattern, place)];
-  return integer_expected(pattern, place);
+  uint64_t number = number_expected(pattern, place);
+  if (is_whole(pattern))
+    return pattern->code_expected[KEY_ZERO + (int64_t)number];
+  if (pattern->redop == PATTERN_AVG)
+    number /= (uint64_t)pattern->ranks;
+  return number & mask_of(pattern);
 }
 
 /* ncclAvg multiplies each element by 1/n, itself rounded, and adds. With u the unit roundoff, the
@@ -269,11 +232,62 @@ uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
  * as 1/n can be stored. */
 double pattern_tolerance(const struct pattern *pattern, double expected) {
   const struct element_info *info = &element_infos[pattern->type];
-  double smallest = element_smallest(pattern->type);
+  double smallest = element_decode(pattern->type, 1); /* positive */
   if (pattern->redop != PATTERN_AVG || !info->is_float ||
       (is_power_of_two(pattern->ranks) && 1.0 / pattern->ranks >= smallest))
     return 0;
   double roundoff = ldexp(1, -(int)info->mantissa_bits - 1);
   double roundings = pattern->ranks + 2;
   return fabs(expected) * expm1(roundings * log1p(roundoff)) + pattern->ranks * smallest;
+}
+
+/* ---- arrays ---- */
+
+void pattern_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count) {
+  unsigned size = element_infos[pattern->type].size_bytes;
+  for (size_t i = 0; i < count; i++)
+    element_store(to, size, i, pattern_sent(pattern, rank, place + i));
+}
+
+/* Codes that differ can still be right: zero has two, and rounding has room for a few. */
+static bool is_close(const struct pattern *pattern, uint64_t got, uint64_t expected) {
+  if (pattern->redop == PATTERN_NONE || !element_infos[pattern->type].is_float)
+    return false;
+  double want = element_decode(pattern->type, expected);
+  double have = element_decode(pattern->type, got);
+  return fabs(have - want) <= pattern_tolerance(pattern, want); /* false for a NaN */
+}
+
+uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t place,
+                         const void *data, size_t count, size_t *first_wrong) {
+  unsigned size = element_infos[pattern->type].size_bytes;
+  uint64_t wrong = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint64_t expected = source == PATTERN_REDUCED ? pattern_expected(pattern, place + i)
+                                                  : pattern_sent(pattern, source, place + i);
+    uint64_t got = element_load(data, size, i);
+    if (got == expected || is_close(pattern, got, expected))
+      continue;
+    if (!wrong)
+      *first_wrong = i;
+    wrong++;
+  }
+  return wrong;
+}
+
+/* No two neighbours are equal and no byte is what fills the rest of the buffer. */
+static unsigned char guard_byte(size_t i) {
+  return (unsigned char)(0x80 | (i * 37 & 0x7f));
+}
+
+void pattern_fill_guard(unsigned char guard[PATTERN_GUARD_BYTES]) {
+  for (size_t i = 0; i < PATTERN_GUARD_BYTES; i++)
+    guard[i] = guard_byte(i);
+}
+
+uint64_t pattern_compare_guard(const unsigned char guard[PATTERN_GUARD_BYTES]) {
+  uint64_t changed = 0;
+  for (size_t i = 0; i < PATTERN_GUARD_BYTES; i++)
+    changed += guard[i] != guard_byte(i);
+  return changed;
 }

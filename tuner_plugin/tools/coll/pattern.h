@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern: what each rank sends, and what a reduction of it must give.
+/* pattern: what each rank sends, and what a reduction of it must give; in arrays of host memory.
  * Owns: its tables.  Threads: each pattern one at a time.
  * Blocks: never.  Fails: cannot.
  *
@@ -25,6 +25,7 @@
 #define COLL_PATTERN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/contents.h"
@@ -75,5 +76,21 @@ int pattern_scalar(int rank);
 
 /* How far a floating point result may be from `expected`; 0 where it must be exact. */
 double pattern_tolerance(const struct pattern *pattern, double expected);
+
+/* Stands for "the reduction over all ranks" where a source rank is asked for. */
+enum { PATTERN_REDUCED = -1 };
+
+/* `count` elements of what `rank` sends, from `place` on. */
+void pattern_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count);
+
+/* Number of elements that differ from what `source` sent at `place` and after, or from the
+ * reduction. `first_wrong` receives the index of the first, if there is one. */
+uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t place,
+                         const void *data, size_t count, size_t *first_wrong);
+
+/* Guards are bytes around a buffer that nothing may write. */
+enum { PATTERN_GUARD_BYTES = 4096 };
+void pattern_fill_guard(unsigned char guard[PATTERN_GUARD_BYTES]);
+uint64_t pattern_compare_guard(const unsigned char guard[PATTERN_GUARD_BYTES]); /* bytes changed */
 
 #endif

@@ -22,12 +22,12 @@ struct report {
   int busbw_count;
 };
 
-double report_algbw_gbs(const struct measure_case *c, double time_us) {
+static double algbw_gbs(const struct measure_case *c, double time_us) {
   return time_us > 0 ? (double)c->counts.bytes / time_us / 1e3 : 0;
 }
 
 static double busbw_gbs(const struct report *report, const struct measure_case *c, double time_us) {
-  return report_algbw_gbs(c, time_us) * operation_bus_factor(c->operation, report->job->ranks);
+  return algbw_gbs(c, time_us) * operation_bus_factor(c->operation, report->job->ranks);
 }
 
 /* ---- the table ---- */
@@ -104,7 +104,7 @@ static void print_result(struct report *report, const struct measure_case *c,
   }
   double busbw = busbw_gbs(report, c, r->time_us);
   fprintf(t, " %8.*f", r->time_us < 10000 ? 2 : 0, r->time_us);
-  print_bandwidth(t, report_algbw_gbs(c, r->time_us));
+  print_bandwidth(t, algbw_gbs(c, r->time_us));
   print_bandwidth(t, busbw);
   if (r->has_check)
     fprintf(t, " %6llu", (unsigned long long)r->wrong);
@@ -117,10 +117,6 @@ static void print_result(struct report *report, const struct measure_case *c,
 
 /* ---- JSON ---- */
 
-static json_t *text_or_null(const char *text) {
-  return text ? json_string(text) : json_null();
-}
-
 static json_t *result_as_json(const struct report *report, const struct measure_case *c,
                               const struct measure_result *r) {
   if (!r->has_run)
@@ -130,18 +126,18 @@ static json_t *result_as_json(const struct report *report, const struct measure_
     json_array_append_new(times, json_real(r->times_us[i]));
   json_t *wrong = r->has_check ? json_integer((json_int_t)r->wrong) : json_null();
   return json_pack("{s:f, s:f, s:f, s:i, s:o, s:o}", "time_us", r->time_us, "algbw_gbs",
-                   report_algbw_gbs(c, r->time_us), "busbw_gbs", busbw_gbs(report, c, r->time_us),
+                   algbw_gbs(c, r->time_us), "busbw_gbs", busbw_gbs(report, c, r->time_us),
                    "iterations", r->iterations, "wrong", wrong, "times_us", times);
 }
 
 static void remember_row(struct report *report, const struct measure_case *c,
                          const struct measure_result *out_of_place,
                          const struct measure_result *in_place) {
-  json_t *redop = text_or_null(c->redop == PATTERN_NONE ? NULL : operation_redop_names[c->redop]);
+  const char *redop = c->redop == PATTERN_NONE ? NULL : operation_redop_names[c->redop];
   json_t *root = c->root < 0 ? json_null() : json_integer(c->root);
   json_t *row = json_pack(
-      "{s:s, s:I, s:I, s:s, s:o, s:o, s:o, s:o}", "op", operation_infos[c->operation].name, "bytes",
-      (json_int_t)c->counts.bytes, "count", (json_int_t)c->counts.call, "type",
+      "{s:s, s:I, s:I, s:s, s:s?, s:o, s:o, s:o}", "op", operation_infos[c->operation].name,
+      "bytes", (json_int_t)c->counts.bytes, "count", (json_int_t)c->counts.call, "type",
       element_infos[c->type].name, "redop", redop, "root", root, "out_of_place",
       result_as_json(report, c, out_of_place), "in_place", result_as_json(report, c, in_place));
   if (!row || json_array_append_new(report->results, row))
@@ -164,12 +160,11 @@ void report_write_json(const json_t *all, const char *path) {
 static void write_json(const struct report *report, double average) {
   const struct job *job = report->job;
   const char *name = job->all[0].device_name, *path = job->options->json_path;
-  json_t *label = text_or_null(job->options->label);
-  json_t *all =
-      json_pack("{s:i, s:o, s:s, s:s, s:i, s:i, s:O, s:I, s:f}", "version", 1, "label", label,
-                "nccl", libs.nccl_version_text, "gpu", libs_is_emulated(name) ? "emulated" : name,
-                "ranks", job->ranks, "hosts", job->hosts, "results", report->results,
-                "out_of_bounds", (json_int_t)report->out_of_bounds, "avg_busbw_gbs", average);
+  json_t *all = json_pack("{s:i, s:s?, s:s, s:s, s:i, s:i, s:O, s:I, s:f}", "version", 1, "label",
+                          job->options->label, "nccl", libs.nccl_version_text, "gpu",
+                          libs_is_emulated(name) ? "emulated" : name, "ranks", job->ranks, "hosts",
+                          job->hosts, "results", report->results, "out_of_bounds",
+                          (json_int_t)report->out_of_bounds, "avg_busbw_gbs", average);
   report_write_json(all, path);
   json_decref(all);
 }

@@ -46,7 +46,4 @@ void report_print_ranks(FILE *table, const struct job *job);
 /* A reader of the file sees all of it or nothing. */
 void report_write_json(const json_t *all, const char *path);
 
-/* GB/s of a case in a time. */
-double report_algbw_gbs(const struct measure_case *measure_case, double time_us);
-
 #endif

@@ -27,7 +27,7 @@ struct totals {
 
 /* ---- the cases ---- */
 
-static void run_case(struct job *job, struct report *report, struct measure_case *c,
+static void run_case(struct job *job, struct report *report, const struct measure_case *c,
                      struct totals *totals) {
   struct measure_result results[2];
   for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
@@ -44,57 +44,46 @@ static void run_case(struct job *job, struct report *report, struct measure_case
   free(results[1].times_us);
 }
 
-static void run_sizes(struct job *job, struct report *report, struct measure_case *c,
-                      struct totals *totals) {
-  for (int i = 0; i < job->options->sizes_count; i++) {
-    c->counts = operation_count(c->operation, job->options->sizes[i],
-                                element_infos[c->type].size_bytes, job->ranks);
-    run_case(job, report, c, totals);
-  }
-}
-
-static void run_roots(struct job *job, struct report *report, struct measure_case *c,
-                      struct totals *totals) {
+/* Every reduction, root and size of an operation on a type. */
+static void run_type(struct job *job, struct report *report, enum operation operation,
+                     enum element_type type, struct totals *totals) {
   const struct options *o = job->options;
-  if (!operation_infos[c->operation].has_root) {
-    c->root = -1;
-    run_sizes(job, report, c, totals);
-    return;
-  }
-  int first = o->root == OPTIONS_ROOT_ALL ? 0 : o->root;
-  int last = o->root == OPTIONS_ROOT_ALL ? job->ranks - 1 : first;
-  for (c->root = first; c->root <= last; c->root++)
-    run_sizes(job, report, c, totals);
-}
-
-static void run_redops(struct job *job, struct report *report, struct measure_case *c,
-                       struct totals *totals) {
-  c->redop = PATTERN_NONE;
-  if (!operation_infos[c->operation].has_redop) {
-    run_roots(job, report, c, totals);
-    return;
-  }
-  for (int redop = 0; redop < PATTERN_NONE; redop++) {
-    c->redop = (enum pattern_redop)redop;
-    if (job->options->redops[redop])
-      run_roots(job, report, c, totals);
+  const struct operation_info *info = &operation_infos[operation];
+  bool has_all_roots = o->root == OPTIONS_ROOT_ALL;
+  int first = !info->has_root ? -1 : has_all_roots ? 0 : o->root;
+  int last = info->has_root && has_all_roots ? job->ranks - 1 : first;
+  for (int redop = 0; redop <= PATTERN_NONE; redop++) {
+    bool is_wanted = redop == PATTERN_NONE ? !info->has_redop : info->has_redop && o->redops[redop];
+    for (int root = first; is_wanted && root <= last; root++) {
+      for (int i = 0; i < o->sizes_count; i++) {
+        const struct measure_case c = {
+          .operation = operation,
+          .type = type,
+          .redop = (enum pattern_redop)redop,
+          .root = root,
+          .counts =
+              operation_count(operation, o->sizes[i], element_infos[type].size_bytes, job->ranks),
+        };
+        run_case(job, report, &c, totals);
+      }
+    }
   }
 }
 
-static void run_types(struct job *job, struct report *report, struct measure_case *c,
-                      struct totals *totals) {
-  const struct options *o = job->options;
-  for (int type = 0; type < ELEMENT_TYPES; type++) {
-    if (!o->types[type])
+static void run_operation(struct job *job, struct report *report, enum operation operation,
+                          struct totals *totals) {
+  for (int i = 0; i < ELEMENT_TYPES; i++) {
+    enum element_type type = (enum element_type)i;
+    const char *name = element_infos[type].name;
+    const char *why_not = job_why_not(job, operation, type);
+    if (!job->options->types[type])
       continue;
-    c->type = (enum element_type)type;
-    const char *why_not = job_why_not(job, c->operation, c->type);
     if (!why_not)
-      run_redops(job, report, c, totals);
-    else if (!o->is_type_all)
-      message_fail("-d %s: %s", element_infos[type].name, why_not);
+      run_type(job, report, operation, type, totals);
+    else if (!job->options->is_type_all)
+      message_fail("-d %s: %s", name, why_not);
     else if (report)
-      report_note(report, "%s skipped: %s", element_infos[type].name, why_not);
+      report_note(report, "%s skipped: %s", name, why_not);
   }
 }
 
@@ -103,10 +92,9 @@ static struct totals run_all(struct job *job, struct report *report) {
   for (int operation = 0; operation < OPERATIONS; operation++) {
     if (!job->options->operations[operation])
       continue;
-    struct measure_case c = { .operation = (enum operation)operation };
     if (report)
-      report_operation(report, c.operation);
-    run_types(job, report, &c, &totals);
+      report_operation(report, (enum operation)operation);
+    run_operation(job, report, (enum operation)operation, &totals);
   }
   return totals;
 }

@@ -59,11 +59,7 @@ static void *run(void *unused) {
   pthread_mutex_lock(&watchdog.mutex);
   while (!watchdog.is_stopped) {
     watchdog_poll();
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += WATCHDOG_LOOK_EVERY_MS * (long)NS_PER_MS;
-    until.tv_sec += until.tv_nsec / (long)NS_PER_S;
-    until.tv_nsec %= (long)NS_PER_S;
+    struct timespec until = clock_timespec(clock_now_ns() + WATCHDOG_LOOK_EVERY_MS * NS_PER_MS);
     pthread_cond_timedwait(&watchdog.stop, &watchdog.mutex, &until);
   }
   pthread_mutex_unlock(&watchdog.mutex);

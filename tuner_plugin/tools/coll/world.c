@@ -105,7 +105,6 @@ int world_read(struct world *world, const char *address, char *error, size_t err
   read_host_name(world);
   if (found <= 0)
     return found;
-  world->launcher = place.launcher;
   world->is_ours = place.is_stratus_coll;
   world->rank = place.rank;
   world->size = place.size;

@@ -19,7 +19,6 @@
 #include "common/peer_proof.h"
 
 struct world {
-  const char *launcher;                   /* for messages; NULL: a process of its own */
   int rank, size, local_rank, local_size; /* of processes: one may have several of NCCL's ranks */
   char address[256];                      /* "HOST:PORT" or "unix:PATH"; empty when size is 1 */
   char host[128];                         /* this host's name in messages */

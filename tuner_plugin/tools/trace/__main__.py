@@ -29,15 +29,18 @@ def parse(arguments):
     parser.add_argument("files", nargs="+", metavar="TRACE")
     parser.add_argument("--output", metavar="FILE")
     parser.add_argument("--name")
-    parser.add_argument("--rank", type=int)
+    parser.add_argument("--rank", type=int, default=-1)
     parser.add_argument("--step")
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--world", type=int)
-    parser.add_argument("--step-us", type=float, help="time of a step, spread evenly, for traces without times")
+    parser.add_argument("--world", type=int, default=0)
+    parser.add_argument("--step-time", type=float, default=0, dest="step_us", metavar="MICROSECONDS",
+                        help="time of a step, spread evenly, for traces without times")
     parser.add_argument("--host-time", action="store_true", help="computation has the time in which the GPU waits for the host")
     parser.add_argument("--skip", default="", metavar="NAMES")
     options = parser.parse_args(arguments)
     options.skip = set(options.skip.split(",")) - {""}
+    options.rank = None if options.rank < 0 else options.rank
+    options.world, options.step_us = options.world or None, options.step_us or None
     return options
 
 

@@ -147,16 +147,22 @@ static int try_exchange(struct check *check, int rank) {
   return 0;
 }
 
+static bool is_equal_split(const struct plan_split *a, const struct plan_split *b) {
+  return a->is_received == b->is_received && a->count == b->count &&
+         !memcmp(a->counts, b->counts, a->count * sizeof a->counts[0]);
+}
+
 static bool is_equal(const struct plan_collective *a, const struct plan_collective *b) {
-  if (!a->split != !b->split || (a->split && (a->split->is_received != b->split->is_received ||
-                                              a->split->count != b->split->count)))
+  if (a->split && b->split ? !is_equal_split(a->split, b->split) : a->split != b->split)
     return false;
-  for (unsigned i = 0; a->split && i < a->split->count; i++) {
-    if (a->split->counts[i] != b->split->counts[i])
-      return false;
-  }
   return a->operation == b->operation && a->type == b->type && a->redop == b->redop &&
          a->root == b->root && a->elements == b->elements;
+}
+
+static bool is_in_collective(const struct check *check, int rank, int group) {
+  const struct plan_item *item = &check->items[check->walkers[rank].at];
+  return !is_at_end(check, rank) && item->kind == PLAN_COLLECTIVE &&
+         item->collective.group == group;
 }
 
 /* All ranks of a group are let go by the one that comes last. They may take part by different
@@ -167,8 +173,7 @@ static int try_collective(struct check *check, int rank) {
   for (int place = 0; place < ranks; place++) {
     int peer = member(check, group, rank, place);
     const struct plan_item *other = &check->items[check->walkers[peer].at];
-    if (is_at_end(check, peer) || other->kind != PLAN_COLLECTIVE ||
-        other->collective.group != group)
+    if (!is_in_collective(check, peer, group))
       return 0;
     if (!is_equal(&item->collective, &other->collective))
       return fail(check,
@@ -198,9 +203,7 @@ static int awaited(const struct check *check, int rank, const struct plan_item *
   }
   for (int place = 0;; place++) {
     int peer = member(check, (*item)->collective.group, rank, place);
-    const struct plan_item *other = &check->items[check->walkers[peer].at];
-    if (is_at_end(check, peer) || other->kind != PLAN_COLLECTIVE ||
-        other->collective.group != (*item)->collective.group)
+    if (!is_in_collective(check, peer, (*item)->collective.group))
       return peer;
   }
 }

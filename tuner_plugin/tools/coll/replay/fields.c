@@ -70,6 +70,16 @@ int fields_want(struct fields_reader *reader, const struct place *place, const j
   return fields_fail(reader, place, "%s, expected %s", type_name(value), expected);
 }
 
+int fields_want_list(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const struct field *field) {
+  int result = fields_want(reader, place, value, JSON_ARRAY, "a list");
+  size_t length = json_array_size(value);
+  if (result == 0 && (length < (size_t)field->low || length > (size_t)field->high))
+    return fields_fail(reader, place, "%zu entries, expected %.0f to %.0f", length, field->low,
+                       field->high);
+  return result;
+}
+
 /* ---- objects ---- */
 
 static void list_keys(const struct field *fields, size_t count, unsigned kind, char *text,
@@ -205,4 +215,33 @@ int fields_read_name(struct fields_reader *reader, const struct place *place, co
     return fields_fail(reader, place, "\"%.*s\", expected letters, digits and . _ + - only",
                        SHOWN_MAX, text);
   return fields_read_text(reader, place, value, field, to);
+}
+
+/* Words are separated by ", " and, the last one, " or ". */
+static int find_word(const char *words, const char *text) {
+  size_t length = strlen(text);
+  for (int place = 0;; place++) {
+    size_t word_length = strcspn(words, ", ");
+    if (word_length == length && !memcmp(words, text, length))
+      return place;
+    words += word_length;
+    if (!*words)
+      return -1;
+    words += *words == ',' ? strlen(", ") : strlen(" or ");
+  }
+}
+
+int fields_read_word(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const char *words, int (*find)(const char *word), void *to) {
+  int result = fields_want(reader, place, value, JSON_STRING, words);
+  if (result < 0)
+    return result;
+  const char *text = json_string_value(value);
+  int found = find_word(words, text);
+  if (found < 0 && find)
+    found = find(text);
+  if (found < 0)
+    return fields_fail(reader, place, "\"%.64s\", expected %s", text, words);
+  *(int *)to = found;
+  return 0;
 }

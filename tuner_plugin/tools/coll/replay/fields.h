@@ -21,7 +21,7 @@ struct fields_reader {
   const char *name; /* of the file, in messages */
   char *error;
   size_t error_size;
-  void *context; /* the user's */
+  struct workload_context *context; /* what is known so far: workload_parts.h */
 };
 
 struct field;
@@ -50,6 +50,15 @@ int fields_fail(struct fields_reader *reader, const struct place *place, const c
 /* The value has this type, or a message says so; `expected` as in "a list". */
 int fields_want(struct fields_reader *reader, const struct place *place, const json_t *value,
                 json_type type, const char *expected);
+
+/* The place of a word in a list as a message has it, "ddp, fsdp or events", or what `find` says of
+ * words that are not in it, if not NULL; an int or an enum. */
+int fields_read_word(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const char *words, int (*find)(const char *word), void *to);
+
+/* A list of field->low to field->high entries. */
+int fields_want_list(struct fields_reader *reader, const struct place *place, const json_t *value,
+                     const struct field *field);
 
 /* What `to` points to: */
 fields_read fields_read_int;    /* int */

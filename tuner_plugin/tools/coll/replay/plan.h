@@ -22,7 +22,6 @@
 #ifndef COLL_REPLAY_PLAN_H
 #define COLL_REPLAY_PLAN_H
 
-#include "tuner_plugin/tools/coll/replay/plan_item.h"
 #include "tuner_plugin/tools/coll/replay/workload.h"
 
 #define PLAN_SCALE_MAX 1000.0 /* of either scale; both are above 0 */

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: the order of a measurement. Processes meet before the first step and never between steps,
- * where only collectives hold them together, as in training. */
+/* replay: finds each file and makes each plan; measures; says percentiles, samples per second, and
+ * what explains them. Processes meet before the first step and never between steps, where only
+ * collectives hold them together, as in training. */
 #include "tuner_plugin/tools/coll/replay/replay.h"
 
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,10 +15,82 @@
 #include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/replay/replay_report.h"
+#include "tuner_plugin/tools/coll/replay/deadlock.h"
 #include "tuner_plugin/tools/coll/replay/step.h"
+#include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/limits.h"
+
+/* ---- workloads and plans ---- */
+
+static int no_memory(char *error) {
+  snprintf(error, WORKLOAD_ERROR_MAX, "out of memory");
+  return -ENOMEM;
+}
+
+static int make_plan(struct replay_part *part, const struct options *options, int ranks,
+                     char *error) {
+  const struct plan_settings settings = { .ranks = ranks,
+                                          .compute_scale = options->compute_scale,
+                                          .bytes_scale = options->bytes_scale,
+                                          .bucket_bytes = options->bucket_bytes };
+  int64_t count = plan_make(&part->workload, &settings, NULL, 0, error);
+  if (count < 0)
+    return (int)count;
+  part->count = (size_t)count;
+  part->items = calloc(part->count + 1, sizeof *part->items);
+  if (!part->items)
+    return no_memory(error);
+  plan_make(&part->workload, &settings, part->items, part->count, error);
+  part->sum = plan_sum(&part->workload, part->items, part->count, ranks, 0);
+  return deadlock_check(&part->workload, part->items, part->count, ranks, error);
+}
+
+static int load_part(struct replay_part *part, const char *argument, const struct options *options,
+                     int ranks, char *error) {
+  char path[PATH_MAX];
+  int result = workload_find(argument, path, error);
+  if (result == 0)
+    result = workload_read(&part->workload, path, error);
+  if (result == 0 && ranks > 0)
+    result = make_plan(part, options, ranks, error);
+  return result;
+}
+
+int replay_load(struct replay *replay, const struct options *options, int ranks, char *error) {
+  size_t parts = 1;
+  for (const char *c = options->replay; *c; c++)
+    parts += *c == ',';
+  char *list = strdup(options->replay), *rest = list;
+  *replay = (struct replay){ .ranks = ranks, .parts = calloc(parts, sizeof *replay->parts) };
+  int result = list && replay->parts ? 0 : no_memory(error);
+  for (char *argument; result == 0 && (argument = strsep(&rest, ",")); replay->part_count++)
+    result = load_part(&replay->parts[replay->part_count], argument, options, ranks, error);
+  free(list);
+  if (result < 0)
+    replay_unload(replay);
+  return result;
+}
+
+void replay_unload(struct replay *replay) {
+  for (size_t i = 0; i < replay->part_count; i++) {
+    workload_free(&replay->parts[i].workload);
+    free(replay->parts[i].items);
+  }
+  free(replay->parts);
+  *replay = (struct replay){ 0 };
+}
+
+void replay_print(const struct replay *replay, FILE *to) {
+  char text[PLAN_TEXT_MAX];
+  for (size_t i = 0; i < replay->part_count; i++) {
+    const struct replay_part *part = &replay->parts[i];
+    fprintf(to, "workload %s %s %d %d\n", part->workload.name,
+            workload_parallel_names[part->workload.parallel], part->workload.batch, replay->ranks);
+    for (size_t item = 0; item < part->count; item++)
+      fprintf(to, "%s\n", plan_text(&part->workload, &part->items[item], replay->ranks, text));
+  }
+}
 
 size_t replay_bytes(const struct replay *replay) {
   size_t bytes = 0;
@@ -58,6 +134,19 @@ static void compare_plans(const struct job *job, const struct replay_part *part)
 }
 
 /* ---- time ---- */
+
+/* Of one workload. */
+struct result {
+  const struct replay_part *part;
+  double *step_us;   /* options->replay_steps of them, each of the slowest process */
+  double mean_us;    /* of these */
+  double compute_us; /* mean of a step without its collectives, likewise */
+  double cpu_s;      /* user and system time of a process in a step, mean of the processes */
+  /* When the steps that count began and ended, for who measures the host meanwhile: clock_now_ns,
+   * so of this host only. */
+  uint64_t began_ns, ended_ns;
+  struct measure_result check;
+};
 
 /* This process's times of so many steps, in microseconds. */
 static void time_steps(struct step *step, const struct replay_part *part, bool has_collectives,
@@ -122,11 +211,10 @@ static void fill_buffers(const struct job *job) {
   CUDA(cudaDeviceSynchronize());
 }
 
-static void run_part(struct job *job, const struct replay_part *part,
-                     struct replay_result *result) {
+static void run_part(struct job *job, const struct replay_part *part, struct result *result) {
   const struct options *o = job->options;
   double *mine = message_allocate((size_t)o->replay_steps, sizeof *mine);
-  *result = (struct replay_result){ .part = part };
+  *result = (struct result){ .part = part };
   watchdog_set_place("%s", part->workload.name);
   compare_plans(job, part);
   fill_buffers(job);
@@ -140,23 +228,121 @@ static void run_part(struct job *job, const struct replay_part *part,
   result->ended_ns = clock_now_ns();
   result->cpu_s = mean_of_processes(job, (cpu_seconds() - before_s) / o->replay_steps);
   result->step_us = measure_slowest(job, mine, o->replay_steps);
+  result->mean_us = mean(result->step_us, o->replay_steps);
   step_check(step, &result->check);
   step_close(step);
   free(mine);
 }
 
+/* ---- report ---- */
+
+static int compare(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+double replay_percentile(const double *sorted, int count, double percent) {
+  double place = percent / 100 * (count - 1);
+  int below = (int)place;
+  int above = below + 1 < count ? below + 1 : below;
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
+}
+
+static void print_percentiles(FILE *table, const struct job *job, const struct result *result) {
+  static const int percents[] = { 50, 75, 90, 95 };
+  int count = job->options->replay_steps;
+  double *sorted = message_allocate((size_t)count, sizeof *sorted);
+  memcpy(sorted, result->step_us, (size_t)count * sizeof *sorted);
+  qsort(sorted, (size_t)count, sizeof *sorted, compare);
+  fprintf(table, "%s: %d GPUs -- %dM/%dG:", result->part->workload.name, job->ranks, job->hosts,
+          job->ranks);
+  for (size_t i = 0; i < sizeof percents / sizeof percents[0]; i++) {
+    double s = replay_percentile(sorted, count, percents[i]) / 1e6;
+    double samples = result->part->workload.batch / s;
+    fprintf(table, " p%d: %.*fs %.*f/s", percents[i], s < 0.01 ? 6 : 3, s, samples < 10 ? 2 : 0,
+            samples);
+  }
+  fputc('\n', table);
+  free(sorted);
+}
+
+static void print_facts(FILE *table, const struct options *o, const struct result *result) {
+  const struct plan_sum *sum = &result->part->sum;
+  const char *name = result->part->workload.name;
+  fprintf(
+      table,
+      "# %s: mean %.3f ms of %d steps after %d, compute %.3f ms, exposed %.3f ms, %.4f s of CPU\n",
+      name, result->mean_us / 1e3, o->replay_steps, o->replay_skip, result->compute_us / 1e3,
+      (result->mean_us - result->compute_us) / 1e3, result->cpu_s);
+  fprintf(table, "# %s: %u collectives, %.3f MB a step; ", name, sum->collectives,
+          (double)sum->bytes / 1e6);
+  if (result->check.has_check)
+    fprintf(table, "%llu wrong\n",
+            (unsigned long long)(result->check.wrong + result->check.out_of_bounds));
+  else
+    fputs("not checked\n", table);
+  fflush(table);
+}
+
+static void remember(json_t *workloads, const struct options *o, const struct result *result) {
+  const struct workload *workload = &result->part->workload;
+  const struct plan_sum *sum = &result->part->sum;
+  json_t *steps = json_array();
+  for (int i = 0; i < o->replay_steps; i++)
+    json_array_append_new(steps, json_real(result->step_us[i]));
+  json_t *wrong =
+      result->check.has_check
+          ? json_integer((json_int_t)(result->check.wrong + result->check.out_of_bounds))
+          : json_null();
+  json_t *row = json_pack(
+      "{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:I, s:I, s:o}", "name",
+      workload->name, "source", workload->source, "batch", workload->batch, "parallel",
+      workload_parallel_names[workload->parallel], "compute_scale", o->compute_scale, "bytes_scale",
+      o->bytes_scale, "collectives", (json_int_t)sum->collectives, "bytes_per_step",
+      (json_int_t)sum->bytes, "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
+      result->compute_us, "exposed_us", result->mean_us - result->compute_us, "cpu_s_per_step",
+      result->cpu_s, "began_ns", (json_int_t)result->began_ns, "ended_ns",
+      (json_int_t)result->ended_ns, "wrong", wrong);
+  if (!row || json_array_append_new(workloads, row))
+    message_fail("out of memory");
+}
+
+static void write_json(const struct job *job, json_t *workloads) {
+  const struct options *o = job->options;
+  const char *gpu = job->all[0].device_name;
+  json_t *all = json_pack("{s:s, s:i, s:s?, s:s, s:s, s:i, s:i, s:O}", "format", "stratus-replay",
+                          "version", 1, "label", o->label, "nccl", libs.nccl_version_text, "gpu",
+                          libs_is_emulated(gpu) ? "emulated" : gpu, "hosts", job->hosts, "ranks",
+                          job->ranks, "workloads", workloads);
+  if (o->json_path)
+    report_write_json(all, o->json_path);
+  json_decref(all);
+}
+
+/* ---- all of it ---- */
+
 void replay_run(struct job *job, const struct replay *replay, FILE *table, uint64_t *wrong,
                 uint64_t *out_of_bounds) {
-  struct replay_report *report = table ? replay_report_open(table, job) : NULL;
+  json_t *workloads = json_array();
+  if (table) {
+    report_print_library(table);
+    report_print_ranks(table, job);
+  }
   for (size_t i = 0; i < replay->part_count; i++) {
-    struct replay_result result;
+    struct result result;
     run_part(job, &replay->parts[i], &result);
-    if (report)
-      replay_report_add(report, &result);
+    if (table) {
+      print_percentiles(table, job, &result);
+      print_facts(table, job->options, &result);
+      remember(workloads, job->options, &result);
+    }
     *wrong += result.check.wrong;
     *out_of_bounds += result.check.out_of_bounds;
     free(result.step_us);
   }
-  if (report)
-    replay_report_close(report);
+  if (table && fflush(table))
+    message_fail("standard output: %s", strerror(errno));
+  if (table)
+    write_json(job, workloads);
+  json_decref(workloads);
 }

@@ -12,8 +12,44 @@
 #include "tuner_plugin/tools/coll/check.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/replay/step_parts.h"
+#include "tuner_plugin/tools/coll/replay/transfers.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
+
+/* One group's communicator, and the stream of what is exchanged in it. */
+struct channel {
+  struct plan_group group;
+  struct job_gpu gpu; /* this rank's, as a rank of the group */
+  cudaEvent_t end;
+  struct transfers_so_far so_far; /* of the launches that have been opened */
+};
+
+/* What this rank does for an item of the plan, or for those of an exchange. */
+struct launch {
+  const struct plan_item *item; /* the first */
+  /* PLAN_COMPUTE */
+  uint64_t ns;
+  bool begins_anew;      /* when it is called: the first one, and after a wait */
+  uint64_t *deadline_ns; /* the step's: when the compute before it ended; on CUDA's thread */
+  /* Communication */
+  struct measure_case measure_case; /* as it is checked */
+  struct operation_call call;
+  struct operation_transfer *transfers; /* NULL: a collective, the same at all ranks */
+  uint32_t order;                       /* of a collective in its communicator: 1, 2, 3, ... */
+  cudaEvent_t ready, done;
+};
+
+struct step {
+  struct job *job;
+  const struct replay_part *part;
+  cudaStream_t compute;
+  cudaEvent_t end;
+  uint64_t deadline_ns;
+  struct channel *channels; /* of the world, and of each group */
+  size_t channel_count;
+  struct launch *launches;
+  size_t launch_count;
+  struct launch **by_number; /* communication by number - 1; NULL: other ranks' */
+};
 
 /* ---- set up ---- */
 
@@ -25,18 +61,25 @@ static void open_channels(struct step *step) {
   for (size_t i = 0; i < step->channel_count; i++) {
     struct channel *channel = &step->channels[i];
     channel->group = plan_group_of(workload, (int)i, step->job->ranks, gpu->rank);
-    channel->comm = gpu->comm;
-    channel->stream = gpu->stream;
+    channel->gpu = *gpu;
+    channel->gpu.rank = channel->group.rank;
     channel->so_far.sent = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
     channel->so_far.received = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
     CUDA(cudaEventCreateWithFlags(&channel->end, cudaEventDisableTiming));
     if (i == PLAN_WORLD)
       continue;
     watchdog_set_place("%s: group %s", workload->name, workload->groups[i - 1].name);
-    NCCL(ncclCommSplit(gpu->comm, channel->group.color, channel->group.rank, &channel->comm, NULL));
-    watchdog_watch(channel->comm);
-    CUDA(cudaStreamCreateWithFlags(&channel->stream, cudaStreamNonBlocking));
+    NCCL(ncclCommSplit(gpu->comm, channel->group.color, channel->group.rank, &channel->gpu.comm,
+                       NULL));
+    watchdog_watch(channel->gpu.comm);
+    CUDA(cudaStreamCreateWithFlags(&channel->gpu.stream, cudaStreamNonBlocking));
   }
+}
+
+/* c10d's all_reduce, broadcast and reduce work on one tensor, its other calls have two. */
+static bool is_in_place(enum operation operation) {
+  return operation == OPERATION_ALL_REDUCE || operation == OPERATION_BROADCAST ||
+         operation == OPERATION_REDUCE;
 }
 
 /* Contents that all ranks have stay what they are. */
@@ -46,17 +89,17 @@ static enum pattern_redop redop_of(const struct step *step, const struct plan_co
   return is_average ? PATTERN_AVG : c->redop;
 }
 
-/* The sends and receives of an uneven alltoall, or of an exchange of so many items. */
-static void open_transfers(struct step *step, struct launch *launch, size_t items) {
+/* The sends and receives of an uneven alltoall, or of an exchange of so many items. Returns how
+ * many. */
+static size_t open_transfers(struct step *step, struct launch *launch, size_t items) {
   const struct plan_collective *c = &launch->item->collective;
   const struct channel *channel = &step->channels[c->group];
   if (launch->item->kind == PLAN_COLLECTIVE && !c->split)
-    return;
+    return 0;
   size_t room = c->split ? 2 * (size_t)channel->group.ranks : items;
   launch->transfers = message_allocate(room, sizeof *launch->transfers);
-  launch->transfer_count =
-      c->split ? transfers_of_alltoall(c, &channel->group, launch->transfers)
-               : transfers_of_exchange(launch->item, items, &channel->so_far, launch->transfers);
+  return c->split ? transfers_of_alltoall(c, &channel->group, launch->transfers)
+                  : transfers_of_exchange(launch->item, items, &channel->so_far, launch->transfers);
 }
 
 static void open_communication(struct step *step, struct launch *launch, size_t items) {
@@ -68,25 +111,22 @@ static void open_communication(struct step *step, struct launch *launch, size_t 
                  launch->item->number, element_infos[c->type].name, why_not);
   if (launch->item->kind == PLAN_COLLECTIVE)
     launch->order = ++channel->so_far.collectives;
-  open_transfers(step, launch, items);
-  const struct measure_case measure_case = step_case(step, launch);
-  struct check_buffers buffers =
-      check_place(&measure_case, &step->job->gpus[0], step_is_in_place(c->operation));
-  launch->call = (struct operation_call){
+  size_t transfers = open_transfers(step, launch, items);
+  launch->measure_case = (struct measure_case){
     .operation = c->operation,
-    .send = buffers.send,
-    .recv = buffers.recv,
-    .count = c->elements,
     .type = c->type,
-    .redop = operation_open_redop(c->type, redop_of(step, c), channel->comm, channel->group.rank),
+    .redop = c->redop,
     .root = c->root,
-    .rank = channel->group.rank,
-    .ranks = channel->group.ranks,
-    .comm = channel->comm,
-    .stream = channel->stream,
+    .counts = launch->transfers ? transfers_counts(launch->transfers, transfers,
+                                                   element_infos[c->type].size_bytes)
+                                : plan_counts(&step->part->workload, c, step->job->ranks),
     .transfers = launch->transfers,
-    .transfer_count = launch->transfer_count,
+    .transfer_count = transfers,
   };
+  struct measure_case called = launch->measure_case;
+  called.redop = redop_of(step, c);
+  launch->call =
+      measure_open_call(&called, &channel->gpu, channel->group.ranks, is_in_place(c->operation));
   CUDA(cudaEventCreateWithFlags(&launch->ready, cudaEventDisableTiming));
   CUDA(cudaEventCreateWithFlags(&launch->done, cudaEventDisableTiming));
   step->by_number[launch->item->number - 1] = launch;
@@ -137,15 +177,15 @@ struct step *step_open(struct job *job, const struct replay_part *part) {
 
 static void close_channels(struct step *step) {
   watchdog_forget();
-  watchdog_watch(step->channels[PLAN_WORLD].comm);
+  watchdog_watch(step->channels[PLAN_WORLD].gpu.comm);
   for (size_t i = 0; i < step->channel_count; i++) {
     free(step->channels[i].so_far.sent);
     free(step->channels[i].so_far.received);
     CUDA(cudaEventDestroy(step->channels[i].end));
     if (i == PLAN_WORLD)
       continue;
-    NCCL(ncclCommDestroy(step->channels[i].comm));
-    CUDA(cudaStreamDestroy(step->channels[i].stream));
+    NCCL(ncclCommDestroy(step->channels[i].gpu.comm));
+    CUDA(cudaStreamDestroy(step->channels[i].gpu.stream));
   }
 }
 
@@ -207,9 +247,42 @@ void step_run(struct step *step, bool has_communication) {
       start(step, launch);
   }
   for (size_t i = 0; has_communication && i < step->channel_count; i++) {
-    CUDA(cudaEventRecord(step->channels[i].end, step->channels[i].stream));
+    CUDA(cudaEventRecord(step->channels[i].end, step->channels[i].gpu.stream));
     CUDA(cudaStreamWaitEvent(step->compute, step->channels[i].end, 0));
   }
   CUDA(cudaEventRecord(step->end, step->compute));
   CUDA(cudaEventSynchronize(step->end));
+}
+
+/* ---- whether the data arrives ---- */
+
+/* The same at all ranks that take part, which may do so by events of their own, and another one for
+ * each collective of a communicator and each check. Exchanges share one: each message is at a place
+ * of its own. */
+static uint64_t seed_of(const struct step *step, const struct launch *launch, int check) {
+  return launch->order * (uint64_t)step->job->options->checks + (uint64_t)check + 1;
+}
+
+/* A group is to a check what all ranks are otherwise. */
+static void check_one(struct step *step, const struct launch *launch, int check,
+                      struct measure_result *result) {
+  struct channel *channel = &step->channels[launch->item->collective.group];
+  struct job job = *step->job;
+  job.ranks = channel->group.ranks;
+  job.gpus = &channel->gpu;
+  watchdog_set_place("%s: check of collective %u", step->part->workload.name, launch->item->number);
+  measure_check(&job, &launch->measure_case, is_in_place(launch->measure_case.operation),
+                seed_of(step, launch, check), result);
+}
+
+/* Each rank checks what it does in the order of the plan, and nothing but the plan's own
+ * communication holds ranks together, since they may differ in what they do. */
+void step_check(struct step *step, struct measure_result *result) {
+  for (int check = 0; check < step->job->options->checks; check++) {
+    for (size_t i = 0; i < step->launch_count; i++) {
+      if (plan_is_communication(step->launches[i].item))
+        check_one(step, &step->launches[i], check, result);
+    }
+  }
+  measure_add_up(step->job, result);
 }

@@ -15,7 +15,7 @@
 
 #include "tuner_plugin/tools/coll/job.h"
 #include "tuner_plugin/tools/coll/measure.h"
-#include "tuner_plugin/tools/coll/replay/replay_load.h"
+#include "tuner_plugin/tools/coll/replay/replay.h"
 
 struct step;
 

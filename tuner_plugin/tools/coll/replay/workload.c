@@ -2,6 +2,7 @@
 /* workload: one table for each kind of object in the file. */
 #include "tuner_plugin/tools/coll/replay/workload.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,60 +34,20 @@ enum {
   KIND_LAYERS = KIND_BUCKETS | 1 << WORKLOAD_FSDP | 1 << WORKLOAD_TENSOR,
   KIND_ALL = KIND_LAYERS | KIND_EVENTS,
 };
-enum { KIND_ONLY = WORKLOAD_KIND_ONLY }; /* of the others, where there is one kind */
 
 int workload_no_memory(struct fields_reader *reader) {
   fields_fail(reader, NULL, "out of memory");
   return -ENOMEM;
 }
 
-/* ---- words ---- */
-
-int workload_find_word(struct fields_reader *reader, const struct place *place, const json_t *value,
-                       int (*find)(const char *word), const char *words, int *found) {
-  int result = fields_want(reader, place, value, JSON_STRING, words);
-  if (result < 0)
-    return result;
-  *found = find(json_string_value(value));
-  if (*found < 0)
-    return fields_fail(reader, place, "\"%.64s\", expected %s", json_string_value(value), words);
-  return 0;
-}
-
-static int find_parallel(const char *word) {
-  int i = 0;
-  while (i < WORKLOAD_PARALLELS && strcmp(workload_parallel_names[i], word))
-    i++;
-  return i < WORKLOAD_PARALLELS ? i : -1;
-}
-
-/* NCCL's names as stratus-coll has them, and those of PyTorch where they differ. */
-static int find_type(const char *word) {
-  static const struct {
-    const char *name;
-    enum element_type type;
-  } others[] = { { "float16", ELEMENT_HALF },
-                 { "float32", ELEMENT_FLOAT },
-                 { "float64", ELEMENT_DOUBLE } };
-  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-    if (!strcmp(others[i].name, word))
-      return (int)others[i].type;
-  }
-  return element_find(word);
-}
-
+/* PyTorch's names, in NCCL's order, and NCCL's as stratus-coll has them. */
 int workload_read_type(struct fields_reader *reader, const struct place *place, const json_t *value,
                        const struct field *field, void *to) {
-  int found;
-  int result =
-      workload_find_word(reader, place, value, find_type,
-                         "int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, "
-                         "bfloat16, f8e4m3 or f8e5m2",
-                         &found);
   (void)field;
-  if (result == 0)
-    *(enum element_type *)to = (enum element_type)found;
-  return result;
+  return fields_read_word(reader, place, value,
+                          "int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, "
+                          "bfloat16, f8e4m3 or f8e5m2",
+                          element_find, to);
 }
 
 /* ---- lists ---- */
@@ -94,17 +55,13 @@ int workload_read_type(struct fields_reader *reader, const struct place *place, 
 int workload_open_list(struct fields_reader *reader, const struct place *place, const json_t *value,
                        const struct field *field, size_t entry_bytes, void **entries,
                        size_t *count) {
-  int result = fields_want(reader, place, value, JSON_ARRAY, "a list");
+  int result = fields_want_list(reader, place, value, field);
   if (result < 0)
     return result;
-  size_t length = json_array_size(value);
-  if (length < (size_t)field->low || length > (size_t)field->high)
-    return fields_fail(reader, place, "%zu entries, expected %.0f to %.0f", length, field->low,
-                       field->high);
-  *entries = calloc(length + 1, entry_bytes);
+  *entries = calloc(json_array_size(value) + 1, entry_bytes);
   if (!*entries)
     return workload_no_memory(reader);
-  *count = length;
+  *count = json_array_size(value);
   return 0;
 }
 
@@ -206,15 +163,14 @@ static int read_head(struct fields_reader *reader, const json_t *top) {
   if (result < 0)
     return result;
   value = json_object_get(top, "parallel");
-  result = value ? workload_find_word(reader, &parallel_place, value, find_parallel,
-                                      "ddp, fsdp, zero2, tensor or events", &found)
-                 : fields_fail(reader, &parallel_place, "missing");
-  workload_context_of(reader)->workload->parallel = (enum workload_parallel)found;
-  return result;
+  return value ? fields_read_word(reader, &parallel_place, value,
+                                  "ddp, fsdp, zero2, tensor or events", NULL,
+                                  &reader->context->workload->parallel)
+               : fields_fail(reader, &parallel_place, "missing");
 }
 
 static int read_top(struct fields_reader *reader, const json_t *top) {
-  struct workload *workload = workload_context_of(reader)->workload;
+  struct workload *workload = reader->context->workload;
   int result = read_head(reader, top);
   if (result < 0)
     return result;
@@ -289,4 +245,72 @@ void workload_free(struct workload *workload) {
   free(workload->name);
   free(workload->source);
   *workload = (struct workload){ 0 };
+}
+
+/* ---- where it is ---- */
+
+static const char suffix[] = ".json";
+
+static bool ends_in_suffix(const char *text) {
+  size_t length = strlen(text);
+  return length > strlen(suffix) && !strcmp(text + length - strlen(suffix), suffix);
+}
+
+/* The directory of the built-in workloads; false if there is none. Installed: bin/; in the source
+ * tree build/bin, or the bin and tests of a build directory with sanitizers. */
+static bool find_directory(char directory[PATH_MAX]) {
+  static const char *const places[] = { "../share/stratus/workloads",
+                                        "../../tuner_plugin/workloads",
+                                        "../../../tuner_plugin/workloads" };
+  char program[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  char *slash = strrchr(program, '/');
+  for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
+    int used = snprintf(directory, PATH_MAX, "%.*s/%s", (int)(slash - program), program, places[i]);
+    if (used < PATH_MAX && access(directory, R_OK | X_OK) == 0)
+      return true;
+  }
+  return false;
+}
+
+static int is_workload(const struct dirent *entry) {
+  return ends_in_suffix(entry->d_name);
+}
+
+/* "alexnet, resnet18" */
+static void list_names(const char *directory, char *text, size_t size) {
+  struct dirent **entries;
+  int count = scandir(directory, &entries, is_workload, alphasort);
+  size_t used = 0;
+  for (int i = 0; i < count; i++) {
+    if (used < size)
+      used +=
+          (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "",
+                           (int)(strlen(entries[i]->d_name) - strlen(suffix)), entries[i]->d_name);
+    free(entries[i]);
+  }
+  if (count >= 0)
+    free(entries);
+}
+
+int workload_find(const char *argument, char path[PATH_MAX], char *error) {
+  char directory[PATH_MAX], names[WORKLOAD_ERROR_MAX / 2] = "";
+  if (strchr(argument, '/') || ends_in_suffix(argument)) {
+    snprintf(path, PATH_MAX, "%s", argument);
+    return 0;
+  }
+  bool is_there = find_directory(directory);
+  if (is_there) {
+    int used = snprintf(path, PATH_MAX, "%s/%s%s", directory, argument, suffix);
+    if (used < PATH_MAX && access(path, R_OK) == 0)
+      return 0;
+    list_names(directory, names, sizeof names);
+  }
+  snprintf(
+      error, WORKLOAD_ERROR_MAX,
+      "no workload %.64s; built in: %s; a file of your own is given with a slash or with .json "
+      "at the end",
+      argument, *names ? names : "none, as share/stratus/workloads is missing");
+  return -ENOENT;
 }

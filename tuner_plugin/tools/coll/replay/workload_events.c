@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload: the list of events. An event becomes one item of the list in memory, but an exchange as
- * many as it has sends and receives. */
+/* workload: the list of events, and the groups of ranks that they name. An event becomes one item
+ * of the list in memory, but an exchange as many as it has sends and receives. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,39 +8,70 @@
 
 #include "tuner_plugin/tools/coll/replay/workload_parts.h"
 
-enum { KIND_ONLY = WORKLOAD_KIND_ONLY };
-
 #define ITEM(member) offsetof(struct plan_item, member)
+
+/* ---- groups ---- */
+
+static const struct field group_fields[] = {
+  { "name", KIND_ONLY, KIND_ONLY, fields_read_name, offsetof(struct workload_group, name), 1,
+    WORKLOAD_NAME_BYTES_MAX },
+  { "size", 0, KIND_ONLY, fields_read_int, offsetof(struct workload_group, size), 1,
+    WORKLOAD_GROUP_RANKS_MAX },
+  { "stride", KIND_ONLY, KIND_ONLY, fields_read_int, offsetof(struct workload_group, stride), 1,
+    WORKLOAD_GROUP_RANKS_MAX },
+};
+
+static int check_group_name(struct fields_reader *reader, const struct place *place,
+                            const struct workload *workload, size_t i) {
+  const struct place name = { place, "name", 0 };
+  if (!strcmp(workload->groups[i].name, "world"))
+    return fields_fail(reader, &name, "\"world\" is the group of all ranks, expected another name");
+  for (size_t other = 0; other < i; other++) {
+    if (!strcmp(workload->groups[other].name, workload->groups[i].name))
+      return fields_fail(reader, &name, "\"%s\" is also groups[%zu], expected another name",
+                         workload->groups[i].name, other);
+  }
+  return 0;
+}
+
+int workload_read_groups(struct fields_reader *reader, const struct place *place,
+                         const json_t *value, const struct field *field, void *to) {
+  struct workload *workload = to;
+  void *entries;
+  int result = workload_open_list(reader, place, value, field, sizeof *workload->groups, &entries,
+                                  &workload->group_count);
+  if (result < 0)
+    return result;
+  workload->groups = entries;
+  for (size_t i = 0; i < workload->group_count && result == 0; i++) {
+    const struct place entry = { place, NULL, i };
+    result = fields_read_object(reader, &entry, json_array_get(value, i), group_fields,
+                                COUNT_OF(group_fields), KIND_ONLY, "a group", &workload->groups[i]);
+    if (result == 0)
+      result = check_group_name(reader, &entry, workload, i);
+  }
+  return result;
+}
 
 /* ---- words ---- */
 
 static int read_operation(struct fields_reader *reader, const struct place *place,
                           const json_t *value, const struct field *field, void *to) {
-  int found;
-  int result = workload_find_word(reader, place, value, operation_find,
-                                  "all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-                                  "sendrecv or alltoall",
-                                  &found);
   (void)field;
-  if (result == 0)
-    *(enum operation *)to = (enum operation)found;
-  return result;
+  return fields_read_word(
+      reader, place, value,
+      "all_reduce, all_gather, reduce_scatter, broadcast, reduce, sendrecv or alltoall", NULL, to);
 }
 
 static int read_redop(struct fields_reader *reader, const struct place *place, const json_t *value,
                       const struct field *field, void *to) {
-  int found;
-  int result = workload_find_word(reader, place, value, operation_redop_find,
-                                  "sum, prod, max, min, avg or mulsum", &found);
   (void)field;
-  if (result == 0)
-    *(enum pattern_redop *)to = (enum pattern_redop)found;
-  return result;
+  return fields_read_word(reader, place, value, "sum, prod, max, min, avg or mulsum", NULL, to);
 }
 
 static int read_group(struct fields_reader *reader, const struct place *place, const json_t *value,
                       const struct field *field, void *to) {
-  const struct workload *workload = workload_context_of(reader)->workload;
+  const struct workload *workload = reader->context->workload;
   int result = fields_want(reader, place, value, JSON_STRING, "the name of a group");
   (void)field;
   if (result < 0)
@@ -87,7 +118,7 @@ static int read_only(struct fields_reader *reader, const struct place *place, co
 /* Communication gets the next number, by which others know it; its id, if it has one, is kept. */
 static int read_id(struct fields_reader *reader, const struct place *place, const json_t *value,
                    const struct field *field, void *to) {
-  struct workload_context *context = workload_context_of(reader);
+  struct workload_context *context = reader->context;
   char key[16];
   int id = 0;
   int result = fields_read_int(reader, place, value, field, &id);
@@ -104,7 +135,7 @@ static int read_id(struct fields_reader *reader, const struct place *place, cons
 
 static int read_wait(struct fields_reader *reader, const struct place *place, const json_t *value,
                      const struct field *field, void *to) {
-  const struct workload_context *context = workload_context_of(reader);
+  const struct workload_context *context = reader->context;
   char key[16];
   int id = 0;
   int result = fields_read_int(reader, place, value, field, &id);
@@ -130,13 +161,10 @@ static int read_split(struct fields_reader *reader, const struct place *place, c
                       const struct field *field, void *to) {
   static const struct field part = { .low = 0, .high = (double)WORKLOAD_ELEMENTS_MAX };
   struct plan_collective *collective = to;
-  int result = fields_want(reader, place, value, JSON_ARRAY, "a list");
+  size_t length = json_array_size(value);
+  int result = fields_want_list(reader, place, value, field);
   if (result < 0)
     return result;
-  size_t length = json_array_size(value);
-  if (length < (size_t)field->low || length > (size_t)field->high)
-    return fields_fail(reader, place, "%zu entries, expected %.0f to %.0f", length, field->low,
-                       field->high);
   if (collective->split)
     return fields_fail(reader, place, "an alltoall has sends or receives, not both");
   struct plan_split *split = calloc(1, sizeof *split + length * sizeof split->counts[0]);
@@ -252,15 +280,13 @@ static int complete_exchange(struct fields_reader *reader, const struct place *p
                              const json_t *value, struct plan_item *items) {
   const json_t *parts = json_object_get(value, "exchange");
   const struct place list = { place, "exchange", 0 };
+  static const struct field entries = { .low = 1, .high = WORKLOAD_EXCHANGE_MAX };
+  size_t count = json_array_size(parts);
   int result = check_type(reader, place, &items[0]);
   if (result == 0)
-    result = fields_want(reader, &list, parts, JSON_ARRAY, "a list");
+    result = fields_want_list(reader, &list, parts, &entries);
   if (result < 0)
     return result;
-  size_t count = json_array_size(parts);
-  if (count < 1 || count > WORKLOAD_EXCHANGE_MAX)
-    return fields_fail(reader, &list, "%zu entries, expected 1 to %d", count,
-                       WORKLOAD_EXCHANGE_MAX);
   items[0].collective.operation = OPERATION_SENDRECV;
   items[0].collective.redop = PATTERN_NONE;
   for (size_t i = count; i-- > 0;)
@@ -313,7 +339,7 @@ static const struct event_kind {
 
 static int read_event(struct fields_reader *reader, const struct place *place, const json_t *value,
                       struct plan_item *items) {
-  struct workload_context *context = workload_context_of(reader);
+  struct workload_context *context = reader->context;
   int result = fields_want(reader, place, value, JSON_OBJECT, "an object");
   if (result < 0)
     return result;

@@ -11,7 +11,7 @@
 enum { WORKLOAD_NAME_BYTES_MAX = 64 };
 
 /* The bit of objects of which there is one kind. */
-enum { WORKLOAD_KIND_ONLY = 1 };
+enum { KIND_ONLY = 1 };
 
 /* What is known while a file is read. */
 struct workload_context {
@@ -20,15 +20,7 @@ struct workload_context {
   uint32_t numbers;
 };
 
-static inline struct workload_context *workload_context_of(const struct fields_reader *reader) {
-  return reader->context;
-}
-
 int workload_no_memory(struct fields_reader *reader);
-
-/* The place of a word in the table, or a message that lists them. */
-int workload_find_word(struct fields_reader *reader, const struct place *place, const json_t *value,
-                       int (*find)(const char *word), const char *words, int *found);
 
 /* Allocates room for a list's entries, and counts them. */
 int workload_open_list(struct fields_reader *reader, const struct place *place, const json_t *value,

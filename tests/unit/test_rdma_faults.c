@@ -27,46 +27,14 @@
 /* Polling never ends to poll, and posting to post: every k at first, then fewer and fewer. */
 enum { K_MAX = 400, DENSE = 8, MESSAGES = 12, BYTES = 300000 };
 
-static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-static const struct fake_hca iwarp = {
-  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
-};
+#define PARAMETERS "STRATUS_FLOWS=2 STRATUS_CHUNK_BYTES=64K"
+static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS };
+static const struct rdma_host_way roce_by_cm = { &rdma_host_roce,
+                                                 PARAMETERS " STRATUS_RDMA_CM=on" };
+static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS };
 static const size_t sizes[] = { 8, 70000, 4096, BYTES };
 static enum fake_call pending_call;
 static unsigned pending_k;
-
-static int start(const struct fake_hca *hca, char *cm) {
-  param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_CHUNK_BYTES=64K", cm, NULL });
-  rdma_host_start(hca);
-  log_capture_start();
-  setup_start();
-  return 0;
-}
-
-static int use_roce(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_RDMA_CM=auto");
-}
-
-static int use_cm(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_RDMA_CM=on");
-}
-
-static int use_iwarp(void **state) {
-  (void)state;
-  return start(&iwarp, "STRATUS_RDMA_CM=auto");
-}
-
-static int stop(void **state) {
-  (void)state;
-  fake_verbs_heal_calls();
-  setup_stop();
-  log_capture_stop();
-  rdma_host_stop(); /* fails if anything is left */
-  param_load((char *[]){ NULL });
-  return 0;
-}
 
 /* All that the process holds of devices goes, the devices included. */
 static void let_go(void) {
@@ -157,7 +125,8 @@ static void run_for_all(enum phase phase) {
   }
 }
 
-#define EACH(name) UNIT_TEST_EACH(name, stop, use_roce, use_cm, use_iwarp)
+#define EACH(name)                                                                                 \
+  UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &roce_by_cm, &iwarp)
 
 EACH(calls_fail_while_it_is_made) {
   run_for_all(WHILE_MADE);

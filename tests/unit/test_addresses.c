@@ -11,7 +11,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
@@ -38,20 +37,6 @@ static unsigned make_list(const char *families, struct sockaddr_storage *list) {
     }
   }
   return count;
-}
-
-static int start(void **state) {
-  (void)state;
-  param_load((char *[]){ NULL });
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  return 0;
 }
 
 UNIT_TEST(they_come_back_from_just_the_room_they_take) {
@@ -254,14 +239,14 @@ static void all_are_used(const char *ours, const char *theirs) {
   setup_stop();
 }
 
-UNIT_TEST_WITH(every_nic_of_a_device_is_used, start, stop) {
+UNIT_TEST_WITH(every_nic_of_a_device_is_used, pair_set_up, pair_tear_down) {
   all_are_used("666666", "666666");
   all_are_used("66666666", "66666666");
   all_are_used("6", "66666666");
   all_are_used("44444444", "44444444");
 }
 
-UNIT_TEST_WITH(families_may_be_mixed, start, stop) {
+UNIT_TEST_WITH(families_may_be_mixed, pair_set_up, pair_tear_down) {
   all_are_used("66666444", "66666444");
   all_are_used("46", "66666664");
 }
@@ -307,7 +292,7 @@ static void call(const struct nic *nics, unsigned count, struct listener **liste
   by_hand_hello(&handle, NULL, &caller->hello, &caller->keys);
 }
 
-UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
+UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pair_tear_down) {
   struct nic nics[ADDRESSES_MAX];
   struct listener *listener;
   struct caller caller;
@@ -342,7 +327,7 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
   }
 }
 
-UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, start, stop) {
+UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, pair_set_up, pair_tear_down) {
   const char *const devices[] = { "6666", "44444444", "44444446" };
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     struct nic nics[ADDRESSES_MAX];

@@ -146,8 +146,7 @@ static void end(int fd) {
 }
 
 static int start(void **state) {
-  (void)state;
-  log_capture_start();
+  pair_set_up(state);
   setup_start();
   nic = pair_loopback(AF_INET);
   listening = tcp_socket_listen(&nic, &address);
@@ -156,11 +155,8 @@ static int start(void **state) {
 }
 
 static int stop(void **state) {
-  (void)state;
   close(listening);
-  setup_stop();
-  log_capture_stop();
-  return 0;
+  return pair_tear_down(state);
 }
 
 UNIT_TEST_WITH(a_lost_hello_is_said_again_on_another_connection, start, stop) {

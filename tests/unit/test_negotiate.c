@@ -51,7 +51,6 @@ static struct terms agree(const struct hello *hello, const struct settings *list
 UNIT_TEST(the_lesser_of_both) {
   static const uint32_t bytes[] = { 0, 1, 8 << 10, 16 << 10, 64 << 10 };
   static const uint16_t slots[] = { 0, 1, 31, 32, 64 };
-  (void)state;
   for (unsigned i = 0; i < 5 * 5 * 5 * 5; i++) {
     struct hello hello = hello_some();
     struct settings listener = settings_some();

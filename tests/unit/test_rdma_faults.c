@@ -282,7 +282,6 @@ static void receive_is_taken(struct connection *receiver, const struct half *hal
 /* Closed in the middle of a message: the memory is the user's, whatever the device does. */
 EACH(closed_memory_is_left_alone) {
   struct half to = { 0 };
-  (void)state;
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
   struct transfer transfer = transfer_start();
@@ -306,7 +305,6 @@ EACH(closed_memory_is_left_alone) {
 /* Nothing keeps the device from writing: no message that it could change is ever done. */
 EACH(where_nothing_helps_the_connection_ends) {
   struct half from = { 0 }, to = { 0 };
-  (void)state;
   struct transfer transfer = transfer_start();
   use_queue_pairs(&transfer);
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
@@ -353,7 +351,6 @@ EACH(only_receives_can_be_written) {
 /* NCCL may use a handle on another connection (regIsGlobal). */
 EACH(receives_into_memory_for_sends_are_copied) {
   struct half from, to;
-  (void)state;
   struct transfer transfer = transfer_start();
   memory_deregister(transfer.to_memory);
   assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST, MEMORY_SENT,

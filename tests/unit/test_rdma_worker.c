@@ -184,7 +184,6 @@ static void go_on_while_held(enum fake_call call) {
 BOTH(others_go_on_while_a_driver_makes_a_queue_pair) {
   static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ, FAKE_CREATE_QP,
                                           FAKE_REG_MR, FAKE_MODIFY_QP };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     go_on_while_held(calls[i]);
   }
@@ -196,7 +195,6 @@ TEST(others_go_on_while_librdmacm_connects, iwarp) {
   static const enum fake_call calls[] = { FAKE_CM_CHANNEL, FAKE_CM_ID,      FAKE_CM_BIND,
                                           FAKE_CM_LISTEN,  FAKE_CM_ADDRESS, FAKE_CM_ROUTE,
                                           FAKE_CM_CONNECT, FAKE_CM_ACCEPT };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     go_on_while_held(calls[i]);
   }
@@ -255,7 +253,6 @@ static void *let_go_soon(void *call) {
 /* The engine ends while the driver is at work for both sides of a handshake. */
 BOTH(the_end_waits_for_the_driver) {
   static const enum fake_call calls[] = { FAKE_CREATE_QP, FAKE_MODIFY_QP };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     pthread_t thread;
     fake_verbs_hold_calls(calls[i], true);

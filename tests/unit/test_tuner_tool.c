@@ -138,17 +138,14 @@ UNIT_TEST(files_are_tried_before_ranks_start) {
 UNIT_TEST(check_names_the_place) {
   tree_write(&tool.tree, "bad.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
-  char command[512];
-  snprintf(command, sizeof command, "stratus-tune check " EXAMPLE " %s/bad.profile",
-           tool.tree.root);
-  TOOL_SAYS(tool_run(command), 1, EXAMPLE ": good, profile example, hash ", "2 tables, 4 rows");
+  TOOL_SAYS(tool_run("stratus-tune check " EXAMPLE " $XDG_CONFIG_HOME/bad.profile"), 1,
+            EXAMPLE ": good, profile example, hash ", "2 tables, 4 rows");
   tool_assert_contains(tool.errors, "bad.profile:5:13: ");
   tool_assert_contains(tool.errors, "ll256");
   TOOL_WARNS(tool_run("stratus-tune check /nowhere/a.profile"), 1, "/nowhere/a.profile");
 
-  snprintf(command, sizeof command, "stratus-tune check --json " EXAMPLE " %s/bad.profile",
-           tool.tree.root);
-  assert_int_equal(tool_run(command), 1);
+  assert_int_equal(tool_run("stratus-tune check --json " EXAMPLE " $XDG_CONFIG_HOME/bad.profile"),
+                   1);
   json_t *results = json_loads(tool.output, 0, NULL);
   assert_int_equal(json_array_size(results), 2);
   json_t *good = json_array_get(results, 0), *bad = json_array_get(results, 1);
@@ -345,11 +342,9 @@ UNIT_TEST(suggest_finds_what_is_not_tuned) {
   tree_write(&tool.tree, "p.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=4 ppn=8]\n8 max ring simple 0\n"
              "[table allgather nodes=4 ppn=8]\n1K max ring simple 0\n");
-  char command[512];
-  snprintf(command, sizeof command,
-           "stratus-tune suggest -p %s/p.profile tests/data/samples/recorded.jsonl",
-           tool.tree.root);
-  TOOL_SAYS(tool_run(command), 0, "nothing is worth calibrating");
+  TOOL_SAYS(tool_run("stratus-tune suggest -p $XDG_CONFIG_HOME/p.profile "
+                     "tests/data/samples/recorded.jsonl"),
+            0, "nothing is worth calibrating");
   assert_string_equal(tool.errors, "");
   static const char with_topologies[] =
       "sed '1s/^{/{\"topology\":\"0d5fc02a91e7\",/; 2s/^{/{\"topology\":\"43d74c2872d9\",/' "
@@ -359,8 +354,7 @@ UNIT_TEST(suggest_finds_what_is_not_tuned) {
   tool_assert_contains(tool.output, " 99.0%      10200  allreduce           25M ");
   TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/two.jsonl"), 1, "choose with --topology");
   tree_write(&tool.tree, "empty.jsonl", "\n");
-  snprintf(command, sizeof command, "stratus-tune suggest %s/empty.jsonl", tool.tree.root);
-  TOOL_WARNS(tool_run(command), 1, "STRATUS_RECORD");
+  TOOL_WARNS(tool_run("stratus-tune suggest $XDG_CONFIG_HOME/empty.jsonl"), 1, "STRATUS_RECORD");
 }
 
 UNIT_MAIN(tool_set_up, tool_tear_down)

@@ -253,54 +253,39 @@ UNIT_TEST_WITH(families_may_be_mixed, pair_set_up, pair_tear_down) {
 
 /* ---- the handshake, spoken by hand ---- */
 
-struct caller {
-  struct hello hello;
-  struct auth_keys keys;
-  struct sockaddr_storage to;
-};
-
 /* The reply to its hello; the socket stays open, as a lane. */
-static struct reply ask(struct caller *caller, int *fd) {
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES], bytes[REPLY_BYTES];
-  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
-  struct reply reply;
-  *fd = socket(caller->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(connect(*fd, (struct sockaddr *)&caller->to, tcp_address_bytes(&caller->to)), 0);
-  hello_encode(&caller->hello, hello);
-  assert_int_equal(send(*fd, hello, HELLO_BYTES, MSG_NOSIGNAL), HELLO_BYTES);
-  assert_int_equal(recv(*fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
-  auth_prove(&caller->keys, hello, challenge, &proof);
-  proof_encode(&proof, bytes);
-  assert_int_equal(send(*fd, bytes, PROOF_BYTES, MSG_NOSIGNAL), PROOF_BYTES);
-  assert_int_equal(recv(*fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-  assert_int_equal(reply_decode(bytes, &reply), 0);
-  assert_true(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
+static struct reply ask(struct by_hand_caller *caller) {
+  by_hand_greet(caller);
+  by_hand_take_challenge(caller);
+  by_hand_prove(caller);
+  struct reply reply = by_hand_reply(caller);
   /* They are among what the proof covers. */
-  bytes[REPLY_MAC_AT - CHOICES_TEXT_BYTES - 60] ^= 1;
-  assert_false(auth_is_genuine(&caller->keys, hello, challenge, bytes, &reply));
+  caller->reply[REPLY_MAC_AT - CHOICES_TEXT_BYTES - 60] ^= 1;
+  assert_false(auth_is_genuine(&caller->keys, caller->hello_bytes, caller->challenge, caller->reply,
+                               &reply));
   assert_int_equal(reply.status, REPLY_ACCEPTED);
   return reply;
 }
 
 static void call(const struct nic *nics, unsigned count, struct listener **listener,
-                 struct caller *caller) {
+                 struct by_hand_caller *caller) {
   uint8_t bytes[HANDLE_BYTES];
   struct handle handle;
   assert_int_equal(listener_open(nics, count, bytes, listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
-  caller->to = handle.addresses[0];
-  by_hand_hello(&handle, NULL, &caller->hello, &caller->keys);
+  *caller = by_hand_caller(&handle, NULL);
 }
 
 UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pair_tear_down) {
   struct nic nics[ADDRESSES_MAX];
   struct listener *listener;
-  struct caller caller;
+  struct by_hand_caller caller;
   struct connection *connection = NULL;
   struct sockaddr_storage list[ADDRESSES_MAX], again[ADDRESSES_MAX];
   int fds[3];
   call(nics, make_nics("666666", nics), &listener, &caller);
-  struct reply reply = ask(&caller, &fds[0]);
+  struct reply reply = ask(&caller);
+  fds[0] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, list), 6);
   for (unsigned i = 0; i < 6; i++) {
     for (unsigned k = 0; k < i; k++) {
@@ -313,13 +298,15 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pa
   listener_close(listener);
   /* The caller did not get the answer. */
   caller.hello.epoch = 2;
-  reply = ask(&caller, &fds[1]);
+  reply = ask(&caller);
+  fds[1] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, again), 6);
   assert_memory_equal(again, list, 6 * sizeof list[0]);
   /* Another lane has no use for them. */
   caller.hello.is_first = 0;
   caller.hello.lane = 1;
-  reply = ask(&caller, &fds[2]);
+  reply = ask(&caller);
+  fds[2] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, again), 0);
   transfer_close(connection);
   for (int i = 0; i < 3; i++) {
@@ -333,13 +320,12 @@ UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, pair_set_up, pair_tear_d
     struct nic nics[ADDRESSES_MAX];
     struct sockaddr_storage list[ADDRESSES_MAX];
     struct listener *listener;
-    struct caller caller;
-    int fd;
+    struct by_hand_caller caller;
     call(nics, make_nics(devices[i], nics), &listener, &caller);
-    struct reply reply = ask(&caller, &fd);
+    struct reply reply = ask(&caller);
     assert_int_equal(addresses_of_reply(&reply, list), 0);
     listener_close(listener);
-    close(fd);
+    close(caller.fd);
     setup_stop();
   }
 }

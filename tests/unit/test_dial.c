@@ -217,20 +217,15 @@ UNIT_TEST_WITH(a_slow_peer_is_waited_for, start, stop) {
 /* Says hello to a listener, with or without hearing its challenge. */
 static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
   struct handle handle;
-  struct hello hello;
-  struct auth_keys keys;
-  uint8_t message[HELLO_BYTES];
   assert_int_equal(handle_decode(handle_bytes, &handle), 0);
-  by_hand_hello(&handle, NULL, &hello, &keys);
-  hello_encode(&hello, message);
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const struct sockaddr_storage *to = &handle.addresses[0];
-  assert_int_equal(connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
+  struct by_hand_caller caller = by_hand_caller(&handle, NULL);
+  hello_encode(&caller.hello, caller.hello_bytes);
+  by_hand_dial(&caller);
   if (!is_heard) {
-    lose_data(fd);
+    lose_data(caller.fd);
   }
-  by_hand_say(fd, message, HELLO_BYTES, false);
-  return fd;
+  by_hand_say(caller.fd, caller.hello_bytes, HELLO_BYTES, false);
+  return caller.fd;
 }
 
 UNIT_TEST_WITH(a_lost_challenge_ends_the_connection, start, stop) {

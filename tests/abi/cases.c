@@ -30,25 +30,37 @@ const char *cases_plugin(const struct cases_host *host) {
   return path ? path : host->plugin;
 }
 
+static const char *name_of(const struct cases_list *list, int index) {
+  const char *items = list->items;
+  return *(const char *const *)(const void *)(items + (size_t)index * list->item_bytes);
+}
+
+static int index_of(const struct cases_list *list, const char *name) {
+  int index = (int)list->count - 1;
+  while (index >= 0 && strcmp(name_of(list, index), name) != 0) {
+    index--;
+  }
+  return index;
+}
+
 static int run_here(const struct cases_host *host, const char *release, const char *which,
                     const char *path) {
-  for (int r = 0; r < host->releases; r++) {
-    for (int c = 0; c < host->cases; c++) {
-      if (!strcmp(host->release_name(r), release) && !strcmp(host->case_name(c), which)) {
-        host->run(r, c, path);
-        return 0;
-      }
-    }
+  int r = index_of(&host->releases, release), c = index_of(&host->cases, which);
+  if (r < 0 || c < 0) {
+    fprintf(stderr, "no such release or case: %s %s\n", release, which);
+    return 2;
   }
-  fprintf(stderr, "no such release or case: %s %s\n", release, which);
-  return 2;
+  host->run(r, c, path);
+  return 0;
 }
 
 static void run_there(void **state) {
   const struct one *one = *state;
   const struct cases_host *host = one->host;
-  char *arguments[] = { program_invocation_short_name, (char *)host->release_name(one->release),
-                        (char *)host->case_name(one->which), (char *)cases_plugin(host), NULL };
+  char *arguments[] = { program_invocation_short_name,
+                        (char *)name_of(&host->releases, one->release),
+                        (char *)name_of(&host->cases, one->which), (char *)cases_plugin(host),
+                        NULL };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -68,14 +80,16 @@ int cases_main(const struct cases_host *host, int argc, char **argv) {
   if (argc >= 3) {
     return run_here(host, argv[1], argv[2], argc > 3 ? argv[3] : cases_plugin(host));
   }
-  size_t count = (size_t)(host->releases * host->cases);
+  size_t count = host->releases.count * host->cases.count;
   struct one *all = calloc(count, sizeof *all);
   struct CMUnitTest *tests = calloc(count, sizeof *tests);
-  for (int i = 0; i < (int)count; i++) {
+  for (size_t i = 0; i < count; i++) {
     struct one *one = &all[i];
-    *one = (struct one){ .host = host, .release = i / host->cases, .which = i % host->cases };
-    snprintf(one->name, sizeof one->name, "NCCL %s: %s", host->release_name(one->release),
-             host->case_name(one->which));
+    *one = (struct one){ .host = host,
+                         .release = (int)(i / host->cases.count),
+                         .which = (int)(i % host->cases.count) };
+    snprintf(one->name, sizeof one->name, "NCCL %s: %s", name_of(&host->releases, one->release),
+             name_of(&host->cases, one->which));
     tests[i] = (struct CMUnitTest){ one->name, run_there, NULL, NULL, one };
   }
   int failed = _cmocka_run_group_tests(host->title, tests, count, NULL, NULL);

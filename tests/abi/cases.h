@@ -6,15 +6,23 @@
 #ifndef TESTS_ABI_CASES_H
 #define TESTS_ABI_CASES_H
 
+#include <stddef.h>
+
 /* The exit status of a case that cannot run here. */
 enum { CASES_SKIP = 77 };
+
+/* An array of structs that begin with a name. */
+struct cases_list {
+  const void *items;
+  size_t item_bytes, count;
+};
+#define CASES_LIST(array)                                                                          \
+  { array, sizeof *(array), sizeof(array) / sizeof *(array) }
 
 struct cases_host {
   const char *title;
   const char *plugin_variable, *plugin; /* where the plugin is: by the environment, otherwise */
-  int releases, cases;
-  const char *(*release_name)(int release);
-  const char *(*case_name)(int which);
+  struct cases_list releases, cases;
   void (*run)(int release, int which, const char *path); /* exits with a failure */
 };
 

@@ -73,12 +73,14 @@ static double seconds_now(void) {
 /* ---- calls, by version ---- */
 
 #define TABLE(member, v) ((const ncclCollNet_v##v##_t *)(member)->table)
-#define CALL(member, function, ...)                                                                \
-  ((member)->version == 8    ? TABLE(member, 8)->function(__VA_ARGS__)                             \
-   : (member)->version == 9  ? TABLE(member, 9)->function(__VA_ARGS__)                             \
+#define CALL_SINCE_9(member, function, ...)                                                        \
+  ((member)->version == 9    ? TABLE(member, 9)->function(__VA_ARGS__)                             \
    : (member)->version == 10 ? TABLE(member, 10)->function(__VA_ARGS__)                            \
    : (member)->version == 11 ? TABLE(member, 11)->function(__VA_ARGS__)                            \
                              : TABLE(member, 12)->function(__VA_ARGS__))
+#define CALL(member, function, ...)                                                                \
+  ((member)->version == 8 ? TABLE(member, 8)->function(__VA_ARGS__)                                \
+                          : CALL_SINCE_9(member, function, __VA_ARGS__))
 
 static void start(struct member *member) {
   char symbol[32];
@@ -162,18 +164,8 @@ static void *post(const struct member *member, void *send, void *recv, size_t co
         member->version == 8
             ? TABLE(member, 8)->iallreduce(member->group, send, recv, (int)count, type, op,
                                            send_memory, recv_memory, &request)
-        : member->version == 9
-            ? TABLE(member, 9)->iallreduce(member->group, send, recv, count, type, op, send_memory,
-                                           recv_memory, &request)
-        : member->version == 10 ? TABLE(member, 10)
-                                      ->iallreduce(member->group, send, recv, count, type, op,
-                                                   send_memory, recv_memory, &request)
-        : member->version == 11 ? TABLE(member, 11)
-                                      ->iallreduce(member->group, send, recv, count, type, op,
-                                                   send_memory, recv_memory, &request)
-                                : TABLE(member, 12)
-                                      ->iallreduce(member->group, send, recv, count, type, op,
-                                                   send_memory, recv_memory, &request);
+            : CALL_SINCE_9(member, iallreduce, member->group, send, recv, count, type, op,
+                           send_memory, recv_memory, &request);
     if (result != ncclSuccess) {
       return NULL;
     }
@@ -482,16 +474,12 @@ static const struct collnet_case {
 /* ---- the host ---- */
 
 /* A release of each version of the interface. */
-static const char *const releases[] = { "2.22.3", "2.25.1", "2.27.7", "2.29.7", "2.30.7" };
-static const int versions[] = { 8, 9, 10, 11, 12 };
-
-static const char *release_name(int release) {
-  return releases[release];
-}
-
-static const char *case_name(int which) {
-  return cases[which].name;
-}
+static const struct collnet_release {
+  const char *name;
+  int version;
+} releases[] = {
+  { "2.22.3", 8 }, { "2.25.1", 9 }, { "2.27.7", 10 }, { "2.29.7", 11 }, { "2.30.7", 12 }
+};
 
 static void run(int release, int which, const char *path) {
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
@@ -503,8 +491,10 @@ static void run(int release, int which, const char *path) {
     pids[i] = fork();
     CHECK(pids[i] >= 0);
     if (pids[i] == 0) {
-      struct member member = { path, versions[release], i, cases[which].members, NULL, NULL, NULL,
-                               NULL };
+      struct member member = { .path = path,
+                               .version = releases[release].version,
+                               .number = i,
+                               .members = cases[which].members };
       own_number = i;
       cases[which].run(&member);
       _Exit(0);
@@ -527,10 +517,8 @@ int main(int argc, char **argv) {
     .title = "CollNet, every version of its interface",
     .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
     .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = sizeof(releases) / sizeof(releases[0]),
-    .cases = sizeof(cases) / sizeof(cases[0]),
-    .release_name = release_name,
-    .case_name = case_name,
+    .releases = CASES_LIST(releases),
+    .cases = CASES_LIST(cases),
     .run = run,
   };
   return cases_main(&collnet, argc, argv);

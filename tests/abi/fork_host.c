@@ -490,14 +490,6 @@ static const struct fork_case {
   { "tuner", case_tuner },
 };
 
-static const char *release_name(int release) {
-  return releases[release].name;
-}
-
-static const char *case_name(int which) {
-  return cases[which].name;
-}
-
 static void run(int release, int which, const char *path) {
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   cases[which].run(&releases[release], path);
@@ -508,10 +500,8 @@ int main(int argc, char **argv) {
     .title = "plugins and fork",
     .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
     .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = sizeof(releases) / sizeof(releases[0]),
-    .cases = sizeof(cases) / sizeof(cases[0]),
-    .release_name = release_name,
-    .case_name = case_name,
+    .releases = CASES_LIST(releases),
+    .cases = CASES_LIST(cases),
     .run = run,
   };
   return cases_main(&forking, argc, argv);

@@ -255,14 +255,6 @@ static const struct {
   { "unload", case_unload },
 };
 
-static const char *release_name(int release) {
-  return releases[release].name;
-}
-
-static const char *case_name(int which) {
-  return cases[which].name;
-}
-
 static void run(int release, int which, const char *path) {
   net_plugin = path;
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
@@ -277,10 +269,8 @@ int main(int argc, char **argv) {
     .title = "All tables in NCCL's order, and what is left of them",
     .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
     .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = RELEASES,
-    .cases = sizeof(cases) / sizeof(cases[0]),
-    .release_name = release_name,
-    .case_name = case_name,
+    .releases = CASES_LIST(releases),
+    .cases = CASES_LIST(cases),
     .run = run,
   };
   return cases_main(&life, argc, argv);

@@ -469,14 +469,6 @@ static const struct net_case {
   { "fuse_without_pci", case_fuse_without_pci },
 };
 
-static const char *release_name(int release) {
-  return net_releases[release].name;
-}
-
-static const char *case_name(int which) {
-  return cases[which].name;
-}
-
 static void run(int release, int which, const char *path) {
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   cases[which].run(&net_releases[release], path);
@@ -488,10 +480,8 @@ int main(int argc, char **argv) {
     .title = "net plugin, every release",
     .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
     .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = NET_RELEASE_COUNT,
-    .cases = sizeof(cases) / sizeof(cases[0]),
-    .release_name = release_name,
-    .case_name = case_name,
+    .releases = CASES_LIST(net_releases),
+    .cases = CASES_LIST(cases),
     .run = run,
   };
   return cases_main(&net, argc, argv);

@@ -45,6 +45,5 @@ static const struct net_release net_releases[] = {
   { "2.32.3", { 12, 11, 10, 9, 8, 7, 6 } },
   { "2.32.6", { 12, 11, 10, 9, 8, 7, 6 } },
 };
-enum { NET_RELEASE_COUNT = sizeof(net_releases) / sizeof(net_releases[0]) };
 
 #endif

@@ -186,14 +186,6 @@ static const struct {
   void (*run)(const struct release *release);
 } cases[] = { { "on", "1", case_on }, { "off", NULL, case_off }, { "many", "1", case_many } };
 
-static const char *release_name(int release) {
-  return releases[release].name;
-}
-
-static const char *case_name(int which) {
-  return cases[which].name;
-}
-
 /* As NCCL: the network first, which serves the statistics as soon as it listens. */
 static void run(int which_release, int which, const char *path) {
   const struct release *release = &releases[which_release];
@@ -229,10 +221,8 @@ int main(int argc, char **argv) {
     .title = "NCCL's profiler, every version of its interface",
     .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
     .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = sizeof(releases) / sizeof(releases[0]),
-    .cases = sizeof(cases) / sizeof(cases[0]),
-    .release_name = release_name,
-    .case_name = case_name,
+    .releases = CASES_LIST(releases),
+    .cases = CASES_LIST(cases),
     .run = run,
   };
   return cases_main(&profiler, argc, argv);

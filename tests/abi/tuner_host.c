@@ -417,14 +417,6 @@ static const struct tuner_case {
   { "user_choice", case_user_choice },
 };
 
-static const char *release_name(int release) {
-  return tuner_releases[release].name;
-}
-
-static const char *case_name(int which) {
-  return cases[which].name;
-}
-
 static void run(int release, int which, const char *path) {
   driver_isolate();
   driver_set_release(&tuner_releases[release]);
@@ -448,10 +440,8 @@ int main(int argc, char **argv) {
     .title = "tuner plugin, every release",
     .plugin_variable = "STRATUS_TEST_TUNER_PLUGIN",
     .plugin = "build/lib/libnccl-tuner-stratus.so",
-    .releases = TUNER_RELEASE_COUNT,
-    .cases = sizeof cases / sizeof cases[0],
-    .release_name = release_name,
-    .case_name = case_name,
+    .releases = CASES_LIST(tuner_releases),
+    .cases = CASES_LIST(cases),
     .run = run,
   };
   if (argc >= 2 && strcmp(argv[1], "bench") == 0) {

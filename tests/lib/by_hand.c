@@ -2,10 +2,14 @@
 /* See by_hand.h. */
 #include "tests/lib/by_hand.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net_plugin/lane/tcp_socket.h"
 #include "tests/lib/unit.h"
 
 void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello *hello,
@@ -32,4 +36,49 @@ void by_hand_say(int fd, const uint8_t *bytes, size_t count, bool is_slow) {
       usleep(50);
     }
   }
+}
+
+struct by_hand_caller by_hand_caller(const struct handle *handle, const uint8_t *job) {
+  struct by_hand_caller caller = { .to = handle->addresses[0], .fd = -1 };
+  by_hand_hello(handle, job, &caller.hello, &caller.keys);
+  return caller;
+}
+
+void by_hand_dial(struct by_hand_caller *caller) {
+  const struct sockaddr *to = (const struct sockaddr *)&caller->to;
+  struct sockaddr_in source = { .sin_family = AF_INET };
+  int one = 1;
+  caller->fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  setsockopt(caller->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  if (caller->from) {
+    assert_int_equal(inet_pton(AF_INET, caller->from, &source.sin_addr), 1);
+    assert_int_equal(bind(caller->fd, (struct sockaddr *)&source, sizeof source), 0);
+  }
+  assert_int_equal(connect(caller->fd, to, tcp_address_bytes(&caller->to)), 0);
+}
+
+void by_hand_greet(struct by_hand_caller *caller) {
+  hello_encode(&caller->hello, caller->transcript.hello);
+  by_hand_dial(caller);
+  by_hand_say(caller->fd, caller->transcript.hello, HELLO_BYTES, caller->is_slow);
+}
+
+void by_hand_take_challenge(struct by_hand_caller *caller) {
+  assert_int_equal(recv(caller->fd, caller->transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+                   CHALLENGE_BYTES);
+}
+
+void by_hand_prove(struct by_hand_caller *caller) {
+  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  auth_prove(&caller->keys, &caller->transcript, &proof);
+  proof_encode(&proof, caller->proof);
+  by_hand_say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);
+}
+
+struct reply by_hand_reply(struct by_hand_caller *caller) {
+  struct reply reply;
+  assert_int_equal(recv(caller->fd, caller->reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  assert_int_equal(reply_decode(caller->reply, &reply), 0);
+  assert_true(auth_is_genuine(&caller->keys, &caller->transcript, caller->reply, &reply));
+  return reply;
 }

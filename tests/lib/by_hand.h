@@ -16,6 +16,29 @@
 void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello *hello,
                    struct auth_keys *keys);
 
+/* A dialling side, over IPv4 or IPv6. */
+struct by_hand_caller {
+  struct hello hello;
+  struct auth_keys keys;
+  struct sockaddr_storage to;
+  const char *from; /* an address of 127.0.0.0/8, or NULL: any */
+  bool is_slow;     /* in small pieces */
+  int fd;
+  struct transcript transcript;
+  uint8_t proof[PROOF_BYTES], reply[REPLY_BYTES];
+};
+
+/* As by_hand_hello, to the handle's first address. */
+struct by_hand_caller by_hand_caller(const struct handle *handle, const uint8_t *job);
+void by_hand_dial(struct by_hand_caller *caller);
+/* Dials, and says hello. */
+void by_hand_greet(struct by_hand_caller *caller);
+void by_hand_take_challenge(struct by_hand_caller *caller);
+/* With the keys, whatever they are. */
+void by_hand_prove(struct by_hand_caller *caller);
+/* Of a reply that must be genuine. */
+struct reply by_hand_reply(struct by_hand_caller *caller);
+
 /* Slowly: in pieces that end anywhere. */
 void by_hand_say(int fd, const uint8_t *bytes, size_t count, bool is_slow);
 

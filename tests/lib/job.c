@@ -41,14 +41,12 @@ struct job {
 
 static uint8_t sent[DEPTH][LARGEST], received[DEPTH][LARGEST];
 
-void job_set_parameters(const char *progress, const char *other, const char *another) {
-  static char texts[3][128];
-  snprintf(texts[0], sizeof texts[0], "STRATUS_PROGRESS=%s", progress);
+void job_set_parameters(const char *one, const char *other) {
+  static char texts[2][128];
+  snprintf(texts[0], sizeof texts[0], "%s", one ? one : "");
   snprintf(texts[1], sizeof texts[1], "%s", other ? other : "");
-  snprintf(texts[2], sizeof texts[2], "%s", another ? another : "");
   char *environment[] = { texts[0], /* the first of a name counts */
                           texts[1],
-                          texts[2],
                           "STRATUS_FLOWS=3",
                           "STRATUS_CHUNK_BYTES=32K",
                           "STRATUS_EAGER_BYTES=8K",

@@ -23,9 +23,9 @@ struct job_options {
   bool cuts_flows;         /* in the middle, all but one of the flows are cut; later all of them */
 };
 
-/* What the parameters must be for a job to be quick; STRATUS_PROGRESS as given, and two others, as
- * in "STRATUS_FLOWS=2", or NULL. */
-void job_set_parameters(const char *progress, const char *other, const char *another);
+/* What the parameters must be for a job to be quick, and before them these two, as in
+ * "STRATUS_FLOWS=2", or NULL. */
+void job_set_parameters(const char *one, const char *other);
 void job_run(const struct job_options *options, struct outcome *outcome);
 
 /* Open descriptors of this process. */

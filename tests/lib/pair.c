@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +17,16 @@
 #include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
+
+void pair_set_parameters(const char *words) {
+  char copy[256], *rest = copy, *environment[8] = { NULL };
+  snprintf(copy, sizeof copy, "%s", words ? words : "");
+  for (size_t i = 0; words && rest; i++) {
+    assert_in_range(i, 0, sizeof environment / sizeof *environment - 2);
+    environment[i] = strsep(&rest, " ");
+  }
+  param_load(environment);
+}
 
 struct nic pair_loopback(int family) {
   struct nic nic = { .name = "lo", .index = if_nametoindex("lo"), .numa_node = -1 };
@@ -250,10 +261,16 @@ void pair_send_and_close(struct pair pair) {
   connection_detach(pair.receiver);
 }
 
+int pair_set_up(void **state) {
+  pair_set_parameters(*state);
+  log_capture_start();
+  return 0;
+}
+
 int pair_tear_down(void **state) {
   (void)state;
   setup_stop();
   log_capture_stop();
-  param_load((char *[]){ NULL });
+  pair_set_parameters(NULL);
   return 0;
 }

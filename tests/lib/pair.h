@@ -17,6 +17,8 @@ struct pair {
   struct connection *sender, *receiver;
 };
 
+/* Replaces all parameters by these, which spaces separate; NULL: none. */
+void pair_set_parameters(const char *words);
 struct nic pair_loopback(int family);
 struct pair pair_make(int family);
 void pair_close(struct pair pair);
@@ -51,8 +53,10 @@ int pair_error(struct request *request);
  * Closes the receiver, too. */
 void pair_send_and_close(struct pair pair);
 
-/* For cmocka: a test leaves nothing behind. Engines, threads, descriptors, the captured log and the
- * parameters are gone. */
+/* For cmocka. set_up: the parameters are those in *state, as in "STRATUS_FLOWS=3
+ * STRATUS_THREADS=2", or none, and the log is captured. tear_down: a test leaves nothing behind.
+ * Engines, threads, descriptors, the captured log and the parameters are gone. */
+int pair_set_up(void **state);
 int pair_tear_down(void **state);
 
 #endif

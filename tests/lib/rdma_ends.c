@@ -34,15 +34,29 @@ void rdma_ends_lane_up(unsigned lane, uint32_t epoch, bool is_rdma) {
   }
 }
 
-static int set_up(uint32_t chunk_bytes, uint32_t eager_bytes, bool has_checksums, unsigned paths) {
+const struct rdma_ends_wish rdma_ends_small = { .chunk_bytes = 8192, .eager_bytes = 64 };
+const struct rdma_ends_wish rdma_ends_small_checked = { .chunk_bytes = 8192,
+                                                        .eager_bytes = 64,
+                                                        .has_checksums = true };
+const struct rdma_ends_wish rdma_ends_large = { .chunk_bytes = 32768, .eager_bytes = 32768 };
+const struct rdma_ends_wish rdma_ends_large_checked = { .chunk_bytes = 32768,
+                                                        .eager_bytes = 32768,
+                                                        .has_checksums = true };
+const struct rdma_ends_wish rdma_ends_two_paths = { .chunk_bytes = 8192,
+                                                    .eager_bytes = 64,
+                                                    .paths = 2 };
+
+void rdma_ends_begin(const struct rdma_ends_wish *wish) {
   rdma_ends_now_ns = 0;
   wished = (struct link_config){
-    .policy = { .lanes = RDMA_ENDS_LANES, .chunk_bytes = chunk_bytes, .paths = paths },
-    .eager_bytes = eager_bytes,
+    .policy = { .lanes = RDMA_ENDS_LANES,
+                .chunk_bytes = wish->chunk_bytes,
+                .paths = wish->paths ? wish->paths : 1 },
+    .eager_bytes = wish->eager_bytes,
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
-    .wants_checksums = has_checksums,
+    .wants_checksums = wish->has_checksums,
   };
   for (unsigned i = 0; i < RDMA_ENDS_BYTES; i++) {
     rdma_ends_sent[i] = (uint8_t)(i * 7 + i / 256);
@@ -51,32 +65,11 @@ static int set_up(uint32_t chunk_bytes, uint32_t eager_bytes, bool has_checksums
   rdma_ends_make(LINK_SENDER, 2);
   rdma_ends_make(LINK_RECEIVER, 2);
   rdma_ends_lane_up(0, 1, true);
-  return 0;
 }
 
 int rdma_ends_set_up(void **state) {
-  (void)state;
-  return set_up(8192, 64, false, 1);
-}
-
-int rdma_ends_set_up_checked(void **state) {
-  (void)state;
-  return set_up(8192, 64, true, 1);
-}
-
-int rdma_ends_set_up_paths(void **state) {
-  (void)state;
-  return set_up(8192, 64, false, 2);
-}
-
-int rdma_ends_set_up_large(void **state) {
-  (void)state;
-  return set_up(32768, 32768, false, 1);
-}
-
-int rdma_ends_set_up_large_checked(void **state) {
-  (void)state;
-  return set_up(32768, 32768, true, 1);
+  rdma_ends_begin(*state);
+  return 0;
 }
 
 int rdma_ends_tear_down(void **state) {

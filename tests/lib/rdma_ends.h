@@ -18,14 +18,21 @@ extern uint8_t rdma_ends_sent[RDMA_ENDS_BYTES], rdma_ends_received[RDMA_ENDS_BYT
 extern const struct wire_remote_buffer rdma_ends_target;
 extern uint64_t rdma_ends_now_ns;
 
-/* For cmocka. Chunks of 8 KiB and next to nothing eager; the same with checksums, over two paths.
- */
-int rdma_ends_set_up(void **state);
-int rdma_ends_set_up_checked(void **state);
-int rdma_ends_set_up_paths(void **state);
+struct rdma_ends_wish {
+  uint32_t chunk_bytes, eager_bytes;
+  unsigned paths; /* 0: one */
+  bool has_checksums;
+};
+/* Chunks of 8 KiB and next to nothing eager. */
+extern const struct rdma_ends_wish rdma_ends_small, rdma_ends_small_checked, rdma_ends_two_paths;
 /* Chunks of 32 KiB, all of which may go eagerly. */
-int rdma_ends_set_up_large(void **state);
-int rdma_ends_set_up_large_checked(void **state);
+extern const struct rdma_ends_wish rdma_ends_large, rdma_ends_large_checked;
+void rdma_ends_begin(const struct rdma_ends_wish *wish);
+
+/* A test that is run with ends of each of these wishes: RDMA_ENDS_TEST(name, &rdma_ends_small). */
+#define RDMA_ENDS_TEST(name, ...)                                                                  \
+  UNIT_TEST_EACH(name, rdma_ends_set_up, rdma_ends_tear_down, __VA_ARGS__)
+int rdma_ends_set_up(void **state);
 int rdma_ends_tear_down(void **state);
 
 /* One end as the set-up before it wished, with other targets, and no lane. */

@@ -2,9 +2,17 @@
 /* See rdma_host.h. */
 #include "tests/lib/rdma_host.h"
 
+#include "net_plugin/setup/setup.h"
+#include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
+const struct fake_hca rdma_host_roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+const struct fake_hca rdma_host_iwarp = {
+  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
+};
 struct tree rdma_host_root;
+static bool is_started; /* by rdma_host_set_up */
 
 void rdma_host_configure(void) {
   rdma_device_configure(NULL, rdma_host_root.root);
@@ -41,4 +49,26 @@ void rdma_host_stop(void) {
   fake_verbs_stop();
   rdma_device_configure(NULL, NULL);
   tree_remove(&rdma_host_root);
+}
+
+int rdma_host_set_up(void **state) {
+  const struct rdma_host_way *way = *state;
+  pair_set_parameters(way->parameters);
+  is_started = way->hca;
+  if (is_started) {
+    rdma_host_start(way->hca);
+  }
+  log_capture_start();
+  return 0;
+}
+
+int rdma_host_tear_down(void **state) {
+  if (is_started) {
+    fake_verbs_heal_calls();
+  }
+  setup_stop();
+  if (is_started) {
+    rdma_host_stop();
+  }
+  return pair_tear_down(state);
 }

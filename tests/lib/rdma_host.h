@@ -15,6 +15,17 @@ extern struct tree rdma_host_root;
 void rdma_host_start(const struct fake_hca *hca);
 void rdma_host_stop(void);
 
+/* A machine with this device, for cmocka: one and the parameters (pair_set_parameters) are in
+ * *state. set_up starts all, and captures the log. tear_down stops it; nothing may be left. */
+struct rdma_host_way {
+  const struct fake_hca *hca; /* NULL: no device */
+  const char *parameters;
+};
+int rdma_host_set_up(void **state);
+int rdma_host_tear_down(void **state);
+/* On the interface lo. */
+extern const struct fake_hca rdma_host_roce, rdma_host_iwarp;
+
 /* The device of the NIC, or the test fails and says why there is none. */
 struct rdma_device *rdma_host_open(const struct nic *nic);
 

@@ -26,23 +26,17 @@ int timed_end(void **state) {
   free(timed.links[LINK_SENDER]);
   free(timed.links[LINK_RECEIVER]);
   coding_memory_free(&timed.memory);
+  memset(&timed, 0, sizeof timed);
   return 0;
 }
 
 void timed_begin(unsigned lanes_up) {
+  timed_end(NULL);
   for (size_t at = 0; at < TIMED_BULK; at++) {
     timed.out[at] = (uint8_t)(at * 31 + at / 251);
   }
   timed.now_ns = 1000000000;
-  timed.black[0] = timed.black[1] = 0;
-  timed.largest = 0;
-  timed.is_stopped[0] = timed.is_stopped[1] = false;
-  timed.does_host_answer[0] = timed.does_host_answer[1] = false;
   timed.can_dial = true;
-  timed.behind_ns = 0;
-  timed.completed[0] = timed.completed[1] = 0;
-  memset(timed.received_frames, 0, sizeof timed.received_frames);
-  memset(timed.moved, 0, sizeof timed.moved);
   for (int role = 0; role < 2; role++) {
     struct link_config config = {
       .role = (enum link_role)role,

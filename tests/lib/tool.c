@@ -89,6 +89,15 @@ void tool_assert_contains(const char *text, const char *part) {
   }
 }
 
+void tool_expect(int ended, int status, const char *text, const char *const *parts) {
+  if (ended != status) {
+    fail_msg("status %d, not %d: %s%s", ended, status, tool.output, tool.errors);
+  }
+  for (; *parts; parts++) {
+    tool_assert_contains(text, *parts);
+  }
+}
+
 void tool_assert_wrong_use(const char *program, const char *command, const char *says) {
   int status = tool_run(command);
   size_t length = strlen(program);

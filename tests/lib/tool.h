@@ -31,6 +31,13 @@ enum { TOOL_LINE_MAX = 512 };
 void tool_read_example(const char *program, const char *command, char line[TOOL_LINE_MAX]);
 
 void tool_assert_contains(const char *text, const char *part);
+/* TOOL_SAYS(tool_run("stratus-tune show"), 0, "profile a", "4 rows"): it ended with this status,
+ * and its output holds these; TOOL_WARNS: its errors do. */
+#define TOOL_SAYS(ended, status, ...)                                                              \
+  tool_expect(ended, status, tool.output, (const char *const[]){ __VA_ARGS__, NULL })
+#define TOOL_WARNS(ended, status, ...)                                                             \
+  tool_expect(ended, status, tool.errors, (const char *const[]){ __VA_ARGS__, NULL })
+void tool_expect(int ended, int status, const char *text, const char *const *parts);
 /* The command line ends with status 2 and nothing but this program's complaint. */
 void tool_assert_wrong_use(const char *program, const char *command, const char *says);
 

@@ -46,19 +46,20 @@ static inline int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down
   return _cmocka_run_group_tests("tests", tests, unit_test_count, set_up, tear_down);
 }
 
-/* A test, which is run once after each of the set-ups that follow: UNIT_TEST_EACH(its_name,
- * tear_down, use_tcp, use_rdma) { ... } */
-#define UNIT_TEST_EACH(name, tear_down, ...)                                                       \
+/* A test, which is run once with each of the pointers that follow, which its set_up finds in
+ * *state: UNIT_TEST_EACH(its_name, set_up, tear_down, &tcp, &rdma) { ... } */
+#define UNIT_TEST_EACH(name, set_up, tear_down, ...)                                               \
   static void name(void **state);                                                                  \
   __attribute__((constructor)) static void unit_add_##name(void) {                                 \
-    static const CMFixtureFunction set_ups[] = { __VA_ARGS__ };                                    \
-    for (size_t i = 0; i < sizeof set_ups / sizeof *set_ups; i++) {                                \
-      unit_add(__LINE__, (struct CMUnitTest){ #name, name, set_ups[i], tear_down, NULL });         \
+    static const void *const states[] = { __VA_ARGS__ };                                           \
+    for (size_t i = 0; i < sizeof states / sizeof *states; i++) {                                  \
+      void *each = (void *)(uintptr_t)states[i];                                                   \
+      unit_add(__LINE__, (struct CMUnitTest){ #name, name, set_up, tear_down, each });             \
     }                                                                                              \
   }                                                                                                \
   static void name(__attribute__((unused)) void **state)
 /* Either of set_up and tear_down may be NULL. */
-#define UNIT_TEST_WITH(name, set_up, tear_down) UNIT_TEST_EACH(name, tear_down, set_up)
+#define UNIT_TEST_WITH(name, set_up, tear_down) UNIT_TEST_EACH(name, set_up, tear_down, NULL)
 #define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
 
 /* At the end of the file. */

@@ -11,9 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/param.h"
-#include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
@@ -39,20 +38,6 @@ static unsigned make_list(const char *families, struct sockaddr_storage *list) {
     }
   }
   return count;
-}
-
-static int start(void **state) {
-  (void)state;
-  param_load((char *[]){ NULL });
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  return 0;
 }
 
 UNIT_TEST(they_come_back_from_just_the_room_they_take) {
@@ -255,69 +240,52 @@ static void all_are_used(const char *ours, const char *theirs) {
   setup_stop();
 }
 
-UNIT_TEST_WITH(every_nic_of_a_device_is_used, start, stop) {
+UNIT_TEST_WITH(every_nic_of_a_device_is_used, pair_set_up, pair_tear_down) {
   all_are_used("666666", "666666");
   all_are_used("66666666", "66666666");
   all_are_used("6", "66666666");
   all_are_used("44444444", "44444444");
 }
 
-UNIT_TEST_WITH(families_may_be_mixed, start, stop) {
+UNIT_TEST_WITH(families_may_be_mixed, pair_set_up, pair_tear_down) {
   all_are_used("66666444", "66666444");
   all_are_used("46", "66666664");
 }
 
 /* ---- the handshake, spoken by hand ---- */
 
-struct caller {
-  struct hello hello;
-  struct auth_keys keys;
-  struct sockaddr_storage to;
-};
-
 /* The reply to its hello; the socket stays open, as a lane. */
-static struct reply ask(struct caller *caller, int *fd) {
-  struct transcript transcript;
-  uint8_t bytes[REPLY_BYTES];
-  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
-  struct reply reply;
-  *fd = socket(caller->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(connect(*fd, (struct sockaddr *)&caller->to, tcp_address_bytes(&caller->to)), 0);
-  hello_encode(&caller->hello, transcript.hello);
-  assert_int_equal(send(*fd, transcript.hello, HELLO_BYTES, MSG_NOSIGNAL), HELLO_BYTES);
-  assert_int_equal(recv(*fd, transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
-  auth_prove(&caller->keys, &transcript, &proof);
-  proof_encode(&proof, bytes);
-  assert_int_equal(send(*fd, bytes, PROOF_BYTES, MSG_NOSIGNAL), PROOF_BYTES);
-  assert_int_equal(recv(*fd, bytes, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-  assert_int_equal(reply_decode(bytes, &reply), 0);
-  assert_true(auth_is_genuine(&caller->keys, &transcript, bytes, &reply));
+static struct reply ask(struct by_hand_caller *caller) {
+  by_hand_greet(caller);
+  by_hand_take_challenge(caller);
+  by_hand_prove(caller);
+  struct reply reply = by_hand_reply(caller);
   /* They are among what the proof covers. */
-  bytes[REPLY_MAC_AT - CHOICES_TEXT_BYTES - 60] ^= 1;
-  assert_false(auth_is_genuine(&caller->keys, &transcript, bytes, &reply));
+  caller->reply[REPLY_MAC_AT - CHOICES_TEXT_BYTES - 60] ^= 1;
+  assert_false(auth_is_genuine(&caller->keys, &caller->transcript, caller->reply, &reply));
   assert_int_equal(reply.status, REPLY_ACCEPTED);
   return reply;
 }
 
 static void call(const struct nic *nics, unsigned count, struct listener **listener,
-                 struct caller *caller) {
+                 struct by_hand_caller *caller) {
   uint8_t bytes[HANDLE_BYTES];
   struct handle handle;
   assert_int_equal(listener_open(nics, count, bytes, listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
-  caller->to = handle.addresses[0];
-  by_hand_hello(&handle, NULL, &caller->hello, &caller->keys);
+  *caller = by_hand_caller(&handle, NULL);
 }
 
-UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
+UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pair_tear_down) {
   struct nic nics[ADDRESSES_MAX];
   struct listener *listener;
-  struct caller caller;
+  struct by_hand_caller caller;
   struct connection *connection = NULL;
   struct sockaddr_storage list[ADDRESSES_MAX], again[ADDRESSES_MAX];
   int fds[3];
   call(nics, make_nics("666666", nics), &listener, &caller);
-  struct reply reply = ask(&caller, &fds[0]);
+  struct reply reply = ask(&caller);
+  fds[0] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, list), 6);
   for (unsigned i = 0; i < 6; i++) {
     for (unsigned k = 0; k < i; k++) {
@@ -330,13 +298,15 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
   listener_close(listener);
   /* The caller did not get the answer. */
   caller.hello.epoch = 2;
-  reply = ask(&caller, &fds[1]);
+  reply = ask(&caller);
+  fds[1] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, again), 6);
   assert_memory_equal(again, list, 6 * sizeof list[0]);
   /* Another lane has no use for them. */
   caller.hello.is_first = 0;
   caller.hello.lane = 1;
-  reply = ask(&caller, &fds[2]);
+  reply = ask(&caller);
+  fds[2] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, again), 0);
   connection_detach(connection);
   for (int i = 0; i < 3; i++) {
@@ -344,19 +314,18 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, start, stop) {
   }
 }
 
-UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, start, stop) {
+UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, pair_set_up, pair_tear_down) {
   const char *const devices[] = { "6666", "44444444", "44444446" };
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     struct nic nics[ADDRESSES_MAX];
     struct sockaddr_storage list[ADDRESSES_MAX];
     struct listener *listener;
-    struct caller caller;
-    int fd;
+    struct by_hand_caller caller;
     call(nics, make_nics(devices[i], nics), &listener, &caller);
-    struct reply reply = ask(&caller, &fd);
+    struct reply reply = ask(&caller);
     assert_int_equal(addresses_of_reply(&reply, list), 0);
     listener_close(listener);
-    close(fd);
+    close(caller.fd);
     setup_stop();
   }
 }

@@ -164,7 +164,6 @@ UNIT_TEST(test_wrong_options) {
     { "--replay a --bucket-bytes 2T", "0 to 1T" },
     { "--replay a --replay-list 0", "1 to" },
   };
-  (void)state;
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     if (parse(lines[i].line) || !strstr(error, lines[i].message))
       fail_msg("%s: \"%s\" does not mention %s", lines[i].line, error, lines[i].message);

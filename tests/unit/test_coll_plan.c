@@ -411,7 +411,6 @@ static void assert_group(int group, int rank, int wanted_rank, int wanted_color)
 /* Of 12 ranks, groups of 3 that are 2 apart: 0 2 4, 1 3 5, 6 8 10, 7 9 11. */
 TEST(test_groups) {
   static const int members[4][3] = { { 0, 2, 4 }, { 1, 3, 5 }, { 6, 8, 10 }, { 7, 9, 11 } };
-  (void)state;
   read_events("\"groups\": [{\"name\": \"x\", \"size\": 3, \"stride\": 2}],",
               "{\"compute_us\": 1}");
   for (int color = 0; color < 4; color++) {
@@ -464,7 +463,6 @@ TEST(test_what_ranks_cannot_do) {
 /* As numpy.percentile. */
 TEST(test_percentiles) {
   static const double sorted[] = { 1, 2, 4, 8 };
-  (void)state;
   assert_true(replay_percentile(sorted, 4, 50) == 3);
   assert_true(replay_percentile(sorted, 4, 75) == 5);
   assert_true(replay_percentile(sorted, 4, 100) == 8);

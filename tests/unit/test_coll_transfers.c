@@ -67,7 +67,6 @@ UNIT_TEST(test_no_gaps) {
   const struct plan_collective collective = alltoall(false);
   const struct plan_group group = { .ranks = RANKS, .rank = 3 };
   size_t count = transfers_of_alltoall(&collective, &group, transfers), next[2] = { 0, 0 };
-  (void)state;
   assert_int_equal(count, 3 + 4); /* nothing is for rank 1 */
   for (size_t i = 0; i < count; i++) {
     assert_int_equal(transfers[i].first, next[transfers[i].is_send]);
@@ -86,7 +85,6 @@ UNIT_TEST(test_messages_of_a_pair) {
   const struct plan_item sends[] = { part(PLAN_SEND, 1, 10), part(PLAN_SEND, 1, 20),
                                      part(PLAN_RECV, 1, 7) };
   struct operation_transfer a[3], b[3];
-  (void)state;
   assert_int_equal(transfers_of_exchange(sends, 3, &from, a), 3);
   uint32_t other_sent[2] = { 0 }, other_received[2] = { 0 };
   const struct transfers_so_far to = { .sent = other_sent, .received = other_received };

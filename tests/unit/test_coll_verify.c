@@ -26,7 +26,6 @@ UNIT_TEST(test_known_codes) {
     { ELEMENT_F8E5M2, 57344, 0x7b },   { ELEMENT_F8E5M2, 0x1p-16, 0x01 },
     { ELEMENT_FLOAT, 1, 0x3f800000 },  { ELEMENT_DOUBLE, -2, UINT64_C(0xc000000000000000) },
   };
-  (void)state;
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
     assert_int_equal(element_encode(known[i].type, known[i].value), known[i].code);
     assert_true(element_decode(known[i].type, known[i].code) == known[i].value);
@@ -145,7 +144,6 @@ UNIT_TEST(test_reductions_are_exact_in_any_order) {
 /* Whatever the file holds: numbers like gradients, and any bits at all. */
 UNIT_TEST(test_reductions_of_contents_are_exact) {
   static const char *const words[] = { "bf16", "f32", "random" };
-  (void)state;
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     char text[CONTENTS_ERROR_MAX];
     struct contents contents;
@@ -159,7 +157,6 @@ UNIT_TEST(test_contents_are_sent) {
   static const float numbers[] = { 1.5f, NAN, 0x1p-126f, -3.0f, INFINITY, 0x1.8p127f, 1.0f };
   struct contents contents = { (uint8_t *)(uintptr_t)numbers, sizeof numbers };
   static struct pattern pattern;
-  (void)state;
   pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 4, 0, &contents);
   pattern.seed = 0;
   static const float sent[] = { 1.5f, 0, 0, -3.0f, 0, 0, 1.0f, 1.5f };
@@ -180,7 +177,6 @@ UNIT_TEST(test_contents_are_sent) {
 /* Only an average over a number of ranks that is no power of two may be off at all. */
 UNIT_TEST(test_tolerance) {
   static struct pattern pattern;
-  (void)state;
   pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 3, 1, NULL);
   assert_true(pattern_tolerance(&pattern, 100) == 0);
   pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 4, 1, NULL);
@@ -201,7 +197,6 @@ UNIT_TEST(test_other_data_is_seen) {
   static struct pattern pattern;
   static uint64_t data[COUNT + 1];
   size_t first = 0;
-  (void)state;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
     pattern_init(&pattern, (enum element_type)type, PATTERN_NONE, 4, 1, NULL);
     pattern_fill(&pattern, 2, 5, data, COUNT);
@@ -216,7 +211,6 @@ UNIT_TEST(test_other_data_is_seen) {
 UNIT_TEST(test_one_bit_is_seen) {
   static struct pattern pattern;
   static uint64_t data[COUNT];
-  (void)state;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
     for (int redop = 0; redop < PATTERN_NONE; redop++) {
       pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, 2, 3, NULL);
@@ -236,7 +230,6 @@ UNIT_TEST(test_not_a_number_is_seen) {
   static struct pattern pattern;
   float data[3];
   size_t first;
-  (void)state;
   pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1, NULL);
   for (size_t i = 0; i < 3; i++)
     data[i] = (float)element_decode(ELEMENT_FLOAT, pattern_expected(&pattern, i));
@@ -248,7 +241,6 @@ UNIT_TEST(test_not_a_number_is_seen) {
 
 UNIT_TEST(test_guard) {
   unsigned char guard[PATTERN_GUARD_BYTES];
-  (void)state;
   pattern_fill_guard(guard);
   assert_int_equal(pattern_compare_guard(guard), 0);
   guard[0] ^= 1;
@@ -260,7 +252,6 @@ UNIT_TEST(test_guard) {
 
 UNIT_TEST(test_counts) {
   struct operation_counts c;
-  (void)state;
   c = operation_count(OPERATION_ALL_REDUCE, 1001, 4, 3);
   assert_int_equal(c.call, 250);
   assert_int_equal(c.bytes, 1000);
@@ -288,7 +279,6 @@ UNIT_TEST(test_bus_factors) {
 UNIT_TEST(test_parts) {
   struct operation_part parts[3];
   struct operation_counts c = operation_count(OPERATION_ALLTOALL, 120, 4, 3);
-  (void)state;
   assert_int_equal(operation_parts(OPERATION_ALLTOALL, &c, 1, 3, -1, parts), 3);
   assert_int_equal(parts[2].source, 2);
   assert_int_equal(parts[2].place, 10);

@@ -139,7 +139,6 @@ UNIT_TEST(test_type_names) {
                 { "double", ELEMENT_DOUBLE },    { "float64", ELEMENT_DOUBLE },
                 { "int8", ELEMENT_INT8 },        { "f8e5m2", ELEMENT_F8E5M2 },
                 { "bfloat16", ELEMENT_BFLOAT16 } };
-  (void)state;
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     char quoted[32];
     snprintf(quoted, sizeof quoted, "\"%s\"", names[i].name);
@@ -215,7 +214,6 @@ UNIT_TEST(test_mistakes_at_the_top) {
     { "\"a test\"", "\"a \xff\"",
       "w.json: line 1, column 73: unable to decode byte 0xff near '\"a '" },
   };
-  (void)state;
   check_mistakes(layers_text, mistakes, sizeof mistakes / sizeof mistakes[0]);
   assert_int_equal(parse("[]"), -EINVAL);
   assert_string_equal(error, "w.json: a list, expected an object");
@@ -246,7 +244,6 @@ UNIT_TEST(test_mistakes_in_layers) {
     { "{\"name\": \"conv1\"", "7, {\"name\": \"conv1\"",
       "w.json: layers[0]: a number, expected an object" },
   };
-  (void)state;
   check_mistakes(layers_text, mistakes, sizeof mistakes / sizeof mistakes[0]);
   assert_int_equal(
       parse(
@@ -261,7 +258,6 @@ UNIT_TEST(test_tensor_needs_activations) {
       "{\"format\": \"stratus-workload\", \"version\": 1, \"name\": \"t\", \"source\": \"t\","
       " \"batch\": 1, \"parallel\": \"tensor\", \"gradient_type\": \"half\", \"layers\":"
       " [{\"name\": \"a\", \"parameters\": [1], \"forward_us\": 1, \"backward_us\": 1}]}";
-  (void)state;
   assert_int_equal(parse(text), -EINVAL);
   assert_string_equal(error, "w.json: layers: no layer has activations, which \"parallel\": "
                              "\"tensor\" exchanges");
@@ -319,7 +315,6 @@ UNIT_TEST(test_mistakes_in_events) {
       "w.json: bucket_bytes: \"parallel\": \"events\" has no such key, only format, version, name, "
       "source, batch, parallel, gradient_type, optimizer_us, groups, events" },
   };
-  (void)state;
   check_mistakes(events_text, mistakes, sizeof mistakes / sizeof mistakes[0]);
 }
 
@@ -400,7 +395,6 @@ UNIT_TEST(test_mistakes_in_exchanges) {
     { "\"wait\": 6", "\"wait\": 7",
       "w.json: events[3].wait: 7, expected the id of a collective or exchange before it" },
   };
-  (void)state;
   check_mistakes(exchange_text, mistakes, sizeof mistakes / sizeof mistakes[0]);
 }
 
@@ -417,7 +411,6 @@ UNIT_TEST(test_messages_are_plain) {
 UNIT_TEST(test_files) {
   char path[] = "/tmp/test-coll-workload-XXXXXX";
   int fd = mkstemp(path);
-  (void)state;
   assert_int_equal(write(fd, layers_text, sizeof layers_text - 1), sizeof layers_text - 1);
   close(fd);
   assert_int_equal(workload_read(&workload, path, error), 0);
@@ -433,7 +426,6 @@ UNIT_TEST(test_files) {
 
 UNIT_TEST(test_where_workloads_are) {
   char path[PATH_MAX];
-  (void)state;
   assert_int_equal(workload_find("mine.json", path, error), 0);
   assert_string_equal(path, "mine.json");
   assert_int_equal(workload_find("./mine", path, error), 0);

@@ -11,7 +11,6 @@
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
-#include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -27,40 +26,13 @@ static void breathe(void) {
   usleep(20);
 }
 
-static int use_progress(void **state, const char *how, const char *threads) {
-  (void)state;
-  static char progress[64], engines[64];
-  snprintf(progress, sizeof progress, "STRATUS_PROGRESS=%s", how);
-  snprintf(engines, sizeof engines, "STRATUS_THREADS=%s", threads);
-  char *environment[] = { progress, engines, NULL };
-  param_load(environment);
-  log_capture_start();
-  return 0;
-}
+static const char one_thread[] = "STRATUS_PROGRESS=thread";
+static const char two_threads[] = "STRATUS_PROGRESS=thread STRATUS_THREADS=2";
+static const char four_engines[] = "STRATUS_THREADS=4";
 
-/* Of sockets that take a few small messages at most. */
-static int use_small_buffers(void **state) {
-  (void)state;
-  param_load((char *[]){ "STRATUS_SOCKET_BUFFER_BYTES=8K", NULL });
-  log_capture_start();
-  return 0;
-}
-
-static int use_thread(void **state) {
-  return use_progress(state, "thread", "0");
-}
-
-static int use_two_threads(void **state) {
-  return use_progress(state, "thread", "2");
-}
-
-static int use_four_engines(void **state) {
-  return use_progress(state, "auto", "4");
-}
-
-static int use_auto(void **state) {
-  return use_progress(state, "auto", "0");
-}
+/* A test that is run with each of these parameters, or NULL. */
+#define EACH(name, ...) UNIT_TEST_EACH(name, pair_set_up, pair_tear_down, __VA_ARGS__)
+#define TEST(name) EACH(name, NULL)
 
 static int connect_plain(const struct sockaddr_storage *address) {
   int fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -69,7 +41,7 @@ static int connect_plain(const struct sockaddr_storage *address) {
 }
 
 /* First, since its warning comes at most once in a while. */
-UNIT_TEST_WITH(scanners_do_no_harm, use_auto, pair_tear_down) {
+TEST(scanners_do_no_harm) {
   struct nic nic = pair_loopback(AF_INET);
   uint8_t bytes[HANDLE_BYTES];
   struct listener *listener;
@@ -95,7 +67,7 @@ UNIT_TEST_WITH(scanners_do_no_harm, use_auto, pair_tear_down) {
   assert_true(log_capture_find("rejected a connection") > 0);
 }
 
-UNIT_TEST_EACH(data_arrives, pair_tear_down, use_auto, use_thread) {
+EACH(data_arrives, NULL, one_thread) {
   int families[] = { AF_INET, AF_INET6 };
   for (int i = 0; i < 2; i++) {
     struct pair pair = pair_make(families[i]);
@@ -104,8 +76,7 @@ UNIT_TEST_EACH(data_arrives, pair_tear_down, use_auto, use_thread) {
   }
 }
 
-UNIT_TEST_EACH(connections_do_not_mix, pair_tear_down, use_auto, use_thread, use_two_threads,
-               use_four_engines) {
+EACH(connections_do_not_mix, NULL, one_thread, two_threads, four_engines) {
   static const size_t small[] = { 8 }, large[] = { 300000 };
   struct pair a = pair_make(AF_INET), b = pair_make(AF_INET);
   pair_exchange(a, small, 1, 500, NULL);
@@ -127,18 +98,18 @@ static void exchange_small(uint64_t count) {
 }
 
 /* Small messages in a row go out together. */
-UNIT_TEST_EACH(small_messages_arrive_together, pair_tear_down, use_auto, use_thread) {
+EACH(small_messages_arrive_together, NULL, one_thread) {
   exchange_small(5000);
 }
 
 /* What a small socket buffer does not take of them follows. TCP waits some 10 ms each time until so
  * little room is worth a packet. */
-UNIT_TEST_WITH(small_messages_overflow_small_buffers, use_small_buffers, pair_tear_down) {
+EACH(small_messages_overflow_small_buffers, "STRATUS_SOCKET_BUFFER_BYTES=8K") {
   exchange_small(500);
 }
 
 /* A post is held only while NCCL brings more of them: not when it has tested twice. */
-UNIT_TEST_EACH(a_held_post_is_sent, pair_tear_down, use_auto, use_thread) {
+EACH(a_held_post_is_sent, NULL, one_thread) {
   struct pair pair = pair_make(AF_INET);
   static uint8_t from[2][8], to[2][8];
   size_t bytes;
@@ -164,18 +135,15 @@ UNIT_TEST_EACH(a_held_post_is_sent, pair_tear_down, use_auto, use_thread) {
 }
 
 /* What was sent and completed must arrive even if the sender leaves at once. */
-UNIT_TEST_EACH(eager_data_survives_a_close, pair_tear_down, use_auto, use_four_engines) {
+EACH(eager_data_survives_a_close, NULL, four_engines) {
   pair_send_and_close(pair_make(AF_INET));
 }
 
-UNIT_TEST_EACH(data_survives_lost_flows, pair_tear_down, use_auto, use_thread, use_two_threads,
-               use_four_engines) {
+EACH(data_survives_lost_flows, NULL, one_thread, two_threads, four_engines) {
   pair_exchange_with_cuts(AF_INET);
 }
 
-UNIT_TEST_WITH(a_vanished_peer_is_named, use_auto, pair_tear_down) {
-  char *environment[] = { "STRATUS_LINK_TIMEOUT=300ms", NULL };
-  param_load(environment);
+EACH(a_vanished_peer_is_named, "STRATUS_LINK_TIMEOUT=300ms") {
   struct pair pair = pair_make(AF_INET);
   struct request *request;
   static uint8_t data[1 << 20];
@@ -194,12 +162,11 @@ UNIT_TEST_WITH(a_vanished_peer_is_named, use_auto, pair_tear_down) {
   assert_true(log_capture_find("127.0.0.1:") > 0);
   assert_true(log_capture_find("lo") > 0);
   connection_detach(pair.sender);
-  param_load((char *[]){ NULL });
 }
 
 /* All flows are cut, and before any reconnects the receiver fails: it has nothing to say it
  * with. The sender hears of it when it dials, and not after its own timeout. */
-UNIT_TEST_WITH(a_peer_that_failed_unheard_is_no_riddle, use_auto, pair_tear_down) {
+TEST(a_peer_that_failed_unheard_is_no_riddle) {
   struct pair pair = pair_make(AF_INET);
   struct request *sent;
   static uint8_t data[1 << 20];
@@ -216,7 +183,7 @@ UNIT_TEST_WITH(a_peer_that_failed_unheard_is_no_riddle, use_auto, pair_tear_down
   pair_close(pair);
 }
 
-UNIT_TEST_WITH(another_version_is_told_apart, use_auto, pair_tear_down) {
+TEST(another_version_is_told_apart) {
   struct nic nic = pair_loopback(AF_INET);
   uint8_t bytes[HANDLE_BYTES], answer[REPLY_BYTES];
   struct listener *listener;
@@ -250,9 +217,7 @@ UNIT_TEST_WITH(another_version_is_told_apart, use_auto, pair_tear_down) {
   assert_true(log_capture_find("NCCL_NET_PLUGIN") > 0);
 }
 
-UNIT_TEST_WITH(nobody_there_is_an_error_in_time, use_auto, pair_tear_down) {
-  char *environment[] = { "STRATUS_CONNECT_TIMEOUT=200ms", NULL };
-  param_load(environment);
+EACH(nobody_there_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
   struct nic nic = pair_loopback(AF_INET);
   struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
   handle.addresses[0] = nic.address;
@@ -269,13 +234,11 @@ UNIT_TEST_WITH(nobody_there_is_an_error_in_time, use_auto, pair_tear_down) {
   }
   assert_int_equal(error, -ECONNREFUSED);
   assert_true(log_capture_find("127.0.0.1:1") > 0);
-  param_load((char *[]){ NULL });
 }
 
 /* Anybody on the way can say it, so it costs time only: the deadline ends it, and the user is told
  * at once what was said. */
-UNIT_TEST_WITH(a_refusal_without_proof_is_not_the_end, use_auto, pair_tear_down) {
-  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=300ms", NULL });
+EACH(a_refusal_without_proof_is_not_the_end, "STRATUS_CONNECT_TIMEOUT=300ms") {
   struct nic nic = pair_loopback(AF_INET);
   uint8_t bytes[HANDLE_BYTES];
   struct listener *listener;
@@ -297,7 +260,6 @@ UNIT_TEST_WITH(a_refusal_without_proof_is_not_the_end, use_auto, pair_tear_down)
   }
   assert_true(is_told);
   listener_close(listener);
-  param_load((char *[]){ NULL });
 }
 
 static unsigned count_connections(struct engine *engine) {
@@ -312,8 +274,7 @@ static unsigned count_connections(struct engine *engine) {
 
 /* NCCL aborts, and calls connect no more: what came of it goes by itself. The token in the handle
  * is for one listener only. */
-UNIT_TEST_WITH(a_connection_that_nobody_asks_for_goes, use_auto, pair_tear_down) {
-  param_load((char *[]){ "STRATUS_CONNECT_TIMEOUT=100ms", "STRATUS_THREADS=1", NULL });
+EACH(a_connection_that_nobody_asks_for_goes, "STRATUS_CONNECT_TIMEOUT=100ms STRATUS_THREADS=1") {
   struct nic nic = pair_loopback(AF_INET);
   uint8_t bytes[HANDLE_BYTES], other[HANDLE_BYTES];
   struct listener *listener, *second;
@@ -340,11 +301,10 @@ UNIT_TEST_WITH(a_connection_that_nobody_asks_for_goes, use_auto, pair_tear_down)
   }
   listener_close(listener);
   listener_close(second);
-  param_load((char *[]){ NULL });
 }
 
 /* Engines that get no port of their own leave their listeners to the first. */
-UNIT_TEST_WITH(a_narrow_port_range_is_enough, use_auto, pair_tear_down) {
+TEST(a_narrow_port_range_is_enough) {
   struct nic nic = pair_loopback(AF_INET);
   struct sockaddr_storage address;
   int fd = tcp_socket_listen(&nic, &address);
@@ -352,15 +312,13 @@ UNIT_TEST_WITH(a_narrow_port_range_is_enough, use_auto, pair_tear_down) {
   close(fd);
   unsigned port = ntohs(((struct sockaddr_in *)&address)->sin_port);
   char range[64];
-  snprintf(range, sizeof range, "STRATUS_PORT_RANGE=%u-%u", port, port);
-  char *environment[] = { range, "STRATUS_THREADS=3", NULL };
-  param_load(environment);
+  snprintf(range, sizeof range, "STRATUS_PORT_RANGE=%u-%u STRATUS_THREADS=3", port, port);
+  pair_set_parameters(range);
   for (int i = 0; i < 3; i++) {
     struct pair pair = pair_make(AF_INET);
     pair_exchange(pair, pair_sizes, 4, 8, NULL);
     pair_close(pair);
   }
-  param_load((char *[]){ NULL });
 }
 
 enum { LISTENERS = 6 };
@@ -375,8 +333,7 @@ static void *listen_with_the_others(void *fd) {
 }
 
 /* Several can bind a port at the same time, of which one can listen: the others take the next. */
-UNIT_TEST(ranks_of_a_host_share_a_port_range) {
-  param_load((char *[]){ "STRATUS_PORT_RANGE=41000-41050", NULL });
+EACH(ranks_of_a_host_share_a_port_range, "STRATUS_PORT_RANGE=41000-41050") {
   pthread_barrier_init(&together, NULL, LISTENERS);
   for (int round = 0; round < 200; round++) {
     pthread_t threads[LISTENERS];
@@ -393,7 +350,6 @@ UNIT_TEST(ranks_of_a_host_share_a_port_range) {
     }
   }
   pthread_barrier_destroy(&together);
-  param_load((char *[]){ NULL });
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -4,6 +4,16 @@
 
 #include "tests/lib/unit.h"
 
+static struct credit_given given;
+
+static int set_up(void **state) {
+  (void)state;
+  credit_init(&given, 8);
+  return 0;
+}
+
+#define TEST(name) UNIT_TEST_WITH(name, set_up, NULL)
+
 UNIT_TEST(grants_and_eager_slots) {
   struct credit_taken taken = { .granted = 5, .eager_slots = 3 };
   assert_true(credit_allows(&taken, 4, false));
@@ -31,9 +41,7 @@ UNIT_TEST(a_request_that_may_be_lost_is_repeated) {
   assert_true(credit_must_request(&taken, 5, false));
 }
 
-UNIT_TEST(small_messages_are_advertised_in_batches) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(small_messages_are_advertised_in_batches) {
   for (uint64_t granted = 1; granted <= 3; granted++) {
     credit_granted(&given, granted, granted - 1);
     assert_false(given.is_due);
@@ -46,9 +54,7 @@ UNIT_TEST(small_messages_are_advertised_in_batches) {
   assert_false(given.is_due);
 }
 
-UNIT_TEST(a_credit_request_is_answered) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(a_credit_request_is_answered) {
   credit_requested(&given, 0, 0);
   assert_false(given.is_due); /* nothing to tell yet */
   credit_granted(&given, 1, 0);
@@ -62,9 +68,7 @@ UNIT_TEST(a_credit_request_is_answered) {
   assert_true(given.is_due);
 }
 
-UNIT_TEST(bulk_is_advertised_before_it_runs_out) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(bulk_is_advertised_before_it_runs_out) {
   given.is_bulk = true;
   given.advertised = 4;
   credit_granted(&given, 5, 1); /* three are left, one is new */
@@ -73,9 +77,7 @@ UNIT_TEST(bulk_is_advertised_before_it_runs_out) {
   assert_true(given.is_due);
 }
 
-UNIT_TEST(landed_bulk_is_acknowledged_at_once) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(landed_bulk_is_acknowledged_at_once) {
   credit_frame_arrived(&given, 1000, 1, true, false, 5 + CREDIT_DELAY_NS);
   assert_false(given.is_due);
   assert_true(given.deadline_ns == 5 + CREDIT_DELAY_NS);
@@ -83,9 +85,7 @@ UNIT_TEST(landed_bulk_is_acknowledged_at_once) {
   assert_true(given.is_due);
 }
 
-UNIT_TEST(frames_do_not_pile_up) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(frames_do_not_pile_up) {
   for (unsigned i = 1; i < CREDIT_FRAMES; i++) {
     credit_frame_arrived(&given, 8, 1, false, true, i + CREDIT_DELAY_NS);
     assert_false(given.is_due);
@@ -101,9 +101,7 @@ UNIT_TEST(frames_do_not_pile_up) {
   assert_true(given.is_due);
 }
 
-UNIT_TEST(a_passed_deadline_is_due_once) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(a_passed_deadline_is_due_once) {
   credit_frame_arrived(&given, 8, 1, false, true, 10 + CREDIT_DELAY_NS);
   credit_time_passed(&given, 9 + CREDIT_DELAY_NS);
   assert_false(given.is_due);
@@ -114,9 +112,7 @@ UNIT_TEST(a_passed_deadline_is_due_once) {
 
 /* NCCL posts several receives at the beginning of a collective: all of them are advertised
  * together. */
-UNIT_TEST(an_opening_is_advertised_soon) {
-  struct credit_given given;
-  credit_init(&given, 8);
+TEST(an_opening_is_advertised_soon) {
   credit_opening(&given, 10);
   credit_granted(&given, 1, 0);
   credit_granted(&given, 2, 0);

@@ -19,40 +19,44 @@
 #define LIKE_MODELS                                                                                \
   "[model]\nallreduce tree simple 10 0 0 1000 5\nallreduce ring simple 10 0 0 1000 5\n"
 
-struct compiled {
+static struct {
   struct decide_table table;
   struct decide_row *rows;
   size_t count;
-};
+} compiled; /* the last text */
 
-static void compile_text(const char *text, size_t ranks, size_t nodes, struct compiled *out) {
+static int release(void **state) {
+  (void)state;
+  free(compiled.rows);
+  compiled.rows = NULL;
+  return 0;
+}
+
+#define TEST(name) UNIT_TEST_WITH(name, NULL, release)
+
+static void compile_text(const char *text, size_t ranks, size_t nodes) {
   struct profile profile;
   struct profile_error error;
   if (profile_parse(text, strlen(text), &profile, &error) != 0) {
     fail_msg("%d:%d: %s", error.line, error.column, error.text);
   }
   size_t bytes = compile_bytes(&profile, ranks, nodes);
-  out->rows = malloc(bytes);
-  compile_table(&profile, ranks, nodes, out->rows, &out->table);
-  out->count = out->table.first[PROFILE_COLLECTIVE_COUNT];
-  assert_true((bytes > 0) == (out->count > 0));
+  release(NULL);
+  compiled.rows = malloc(bytes);
+  compile_table(&profile, ranks, nodes, compiled.rows, &compiled.table);
+  compiled.count = compiled.table.first[PROFILE_COLLECTIVE_COUNT];
+  assert_true((bytes > 0) == (compiled.count > 0));
   profile_free(&profile);
 }
 
-static void release(struct compiled *compiled) {
-  free(compiled->rows);
-}
-
 static size_t count_rows(const char *text, size_t ranks, size_t nodes) {
-  struct compiled compiled;
-  compile_text(text, ranks, nodes, &compiled);
-  release(&compiled);
+  compile_text(text, ranks, nodes);
   return compiled.count;
 }
 
 /* ---- measured rows ---- */
 
-UNIT_TEST(a_gain_must_exceed_margin_and_noise) {
+TEST(a_gain_must_exceed_margin_and_noise) {
   assert_true(guard_is_worth(1030, 1000, 0));
   assert_false(guard_is_worth(1029, 1000, 0));
   assert_true(guard_is_worth(1030, 1000, 15));
@@ -62,25 +66,23 @@ UNIT_TEST(a_gain_must_exceed_margin_and_noise) {
   assert_true(guard_is_worth(UINT64_MAX, UINT64_MAX / 2, 10));
 }
 
-UNIT_TEST(rows_that_gain_too_little_are_left_out) {
+TEST(rows_that_gain_too_little_are_left_out) {
 #define ROWS                                                                                       \
   HEAD "[table allreduce nodes=4 ppn=8]\n"                                                         \
        "0 1K tree ll 0 over=ring/ll default_us=102 choice_us=100\n"                                \
        "1K 2K tree ll 0 over=ring/ll default_us=104 choice_us=100\n"                               \
        "2K 4K tree ll 0 over=ring/ll default_us=104 choice_us=100 noise_pct=3\n"                   \
        "4K 8K tree ll 0\n"
-  struct compiled compiled;
-  compile_text(ROWS, 32, 4, &compiled);
+  compile_text(ROWS, 32, 4);
   assert_int_equal(compiled.count, 2);
   assert_int_equal(compiled.rows[0].bytes_lo, 1 << 10);
   assert_int_equal(compiled.rows[1].bytes_lo, 4 << 10);
   assert_int_equal(compiled.rows[0].choice.over, costs_cell(PROFILE_RING, PROFILE_LL));
   assert_int_equal(compiled.rows[1].choice.over, DECIDE_ANY_CELL);
-  release(&compiled);
 }
 
 /* NCCL's choice is the cheapest cell. */
-static bool is_chosen(const struct compiled *compiled, int cheapest_algo, int cheapest_proto) {
+static bool is_chosen(int cheapest_algo, int cheapest_proto) {
   float us[PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT];
   for (int i = 0; i < PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT; i++) {
     us[i] = 20.0f;
@@ -88,21 +90,19 @@ static bool is_chosen(const struct compiled *compiled, int cheapest_algo, int ch
   us[cheapest_algo * PROFILE_PROTOCOL_COUNT + cheapest_proto] = 10.0f;
   struct decide_costs costs = { us, PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
   int channels = 0;
-  return decide_by_costs(&compiled->table, PROFILE_ALLREDUCE, 1 << 20, costs, &channels);
+  return decide_by_costs(&compiled.table, PROFILE_ALLREDUCE, 1 << 20, costs, &channels);
 }
 
-UNIT_TEST(a_row_holds_against_the_default_it_was_measured_against) {
-  struct compiled compiled;
-  compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF, 32, 4, &compiled);
-  assert_true(is_chosen(&compiled, PROFILE_RING, PROFILE_SIMPLE));
-  assert_false(is_chosen(&compiled, PROFILE_RING, PROFILE_LL));
-  assert_false(is_chosen(&compiled, PROFILE_TREE, PROFILE_SIMPLE));
-  release(&compiled);
+TEST(a_row_holds_against_the_default_it_was_measured_against) {
+  compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF, 32, 4);
+  assert_true(is_chosen(PROFILE_RING, PROFILE_SIMPLE));
+  assert_false(is_chosen(PROFILE_RING, PROFILE_LL));
+  assert_false(is_chosen(PROFILE_TREE, PROFILE_SIMPLE));
 }
 
 /* ---- the model ---- */
 
-UNIT_TEST(steps_are_those_of_the_algorithms) {
+TEST(steps_are_those_of_the_algorithms) {
   static const struct {
     enum profile_collective collective;
     enum profile_algorithm algorithm;
@@ -129,7 +129,7 @@ UNIT_TEST(steps_are_those_of_the_algorithms) {
   }
 }
 
-UNIT_TEST(rows_are_carried_to_twice_and_half_the_nodes) {
+TEST(rows_are_carried_to_twice_and_half_the_nodes) {
   static const char text[] = HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS;
   static const size_t held[] = { 3, 4, 5, 6, 7, 8 }, not_held[] = { 1, 2, 9, 16, 100 };
   for (size_t i = 0; i < sizeof held / sizeof held[0]; i++) {
@@ -143,20 +143,17 @@ UNIT_TEST(rows_are_carried_to_twice_and_half_the_nodes) {
 }
 
 /* In total bytes the row is [64K, 4M), per rank [128K, 8M): both must hold. */
-UNIT_TEST(sizes_are_compared_in_both_ways) {
-  struct compiled compiled;
-  compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS, 64, 8, &compiled);
+TEST(sizes_are_compared_in_both_ways) {
+  compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n" TREE_HALF LIKE_MODELS, 64, 8);
   assert_int_equal(compiled.rows[0].bytes_lo, 128 << 10);
   assert_int_equal(compiled.rows[0].bytes_hi, 4 << 20);
-  release(&compiled);
-  compile_text(HEAD "[table allreduce nodes=8 ppn=8]\n" TREE_HALF LIKE_MODELS, 32, 4, &compiled);
+  compile_text(HEAD "[table allreduce nodes=8 ppn=8]\n" TREE_HALF LIKE_MODELS, 32, 4);
   assert_int_equal(compiled.rows[0].bytes_lo, 64 << 10);
   assert_int_equal(compiled.rows[0].bytes_hi, 2 << 20);
-  release(&compiled);
 }
 
 /* 5 nodes: a tree over them is 2 or 3 deep; each is taken for what speaks against the row. */
-UNIT_TEST(depth_is_taken_for_the_worse) {
+TEST(depth_is_taken_for_the_worse) {
 #define DEEP(algo, over)                                                                           \
   HEAD "[table allreduce nodes=4 ppn=1]\n64K 4M " algo " simple 0 over=" over                      \
        "/simple default_us=1300 choice_us=1000\n[model]\nallreduce tree simple 0 0 1000 4000000 "  \
@@ -168,7 +165,7 @@ UNIT_TEST(depth_is_taken_for_the_worse) {
   assert_int_equal(count_rows(DEEP("ring", "tree"), 3, 3), 0);
 }
 
-UNIT_TEST(what_is_not_sure_is_not_carried) {
+TEST(what_is_not_sure_is_not_carried) {
 #define FOUR "[table allreduce nodes=4 ppn=8]\n"
   static const char *const texts[] = {
     HEAD FOUR TREE_HALF, /* no models */
@@ -228,21 +225,19 @@ static void random_tables(char *text, size_t text_bytes, uint64_t *random) {
            "allreduce ring simple 30 2 30 900 5\nallreduce tree simple 30 2 40 800 5\n");
 }
 
-UNIT_TEST(compiled_rows_are_always_in_order) {
+TEST(compiled_rows_are_always_in_order) {
   static char text[16384];
   uint64_t random = 1;
   size_t carried = 0;
   for (int draw = 0; draw < 300; draw++) {
     random_tables(text, sizeof text, &random);
     for (size_t nodes = 2; nodes <= 33; nodes++) {
-      struct compiled compiled;
-      compile_text(text, nodes * 2, nodes, &compiled);
+      compile_text(text, nodes * 2, nodes);
       for (size_t i = 0; i < compiled.count; i++) {
         assert_true(compiled.rows[i].bytes_lo < compiled.rows[i].bytes_hi);
         assert_true(i == 0 || compiled.rows[i - 1].bytes_hi <= compiled.rows[i].bytes_lo);
       }
       carried += nodes & (nodes - 1) ? compiled.count : 0;
-      release(&compiled);
     }
   }
   assert_true(carried > 1000);
@@ -250,14 +245,13 @@ UNIT_TEST(compiled_rows_are_always_in_order) {
 
 /* ---- chunks ---- */
 
-UNIT_TEST(chunks_are_found_by_what_a_channel_carries) {
-  struct compiled compiled;
+TEST(chunks_are_found_by_what_a_channel_carries) {
   compile_text(HEAD "[table allreduce nodes=4 ppn=8]\n"
                     "64K 1M tree simple 2 chunk=64K\n"
                     "1M 8M ring simple 8 chunk=200000\n"
                     "8M 16M ring ll128 4 chunk=4000\n"
                     "16M max ring ll128 4 chunk=1000\n",
-               32, 4, &compiled);
+               32, 4);
   static const struct {
     uint64_t bytes;
     enum profile_algorithm algorithm;
@@ -288,7 +282,6 @@ UNIT_TEST(chunks_are_found_by_what_a_channel_carries) {
   assert_int_equal(decide_chunk(&compiled.table, PROFILE_REDUCE, 1 << 20, 1, 2, 1), 0);
   assert_int_equal(decide_chunk(&compiled.table, -1, 1 << 20, 1, 2, 1), 0);
   assert_int_equal(decide_chunk(&compiled.table, 99, 1 << 20, 1, 2, 1), 0);
-  release(&compiled);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -42,24 +42,14 @@ static uint64_t hash_of(const char *text, uint32_t latency_us, int nccl_version)
 
 /* ---- what counts ---- */
 
-static int start(void **state) {
-  (void)state;
-  char *environment[] = { (char *)"STRATUS_PROGRESS=inline", NULL };
-  param_load(environment);
-  log_capture_start();
-  return 0;
-}
-
 static int stop(void **state) {
-  (void)state;
-  setup_stop();
   decision_use(&(struct decision){ 0 });
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
+  return pair_tear_down(state);
 }
 
-UNIT_TEST_WITH(only_what_decides_counts, start, stop) {
+#define TEST(name) UNIT_TEST_EACH(name, pair_set_up, stop, "STRATUS_PROGRESS=inline")
+
+TEST(only_what_decides_counts) {
   setenv("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so", 1);
   uint64_t table = hash_of(HEAD TABLE, 0, 22907);
   assert_true(table != 0);
@@ -77,7 +67,7 @@ UNIT_TEST_WITH(only_what_decides_counts, start, stop) {
               hash_of(HEAD "[net]\nlatency_us = 20\n", 30, 22907));
 }
 
-UNIT_TEST_WITH(what_is_not_used_does_not_count, start, stop) {
+TEST(what_is_not_used_does_not_count) {
   static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
                             "NCCL_BUFFSIZE = 8M\n" TABLE;
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
@@ -87,24 +77,23 @@ UNIT_TEST_WITH(what_is_not_used_does_not_count, start, stop) {
   assert_true(hash_of(old, 0, 22907) == 0);
   assert_true(hash_of(old, 0, 22809) != 0);
   assert_true(hash_of(old, 0, 0) != 0);
-  char *measuring[] = { (char *)"STRATUS_MODE=calibrate", NULL };
   uint64_t tuning = hash_of(HEAD TABLE, 0, 22907);
-  param_load(measuring);
+  pair_set_parameters("STRATUS_MODE=calibrate");
   assert_true(hash_of(HEAD TABLE, 0, 22907) != tuning);
-  char *off[] = { (char *)"STRATUS_TUNER=0", NULL };
-  param_load(off);
+  pair_set_parameters("STRATUS_TUNER=0");
   assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
 }
 
 /* Rows do not count in a calibration, and its plan does. */
-UNIT_TEST_WITH(calibration_decides_by_its_plan, start, stop) {
-  static const char *const plans[] = { "STRATUS_CALIBRATE=allreduce:8=all",
-                                       "STRATUS_CALIBRATE=seed=2/allreduce:8=all" };
+TEST(calibration_decides_by_its_plan) {
+  static const char *const plans[] = {
+    "STRATUS_MODE=calibrate STRATUS_CALIBRATE=allreduce:8=all",
+    "STRATUS_MODE=calibrate STRATUS_CALIBRATE=seed=2/allreduce:8=all"
+  };
   uint64_t hashes[2];
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
   for (int i = 0; i < 2; i++) {
-    char *environment[] = { (char *)"STRATUS_MODE=calibrate", (char *)plans[i], NULL };
-    param_load(environment);
+    pair_set_parameters(plans[i]);
     hashes[i] = hash_of(HEAD TABLE, 0, 22907);
     assert_true(hash_of(HEAD, 0, 22907) == hashes[i]);
     assert_true(profile_use_decision(NULL, 0, 22907).hash == hashes[i]);
@@ -124,7 +113,7 @@ static const char *choices_of(const char *profile_text) {
   return decision.choices;
 }
 
-UNIT_TEST_WITH(choices_count_where_a_profile_decides, start, stop) {
+TEST(choices_count_where_a_profile_decides) {
   static const char *const names[] = {
     "NCCL_ALGO",       "NCCL_PROTO",       "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS",
     "NCCL_MIN_NRINGS", "NCCL_MAX_CTAS",    "NCCL_NTHREADS",      "NCCL_LL128_NTHREADS",
@@ -152,7 +141,7 @@ UNIT_TEST_WITH(choices_count_where_a_profile_decides, start, stop) {
   }
 }
 
-UNIT_TEST_WITH(equal_choices_have_one_form, start, stop) {
+TEST(equal_choices_have_one_form) {
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
   setenv("NCCL_ALGO", "Ring, Tree", 1);
   setenv("NCCL_BUFFSIZE", "0x400000", 1);
@@ -179,7 +168,7 @@ UNIT_TEST_WITH(equal_choices_have_one_form, start, stop) {
 
 /* ---- variables of NCCL ---- */
 
-UNIT_TEST_WITH(variables_are_read_from_the_text, start, stop) {
+TEST(variables_are_read_from_the_text) {
   struct profile profile;
   struct profile_error error;
   assert_int_equal(profile_read("tests/data/profiles/complete.profile", &profile, &error), 0);
@@ -208,7 +197,7 @@ UNIT_TEST_WITH(variables_are_read_from_the_text, start, stop) {
   }
 }
 
-UNIT_TEST_WITH(variables_are_set_where_the_user_set_none, start, stop) {
+TEST(variables_are_set_where_the_user_set_none) {
   struct profile profile = parse(HEAD "[env]\nNCCL_MIN_NCHANNELS = 8\nNCCL_BUFFSIZE = 8M\n");
   char text[PROFILE_USE_TEXT_MAX];
   unsetenv("NCCL_MIN_NCHANNELS");
@@ -225,7 +214,7 @@ UNIT_TEST_WITH(variables_are_set_where_the_user_set_none, start, stop) {
 }
 
 /* NCCL reads it before any plugin's init. */
-UNIT_TEST_WITH(what_nccl_reads_early_is_not_set, start, stop) {
+TEST(what_nccl_reads_early_is_not_set) {
   struct profile profile = parse(HEAD "[env]\nNCCL_COLLNET_ENABLE = 1\n");
   char text[PROFILE_USE_TEXT_MAX];
   assert_string_equal(profile_use_environment(&profile, text), "");
@@ -234,7 +223,7 @@ UNIT_TEST_WITH(what_nccl_reads_early_is_not_set, start, stop) {
   profile_free(&profile);
 }
 
-UNIT_TEST_WITH(variables_are_set_once_per_process, start, stop) {
+TEST(variables_are_set_once_per_process) {
   struct profile profile = parse("schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
                                  "NCCL_LL_BUFFSIZE = 64K\n");
   unsetenv("NCCL_LL_BUFFSIZE");
@@ -252,7 +241,7 @@ UNIT_TEST_WITH(variables_are_set_once_per_process, start, stop) {
 }
 
 /* The last of these: from here on this process answers, and sets nothing. */
-UNIT_TEST_WITH(variables_are_answered_where_nccl_asks, start, stop) {
+TEST(variables_are_answered_where_nccl_asks) {
   struct profile profile = parse(HEAD "[env]\nNCCL_P2P_NET_CHUNKSIZE = 128K\nNCCL_BUFFSIZE = 4M\n");
   char text[PROFILE_USE_TEXT_MAX];
   unsetenv("NCCL_P2P_NET_CHUNKSIZE");
@@ -363,46 +352,40 @@ static void connect_ranks(const struct decision *a, const char *said_a, const st
 
 #define A "profile hash aaaaaaaaaaaaaaaa"
 
-UNIT_TEST_WITH(ranks_that_differ_end_at_once, start, stop) {
-  static const struct decision a = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa, "" };
+/* Each side says both values. */
+TEST(ranks_that_differ_end_at_once) {
+  static const struct decision by_profile = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa, "" };
+  static const struct decision by_user = { 1, 0x1111, 0xaaaa, "NCCL_ALGO=ring NCCL_PROTO=ll" };
   static const struct {
-    struct decision decision;
+    const struct decision *ours, theirs;
     const char *here, *said;
-  } others[] = {
-    { { 1, 0x2222, 0xbbbbbbbbbbbbbbbb, "" }, A, "profile hash bbbbbbbbbbbbbbbb" },
-    { { 1, 0, 0, "" }, A, "no profile" },
-    { { 2, 0x1111, 0xaaaaaaaaaaaaaaaa, "" },
+  } cases[] = {
+    { &by_profile, { 1, 0x2222, 0xbbbbbbbbbbbbbbbb, "" }, A, "profile hash bbbbbbbbbbbbbbbb" },
+    { &by_profile, { 1, 0, 0, "" }, A, "no profile" },
+    { &by_profile,
+      { 2, 0x1111, 0xaaaaaaaaaaaaaaaa, "" },
       A ", decisions 0000000000001111 of version 1",
       A ", decisions 0000000000001111 of version 2" },
+    { &by_user,
+      { 1, 0x2222, 0xaaaa, "NCCL_ALGO=tree NCCL_PROTO=ll" },
+      "NCCL_ALGO=ring",
+      "NCCL_ALGO=tree" },
+    { &by_user, { 1, 0x2222, 0xaaaa, "" }, "NCCL_ALGO=ring, NCCL_PROTO=ll", "none of these" },
+    { &by_user,
+      { 1, 0x2222, 0xaaaa, "NCCL_ALGO=ring NCCL_BUFFSIZE=1" },
+      "NCCL_PROTO=ll",
+      "NCCL_BUFFSIZE=1" },
   };
-  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     int here, there;
-    connect_ranks(&a, others[i].here, &others[i].decision, others[i].said, &here, &there);
-    assert_int_equal(here, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
-    assert_int_equal(there, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
+    connect_ranks(cases[i].ours, cases[i].here, &cases[i].theirs, cases[i].said, &here, &there);
+    if (here != (HAS_PROTOCOL_ERROR | HAS_SAID_BOTH) || there != here) {
+      fail_msg("%s and %s: %d here, %d there", cases[i].here, cases[i].said, here, there);
+    }
   }
 }
 
-/* Each side says both values. */
-UNIT_TEST_WITH(ranks_whose_users_differ_end_at_once, start, stop) {
-  static const struct decision a = { 1, 0x1111, 0xaaaa, "NCCL_ALGO=ring NCCL_PROTO=ll" };
-  static const struct {
-    struct decision decision;
-    const char *here, *said;
-  } others[] = {
-    { { 1, 0x2222, 0xaaaa, "NCCL_ALGO=tree NCCL_PROTO=ll" }, "NCCL_ALGO=ring", "NCCL_ALGO=tree" },
-    { { 1, 0x2222, 0xaaaa, "" }, "NCCL_ALGO=ring, NCCL_PROTO=ll", "none of these" },
-    { { 1, 0x2222, 0xaaaa, "NCCL_ALGO=ring NCCL_BUFFSIZE=1" }, "NCCL_PROTO=ll", "NCCL_BUFFSIZE=1" },
-  };
-  for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-    int here, there;
-    connect_ranks(&a, others[i].here, &others[i].decision, others[i].said, &here, &there);
-    assert_int_equal(here, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
-    assert_int_equal(there, HAS_PROTOCOL_ERROR | HAS_SAID_BOTH);
-  }
-}
-
-UNIT_TEST_WITH(ranks_that_choose_alike_connect, start, stop) {
+TEST(ranks_that_choose_alike_connect) {
   static const struct decision a = { 1, 0x1111, 0xaaaa, "" }, b = { 1, 0x1111, 0xbbbb, "" };
   int here, there;
   connect_ranks(&a, "", &b, "", &here, &there);

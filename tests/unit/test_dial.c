@@ -145,8 +145,7 @@ static void end(int fd) {
 }
 
 static int start(void **state) {
-  (void)state;
-  log_capture_start();
+  pair_set_up(state);
   nic = pair_loopback(AF_INET);
   listening = tcp_socket_listen(&nic, &address);
   assert_true(listening >= 0);
@@ -154,11 +153,8 @@ static int start(void **state) {
 }
 
 static int stop(void **state) {
-  (void)state;
   close(listening);
-  setup_stop();
-  log_capture_stop();
-  return 0;
+  return pair_tear_down(state);
 }
 
 UNIT_TEST_WITH(a_lost_hello_is_said_again_on_another_connection, start, stop) {
@@ -219,20 +215,15 @@ UNIT_TEST_WITH(a_slow_peer_is_waited_for, start, stop) {
 /* Says hello to a listener, with or without hearing its challenge. */
 static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
   struct handle handle;
-  struct hello hello;
-  struct auth_keys keys;
-  uint8_t message[HELLO_BYTES];
   assert_int_equal(handle_decode(handle_bytes, &handle), 0);
-  by_hand_hello(&handle, NULL, &hello, &keys);
-  hello_encode(&hello, message);
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const struct sockaddr_storage *to = &handle.addresses[0];
-  assert_int_equal(connect(fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
+  struct by_hand_caller caller = by_hand_caller(&handle, NULL);
+  hello_encode(&caller.hello, caller.transcript.hello);
+  by_hand_dial(&caller);
   if (!is_heard) {
-    lose_data(fd);
+    lose_data(caller.fd);
   }
-  by_hand_say(fd, message, HELLO_BYTES, false);
-  return fd;
+  by_hand_say(caller.fd, caller.transcript.hello, HELLO_BYTES, false);
+  return caller.fd;
 }
 
 UNIT_TEST_WITH(a_lost_challenge_ends_the_connection, start, stop) {

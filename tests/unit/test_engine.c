@@ -30,29 +30,11 @@ static uint64_t draw(uint64_t *random, uint64_t below) {
   return (*random >> 33) % below;
 }
 
-static int start(char *progress) {
-  char *environment[] = { progress, "STRATUS_THREADS=2", NULL };
+static int start(void **state) {
   struct nic nic = pair_loopback(AF_INET);
-  param_load(environment);
+  pair_set_up(state);
   atomic_store(&is_stuck, false);
   return engine_get(&nic, ENGINE_DIALS, &engine);
-}
-
-static int use_inline(void **state) {
-  (void)state;
-  return start("STRATUS_PROGRESS=inline");
-}
-
-static int use_thread(void **state) {
-  (void)state;
-  return start("STRATUS_PROGRESS=thread");
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  setup_stop();
-  param_load((char *[]){ NULL });
-  return 0;
 }
 
 /* Waits without driving the engine. False: it does not come. */
@@ -114,7 +96,10 @@ static void *submit_tasks(void *argument) {
   return NULL;
 }
 
-#define IN_BOTH_MODES(test) UNIT_TEST_EACH(test, tear_down, use_inline, use_thread)
+static const char by_pollers[] = "STRATUS_THREADS=2 STRATUS_PROGRESS=inline";
+static const char by_threads[] = "STRATUS_THREADS=2 STRATUS_PROGRESS=thread";
+#define TEST(name, mode) UNIT_TEST_EACH(name, start, pair_tear_down, mode)
+#define IN_BOTH_MODES(name) UNIT_TEST_EACH(name, start, pair_tear_down, by_pollers, by_threads)
 
 IN_BOTH_MODES(tasks_are_run) {
   struct worker workers[WORKERS] = { 0 };
@@ -445,7 +430,7 @@ IN_BOTH_MODES(idle_waiters_sleep) {
   pair_close(pair);
 }
 
-UNIT_TEST_WITH(uses_go_round_robin, use_inline, tear_down) {
+TEST(uses_go_round_robin, by_pollers) {
   (void)state; /* set_up has taken the first turn of ENGINE_DIALS */
   struct nic nic = pair_loopback(AF_INET), other = nic;
   struct engine *engines[5];
@@ -466,7 +451,7 @@ UNIT_TEST_WITH(uses_go_round_robin, use_inline, tear_down) {
 }
 
 /* A container that allows few threads leaves them to NCCL. */
-UNIT_TEST_WITH(few_threads_make_one_engine, use_inline, tear_down) {
+TEST(few_threads_make_one_engine, by_pollers) {
   struct nic nic = pair_loopback(AF_INET);
   struct tree tree;
   char root[sizeof "STRATUS_SYSFS_ROOT=" + TREE_PATH_MAX];

@@ -49,21 +49,14 @@ static const struct entry_point cut_job = { .name = "net table, reconnecting",
                                             .must_succeed = true,
                                             .arms_itself = true };
 
-static int use_auto(void **state) {
-  (void)state;
-  job_set_parameters("auto", NULL, NULL);
-  return 0;
-}
+static const char *const by_auto[2] = { NULL };
+static const char *const by_thread[2] = { "STRATUS_PROGRESS=thread" };
+static const char *const encrypted[2] = { "STRATUS_ENCRYPT=on",
+                                          "STRATUS_SECRET=long enough for a secret" };
 
-static int use_thread(void **state) {
-  (void)state;
-  job_set_parameters("thread", NULL, NULL);
-  return 0;
-}
-
-static int use_encryption(void **state) {
-  (void)state;
-  job_set_parameters("auto", "STRATUS_ENCRYPT=on", "STRATUS_SECRET=long enough for a secret");
+static int set_up(void **state) {
+  const char *const *parameters = *state;
+  job_set_parameters(parameters[0], parameters[1]);
   return 0;
 }
 
@@ -74,7 +67,7 @@ static int tear_down(void **state) {
   return 0;
 }
 
-UNIT_TEST_EACH(a_job_survives_each_failing_call, tear_down, use_auto, use_thread) {
+UNIT_TEST_EACH(a_job_survives_each_failing_call, set_up, tear_down, by_auto, by_thread) {
   assert_true(each_failure_of_all(&job) > 0);
   static const struct failure others[] = {
     { FAULT_BIND, EACCES },         { FAULT_ACCEPT, ECONNABORTED }, { FAULT_ACCEPT, EINTR },
@@ -84,15 +77,15 @@ UNIT_TEST_EACH(a_job_survives_each_failing_call, tear_down, use_auto, use_thread
   assert_true(EACH_FAILURE(&job, others) > 0);
 }
 
-#define FAILURE_TEST(test, use) UNIT_TEST_WITH(test, use, tear_down)
+#define FAILURE_TEST(test, parameters) UNIT_TEST_EACH(test, set_up, tear_down, parameters)
 
-FAILURE_TEST(loses_nothing_without_memory_for_a_flow, use_thread) {
+FAILURE_TEST(loses_nothing_without_memory_for_a_flow, by_thread) {
   static const struct failure failures[] = { { FAULT_ALLOCATION, ENOMEM } };
   assert_true(EACH_FAILURE(&cut_job, failures) > 0);
 }
 
 /* What carries data: a flow is lost, its chunks go to the others. */
-FAILURE_TEST(loses_nothing_when_a_flow_fails, use_auto) {
+FAILURE_TEST(loses_nothing_when_a_flow_fails, by_auto) {
   static const struct failure failures[] = {
     { FAULT_SEND, EPIPE },    { FAULT_SEND, ENOBUFS },       { FAULT_SEND, EINTR },
     { FAULT_SEND, EAGAIN },   { FAULT_RECEIVE, ECONNRESET }, { FAULT_RECEIVE, ETIMEDOUT },
@@ -102,7 +95,7 @@ FAILURE_TEST(loses_nothing_when_a_flow_fails, use_auto) {
 }
 
 /* What dials again after flows were cut. */
-FAILURE_TEST(loses_nothing_when_a_dial_fails, use_auto) {
+FAILURE_TEST(loses_nothing_when_a_dial_fails, by_auto) {
   static const struct failure failures[] = {
     { FAULT_SOCKET, EMFILE },     { FAULT_CONNECT, ECONNREFUSED }, { FAULT_CONNECT, EINTR },
     { FAULT_BIND, EADDRINUSE },   { FAULT_ACCEPT, EMFILE },        { FAULT_EPOLL_ADD, ENOMEM },
@@ -117,7 +110,7 @@ static void run_rdma_job(struct outcome *outcome) {
   run_job(outcome);
 }
 
-FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto) {
+FAILURE_TEST(a_job_does_without_devices_that_fail, by_auto) {
   static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
   static const struct entry_point entry = { .name = "net table, RDMA",
                                             .run = run_rdma_job,
@@ -126,14 +119,14 @@ FAILURE_TEST(a_job_does_without_devices_that_fail, use_auto) {
   char root[128];
   rdma_host_start(&hca);
   snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", rdma_host_root.root);
-  job_set_parameters("auto", root, NULL);
+  job_set_parameters(root, NULL);
   assert_true(EACH_FAILURE(&entry, failures) > 0);
   assert_true(fake_verbs_counts().sends > 0);
   rdma_memory_release(true);
   rdma_host_stop(); /* fails if anything of the devices is left */
 }
 
-FAILURE_TEST(an_encrypted_job_survives_each_failing_call, use_encryption) {
+FAILURE_TEST(an_encrypted_job_survives_each_failing_call, encrypted) {
   static const struct entry_point entry = { .name = "net table, encrypted", .run = run_job };
   static const struct failure failures[] = {
     { FAULT_ALLOCATION, ENOMEM }, { FAULT_LIBRARY, ENOENT }, { FAULT_RANDOM, ENOSYS },
@@ -183,7 +176,7 @@ static void run_watched_job(struct outcome *outcome) {
   }
 }
 
-FAILURE_TEST(statistics_survive_each_failing_call, use_auto) {
+FAILURE_TEST(statistics_survive_each_failing_call, by_auto) {
   static const struct entry_point entry = {
     .name = "statistics", .run = run_watched_job, .must_succeed = true, .arms_itself = true
   };
@@ -193,7 +186,7 @@ FAILURE_TEST(statistics_survive_each_failing_call, use_auto) {
   snprintf(stats_address.sun_path, sizeof stats_address.sun_path, "%s/%d.sock", tree.root,
            (int)getpid());
   snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", tree.root);
-  job_set_parameters("thread", directory, NULL);
+  job_set_parameters(by_thread[0], directory);
   assert_true(each_failure_of_all(&entry) > 0);
   tree_remove(&tree);
 }
@@ -237,14 +230,14 @@ static void run_tuner(struct outcome *outcome) {
   for (int cell = 0; cell < 21; cell++) {
     us[cell / 3][cell % 3] = cell % 3 == 2 && cell < 6 ? 10.0f + (float)cell : -1.0f;
   }
-  outcome->error = ncclTunerPlugin_v6.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
-  outcome->error |= ncclTunerPlugin_v6.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
-                                                     (float **)us, 7, 3, 0, &channels);
+  outcome->error = ncclTunerPlugin_v6.v5.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
+  outcome->error |= ncclTunerPlugin_v6.v5.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
+                                                        (float **)us, 7, 3, 0, &channels);
   if (us[PROFILE_RING][PROFILE_SIMPLE] != 0 && log_capture_count(LOG_LEVEL_WARN) == 0) {
     outcome->problem = "it does not follow its profile, and does not say why";
   }
   if (context) {
-    outcome->error |= ncclTunerPlugin_v6.finalize(context);
+    outcome->error |= ncclTunerPlugin_v6.v5.finalize(context);
   }
 }
 
@@ -268,7 +261,7 @@ static void run_profiler(struct outcome *outcome) {
   outcome->error |= (int)ncclProfiler_v6.finalize(context);
 }
 
-FAILURE_TEST(other_tables_survive_each_failing_call, use_auto) {
+FAILURE_TEST(other_tables_survive_each_failing_call, by_auto) {
   static const struct entry_point entries[] = {
     { .name = "tuner table", .run = run_tuner, .must_succeed = true, .arms_itself = true },
     { .name = "environment table",
@@ -285,7 +278,7 @@ FAILURE_TEST(other_tables_survive_each_failing_call, use_auto) {
   tree_remove(&profiles);
 }
 
-FAILURE_TEST(short_reads_and_writes_are_whole, use_auto) {
+FAILURE_TEST(short_reads_and_writes_are_whole, by_auto) {
   static const size_t pieces[] = { 1000, 41, 7 };
   for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
     struct job_options options = { NULL, i == 0 };

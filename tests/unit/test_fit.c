@@ -52,70 +52,90 @@ static void fit(const struct sample *samples, size_t count, struct profile *prof
   }
 }
 
+/* Measured for a table of the test. */
+static struct sample added[64];
+static size_t added_count;
+static struct profile made;
+
+static int begin(void **state) {
+  (void)state;
+  added_count = 0;
+  return 0;
+}
+
+static int end(void **state) {
+  (void)state;
+  profile_free(&made);
+  return 0;
+}
+
+static void add(uint64_t bytes, const char *cell, uint32_t channels, double us) {
+  assert_in_range(added_count, 0, sizeof added / sizeof *added - 1);
+  added[added_count++] = make_sample(bytes, cell, channels, us);
+}
+
+/* The table that comes of all added, for now. */
+static const struct profile_table *fit_table(void) {
+  profile_free(&made);
+  fit(added, added_count, &made);
+  assert_int_equal(made.table_count, 1);
+  return &made.tables[0];
+}
+
+#define TEST(name) UNIT_TEST_WITH(name, begin, end)
+
 /* NCCL takes the ring. The tree is better up to between 64K and 128K. */
-UNIT_TEST(a_row_ends_between_sizes_where_the_gain_does) {
-  struct sample samples[32];
-  size_t count = 0;
+TEST(a_row_ends_between_sizes_where_the_gain_does) {
   for (int i = 0; i < 6; i++) {
     uint64_t bytes = UINT64_C(16384) << i;
-    samples[count++] = make_sample(bytes, "dr", 0, 100 + 20 * i);
-    samples[count++] = make_sample(bytes, "cr", 0, 100 + 20 * i);
-    samples[count++] = make_sample(bytes, "ct", 0, 50 + 40 * i);
+    add(bytes, "dr", 0, 100 + 20 * i);
+    add(bytes, "cr", 0, 100 + 20 * i);
+    add(bytes, "ct", 0, 50 + 40 * i);
   }
-  struct profile profile;
-  fit(samples, count, &profile);
-  assert_int_equal(profile.table_count, 1);
-  assert_int_equal(profile.tables[0].row_count, 1);
-  const struct profile_row *row = &profile.tables[0].rows[0];
+  const struct profile_table *table = fit_table();
+  assert_int_equal(table->row_count, 1);
+  const struct profile_row *row = &table->rows[0];
   assert_int_equal(row->bytes_lo, 16384);
   assert_true(row->bytes_hi > 64 << 10 && row->bytes_hi < 128 << 10);
   assert_int_equal(row->algorithm, PROFILE_TREE);
   assert_int_equal(row->over_algorithm, PROFILE_RING);
   assert_true(row->is_measured);
   assert_true(row->default_ns * 100 >= row->choice_ns * 103);
-  profile_free(&profile);
 }
 
 /* NCCL turns from the ring to the tree somewhere between 8K and 32K, as if the ring rose slowly up
  * to there: it does not, which the sizes tell at which it was asked for. Nobody asked for the tree
  * where NCCL takes it by itself. */
-UNIT_TEST(between_two_choices_a_row_holds_over_the_first) {
-  struct sample samples[64];
-  size_t count = 0;
+TEST(between_two_choices_a_row_holds_over_the_first) {
   for (int i = 0; i < 5; i++) {
     uint64_t bytes = UINT64_C(2048) << (2 * i);
     double ring_us = 20 << i, tree_us = 15 << i;
-    samples[count++] = make_sample(bytes, i < 2 ? "dr" : "dt", 0, i < 2 ? ring_us : tree_us);
-    samples[count++] = make_sample(bytes, i < 2 ? "ct" : "cr", 0, i < 2 ? tree_us : ring_us);
+    add(bytes, i < 2 ? "dr" : "dt", 0, i < 2 ? ring_us : tree_us);
+    add(bytes, i < 2 ? "ct" : "cr", 0, i < 2 ? tree_us : ring_us);
   }
-  struct profile profile;
-  fit(samples, count, &profile);
-  assert_int_equal(profile.tables[0].row_count, 1);
-  const struct profile_row *row = &profile.tables[0].rows[0];
+  const struct profile_table *table = fit_table();
+  assert_int_equal(table->row_count, 1);
+  const struct profile_row *row = &table->rows[0];
   assert_int_equal(row->algorithm, PROFILE_TREE);
   assert_int_equal(row->over_algorithm, PROFILE_RING);
   assert_int_equal(row->bytes_lo, 2048);
   assert_true(row->bytes_hi > 16384 && row->bytes_hi < 32768);
   assert_int_equal(row->default_ns * 3, row->choice_ns * 4);
-  profile_free(&profile);
 }
 
 /* As before, and a ring with one channel is faster than both at all sizes: it is so at 16K, too,
  * whichever NCCL takes there. */
-UNIT_TEST(what_beats_both_choices_holds_over_any) {
+TEST(what_beats_both_choices_holds_over_any) {
   for (int gain = 0; gain < 2; gain++) {
-    struct sample samples[64];
-    size_t count = 0;
+    added_count = 0;
     for (int i = 0; i < 5; i++) {
       uint64_t bytes = UINT64_C(2048) << (2 * i);
       double us = 20 << (2 * i);
-      samples[count++] = make_sample(bytes, i < 2 ? "dr" : "dt", 0, us);
-      samples[count++] = make_sample(bytes, i < 2 ? "ct" : "cr", 0, us);
-      samples[count++] = make_sample(bytes, "cr", 1, us / (i > 1 ? 1 + gain : 2));
+      add(bytes, i < 2 ? "dr" : "dt", 0, us);
+      add(bytes, i < 2 ? "ct" : "cr", 0, us);
+      add(bytes, "cr", 1, us / (i > 1 ? 1 + gain : 2));
     }
-    struct profile profile;
-    fit(samples, count, &profile);
-    const struct profile_table *table = &profile.tables[0];
+    const struct profile_table *table = fit_table();
     assert_int_equal(table->row_count, gain ? 3 : 1);
     assert_true(table->rows[0].is_measured && table->rows[0].over_algorithm == PROFILE_RING);
     if (gain) {
@@ -127,30 +147,26 @@ UNIT_TEST(what_beats_both_choices_holds_over_any) {
       assert_int_equal(between->channels, 1);
       assert_int_equal(table->rows[2].over_algorithm, PROFILE_TREE);
     }
-    profile_free(&profile);
   }
 }
 
 /* NCCL turns from the tree to the ring between 8K and 32K. One channel is no better than the tree
  * at 8K, but than the ring, and better than both at 32K: so it is between them, though two channels
  * are better still at 32K. */
-UNIT_TEST(between_two_choices_a_cell_needs_both_sides) {
+TEST(between_two_choices_a_cell_needs_both_sides) {
   for (int is_sure = 0; is_sure < 2; is_sure++) {
     static const double tree_us[] = { 20, 50, 300, 1200 }, ring_us[] = { 30, 60, 200, 800 };
     static const double two_us[] = { 60, 90, 130, 520 };
     const double one_us[] = { 20, is_sure ? 50 : 61, 150, 600 };
-    struct sample samples[32];
-    size_t count = 0;
+    added_count = 0;
     for (int i = 0; i < 4; i++) {
       uint64_t bytes = UINT64_C(2048) << (2 * i);
-      samples[count++] = make_sample(bytes, i < 2 ? "dt" : "ct", 0, tree_us[i]);
-      samples[count++] = make_sample(bytes, i < 2 ? "cr" : "dr", 0, ring_us[i]);
-      samples[count++] = make_sample(bytes, "cr", 1, one_us[i]);
-      samples[count++] = make_sample(bytes, "cr", 2, two_us[i]);
+      add(bytes, i < 2 ? "dt" : "ct", 0, tree_us[i]);
+      add(bytes, i < 2 ? "cr" : "dr", 0, ring_us[i]);
+      add(bytes, "cr", 1, one_us[i]);
+      add(bytes, "cr", 2, two_us[i]);
     }
-    struct profile profile;
-    fit(samples, count, &profile);
-    const struct profile_table *table = &profile.tables[0];
+    const struct profile_table *table = fit_table();
     assert_int_equal(profile_find_row(table, 32768)->channels, 2);
     assert_null(profile_find_row(table, 8192));
     const struct profile_row *near = profile_find_row(table, 12000),
@@ -162,145 +178,117 @@ UNIT_TEST(between_two_choices_a_cell_needs_both_sides) {
       assert_int_equal(middle->channels, 1);
       assert_int_equal(middle->over_algorithm, PROFILE_TREE);
     }
-    profile_free(&profile);
   }
 }
 
-UNIT_TEST(what_wins_alone_needs_twice_as_much) {
+TEST(what_wins_alone_needs_twice_as_much) {
   for (int gain = 4; gain <= 8; gain += 4) {
-    struct sample samples[32];
-    size_t count = 0;
+    added_count = 0;
     for (int i = 0; i < 5; i++) {
       uint64_t bytes = UINT64_C(16384) << i;
-      samples[count++] = make_sample(bytes, "dr", 0, 100 << i);
-      samples[count++] =
-          make_sample(bytes, "ct", 0, (i == 2 ? (100 << i) / (1 + gain / 100.0) : (102 << i)));
+      add(bytes, "dr", 0, 100 << i);
+      add(bytes, "ct", 0, (i == 2 ? (100 << i) / (1 + gain / 100.0) : (102 << i)));
     }
-    struct profile profile;
-    fit(samples, count, &profile);
-    assert_int_equal(profile.tables[0].row_count, gain == 8);
-    profile_free(&profile);
+    const struct profile_table *table = fit_table();
+    assert_int_equal(table->row_count, gain == 8);
   }
 }
 
 /* 4 % at one size are enough for a cell that gains 10 % at the next, though another is faster
  * there. */
-UNIT_TEST(who_gains_next_to_it_is_not_alone) {
+TEST(who_gains_next_to_it_is_not_alone) {
   for (int has_company = 0; has_company < 2; has_company++) {
-    struct sample samples[32];
-    size_t count = 0;
+    added_count = 0;
     for (int i = 0; i < 5; i++) {
       uint64_t bytes = UINT64_C(16384) << i;
       double us = 100 << i, tree = i == 3 && has_company ? 1 / 1.1 : 1.02;
-      samples[count++] = make_sample(bytes, "dr", 0, us);
-      samples[count++] = make_sample(bytes, "ct", 0, us * (i == 2 ? 1 / 1.04 : tree));
-      samples[count++] = make_sample(bytes, "cr", 4, us * (i == 3 ? 1 / 1.3 : 1.02));
+      add(bytes, "dr", 0, us);
+      add(bytes, "ct", 0, us * (i == 2 ? 1 / 1.04 : tree));
+      add(bytes, "cr", 4, us * (i == 3 ? 1 / 1.3 : 1.02));
     }
-    struct profile profile;
-    fit(samples, count, &profile);
-    const struct profile_table *table = &profile.tables[0];
+    const struct profile_table *table = fit_table();
     assert_int_equal(table->row_count, has_company ? 2 : 1);
     assert_int_equal(table->rows[0].algorithm, has_company ? PROFILE_TREE : PROFILE_RING);
-    profile_free(&profile);
   }
 }
 
 /* 7 % at each size are enough between them; 4 and 10 % in turn, the same on average, are not, as
  * who knows every other size only would be wrong by 6 %. */
-UNIT_TEST(what_lies_on_a_curve_holds_between_its_points) {
+TEST(what_lies_on_a_curve_holds_between_its_points) {
   for (int is_rough = 0; is_rough < 2; is_rough++) {
-    struct sample samples[32];
-    size_t count = 0;
+    added_count = 0;
     for (int i = 0; i < 5; i++) {
       uint64_t bytes = UINT64_C(16384) << i;
       double gain = is_rough ? (i % 2 ? 1.10 : 1.04) : 1.07;
-      samples[count++] = make_sample(bytes, "dr", 0, 100 << i);
-      samples[count++] = make_sample(bytes, "ct", 0, (100 << i) / gain);
+      add(bytes, "dr", 0, 100 << i);
+      add(bytes, "ct", 0, (100 << i) / gain);
     }
-    struct profile profile;
-    fit(samples, count, &profile);
-    const struct profile_table *table = &profile.tables[0];
+    const struct profile_table *table = fit_table();
     assert_true(is_rough ? table->row_count > 1 : table->row_count == 1);
-    profile_free(&profile);
   }
 }
 
-UNIT_TEST(few_channels_are_preferred_where_they_cost_little) {
-  struct sample samples[64];
-  size_t count = 0;
+TEST(few_channels_are_preferred_where_they_cost_little) {
   for (int i = 0; i < 4; i++) {
     uint64_t bytes = UINT64_C(16384) << i;
-    samples[count++] = make_sample(bytes, "dr", 0, 200 << i);
-    samples[count++] = make_sample(bytes, "ct", 8, 100 << i);
-    samples[count++] = make_sample(bytes, "ct", 4, 101.5 * (1 << i));
-    samples[count++] = make_sample(bytes, "ct", 2, 104 << i);
+    add(bytes, "dr", 0, 200 << i);
+    add(bytes, "ct", 8, 100 << i);
+    add(bytes, "ct", 4, 101.5 * (1 << i));
+    add(bytes, "ct", 2, 104 << i);
   }
-  struct profile profile;
-  fit(samples, count, &profile);
-  assert_int_equal(profile.tables[0].row_count, 1);
-  assert_int_equal(profile.tables[0].rows[0].channels, 4);
-  profile_free(&profile);
+  const struct profile_table *table = fit_table();
+  assert_int_equal(table->row_count, 1);
+  assert_int_equal(table->rows[0].channels, 4);
 }
 
-UNIT_TEST(without_a_default_there_is_nothing_to_say) {
+TEST(without_a_default_there_is_nothing_to_say) {
   struct sample sample = make_sample(1024, "ct", 0, 10);
-  struct profile profile = { 0 };
   struct fit_counts counts;
   struct profile_error error = { 0 };
-  assert_int_equal(fit_profile(&sample, 1, &profile, &counts, &error), -EINVAL);
+  assert_int_equal(fit_profile(&sample, 1, &made, &counts, &error), -EINVAL);
   assert_non_null(strstr(error.text, "\"default\":true"));
-  profile_free(&profile);
 }
 
 /* As measured: Ring/LL takes longer for 8 and 16 bytes than for 32 to 2048, whoever asks for it. */
-UNIT_TEST(a_real_fall_is_no_gain) {
-  struct sample samples[64];
-  size_t count = 0;
+TEST(a_real_fall_is_no_gain) {
   for (int i = 0; i < 8; i++) {
     double us = i < 2 ? 75 : 50;
-    samples[count++] = make_sample(UINT64_C(8) << i, "dr", 0, us);
-    samples[count++] = make_sample(UINT64_C(8) << i, "cr", 1, us * 0.99);
-    samples[count++] = make_sample(UINT64_C(8) << i, "ct", 0, 65);
+    add(UINT64_C(8) << i, "dr", 0, us);
+    add(UINT64_C(8) << i, "cr", 1, us * 0.99);
+    add(UINT64_C(8) << i, "ct", 0, 65);
   }
-  struct profile profile;
-  fit(samples, count, &profile);
-  assert_int_equal(profile.tables[0].row_count, 1);
-  assert_int_equal(profile.tables[0].rows[0].algorithm, PROFILE_TREE);
-  assert_true(profile.tables[0].rows[0].bytes_hi < 32);
-  profile_free(&profile);
+  const struct profile_table *table = fit_table();
+  assert_int_equal(table->row_count, 1);
+  assert_int_equal(table->rows[0].algorithm, PROFILE_TREE);
+  assert_true(table->rows[0].bytes_hi < 32);
 }
 
 /* The network was twice as fast on the second day, when the tree was measured once more. In both
  * runs it is slower than the ring; over all samples it would look faster. */
-UNIT_TEST(runs_are_compared_within_themselves) {
-  struct sample samples[64];
-  size_t count = 0;
+TEST(runs_are_compared_within_themselves) {
   for (int i = 0; i < 4; i++) {
     uint64_t bytes = UINT64_C(16384) << i;
-    size_t first = count;
-    samples[count++] = make_sample(bytes, "dr", 0, 200 << i);
-    samples[count++] = make_sample(bytes, "ct", 0, 210 << i);
-    samples[count++] = make_sample(bytes, "dr", 0, 100 << i);
-    samples[count++] = make_sample(bytes, "ct", 0, 105 << i);
-    samples[count++] = make_sample(bytes, "ct", 0, 50 << i); /* of a run without a default */
-    samples[count++] = make_sample(bytes, "ct", 0, 50 << i);
-    for (size_t s = first; s < count; s++) {
-      strcpy(samples[s].run, s - first < 2 ? "day1" : s - first < 4 ? "day2" : "day3");
+    size_t first = added_count;
+    add(bytes, "dr", 0, 200 << i);
+    add(bytes, "ct", 0, 210 << i);
+    add(bytes, "dr", 0, 100 << i);
+    add(bytes, "ct", 0, 105 << i);
+    add(bytes, "ct", 0, 50 << i); /* of a run without a default */
+    add(bytes, "ct", 0, 50 << i);
+    for (size_t s = first; s < added_count; s++) {
+      strcpy(added[s].run, s - first < 2 ? "day1" : s - first < 4 ? "day2" : "day3");
     }
   }
-  struct profile profile;
-  fit(samples, count, &profile);
-  assert_int_equal(profile.tables[0].row_count, 0);
-  profile_free(&profile);
-  for (size_t s = 0; s < count; s++) { /* and where it is faster in both, it is */
-    samples[s].median_us *= samples[s].is_default ? 1 : 0.5;
+  const struct profile_table *table = fit_table();
+  assert_int_equal(table->row_count, 0);
+  for (size_t s = 0; s < added_count; s++) { /* and where it is faster in both, it is */
+    added[s].median_us *= added[s].is_default ? 1 : 0.5;
   }
-  fit(samples, count, &profile);
-  assert_int_equal(profile.tables[0].row_count, 1);
-  const struct profile_row *row = &profile.tables[0].rows[0];
+  table = fit_table();
+  assert_int_equal(table->row_count, 1);
+  const struct profile_row *row = &table->rows[0];
   assert_true(row->default_ns > row->choice_ns * 19 / 10 &&
               row->default_ns < row->choice_ns * 20 / 10);
-  profile_free(&profile);
 }
 
 /* ---- invented clusters ---- */

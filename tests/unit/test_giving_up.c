@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/plugin/plugin.h"
@@ -53,19 +52,11 @@ static void post_elsewhere(void *(*post)(void *), struct posting *postings, unsi
   }
 }
 
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
-static int start_thread(void **state) {
-  param_load((char *[]){ "STRATUS_PROGRESS=thread", NULL });
-  return start(state);
-}
+#define IN_BOTH_MODES(name)                                                                        \
+  UNIT_TEST_EACH(name, pair_set_up, pair_tear_down, NULL, "STRATUS_PROGRESS=thread")
 
 /* A receive that is too small ends both ends, and both say why. */
-UNIT_TEST_EACH(a_peer_that_gives_up_is_named, pair_tear_down, start, start_thread) {
+IN_BOTH_MODES(a_peer_that_gives_up_is_named) {
   struct pair pair = pair_make(AF_INET);
   struct request *sent, *received;
   static uint8_t data[1 << 20];
@@ -91,7 +82,7 @@ UNIT_TEST_EACH(a_peer_that_gives_up_is_named, pair_tear_down, start, start_threa
 }
 
 /* NCCL's progress thread ends with its first error: nothing that it drives will move again. */
-UNIT_TEST_EACH(what_one_thread_drives_ends_together, pair_tear_down, start, start_thread) {
+IN_BOTH_MODES(what_one_thread_drives_ends_together) {
   struct pair broken = pair_make(AF_INET), other = pair_make(AF_INET);
   struct request *sent = NULL, *waiting;
   static uint8_t data[1 << 20];
@@ -152,7 +143,7 @@ static void reset_accepted_flows(void) {
 }
 
 /* What the sender writes next meets the reset. What came ahead of that tells why. */
-UNIT_TEST_EACH(a_reset_hides_no_reason, pair_tear_down, start, start_thread) {
+IN_BOTH_MODES(a_reset_hides_no_reason) {
   struct pair pair = pair_make(AF_INET);
   struct request *sent;
   static uint8_t data[1 << 20];

@@ -6,12 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -83,22 +81,7 @@ static int outcome(struct impostor *impostor, int fd, struct connection **connec
   return error;
 }
 
-static int start(void **state) {
-  (void)state;
-  char *environment[] = { NULL };
-  param_load(environment);
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  return 0;
-}
-
-#define TEST(name) UNIT_TEST_WITH(name, start, stop)
+#define TEST(name) UNIT_TEST_WITH(name, pair_set_up, pair_tear_down)
 
 TEST(a_peer_with_another_secret_ends_the_connect_at_once) {
   struct impostor impostor;

@@ -10,7 +10,6 @@
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/inquiry.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 
@@ -40,20 +39,7 @@ static int ask(const struct sockaddr_storage *address) {
   return error;
 }
 
-static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  return 0;
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  log_capture_stop();
-  return 0;
-}
-
-UNIT_TEST_WITH(who_listens_is_told_from_who_does_not, start, stop) {
+UNIT_TEST_WITH(who_listens_is_told_from_who_does_not, pair_set_up, pair_tear_down) {
   struct nic nic = pair_loopback(AF_INET);
   struct sockaddr_storage address;
   int fd = tcp_socket_listen(&nic, &address);
@@ -63,7 +49,7 @@ UNIT_TEST_WITH(who_listens_is_told_from_who_does_not, start, stop) {
   assert_int_equal(ask(&address), -ECONNREFUSED);
 }
 
-UNIT_TEST_WITH(what_cannot_be_asked_is_no_refusal, start, stop) {
+UNIT_TEST_WITH(what_cannot_be_asked_is_no_refusal, pair_set_up, pair_tear_down) {
   struct sockaddr_storage address = { .ss_family = AF_UNIX };
   int error = ask(&address);
   assert_true(error < 0 && error != -ECONNREFUSED);

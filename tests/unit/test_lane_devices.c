@@ -15,61 +15,32 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static const struct fake_hca ordinary = { .name = "fake0",
-                                          .netdev = "lo",
-                                          .gids = { "127.0.0.1", "::1" } };
-static const struct fake_hca small = { .name = "fake0",
-                                       .netdev = "lo",
-                                       .gids = { "127.0.0.1", "::1" },
-                                       .has_no_dmabuf = true,
-                                       .has_no_iova2 = true,
-                                       .max_inline = 96,
-                                       .max_send_sge = 6,
-                                       .max_recv_sge = 1,
-                                       .max_qp_wr = 64,
-                                       .pci_vendor = 0x1ded,
-                                       .pci_device = 0x107f,
-                                       .pci_function = "0000:18:00.0" };
-static const struct fake_hca down = {
+static const struct fake_hca ordinary_hca = { .name = "fake0",
+                                              .netdev = "lo",
+                                              .gids = { "127.0.0.1", "::1" } };
+/* As eRDMA is: inline data of 96 bytes, one piece of memory for each receive. */
+static const struct fake_hca small_hca = { .name = "fake0",
+                                           .netdev = "lo",
+                                           .gids = { "127.0.0.1", "::1" },
+                                           .has_no_dmabuf = true,
+                                           .has_no_iova2 = true,
+                                           .max_inline = 96,
+                                           .max_send_sge = 6,
+                                           .max_recv_sge = 1,
+                                           .max_qp_wr = 64,
+                                           .pci_vendor = 0x1ded,
+                                           .pci_device = 0x107f,
+                                           .pci_function = "0000:18:00.0" };
+static const struct fake_hca down_hca = {
   .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1", "::1" }, .is_down = true
 };
+static const struct rdma_host_way ordinary = { &ordinary_hca, NULL };
+static const struct rdma_host_way small = { &small_hca, NULL }, down = { &down_hca, NULL };
 static unsigned disturbed; /* times */
 
-static int start(const struct fake_hca *hca) {
-  param_load((char *[]){ NULL });
-  rdma_host_start(hca);
-  log_capture_start();
-  disturbed = 0;
-  return 0;
-}
+#define TEST(name, way) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &(way))
 
-static int use_rdma(void **state) {
-  (void)state;
-  return start(&ordinary);
-}
-
-static int use_down_rdma(void **state) {
-  (void)state;
-  return start(&down);
-}
-
-/* As eRDMA is: inline data of 96 bytes, one piece of memory for each receive. */
-static int use_small_rdma(void **state) {
-  (void)state;
-  return start(&small);
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  rdma_memory_release(true);
-  log_capture_stop();
-  rdma_host_stop(); /* fails if anything is left */
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
-UNIT_TEST_WITH(data_arrives, use_small_rdma, stop) {
+TEST(data_arrives, small) {
   int families[] = { AF_INET, AF_INET6 };
   for (int i = 0; i < 2; i++) {
     struct pair pair = pair_make(families[i]);
@@ -81,13 +52,14 @@ UNIT_TEST_WITH(data_arrives, use_small_rdma, stop) {
   assert_true(counts.sends > 0);
 }
 
-UNIT_TEST_WITH(lost_lanes_lose_no_data, use_small_rdma, stop) {
+TEST(lost_lanes_lose_no_data, small) {
   pair_exchange_with_cuts(AF_INET);
 }
 
 static const size_t mixed_sizes[] = { 8, 70000, 300000, 4096, 1000000 };
 
 static void exchange_all(pair_disturb_fn *disturb) {
+  disturbed = 0;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, mixed_sizes, 5, 60, disturb);
   pair_close(pair);
@@ -99,7 +71,7 @@ static void fail_some_receives(uint64_t done) {
   }
 }
 
-UNIT_TEST_WITH(failed_receives_lose_no_data, use_rdma, stop) {
+TEST(failed_receives_lose_no_data, ordinary) {
   exchange_all(fail_some_receives);
   assert_true(disturbed >= 10);
 }
@@ -111,13 +83,13 @@ static void fail_some_posts(uint64_t done) {
   }
 }
 
-UNIT_TEST_WITH(failed_posts_lose_no_data, use_rdma, stop) {
+TEST(failed_posts_lose_no_data, ordinary) {
   exchange_all(fail_some_posts);
   assert_true(disturbed >= 10);
 }
 
 /* Whatever fails in making a lane, it is a TCP lane then. */
-UNIT_TEST_WITH(devices_that_cannot_are_done_without, use_rdma, stop) {
+TEST(devices_that_cannot_are_done_without, ordinary) {
   static const enum fake_call calls[] = {
     FAKE_OPEN_DEVICE, FAKE_QUERY_DEVICE,   FAKE_QUERY_PORT, FAKE_ALLOC_PD,
     FAKE_REG_MR,      FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ,  FAKE_CREATE_QP,
@@ -138,9 +110,9 @@ UNIT_TEST_WITH(devices_that_cannot_are_done_without, use_rdma, stop) {
   }
 }
 
-/* Every step on the way to the first lanes fails once, on either side: whichever of them has taken
- * the lane for an RDMA lane by then. */
-/* Each of the calls fails, the first time it is made, the second, and so on. */
+/* Every step on the way to the first lanes fails, on either side: whichever of them has taken the
+ * lane for an RDMA lane by then. Each of the calls fails, the first time it is made, the second,
+ * and so on. */
 static void fail_calls_once(int first, int last, unsigned times) {
   for (int call = first; call <= last; call++) {
     for (unsigned nth = 1; nth <= times; nth++) {
@@ -155,17 +127,17 @@ static void fail_calls_once(int first, int last, unsigned times) {
   }
 }
 
-UNIT_TEST_WITH(calls_that_fail_once_lose_no_data, use_rdma, stop) {
+TEST(calls_that_fail_once_lose_no_data, ordinary) {
   fail_calls_once(0, FAKE_CALLS - 1, 8);
 }
 
 /* At either end. The sender wants one lane only, so no other comes. */
-UNIT_TEST_WITH(a_first_lane_that_cannot_be_used_is_dialled_again, use_rdma, stop) {
+TEST(a_first_lane_that_cannot_be_used_is_dialled_again, ordinary) {
   param_load((char *[]){ "STRATUS_FLOWS=1", NULL });
   fail_calls_once(FAKE_POST_SEND, FAKE_POST_RECV, 4);
 }
 
-UNIT_TEST_WITH(users_can_turn_it_off, use_rdma, stop) {
+TEST(users_can_turn_it_off, ordinary) {
   setenv("NCCL_IB_DISABLE", "1", 1);
   rdma_host_configure();
   exchange_all(NULL);
@@ -174,7 +146,7 @@ UNIT_TEST_WITH(users_can_turn_it_off, use_rdma, stop) {
 }
 
 /* The connection is made without it. */
-UNIT_TEST_WITH(a_port_that_comes_up_later_is_used, use_down_rdma, stop) {
+TEST(a_port_that_comes_up_later_is_used, down) {
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, mixed_sizes, 5, 60, NULL);
   assert_int_equal(fake_verbs_counts().sends, 0);

@@ -25,120 +25,56 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-static const struct fake_hca erdma = { .name = "erdma_0",
-                                       .netdev = "lo",
-                                       .gids = { "127.0.0.1" },
-                                       .max_inline = 96,
-                                       .max_recv_sge = 1,
-                                       .has_no_dmabuf = true,
-                                       .has_no_iova2 = true };
+static const struct fake_hca erdma_hca = { .name = "erdma_0",
+                                           .netdev = "lo",
+                                           .gids = { "127.0.0.1" },
+                                           .max_inline = 96,
+                                           .max_recv_sge = 1,
+                                           .has_no_dmabuf = true,
+                                           .has_no_iova2 = true };
 /* In standard mode. */
-static const struct fake_hca iwarp = { .name = "erdma_0",
-                                       .netdev = "lo",
-                                       .gids = { "127.0.0.1" },
-                                       .is_iwarp = true,
-                                       .max_inline = 96,
-                                       .max_recv_sge = 1,
-                                       .has_no_dmabuf = true,
-                                       .has_no_iova2 = true,
-                                       .pci_vendor = 0x1ded,
-                                       .pci_device = 0x107f,
-                                       .pci_function = "0000:18:00.0" };
+static const struct fake_hca iwarp_hca = { .name = "erdma_0",
+                                           .netdev = "lo",
+                                           .gids = { "127.0.0.1" },
+                                           .is_iwarp = true,
+                                           .max_inline = 96,
+                                           .max_recv_sge = 1,
+                                           .has_no_dmabuf = true,
+                                           .has_no_iova2 = true,
+                                           .pci_vendor = 0x1ded,
+                                           .pci_device = 0x107f,
+                                           .pci_function = "0000:18:00.0" };
 static const struct fake_hca *current; /* NULL: no queue pairs, or real ones */
 static const char *real_device;        /* NULL: none */
-static bool uses_cm;                   /* librdmacm connects them */
 
 /* ---- kinds ---- */
 
-static int start(const char *cm, const char *checksum, const char *progress) {
-  char cm_text[40], checksum_text[40], progress_text[40];
-  snprintf(cm_text, sizeof cm_text, "STRATUS_RDMA_CM=%s", cm);
-  snprintf(checksum_text, sizeof checksum_text, "STRATUS_CHECKSUM=%s", checksum);
-  snprintf(progress_text, sizeof progress_text, "STRATUS_PROGRESS=%s", progress);
-  param_load((char *[]){ "STRATUS_FLOWS=3", cm_text, checksum_text, progress_text,
-                         "STRATUS_CHUNK_BYTES=64K", NULL });
-  log_capture_start();
-  return 0;
-}
+#define PARAMETERS "STRATUS_FLOWS=3 STRATUS_CHUNK_BYTES=64K STRATUS_PROGRESS="
+static const struct rdma_host_way tcp = { NULL, PARAMETERS "auto" };
+static const struct rdma_host_way rdma = { &rdma_host_roce, PARAMETERS "inline" };
+static const struct rdma_host_way rdma_thread = { &rdma_host_roce, PARAMETERS "thread" };
+static const struct rdma_host_way rdma_checksums = { &rdma_host_roce,
+                                                     PARAMETERS "inline STRATUS_CHECKSUM=1" };
+static const struct rdma_host_way rdma_by_cm = { &rdma_host_roce,
+                                                 PARAMETERS "inline STRATUS_RDMA_CM=on" };
+static const struct rdma_host_way erdma = { &erdma_hca, PARAMETERS "inline" };
+static const struct rdma_host_way iwarp = { &iwarp_hca, PARAMETERS "inline" };
+static const struct rdma_host_way real = { NULL, PARAMETERS "inline" };
+static const struct rdma_host_way real_thread = { NULL, PARAMETERS "thread" };
+static const struct rdma_host_way real_checksums = { NULL, PARAMETERS "inline STRATUS_CHECKSUM=1" };
 
-static int start_rdma(const struct fake_hca *with, const char *cm, const char *checksum,
-                      const char *progress) {
-  current = with;
-  uses_cm = with->is_iwarp || !strcmp(cm, "on");
-  start(cm, checksum, progress);
-  rdma_host_start(with);
-  return 0;
-}
-
-static int use_tcp(void **state) {
-  (void)state;
-  current = NULL;
-  uses_cm = false;
-  return start("auto", "0", "auto");
-}
-
-static int use_rdma(void **state) {
-  (void)state;
-  return start_rdma(&hca, "auto", "0", "inline");
-}
-
-static int use_rdma_thread(void **state) {
-  (void)state;
-  return start_rdma(&hca, "auto", "0", "thread");
-}
-
-static int use_rdma_checksums(void **state) {
-  (void)state;
-  return start_rdma(&hca, "auto", "1", "inline");
-}
-
-static int use_real(const char *checksum, const char *progress) {
-  real_device = getenv("STRATUS_TEST_DEVICE");
-  rdma_device_configure(NULL, NULL);
-  return start("auto", checksum, progress);
-}
-
-static int use_real_rdma(void **state) {
-  (void)state;
-  return use_real("0", "inline");
-}
-
-static int use_real_rdma_thread(void **state) {
-  (void)state;
-  return use_real("0", "thread");
-}
-
-static int use_real_rdma_checksums(void **state) {
-  (void)state;
-  return use_real("1", "inline");
-}
-
-static int use_erdma(void **state) {
-  (void)state;
-  return start_rdma(&erdma, "auto", "0", "inline");
-}
-
-static int use_cm(void **state) {
-  (void)state;
-  return start_rdma(&hca, "on", "0", "inline");
-}
-
-static int use_iwarp(void **state) {
-  (void)state;
-  return start_rdma(&iwarp, "auto", "0", "inline");
-}
-
-/* Nothing is left behind: rdma_host_stop fails the test for what is. */
-static int stop(void **state) {
-  (void)state;
-  log_capture_stop();
-  setup_stop();
-  assert_int_equal(memory_count(), 0);
-  param_load((char *[]){ NULL });
-  if (current) {
-    rdma_host_stop();
+static int start(void **state) {
+  const struct rdma_host_way *way = *state;
+  current = way->hca;
+  if (real_device) {
+    rdma_device_configure(NULL, NULL);
   }
+  return rdma_host_set_up(state);
+}
+
+static int stop(void **state) {
+  rdma_host_tear_down(state);
+  assert_int_equal(memory_count(), 0);
   return 0;
 }
 
@@ -155,7 +91,7 @@ static const size_t small[] = { 8, 100, 4000 }, large[] = { 300000 };
 /* ---- what all do ---- */
 
 static void data_arrives(void **state) {
-  (void)state;
+  bool uses_cm = *state == &rdma_by_cm || *state == &iwarp;
   uint64_t before = real_device ? real_packets() : 0;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
@@ -337,7 +273,7 @@ static void tcp_goes_on_while_a_device_is_opened(void **state) {
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, large, 1, 40, remove_in_the_middle);
   fake_verbs_hold_calls(FAKE_OPEN_DEVICE, true);
-  fake_verbs_add(&hca);
+  fake_verbs_add(&rdma_host_roce);
   uint64_t until_ns = clock_now_ns() + 3 * NS_PER_S / 2; /* it is looked for meanwhile */
   do {
     pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, pair_cut_some);
@@ -404,7 +340,7 @@ static void memory_of_times_without_a_device_is_written_later(void **state) {
   pair_exchange(pair, large, 1, 40, NULL);
   assert_int_equal(memory_register(from, TOTAL, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
   assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
-  fake_verbs_add(&hca);
+  fake_verbs_add(&rdma_host_roce);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = fake_verbs_counts().writes;
   for (uint8_t i = 1; fake_verbs_counts().writes < before + 10; i++) {
     assert_true(clock_now_ns() < until_ns);
@@ -456,16 +392,15 @@ static void a_device_that_makes_no_queue_pairs_is_left_alone(void **state) {
   pair_close(pair);
 }
 
-#define TEST(name, use) cmocka_unit_test_setup_teardown(name, use, stop)
+#define TEST(name, way)                                                                            \
+  cmocka_unit_test_prestate_setup_teardown(name, start, stop, (void *)(uintptr_t) & (way))
 #define EACH(name)                                                                                 \
-  TEST(name, use_tcp), TEST(name, use_rdma), TEST(name, use_rdma_thread),                          \
-      TEST(name, use_rdma_checksums), TEST(name, use_erdma), TEST(name, use_cm),                   \
-      TEST(name, use_iwarp)
+  TEST(name, tcp), TEST(name, rdma), TEST(name, rdma_thread), TEST(name, rdma_checksums),          \
+      TEST(name, erdma), TEST(name, rdma_by_cm), TEST(name, iwarp)
 
-#define RDMA(name) TEST(name, use_rdma), TEST(name, use_cm)
+#define RDMA(name) TEST(name, rdma), TEST(name, rdma_by_cm)
 
-#define EACH_REAL(name)                                                                            \
-  TEST(name, use_real_rdma), TEST(name, use_real_rdma_thread), TEST(name, use_real_rdma_checksums)
+#define EACH_REAL(name) TEST(name, real), TEST(name, real_thread), TEST(name, real_checksums)
 
 static int test_real_device(void) {
   const struct CMUnitTest tests[] = {
@@ -480,7 +415,8 @@ static int test_real_device(void) {
 }
 
 int main(void) {
-  if (getenv("STRATUS_TEST_DEVICE")) {
+  real_device = getenv("STRATUS_TEST_DEVICE");
+  if (real_device) {
     return test_real_device();
   }
   const struct CMUnitTest tests[] = {
@@ -492,15 +428,15 @@ int main(void) {
     EACH(a_receiver_may_leave_early),
     RDMA(small_messages_are_sent_and_large_ones_written),
     RDMA(data_arrives_later),
-    TEST(data_arrives_later, use_rdma_thread),
+    TEST(data_arrives_later, rdma_thread),
     RDMA(unregistered_memory_is_copied),
     RDMA(failed_work_is_done_again),
     RDMA(failed_calls_harm_nobody),
     RDMA(tcp_goes_on_without_the_device),
-    TEST(tcp_goes_on_while_a_device_is_opened, use_rdma),
-    TEST(tcp_goes_on_while_a_device_is_opened, use_rdma_thread),
-    TEST(devices_do_not_write_to_gpu_memory, use_rdma),
-    TEST(memory_of_times_without_a_device_is_written_later, use_rdma),
+    TEST(tcp_goes_on_while_a_device_is_opened, rdma),
+    TEST(tcp_goes_on_while_a_device_is_opened, rdma_thread),
+    TEST(devices_do_not_write_to_gpu_memory, rdma),
+    TEST(memory_of_times_without_a_device_is_written_later, rdma),
     RDMA(tcp_goes_on_without_the_port),
     RDMA(tcp_goes_on_where_rdma_packets_are_lost),
     RDMA(a_device_that_makes_no_queue_pairs_is_left_alone),

@@ -129,7 +129,6 @@ UNIT_TEST(hosts_of_slurm_may_differ) {
 
 UNIT_TEST(first_host_of_a_node_list) {
   char host[16];
-  (void)state;
   assert_int_equal(launcher_first_host("a,b", host, sizeof host), 0);
   assert_string_equal(host, "a");
   assert_int_equal(launcher_first_host("n[1-4],x", host, sizeof host), 0);

@@ -75,6 +75,8 @@ static int end(void **state) {
   return 0;
 }
 
+#define TEST(name) UNIT_TEST_WITH(name, NULL, end)
+
 static uint8_t *landing(void) {
   return received + GUARD;
 }
@@ -131,6 +133,12 @@ static void take_data(unsigned lane, struct link_frame *frame) {
   assert_int_equal(frame->header[1], WIRE_DATA);
 }
 
+/* What it makes of the frame that the sender has just given out. */
+static int write_taken(const struct link_frame *frame) {
+  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
+  return deliver(LINK_SENDER, 0, frame);
+}
+
 static void pass_all(unsigned lane) {
   struct link_frame frame;
   while (take(lane, &frame)) {
@@ -139,15 +147,21 @@ static void pass_all(unsigned lane) {
   }
 }
 
-static void check_arrived(size_t bytes) {
-  uint64_t completion;
-  assert_true(link_next_completion(ends[LINK_RECEIVER], &completion));
-  assert_int_equal(completion, bytes);
-  assert_memory_equal(landing(), sent, bytes);
+static void check_guards(void) {
   for (size_t i = 0; i < GUARD; i++) {
     assert_int_equal(received[i], UNTOUCHED);
     assert_int_equal(received[GUARD + MESSAGE + i], UNTOUCHED);
   }
+}
+
+/* All that is left is handed over, and then the message is there. */
+static void all_arrives(size_t bytes) {
+  uint64_t completion;
+  pass_all(0);
+  assert_true(link_next_completion(ends[LINK_RECEIVER], &completion));
+  assert_int_equal(completion, bytes);
+  assert_memory_equal(landing(), sent, bytes);
+  check_guards();
 }
 
 static struct link_coding coding_of(enum link_role role) {
@@ -158,36 +172,30 @@ static struct link_coding coding_of(enum link_role role) {
 
 /* ---- what is compressed ---- */
 
-static void chunks_are_coded_and_come_back(bool has_checksums) {
-  start_both(has_checksums);
-  post(MESSAGE);
-  pass_all(0);
-  check_arrived(MESSAGE);
-  struct link_coding from = coding_of(LINK_SENDER), to = coding_of(LINK_RECEIVER);
-  assert_int_equal(from.coded, 3);
-  assert_int_equal(from.bytes_before, MESSAGE);
-  assert_true(from.bytes_after * 5 < MESSAGE * 4u);
-  assert_int_equal(from.took_ns, 300);
-  assert_int_equal(from.raw + from.untried, 0);
-  assert_int_equal(to.coded, 3);
-  assert_int_equal(to.bytes_before, from.bytes_before);
-  assert_int_equal(to.bytes_after, from.bytes_after);
-  struct link_lane_view lane;
-  for (int role = 0; role < 2; role++) {
-    link_view_lane(ends[role], 0, &lane);
-    assert_int_equal(role == LINK_SENDER ? lane.bytes_sent : lane.bytes_received, MESSAGE);
+TEST(chunks_are_coded_and_come_back) {
+  for (int has_checksums = 0; has_checksums < 2; has_checksums++) {
+    start_both(has_checksums);
+    post(MESSAGE);
+    all_arrives(MESSAGE);
+    struct link_coding from = coding_of(LINK_SENDER), to = coding_of(LINK_RECEIVER);
+    assert_int_equal(from.coded, 3);
+    assert_int_equal(from.bytes_before, MESSAGE);
+    assert_true(from.bytes_after * 5 < MESSAGE * 4u);
+    assert_int_equal(from.took_ns, 300);
+    assert_int_equal(from.raw + from.untried, 0);
+    assert_int_equal(to.coded, 3);
+    assert_int_equal(to.bytes_before, from.bytes_before);
+    assert_int_equal(to.bytes_after, from.bytes_after);
+    struct link_lane_view lane;
+    for (int role = 0; role < 2; role++) {
+      link_view_lane(ends[role], 0, &lane);
+      assert_int_equal(role == LINK_SENDER ? lane.bytes_sent : lane.bytes_received, MESSAGE);
+    }
+    end(NULL);
   }
 }
 
-UNIT_TEST_WITH(without_checksums, NULL, end) {
-  chunks_are_coded_and_come_back(false);
-}
-
-UNIT_TEST_WITH(with_checksums, NULL, end) {
-  chunks_are_coded_and_come_back(true);
-}
-
-UNIT_TEST_WITH(noise_goes_as_it_is_and_is_not_copied, NULL, end) {
+TEST(noise_goes_as_it_is_and_is_not_copied) {
   struct link_frame frame;
   start_both(true);
   tensor_fill(TENSOR_RANDOM, sent, MESSAGE);
@@ -196,23 +204,20 @@ UNIT_TEST_WITH(noise_goes_as_it_is_and_is_not_copied, NULL, end) {
   assert_ptr_equal(frame.payload, sent);
   assert_int_equal(frame.length, CHUNK);
   assert_int_equal(header_of(&frame).flags, WIRE_HAS_CRC | WIRE_WANTS_ACK);
-  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
-  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
-  pass_all(0);
-  check_arrived(MESSAGE);
+  assert_int_equal(write_taken(&frame), 0);
+  all_arrives(MESSAGE);
   assert_int_equal(coding_of(LINK_SENDER).raw, 3);
   assert_int_equal(coding_of(LINK_SENDER).coded, 0);
 }
 
 static void count_of_none(size_t bytes) {
   post(bytes);
-  pass_all(0);
-  check_arrived(bytes);
+  all_arrives(bytes);
   assert_int_equal(coding_of(LINK_SENDER).coded, 0);
   assert_int_equal(coding_of(LINK_SENDER).raw, 0);
 }
 
-UNIT_TEST_WITH(what_is_small_or_polled_is_not_tried, NULL, end) {
+TEST(what_is_small_or_polled_is_not_tried) {
   start_both(false);
   count_of_none(LINK_CODED_BYTES - 1);
   for (size_t at = 120; at < CHUNK; at += 128) {
@@ -222,7 +227,7 @@ UNIT_TEST_WITH(what_is_small_or_polled_is_not_tried, NULL, end) {
   assert_int_equal(coding_of(LINK_SENDER).untried, 0);
 }
 
-UNIT_TEST_WITH(off_codes_nothing_and_takes_no_memory, NULL, end) {
+TEST(off_codes_nothing_and_takes_no_memory) {
   struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
   from.policy.compress = to.policy.compress = POLICY_COMPRESS_OFF;
   from.remote_keys = 1;
@@ -236,7 +241,7 @@ UNIT_TEST_WITH(off_codes_nothing_and_takes_no_memory, NULL, end) {
   assert_int_equal(coding_of(LINK_SENDER).untried + memories[0].asked + memories[1].asked, 0);
 }
 
-UNIT_TEST_WITH(a_sender_without_memory_sends_as_it_is, NULL, end) {
+TEST(a_sender_without_memory_sends_as_it_is) {
   start_both(true);
   memories[LINK_SENDER].refused = 1;
   count_of_none(MESSAGE);
@@ -262,22 +267,20 @@ static void hears_encoded(struct policy *policy, const struct policy_encoded *en
   told.encoded = *encoded;
 }
 
-UNIT_TEST_WITH(auto_asks_the_policy, NULL, end) {
+TEST(auto_asks_the_policy) {
   struct policy_ops ops = policy_fixed;
   struct link_config from = config_of(LINK_SENDER);
   from.policy.compress = POLICY_COMPRESS_AUTO;
   from.policy_ops = &ops;
   start(from, config_of(LINK_RECEIVER));
   post(MESSAGE);
-  pass_all(0);
-  check_arrived(MESSAGE);
+  all_arrives(MESSAGE);
   assert_int_equal(coding_of(LINK_SENDER).untried, 3); /* who cannot be asked says no */
   ops.compress = wants_some;
   ops.encoded = hears_encoded;
   memset(&told, 0, sizeof told);
   post(MESSAGE);
-  pass_all(0);
-  check_arrived(MESSAGE);
+  all_arrives(MESSAGE);
   assert_int_equal(told.asked, 3);
   assert_int_equal(coding_of(LINK_SENDER).coded, 2);
   assert_int_equal(coding_of(LINK_SENDER).untried, 4);
@@ -301,7 +304,7 @@ static void reconnect(unsigned lane, uint32_t epoch) {
   lane_up(lane, order.epoch);
 }
 
-UNIT_TEST_WITH(what_is_sent_again_goes_as_it_is, NULL, end) {
+TEST(what_is_sent_again_goes_as_it_is) {
   struct link_frame frame;
   start_both(true);
   post(MESSAGE);
@@ -311,66 +314,51 @@ UNIT_TEST_WITH(what_is_sent_again_goes_as_it_is, NULL, end) {
   take_data(0, &frame);
   assert_int_equal(header_of(&frame).coded, 0);
   assert_int_equal(header_of(&frame).offset, 0);
-  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
-  assert_int_equal(deliver(LINK_SENDER, 0, &frame), 0);
-  pass_all(0);
-  check_arrived(MESSAGE);
+  assert_int_equal(write_taken(&frame), 0);
+  all_arrives(MESSAGE);
   assert_int_equal(coding_of(LINK_SENDER).coded, 3);
   assert_int_equal(coding_of(LINK_RECEIVER).coded, 2);
 }
 
-/* A compressed frame whose payload `damage` changes is refused; the chunk arrives all the same. */
-static void damaged(bool has_checksums, void (*damage)(uint8_t *payload, uint32_t length)) {
-  static uint8_t payload[CHUNK];
-  struct link_frame frame;
-  start_both(has_checksums);
-  post(MESSAGE);
-  take_data(0, &frame);
-  assert_true(header_of(&frame).coded > 0);
-  memcpy(payload, frame.payload, frame.length);
-  damage(payload, frame.length);
-  frame.payload = payload;
-  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
-  assert_int_equal(deliver(LINK_SENDER, 0, &frame), -EBADMSG);
-  struct link_lane_view view;
-  link_view_lane(ends[LINK_RECEIVER], 0, &view);
-  assert_int_equal(view.state, LINK_LANE_LOST);
-  assert_int_equal(coding_of(LINK_RECEIVER).coded, 0);
-  reconnect(0, 1);
-  pass_all(0);
-  check_arrived(MESSAGE);
-  end(NULL);
-}
-
-static void other_version(uint8_t *payload, uint32_t length) {
-  (void)length;
-  payload[0]++;
-}
-
-static void other_length(uint8_t *payload, uint32_t length) {
-  (void)length;
-  bytes_put_le32(payload + 4, CHUNK - 4096);
-}
-
-static void other_last_byte(uint8_t *payload, uint32_t length) {
-  payload[length - 1] ^= 1;
-}
-
-static void other_crc(uint8_t *payload, uint32_t length) {
-  (void)length;
-  payload[0] ^= 1;
-}
-
-UNIT_TEST(damaged_bytes_lose_the_lane) {
-  damaged(false, other_version);
-  damaged(false, other_length);
-  damaged(true, other_last_byte);
-  damaged(true, other_crc);
+/* A compressed frame with another byte is refused; the chunk arrives all the same. */
+TEST(damaged_bytes_lose_the_lane) {
+  static const struct {
+    const char *name;
+    bool has_checksums;
+    size_t at; /* of the payload; SIZE_MAX: the end */
+    uint32_t flip;
+  } cases[] = {
+    { "version", false, 0, CODEC_VERSION ^ (CODEC_VERSION + 1) },
+    { "length", false, 4, CHUNK ^ (CHUNK - 4096) },
+    { "last byte", true, SIZE_MAX, 1u << 24 },
+    { "first byte", true, 0, 1 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    static uint8_t payload[CHUNK];
+    struct link_frame frame;
+    start_both(cases[i].has_checksums);
+    post(MESSAGE);
+    take_data(0, &frame);
+    assert_true(header_of(&frame).coded > 0);
+    memcpy(payload, frame.payload, frame.length);
+    uint8_t *word = payload + (cases[i].at < frame.length ? cases[i].at : frame.length - 4);
+    bytes_put_le32(word, bytes_get_le32(word) ^ cases[i].flip);
+    frame.payload = payload;
+    struct link_lane_view view;
+    int error = write_taken(&frame);
+    link_view_lane(ends[LINK_RECEIVER], 0, &view);
+    if (error != -EBADMSG || view.state != LINK_LANE_LOST || coding_of(LINK_RECEIVER).coded != 0) {
+      fail_msg("another %s: %d, the lane is in state %d", cases[i].name, error, (int)view.state);
+    }
+    reconnect(0, 1);
+    all_arrives(MESSAGE);
+    end(NULL);
+  }
 }
 
 /* An encoder or a memory that errs: the checksum of what is sent is right, that of the chunk is
  * not. */
-UNIT_TEST_WITH(what_comes_out_is_checked, NULL, end) {
+TEST(what_comes_out_is_checked) {
   struct link_frame frame;
   static uint8_t payload[CHUNK];
   start_both(true);
@@ -385,23 +373,20 @@ UNIT_TEST_WITH(what_comes_out_is_checked, NULL, end) {
   assert_int_equal(deliver(LINK_SENDER, 0, &frame), -EBADMSG);
   link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   reconnect(0, 1);
-  pass_all(0);
-  check_arrived(MESSAGE);
+  all_arrives(MESSAGE);
 }
 
 /* The lane is lost, not the link; all comes as it is once the sender knows. */
-UNIT_TEST_WITH(a_receiver_without_memory_loses_the_lane, NULL, end) {
+TEST(a_receiver_without_memory_loses_the_lane) {
   struct link_frame frame;
   start_both(false);
   memories[LINK_RECEIVER].refused = 1;
   post(MESSAGE);
   take_data(0, &frame);
-  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
-  assert_int_equal(deliver(LINK_SENDER, 0, &frame), -ENOMEM);
+  assert_int_equal(write_taken(&frame), -ENOMEM);
   link_lane_is_raw(ends[LINK_SENDER], 0);
   reconnect(0, 1);
-  pass_all(0);
-  check_arrived(MESSAGE);
+  all_arrives(MESSAGE);
   assert_int_equal(coding_of(LINK_SENDER).coded, 1);
 }
 
@@ -412,30 +397,30 @@ static int receive_header(const struct wire_header *header) {
 static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0, 0, MESSAGE,
                                                  0,         40000,         { 0 } };
 
-UNIT_TEST_WITH(who_did_not_agree_takes_none, NULL, end) {
+static void expect_refused(const struct wire_header *header) {
+  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
+  assert_int_equal(receive_header(header), -EPROTO);
+  link_check(ends[LINK_RECEIVER]);
+}
+
+TEST(who_did_not_agree_takes_none) {
   struct link_config to = config_of(LINK_RECEIVER);
   to.policy.compress = POLICY_COMPRESS_OFF;
   start(config_of(LINK_SENDER), to);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
-  assert_int_equal(receive_header(&coded_header), -EPROTO);
-  link_check(ends[LINK_RECEIVER]);
+  expect_refused(&coded_header);
 }
 
-UNIT_TEST_WITH(no_chunk_is_larger_than_agreed, NULL, end) {
+TEST(no_chunk_is_larger_than_agreed) {
   struct wire_header large = coded_header;
   large.length = CHUNK + 4096;
   start_both(false);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
-  assert_int_equal(receive_header(&large), -EPROTO);
-  link_check(ends[LINK_RECEIVER]);
+  expect_refused(&large);
 }
 
-UNIT_TEST_WITH(rdma_lanes_bring_none, NULL, end) {
+TEST(rdma_lanes_bring_none) {
   start_both(false);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);
   link_lane_is_rdma(ends[LINK_RECEIVER], 0);
-  assert_int_equal(receive_header(&coded_header), -EPROTO);
-  link_check(ends[LINK_RECEIVER]);
+  expect_refused(&coded_header);
 }
 
 /* Any bytes of any length as a compressed chunk of any length that the wire allows. */
@@ -467,10 +452,7 @@ UNIT_TEST(hostile_payloads_stay_inside) {
     }
     refused += link_frame_completed(ends[LINK_RECEIVER], 0, now_ns) == -EBADMSG;
     link_check(ends[LINK_RECEIVER]);
-    for (size_t at = 0; at < GUARD; at++) {
-      assert_int_equal(received[at], UNTOUCHED);
-      assert_int_equal(received[GUARD + MESSAGE + at], UNTOUCHED);
-    }
+    check_guards();
     end(NULL);
   }
   assert_in_range(refused, 1900, 2000);
@@ -478,17 +460,17 @@ UNIT_TEST(hostile_payloads_stay_inside) {
 
 /* ---- where the bytes go ---- */
 
-UNIT_TEST_WITH(early_ones_are_decoded_where_they_wait, NULL, end) {
+TEST(early_ones_are_decoded_where_they_wait) {
   start_both(true);
   assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, CHUNK, NULL, now_ns), 0);
   pass_all(0);
   assert_int_equal(coding_of(LINK_RECEIVER).coded, 1);
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, now_ns), 0);
   link_check(ends[LINK_RECEIVER]);
-  check_arrived(CHUNK);
+  all_arrives(CHUNK);
 }
 
-UNIT_TEST_WITH(nothing_is_written_once_the_user_has_left, NULL, end) {
+TEST(nothing_is_written_once_the_user_has_left) {
   struct link_frame frame;
   start_both(false);
   post(MESSAGE);

@@ -36,7 +36,7 @@ static void lose_lane(unsigned lane, uint32_t epoch) {
 }
 
 /* The first message asks for its place; from then on the sender is told of receives at once. */
-UNIT_TEST_WITH(what_could_be_placed_finds_a_grant, rdma_ends_set_up_large, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(what_could_be_placed_finds_a_grant, &rdma_ends_large) {
   struct link_frame frame;
   rdma_ends_post_both(&rdma_ends_target);
   rdma_ends_find_frame(LINK_SENDER, 0, WIRE_DATA, &frame);
@@ -48,8 +48,7 @@ UNIT_TEST_WITH(what_could_be_placed_finds_a_grant, rdma_ends_set_up_large, rdma_
   expect_data(0, true);
 }
 
-UNIT_TEST_WITH(a_receive_that_waits_already_is_told_when_asked_for, rdma_ends_set_up_large,
-               rdma_ends_tear_down) {
+RDMA_ENDS_TEST(a_receive_that_waits_already_is_told_when_asked_for, &rdma_ends_large) {
   struct link_frame frame;
   rdma_ends_receive(&rdma_ends_target);
   assert_false(next_frame(rdma_ends[LINK_RECEIVER], 0, &frame, rdma_ends_now_ns));
@@ -59,7 +58,7 @@ UNIT_TEST_WITH(a_receive_that_waits_already_is_told_when_asked_for, rdma_ends_se
   expect_data(0, true);
 }
 
-UNIT_TEST_WITH(what_is_not_placed_does_not_wait, rdma_ends_set_up_large, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(what_is_not_placed_does_not_wait, &rdma_ends_large) {
   rdma_ends_send(LINK_PLACE_BYTES);
   expect_data(0, false);
   memset(rdma_ends_sent, 1, RDMA_ENDS_BYTES / 128 * 128); /* LL128 */
@@ -67,8 +66,7 @@ UNIT_TEST_WITH(what_is_not_placed_does_not_wait, rdma_ends_set_up_large, rdma_en
   expect_data(0, false);
 }
 
-UNIT_TEST_WITH(what_waits_for_a_target_goes_without_when_rdma_lanes_are_lost,
-               rdma_ends_set_up_large, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(what_waits_for_a_target_goes_without_when_rdma_lanes_are_lost, &rdma_ends_large) {
   rdma_ends_lane_up(1, 1, false);
   rdma_ends_send(RDMA_ENDS_BYTES);
   expect_request(0);
@@ -79,8 +77,7 @@ UNIT_TEST_WITH(what_waits_for_a_target_goes_without_when_rdma_lanes_are_lost,
   assert_null(frame.remote_buffer);
 }
 
-UNIT_TEST_WITH(an_rdma_lane_that_comes_back_is_waited_for_again, rdma_ends_set_up_large,
-               rdma_ends_tear_down) {
+RDMA_ENDS_TEST(an_rdma_lane_that_comes_back_is_waited_for_again, &rdma_ends_large) {
   rdma_ends_lane_up(1, 1, false);
   rdma_ends_send(RDMA_ENDS_BYTES);
   expect_request(0); /* lost with its lane */
@@ -90,8 +87,7 @@ UNIT_TEST_WITH(an_rdma_lane_that_comes_back_is_waited_for_again, rdma_ends_set_u
   expect_nothing(1);
 }
 
-UNIT_TEST_WITH(a_request_that_was_not_written_is_made_again, rdma_ends_set_up_large,
-               rdma_ends_tear_down) {
+RDMA_ENDS_TEST(a_request_that_was_not_written_is_made_again, &rdma_ends_large) {
   rdma_ends_lane_up(1, 1, false);
   rdma_ends_send(RDMA_ENDS_BYTES);
   lose_lane(0, 1);
@@ -100,7 +96,7 @@ UNIT_TEST_WITH(a_request_that_was_not_written_is_made_again, rdma_ends_set_up_la
 }
 
 /* NCCL sends what fills less than its buffers as a message with all the bytes and one with none. */
-UNIT_TEST_WITH(empty_messages_between_change_nothing, rdma_ends_set_up_large, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(empty_messages_between_change_nothing, &rdma_ends_large) {
   rdma_ends_post_both(&rdma_ends_target);
   rdma_ends_pass(LINK_SENDER, 0, WIRE_DATA);
   for (int i = 0; i < 2; i++) {
@@ -111,8 +107,7 @@ UNIT_TEST_WITH(empty_messages_between_change_nothing, rdma_ends_set_up_large, rd
   }
 }
 
-UNIT_TEST_WITH(words_with_checksums_do_not_wait, rdma_ends_set_up_large_checked,
-               rdma_ends_tear_down) {
+RDMA_ENDS_TEST(words_with_checksums_do_not_wait, &rdma_ends_large_checked) {
   rdma_ends_fill_words();
   rdma_ends_send(RDMA_ENDS_BYTES / 16 * 16);
   expect_data(0, false);
@@ -130,14 +125,13 @@ static bool sender_opens_a_lane(size_t bytes) {
          order.kind == LINK_ORDER_OPEN;
 }
 
-UNIT_TEST_WITH(one_rdma_lane_does_up_to_a_whole_piece, rdma_ends_set_up, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(one_rdma_lane_does_up_to_a_whole_piece, &rdma_ends_small) {
   assert_false(sender_opens_a_lane(RDMA_ENDS_BYTES));
   assert_false(sender_opens_a_lane(512u << 10));
   assert_true(sender_opens_a_lane((512u << 10) + 1));
 }
 
-UNIT_TEST_WITH(rdma_lanes_on_other_paths_are_worth_it_sooner, rdma_ends_set_up_paths,
-               rdma_ends_tear_down) {
+RDMA_ENDS_TEST(rdma_lanes_on_other_paths_are_worth_it_sooner, &rdma_ends_two_paths) {
   assert_false(sender_opens_a_lane(ADAPTIVE_LANES_BYTES - 1));
   assert_true(sender_opens_a_lane(ADAPTIVE_LANES_BYTES));
 }

@@ -19,7 +19,7 @@ static void place(struct link_frame *frame) {
   wire_header_place(frame->header);
 }
 
-#define TEST(name) UNIT_TEST_WITH(name, rdma_ends_set_up, rdma_ends_tear_down)
+#define TEST(name) RDMA_ENDS_TEST(name, &rdma_ends_small)
 
 TEST(a_message_is_placed) {
   uint64_t completion;
@@ -75,7 +75,7 @@ static bool sends_copy(uint64_t took_ns) {
   return is_copy;
 }
 
-UNIT_TEST_WITH(messages_that_take_long_are_copied, rdma_ends_set_up_large, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(messages_that_take_long_are_copied, &rdma_ends_large) {
   for (int i = 0; i < 8; i++) {
     rdma_ends_receive(&rdma_ends_target);
   }
@@ -87,8 +87,7 @@ UNIT_TEST_WITH(messages_that_take_long_are_copied, rdma_ends_set_up_large, rdma_
 }
 
 /* Credit is there for both. */
-UNIT_TEST_WITH(larger_messages_are_read_where_they_are, rdma_ends_set_up_large,
-               rdma_ends_tear_down) {
+RDMA_ENDS_TEST(larger_messages_are_read_where_they_are, &rdma_ends_large) {
   struct link_frame frame;
   rdma_ends_receive(&rdma_ends_target);
   rdma_ends_receive(&rdma_ends_target);
@@ -107,14 +106,12 @@ static void expect_no_target(void) {
   assert_null(frame.remote_buffer);
 }
 
-UNIT_TEST_EACH(a_receive_without_target_gets_payloads, rdma_ends_tear_down, rdma_ends_set_up_large,
-               rdma_ends_set_up) {
+RDMA_ENDS_TEST(a_receive_without_target_gets_payloads, &rdma_ends_large, &rdma_ends_small) {
   rdma_ends_post_both(NULL);
   expect_no_target();
 }
 
-UNIT_TEST_EACH(a_target_without_room_is_not_used, rdma_ends_tear_down, rdma_ends_set_up_large,
-               rdma_ends_set_up) {
+RDMA_ENDS_TEST(a_target_without_room_is_not_used, &rdma_ends_large, &rdma_ends_small) {
   struct wire_remote_buffer small = rdma_ends_target;
   small.bytes = RDMA_ENDS_BYTES - 1;
   rdma_ends_post_both(&small);
@@ -139,7 +136,7 @@ TEST(words_that_are_polled_are_placed) {
   assert_false(header.flags & WIRE_IS_LL);
 }
 
-UNIT_TEST_WITH(words_with_checksums_are_not_placed, rdma_ends_set_up_checked, rdma_ends_tear_down) {
+RDMA_ENDS_TEST(words_with_checksums_are_not_placed, &rdma_ends_small_checked) {
   rdma_ends_fill_words();
   rdma_ends_post_bytes(RDMA_ENDS_BYTES / 16 * 16, &rdma_ends_target);
   expect_no_target();
@@ -232,7 +229,7 @@ TEST(windows_that_do_not_add_up_are_refused) {
   };
   for (size_t i = 0; i < sizeof windows / sizeof *windows; i++) {
     rdma_ends_tear_down(NULL);
-    rdma_ends_set_up(NULL);
+    rdma_ends_begin(&rdma_ends_small);
     struct wire_header header = {
       .type = WIRE_WINDOW,
       .length = windows[i].length,

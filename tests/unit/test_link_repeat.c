@@ -81,7 +81,6 @@ TEST(a_message_does_not_wait_for_a_lane_that_stands_still) {
 }
 
 TEST(it_opens_a_second_lane) {
-  timed_end(NULL);
   timed_begin(1);
   timed.black[LINK_SENDER] = 1;
   timed_post(64);

@@ -239,7 +239,6 @@ TEST(a_lane_whose_peer_reads_stands_still) {
 
 /* Its first chunk takes longer than the time that a lane of unknown rate gets. */
 TEST(a_lone_lane_that_moves_is_not_cut) {
-  timed_end(NULL);
   timed_begin(1);
   timed.can_dial = false;
   post_in_vain();

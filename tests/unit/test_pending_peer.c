@@ -7,12 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/pending_peer.h"
-#include "net_plugin/setup/setup.h"
-#include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
@@ -24,17 +21,9 @@ static struct pending_peers peers;
 static int flood[FLOOD];
 
 static int start(void **state) {
-  (void)state;
-  log_capture_start();
-  param_load((char *[]){ NULL });
+  pair_set_up(state);
   nic = pair_loopback(AF_INET);
   return engine_get(&nic, ENGINE_LISTENS, &engine);
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  return 0;
 }
 
 static int come(const char *address) {
@@ -72,7 +61,7 @@ static void end(void) {
   }
 }
 
-UNIT_TEST_WITH(a_flood_leaves_others_of_its_network, start, stop) {
+UNIT_TEST_WITH(a_flood_leaves_others_of_its_network, start, pair_tear_down) {
   begin();
   int honest = come("fd00::2");
   for (int i = 0; i < FLOOD; i++) {
@@ -98,7 +87,7 @@ static void flood_from(const char *before, const char *behind) {
   assert_true(is_open(flood[FLOOD - 2]));
 }
 
-UNIT_TEST_WITH(a_flood_of_many_addresses_leaves_other_networks, start, stop) {
+UNIT_TEST_WITH(a_flood_of_many_addresses_leaves_other_networks, start, pair_tear_down) {
   begin();
   int honest = come("fd00:0:0:1::2");
   int mapped = come("::ffff:10.0.0.1");
@@ -110,7 +99,7 @@ UNIT_TEST_WITH(a_flood_of_many_addresses_leaves_other_networks, start, stop) {
   close(mapped);
 }
 
-UNIT_TEST_WITH(a_flood_of_many_networks_evicts_its_oldest, start, stop) {
+UNIT_TEST_WITH(a_flood_of_many_networks_evicts_its_oldest, start, pair_tear_down) {
   begin();
   flood_from("fd00:0:0:", "::");
   end();

@@ -15,33 +15,44 @@ static const char complete_path[] = "tests/data/profiles/complete.profile";
 
 #define HEAD "schema = 1\n[meta]\nid = a\n"
 
-static int parse(const char *text, struct profile *profile, struct profile_error *error) {
-  return profile_parse(text, strlen(text), profile, error);
+/* Read or parsed last. */
+static struct profile profile;
+static struct profile_error error;
+
+static int release(void **state) {
+  (void)state;
+  profile_free(&profile);
+  return 0;
 }
 
-static void read_complete(struct profile *profile) {
-  struct profile_error error;
-  int result = profile_read(complete_path, profile, &error);
+#define TEST(name) UNIT_TEST_WITH(name, NULL, release)
+
+static void parse(const char *text) {
+  profile_free(&profile);
+  assert_int_equal(profile_parse(text, strlen(text), &profile, &error), 0);
+}
+
+static void read_complete(void) {
+  int result = profile_read(complete_path, &profile, &error);
   if (result < 0) {
     fail_msg("%s:%d:%d: %s", error.path, error.line, error.column, error.text);
   }
 }
 
 /* The canonical text, in memory that the caller frees. */
-static char *write_text(const struct profile *profile, size_t *bytes) {
+static char *write_text(const struct profile *of, size_t *bytes) {
   char *text = NULL;
   FILE *to = open_memstream(&text, bytes);
   assert_non_null(to);
-  assert_int_equal(profile_write(profile, to), 0);
+  assert_int_equal(profile_write(of, to), 0);
   fclose(to);
   return text;
 }
 
 /* ---- what is good ---- */
 
-UNIT_TEST(sections_are_read) {
-  struct profile profile;
-  read_complete(&profile);
+TEST(sections_are_read) {
+  read_complete();
   assert_string_equal(profile.meta.id, "test-complete_1.0");
   assert_string_equal(profile.meta.created, "2026-08-01");
   assert_string_equal(profile.meta.source, "two hosts, # is no comment here");
@@ -81,9 +92,8 @@ static void assert_row(const struct profile_row *row, uint64_t lo, uint64_t hi,
   assert_int_equal(row->channels, channels);
 }
 
-UNIT_TEST(tables_are_read) {
-  struct profile profile;
-  read_complete(&profile);
+TEST(tables_are_read) {
+  read_complete();
   const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 8);
   assert_non_null(table);
   assert_int_equal(table->row_count, 3);
@@ -102,11 +112,10 @@ UNIT_TEST(tables_are_read) {
   assert_int_equal(table->rows[1].algorithm, PROFILE_NVLS_TREE);
   assert_null(profile_find_table(&profile, PROFILE_ALLREDUCE, 8, 2));
   assert_null(profile_find_table(&profile, PROFILE_REDUCE, 2, 8));
-  profile_free(&profile);
 }
 
 /* The numbers go into NCCL's table as they are: nccl_tuner.h:27-43. */
-UNIT_TEST(numbers_are_those_of_nccl) {
+TEST(numbers_are_those_of_nccl) {
   assert_string_equal(profile_collective_name((enum profile_collective)0), "broadcast");
   assert_string_equal(profile_collective_name((enum profile_collective)4), "allreduce");
   assert_string_equal(profile_algorithm_name((enum profile_algorithm)0), "tree");
@@ -119,33 +128,25 @@ UNIT_TEST(numbers_are_those_of_nccl) {
   assert_string_equal(profile_collective_name(PROFILE_COLLECTIVE_COUNT), "?");
 }
 
-UNIT_TEST(smallest_profile_is_an_id) {
-  struct profile profile;
-  struct profile_error error;
-  assert_int_equal(parse("schema=1\n[meta]\nid=a", &profile, &error), 0);
+TEST(smallest_profile_is_an_id) {
+  parse("schema=1\n[meta]\nid=a");
   assert_string_equal(profile.meta.id, "a");
   assert_int_equal(profile.meta.nccl_max, 0);
   assert_int_equal(profile.table_count, 0);
-  profile_free(&profile);
 }
 
-UNIT_TEST(line_ends_of_windows_are_read) {
-  struct profile profile;
-  struct profile_error error;
-  assert_int_equal(parse("schema = 1\r\n\r\n[meta]\r\n\tid = a \r\n", &profile, &error), 0);
+TEST(line_ends_of_windows_are_read) {
+  parse("schema = 1\r\n\r\n[meta]\r\n\tid = a \r\n");
   assert_string_equal(profile.meta.id, "a");
-  profile_free(&profile);
 }
 
 /* ---- round trip and identity ---- */
 
-UNIT_TEST(what_is_written_reads_the_same) {
-  struct profile profile;
+TEST(what_is_written_reads_the_same) {
   struct profile again;
-  struct profile_error error;
   size_t bytes;
   size_t bytes_again;
-  read_complete(&profile);
+  read_complete();
   char *text = write_text(&profile, &bytes);
   assert_int_equal(profile_parse(text, bytes, &again, &error), 0);
   assert_memory_equal(&profile.meta, &again.meta, sizeof again.meta);
@@ -166,20 +167,16 @@ UNIT_TEST(what_is_written_reads_the_same) {
   assert_true(profile_hash(&profile) == profile_hash(&again));
   free(text);
   free(text_again);
-  profile_free(&profile);
   profile_free(&again);
 }
 
 static uint64_t hash_of(const char *text) {
-  struct profile profile;
-  struct profile_error error;
-  assert_int_equal(parse(text, &profile, &error), 0);
+  parse(text);
   uint64_t hash = profile_hash(&profile);
-  profile_free(&profile);
   return hash;
 }
 
-UNIT_TEST(hash_sees_content_only) {
+TEST(hash_sees_content_only) {
   uint64_t hash = hash_of(HEAD "[net]\nflows = 8\n");
   assert_true(hash == hash_of("# a comment\nschema = 1\n[net]\nflows=8\n\n[meta]\n  id = a\n"));
   assert_false(hash == hash_of(HEAD "[net]\nflows = 4\n"));
@@ -190,26 +187,22 @@ UNIT_TEST(hash_sees_content_only) {
 
 /* The hash is compared between hosts, so it must not change by accident: this one was computed
  * with `sha256sum` over the canonical text. */
-UNIT_TEST(hash_is_stable) {
+TEST(hash_is_stable) {
   assert_true(hash_of(HEAD) == UINT64_C(0x2446672fb9742df7));
 }
 
-UNIT_TEST(failing_stream_is_reported) {
-  struct profile profile;
-  read_complete(&profile);
+TEST(failing_stream_is_reported) {
+  read_complete();
   FILE *full = fopen("/dev/full", "w");
   assert_non_null(full);
   assert_int_equal(profile_write(&profile, full), -EIO);
   fclose(full);
-  profile_free(&profile);
 }
 
 /* ---- hostile input: no crash, no leak; a sanitizer build sees the rest ---- */
 
 /* Whatever the parser says, the result must be consistent; what it takes, it must write again. */
 static void parse_anything(const char *text, size_t bytes) {
-  struct profile profile;
-  struct profile_error error;
   char *copy = malloc(bytes + 1); /* of its exact size, so that a sanitizer sees an overrun */
   assert_non_null(copy);
   copy = realloc(copy, bytes > 0 ? bytes : 1);
@@ -241,7 +234,7 @@ static char *read_file(const char *path, size_t *bytes) {
   return text;
 }
 
-UNIT_TEST(every_truncation_is_survived) {
+TEST(every_truncation_is_survived) {
   size_t bytes;
   char *text = read_file(complete_path, &bytes);
   for (size_t length = 0; length <= bytes; length++) {
@@ -250,7 +243,7 @@ UNIT_TEST(every_truncation_is_survived) {
   free(text);
 }
 
-UNIT_TEST(changed_bytes_are_survived) {
+TEST(changed_bytes_are_survived) {
   static const char changes[] = "\0\n\r\t #\"=[]09zA.,-_\177\377";
   size_t bytes;
   char *text = read_file(complete_path, &bytes);
@@ -266,8 +259,7 @@ UNIT_TEST(changed_bytes_are_survived) {
 }
 
 static void read_a_file(struct outcome *outcome) {
-  struct profile profile;
-  struct profile_error error = { 0 };
+  memset(&error, 0, sizeof error);
   outcome->error = profile_read(complete_path, &profile, &error);
   outcome->is_told = strcmp(error.path, complete_path) == 0 && error.text[0] != '\0';
   if (outcome->error && profile.tables) {
@@ -276,7 +268,7 @@ static void read_a_file(struct outcome *outcome) {
   profile_free(&profile);
 }
 
-UNIT_TEST(every_failing_call_is_survived) {
+TEST(every_failing_call_is_survived) {
   static const struct entry_point entry = { .name = "profile_read", .run = read_a_file };
   /* The file, three growths to five tables and more for their rows. */
   assert_true(each_failure_of_all(&entry) > 8);
@@ -284,9 +276,7 @@ UNIT_TEST(every_failing_call_is_survived) {
 
 /* ---- files ---- */
 
-UNIT_TEST(unreadable_files_say_why) {
-  struct profile profile;
-  struct profile_error error;
+TEST(unreadable_files_say_why) {
   struct tree tree;
   char path[TREE_PATH_MAX];
   char text[sizeof error];
@@ -306,9 +296,7 @@ UNIT_TEST(unreadable_files_say_why) {
   tree_remove(&tree);
 }
 
-UNIT_TEST(size_is_limited) {
-  struct profile profile;
-  struct profile_error error;
+TEST(size_is_limited) {
   struct tree tree;
   char path[TREE_PATH_MAX];
   char *text = malloc(PROFILE_FILE_MAX + 1);
@@ -319,7 +307,6 @@ UNIT_TEST(size_is_limited) {
   tree_path(&tree, "big", path);
   tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX);
   assert_int_equal(profile_read(path, &profile, &error), 0);
-  profile_free(&profile);
   tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX + 1);
   assert_int_equal(profile_read(path, &profile, &error), -EFBIG);
   assert_non_null(strstr(error.text, "at most 1048576 bytes"));
@@ -327,9 +314,9 @@ UNIT_TEST(size_is_limited) {
   free(text);
 }
 
-UNIT_TEST(errors_are_formatted_with_what_is_known) {
+TEST(errors_are_formatted_with_what_is_known) {
   char text[128];
-  struct profile_error error = { .text = "wrong" };
+  error = (struct profile_error){ .text = "wrong" };
   assert_string_equal(profile_error_format(&error, text, sizeof text), "wrong");
   error.line = 3;
   assert_string_equal(profile_error_format(&error, text, sizeof text), "3: wrong");

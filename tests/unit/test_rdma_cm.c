@@ -19,43 +19,10 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-static const struct fake_hca iwarp = {
-  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
-};
-
-static int start(const struct fake_hca *hca, char *mode) {
-  param_load((char *[]){ "STRATUS_FLOWS=2", mode, NULL });
-  rdma_host_start(hca);
-  log_capture_start();
-  return 0;
-}
-
-static int use_roce(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_RDMA_CM=on");
-}
-
-static int use_iwarp(void **state) {
-  (void)state;
-  return start(&iwarp, "STRATUS_RDMA_CM=auto");
-}
-
-static int use_iwarp_off(void **state) {
-  (void)state;
-  return start(&iwarp, "STRATUS_RDMA_CM=off");
-}
-
-static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  rdma_worker_finish();
-  log_capture_stop();
-  rdma_host_stop(); /* fails if anything is left */
-  param_load((char *[]){ NULL });
-  return 0;
-}
-
+static const struct rdma_host_way roce = { &rdma_host_roce, "STRATUS_FLOWS=2 STRATUS_RDMA_CM=on" };
+static const struct rdma_host_way iwarp = { &rdma_host_iwarp, "STRATUS_FLOWS=2" };
+static const struct rdma_host_way iwarp_off = { &rdma_host_iwarp,
+                                                "STRATUS_FLOWS=2 STRATUS_RDMA_CM=off" };
 static const size_t sizes[] = { 8, 70000, 4096, 300000 };
 
 static void exchange(struct pair pair, uint64_t count) {
@@ -90,11 +57,11 @@ static void expect_rdma(struct pair pair) {
 
 /* ---- on the way ---- */
 
-#define TEST(name, use) UNIT_TEST_WITH(name, use, stop)
-#define BOTH(name) UNIT_TEST_EACH(name, stop, use_roce, use_iwarp)
+#define TEST(name, way) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &(way))
+#define BOTH(name) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &iwarp)
 
 /* The first, as it is told once in a process. */
-TEST(without_the_library_there_is_tcp, use_iwarp) {
+TEST(without_the_library_there_is_tcp, iwarp) {
   fake_verbs_hide_cm(true);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
@@ -129,7 +96,7 @@ BOTH(events_go_wrong) {
   }
 }
 
-TEST(events_that_never_come_hold_nobody_up, use_roce) {
+TEST(events_that_never_come_hold_nobody_up, roce) {
   fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
@@ -148,7 +115,7 @@ BOTH(calls_that_fail_once_lose_no_data) {
   }
 }
 
-TEST(calls_that_always_fail_leave_tcp, use_roce) {
+TEST(calls_that_always_fail_leave_tcp, roce) {
   for (int call = FAKE_CM_CHANNEL; call < FAKE_CALLS; call++) {
     uint64_t before = fake_verbs_counts().sends;
     fake_verbs_fail_calls((enum fake_call)call, EPERM);
@@ -247,7 +214,7 @@ static void free_two(struct two *two) {
   rdma_qp_free(two->listener);
 }
 
-TEST(strangers_are_rejected_and_the_peer_comes_in, use_roce) {
+TEST(strangers_are_rejected_and_the_peer_comes_in, roce) {
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
   struct lane_tokens wrong = two.tokens;
@@ -272,7 +239,7 @@ TEST(strangers_are_rejected_and_the_peer_comes_in, use_roce) {
 }
 
 /* The right token from a queue pair that the handshake did not tell. */
-TEST(another_queue_pair_is_rejected, use_roce) {
+TEST(another_queue_pair_is_rejected, roce) {
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
   struct rdma_qp *other = make_qp(&nic);
@@ -303,7 +270,7 @@ BOTH(the_end_of_one_is_heard_by_the_other) {
 
 /* ---- who wants what ---- */
 
-TEST(one_side_that_must_is_enough, use_roce) {
+TEST(one_side_that_must_is_enough, roce) {
   struct two two = make_two();
   struct rdma_qp *qp = two.dialler;
   struct rdma_facts peer = two.facts;
@@ -336,7 +303,7 @@ TEST(one_side_that_must_is_enough, use_roce) {
   free_two(&two);
 }
 
-TEST(devices_that_need_it_are_left_alone_if_it_is_off, use_iwarp_off) {
+TEST(devices_that_need_it_are_left_alone_if_it_is_off, iwarp_off) {
   struct nic nic = pair_loopback(AF_INET);
   char why[RDMA_WHY_MAX];
   assert_null(rdma_device_open(&nic, why));

@@ -27,45 +27,14 @@
 /* Polling never ends to poll, and posting to post: every k at first, then fewer and fewer. */
 enum { K_MAX = 400, DENSE = 8, MESSAGES = 12, BYTES = 300000 };
 
-static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-static const struct fake_hca iwarp = {
-  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
-};
+#define PARAMETERS "STRATUS_FLOWS=2 STRATUS_CHUNK_BYTES=64K"
+static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS };
+static const struct rdma_host_way roce_by_cm = { &rdma_host_roce,
+                                                 PARAMETERS " STRATUS_RDMA_CM=on" };
+static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS };
 static const size_t sizes[] = { 8, 70000, 4096, BYTES };
 static enum fake_call pending_call;
 static unsigned pending_k;
-
-static int start(const struct fake_hca *hca, char *cm) {
-  param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_CHUNK_BYTES=64K", cm, NULL });
-  rdma_host_start(hca);
-  log_capture_start();
-  return 0;
-}
-
-static int use_roce(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_RDMA_CM=auto");
-}
-
-static int use_cm(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_RDMA_CM=on");
-}
-
-static int use_iwarp(void **state) {
-  (void)state;
-  return start(&iwarp, "STRATUS_RDMA_CM=auto");
-}
-
-static int stop(void **state) {
-  (void)state;
-  fake_verbs_heal_calls();
-  setup_stop();
-  log_capture_stop();
-  rdma_host_stop(); /* fails if anything is left */
-  param_load((char *[]){ NULL });
-  return 0;
-}
 
 /* All that the process holds of devices goes, the devices included. */
 static void let_go(void) {
@@ -156,7 +125,8 @@ static void run_for_all(enum phase phase) {
   }
 }
 
-#define EACH(name) UNIT_TEST_EACH(name, stop, use_roce, use_cm, use_iwarp)
+#define EACH(name)                                                                                 \
+  UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &roce_by_cm, &iwarp)
 
 EACH(calls_fail_while_it_is_made) {
   run_for_all(WHILE_MADE);
@@ -312,7 +282,6 @@ static void receive_is_taken(struct connection *receiver, const struct half *hal
 /* Closed in the middle of a message: the memory is the user's, whatever the device does. */
 EACH(closed_memory_is_left_alone) {
   struct half to = { 0 };
-  (void)state;
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
   struct transfer transfer = transfer_start();
@@ -336,7 +305,6 @@ EACH(closed_memory_is_left_alone) {
 /* Nothing keeps the device from writing: no message that it could change is ever done. */
 EACH(where_nothing_helps_the_connection_ends) {
   struct half from = { 0 }, to = { 0 };
-  (void)state;
   struct transfer transfer = transfer_start();
   use_queue_pairs(&transfer);
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
@@ -383,7 +351,6 @@ EACH(only_receives_can_be_written) {
 /* NCCL may use a handle on another connection (regIsGlobal). */
 EACH(receives_into_memory_for_sends_are_copied) {
   struct half from, to;
-  (void)state;
   struct transfer transfer = transfer_start();
   memory_deregister(transfer.to_memory);
   assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST, MEMORY_SENT,

@@ -79,7 +79,6 @@ TEST(ranges_and_devices_come_in_any_order) {
 TEST(only_what_is_received_can_be_written) {
   const struct memory *sent, *received, *part, *sent_part;
   uint32_t local, remote;
-  (void)state;
   struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
   assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_SENT, &sent), 0);
@@ -112,7 +111,6 @@ TEST(only_what_a_collnet_call_receives_into_can_be_written) {
   enum { COUNT = 512 };
   uint32_t local, remote;
   struct collnet_memory *sent, *received;
-  (void)state;
   struct rdma_device *device = rdma_host_open(&nic);
   int domain = rdma_memory_attach(device);
   struct collnet_group *group = group_create(COLLNET_FULL, 1, 0, nic_totals_of(&nic));
@@ -156,7 +154,6 @@ TEST(only_what_a_collnet_call_receives_into_can_be_written) {
 /* Other devices keep what they have, and what cannot be written by peers stays. */
 TEST(revoked_devices_take_no_writes_any_more) {
   uint32_t local, remote;
-  (void)state;
   struct lane_memory *sent = lane_memory_register(data, 4096, LANE_MEMORY_LOCAL, NULL);
   struct lane_memory *received = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
   struct rdma_device *device = rdma_host_open(&nic);

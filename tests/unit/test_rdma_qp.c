@@ -101,7 +101,6 @@ static void expect_no_late_write(void) {
 
 TEST(only_memory_for_receives_has_a_remote_key) {
   uint32_t local, remote;
-  (void)state;
   assert_true(rdma_memory_keys(from_memory, sender->domain.index, &local, &remote));
   assert_true(local != 0);
   assert_int_equal(remote, 0);
@@ -129,7 +128,6 @@ TEST(sending_queue_pairs_take_no_writes) {
 /* By a peer that guesses: the local key is the remote one in this provider, as in many drivers. */
 TEST(memory_for_sends_is_not_written) {
   uint32_t key, local, remote;
-  (void)state;
   assert_true(rdma_memory_keys(from_memory, receiver->domain.index, &key, &remote));
   assert_true(rdma_memory_keys(to_memory, sender->domain.index, &local, &remote));
   assert_int_equal(write_with(sender, to, local, from, key), IBV_WC_REM_ACCESS_ERR);
@@ -157,7 +155,6 @@ TEST(what_cannot_be_stopped_is_destroyed_at_once) {
 
 TEST(what_cannot_be_destroyed_finds_no_memory) {
   uint32_t local, remote;
-  (void)state;
   assert_int_equal(write_once(), IBV_WC_SUCCESS);
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
@@ -203,7 +200,6 @@ TEST(a_sending_queue_pair_may_stay) {
 TEST(refusals_that_pass_leave_nothing) {
   static const enum fake_call calls[] = { FAKE_STOP_QP, FAKE_DESTROY_QP, FAKE_DESTROY_CQ,
                                           FAKE_DESTROY_CHANNEL, FAKE_DEREG_MR };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     struct fake_counts before = fake_verbs_counts();
     struct rdma_qp *qp = make(false);

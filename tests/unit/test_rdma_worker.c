@@ -26,10 +26,10 @@
 
 enum { BYTES = 70000 };
 
-static const struct fake_hca roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-static const struct fake_hca iwarp = {
-  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
-};
+#define PARAMETERS "STRATUS_FLOWS=2 STRATUS_THREADS=1 STRATUS_PROGRESS="
+static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS "inline" };
+static const struct rdma_host_way roce_with_thread = { &rdma_host_roce, PARAMETERS "thread" };
+static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS "inline" };
 static const size_t sizes[] = { 8, BYTES, 4096 };
 
 /* ---- calls with an engine's lock ---- */
@@ -64,10 +64,8 @@ static void note_call(enum fake_call call) {
 }
 #endif
 
-static int start(const struct fake_hca *hca, char *progress) {
-  param_load((char *[]){ "STRATUS_FLOWS=2", "STRATUS_THREADS=1", progress, NULL });
-  rdma_host_start(hca);
-  log_capture_start();
+static int start(void **state) {
+  rdma_host_set_up(state);
   atomic_store(&calls_with_lock, 0);
 #ifdef STRATUS_CHECKED
   fake_verbs_on_call(note_call);
@@ -75,31 +73,10 @@ static int start(const struct fake_hca *hca, char *progress) {
   return 0;
 }
 
-static int use_inline(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_PROGRESS=inline");
-}
-
-static int use_thread(void **state) {
-  (void)state;
-  return start(&roce, "STRATUS_PROGRESS=thread");
-}
-
-static int use_iwarp(void **state) {
-  (void)state;
-  return start(&iwarp, "STRATUS_PROGRESS=inline");
-}
-
 static int stop(void **state) {
-  (void)state;
-  setup_stop();
-  rdma_memory_release(true);
-  int with_lock = atomic_load(&calls_with_lock);
   fake_verbs_on_call(NULL);
-  log_capture_stop();
-  rdma_host_stop(); /* fails if anything is left */
-  param_load((char *[]){ NULL });
-  assert_int_equal(with_lock, 0);
+  rdma_host_tear_down(state);
+  assert_int_equal(atomic_load(&calls_with_lock), 0);
   return 0;
 }
 
@@ -202,31 +179,29 @@ static void go_on_while_held(enum fake_call call) {
   pair_close(other);
 }
 
-#define BOTH(name) UNIT_TEST_EACH(name, stop, use_inline, use_thread)
+#define BOTH(name) UNIT_TEST_EACH(name, start, stop, &roce, &roce_with_thread)
 
 BOTH(others_go_on_while_a_driver_makes_a_queue_pair) {
   static const enum fake_call calls[] = { FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ, FAKE_CREATE_QP,
                                           FAKE_REG_MR, FAKE_MODIFY_QP };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     go_on_while_held(calls[i]);
   }
 }
 
-#define TEST(name, use) UNIT_TEST_WITH(name, use, stop)
+#define TEST(name, way) UNIT_TEST_EACH(name, start, stop, &(way))
 
-TEST(others_go_on_while_librdmacm_connects, use_iwarp) {
+TEST(others_go_on_while_librdmacm_connects, iwarp) {
   static const enum fake_call calls[] = { FAKE_CM_CHANNEL, FAKE_CM_ID,      FAKE_CM_BIND,
                                           FAKE_CM_LISTEN,  FAKE_CM_ADDRESS, FAKE_CM_ROUTE,
                                           FAKE_CM_CONNECT, FAKE_CM_ACCEPT };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     go_on_while_held(calls[i]);
   }
 }
 
 /* A driver that hangs costs the lane its queue pair, not the connection. */
-TEST(a_connection_is_made_without_a_driver_that_hangs, use_inline) {
+TEST(a_connection_is_made_without_a_driver_that_hangs, roce) {
   fake_verbs_hold_calls(FAKE_CREATE_QP, true);
   struct pair pair = pair_make(AF_INET);
   assert_true(fake_verbs_held() > 0);
@@ -278,7 +253,6 @@ static void *let_go_soon(void *call) {
 /* The engine ends while the driver is at work for both sides of a handshake. */
 BOTH(the_end_waits_for_the_driver) {
   static const enum fake_call calls[] = { FAKE_CREATE_QP, FAKE_MODIFY_QP };
-  (void)state;
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     pthread_t thread;
     fake_verbs_hold_calls(calls[i], true);
@@ -310,7 +284,7 @@ BOTH(a_closed_connection_leaves_nothing) {
   pair_close(other);
 }
 
-TEST(a_forked_child_ends_and_its_parent_goes_on, use_inline) {
+TEST(a_forked_child_ends_and_its_parent_goes_on, roce) {
   int status;
   fork_guard_install();
   fake_verbs_hold_calls(FAKE_CREATE_QP, true);

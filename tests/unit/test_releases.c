@@ -110,7 +110,7 @@ static void close_ends(struct ends ends) {
 
 static int set_up(void **state) {
   (void)state;
-  job_set_parameters("auto", NULL, NULL);
+  job_set_parameters(NULL, NULL);
   for (int i = 0; i < RELEASES; i++) {
     logged[i] = reported[i] = 0;
   }

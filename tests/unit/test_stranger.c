@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a stranger makes the listening side compute, who names a listener or a connection that he
  * has seen in somebody's hello, and knows no key. */
-#include <netinet/in.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,7 +8,6 @@
 
 #include "common/hash.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
@@ -51,40 +49,18 @@ void __wrap_hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *i
   __real_hash_hkdf_expand(key, info, info_bytes, out, out_bytes);
 }
 
-struct caller {
-  int fd;
-  struct hello hello;
-  struct auth_keys keys;
-  struct transcript transcript;
-};
-
-/* Up to the challenge. */
-static void greet(struct caller *caller, const struct handle *handle) {
-  const struct sockaddr_storage *to = &handle->addresses[0];
-  hello_encode(&caller->hello, caller->transcript.hello);
-  caller->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(connect(caller->fd, (const struct sockaddr *)to, tcp_address_bytes(to)), 0);
-  by_hand_say(caller->fd, caller->transcript.hello, HELLO_BYTES, false);
-  assert_int_equal(recv(caller->fd, caller->transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
-                   CHALLENGE_BYTES);
-}
-
-static void answer(const struct caller *caller, const struct proof *proof) {
-  uint8_t bytes[PROOF_BYTES];
-  proof_encode(proof, bytes);
-  by_hand_say(caller->fd, bytes, PROOF_BYTES, false);
-}
-
-static void strangers_cost_one_hash_each(const struct handle *handle, const struct caller *seen) {
+static void strangers_cost_one_hash_each(const struct by_hand_caller *seen) {
   for (int i = 0; i < STRANGERS; i++) {
-    struct caller caller = *seen;
-    const struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
-    uint8_t byte;
+    struct by_hand_caller caller = *seen;
+    uint8_t bytes[PROOF_BYTES];
+    const struct proof none = { .wire_version = HANDSHAKE_WIRE_VERSION };
     unsigned long before = atomic_load(&hashes);
-    greet(&caller, handle);
+    by_hand_greet(&caller);
+    by_hand_take_challenge(&caller);
     assert_int_equal(atomic_load(&hashes), before); /* a hello makes us compute nothing */
-    answer(&caller, &proof);
-    assert_true(recv(caller.fd, &byte, 1, 0) <= 0); /* rejected */
+    proof_encode(&none, bytes);
+    by_hand_say(caller.fd, bytes, PROOF_BYTES, false);
+    assert_true(recv(caller.fd, bytes, 1, 0) <= 0); /* rejected */
     assert_int_equal(atomic_load(&hashes), before + 1);
     close(caller.fd);
   }
@@ -95,25 +71,23 @@ LOG_CAPTURE_TEST(a_stranger_costs_one_hash) {
   struct handle handle;
   struct listener *listener;
   struct connection *connection = NULL;
-  struct caller caller = { .fd = -1 };
-  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
-  uint8_t bytes[HANDLE_BYTES], reply[REPLY_BYTES];
+  uint8_t bytes[HANDLE_BYTES];
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
-  by_hand_hello(&handle, NULL, &caller.hello, &caller.keys);
-  strangers_cost_one_hash_each(&handle, &caller);
+  struct by_hand_caller caller = by_hand_caller(&handle, NULL);
+  strangers_cost_one_hash_each(&caller);
   assert_int_equal(listener_accept(listener, &connection), 0);
   assert_null(connection);
   /* An honest peer, and then strangers who pose as another lane of its connection. */
-  greet(&caller, &handle);
-  auth_prove(&caller.keys, &caller.transcript, &proof);
-  answer(&caller, &proof);
-  assert_int_equal(recv(caller.fd, reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  by_hand_greet(&caller);
+  by_hand_take_challenge(&caller);
+  by_hand_prove(&caller);
+  by_hand_reply(&caller);
   assert_int_equal(listener_accept(listener, &connection), 0);
   assert_non_null(connection);
   caller.hello.lane = 1;
   caller.hello.is_first = 0;
-  strangers_cost_one_hash_each(&handle, &caller);
+  strangers_cost_one_hash_each(&caller);
   connection_detach(connection);
   close(caller.fd);
   listener_close(listener);

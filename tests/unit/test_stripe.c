@@ -16,83 +16,81 @@ static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
 static struct policy_config config;
 static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
 static struct policy_lane records[POLICY_MAX_LANES];
+static struct stripe stripe;
 
-static void sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  stripe_sent(stripe, lane, bytes, now_ns);
+static void sent(unsigned lane, uint32_t bytes, uint64_t now_ns) {
+  stripe_sent(&stripe, lane, bytes, now_ns);
   in_flight[lane] += bytes;
 }
 
-static void acknowledged(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
+static void acknowledged(unsigned lane, uint64_t bytes, uint64_t now_ns) {
   assert_true(bytes <= in_flight[lane]);
   in_flight[lane] -= bytes;
   acked[lane] += bytes;
-  stripe_acked(stripe, lane, bytes, now_ns);
+  stripe_acked(&stripe, lane, bytes, now_ns);
 }
 
-static void lane_up(struct stripe *stripe, unsigned lane) {
+static void lane_up(unsigned lane) {
   up |= lane_bit(lane);
   policy_lane_begin(&records[lane], 0);
-  stripe_lanes_changed(stripe);
+  stripe_lanes_changed(&stripe);
 }
 
-static void lane_lost(struct stripe *stripe, unsigned lane) {
+static void lane_lost(unsigned lane) {
   up &= ~lane_bit(lane);
   in_flight[lane] = 0;
-  stripe_lanes_changed(stripe);
+  stripe_lanes_changed(&stripe);
 }
 
-static void bring_up(struct stripe *stripe, unsigned lanes) {
+static void bring_up(unsigned lanes) {
   up = 0;
   memset(in_flight, 0, sizeof in_flight);
   config = (struct policy_config){ .chunk_bytes = 128 * KIB, .usual_chunk_bytes = 128 * KIB };
-  stripe_init(stripe, &config, &lanes_now, records);
+  stripe_init(&stripe, &config, &lanes_now, records);
   for (unsigned lane = 0; lane < lanes; lane++) {
-    lane_up(stripe, lane);
+    lane_up(lane);
   }
 }
 
 /* The lane shows a rate: 1 MiB in `ms`. */
-static void teach(struct stripe *stripe, unsigned lane, uint64_t ms) {
+static void teach(unsigned lane, uint64_t ms) {
   for (int i = 0; i < 20; i++) {
-    sent(stripe, lane, 1024 * KIB, 0);
-    acknowledged(stripe, lane, 1024 * KIB, ms * MS);
+    sent(lane, 1024 * KIB, 0);
+    acknowledged(lane, 1024 * KIB, ms * MS);
   }
 }
 
 UNIT_TEST(no_candidate_no_lane) {
-  struct stripe stripe;
-  bring_up(&stripe, 4);
+  bring_up(4);
   assert_int_equal(stripe_pick(&stripe, 0, KIB * KIB, 0), -1);
   assert_int_equal(stripe_pick(&stripe, 1ull << 3, KIB * KIB, 0), 3);
 }
 
 UNIT_TEST(equal_lanes_take_turns) {
-  struct stripe stripe;
-  bring_up(&stripe, 64);
+  bring_up(64);
   for (unsigned lane = 0; lane < 64; lane++) {
-    teach(&stripe, lane, 1);
+    teach(lane, 1);
   }
   unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
   for (unsigned i = 0; i < 128; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
     assert_int_equal(lane, (first + i) % 64);
-    sent(&stripe, lane, 64 * KIB, 0);
+    sent(lane, 64 * KIB, 0);
   }
 }
 
 /* What one has shown is its burst: all of them are used up before any is used again. */
 UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
-  struct stripe stripe;
-  bring_up(&stripe, 8);
+  bring_up(8);
   for (unsigned lane = 0; lane < 8; lane++) {
-    teach(&stripe, lane, 10 + lane % 3); /* none is slow */
+    teach(lane, 10 + lane % 3); /* none is slow */
   }
   unsigned used[8] = { 0 };
   for (unsigned i = 0; i < 80; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, 0xFF, 82 * KIB, 0);
     used[lane]++;
-    sent(&stripe, lane, 32 * KIB, 0);
-    acknowledged(&stripe, lane, 32 * KIB, MS / 3);
+    sent(lane, 32 * KIB, 0);
+    acknowledged(lane, 32 * KIB, MS / 3);
   }
   for (unsigned lane = 0; lane < 8; lane++) {
     assert_int_equal(used[lane], 10);
@@ -101,11 +99,10 @@ UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
 
 /* By their rates, unless packets are lost. */
 UNIT_TEST(lanes_are_alike_where_packets_are_lost) {
-  struct stripe stripe;
-  bring_up(&stripe, 4);
+  bring_up(4);
   for (unsigned lane = 0; lane < 4; lane++) {
-    teach(&stripe, lane, lane == 0 ? 8 : 10); /* none is slow */
-    sent(&stripe, lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
+    teach(lane, lane == 0 ? 8 : 10); /* none is slow */
+    sent(lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
   }
   assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
   stripe_retransmitted(&stripe, false, MS);
@@ -119,49 +116,47 @@ UNIT_TEST(lanes_are_alike_where_packets_are_lost) {
 }
 
 UNIT_TEST(small_messages_stay_on_the_warm_lane) {
-  struct stripe stripe;
-  bring_up(&stripe, 8);
-  sent(&stripe, 5, 8, 0);
+  bring_up(8);
+  sent(5, 8, 0);
   for (int i = 0; i < 1000; i++) {
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
-    sent(&stripe, 5, 8, 0);
+    sent(5, 8, 0);
   }
   assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), 8, 0), 5);
   assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES, 0), 5);
   assert_int_not_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1, 0), 5);
-  sent(&stripe, 5, 1024 * KIB, 0); /* too much to be done soon */
+  sent(5, 1024 * KIB, 0); /* too much to be done soon */
   assert_int_not_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
 }
 
 /* One on lane 0, alone there, which arrives after so long. */
-static void send_alone(struct stripe *stripe, uint32_t bytes, uint64_t took_ns, uint64_t *now_ns) {
+static void send_alone(uint32_t bytes, uint64_t took_ns, uint64_t *now_ns) {
   *now_ns += MS;
-  sent(stripe, 0, bytes, *now_ns);
-  acknowledged(stripe, 0, bytes, *now_ns + took_ns);
+  sent(0, bytes, *now_ns);
+  acknowledged(0, bytes, *now_ns + took_ns);
 }
 
 /* So many were late, which is known of a lane with a round trip time. */
 UNIT_TEST(messages_take_turns_where_lanes_queue) {
-  struct stripe stripe;
-  bring_up(&stripe, 8);
+  bring_up(8);
   uint64_t rtt_ns = MS / 4, late_ns = rtt_ns + STRIPE_LATE_NS + 9 * KIB, now_ns = MS;
   for (unsigned i = 0; i < TURNS_MESSAGES; i++) {
-    send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
+    send_alone(8 * KIB, late_ns, &now_ns);
   }
   records[0].measured.rtt_min_us = rtt_ns / 1000;
   for (unsigned i = 0; i < 2 * TURNS_MESSAGES; i++) {
-    send_alone(&stripe, 8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
-    send_alone(&stripe, STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
-    send_alone(&stripe, STRIPE_WARM_BYTES + 1, late_ns, &now_ns);
-    sent(&stripe, 0, 8 * KIB, now_ns + 2); /* behind another one */
-    acknowledged(&stripe, 0, 8 * KIB, now_ns + MS / 2);
+    send_alone(8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
+    send_alone(STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
+    send_alone(STRIPE_WARM_BYTES + 1, late_ns, &now_ns);
+    sent(0, 8 * KIB, now_ns + 2); /* behind another one */
+    acknowledged(0, 8 * KIB, now_ns + MS / 2);
   }
   for (unsigned late = 0; late < TURNS_MESSAGES; late += 2) {
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
-    send_alone(&stripe, 8 * KIB, late_ns, &now_ns);
-    sent(&stripe, 0, 8 * KIB, now_ns += MS);
-    sent(&stripe, 0, 8 * KIB, now_ns += MS);
-    acknowledged(&stripe, 0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
+    send_alone(8 * KIB, late_ns, &now_ns);
+    sent(0, 8 * KIB, now_ns += MS);
+    sent(0, 8 * KIB, now_ns += MS);
+    acknowledged(0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
   }
   for (unsigned i = 1; i <= 2 * TURNS_MESSAGES; i++) {
     now_ns += MS;
@@ -170,78 +165,73 @@ UNIT_TEST(messages_take_turns_where_lanes_queue) {
                      (i - 1) % 8);
     assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns), i % 8);
     records[i % 8].measured.rtt_min_us = rtt_ns / 1000;
-    sent(&stripe, i % 8, 8 * KIB, now_ns);
-    acknowledged(&stripe, i % 8, 8 * KIB, now_ns + 1);
+    sent(i % 8, 8 * KIB, now_ns);
+    acknowledged(i % 8, 8 * KIB, now_ns + 1);
   }
-  sent(&stripe, 7, 8, now_ns + TURNS_NS);
+  sent(7, 8, now_ns + TURNS_NS);
   assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + 2 * TURNS_NS), 7);
 }
 
 UNIT_TEST(a_slow_lane_gets_its_share) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  teach(&stripe, 1, 10);
+  bring_up(2);
+  teach(0, 1);
+  teach(1, 10);
   uint64_t bytes[2] = { 0 };
   for (int i = 0; i < 1000; i++) {
     unsigned lane = (unsigned)stripe_pick(&stripe, 3, KIB * KIB, 0);
-    sent(&stripe, lane, 8 * KIB, 0);
+    sent(lane, 8 * KIB, 0);
     bytes[lane] += 8 * KIB;
   }
   assert_in_range(bytes[0] / bytes[1], 8, 12);
 }
 
 UNIT_TEST(a_new_lane_is_tried) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  sent(&stripe, 0, 64 * KIB, 0);
+  bring_up(2);
+  teach(0, 1);
+  sent(0, 64 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB, 0), 1);
 }
 
 UNIT_TEST(an_unknown_lane_gets_little) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  sent(&stripe, 1, STRIPE_UNKNOWN_BYTES, 0);
+  bring_up(2);
+  teach(0, 1);
+  sent(1, STRIPE_UNKNOWN_BYTES, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
-  lane_lost(&stripe, 0); /* there is no other one now */
+  lane_lost(0); /* there is no other one now */
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
 UNIT_TEST(a_laggard_is_left_alone) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  teach(&stripe, 1, 100);
+  bring_up(2);
+  teach(0, 1);
+  teach(1, 100);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0),
                    -1); /* lane 0 is busy, and still sooner done */
-  sent(&stripe, 0, 1024 * KIB, 0);
+  sent(0, 1024 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
-  sent(&stripe, 1, 64 * KIB, 0);
+  sent(1, 64 * KIB, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
-  lane_lost(&stripe, 0);
+  lane_lost(0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
 UNIT_TEST(a_laggard_is_tried_again) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  teach(&stripe, 1, 100);
+  bring_up(2);
+  teach(0, 1);
+  teach(1, 100);
   unsigned seconds = 1;
   for (; seconds < 20 && stripe_pick(&stripe, 2, KIB * KIB, 0) < 0; seconds++) {
-    sent(&stripe, 0, 64 * KIB, seconds * 1001 * MS);
-    acknowledged(&stripe, 0, 64 * KIB, seconds * 1001 * MS + MS / 16);
+    sent(0, 64 * KIB, seconds * 1001 * MS);
+    acknowledged(0, 64 * KIB, seconds * 1001 * MS + MS / 16);
   }
   assert_in_range(seconds, 3, 10);
 }
 
 /* Cuts a message of `total` bytes for one lane and checks every chunk. */
-static unsigned cut_all(const struct stripe *stripe, unsigned lane, uint64_t total) {
+static unsigned cut_all(unsigned lane, uint64_t total) {
   unsigned chunks = 0;
   for (uint64_t left = total; left > 0; chunks++) {
-    uint32_t length = stripe_chunk_bytes(stripe, lane, total, left);
+    uint32_t length = stripe_chunk_bytes(&stripe, lane, total, left);
     assert_in_range(length, 1, config.chunk_bytes);
     assert_true(length <= left);
     if (total > STRIPE_MIN_CHUNK_BYTES) {
@@ -253,37 +243,34 @@ static unsigned cut_all(const struct stripe *stripe, unsigned lane, uint64_t tot
 }
 
 UNIT_TEST(chunks_cover_the_message) {
-  struct stripe stripe;
-  bring_up(&stripe, 8);
+  bring_up(8);
   for (uint64_t total = 1; total < 4096 * KIB; total += 1 + total / 7) {
-    cut_all(&stripe, 0, total);
+    cut_all(0, total);
   }
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 0, 0), 0);
 }
 
 UNIT_TEST(chunk_sizes_follow_message_and_lanes) {
-  struct stripe stripe;
-  bring_up(&stripe, 8);
-  assert_int_equal(cut_all(&stripe, 0, 16 * KIB), 1);
-  assert_int_equal(cut_all(&stripe, 0, 128 * KIB), 1); /* drained too soon to be worth a cut */
-  teach(&stripe, 0, 32);
-  assert_int_equal(cut_all(&stripe, 0, 16 * KIB), 1);
+  bring_up(8);
+  assert_int_equal(cut_all(0, 16 * KIB), 1);
+  assert_int_equal(cut_all(0, 128 * KIB), 1); /* drained too soon to be worth a cut */
+  teach(0, 32);
+  assert_int_equal(cut_all(0, 16 * KIB), 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 128 * KIB, 128 * KIB), 32 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 64 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 64 * 1024 * KIB, 64 * 1024 * KIB), 128 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 40 * KIB, 40 * KIB), 40 * KIB);
-  bring_up(&stripe, 1);
+  bring_up(1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
 }
 
 /* Where a lane drains more than the usual in STRIPE_QUICK_PS. */
 UNIT_TEST(quick_lanes_take_larger_chunks) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
+  bring_up(2);
   config.chunk_bytes = 512 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
-  sent(&stripe, 0, 1024 * KIB, 0);
-  acknowledged(&stripe, 0, 1024 * KIB, MS / 4);
+  sent(0, 1024 * KIB, 0);
+  acknowledged(0, 1024 * KIB, MS / 4);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 512 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
   config.chunk_bytes = 128 * KIB;
@@ -292,59 +279,55 @@ UNIT_TEST(quick_lanes_take_larger_chunks) {
 
 /* Nobody else could take a part. A slow one, which others will soon join, still gets small ones. */
 UNIT_TEST(a_lane_that_is_alone_takes_larger_chunks) {
-  struct stripe stripe;
-  bring_up(&stripe, 1);
+  bring_up(1);
   config.chunk_bytes = 512 * KIB;
-  teach(&stripe, 0, 1);
+  teach(0, 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
-  lane_up(&stripe, 1);
+  lane_up(1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
   stripe.lanes_used = 1; /* the other is open, and nobody asks it */
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
-  bring_up(&stripe, 1);
+  bring_up(1);
   config.chunk_bytes = 512 * KIB;
-  teach(&stripe, 0, 16);
+  teach(0, 16);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
 }
 
 /* Time per byte is that of all bytes, not the mean of what samples show. */
 UNIT_TEST(rates_count_bytes) {
-  struct stripe stripe;
-  bring_up(&stripe, 1);
+  bring_up(1);
   uint64_t now_ns = 0;
   for (unsigned burst = 0; burst < 50; burst++) { /* 64 KiB after 0.25 ms, 960 KiB at once */
-    sent(&stripe, 0, 1024 * KIB, now_ns);
+    sent(0, 1024 * KIB, now_ns);
     now_ns += MS / 4;
-    acknowledged(&stripe, 0, 64 * KIB, now_ns);
-    acknowledged(&stripe, 0, 960 * KIB, now_ns += 1000);
+    acknowledged(0, 64 * KIB, now_ns);
+    acknowledged(0, 960 * KIB, now_ns += 1000);
   }
   assert_in_range(records[0].ps_per_byte, 150, 300);
 }
 
 UNIT_TEST(slow_lanes_take_smaller_chunks) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  teach(&stripe, 1, 8);
+  bring_up(2);
+  teach(0, 1);
+  teach(1, 8);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 1024 * KIB, 1024 * KIB), 128 * KIB);
   assert_in_range(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 12 * KIB, 20 * KIB);
-  teach(&stripe, 1, 1000);
+  teach(1, 1000);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 8 * KIB);
-  cut_all(&stripe, 1, 1000000);
-  lane_lost(&stripe, 0); /* nothing is faster now */
+  cut_all(1, 1000000);
+  lane_lost(0); /* nothing is faster now */
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 1024 * KIB, 1024 * KIB), 128 * KIB);
 }
 
 /* Small messages stayed on another lane for so long that nothing of its estimate is left. */
 UNIT_TEST(a_forgotten_lane_takes_whole_chunks) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
-  teach(&stripe, 0, 1);
-  teach(&stripe, 1, 10);
+  bring_up(2);
+  teach(0, 1);
+  teach(1, 10);
   assert_int_equal(stripe.slow, 1ull << 1);
   for (uint64_t s = 1; s <= 40; s++) {
-    sent(&stripe, 0, 8, s * STRIPE_AGING_NS);
-    acknowledged(&stripe, 0, 8, s * STRIPE_AGING_NS + 1);
+    sent(0, 8, s * STRIPE_AGING_NS);
+    acknowledged(0, 8, s * STRIPE_AGING_NS + 1);
     uint32_t chunk = stripe_chunk_bytes(&stripe, 1, KIB * KIB, KIB * KIB);
     assert_in_range(chunk, STRIPE_SLOW_CHUNK_BYTES, 128 * KIB);
   }
@@ -352,25 +335,23 @@ UNIT_TEST(a_forgotten_lane_takes_whole_chunks) {
 }
 
 UNIT_TEST(placed_pieces_are_one_for_each_lane) {
-  struct stripe stripe;
-  bring_up(&stripe, 4);
+  bring_up(4);
   for (unsigned lane = 0; lane < 4; lane++) {
-    teach(&stripe, lane, lane == 3 ? 4 : 1);
+    teach(lane, lane == 3 ? 4 : 1);
   }
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 640 * KIB);
   assert_int_equal(stripe_placed_bytes(&stripe, 3, 2560 * KIB), 160 * KIB); /* 4 times slower */
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB + 4), 644 * KIB);
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 1024 * 1024 * KIB),
                    STRIPE_PLACED_CHUNKS * 128 * KIB);
-  sent(&stripe, 0, 768 * KIB, 0); /* as much again does not make it wait long */
+  sent(0, 768 * KIB, 0); /* as much again does not make it wait long */
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 768 * KIB);
 }
 
 UNIT_TEST(small_messages_are_placed_whole) {
-  struct stripe stripe;
-  bring_up(&stripe, 4);
+  bring_up(4);
   for (unsigned lane = 0; lane < 4; lane++) {
-    teach(&stripe, lane, lane == 3 ? 4 : 1);
+    teach(lane, lane == 3 ? 4 : 1);
   }
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 64 * KIB), STRIPE_PLACED_LEAST_BYTES);
   assert_int_equal(stripe_placed_bytes(&stripe, 3, 64 * KIB), STRIPE_PLACED_LEAST_BYTES / 4);
@@ -379,40 +360,37 @@ UNIT_TEST(small_messages_are_placed_whole) {
 /* Copies of small messages are acknowledged late, and nothing was in flight for most of the time.
  */
 UNIT_TEST(lazy_acknowledgements_are_no_rate) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
+  bring_up(2);
   for (unsigned i = 0; i < 100; i++) {
-    sent(&stripe, 0, 8 * KIB, i * MS);
+    sent(0, 8 * KIB, i * MS);
     if (i > 0) {
-      acknowledged(&stripe, 0, 8 * KIB, i * MS + MS / 2);
+      acknowledged(0, 8 * KIB, i * MS + MS / 2);
     }
   }
   assert_int_equal(records[0].ps_per_byte, 0);
 }
 
 UNIT_TEST(idle_time_is_no_rate) {
-  struct stripe stripe;
-  bring_up(&stripe, 1);
-  teach(&stripe, 0, 1);
+  bring_up(1);
+  teach(0, 1);
   uint32_t before = records[0].ps_per_byte;
-  sent(&stripe, 0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
-  acknowledged(&stripe, 0, 64 * KIB, 5000 * MS + MS / 16);
+  sent(0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
+  acknowledged(0, 64 * KIB, 5000 * MS + MS / 16);
   assert_in_range(records[0].ps_per_byte, before - before / 10, before + before / 10);
 }
 
 /* STRATUS_ABLATE, for measurements. */
 UNIT_TEST(switched_off_heuristics_do_nothing) {
-  struct stripe stripe;
-  bring_up(&stripe, 2);
+  bring_up(2);
   config.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
-  teach(&stripe, 0, 1);
-  teach(&stripe, 1, 100);
+  teach(0, 1);
+  teach(1, 100);
   assert_int_equal(stripe.slow, 0);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 140 * KIB), 128 * KIB);
   assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 12 * KIB), 12 * KIB);
-  bring_up(&stripe, 2);
+  bring_up(2);
   config.ablated = 1ull << ABLATION_WARM;
-  sent(&stripe, 1, 8, 0);
+  sent(1, 8, 0);
   assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }
 

@@ -27,10 +27,9 @@ UNIT_TEST(diff_sees_content_only) {
   assert_int_equal(tool_run_there("stratus-tune diff a.profile flows.profile"), 1);
   assert_string_equal(tool.output,
                       "[net]\n- flows = 8\n+ flows = 4\nranks with either choose alike\n");
-  assert_int_equal(tool_run_there("stratus-tune diff a.profile rows.profile"), 1);
-  tool_assert_contains(tool.output, "[table reduce nodes=2 ppn=1]\n- 1K ");
-  tool_assert_contains(tool.output, "[table reduce nodes=4 ppn=1]\n+ 1K ");
-  tool_assert_contains(tool.output, "\nranks with different ones refuse to connect\n");
+  TOOL_SAYS(tool_run_there("stratus-tune diff a.profile rows.profile"), 1,
+            "[table reduce nodes=2 ppn=1]\n- 1K ", "[table reduce nodes=4 ppn=1]\n+ 1K ",
+            "\nranks with different ones refuse to connect\n");
 }
 
 /* ---- import ---- */
@@ -45,36 +44,39 @@ static int import(const char *text, const char *options) {
 static void assert_explained(const char *call, const char *choice) {
   char command[512];
   snprintf(command, sizeof command, "stratus-tune explain -p rules.profile %s", call);
-  assert_int_equal(tool_run_there(command), 0);
-  tool_assert_contains(tool.output, choice);
+  TOOL_SAYS(tool_run_there(command), 0, choice);
+}
+
+static void assert_allreduce(const char *bytes, const char *choice) {
+  char call[64];
+  snprintf(call, sizeof call, "-c allreduce -n 2 -r 8 -b %s", bytes);
+  assert_explained(call, choice);
 }
 
 /* As the example decides: the first rule that matches. */
 UNIT_TEST(import_keeps_the_order_of_rules) {
-  assert_int_equal(import("# a comment\n\n"
-                          "allreduce,1024,2047,tree,ll,2,2,16\n"
-                          "AllReduce, 0, 1048576, ring, LL128, -1, 2, 16\n"
-                          "allreduce,0,4294967295,nvls_tree,simple,4,-1,-1,-1,-1\n"
-                          "reduce,0,100,ring,simple,1,-1,8,-1,1\n",
-                          ""),
-                   0);
-  tool_assert_contains(tool.errors, "1 rule for any number of nodes or ranks is applied");
-  tool_assert_contains(tool.errors,
-                       "rules.csv:6: 1 rule is left out, this one first: pipe_ops and");
-  assert_explained("-c allreduce -n 2 -r 8 -b 1024", "tree ll, at most 2 channels");
-  assert_explained("-c allreduce -n 2 -r 8 -b 2047", "tree ll, at most 2 channels");
-  assert_explained("-c allreduce -n 2 -r 8 -b 2048", "ring ll128, NCCL's number of channels");
-  assert_explained("-c allreduce -n 2 -r 8 -b 8", "ring ll128, NCCL's number");
-  assert_explained("-c allreduce -n 2 -r 8 -b 1M", "ring ll128");
-  assert_explained("-c allreduce -n 2 -r 8 -b 1048577", "nvlstree simple, at most 4 channels");
-  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "nvlstree simple, at most 4 channels");
+  TOOL_WARNS(import("# a comment\n\n"
+                    "allreduce,1024,2047,tree,ll,2,2,16\n"
+                    "AllReduce, 0, 1048576, ring, LL128, -1, 2, 16\n"
+                    "allreduce,0,4294967295,nvls_tree,simple,4,-1,-1,-1,-1\n"
+                    "reduce,0,100,ring,simple,1,-1,8,-1,1\n",
+                    ""),
+             0, "1 rule for any number of nodes or ranks is applied",
+             "rules.csv:6: 1 rule is left out, this one first: pipe_ops and");
+  assert_allreduce("1024", "tree ll, at most 2 channels");
+  assert_allreduce("2047", "tree ll, at most 2 channels");
+  assert_allreduce("2048", "ring ll128, NCCL's number of channels");
+  assert_allreduce("8", "ring ll128, NCCL's number");
+  assert_allreduce("1M", "ring ll128");
+  assert_allreduce("1048577", "nvlstree simple, at most 4 channels");
+  assert_allreduce("16G", "nvlstree simple, at most 4 channels");
   assert_explained("-c reduce -n 2 -r 8 -b 8", "NCCL's own");
   /* for another shape, only what holds for any */
   assert_int_equal(import("allreduce,0,4095,tree,ll,2,2,16\nallreduce,0,-1,ring,simple,-1,-1,-1\n",
                           "--nodes 4 --ppn 8"),
                    0);
   assert_explained("-c allreduce -n 4 -r 8 -b 8", "ring simple");
-  assert_explained("-c allreduce -n 2 -r 8 -b 8", "tree ll");
+  assert_allreduce("8", "tree ll");
 }
 
 UNIT_TEST(import_names_the_place) {
@@ -93,11 +95,10 @@ UNIT_TEST(import_names_the_place) {
     { "# nothing\n", "no rule that could be imported" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_int_equal(import(cases[i].text, ""), 1);
-    tool_assert_contains(tool.errors, cases[i].error);
+    TOOL_WARNS(import(cases[i].text, ""), 1, cases[i].error);
   }
-  assert_int_equal(import("reduce,0,1,ring,ll,1,4,-1\n", "--nodes 2 --ppn 8"), 1);
-  tool_assert_contains(tool.errors, "no rule of rules.csv applies to any of the named numbers");
+  TOOL_WARNS(import("reduce,0,1,ring,ll,1,4,-1\n", "--nodes 2 --ppn 8"), 1,
+             "no rule of rules.csv applies to any of the named numbers");
   assert_int_equal(tool_run_there("stratus-tune import /nowhere/a.csv"), 1);
 }
 
@@ -110,68 +111,64 @@ static int import_reported(const char *name, const char *options) {
   return tool_run(command);
 }
 
-#define SMALL "-c allreduce -n 2 -r 8 -b 64"
-
 UNIT_TEST(import_takes_reported_files) {
   static const char *const good[] = { "bom.csv", "heading.csv", "empty-fields.csv" };
   for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
     assert_int_equal(import_reported(good[i], ""), 0);
     assert_string_equal(tool.errors, "");
-    assert_explained(SMALL, "tree ll, at most 2 channels");
-    assert_explained("-c allreduce -n 2 -r 8 -b 64K", "NCCL's own");
+    assert_allreduce("64", "tree ll, at most 2 channels");
+    assert_allreduce("64K", "NCCL's own");
   }
-  assert_int_equal(import_reported("uneven.csv", ""), 0);
-  tool_assert_contains(tool.errors, "uneven.csv:1:29: 17 ranks cannot be spread evenly over 2");
-  tool_assert_contains(tool.errors, "the rule is left out");
-  assert_explained(SMALL, "tree ll");
-  assert_int_equal(import_reported("wildcards.csv", ""), 0);
-  tool_assert_contains(tool.errors, "2 rules for any number of nodes or ranks are applied");
-  tool_assert_contains(tool.errors, "wildcards.csv:2: the rule is left out: no such "
-                                    "combination as its 4 nodes and any number of ranks");
+  TOOL_WARNS(import_reported("uneven.csv", ""), 0,
+             "uneven.csv:1:29: 17 ranks cannot be spread evenly over 2", "the rule is left out");
+  assert_allreduce("64", "tree ll");
+  TOOL_WARNS(import_reported("wildcards.csv", ""), 0,
+             "2 rules for any number of nodes or ranks are applied",
+             "wildcards.csv:2: the rule is left out: no such "
+             "combination as its 4 nodes and any number of ranks");
   assert_explained("-c reduce -n 2 -r 8 -b 1G", "ring ll, at most 2 channels");
-  assert_int_equal(import_reported("wildcards.csv", "--nodes 4 --ppn 2"), 0);
-  tool_assert_contains(tool.errors, "3 rules for any number");
+  TOOL_WARNS(import_reported("wildcards.csv", "--nodes 4 --ppn 2"), 0, "3 rules for any number");
   assert_explained("-c broadcast -n 4 -r 2 -b 8", "tree ll");
 }
 
 UNIT_TEST(import_reads_sizes_of_4_gib_and_more) {
   assert_int_equal(import_reported("over-4GiB.csv", ""), 0);
-  assert_explained("-c allreduce -n 2 -r 8 -b 4G", "ring simple");
-  assert_explained("-c allreduce -n 2 -r 8 -b 8589934591", "ring simple");
-  assert_explained("-c allreduce -n 2 -r 8 -b 8G", "tree simple");
-  assert_explained("-c allreduce -n 2 -r 8 -b 17179869183", "tree simple");
-  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "NCCL's own");
+  assert_allreduce("4G", "ring simple");
+  assert_allreduce("8589934591", "ring simple");
+  assert_allreduce("8G", "tree simple");
+  assert_allreduce("17179869183", "tree simple");
+  assert_allreduce("16G", "NCCL's own");
   /* 4294967295 is for all sizes, but where another rule begins. */
   assert_int_equal(import("allreduce,0,4294967295,ring,ll,1,2,16\n"
                           "allreduce,8589934592,17179869183,tree,ll,1,2,16\n",
                           ""),
                    0);
-  assert_explained("-c allreduce -n 2 -r 8 -b 4294967295", "ring ll");
-  assert_explained("-c allreduce -n 2 -r 8 -b 4G", "ring ll");
-  assert_explained("-c allreduce -n 2 -r 8 -b 8G", "tree ll");
-  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "ring ll");
+  assert_allreduce("4294967295", "ring ll");
+  assert_allreduce("4G", "ring ll");
+  assert_allreduce("8G", "tree ll");
+  assert_allreduce("16G", "ring ll");
   static const char *const all[] = { "-1", "18446744073709551615", "9223372036854775807" };
   for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
     char rule[128];
     snprintf(rule, sizeof rule, "allreduce,4294967296,%s,ring,ll,1,2,16\n", all[i]);
     assert_int_equal(import(rule, ""), 0);
-    assert_explained("-c allreduce -n 2 -r 8 -b 4294967295", "NCCL's own");
-    assert_explained("-c allreduce -n 2 -r 8 -b 4T", "ring ll");
+    assert_allreduce("4294967295", "NCCL's own");
+    assert_allreduce("4T", "ring ll");
   }
   assert_int_equal(import("allreduce,8589934592,4294967295,ring,ll,1,2,16\n", ""), 0);
-  assert_explained("-c allreduce -n 2 -r 8 -b 16G", "ring ll");
-  assert_int_equal(import("allreduce,0,18446744073709551616,ring,ll,1,2,16\n", ""), 1);
-  tool_assert_contains(tool.errors, "rules.csv:1:13: max_bytes takes a number up to");
+  assert_allreduce("16G", "ring ll");
+  TOOL_WARNS(import("allreduce,0,18446744073709551616,ring,ll,1,2,16\n", ""), 1,
+             "rules.csv:1:13: max_bytes takes a number up to");
 }
 
 UNIT_TEST(import_tells_of_conditions) {
-  assert_int_equal(import_reported("all-conditions.csv", ""), 1);
-  tool_assert_contains(tool.errors, "all-conditions.csv:1: 2 rules are left out, this one first");
-  tool_assert_contains(tool.errors, "--ignore-conditions takes such rules for all calls");
-  tool_assert_contains(tool.errors, "no rule that could be imported");
+  TOOL_WARNS(import_reported("all-conditions.csv", ""), 1,
+             "all-conditions.csv:1: 2 rules are left out, this one first",
+             "--ignore-conditions takes such rules for all calls",
+             "no rule that could be imported");
   assert_int_equal(import_reported("all-conditions.csv", "--ignore-conditions"), 0);
-  assert_explained(SMALL, "tree ll, at most 2 channels");
-  assert_explained("-c allreduce -n 2 -r 8 -b 1M", "ring simple, at most 8 channels");
+  assert_allreduce("64", "tree ll, at most 2 channels");
+  assert_allreduce("1M", "ring simple, at most 8 channels");
   static const char *const none[] = {
     ",-1", ",-1,-1", ",", ",,", ",-1,", ",,-1", ", ,\t", ",,,,,"
   };
@@ -179,14 +176,13 @@ UNIT_TEST(import_tells_of_conditions) {
     char rule[128];
     snprintf(rule, sizeof rule, "allreduce,0,65535,tree,ll,2,2,16%s\n", none[i]);
     assert_int_equal(import(rule, ""), 0);
-    assert_explained(SMALL, "tree ll");
+    assert_allreduce("64", "tree ll");
   }
   static const char *const some[] = { ",1", ",-1,0", ",0", ",,1", ",1,-1" };
   for (size_t i = 0; i < sizeof some / sizeof some[0]; i++) {
     char rule[128];
     snprintf(rule, sizeof rule, "allreduce,0,65535,tree,ll,2,2,16%s\n", some[i]);
-    assert_int_equal(import(rule, ""), 1);
-    tool_assert_contains(tool.errors, "rules.csv:1: 1 rule is left out");
+    TOOL_WARNS(import(rule, ""), 1, "rules.csv:1: 1 rule is left out");
   }
 }
 
@@ -209,10 +205,10 @@ UNIT_TEST(import_takes_what_surrounds) {
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
     assert_int_equal(import(texts[i], ""), 0);
     assert_string_equal(tool.errors, "");
-    assert_explained(SMALL, "tree ll, at most 2 channels");
+    assert_allreduce("64", "tree ll, at most 2 channels");
   }
   assert_int_equal(import("allgather,0,9,ring,ll,1,2,16\r" RULE "\n", ""), 0);
-  assert_explained(SMALL, "tree ll");
+  assert_allreduce("64", "tree ll");
   assert_explained("-c allgather -n 2 -r 8 -b 8", "ring ll");
 }
 
@@ -232,23 +228,19 @@ UNIT_TEST(import_leaves_bad_rules_out) {
     { RULE "\nreduce,0,9,ring,ll,1,32,16\n", "16 ranks cannot be spread evenly over 32" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_int_equal(import(cases[i].text, ""), 0);
-    tool_assert_contains(tool.errors, cases[i].error);
-    tool_assert_contains(tool.errors, "the rule is left out");
-    assert_explained(SMALL, "tree ll, at most 2 channels");
+    TOOL_WARNS(import(cases[i].text, ""), 0, cases[i].error, "the rule is left out");
+    assert_allreduce("64", "tree ll, at most 2 channels");
   }
-  assert_int_equal(import("collective_type,max_bytes,min_bytes,algorithm,protocol,channels,nNodes,"
-                          "nRanks\n" RULE "\n",
-                          ""),
-                   1);
-  tool_assert_contains(tool.errors, "rules.csv:1:17: column 2 has to be minbytes");
-  assert_int_equal(import("collective,size_bytes,algorithm,protocol,channels,nodes,ranks\n", ""),
-                   1);
-  tool_assert_contains(tool.errors, "these are measurements for NVIDIA's optimize_config.py");
+  TOOL_WARNS(import("collective_type,max_bytes,min_bytes,algorithm,protocol,channels,nNodes,"
+                    "nRanks\n" RULE "\n",
+                    ""),
+             1, "rules.csv:1:17: column 2 has to be minbytes");
+  TOOL_WARNS(import("collective,size_bytes,algorithm,protocol,channels,nodes,ranks\n", ""), 1,
+             "these are measurements for NVIDIA's optimize_config.py");
   static const char zero[] = RULE "\nall\0reduce,0,9,ring,ll,1,2,16\n";
   tree_write_bytes(&tool.tree, "rules.csv", zero, sizeof zero - 1);
-  assert_int_equal(tool_run_there("stratus-tune import rules.csv -o rules.profile"), 0);
-  tool_assert_contains(tool.errors, "rules.csv:2: a zero byte: this is no text");
+  TOOL_WARNS(tool_run_there("stratus-tune import rules.csv -o rules.profile"), 0,
+             "rules.csv:2: a zero byte: this is no text");
 }
 
 /* ---- verify ---- */
@@ -285,8 +277,7 @@ UNIT_TEST(verify_tells_hosts_that_differ) {
   json_decref(told);
   snprintf(command, sizeof command, "rmdir taken; stratus-tune verify --tool %s/differ local local",
            tool.tree.root);
-  assert_int_equal(tool_run_there(command), 1);
-  tool_assert_contains(tool.output, "a job on these hosts could hang");
+  TOOL_SAYS(tool_run_there(command), 1, "a job on these hosts could hang");
 }
 
 /* Which NCCL chooses by itself, beside a profile that decides. */
@@ -297,41 +288,31 @@ UNIT_TEST(verify_tells_variables_that_differ) {
              "#!/bin/sh\nhost=$1; shift\nunset NCCL_PROTO; export NCCL_BUFFSIZE=4194304\n"
              "case $host in\nring) export NCCL_ALGO=Ring ;;\ntree) export NCCL_ALGO=Tree ;;\n"
              "esac\neval \"$@\"\n");
-  assert_int_equal(tool_run_there("chmod +x reach; STRATUS_PROFILE=$PWD/one.profile "
-                                  "stratus-tune verify --ssh ./reach ring tree"),
-                   1);
-  tool_assert_contains(tool.output, "differs    tree");
-  tool_assert_contains(tool.output,
-                       "NCCL variables: NCCL_ALGO=tree here, NCCL_ALGO=ring on ring\n");
-  tool_assert_contains(tool.output,
-                       "could hang: set NCCL's variables alike on every host, or on none\n");
+  TOOL_SAYS(tool_run_there("chmod +x reach; STRATUS_PROFILE=$PWD/one.profile "
+                           "stratus-tune verify --ssh ./reach ring tree"),
+            1, "differs    tree", "NCCL variables: NCCL_ALGO=tree here, NCCL_ALGO=ring on ring\n",
+            "could hang: set NCCL's variables alike on every host, or on none\n");
   /* They count only where the profile decides. */
-  assert_int_equal(tool_run_there("STRATUS_PROFILE=$PWD/flows.profile "
-                                  "stratus-tune verify --ssh ./reach ring tree"),
-                   0);
-  tool_assert_contains(tool.output, "all hosts choose alike");
+  TOOL_SAYS(tool_run_there("STRATUS_PROFILE=$PWD/flows.profile "
+                           "stratus-tune verify --ssh ./reach ring tree"),
+            0, "all hosts choose alike");
   /* As the job's launcher would, this shell's go to all hosts. */
-  assert_int_equal(tool_run_there("NCCL_PROTO=LL STRATUS_PROFILE=$PWD/one.profile "
-                                  "stratus-tune verify --json --ssh ./reach far"),
-                   0);
-  tool_assert_contains(tool.output, "\"variables\": \"NCCL_PROTO=ll NCCL_BUFFSIZE=4194304\"");
+  TOOL_SAYS(tool_run_there("NCCL_PROTO=LL STRATUS_PROFILE=$PWD/one.profile "
+                           "stratus-tune verify --json --ssh ./reach far"),
+            0, "\"variables\": \"NCCL_PROTO=ll NCCL_BUFFSIZE=4194304\"");
 }
 
 UNIT_TEST(verify_passes_the_users_profile_on) {
-  assert_int_equal(
-      tool_run_there("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0);
-  tool_assert_contains(tool.output, "profile one, hash ");
-  tool_assert_contains(tool.output, "all hosts choose alike");
-  assert_int_equal(tool_run_there("stratus-tune verify --tool false local"), 1);
-  tool_assert_contains(tool.output, "no answer");
+  TOOL_SAYS(tool_run_there("STRATUS_PROFILE=$PWD/one.profile stratus-tune verify local local"), 0,
+            "profile one, hash ", "all hosts choose alike");
+  TOOL_SAYS(tool_run_there("stratus-tune verify --tool false local"), 1, "no answer");
   assert_int_equal(tool_run_there("STRATUS_PROFILE=two.profile stratus-tune verify --here"), 0);
   json_t *told = json_loads(tool.output, 0, NULL);
   assert_string_equal(json_string_value(json_object_get(told, "profile")), "two");
   assert_int_equal(strlen(json_string_value(json_object_get(told, "decisions"))), 16);
   json_decref(told);
   assert_int_equal(tool_run_there("STRATUS_PROFILE=nowhere.profile stratus-tune verify --here"), 1);
-  assert_int_equal(tool_run_there("stratus-tune verify --here"), 0);
-  tool_assert_contains(tool.output, "\"profile\":\"none\"");
+  TOOL_SAYS(tool_run_there("stratus-tune verify --here"), 0, "\"profile\":\"none\"");
 }
 
 /* One stand-in for ssh, and hosts that cannot answer in every way. */
@@ -348,32 +329,28 @@ UNIT_TEST(verify_says_why_a_host_is_silent) {
       "asleep) echo $$ >%s/asleep; sleep 300 & wait ;;\n"
       "killed) kill -9 $$ ;;\nesac\n",
       tool.tree.root);
-  assert_int_equal(
-      tool_run_there(
-          "chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
-          "without,chatty asleep killed good"),
-      1);
-  tool_assert_contains(tool.output, "alike      good ");
-  tool_assert_contains(tool.output,
-                       "no answer  closed                    ssh: connect to host closed: refused; "
-                       "status 255\n");
-  tool_assert_contains(tool.output, "no answer  without                   there is no stratus-tune "
-                                    "there; give its path with --tool");
-  tool_assert_contains(tool.output, "no answer  chatty                    its output is not that");
-  tool_assert_contains(tool.output, "no answer  asleep                    no answer within 2s");
-  tool_assert_contains(tool.output, "no answer  killed                    ended by signal 9");
-  tool_assert_contains(tool.output, "5 of 6 hosts did not answer");
+  TOOL_SAYS(tool_run_there(
+                "chmod +x reach; stratus-tune verify --ssh './reach ' --timeout 2s good closed "
+                "without,chatty asleep killed good"),
+            1, "alike      good ",
+            "no answer  closed                    ssh: connect to host closed: refused; "
+            "status 255\n",
+            "no answer  without                   there is no stratus-tune "
+            "there; give its path with --tool",
+            "no answer  chatty                    its output is not that",
+            "no answer  asleep                    no answer within 2s",
+            "no answer  killed                    ended by signal 9",
+            "5 of 6 hosts did not answer");
   assert_int_equal(tool_run_there("! kill -0 $(cat asleep)"),
                    0); /* ended with all it had started */
   /* What they say commands no terminal, and JSON can hold it. */
-  assert_int_equal(tool_run_there("stratus-tune verify --ssh './reach ' painter liar"), 1);
-  tool_assert_contains(tool.output, " a?]0;b??c; status 3\n");
-  tool_assert_contains(tool.output, "decisions ?[2J,");
+  TOOL_SAYS(tool_run_there("stratus-tune verify --ssh './reach ' painter liar"), 1,
+            " a?]0;b??c; status 3\n", "decisions ?[2J,");
   assert_null(strchr(tool.output, '\033'));
-  assert_int_equal(tool_run_there("stratus-tune verify --json --ssh './reach ' painter"), 1);
-  tool_assert_contains(tool.output, "\"a?]0;b??c; status 3\"");
-  assert_int_equal(tool_run_there("stratus-tune verify --ssh ./no-such-ssh good"), 1);
-  tool_assert_contains(tool.output, "no-such-ssh: No such file");
+  TOOL_SAYS(tool_run_there("stratus-tune verify --json --ssh './reach ' painter"), 1,
+            "\"a?]0;b??c; status 3\"");
+  TOOL_SAYS(tool_run_there("stratus-tune verify --ssh ./no-such-ssh good"), 1,
+            "no-such-ssh: No such file");
   assert_int_equal(tool_run_there("stratus-tune verify --ssh '' good"), 2);
   assert_int_equal(tool_run_there("stratus-tune verify --timeout 0 good"), 2);
 }
@@ -393,17 +370,14 @@ UNIT_TEST(packaged_profiles_lie_beside_the_program) {
   snprintf(command, sizeof command, "ln -s %s/tuner_plugin/profiles share/stratus/profiles",
            directory);
   assert_int_equal(tool_run_there(command), 0);
-  assert_int_equal(tool_run_there("bin/stratus-tune show"), 0);
-  tool_assert_contains(tool.output, "profile aws-p4d, hash ");
-  assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0);
-  tool_assert_contains(tool.output, "profile aws-p5, hash ");
-  assert_int_equal(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus-tune show"),
-                   0);
-  tool_assert_contains(tool.output, "profile gcp-a3-mega, hash ");
+  TOOL_SAYS(tool_run_there("bin/stratus-tune show"), 0, "profile aws-p4d, hash ");
+  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0,
+            "profile aws-p5, hash ");
+  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus-tune show"), 0,
+            "profile gcp-a3-mega, hash ");
   tree_write(&tool.tree, "stratus/profiles/mine.profile",
              "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
-  assert_int_equal(tool_run_there("bin/stratus-tune show"), 0);
-  tool_assert_contains(tool.output, "profile mine, hash ");
+  TOOL_SAYS(tool_run_there("bin/stratus-tune show"), 0, "profile mine, hash ");
 }
 
 UNIT_MAIN(tool_set_up, tool_tear_down)

@@ -120,9 +120,9 @@ static void publish(struct connection *connection, const struct link_step *step)
     connection->published++;
     atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
   }
-  int none = 0;
-  if (step->status) { /* the first error stays */
-    atomic_compare_exchange_strong(&connection->error, &none, step->status);
+  int none = 0, status = link_status(connection->link);
+  if (status) { /* the first error stays */
+    atomic_compare_exchange_strong(&connection->error, &none, status);
   }
 }
 
@@ -201,14 +201,14 @@ static void close_lanes(struct connection *connection, uint64_t now_ns) {
 }
 
 /* Nothing is left to do but to close the lanes. */
-static bool is_over(struct connection *connection, const struct link_step *step, uint64_t now_ns) {
-  if (!step->status) {
-    return connection->is_released && step->is_finished;
+static bool is_over(struct connection *connection, uint64_t now_ns) {
+  if (!link_status(connection->link)) {
+    return connection->is_released && link_is_finished(connection->link);
   }
   if (!connection->last_word_ns) {
     connection->last_word_ns = now_ns + CLOSE_TIMEOUT_NS;
   }
-  return !step->has_last_word || now_ns >= connection->last_word_ns;
+  return !link_has_last_word(connection->link) || now_ns >= connection->last_word_ns;
 }
 
 static void measure_lanes(struct connection *connection, uint64_t now_ns) {
@@ -241,7 +241,7 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     posts = connection->taken < posted ? take_posts(connection, posted, now_ns) : 0;
   } while (posts > 0);
   connection->is_running = false;
-  if (is_over(connection, &step, now_ns)) {
+  if (is_over(connection, now_ns)) {
     close_lanes(connection, now_ns);
     return;
   }

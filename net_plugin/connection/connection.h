@@ -7,7 +7,7 @@
  * acquire by the reader. Completion is in order, so a request is done when the count has passed it.
  *
  * Owns: link memory, lanes.  Threads: as marked.  Blocks: connection_progress sleeps up to 200 us
- * where nothing has moved for half a second (engine_idle_sleep); view_lane, withdraw and detach
+ * where nothing has moved for half a second (engine_idle_sleep); withdraw and detach
  * wait for the engine lock; whoever ends an RDMA lane, for its fini (lane.h); the others never.
  * Fails: connection_error. */
 #ifndef NET_PLUGIN_ENGINE_CONNECTION_H
@@ -130,10 +130,8 @@ bool connection_is_sender(const struct connection *connection);
 
 /* ---- any thread ---- */
 
-/* How its lanes are doing; the engine lock is taken inside. */
+/* The most lanes that it can have. */
 unsigned connection_lane_count(const struct connection *connection);
-void connection_view_lane(struct connection *connection, unsigned lane,
-                          struct link_lane_view *view);
 
 /* ---- the user takes its memory back: any thread, but none posts meanwhile ---- */
 

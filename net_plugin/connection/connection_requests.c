@@ -215,10 +215,3 @@ const void *connection_owner(const struct connection *connection) {
 unsigned connection_lane_count(const struct connection *connection) {
   return connection->lanes;
 }
-
-void connection_view_lane(struct connection *connection, unsigned lane,
-                          struct link_lane_view *view) {
-  engine_lock(connection->engine);
-  link_view_lane(connection->link, lane, view);
-  engine_unlock(connection->engine);
-}

@@ -239,9 +239,6 @@ struct link_step {
    * posted, each once: how many, and the bytes that were sent or received with each. */
   unsigned completed;
   uint64_t completed_bytes[LINK_WINDOW];
-  int status;         /* link_status */
-  bool is_finished;   /* link_is_finished */
-  bool has_last_word; /* link_has_last_word */
   /* When link_time_passed must be called, LINK_NO_DEADLINE if never. The link notes it: an owner
    * that comes much later was stopped, and that time does not count as anybody's silence. */
   uint64_t deadline_ns;

@@ -352,9 +352,6 @@ enum link_step_kind link_step(struct link *link, const struct link_ready *ready,
   for (uint64_t bytes; link_next_completion(link, &bytes); step->completed++) {
     step->completed_bytes[step->completed] = bytes; /* the window has no more messages */
   }
-  step->status = link->status;
-  step->is_finished = (link->is_detached || link->status != 0) && link_is_finished(link);
-  step->has_last_word = link->status != 0 && link_has_last_word(link);
   step->deadline_ns = link_next_deadline_ns(link);
   return LINK_STEP_WAIT;
 }

@@ -298,8 +298,9 @@ static void timer_ends(void *owner, uint64_t argument) {
 static void completed(struct side *side, const struct link_step *step) {
   struct connection *connection = side->connection;
   struct transport_user *user = &connection->stratus->transport.user;
-  if (step->status) {
-    fprintf(stderr, "scale: a link has failed: %s\n", strerror(-step->status));
+  int status = link_status(side->link);
+  if (status) {
+    fprintf(stderr, "scale: a link has failed: %s\n", strerror(-status));
     exit(1);
   }
   side->deadline_ns = step->deadline_ns;

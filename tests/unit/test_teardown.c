@@ -15,6 +15,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/lane_view.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/rdma_host.h"
@@ -217,11 +218,11 @@ static void sends_are_coalesced(void **state) {
 }
 
 static bool has_bytes(struct connection *connection) {
-  struct link_lane_view lane = { .bytes_received = 0 };
-  for (unsigned i = 0; lane.bytes_received == 0 && i < connection_lane_count(connection); i++) {
-    connection_view_lane(connection, i, &lane);
+  bool has = false;
+  for (unsigned i = 0; !has && i < connection_lane_count(connection); i++) {
+    has = lane_view(connection, i).bytes_received > 0;
   }
-  return lane.bytes_received > 0;
+  return has;
 }
 
 /* Some bytes have arrived, more are on their way. */

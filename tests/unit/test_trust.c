@@ -14,6 +14,7 @@
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/handle.h"
 #include "tests/lib/by_hand.h"
+#include "tests/lib/lane_view.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/tree.h"
@@ -142,12 +143,10 @@ TEST(an_identity_is_not_a_key) {
     assert_rejected(&thief);
     close(thief.fd);
   }
-  struct link_lane_view view;
-  connection_view_lane(connection, 0, &view);
+  struct link_lane_view view = lane_view(connection, 0);
   assert_int_equal(view.state, LINK_LANE_UP);
   assert_int_equal(view.epoch, 1);
-  connection_view_lane(connection, 1, &view);
-  assert_int_not_equal(view.state, LINK_LANE_UP);
+  assert_int_not_equal(lane_view(connection, 1).state, LINK_LANE_UP);
   /* With the connection's own key the same is welcome. */
   caller.hello.lane = 1;
   caller.hello.is_first = 0;

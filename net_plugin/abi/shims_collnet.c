@@ -18,36 +18,25 @@
  * NCCL inits CollNet after the network of the same plugin, and does not end it where it showed no
  * device. So where CollNet is off it starts nothing, and its context is NULL. */
 
-static enum nccl_result init_process(int api_version, nccl_logger_fn *logger) {
-  return collnet_mode() == COLLNET_OFF ? NCCL_SUCCESS
-                                       : shims_init_process(api_version, logger, NULL);
-}
+#define INIT(version)                                                                              \
+  static enum nccl_result init_v##version(nccl_logger_fn *logger) {                                \
+    return collnet_mode() == COLLNET_OFF ? NCCL_SUCCESS                                            \
+                                         : shims_init_process(version, logger, NULL);              \
+  }
+INIT(8)
+INIT(9)
+INIT(10)
 
-static enum nccl_result init_v8(nccl_logger_fn *logger) {
-  return init_process(8, logger);
-}
-
-static enum nccl_result init_v9(nccl_logger_fn *logger) {
-  return init_process(9, logger);
-}
-
-static enum nccl_result init_v10(nccl_logger_fn *logger) {
-  return init_process(10, logger);
-}
-
-static enum nccl_result init_v11(void **context, uint64_t communicator, nccl_logger_fn *logger) {
-  *context = NULL;
-  return collnet_mode() == COLLNET_OFF
-             ? NCCL_SUCCESS
-             : ncclNetPlugin_v11.init(context, communicator, NULL, logger, NULL);
-}
-
-static enum nccl_result init_v12(void **context, uint64_t communicator, nccl_logger_fn *logger) {
-  *context = NULL;
-  return collnet_mode() == COLLNET_OFF
-             ? NCCL_SUCCESS
-             : ncclNetPlugin_v12.init(context, communicator, NULL, logger, NULL);
-}
+#define INIT_CONTEXT(version)                                                                      \
+  static enum nccl_result init_v##version(void **context, uint64_t communicator,                   \
+                                          nccl_logger_fn *logger) {                                \
+    *context = NULL;                                                                               \
+    return collnet_mode() == COLLNET_OFF                                                           \
+               ? NCCL_SUCCESS                                                                      \
+               : ncclNetPlugin_v##version.init(context, communicator, NULL, logger, NULL);         \
+  }
+INIT_CONTEXT(11)
+INIT_CONTEXT(12)
 
 static enum nccl_result devices(int *count) {
   *count = 0;

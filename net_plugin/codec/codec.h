@@ -86,12 +86,9 @@ void codec_memory_note(struct codec_memory *memory, const struct codec_result *r
 
 /* ---- the forms, for tests and measurements ---- */
 
-struct codec_form;
+struct codec_form; /* format.h: its name, and whether it may be used here */
 /* The fastest first; the last runs on any processor. NULL after the last. */
 const struct codec_form *codec_form(size_t i);
-const char *codec_form_name(const struct codec_form *form);
-/* If false, it must not be used. */
-bool codec_form_is_usable(const struct codec_form *form);
 /* As above, by this form. All give the same bytes. */
 struct codec_result codec_encode_by(const struct codec_form *form, int width, const void *chunk,
                                     size_t bytes, void *out);

@@ -18,14 +18,6 @@ const struct codec_form *codec_form(size_t i) {
   return i < sizeof forms / sizeof *forms ? forms[i] : NULL;
 }
 
-const char *codec_form_name(const struct codec_form *form) {
-  return form->name;
-}
-
-bool codec_form_is_usable(const struct codec_form *form) {
-  return form->is_usable();
-}
-
 static const struct codec_form *fastest(void) {
   size_t i = 0;
   while (!forms[i]->is_usable()) {

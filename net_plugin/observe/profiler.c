@@ -23,14 +23,12 @@ struct socket_event_v1 {
     size_t length;
   } sock;
 };
-_Static_assert(offsetof(struct socket_event_v1, type) == 0, "ABI of the profiler's socket event");
-_Static_assert(offsetof(struct socket_event_v1, sock.fd) == 8,
+_Static_assert(offsetof(struct socket_event_v1, type) == 0 &&
+                   offsetof(struct socket_event_v1, sock.fd) == 8 &&
+                   offsetof(struct socket_event_v1, sock.op) == 12 &&
+                   offsetof(struct socket_event_v1, sock.length) == 16 &&
+                   sizeof(struct socket_event_v1) == 24,
                "ABI of the profiler's socket event");
-_Static_assert(offsetof(struct socket_event_v1, sock.op) == 12,
-               "ABI of the profiler's socket event");
-_Static_assert(offsetof(struct socket_event_v1, sock.length) == 16,
-               "ABI of the profiler's socket event");
-_Static_assert(sizeof(struct socket_event_v1) == 24, "ABI of the profiler's socket event");
 
 void profiler_set_callback(struct profiler *profiler, profiler_callback_fn *callback) {
   __atomic_store_n(&profiler->callback, callback, __ATOMIC_RELEASE);

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "net_plugin/codec/codec.h"
+#include "net_plugin/codec/format.h"
 
 enum { STREAM_BYTES = 128 << 20, MAX_ROUNDS = 99 };
 
@@ -106,7 +107,7 @@ static double decode_all(struct streams *streams, const struct codec_form *form)
     if (streams->coded_bytes[i] > 0 &&
         codec_decode_by(form, compressed_chunk(streams, i), streams->coded_bytes[i], out,
                         streams->chunk_bytes) != 0) {
-      fail("did not decode", codec_form_name(form));
+      fail("did not decode", form->name);
     }
   }
   return speed(streams, begin);
@@ -155,7 +156,7 @@ static void measure(struct streams *streams, const struct codec_form *form,
     decodes[i] = decode_all(streams, form);
   }
   check(streams);
-  printf("  %-9s width %d ratio %.3f", codec_form_name(form), width, ratio(streams));
+  printf("  %-9s width %d ratio %.3f", form->name, width, ratio(streams));
   print_speeds("memcpy", copies, rounds, 0);
   print_speeds("encode", encodes, rounds, copies[rounds / 2]);
   if (ratio(streams) > 1) { /* else there was nothing to decode */
@@ -219,8 +220,8 @@ int main(int argc, char **argv) {
     fill(&streams, argv[i]);
     const struct codec_form *form;
     for (size_t k = 0; (form = codec_form(k)); k++) {
-      bool is_wanted = !options.form || strcmp(options.form, codec_form_name(form)) == 0;
-      if (is_wanted && codec_form_is_usable(form)) {
+      bool is_wanted = !options.form || strcmp(options.form, form->name) == 0;
+      if (is_wanted && form->is_usable()) {
         measure(&streams, form, &options);
       }
     }

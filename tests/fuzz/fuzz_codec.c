@@ -14,7 +14,7 @@ static int decode(const uint8_t *coded, size_t coded_bytes, uint8_t *out, size_t
   int first = codec_decode_by(&codec_portable, coded, coded_bytes, out, bytes);
   const struct codec_form *form;
   for (size_t i = 0; (form = codec_form(i)) != &codec_portable; i++) {
-    if (codec_form_is_usable(form)) {
+    if (form->is_usable()) {
       uint8_t *other = malloc(bytes);
       FUZZ_CHECK(other != NULL);
       FUZZ_CHECK(codec_decode_by(form, coded, coded_bytes, other, bytes) == first);
@@ -78,7 +78,7 @@ static void try_round_trip(struct fuzz_input *input, unsigned choice) {
   struct codec_result result = codec_encode_by(&codec_portable, width, chunk, bytes, coded);
   const struct codec_form *form;
   for (size_t i = 0; (form = codec_form(i)) != &codec_portable; i++) {
-    if (codec_form_is_usable(form)) {
+    if (form->is_usable()) {
       struct codec_result same = codec_encode_by(form, width, chunk, bytes, other);
       FUZZ_CHECK(same.bytes == result.bytes && same.width == result.width);
       FUZZ_CHECK(memcmp(coded, other, result.bytes) == 0);

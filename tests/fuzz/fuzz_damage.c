@@ -5,6 +5,7 @@
  * fuzz_codec has what never was a compressed chunk, and compares the forms. */
 #include "common/random.h"
 #include "net_plugin/codec/codec.h"
+#include "net_plugin/codec/format.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { DAMAGES = 1000, MAX_CHUNK = 4 << 10, MAX_FORMS = 8, FEW_BYTES = 4, REPORTED = 1000000 };
@@ -31,7 +32,7 @@ static void find_forms(void) {
   form_count = 0;
   for (size_t i = 0; form_count < MAX_FORMS && (form = codec_form(i)); i++) {
     forms[form_count] = form;
-    form_count += codec_form_is_usable(form);
+    form_count += form->is_usable();
   }
 }
 

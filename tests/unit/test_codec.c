@@ -2,6 +2,7 @@
 /* Chunks there and back, by every form: whatever they hold, of any length, at any alignment, and
  * the same compressed bytes from all forms. */
 #include "net_plugin/codec/codec.h"
+#include "net_plugin/codec/format.h"
 
 #include <string.h>
 
@@ -39,7 +40,7 @@ static int free_buffers(void **state) {
 
 static const struct codec_form *usable(size_t i) {
   const struct codec_form *form = codec_form(i);
-  return form && codec_form_is_usable(form) ? form : NULL;
+  return form && form->is_usable() ? form : NULL;
 }
 
 static size_t forms(void) {

@@ -48,7 +48,7 @@ static int decode(const uint8_t *coded, size_t coded_bytes, size_t bytes) {
   assert_true(first == 0 || first == -EBADMSG);
   const struct codec_form *form;
   for (size_t i = 0; (form = codec_form(i)) != &codec_portable; i++) {
-    if (codec_form_is_usable(form)) {
+    if (form->is_usable()) {
       assert_int_equal(codec_decode_by(form, moved, coded_bytes, other, bytes), first);
       if (first == 0) {
         assert_memory_equal(out, other, bytes);

@@ -7,23 +7,15 @@ BUCKETS = {"ddp": {"first_bucket_bytes": 1 << 20, "bucket_bytes": 25 << 20}, "ze
 TYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
-def with_step(workload, step_us, forward_part=None, **changes):
-    """The same layers in a step of this time without communication; `changes`: other keys. Each layer keeps its part of
-    forward and backward, unless `forward_part` says what the forward pass has of both."""
-    changed = {**workload, **changes}
+def with_step(workload, step_us):
+    """The same layers in a step of this time without communication: each keeps its part of forward and backward."""
     layers = [dict(layer) for layer in workload["layers"]]
     before = sum(layer["forward_us"] + layer["backward_us"] for layer in layers)
-    after = step_us - changed.get("optimizer_us", 0)
-    if forward_part is not None:
-        forward = sum(layer["forward_us"] for layer in layers)
-        for layer in layers:
-            share = layer["forward_us"] / forward
-            layer["forward_us"], layer["backward_us"] = share * after * forward_part, share * after * (1 - forward_part)
-    else:
-        for layer in layers:
-            layer["forward_us"] *= after / before
-            layer["backward_us"] *= after / before
-    return {**changed, "layers": layers}
+    after = step_us - workload.get("optimizer_us", 0)
+    for layer in layers:
+        layer["forward_us"] *= after / before
+        layer["backward_us"] *= after / before
+    return {**workload, "layers": layers}
 
 
 def step_us(workload):

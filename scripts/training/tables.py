@@ -2,13 +2,15 @@
 """What stratus gains over NCCL's Socket by simulation: AIACC-Training's published cases, and today's workloads."""
 import dataclasses
 import json
+import os
 import statistics
+import subprocess
 import tempfile
 
+from benchmark.run import ROOT
 from training import forecasts
 from training.reshape import step_us, with_step
 from training.simulator import FREE, simulate
-from training.step_model import plan_of
 
 GPUS = 8  # of a host
 # Instances of AIACC's days: 8 V100, up to 32 Gb/s of a VPC (gn6v, gn6e of Alibaba Cloud); a flow at an eighth is assumed.
@@ -63,6 +65,18 @@ TODAY_HOSTS = (2, 4, 8)
 
 
 # ---- workloads ----
+
+def plan_of(workload, ranks):
+    """stratus-coll's own plan of a workload (a name or a path): [("compute", us), ("collective", bytes) or ("wait", number)]."""
+    argv = [os.path.join(ROOT, "build/bin/stratus-coll"), "--replay", workload, "--replay-list", str(ranks)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    values = {"compute": lambda fields: float(fields[0]), "collective": lambda fields: int(fields[7]),
+              "wait": lambda fields: int(fields[0])}
+    lines = (line.split() for line in done.stdout.splitlines())
+    return [(kind, values[kind](fields)) for kind, *fields in lines if kind in values]
+
 
 FEATURE = 512  # elements that InsightFace's backbone gives for an image
 

@@ -11,6 +11,7 @@ import tempfile
 from benchmark.case import Case, Row, Variant, at_least, at_most, network, of, of_constant, shown
 from benchmark.run import ROOT, cpus_of_host
 from training.plan import MODELS, SCALE
+from training.reshape import read_workload, write_workload
 
 MODES = ("off", "on", "auto")
 NEVER = 0.98  # what auto must keep of off, whatever it finds
@@ -99,7 +100,7 @@ def steps(kind, gradient_type, target, faster=1):
     compute faster than those of its table, more models wait for the network."""
     def measure(bench, mode):
         with tempfile.TemporaryDirectory() as scratch:
-            files = [retyped(model, gradient_type, scratch) for model in MODELS]
+            files = [write_workload({**read_workload(model), "gradient_type": gradient_type}, scratch, model) for model in MODELS]
             text = bench.coll_json("stratus", [
                 "--replay", ",".join(files), "--data", gradient(kind), "--replay-skip", "2", "--replay-steps",
                 bench.settings.pick("4", "1"), *SCALE.replay_arguments(STEPS_HOSTS, 1 / faster)], mode_of(mode))
@@ -131,16 +132,6 @@ def steps(kind, gradient_type, target, faster=1):
              note=by_model("on")),
          Row("auto", "auto / off, the median model", speed_up("auto"), at_least(NEVER), note=by_model("auto"))],
         needs="STRATUS_COMPRESS")
-
-
-def retyped(model, gradient_type, directory):
-    """The built-in workload with gradients of another type, as a file."""
-    with open(os.path.join(ROOT, "tuner_plugin/workloads", f"{model}.json"), encoding="utf-8") as file:
-        workload = json.load(file)
-    path = os.path.join(directory, f"{model}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({**workload, "gradient_type": gradient_type}, file)
-    return path
 
 
 # ---- what auto must not cost ----

@@ -1,10 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload file with other times, or with the collectives of another framework. PURE."""
+"""Workload files, with other times, types, or the collectives of another framework."""
 import copy
+import json
+
+from benchmark.run import ROOT, Failure
 
 # What stratus-coll takes where a file says nothing (docs/workloads.md); zero2's is a number of elements.
 BUCKETS = {"ddp": {"first_bucket_bytes": 1 << 20, "bucket_bytes": 25 << 20}, "zero2": {"bucket_bytes": 500_000_000}}
 TYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+
+
+def read_workload(name):
+    """A built-in one, or a file."""
+    path = name if "/" in name or name.endswith(".json") else f"{ROOT}/tuner_plugin/workloads/{name}.json"
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        raise Failure(f"workload {name}: neither one of tuner_plugin/workloads nor a file") from None
+    except ValueError as error:
+        raise Failure(f"workload {name}: {error}") from None
+
+
+def write_workload(workload, directory, name):
+    """The path, for stratus-coll --replay and the simulation."""
+    path = f"{directory}/{name}.json"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(workload, file)
+    return path
 
 
 def with_step(workload, step_us):

@@ -2,7 +2,6 @@
 """trial: one case of the test script faults: a job on two hosts, what is done to it, whether it went on as it
 should, or ended as it should, and the figures of that."""
 
-import os
 import re
 import time
 

@@ -25,6 +25,22 @@ def case(name, is_quick=False):
     return add
 
 
+def add_case(name, what, run, is_quick=False):
+    """`what` is for --list."""
+    run.__doc__ = what
+    CASES[name] = (run, is_quick)
+
+
+def survives(name, what, *damage, is_quick=False, **more):
+    """A case that is Trial.survives and nothing else."""
+    add_case(name, what, lambda test: test.survives(*damage, **more), is_quick)
+
+
+def fails(name, what, *damage, is_quick=False, **more):
+    """The same of Trial.fails."""
+    add_case(name, what, lambda test: test.fails(*damage, **more), is_quick)
+
+
 class Trial:
     """One case: its cluster, its job, and what was found out."""
 

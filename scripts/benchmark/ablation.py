@@ -16,9 +16,9 @@ import math
 import statistics
 import tempfile
 
-from benchmark.case import Case, Variant
-from benchmark.cases import BY_FLOW, CLOUD, VETH, slow_one_flow
-from benchmark.compression import gradient, network
+from benchmark.case import BY_FLOW, Case, Variant, network
+from benchmark.cases import CLOUD, VETH, slow_one_flow
+from benchmark.compression import gradient
 from benchmark.report import failures
 from training.sets import TODAY, workload_file
 
@@ -106,9 +106,9 @@ CASES = {
     "rate": ("messages of 1, 4, 16 KiB", [], by_size(("1K", "4K", "16K"), "messages_per_s", "--test", "rate"), RATES),
     "medium": ("half round trip of 16, 64, 128 KiB, 0.5 Gb/s per flow", CLOUD[0],
                by_size(("16K", "64K", "128K"), "half_trip_us", "--test", "latency"), times("16K", "64K", "128K")),
-    "capped": ("1 connection, 1 Gb/s per flow, 8 Gb/s NIC", ["--nic-gbps", "8", "--flow-gbps", "1", *BY_FLOW],
+    "capped": ("1 connection, 1 Gb/s per flow, 8 Gb/s NIC", network(8),
                perf(*SIMPLE, "--warmup", "500ms"), BULK),
-    "equal": ("1 connection, equal flows of 0.25 Gb/s, 2 Gb/s NIC", ["--nic-gbps", "2", *QUARTER],
+    "equal": ("1 connection, equal flows of 0.25 Gb/s, 2 Gb/s NIC", network(2),
               perf(*SIMPLE, "--warmup", "500ms"), GBPS),
     "uncapped": ("2 connections of 512 KiB, no limits", [],
                  perf(*SIMPLE, "--bytes", "512K", "--connections", "2", "--warmup", "600ms"), BULK),

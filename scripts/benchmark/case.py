@@ -49,6 +49,30 @@ class Case:
     rounds_max: Optional[int] = None
 
 
+LABELS = {
+    "stratus": "stratus", "socket": "Socket", "socket-1x1": "Socket 1x1", "socket-2x2": "Socket 2x2",
+    "socket-2x4": "Socket 2x4", "socket-4x2": "Socket 4x2", "socket-2x8": "Socket 2x8",
+    "socket-4x4": "Socket 4x4",
+}
+# Caps are by flow, as clouds have them: with so many buckets two flows hardly share one.
+BY_FLOW = ["--flow-buckets", "1024"]
+
+
+def network(nic_gbps, flow_gbps=None):
+    """Options of `cluster up`; a flow has an eighth of the NIC unless another rate is given."""
+    return ["--nic-gbps", f"{nic_gbps:g}", "--flow-gbps", f"{flow_gbps or nic_gbps / 8:g}", *BY_FLOW]
+
+
+def perf(key, *arguments, extra=None, name=None, label=None, meanwhile=None):
+    """The variant of a transport that stratus-net perf measures."""
+    return Variant(name or key, label or LABELS[key], lambda bench: bench.perf(key, list(arguments), extra, meanwhile))
+
+
+def shown(variants, metric, unit):
+    """The figures beside a ratio."""
+    return [(variant.label, variant.key, metric, unit) for variant in variants]
+
+
 def at_least(value):
     return (">=", value)
 

@@ -7,30 +7,12 @@ import statistics
 import time
 
 from benchmark.case import (
-    Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, of, of_best, of_constant, value)
+    BY_FLOW, LABELS, Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, network, of, of_best, of_constant, perf,
+    shown, value)
 from benchmark.compression import cases as compression_cases
 from benchmark.losses import cases as loss_cases
 from benchmark.run import CLUSTER, Failure
 from training.plan import CAPPED, MODELS, SCALE, Setting
-
-LABELS = {
-    "stratus": "stratus", "socket": "Socket", "socket-1x1": "Socket 1x1", "socket-2x2": "Socket 2x2",
-    "socket-2x4": "Socket 2x4", "socket-4x2": "Socket 4x2", "socket-2x8": "Socket 2x8",
-    "socket-4x4": "Socket 4x4",
-}
-# Caps are by flow, as clouds have them: with so many buckets two flows hardly share one.
-BY_FLOW = ["--flow-buckets", "1024"]
-
-
-def perf(key, *arguments, extra=None, name=None, label=None, meanwhile=None):
-    transport = key
-    return Variant(name or key, label or LABELS[key],
-                   lambda bench: bench.perf(transport, list(arguments), extra, meanwhile))
-
-
-def shown(variants, metric, unit):
-    return [(variant.label, variant.key, metric, unit) for variant in variants]
-
 
 # ---- bandwidth of one connection ----
 
@@ -47,7 +29,7 @@ def capped(nic_gbps, flow_gbps, name):
         return "of the NIC: " + ", ".join(f"{label} {gbps / nic_gbps:.2f}" for label, gbps in medians if gbps)
     return Case(
         name, f"1 connection, {flow_gbps:g} Gb/s per flow, {nic_gbps:g} Gb/s NIC",
-        ["--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), *BY_FLOW], variants,
+        network(nic_gbps, flow_gbps), variants,
         [Row("stratus-of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps), at_least(0.95),
              shown(variants, "gbps", "Gb/s"), note=parts),
          Row("stratus-of-bound", "stratus of iperf3 -P 8", of("gbps", "stratus", "iperf3"))])
@@ -144,7 +126,7 @@ def equal_flows():
         return f"best: {LABELS[best]}" if best else ""
     return Case(
         "equal-flows", "1 connection, equal flows of 0.25 Gb/s, 2 Gb/s NIC",
-        ["--nic-gbps", "2", "--flow-gbps", "0.25", *BY_FLOW], variants,
+        network(2), variants,
         [Row("of-best", "stratus / the best Socket setting", of_best("gbps", "stratus", sockets), at_least(0.97),
              shown(variants, "gbps", "Gb/s"), note=name_best)])
 
@@ -248,7 +230,7 @@ def allreduce(flow_gbps, name, target):
     variants = [coll(key) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
         name, f"stock NCCL AllReduce 64 MiB, 2 hosts, 4 Gb/s NIC, {flow_gbps:g} Gb/s per flow",
-        ["--nic-gbps", str(nic_gbps), "--flow-gbps", f"{flow_gbps:g}", *BY_FLOW], variants,
+        network(nic_gbps, flow_gbps), variants,
         [Row("of-nic", "stratus' busbw of the NIC", of_constant("busbw_gbs", "stratus", nic_gbps / 8), at_least(target),
              shown(variants, "busbw_gbs", "GB/s")),
          Row("socket", "stratus / Socket", of("busbw_gbs", "stratus", "socket")),
@@ -277,7 +259,7 @@ def collnet(hosts, gpus, nic_gbps, full, half):
         f"collnet-{hosts}x{gpus}",
         f"stock NCCL AllReduce of 64 MiB f32, {hosts} hosts x {gpus} GPUs, {nic_gbps:g} Gb/s NIC, {flow_gbps:g} Gb/s "
         "per flow",
-        ["--hosts", str(hosts), "--nic-gbps", f"{nic_gbps:g}", "--flow-gbps", f"{flow_gbps:g}", *BY_FLOW], variants,
+        ["--hosts", str(hosts), *network(nic_gbps)], variants,
         [Row("full", "CollNet / the better of ring and tree", of_best("busbw_gbs", "full", ("ring", "tree")),
              at_least(full) if full else None, shown(variants, "busbw_gbs", "GB/s")),
          Row("bf16", "CollNet bf16 / the better of ring and tree", of_best("busbw_gbs", "bf16", ("ring", "tree")),
@@ -406,7 +388,7 @@ def faults():
         [fault(name) for name, _ in FAULTS], rows, rounds_max=3)
 
 
-CLOUD = (["--nic-gbps", "4", "--flow-gbps", "0.5", *BY_FLOW], "4 Gb/s NIC, 0.5 Gb/s per flow")
+CLOUD = (network(4), "4 Gb/s NIC, 0.5 Gb/s per flow")
 VETH = ([], "no limits")
 
 

@@ -5,6 +5,7 @@ A cell is "default", NCCL's own choice, or (algorithm, protocol, channels); a po
 import itertools
 import json
 import math
+import statistics
 
 NEAR = 1.05  # of the best measured cell
 
@@ -12,12 +13,6 @@ NEAR = 1.05  # of the best measured cell
 def read_samples(path):
     with open(path, encoding="utf-8") as file:
         return [json.loads(line) for line in file]
-
-
-def median(values):
-    values = sorted(values)
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 def measured_cells(samples):
@@ -34,7 +29,7 @@ def measured_cells(samples):
 def typical(launches):
     """{cell: its ratio, the median over the launches that have it}."""
     cells = {cell for launch in launches for cell in launch}
-    return {cell: median([launch[cell] for launch in launches if cell in launch]) for cell in cells}
+    return {cell: statistics.median([launch[cell] for launch in launches if cell in launch]) for cell in cells}
 
 
 def default_cells(samples):
@@ -90,7 +85,7 @@ def slowdowns(points, chosen, again):
         seen = {"slowdown": ratios[cell] / ratios[seen_best], "default_slowdown": 1 / ratios[seen_best]}
         found.append({
             "collective": collective, "bytes": size, "chosen": cell_text(cell), "best": cell_text(min(together, key=together.get)),
-            **{name: math.exp(mean(values)) if values else seen[name] for name, values in each.items()},
+            **{name: math.exp(statistics.fmean(values)) if values else seen[name] for name, values in each.items()},
             "seen_slowdown": seen["slowdown"], "error": standard_error(each["slowdown"])})
     return found
 
@@ -122,27 +117,19 @@ def repeatable(points, again):
             cell = min((cell for cell in chosen if cell in judged), key=chosen.get)
             found.append(judged[cell] / min(judged.values()))
         shares.append(sum(ratio <= NEAR for ratio in found) / len(found) if found else 1)
-        logs.append(mean([math.log(ratio) for ratio in found]) if found else 0)
+        logs.append(statistics.fmean([math.log(ratio) for ratio in found]) if found else 0)
     has_judges = any(len(again.get(point, [])) > 1 for point in points)
-    return {"near": mean(shares), "slowdown": math.exp(mean(logs)), "points": len(shares)} if has_judges else None
-
-
-def mean(values):
-    return sum(values) / len(values)
+    return {"near": statistics.fmean(shares), "slowdown": math.exp(statistics.fmean(logs)), "points": len(shares)} if has_judges else None
 
 
 def standard_error(values):
     if len(values) < 2:
         return None
-    return math.sqrt(sum((value - mean(values)) ** 2 for value in values) / (len(values) - 1) / len(values))
+    return statistics.stdev(values) / math.sqrt(len(values))
 
 
 def cell_text(cell):
     return cell if cell == "default" else f"{cell[0]}.{cell[1]}" + (f"@{cell[2]}" if cell[2] else "")
-
-
-def geomean(values):
-    return math.exp(sum(math.log(value) for value in values) / len(values)) if values else 1
 
 
 def near(points, what="slowdown"):

@@ -8,14 +8,13 @@ import os
 import statistics
 import tempfile
 
-from benchmark.case import Case, Row, Variant, at_least, at_most, of, of_constant
+from benchmark.case import Case, Row, Variant, at_least, at_most, network, of, of_constant, shown
 from benchmark.run import ROOT, cpus_of_host
 from training.plan import MODELS, SCALE
+from training.reshape import read_workload, write_workload
 
 MODES = ("off", "on", "auto")
 NEVER = 0.98  # what auto must keep of off, whatever it finds
-# Caps are by flow, as clouds have them: with so many buckets two flows hardly share one.
-BY_FLOW = ["--flow-buckets", "1024"]
 # auto tries flows first, and then compression.
 WARMUP = ("--warmup", "1500ms")
 
@@ -32,14 +31,6 @@ def labelled(modes, measure):
     return [Variant(mode, mode, lambda bench, mode=mode: measure(bench, mode)) for mode in modes]
 
 
-def figures(variants, metric, unit):
-    return [(variant.label, variant.key, metric, unit) for variant in variants]
-
-
-def network(nic_gbps):
-    return ["--nic-gbps", f"{nic_gbps:g}", "--flow-gbps", f"{nic_gbps / 8:g}", *BY_FLOW]
-
-
 # ---- what it brings ----
 
 def one_connection(kind, target):
@@ -48,10 +39,10 @@ def one_connection(kind, target):
         "stratus", ["--shape", "simple", "--data", gradient(kind), *WARMUP], mode_of(mode)))
     return Case(
         f"compress-{kind}", f"1 connection, gradients {kind}, {nic_gbps} Gb/s NIC, 0.5 Gb/s per flow", network(nic_gbps), variants,
-        [Row("on", "compressed / not", of("gbps", "on", "off"), at_least(target), figures(variants, "gbps", "Gb/s")),
+        [Row("on", "compressed / not", of("gbps", "on", "off"), at_least(target), shown(variants, "gbps", "Gb/s")),
          Row("auto", "auto / off", of("gbps", "auto", "off"), at_least(target)),
          Row("cpu", "CPU per byte, compressed / not", of("cpu_s_per_gb", "on", "off"), None,
-             figures(variants, "cpu_s_per_gb", "CPU-s/GB"))], needs="STRATUS_COMPRESS")
+             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))], needs="STRATUS_COMPRESS")
 
 
 def collective(operation, hosts, nic_gbps, target):
@@ -67,7 +58,7 @@ def collective(operation, hosts, nic_gbps, target):
         f"stock NCCL {text} of 64 MiB bf16 gradients, {hosts} hosts, {nic_gbps:g} Gb/s NIC, {nic_gbps / 8:g} Gb/s per flow",
         ["--hosts", str(hosts), *network(nic_gbps)], variants,
         [Row("on", "compressed / not", of("busbw_gbs", "on", "off"), at_least(target),
-             figures(variants, "busbw_gbs", "GB/s")),
+             shown(variants, "busbw_gbs", "GB/s")),
          Row("auto", "auto / off", of("busbw_gbs", "auto", "off"), at_least(target)),
          Row("of-nic", "compressed, busbw of the NIC", of_constant("busbw_gbs", "on", nic_gbps / 8), at_least(1.0))],
         needs="STRATUS_COMPRESS")
@@ -93,7 +84,7 @@ def collnet(hosts, gpus, nic_gbps):
         f"NIC, {nic_gbps / 8:g} Gb/s per flow",
         ["--hosts", str(hosts), *network(nic_gbps)], variants,
         [Row("ring-off", "CollNet compressed / ring not", of(metric, "collnet-on", "ring-off"), at_least(1.5),
-             figures(variants, metric, "GB/s")),
+             shown(variants, metric, "GB/s")),
          Row("ring-on", "CollNet compressed / ring compressed", of(metric, "collnet-on", "ring-on"), at_least(1.1)),
          Row("tree-on", "CollNet compressed / tree compressed", of(metric, "collnet-on", "tree-on")),
          Row("on", "CollNet, compressed / not", of(metric, "collnet-on", "collnet-off")),
@@ -109,7 +100,7 @@ def steps(kind, gradient_type, target, faster=1):
     compute faster than those of its table, more models wait for the network."""
     def measure(bench, mode):
         with tempfile.TemporaryDirectory() as scratch:
-            files = [retyped(model, gradient_type, scratch) for model in MODELS]
+            files = [write_workload({**read_workload(model), "gradient_type": gradient_type}, scratch, model) for model in MODELS]
             text = bench.coll_json("stratus", [
                 "--replay", ",".join(files), "--data", gradient(kind), "--replay-skip", "2", "--replay-steps",
                 bench.settings.pick("4", "1"), *SCALE.replay_arguments(STEPS_HOSTS, 1 / faster)], mode_of(mode))
@@ -143,23 +134,13 @@ def steps(kind, gradient_type, target, faster=1):
         needs="STRATUS_COMPRESS")
 
 
-def retyped(model, gradient_type, directory):
-    """The built-in workload with gradients of another type, as a file."""
-    with open(os.path.join(ROOT, "tuner_plugin/workloads", f"{model}.json"), encoding="utf-8") as file:
-        workload = json.load(file)
-    path = os.path.join(directory, f"{model}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({**workload, "gradient_type": gradient_type}, file)
-    return path
-
-
 # ---- what auto must not cost ----
 
 def never(name, title, cluster, measure, metric="gbps", unit="Gb/s"):
     variants = labelled(("off", "auto"), measure)
     return Case(
         f"compress-never-{name}", f"STRATUS_COMPRESS=auto: {title}", cluster, variants,
-        [Row("auto", "auto / off", of(metric, "auto", "off"), at_least(NEVER), figures(variants, metric, unit))],
+        [Row("auto", "auto / off", of(metric, "auto", "off"), at_least(NEVER), shown(variants, metric, unit))],
         needs="STRATUS_COMPRESS")
 
 
@@ -193,7 +174,7 @@ def latency():
     return Case(
         "compress-never-latency", "STRATUS_COMPRESS=auto: 8 B half round trip (median)", [], variants,
         [Row("auto", "auto / off", of("half_trip_us", "auto", "off"), at_most(1 / NEVER),
-             figures(variants, "half_trip_us", "us"))], needs="STRATUS_COMPRESS")
+             shown(variants, "half_trip_us", "us"))], needs="STRATUS_COMPRESS")
 
 
 def cases():

@@ -2,10 +2,9 @@
 """Cases of lost packets: by chance, in one direction, of acknowledgements, for a while, and by a queue that is full."""
 import time
 
-from benchmark.case import Case, Row, Variant, at_least, at_most, of
+from benchmark.case import LABELS, Case, Row, Variant, at_least, at_most, of, perf, shown
 from benchmark.run import CLUSTER
 
-LABELS = {"stratus": "stratus", "socket": "Socket", "socket-2x8": "Socket 2x8"}
 LOST_SIZES = (8, 65536)
 
 
@@ -33,21 +32,21 @@ def lossy(name, title, cluster, target=None, tail=("rare", "p99.9"), meanwhile=N
     for size, text in zip(LOST_SIZES, ("8 B", "64 KiB")):
         for metric, what in ((f"mean-{size}", f"{text}: mean"), (f"{tail[0]}-{size}", f"{text}: {tail[1]}")):
             rows += [Row(f"{metric}-socket", f"{what}, stratus / Socket", of(metric, "stratus", "socket"), target,
-                         [(each.label, each.key, metric, "us") for each in variants]),
+                         shown(variants, metric, "us")),
                      Row(f"{metric}-alone", f"{what}, with / without repeats", of(metric, "stratus", "alone"))]
     return Case(name, f"half round trips {title}", cluster, variants, rows)
 
 
 def lossy_bulk(cluster):
     """One connection as fast as it can: by itself, as by hand, and as Socket."""
-    def bulk(key, extra=None, name=None, label=None):
-        arguments = ["--test", "bandwidth", "--bytes", "512K", "--time", "2s"]
-        return Variant(name or key, label or LABELS[key], lambda bench: bench.perf(key, arguments, extra))
-    by_hand = [bulk("stratus", {"STRATUS_FLOWS": str(flows)}, f"flows-{flows}", f"{flows} flows") for flows in (1, 2, 8)]
-    variants = [bulk("stratus"), *by_hand, bulk("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), bulk("socket")]
-    shown = [(each.label, each.key, "gbps", "Gb/s") for each in variants]
+    bulk = ("--test", "bandwidth", "--bytes", "512K", "--time", "2s")
+    by_hand = [perf("stratus", *bulk, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}", label=f"{flows} flows")
+               for flows in (1, 2, 8)]
+    variants = [perf("stratus", *bulk), *by_hand,
+                perf("stratus", *bulk, extra={"STRATUS_ABLATE": "repeat"}, name="alone", label="without repeats"),
+                perf("socket", *bulk)]
     return Case("lossy-bulk", "1 connection, 512 KiB, where 1 % of the packets are lost", cluster, variants, [
-        Row("socket", "stratus / Socket", of("gbps", "stratus", "socket"), at_least(1.2), shown),
+        Row("socket", "stratus / Socket", of("gbps", "stratus", "socket"), at_least(1.2), shown(variants, "gbps", "Gb/s")),
         Row("alone", "with / without repeats", of("gbps", "stratus", "alone")),
         *(Row(each.key, f"by itself / {each.label}", of("gbps", "stratus", each.key)) for each in by_hand)])
 
@@ -67,7 +66,7 @@ def incast():
     rows = []
     for text in sizes:
         rows += [Row(f"{text}-socket", f"{text}: time, stratus / Socket", of(text, "stratus", "socket"), None,
-                     [(each.label, each.key, text, "us") for each in variants]),
+                     shown(variants, text, "us")),
                  Row(f"{text}-alone", f"{text}: with / without repeats", of(text, "stratus", "alone"))]
     return Case("incast", "stock NCCL AllToAll, 8 hosts, 0.5 Gb/s NIC, 8 packets wait at the switch for a NIC",
                 ["--hosts", "8", "--nic-gbps", "0.5", "--queue", "8"], variants, rows)

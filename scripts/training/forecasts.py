@@ -5,13 +5,12 @@ A case is a dictionary, one of tests/data/forecast/inputs.json. Its forecast is 
 draw other paths, and an interval: the least and the most of these three and of those in which one entry of `between` has one
 of its two ends."""
 import json
-import os
 import statistics
 import subprocess
 import tempfile
 
 from benchmark.run import ROOT, Failure
-from training.reshape import fused, step_us, with_step
+from training.reshape import fused, read_workload, step_us, with_step, write_workload
 from training.simulator import FREE, simulate
 
 QUANTITIES = {"scaling": "throughput of a GPU over that of one GPU alone", "images_per_s": "samples per second of all GPUs",
@@ -86,17 +85,6 @@ def read_cases(path):
 
 # ---- one simulation ----
 
-def read_workload(name):
-    path = name if "/" in name or name.endswith(".json") else f"{ROOT}/tuner_plugin/workloads/{name}.json"
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except FileNotFoundError:
-        raise Failure(f"workload {name}: neither one of tuner_plugin/workloads nor a file") from None
-    except ValueError as error:
-        raise Failure(f"workload {name}: {error}") from None
-
-
 def workload_of(case):
     """(the workload that is simulated, us of its step on one GPU alone)."""
     if "all_reduce_mib" in case:
@@ -130,9 +118,7 @@ def simulated(case, seed=1):
     """(us of a step, us of it on one GPU alone, the document of the simulator)."""
     workload, alone_us = workload_of({"all_reduce_mib": 1, **case} if case["quantity"] == "flow_gbps" else case)
     with tempfile.TemporaryDirectory() as scratch:
-        path = f"{scratch}/{workload['name']}.json"
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(workload, file)
+        path = write_workload(workload, scratch, workload["name"])
         document = simulate(case["transport"], [path], [int(case["hosts"])], options_of(case, seed))
     row = document["results"][0]
     return row["step_us"], row["compute_us"] if alone_us is None else alone_us, document

@@ -1,29 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A workload file with other times, or with the collectives of another framework. PURE."""
+"""Workload files, with other times, types, or the collectives of another framework."""
 import copy
+import json
+
+from benchmark.run import ROOT, Failure
 
 # What stratus-coll takes where a file says nothing (docs/workloads.md); zero2's is a number of elements.
 BUCKETS = {"ddp": {"first_bucket_bytes": 1 << 20, "bucket_bytes": 25 << 20}, "zero2": {"bucket_bytes": 500_000_000}}
 TYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
-def with_step(workload, step_us, forward_part=None, **changes):
-    """The same layers in a step of this time without communication; `changes`: other keys. Each layer keeps its part of
-    forward and backward, unless `forward_part` says what the forward pass has of both."""
-    changed = {**workload, **changes}
+def read_workload(name):
+    """A built-in one, or a file."""
+    path = name if "/" in name or name.endswith(".json") else f"{ROOT}/tuner_plugin/workloads/{name}.json"
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except FileNotFoundError:
+        raise Failure(f"workload {name}: neither one of tuner_plugin/workloads nor a file") from None
+    except ValueError as error:
+        raise Failure(f"workload {name}: {error}") from None
+
+
+def write_workload(workload, directory, name):
+    """The path, for stratus-coll --replay and the simulation."""
+    path = f"{directory}/{name}.json"
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(workload, file)
+    return path
+
+
+def with_step(workload, step_us):
+    """The same layers in a step of this time without communication: each keeps its part of forward and backward."""
     layers = [dict(layer) for layer in workload["layers"]]
     before = sum(layer["forward_us"] + layer["backward_us"] for layer in layers)
-    after = step_us - changed.get("optimizer_us", 0)
-    if forward_part is not None:
-        forward = sum(layer["forward_us"] for layer in layers)
-        for layer in layers:
-            share = layer["forward_us"] / forward
-            layer["forward_us"], layer["backward_us"] = share * after * forward_part, share * after * (1 - forward_part)
-    else:
-        for layer in layers:
-            layer["forward_us"] *= after / before
-            layer["backward_us"] *= after / before
-    return {**changed, "layers": layers}
+    after = step_us - workload.get("optimizer_us", 0)
+    for layer in layers:
+        layer["forward_us"] *= after / before
+        layer["backward_us"] *= after / before
+    return {**workload, "layers": layers}
 
 
 def step_us(workload):

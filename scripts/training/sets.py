@@ -5,13 +5,12 @@ Of a model of a set, times and bytes may be a part of the job's, beyond the scal
 collectives and says as much in a tenth of its time. What ranks send matters where stratus compresses: a model that has data
 sends numbers of its gradients' type, and models with the same data are one launch."""
 import dataclasses
-import json
 import os
 import struct
 
 from benchmark.run import ROOT
 from training.plan import MODELS, NOT_COMPRESSED, SCALE, VARIANTS, Scale
-from training.reshape import scaled
+from training.reshape import read_workload, scaled, write_workload
 
 SAMPLES = os.path.join(ROOT, "tests/data/codec")
 BFLOAT16, FLOAT32, FLOAT16 = "bfloat16", "float32", "float16"
@@ -95,9 +94,4 @@ def workload_file(model, scratch):
     """For stratus-coll --replay: the name, or a file with a part of the model's times and bytes."""
     if model.part == 1:
         return model.name
-    with open(os.path.join(ROOT, "tuner_plugin/workloads", f"{model.name}.json"), encoding="utf-8") as file:
-        workload = scaled(json.load(file), model.part)
-    path = os.path.join(scratch, f"{model.name}.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(workload, file)
-    return path
+    return write_workload(scaled(read_workload(model.name), model.part), scratch, model.name)

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stratus gains over NCCL's Socket by simulation: AIACC-Training's published cases, and today's workloads."""
 import dataclasses
-import json
+import os
 import statistics
+import subprocess
 import tempfile
 
+from benchmark.run import ROOT
 from training import forecasts
-from training.reshape import step_us, with_step
+from training.reshape import read_workload, step_us, with_step, write_workload
 from training.simulator import FREE, simulate
-from training.step_model import plan_of
 
 GPUS = 8  # of a host
 # Instances of AIACC's days: 8 V100, up to 32 Gb/s of a VPC (gn6v, gn6e of Alibaba Cloud); a flow at an eighth is assumed.
@@ -64,6 +65,18 @@ TODAY_HOSTS = (2, 4, 8)
 
 # ---- workloads ----
 
+def plan_of(workload, ranks):
+    """stratus-coll's own plan of a workload (a name or a path): [("compute", us), ("collective", bytes) or ("wait", number)]."""
+    argv = [os.path.join(ROOT, "build/bin/stratus-coll"), "--replay", workload, "--replay-list", str(ranks)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")
+    values = {"compute": lambda fields: float(fields[0]), "collective": lambda fields: int(fields[7]),
+              "wait": lambda fields: int(fields[0])}
+    lines = (line.split() for line in done.stdout.splitlines())
+    return [(kind, values[kind](fields)) for kind, *fields in lines if kind in values]
+
+
 FEATURE = 512  # elements that InsightFace's backbone gives for an image
 
 
@@ -92,22 +105,16 @@ def with_classes_split(workload, path, ranks):
 
 def workload_of(case, scratch):
     """(file, us of its step on one GPU alone)."""
-    workload = forecasts.read_workload(case.workload)
+    workload = read_workload(case.workload)
     if case.images_per_s:
         workload = with_step(workload, workload["batch"] / case.images_per_s * 1e6)
     if case.parallel:
         workload = {**{key: value for key, value in workload.items() if key != "bucket_bytes"}, "parallel": case.parallel,
                     "gradient_type": "float32"}
-    path, alone_us = f"{scratch}/{case.workload}.json", step_us(workload)
-    write(path, workload)
+    path = write_workload(workload, scratch, case.workload)
     if case.workload == "insightface_r50":
-        write(path, with_classes_split(workload, path, case.gpus))
-    return path, alone_us
-
-
-def write(path, workload):
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(workload, file)
+        write_workload(with_classes_split(workload, path, case.gpus), scratch, case.workload)
+    return path, step_us(workload)
 
 
 # ---- simulation ----
@@ -168,7 +175,7 @@ def aiacc():
 
 def today():
     lines = ["| workload | hosts | scaling: Socket | 2x8 | stratus | NIC alone | over Socket | over 2x8 |", "|---|---|---|---|---|---|---|---|"]
-    alone = {name: step_us(forecasts.read_workload(name)) for name in TODAY}
+    alone = {name: step_us(read_workload(name)) for name in TODAY}
     by_hosts = {hosts: steps_of(list(TODAY), hosts, TODAY_NIC_GBPS, TODAY_FLOW_GBPS) for hosts in TODAY_HOSTS}
     for i, name in enumerate(TODAY):
         for hosts, steps in by_hosts.items():

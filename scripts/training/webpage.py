@@ -6,7 +6,7 @@ from document import Document, Fact, Figure, Section, Table
 from problem import Problem
 
 from training import summary
-from training.plan import CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, OFF, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
+from training.plan import CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, OFF, STRATUS, UNCAPPED
 
 CPU_LIMIT = 0.9  # busier, and the CPUs may be what is measured
 

@@ -6,7 +6,7 @@ import os
 import signal
 
 import victim
-from trial import FLOWS, NIC_GBPS, case
+from trial import FLOWS, NIC_GBPS, add_case, fails, survives
 
 
 # ---- faults of processes ----
@@ -43,75 +43,32 @@ def go_on(host):
 PATIENT = {"STRATUS_LINK_TIMEOUT": "60s"}
 GONE = [r"10\.77\.0\.3\b", "process is gone"]
 
-
-@case("kill-peer", is_quick=True)
-def kill_peer(test):
-    """A rank killed: the other one hears of it once its flows are closed and dials are refused."""
-    test.fails(kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b", "process is gone"], [0], env=PATIENT)
-
-
-@case("kill-1-of-4", is_quick=True)
-def kill_1_of_4(test):
-    """A rank of a ring killed: those that have no connection to it are told by those that have."""
-    test.fails(kill_rank(2), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4)
-
-
-@case("kill-1-of-8")
-def kill_1_of_8(test):
-    """The same with 8 hosts."""
-    test.fails(kill_rank(2), 5, GONE, [0, 1, 3, 4, 5, 6, 7], env=PATIENT, hosts=8)
-
-
-@case("kill-1-of-4-tree")
-def kill_1_of_4_tree(test):
-    """The same for a tree."""
-    test.fails(kill_rank(2), 5, GONE, [0, 1, 3], env={**PATIENT, "NCCL_ALGO": "tree"}, hosts=4)
-
-
-@case("kill-1-of-4-alltoall")
-def kill_1_of_4_alltoall(test):
-    """The same where each host has a connection to each."""
-    test.fails(kill_rank(2), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4, more=["-O", "alltoall"])
-
-
-@case("kill-1-of-4-encrypted")
-def kill_1_of_4_encrypted(test):
-    """The same with encryption."""
-    test.fails(kill_rank(2), 5, GONE, [0, 1, 3], env={**PATIENT, "STRATUS_ENCRYPT": "on"}, hosts=4)
-
-
-@case("end-1-of-4", is_quick=True)
-def end_1_of_4(test):
-    """A rank of 4 is told to end, as by a scheduler, and does so without a word."""
-    test.fails(lambda _, job: os.kill(job.pid(2), signal.SIGTERM), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4)
-
-
-@case("kill-sender", is_quick=True)
-def kill_sender(test):
-    """The same where the other one only receives: no dial of its own tells, but those of its other connection do."""
-    test.fails(kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b"], [0], sender=1,
-               more=["-O", "broadcast", "-r", "1"])
-
-
-@case("stop-peer-5s", is_quick=True)
-def stop_peer_5s(test):
-    """A rank stopped (a debugger, say) for 5 s under load: longer than the deadline (here 2 s) of a host that
-    does not answer. It is named, and goes on."""
-    test.survives(stop(1), go_on(1), hold_s=5, env={"STRATUS_LINK_TIMEOUT": "2s"},
-                  says=[r"\w+ \(10\.77\.0\.2\b.* is stopped", r"\beth0\b", r"\brequest", r"not for \d\.\d s"])
-
-
-@case("stop-peer-20s")
-def stop_peer_20s(test):
-    """The same for 20 s, with the deadline as it comes (10 s)."""
-    test.survives(stop(1), go_on(1), hold_s=20, says=[r"\w+ \(10\.77\.0\.2\b.* is stopped"])
-
-
-@case("stop-peer")
-def stop_peer(test):
-    """A rank stopped for longer than a host that answers has (here 4 s)."""
-    test.fails(stop(1), 4, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b", r"\b\d+(\.\d+)? (s|ms)\b", "its process does not"],
-               [0], {"STRATUS_LINK_TIMEOUT": "2s", "STRATUS_STOPPED_TIMEOUT": "4s"}, repair=go_on(1))
+fails("kill-peer", "A rank killed: the other one hears of it once its flows are closed and dials are refused.",
+      kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b", "process is gone"], [0], env=PATIENT, is_quick=True)
+fails("kill-1-of-4", "A rank of a ring killed: those that have no connection to it are told by those that have.",
+      kill_rank(2), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4, is_quick=True)
+fails("kill-1-of-8", "The same with 8 hosts.", kill_rank(2), 5, GONE, [0, 1, 3, 4, 5, 6, 7], env=PATIENT, hosts=8)
+fails("kill-1-of-4-tree", "The same for a tree.", kill_rank(2), 5, GONE, [0, 1, 3], env={**PATIENT, "NCCL_ALGO": "tree"},
+      hosts=4)
+fails("kill-1-of-4-alltoall", "The same where each host has a connection to each.", kill_rank(2), 5, GONE, [0, 1, 3],
+      env=PATIENT, hosts=4, more=["-O", "alltoall"])
+fails("kill-1-of-4-encrypted", "The same with encryption.", kill_rank(2), 5, GONE, [0, 1, 3],
+      env={**PATIENT, "STRATUS_ENCRYPT": "on"}, hosts=4)
+fails("end-1-of-4", "A rank of 4 is told to end, as by a scheduler, and does so without a word.",
+      lambda _, job: os.kill(job.pid(2), signal.SIGTERM), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4, is_quick=True)
+fails("kill-sender",
+      "The same where the other one only receives: no dial of its own tells, but those of its other connection do.",
+      kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b"], [0], sender=1, more=["-O", "broadcast", "-r", "1"],
+      is_quick=True)
+survives("stop-peer-5s", "A rank stopped (a debugger, say) for 5 s under load: longer than the deadline (here 2 s) of a host "
+         "that does not answer. It is named, and goes on.",
+         stop(1), go_on(1), hold_s=5, env={"STRATUS_LINK_TIMEOUT": "2s"},
+         says=[r"\w+ \(10\.77\.0\.2\b.* is stopped", r"\beth0\b", r"\brequest", r"not for \d\.\d s"], is_quick=True)
+survives("stop-peer-20s", "The same for 20 s, with the deadline as it comes (10 s).", stop(1), go_on(1), hold_s=20,
+         says=[r"\w+ \(10\.77\.0\.2\b.* is stopped"])
+fails("stop-peer", "A rank stopped for longer than a host that answers has (here 4 s).", stop(1), 4,
+      [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b", r"\b\d+(\.\d+)? (s|ms)\b", "its process does not"], [0],
+      {"STRATUS_LINK_TIMEOUT": "2s", "STRATUS_STOPPED_TIMEOUT": "4s"}, repair=go_on(1))
 
 
 # ---- paths that carry no data ----
@@ -130,9 +87,8 @@ def no_data(name, fault, env=(), flows=FLOWS, is_quick=False, **more):
     def run(test):
         slack_s = 25.0 if "from_start" in more else 5.0  # NCCL sets up what it needs meanwhile
         test.fails(fault, 10, env=env, flows=flows, slack_s=slack_s, **{**NO_DATA, **more})
-    run.__doc__ = (f"Only {'small packets' if 'large' in name else 'the first packets of a flow'} arrive"
-                   f"{' from the start' if 'start' in name else ''}: the job ends, and says why.")
-    case(name, is_quick)(run)
+    add_case(name, f"Only {'small packets' if 'large' in name else 'the first packets of a flow'} arrive"
+             f"{' from the start' if 'start' in name else ''}: the job ends, and says why.", run, is_quick)
 
 
 ONE_FLOW = {"env": {"STRATUS_FLOWS": "1"}, "flows": 1}
@@ -146,10 +102,5 @@ no_data("forget", spoil("forget", 20))
 # The only flow is forgotten, and there is no other that would show that the path works.
 no_data("forget-1-flow", spoil("forget", 20), says=["silent peer"], warns=["the peer is silent"], **ONE_FLOW)
 no_data("forget-start", spoil("forget", 20), from_start=True)
-
-
-@case("large-merged")
-def large_merged(test):
-    """One of two NICs passes small packets only: the other carries all."""
-    test.survives(spoil("large", 700, 1), left=0.5, hold_s=3, finds_a_way=True, env={"STRATUS_MERGE_NICS": "all"},
-                  nics=2, nic_gbps=NIC_GBPS / 2)
+survives("large-merged", "One of two NICs passes small packets only: the other carries all.", spoil("large", 700, 1),
+         left=0.5, hold_s=3, finds_a_way=True, env={"STRATUS_MERGE_NICS": "all"}, nics=2, nic_gbps=NIC_GBPS / 2)

@@ -5,7 +5,7 @@ communicators at once, sends and receives, uneven alltoalls, each of them checke
 import json
 
 import victim
-from trial import case
+from trial import add_case
 from troubles import again, away, reset_all, wait
 from victim import Unexpected, until
 
@@ -69,25 +69,16 @@ def replay(test, workload, damage, repair=None, hold_s=0.0):
             raise Unexpected(f"broken behind {test.found['sent_share']:.2f} of its bytes: not in the checks")
 
 
-@case("replay-stages-reset", is_quick=True)
-def replay_stages_reset(test):
-    """Two stages and data parallelism: all flows of two of 4 hosts reset, three times."""
-    replay(test, "gpt_7b_tp8_pp2_hosts", again(3, reset_all, wait(0.3)))
+STAGES, EXPERTS = "gpt_7b_tp8_pp2_hosts", "mixtral_8x7b_ep"
 
 
-@case("replay-stages-nic-2s")
-def replay_stages_nic_2s(test):
-    """The same: the only NIC of a host down for 2 s."""
-    replay(test, "gpt_7b_tp8_pp2_hosts", **away(2))
+def replayed(name, what, workload, *damage, is_quick=False, **more):
+    add_case(name, what, lambda test: replay(test, workload, *damage, **more), is_quick)
 
 
-@case("replay-experts-reset")
-def replay_experts_reset(test):
-    """Experts on 4 hosts: all flows of two hosts reset, three times."""
-    replay(test, "mixtral_8x7b_ep", again(3, reset_all, wait(0.3)))
-
-
-@case("replay-experts-nic-2s", is_quick=True)
-def replay_experts_nic_2s(test):
-    """The same: the only NIC of a host down for 2 s."""
-    replay(test, "mixtral_8x7b_ep", **away(2))
+replayed("replay-stages-reset", "Two stages and data parallelism: all flows of two of 4 hosts reset, three times.", STAGES,
+         again(3, reset_all, wait(0.3)), is_quick=True)
+replayed("replay-stages-nic-2s", "The same: the only NIC of a host down for 2 s.", STAGES, **away(2))
+replayed("replay-experts-reset", "Experts on 4 hosts: all flows of two hosts reset, three times.", EXPERTS,
+         again(3, reset_all, wait(0.3)))
+replayed("replay-experts-nic-2s", "The same: the only NIC of a host down for 2 s.", EXPERTS, **away(2), is_quick=True)

@@ -1,15 +1,34 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# testing.sh: what the test scripts of this directory share. The script that sources it has made `scratch`,
-# a directory, and defines test_NAME functions; run_tests runs them in the order of its text. `repeat` may
-# say how to run the script, where it is not tests/netns/SCRIPT.
+# testing.sh: what the test scripts of this directory share. The script that sources it calls begin_tests, defines
+# test_NAME functions, and calls run_tests, which runs them in the order of its text. `repeat` may say how to run the
+# script, where it is not tests/netns/SCRIPT.
 #
 # A script that measures rates sets `tries`: a test in which something was too slow is repeated, since a machine
 # that is busy with something else makes everything slow.
 
 # shellcheck source=tests/lib/tap.sh
 source "${BASH_SOURCE[0]%/*}/../lib/tap.sh"
+
+cleanup() { :; }    # what a script does in the end
+after_each() { :; } # and after each test, whether it failed or not
+
+# Goes to the script's directory. Sets `root`, the repository's, and `scratch`, a new one that goes in the end. -h prints the
+# script's head.
+# shellcheck disable=SC2034 # scripts use root
+begin_tests() { # the script's arguments
+  if [[ ${1:-} == -h || ${1:-} == --help ]]; then
+    sed -n '4,$ { /^# shellcheck\|^[^#]/q; s/^# \{0,1\}//p }' "$0"
+    exit 0
+  fi
+  root=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
+  scratch=$(mktemp -d)
+  readonly root scratch
+  cd "$(dirname "$0")"
+  trap 'cleanup; rm -rf "$scratch"' EXIT
+  trap 'exit 130' INT TERM
+}
 
 until_true() { # SECONDS COMMAND...: polls
   local end=$((SECONDS + $1 + 1))

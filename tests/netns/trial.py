@@ -2,7 +2,6 @@
 """trial: one case of the test script faults: a job on two hosts, what is done to it, whether it went on as it
 should, or ended as it should, and the figures of that."""
 
-import os
 import re
 import time
 
@@ -24,6 +23,22 @@ def case(name, is_quick=False):
         CASES[name] = (function, is_quick)
         return function
     return add
+
+
+def add_case(name, what, run, is_quick=False):
+    """`what` is for --list."""
+    run.__doc__ = what
+    CASES[name] = (run, is_quick)
+
+
+def survives(name, what, *damage, is_quick=False, **more):
+    """A case that is Trial.survives and nothing else."""
+    add_case(name, what, lambda test: test.survives(*damage, **more), is_quick)
+
+
+def fails(name, what, *damage, is_quick=False, **more):
+    """The same of Trial.fails."""
+    add_case(name, what, lambda test: test.fails(*damage, **more), is_quick)
 
 
 class Trial:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import victim
-from trial import FLOW_GBPS, NIC_GBPS, ONE_CHANNEL, case
+from trial import FLOW_GBPS, NIC_GBPS, ONE_CHANNEL, survives
 from victim import until
 
 ALL_PORTS = f"{victim.PORTS[0]}-{victim.PORTS[-1]}"
@@ -18,10 +18,7 @@ HOSTS = (0, 1)
 
 def trouble(name, what, damage, repair=None, hold_s=0.0, is_quick=False, **more):
     """A case by the name trouble-NAME: `damage` for `hold_s`, then `repair`. How fast the job is then is no matter here."""
-    def run(test):
-        test.survives(damage, repair, hold_s=hold_s, left=None, **more)
-    run.__doc__ = what
-    case(f"trouble-{name}", is_quick)(run)
+    survives(f"trouble-{name}", what, damage, repair, hold_s=hold_s, left=None, is_quick=is_quick, **more)
 
 
 # ---- what is done ----

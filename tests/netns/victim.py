@@ -6,7 +6,6 @@ The job is tests/coll/stress, with --soak: every element of every result is chec
 an operation completes. Times are CLOCK_MONOTONIC's, as Python's time.monotonic()."""
 
 import glob
-import json
 import os
 import re
 import shutil

@@ -61,6 +61,13 @@ bool events_next(struct events *events, uint64_t until_ns) {
   return true;
 }
 
+void events_await(struct events *events) {
+  if (!events_next(events, EVENTS_NEVER - 1)) {
+    fprintf(stderr, "scale: messages do not arrive any more\n");
+    exit(1);
+  }
+}
+
 void events_free(struct events *events) {
   free(events->heap);
   *events = (struct events){ 0 };

@@ -31,6 +31,8 @@ void events_add(struct events *events, uint64_t at_ns, event_run *run, void *own
                 uint64_t argument);
 /* The next one happens; false: there is none up to `until_ns`, which is now. */
 bool events_next(struct events *events, uint64_t until_ns);
+/* The next one happens, as messages have not arrived yet: without one the program ends. */
+void events_await(struct events *events);
 void events_free(struct events *events);
 
 #endif

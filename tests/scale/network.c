@@ -50,44 +50,22 @@ static uint64_t path_ready_ns(const struct path *path) {
 
 static void nic_wait(struct nic_out *nic, struct path *path) {
   path->is_waiting = true;
-  path->next = NULL;
-  if (nic->last) {
-    nic->last->next = path;
-  } else {
-    nic->first = path;
-  }
-  nic->last = path;
+  TAILQ_INSERT_TAIL(&nic->waiting, path, next);
 }
 
 static void nic_leave(struct nic_out *nic, struct path *path) {
-  struct path *before = NULL;
-  for (struct path *at = nic->first; at != path; at = at->next) {
-    before = at;
-  }
-  *(before ? &before->next : &nic->first) = path->next;
-  nic->last = nic->last == path ? before : nic->last;
   path->is_waiting = false;
+  TAILQ_REMOVE(&nic->waiting, path, next);
 }
 
 static void path_wait(struct path *path, struct stream *stream) {
   stream->is_waiting = true;
-  stream->next = NULL;
-  if (path->last) {
-    path->last->next = stream;
-  } else {
-    path->first = stream;
-  }
-  path->last = stream;
+  TAILQ_INSERT_TAIL(&path->waiting, stream, next);
 }
 
 static void path_leave(struct path *path, struct stream *stream) {
-  struct stream *before = NULL;
-  for (struct stream *at = path->first; at != stream; at = at->next) {
-    before = at;
-  }
-  *(before ? &before->next : &path->first) = stream->next;
-  path->last = path->last == stream ? before : path->last;
   stream->is_waiting = false;
+  TAILQ_REMOVE(&path->waiting, stream, next);
 }
 
 /* ---- sending ---- */
@@ -140,7 +118,7 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
   if (stream->queued_bytes > 0) {
     path_wait(path, stream);
   }
-  if (path->first) {
+  if (!TAILQ_EMPTY(&path->waiting)) {
     nic_wait(nic, path);
   }
   uint64_t at_ns = nic->ready_ns;
@@ -163,8 +141,8 @@ static unsigned turn_of(const struct path *path, bool is_own) {
 /* By the rules of HTB. */
 static struct path *next_class(struct nic_out *nic, bool *is_own) {
   uint64_t now_ns = nic->network->events->now_ns;
-  struct path *next = NULL;
-  for (struct path *path = nic->first; path; path = path->next) {
+  struct path *next = NULL, *path;
+  TAILQ_FOREACH(path, &nic->waiting, next) {
     bool owns = share_ready_ns(path) <= now_ns;
     if (path_ready_ns(path) <= now_ns &&
         (!next || owns > *is_own ||
@@ -184,9 +162,9 @@ static struct path *next_path(struct nic_out *nic, bool *is_own) {
   if (nic->network->config.has_shares) {
     return next_class(nic, is_own);
   }
-  struct path *path = nic->first;
+  struct path *path = TAILQ_FIRST(&nic->waiting);
   while (path && path_ready_ns(path) > nic->network->events->now_ns) {
-    path = path->next;
+    path = TAILQ_NEXT(path, next);
   }
   return path;
 }
@@ -204,15 +182,15 @@ static void nic_serve(void *owner, uint64_t number) {
   bool is_own;
   struct path *next = next_path(nic, &is_own);
   if (next) {
-    struct stream *stream = next->first;
+    struct stream *stream = TAILQ_FIRST(&next->waiting);
     send_segment(nic, next, stream, is_own);
-    nic_wake(nic, nic->first ? nic->ready_ns : EVENTS_NEVER);
+    nic_wake(nic, TAILQ_EMPTY(&nic->waiting) ? EVENTS_NEVER : nic->ready_ns);
     stream->departed(stream);
     return;
   }
   uint64_t earliest_ns = EVENTS_NEVER;
-  for (const struct path *path = nic->first; path; path = path->next) {
-    earliest_ns = sooner(earliest_ns, path_ready_ns(path));
+  TAILQ_FOREACH(next, &nic->waiting, next) {
+    earliest_ns = sooner(earliest_ns, path_ready_ns(next));
   }
   nic_wake(nic, earliest_ns);
 }
@@ -233,7 +211,7 @@ void network_close(struct stream *stream) {
   struct path *path = stream->path;
   if (path && stream->is_waiting) {
     path_leave(path, stream);
-    if (!path->first) {
+    if (TAILQ_EMPTY(&path->waiting)) {
       nic_leave(path->nic, path);
     }
   }
@@ -274,7 +252,7 @@ void network_set_down(struct network *network, unsigned nic, bool is_down) {
   changed->is_down = is_down;
   changed->wake_ns = EVENTS_NEVER;
   changed->wake_number++;
-  if (!is_down && changed->first) {
+  if (!is_down && !TAILQ_EMPTY(&changed->waiting)) {
     nic_wake(changed, network->events->now_ns);
   }
 }
@@ -287,6 +265,7 @@ void network_init(struct network *network, const struct network_config *config,
     struct nic_out *nic = &network->nics[i];
     nic->network = network;
     nic->wake_ns = EVENTS_NEVER;
+    TAILQ_INIT(&nic->waiting);
     nic->bucket = nic->port = bucket_make(config->nic_rate, config->burst_bytes);
     nic->paths = calloc(config->paths, sizeof *nic->paths);
     if (!nic->paths) {
@@ -295,6 +274,7 @@ void network_init(struct network *network, const struct network_config *config,
     }
     for (unsigned p = 0; p < config->paths; p++) {
       nic->paths[p].nic = nic;
+      TAILQ_INIT(&nic->paths[p].waiting);
       uint64_t share = config->nic_rate / config->paths;
       share = config->flow_rate > 0 && config->flow_rate < share ? config->flow_rate : share;
       nic->paths[p].bucket = bucket_make(config->flow_rate, config->burst_bytes);

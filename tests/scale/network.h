@@ -24,6 +24,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "tests/scale/events.h"
 #include "tests/scale/loss.h"
@@ -53,7 +54,7 @@ struct bucket {
 struct stream {
   struct path *path;  /* NULL: not open */
   struct nic_out *to; /* the NIC at the other end */
-  struct stream *next;
+  TAILQ_ENTRY(stream) next;
   bool is_waiting;       /* in the queue of its path */
   uint32_t epoch;        /* one more with each network_close */
   uint64_t queued_bytes; /* written and not sent */
@@ -70,9 +71,9 @@ struct stream {
 struct path {
   struct bucket bucket, share; /* share: what it need not borrow */
   struct nic_out *nic;
-  struct path *next;
-  bool is_waiting;
-  struct stream *first, *last;
+  TAILQ_ENTRY(path) next;
+  bool is_waiting; /* in the queue of its NIC */
+  TAILQ_HEAD(, stream) waiting;
 };
 
 struct nic_out {
@@ -83,7 +84,7 @@ struct nic_out {
   uint64_t ready_ns; /* the segment before has left */
   uint64_t wake_ns;  /* of the event that counts */
   uint64_t wake_number, sent_bytes;
-  struct path *first, *last;
+  TAILQ_HEAD(, path) waiting;
   struct path *paths;
   unsigned served[2]; /* classes, last: of those that borrow, of those that do not */
 };

@@ -14,8 +14,6 @@ const char *const schedule_algorithm_names[SCHEDULE_ALGORITHMS] = { "ring", "tre
  * 32nd of that. */
 #define STEP_BYTES (512u << 10)
 #define RING_CHUNK_BYTES (4 * STEP_BYTES)
-#define SLICES SCHEDULE_SLICES
-#define LEAST_SLICE_BYTES SCHEDULE_LEAST_SLICE_BYTES
 #define GRAIN_BYTES 16u
 
 /* ---- connections ---- */
@@ -83,7 +81,7 @@ static void ring_step(const struct ring *ring, unsigned step, unsigned slice, ui
   struct schedule *schedule = ring->schedule;
   const struct schedule_config *config = &schedule->config;
   unsigned hosts = config->hosts, gpus = config->gpus;
-  double *arrivals = ring->arrivals + (size_t)(step % gpus * SLICES + slice) * hosts;
+  double *arrivals = ring->arrivals + (size_t)(step % gpus * SCHEDULE_SLICES + slice) * hosts;
   double copy_ns = (double)bytes * config->copy_ps / 1000, first_ns = arrivals[0];
   for (unsigned host = hosts; host-- > 0;) {
     double *kernel_ns = &ring->kernel_ns[host];
@@ -101,11 +99,11 @@ static void ring_step(const struct ring *ring, unsigned step, unsigned slice, ui
 }
 
 /* The last messages arrive and pass through the host. */
-static void ring_finish(const struct ring *ring, const uint64_t slices[SLICES]) {
+static void ring_finish(const struct ring *ring, const uint64_t slices[SCHEDULE_SLICES]) {
   const struct schedule_config *config = &ring->schedule->config;
   unsigned hosts = config->hosts, last = (ring->steps - 1) % config->gpus;
-  for (unsigned slice = 0; slice < SLICES && slices[slice] > 0; slice++) {
-    const double *arrivals = ring->arrivals + (size_t)(last * SLICES + slice) * hosts;
+  for (unsigned slice = 0; slice < SCHEDULE_SLICES && slices[slice] > 0; slice++) {
+    const double *arrivals = ring->arrivals + (size_t)(last * SCHEDULE_SLICES + slice) * hosts;
     for (unsigned host = 0; host < hosts; host++) {
       ring->kernel_ns[host] =
           fmax(ring->kernel_ns[host],
@@ -119,22 +117,22 @@ uint64_t schedule_channel_bytes(const struct schedule_config *config, uint64_t b
   return round_up((bytes + config->channels - 1) / config->channels);
 }
 
-unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SLICES]) {
+unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]) {
   uint64_t chunk = round_up((left + ranks - 1) / ranks);
   chunk = chunk < RING_CHUNK_BYTES ? chunk : RING_CHUNK_BYTES;
-  uint64_t first = round_up((chunk + SLICES - 1) / SLICES);
-  first = first > LEAST_SLICE_BYTES ? first : LEAST_SLICE_BYTES;
+  uint64_t first = round_up((chunk + SCHEDULE_SLICES - 1) / SCHEDULE_SLICES);
+  first = first > SCHEDULE_LEAST_SLICE_BYTES ? first : SCHEDULE_LEAST_SLICE_BYTES;
   slices[0] = first < chunk ? first : chunk;
   slices[1] = chunk - slices[0];
   return slices[1] > 0 ? 2 : 1;
 }
 
-static void ring_loop(const struct ring *ring, const uint64_t slices[SLICES]) {
-  for (unsigned slice = 0; slice < SLICES && slices[slice] > 0; slice++) {
+static void ring_loop(const struct ring *ring, const uint64_t slices[SCHEDULE_SLICES]) {
+  for (unsigned slice = 0; slice < SCHEDULE_SLICES && slices[slice] > 0; slice++) {
     prepare_points(ring->schedule, SCHEDULE_RING, slice, slices[slice]);
   }
   for (unsigned step = 0; step < ring->steps; step++) {
-    for (unsigned slice = 0; slice < SLICES && slices[slice] > 0; slice++) {
+    for (unsigned slice = 0; slice < SCHEDULE_SLICES && slices[slice] > 0; slice++) {
       bool is_last = ring->is_last && step + 1 == ring->steps && (slice > 0 || slices[1] == 0);
       ring_step(ring, step, slice, slices[slice], is_last);
     }
@@ -157,7 +155,7 @@ static void run_ring(struct schedule *schedule, enum operation operation, uint64
     };
     memcpy(ring.kernel_ns, start_ns, hosts * sizeof *start_ns);
     for (uint64_t left = of_channel; left > 0;) {
-      uint64_t slices[SLICES];
+      uint64_t slices[SCHEDULE_SLICES];
       schedule_ring_slices(left, ranks, slices);
       uint64_t loop = (slices[0] + slices[1]) * ranks;
       left -= loop < left ? loop : left;
@@ -364,7 +362,7 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
   schedule->parents = transport_memory(count * sizeof *schedule->parents);
   schedule->order = transport_memory(count * sizeof *schedule->order);
   schedule->scratch =
-      transport_memory((4 + SLICES * config->gpus) * hosts * sizeof *schedule->scratch);
+      transport_memory((4 + SCHEDULE_SLICES * config->gpus) * hosts * sizeof *schedule->scratch);
   for (unsigned which = 0; which < 2; which++) {
     schedule->points[which] = transport_memory(service_count * TRANSPORT_CONNECTIONS_MAX *
                                                sizeof *schedule->points[which]);

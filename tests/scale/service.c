@@ -3,8 +3,6 @@
 #include "tests/scale/service.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/random.h"
@@ -116,10 +114,7 @@ static void pass(struct load *load, uint64_t for_ns) {
 
 static void phase_finish(struct load *load) {
   while (!phase_is_over(load)) {
-    if (!events_next(&load->events, EVENTS_NEVER - 1)) {
-      fprintf(stderr, "scale: messages do not arrive any more\n");
-      exit(1);
-    }
+    events_await(&load->events);
   }
 }
 
@@ -128,21 +123,14 @@ static void phase_run(struct load *load, uint64_t bytes, uint64_t messages) {
   phase_finish(load);
 }
 
-/* Bulk traffic without an end, for a time. */
-static void bulk_start(struct load *load, uint64_t bytes) {
-  phase_start(load, bytes, UINT64_MAX);
-}
-
+/* Of bulk traffic, a phase without an end. */
 static void bulk_stop(struct load *load) {
   for (unsigned c = 0; c < load->transport->config.connections; c++) {
     struct user *user = &load->users[c];
     uint64_t posted = UINT64_MAX - user->to_send;
     user->to_send = 0;
     while (user->received < posted || user->sent < posted) {
-      if (!events_next(&load->events, EVENTS_NEVER - 1)) {
-        fprintf(stderr, "scale: messages do not arrive any more\n");
-        exit(1);
-      }
+      events_await(&load->events);
     }
   }
 }
@@ -150,7 +138,7 @@ static void bulk_stop(struct load *load) {
 /* Half of the time with all NICs. */
 static void learn(struct load *load, const struct service_config *config, struct service *service) {
   const struct network_config *network = &config->transport.network;
-  bulk_start(load, config->learn_bytes);
+  phase_start(load, config->learn_bytes, UINT64_MAX);
   pass(load, config->learn_ns / 2);
   for (unsigned c = 0; c < service->connection_count; c++) {
     load->users[c].longest_ns = 0;
@@ -363,14 +351,10 @@ struct service_loss service_loss_at(const struct service *service, enum service_
   return at;
 }
 
-static double uniform(uint64_t *random) {
-  return (double)(random_next(random) >> 11) / 0x1p53;
-}
-
 double service_late_ns(const struct service_loss *loss, uint64_t *random) {
-  if (uniform(random) >= loss->chance) {
+  if (transport_uniform(random) >= loss->chance) {
     return 0;
   }
-  const struct service_hits *hits = &loss->hits[uniform(random) < loss->part];
+  const struct service_hits *hits = &loss->hits[transport_uniform(random) < loss->part];
   return hits->late_ns[random_next(random) % SERVICE_HITS];
 }

@@ -33,10 +33,6 @@ struct run {
   enum schedule_algorithm *algorithms;
 };
 
-static double uniform(uint64_t *random) {
-  return (double)(random_next(random) >> 11) / 9007199254740992.0; /* 2^53 */
-}
-
 void steps_draw_hosts(unsigned hosts, double share, uint64_t *random, double *values,
                       double value) {
   for (unsigned left = (unsigned)ceil(share * hosts); left > 0;) {
@@ -110,7 +106,7 @@ static int look_at(struct run *run, const struct workload *workload, const struc
 
 static void compute(struct run *run, double us) {
   for (unsigned host = 0; host < run->hosts; host++) {
-    double jitter = 1 + run->config->jitter * (2 * uniform(&run->random) - 1);
+    double jitter = 1 + run->config->jitter * (2 * transport_uniform(&run->random) - 1);
     run->now_ns[host] += us * 1000 * run->pace[host] * jitter;
   }
 }

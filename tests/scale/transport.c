@@ -16,6 +16,10 @@ void *transport_memory(size_t bytes) {
   return memory;
 }
 
+double transport_uniform(uint64_t *random) {
+  return (double)(random_next(random) >> 11) / 0x1p53;
+}
+
 unsigned transport_connections(const struct transport *transport) {
   return transport->config.network.hosts * transport->config.connections;
 }

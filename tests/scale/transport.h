@@ -93,5 +93,7 @@ uint64_t transport_work(struct transport *transport, unsigned thread, uint64_t b
 /* A new flow's path. */
 unsigned transport_draw_path(struct transport *transport);
 void *transport_memory(size_t bytes);
+/* From 0, below 1. */
+double transport_uniform(uint64_t *random);
 
 #endif

@@ -3,7 +3,6 @@
  *
  *   sim [--runs N] [--seed N] [--verbose]   N runs with the seeds that follow --seed;
  *                                           even ones use policy_fixed, odd ones policy_adaptive
- *   sim --measure                           what the core itself costs
  *
  * Prints TAP: a line for each failed run, with its seed and the command that repeats it, and one
  * for all others; last the sum of runs. */
@@ -26,24 +25,36 @@ static void print_failed(uint64_t seed) {
 }
 
 static void print_total(void) {
+  static const struct {
+    const char *name;
+    const uint64_t *count;
+  } counts[] = {
+    { "# lanes lost", &totals.losses },
+    { ", of these stalled", &totals.stalls_cut },
+    { ", slow", &totals.slow_reconnects },
+    { "; chunks requeued", &totals.requeued },
+    { "; pings", &totals.pings },
+    { ", of these behind losses", &totals.tail_pings },
+    { "; chunks repeated", &totals.repeats },
+    { ", twice there", &totals.duplicates },
+    { "; frames placed", &totals.placed },
+    { ", payloads moved", &totals.moved },
+    { ", lanes measured", &totals.measured },
+    { ", times that the clock was behind", &totals.clock_steps },
+    { "; links silent", &totals.silent },
+    { ", aborted", &totals.aborted },
+    { ", timed out", &totals.timed_out },
+    { ", without data", &totals.stuck },
+    { "\n# chunks coded", &totals.coded },
+    { ", decoded", &totals.decoded },
+    { ", left as they are", &totals.raw },
+    { "; lanes without memory to decode", &totals.raw_lanes },
+  };
   printf("ok %u - %u runs\n1..%u\n", failed + 1, passed, failed + 1);
-  printf("# lanes lost %llu, of these stalled %llu, slow %llu; chunks requeued %llu; pings "
-         "%llu, of these behind losses %llu; chunks repeated %llu, twice there %llu; "
-         "frames placed %llu, payloads moved %llu, lanes measured %llu, clock behind %llu times; "
-         "links silent %llu, aborted %llu, timed out %llu, without data %llu\n",
-         (unsigned long long)totals.losses, (unsigned long long)totals.stalls_cut,
-         (unsigned long long)totals.slow_reconnects, (unsigned long long)totals.requeued,
-         (unsigned long long)totals.pings, (unsigned long long)totals.tail_pings,
-         (unsigned long long)totals.repeats, (unsigned long long)totals.duplicates,
-         (unsigned long long)totals.placed, (unsigned long long)totals.moved,
-         (unsigned long long)totals.measured, (unsigned long long)totals.clock_steps,
-         (unsigned long long)totals.silent, (unsigned long long)totals.aborted,
-         (unsigned long long)totals.timed_out, (unsigned long long)totals.stuck);
-  printf("# chunks coded %llu, decoded %llu, left as they are %llu; lanes without memory to decode "
-         "%llu\n",
-         (unsigned long long)totals.coded, (unsigned long long)totals.decoded,
-         (unsigned long long)totals.raw, (unsigned long long)totals.raw_lanes);
-  printf("%u passed, %u failed, 0 skipped\n", passed, failed);
+  for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+    printf("%s %llu", counts[i].name, (unsigned long long)*counts[i].count);
+  }
+  printf("\n%u passed, %u failed, 0 skipped\n", passed, failed);
   fflush(stdout);
 }
 
@@ -93,12 +104,8 @@ int main(int argc, char **argv) {
       i++;
     } else if (strcmp(argv[i], "--verbose") == 0) {
       is_verbose = true;
-    } else if (strcmp(argv[i], "--measure") == 0) {
-      measure_run();
-      return 0;
     } else {
-      fprintf(stderr, "sim: unknown option '%s'; --runs N, --seed N, --verbose, --measure\n",
-              argv[i]);
+      fprintf(stderr, "sim: unknown option '%s'; --runs N, --seed N, --verbose\n", argv[i]);
       return 2;
     }
   }

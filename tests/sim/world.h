@@ -269,9 +269,4 @@ void invariants_check(struct world *world);
 /* After the run. */
 void invariants_check_end(struct world *world);
 
-/* ---- measure.c ---- */
-
-/* Prints the cost of the two links without any network. */
-void measure_run(void);
-
 #endif

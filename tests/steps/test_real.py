@@ -8,7 +8,7 @@ import tempfile
 from tap import Skip
 from training import result, summary
 from training.plan import CAPPED, NO_NETWORK, PROTOCOLS, SCALE, Setting, launches_of
-from training.step_model import plan_of
+from training.tables import plan_of
 
 SCRIPT = "scripts/steps"
 MODELS = ("resnet18", "tts_angular")  # those with the least to send

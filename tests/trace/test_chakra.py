@@ -8,7 +8,6 @@ import os
 import random
 
 import chakra
-import invent
 from imported import calls, compute_us, exchanges, imported, of_rank, program, refused, run_inside, waits
 from problem import Problem
 from tap import Skip

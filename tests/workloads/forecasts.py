@@ -39,8 +39,6 @@ def test_another_step_keeps_shares():
     changed = reshape.with_step(layers(([4], 10), ([8], 30)), 250)
     assert reshape.step_us(changed) == 250
     assert [layer["forward_us"] for layer in changed["layers"]] == [20, 60]
-    part = reshape.with_step(layers(([4], 10), ([8], 30)), 110, forward_part=0.4)
-    assert [layer["backward_us"] for layer in part["layers"]] == [15, 45]
 
 
 def test_fusion_is_horovods():

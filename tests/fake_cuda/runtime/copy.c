@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fake_cuda/runtime/copy.h"
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
 
@@ -34,13 +33,13 @@ static bool is_pageable(const void *ptr) {
   return !memory_find(ptr, &m);
 }
 
-struct op *copy_op(void *dst, const void *src, size_t size) {
+static struct op *copy_op(void *dst, const void *src, size_t size) {
   struct copy *c = malloc(sizeof *c);
   *c = (struct copy){ .dst = dst, .src = src, .size = size };
   return op_new(run_copy, free, c);
 }
 
-struct op *fill_op(void *dst, int value, size_t size) {
+static struct op *fill_op(void *dst, int value, size_t size) {
   struct copy *c = malloc(sizeof *c);
   *c = (struct copy){ .dst = dst, .size = size, .value = value };
   return op_new(run_copy, free, c);

@@ -51,10 +51,6 @@ EXPORT cudaError_t cudaSetDevice(int device) {
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaDeviceReset(void) {
-  return cudaDeviceSynchronize();
-}
-
 EXPORT cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int len, int device) {
   if (!device_is_valid(device))
     return error_set(cudaErrorInvalidDevice);
@@ -85,11 +81,5 @@ EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
 EXPORT cudaError_t cudaDeviceSetLimit(int limit, size_t value) {
   (void)limit;
   (void)value;
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaDeviceGetLimit(size_t *value, int limit) {
-  (void)limit;
-  *value = 1024;
   return cudaSuccess;
 }

@@ -13,7 +13,6 @@
 #include "cuda_runtime.h"
 #include "tests/fake_cuda/runtime/config.h"
 
-#define DEVICE_MEMORY_BYTES (80ull << 30)
 #define SHARED_MEMORY_OPTIN_BYTES (227 << 10)
 #define EXPORT __attribute__((visibility("default")))
 

@@ -126,10 +126,3 @@ EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **fn, unsign
     *status = *fn ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return *fn || status ? cudaSuccess : error_set(cudaErrorSymbolNotFound);
 }
-
-EXPORT cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **fn, unsigned version,
-                                                    unsigned long long flags,
-                                                    enum cudaDriverEntryPointQueryResult *status) {
-  (void)version;
-  return cudaGetDriverEntryPoint(symbol, fn, flags, status);
-}

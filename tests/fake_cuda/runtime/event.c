@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: recording, waiting, timing. */
+/* Events: recording, waiting. */
 #include <stdlib.h>
-#include <time.h>
 
 #include "tests/fake_cuda/runtime/event.h"
 #include "tests/fake_cuda/runtime/stream.h"
@@ -43,12 +42,9 @@ static void ticket_destroy(void *arg) {
 static void run_record(void *arg) {
   struct ticket *t = arg;
   struct CUevent_st *event = t->event;
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
   pthread_mutex_lock(&event->lock);
   if (t->number > event->executed)
     event->executed = t->number;
-  event->executed_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
   pthread_cond_broadcast(&event->changed);
   pthread_mutex_unlock(&event->lock);
 }
@@ -89,8 +85,8 @@ struct op *event_wait_op(struct CUevent_st *event) {
 /* ---- API ---- */
 
 EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+  (void)flags;
   *event = event_new();
-  (*event)->has_timing = !(flags & cudaEventDisableTiming);
   return cudaSuccess;
 }
 
@@ -162,24 +158,4 @@ EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   pthread_mutex_unlock(&event->lock);
   wait_for(event, number);
   return device_fault();
-}
-
-EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
-  uint64_t when_ns[2];
-  cudaEvent_t both[2] = { start, end };
-  for (int i = 0; i < 2; i++) {
-    struct CUevent_st *event = both[i];
-    if (!event || !event->has_timing)
-      return error_set(cudaErrorInvalidResourceHandle);
-    pthread_mutex_lock(&event->lock);
-    bool is_recorded = event->requested, is_done = event->executed >= event->requested;
-    when_ns[i] = event->executed_ns;
-    pthread_mutex_unlock(&event->lock);
-    if (!is_recorded)
-      return error_set(cudaErrorInvalidResourceHandle);
-    if (!is_done)
-      return cudaErrorNotReady;
-  }
-  *ms = (float)((double)(int64_t)(when_ns[1] - when_ns[0]) / 1e6);
-  return cudaSuccess;
 }

@@ -14,8 +14,6 @@ struct CUevent_st {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   uint64_t requested, executed;
-  uint64_t executed_ns; /* CLOCK_MONOTONIC */
-  bool has_timing;
   int references;
   struct capture *capture;   /* the capture it was last recorded in, or NULL; capture.c's lock */
   struct node_list captured; /* the nodes that the recording stands for */

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building graphs: nodes, dependencies, queries. */
+/* Building graphs: nodes, dependencies. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "tests/fake_cuda/runtime/copy.h"
 #include "tests/fake_cuda/runtime/event.h"
 #include "tests/fake_cuda/runtime/launch.h"
 #include "tests/fake_cuda/runtime/stream.h"
@@ -116,11 +114,6 @@ static cudaError_t add(cudaGraphNode_t *node, cudaGraph_t graph,
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                         const cudaGraphNode_t *dependencies, size_t count) {
-  return add(node, graph, dependencies, count, cudaGraphNodeTypeEmpty, NULL, NULL);
-}
-
 EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                         const cudaGraphNode_t *dependencies, size_t count,
                                         const struct cudaHostNodeParams *params) {
@@ -137,15 +130,6 @@ EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t gra
   unsigned grid = params->gridDim.x * params->gridDim.y * params->gridDim.z;
   struct op *op = kernel_op(kernel, grid, params->kernelParams, params->extra);
   return add(node, graph, dependencies, count, cudaGraphNodeTypeKernel, op, NULL);
-}
-
-EXPORT cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
-                                            const cudaGraphNode_t *dependencies, size_t count,
-                                            void *dst, const void *src, size_t size,
-                                            enum cudaMemcpyKind kind) {
-  (void)kind;
-  struct op *op = copy_op(dst, src, size);
-  return add(node, graph, dependencies, count, cudaGraphNodeTypeMemcpy, op, NULL);
 }
 
 EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -181,23 +165,4 @@ EXPORT cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGrap
                                                const cudaGraphEdgeData *edges, size_t count) {
   (void)edges;
   return cudaGraphAddDependencies(graph, from, to, count);
-}
-
-EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-  if (!graph || !count)
-    return error_set(cudaErrorInvalidValue);
-  pthread_mutex_lock(&graph_lock);
-  if (nodes) {
-    size_t n = *count < graph->nodes.count ? *count : graph->nodes.count;
-    memcpy(nodes, graph->nodes.nodes, n * sizeof *nodes);
-    memset(nodes + n, 0, (*count - n) * sizeof *nodes);
-  }
-  *count = graph->nodes.count;
-  pthread_mutex_unlock(&graph_lock);
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphNodeType *type) {
-  *type = node->type;
-  return cudaSuccess;
 }

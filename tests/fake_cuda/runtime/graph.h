@@ -35,7 +35,7 @@ struct CUgraphNode_st {
   size_t index; /* in the graph's list */
   int device;   /* current when the node was made */
   bool is_captured;
-  struct op *op;            /* NULL for empty and event nodes */
+  struct op *op;            /* NULL for event nodes */
   struct CUevent_st *event; /* event nodes only */
   struct node_list dependencies;
 };

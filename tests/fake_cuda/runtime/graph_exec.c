@@ -140,8 +140,8 @@ static void exec_release(void *arg) {
   free(exec);
 }
 
-EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                        unsigned long long flags) {
+EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                                 unsigned long long flags) {
   (void)flags; /* uploading and freeing on launch mean nothing here */
   if (!exec || !graph)
     return error_set(cudaErrorInvalidValue);
@@ -149,11 +149,6 @@ EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph
   *exec = exec_new(graph);
   pthread_mutex_unlock(&graph_lock);
   return *exec ? cudaSuccess : error_set(cudaErrorInvalidValue);
-}
-
-EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                                 unsigned long long flags) {
-  return cudaGraphInstantiate(exec, graph, flags);
 }
 
 EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
@@ -186,8 +181,6 @@ static void push_node(const struct exec_node *node, struct CUstream_st *stream) 
     break;
   case cudaGraphNodeTypeWaitEvent:
     push_wait(stream, node->event);
-    break;
-  case cudaGraphNodeTypeEmpty:
     break;
   default:
     stream_push(stream, op_retain(node->op));
@@ -243,9 +236,4 @@ EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t handle) {
   pthread_mutex_unlock(&graph_lock);
   stream_push(stream, op_new(run_nothing, exec_release, exec));
   return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
-  (void)stream;
-  return exec ? cudaSuccess : error_set(cudaErrorInvalidValue);
 }

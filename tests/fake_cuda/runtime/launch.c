@@ -89,26 +89,14 @@ EXPORT void __cudaRegisterVar(void **handle, char *host_var, char *device_addres
   (void)is_global;
 }
 
-struct call_configuration {
-  dim3 grid, block;
-  size_t shared;
-  void *stream;
-};
-static _Thread_local struct call_configuration pushed;
-
-/* The two halves of kernel<<<...>>>(...) in code compiled by nvcc. */
-EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
-  pushed = (struct call_configuration){ grid, block, shared, stream };
-  return 0;
-}
-
+/* Host stubs ask so for what kernel<<<...>>>(...) has pushed; NCCL launches none that way. */
 EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
                                               void *stream) {
-  *grid = pushed.grid;
-  *block = pushed.block;
-  *shared = pushed.shared;
-  *(void **)stream = pushed.stream;
-  return cudaSuccess;
+  (void)grid;
+  (void)block;
+  (void)shared;
+  (void)stream;
+  return error_set(cudaErrorNotSupported);
 }
 
 /* ---- launch ---- */

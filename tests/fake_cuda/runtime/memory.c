@@ -133,12 +133,6 @@ EXPORT cudaError_t cudaFree(void *ptr) {
   return memory_free_device(ptr);
 }
 
-EXPORT cudaError_t cudaMemGetInfo(size_t *freeBytes, size_t *totalBytes) {
-  *freeBytes = DEVICE_MEMORY_BYTES - (1ull << 30);
-  *totalBytes = DEVICE_MEMORY_BYTES;
-  return cudaSuccess;
-}
-
 EXPORT cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned flags) {
   (void)flags;
   size_t n = round_up(size ? size : 1, PAGE);
@@ -149,10 +143,6 @@ EXPORT cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned flags) {
       .base = (uintptr_t)p, .size = n, .kind = MEM_HOST, .device = device_current(), .fd = -1 });
   *ptr = p;
   return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size) {
-  return cudaHostAlloc(ptr, size, cudaHostAllocDefault);
 }
 
 EXPORT cudaError_t cudaFreeHost(void *ptr) {
@@ -268,19 +258,16 @@ EXPORT cudaError_t cudaIpcCloseMemHandle(void *ptr) {
 
 /* ---- stream ordered allocation: pools are a formality here ---- */
 
-struct CUmemPoolHandle_st {
-  int device;
-};
+static char the_pool;
 
 EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *props) {
   (void)props;
-  *pool = calloc(1, sizeof **pool);
-  (*pool)->device = device_current();
+  *pool = (cudaMemPool_t)&the_pool;
   return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  free(pool);
+  (void)pool;
   return cudaSuccess;
 }
 
@@ -297,15 +284,11 @@ static cudaError_t refuse_capture(struct CUstream_st *stream) {
                                : cudaSuccess;
 }
 
-EXPORT cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream) {
-  cudaError_t error = refuse_capture(stream_resolve(stream));
-  return error ? error : memory_alloc_device(ptr, size);
-}
-
 EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
                                            cudaStream_t stream) {
   (void)pool;
-  return cudaMallocAsync(ptr, size, stream);
+  cudaError_t error = refuse_capture(stream_resolve(stream));
+  return error ? error : memory_alloc_device(ptr, size);
 }
 
 static void run_free(void *ptr) {

@@ -204,12 +204,6 @@ EXPORT cudaError_t cudaStreamCreate(cudaStream_t *stream) {
   return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
 }
 
-EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags,
-                                                int priority) {
-  (void)priority;
-  return cudaStreamCreateWithFlags(stream, flags);
-}
-
 EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   if ((uintptr_t)stream <= (uintptr_t)cudaStreamPerThread)
     return error_set(cudaErrorInvalidResourceHandle);
@@ -255,17 +249,6 @@ EXPORT cudaError_t cudaDeviceSynchronize(void) {
 
 EXPORT cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
   *id = stream_resolve(stream)->id;
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
-  *device = stream_resolve(stream)->device;
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
-  *least = 0;
-  *greatest = 0;
   return cudaSuccess;
 }
 

@@ -55,22 +55,12 @@ EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, void *arg, cud
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaUserObjectRetain(cudaUserObject_t object, unsigned count) {
-  __atomic_add_fetch(&object->references, (int)count, __ATOMIC_RELAXED);
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t object, unsigned count) {
-  object_release(object, count);
-  return cudaSuccess;
-}
-
 EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t object,
                                              unsigned count, unsigned flags) {
   if (!graph || !object || !count)
     return error_set(cudaErrorInvalidValue);
   if (!(flags & cudaGraphUserObjectMove))
-    cudaUserObjectRetain(object, count);
+    __atomic_add_fetch(&object->references, (int)count, __ATOMIC_RELAXED);
   pthread_mutex_lock(&graph_lock);
   struct user_object_list *entry = graph->objects;
   while (entry && entry->object != object)
@@ -84,28 +74,4 @@ EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t graph, cudaUserObject_t
   }
   pthread_mutex_unlock(&graph_lock);
   return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaGraphReleaseUserObject(cudaGraph_t graph, cudaUserObject_t object,
-                                              unsigned count) {
-  struct user_object_list *empty = NULL;
-  cudaError_t error = cudaErrorInvalidValue;
-  pthread_mutex_lock(&graph_lock);
-  for (struct user_object_list **link = &graph->objects; *link; link = &(*link)->next) {
-    struct user_object_list *entry = *link;
-    if (entry->object != object || entry->count < count)
-      continue;
-    error = cudaSuccess;
-    entry->count -= count;
-    if (!entry->count) {
-      *link = entry->next;
-      empty = entry;
-    }
-    break;
-  }
-  pthread_mutex_unlock(&graph_lock);
-  if (!error)
-    object_release(object, count);
-  free(empty);
-  return error_set(error);
 }

@@ -38,7 +38,7 @@ static void launch(const struct scenario *s, float *buffer, ncclComm_t comm, cud
   if (!s->is_graph)
     return;
   CHECK(cudaStreamEndCapture(stream, &graph));
-  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
   CHECK(cudaGraphDestroy(graph));
   CHECK(cudaGraphLaunch(exec, stream));
   CHECK(cudaGraphExecDestroy(exec));

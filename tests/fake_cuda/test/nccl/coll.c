@@ -257,7 +257,7 @@ static cudaGraphExec_t capture(const struct rank *x, const struct test_case *c) 
   CHECK(cudaStreamBeginCapture(x->stream, cudaStreamCaptureModeGlobal));
   start(x, c);
   CHECK(cudaStreamEndCapture(x->stream, &graph));
-  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
   CHECK(cudaGraphDestroy(graph));
   return exec;
 }

@@ -173,7 +173,7 @@ static void test_one_graph(void) {
     CHECK(cudaStreamWaitEvent(streams[0], event, 0));
   }
   CHECK(cudaStreamEndCapture(streams[0], &graph));
-  CHECK(cudaGraphInstantiate(&exec, graph, 0));
+  CHECK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
   CHECK(cudaGraphDestroy(graph));
   for (int launch = 1; launch <= 4; launch++) {
     fill((float)launch);
@@ -194,7 +194,7 @@ static void test_graph_per_gpu(void) {
   all_reduce(comms, NULL);
   for (int g = 0; g < gpus; g++) {
     CHECK(cudaStreamEndCapture(streams[g], &graph));
-    CHECK(cudaGraphInstantiate(&execs[g], graph, 0));
+    CHECK(cudaGraphInstantiateWithFlags(&execs[g], graph, 0));
     CHECK(cudaGraphDestroy(graph));
   }
   for (int launch = 1; launch <= 4; launch++) {

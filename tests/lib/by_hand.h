@@ -16,7 +16,7 @@
 void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello *hello,
                    struct auth_keys *keys);
 
-/* A dialling side, over IPv4 or IPv6. */
+/* A dialling side, over IPv4 or IPv6. Its socket is the test's to close. */
 struct by_hand_caller {
   struct hello hello;
   struct auth_keys keys;

@@ -391,7 +391,6 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
 }
 
-/* nccl-tests without -J print their help, and some say that all is well. */
 /* What --plan names is measured in each launch, each in its own order; other sizes are not. */
 UNIT_TEST_WITH(a_plan_is_followed_in_every_launch, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "all_reduce_perf", "%s", fake_perf);
@@ -409,6 +408,7 @@ UNIT_TEST_WITH(a_plan_is_followed_in_every_launch, tool_set_up, tool_tear_down) 
   TOOL_WARNS(tool_run_there(run), 2, "p.plan: \"shrub.ll\" is no cell");
 }
 
+/* nccl-tests without -J print their help, and some say that all is well. */
 UNIT_TEST_WITH(nccl_tests_that_are_too_old, tool_set_up, tool_tear_down) {
   char full[TREE_PATH_MAX];
   tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\necho 'invalid option -- J'\n");

@@ -237,14 +237,14 @@ static void run_tuner(struct outcome *outcome) {
   for (int cell = 0; cell < 21; cell++) {
     us[cell / 3][cell % 3] = cell % 3 == 2 && cell < 6 ? 10.0f + (float)cell : -1.0f;
   }
-  outcome->error = ncclTunerPlugin_v6.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
-  outcome->error |= ncclTunerPlugin_v6.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
-                                                     (float **)us, 7, 3, 0, &channels);
+  outcome->error = ncclTunerPlugin_v6.v5.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
+  outcome->error |= ncclTunerPlugin_v6.v5.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
+                                                        (float **)us, 7, 3, 0, &channels);
   if (us[PROFILE_RING][PROFILE_SIMPLE] != 0 && log_capture_count(LOG_LEVEL_WARN) == 0) {
     outcome->problem = "it does not follow its profile, and does not say why";
   }
   if (context) {
-    outcome->error |= ncclTunerPlugin_v6.finalize(context);
+    outcome->error |= ncclTunerPlugin_v6.v5.finalize(context);
   }
 }
 

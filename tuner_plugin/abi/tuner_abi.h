@@ -127,4 +127,6 @@ TUNER_ABI_FIELD(tuner_abi_nvl_domain_info, min_ranks_per_domain, 4);
 TUNER_ABI_FIELD(tuner_abi_nvl_domain_info, max_ranks_per_domain, 8);
 TUNER_ABI_SIZE(tuner_abi_nvl_domain_info, 12);
 
+extern struct tuner_abi_v6 ncclTunerPlugin_v6; /* for the unit tests */
+
 #endif

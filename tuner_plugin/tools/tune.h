@@ -42,6 +42,9 @@ const char *tune_format_hash(const struct profile *profile, char text[TUNE_HASH_
 enum { TUNE_TOPOLOGY_TEXT_MAX = 80 };
 const char *tune_format_topology(const struct profile *profile, char text[TUNE_TOPOLOGY_TEXT_MAX]);
 
+/* Integer as JSON has it; the open end of a row is null. */
+json_t *tune_json_bytes(uint64_t bytes);
+
 /* Prints and frees; returns the exit status. */
 int tune_print_json(json_t *value);
 

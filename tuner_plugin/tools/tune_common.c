@@ -77,6 +77,10 @@ const char *tune_format_topology(const struct profile *profile, char text[TUNE_T
   return text;
 }
 
+json_t *tune_json_bytes(uint64_t bytes) {
+  return bytes > INT64_MAX ? json_null() : json_integer((json_int_t)bytes);
+}
+
 int tune_print_json(json_t *value) {
   int result = value ? json_dumpf(value, stdout, JSON_INDENT(2)) : -1;
   putchar('\n');

@@ -152,17 +152,12 @@ static int print_profile(const struct profile *profile, const char *path,
   return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-/* The open end of a row is null. */
-static json_t *json_bytes(uint64_t bytes) {
-  return bytes > INT64_MAX ? json_null() : json_integer((json_int_t)bytes);
-}
-
 static json_t *json_row(const struct profile_row *row) {
-  json_t *json =
-      json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "bytes_lo", json_bytes(row->bytes_lo), "bytes_hi",
-                json_bytes(row->bytes_hi), "algo", profile_algorithm_name(row->algorithm), "proto",
-                profile_protocol_name(row->protocol), "channels", (json_int_t)row->channels,
-                "chunk_bytes", (json_int_t)row->chunk_bytes);
+  json_t *json = json_pack(
+      "{s:o, s:o, s:s, s:s, s:I, s:I}", "bytes_lo", tune_json_bytes(row->bytes_lo), "bytes_hi",
+      tune_json_bytes(row->bytes_hi), "algo", profile_algorithm_name(row->algorithm), "proto",
+      profile_protocol_name(row->protocol), "channels", (json_int_t)row->channels, "chunk_bytes",
+      (json_int_t)row->chunk_bytes);
   if (row->is_measured) {
     json_object_update_new(json, json_pack("{s:s, s:s, s:f, s:f, s:f}", "over_algo",
                                            profile_algorithm_name(row->over_algorithm),
@@ -211,7 +206,41 @@ static json_t *json_key(const struct profile *profile, const struct profile_key 
   return json_integer(number);
 }
 
-static json_t *json_profile(const struct profile *profile, const char *path) {
+static json_t *json_decide_row(const struct decide_row *row) {
+  const struct decide_choice *choice = &row->choice;
+  json_t *json =
+      json_pack("{s:o, s:o, s:s, s:s, s:I, s:I}", "bytes_lo", tune_json_bytes(row->bytes_lo),
+                "bytes_hi", tune_json_bytes(row->bytes_hi), "algo",
+                profile_algorithm_name(choice->algo), "proto", profile_protocol_name(choice->proto),
+                "channels", (json_int_t)choice->channels, "chunk_bytes", (json_int_t)choice->chunk);
+  if (choice->over != DECIDE_ANY_CELL) {
+    const char *algorithm = profile_algorithm_name(costs_cell_algorithm(choice->over));
+    const char *protocol = profile_protocol_name(costs_cell_protocol(choice->over));
+    json_object_set_new(json, "over_algo", json_string(algorithm));
+    json_object_set_new(json, "over_proto", json_string(protocol));
+  }
+  return json;
+}
+
+/* All collectives, those without rows too. */
+static json_t *json_shape(const struct profile *profile, const struct shape *shape) {
+  json_t *tables = json_array();
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    json_t *rows = json_array();
+    for (uint32_t i = shape->table.first[coll]; i < shape->table.first[coll + 1]; i++) {
+      json_array_append_new(rows, json_decide_row(&shape->table.rows[i]));
+    }
+    bool carried = json_array_size(rows) > 0 && is_carried(profile, shape, coll);
+    json_array_append_new(tables, json_pack("{s:s, s:b, s:o}", "collective",
+                                            profile_collective_name((enum profile_collective)coll),
+                                            "is_carried", (int)carried, "rows", rows));
+  }
+  return json_pack("{s:I, s:I, s:o}", "nodes", (json_int_t)shape->nodes, "ppn",
+                   (json_int_t)shape->ppn, "tables", tables);
+}
+
+static json_t *json_profile(const struct profile *profile, const char *path,
+                            const struct shape *shape) {
   char hash[TUNE_HASH_TEXT_MAX];
   json_t *all = json_pack("{s:s, s:s}", "file", path, "hash", tune_format_hash(profile, hash));
   for (size_t i = 0; i < profile_key_count; i++) {
@@ -228,6 +257,9 @@ static json_t *json_profile(const struct profile *profile, const char *path) {
   }
   json_object_set_new(all, "tables", tables);
   json_object_set_new(all, "models", json_models(profile));
+  if (shape) {
+    json_object_set_new(all, "shape", json_shape(profile, shape));
+  }
   return all;
 }
 
@@ -250,9 +282,6 @@ static int run(int argument_count, char **arguments, bool is_json) {
   if (has_shape != (options.ppn > 0)) {
     return cli_fail_usage("--nodes and --ppn belong together");
   }
-  if (has_shape && is_json) {
-    return cli_fail_usage("--json is for the whole profile, without --nodes and --ppn");
-  }
   int status = tune_load(argument_count > 0 ? arguments[0] : NULL, &profile, path);
   if (status != CLI_OK) {
     return status;
@@ -262,7 +291,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
     status = compile_shape(&profile, shape);
   }
   if (status == CLI_OK) {
-    status = is_json ? tune_print_json(json_profile(&profile, path))
+    status = is_json ? tune_print_json(json_profile(&profile, path, shape))
                      : print_profile(&profile, path, shape);
   }
   free(compiled.memory);

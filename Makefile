@@ -312,6 +312,7 @@ $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c
 $(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
+$(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
 
 # The tools with the same between them and the C library, run by test_tool_failures.
 FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
@@ -388,6 +389,7 @@ $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_progress.c stats_pro
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
+$(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
   $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))

@@ -168,8 +168,6 @@ static void check_variables(void) {
     { "NCCL_GIN_PLUGIN", "names who carries GIN, which never goes through stratus" },
     { "NCCL_RMA_PLUGIN", "names who carries RMA, which never goes through stratus" },
     { "NCCL_ENV_PLUGIN", "names a plugin that may change variables, which doctor does not ask" },
-    { "NCCL_TOPO_FILE", "describes the machine, in place of what NCCL finds" },
-    { "NCCL_GRAPH_FILE", "names the rings and trees, in place of those that NCCL makes" },
     { "NCCL_DEBUG", "INFO shows a line when stratus is loaded" },
     { "NCCL_DEBUG_SUBSYS", "must include INIT or NET to show the messages of stratus" },
   };
@@ -249,6 +247,17 @@ static void check_other_halves(const struct discovery *found) {
   }
 }
 
+/* Files that decide what NCCL knows of the machine. */
+static void check_topology_files(int devices) {
+  const char *topology = getenv("NCCL_TOPO_FILE"), *graph = getenv("NCCL_GRAPH_FILE");
+  if (topology && *topology) {
+    topology_file_check_system(topology, param_string(PARAM_SYSFS_ROOT));
+  }
+  if (graph && *graph) {
+    topology_file_check_graph(graph, devices);
+  }
+}
+
 /* What doctor --all compares. The machine is where its addresses are its own: a host that is named
  * twice has them twice. */
 static void note_nics(const struct discovery *found) {
@@ -278,6 +287,7 @@ static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
     doctor_tell(DOCTOR_BAD, "no devices: see the message above");
+    check_topology_files(0);
     return;
   }
   char unused[DISCOVERY_TEXT_MAX], wish[INTERFACE_WISH_TEXT_MAX];
@@ -304,6 +314,7 @@ static void check_devices(void) {
   note_nics(&found);
   check_host(&found);
   check_rdma(&found);
+  check_topology_files(found.devices.count);
   discovery_free(&found);
 }
 

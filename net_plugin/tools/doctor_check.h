@@ -62,4 +62,10 @@ void usefulness_check(const struct discovery *found, const char *root);
 /* 0: not known. */
 unsigned usefulness_mtu(const char *root, const char *nic);
 
+/* ---- topology_file: whether NCCL reads these files, and they are of this machine ---- */
+
+void topology_file_check_system(const char *path, const char *root);
+/* `devices`: how many NCCL has; 0: not known. */
+void topology_file_check_graph(const char *path, int devices);
+
 #endif

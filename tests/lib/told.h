@@ -10,13 +10,13 @@
 
 #include "net_plugin/tools/doctor_check.h"
 
-/* Lines such as "hint: eth0 ...", and how many of them are hints. */
+/* Lines such as "hint: eth0 ...", and how many there are of a kind. */
 static char told[8192];
-static int told_hints;
+static int told_counts[DOCTOR_BAD + 1];
 
 static inline void told_clear(void) {
   told[0] = '\0';
-  told_hints = 0;
+  memset(told_counts, 0, sizeof told_counts);
 }
 
 void doctor_tell(enum doctor_finding finding, const char *format, ...) {
@@ -28,7 +28,7 @@ void doctor_tell(enum doctor_finding finding, const char *format, ...) {
   va_end(arguments);
   size_t length = strlen(told);
   snprintf(told + length, sizeof told - length, "%s%s\n", words[finding], text);
-  told_hints += finding == DOCTOR_HINT;
+  told_counts[finding]++;
 }
 
 #endif

@@ -62,8 +62,9 @@ static int tear_down(void **context) {
 static void expect(int count, const char *part) {
   told_clear();
   host_check(&facts);
-  if (told_hints != count || !strstr(told, part)) {
-    fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_hints, count, part, told);
+  if (told_counts[DOCTOR_HINT] != count || !strstr(told, part)) {
+    fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_counts[DOCTOR_HINT], count, part,
+             told);
   }
 }
 

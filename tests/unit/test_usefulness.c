@@ -57,8 +57,9 @@ static struct nic *use(const char *name, const char *address, int mtu, int mbps)
 static void expect(int count, const char *part) {
   told_clear();
   usefulness_check(&found, tree.root);
-  if (told_hints != count || !strstr(told, part)) {
-    fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_hints, count, part, told);
+  if (told_counts[DOCTOR_HINT] != count || !strstr(told, part)) {
+    fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_counts[DOCTOR_HINT], count, part,
+             told);
   }
 }
 

@@ -90,9 +90,10 @@ UNIT_TEST(test_lists) {
 }
 
 UNIT_TEST(test_times_and_numbers) {
-  assert_true(parse("-T 90 --min-time 250ms -n 5 -w 0 -c 0 -R 1 -r all"));
+  assert_true(parse("-T 90 --min-time 250ms -n 5 -w 0 -c 0 -a 3 -R 1 -r all"));
   assert_int_equal(options.timeout_ns, UINT64_C(90000000000));
   assert_int_equal(options.min_time_ns, 250000000);
+  assert_int_equal(options.average, AVERAGE_MAX);
   assert_int_equal(options.root, OPTIONS_ROOT_ALL);
   assert_true(options.is_registered);
   assert_int_equal(options.checks, 0);

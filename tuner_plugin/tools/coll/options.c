@@ -25,6 +25,7 @@ static const struct given defaults = {
          .iterations = 20,
          .warmup = 1,
          .checks = 1,
+         .average = AVERAGE_MEAN,
          .replay_steps = 100,
          .replay_skip = 20,
          .gpus = 1 },
@@ -76,6 +77,8 @@ static const struct cli_option rows[] = {
     "numbers made for checks (--replay: zeros). These compress as no\n"
     "gradients do: STRATUS_COMPRESS=off is set, unless it is set",
     0, 0 },
+  { "average", 'a', CLI_NUMBER, &given.o.average, "0..3",
+    "time shown: rank 0's, mean, min or max of ranks", 0, AVERAGES - 1 },
   { "cudagraph", 'G', CLI_NUMBER, &given.o.graph_launches, "N",
     "capture the iterations in a CUDA graph, launch it N times", 0, OPTIONS_ITERATIONS_MAX },
   { "local_register", 'R', CLI_NUMBER, &given.o.is_registered, "0|1",
@@ -134,7 +137,7 @@ static const struct cli_option rows[] = {
 /* Options only for the table, and only for --replay. */
 static const char of_table[] =
     "op|minbytes|maxbytes|stepbytes|stepfactor|sizes|datatype|redop|root|iters|warmup_iters|"
-    "min-time|per-iteration|cudagraph|local_register";
+    "min-time|per-iteration|average|cudagraph|local_register";
 static const char of_replay[] =
     "replay-steps|replay-skip|compute-scale|bytes-scale|bucket-bytes|replay-list";
 

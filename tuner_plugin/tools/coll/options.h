@@ -19,6 +19,9 @@ enum {
   OPTIONS_ROOT_ALL = -1,
 };
 
+/* Which rank's time the table shows, as nccl-tests numbers them. */
+enum options_average { AVERAGE_RANK_0, AVERAGE_MEAN, AVERAGE_MIN, AVERAGE_MAX, AVERAGES };
+
 struct options {
   bool operations[OPERATIONS];
   bool types[ELEMENT_TYPES];
@@ -32,6 +35,7 @@ struct options {
   int sizes_count;
 
   int iterations, warmup, checks, graph_launches;
+  enum options_average average;
   int is_registered;     /* -R 1 */
   bool is_per_iteration; /* synchronize after each one */
   uint64_t min_time_ns;  /* more iterations until this, 0 = as many as -n says */

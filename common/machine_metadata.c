@@ -6,11 +6,11 @@
 #include <ctype.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -44,18 +44,22 @@ static const struct service {
                               NULL, NULL },
 };
 
-/* Calls that wait for this socket do so until then. */
-static int limit_waits(int fd, uint64_t until_ns) {
-  uint64_t now_ns = clock_now_ns();
-  if (now_ns + NS_PER_US > until_ns) {
-    return -ETIMEDOUT;
+/* 0 as soon as the socket is ready for that. */
+static int await(int fd, short events, uint64_t until_ns) {
+  for (;;) {
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns >= until_ns) {
+      return -ETIMEDOUT;
+    }
+    struct pollfd poll_fd = { .fd = fd, .events = events };
+    int ready = poll(&poll_fd, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
+    if (ready > 0) {
+      return 0;
+    }
+    if (ready < 0 && errno != EINTR) {
+      return -errno;
+    }
   }
-  struct timespec left = clock_timespec(until_ns - now_ns);
-  struct timeval limit = { .tv_sec = left.tv_sec, .tv_usec = left.tv_nsec / 1000 };
-  return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0 &&
-                 setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0
-             ? 0
-             : -errno;
 }
 
 static int dial(const struct machine_metadata_place *place, uint64_t until_ns) {
@@ -63,13 +67,17 @@ static int dial(const struct machine_metadata_place *place, uint64_t until_ns) {
   if (inet_pton(AF_INET, place->address, &to.sin_addr) != 1) {
     return -EINVAL;
   }
-  int fd = DESCRIPTOR(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int fd = DESCRIPTOR(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd < 0) {
     return -errno;
   }
-  int error = limit_waits(fd, until_ns);
-  if (!error && connect(fd, (const struct sockaddr *)&to, sizeof to) < 0) {
-    error = errno == EINPROGRESS ? -ETIMEDOUT : -errno;
+  int error = 0;
+  if (connect(fd, (const struct sockaddr *)&to, sizeof to) < 0) {
+    error = errno == EINPROGRESS ? await(fd, POLLOUT, until_ns) : -errno;
+    socklen_t length = sizeof error;
+    if (error == 0 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) == 0) {
+      error = -error;
+    }
   }
   if (error) {
     descriptor_close(fd);
@@ -82,10 +90,10 @@ static int dial(const struct machine_metadata_place *place, uint64_t until_ns) {
 static int receive_all(int fd, uint64_t until_ns, char answer[ANSWER_MAX]) {
   size_t got = 0;
   for (;;) {
-    int error = limit_waits(fd, until_ns);
-    ssize_t n = error ? -1 : recv(fd, answer + got, ANSWER_MAX - 1 - got, 0);
-    if (error || (n < 0 && errno != EINTR)) {
-      return error ? error : errno == EAGAIN ? -ETIMEDOUT : -errno;
+    int error = await(fd, POLLIN, until_ns);
+    ssize_t n = error ? -1 : recv(fd, answer + got, ANSWER_MAX - 1 - got, MSG_DONTWAIT);
+    if (error || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+      return error ? error : -errno;
     }
     got += n > 0 ? (size_t)n : 0;
     if (n == 0 || got == ANSWER_MAX - 1) {

@@ -7,8 +7,8 @@
 
 #include "common/log.h"
 #include "common/param.h"
-#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/settings.h"
 

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/engine/id_table.h"
 #include "common/list.h"
+#include "net_plugin/engine/id_table.h"
 #include "net_plugin/lane/nic.h"
 
 struct engine;

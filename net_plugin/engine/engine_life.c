@@ -14,13 +14,14 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/thread.h"
-#include "net_plugin/engine/thread_room.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/limits.h"
 #include "net_plugin/engine/observer.h"
+#include "net_plugin/engine/thread_room.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = { { &registry.head, &registry.head } };
+
 /* ---- how many, and who moves their bytes ---- */
 
 enum progress_mode progress_mode_choose(unsigned cpus, unsigned engines) {

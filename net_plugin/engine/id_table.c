@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/engine/limits.h"
 #include "common/random.h"
+#include "net_plugin/engine/limits.h"
 
 static struct list *bucket_of(const struct id_table *table, uint64_t hash) {
   return &table->buckets[hash & (table->bucket_count - 1)];

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/ablation.h"
 #include "common/check_event.h"
 #include "common/clock.h"
 #include "common/fork_guard.h"
-#include "common/ablation.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/open_files.h"
@@ -29,9 +29,9 @@
 #include "common/version.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
-#include "net_plugin/observe/observe.h"
-#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/rdma_survey.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/limits.h"
 #include "net_plugin/plugin/placement.h"

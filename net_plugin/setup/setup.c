@@ -6,8 +6,8 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/endpoint.h"
-#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/port.h"
 

@@ -8,8 +8,8 @@
 
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/probe/probe.h"
 #include "net_plugin/tools/probe/load.h"
+#include "net_plugin/tools/probe/probe.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/messages.h"
 

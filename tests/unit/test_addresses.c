@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/lib/unit.h"
 #include "tuner_plugin/tools/coll/handed_over.h"
 #include "tuner_plugin/tools/coll/options.h"
 #include "tuner_plugin/tools/coll/world.h"
-#include "tests/lib/unit.h"
 
 /* ---- options ---- */
 

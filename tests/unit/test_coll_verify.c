@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/unit.h"
 #include "tuner_plugin/tools/coll/operation.h"
 #include "tuner_plugin/tools/coll/pattern.h"
-#include "tests/lib/unit.h"
 
 /* ---- conversions ---- */
 

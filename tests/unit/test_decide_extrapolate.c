@@ -10,8 +10,8 @@
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/decide/decide.h"
-#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/decide/extrapolate.h"
+#include "tuner_plugin/decide/guard.h"
 
 #define HEAD "schema = 1\n[meta]\nid = a\n"
 #define TREE_HALF "64K 4M tree simple 0 over=ring/simple default_us=200 choice_us=100\n"

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "net_plugin/policy/limits.h"
-#include "tests/lib/rdma_ends.h"
 #include "tests/lib/link_parts.h"
+#include "tests/lib/rdma_ends.h"
 #include "tests/lib/unit.h"
 
 static void expect_nothing(unsigned lane) {

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "tests/lib/rdma_ends.h"
 #include "tests/lib/link_parts.h"
+#include "tests/lib/rdma_ends.h"
 #include "tests/lib/unit.h"
 
 #define MS 1000000ull

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of stratus-net perf that need no network: plans, times, windows, contents, places. */
-#include "net_plugin/tools/rendezvous.h"
-#include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/pattern.h"
 #include "net_plugin/tools/perf/plan.h"
+#include "net_plugin/tools/perf/window.h"
+#include "net_plugin/tools/rendezvous.h"
 
 #include "common/cli.h"
 #include "common/clock.h"

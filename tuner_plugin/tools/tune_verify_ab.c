@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/clock.h"
-#include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/ab_test.h"
+#include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/tune.h"
 
 static struct {

@@ -18,10 +18,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/perf/window.h"
-#include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/control_channel.h"
+#include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/transport.h"
+#include "net_plugin/tools/perf/window.h"
 
 #define DRIVER_TOTAL_UNKNOWN UINT64_MAX
 

@@ -5,11 +5,11 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/session.h"
+#include "net_plugin/tools/rendezvous.h"
 
 #define PORT 29591
 #define PURPOSE "stratus-net perf"

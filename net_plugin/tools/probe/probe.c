@@ -17,9 +17,9 @@
 #include "common/host_list.h"
 #include "common/launcher.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/rendezvous.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/probe.h"
+#include "net_plugin/tools/rendezvous.h"
 
 #define PURPOSE "stratus-net probe"
 

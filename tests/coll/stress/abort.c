@@ -14,10 +14,10 @@
 #include "tests/coll/stress/canary.h"
 #include "tests/coll/stress/stress.h"
 #include "tuner_plugin/tools/coll/measure.h"
-#include "tuner_plugin/tools/coll/operation_call.h"
-#include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/coll/operation_call.h"
 #include "tuner_plugin/tools/coll/pattern.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
 
 enum {
   LAUNCHES_MAX = 8,      /* of one round: each waits half as long as the one before */

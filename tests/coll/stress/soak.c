@@ -16,11 +16,11 @@
 #include "common/random.h"
 #include "tests/coll/stress/stress.h"
 #include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/operation_call.h"
+#include "tuner_plugin/tools/coll/pattern.h"
 #include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/watchdog.h"
-#include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/pattern.h"
 
 enum {
   PLACE_STEP = 64, /* elements: alignment that suits a GPU */

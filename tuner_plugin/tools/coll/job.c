@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/coll/message.h"
 #include "tuner_plugin/tools/coll/pattern.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
 
 /* A process may see the whole host's GPUs, or, where the launcher divides them
  * (CUDA_VISIBLE_DEVICES), only its own. */

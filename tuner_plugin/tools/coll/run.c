@@ -15,10 +15,10 @@
 #include "tuner_plugin/tools/coll/launch.h"
 #include "tuner_plugin/tools/coll/libs.h"
 #include "tuner_plugin/tools/coll/measure.h"
-#include "tuner_plugin/tools/coll/replay/replay.h"
-#include "tuner_plugin/tools/coll/watchdog.h"
-#include "tuner_plugin/tools/coll/report.h"
 #include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/coll/replay/replay.h"
+#include "tuner_plugin/tools/coll/report.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
 #include "tuner_plugin/tools/limits.h"
 
 struct totals {

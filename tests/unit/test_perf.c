@@ -18,7 +18,8 @@ static const struct plan nothing = { .timeout_ns = NS_PER_S };
 
 UNIT_TEST(shapes_have_sizes_and_depth_as_nccl) {
   static const struct {
-    int shape, depth;
+    enum plan_shape shape;
+    int depth;
     uint64_t slot_bytes;
   } cases[] = { { PLAN_SIMPLE, 4, 1 << 20 },
                 { PLAN_LL, 8, 64 << 10 },

@@ -206,7 +206,7 @@ static enum nccl_result connect_v6(int device, void *handle, void **send_comm) {
 static enum nccl_result connect_v7(int device, void *handle, void **send_comm,
                                    struct net_device_handle **device_handle) {
   (void)device_handle;
-  return start_connect(NULL, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
+  return connect_v6(device, handle, send_comm);
 }
 
 static enum nccl_result connect_v10(int device, struct net_config_v10 *config, void *handle,

@@ -74,7 +74,6 @@ struct fake_cq {
   unsigned users;
   enum fake_arm arm;
   unsigned unacknowledged; /* events given out */
-  bool is_overrun;
   struct fake_completion *ring;
   unsigned head, count, shown; /* shown <= count: what poll sees */
 };

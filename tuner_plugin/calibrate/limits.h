@@ -20,8 +20,8 @@
 #define PLAN_RUN_MAX 1000
 /* Of `all`, LL is not tried above; it sends everything twice, in tiny chunks. */
 #define PLAN_LL_BYTES (1 << 20)
-/* Nor cells with so many times the cost of NCCL's choice: NCCL's table is wrong by a factor of up
- * to 2 on clouds; another factor of 2 is hopeless. */
+/* Nor cells with more than so many times the cost of NCCL's choice: on clouds NCCL's table is wrong
+ * by a factor of up to 2, and a margin of 2 more is left. */
 #define PLAN_COST_FACTOR 4
 
 #endif

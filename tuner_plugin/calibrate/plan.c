@@ -247,8 +247,8 @@ static bool is_offered(struct schedule_cell cell, struct decide_costs costs, dou
          (cell.channels == 0 || can_bound_channels(cell.algorithm));
 }
 
-static bool is_hopeless(uint64_t bytes, struct schedule_cell cell, struct schedule_cell chosen,
-                        double cost, double cheapest) {
+static bool is_pruned(uint64_t bytes, struct schedule_cell cell, struct schedule_cell chosen,
+                      double cost, double cheapest) {
   if (cell.algorithm == chosen.algorithm && cell.protocol == chosen.protocol) {
     return false;
   }
@@ -278,7 +278,7 @@ void plan_open(const struct plan *plan, const struct plan_entry *entry, struct d
                                   .channels = plan->channels[i / COSTS_CELLS] };
     double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
     if (is_offered(cell, costs, cheapest) &&
-        !is_hopeless(entry->bytes, cell, chosen, cost, cheapest)) {
+        !is_pruned(entry->bytes, cell, chosen, cost, cheapest)) {
       add_open(set, cell);
     }
   }

@@ -260,8 +260,8 @@ test: $(if $(T),,tests-sim) ## unit tests and simulation, without root; T=wire: 
 	$(Q)tests/unit/run $(if $(SAN),SAN=$(SAN)) $(T)
 	$(if $(T),,$(Q)$(SIM) --runs 1000)
 
-check: ## all tests, about 20 minutes with two CPUs; installs what is missing, root for network namespaces
-	$(Q)scripts/check
+check: ## all tests, as our CI runs them; installs what is missing, root for network namespaces
+	$(Q)WERROR=1 scripts/check
 
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=MODULE` runs one ----
 

@@ -42,13 +42,18 @@ static struct request request_of(int family, unsigned short flags) {
   };
 }
 
+/* From: NULL: any of the host's. */
 static void add_addresses(struct request *request, const struct sockaddr_storage *from,
                           const struct sockaddr_storage *to) {
   unsigned bytes;
-  const void *source = tcp_address_ip(from, &bytes), *target = tcp_address_ip(to, &bytes);
-  request->route.rtm_dst_len = request->route.rtm_src_len = (unsigned char)(8 * bytes);
+  const void *target = tcp_address_ip(to, &bytes);
+  request->route.rtm_dst_len = (unsigned char)(8 * bytes);
   add(request, RTA_DST, target, bytes);
-  add(request, RTA_SRC, source, bytes);
+  if (from) {
+    const void *source = tcp_address_ip(from, &bytes);
+    request->route.rtm_src_len = (unsigned char)(8 * bytes);
+    add(request, RTA_SRC, source, bytes);
+  }
 }
 
 /* A socket that has sent the request, or -1. */
@@ -120,31 +125,93 @@ static int error_of(const struct nlmsghdr *header) {
   return is_error ? ((const struct nlmsgerr *)NLMSG_DATA(header))->error : 0;
 }
 
+/* A number above 255 has no room in the header. */
+static uint32_t table_of(const struct nlmsghdr *header) {
+  const struct rtmsg *route = NLMSG_DATA(header);
+  size_t left = RTM_PAYLOAD(header);
+  uint32_t table = route->rtm_table;
+  for (const struct rtattr *each = RTM_RTA(route); RTA_OK(each, left);
+       each = RTA_NEXT(each, left)) {
+    if (each->rta_type == RTA_TABLE && RTA_PAYLOAD(each) == sizeof table) {
+      memcpy(&table, RTA_DATA(each), sizeof table);
+    }
+  }
+  return table;
+}
+
+static bool is_of_link(const struct sockaddr_storage *address) {
+  unsigned bytes;
+  const uint8_t *ip = tcp_address_ip(address, &bytes);
+  return address->ss_family == AF_INET6 && ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+}
+
 /* ---- one way ---- */
 
-bool route_leads_through(const struct nic *nic, const struct sockaddr_storage *peer) {
+enum match_kind { MATCH_UNKNOWN, MATCH_NONE, MATCH_OWN, MATCH_OTHERS };
+
+/* A route of the tables. */
+struct match {
+  enum match_kind kind;
+  uint32_t table;
+  unsigned bits; /* of its destination */
+  bool is_named; /* the NIC is a next hop */
+};
+
+/* What the tables have for sockets that are bound to the NIC with this index (0: to none). */
+static struct match find_match(uint32_t bound, unsigned index, const struct sockaddr_storage *from,
+                               const struct sockaddr_storage *to) {
   union answer answer;
-  if (!nic->index || nic->address.ss_family != peer->ss_family) {
-    return true;
-  }
-  uint32_t index = nic->index;
-  struct request request = request_of(peer->ss_family, 0);
+  struct match match = { .kind = MATCH_UNKNOWN };
+  struct request request = request_of(to->ss_family, 0);
   /* The route of the tables, or none: not what is made up for a bound socket. */
   request.route.rtm_flags = RTM_F_FIB_MATCH;
-  add_addresses(&request, &nic->address, peer);
-  add(&request, RTA_OIF, &index, sizeof index);
+  add_addresses(&request, from, to);
+  if (bound) {
+    add(&request, RTA_OIF, &bound, sizeof bound);
+  }
   ssize_t got = ask(&request, &answer);
   if (got < 0 || !NLMSG_OK(&answer.header, (size_t)got)) {
-    return true;
+    return match;
   }
   int error = error_of(&answer.header);
-  if (error) {
-    return error != -EHOSTUNREACH && error != -ENETUNREACH;
+  if (error == -EHOSTUNREACH || error == -ENETUNREACH) {
+    match.kind = MATCH_NONE;
+  } else if (answer.header.nlmsg_type == RTM_NEWROUTE) {
+    const struct rtmsg *route = NLMSG_DATA(&answer.header);
+    bool names_any;
+    match.kind = route->rtm_type == RTN_LOCAL ? MATCH_OWN : MATCH_OTHERS;
+    match.table = table_of(&answer.header);
+    match.bits = route->rtm_dst_len;
+    match.is_named = names(&answer.header, index, &names_any);
   }
-  /* With one next hop a route names its NIC; IPv6 prefers the one that was asked for, no more. */
-  bool names_any;
-  return answer.header.nlmsg_type != RTM_NEWROUTE ||
-         names(&answer.header, nic->index, &names_any) || !names_any;
+  return match;
+}
+
+enum route_way route_find(const struct nic *nic, const struct sockaddr_storage *peer) {
+  if (!nic->index || nic->address.ss_family != peer->ss_family) {
+    return ROUTE_UNKNOWN;
+  }
+  /* An address of the link is one of this NIC's link. */
+  uint32_t bound = is_of_link(peer) ? nic->index : 0;
+  struct match best = find_match(bound, nic->index, &nic->address, peer), ours = best;
+  if (best.kind == MATCH_OWN) {
+    return ROUTE_OWN;
+  }
+  if (!best.is_named) {
+    ours = find_match(nic->index, nic->index, &nic->address, peer);
+  }
+  if (best.kind == MATCH_UNKNOWN || ours.kind == MATCH_UNKNOWN) {
+    return ROUTE_UNKNOWN;
+  }
+  /* Where the tables differ, a rule for what leaves through the NIC has chosen. */
+  bool is_outdone = best.kind == MATCH_OTHERS && best.table == ours.table && best.bits > ours.bits;
+  /* IPv6 prefers the NIC that was asked for, no more. */
+  bool is_through = ours.kind == MATCH_OTHERS && ours.is_named && !is_outdone;
+  return is_through ? ROUTE_THROUGH : ROUTE_ELSEWHERE;
+}
+
+bool route_is_own(const struct sockaddr_storage *address) {
+  return find_match(0, 0, NULL, address).kind == MATCH_OWN;
 }
 
 bool route_is_through(unsigned index, const struct sockaddr_storage *from,
@@ -178,8 +245,7 @@ static bool is_to_others(const struct nlmsghdr *header, const struct nic *nic) {
   }
   bool is_link_only =
       to && route->rtm_family == AF_INET6 && to[0] == 0xfe && (to[1] & 0xc0) == 0x80;
-  bool is_own_link_only = own[0] == 0xfe && (own[1] & 0xc0) == 0x80;
-  return !is_link_only || is_own_link_only;
+  return !is_link_only || is_of_link(&nic->address);
 }
 
 enum verdict { FOUND, NONE, MORE };

@@ -5,9 +5,12 @@
  * peer for a neighbour and asks for it on that link (ip_route_output_key_hash_rcu in
  * net/ipv4/route.c), where nobody may answer.
  *
+ * What the host says to itself leaves through no NIC: the kernel says that it came in through the
+ * one that owns the address, but answers of a socket that is bound there go by the wire, and are
+ * dropped as they come back from a source of this host (fib_validate_source).
+ *
  * Owns: nothing.  Threads: any.  Blocks: never: the kernel answers within the call (rtnetlink(7);
- * RTM_GETROUTE takes no lock since Linux 4.15).  Fails: cannot; what the kernel does not tell
- * (before Linux 4.13, or where a container may not ask) counts as a way that is there. */
+ * RTM_GETROUTE takes no lock since Linux 4.15).  Fails: cannot: the kernel may not tell. */
 #ifndef NET_PLUGIN_LANE_ROUTE_H
 #define NET_PLUGIN_LANE_ROUTE_H
 
@@ -16,14 +19,23 @@
 
 #include "net_plugin/lane/nic.h"
 
-/* Whether packets from the NIC's address to `peer` have a route through the NIC, rules included. */
-bool route_leads_through(const struct nic *nic, const struct sockaddr_storage *peer);
-/* Whether such packets of a socket that is not bound to a NIC leave through the one with this
- * index.
- */
+enum route_way {
+  ROUTE_UNKNOWN,  /* the kernel does not tell */
+  ROUTE_OWN,      /* to this host itself, whichever NIC has the address */
+  ROUTE_THROUGH,  /* through the NIC; another may have one that is as specific, and goes first */
+  ROUTE_ELSEWHERE /* none through the NIC, or a more specific one in the same table */
+};
+
+/* How packets from the NIC's address get to `peer`, rules included. */
+enum route_way route_find(const struct nic *nic, const struct sockaddr_storage *peer);
+/* An address of this host; false: or not known. */
+bool route_is_own(const struct sockaddr_storage *address);
+/* Whether packets of a socket that is bound to no NIC leave through the one with this index; true:
+ * or not known. */
 bool route_is_through(unsigned index, const struct sockaddr_storage *from,
                       const struct sockaddr_storage *to);
-/* Whether any route of the NIC's address family leads through it to others, whatever the rules. */
+/* Whether any route of the NIC's address family leads through it to others, whatever the rules;
+ * true: or not known. */
 bool route_exists_through(const struct nic *nic);
 
 #endif

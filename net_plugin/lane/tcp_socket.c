@@ -30,7 +30,7 @@
 #ifndef IPV6_FREEBIND
 #define IPV6_FREEBIND 78 /* Linux 4.15 */
 #endif
-#define LOOPBACK_INDEX 1      /* of every network namespace; the peer is on this host */
+#define LOOPBACK_INDEX 1      /* of every network namespace */
 #define RTO_MAX_LEAST_MS 1000 /* what the kernel takes */
 #define RTO_MAX_MOST_MS 15000
 #define ASTRAY_MAX 64 /* NICs; more are not noted */
@@ -207,20 +207,6 @@ static bool ip_match(const struct sockaddr_storage *a, const struct sockaddr_sto
          (rest == 0 || ((ours[whole] ^ theirs[whole]) >> (8 - rest)) == 0);
 }
 
-/* The kernel talks to an address of its own from that very address. */
-bool tcp_address_is_own(const struct sockaddr_storage *address) {
-  struct sockaddr_storage source = { 0 };
-  socklen_t bytes = sizeof source;
-  int fd = DESCRIPTOR(socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  bool is_known = fd >= 0 &&
-                  connect(fd, (const struct sockaddr *)address, tcp_address_bytes(address)) == 0 &&
-                  getsockname(fd, (struct sockaddr *)&source, &bytes) == 0;
-  if (fd >= 0) {
-    descriptor_close(fd);
-  }
-  return is_known && ip_match(&source, address, ip_bits(address));
-}
-
 static int set_device(int fd, const struct nic *nic) {
   socklen_t bytes = (socklen_t)strnlen(nic->name, sizeof nic->name);
   return setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, nic->name, bytes) == 0 ? 0 : -errno;
@@ -260,10 +246,10 @@ static bool is_astray(unsigned index) {
 }
 
 /* Where two NICs are in one subnet, routing sends everything through the first, whatever the
- * source address is. */
+ * source address is. What stays on this host, or has a better way, must not be held back. */
 static void bind_device(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   static atomic_bool has_told;
-  if (!nic->has_neighbours || is_astray(nic->index) || !route_leads_through(nic, peer)) {
+  if (!nic->has_neighbours || is_astray(nic->index) || route_find(nic, peer) != ROUTE_THROUGH) {
     return;
   }
   int error = set_device(fd, nic);
@@ -340,13 +326,13 @@ static unsigned arrival_index(int fd, int family) {
 
 void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {
   unsigned index = arrival_index(fd, peer->ss_family);
-  if (index == nic->index) { /* so the peer is on another host, or the NIC has no neighbours */
+  if (index == nic->index) {
     bind_device(fd, nic, peer);
     return;
   }
   char name[IF_NAMESIZE] = "?", text[TCP_ADDRESS_TEXT];
   if (index && index != LOOPBACK_INDEX && tcp_address_is_near(peer, nic) &&
-      !tcp_address_is_own(peer) && if_indextoname(index, name)) {
+      route_find(nic, peer) != ROUTE_OWN && if_indextoname(index, name)) {
     note_astray(nic->index);
     LOG_WARN_EVERY(
         TCP_WARN_INTERVAL_NS,

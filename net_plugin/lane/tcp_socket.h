@@ -36,9 +36,9 @@ int tcp_socket_open(int family);
  * parameters set. dscp: -1 leaves it. */
 void tcp_socket_tune(int fd, int family, int dscp);
 /* Before connect: binds the socket to the NIC's address, so that routing can follow it, and to the
- * NIC itself, so that flows leave by it where another has a route, too. The latter is not tried
- * where no route leads to the peer through it (route.h) or for a NIC without neighbours (loopback,
- * dummy; the caller clears has_neighbours for a peer on this host, too), and skipped where the
+ * NIC itself, so that flows leave by it where another has a route, too. The latter only where a
+ * route leads to the peer through it (ROUTE_THROUGH of route.h: not to this host itself), not for a
+ * NIC without neighbours (loopback, dummy; or the caller has cleared it), and skipped where the
  * kernel refuses it (before Linux 5.7 it takes CAP_NET_RAW). -EADDRNOTAVAIL: not yet, duplicate
  * address detection of the address is in progress. Else 0, whatever could be bound. */
 int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
@@ -68,8 +68,6 @@ unsigned tcp_address_port(const struct sockaddr_storage *address);
 void tcp_address_set_port(struct sockaddr_storage *address, unsigned port);
 /* In the NIC's subnet, as far as that is known. */
 bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);
-/* One of this host's: the kernel is asked, by a socket. */
-bool tcp_address_is_own(const struct sockaddr_storage *address);
 /* The IP address itself, without the port, and its bytes. */
 const uint8_t *tcp_address_ip(const struct sockaddr_storage *address, unsigned *bytes);
 socklen_t tcp_address_bytes(const struct sockaddr_storage *address);

@@ -8,7 +8,7 @@
 
 #include "net_plugin/plugin/interface.h"
 
-/* Is it an address of this host? tcp_address_is_own, but for tests. */
+/* Is it an address of this host? route_is_own, but for tests. */
 typedef bool advertise_is_own_fn(const struct sockaddr_storage *address);
 
 /* `text`: one address, or a list as in "eth0=203.0.113.7,eth1=203.0.113.8"; empty: none. The chosen

@@ -13,7 +13,7 @@
 #include "common/profile_match.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/rdma_survey.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/advertise.h"
 
 static bool has_several_numa_nodes(const char *root) {
@@ -54,7 +54,7 @@ int discovery_run(struct discovery *discovery) {
   rdma_survey_configure(&rdma, root);
   rdma_nics_find(discovery->interfaces, (size_t)count, root, &rdma, &discovery->rdma);
   rc = advertise_apply(param_string(PARAM_ADVERTISE_ADDRESS), discovery->interfaces, (size_t)count,
-                       tcp_address_is_own);
+                       route_is_own);
   if (rc) {
     discovery_free(discovery);
     return rc;

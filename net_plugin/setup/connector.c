@@ -81,8 +81,8 @@ static const char *describe(const struct pending_connect *pending, char way[WAY_
   const struct nic *nic = &route->nics[pending->taken.nic];
   const struct sockaddr_storage *address = &route->remote.addresses[pending->taken.address];
   snprintf(way, WAY_TEXT, "%.15s to %s", nic->name, tcp_address_text(address, text));
-  return no_path_text(nic, address, peering_route_kind(route, pending->taken.address),
-                      pending->last_error, why);
+  bool is_advertised = route->remote.advertised >> pending->taken.address & 1;
+  return no_path_text(nic, address, is_advertised, pending->last_error, why);
 }
 
 static void slow_expired(struct engine_timer *timer, uint64_t now_ns) {

@@ -36,7 +36,7 @@ static bool may_reach_others(const struct nic_shares *shares, unsigned which) {
   bool is_possible = false;
   for (unsigned i = 0; i < remote->count && !is_possible; i++) {
     is_possible = i != shares->of[which].address &&
-                  route_leads_through(&shares->route->nics[which], &remote->addresses[i]);
+                  route_find(&shares->route->nics[which], &remote->addresses[i]) != ROUTE_ELSEWHERE;
   }
   return is_possible;
 }
@@ -58,7 +58,7 @@ static void name_idle(struct nic_shares *shares, unsigned which, uint64_t now_ns
     LOG_WARN("%s %s %.*s's address%s, its share goes by %s (%s: %s)", nic->name,
              has_others ? "does not reach" : "reaches none of", (int)strcspn(shares->peer, " "),
              shares->peer, has_others ? "" : "es", carriers, tcp_address_text(address, text),
-             no_path_text(nic, address, peering_route_kind(shares->route, share->address),
+             no_path_text(nic, address, shares->route->remote.advertised >> share->address & 1,
                           share->error, why));
   }
 }
@@ -150,8 +150,8 @@ void nic_shares_up(struct nic_shares *shares, struct path path, unsigned lane,
     nic_shares_dialled(shares, path);
     error = shares->of[path.nic].error ? shares->of[path.nic].error : error;
     if (!error) {
-      bool has_route = route_leads_through(nic, &shares->route->remote.addresses[path.address]);
-      error = has_route ? -EPERM : -ENETUNREACH;
+      enum route_way way = route_find(nic, &shares->route->remote.addresses[path.address]);
+      error = way == ROUTE_ELSEWHERE ? -ENETUNREACH : -EPERM;
     }
     nic_shares_failed(shares, path, error);
   }

@@ -42,24 +42,25 @@ static const char *reason_of(int error, bool is_near) {
 }
 
 const char *no_path_text(const struct nic *nic, const struct sockaddr_storage *address,
-                         enum no_path_address kind, int error, char text[NO_PATH_TEXT]) {
+                         bool is_advertised, int error, char text[NO_PATH_TEXT]) {
   char why[OPEN_FILES_TEXT];
+  enum route_way way = route_find(nic, address);
   error = error ? error : -ETIMEDOUT;
   if (open_files_are_short(error)) {
     snprintf(text, NO_PATH_TEXT, "%s", open_files_why(error, why));
-  } else if (kind == NO_PATH_OWN) {
+  } else if (way == ROUTE_OWN) {
     snprintf(text, NO_PATH_TEXT,
              "%s; this host has that address, too: if the peer is another host, both have the same "
              "one, as bridges of containers and virtual machines do; name the NICs between the "
              "hosts in NCCL_SOCKET_IFNAME",
              strerror(-error));
-  } else if (is_about_paths(error) && !route_leads_through(nic, address)) {
+  } else if (is_about_paths(error) && way == ROUTE_ELSEWHERE) {
     snprintf(text, NO_PATH_TEXT,
              "%s; no route leads there through %.15s, and what leaves another way with its address "
              "may be dropped: give it a route and a rule (ip route add default via GATEWAY dev "
              "%.15s table 101; ip rule add from ITS-ADDRESS table 101)",
              strerror(-error), nic->name, nic->name);
-  } else if (kind == NO_PATH_ADVERTISED && (is_about_paths(error) || error == -ECONNREFUSED)) {
+  } else if (is_advertised && (is_about_paths(error) || error == -ECONNREFUSED)) {
     snprintf(text, NO_PATH_TEXT,
              "%s; the peer has this address in STRATUS_ADVERTISE_ADDRESS, in place of that of its "
              "NIC, which its log names: is it right, and is this TCP port passed on to the NIC "

@@ -93,9 +93,6 @@ static bool is_listed(const struct peering_route *route, unsigned nic, unsigned 
 void peering_route_find_paths(struct peering_route *route) {
   struct pairing pairing = { .route = route };
   route->path_count = 0;
-  for (unsigned i = 0; i < route->remote.count; i++) {
-    route->is_own[i] = tcp_address_is_own(&route->remote.addresses[i]);
-  }
   find_homes(&pairing);
   if (route->path_count == 0) {
     pairing.is_any_family = true;
@@ -146,9 +143,7 @@ struct path peering_route_choose(const struct peering_route *route, unsigned lan
 struct nic peering_route_nic(const struct peering_route *route, struct path path,
                              enum peering_binding binding) {
   struct nic nic = route->nics[path.nic];
-  /* What this host answers to itself comes through no NIC. */
-  nic.has_neighbours =
-      nic.has_neighbours && binding == PEERING_BIND_DEVICE && !route->is_own[path.address];
+  nic.has_neighbours = nic.has_neighbours && binding == PEERING_BIND_DEVICE;
   if (binding == PEERING_BIND_NOTHING) {
     nic.address.ss_family = AF_UNSPEC; /* fits no peer, so nothing is bound */
   }

@@ -18,7 +18,6 @@
 
 #include "net_plugin/lane/nic.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/setup/no_path.h"
 
 struct path {
   uint8_t nic, address; /* indexes */
@@ -30,7 +29,6 @@ struct peering_route {
   struct handle remote;
   uint32_t process; /* of the peer, from its reply */
   /* What follows is made of these. */
-  bool is_own[ADDRESSES_MAX]; /* the address is one of this host's */
   struct path paths[NIC_MAX_FUSED * ADDRESSES_MAX];
   unsigned home_count; /* the first ones of the paths */
   unsigned path_count;
@@ -52,11 +50,5 @@ enum peering_binding { PEERING_BIND_DEVICE, PEERING_BIND_ADDRESS, PEERING_BIND_N
 /* The NIC of a path, prepared for a dial that is bound so. */
 struct nic peering_route_nic(const struct peering_route *route, struct path path,
                              enum peering_binding binding);
-
-static inline enum no_path_address peering_route_kind(const struct peering_route *route,
-                                                      unsigned address) {
-  bool is_advertised = route->remote.advertised >> address & 1;
-  return route->is_own[address] ? NO_PATH_OWN : is_advertised ? NO_PATH_ADVERTISED : NO_PATH_OF_NIC;
-}
 
 #endif

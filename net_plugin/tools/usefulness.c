@@ -132,7 +132,7 @@ static void check_routes(struct check *check) {
       add_name(&idle, nic->name);
     } else if (nic->index && !leads_nowhere(check, nic) && !is_of_link(&nic->address) &&
                !route_is_through(nic->index, &nic->address, &far) &&
-               !route_leads_through(nic, &far)) {
+               route_find(nic, &far) == ROUTE_ELSEWHERE) {
       add_name(&stuck, nic->name);
     }
   }

@@ -125,7 +125,6 @@ TEST(a_dead_peer_is_no_matter_of_nics) {
 /* As the bridge of containers, which has the same address everywhere. */
 TEST(an_address_of_both_hosts_is_told) {
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
-  route.is_own[0] = true;
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_other, -ECONNREFUSED);
   seconds_pass(5);

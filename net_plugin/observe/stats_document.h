@@ -128,8 +128,13 @@ struct stats_nic {
   uint64_t values[NIC_COUNTER_COUNT];
 };
 
+/* Room for what tells two processes of one number apart, as those of two containers: when they
+ * began, in hexadecimal digits. */
+enum { STATS_ID_MAX = 17 };
+
 struct stats_document {
   int pid;
+  char id[STATS_ID_MAX];
   char host[65], rank[16]; /* rank: from the launcher's environment; empty: unknown */
   uint64_t uptime_ns;      /* since the first NIC was used */
   bool is_truncated;

@@ -18,8 +18,9 @@ enum part {
 };
 
 static void add_head(const struct stats_document *document, struct text *text) {
-  text_add(text, "{\"schema\":%d,\"version\":\"%s\",\"pid\":%d,\"host\":", STATS_SCHEMA,
-           STRATUS_VERSION, document->pid);
+  text_add(text,
+           "{\"schema\":%d,\"version\":\"%s\",\"pid\":%d,\"id\":\"%s\",\"host\":", STATS_SCHEMA,
+           STRATUS_VERSION, document->pid, document->id);
   text_add_json_string(text, document->host);
   text_add(text, ",\"rank\":");
   if (document->rank[0]) {

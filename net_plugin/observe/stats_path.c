@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/param.h"
 #include "net_plugin/observe/limits.h"
+#include "net_plugin/observe/stats_document.h"
 
 unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]) {
   const char *wanted = param_string(PARAM_STATS_DIR), *runtime = getenv("XDG_RUNTIME_DIR");
@@ -55,32 +56,33 @@ int stats_path_check(const char *directory, bool creates) {
 
 pid_t stats_path_pid(const char *name) {
   size_t digits = strspn(name, "0123456789");
-  if (digits == 0 || digits > 9 || *name == '0' || strcmp(name + digits, ".sock") != 0) {
+  if (digits == 0 || digits > 9 || *name == '0' || name[digits] != '-') {
+    return 0;
+  }
+  const char *id = name + digits + 1;
+  size_t id_digits = strspn(id, "0123456789abcdef");
+  if (id_digits == 0 || id_digits >= STATS_ID_MAX || strcmp(id + id_digits, ".sock") != 0) {
     return 0;
   }
   return (pid_t)atoi(name);
 }
 
-bool stats_path_is_stale(const char *socket_path) {
+/* Nobody listens there. The number of the process does not tell: of another container it is
+ * another's here, or nobody's. */
+static bool is_stale(const char *socket_path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   if (strlen(socket_path) >= sizeof address.sun_path) {
     return false;
   }
   strcpy(address.sun_path, socket_path);
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  int fd = DESCRIPTOR(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd < 0) {
     return false;
   }
-  bool is_stale =
+  bool is_refused =
       connect(fd, (struct sockaddr *)&address, sizeof address) != 0 && errno == ECONNREFUSED;
-  close(fd);
-  return is_stale;
-}
-
-/* Both are needed: a process that is starting does not listen yet, and one in another container is
- * not visible by pid. */
-static bool is_dead(pid_t pid, const char *socket_path) {
-  return kill(pid, 0) != 0 && errno == ESRCH && stats_path_is_stale(socket_path);
+  descriptor_close(fd);
+  return is_refused;
 }
 
 void stats_path_sweep(const char *directory) {
@@ -88,9 +90,8 @@ void stats_path_sweep(const char *directory) {
   struct dirent *entry;
   for (int i = 0; opened && i < STATS_SWEEP_MAX && (entry = readdir(opened)); i++) {
     char path[STATS_PATH_MAX + sizeof entry->d_name];
-    pid_t pid = stats_path_pid(entry->d_name);
     snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
-    if (pid && is_dead(pid, path)) {
+    if (stats_path_pid(entry->d_name) && is_stale(path)) {
       unlink(path);
     }
   }

@@ -21,13 +21,10 @@ unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX
  * symbolic link; -EPERM: wrong owner or mode. */
 int stats_path_check(const char *directory, bool creates);
 
-/* The pid of "4711.sock"; 0: no such name. */
+/* The pid of "4711-5f3a21c00.sock", of process and id (stats_document.h); 0: no such name. */
 pid_t stats_path_pid(const char *name);
 
-/* Removes sockets of processes that have ended. */
+/* Removes the sockets that nobody listens on, of processes that have ended. */
 void stats_path_sweep(const char *directory);
-
-/* True if no process listens on it. */
-bool stats_path_is_stale(const char *socket_path);
 
 #endif

@@ -8,6 +8,7 @@
 #include "net_plugin/observe/stats_socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,7 @@ static struct {
   struct engine_source source;
   struct engine_timer timer; /* to resume accepting */
   uint64_t started_ns;
+  char id[STATS_ID_MAX]; /* of started_ns */
   struct client *clients[STATS_CLIENTS_MAX];
   unsigned client_count;
   char path[STATS_PATH_MAX + 32];
@@ -101,6 +103,7 @@ static bool client_parse(struct client *client) {
   }
   client->state = CLIENT_COLLECT;
   stats_collect_start(&client->collect, &client->document, server.engine, server.started_ns);
+  memcpy(client->document.id, server.id, sizeof server.id);
   engine_rewatch(server.engine, &client->source, EPOLLOUT);
   return true;
 }
@@ -207,29 +210,29 @@ static void server_expired(struct engine_timer *timer, uint64_t now_ns) {
   }
 }
 
-/* bind() creates the file with the mode of the socket. */
-static int bind_at(int fd, const char *path) {
+/* The file, with the mode of the socket, shows when it listens: what does not is taken for dead. */
+static int listen_at(int fd, const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
+  int length = (int)strlen(path) - (int)strlen(".sock");
   if (strlen(path) >= sizeof address.sun_path) {
     return -ENAMETOOLONG;
   }
-  strcpy(address.sun_path, path);
-  if (fchmod(fd, 0600) != 0) {
+  snprintf(address.sun_path, sizeof address.sun_path, "%.*s.new", length, path);
+  if (fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
     return -errno;
   }
-  if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-    /* A stale file of an earlier process with this pid? */
-    if (errno != EADDRINUSE || !stats_path_is_stale(path) || unlink(path) != 0 ||
-        bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-      return -errno;
-    }
+  if (listen(fd, STATS_BACKLOG) != 0 || rename(address.sun_path, path) != 0) {
+    int error = -errno;
+    unlink(address.sun_path);
+    return error;
   }
   return 0;
 }
 
 /* Returns the listening socket, at server.path, or a negative errno. */
 static int listen_in(const char *directory) {
-  int length = snprintf(server.path, sizeof server.path, "%s/%d.sock", directory, (int)getpid());
+  int length = snprintf(server.path, sizeof server.path, "%s/%d-%s.sock", directory, (int)getpid(),
+                        server.id);
   if (length < 0 || (size_t)length >= sizeof server.path) {
     return -ENAMETOOLONG;
   }
@@ -242,19 +245,12 @@ static int listen_in(const char *directory) {
   if (fd < 0) {
     return -errno;
   }
-  error = bind_at(fd, server.path);
+  error = listen_at(fd, server.path);
   if (error) {
     descriptor_close(fd);
     return error;
   }
   atomic_store(&server.owner, getpid());
-  if (listen(fd, STATS_BACKLOG) != 0) {
-    error = -errno;
-    unlink(server.path);
-    atomic_store(&server.owner, 0);
-    descriptor_close(fd);
-    return error;
-  }
   return fd;
 }
 
@@ -276,6 +272,10 @@ int stats_socket_open(struct engine *engine, const char **where) {
   if (server.engine) {
     return -EALREADY;
   }
+  if (!server.started_ns) {
+    server.started_ns = clock_now_ns();
+    snprintf(server.id, sizeof server.id, "%" PRIx64, server.started_ns);
+  }
   char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX];
   unsigned count = stats_path_directories(directories);
   int fd = -ENOENT;
@@ -294,9 +294,6 @@ int stats_socket_open(struct engine *engine, const char **where) {
     return error;
   }
   server.engine = engine;
-  if (!server.started_ns) {
-    server.started_ns = clock_now_ns();
-  }
   return 0;
 }
 

@@ -85,7 +85,7 @@ static void print_tables(const json_t *processes, const json_t *before) {
   size_t i;
   json_t *process;
   json_array_foreach(processes, i, process) {
-    stats_table_print(process, document_counterpart(before, process, "pid"), options.has_flows);
+    stats_table_print(process, document_counterpart(before, process, "id"), options.has_flows);
   }
   stats_progress_print(processes);
 }

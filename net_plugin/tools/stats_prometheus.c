@@ -76,12 +76,15 @@ static void print_label(FILE *to, const char *name, const json_t *value) {
 static void print_sample(FILE *to, const struct subject *subject, const struct metric *metric,
                          const json_t *process, const json_t *around, const json_t *element) {
   const json_t *number = json_object_get(element, metric->name);
-  const json_t *rank = json_object_get(process, "rank");
+  const json_t *id = json_object_get(process, "id"), *rank = json_object_get(process, "rank");
   if (subject->list && !json_is_number(number)) {
     return;
   }
   fprintf(to, "stratus_%s_%s%s{", subject->name, metric->name, metric->is_counter ? "_total" : "");
   print_label(to, "pid", json_object_get(process, "pid"));
+  if (json_is_string(id)) {
+    print_label(to, ",id", id);
+  }
   if (json_is_string(rank)) {
     print_label(to, ",rank", rank);
   }

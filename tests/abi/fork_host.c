@@ -25,6 +25,7 @@
 #include "tests/abi/fork_tuner.h"
 #include "tests/abi/net_calls.h"
 #include "tests/abi/net_exchange.h"
+#include "tests/lib/stats_file.h"
 
 enum {
   HANDLE_BYTES = 128,
@@ -195,7 +196,7 @@ static void case_descriptors(const struct fork_release *release, const char *pat
 
 /* A worker closes what it inherited, forks on, and ends by exit(), which runs destructors. */
 static void case_exit(const struct fork_release *release, const char *path) {
-  char directory[] = "/tmp/stratus-fork-XXXXXX", file[64];
+  char directory[] = "/tmp/stratus-fork-XXXXXX", file[STATS_FILE_MAX];
   struct stat found;
   CHECK(mkdtemp(directory));
   setenv("STRATUS_STATS_DIR", directory, 1);
@@ -204,8 +205,7 @@ static void case_exit(const struct fork_release *release, const char *path) {
   struct traffic traffic = { 0 };
   struct host host = load(release, path, &context);
   traffic_start(&traffic, &host, context);
-  snprintf(file, sizeof(file), "%s/%d.sock", directory, (int)getpid());
-  CHECK(stat(file, &found) == 0);
+  CHECK(stats_file_find(directory, file));
   for (int i = 0; i < 10; i++) {
     pid_t child = fork_child();
     if (child == 0) {

@@ -14,6 +14,7 @@
 #include "tests/abi/cases.h"
 #include "tests/abi/nccl_profiler_layouts.h"
 #include "tests/abi/net_calls.h"
+#include "tests/lib/stats_file.h"
 
 static const struct release {
   const char *name;
@@ -114,7 +115,7 @@ static bool statistics_say(const char *text) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   size_t used = 0;
   ssize_t n;
-  snprintf(address.sun_path, sizeof address.sun_path, "%s/%d.sock", directory, (int)getpid());
+  CHECK(stats_file_find(directory, address.sun_path));
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   CHECK(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
   CHECK(write(fd, "json\n", 5) == 5);
@@ -209,10 +210,10 @@ static void run(int which_release, int which, const char *path) {
   cases[which].run(release);
   CHECK_OK(HOST_CALL(&host, closeListen, listener));
   CHECK_OK(host_finalize(&host, context));
-  snprintf(symbol, sizeof symbol, "%d.sock", (int)getpid());
-  char socket_path[64];
-  snprintf(socket_path, sizeof socket_path, "%s/%s", directory, symbol);
-  unlink(socket_path);
+  char socket_path[STATS_FILE_MAX];
+  if (stats_file_find(directory, socket_path)) {
+    unlink(socket_path);
+  }
   CHECK(rmdir(directory) == 0);
 }
 

@@ -21,6 +21,7 @@
 #include "tests/lib/job.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
+#include "tests/lib/stats_file.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/abi/tuner_abi.h"
@@ -137,15 +138,17 @@ FAILURE_TEST(an_encrypted_job_survives_each_failing_call, encrypted) {
 
 /* ---- the statistics of a job ---- */
 
-static struct sockaddr_un stats_address = { .sun_family = AF_UNIX };
+static struct tree stats_tree;
 
 /* True if all of a document came. Its own calls are counted with the server's, and may fail, too.
  */
 static bool has_statistics(void) {
   static char answer[1 << 16];
+  struct sockaddr_un address = { .sun_family = AF_UNIX };
+  stats_file_find(stats_tree.root, address.sun_path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   size_t used = 0;
-  if (fd >= 0 && connect(fd, (struct sockaddr *)&stats_address, sizeof stats_address) == 0 &&
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
       send(fd, "json\n", 5, MSG_NOSIGNAL) == 5) {
     ssize_t n;
     while ((n = recv(fd, answer + used, sizeof answer - 1 - used, 0)) > 0) {
@@ -181,14 +184,11 @@ FAILURE_TEST(statistics_survive_each_failing_call, by_auto) {
     .name = "statistics", .run = run_watched_job, .must_succeed = true, .arms_itself = true
   };
   char directory[128];
-  struct tree tree;
-  tree_create(&tree);
-  snprintf(stats_address.sun_path, sizeof stats_address.sun_path, "%s/%d.sock", tree.root,
-           (int)getpid());
-  snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", tree.root);
+  tree_create(&stats_tree);
+  snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", stats_tree.root);
   job_set_parameters(by_thread[0], directory);
   assert_true(each_failure_of_all(&entry) > 0);
-  tree_remove(&tree);
+  tree_remove(&stats_tree);
 }
 
 /* ---- the tables beside the network's ---- */

@@ -25,6 +25,7 @@
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
+#include "tests/lib/stats_file.h"
 #include "tests/lib/tree.h"
 
 #define PATIENCE_S 20
@@ -40,7 +41,7 @@ static void use_directory(const char *path) {
   snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", path);
   param_load(environment);
   snprintf(directory, sizeof directory, "%s", path);
-  snprintf(socket_path, sizeof socket_path, "%s/%d.sock", path, (int)getpid());
+  stats_file_find(path, socket_path);
 }
 
 static struct engine *start_engine(void) {
@@ -48,6 +49,7 @@ static struct engine *start_engine(void) {
   struct engine *engine;
   observe_start();
   assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  stats_file_find(directory, socket_path);
   return engine;
 }
 
@@ -186,13 +188,17 @@ WITH_TREE(a_name_that_is_too_long_costs_statistics_only) {
   expect_refusal("too long");
 }
 
-/* A socket without a process, as a killed one leaves it. */
-static void leave_socket(const char *path) {
+static int bind_socket(const char *path) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   snprintf(address.sun_path, sizeof address.sun_path, "%.107s", path);
   int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-  close(fd);
+  return fd;
+}
+
+/* A socket without a process, as a killed one leaves it. */
+static void leave_socket(const char *path) {
+  close(bind_socket(path));
 }
 
 static pid_t dead_process(void) {
@@ -205,26 +211,57 @@ static pid_t dead_process(void) {
 }
 
 WITH_TREE(what_the_dead_left_is_removed) {
-  char of_dead[TREE_PATH_MAX + 32], strange[TREE_PATH_MAX + 32];
+  char of_dead[TREE_PATH_MAX + 32], of_others[TREE_PATH_MAX + 32], strange[TREE_PATH_MAX + 32];
   assert_int_equal(mkdir(directory, 0700), 0);
-  snprintf(of_dead, sizeof of_dead, "%s/%d.sock", directory, (int)dead_process());
+  snprintf(of_dead, sizeof of_dead, "%s/%d-1.sock", directory, (int)dead_process());
   snprintf(strange, sizeof strange, "%s/notes.txt", directory);
   leave_socket(of_dead);
   leave_socket(strange);
-  leave_socket(socket_path); /* somebody had our number */
+  snprintf(of_others, sizeof of_others, "%s/%d-1.sock", directory, (int)getppid());
+  leave_socket(of_others); /* of a container, where another process had that number */
   start_engine();
   assert_false(exists(of_dead));
+  assert_false(exists(of_others));
   assert_true(exists(strange));
   json_decref(ask());
   unlink(strange);
 }
 
+/* As of two containers whose processes have one number: each has its file, and neither takes the
+ * other for dead. */
+WITH_TREE(equal_process_numbers_hide_nobody) {
+  char other[TREE_PATH_MAX + 32];
+  assert_int_equal(mkdir(directory, 0700), 0);
+  snprintf(other, sizeof other, "%s/%d-1.sock", directory, (int)getpid());
+  int fd = bind_socket(other);
+  assert_int_equal(listen(fd, 4), 0);
+  start_engine();
+  assert_true(exists(other));
+  unlink(other);
+  stats_file_find(directory, socket_path);
+  json_decref(ask());
+  close(fd);
+}
+
+/* A file shows when somebody listens there: a sweep in between would remove it. */
+WITH_TREE(a_file_listens_from_its_first_moment) {
+  char other[TREE_PATH_MAX + 32], name[TREE_PATH_MAX + 32];
+  start_engine();
+  snprintf(name, sizeof name, "%s", socket_path);
+  snprintf(other, sizeof other, "%s/1-1.new", directory);
+  leave_socket(other); /* one that is about to listen */
+  stats_path_sweep(directory);
+  assert_true(exists(other) && exists(name));
+  unlink(other);
+}
+
 WITH_TREE(names_are_numbers) {
-  assert_int_equal(stats_path_pid("4711.sock"), 4711);
-  static const char *const others[] = { "",           ".sock",   "0.sock",
-                                        "07.sock",    "-1.sock", "1.socks",
-                                        "1.sock.new", "x1.sock", "12345678901.sock",
-                                        "1sock" };
+  assert_int_equal(stats_path_pid("4711-5f3a21c00.sock"), 4711);
+  static const char *const others[] = { "",          ".sock",     "0-1.sock",
+                                        "07-1.sock", "-1.sock",   "1-1.socks",
+                                        "1-1.new",   "x1-1.sock", "12345678901-1.sock",
+                                        "1-1sock",   "1.sock",    "1-.sock",
+                                        "1-x.sock",  "1-A.sock",  "1-12345678901234567.sock" };
   for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
     assert_int_equal(stats_path_pid(others[i]), 0);
   }

@@ -35,7 +35,7 @@ static pthread_t thread;
 
 static const char *path_in(const char *directory, int pid) {
   static char path[108];
-  snprintf(path, sizeof path, "%.60s/%d.sock", directory, pid);
+  snprintf(path, sizeof path, "%.60s/%d-1.sock", directory, pid);
   return path;
 }
 

@@ -19,6 +19,7 @@
 static void fill(struct stats_document *document, size_t connections, size_t flows) {
   memset(document, 0, sizeof *document);
   document->pid = 4711;
+  strcpy(document->id, "5f3a");
   document->uptime_ns = 2500000000;
   strcpy(document->host, "host-a");
   document->nic_count = 2;
@@ -131,6 +132,7 @@ UNIT_TEST(json_is_read_back) {
   }
   assert_int_equal(number(root, "schema"), STATS_SCHEMA);
   assert_int_equal(number(root, "pid"), 4711);
+  assert_string_equal(json_string_value(json_object_get(root, "id")), "5f3a");
   assert_true(number(root, "uptime_seconds") == 2.5);
   assert_string_equal(json_string_value(json_object_get(root, "rank")), "5");
   const json_t *nics = json_object_get(root, "nics");
@@ -291,8 +293,8 @@ UNIT_TEST(prometheus_text_is_read_back) {
   text = write_prometheus(&document, NULL);
   read_metrics(text, "", &metrics);
   assert_non_null(strstr(text,
-                         "stratus_flow_up{pid=\"4711\",rank=\"12\",connection=\"3\",flow=\"1\","
-                         "nic=\"\"} 1\n"));
+                         "stratus_flow_up{pid=\"4711\",id=\"5f3a\",rank=\"12\",connection=\"3\","
+                         "flow=\"1\",nic=\"\"} 1\n"));
   free(text);
   stats_document_free(&document);
 }

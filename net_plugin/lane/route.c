@@ -2,79 +2,28 @@
 /* See route.h. */
 #include "net_plugin/lane/route.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
-#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/descriptor.h"
+#include "net_plugin/lane/netlink.h"
 #include "net_plugin/lane/tcp_socket.h"
-
-struct request {
-  struct nlmsghdr header;
-  struct rtmsg route;
-  uint8_t attributes[3 * RTA_SPACE(sizeof(struct in6_addr))];
-};
-
-union answer {
-  struct nlmsghdr header;
-  uint8_t bytes[16384]; /* the kernel makes no longer ones for this room (netlink_dump) */
-};
 
 /* ---- asking ---- */
 
-static void add(struct request *request, unsigned short type, const void *data, unsigned bytes) {
-  size_t end = NLMSG_ALIGN(request->header.nlmsg_len);
-  struct rtattr attribute = { .rta_len = (unsigned short)RTA_LENGTH(bytes), .rta_type = type };
-  uint8_t *at = (uint8_t *)request + end;
-  memcpy(at, &attribute, sizeof attribute);
-  memcpy(at + RTA_LENGTH(0), data, bytes);
-  request->header.nlmsg_len = (uint32_t)(end + RTA_SPACE(bytes));
-}
-
-static struct request request_of(int family, unsigned short flags) {
-  return (struct request){
-    .header = { .nlmsg_len = NLMSG_LENGTH(sizeof(struct rtmsg)),
-                .nlmsg_type = RTM_GETROUTE,
-                .nlmsg_flags = (unsigned short)(NLM_F_REQUEST | flags) },
-    .route = { .rtm_family = (unsigned char)family },
-  };
-}
-
 /* From: NULL: any of the host's. */
-static void add_addresses(struct request *request, const struct sockaddr_storage *from,
+static void add_addresses(struct netlink_request *request, const struct sockaddr_storage *from,
                           const struct sockaddr_storage *to) {
   unsigned bytes;
   const void *target = tcp_address_ip(to, &bytes);
-  request->route.rtm_dst_len = (unsigned char)(8 * bytes);
-  add(request, RTA_DST, target, bytes);
+  request->body.route.rtm_dst_len = (unsigned char)(8 * bytes);
+  netlink_add(request, RTA_DST, target, bytes);
   if (from) {
     const void *source = tcp_address_ip(from, &bytes);
-    request->route.rtm_src_len = (unsigned char)(8 * bytes);
-    add(request, RTA_SRC, source, bytes);
+    request->body.route.rtm_src_len = (unsigned char)(8 * bytes);
+    netlink_add(request, RTA_SRC, source, bytes);
   }
-}
-
-/* A socket that has sent the request, or -1. */
-static int send_request(const struct request *request) {
-  int fd = DESCRIPTOR(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
-  if (fd >= 0 && send(fd, request, request->header.nlmsg_len, 0) < 0) {
-    descriptor_close(fd);
-    fd = -1;
-  }
-  return fd;
-}
-
-/* The bytes of the one answer, or -1. */
-static ssize_t ask(const struct request *request, union answer *answer) {
-  int fd = send_request(request);
-  if (fd < 0) {
-    return -1;
-  }
-  ssize_t got = recv(fd, answer, sizeof *answer, MSG_DONTWAIT);
-  descriptor_close(fd);
-  return got;
 }
 
 /* ---- reading ---- */
@@ -118,13 +67,6 @@ static const uint8_t *destination_of(const struct nlmsghdr *header) {
   return NULL;
 }
 
-/* An error of the kernel's answer, or 0. */
-static int error_of(const struct nlmsghdr *header) {
-  bool is_error = header->nlmsg_type == NLMSG_ERROR &&
-                  header->nlmsg_len >= NLMSG_LENGTH(sizeof(struct nlmsgerr));
-  return is_error ? ((const struct nlmsgerr *)NLMSG_DATA(header))->error : 0;
-}
-
 /* A number above 255 has no room in the header. */
 static uint32_t table_of(const struct nlmsghdr *header) {
   const struct rtmsg *route = NLMSG_DATA(header);
@@ -152,37 +94,39 @@ enum match_kind { MATCH_UNKNOWN, MATCH_NONE, MATCH_OWN, MATCH_OTHERS };
 /* A route of the tables. */
 struct match {
   enum match_kind kind;
+  unsigned index; /* of the NIC in question */
   uint32_t table;
-  unsigned bits; /* of its destination */
-  bool is_named; /* the NIC is a next hop */
+  unsigned bits;  /* of its destination */
+  bool is_named;  /* the NIC is a next hop */
+  bool names_any; /* some NIC is */
 };
+
+static bool read_match(const struct nlmsghdr *entry, void *argument) {
+  struct match *match = argument;
+  const struct rtmsg *route = NLMSG_DATA(entry);
+  if (entry->nlmsg_type == RTM_NEWROUTE) {
+    match->kind = route->rtm_type == RTN_LOCAL ? MATCH_OWN : MATCH_OTHERS;
+    match->table = table_of(entry);
+    match->bits = route->rtm_dst_len;
+    match->is_named = names(entry, match->index, &match->names_any);
+  }
+  return false;
+}
 
 /* What the tables have for sockets that are bound to the NIC with this index (0: to none). */
 static struct match find_match(uint32_t bound, unsigned index, const struct sockaddr_storage *from,
                                const struct sockaddr_storage *to) {
-  union answer answer;
-  struct match match = { .kind = MATCH_UNKNOWN };
-  struct request request = request_of(to->ss_family, 0);
+  struct match match = { .kind = MATCH_UNKNOWN, .index = index };
+  struct netlink_request request = netlink_request_of(RTM_GETROUTE, (unsigned char)to->ss_family);
   /* The route of the tables, or none: not what is made up for a bound socket. */
-  request.route.rtm_flags = RTM_F_FIB_MATCH;
+  request.body.route.rtm_flags = RTM_F_FIB_MATCH;
   add_addresses(&request, from, to);
   if (bound) {
-    add(&request, RTA_OIF, &bound, sizeof bound);
+    netlink_add(&request, RTA_OIF, &bound, sizeof bound);
   }
-  ssize_t got = ask(&request, &answer);
-  if (got < 0 || !NLMSG_OK(&answer.header, (size_t)got)) {
-    return match;
-  }
-  int error = error_of(&answer.header);
+  int error = netlink_ask(&request, read_match, &match);
   if (error == -EHOSTUNREACH || error == -ENETUNREACH) {
     match.kind = MATCH_NONE;
-  } else if (answer.header.nlmsg_type == RTM_NEWROUTE) {
-    const struct rtmsg *route = NLMSG_DATA(&answer.header);
-    bool names_any;
-    match.kind = route->rtm_type == RTN_LOCAL ? MATCH_OWN : MATCH_OTHERS;
-    match.table = table_of(&answer.header);
-    match.bits = route->rtm_dst_len;
-    match.is_named = names(&answer.header, index, &names_any);
   }
   return match;
 }
@@ -216,16 +160,62 @@ bool route_is_own(const struct sockaddr_storage *address) {
 
 bool route_is_through(unsigned index, const struct sockaddr_storage *from,
                       const struct sockaddr_storage *to) {
-  union answer answer;
-  struct request request = request_of(to->ss_family, 0);
-  add_addresses(&request, from, to);
-  ssize_t got = from->ss_family == to->ss_family ? ask(&request, &answer) : -1;
-  bool names_any = false, is_named = false;
-  if (got >= 0 && NLMSG_OK(&answer.header, (size_t)got) &&
-      answer.header.nlmsg_type == RTM_NEWROUTE) {
-    is_named = names(&answer.header, index, &names_any);
+  struct match match = { .index = index };
+  struct netlink_request request = netlink_request_of(RTM_GETROUTE, (unsigned char)to->ss_family);
+  if (from->ss_family == to->ss_family) {
+    add_addresses(&request, from, to);
+    netlink_ask(&request, read_match, &match);
   }
-  return is_named || !names_any;
+  return match.is_named || !match.names_any;
+}
+
+/* ---- afar ---- */
+
+/* RFC 5737, RFC 3849 */
+#define FAR_IPV4 "203.0.113.1"
+#define FAR_IPV6 "2001:db8::1"
+
+struct sockaddr_storage route_far(int family) {
+  struct sockaddr_storage far = { .ss_family = (sa_family_t)family };
+  if (family == AF_INET6) {
+    inet_pton(AF_INET6, FAR_IPV6, &((struct sockaddr_in6 *)&far)->sin6_addr);
+  } else {
+    inet_pton(AF_INET, FAR_IPV4, &((struct sockaddr_in *)&far)->sin_addr);
+  }
+  return far;
+}
+
+static bool read_source(const struct nlmsghdr *entry, void *argument) {
+  struct sockaddr_storage *source = argument;
+  const struct rtmsg *route = NLMSG_DATA(entry);
+  size_t left = RTM_PAYLOAD(entry);
+  struct sockaddr_in *in = (struct sockaddr_in *)source;
+  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)source;
+  for (const struct rtattr *each = RTM_RTA(route);
+       entry->nlmsg_type == RTM_NEWROUTE && RTA_OK(each, left); each = RTA_NEXT(each, left)) {
+    if (each->rta_type != RTA_PREFSRC) {
+      continue;
+    }
+    source->ss_family = route->rtm_family;
+    if (RTA_PAYLOAD(each) == sizeof in->sin_addr) {
+      memcpy(&in->sin_addr, RTA_DATA(each), sizeof in->sin_addr);
+    } else if (RTA_PAYLOAD(each) == sizeof in6->sin6_addr) {
+      memcpy(&in6->sin6_addr, RTA_DATA(each), sizeof in6->sin6_addr);
+    }
+  }
+  return false;
+}
+
+bool route_source(unsigned index, int family, struct sockaddr_storage *source) {
+  const struct sockaddr_storage far = route_far(family);
+  uint32_t bound = index;
+  struct match match = find_match(bound, index, NULL, &far);
+  struct netlink_request request = netlink_request_of(RTM_GETROUTE, (unsigned char)family);
+  *source = (struct sockaddr_storage){ 0 };
+  add_addresses(&request, NULL, &far);
+  netlink_add(&request, RTA_OIF, &bound, sizeof bound);
+  return match.is_named && netlink_ask(&request, read_source, source) == 0 &&
+         source->ss_family == family;
 }
 
 /* ---- any way ---- */
@@ -248,36 +238,22 @@ static bool is_to_others(const struct nlmsghdr *header, const struct nic *nic) {
   return !is_link_only || is_of_link(&nic->address);
 }
 
-enum verdict { FOUND, NONE, MORE };
+struct way {
+  const struct nic *nic;
+  bool is_found;
+};
 
-static enum verdict judge(const union answer *answer, size_t bytes, const struct nic *nic) {
-  for (const struct nlmsghdr *each = &answer->header; NLMSG_OK(each, bytes);
-       each = NLMSG_NEXT(each, bytes)) {
-    bool names_any;
-    if (each->nlmsg_type == NLMSG_DONE) {
-      return NONE;
-    }
-    if (each->nlmsg_type != RTM_NEWROUTE) {
-      return FOUND; /* an error: not known */
-    }
-    if (names(each, nic->index, &names_any) && is_to_others(each, nic)) {
-      return FOUND;
-    }
-  }
-  return MORE;
+static bool find_way(const struct nlmsghdr *entry, void *argument) {
+  struct way *way = argument;
+  bool names_any;
+  way->is_found = entry->nlmsg_type == RTM_NEWROUTE && names(entry, way->nic->index, &names_any) &&
+                  is_to_others(entry, way->nic);
+  return !way->is_found;
 }
 
 bool route_exists_through(const struct nic *nic) {
-  union answer answer;
-  const struct request request = request_of(nic->address.ss_family, NLM_F_DUMP);
-  int fd = nic->index ? send_request(&request) : -1;
-  enum verdict verdict = fd < 0 ? FOUND : MORE;
-  while (verdict == MORE) {
-    ssize_t got = recv(fd, &answer, sizeof answer, MSG_DONTWAIT);
-    verdict = got <= 0 ? FOUND : judge(&answer, (size_t)got, nic);
-  }
-  if (fd >= 0) {
-    descriptor_close(fd);
-  }
-  return verdict == FOUND;
+  struct way way = { .nic = nic };
+  struct netlink_request request =
+      netlink_request_of(RTM_GETROUTE, (unsigned char)nic->address.ss_family);
+  return !nic->index || netlink_dump(&request, find_way, &way) != 0 || way.is_found;
 }

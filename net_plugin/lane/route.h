@@ -34,6 +34,12 @@ bool route_is_own(const struct sockaddr_storage *address);
  * or not known. */
 bool route_is_through(unsigned index, const struct sockaddr_storage *from,
                       const struct sockaddr_storage *to);
+/* The address that packets to afar, beyond the NIC's own subnets, get as their source where they
+ * leave through the NIC with this index. False: no route leads there through it, or it is not
+ * known. */
+bool route_source(unsigned index, int family, struct sockaddr_storage *source);
+/* An address that nobody has: whatever leads there is a default route. */
+struct sockaddr_storage route_far(int family);
 /* Whether any route of the NIC's address family leads through it to others, whatever the rules;
  * true: or not known. */
 bool route_exists_through(const struct nic *nic);

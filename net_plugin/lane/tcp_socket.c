@@ -20,7 +20,7 @@
 #include "common/descriptor.h"
 #include "common/log.h"
 #include "common/param.h"
-#include "common/sysfs.h"
+#include "net_plugin/lane/host_nics.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/route.h"
 
@@ -262,19 +262,9 @@ static void bind_device(int fd, const struct nic *nic, const struct sockaddr_sto
 /* Duplicate address detection of it is in progress: for a second or two after a NIC came up nobody
  * may use it. */
 static bool is_tentative(const struct sockaddr_storage *address) {
-  char text[8192], wanted[2 * sizeof(struct in6_addr) + 1]; /* room for 150 addresses */
-  unsigned bytes, flags = 0;
-  const uint8_t *ip = tcp_address_ip(address, &bytes);
-  if (address->ss_family != AF_INET6 ||
-      sysfs_read_text("/", text, sizeof text, "proc/net/if_inet6") <= 0) {
-    return false;
-  }
-  for (unsigned i = 0; i < bytes; i++) {
-    snprintf(wanted + 2 * i, 3, "%02x", ip[i]);
-  }
-  const char *line = strstr(text, wanted);
-  return line && sscanf(line, "%*s %*s %*s %*s %x", &flags) == 1 && (flags & IFA_F_TENTATIVE) &&
-         !(flags & IFA_F_DADFAILED);
+  unsigned flags;
+  return address->ss_family == AF_INET6 && host_address_find(0, address, &flags) > 0 &&
+         (flags & IFA_F_TENTATIVE) && !(flags & IFA_F_DADFAILED);
 }
 
 int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer) {

@@ -146,7 +146,7 @@ static void change(const struct wish *wish) {
              interface->name, dialled, own);
     interface->address = wish->address;
     interface->has_host_address = true;
-    interface->netmask = (struct sockaddr_storage){ 0 }; /* no subnet is on the NIC */
+    interface->prefix_bits = 0; /* no subnet is on the NIC */
   } else {
     LOG_INFO("%s listens at %s, and other hosts dial %s (" VARIABLE ")", interface->name, own,
              dialled);

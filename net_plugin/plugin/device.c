@@ -108,11 +108,11 @@ static void add_physical(struct device_table *table, const struct interface *int
   struct nic *nic = &device->nics[0];
   *device = (struct device){ .part_count = 1, .parts = { index }, .nic_count = 1 };
   memcpy(nic->name, interface->name, sizeof(nic->name));
-  nic->index = if_nametoindex(interface->name);
+  nic->index = interface->index;
   nic->address = interface->address;
   nic->advertised = interface->advertised;
   nic->has_host_address = interface->has_host_address;
-  nic->prefix_bits = interface_prefix_bits(&interface->netmask);
+  nic->prefix_bits = interface->prefix_bits;
   nic->has_neighbours =
       !(interface->flags & (IFF_LOOPBACK | IFF_NOARP)) && !interface->has_host_address;
 
@@ -123,7 +123,7 @@ static void add_physical(struct device_table *table, const struct interface *int
     prefer_hca(rdma_nics_of(settings->rdma, interface->name), &facts);
   }
   bool asks = settings->asks_routes && !(interface->flags & IFF_LOOPBACK);
-  nic->is_idle = facts.is_inner_bridge || (asks && !route_exists_through(nic));
+  nic->is_idle = interface->is_inner_bridge || (asks && !route_exists_through(nic));
   nic->numa_node = facts.numa_node;
   device->guid = facts.guid;
   memcpy(device->name, interface->name, sizeof(interface->name));

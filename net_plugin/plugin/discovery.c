@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,21 +36,30 @@ static int load_profile(struct discovery *discovery) {
   return is_strict ? rc : 0;
 }
 
+static void find_inner_bridges(struct discovery *discovery, const char *root) {
+  for (int i = 0; i < discovery->interface_count; i++) {
+    struct interface *it = &discovery->interfaces[i];
+    it->is_inner_bridge = (it->flags & IFF_RUNNING) && nic_facts_is_inner_bridge(root, it->name);
+  }
+}
+
 int discovery_run(struct discovery *discovery) {
   memset(discovery, 0, sizeof(*discovery));
-  int count = interface_list(discovery->interfaces);
+  const char *root = param_string(PARAM_SYSFS_ROOT);
+  int count = interface_list(&discovery->interfaces);
   if (count < 0) {
     LOG_WARN("cannot list network interfaces: %s", strerror(-count));
     return count;
   }
   discovery->interface_count = count;
+  find_inner_bridges(discovery, root);
   discovery->wishes = interface_read_wishes();
   interface_select(discovery->interfaces, (size_t)count, &discovery->wishes);
   int rc = load_profile(discovery);
   if (rc) {
+    discovery_free(discovery);
     return rc;
   }
-  const char *root = param_string(PARAM_SYSFS_ROOT);
   struct rdma_settings rdma;
   rdma_survey_configure(&rdma, root);
   rdma_nics_find(discovery->interfaces, (size_t)count, root, &rdma, &discovery->rdma);
@@ -79,11 +89,16 @@ int discovery_run(struct discovery *discovery) {
 }
 
 void discovery_free(struct discovery *discovery) {
+  free(discovery->interfaces);
+  discovery->interfaces = NULL;
+  discovery->interface_count = 0;
   if (discovery->has_profile) {
     profile_free(&discovery->profile);
     discovery->has_profile = false;
   }
 }
+
+/* ---- texts ---- */
 
 /* An interface may have several addresses; one reason is enough. */
 static bool is_told_before(const struct discovery *discovery, int index) {
@@ -95,17 +110,55 @@ static bool is_told_before(const struct discovery *discovery, int index) {
   return false;
 }
 
+struct text_list {
+  char *text;
+  size_t length;
+  int without_room;
+};
+
+static void add_text(struct text_list *list, const char *between, const char *name,
+                     const char *why) {
+  enum { LAST_WORDS = 24 };
+  char entry[DISCOVERY_TEXT_MAX];
+  int length = snprintf(entry, sizeof(entry), "%s%.*s%s%s", list->length ? between : "",
+                        IF_NAMESIZE, name, why ? " " : "", why ? why : "");
+  if (list->without_room || list->length + (size_t)length >= DISCOVERY_TEXT_MAX - LAST_WORDS) {
+    list->without_room++;
+    return;
+  }
+  memcpy(list->text + list->length, entry, (size_t)length + 1);
+  list->length += (size_t)length;
+}
+
+static const char *end_text(struct text_list *list) {
+  if (list->without_room) {
+    snprintf(list->text + list->length, DISCOVERY_TEXT_MAX - list->length, " and %d more",
+             list->without_room);
+  }
+  return list->text;
+}
+
 const char *discovery_unused_text(const struct discovery *discovery,
                                   char text[DISCOVERY_TEXT_MAX]) {
-  size_t length = 0;
+  struct text_list list = { .text = text };
   text[0] = '\0';
-  for (int i = 0; i < discovery->interface_count && length < DISCOVERY_TEXT_MAX - 128; i++) {
+  for (int i = 0; i < discovery->interface_count; i++) {
     const struct interface *it = &discovery->interfaces[i];
     if (it->verdict != INTERFACE_CHOSEN && !is_told_before(discovery, i)) {
-      length += (size_t)snprintf(text + length, DISCOVERY_TEXT_MAX - length, "%s%.*s %s",
-                                 length ? "; " : "", IF_NAMESIZE, it->name,
-                                 interface_verdict_text(it->verdict));
+      add_text(&list, "; ", it->name, interface_verdict_text(it->verdict));
     }
   }
-  return text;
+  return end_text(&list);
+}
+
+const char *discovery_left_out_text(const struct discovery *discovery,
+                                    enum interface_verdict verdict, char text[DISCOVERY_TEXT_MAX]) {
+  struct text_list list = { .text = text };
+  text[0] = '\0';
+  for (int i = 0; i < discovery->interface_count; i++) {
+    if (discovery->interfaces[i].verdict == verdict) { /* at most one address of each has it */
+      add_text(&list, ", ", discovery->interfaces[i].name, NULL);
+    }
+  }
+  return end_text(&list);
 }

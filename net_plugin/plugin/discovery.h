@@ -2,9 +2,9 @@
 /* discovery: combines what is known from the system, NCCL's variables, the parameters and the
  * profile about the machine's NICs; for the plugin and for `stratus-net devices`.
  *
- * Owns: its struct; the profile in it until discovery_free.  Threads: the caller serialises.
- * Blocks: as sysfs, hwloc and profiles do, tens of milliseconds at most.
- * Fails: negative errno if interfaces cannot be listed, or for a bad profile with
+ * Owns: its struct; the list and the profile in it until discovery_free.  Threads: the caller
+ * serialises. Blocks: as sysfs, hwloc and profiles do, tens of milliseconds at most. Fails:
+ * negative errno if interfaces cannot be listed, or for a bad profile with
  * STRATUS_PROFILE_STRICT=1; after LOG_WARN. No usable interface is no failure. */
 #ifndef NET_PLUGIN_PLUGIN_DISCOVERY_H
 #define NET_PLUGIN_PLUGIN_DISCOVERY_H
@@ -17,7 +17,7 @@
 
 /* Some 200 KiB: not for a thread's stack. */
 struct discovery {
-  struct interface interfaces[INTERFACE_MAX]; /* each with its verdict */
+  struct interface *interfaces; /* each with its verdict */
   int interface_count;
   struct interface_wishes wishes;
   struct rdma_nics rdma;  /* of the chosen interfaces */
@@ -30,8 +30,12 @@ struct discovery {
 int discovery_run(struct discovery *discovery);
 void discovery_free(struct discovery *discovery);
 
-/* One text per interface that is not used, separated by semicolons. */
 enum { DISCOVERY_TEXT_MAX = 1024 };
+/* One text per interface that is not used, separated by semicolons. */
 const char *discovery_unused_text(const struct discovery *discovery, char text[DISCOVERY_TEXT_MAX]);
+/* "eth16, eth17": the interfaces that are left out for this reason. Empty: there is none. Of both
+ * texts the end says how many have no room. */
+const char *discovery_left_out_text(const struct discovery *discovery,
+                                    enum interface_verdict verdict, char text[DISCOVERY_TEXT_MAX]);
 
 #endif

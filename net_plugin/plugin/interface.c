@@ -5,7 +5,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
+#include <linux/if_addr.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -17,6 +17,8 @@
 #include "common/log.h"
 #include "common/name_list.h"
 #include "common/plain.h"
+#include "net_plugin/lane/host_nics.h"
+#include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_socket.h"
 
 struct interface_wishes interface_read_wishes(void) {
@@ -27,13 +29,11 @@ struct interface_wishes interface_read_wishes(void) {
   };
 }
 
-unsigned interface_prefix_bits(const struct sockaddr_storage *netmask) {
-  unsigned bits = 0, count;
-  const uint8_t *bytes = tcp_address_ip(netmask, &count);
-  for (unsigned i = 0; i < count && netmask->ss_family != AF_UNSPEC; i++) {
-    bits += (unsigned)__builtin_popcount(bytes[i]);
+bool interface_is_of_link(const struct sockaddr_storage *address) {
+  if (address->ss_family == AF_INET6) {
+    return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
   }
-  return bits;
+  return ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr) >> 16 == 0xa9fe;
 }
 
 const char *interface_address_text(const struct sockaddr_storage *address,
@@ -54,6 +54,12 @@ const char *interface_verdict_text(enum interface_verdict verdict) {
     [INTERFACE_NOT_NAMED] = "does not match NCCL_SOCKET_IFNAME",
     [INTERFACE_LESS_PREFERRED] = "better ones exist; name it in NCCL_SOCKET_IFNAME to use it",
     [INTERFACE_SECOND_ADDRESS] = "another address of the interface is used",
+    [INTERFACE_OF_THIS_HOST] = "is a bridge without a NIC, which leads to this host alone; name it "
+                               "in NCCL_SOCKET_IFNAME to use it",
+    [INTERFACE_OF_ITS_LINK] = "has an address of its link alone; name it in NCCL_SOCKET_IFNAME to "
+                              "use it",
+    [INTERFACE_SAME_HARDWARE] = "has the hardware address of another in use, and so its path; name "
+                                "it in NCCL_SOCKET_IFNAME to use it",
     [INTERFACE_OVER_LIMIT] = "the limit of 16 interfaces is reached",
     [INTERFACE_WITHOUT_HCA] = "none of the HCAs in NCCL_IB_HCA is on it",
   };
@@ -71,27 +77,76 @@ const char *interface_wish_text(const struct interface_wishes *wishes,
   return plain_text(text);
 }
 
-int interface_list(struct interface out[INTERFACE_MAX]) {
-  struct ifaddrs *first;
-  if (getifaddrs(&first)) {
-    return -errno;
-  }
-  int count = 0;
-  for (const struct ifaddrs *i = first; i && count < INTERFACE_MAX; i = i->ifa_next) {
-    if (!i->ifa_addr || (i->ifa_addr->sa_family != AF_INET && i->ifa_addr->sa_family != AF_INET6)) {
-      continue;
-    }
-    struct interface *to = &out[count++];
-    *to = (struct interface){ .flags = i->ifa_flags };
-    snprintf(to->name, sizeof(to->name), "%s", i->ifa_name);
-    to->address.ss_family = i->ifa_addr->sa_family;
-    memcpy(&to->address, i->ifa_addr, tcp_address_bytes(&to->address));
-    if (i->ifa_netmask) {
-      memcpy(&to->netmask, i->ifa_netmask, tcp_address_bytes(&to->address));
+/* ---- the list ---- */
+
+static const struct host_link *find_link(const struct host_link *links, int count, unsigned index) {
+  for (int i = 0; i < count; i++) {
+    if (links[i].index == index) {
+      return &links[i];
     }
   }
-  freeifaddrs(first);
-  return count;
+  return NULL;
+}
+
+static void fill(struct interface *to, const struct host_link *link,
+                 const struct host_address *from) {
+  *to = (struct interface){ .index = link->index,
+                            .flags = link->flags,
+                            .address = from->address,
+                            .address_flags = from->flags,
+                            .prefix_bits = from->prefix_bits };
+  memcpy(to->name, link->name, sizeof(to->name));
+  for (unsigned i = 0; i < link->hardware_bytes && !to->hardware_bytes; i++) {
+    to->hardware_bytes = link->hardware[i] ? link->hardware_bytes : 0;
+  }
+  memcpy(to->hardware, link->hardware, to->hardware_bytes);
+}
+
+static bool is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
+  unsigned bytes;
+  const uint8_t *ip = tcp_address_ip(a, &bytes), *other = tcp_address_ip(b, &bytes);
+  return a->ss_family == b->ss_family && memcmp(ip, other, bytes) == 0;
+}
+
+/* The kernel is asked where there is a choice; it lists the addresses of an interface and family
+ * one after the other. */
+static void find_route_sources(struct interface *list, int count) {
+  struct sockaddr_storage source = { 0 };
+  for (int i = 0; i < count; i++) {
+    struct interface *it = &list[i];
+    bool is_usable = (it->flags & IFF_RUNNING) && !(it->flags & IFF_LOOPBACK);
+    bool is_first = i == 0 || list[i - 1].index != it->index ||
+                    list[i - 1].address.ss_family != it->address.ss_family;
+    if (is_first) {
+      bool is_only = i + 1 == count || list[i + 1].index != it->index ||
+                     list[i + 1].address.ss_family != it->address.ss_family;
+      if (!is_usable || is_only || !route_source(it->index, it->address.ss_family, &source)) {
+        source = (struct sockaddr_storage){ 0 };
+      }
+    }
+    it->is_route_source = is_same_ip(&it->address, &source);
+  }
+}
+
+int interface_list(struct interface **list) {
+  struct host_link *links = NULL;
+  struct host_address *addresses = NULL;
+  int link_count = host_links(&links);
+  int count = link_count < 0 ? link_count : host_addresses(&addresses), listed = 0;
+  *list = count >= 0 ? calloc((size_t)count + 1, sizeof(**list)) : NULL;
+  for (int i = 0; *list && i < count; i++) {
+    const struct host_link *link = find_link(links, link_count, addresses[i].index);
+    if (link) { /* else it has come between the two questions */
+      fill(&(*list)[listed++], link, &addresses[i]);
+    }
+  }
+  free(links);
+  free(addresses);
+  if (!*list) {
+    return count < 0 ? count : -ENOMEM;
+  }
+  find_route_sources(*list, listed);
+  return listed;
 }
 
 /* ---- searches ---- */
@@ -101,21 +156,99 @@ static bool is_ipv6_loopback(const struct interface *interface) {
          IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&interface->address)->sin6_addr);
 }
 
-static bool has_chosen_before(const struct interface *list, size_t index) {
-  for (size_t i = 0; i < index; i++) {
-    if (list[i].verdict == INTERFACE_CHOSEN && !strcmp(list[i].name, list[index].name)) {
-      return true;
-    }
+/* How good an address of an interface is, of its family. Users and DHCP give several for a purpose:
+ * a virtual one that moves to another host (/32, secondary), or one that is to go (deprecated).
+ * What the routes send from is meant for traffic; for IPv6 that may be a temporary one, which the
+ * kernel marks as it does secondary ones. */
+static unsigned rank(const struct interface *it) {
+  const unsigned flags = it->address_flags;
+  bool is_v6 = it->address.ss_family == AF_INET6, is_primary = !(flags & IFA_F_SECONDARY);
+  const bool merits[] = {
+    !(flags & IFA_F_DADFAILED), /* the weightiest first */
+    !interface_is_of_link(&it->address),
+    !(flags & IFA_F_DEPRECATED),
+    !is_v6 || is_primary,
+    it->is_route_source,
+    it->prefix_bits < (is_v6 ? 128 : 32),
+    is_primary,
+    !(flags & IFA_F_TENTATIVE),
+  };
+  unsigned sum = 0;
+  for (size_t i = 0; i < sizeof(merits) / sizeof(merits[0]); i++) {
+    sum = sum << 1 | merits[i];
   }
-  return false;
+  return sum;
 }
 
-/* Chooses by name. What is left out by name gets `unnamed`. Returns how many are chosen. */
+/* One address for each interface: of the family that comes first, as NCCL has it, the best. */
+static void keep_best_addresses(struct interface *list, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    size_t best = i;
+    for (size_t j = i + 1; j < count && list[i].verdict == INTERFACE_CHOSEN; j++) {
+      if (list[j].verdict != INTERFACE_CHOSEN || strcmp(list[j].name, list[i].name) != 0) {
+        continue;
+      }
+      bool is_better = list[j].address.ss_family == list[i].address.ss_family &&
+                       rank(&list[j]) > rank(&list[best]);
+      list[is_better ? best : j].verdict = INTERFACE_SECOND_ADDRESS;
+      best = is_better ? j : best;
+    }
+  }
+}
+
+static bool is_of_this_host(const struct interface *it) {
+  return it->is_inner_bridge;
+}
+
+static bool is_of_its_link(const struct interface *it) {
+  return interface_is_of_link(&it->address);
+}
+
+/* Those of which this holds are left out, unless it holds of all. */
+static void leave_out(struct interface *list, size_t count,
+                      bool (*is_so)(const struct interface *it), enum interface_verdict verdict) {
+  bool has_others = false;
+  for (size_t i = 0; i < count; i++) {
+    has_others |= list[i].verdict == INTERFACE_CHOSEN && !is_so(&list[i]);
+  }
+  for (size_t i = 0; i < count && has_others; i++) {
+    if (list[i].verdict == INTERFACE_CHOSEN && is_so(&list[i])) {
+      list[i].verdict = verdict;
+    }
+  }
+}
+
+/* A VLAN, a port of a bond, what a virtual machine has beside its VF: one path with two names. The
+ * first is what NCCL's bootstrap takes. */
+static void leave_out_same_hardware(struct interface *list, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    for (size_t j = i + 1; j < count && list[i].verdict == INTERFACE_CHOSEN; j++) {
+      if (list[j].verdict == INTERFACE_CHOSEN && list[i].hardware_bytes &&
+          list[i].hardware_bytes == list[j].hardware_bytes &&
+          memcmp(list[i].hardware, list[j].hardware, list[i].hardware_bytes) == 0) {
+        list[j].verdict = INTERFACE_SAME_HARDWARE;
+      }
+    }
+  }
+}
+
+static size_t keep_to_limit(struct interface *list, size_t count) {
+  size_t chosen = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (list[i].verdict == INTERFACE_CHOSEN && chosen == INTERFACE_CHOSEN_MAX) {
+      list[i].verdict = INTERFACE_OVER_LIMIT;
+    }
+    chosen += list[i].verdict == INTERFACE_CHOSEN;
+  }
+  return chosen;
+}
+
+/* Chooses by name. What is left out by name gets `unnamed`: INTERFACE_NOT_NAMED if it is the user
+ * who names. Returns how many are chosen. */
 static size_t select_by_name(struct interface *list, size_t count, int family, const char *names,
                              enum interface_verdict unnamed) {
   struct name_list wanted;
   name_list_parse(&wanted, "NCCL_SOCKET_IFNAME", names, false);
-  size_t chosen = 0;
   for (size_t i = 0; i < count; i++) {
     struct interface *it = &list[i];
     if (!(it->flags & IFF_RUNNING)) {
@@ -124,18 +257,18 @@ static size_t select_by_name(struct interface *list, size_t count, int family, c
       it->verdict = INTERFACE_OTHER_FAMILY;
     } else if (is_ipv6_loopback(it)) {
       it->verdict = INTERFACE_LOOPBACK_ADDRESS;
-    } else if (!name_list_has(&wanted, it->name, NAME_LIST_ANY_PORT)) {
-      it->verdict = unnamed;
-    } else if (has_chosen_before(list, i)) {
-      it->verdict = INTERFACE_SECOND_ADDRESS;
-    } else if (chosen == INTERFACE_CHOSEN_MAX) {
-      it->verdict = INTERFACE_OVER_LIMIT;
     } else {
-      it->verdict = INTERFACE_CHOSEN;
-      chosen++;
+      bool is_wanted = name_list_has(&wanted, it->name, NAME_LIST_ANY_PORT);
+      it->verdict = is_wanted ? INTERFACE_CHOSEN : unnamed;
     }
   }
-  return chosen;
+  keep_best_addresses(list, count);
+  if (unnamed != INTERFACE_NOT_NAMED) {
+    leave_out(list, count, is_of_this_host, INTERFACE_OF_THIS_HOST);
+    leave_out(list, count, is_of_its_link, INTERFACE_OF_ITS_LINK);
+    leave_out_same_hardware(list, count);
+  }
+  return keep_to_limit(list, count);
 }
 
 /* "10.0.0.1:port", "host:port" or "[fe80::1%eth0]:port", as NCCL_COMM_ID has it. */
@@ -159,22 +292,12 @@ static int parse_comm_id(const char *text, struct sockaddr_storage *address) {
 }
 
 static bool is_in_subnet(const struct interface *interface, const struct sockaddr_storage *remote) {
-  if (interface->address.ss_family != remote->ss_family || interface->netmask.ss_family == 0) {
-    return false;
-  }
-  unsigned bytes;
-  const uint8_t *mask = tcp_address_ip(&interface->netmask, &bytes);
-  const uint8_t *local = tcp_address_ip(&interface->address, &bytes);
-  const uint8_t *other = tcp_address_ip(remote, &bytes);
-  for (unsigned i = 0; i < bytes; i++) {
-    if ((local[i] ^ other[i]) & mask[i]) {
-      return false;
-    }
-  }
+  struct nic nic = { .address = interface->address, .prefix_bits = interface->prefix_bits };
   /* All links have the same link-local subnet. */
-  return remote->ss_family != AF_INET6 ||
-         ((const struct sockaddr_in6 *)&interface->address)->sin6_scope_id ==
-             ((const struct sockaddr_in6 *)remote)->sin6_scope_id;
+  return tcp_address_is_near(remote, &nic) &&
+         (remote->ss_family != AF_INET6 ||
+          ((const struct sockaddr_in6 *)&interface->address)->sin6_scope_id ==
+              ((const struct sockaddr_in6 *)remote)->sin6_scope_id);
 }
 
 /* The first address in the subnet of NCCL_COMM_ID, alone. */

@@ -4,9 +4,11 @@
  * The choice is NCCL's own, so that a user's NCCL_SOCKET_* variables mean what they always meant:
  * ncclFindInterfaces, src/misc/socket.cc:190-231, ncclOsFindInterfaces and
  * ncclFindInterfaceMatchSubnet, src/os/linux.cc:379-524, at NVIDIA/nccl v2.30.7-1. Releases before
- * 2.28 also took interfaces that are not running and libvirt's bridges; that is not followed.
+ * 2.28 also took interfaces that are not running and libvirt's bridges; that is not followed. Nor
+ * is it, where no interface is named, for what would be a second path and is none; and of an
+ * interface's addresses NCCL takes the first, whatever it is for.
  *
- * Owns: nothing.  Threads: any.  Blocks: interface_list on the kernel; interface_select on name
+ * Owns: nothing; who asks for the list frees it.  Threads: any.  Blocks: interface_select on name
  * resolution if NCCL_COMM_ID holds a host name.  Fails: as stated. */
 #ifndef NET_PLUGIN_PLUGIN_INTERFACE_H
 #define NET_PLUGIN_PLUGIN_INTERFACE_H
@@ -14,11 +16,12 @@
 #include <net/if.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 enum {
-  INTERFACE_MAX = 256,       /* addresses considered */
-  INTERFACE_CHOSEN_MAX = 16, /* MAX_IFS, src/include/socket.h of NCCL */
+  INTERFACE_HARDWARE_MAX = 32, /* bytes; InfiniBand's have 20 */
+  INTERFACE_CHOSEN_MAX = 16,   /* MAX_IFS, src/include/socket.h of NCCL */
 };
 
 /* Why an address of an interface is used or not. */
@@ -30,6 +33,9 @@ enum interface_verdict {
   INTERFACE_NOT_NAMED,        /* NCCL_SOCKET_IFNAME leaves it out */
   INTERFACE_LESS_PREFERRED,   /* there are better ones: ib*, the subnet of NCCL_COMM_ID, others */
   INTERFACE_SECOND_ADDRESS,   /* an earlier address of the interface is used */
+  INTERFACE_OF_THIS_HOST,     /* a bridge without a NIC: it leads to this host alone */
+  INTERFACE_OF_ITS_LINK,      /* its address is of the link, and others' are not */
+  INTERFACE_SAME_HARDWARE,    /* an earlier one has its hardware address, and so its path */
   INTERFACE_OVER_LIMIT,       /* INTERFACE_CHOSEN_MAX are taken */
   INTERFACE_WITHOUT_HCA,      /* NCCL_IB_HCA chooses others, see rdma_nics.h */
 };
@@ -37,9 +43,14 @@ enum interface_verdict {
 /* One address of one interface. */
 struct interface {
   char name[IF_NAMESIZE];
-  unsigned flags; /* IFF_* */
+  unsigned index, flags; /* IFF_* */
+  uint8_t hardware[INTERFACE_HARDWARE_MAX];
+  unsigned hardware_bytes; /* 0: none, or only zeroes */
+  bool is_inner_bridge;    /* nic_facts.h; for who looks there */
   struct sockaddr_storage address;
-  struct sockaddr_storage netmask;    /* family 0: unknown */
+  unsigned address_flags; /* IFA_F_* */
+  unsigned prefix_bits;   /* of its subnet; 0: not known */
+  bool is_route_source;   /* routes to afar through the interface have it as their source */
   struct sockaddr_storage advertised; /* see advertise.h; family 0: others dial `address` */
   bool has_host_address;          /* `address` is the host's, and routing chooses the NIC for it */
   enum interface_verdict verdict; /* set by interface_select */
@@ -54,7 +65,7 @@ struct interface_wishes {
 struct interface_wishes interface_read_wishes(void);
 
 /* All IPv4 and IPv6 addresses, in the kernel's order. Returns how many, or negative errno. */
-int interface_list(struct interface out[INTERFACE_MAX]);
+int interface_list(struct interface **list);
 
 /* Sets every verdict. Returns how many are chosen. */
 size_t interface_select(struct interface *list, size_t count,
@@ -68,8 +79,8 @@ enum { INTERFACE_WISH_TEXT_MAX = 256 };
 const char *interface_wish_text(const struct interface_wishes *wishes,
                                 char text[INTERFACE_WISH_TEXT_MAX]);
 
-/* 24 for 255.255.255.0; 0: unknown. */
-unsigned interface_prefix_bits(const struct sockaddr_storage *netmask);
+/* 169.254.0.0/16, fe80::/10: hosts beyond the link are not reached from there. */
+bool interface_is_of_link(const struct sockaddr_storage *address);
 
 /* "10.0.0.1" or "fe80::1%eth0". */
 enum { INTERFACE_ADDRESS_TEXT_MAX = 64 };

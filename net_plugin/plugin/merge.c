@@ -18,6 +18,7 @@ struct merge {
   const char *text;
   struct group groups[DEVICE_PHYSICAL_MAX];
   int group_count;
+  bool is_too_many[DEVICE_PHYSICAL_MAX]; /* the interface has no room in its group */
 };
 
 static void complain(const struct merge *merge, const char *what, const char *name, int length) {
@@ -59,7 +60,7 @@ static void add_member(struct merge *merge, struct group *group, const char *nam
   } else if (is_taken(merge, index)) {
     complain(merge, "is named twice", name, (int)length);
   } else if (group->count == NIC_MAX_FUSED) {
-    complain(merge, "is one too many: a device has at most 8", name, (int)length);
+    merge->is_too_many[index] = true;
   } else {
     group->members[group->count++] = index;
   }
@@ -110,6 +111,21 @@ static void find_groups(struct merge *merge) {
       break;
     }
     text += length + 1;
+  }
+}
+
+/* In one line, however many there are. */
+static void tell_too_many(const struct merge *merge) {
+  char names[MERGE_TEXT_MAX] = "";
+  for (int i = 0; i < merge->table->count; i++) {
+    if (merge->is_too_many[i]) {
+      strcat(names, names[0] ? "," : "");
+      strcat(names, merge->table->devices[i].name);
+    }
+  }
+  if (names[0]) {
+    LOG_WARN("STRATUS_MERGE_NICS=%s: a device has at most %d interfaces, so these stay apart: %s",
+             merge->text, NIC_MAX_FUSED, names);
   }
 }
 
@@ -164,6 +180,7 @@ void merge_apply(struct device_table *table, const char *text) {
     return;
   }
   find_groups(&merge);
+  tell_too_many(&merge);
   if (merge.group_count == 0) {
     return;
   }

@@ -130,7 +130,7 @@ static bool leads_to_nic(const char *root, const char *port) {
 }
 
 /* Those of containers and virtual machines have ports of their own kind alone. */
-static bool is_inner_bridge(const char *root, const char *name) {
+bool nic_facts_is_inner_bridge(const char *root, const char *name) {
   struct sysfs_list ports;
   if (!sysfs_exists(root, "sys/class/net/%s/bridge", name)) {
     return false;
@@ -151,7 +151,6 @@ void nic_facts_read(const char *root, const char *name, unsigned index, struct n
   read_pci_path(root, name, out->pci_path);
   out->guid = read_guid(root, name, index);
   out->speed_mbps = read_speed(root, name, STACKED_MAX);
-  out->is_inner_bridge = is_inner_bridge(root, name);
   read_port(root, name, out->port);
   int64_t node;
   if (out->pci_path[0] && sysfs_read_int(root, &node, "%s/numa_node", out->pci_path + 1) >= 0 &&

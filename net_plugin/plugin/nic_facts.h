@@ -16,7 +16,6 @@ struct nic_facts {
   uint64_t guid;                     /* unique within the host, equal in all its processes */
   int numa_node;                     /* -1: unknown */
   uint32_t speed_mbps;               /* 0: the driver does not know or cannot be trusted */
-  bool is_inner_bridge;              /* a bridge without a NIC: it leads to this host alone */
   /* The physical port: the card's GUID and the port's name on it; empty if not known. Interfaces
    * with the same one share a port: a card with several PCI links has one for each, and each tells
    * the speed of the whole port (DGX Spark: a port of 200 Gb/s behind two links of 100 Gb/s). */
@@ -25,5 +24,9 @@ struct nic_facts {
 
 /* `root` as in common/sysfs.h; `index` is the interface's, which makes the guid unique. */
 void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out);
+
+/* Whether it is a bridge without a NIC, as containers and virtual machines have, which leads to
+ * this host alone. */
+bool nic_facts_is_inner_bridge(const char *root, const char *name);
 
 #endif

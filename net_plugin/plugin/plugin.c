@@ -110,6 +110,19 @@ static void announce_rdma(const struct device_table *table) {
   free(rows);
 }
 
+/* What nobody chose to leave out. */
+static void announce_left_out(const struct discovery *discovery) {
+  static const enum interface_verdict verdicts[] = { INTERFACE_OF_THIS_HOST, INTERFACE_OF_ITS_LINK,
+                                                     INTERFACE_SAME_HARDWARE,
+                                                     INTERFACE_OVER_LIMIT };
+  char names[DISCOVERY_TEXT_MAX];
+  for (size_t i = 0; i < sizeof(verdicts) / sizeof(verdicts[0]); i++) {
+    if (discovery_left_out_text(discovery, verdicts[i], names)[0]) {
+      LOG_INFO("not used: %s: %s", names, interface_verdict_text(verdicts[i]));
+    }
+  }
+}
+
 static void announce(int api_version, const struct device_table *table,
                      const struct discovery *discovery) {
   char profile[PROFILE_ID_MAX + 32] = "no profile";
@@ -123,6 +136,7 @@ static void announce(int api_version, const struct device_table *table,
   for (int i = 0; i < table->count; i++) {
     announce_device(i, &table->devices[i]);
   }
+  announce_left_out(discovery);
   announce_rdma(table);
   if (table->latency_origin != DEVICE_FROM_DEFAULT) {
     LOG_INFO("latency %g us (from %s)", (double)table->latency_us,

@@ -10,8 +10,7 @@ static const struct rdma_sysfs_port *find_port(const struct interface *interface
                                                const struct rdma_settings *settings,
                                                const struct rdma_sysfs_port *ports,
                                                unsigned port_count) {
-  struct nic nic = { .address = interface->address,
-                     .prefix_bits = interface_prefix_bits(&interface->netmask) };
+  struct nic nic = { .address = interface->address, .prefix_bits = interface->prefix_bits };
   memcpy(nic.name, interface->name, sizeof(nic.name));
   for (unsigned i = 0; i < port_count; i++) {
     char why[RDMA_WHY_MAX];
@@ -27,7 +26,10 @@ static const struct rdma_sysfs_port *find_port(const struct interface *interface
 /* Whether naming could have made it a NIC, or did. */
 static bool is_eligible(const struct interface *interface) {
   return interface->verdict == INTERFACE_CHOSEN || interface->verdict == INTERFACE_NOT_NAMED ||
-         interface->verdict == INTERFACE_LESS_PREFERRED;
+         interface->verdict == INTERFACE_LESS_PREFERRED ||
+         interface->verdict == INTERFACE_OF_ITS_LINK ||
+         interface->verdict == INTERFACE_SAME_HARDWARE ||
+         interface->verdict == INTERFACE_OVER_LIMIT;
 }
 
 static void keep(struct rdma_nics *nics, const char *name, size_t interface,

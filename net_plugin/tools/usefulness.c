@@ -2,7 +2,6 @@
 /* See doctor_check.h. A condition names all NICs that it holds for in one line. */
 #include "net_plugin/tools/doctor_check.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,10 +9,6 @@
 #include "common/sysfs.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/nic_facts.h"
-
-/* Addresses that nobody has (RFC 5737, RFC 3849): whatever leads there is a default route. */
-#define FAR_IPV4 "203.0.113.1"
-#define FAR_IPV6 "2001:db8::1"
 
 struct check {
   const struct discovery *found;
@@ -49,9 +44,7 @@ static unsigned flags_of(const struct check *check, const char *name) {
 }
 
 static bool is_inner_bridge(const struct check *check, const char *name) {
-  struct nic_facts facts;
-  nic_facts_read(check->root, name, 0, &facts);
-  return facts.is_inner_bridge;
+  return nic_facts_is_inner_bridge(check->root, name);
 }
 
 static bool leads_nowhere(const struct check *check, const struct nic *nic) {
@@ -85,20 +78,12 @@ static void check_host_alone(struct check *check) {
 
 /* ---- addresses of one link ---- */
 
-static bool is_of_link(const struct sockaddr_storage *address) {
-  if (address->ss_family == AF_INET6) {
-    return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
-  }
-  uint32_t number = ntohl(((const struct sockaddr_in *)address)->sin_addr.s_addr);
-  return number >> 16 == (169u << 8 | 254u);
-}
-
 static void check_link_addresses(struct check *check) {
   struct names bound = { .count = 0 }, free_ones = { .count = 0 };
   for (unsigned i = 0; i < check->nic_count; i++) {
     const struct nic *nic = &check->nics[i];
     if (!leads_nowhere(check, nic)) {
-      add_name(is_of_link(&nic->address) ? &bound : &free_ones, nic->name);
+      add_name(interface_is_of_link(&nic->address) ? &bound : &free_ones, nic->name);
     }
   }
   if (bound.count && free_ones.count) {
@@ -112,25 +97,15 @@ static void check_link_addresses(struct check *check) {
 
 /* ---- routes ---- */
 
-static struct sockaddr_storage far_address(int family) {
-  struct sockaddr_storage far = { .ss_family = (sa_family_t)family };
-  if (family == AF_INET6) {
-    inet_pton(AF_INET6, FAR_IPV6, &((struct sockaddr_in6 *)&far)->sin6_addr);
-  } else {
-    inet_pton(AF_INET, FAR_IPV4, &((struct sockaddr_in *)&far)->sin_addr);
-  }
-  return far;
-}
-
 /* What comes to it from afar is answered through another NIC. */
 static void check_routes(struct check *check) {
   struct names idle = { .count = 0 }, stuck = { .count = 0 };
   for (unsigned i = 0; i < check->nic_count; i++) {
     const struct nic *nic = &check->nics[i];
-    const struct sockaddr_storage far = far_address(nic->address.ss_family);
+    const struct sockaddr_storage far = route_far(nic->address.ss_family);
     if (nic->is_idle && !leads_nowhere(check, nic)) {
       add_name(&idle, nic->name);
-    } else if (nic->index && !leads_nowhere(check, nic) && !is_of_link(&nic->address) &&
+    } else if (nic->index && !leads_nowhere(check, nic) && !interface_is_of_link(&nic->address) &&
                !route_is_through(nic->index, &nic->address, &far) &&
                route_find(nic, &far) == ROUTE_ELSEWHERE) {
       add_name(&stuck, nic->name);

@@ -27,18 +27,16 @@ int __wrap_getaddrinfo(const char *node, const char *service, const struct addri
 }
 
 static void add(struct interface *it, const char *name, const char *address, unsigned flags) {
-  *it = (struct interface){ .flags = flags };
+  *it = (struct interface){ .flags = flags, .prefix_bits = strchr(address, ':') ? 64 : 24 };
   snprintf(it->name, sizeof it->name, "%s", name);
   struct sockaddr_in *in = (struct sockaddr_in *)&it->address;
   struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&it->address;
   if (strchr(address, ':')) {
-    in6->sin6_family = it->netmask.ss_family = AF_INET6;
+    in6->sin6_family = AF_INET6;
     inet_pton(AF_INET6, address, &in6->sin6_addr);
-    memset(&((struct sockaddr_in6 *)&it->netmask)->sin6_addr, 0xff, 8);
   } else {
-    in->sin_family = it->netmask.ss_family = AF_INET;
+    in->sin_family = AF_INET;
     inet_pton(AF_INET, address, &in->sin_addr);
-    ((struct sockaddr_in *)&it->netmask)->sin_addr.s_addr = htonl(0xffffff00);
   }
 }
 

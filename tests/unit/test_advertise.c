@@ -23,7 +23,7 @@ static void make_interfaces(void) {
   for (int i = 0; i < INTERFACES; i++) {
     snprintf(list[i].name, sizeof(list[i].name), "%s", made[i].name);
     list[i].address = fake_nic_address(made[i].address);
-    list[i].netmask = fake_nic_address("255.255.255.0");
+    list[i].prefix_bits = 24;
     list[i].verdict = made[i].verdict;
   }
 }
@@ -78,7 +78,7 @@ LOG_CAPTURE_TEST(an_address_of_the_host_is_used_itself) {
   for (int i = 0; i < INTERFACES; i++) {
     has(i, "10.9.9.9", NULL);
   }
-  assert_int_equal(interface_prefix_bits(&list[0].netmask), 0);
+  assert_int_equal(list[0].prefix_bits, 0);
   assert_int_equal(log_capture_find("eth0 uses 10.9.9.9, an address of this host"), 1);
   /* The NICs may have addresses of another family, or of one link only. */
   assert_int_equal(apply("fd99::9"), 0);

@@ -15,7 +15,10 @@ static struct discovery found;
 static int set_up(void **context) {
   (void)context;
   tree_create(&tree);
+  static struct interface interfaces[16];
   memset(&found, 0, sizeof(found));
+  memset(interfaces, 0, sizeof(interfaces));
+  found.interfaces = interfaces;
   return 0;
 }
 

@@ -193,8 +193,6 @@ $(call place,lib/stratus,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
 $(call place,bin,755,$(TOOLS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
 $(call place,share/stratus/workloads,644,$(wildcard tuner_plugin/workloads/*.json))
-$(call place,share/stratus/report,644,$(wildcard tuner_plugin/tools/report/*.py))
-$(call place,share/stratus/trace,644,$(wildcard tuner_plugin/tools/trace/*.py))
 $(call place,share/man/man1,644,$(filter %.1,$(MAN)))
 $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
 $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
@@ -224,8 +222,7 @@ may-install:
 uninstall: ## remove what install put there, and nothing else
 	$(Q)! cd "$(DESTDIR)$(PREFIX)" 2>/dev/null || rm -f $(installed)
 	$(Q)cd "$(DESTDIR)/" && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
-	  $(patsubst %,"$(PREFIX:/%=%)/%",share/stratus/profiles share/stratus/workloads share/stratus/report \
-	    share/stratus/trace share/stratus lib/stratus \
+	  $(patsubst %,"$(PREFIX:/%=%)/%",share/stratus/profiles share/stratus/workloads share/stratus lib/stratus \
 	  $(if $(DESTDIR),$(PLACES) $(LIBDIR))) || true
 
 # ---- packages, in $(BUILD)/dist: scripts/packaging ----
@@ -299,7 +296,7 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_st
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
-$(BUILD)/tests/test_tuner_tool $(BUILD)/tests/test_tuner_files: | $(RUNNABLE_DIR)/stratus-tune
+$(addprefix $(BUILD)/tests/test_,compare tuner_files tuner_tool): | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 # Stands between conf_block and the file system.
 $(BUILD)/tests/test_conf_block: $(call objects,common/tools/conf_block.c)

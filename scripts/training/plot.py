@@ -4,9 +4,9 @@ import re
 
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from plots import figure_of, legend_above, ratio_ticks
-from theme import COLOURS
+from benchmark.picture import COLOURS, legend_above, pyplot, ratio_ticks
 
+SIZE = (11.2, 4.6)  # inches
 HOSTS = (1, 2, 4, 8)  # with a colour of their own: blue, orange, red, green
 MARKERS = {1: "s", 2: "o", 4: "D", 8: "^"}  # for those who see no colours
 
@@ -18,14 +18,14 @@ def look(hosts):
 
 
 def anchor(model):
-    """As part of an id of the page."""
+    """As part of an id of the picture."""
     return re.sub(r"\W", "_", model, flags=re.ASCII)
 
 
 def draw(dots, noise, y_label):
     """`dots`: [(model, hosts, x, y)]; each becomes an element of the picture with the id dot-MODEL-HOSTS."""
-    figure, all_axes = figure_of(4.6)
-    axes = all_axes.flat[0]
+    figure, axes = pyplot.subplots(figsize=SIZE, layout="constrained")
+    axes.patch.set_visible(False)
     axes.axhspan(1 - noise, 1 / (1 - noise), color=COLOURS["base"], alpha=0.16, linewidth=0)
     axes.axhline(1, color=COLOURS["base"], linewidth=1.2, gid="line-at-1")
     for model, hosts, x, y in dots:

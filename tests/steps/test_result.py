@@ -1,61 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The JSON file: what was written is read again, and what is wrong in it is said with its place."""
-import copy
+"""The JSON file, what is printed of it, and the picture."""
 import json
+import re
+import xml.etree.ElementTree
 
+from benchmark.run import Failure
 import invent
-from problem import Problem
-from training import result
+from training import report, result, summary
+from training.plan import CAPPED, MODELS
 
 
 def test_it_is_read_as_it_was_written():
-    whole = invent.result(scales=(0.5, 1))
-    text = result.as_json(whole)
-    assert json.loads(result.as_json(result.parse(text, "r.json"))) == json.loads(text)
+    text = result.as_json(invent.result(scales=(0.5, 1)))
+    assert result.as_json(result.parse(text, "r.json")) == text
     assert json.loads(text)["points"] and json.loads(text)["targets"]
 
 
-def said(change):
-    """What the reader says of a file in which something was changed."""
+def test_another_file_is_refused():
     value = json.loads(result.as_json(invent.result(models=("a", "b"), hosts=(2,), rounds=1)))
-    value = copy.deepcopy(value)
-    change(value)
-    try:
-        result.parse(json.dumps(value, indent=1), "r.json")
-    except Problem as problem:
-        return str(problem)
-    return "nothing"
-
-
-def test_what_is_wrong_is_said_with_its_place():
-    def model(value):
-        return value["launches"][4]["models"][1]
-    wrongs = (
-        (lambda value: value.update(format="other"), "format: must be one of stratus-steps"),
-        (lambda value: value.update(version=1), "version: must be a whole number from 2 to 2"),
-        (lambda value: value.update(more=1), "more: unknown; expected format"),
-        (lambda value: value.pop("scale"), "lacks scale"),
-        (lambda value: value["scale"].update(time="2"), "scale.time: must be a number"),
-        (lambda value: value["launches"][4].update(hosts=9), "launches[4].hosts: must be a whole number from 1 to 8"),
-        (lambda value: value["launches"][4].update(variant="mpi"), "launches[4].variant: must be one of socket"),
-        (lambda value: value["launches"][4].update(cpu_busy=1.5), "launches[4].cpu_busy: must be a number from 0 to 1"),
-        (lambda value: model(value).update(step_us=[]), "launches[4].models[1].step_us: must be times of steps"),
-        (lambda value: model(value).update(step_us=[1, "2"]), "launches[4].models[1].step_us[1]: must be a number"),
-        (lambda value: model(value).update(wrong=True), "launches[4].models[1].wrong: must be a whole number"),
-        (lambda value: model(value).update(name="a"), "launches[4].models: has a model twice"),
-        (lambda value: model(value).update(batch=31), "points: does not follow from the launches"),
-        (lambda value: value["targets"][0].update(is_met=None), "targets: does not follow from the launches"))
-    for change, wanted in wrongs:
-        found = said(change)
-        assert found.startswith("r.json:") and wanted in found, (wanted, found)
-    assert said(lambda value: None) == "nothing"
-
-
-def test_what_is_no_json_is_said_with_its_line():
-    for text, wanted in (("", "r.json:1:1: no good JSON: the file ends early"), ("{\n]", "r.json:2:1: no good JSON"),
-                         ("[]", "must be an object")):
+    more = {**value, "launches": [{**value["launches"][0], "colour": 1}]}
+    for text in ("", "[]", "{}", json.dumps({**value, "version": 1}), json.dumps(more)):
         try:
             result.parse(text, "r.json")
-            assert False, f"{text!r} was taken"
-        except Problem as problem:
-            assert wanted in str(problem), problem
+            assert False, f"{text[:60]!r} was taken"
+        except Failure as failure:
+            assert str(failure).startswith("r.json: not what scripts/steps --json writes"), failure
+
+
+def test_the_picture_has_a_dot_for_each_model_and_number_of_hosts():
+    found = invent.result()
+    text = report.as_svg(found)
+    xml.etree.ElementTree.fromstring(text)
+    assert f"scripts/steps, {found.machine['date']}" in text and len(text) < 60000, len(text)
+    places = {}
+    for name, body in re.findall(r'<g id="dot-([\w-]+)">(.*?)</g>', text, flags=re.DOTALL):
+        x, y = re.search(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', body).groups()
+        places[name] = float(x), float(y)
+    points = [point for point in summary.points(found.launches)
+              if point["caps"] in (CAPPED, "none") and point["compute_scale"] == 1]
+    assert len(points) == len(places) == 4 * len(MODELS), (len(points), len(places))
+    # Right of it is what scales better, above it what gains more.
+    ordered = sorted(points, key=lambda point: point["ddp_acc"])
+    for one, other in zip(ordered, ordered[1:]):
+        (x, y), (next_x, next_y) = (places[f"{each['model']}-{each['hosts']}"] for each in (one, other))
+        ratio, next_ratio = (each["acc_ratio"]["socket"]["median"] for each in (one, other))
+        assert x <= next_x + 0.02 and ((y - next_y) * (next_ratio - ratio) >= 0 or abs(y - next_y) < 0.02), (one, other)
+
+
+def test_names_cannot_break_the_picture():
+    text = report.as_svg(invent.result(models=('<b onload="x">&', "my-model 2"), hosts=(2,), rounds=1))
+    xml.etree.ElementTree.fromstring(text)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums on invented launches, and what is run in which order."""
 import invent
-from training import summary, webpage
+from training import report, summary
 from training.plan import (
     AGAIN, CAPPED, NO_NETWORK, OFF, PROTOCOLS, SCALE, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED, Setting, launches_of, settings)
 
@@ -75,14 +75,13 @@ def test_worst_is_judged_by_the_noise_of_the_worst():
 
 
 def test_what_is_slower_is_said():
-    document = webpage.summary_document(invent.result(models=("a", "b")))
-    assert document.warnings == [], document.warnings
+    assert "WARNING" not in report.as_text(invent.result(models=("a", "b")))
     result = invent.result(models=("a",), hosts=(2,), rounds=1)
     slow = [launch for launch in result.launches if launch.variant == STRATUS and launch.caps == CAPPED]
     slow[0].models[0].step_us = [3000.0] * 4
     slow[0].cpu_busy = 0.97
     slow[0].models[0].wrong = 3
-    told = "\n".join(webpage.summary_document(result).warnings)
+    told = report.as_text(result)
     assert "slower than Socket: a on 2 hosts, flows capped at 1/8 of the NIC: acc_ratio 0.67" in told, told
     assert "stratus 97 %" in told and "3 elements of results were wrong" in told, told
 

@@ -23,11 +23,10 @@ UNIT_TEST(examples_run_as_printed) {
   }
 }
 
-/* Those that want stand-ins or a browser run in test_calibrate.c, tests/report/test_tool.py and
- * tests/trace/test_formats.py. */
+/* Others run in test_calibrate.c and test_compare.c. */
 UNIT_TEST(no_example_is_forgotten) {
   static const char known[] = " check show explain fit suggest diff import verify calibrate "
-                              "verify-ab report compare workload topology ";
+                              "verify-ab compare topology ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -38,7 +37,7 @@ UNIT_TEST(no_example_is_forgotten) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 14);
+  assert_int_equal(count, 12);
 }
 
 #define HAVING(machine) "STRATUS_SYSFS_ROOT=tests/data/sysfs/" machine " stratus-tune topology "
@@ -91,7 +90,6 @@ UNIT_TEST(wrong_use_is_status_2) {
     { "stratus-tune fit", "needs SAMPLES" },
     { "stratus-tune fit x -o", "--output needs a value" },
     { "stratus-tune suggest", "needs FILE" },
-    { "stratus-tune report", "needs [LABEL=]FILE" },
     { "stratus-tune compare a", "needs A B" },
     { "stratus-tune verify", "give the HOSTs" },
     { "stratus-tune verify --here local", "or --here" },

@@ -36,6 +36,16 @@
  */
 #define SUGGEST_CORES_PER_GBPS 0.03
 
+/* ---- stratus-tune compare ---- */
+
+/* Two runs that differ by less are the same: about what runs of one setting differ by. Not
+ * measured by itself. */
+#define COMPARE_SAME 0.03
+/* nccl-tests' lines have 250 bytes at most, and launchers write before them. */
+#define COMPARE_LINE_MAX 4096
+/* A file that is something else has a remark for each line. */
+#define COMPARE_NOTES_MAX 8
+
 /* ---- stratus-coll ---- */
 
 /* How long the other ranks may continue after one has failed: they notice within a tenth of a

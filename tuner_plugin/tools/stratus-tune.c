@@ -10,9 +10,9 @@
 
 int main(int argc, char **argv) {
   const struct cli_command commands[] = {
-    tune_check,   tune_show,   tune_diff,    tune_import,    tune_topology,
-    tune_verify,  tune_fit,    tune_explain, tune_calibrate, tune_verify_ab,
-    tune_suggest, tune_report, tune_compare, tune_workload,  { .name = NULL },
+    tune_check,   tune_show,    tune_diff,        tune_import,    tune_topology,
+    tune_verify,  tune_fit,     tune_explain,     tune_calibrate, tune_verify_ab,
+    tune_suggest, tune_compare, { .name = NULL },
   };
   const struct cli_tool tool = {
     .name = "stratus-tune",

@@ -92,8 +92,7 @@ static const struct cli_option rows[] = {
     0, 0 },
   { "replay", 0, CLI_STRING, &given.o.replay, "LIST",
     "instead of the table: training steps of these workloads, names\n"
-    "of built-in ones or files (stratus-tune workload makes them),\n"
-    "each in turn",
+    "of built-in ones or files, each in turn",
     0, 0 },
   { "replay-steps", 0, CLI_NUMBER, &given.o.replay_steps, "N", "steps that are measured", 1,
     OPTIONS_ITERATIONS_MAX },

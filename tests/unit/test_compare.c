@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus-tune compare, on what nccl-tests and launchers leave in files. */
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/lib/tool.h"
+#include "tests/lib/unit.h"
+
+#define DATA "tests/data/compare/"
+#define START "# Collective test starting: all_reduce_perf\n"
+#define HEADING                                                                                    \
+  "#       size         count      type   redop    root     time   algbw   busbw  #wrong     "     \
+  "time   algbw   busbw  #wrong\n"
+#define UNITS                                                                                      \
+  "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             "     \
+  "(us)  (GB/s)  (GB/s)\n"
+#define SMALL                                                                                      \
+  "           8             2     float     sum      -1    40.00    0.10    0.10       0    "      \
+  "40.00    0.10    0.10       0\n"
+#define LARGE                                                                                      \
+  "      131072         32768     float     sum      -1    120.0    1.00    1.00       0    "      \
+  "120.0    1.00    1.00       0\n"
+#define END "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 0.5\n"
+#define GOOD START HEADING UNITS SMALL LARGE END
+
+/* Compares `a` with `b`, which becomes a file first. */
+static int compare(const char *a, const char *b) {
+  tree_write(&tool.tree, "a.txt", "%s", a);
+  tree_write(&tool.tree, "b.txt", "%s", b);
+  return tool_run_there("stratus-tune compare a.txt b.txt");
+}
+
+UNIT_TEST(example_shows_each_size) {
+  char line[TOOL_LINE_MAX];
+  tool_read_example("stratus-tune", "compare", line);
+  TOOL_SAYS(tool_run(line), 1, "all_reduce float sum, out of place\n",
+            "\nall_reduce float sum, in place\n", "\n     2097152 ",
+            "16 rows: ", "B's time / A's, geometric mean: ");
+  assert_string_equal(tool.errors, "");
+}
+
+UNIT_TEST(every_release_is_read) {
+  static const char *const files[] = { "all_reduce-2.0.txt", "all_reduce-2.13.txt",
+                                       "nccl-tests-2.17.txt", "nccl-tests-2.19.txt" };
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    char command[256];
+    snprintf(command, sizeof command, "stratus-tune compare " DATA "%s " DATA "%s", files[i],
+             files[i]);
+    TOOL_SAYS(tool_run(command), 0, "12 rows: B is faster in 0, slower in 0",
+              "geometric mean: 1.000");
+  }
+}
+
+UNIT_TEST(slower_faster_and_wrong_are_told) {
+  TOOL_SAYS(compare(GOOD, GOOD), 0,
+            "4 rows: B is faster in 0, slower in 0, has wrong values (or A has) in 0");
+  TOOL_SAYS(compare(GOOD, START HEADING UNITS
+                    "8 2 float sum -1 44.0 0.1 0.1 0 36.0 0.1 0.1 0\n"
+                    "131072 32768 float sum -1 60.0 1.0 1.0 3 121.0 1.0 1.0 0\n" END),
+            1, "   1.100  slower\n", "   0.900  faster\n", "   0.500  wrong values\n",
+            "   1.008  same\n");
+}
+
+UNIT_TEST(units_are_read_or_refused) {
+  TOOL_SAYS(compare(GOOD, START HEADING "# (B) (elements) (ms) (MB/s) (MB/s) (ms) (GB/s) (GB/s)\n"
+                                        "8 2 float sum -1 0.040 100 100 0 0.040 100 100 0\n" END),
+            0, "      40.00        40.00     0.100   100.000    1.000  same\n");
+  TOOL_SAYS(compare(GOOD,
+                    START HEADING "# (B) (elements) (s) (MB/s) (MB/s) (s) (MB/s) (MB/s)\n"
+                                  "8 2 float sum -1 0.00004 100 100 0 0.00004 100 100 0\n" END),
+            0, "      40.00        40.00     0.100     0.100    1.000  same\n");
+  TOOL_WARNS(compare(GOOD, START HEADING
+                     "# (B) (elements) (min) (GB/s) (GB/s) (us) (GB/s) (GB/s)\n" LARGE END),
+             1, "b.txt:3: the heading has the unit (min) where (ns), (us), (ms), (s) is read");
+  TOOL_WARNS(compare(GOOD, START HEADING
+                     "# (B) (elements) (us) (GB/s) (Gb/s) (us) (GB/s) (GB/s)\n" LARGE END),
+             1, "b.txt:3: the heading has the unit (Gb/s) where (B/s) to (TB/s) is read");
+  TOOL_WARNS(compare(GOOD, START HEADING
+                     "# (KB) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)\n" LARGE END),
+             1, "b.txt:3: the heading has the unit (KB) where (B) is read");
+}
+
+UNIT_TEST(a_bad_row_costs_itself) {
+  TOOL_SAYS(compare(GOOD, START HEADING UNITS
+                    "8 2 float sum -1 nan 0.1 0.1 0 40.0 inf -inf 0\n" LARGE END),
+            1, "B: line 4: out of place left out: time nan, busbw 0.1\n",
+            "B: line 4: in place left out: time 40.0, busbw -inf\n",
+            "2 rows: B is faster in 0, slower in 0", "2 rows of A have no match\n");
+  TOOL_SAYS(compare(GOOD, START HEADING UNITS "  8  2  float  sum\nhost NCCL WARN x\n" LARGE END),
+            1, "B: line 4: left out: a row of 4 columns under a heading of 13\n", "2 rows: ");
+}
+
+UNIT_TEST(a_run_that_failed_is_told) {
+  TOOL_SAYS(compare(GOOD, START HEADING UNITS SMALL
+                    "node-b: Test NCCL failure common.cu:1050 'remote process exited'\n"),
+            1, "B: line 5: the run ended within its table: node-b: Test NCCL failure",
+            "B: line 5: the run says: node-b: Test NCCL failure");
+  TOOL_SAYS(compare(GOOD, GOOD "srun: error: node-b: task 1: Killed\n"), 1,
+            "B: line 8: the run says: srun: error: node-b: task 1: Killed\n");
+  TOOL_SAYS(compare(GOOD, START HEADING UNITS SMALL LARGE
+                    "# Out of bounds values : 4 FAILED\n# Avg bus bandwidth : 0.5\n"),
+            1, "B: line 6: the run says: # Out of bounds values : 4 FAILED");
+  TOOL_SAYS(compare("# Rank 0 Group 0 Pid 1 on a device 0 [0] GPU\n" GOOD, GOOD), 1,
+            "A ran on 1 ranks, B on 0\n");
+}
+
+UNIT_TEST(launchers_write_before_rows) {
+#define P "[1,0]<stdout>: "
+  TOOL_SAYS(compare(GOOD, P START P HEADING P UNITS
+                    "[1,1]<stderr>: NCCL WARN 8 2 x\n" P SMALL P LARGE P END),
+            0, "4 rows: ");
+  TOOL_SAYS(compare(GOOD, "10:00:00 " START "10:00:00 " HEADING "10:00:01 " UNITS "10:00:02 " SMALL
+                          "10:00:03 " LARGE END),
+            0, "4 rows: ");
+}
+
+UNIT_TEST(what_is_no_such_file_is_refused) {
+  TOOL_WARNS(compare(GOOD, "{\"version\": 1}\n"), 1, "b.txt: no row of a table");
+  TOOL_WARNS(compare(GOOD, ""), 1, "b.txt: no row of a table");
+  TOOL_WARNS(
+      compare(GOOD, START HEADING UNITS "64 2 float sum -1 44.0 0.1 0.1 0 36.0 0.1 0.1 0\n" END), 1,
+      "nothing in common: A begins with all_reduce float sum of 8 B, B with all_reduce float sum "
+      "of 64 B");
+  char path[TREE_PATH_MAX];
+  assert_int_equal(mkfifo(tree_path(&tool.tree, "fifo", path), 0600), 0);
+  TOOL_WARNS(tool_run_there("timeout 10 stratus-tune compare a.txt fifo"), 1, "fifo: not a file");
+  TOOL_WARNS(tool_run_there("stratus-tune compare a.txt ."), 1, ".: not a file");
+  TOOL_WARNS(tool_run_there("stratus-tune compare a.txt none"), 1, "none: No such file");
+}
+
+UNIT_MAIN(tool_set_up, tool_tear_down)

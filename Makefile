@@ -132,8 +132,19 @@ endef
 # For the list of what is linked statically.
 $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS): LINK_MAP = -Wl,-Map=$(BUILD)/obj/$(@F).map
 
+# An empty library that needs the net plugin, and is linked before there is one (net_plugin/plugin/default_name.h).
+EMPTY_LDFLAGS = -shared -nostdlib -s -Wl,--build-id=none -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,--no-as-needed
+NET_NAME := libnccl-net-stratus.so
+DEFAULT_NAME := $(BUILD)/obj/default_name/libnccl-net.so
+$(DEFAULT_NAME): Makefile
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(EMPTY_LDFLAGS) -Wl,-soname,$(NET_NAME) -o $(@D)/$(NET_NAME) -x c /dev/null
+	$(Q)$(CC) $(EMPTY_LDFLAGS) -Wl,-soname,$(@F) -o $@ -x c /dev/null -x none $(@D)/$(NET_NAME)
+$(call objects,net_plugin/plugin/default_name.c): $(DEFAULT_NAME)
+$(call objects,net_plugin/plugin/default_name.c): ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY="$(DEFAULT_NAME)"'
+
 $(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE)
-	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,-soname,$(NET_NAME) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
 
 $(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)

@@ -32,6 +32,7 @@
 #include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/observe.h"
+#include "net_plugin/plugin/default_name.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/limits.h"
 #include "net_plugin/plugin/placement.h"
@@ -57,6 +58,14 @@ static struct {
   int api_version;           /* of the latest init */
   int nccl_version;          /* as ncclGetVersion counts; 0: not known */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* For the tuner plugin, which finds it by name (tuner_plugin/plugin/net_use.h): communicators that
+ * use this plugin. Of interfaces that do not tell when one ends: 1 or more for ever. Atomic. */
+__attribute__((visibility("default"))) unsigned stratus_net_users;
+
+static void count_users(void) {
+  __atomic_store_n(&stratus_net_users, state.contexts + state.is_kept, __ATOMIC_RELAXED);
+}
 
 /* Calls that fail for want of memory are logged here, once for all of them. */
 static int tell_if_out_of_memory(int rc, const char *what) {
@@ -198,6 +207,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   observe_start();
   state.api_version = host->api_version;
   state.nccl_version = host->nccl_version;
+  default_name_take(host->nccl_version);
   state.is_left_over = state.is_discovered && state.contexts == 0 && !(context && state.is_kept);
   int rc = state.is_discovered ? 0 : discover();
   if (rc == 0 && context) {
@@ -209,6 +219,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
       state.profiler = profiler_join(host->profiler);
     }
   }
+  count_users();
   pthread_mutex_unlock(&state.lock);
   if (rc) {
     free(created);
@@ -222,6 +233,7 @@ plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
   plugin_owner_fn *owner = context->owner;
   pthread_mutex_lock(&state.lock);
   state.contexts--;
+  count_users();
   if (state.contexts == 0 && !state.is_kept) {
     setup_stop();
   }

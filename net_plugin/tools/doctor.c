@@ -139,11 +139,6 @@ static void check_nccl(void) {
   } else {
     doctor_tell(DOCTOR_GOOD, "it will use net plugin interface v%d", interface);
   }
-  if (version >= 22803 && version <= 22907 && !getenv("NCCL_NET_PLUGIN_REF_COUNT")) {
-    doctor_tell(DOCTOR_HINT, "this release does not load NCCL_NET_PLUGIN again after its last "
-                             "communicator is destroyed; if "
-                             "the job creates new ones later, set NCCL_NET_PLUGIN_REF_COUNT=1");
-  }
 }
 
 /* ---- variables, devices ---- */

@@ -177,13 +177,13 @@ UNIT_TEST_WITH(elsewhere_nothing_is_calibrated, set_up, tear_down) {
     struct tuner_shape shape;
     const char *mode, *plan;
   } cases[] = {
-    { { 5, 22907 }, { 4, 2, false }, "tune", PLAN },
-    { { 5, 22907 }, { 4, 1, false }, "calibrate", PLAN },
-    { { 5, 22907 }, { 5, 2, false }, "calibrate", PLAN },
-    { { 5, 22907 }, { 4, 2, true }, "calibrate", PLAN },
-    { { 2, 22105 }, { 4, 2, false }, "calibrate", PLAN },
-    { { 5, 22907 }, { 4, 2, false }, "calibrate", "allreduce:8=best" },
-    { { 5, 22907 }, { 4, 2, false }, "calibrate", "" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "tune", PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 1, false }, "calibrate", PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 5, 2, false }, "calibrate", PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, true }, "calibrate", PLAN },
+    { { 2, 22105, NET_USE_OTHER }, { 4, 2, false }, "calibrate", PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "calibrate", "allreduce:8=best" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "calibrate", "" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct tuner *tuner = open_tuner(cases[i].host, cases[i].shape, cases[i].mode, cases[i].plan);

@@ -34,35 +34,52 @@ TUNER_JOB_TEST(profile_chooses_and_counts) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
+/* Its rows were measured over stratus. */
+TUNER_JOB_TEST(leaves_nccl_alone_when_it_does_not_send_over_stratus) {
+  struct tuner_host host = tuner_job_host;
+  host.net = NET_USE_LOST;
+  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  tuner_job_set("p.profile", "STRATUS_COLLNET=full");
+  for (int life = 0; life < 2; life++) {
+    int channels = 0;
+    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
+    assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    tuner_close(tuner);
+  }
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  assert_int_equal(log_capture_find("NCCL does not send over stratus here"), 1);
+}
+
 /* Hosts are compared as they connect, which the first call makes them do. */
 TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own) {
   static const struct {
-    const char *net_plugin;
+    enum net_use net;
     bool is_chosen;
-  } cases[] = { { "stratus", false }, { "libnccl-net-stratus.so", false }, { "other", true } };
+  } cases[] = { { NET_USE_STRATUS, false }, { NET_USE_OTHER, true } };
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     int channels = 0;
-    setenv("NCCL_NET_PLUGIN", cases[i].net_plugin, 1);
-    struct tuner *tuner = tuner_job_open();
+    struct tuner_host host = tuner_job_host;
+    host.net = cases[i].net;
+    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
     assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels), cases[i].is_chosen);
     assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     assert_int_equal(tuner_get_counts(tuner).calls, 2);
     tuner_close(tuner);
   }
-  unsetenv("NCCL_NET_PLUGIN");
 }
 
 /* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks. */
 TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   tuner_job_set("p.profile", "");
-  setenv("NCCL_NET_PLUGIN", "stratus", 1);
   for (int version = 5; version <= 6; version++) {
     struct tuner_host host = tuner_job_host;
     int channels = 0;
     host.abi_version = version;
+    host.net = NET_USE_STRATUS;
     struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
     assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     /* Before version 6 nothing tells a group from one call after the other. */
@@ -71,7 +88,6 @@ TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own) {
     assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     tuner_close(tuner);
   }
-  unsetenv("NCCL_NET_PLUGIN");
 }
 
 TUNER_JOB_TEST(says_one_banner_in_a_process) {
@@ -86,19 +102,20 @@ TUNER_JOB_TEST(says_one_banner_in_a_process) {
 TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
   static const struct {
     int abi_version;
-    const char *collnet, *net_plugin;
+    const char *collnet;
+    enum net_use net;
     bool is_left_out;
   } cases[] = {
-    { 5, "STRATUS_COLLNET=full", "stratus", true },
-    { 5, "STRATUS_COLLNET=full", "other", false },
-    { 5, "STRATUS_COLLNET=off", "stratus", false },
-    { 2, "STRATUS_COLLNET=full", "stratus", false }, /* shows no costs */
+    { 5, "STRATUS_COLLNET=full", NET_USE_STRATUS, true },
+    { 5, "STRATUS_COLLNET=full", NET_USE_OTHER, false },
+    { 5, "STRATUS_COLLNET=off", NET_USE_STRATUS, false },
+    { 2, "STRATUS_COLLNET=full", NET_USE_STRATUS, false }, /* shows no costs */
   };
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     tuner_job_set("p.profile", cases[i].collnet);
-    setenv("NCCL_NET_PLUGIN", cases[i].net_plugin, 1);
     struct tuner_host host = tuner_job_host;
+    host.net = cases[i].net;
     host.abi_version = cases[i].abi_version;
     struct tuner *tuner = tuner_job_open_as(host, (struct tuner_shape){ 16, 4, false });
     float us[PROFILE_ALGORITHM_COUNT] = { 1, 1, 1, 1, -1, -1, -1 };
@@ -115,7 +132,6 @@ TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
     assert_int_equal(log_capture_find("untouched, but for CollNet"), cases[i].is_left_out);
     log_capture_start();
   }
-  unsetenv("NCCL_NET_PLUGIN");
 }
 
 TUNER_JOB_TEST(only_the_measured_shape_and_release) {
@@ -126,11 +142,16 @@ TUNER_JOB_TEST(only_the_measured_shape_and_release) {
     struct tuner_shape shape;
     bool is_chosen;
   } cases[] = {
-    { { 5, 22907 }, { 32, 4, false }, true },  { { 5, 0 }, { 32, 4, false }, true },
-    { { 5, 22999 }, { 32, 4, false }, true },  { { 6, 23003 }, { 32, 4, false }, false },
-    { { 3, 22104 }, { 32, 4, false }, false }, { { 5, 22907 }, { 16, 4, false }, false },
-    { { 5, 22907 }, { 33, 4, false }, false }, { { 5, 22907 }, { 8, 1, false }, false },
-    { { 5, 22907 }, { 0, 0, false }, false },  { { 5, 22907 }, { 32, 4, true }, false },
+    { { 5, 22907, NET_USE_OTHER }, { 32, 4, false }, true },
+    { { 5, 0, NET_USE_OTHER }, { 32, 4, false }, true },
+    { { 5, 22999, NET_USE_OTHER }, { 32, 4, false }, true },
+    { { 6, 23003, NET_USE_OTHER }, { 32, 4, false }, false },
+    { { 3, 22104, NET_USE_OTHER }, { 32, 4, false }, false },
+    { { 5, 22907, NET_USE_OTHER }, { 16, 4, false }, false },
+    { { 5, 22907, NET_USE_OTHER }, { 33, 4, false }, false },
+    { { 5, 22907, NET_USE_OTHER }, { 8, 1, false }, false },
+    { { 5, 22907, NET_USE_OTHER }, { 0, 0, false }, false },
+    { { 5, 22907, NET_USE_OTHER }, { 32, 4, true }, false },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct tuner *tuner = tuner_job_open_as(cases[i].host, cases[i].shape);
@@ -148,7 +169,8 @@ TUNER_JOB_TEST(the_user_wins_where_costs_are_hidden) {
     if (has_choice) {
       setenv("NCCL_ALGO", "Tree", 1);
     }
-    struct tuner *tuner = tuner_job_open_as((struct tuner_host){ 2, 22105 }, tuner_job_shape);
+    struct tuner *tuner =
+        tuner_job_open_as((struct tuner_host){ 2, 22105, NET_USE_OTHER }, tuner_job_shape);
     int algo = -1, proto = -1, channels = 0;
     tuner_choose_by_number(tuner, PROFILE_ALLREDUCE, 4096, &algo, &proto, &channels);
     assert_int_equal(algo, has_choice ? -1 : PROFILE_RING);
@@ -221,15 +243,15 @@ TUNER_JOB_TEST(profile_is_read_once) {
 /* Another host may not have it, and without the net plugin nobody would notice. */
 TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
   static const struct {
-    const char *net_plugin, *topology, *profile;
+    enum net_use net;
+    const char *topology, *profile;
     bool is_chosen;
   } cases[] = {
-    { "libnccl-net-stratus.so", "0123456789ab", "", true },
-    { "stratus", "ba9876543210", "", false },
-    { NULL, "0123456789ab", "", false },
-    { "none", "0123456789ab", "", false },
-    { "none", "0123456789ab", "stratus/profiles/p.profile", true },
-    { "none", "ba9876543210", "stratus/profiles/p.profile", true },
+    { NET_USE_STRATUS, "0123456789ab", "", true },
+    { NET_USE_STRATUS, "ba9876543210", "", false },
+    { NET_USE_OTHER, "0123456789ab", "", false },
+    { NET_USE_OTHER, "0123456789ab", "stratus/profiles/p.profile", true },
+    { NET_USE_OTHER, "ba9876543210", "stratus/profiles/p.profile", true },
   };
   tree_write(&tuner_job_tree, "stratus/profiles/p.profile", "%s[match]\ntopology = 0123456789ab\n",
              good_text);
@@ -237,17 +259,14 @@ TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
     char word[64];
     snprintf(word, sizeof word, "STRATUS_TOPOLOGY=%s", cases[i].topology);
     tuner_job_set(cases[i].profile, word);
-    unsetenv("NCCL_NET_PLUGIN");
-    if (cases[i].net_plugin) {
-      setenv("NCCL_NET_PLUGIN", cases[i].net_plugin, 1);
-    }
-    struct tuner *tuner = tuner_job_open();
+    struct tuner_host host = tuner_job_host;
+    host.net = cases[i].net;
+    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
     int channels = 0;
     tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels); /* the first is NCCL's own */
     assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
     tuner_close(tuner);
   }
-  unsetenv("NCCL_NET_PLUGIN");
 }
 
 TUNER_JOB_TEST(cache_names_what_it_holds) {

@@ -52,6 +52,7 @@ static int open_tuner(int abi_version, uint64_t communicator, struct tuner_shape
   struct tuner_host host = {
     .abi_version = abi_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
+    .net = net_use_find(),
   };
   return tuner_open(host, shape, tuner) == 0 ? TUNER_ABI_SUCCESS : TUNER_ABI_INVALID_USAGE;
 }

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,29 +28,42 @@ struct tuner {
   struct calibration *calibration;  /* NULL: none */
   struct record *record;            /* NULL: nobody asked for one */
   struct collnet_range collnet;     /* of calls without a row */
+  bool meets_hosts;                 /* its first calls are NCCL's own, see is_proof */
   bool is_unproven; /* atomic: hosts have not met yet, and have to be compared first */
   bool asks_chunks; /* NCCL asks for chunks (v6) */
   uint64_t chosen;  /* atomic: calls for which the profile chose */
   uint64_t left;    /* atomic: all others; one addition for each call */
 };
 
-static bool has_net_plugin(void) {
-  const char *name = getenv("NCCL_NET_PLUGIN");
-  return name && strstr(name, "stratus");
+/* True once for each flag: only the first communicator of a process logs what is loaded. */
+static bool is_first(bool *is_said) {
+  return !__atomic_exchange_n(is_said, true, __ATOMIC_RELAXED);
 }
 
-static void set_up_process(void) {
+static bool is_first_banner(void) {
+  static bool is_said; /* atomic */
+  return is_first(&is_said);
+}
+
+static void set_up_process(enum net_use net) {
+  static bool is_set_up; /* atomic */
   log_set_threshold((enum log_level)param_enum(PARAM_LOG));
   /* If the job uses the net plugin, that one has already warned. */
-  if (!has_net_plugin()) {
+  if (is_first(&is_set_up) && net != NET_USE_STRATUS) {
     param_warn_unknown(environ);
   }
 }
 
-/* Only the first communicator of a process logs what is loaded. */
-static bool is_first_banner(void) {
+/* Whoever sets NCCL_NET has chosen; else it costs a job its speed, and nothing else tells. */
+static void say_lost(void) {
   static bool is_said; /* atomic */
-  return !__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED);
+  const char *chosen = getenv("NCCL_NET");
+  if (is_first(&is_said)) {
+    LOG_AT(chosen ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+           "NCCL does not send over stratus here%s%s, so its profile is left alone: " UNTOUCHED,
+           chosen ? ": NCCL_NET=" : " (\"NET/Plugin\" with NCCL_DEBUG=INFO tells why)",
+           chosen ? chosen : "");
+  }
 }
 
 /* What happens to calls without a row. */
@@ -84,7 +96,7 @@ static const char *find_objection(struct tuner_host host, struct tuner_shape sha
   if (host.abi_version == 2 && has_user_choice()) {
     return "NCCL_ALGO or NCCL_PROTO is set";
   }
-  if (view->is_by_topology && !has_net_plugin()) {
+  if (view->is_by_topology && host.net != NET_USE_STRATUS) {
     return "it requires a topology, and only the stratus net plugin checks that all hosts have the "
            "same one (or set STRATUS_PROFILE to it on all hosts)";
   }
@@ -106,7 +118,7 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   if (objection) {
     return;
   }
-  tuner->is_unproven = has_net_plugin();
+  tuner->is_unproven = tuner->meets_hosts = host.net == NET_USE_STRATUS;
   tuner->asks_chunks = host.abi_version >= 6;
   if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
     LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, %s", shape.ranks,
@@ -130,7 +142,7 @@ static struct collnet_range find_collnet_range(struct tuner_host host, struct tu
   } else if (net && net->collnet[0]) {
     mode = strcmp(net->collnet, "full") == 0 ? PARAM_COLLNET_FULL : PARAM_COLLNET_BF16;
   }
-  if (mode == PARAM_COLLNET_OFF || !has_net_plugin() || host.abi_version < 3) {
+  if (mode == PARAM_COLLNET_OFF || host.net != NET_USE_STRATUS || host.abi_version < 3) {
     return (struct collnet_range){ 0 };
   }
   return collnet_range_of(shape.ranks, shape.nodes, mode != PARAM_COLLNET_FULL);
@@ -147,8 +159,7 @@ static void start_calibration(struct tuner *tuner, struct tuner_host host,
 }
 
 int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, set_up_process);
+  set_up_process(host.net);
 
   struct tuner *opened = calloc(1, sizeof *opened);
   *tuner = opened;
@@ -158,6 +169,10 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   }
   if (!param_bool(PARAM_TUNER)) {
     say_idle(opened, host.abi_version, "turned off by STRATUS_TUNER=0");
+    return 0;
+  }
+  if (host.net == NET_USE_LOST) {
+    say_lost();
     return 0;
   }
   if (param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE) {
@@ -188,7 +203,10 @@ void tuner_close(struct tuner *tuner) {
   }
   if (tuner->table) {
     struct tuner_counts counts = tuner_get_counts(tuner);
-    LOG_INFO("the profile chose for %" PRIu64 " of %" PRIu64 " calls", counts.chosen, counts.calls);
+    LOG_INFO("the profile chose for %" PRIu64 " of %" PRIu64 " calls%s", counts.chosen,
+             counts.calls,
+             tuner->meets_hosts ? "; the first are NCCL's own, as hosts compare profiles over them"
+                                : "");
   }
   calibration_close(tuner->calibration);
   record_close(tuner->record);

@@ -12,12 +12,14 @@
 #include <stdint.h>
 
 #include "tuner_plugin/decide/decide.h"
+#include "tuner_plugin/plugin/net_use.h"
 
 struct tuner;
 
 struct tuner_host {
   int abi_version;  /* of the interface in use, 1 to 7 */
   int nccl_version; /* as ncclGetVersion counts: 22203 is 2.22.3; 0: not known */
+  enum net_use net; /* what the communicator's data goes over */
 };
 
 struct tuner_shape {

@@ -10,14 +10,15 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/control_group.h"
 #include "common/descriptor.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/param.h"
 #include "common/thread.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/limits.h"
 #include "net_plugin/engine/observer.h"
-#include "net_plugin/engine/thread_room.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = { { &registry.head, &registry.head } };
@@ -38,11 +39,15 @@ unsigned progress_mode_engines(unsigned cpus, unsigned nics) {
   return engines < share ? engines : share;
 }
 
-/* The CPUs that the process may use; its threads may have less. */
 static unsigned count_cpus(void) {
-  cpu_set_t allowed;
-  bool is_known = sched_getaffinity(getpid(), sizeof allowed, &allowed) == 0;
-  return is_known ? (unsigned)CPU_COUNT(&allowed) : 1;
+  char limit[CONTROL_GROUP_TEXT_MAX];
+  static bool is_told; /* guarded by registry_lock */
+  unsigned cpus = control_group_cpus(param_string(PARAM_SYSFS_ROOT), limit);
+  if (*limit && !is_told) {
+    LOG_INFO("threads are made for %u CPUs: %s", cpus, limit);
+    is_told = true;
+  }
+  return cpus;
 }
 
 static bool engine_is_of(const struct engine *engine, const struct nic *nic) {
@@ -124,10 +129,28 @@ static enum progress_mode choose_mode(const struct nic *nic) {
                               planned > census.engines ? planned : census.engines + 1);
 }
 
-static int open_descriptors(struct engine *engine) {
+/* *step: what failed. */
+static int open_descriptors(struct engine *engine, const char **step) {
+  *step = "epoll_create1";
   engine->epoll_fd = DESCRIPTOR(epoll_create1(EPOLL_CLOEXEC));
+  if (engine->epoll_fd >= 0) {
+    *step = "eventfd";
+  }
   engine->wake_fd = engine->epoll_fd < 0 ? -1 : DESCRIPTOR(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   return engine->wake_fd < 0 ? -errno : 0;
+}
+
+/* A limit is named where the error is one of limits: a filter of system calls and an old kernel
+ * have others. */
+static void tell_no_engine(const struct nic *nic, const char *step, int error) {
+  char limit[CONTROL_GROUP_TEXT_MAX] = "", why[OPEN_FILES_TEXT];
+  bool is_limit = error == -EAGAIN; /* of threads */
+  if (is_limit) {
+    control_group_threads(param_string(PARAM_SYSFS_ROOT), limit);
+  }
+  LOG_WARN("cannot start the engine of %s: %s: %s%s%s", nic->name, step, open_files_why(error, why),
+           is_limit ? "; the number of threads is limited: ulimit -u, " : "",
+           *limit || !is_limit ? limit : "pids.max of control groups");
 }
 
 static void close_descriptors(struct engine *engine) {
@@ -140,7 +163,7 @@ static void close_descriptors(struct engine *engine) {
 }
 
 static int engine_new(const struct nic *nic, unsigned shard, struct engine **result) {
-  char limit[THREAD_ROOM_TEXT_MAX];
+  const char *step;
   struct engine *engine = calloc(1, sizeof *engine);
   if (!engine) {
     return -ENOMEM;
@@ -155,16 +178,15 @@ static int engine_new(const struct nic *nic, unsigned shard, struct engine **res
   list_init(&engine->lists.listeners);
   engine->mode = choose_mode(nic);
   policy_shared_init(&engine->policy_shared);
-  int error = open_descriptors(engine);
+  int error = open_descriptors(engine, &step);
   if (!error) {
+    step = "pthread_create";
     error = start_thread(engine);
   }
   if (error) {
     close_descriptors(engine);
     free(engine);
-    thread_room(param_string(PARAM_SYSFS_ROOT), limit);
-    LOG_WARN("cannot start the engine of %s: %s (limits: ulimit -n, ulimit -u%s%s)", nic->name,
-             strerror(-error), *limit ? ", " : "", limit);
+    tell_no_engine(nic, step, error);
     return error;
   }
   *result = engine;
@@ -198,9 +220,9 @@ static int engine_find_or_make(const struct nic *nic, unsigned shard, struct eng
 }
 
 static bool has_room_for_more(const struct nic *nic) {
-  char limit[THREAD_ROOM_TEXT_MAX];
+  char limit[CONTROL_GROUP_TEXT_MAX];
   static bool is_told; /* guarded by registry_lock */
-  if (thread_room(param_string(PARAM_SYSFS_ROOT), limit) > THREADS_FOR_NCCL) {
+  if (control_group_threads(param_string(PARAM_SYSFS_ROOT), limit) > THREADS_FOR_NCCL) {
     return true;
   }
   if (!is_told) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "common/control_group.h"
 #include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -108,6 +109,58 @@ static void check_multipath(struct check *check) {
   }
 }
 
+/* ---- bonds ---- */
+
+/* The bond that a NIC is, or stands on: a VLAN, a bridge. */
+static bool find_bond(const char *root, const char *name, int depth, char bond[IF_NAMESIZE]) {
+  struct sysfs_list list;
+  bool is_found = sysfs_exists(root, "sys/class/net/%s/bonding", name);
+  if (is_found) {
+    snprintf(bond, IF_NAMESIZE, "%.15s", name);
+  } else if (depth > 0 && sysfs_list(root, &list, "sys/class/net/%s", name) == 0) {
+    for (size_t i = 0; i < list.count && !is_found; i++) {
+      const char *entry = list.entries[i]->d_name;
+      is_found = !strncmp(entry, "lower_", strlen("lower_")) &&
+                 find_bond(root, entry + strlen("lower_"), depth - 1, bond);
+    }
+    sysfs_list_free(&list);
+  }
+  return is_found;
+}
+
+/* The first word: "layer2 0". */
+static bool read_bonding(const char *root, const char *bond, const char *name, char word[32]) {
+  char text[SYSFS_TEXT_MAX];
+  return sysfs_read_text(root, text, sizeof text, "sys/class/net/%s/bonding/%s", bond, name) > 0 &&
+         sscanf(text, "%31s", word) == 1;
+}
+
+/* A member is chosen by a hash of what all flows between two hosts have in common, unless it takes
+ * the ports, too. Modes that hash nothing either use one member or change it by themselves. */
+static void check_bond(const struct check *check, const char *nic) {
+  char bond[IF_NAMESIZE], mode[32], policy[32], members[SYSFS_TEXT_MAX];
+  const char *root = check->facts->root;
+  if (!find_bond(root, nic, HOST_STACKED_MAX, bond) ||
+      sysfs_read_text(root, members, sizeof members, "sys/class/net/%s/bonding/slaves", bond) < 0 ||
+      !strchr(members, ' ') || !read_bonding(root, bond, "mode", mode) ||
+      (strcmp(mode, "802.3ad") != 0 && strcmp(mode, "balance-xor") != 0) ||
+      !read_bonding(root, bond, "xmit_hash_policy", policy) || strstr(policy, "3+4")) {
+    return;
+  }
+  doctor_tell(
+      DOCTOR_HINT,
+      "%s: the bond %s hashes by %s, so all flows to a host take one of its members (%s), and "
+      "no other when that is slow; ip link set %s type bond xmit_hash_policy layer3+4, and "
+      "the like on the switch",
+      nic, bond, policy, members, bond);
+}
+
+static void check_bonds(const struct check *check) {
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    check_bond(check, check->nics[i].name);
+  }
+}
+
 /* ---- memory of sockets ---- */
 
 /* The third number: the maximum size of a socket's buffer. */
@@ -152,6 +205,19 @@ static void check_buffers(struct check *check) {
 }
 
 /* ---- the rest ---- */
+
+static void check_cpus(const struct check *check) {
+  char limit[CONTROL_GROUP_TEXT_MAX];
+  unsigned cpus = control_group_cpus(check->facts->root, limit);
+  if (*limit) {
+    doctor_tell(
+        DOCTOR_HINT,
+        "%s, so stratus makes threads for %u: when NCCL's and its own have used the time up, "
+        "all flows wait for the next period; give the container more CPUs, or whole ones "
+        "(cpuset) in the place of a quota",
+        limit, cpus);
+  }
+}
 
 static void check_queues(struct check *check) {
   int64_t value;
@@ -228,7 +294,9 @@ void host_check(const struct host_facts *facts) {
   check.nic_count = device_table_nics(facts->devices, check.nics);
   check_multipath(&check);
   check_subnets(&check);
+  check_bonds(&check);
   check_buffers(&check);
+  check_cpus(&check);
   check_queues(&check);
   check_options(&check);
 }

@@ -14,6 +14,8 @@
 #define HOST_ROUND_TRIP_US 1000
 /* Connections of one process in a medium job: 64 peers, two channels, both directions. */
 #define HOST_CONNECTIONS 256
+/* A VLAN on a bridge on a bond. */
+#define HOST_STACKED_MAX 3
 #define RENDEZVOUS_TIMEOUT_NS (30 * NS_PER_S)
 #define RENDEZVOUS_PAUSE_US 50000 /* between two tries to connect; not measured by itself */
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/control_group.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/told.h"
 #include "tests/lib/tree.h"
@@ -108,6 +109,51 @@ UNIT_TEST_WITH(merged_nics_are_looked_at_one_by_one, set_up, tear_down) {
   table.devices[0].nic_count = 2;
   table.count = table.physical_count = 1;
   expect(3, "eth0 and eth1 are in one subnet");
+}
+
+static void set_bond(const char *mode, const char *policy, const char *members) {
+  tree_write(&tree, "sys/class/net/bond0/bonding/mode", "%s\n", mode);
+  tree_write(&tree, "sys/class/net/bond0/bonding/xmit_hash_policy", "%s\n", policy);
+  tree_write(&tree, "sys/class/net/bond0/bonding/slaves", "%s\n", members);
+}
+
+UNIT_TEST_WITH(a_bond_must_hash_by_ports, set_up, tear_down) {
+  add_nic("bond0", "10.0.1.1", 50000);
+  set_bond("802.3ad 4", "layer2 0", "eth2 eth3");
+  expect(1,
+         "bond0: the bond bond0 hashes by layer2, so all flows to a host take one of its members "
+         "(eth2 eth3)");
+  expect(1, "ip link set bond0 type bond xmit_hash_policy layer3+4");
+  set_bond("balance-xor 2", "layer2+3 2", "eth2 eth3");
+  expect(1, "hashes by layer2+3");
+  set_bond("balance-xor 2", "layer3+4 1", "eth2 eth3");
+  expect(0, "");
+  set_bond("802.3ad 4", "encap3+4 4", "eth2 eth3");
+  expect(0, "");
+  set_bond("active-backup 1", "layer2 0", "eth2 eth3");
+  expect(0, "");
+  set_bond("802.3ad 4", "layer2 0", "eth2");
+  expect(0, "");
+}
+
+UNIT_TEST_WITH(a_vlan_has_the_bond_below_it, set_up, tear_down) {
+  add_nic("bond0.7", "10.0.1.1", 50000);
+  set_bond("802.3ad 4", "layer2 0", "eth2 eth3");
+  expect(0, "");
+  tree_make_directory(&tree, "sys/class/net/bond0.7/lower_bond0");
+  expect(1, "bond0.7: the bond bond0 hashes by layer2");
+}
+
+UNIT_TEST_WITH(a_quota_of_cpus_is_told, set_up, tear_down) {
+  tree_write(&tree, "proc/self/cgroup", "0::/pod\n");
+  tree_write(&tree, "sys/fs/cgroup/pod/cpu.max", "max 100000\n");
+  expect(0, "");
+  tree_write(&tree, "sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
+  char limit[CONTROL_GROUP_TEXT_MAX];
+  if (control_group_cpus(tree.root, limit) == 1 && !*limit) {
+    SKIP_BECAUSE("this process has one CPU");
+  }
+  expect(1, "the quota of /sys/fs/cgroup/pod is 1.5 CPUs, so stratus makes threads for 1");
 }
 
 UNIT_TEST_WITH(queues_and_limits, set_up, tear_down) {

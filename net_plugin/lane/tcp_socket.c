@@ -77,21 +77,28 @@ int tcp_socket_open(int family) {
   return fd >= 0 ? fd : -errno;
 }
 
-static void set_int(int fd, int level, int option, int value, const char *name) {
-  if (setsockopt(fd, level, option, &value, sizeof value) != 0) {
-    LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS, "socket option %s=%d refused: %s; going on without", name,
-                   value, strerror(errno));
+static void set_int(int fd, int level, int option, int value, const char *name,
+                    atomic_bool *is_told) {
+  if (setsockopt(fd, level, option, &value, sizeof value) != 0 && !atomic_exchange(is_told, true)) {
+    LOG_INFO("socket option %s=%d refused: %s; going on without", name, value, strerror(errno));
   }
 }
+
+/* Sandboxes and old kernels lack options: each costs speed or comfort, and is told once. */
+#define SET_INT(fd, level, option, value)                                                          \
+  do {                                                                                             \
+    static atomic_bool is_told;                                                                    \
+    set_int(fd, level, option, value, #option, &is_told);                                          \
+  } while (0)
 
 static void set_dscp(int fd, int family, int dscp) {
   if (dscp < 0) {
     return;
   }
   if (family == AF_INET6) {
-    set_int(fd, IPPROTO_IPV6, IPV6_TCLASS, dscp << 2, "IPV6_TCLASS");
+    SET_INT(fd, IPPROTO_IPV6, IPV6_TCLASS, dscp << 2);
   } else {
-    set_int(fd, IPPROTO_IP, IP_TOS, dscp << 2, "IP_TOS");
+    SET_INT(fd, IPPROTO_IP, IP_TOS, dscp << 2);
   }
 }
 
@@ -148,25 +155,24 @@ static void set_timeouts(int fd) {
             : most_ms > RTO_MAX_MOST_MS ? RTO_MAX_MOST_MS
                                         : most_ms;
   setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &most_ms, sizeof most_ms);
-  set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1, "SO_KEEPALIVE");
-  set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s, "TCP_KEEPIDLE");
-  set_int(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s, "TCP_KEEPINTVL");
-  set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES, "TCP_KEEPCNT");
+  SET_INT(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SET_INT(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  SET_INT(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s);
+  SET_INT(fd, IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES);
 }
 
 void tcp_socket_tune(int fd, int family, int dscp) {
   struct tcp_options options;
   tcp_options_get(&options);
-  set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1, "TCP_NODELAY");
+  SET_INT(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   /* Unsent bytes are capped per flow: a deep kernel queue on a slow flow pins chunks that a faster
    * flow could have carried. */
   if (options.notsent_lowat_bytes) {
-    set_int(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)options.notsent_lowat_bytes,
-            "TCP_NOTSENT_LOWAT");
+    SET_INT(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)options.notsent_lowat_bytes);
   }
   if (options.socket_buffer_bytes) {
-    set_int(fd, SOL_SOCKET, SO_SNDBUF, (int)options.socket_buffer_bytes, "SO_SNDBUF");
-    set_int(fd, SOL_SOCKET, SO_RCVBUF, (int)options.socket_buffer_bytes, "SO_RCVBUF");
+    SET_INT(fd, SOL_SOCKET, SO_SNDBUF, (int)options.socket_buffer_bytes);
+    SET_INT(fd, SOL_SOCKET, SO_RCVBUF, (int)options.socket_buffer_bytes);
   }
   set_timeouts(fd);
   set_congestion(fd, options.congestion);

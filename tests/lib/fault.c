@@ -15,6 +15,9 @@ static unsigned long countdown; /* 0: no fault is set */
 static enum fault_call failing;
 static int failing_error;
 static struct fault_record own_record, *record = &own_record;
+static enum fault_call refused;
+static int refused_error; /* of all calls of that kind; 0: of none */
+static int refused_level, refused_option, option_error;
 static size_t shortened;                   /* 0: not */
 static size_t refused_least, refused_most; /* bytes of a mapping; most 0: none is refused */
 static long mappings;
@@ -86,6 +89,27 @@ size_t fault_shortened(size_t bytes) {
   return most > 0 && most < bytes ? most : bytes;
 }
 
+void fault_refuse(enum fault_call call, int error) {
+  __atomic_store_n(&refused, call, __ATOMIC_RELAXED);
+  __atomic_store_n(&refused_error, error, __ATOMIC_RELEASE);
+}
+
+void fault_refuse_option(int level, int option, int error) {
+  __atomic_store_n(&refused_level, level, __ATOMIC_RELAXED);
+  __atomic_store_n(&refused_option, option, __ATOMIC_RELAXED);
+  __atomic_store_n(&option_error, error, __ATOMIC_RELEASE);
+}
+
+bool fault_is_refused(int level, int option) {
+  int error = __atomic_load_n(&option_error, __ATOMIC_ACQUIRE);
+  if (error && __atomic_load_n(&refused_level, __ATOMIC_RELAXED) == level &&
+      __atomic_load_n(&refused_option, __ATOMIC_RELAXED) == option) {
+    errno = error;
+    return true;
+  }
+  return false;
+}
+
 void fault_refuse_mappings(size_t least, size_t most) {
   __atomic_store_n(&record->has_failed, false, __ATOMIC_RELAXED);
   __atomic_store_n(&refused_least, least, __ATOMIC_RELAXED);
@@ -95,6 +119,8 @@ void fault_refuse_mappings(size_t least, size_t most) {
 bool fault_clear(void) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&refused_most, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&refused_error, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&option_error, 0, __ATOMIC_RELEASE);
   fault_shorten(0);
   return __atomic_load_n(&record->has_failed, __ATOMIC_RELAXED);
 }
@@ -105,6 +131,11 @@ long fault_mappings(void) {
 
 bool fault_is_due(enum fault_call call) {
   __atomic_store_n(&record->is_called[call], true, __ATOMIC_RELAXED);
+  int error = __atomic_load_n(&refused_error, __ATOMIC_ACQUIRE);
+  if (error && __atomic_load_n(&refused, __ATOMIC_RELAXED) == call) {
+    errno = error;
+    return true;
+  }
   unsigned long left = __atomic_load_n(&countdown, __ATOMIC_ACQUIRE);
   while (left > 0 && __atomic_load_n(&failing, __ATOMIC_RELAXED) == call) {
     if (__atomic_compare_exchange_n(&countdown, &left, left - 1, false, __ATOMIC_ACQ_REL,

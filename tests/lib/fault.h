@@ -70,6 +70,11 @@ void fault_fail(enum fault_call call, unsigned long k, int error);
 /* The same with FAULT_ALLOCATION and ENOMEM. */
 void fault_fail_allocation(unsigned long k);
 
+/* From now on each call of the kind fails with this errno, as under a filter of system calls. */
+void fault_refuse(enum fault_call call, int error);
+/* The same of setsockopt and getsockopt for one option. */
+void fault_refuse_option(int level, int option, int error);
+
 /* From now on one send or receive moves at most so many bytes; 0: as many as it likes. But send()
  * takes FAULT_SEND_WHOLE bytes at once: a socket that was never written to always does, and setting
  * up a connection counts on it. */

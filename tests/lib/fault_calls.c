@@ -50,12 +50,19 @@ int fault_call_error(enum fault_call call) {
 /* ---- sockets ---- */
 
 CALL(SOCKET, int, -1, socket, (int family, int type, int protocol), (family, type, protocol))
-CALL(SETSOCKOPT, int, -1, setsockopt,
-     (int fd, int level, int option, const void *value, socklen_t bytes),
-     (fd, level, option, value, bytes))
-CALL(GETSOCKOPT, int, -1, getsockopt,
-     (int fd, int level, int option, void *value, socklen_t *bytes),
-     (fd, level, option, value, bytes))
+
+/* Of these two an option may be refused. */
+#define OPTION_CALL(kind, name, value_type, size_type)                                             \
+  int __real_##name(int fd, int level, int option, value_type value, size_type bytes);             \
+  int __wrap_##name(int fd, int level, int option, value_type value, size_type bytes);             \
+  int __wrap_##name(int fd, int level, int option, value_type value, size_type bytes) {            \
+    return fault_is_refused(level, option) || fault_is_due(FAULT_##kind)                           \
+               ? -1                                                                                \
+               : __real_##name(fd, level, option, value, bytes);                                   \
+  }
+OPTION_CALL(SETSOCKOPT, setsockopt, const void *, socklen_t)
+OPTION_CALL(GETSOCKOPT, getsockopt, void *, socklen_t *)
+
 CALL(SOCKET_NAME, int, -1, getsockname, (int fd, struct sockaddr *address, socklen_t *bytes),
      (fd, address, bytes))
 CALL(SOCKET_NAME, int, -1, getpeername, (int fd, struct sockaddr *address, socklen_t *bytes),

@@ -6,8 +6,9 @@
 
 #include "tests/lib/fault.h"
 
-/* True, with errno set, for the one call that has to fail. */
+/* True, with errno set, for the one call that has to fail, or for one that is refused. */
 bool fault_is_due(enum fault_call call);
+bool fault_is_refused(int level, int option);
 
 /* What has happened since fault_forget: kept in memory, or in a file that outlives a process. */
 struct fault_record {

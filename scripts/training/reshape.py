@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workload files, with other times, types, or the collectives of another framework."""
+"""Workload files, with other times and bytes."""
 import copy
 import json
 
@@ -68,50 +68,3 @@ def scaled(workload, part):
         for key in {"sends", "receives"} & set(event):
             event[key] = [elements(count) for count in event[key]]
     return found
-
-
-class Fusion:
-    """Horovod's: a background thread wakes up in each cycle and sends what is ready in as few AllReduces as fit the buffer.
-    Cycles are counted from the beginning of the step, and what is left at its end waits for the next one."""
-
-    def __init__(self, cycle_us, buffer_bytes, type_bytes):
-        self.cycle_us, self.buffer, self.type_bytes = cycle_us, buffer_bytes // type_bytes, type_bytes
-        self.now_us, self.next_us = 0.0, cycle_us
-        self.ready, self.events, self.numbers = [], [], 0
-
-    def compute(self, us):
-        while self.now_us + us >= self.next_us:
-            part, us = self.next_us - self.now_us, us - (self.next_us - self.now_us)
-            self.events.append({"compute_us": part})
-            self.now_us, self.next_us = self.next_us, self.next_us + self.cycle_us
-            self.send()
-        if us > 0:
-            self.events.append({"compute_us": us})
-            self.now_us += us
-
-    def send(self):
-        filled = 0
-        for elements in [*self.ready, self.buffer + 1]:
-            if filled and filled + elements > self.buffer:
-                self.numbers += 1
-                self.events.append({"collective": "all_reduce", "elements": filled, "id": self.numbers})
-                filled = 0
-            filled += elements
-        self.ready = []
-
-    def finish(self):
-        if self.ready:
-            self.compute(self.next_us - self.now_us)
-        self.events += [{"wait": number + 1} for number in range(self.numbers)]
-        return self.events
-
-
-def fused(workload, cycle_us, buffer_bytes):
-    """The workload as Horovod runs it: gradients become ready in reverse order of the layers."""
-    fusion = Fusion(cycle_us, buffer_bytes, TYPE_BYTES[workload["gradient_type"]])
-    fusion.compute(sum(layer["forward_us"] for layer in workload["layers"]))
-    for layer in reversed(workload["layers"]):
-        fusion.compute(layer["backward_us"])
-        fusion.ready += reversed(layer["parameters"])
-    kept = {key: workload[key] for key in ("format", "version", "name", "source", "batch", "gradient_type", "optimizer_us")}
-    return {**kept, "parallel": "events", "events": fusion.finish()}

@@ -63,7 +63,7 @@ class Set:
         return "; ".join(f"times and bytes x {part:g}: {', '.join(names)}" for part, names in parts.items() if part != 1)
 
 
-# 100 Gb/s: the NIC that docs/forecast.md has for these. Parts: so that the table takes 30 minutes, and that a collective as large as DDP's
+# 100 Gb/s: a common instance with 8 GPUs and TCP today. Parts: so that the table takes 30 minutes, and that a collective as large as DDP's
 # bucket or FSDP's layer still takes a millisecond at the NIC's rate, far more than a round trip.
 TODAY = Set(
     Scale(all_nics_gbps=6.4, time=1, job_nic_gbps=100, flow_part=1 / 8),

@@ -17,7 +17,7 @@
 struct launcher {
   const char *name;
   const char *needs; /* variable that only this launcher sets; NULL: none */
-  const char *rank, *size, *local_rank, *local_size;
+  const char *rank, *size, *local_rank, *local_size; /* size NULL: it sets none */
 };
 
 /* Slurm sets SLURM_PROCID in a batch script too, but the step's variables only where srun started
@@ -34,6 +34,7 @@ static const struct launcher launchers[] = {
     "SLURM_STEP_TASKS_PER_NODE" },
   { "MPICH", NULL, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS" },
   { "the environment", NULL, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE" },
+  { "PRRTE", "PMIX_NAMESPACE", "PMIX_RANK", NULL, NULL, NULL },
 };
 enum {
   STRATUS_COLL,
@@ -42,6 +43,7 @@ enum {
   SRUN,
   MPICH,
   BY_HAND,
+  PRRTE,
   LAUNCHERS,
 };
 
@@ -89,10 +91,15 @@ static int read_number(struct reader *reader, const char *name, int least) {
 static const struct launcher *launcher_recognize(struct reader *reader) {
   for (int i = 0; i < LAUNCHERS; i++) {
     const struct launcher *l = &launchers[i];
-    const char *rank = get(l->rank), *size = get(l->size);
+    const char *rank = get(l->rank), *size = l->size ? get(l->size) : NULL;
     bool is_possible = (rank || size) && (!l->needs || get(l->needs));
     if (is_possible && rank && size) {
       return l;
+    }
+    if (is_possible && !l->size) {
+      REJECT(reader, "%s=%s is set, and no size: PRRTE tells it with --personality ompi", l->rank,
+             rank);
+      return NULL;
     }
     if (is_possible) {
       REJECT(reader, "%s=%s is set, but %s is not: a launcher sets both", rank ? l->rank : l->size,

@@ -9,11 +9,14 @@
  *   launcher                 rank, size                   local rank, local size
  *   stratus-coll --hosts     STRATUS_COLL_RANK, _SIZE     STRATUS_COLL_LOCAL_RANK, _LOCAL_SIZE
  *   torchrun                 RANK, WORLD_SIZE             LOCAL_RANK, LOCAL_WORLD_SIZE
- *   Open MPI, PRRTE          OMPI_COMM_WORLD_RANK, _SIZE  OMPI_COMM_WORLD_LOCAL_RANK, _LOCAL_SIZE
+ *   Open MPI, PRRTE for it   OMPI_COMM_WORLD_RANK, _SIZE  OMPI_COMM_WORLD_LOCAL_RANK, _LOCAL_SIZE
  *   Slurm (srun, any --mpi)  SLURM_PROCID,                SLURM_LOCALID,
  *                            SLURM_STEP_NUM_TASKS         SLURM_STEP_TASKS_PER_NODE
  *   MPICH, Intel MPI         PMI_RANK, PMI_SIZE           MPI_LOCALRANKID, MPI_LOCALNRANKS
- *   set by hand              as torchrun's, of which LOCAL_WORLD_SIZE may be missing */
+ *   set by hand              as torchrun's, of which LOCAL_WORLD_SIZE may be missing
+ *   PRRTE else               PMIX_RANK, and no size: refused
+ *
+ * MPICH's local numbers are those of one of its proxies: of hosts a, b, a two have 0 on a. */
 #ifndef COMMON_LAUNCHER_H
 #define COMMON_LAUNCHER_H
 

@@ -98,6 +98,8 @@ UNIT_TEST(what_makes_no_sense_is_named) {
     { "RANK=1", "RANK=1 is set, but WORLD_SIZE is not" },
     { "WORLD_SIZE=4", "WORLD_SIZE=4 is set, but RANK is not" },
     { "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_SIZE=4 is set, but OMPI_COMM_WORLD_RANK is not" },
+    { "PMIX_RANK=1 PMIX_NAMESPACE=prterun-h0-1602@1",
+      "PMIX_RANK=1 is set, and no size: PRRTE tells it with --personality ompi" },
     { "RANK=4 WORLD_SIZE=4", "RANK=4 is not below WORLD_SIZE=4" },
     { "RANK=one WORLD_SIZE=4", "RANK=one: a number from 0" },
     { "RANK=0 WORLD_SIZE=0", "WORLD_SIZE=0: a number from 1" },

@@ -30,11 +30,15 @@ int nccl_version_find(nccl_version_any_fn *of_nccl) {
   return version;
 }
 
+int nccl_version_of_library(const char *path) {
+  void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+  return library ? call_version(dlsym(library, "ncclGetVersion")) : 0;
+}
+
 int nccl_version_installed(void) {
   static int version = -1;
   if (version < 0) {
-    void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-    version = library ? call_version(dlsym(library, "ncclGetVersion")) : 0;
+    version = nccl_version_of_library("libnccl.so.2");
   }
   return version;
 }

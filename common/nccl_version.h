@@ -14,4 +14,7 @@ int nccl_version_find(nccl_version_any_fn *of_nccl);
  * Frameworks may bring another. */
 int nccl_version_installed(void);
 
+/* The same of a library by its name or path. */
+int nccl_version_of_library(const char *library);
+
 #endif

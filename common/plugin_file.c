@@ -102,10 +102,24 @@ bool plugin_file_load_ours(const char *directory, char why_not[PLUGIN_WHY_MAX]) 
   return true;
 }
 
+/* What the loader finds there it would not find in a process that has lost the variable. */
+static bool is_in_library_path(const char *file) {
+  const char *directory = getenv("LD_LIBRARY_PATH"), *slash = strrchr(file, '/');
+  while (directory && *directory && slash) {
+    size_t length = strcspn(directory, ":");
+    if (length == (size_t)(slash - file) && strncmp(directory, file, length) == 0) {
+      return true;
+    }
+    directory += length + (directory[length] == ':');
+  }
+  return false;
+}
+
 bool plugin_file_is_known_to_loader(const char *directory) {
   char ours[PLUGIN_FILE_MAX], real[PATH_MAX], found[PATH_MAX];
   snprintf(ours, sizeof ours, "%s/%s", directory, PLUGIN_NET);
   void *library = dlopen(PLUGIN_NET, RTLD_NOW | RTLD_LOCAL);
-  return library && realpath(plugin_file_path(library), found) && realpath(ours, real) &&
+  return library && !is_in_library_path(plugin_file_path(library)) &&
+         realpath(plugin_file_path(library), found) && realpath(ours, real) &&
          strcmp(found, real) == 0;
 }

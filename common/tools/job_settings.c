@@ -2,14 +2,19 @@
 /* See job_settings.h. */
 #include "common/tools/job_settings.h"
 
+#include <ifaddrs.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "common/name_list.h"
 #include "common/nccl_version.h"
-#include "common/plugin_name.h"
+#include "common/plugin_file.h"
+#include "common/tools/env_plugin.h"
+#include "common/tools/nccl_found.h"
+#include "common/tools/setting_origin.h"
 
 __attribute__((format(printf, 1, 2))) static char *format_text(const char *format, ...) {
   va_list arguments;
@@ -32,10 +37,10 @@ static struct nccl_conf_setting find_theirs(const char *name) {
 
 static char *why_not(const char *name, const struct nccl_conf_setting *setting,
                      const char *reason) {
-  char text[NCCL_CONF_TEXT_MAX];
-  nccl_conf_text(name, setting, text);
-  return reason ? format_text("%s: %s", text, reason)
-                : format_text("%s, and the user's settings count", text);
+  char quoted[QUOTE_MAX], origin[SETTING_ORIGIN_MAX];
+  return format_text("%s=%s is set in %s%s%s", name, quote(setting->value, quoted),
+                     setting_origin(name, setting, origin), reason ? ": " : "",
+                     reason ? reason : ", and the user's settings count");
 }
 
 /* Loading NCCL takes time: only where its releases differ. */
@@ -69,50 +74,143 @@ char *job_settings_why_not_net(const struct nccl_conf_setting *nccl_net) {
              : NULL;
 }
 
-/* Whether stratus can be used; false: with the reason. */
-static bool judge(struct job_settings *settings) {
-  const struct nccl_conf_setting other = nccl_conf_find("NCCL_NET");
-  const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
-  const struct job_setting *tuner = &settings->settings[JOB_TUNER_PLUGIN];
-  settings->why_not_net =
-      net->theirs.value ? job_settings_why_not_plugin(net->name, &net->theirs) : NULL;
-  if (!settings->why_not_net) {
-    settings->why_not_net = job_settings_why_not_net(&other);
+/* ---- what keeps stratus from being used ---- */
+
+/* Overruled by `value` of `variable`, where that is asked for. */
+static void add_obstacle(struct job_settings *settings, char *text, enum job_variable variable,
+                         const char *value, bool is_override) {
+  size_t count = 0;
+  while (count < JOB_OBSTACLES_MAX - 1 && settings->obstacles[count]) {
+    count++;
   }
-  if (settings->why_not_net) {
-    return false;
+  if (text) {
+    settings->obstacles[count] = text;
   }
-  if (tuner->theirs.value) {
-    settings->why_not_tuner = job_settings_why_not_plugin(tuner->name, &tuner->theirs);
+  if (text && is_override) {
+    settings->settings[variable].value = format_text("%s", value);
   }
-  if (net->theirs.value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
-    settings->doubt = why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there");
-  }
-  return true;
 }
 
-void job_settings_make(const char *directory, struct job_settings *settings) {
-  *settings = (struct job_settings){ .settings = {
-                                         [JOB_LD_LIBRARY_PATH] = { .name = "LD_LIBRARY_PATH" },
-                                         [JOB_NET_PLUGIN] = { .name = "NCCL_NET_PLUGIN" },
-                                         [JOB_TUNER_PLUGIN] = { .name = "NCCL_TUNER_PLUGIN" },
-                                         [JOB_REF_COUNT] = { .name = "NCCL_NET_PLUGIN_REF_COUNT" },
-                                     } };
-  static const char *const values[] = {
+static char *why_not_env_plugin(const char *name, const char *value) {
+  const struct nccl_conf_setting theirs = nccl_conf_find("NCCL_ENV_PLUGIN");
+  struct env_plugin_answer answer;
+  if (!env_plugin_changes(theirs.value, name, value, &answer)) {
+    return NULL;
+  }
+  char quoted[QUOTE_MAX], origin[SETTING_ORIGIN_MAX];
+  return format_text("the env plugin %s sets %s=%s; NCCL_ENV_PLUGIN is %s%s", answer.file, name,
+                     quote(answer.value, quoted), theirs.value ? "set in " : "not set",
+                     theirs.value ? setting_origin("NCCL_ENV_PLUGIN", &theirs, origin) : "");
+}
+
+/* NCCL itself does not start without one. */
+static bool has_interface(const char *names) {
+  struct name_list list;
+  struct ifaddrs *interfaces;
+  bool is_found = false;
+  if (!names || strlen(names) < 2 || getifaddrs(&interfaces) != 0) {
+    return true;
+  }
+  name_list_parse(&list, "NCCL_SOCKET_IFNAME", names, true);
+  for (const struct ifaddrs *each = interfaces; each && !is_found; each = each->ifa_next) {
+    is_found = name_list_has(&list, each->ifa_name, NAME_LIST_ANY_PORT);
+  }
+  freeifaddrs(interfaces);
+  return is_found;
+}
+
+static void find_doubts(struct job_settings *settings, bool is_override) {
+  const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
+  const struct nccl_conf_setting names = nccl_conf_find("NCCL_SOCKET_IFNAME");
+  int count = 0;
+  if (!net->value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
+    settings->doubts[count++] =
+        why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there");
+  }
+  if (!has_interface(names.value)) {
+    settings->doubts[count] = why_not("NCCL_SOCKET_IFNAME", &names,
+                                      "this host has no such interface, and NCCL does not start on "
+                                      "a host without");
+    /* Empty, it is as if it were not set, in a file either. */
+    settings->settings[JOB_SOCKET_IFNAME].value = is_override ? format_text("%s", "") : NULL;
+  }
+}
+
+/* The values, and what is in their way. */
+static void judge(struct job_settings *settings, const struct job_request *request,
+                  const char *const values[]) {
+  struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
+  struct job_setting *tuner = &settings->settings[JOB_TUNER_PLUGIN];
+  const struct nccl_conf_setting other = nccl_conf_find("NCCL_NET");
+  bool is_override = request->is_override;
+  for (int i = JOB_NET_PLUGIN; i <= JOB_REF_COUNT; i++) {
+    struct job_setting *setting = &settings->settings[i];
+    setting->value = setting->theirs.value ? NULL : format_text("%s", values[i]);
+  }
+  if (!net->value) {
+    add_obstacle(settings, job_settings_why_not_plugin(net->name, &net->theirs), JOB_NET_PLUGIN,
+                 values[JOB_NET_PLUGIN], is_override);
+  }
+  add_obstacle(settings, job_settings_why_not_net(&other), JOB_NET, "stratus", is_override);
+  add_obstacle(settings, why_not_env_plugin(net->name, net->value ? net->value : net->theirs.value),
+               JOB_ENV_PLUGIN, "none", is_override);
+  add_obstacle(settings, why_not_env_plugin("NCCL_NET", other.value), JOB_ENV_PLUGIN, "none",
+               is_override);
+  if (!tuner->value) {
+    settings->why_not_tuner = job_settings_why_not_plugin(tuner->name, &tuner->theirs);
+  }
+  if (settings->why_not_tuner && is_override) {
+    tuner->value = format_text("%s", values[JOB_TUNER_PLUGIN]);
+  }
+}
+
+/* ---- how NCCL gets the plugins ---- */
+
+static bool takes_paths(int release, const void *paths) {
+  const char *const *path = paths;
+  return plugin_name_is_stratus(PLUGIN_KIND_NET, path[PLUGIN_KIND_NET], release) &&
+         plugin_name_is_stratus(PLUGIN_KIND_TUNER, path[PLUGIN_KIND_TUNER], release);
+}
+
+/* NCCL takes a ',' for the end of a name, and so much of a path (MAX_STR_LEN). */
+static bool is_path_for_nccl(const char *path) {
+  return strlen(path) < 255 && !strchr(path, ',');
+}
+
+void job_settings_make(const struct job_request *request, struct job_settings *settings) {
+  static const char *const names[] = { "LD_LIBRARY_PATH",   "NCCL_NET_PLUGIN",
+                                       "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT",
+                                       "NCCL_NET",          "NCCL_ENV_PLUGIN",
+                                       "NCCL_SOCKET_IFNAME" };
+  const char *paths[] = {
+    [PLUGIN_KIND_NET] = format_text("%s/%s", request->directory, PLUGIN_NET),
+    [PLUGIN_KIND_TUNER] = format_text("%s/%s", request->directory, PLUGIN_TUNER),
+  };
+  const char *values[] = {
     [JOB_NET_PLUGIN] = "stratus", [JOB_TUNER_PLUGIN] = PLUGIN_TUNER, [JOB_REF_COUNT] = "1"
   };
-  for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
-    settings->settings[i].theirs = find_theirs(settings->settings[i].name);
+  *settings = (struct job_settings){ 0 };
+  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
+    settings->settings[i].name = names[i];
+    settings->settings[i].theirs =
+        i == JOB_LD_LIBRARY_PATH ? (struct nccl_conf_setting){ 0 } : find_theirs(names[i]);
   }
-  if (!judge(settings)) {
+  if (!request->is_known && is_path_for_nccl(paths[PLUGIN_KIND_TUNER]) &&
+      nccl_found_all(request->program, takes_paths, paths)) {
+    values[JOB_NET_PLUGIN] = paths[PLUGIN_KIND_NET];
+    values[JOB_TUNER_PLUGIN] = paths[PLUGIN_KIND_TUNER];
+  } else {
+    settings->needs_library_path = !request->is_known;
+  }
+  judge(settings, request, values);
+  if (settings->obstacles[0] && !request->is_override) {
+    for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
+      settings->settings[i].value = NULL;
+    }
     return;
   }
-  for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
-    if (!settings->settings[i].theirs.value) {
-      settings->settings[i].value = format_text("%s", values[i]);
-    }
-  }
+  find_doubts(settings, request->is_override);
   const char *path = getenv("LD_LIBRARY_PATH");
   settings->settings[JOB_LD_LIBRARY_PATH].value =
-      format_text("%s%s%s", directory, path && *path ? ":" : "", path ? path : "");
+      format_text("%s%s%s", request->directory, path && *path ? ":" : "", path ? path : "");
 }

@@ -2,10 +2,13 @@
 /* job_settings: the variables with which a job loads both plugins, and what the user has set
  * instead.
  *
- * NCCL gets the plugins by name, and LD_LIBRARY_PATH leads to them: a path in NCCL_NET_PLUGIN or
- * NCCL_TUNER_PLUGIN is not taken by all releases (2.19 and 2.20 look for libnccl-net-<value>.so
- * only, src/net.cc:346 at v2.20.5-1; 2.27.3 for libnccl-net-<value>.so unless the value begins with
- * "lib", src/plugin/plugin_open.cc:65).
+ * NCCL gets the plugins
+ *   by name      where the loader knows them without LD_LIBRARY_PATH: links of a .deb or .rpm
+ *   by path      where each NCCL that this host shows takes one: launchers such as DeepSpeed's and
+ *                Ray's pass NCCL_* on, and drop LD_LIBRARY_PATH. 2.21.5 and later do, but
+ * for 2.27.3; 2.19 and 2.20 look for libnccl-net-<value>.so only (plugin_name.h) by name      else,
+ * and LD_LIBRARY_PATH must lead there LD_LIBRARY_PATH is set in each case, for what loads another
+ * NCCL than this host shows.
  *
  * NCCL_NET_PLUGIN_REF_COUNT=1: 2.28.3 to 2.29.7 forget the plugin's name with the last communicator
  * and take their own transport for the next; 1 was the default before.
@@ -15,7 +18,8 @@
  * would not start, as NCCL looks for that one in libnccl-net.so only while NCCL_NET_PLUGIN is not
  * set, and a tuner that comes with the plugin only while NCCL_TUNER_PLUGIN leads nowhere.
  *
- * Owns: nothing.  Threads: the main thread.  Blocks: on the file system.  Fails: cannot. */
+ * Owns: nothing.  Threads: the main thread.  Blocks: on the file system, and as env_plugin does.
+ * Fails: cannot. */
 #ifndef COMMON_TOOLS_JOB_SETTINGS_H
 #define COMMON_TOOLS_JOB_SETTINGS_H
 
@@ -28,8 +32,13 @@ enum job_variable {
   JOB_NET_PLUGIN,
   JOB_TUNER_PLUGIN,
   JOB_REF_COUNT,
+  /* set only to overrule what the user or the image has set */
+  JOB_NET,
+  JOB_ENV_PLUGIN,
+  JOB_SOCKET_IFNAME,
   JOB_VARIABLE_COUNT
 };
+enum { JOB_OBSTACLES_MAX = 4, JOB_DOUBTS_MAX = 2 };
 
 struct job_setting {
   const char *name;
@@ -37,15 +46,25 @@ struct job_setting {
   struct nccl_conf_setting theirs; /* no value: none */
 };
 
+/* Each text is one line, with the setting and its origin. */
 struct job_settings {
   struct job_setting settings[JOB_VARIABLE_COUNT];
-  char *why_not_net;   /* the user's setting that keeps stratus from being used; NULL: none */
-  char *why_not_tuner; /* the same for the tuner alone */
-  char *doubt;         /* what may keep it, which this host cannot tell; NULL: nothing */
+  char *obstacles[JOB_OBSTACLES_MAX]; /* what keeps stratus from being used; NULL: no more */
+  char *why_not_tuner;                /* the same for the tuner alone */
+  char *doubts[JOB_DOUBTS_MAX];       /* what may keep it, which this host cannot tell */
+  bool needs_library_path;            /* by name, and the loader knows none */
 };
 
-/* `directory` has the plugins; nccl_conf_load was called. Memory is the process's until it ends. */
-void job_settings_make(const char *directory, struct job_settings *settings);
+/* What is known of the job. */
+struct job_request {
+  const char *directory; /* of the plugins */
+  bool is_known;         /* plugin_file_is_known_to_loader */
+  const char *program;   /* that it runs; NULL: not known */
+  bool is_override;      /* obstacles are overruled, and listed all the same */
+};
+
+/* nccl_conf_load was called. Memory is the process's until it ends. */
+void job_settings_make(const struct job_request *request, struct job_settings *settings);
 
 /* Why a job with this value of NCCL_NET cannot use stratus; NULL: it can. */
 char *job_settings_why_not_net(const struct nccl_conf_setting *nccl_net);

@@ -23,6 +23,9 @@
 #define VERDICT_SILENCE_NS (3 * NS_PER_S)
 /* A communicator without a net plugin: its process's earlier message may be on its way. */
 #define VERDICT_GRACE_NS (2 * NS_PER_S)
+/* A plugin that answers from its own table takes microseconds; one that asks a server must not hold
+ * the job back. */
+#define ENV_PLUGIN_ANSWER_MS 2000
 /* Names that are tried for a file beside another. */
 #define CONF_BLOCK_BESIDE_TRIES 100
 

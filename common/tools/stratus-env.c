@@ -102,14 +102,19 @@ static void print_lines(const struct job_settings *settings, const char *directo
 
 static int print_variables(const char *directory) {
   static struct job_settings settings; /* the process's, until it ends */
-  job_settings_make(directory, &settings);
-  if (settings.why_not_net) {
-    cli_fail("jobs will run without stratus: %s", settings.why_not_net);
-  } else if (settings.why_not_tuner) {
+  /* In a container the loader will know them. */
+  const struct job_request request = {
+    directory, form == FORM_DOCKER || plugin_file_is_known_to_loader(directory), NULL, false
+  };
+  job_settings_make(&request, &settings);
+  for (int i = 0; i < JOB_OBSTACLES_MAX && settings.obstacles[i]; i++) {
+    cli_fail("jobs will run without stratus: %s", settings.obstacles[i]);
+  }
+  if (!settings.obstacles[0] && settings.why_not_tuner) {
     cli_fail("jobs will run without the tuner of stratus: %s", settings.why_not_tuner);
   }
-  if (settings.doubt) {
-    cli_fail("jobs may run without stratus: %s", settings.doubt);
+  for (int i = 0; i < JOB_DOUBTS_MAX && settings.doubts[i]; i++) {
+    cli_fail("jobs may run without stratus: %s", settings.doubts[i]);
   }
   if (form == FORM_SLURM) {
     return print_for_slurm(&settings);

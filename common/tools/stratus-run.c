@@ -15,48 +15,89 @@
 #include "common/plugin_file.h"
 #include "common/tools/checked_job.h"
 #include "common/tools/job_settings.h"
+#include "common/tools/launch_agent.h"
 #include "common/tools/one_voice.h"
 #include "common/version.h"
 
 /* As env(1) and shells have them. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
 
-static bool is_check, goes_on;
+static bool is_check, goes_on, is_override;
+static bool needs_library_path; /* the job's hosts do, as job_settings has it */
+
+/* To other hosts; stratus-coll --hosts and prun pass on themselves (pass_on). */
+static void set_launch_agent(const struct job_settings *settings, const char *directory,
+                             char *const *command) {
+  const char *names[JOB_VARIABLE_COUNT], *word = launch_agent_overruled(command);
+  char why_not[LAUNCH_AGENT_WHY_MAX];
+  size_t count = 0;
+  for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
+    if (i <= JOB_REF_COUNT || settings->settings[i].value) {
+      names[count++] = settings->settings[i].name;
+    }
+  }
+  if (!launch_agent_set(names, count, settings->needs_library_path ? directory : NULL, why_not)) {
+    cli_fail("the job may run without stratus on other hosts: %s", why_not);
+  }
+  if (word) {
+    cli_fail("the job may run without stratus on other hosts: %s counts more than %s of the "
+             "environment, which has the variables: put its words before yours",
+             word, "OMPI_MCA_orte_launch_agent or PRTE_MCA_prte_launch_agent");
+  }
+}
+
+static void tell(const struct job_settings *settings) {
+  for (int i = 0; i < JOB_OBSTACLES_MAX && settings->obstacles[i]; i++) {
+    cli_fail(is_override ? "--override overrules: %s" : "the job runs without stratus: %s",
+             settings->obstacles[i]);
+  }
+  if (settings->obstacles[0] && !is_override) {
+    return;
+  }
+  for (int i = 0; i < JOB_DOUBTS_MAX && settings->doubts[i]; i++) {
+    cli_fail(settings->settings[JOB_SOCKET_IFNAME].value ? "--override overrules: %s"
+                                                         : "the job may run without stratus: %s",
+             settings->doubts[i]);
+  }
+  if (settings->why_not_tuner) {
+    cli_fail(is_override ? "--override overrules: %s"
+                         : "the job runs without the tuner of stratus: %s",
+             settings->why_not_tuner);
+  }
+}
 
 /* What the job gets that the user has not set. False, and nothing, if what the user has set keeps
  * NCCL from using stratus. NCCL reads its files itself, on each host: of these nothing is set. */
-static bool set_variables(const char *directory, char why_not[PLUGIN_WHY_MAX]) {
+static bool set_variables(const struct job_request *request, char *const *command,
+                          char why_not[PLUGIN_WHY_MAX]) {
   struct job_settings settings;
   if (nccl_conf_load(NULL, nccl_version_installed) != 0) {
     snprintf(why_not, PLUGIN_WHY_MAX, "out of memory");
     return false;
   }
-  job_settings_make(directory, &settings);
+  job_settings_make(request, &settings);
   for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
     const struct job_setting *setting = &settings.settings[i];
     if (setting->value && setenv(setting->name, setting->value, 1) != 0) {
       cli_fail("%s: %s", setting->name, strerror(errno));
     }
   }
-  if (settings.why_not_net) {
-    snprintf(why_not, PLUGIN_WHY_MAX, "%s", settings.why_not_net);
+  tell(&settings);
+  if (settings.obstacles[0] && !is_override) {
+    snprintf(why_not, PLUGIN_WHY_MAX, "%s", settings.obstacles[0]);
     return false;
   }
-  if (settings.doubt) {
-    cli_fail("the job may run without stratus: %s", settings.doubt);
-  }
-  if (settings.why_not_tuner) {
-    cli_fail("the job runs without the tuner of stratus: %s", settings.why_not_tuner);
-  }
+  needs_library_path = settings.needs_library_path;
+  set_launch_agent(&settings, request->directory, command);
   return true;
 }
 
 /* ---- the command line ---- */
 
-/* As the user may have written it: the option, then NAME or NAME=value. */
+/* As the user may have written it in this app context: the option, then NAME or NAME=value. */
 static bool is_passed_on(char **command, const char *option, const char *name) {
   size_t length = strlen(name);
-  for (char **word = command; word[0] && word[1]; word++) {
+  for (char **word = command; word[0] && word[1] && strcmp(word[1], ":") != 0; word++) {
     if (strcmp(word[0], option) == 0 && strncmp(word[1], name, length) == 0 &&
         (word[1][length] == '\0' || word[1][length] == '=')) {
       return true;
@@ -77,42 +118,55 @@ static bool is_launcher(char **coll_command) {
   return false;
 }
 
-/* The words of `command`, with options that pass the variables of the job on to other hosts, of
- * those that are set: srun and MPICH's mpirun pass on the whole environment, torchrun runs on this
- * host; Open MPI's mpirun passes on what -x names, stratus-coll --hosts what --env gives. A command
- * that is not known stays as it is, as do options of its own. The result is the process's until it
- * ends. */
-static char **pass_on(char **command) {
-  static const char *const variables[] = { "LD_LIBRARY_PATH", "NCCL_NET_PLUGIN",
-                                           "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT",
-                                           CHECK_VARIABLE };
-  const size_t variable_count = sizeof variables / sizeof variables[0];
+static const char *const variables[] = { "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN",
+                                         "NCCL_NET_PLUGIN_REF_COUNT", CHECK_VARIABLE,
+                                         "LD_LIBRARY_PATH" };
+enum { LAUNCH_AGENT_VARIABLES = 3, VARIABLES = 5 };
+
+/* The option that passes a variable on, and the first and last of `variables` that need it. srun
+ * and MPICH's mpirun pass on the whole environment, torchrun runs on this host; the daemons of Open
+ * MPI and PRRTE get all but the token of a check, which is for no command line (launch_agent.h),
+ * but those of prun run already. stratus-coll --hosts passes on what --env gives. NULL: nothing
+ * does. */
+static const char *option_of(char **command, size_t *first, size_t *end) {
   const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
-  const char *option = launcher_is_open_mpi(command[0])                               ? "-x"
-                       : strcmp(program, "stratus-coll") == 0 && is_launcher(command) ? "--env"
-                                                                                      : NULL;
-  size_t words = 0;
-  while (command[words]) {
-    words++;
+  *first = 0;
+  *end = needs_library_path ? VARIABLES : VARIABLES - 1; /* LD_LIBRARY_PATH is the last */
+  if (strcmp(program, "stratus-coll") == 0 && is_launcher(command)) {
+    return "--env";
   }
-  if (!option) {
-    return command;
+  if (strcmp(program, "prun") == 0) {
+    return "-x";
   }
-  char **all = calloc(words + 2 * variable_count + 1, sizeof *all);
+  *first = LAUNCH_AGENT_VARIABLES;
+  *end = LAUNCH_AGENT_VARIABLES + 1;
+  return getenv(CHECK_VARIABLE) && launcher_is_open_mpi(command[0]) ? "-x" : NULL;
+}
+
+/* The words of `command`, with options that pass the variables of the job on to other hosts, of
+ * those that are set, in each app context: a ":" begins one. A command that is not known stays as
+ * it is, as do options of its own. The result is the process's until it ends. */
+static char **pass_on(char **command) {
+  size_t words = 0, contexts = 1, count = 0, first, end;
+  const char *option = option_of(command, &first, &end);
+  for (; command[words]; words++) {
+    contexts += strcmp(command[words], ":") == 0;
+  }
+  char **all = option ? calloc(words + 2 * VARIABLES * contexts + 1, sizeof *all) : NULL;
   if (!all) {
-    cli_fail("out of memory: %s does not pass the variables on to other hosts", program);
     return command;
   }
-  size_t count = 0;
-  all[count++] = command[0];
-  for (size_t i = 0; i < variable_count; i++) {
-    /* The name alone: everybody can read command lines, and a token is among the values. */
-    if (getenv(variables[i]) && !is_passed_on(command, option, variables[i])) {
-      all[count++] = (char *)(uintptr_t)option;
-      all[count++] = (char *)(uintptr_t)variables[i];
+  for (size_t word = 0; word < words; word++) {
+    all[count++] = command[word];
+    bool begins = word == 0 || (strcmp(option, "-x") == 0 && strcmp(command[word], ":") == 0);
+    for (size_t i = begins ? first : end; i < end; i++) {
+      /* The name alone: everybody can read command lines, and a token is among the values. */
+      if (getenv(variables[i]) && !is_passed_on(command + word, option, variables[i])) {
+        all[count++] = (char *)(uintptr_t)option;
+        all[count++] = (char *)(uintptr_t)variables[i];
+      }
     }
   }
-  memcpy(all + count, command + 1, (words - 1) * sizeof *all);
   return all;
 }
 
@@ -139,9 +193,8 @@ static void tell_check_failed(const char *why_not) {
 }
 
 /* False: the job must not run. */
-static bool tell_why_not(const char *why_not, bool is_checker) {
+static bool go_on_without(const char *why_not, bool is_checker) {
   if (!is_checker) {
-    cli_fail("the job runs without stratus: %s", why_not);
     check_event_send(CHECK_NOT_HERE, why_not);
     return true;
   }
@@ -153,11 +206,17 @@ static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   arguments[argument_count] = NULL;
   char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
+  struct job_request request = { directory, false, arguments[0], is_override };
   /* Behind a launcher that runs under another stratus-run --check, that one is told. */
   bool is_checker = is_check && !getenv(CHECK_VARIABLE);
-  bool is_usable = plugin_file_find_ours(directory, why_not) &&
-                   plugin_file_load_ours(directory, why_not) && set_variables(directory, why_not);
-  if (!is_usable && !tell_why_not(why_not, is_checker)) {
+  bool is_found = plugin_file_find_ours(directory, why_not);
+  request.is_known = is_found && plugin_file_is_known_to_loader(directory);
+  bool is_loaded = is_found && plugin_file_load_ours(directory, why_not);
+  bool is_usable = is_loaded && set_variables(&request, arguments, why_not);
+  if (!is_loaded && !is_checker) {
+    cli_fail("the job runs without stratus: %s", why_not);
+  }
+  if (!is_usable && !go_on_without(why_not, is_checker)) {
     return CHECKED_FAILED;
   }
   if (!is_checker) {
@@ -176,13 +235,18 @@ static const struct cli_option options[] = {
     .type = CLI_FLAG,
     .value = &goes_on,
     .help = "with --check: let such a job run to its end, then exit with status 3" },
+  { .name = "override",
+    .type = CLI_FLAG,
+    .value = &is_override,
+    .help = "use stratus also where the image or the user has set otherwise, and say what that "
+            "overrules" },
   { 0 },
 };
 
 static const struct cli_program program = {
   .command = { .name = "stratus-run",
                .summary = "Runs COMMAND with both plugins of stratus. The user's NCCL_* settings "
-                          "are never changed.",
+                          "are never changed without --override.",
                .arguments = "COMMAND...",
                .min_arguments = 1,
                .max_arguments = -1,

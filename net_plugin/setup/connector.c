@@ -3,6 +3,7 @@
 #include "net_plugin/setup/connector.h"
 
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -339,6 +340,24 @@ static const char *foreign_address(const uint8_t handle[HANDLE_BYTES],
   return "of unknown address";
 }
 
+/* Whether only LD_LIBRARY_PATH leads NCCL to this plugin: launchers that do not pass it on leave
+ * their hosts without. */
+static bool is_by_library_path(void) {
+  static const char anchor; /* in this library */
+  const char *plugin = getenv("NCCL_NET_PLUGIN"), *directory = getenv("LD_LIBRARY_PATH");
+  Dl_info library;
+  const char *slash = dladdr(&anchor, &library) ? strrchr(library.dli_fname, '/') : NULL;
+  while (slash && directory && *directory && !(plugin && strchr(plugin, '/'))) {
+    size_t length = strcspn(directory, ":");
+    if (length == (size_t)(slash - library.dli_fname) &&
+        strncmp(directory, library.dli_fname, length) == 0) {
+      return true;
+    }
+    directory += length + (directory[length] == ':');
+  }
+  return false;
+}
+
 static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle) {
   int error = handle_decode(bytes, handle);
   if (error == -EPROTONOSUPPORT) {
@@ -349,14 +368,18 @@ static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle)
     char text[INET6_ADDRSTRLEN];
     const char *address = foreign_address(bytes, text);
     check_event_send(CHECK_NOT_PEER, address);
-    LOG_WARN(
-        "the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
-        "plugin and "
-        "fell back silently. Set the same NCCL_NET_PLUGIN on every host and look for \"stratus\" "
-        "in each host's NCCL_DEBUG=INFO log. Or its NCCL sets up other channels than this one "
-        "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
-        "every host; stratus-tune verify compares hosts",
-        address);
+    LOG_WARN("the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
+             "plugin and fell back silently%s. Set the same NCCL_NET_PLUGIN on every host and look "
+             "for \"stratus\" "
+             "in each host's NCCL_DEBUG=INFO log. Or its NCCL sets up other channels than this one "
+             "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
+             "every host; stratus-tune verify compares hosts",
+             address,
+             is_by_library_path()
+                 ? ": NCCL finds it by LD_LIBRARY_PATH here, which a launcher may not "
+                   "have passed on; pass it on, or set NCCL_NET_PLUGIN to the path of "
+                   "the file"
+                 : "");
   }
   return error;
 }

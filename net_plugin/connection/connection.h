@@ -142,7 +142,9 @@ unsigned connection_lane_count(const struct connection *connection);
 void connection_withdraw(struct connection *connection, const void *registration);
 /* The user is done with it: no user memory is touched from the beginning of this call, what was
  * posted and not taken yet is dropped, and the pointer is invalid. Only messages that were copied
- * are still delivered. */
+ * are still delivered. NULL is nothing: NCCL closes what connect or accept never gave, too
+ * (proxyProgressAsync in src/proxy.cc marks what ended with an error as connected, for
+ * sendProxyFree and recvProxyFree in src/transport/net.cc; v2.19.3 to v2.30.7 alike). */
 void connection_detach(struct connection *connection);
 
 #endif

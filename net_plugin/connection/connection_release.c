@@ -73,6 +73,9 @@ void connection_withdraw(struct connection *connection, const void *registration
 }
 
 void connection_detach(struct connection *connection) {
+  if (!connection) {
+    return;
+  }
   struct engine *engine = connection->engine;
   engine_lock(engine);
   uint64_t now_ns = clock_now_ns();

@@ -230,6 +230,9 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
 }
 
 plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
+  if (!context) {
+    return NULL;
+  }
   plugin_owner_fn *owner = context->owner;
   pthread_mutex_lock(&state.lock);
   state.contexts--;

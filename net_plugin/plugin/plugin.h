@@ -46,7 +46,7 @@ struct plugin_host {
 int plugin_init(const struct plugin_host *host, struct plugin_context **context);
 
 /* With the last context of a process in which all users have one, everything ends. Returns the
- * owner that init brought. */
+ * owner that init brought. NULL, as after a failed init, is nothing. */
 plugin_owner_fn *plugin_finalize(struct plugin_context *context);
 
 int plugin_device_count(int *count);

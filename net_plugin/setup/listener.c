@@ -143,6 +143,9 @@ int listener_accept(struct listener *listener, struct connection **connection) {
 }
 
 void listener_close(struct listener *listener) {
+  if (!listener) {
+    return;
+  }
   struct engine *engine = listener->engine;
   engine_lock(engine);
   forget(listener);

@@ -32,6 +32,7 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_
 void listener_set_owner(struct listener *listener, const void *owner);
 /* 0 with *connection NULL: not yet, ask again. */
 int listener_accept(struct listener *listener, struct connection **connection);
+/* NULL is nothing. */
 void listener_close(struct listener *listener);
 
 /* ---- for accept_handshake.c: holder of the engine lock ---- */

@@ -242,6 +242,22 @@ static void case_unload(const struct life_release *release) {
   CHECK(is_mapped(nccl_path()) == (release->net < 11));
 }
 
+/* Whatever step failed; then all of it works. */
+static void case_tear_down(const struct life_release *release) {
+  struct life life;
+  struct life_communicator communicator = { NULL, NULL, NULL };
+  setenv("STRATUS_COLLNET", "full", 1);
+  load(&life, release);
+  struct traces before = traces();
+  printf("%d steps\n", life_tear_down(&life));
+  fflush(stdout);
+  check_nothing_is_left(&life, before);
+  CHECK_OK(host_init(&life.host, &communicator.net, life.logger, life.callback));
+  exchange(&life, &communicator);
+  life_end(&life, &communicator);
+  check_nothing_is_left(&life, before);
+}
+
 static const struct {
   const char *name;
   void (*run)(const struct life_release *release);
@@ -252,6 +268,7 @@ static const struct {
   { "no_devices", case_no_devices },
   { "tuner_fails", case_tuner_fails },
   { "two_releases", case_two_releases },
+  { "tear_down", case_tear_down },
   { "unload", case_unload },
 };
 

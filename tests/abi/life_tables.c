@@ -172,16 +172,12 @@ ncclResult_t life_begin(const struct life *life, struct life_communicator *commu
 }
 
 void life_end(const struct life *life, const struct life_communicator *communicator) {
-  if (communicator->tuner || life->release->tuner == 1) {
-    end_tuner(life, communicator->tuner);
-  }
+  end_tuner(life, communicator->tuner);
   if (life->profiler) {
     CHECK_OK(
         PROFILER_V(6)->finalize(communicator->profiler)); /* at the same place in all versions */
   }
-  if (communicator->net) {
-    CHECK_OK(host_finalize(&life->host, communicator->net));
-  }
+  CHECK_OK(host_finalize(&life->host, communicator->net));
 }
 
 void life_unload(struct life *life) {

@@ -33,8 +33,10 @@ void life_load(struct life *life, const struct life_release *release, const char
 /* In NCCL's order, until one fails; the devices of the network. */
 ncclResult_t life_begin(const struct life *life, struct life_communicator *communicator,
                         int *devices);
-/* Only what began. */
+/* Also what did not begin. */
 void life_end(const struct life *life, const struct life_communicator *communicator);
+/* Each step of set-up fails in turn, and NCCL tears down; how many. */
+int life_tear_down(const struct life *life);
 /* Both plugins, and then NCCL itself. */
 void life_unload(struct life *life);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune diff, import and verify: profiles compared, made of rules, and asked for on hosts.
- */
+/* stratus-tune import and verify: profiles made of rules, and asked for on hosts. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,28 +8,6 @@
 
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
-
-/* ---- diff ---- */
-
-#define TABLE(nodes) "[table reduce nodes=" #nodes " ppn=1]\n1K 64K ring simple 0\n"
-
-UNIT_TEST(diff_sees_content_only) {
-  tree_write(&tool.tree, "a.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(2));
-  tree_write(&tool.tree, "same.profile",
-             "# comment\nschema=1\n[net]\n  flows  = 8\n[meta]\nid=a\n[table reduce nodes=2 "
-             "ppn=1]\n1024 65536 RING Simple 0\n");
-  tree_write(&tool.tree, "flows.profile",
-             "schema = 1\n[meta]\nid = a\n[net]\nflows = 4\n" TABLE(2));
-  tree_write(&tool.tree, "rows.profile", "schema = 1\n[meta]\nid = a\n[net]\nflows = 8\n" TABLE(4));
-  assert_int_equal(tool_run_there("stratus-tune diff a.profile same.profile"), 0);
-  assert_string_equal(tool.output, "the same\n");
-  assert_int_equal(tool_run_there("stratus-tune diff a.profile flows.profile"), 1);
-  assert_string_equal(tool.output,
-                      "[net]\n- flows = 8\n+ flows = 4\nranks with either choose alike\n");
-  TOOL_SAYS(tool_run_there("stratus-tune diff a.profile rows.profile"), 1,
-            "[table reduce nodes=2 ppn=1]\n- 1K ", "[table reduce nodes=4 ppn=1]\n+ 1K ",
-            "\nranks with different ones refuse to connect\n");
-}
 
 /* ---- import ---- */
 

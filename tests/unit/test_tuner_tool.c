@@ -13,7 +13,7 @@
 
 UNIT_TEST(examples_run_as_printed) {
   static const char *const helps[] = {
-    "", "check", "show", "explain", "fit", "suggest", "diff", "import", "verify", "topology",
+    "", "check", "show", "explain", "fit", "suggest", "import", "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
@@ -25,8 +25,8 @@ UNIT_TEST(examples_run_as_printed) {
 
 /* Others run in test_calibrate.c and test_compare.c. */
 UNIT_TEST(no_example_is_forgotten) {
-  static const char known[] = " check show explain fit suggest diff import verify calibrate "
-                              "verify-ab compare topology ";
+  static const char known[] = " check show explain fit suggest import verify calibrate "
+                              "verify-ab compare ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -37,41 +37,7 @@ UNIT_TEST(no_example_is_forgotten) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 12);
-}
-
-#define HAVING(machine) "STRATUS_SYSFS_ROOT=tests/data/sysfs/" machine " stratus-tune topology "
-
-/* Switches get GPUs in the order of addresses; NCCL reads the file in tests/netns/jobs. */
-UNIT_TEST(topology_writes_what_the_kernel_hides) {
-  assert_int_equal(tool_run(HAVING("aws")), 0); /* p4d.24xlarge */
-  tool_assert_contains(tool.output, ">\n    <pci busid=\"ffff:ff:01.0\" class=\"0x060400\" "
-                                    "link_speed=\"8.0 GT/s PCIe\" link_width=\"16\">\n"
-                                    "      <pci busid=\"0000:10:1c.0\" class=\"0x030200\"/>\n"
-                                    "      <pci busid=\"0000:11:1c.0\" class=\"0x030200\"/>\n"
-                                    "    </pci>\n");
-  tool_assert_contains(tool.output, "<cpu numaid=\"1\"");
-  tool_assert_contains(tool.output, ">\n    <pci busid=\"ffff:ff:03.0\"");
-  /* Processes of a job have other working directories. */
-  TOOL_SAYS(tool_run("there=$PWD; cd $XDG_CONFIG_HOME && STRATUS_SYSFS_ROOT="
-                     "$there/tests/data/sysfs/aws stratus-tune topology -o tp.xml && "
-                     "grep -q '<system version' tp.xml"),
-            0, "set NCCL_TOPO_FILE=/", "/tp.xml on every host of this kind");
-  TOOL_SAYS(tool_run(HAVING("aws") "--type g5.48xlarge"), 0, ">\n    <pci busid=\"0000:90:1c.0\"");
-  assert_null(strstr(tool.output, "ffff:ff"));
-  TOOL_SAYS(tool_run(HAVING("baremetal-roce") "--nodes 2 --switches 8"), 0, "numaid=\"1\"");
-}
-
-UNIT_TEST(topology_says_why_there_is_none) {
-  TOOL_WARNS(tool_run(HAVING("oci")), 1, "there is no NVIDIA GPU");
-  TOOL_WARNS(tool_run(HAVING("aws") "--type other"), 0, "NCCL needs no file");
-  TOOL_WARNS(tool_run(HAVING("baremetal-roce")), 1,
-             "the kernel does not know where the 8 GPUs are");
-  TOOL_WARNS(tool_run(HAVING("gcp") "--type g5.48xlarge"), 1,
-             "g5.48xlarge has 8 GPUs, but this machine shows 1");
-  TOOL_WARNS(tool_run(HAVING("aws") "--nodes 3"), 1,
-             "8 GPUs cannot be divided evenly over 3 NUMA nodes");
-  TOOL_WARNS(tool_run(HAVING("aws") "-o /nowhere/x"), 1, "/nowhere/x: No such file");
+  assert_int_equal(count, 10);
 }
 
 UNIT_TEST(wrong_use_is_status_2) {
@@ -83,8 +49,6 @@ UNIT_TEST(wrong_use_is_status_2) {
     { "stratus-tune check", "needs FILE" },
     { "stratus-tune check --yaml x", "no option --yaml" },
     { "stratus-tune show a b", "\"b\"" },
-    { "stratus-tune diff " EXAMPLE, "needs A B" },
-    { "stratus-tune diff " EXAMPLE " /nowhere/b.profile", "/nowhere/b.profile" },
     { "stratus-tune import", "needs FILE.csv" },
     { "stratus-tune import a.csv --nodes 0", "--nodes takes 1 to 1000000, not 0" },
     { "stratus-tune fit", "needs SAMPLES" },

@@ -10,9 +10,8 @@
 
 int main(int argc, char **argv) {
   const struct cli_command commands[] = {
-    tune_check,   tune_show,    tune_diff,        tune_import,    tune_topology,
-    tune_verify,  tune_fit,     tune_explain,     tune_calibrate, tune_verify_ab,
-    tune_suggest, tune_compare, { .name = NULL },
+    tune_check,     tune_show,      tune_import,  tune_verify,  tune_fit,         tune_explain,
+    tune_calibrate, tune_verify_ab, tune_suggest, tune_compare, { .name = NULL },
   };
   const struct cli_tool tool = {
     .name = "stratus-tune",

@@ -30,7 +30,9 @@ static const struct failure {
     "stratus-net "
     "probe finds where (STRATUS_LINK_TIMEOUT sets how long to try)" },
   { -ESRCH, "the peer's process is gone: its host answers, and nobody listens there",
-    "It ended or was killed: look at that host's log, and at its kernel's for memory" },
+    "It ended or was killed: look at that host's log, and at its kernel's for memory. Or its "
+    "address "
+    "has moved to another host" },
   { -ECONNABORTED, "the peer gave up", "Its log says why: look there first" },
   { -ESHUTDOWN, "another connection of this communicator has failed",
     "An earlier message of this host says which, and why" },

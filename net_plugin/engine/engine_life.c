@@ -205,6 +205,11 @@ static struct engine *engine_find(const struct nic *nic, unsigned shard) {
 
 static int engine_find_or_make(const struct nic *nic, unsigned shard, struct engine **result) {
   *result = engine_find(nic, shard);
+  if (*result && memcmp(&(*result)->nic.address, &nic->address, sizeof nic->address) != 0) {
+    engine_lock(*result);
+    (*result)->nic.address = nic->address; /* it got another one */
+    engine_unlock(*result);
+  }
   if (*result) {
     return 0;
   }

@@ -288,8 +288,13 @@ int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_sto
   if (error == -EADDRNOTAVAIL && is_tentative(&source)) {
     return error;
   }
-  LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS, "cannot bind a flow to %s: %s; routing chooses the NIC",
-                 nic->name, strerror(-error));
+  char text[TCP_ADDRESS_TEXT];
+  LOG_WARN_EVERY(
+      TCP_WARN_INTERVAL_NS, "cannot bind a flow to %s of %s: %s%s; routing chooses the NIC", text,
+      nic->name, strerror(-error),
+      error == -EADDRNOTAVAIL ? ", this host does not have this address any more: it was "
+                                "taken away, or has moved to another host"
+                              : "");
   return 0;
 }
 

@@ -35,9 +35,11 @@
 #include "net_plugin/plugin/default_name.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/limits.h"
+#include "net_plugin/plugin/nic_renewal.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/profile_use.h"
 #include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 
 struct plugin_context {
@@ -49,6 +51,7 @@ struct plugin_context {
 static struct {
   pthread_mutex_t lock;
   struct discovery discovery;
+  struct nic_renewal renewal; /* of the discovery's NICs */
   bool is_discovered;
   bool is_left_over; /* from communicators that are gone */
   bool has_warned;   /* about unknown variables, once per process */
@@ -183,7 +186,18 @@ static int discover(void) {
       nic_totals_of(&state.discovery.devices.devices[i].nics[0]);
     }
   }
+  nic_renewal_begin(&state.renewal, &state.discovery.devices);
   return 0;
+}
+
+/* With the lock held: what NCCL was told stays, and its NICs are what there is now. */
+static void renew(void) {
+  struct discovery *fresh = calloc(1, sizeof(*fresh));
+  if (fresh && discovery_run(fresh) == 0) {
+    nic_renewal_take(&state.renewal, &fresh->devices);
+    discovery_free(fresh);
+  }
+  free(fresh);
 }
 
 int plugin_init(const struct plugin_host *host, struct plugin_context **context) {
@@ -279,21 +293,22 @@ int plugin_fuse_devices(const int *devices, int count, int limit, int *device) {
   return rc;
 }
 
-static int copy_nics(int device, struct nic nics[NIC_MAX_FUSED], unsigned *count) {
+/* The NICs of the device as they are now, if the kernel is asked. */
+static int copy_nics(int device, bool asks, struct nic nics[NIC_MAX_FUSED], unsigned *count) {
   pthread_mutex_lock(&state.lock);
   const struct device *found = device_table_find(&state.discovery.devices, device);
-  if (found) {
-    *count = found->nic_count;
-    memcpy(nics, found->nics, sizeof(found->nics));
+  if (found && asks && nic_renewal_is_due(&state.renewal, found)) {
+    renew();
   }
+  *count = found ? nic_renewal_nics(&state.renewal, found, nics) : 0;
   pthread_mutex_unlock(&state.lock);
-  return found ? 0 : -EINVAL;
+  return !found ? -EINVAL : *count ? 0 : -ENODEV;
 }
 
 int plugin_device_nic(int device, struct nic *nic) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
-  int rc = copy_nics(device, nics, &count);
+  int rc = copy_nics(device, true, nics, &count);
   if (!rc) {
     *nic = nics[0];
   }
@@ -324,7 +339,7 @@ int plugin_listen(const struct plugin_context *context, int device, void *handle
                   struct listener **listener) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
-  int rc = copy_nics(device, nics, &count);
+  int rc = copy_nics(device, true, nics, &count);
   say_again();
   rc = rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
   if (!rc) {
@@ -352,7 +367,8 @@ int plugin_connect(const struct plugin_context *context, int device, int traffic
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int dscp = choose_dscp(context ? context->traffic_class : traffic_class);
-  int rc = copy_nics(device, nics, &count);
+  bool is_new = handle_pending(handle) == 0; /* else NCCL asks again */
+  int rc = copy_nics(device, is_new, nics, &count);
   rc = rc ? rc : connector_connect(nics, count, dscp, group_peers, handle, connection);
   if (!rc && *connection) {
     connection_set_owner(*connection, profiler_of(context));

@@ -179,10 +179,12 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
   return 0;
 }
 
+/* A NIC may have got another address. */
 static struct port *port_find(struct engine *engine, const struct nic *nic) {
   LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
     struct port *known = LIST_ENTRY(node, struct port, node);
-    if (strcmp(known->nic.name, nic->name) == 0) {
+    if (strcmp(known->nic.name, nic->name) == 0 &&
+        memcmp(&known->nic.address, &nic->address, sizeof nic->address) == 0) {
       return known;
     }
   }

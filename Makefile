@@ -426,8 +426,12 @@ $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.
 $(BUILD)/tests/abi_profiler: $(call objects,tests/abi/net_calls.c)
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
-$(BUILD)/tests/abi_life: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c) | $(BUILD)/tests/abi_nccl.so
+$(BUILD)/tests/abi_life: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c) | $$(STAND_INS)
+STAND_INS := $(addprefix $(BUILD)/tests/,abi_nccl.so librccl_abi.so abi_ncclx.so)
 $(BUILD)/tests/abi_nccl.so: $(call objects,tests/abi/stand_in/libnccl.c)
+$(BUILD)/tests/librccl_abi.so: $(call objects,tests/abi/stand_in/librccl.c)
+$(BUILD)/tests/abi_ncclx.so: $(call objects,tests/abi/stand_in/libncclx.c)
+$(STAND_INS):
 	$(link) -shared $^
 
 tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run

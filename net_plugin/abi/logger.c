@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "common/log.h"
+#include "common/nccl_levels.h"
 
 static nccl_logger_fn *current_logger;
 
@@ -16,10 +17,8 @@ static void write_to_nccl(enum log_level level, const char *file, int line, cons
   if (!logger) {
     return;
   }
-  enum nccl_log_level nccl_level = level == LOG_LEVEL_WARN   ? NCCL_LOG_WARN
-                                   : level == LOG_LEVEL_INFO ? NCCL_LOG_INFO
-                                                             : NCCL_LOG_TRACE;
-  logger(nccl_level, NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_NET, file, line, "NET/stratus: %s", text);
+  logger((enum nccl_log_level)nccl_level((nccl_version_any_fn *)logger, level),
+         NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_NET, file, line, "NET/stratus: %s", text);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

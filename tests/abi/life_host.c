@@ -78,13 +78,15 @@ static bool is_mapped(const char *path) {
 
 /* ---- cases ---- */
 
+static const char *nccl_file = "/abi_nccl.so";
+
 /* Beside this program. */
 static const char *nccl_path(void) {
   static char path[512];
   ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
   CHECK(length > 0);
   path[length] = '\0';
-  strcpy(strrchr(path, '/'), "/abi_nccl.so");
+  strcpy(strrchr(path, '/'), nccl_file);
   return path;
 }
 
@@ -242,6 +244,31 @@ static void case_unload(const struct life_release *release) {
   CHECK(is_mapped(nccl_path()) == (release->net < 11));
 }
 
+/* Other libraries number the levels of their log otherwise: a good start is no warning there, and
+ * a bad one is. */
+static void check_levels(const struct life_release *release, const char *file) {
+  struct life life;
+  struct life_communicator communicator;
+  nccl_file = file;
+  setenv("STRATUS_ENCRYPT", "of course", 1); /* which ends listen */
+  load(&life, release);
+  begin(&life, &communicator);
+  CHECK(*life.warnings == 0);
+  void *comm = NULL;
+  unsigned char handle[128];
+  CHECK(host_listen(&life.host, communicator.net, 0, handle, &comm) != ncclSuccess);
+  CHECK(*life.warnings > 0);
+  life_end(&life, &communicator);
+}
+
+static void case_levels_rccl(const struct life_release *release) {
+  check_levels(release, "/librccl_abi.so");
+}
+
+static void case_levels_ncclx(const struct life_release *release) {
+  check_levels(release, "/abi_ncclx.so");
+}
+
 /* Whatever step failed; then all of it works. */
 static void case_tear_down(const struct life_release *release) {
   struct life life;
@@ -268,6 +295,8 @@ static const struct {
   { "no_devices", case_no_devices },
   { "tuner_fails", case_tuner_fails },
   { "two_releases", case_two_releases },
+  { "levels_rccl", case_levels_rccl },
+  { "levels_ncclx", case_levels_ncclx },
   { "tear_down", case_tear_down },
   { "unload", case_unload },
 };

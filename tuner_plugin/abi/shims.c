@@ -8,6 +8,7 @@
 #include "common/check_event.h"
 #include "common/fork_guard.h"
 #include "common/log.h"
+#include "common/nccl_levels.h"
 #include "common/nccl_version.h"
 #include "tuner_plugin/abi/tuner_abi.h"
 #include "tuner_plugin/plugin/tuner.h"
@@ -19,14 +20,9 @@
 static tuner_abi_logger nccl_logger;
 
 static void sink_nccl(enum log_level level, const char *file, int line, const char *text) {
-  static const int nccl_level[] = {
-    [LOG_LEVEL_WARN] = TUNER_ABI_LOG_WARN,
-    [LOG_LEVEL_INFO] = TUNER_ABI_LOG_INFO,
-    [LOG_LEVEL_TRACE] = TUNER_ABI_LOG_TRACE,
-  };
   tuner_abi_logger logger = __atomic_load_n(&nccl_logger, __ATOMIC_ACQUIRE);
-  logger(nccl_level[level], TUNER_ABI_LOG_INIT | TUNER_ABI_LOG_TUNING, file, line,
-         "TUNER/" SHIMS_NAME ": %s", text);
+  logger(nccl_level((nccl_version_any_fn *)logger, level),
+         TUNER_ABI_LOG_INIT | TUNER_ABI_LOG_TUNING, file, line, "TUNER/" SHIMS_NAME ": %s", text);
 }
 
 /* NCCL calls an NVLink domain a node, and passes the same value to all ranks (v2.30.7-1

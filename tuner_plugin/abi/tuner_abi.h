@@ -80,7 +80,7 @@ struct tuner_abi_v4 {
 };
 
 /* `constants` of NCCL's cost model may be written by a tuner. stratus never does: they feed more
- * than collective tuning (v2.30.7-1 src/sym_kernels.cc:197). */
+ * than collective tuning (v2.30.7-1 src/sym_kernels.cc:197). It never reads them either. */
 struct tuner_abi_v5 {
   const char *name;
   int (*init)(void **context, uint64_t comm_id, size_t ranks, size_t nodes, tuner_abi_logger logger,

@@ -5,6 +5,9 @@
 
 #include "tests/abi/nccl_net_layouts.h"
 
+#ifndef STAND_IN_WARN
+#define STAND_IN_WARN NCCL_LOG_WARN
+#endif
 #define EXPORTED __attribute__((visibility("default")))
 
 extern int nccl_warnings, nccl_events;
@@ -20,7 +23,7 @@ EXPORTED void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const ch
   vfprintf(stdout, format, arguments);
   va_end(arguments);
   fputc('\n', stdout);
-  __atomic_add_fetch(&nccl_warnings, level == NCCL_LOG_WARN, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&nccl_warnings, (int)level == STAND_IN_WARN, __ATOMIC_RELAXED);
 }
 
 ncclResult_t nccl_profiler(void **event, int type, void *phandle, int64_t id, void *data);

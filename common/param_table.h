@@ -69,9 +69,10 @@
   X(BUSY_POLL_US, INT, "0", "0..1000000", "us", NET, PLAIN,                                        \
     "time for which the kernel polls the NIC before it waits for interrupts (SO_BUSY_POLL); 0: "   \
     "off")                                                                                         \
-  X(LINK_TIMEOUT, DURATION, "10s", "100ms..1h", "", NET, PLAIN,                                    \
-    "a connection fails after this long without a working path or any data from the peer")         \
-  X(STOPPED_TIMEOUT, DURATION, "5m", "100ms..24h", "", NET, PLAIN,                                 \
+  X(LINK_TIMEOUT, DURATION, "15m", "100ms..1h", "", NET, PLAIN,                                    \
+    "a connection fails after this long without a path, or without an answer from the peer's "     \
+    "host, where it is not known that its process is gone")                                        \
+  X(STOPPED_TIMEOUT, DURATION, "15m", "100ms..24h", "", NET, PLAIN,                                \
     "the same if the peer's host still acknowledges: its process is stopped or gets no CPU; at "   \
     "least STRATUS_LINK_TIMEOUT")                                                                  \
   X(POLICY, ENUM, "adaptive", "adaptive|fixed", "", NET, PLAIN,                                    \

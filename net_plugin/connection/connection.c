@@ -245,8 +245,8 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     close_lanes(connection, now_ns);
     return;
   }
-  if (connection->stopped_ns && !link_is_peer_stopped(connection->link, now_ns)) {
-    connection_report_stopped(connection, now_ns);
+  if (connection->health.trouble) {
+    connection_watch_peer(connection, now_ns);
   }
   if (connection_blocked(connection) && connection->published == connection->taken) {
     engine_leave_to_thread(connection->engine);
@@ -255,7 +255,10 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->published != posted && !connection->watch.timer.deadline_ns) {
     connection_watch_start(connection, now_ns);
   }
-  uint64_t deadline_ns = step.deadline_ns;
+  uint64_t deadline_ns = step.deadline_ns, report_ns = connection_next_report_ns(connection);
+  if (report_ns < deadline_ns) {
+    deadline_ns = report_ns;
+  }
   if (connection->is_released && connection->linger_ns < deadline_ns) {
     deadline_ns = connection->linger_ns;
   }
@@ -276,14 +279,7 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
       connection_look_for_host(connection, now_ns);
     }
     link_time_passed(connection->link, now_ns);
-    if (link_is_peer_stopped(connection->link, now_ns) != (connection->stopped_ns != 0)) {
-      connection_report_stopped(connection, now_ns);
-    }
-    bool is_stuck = link_is_stuck(connection->link, now_ns);
-    if (is_stuck && !connection->is_stuck) {
-      connection_report_stuck(connection, now_ns);
-    }
-    connection->is_stuck = is_stuck;
+    connection_watch_peer(connection, now_ns);
     if (connection->is_released && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }

@@ -24,6 +24,7 @@
 #include "net_plugin/link/link.h"
 
 #define CONNECTION_NAME_BYTES 128
+#define CONNECTION_PATH_TEXT 768
 
 struct connection;
 
@@ -46,6 +47,8 @@ struct connection_setup {
   void (*open_lane)(struct connection *connection, unsigned lane, uint32_t epoch);
   /* The lane, which was open, is closed. */
   void (*lane_closed)(struct connection *connection, unsigned lane);
+  /* In words: the state of our NICs, and what the last dial, or inquiry, ended with. */
+  const char *(*path_text)(struct connection *connection, char text[CONNECTION_PATH_TEXT]);
   /* Forget everything about the connection: dials, keys. */
   void (*gone)(struct connection *connection);
 };

@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connection.h. Why a connection failed, or waits for a peer that is stopped: one message that
- * names peer, NIC, request, times, errno and what to do. */
+/* See connection.h. Why a connection failed, or what it waits for: one message that names peer,
+ * NIC, request, times, errno and what to do. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/connection/limits.h"
 
-/* What an errno of link_status means, and what to do about it. */
+/* What an errno of link_status means, and what to do about it. The first also goes to other ranks,
+ * and into lines that are cut short: a variable that decides stands at its beginning. */
 static const struct failure {
   int error;
   const char *what, *advice;
 } failures[] = {
-  { -ETIMEDOUT, "no path works any more",
-    "Check that host, its NIC and the network between (STRATUS_LINK_TIMEOUT sets how long to "
-    "try)" },
-  { -EHOSTDOWN, "silent peer: its flows are up, but not even its host answers",
-    "That host is down, or the network swallows the packets (STRATUS_LINK_TIMEOUT sets how long to "
-    "wait)" },
-  { -ETIME, "stopped peer: its host answers, its process does not",
-    "Look there for a debugger, SIGSTOP, or too many processes for the CPUs "
-    "(STRATUS_STOPPED_TIMEOUT sets how long to wait)" },
+  { -ETIMEDOUT, "no path works any more, for STRATUS_LINK_TIMEOUT",
+    "Check that host, its NIC and the network between" },
+  { -EHOSTDOWN, "silent peer, for STRATUS_LINK_TIMEOUT: not even its host answers",
+    "That host is down, or the network swallows the packets" },
+  { -ETIME, "stopped peer, for STRATUS_STOPPED_TIMEOUT: its host answers, its process does not",
+    "Look there for a debugger, SIGSTOP, or too many processes for the CPUs" },
   { -ECOMM, "flows connect, data does not pass",
     "Something on the path takes only small packets (MTU), or a firewall forgets flows: "
-    "stratus-net "
-    "probe finds where (STRATUS_LINK_TIMEOUT sets how long to try)" },
+    "stratus-net probe finds where" },
   { -ESRCH, "the peer's process is gone: its host answers, and nobody listens there",
     "It ended or was killed: look at that host's log, and at its kernel's for memory. Or its "
     "address "
@@ -62,7 +60,7 @@ static double failure_seconds_since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? (double)(now_ns - then_ns) / (double)NS_PER_S : 0;
 }
 
-/* The last warning about a peer. */
+/* The last warning about a peer, where it stands by a hash of its name. */
 struct failure_last {
   char peer[CONNECTION_NAME_BYTES];
   uint64_t at_ns;
@@ -71,11 +69,12 @@ struct failure_last {
 
 /* A dead peer ends all its connections at once: the first one is a warning, the others repeat it
  * and are informational. Connections to the same peer differ only in its port. */
-static bool failure_is_new(struct failure_last *last, const char *peer, int error,
+static bool failure_is_new(struct failure_last table[REPORTED_PEERS], const char *peer, int error,
                            uint64_t now_ns) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   const char *port = strrchr(peer, ':');
   size_t length = port ? (size_t)(port - peer) : strlen(peer);
+  struct failure_last *last = &table[hash_crc32c(0, peer, length) % REPORTED_PEERS];
   pthread_mutex_lock(&lock);
   bool is_same =
       error == last->error && strncmp(last->peer, peer, length) == 0 && last->peer[length] == 0;
@@ -104,42 +103,83 @@ static void failure_describe_request(const struct connection *connection, uint64
   }
 }
 
-void connection_report_stuck(struct connection *connection, uint64_t now_ns) {
-  static struct failure_last last;
-  struct link_view link;
-  char request[REQUEST_TEXT];
-  link_view(connection->link, &link);
-  failure_describe_request(connection, now_ns, request);
-  bool is_new = failure_is_new(&last, connection->peer, -ECOMM, now_ns);
-  LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-         "data to %s does not pass on %s: for %.1f s nothing was acknowledged, and %u flows "
-         "connected meanwhile and brought nothing across; %s. Small packets pass and large ones "
-         "do not (MTU), or a firewall forgets flows. It is given up after %.0f s "
-         "(STRATUS_LINK_TIMEOUT)",
-         connection->peer, connection->nic, failure_seconds_since(link.stuck_ns, now_ns),
-         link.vain_lanes, request, (double)connection->timeout_ns / (double)NS_PER_S);
+#define TROUBLE_TEXT (CONNECTION_PATH_TEXT + 384)
+
+/* What is seen, and how long it may last. */
+static void trouble_describe(struct connection *connection, const struct link_view *link,
+                             uint64_t now_ns, char text[TROUBLE_TEXT]) {
+  char path[CONNECTION_PATH_TEXT];
+  double seconds = failure_seconds_since(connection->health.since_ns, now_ns);
+  switch (connection->health.trouble) {
+  case LINK_STUCK:
+    snprintf(text, TROUBLE_TEXT,
+             "data does not pass: for %.1f s nothing was acknowledged, and %u flows connected "
+             "meanwhile and brought nothing across. Small packets pass and large ones do not "
+             "(MTU), or a firewall forgets flows. It is given up soon",
+             seconds, link->vain_lanes);
+    break;
+  case LINK_STOPPED:
+    snprintf(text, TROUBLE_TEXT,
+             "it is stopped, or gets no CPU: its host answers, its process has not for %.1f s. It "
+             "is given up after %.0f s (STRATUS_STOPPED_TIMEOUT). Look there for a debugger, "
+             "SIGSTOP, or too many processes for the CPUs",
+             seconds, (double)connection->stopped_timeout_ns / (double)NS_PER_S);
+    break;
+  default:
+    snprintf(text, TROUBLE_TEXT,
+             "no answer for %.1f s, nor from its host: last answer %.1f s ago, %u of %u flows up; "
+             "%s. It goes on when the path is there again, and is given up after %.0f s "
+             "(STRATUS_LINK_TIMEOUT)",
+             seconds, failure_seconds_since(link->heard_ns, now_ns), link->lanes_up,
+             link->lanes_wanted, connection->setup->path_text(connection, path),
+             (double)connection->timeout_ns / (double)NS_PER_S);
+    break;
+  }
 }
 
-void connection_report_stopped(struct connection *connection, uint64_t now_ns) {
-  static struct failure_last last;
+static void trouble_report(struct connection *connection, const struct link_view *link,
+                           uint64_t now_ns) {
+  static struct failure_last last[REPORTED_PEERS];
+  char request[REQUEST_TEXT], text[TROUBLE_TEXT];
+  failure_describe_request(connection, now_ns, request);
+  trouble_describe(connection, link, now_ns, text);
+  int kind = (int)connection->health.trouble;
+  bool is_new = failure_is_new(last, connection->peer, kind, now_ns);
+  LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "waiting for %s on %s: %s; %s, %llu pings sent",
+         connection->peer, connection->nic, text, request, (unsigned long long)link->pings_sent);
+}
+
+static const uint64_t trouble_reports_ns[] = TROUBLE_REPORTS_NS;
+
+uint64_t connection_next_report_ns(const struct connection *connection) {
+  bool is_last = connection->reports >= sizeof trouble_reports_ns / sizeof *trouble_reports_ns;
+  return !connection->health.trouble || is_last
+             ? LINK_NO_DEADLINE
+             : connection->health.since_ns + trouble_reports_ns[connection->reports];
+}
+
+void connection_watch_peer(struct connection *connection, uint64_t now_ns) {
+  struct link_health *known = &connection->health;
+  struct link_health health = link_health(connection->link, now_ns);
+  if (!health.trouble && !known->trouble) {
+    return;
+  }
   struct link_view link;
-  char request[REQUEST_TEXT];
   link_view(connection->link, &link);
-  if (connection->stopped_ns == 0) {
-    connection->stopped_ns = now_ns;
-    failure_describe_request(connection, now_ns, request);
-    bool is_new = failure_is_new(&last, connection->peer, -ETIME, now_ns);
-    LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-           "%s is stopped, or gets no CPU: its host answers on %s, its process has not for %.1f s, "
-           "%llu pings sent; %s. It is given up after %.0f s (STRATUS_STOPPED_TIMEOUT). Look "
-           "there for a debugger, SIGSTOP, or too many processes for the CPUs",
-           connection->peer, connection->nic, failure_seconds_since(link.heard_ns, now_ns),
-           (unsigned long long)link.pings_sent, request,
-           (double)connection->stopped_timeout_ns / (double)NS_PER_S);
-  } else if (link.heard_ns > connection->stopped_ns) {
-    LOG_INFO("%s is running again, %.1f s after it was reported as stopped", connection->peer,
-             failure_seconds_since(connection->stopped_ns, now_ns));
-    connection->stopped_ns = 0;
+  if (health.trouble && health.trouble != known->trouble) {
+    *known = health;
+    connection->reports = 0;
+  } else if (!health.trouble &&
+             (link.heard_ns > known->since_ns || link_status(connection->link))) {
+    if (!link_status(connection->link)) {
+      LOG_INFO("%s answers again, after %.1f s", connection->peer,
+               failure_seconds_since(known->since_ns, now_ns));
+    }
+    *known = health;
+  }
+  if (now_ns >= connection_next_report_ns(connection)) {
+    connection->reports++;
+    trouble_report(connection, &link, now_ns);
   }
 }
 
@@ -150,7 +190,7 @@ static const char *failure_of_peer(const struct link_view *link) {
 
 /* One message that names peer, NIC, address, request, times and errno. */
 static void failure_report(struct connection *connection, int error) {
-  static struct failure_last last;
+  static struct failure_last last[REPORTED_PEERS];
   struct link_view link;
   const struct failure *failure = failure_of(error);
   uint64_t now_ns = clock_now_ns();
@@ -164,7 +204,7 @@ static void failure_report(struct connection *connection, int error) {
     snprintf(reason, sizeof reason, ", its reason: %s", failure_of_peer(&link));
   }
   /* What follows from another failure is no news. */
-  bool is_new = error != -ESHUTDOWN && failure_is_new(&last, connection->peer, error, now_ns);
+  bool is_new = error != -ESHUTDOWN && failure_is_new(last, connection->peer, error, now_ns);
   LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
          "connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; last frame "
          "of the peer %.1f s ago, %llu pings sent. %s",

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
+#include "net_plugin/connection/limits.h"
 
 /* What has not been taken needs its memory for certain. Nothing completes while the lock is held,
  * so no slot is reused meanwhile. */
@@ -44,7 +45,8 @@ static void stop_devices(struct connection *connection, uint64_t now_ns) {
 static void release_memory(struct connection *connection, uint64_t now_ns) {
   if (!connection->is_released) {
     connection->is_released = true;
-    connection->linger_ns = now_ns + connection->timeout_ns;
+    bool is_short = connection->timeout_ns < LINGER_NS;
+    connection->linger_ns = now_ns + (is_short ? connection->timeout_ns : LINGER_NS);
     link_user_detached(connection->link, now_ns);
     stop_devices(connection, now_ns);
   }

@@ -79,9 +79,9 @@ struct connection {
   struct engine_timer timer;
   uint64_t linger_ns;         /* released: what is not delivered by then is dropped */
   uint64_t last_word_ns;      /* failed: the peer is told until then; 0: not failed */
-  bool is_stuck;              /* its data does not pass, which was said */
+  struct link_health health;  /* a trouble that was reported; LINK_WELL: there is none */
+  unsigned reports;           /* of it */
   bool has_left;              /* the peer's kernel has closed a lane since one was opened last */
-  uint64_t stopped_ns;        /* when the peer was named as stopped; 0: it has spoken since */
   uint64_t close_deadline_ns; /* is_closing_lanes: what is open then is dropped */
   uint64_t number;            /* counts the process's connections, from 1 */
   uint64_t created_ns;
@@ -136,11 +136,10 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 /* The user gets this error for the first time: the log says why, and what it ends, too, is ended.
  */
 void connection_report_failure(struct connection *connection, int error);
-/* Reports a peer that is stopped; one that was reported, that it is running again, if it was heard
- * since. */
-void connection_report_stopped(struct connection *connection, uint64_t now_ns);
-/* Reports that flows connect and data does not pass. */
-void connection_report_stuck(struct connection *connection, uint64_t now_ns);
+/* Reports a peer in trouble, when that is due, and that it answers again. */
+void connection_watch_peer(struct connection *connection, uint64_t now_ns);
+/* When a report is due, if nothing changes; LINK_NO_DEADLINE: none is. */
+uint64_t connection_next_report_ns(const struct connection *connection);
 
 /* ---- connection_lanes.c ---- */
 

@@ -32,6 +32,15 @@
 
 /* Between two warnings of a kind. A peer that dies ends dozens of connections within seconds. */
 #define SAME_REPORT_NS (10 * NS_PER_S)
+/* Peers about which warnings are told apart; others may repeat one. */
+#define REPORTED_PEERS 16
+/* A peer in trouble is reported when that is known, and after so long: whoever looks at the log
+ * sees that it lasts. */
+#define TROUBLE_REPORTS_NS                                                                         \
+  { 0, 30 * NS_PER_S, 120 * NS_PER_S }
+/* What NCCL has closed and the peer does not have: the kernel keeps trying for a closed socket for
+ * about as long (tcp_orphan_retries). STRATUS_LINK_TIMEOUT, if that is less. */
+#define LINGER_NS (100 * NS_PER_S)
 #define DAMAGE_INTERVAL_NS (10 * NS_PER_S)
 #define CODING_WARN_INTERVAL_NS (60 * NS_PER_S)
 

@@ -35,11 +35,13 @@
 #define TCP_LISTEN_BACKLOG 4096
 /* Between two warnings of a kind. */
 #define TCP_WARN_INTERVAL_NS (60 * NS_PER_S)
-/* TCP keepalive probes of an idle flow within STRATUS_LINK_TIMEOUT, whole seconds apart; the flow
- * ends if none is answered. TCP_RTO_PART: of that timeout the kernel waits at most this part before
- * it sends again. Not measured by themselves. */
+/* TCP keepalive probes of an idle flow, so many seconds apart; the flow ends if none is answered.
+ * Not measured by themselves. */
 #define TCP_PROBES 3
-#define TCP_RTO_PART 4
+#define TCP_PROBE_S 3
+/* The kernel waits at most so many ms before it sends again, so that a flow moves soon when its
+ * path is there again; the least that it takes. */
+#define TCP_SEND_AGAIN_MS 1000
 /* Longer than a kernel delays an acknowledgement, which is 40 ms (TCP_DELACK_MIN), and than a few
  * round trips; shorter than the 200 ms after which it sends again (TCP_RTO_MIN). */
 #define TCP_ACK_WAIT_NS (50 * NS_PER_MS)

@@ -30,10 +30,8 @@
 #ifndef IPV6_FREEBIND
 #define IPV6_FREEBIND 78 /* Linux 4.15 */
 #endif
-#define LOOPBACK_INDEX 1      /* of every network namespace */
-#define RTO_MAX_LEAST_MS 1000 /* what the kernel takes */
-#define RTO_MAX_MOST_MS 15000
-#define ASTRAY_MAX 64 /* NICs; more are not noted */
+#define LOOPBACK_INDEX 1 /* of every network namespace */
+#define ASTRAY_MAX 64    /* NICs; more are not noted */
 
 /* ---- options ---- */
 
@@ -141,23 +139,18 @@ static void set_congestion(int fd, const char *name) {
   }
 }
 
-/* A path that takes no bytes, or an idle one that does not answer, should be noticed in about the
- * time after which a connection counts as dead, not in the kernel's fifteen minutes. Not by
- * TCP_USER_TIMEOUT: that also ends flows to a peer whose process is stopped with full buffers,
- * although its kernel answers every probe. Instead packets and probes that get no answer are
- * repeated so often (since Linux 6.15) that the fifteen times after which the kernel gives up take
- * a few timeouts; what happens before that is for the link to judge. */
+/* A path that takes no bytes, or an idle one that does not answer, should be noticed in seconds,
+ * not in the kernel's fifteen minutes: another flow is dialled then, and the link judges how long
+ * that is worth while. Not by TCP_USER_TIMEOUT: that also ends flows to a peer whose process is
+ * stopped with full buffers, although its kernel answers every probe. Instead packets and probes
+ * that get no answer are repeated often (since Linux 6.15), and the kernel gives up after fifteen
+ * times. */
 static void set_timeouts(int fd) {
-  int timeout_ms = (int)(param_duration_ns(PARAM_LINK_TIMEOUT) / NS_PER_MS);
-  int idle_s = timeout_ms / 1000 / TCP_PROBES > 0 ? timeout_ms / 1000 / TCP_PROBES : 1;
-  int most_ms = timeout_ms / TCP_RTO_PART;
-  most_ms = most_ms < RTO_MAX_LEAST_MS  ? RTO_MAX_LEAST_MS
-            : most_ms > RTO_MAX_MOST_MS ? RTO_MAX_MOST_MS
-                                        : most_ms;
+  int most_ms = TCP_SEND_AGAIN_MS;
   setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &most_ms, sizeof most_ms);
   SET_INT(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SET_INT(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
-  SET_INT(fd, IPPROTO_TCP, TCP_KEEPINTVL, idle_s);
+  SET_INT(fd, IPPROTO_TCP, TCP_KEEPIDLE, TCP_PROBE_S);
+  SET_INT(fd, IPPROTO_TCP, TCP_KEEPINTVL, TCP_PROBE_S);
   SET_INT(fd, IPPROTO_TCP, TCP_KEEPCNT, TCP_PROBES);
 }
 

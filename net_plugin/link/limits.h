@@ -69,10 +69,18 @@
 /* The longest backoff of a lane that was told to hurry, and a dial. Not measured by itself. */
 #define LINK_LAST_TRY_NS (2 * FAILOVER_BACKOFF_MAX_NS)
 
+/* Lanes come up, and nothing of what they carry is acknowledged: a path that passes handshakes and
+ * no data ends the link after so long, or the timeout if that is less, however patient it is where
+ * no lane comes up. Not measured by itself. */
+#define LINK_STUCK_NS (10 * NS_PER_S)
+
 /* ---- silent peers and stalled lanes: not measured by themselves, but for RESCUE ---- */
 
 /* Between PINGs; a quarter of the timeout at most. */
 #define LIVENESS_INTERVAL_MAX_NS (5 * NS_PER_S / 2)
+/* No answer, or no lane, for so long, half of the timeout at most: it matters whether the peer's
+ * host is there, a path that may be dead is replaced, and the user is told. Two PINGs. */
+#define LIVENESS_DOUBT_NS (5 * NS_PER_S)
 /* Nothing heard for so long: the peer was stopped. */
 #define LIVENESS_GAP_NS (300 * NS_PER_MS)
 /* The least time that a lane gets; while its rate is not known. */

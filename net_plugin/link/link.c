@@ -83,6 +83,10 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
     return;
   }
+  if (link->stuck_ns != 0 && link->vain_lanes == 0 &&
+      now_ns - link->liveness.spoke_ns >= link->liveness.doubt_ns) {
+    link->stuck_ns = now_ns - 1; /* there was no path: what this one passes is still to be seen */
+  }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
   risen->up_ns = now_ns;
   risen->control = link->controls + lane * link->control_stride;

@@ -67,7 +67,8 @@ struct link_config {
   const struct policy_ops *policy_ops; /* sender: what decides; NULL: policy_adaptive */
   uint32_t eager_bytes;                /* <= policy.chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
-  uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status */
+  uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status. Patience:
+                           what works is found, and what is dead is replaced, as soon without */
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
   uint64_t seed;               /* for backoff jitter */
   /* Asked when a lane's first compressed chunk needs memory, when a longer one does, and for a
@@ -162,14 +163,25 @@ bool link_wants_evidence(const struct link *link, uint64_t now_ns);
 /* The peer's host (its kernel, its NIC) has answered on a path of ours, whether its process did or
  * not; when_ns: the last time that is known of. Of a path that shows nothing report nothing. */
 void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns);
-/* After link_time_passed: the peer has been silent for the whole timeout, and the link goes on only
- * because its host answers. */
-bool link_is_peer_stopped(const struct link *link, uint64_t now_ns);
-/* SENDER, after link_time_passed: for half of the timeout lanes came up and were lost, and nothing
- * of what was sent was acknowledged. After the whole timeout it sends no more data; the
- * next lane that comes up carries the ABORT, and the link fails with -ECOMM; two seconds later in
- * any case. */
-bool link_is_stuck(const struct link *link, uint64_t now_ns);
+/* After link_time_passed: what the link knows of the peer. It does not fail for it yet. */
+enum link_trouble {
+  LINK_WELL,
+  /* For LIVENESS_DOUBT_NS no lane was up, or the user waits and nothing was heard, nor of the
+   * peer's host: the path may be gone, or the host. A lane is dialled again and again. */
+  LINK_NO_ANSWER,
+  /* The same, but the peer's host answers: its process is stopped. */
+  LINK_STOPPED,
+  /* SENDER: for half of LINK_STUCK_NS lanes came up and were lost, and nothing of what was sent was
+   * acknowledged. After all of it no more data is sent; a lane that comes up within two seconds
+   * carries the ABORT, and the link fails with -ECOMM; if none does, there is no path: see above.
+   */
+  LINK_STUCK,
+};
+struct link_health {
+  enum link_trouble trouble;
+  uint64_t since_ns; /* of a trouble: nothing was heard, was up, was acknowledged since then */
+};
+struct link_health link_health(const struct link *link, uint64_t now_ns);
 
 /* The user closed its end, or takes back memory that messages need. User buffers are no longer
  * touched after this returns; completions stop. What was copied eagerly is still delivered, then
@@ -274,7 +286,7 @@ void link_decoded(struct link *link, uint64_t took_ns);
 
 /* 0 while it works; -ETIMEDOUT (no lane up for timeout_ns), -EHOSTDOWN (silent peer: lanes are up,
  * the user waits, and nothing was heard for timeout_ns, PINGs or not, nor of its host), -ETIME
- * (its host answers, the peer does not, for stopped_timeout_ns), -ECOMM (see link_is_stuck),
+ * (its host answers, the peer does not, for stopped_timeout_ns), -ECOMM (see LINK_STUCK),
  * -ECONNRESET (peer closed with messages in flight), -ECONNABORTED (the peer's link failed and sent
  * an ABORT: its log has the reason), -EMSGSIZE (peer sent a message larger than the receive),
  * -EPROTO, or what link_fail was given. */
@@ -334,11 +346,11 @@ struct link_view {
   uint64_t duplicates;     /* receiver: chunks that came twice */
   int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
   const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */
-  uint64_t stuck_ns;       /* see link_is_stuck; 0: not so */
+  uint64_t stuck_ns;       /* nothing was acknowledged since, see LINK_STUCK; 0: not so */
   unsigned vain_lanes;     /* that came up since then and brought nothing across */
   unsigned lanes_up;
   struct link_coding coding; /* repeats included */
-  unsigned lanes_wanted;     /* that should be open; receiver: that the peer opened */
+  unsigned lanes_wanted;     /* that are up or should be; receiver: that the peer opened */
 };
 void link_view(const struct link *link, struct link_view *view);
 

@@ -15,9 +15,9 @@ void link_was_away(struct link *link, uint64_t now_ns) {
   link->due_ns = LINK_NO_DEADLINE; /* until the owner asks again */
 }
 
-/* What the user waits for cannot come without the peer, and there is a lane to ask it. */
-static bool link_is_waiting(const struct link *link) {
-  if (link->is_peer_closed || link->failover.up == 0) {
+/* What the user waits for cannot come without the peer. */
+static bool link_needs_peer(const struct link *link) {
+  if (link->is_peer_closed) {
     return false;
   }
   if (link->config.role == LINK_SENDER) {
@@ -26,17 +26,27 @@ static bool link_is_waiting(const struct link *link) {
   return !link->is_detached && link->incoming.completed < link->incoming.posted;
 }
 
+/* The same, and there is a lane to ask it. */
+static bool link_is_waiting(const struct link *link) {
+  return link->failover.up != 0 && link_needs_peer(link);
+}
+
 /* Nothing is heard on any lane. Flows that are all up and all dead exist: whatever keeps state
- * between the hosts forgot them. A new one works, and then the others are cut. A peer that is
- * stopped comes to no harm: one lane is reconnected, and what waits for long, once in a silence. */
+ * between the hosts forgot them, or they wait for long before they send again. A new one works, and
+ * then the others are cut. A peer that is stopped comes to no harm: one lane is reconnected, and
+ * what waits for long, once in a silence; the only one not while its host answers. */
 static void link_try_new_lane(struct link *link, uint64_t now_ns) {
   uint64_t quiet_ns = liveness_quiet_since_ns(&link->liveness);
   if (link->config.role != LINK_SENDER || link->rescued_ns == quiet_ns) {
     return;
   }
   uint64_t up = link->failover.up;
-  if (!failover_grow(&link->failover) && (link->failover.lost | link->failover.connecting) == 0 &&
-      (up & (up - 1)) != 0) {
+  bool is_alone = (up & (up - 1)) == 0;
+  if (is_alone && (!liveness_is_in_doubt(&link->liveness, now_ns) ||
+                   liveness_is_host_there(&link->liveness, now_ns))) {
+    return;
+  }
+  if (!failover_grow(&link->failover) && (link->failover.lost | link->failover.connecting) == 0) {
     link_cut_lane(link, (unsigned)__builtin_ctzll(up), LINK_CLOSE_SILENT, now_ns);
   }
   failover_hurry(&link->failover, now_ns);
@@ -51,14 +61,17 @@ static void link_listen(struct link *link, uint64_t now_ns) {
     return;
   }
   link->ping |= liveness_ask(liveness, link->failover.up, link->heard, now_ns);
-  if (liveness->asks >= 2 && liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns / 2) {
+  if (liveness_is_in_doubt(liveness, now_ns)) {
     link_try_new_lane(link, now_ns);
   }
 }
 
+static bool link_is_in_doubt(const struct link *link, uint64_t now_ns) {
+  return link_is_waiting(link) && liveness_is_in_doubt(&link->liveness, now_ns);
+}
+
 bool link_wants_evidence(const struct link *link, uint64_t now_ns) {
-  return link->status == 0 && link_is_waiting(link) &&
-         liveness_is_in_doubt(&link->liveness, link_later(link, now_ns));
+  return link->status == 0 && link_is_in_doubt(link, link_later(link, now_ns));
 }
 
 void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
@@ -66,21 +79,18 @@ void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
   liveness_answered(&link->liveness, when_ns < now_ns ? when_ns : now_ns);
 }
 
-bool link_is_peer_stopped(const struct link *link, uint64_t now_ns) {
-  return link->status == 0 && link_is_waiting(link) &&
-         liveness_is_silent(&link->liveness, link_later(link, now_ns));
-}
-
 /* When lanes that come up and bring nothing across are worth a warning, or the end. */
 static uint64_t link_stuck_until_ns(const struct link *link, bool is_end) {
   if (link->stuck_ns == 0 || link->vain_lanes < (is_end ? LINK_VAIN_LANES : 1)) {
     return LINK_NO_DEADLINE;
   }
-  uint64_t limit_ns = link->liveness.timeout_ns;
+  uint64_t timeout_ns = link->liveness.timeout_ns;
+  uint64_t limit_ns = timeout_ns < LINK_STUCK_NS ? timeout_ns : LINK_STUCK_NS;
   return link->stuck_ns + (is_end ? limit_ns : limit_ns / 2);
 }
 
-/* A stream that has lost a large frame carries no ABORT behind it: a new lane is to do that. */
+/* A stream that has lost a large frame carries no ABORT behind it: a new lane is to do that. If
+ * none comes up there is no path, which may come back, and be another one. */
 static void link_end_stuck(struct link *link, uint64_t now_ns) {
   if (link->last_try_ns == 0) {
     link->last_try_ns = now_ns;
@@ -88,12 +98,43 @@ static void link_end_stuck(struct link *link, uint64_t now_ns) {
       link_cut_lane(link, (unsigned)__builtin_ctzll(link->failover.up), LINK_CLOSE_SILENT, now_ns);
     }
   } else if (now_ns >= link->last_try_ns + LINK_LAST_TRY_NS) {
-    link_fail(link, -ECOMM);
+    link->last_try_ns = 0;
+    link->vain_lanes = 0;
+    link->stuck_ns = now_ns;
   }
 }
 
-bool link_is_stuck(const struct link *link, uint64_t now_ns) {
-  return link->status == 0 && link_later(link, now_ns) >= link_stuck_until_ns(link, false);
+/* No lane is up: since when nothing is heard. The last lanes may have been silent before. */
+static uint64_t link_down_since_ns(const struct link *link) {
+  uint64_t down_ns = link->failover.down_since_ns;
+  uint64_t silent_ns = link->now_ns - liveness_silence_ns(&link->liveness, link->now_ns);
+  return link_needs_peer(link) && silent_ns < down_ns ? silent_ns : down_ns;
+}
+
+/* When the user is told so. */
+static uint64_t link_no_lane_ns(const struct link *link) {
+  bool has_none = link->failover.up == 0 && !link->is_peer_closed;
+  return has_none ? link_down_since_ns(link) + link->liveness.doubt_ns : LINK_NO_DEADLINE;
+}
+
+struct link_health link_health(const struct link *link, uint64_t now_ns) {
+  const struct liveness *liveness = &link->liveness;
+  now_ns = link_later(link, now_ns);
+  if (link->status != 0) {
+    return (struct link_health){ LINK_WELL, 0 };
+  }
+  if (now_ns >= link_stuck_until_ns(link, false)) {
+    return (struct link_health){ LINK_STUCK, link->stuck_ns };
+  }
+  if (now_ns >= link_no_lane_ns(link)) {
+    return (struct link_health){ LINK_NO_ANSWER, link_down_since_ns(link) };
+  }
+  if (link_is_in_doubt(link, now_ns)) {
+    bool is_host_there = liveness_is_host_there(liveness, now_ns);
+    return (struct link_health){ is_host_there ? LINK_STOPPED : LINK_NO_ANSWER,
+                                 now_ns - liveness_silence_ns(liveness, now_ns) };
+  }
+  return (struct link_health){ LINK_WELL, 0 };
 }
 
 /* The state of the lanes' clocks. */
@@ -229,8 +270,10 @@ uint64_t link_next_deadline_ns(struct link *link) {
     link->watch_ns,
     link->tail_ns,
     link->partial_ns,
-    link->last_try_ns != 0 ? link->last_try_ns + LINK_LAST_TRY_NS
-                           : link_stuck_until_ns(link, link_is_stuck(link, link->now_ns)),
+    link->last_try_ns != 0
+        ? link->last_try_ns + LINK_LAST_TRY_NS
+        : link_stuck_until_ns(link, link->now_ns >= link_stuck_until_ns(link, false)),
+    link->now_ns < link_no_lane_ns(link) ? link_no_lane_ns(link) : LINK_NO_DEADLINE,
     link_is_waiting(link) ? liveness_next_ns(&link->liveness) : LINK_NO_DEADLINE,
   };
   link->due_ns = LINK_NO_DEADLINE;

@@ -52,9 +52,8 @@ void link_view(const struct link *link, struct link_view *view) {
     .stuck_ns = link->stuck_ns,
     .vain_lanes = link->vain_lanes,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
-    .lanes_wanted = is_sender
-                        ? policy_lanes_wanted(link->policy, link->now_ns)
-                        : (unsigned)__builtin_popcountll(link->failover.up | link->failover.lost),
+    .lanes_wanted = (unsigned)__builtin_popcountll(
+        link->failover.up | (is_sender ? failover_goal(&link->failover) : link->failover.lost)),
   };
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *seen = &link->lanes[lane];

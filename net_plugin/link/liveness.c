@@ -18,6 +18,7 @@ void liveness_init(struct liveness *liveness, struct link_lane *lanes, uint64_t 
     .timeout_ns = timeout_ns,
     .stopped_timeout_ns = later(timeout_ns, stopped_timeout_ns),
     .interval_ns = earlier(interval_ns, LIVENESS_INTERVAL_MAX_NS),
+    .doubt_ns = earlier(timeout_ns / 2, LIVENESS_DOUBT_NS),
     .spoke_ns = now_ns,
     .heard_ns = now_ns,
     .waiting_ns = now_ns,
@@ -96,16 +97,17 @@ uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, ui
 }
 
 bool liveness_is_in_doubt(const struct liveness *liveness, uint64_t now_ns) {
-  return liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns / 2;
+  return liveness_asks(liveness) > 0 && liveness_silence_ns(liveness, now_ns) >= liveness->doubt_ns;
 }
 
-bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns) {
-  return liveness_asks(liveness) >= 2 &&
-         liveness_silence_ns(liveness, now_ns) >= liveness->timeout_ns;
+/* Between two PINGs there may be more than an interval, and what was sent before the silence may be
+ * acknowledged in its first 40 ms (TCP_DELACK_MIN). */
+bool liveness_is_host_there(const struct liveness *liveness, uint64_t now_ns) {
+  return liveness->answered_ns + liveness->interval_ns * 3 / 2 > now_ns;
 }
 
 bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns) {
-  return liveness_is_silent(liveness, now_ns) && now_ns >= liveness_end_ns(liveness);
+  return liveness_asks(liveness) >= 2 && now_ns >= liveness_end_ns(liveness);
 }
 
 uint64_t liveness_limit_ns(const struct liveness *liveness, uint64_t bytes, uint32_t ps_per_byte,

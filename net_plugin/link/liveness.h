@@ -4,14 +4,14 @@
  * Blocks: never.  Fails: cannot.
  *
  * The peer. While the user waits for something, silence is measured: from the last frame on any
- * lane, or from when the user began to wait. After the whole timeout the peer is dead, unless its
- * host has answered meanwhile (its kernel acknowledges what its process does not read): then the
- * process is stopped, or gets no CPU. Such a peer is dead when its host has not answered for the
- * timeout either, and at the latest after the stopped timeout. After each quarter of the timeout a
- * PING is sent, first on the lane that was heard last, then on all of them, since that one may have
- * become a black hole. A peer that hears nothing sends PINGs, too. They show that it is alive, not
- * that it hears us, so they do not count as an answer. A link whose user waits for nothing sends no
- * PINGs and has no deadline.
+ * lane, or from when the user began to wait. After each interval a PING is sent, first on the lane
+ * that was heard last, then on all of them, since that one may have become a black hole. After two
+ * the peer is in doubt. If its host answers (its kernel acknowledges what its process does not
+ * read), the process is stopped, or gets no CPU. If not, nothing is known: host or path may come
+ * back. The peer is dead when nothing of it, nor of its host, was heard for the timeout, and at the
+ * latest after the stopped timeout. A peer that hears nothing sends PINGs, too. They show that it
+ * is alive, not that it hears us, so they do not count as an answer. A link whose user waits for
+ * nothing sends no PINGs and has no deadline.
  *
  * A lane. Its clock runs while it has bytes in flight: from its last acknowledgement, or from when
  * the first bytes went out; without bytes, while it has not answered a PING. It is stalled if it
@@ -37,7 +37,7 @@
 #include "net_plugin/link/link_lane.h"
 
 struct liveness {
-  uint64_t timeout_ns, stopped_timeout_ns, interval_ns;
+  uint64_t timeout_ns, stopped_timeout_ns, interval_ns, doubt_ns;
   uint64_t spoke_ns;    /* the last frame on any lane */
   uint64_t heard_ns;    /* the last that was no PING */
   uint64_t waiting_ns;  /* when the user began to wait */
@@ -122,11 +122,11 @@ uint64_t liveness_quiet_since_ns(const struct liveness *liveness);
 uint64_t liveness_next_ns(const struct liveness *liveness);
 /* The lanes of `up` that shall be asked now. */
 uint64_t liveness_ask(struct liveness *liveness, uint64_t up, unsigned heard, uint64_t now_ns);
-/* Silent for so long that it matters whether its host answers. */
+/* Silent for so long that it matters whether its host answers, though it was asked. */
 bool liveness_is_in_doubt(const struct liveness *liveness, uint64_t now_ns);
-/* Silent for the whole timeout. */
-bool liveness_is_silent(const struct liveness *liveness, uint64_t now_ns);
-/* Of a silent peer: it is to be declared dead. */
+/* Of a peer in doubt: its host has answered the last PING, or the one before. */
+bool liveness_is_host_there(const struct liveness *liveness, uint64_t now_ns);
+/* Of a peer in doubt: it is to be declared dead. */
 bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns);
 
 /* ---- lanes; each of them is up and has bytes in flight, or an unanswered PING ---- */

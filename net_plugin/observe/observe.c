@@ -48,7 +48,9 @@ static bool connection_waits(struct connection *connection, uint64_t now_ns) {
   if (kind == STALL_NONE || !stall_is_due(facts.stalled_ns, seen.reports, report_ns)) {
     return false;
   }
-  report(&seen, now_ns, stall_is_fault(kind));
+  /* Of a peer that does not answer the connection warns by itself. */
+  bool is_warned = kind == STALL_NO_FLOW || kind == STALL_PEER_SILENT;
+  report(&seen, now_ns, stall_is_fault(kind) && !is_warned);
   return true;
 }
 

@@ -3,9 +3,12 @@
 #include "net_plugin/setup/no_path.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
+#include "common/descriptor.h"
 #include "common/open_files.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -71,4 +74,21 @@ const char *no_path_text(const struct nic *nic, const struct sockaddr_storage *a
              reason_of(error, tcp_address_is_near(address, nic)));
   }
   return text;
+}
+
+const char *no_path_nic_state(const struct nic *nic) {
+  struct ifreq request = { 0 };
+  memcpy(request.ifr_name, nic->name, sizeof request.ifr_name);
+  int fd = DESCRIPTOR(socket(nic->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  bool is_there = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
+  int error = errno;
+  if (fd >= 0) {
+    descriptor_close(fd);
+  }
+  if (!is_there) {
+    return error == ENODEV ? "is gone" : "is in a state that is not known";
+  }
+  bool is_up = (request.ifr_flags & IFF_UP) != 0,
+       has_carrier = (request.ifr_flags & IFF_RUNNING) != 0;
+  return !is_up ? "is down" : has_carrier ? "is up" : "has no carrier";
 }

@@ -16,4 +16,7 @@
 const char *no_path_text(const struct nic *nic, const struct sockaddr_storage *address,
                          bool is_advertised, int error, char text[NO_PATH_TEXT]);
 
+/* Whether the NIC itself could carry anything: "is up", "has no carrier", "is down", "is gone". */
+const char *no_path_nic_state(const struct nic *nic);
+
 #endif

@@ -18,6 +18,7 @@
 #include "net_plugin/setup/inquiry.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/nic_shares.h"
+#include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/refusal.h"
 
 struct lane_dial {
@@ -44,6 +45,7 @@ struct peering {
   uint64_t counted;    /* lanes in flow_budget.h's count */
   uint64_t connecting; /* sender: lanes that are to be up and are not, as far as is known here */
   struct refusal refusal;
+  int last_error; /* of a dial, or an inquiry; 0: it succeeded, or there was none */
   struct sockaddr_storage listens; /* receiver: where the peer's process does; AF_UNSPEC: unknown */
   struct inquiry inquiry;          /* receiver */
   struct engine_timer inquire;     /* receiver: the next one */
@@ -116,6 +118,7 @@ static void inquire_later(struct peering *peering) {
 
 static void inquiry_done(void *argument, int error) {
   struct peering *peering = argument;
+  peering->last_error = error;
   if (is_refused_for_good(peering, error == -ECONNREFUSED)) {
     LOG_INFO("%s: nobody listens there any more", peering->peer);
     connection_fail(peering->connection, -ESRCH);
@@ -242,6 +245,7 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
   struct lane_dial *dial = argument;
   struct peering *peering = dial->peering;
   dial->dial = NULL;
+  peering->last_error = error;
   bool is_unknown = error == -ENOLINK && reply->status == REPLY_UNKNOWN;
   bool is_gone = is_refused_for_good(peering, error == -ECONNREFUSED || is_unknown);
   if (!error) {
@@ -304,8 +308,29 @@ static void open_lane(struct connection *connection, unsigned lane, uint32_t epo
                    "cannot dial a flow to %s from %s: %s; it is tried again", peering->peer,
                    nic.name, strerror(-error));
     refusal_over(&peering->refusal);
+    peering->last_error = error;
     lane_failed(dial, error);
   }
+}
+
+/* ---- for messages ---- */
+
+/* The NICs of this side. Of a receiver that is the one it was accepted on. */
+static const char *path_text(struct connection *connection, char text[CONNECTION_PATH_TEXT]) {
+  const struct peering *peering = connection_setup_data(connection);
+  const struct nic *nics = peering->is_sender ? peering->route.nics : engine_nic(peering->engine);
+  unsigned count = peering->is_sender ? peering->route.nic_count : 1;
+  size_t length = 0;
+  text[0] = '\0';
+  for (unsigned i = 0; i < count; i++) {
+    length += (size_t)snprintf(text + length, CONNECTION_PATH_TEXT - length, "%s%.15s %s",
+                               i > 0 ? ", " : "", nics[i].name, no_path_nic_state(&nics[i]));
+  }
+  if (peering->last_error) {
+    snprintf(text + length, CONNECTION_PATH_TEXT - length, ", the last try to connect: %s (%d)",
+             strerror(-peering->last_error), -peering->last_error);
+  }
+  return text;
 }
 
 static void connection_gone(struct connection *connection) {
@@ -327,7 +352,8 @@ static void connection_gone(struct connection *connection) {
   free(peering);
 }
 
-static const struct connection_setup peering_setup = { open_lane, lane_closed, connection_gone };
+static const struct connection_setup peering_setup = { open_lane, lane_closed, path_text,
+                                                       connection_gone };
 
 int peering_new(struct engine *engine, const struct connection_config *config,
                 const struct hello *hello, const struct auth_keys *keys,

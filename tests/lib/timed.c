@@ -30,7 +30,7 @@ int timed_end(void **state) {
   return 0;
 }
 
-void timed_begin(unsigned lanes_up) {
+static void begin(unsigned lanes, unsigned lanes_up, uint64_t timeout_ns) {
   timed_end(NULL);
   for (size_t at = 0; at < TIMED_BULK; at++) {
     timed.out[at] = (uint8_t)(at * 31 + at / 251);
@@ -40,10 +40,10 @@ void timed_begin(unsigned lanes_up) {
   for (int role = 0; role < 2; role++) {
     struct link_config config = {
       .role = (enum link_role)role,
-      .policy = { .lanes = TIMED_LANES, .chunk_bytes = 4096 },
+      .policy = { .lanes = lanes, .chunk_bytes = 4096 },
       .eager_bytes = 64,
       .eager_slots = 8,
-      .timeout_ns = TIMED_TIMEOUT,
+      .timeout_ns = timeout_ns,
       .stopped_timeout_ns = TIMED_STOPPED_TIMEOUT,
       .seed = 1,
       .coding_memory = coding_memory_get,
@@ -54,6 +54,14 @@ void timed_begin(unsigned lanes_up) {
   for (unsigned lane = 0; lane < lanes_up; lane++) {
     timed_lane_up(lane, 1);
   }
+}
+
+void timed_begin(unsigned lanes_up) {
+  begin(TIMED_LANES, lanes_up, TIMED_TIMEOUT);
+}
+
+void timed_begin_patient(unsigned lanes_up, uint64_t timeout_ns) {
+  begin(lanes_up, lanes_up, timeout_ns);
 }
 
 static uint64_t read_clock(void) {

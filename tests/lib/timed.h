@@ -33,6 +33,8 @@ extern struct timed timed;
 
 /* All of it anew, with so many lanes up. */
 void timed_begin(unsigned lanes_up);
+/* The same with another timeout than TIMED_TIMEOUT, and no more lanes than these. */
+void timed_begin_patient(unsigned lanes_up, uint64_t timeout_ns);
 /* For cmocka: the teardown of each test. */
 int timed_end(void **state);
 

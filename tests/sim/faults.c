@@ -92,9 +92,10 @@ static void fault_all_down(struct world *world) {
       fault_cut(world, socket, false);
     }
   }
-  /* A sender that backs off meets the end of a short outage within a second. */
-  uint64_t outage_ns = world->may_time_out ? world_between(world, 0, 2 * most_ns)
-                                           : world_between(world, 0, most_ns / 40);
+  /* Where none may be the end: seconds, or a minute. */
+  uint64_t outage_ns = world->may_time_out
+                           ? world_between(world, 0, 2 * most_ns)
+                           : world_between(world, 0, most_ns / 2) >> world_between(world, 0, 6);
   world->no_dial_until_ns = world->now_ns + outage_ns;
 }
 
@@ -167,7 +168,7 @@ static void fault_host_down(struct world *world) {
 static void fault_small_only(struct world *world) {
   uint64_t timeout_ns = world->config[SENDER].timeout_ns;
   if (world->has_black_holes) {
-    uint64_t most_ns = world->may_time_out ? 3 * timeout_ns : timeout_ns / 40;
+    uint64_t most_ns = world->may_time_out ? 3 * timeout_ns : LINK_STUCK_NS / 10;
     world->small_until_ns = world->now_ns + world_between(world, 0, most_ns);
   }
 }

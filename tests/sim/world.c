@@ -86,8 +86,8 @@ static void draw_config(struct world *world) {
                     world_chance(world, 50) ? 0 : chunks[world_between(world, 0, 4)] },
     .eager_bytes = eagers[world_between(world, 0, 4)],
     .eager_slots = slots[world_between(world, 0, 5)],
-    .timeout_ns = 30000 * MS, /* many failed dials of a second each fit in */
-    .stopped_timeout_ns = 300000 * MS,
+    .timeout_ns = 120000 * MS, /* many failed dials of a second each fit in */
+    .stopped_timeout_ns = 1200000 * MS,
     .seed = world_random(world),
     .policy_ops = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
   };

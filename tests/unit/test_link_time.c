@@ -22,6 +22,10 @@ static void post_send(size_t bytes) {
                    0);
 }
 
+static enum link_trouble trouble(enum link_role role) {
+  return link_health(timed.links[role], timed.now_ns).trouble;
+}
+
 /* ---- the peer ---- */
 
 #define TEST(name) UNIT_TEST_WITH(name, NULL, timed_end)
@@ -91,19 +95,19 @@ TEST(a_stopped_peer_has_more_time) {
     timed.is_stopped[peer] = timed.does_host_answer[peer] = true;
     timed.can_dial = false;
     timed_pass(TIMED_TIMEOUT - MS);
-    assert_false(link_is_peer_stopped(timed.links[role], timed.now_ns));
+    assert_true(trouble((enum link_role)role) == LINK_STOPPED);
     timed_pass(2 * MS);
-    assert_true(link_is_peer_stopped(timed.links[role], timed.now_ns));
+    assert_true(trouble((enum link_role)role) == LINK_STOPPED);
     timed_pass(TIMED_STOPPED_TIMEOUT - TIMED_TIMEOUT - 2 * MS);
     assert_int_equal(link_status(timed.links[role]), 0);
-    assert_true(link_is_peer_stopped(timed.links[role], timed.now_ns));
+    assert_true(trouble((enum link_role)role) == LINK_STOPPED);
     assert_in_range(timed_view((enum link_role)role).losses, 0, 1);
     timed.is_stopped[peer] = false;
     timed.can_dial = true;
     timed_pass(2 * SECOND);
     assert_int_equal(timed.completed[LINK_SENDER], 1);
     assert_int_equal(timed.completed[LINK_RECEIVER], 1);
-    assert_false(link_is_peer_stopped(timed.links[role], timed.now_ns));
+    assert_true(trouble((enum link_role)role) == LINK_WELL);
   }
 }
 
@@ -116,7 +120,7 @@ TEST(a_peer_that_stays_stopped_is_given_up) {
   assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
   timed_pass(2 * MS);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), -ETIME);
-  assert_false(link_is_peer_stopped(timed.links[LINK_SENDER], timed.now_ns));
+  assert_true(trouble(LINK_SENDER) == LINK_WELL);
 }
 
 TEST(our_own_stop_is_nobodys_silence) {
@@ -145,6 +149,101 @@ TEST(our_own_stop_is_no_time_without_lanes) {
   timed_pass(TIMED_TIMEOUT / 2);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), -ETIMEDOUT);
   assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ETIMEDOUT);
+}
+
+/* ---- patience ---- */
+
+#define PATIENCE (900 * SECOND)
+
+/* All that is sent vanishes, for good: whoever keeps its lanes has dead ones. */
+static void lose_the_path(void) {
+  timed.can_dial = false;
+  timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = TIMED_ALL;
+}
+
+TEST(an_outage_is_waited_for) {
+  const uint64_t outages_ns[] = { 15 * SECOND, 60 * SECOND, 800 * SECOND };
+  for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
+    for (unsigned i = 0; i < sizeof outages_ns / sizeof *outages_ns; i++) {
+      timed_begin_patient(lanes, PATIENCE);
+      timed_post(TIMED_BULK);
+      timed_pass(SECOND);
+      lose_the_path();
+      timed_post(TIMED_BULK);
+      timed_pass(LIVENESS_DOUBT_NS - MS);
+      assert_true(trouble(LINK_SENDER) == LINK_WELL && trouble(LINK_RECEIVER) == LINK_WELL);
+      timed_pass(3 * SECOND);
+      for (int role = 0; role < 2; role++) {
+        struct link_health health = link_health(timed.links[role], timed.now_ns);
+        assert_true(health.trouble == LINK_NO_ANSWER);
+        assert_in_range(timed.now_ns - health.since_ns, 2 * SECOND, 8 * SECOND);
+      }
+      timed_pass(outages_ns[i] - LIVENESS_DOUBT_NS - 3 * SECOND + MS);
+      assert_int_equal(timed.completed[LINK_RECEIVER], 1);
+      timed.can_dial = true;
+      timed_pass(2 * SECOND);
+      assert_int_equal(timed.completed[LINK_SENDER], 2);
+      assert_int_equal(timed.completed[LINK_RECEIVER], 2);
+      assert_true(trouble(LINK_SENDER) == LINK_WELL && trouble(LINK_RECEIVER) == LINK_WELL);
+    }
+  }
+}
+
+TEST(patience_ends) {
+  for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
+    timed_begin_patient(lanes, PATIENCE);
+    timed_post(TIMED_BULK);
+    lose_the_path();
+    timed_post(TIMED_BULK);
+    timed_pass(PATIENCE - SECOND);
+    assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+    assert_int_equal(link_status(timed.links[LINK_RECEIVER]), 0);
+    timed_pass(10 * SECOND);
+    assert_int_equal(link_status(timed.links[LINK_SENDER]), lanes == 1 ? -ETIMEDOUT : -EHOSTDOWN);
+    assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -EHOSTDOWN);
+  }
+}
+
+/* Its last lane would be of no use either: its kernel keeps what it cannot read. */
+TEST(the_only_lane_to_a_stopped_peer_stays) {
+  timed_begin_patient(1, PATIENCE);
+  timed_post(TIMED_BULK);
+  timed.is_stopped[LINK_RECEIVER] = timed.does_host_answer[LINK_RECEIVER] = true;
+  timed_pass(60 * SECOND);
+  assert_true(trouble(LINK_SENDER) == LINK_STOPPED);
+  assert_int_equal(timed_view(LINK_SENDER).losses, 0);
+}
+
+/* The path passes handshakes, so it is there: patience is of no use. */
+TEST(a_path_without_data_ends_the_patient_too) {
+  for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
+    timed_begin_patient(lanes, PATIENCE);
+    timed_post(TIMED_BULK);
+    timed_pass(SECOND);
+    timed.largest = 700;
+    timed_post(TIMED_BULK);
+    timed_pass(25 * SECOND);
+    assert_int_equal(link_status(timed.links[LINK_SENDER]), -ECOMM);
+    assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
+  }
+}
+
+/* What comes up first after a long outage is lost again: that is no path without data yet. */
+TEST(a_path_that_comes_back_may_stumble) {
+  timed_begin_patient(TIMED_LANES, PATIENCE);
+  timed_post(TIMED_BULK);
+  timed_pass(SECOND);
+  lose_the_path();
+  timed_post(TIMED_BULK);
+  timed_pass(60 * SECOND);
+  timed.largest = 700;
+  timed.can_dial = true;
+  timed_pass(4 * SECOND);
+  assert_in_range(timed_view(LINK_SENDER).vain_lanes, 1, 5 * TIMED_LANES);
+  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+  timed.largest = 0;
+  timed_pass(6 * SECOND);
+  assert_int_equal(timed.completed[LINK_RECEIVER], 2);
 }
 
 /* ---- lanes ---- */
@@ -278,9 +377,9 @@ TEST(small_frames_pass_and_data_does_not) {
       timed.largest = 700;
       timed_post(TIMED_BULK);
       timed_pass(TIMED_TIMEOUT / 2 - SECOND);
-      assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+      assert_true(trouble(LINK_SENDER) != LINK_STUCK);
       timed_pass(SECOND + MS);
-      assert_true(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+      assert_true(trouble(LINK_SENDER) == LINK_STUCK);
       assert_in_range(timed_view(LINK_SENDER).vain_lanes, 1, 5 * TIMED_LANES);
       timed_pass(TIMED_TIMEOUT / 2 - 2 * MS);
       assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
@@ -298,10 +397,10 @@ TEST(what_passes_again_in_time_goes_on) {
     timed.largest = 700;
     timed_post(TIMED_BULK);
     timed_pass(TIMED_TIMEOUT * 4 / 5);
-    assert_true(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+    assert_true(trouble(LINK_SENDER) == LINK_STUCK);
     timed.largest = 0;
     timed_pass(2 * SECOND);
-    assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+    assert_true(trouble(LINK_SENDER) != LINK_STUCK);
     assert_int_equal(timed.completed[LINK_RECEIVER], i);
   }
 }
@@ -318,7 +417,7 @@ TEST(an_outage_is_no_path_without_data) {
     link_lane_lost(timed.links[LINK_RECEIVER], lane, 1, timed.now_ns);
   }
   timed_pass(TIMED_TIMEOUT - 2 * SECOND);
-  assert_false(link_is_stuck(timed.links[LINK_SENDER], timed.now_ns));
+  assert_true(trouble(LINK_SENDER) != LINK_STUCK);
   timed.largest = 0;
   timed.can_dial = true;
   timed_pass(3 * SECOND);

@@ -44,12 +44,13 @@ UNIT_TEST(answers_from_before_the_silence_say_nothing) {
   assert_true(liveness_is_dead(&liveness, BEGIN + TIMEOUT));
 }
 
-UNIT_TEST(who_answers_is_silent_and_not_dead) {
+UNIT_TEST(who_answers_is_in_doubt_and_not_dead) {
   begin(300 * SECOND);
   for (uint64_t at_ns = BEGIN; at_ns < BEGIN + 300 * SECOND; at_ns += SECOND) {
     pass_until(at_ns);
     liveness_answered(&liveness, at_ns);
-    assert_true(liveness_is_silent(&liveness, at_ns) == (at_ns >= BEGIN + TIMEOUT));
+    assert_true(liveness_is_host_there(&liveness, at_ns));
+    assert_true(liveness_is_in_doubt(&liveness, at_ns) == (at_ns >= BEGIN + TIMEOUT / 2));
     assert_false(liveness_is_dead(&liveness, at_ns));
   }
   assert_true(liveness_is_dead(&liveness, BEGIN + 300 * SECOND));
@@ -77,7 +78,7 @@ UNIT_TEST(time_in_which_we_did_not_run_is_nobodys_silence) {
   pass_until(BEGIN + 4 * SECOND);
   liveness_answered(&liveness, BEGIN + 4 * SECOND);
   liveness_resumed(&liveness, 100 * SECOND, BEGIN + 105 * SECOND);
-  assert_false(liveness_is_silent(&liveness, BEGIN + 105 * SECOND));
+  assert_false(liveness_is_dead(&liveness, BEGIN + 105 * SECOND));
   pass_until(BEGIN + 113 * SECOND);
   assert_false(liveness_is_dead(&liveness, BEGIN + 114 * SECOND - 1)); /* its answer moved along */
   assert_true(liveness_is_dead(&liveness, BEGIN + 114 * SECOND));

@@ -54,7 +54,7 @@ PARAM_TEST(defaults_hold_without_variables) {
   assert_int_equal(param_size(PARAM_CHUNK_BYTES), 128 << 10);
   assert_int_equal(param_enum(PARAM_PROGRESS), PARAM_PROGRESS_AUTO);
   assert_int_equal(param_int(PARAM_DSCP), -1);
-  assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 10 * NS_PER_S);
+  assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 900 * NS_PER_S);
   assert_true(param_bool(PARAM_TUNER));
   assert_string_equal(param_string(PARAM_SYSFS_ROOT), "/");
   assert_string_equal(param_string(PARAM_PROFILE), "");
@@ -130,7 +130,7 @@ PARAM_TEST(bad_values_keep_the_default) {
     assert_int_equal(param_int(PARAM_FLOWS), 0);
     assert_int_equal(param_size(PARAM_CHUNK_BYTES), 128 << 10);
     assert_int_equal(param_enum(PARAM_PROGRESS), PARAM_PROGRESS_AUTO);
-    assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 10 * NS_PER_S);
+    assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 900 * NS_PER_S);
     assert_true(param_bool(PARAM_TUNER));
   }
 }

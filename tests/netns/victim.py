@@ -87,6 +87,17 @@ class Cluster:
         command = [CLUSTER, "fault", self.name, fault, *map(str, words)]
         return subprocess.run(command, capture_output=True).returncode == 0
 
+    def black_out(self, host):
+        """Nothing comes in and nothing goes out there, ARP included, as where a hypervisor has stopped the machine."""
+        chain = "chain {0} {{ type filter hook {0} priority 0; policy drop; }};"
+        both = chain.format("input") + chain.format("output")
+        rules = f"table inet dark {{ {both} }}; table arp dark {{ {both} }};"
+        subprocess.run(self.on(host, "nft", rules), check=True, capture_output=True)
+
+    def light_up(self, host):
+        for family in ("inet", "arp"):
+            subprocess.run(self.on(host, "nft", "delete", "table", family, "dark"), check=True, capture_output=True)
+
     def namespace(self, host):
         return f"{self.name}-h{host}"
 

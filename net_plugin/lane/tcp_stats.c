@@ -31,6 +31,10 @@ uint64_t tcp_stats_answered_ns(int fd, uint64_t now_ns) {
   if (read_info(fd, &info) == 0 || info.tcpi_state != STATE_ESTABLISHED) {
     return 0;
   }
+  /* What it sends by itself says that it lives, and not that it hears us. */
+  if (info.tcpi_unacked > 0 && info.tcpi_backoff > 1) {
+    return 0;
+  }
   /* A buffer that the peer does not empty is probed, where TCP_RTO_MAX_MS is not known at intervals
    * of up to two minutes: an answered probe counts until the next one. */
   bool is_probing = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes > 0;

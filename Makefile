@@ -210,8 +210,11 @@ $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
 $(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
 $(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
 # In a directory of their own, which can stand in LD_LIBRARY_PATH without others' libraries; links are where the loader looks.
-loader_links = $(if $(LIBDIR),$(addprefix $(LIBDIR)/,$(notdir $(FILES_lib/stratus))))
-installed = $(foreach place,$(PLACES),$(addprefix $(place)/,$(notdir $(FILES_$(place))))) $(loader_links)
+# RCCL prefixes its own name to that of a plugin.
+rccl_links = $(subst libnccl-,librccl-,$(notdir $(FILES_lib/stratus)))
+loader_links = $(if $(LIBDIR),$(addprefix $(LIBDIR)/,$(notdir $(FILES_lib/stratus)) $(rccl_links)))
+installed = $(foreach place,$(PLACES),$(addprefix $(place)/,$(notdir $(FILES_$(place))))) $(loader_links) \
+  $(addprefix lib/stratus/,$(rccl_links))
 
 define install_place
 $(if $(Q),@echo "  INSTALL $(DESTDIR)$(PREFIX)/$(1)")
@@ -221,6 +224,7 @@ endef
 
 install: may-install all ## everything, to DESTDIR PREFIX
 	$(foreach place,$(PLACES),$(if $(FILES_$(place)),$(call install_place,$(place))))
+	$(Q)cd "$(DESTDIR)$(PREFIX)/lib/stratus" && for link in $(rccl_links); do ln -sf "libn$${link#libr}" $$link; done
 	$(if $(LIBDIR),$(Q)cd "$(DESTDIR)$(PREFIX)" && install -d $(LIBDIR) && ln -srft $(LIBDIR) lib/stratus/*)
 
 # Asked before anything is built: of the directories that are there, the one below which install would write.

@@ -118,8 +118,29 @@ static int interface_version(int nccl_version) {
   return 0;
 }
 
+/* AMD's NCCL. Which of the two a framework loads only its own process knows. */
+static bool check_rccl(void) {
+  void *library = dlopen("librccl.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (!library) {
+    return false;
+  }
+  void *plugin = dlopen("librccl-net-stratus.so", RTLD_LAZY | RTLD_LOCAL);
+  doctor_tell(
+      DOCTOR_HINT,
+      "RCCL is here (%s): it has NCCL's interfaces, and stratus with it is untested on ROCm",
+      plugin_file_path(library));
+  doctor_tell(plugin ? DOCTOR_GOOD : DOCTOR_BAD,
+              plugin ? "RCCL will find librccl-net-stratus.so"
+                     : "RCCL looks for librccl-net-stratus.so, which is not in the library path");
+  return true;
+}
+
 static void check_nccl(void) {
+  bool has_rccl = check_rccl();
   void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
+  if (!library && has_rccl) {
+    return;
+  }
   if (!library) {
     doctor_tell(DOCTOR_HINT, "no NCCL in the library path (%s); frameworks may bring their own",
                 dlerror());
@@ -132,8 +153,9 @@ static void check_nccl(void) {
   }
   int interface = interface_version(version);
   note_fact("nccl", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
-  doctor_tell(interface ? DOCTOR_GOOD : DOCTOR_BAD, "NCCL %d.%d.%d (%s)", version / 10000,
-              version / 100 % 100, version % 100, plugin_file_path(library));
+  doctor_tell(interface ? DOCTOR_GOOD : DOCTOR_BAD, "NCCL %d.%d.%d (%s)%s", version / 10000,
+              version / 100 % 100, version % 100, plugin_file_path(library),
+              has_rccl ? "; a job of RCCL does not use it" : "");
   if (version < 21900 || version >= 23300) {
     doctor_tell(DOCTOR_HINT, "stratus is tested with NCCL " STRATUS_NCCL_RELEASES);
   } else {

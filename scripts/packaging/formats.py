@@ -26,7 +26,7 @@ def mode_of(path):
 
 def copy_tree(tree, to, links):
     """A copy with the modes of a package, and with links to the plugins in the directory `links`, if any."""
-    shutil.copytree(tree, to)
+    shutil.copytree(tree, to, symlinks=True)
     if links:
         os.makedirs(os.path.join(to, links), exist_ok=True)
         for name in sorted(os.listdir(os.path.join(to, LIBRARIES))):
@@ -152,6 +152,8 @@ def wheel_content(tree, facts, stem):
                f"{DOCUMENTS}/changelog.gz": f"{data}/data/share/stratus/changelog.gz"}
     for each in files_below(tree):
         path = os.path.join(tree, each)
+        if os.path.islink(path):
+            continue  # a wheel has none; plugins are given by their absolute path there
         name = special.get(each, f"{data}/scripts/{each[4:]}" if each.startswith("bin/") else f"{data}/data/{each}")
         entries.append((name, path, mode_of(path)))
     return tag, sorted(entries)

@@ -100,7 +100,11 @@ ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags) {
 }
 
 ssize_t __wrap_recv(int fd, void *data, size_t bytes, int flags) {
-  return fault_is_due(FAULT_RECEIVE) ? -1 : __real_recv(fd, data, fault_shortened(bytes), flags);
+  int type = SOCK_STREAM;
+  socklen_t size = sizeof type;
+  __real_getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size);
+  size_t part = type == SOCK_STREAM ? fault_shortened(bytes) : bytes; /* a datagram would be cut */
+  return fault_is_due(FAULT_RECEIVE) ? -1 : __real_recv(fd, data, part, flags);
 }
 
 enum { PARTS_MAX = 8 };

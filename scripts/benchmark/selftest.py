@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmark import ablation, choices, report
+from benchmark import ablation, choices, report, tools
 from benchmark.case import Row, Sweep, at_least, at_most, of, of_best, sweep_points, value, worst_noise, worst_point
 from benchmark.run import ROOT
 
@@ -23,6 +23,17 @@ def test_ratio_is_the_median_of_each_rounds():
     assert (row["ratio"], row["min"], row["max"], row["is_met"]) == (3.0, 2.0, 10.0, True), row
     assert row["measured"] == [{"label": "A", "value": 9.0, "unit": "GB/s"}], row
     assert report.ratio_text(row) == "3.00 (2.00..10.00)", row
+
+
+def test_an_error_of_iperf3_is_told():
+    """Its status is 0 with -J (3.12)."""
+    try:
+        tools.iperf3_metrics({"start": {}, "end": {}, "error": "unable to connect to server"})
+    except tools.Failure as failure:
+        assert str(failure) == "iperf3: unable to connect to server"
+    else:
+        raise AssertionError("no failure")
+    assert tools.iperf3_metrics({"end": {"sum_received": {"bits_per_second": 5e9}}}) == {"gbps": 5}
 
 
 def test_failed_rounds_count_neither_way():

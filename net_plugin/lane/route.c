@@ -154,6 +154,10 @@ enum route_way route_find(const struct nic *nic, const struct sockaddr_storage *
   return is_through ? ROUTE_THROUGH : ROUTE_ELSEWHERE;
 }
 
+bool route_exists_to(const struct sockaddr_storage *address) {
+  return find_match(0, 0, NULL, address).kind != MATCH_NONE;
+}
+
 bool route_is_own(const struct sockaddr_storage *address) {
   return find_match(0, 0, NULL, address).kind == MATCH_OWN;
 }

@@ -28,6 +28,8 @@ enum route_way {
 
 /* How packets from the NIC's address get to `peer`, rules included. */
 enum route_way route_find(const struct nic *nic, const struct sockaddr_storage *peer);
+/* Whether the host has a way there, from any of its addresses; true: or not known. */
+bool route_exists_to(const struct sockaddr_storage *address);
 /* An address of this host; false: or not known. */
 bool route_is_own(const struct sockaddr_storage *address);
 /* Whether packets of a socket that is bound to no NIC leave through the one with this index; true:

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "common/ablation.h"
@@ -218,6 +219,17 @@ bool tcp_socket_can_bind_device(const struct nic *nic) {
     descriptor_close(fd);
   }
   return can_bind;
+}
+
+bool tcp_nic_is_up(const struct nic *nic) {
+  struct ifreq request = { 0 };
+  memcpy(request.ifr_name, nic->name, sizeof request.ifr_name);
+  int fd = tcp_socket_open(nic->address.ss_family);
+  bool is_known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
+  if (fd >= 0) {
+    descriptor_close(fd);
+  }
+  return is_known && (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
 }
 
 /* NICs whose packets were seen to come in through another one. A socket that is bound to such a NIC

@@ -17,6 +17,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "common/open_files.h"
+#include "common/param.h"
 #include "common/random.h"
 #include "common/version.h"
 #include "net_plugin/lane/endpoint.h"
@@ -53,9 +54,11 @@ struct pending_connect {
   bool has_logged_refusal;
   uint64_t deadline_ns, backoff_ns;
   int last_error;
-  bool has_failed;   /* with it: NCCL is to be told */
-  unsigned failures; /* dials without success; each takes another path */
-  struct path taken; /* the last dial's */
+  bool has_failed;    /* with it: NCCL is to be told */
+  unsigned failures;  /* dials without success; each takes another path */
+  unsigned no_ways;   /* of these, the last in a row for which the kernel knew no way */
+  uint64_t no_way_ns; /* since when */
+  struct path taken;  /* the last dial's */
   struct connection *connection;
 };
 
@@ -97,15 +100,46 @@ static void slow_expired(struct engine_timer *timer, uint64_t now_ns) {
   }
 }
 
+/* Each path with each binding. */
+static unsigned ways_of(const struct pending_connect *pending) {
+  return PEERING_BINDINGS * pending->route.path_count;
+}
+
+/* All were tried, and the kernel knew none: that only the host itself can change. Where addresses
+ * are the host's, a routing daemon brings its routes as links come up. */
+static bool is_hopeless(const struct pending_connect *pending, uint64_t now_ns) {
+  const struct peering_route *route = &pending->route;
+  if (pending->no_ways < ways_of(pending) || now_ns < pending->no_way_ns + CONNECT_NO_WAY_NS ||
+      param_is_set(PARAM_CONNECT_TIMEOUT)) {
+    return false;
+  }
+  for (unsigned i = 0; i < route->nic_count; i++) {
+    if (route->nics[i].has_host_address || !tcp_nic_is_up(&route->nics[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void give_up(struct pending_connect *pending, uint64_t patience_ns, const char *limit) {
+  char way[WAY_TEXT], reason[NO_PATH_TEXT];
+  describe(pending, way, reason);
+  LOG_WARN("cannot connect from %s, for %llu s (%s): %s", way,
+           (unsigned long long)(patience_ns / NS_PER_S), limit, reason);
+  fail(pending, pending->last_error);
+}
+
 static void retry_later(struct pending_connect *pending, int error) {
-  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT], way[WAY_TEXT], reason[NO_PATH_TEXT];
+  char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
   uint64_t now_ns = clock_now_ns();
   pending->last_error = error;
   if (now_ns >= pending->deadline_ns) {
-    describe(pending, way, reason);
-    LOG_WARN("cannot connect from %s, for %llu s (STRATUS_CONNECT_TIMEOUT): %s", way,
-             (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S), reason);
-    fail(pending, error);
+    give_up(pending, pending->settings.connect_timeout_ns, "STRATUS_CONNECT_TIMEOUT");
+    return;
+  }
+  if (is_hopeless(pending, now_ns)) {
+    give_up(pending, CONNECT_NO_WAY_NS,
+            "no packet was sent; longer if STRATUS_CONNECT_TIMEOUT is set");
     return;
   }
   if (open_files_are_short(error)) {
@@ -114,6 +148,10 @@ static void retry_later(struct pending_connect *pending, int error) {
                    open_files_why(error, why));
   }
   pending->failures++;
+  if (pending->no_ways % ways_of(pending)) {
+    engine_timer_set(pending->engine, &pending->retry, now_ns); /* another may be known */
+    return;
+  }
   engine_timer_set(pending->engine, &pending->retry, now_ns + pending->backoff_ns);
   pending->backoff_ns = pending->backoff_ns * 2 < CONNECT_LAST_BACKOFF_NS ? pending->backoff_ns * 2
                                                                           : CONNECT_LAST_BACKOFF_NS;
@@ -184,6 +222,7 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
   struct pending_connect *pending = argument;
   const struct lane_crypto *crypto = path->crypto;
   pending->dial = NULL;
+  pending->no_ways = 0;
   if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
     refused_without_proof(pending, error, reply);
     return;
@@ -219,11 +258,19 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
   peering_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0, pending->last_error);
 }
 
+/* What the routing tables, or a rule of this host, say before a packet is sent. */
+static void note_no_way(struct pending_connect *pending, int error) {
+  bool is_no_way = error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EACCES ||
+                   error == -EPERM || error == -EINVAL;
+  pending->no_way_ns = pending->no_ways ? pending->no_way_ns : clock_now_ns();
+  pending->no_ways = is_no_way ? pending->no_ways + 1 : 0;
+}
+
 static void dial_next(struct pending_connect *pending) {
   const struct peering_route *route = &pending->route;
   unsigned path_count = route->path_count, round = pending->failures / path_count;
   pending->taken = peering_route_choose(route, 0, pending->failures);
-  struct nic nic = peering_route_nic(route, pending->taken, (enum peering_binding)(round % 3));
+  struct nic nic = peering_route_nic(route, pending->taken, round % PEERING_BINDINGS);
   pending->hello.epoch++;
   uint64_t timeout_ns =
       path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
@@ -232,6 +279,7 @@ static void dial_next(struct pending_connect *pending) {
       pending->engine, &nic, &route->remote.addresses[pending->taken.address], &pending->hello,
       &pending->keys, clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
   if (!pending->dial) {
+    note_no_way(pending, error);
     retry_later(pending, error);
   }
 }

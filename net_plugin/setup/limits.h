@@ -38,6 +38,12 @@
 #define CONNECT_FIRST_ROUND_NS (3 * NS_PER_S / 2)
 /* After so long one line says what is in the way. */
 #define CONNECT_SLOW_NS (5 * NS_PER_S)
+/* By no NIC and with no source address does the kernel's own routing know a way, so that no packet
+ * was sent, and all NICs are up: given up after so long, unless STRATUS_CONNECT_TIMEOUT is set.
+ * Routes follow a NIC that comes up: those of IPv4 at once or with the address, those of a router
+ * of IPv6 within 1.5 s (RFC 4861: it is asked after up to 1 s, and answers within 0.5 s). Twice
+ * that. NCCL's Socket gives up at once. */
+#define CONNECT_NO_WAY_NS (3 * NS_PER_S)
 /* A listener with a short queue (net.core.somaxconn) loses what comes in a burst, and the kernels
  * of all that lost repeat their SYN after the same second (TCP_TIMEOUT_INIT), then after two: 256
  * connects to a queue of 4 took 33 s. So a dial that is not answered begins anew after this time,

@@ -46,6 +46,7 @@ struct path peering_route_choose(const struct peering_route *route, unsigned lan
 /* How firmly a dial is bound to its NIC. Less is for hosts whose routing or ARP does not let
  * packets through the NIC that they should use. */
 enum peering_binding { PEERING_BIND_DEVICE, PEERING_BIND_ADDRESS, PEERING_BIND_NOTHING };
+#define PEERING_BINDINGS 3u
 
 /* The NIC of a path, prepared for a dial that is bound so. */
 struct nic peering_route_nic(const struct peering_route *route, struct path path,

@@ -97,7 +97,8 @@ static void check_link_addresses(struct check *check) {
 
 /* ---- routes ---- */
 
-/* What comes to it from afar is answered through another NIC. */
+/* What comes to it from afar is answered through another NIC, or not at all, though the host has a
+ * way there. */
 static void check_routes(struct check *check) {
   struct names idle = { .count = 0 }, stuck = { .count = 0 };
   for (unsigned i = 0; i < check->nic_count; i++) {
@@ -106,8 +107,7 @@ static void check_routes(struct check *check) {
     if (nic->is_idle && !leads_nowhere(check, nic)) {
       add_name(&idle, nic->name);
     } else if (nic->index && !leads_nowhere(check, nic) && !interface_is_of_link(&nic->address) &&
-               !route_is_through(nic->index, &nic->address, &far) &&
-               route_find(nic, &far) == ROUTE_ELSEWHERE) {
+               route_exists_to(&far) && route_find(nic, &far) == ROUTE_ELSEWHERE) {
       add_name(&stuck, nic->name);
     }
   }
@@ -122,7 +122,8 @@ static void check_routes(struct check *check) {
     doctor_tell(
         DOCTOR_HINT,
         "%s: no route and rule of its own lead beyond its subnet, so hosts there are answered "
-        "through another NIC; ip route add default via GATEWAY dev NIC table 101; ip rule add "
+        "through another NIC, or not at all; ip route add default via GATEWAY dev NIC table 101; "
+        "ip rule add "
         "from ITS-ADDRESS table 101",
         stuck.text);
   }

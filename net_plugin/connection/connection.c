@@ -121,8 +121,8 @@ static void publish(struct connection *connection, const struct link_step *step)
     atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
   }
   int none = 0, status = link_status(connection->link);
-  if (status) { /* the first error stays */
-    atomic_compare_exchange_strong(&connection->error, &none, status);
+  if (status && atomic_compare_exchange_strong(&connection->error, &none, status)) {
+    connection_note_failure(connection); /* the first error stays */
   }
 }
 

@@ -45,8 +45,9 @@ struct connection_setup {
   /* Dial the lane with this epoch; then connection_lane_opened, connection_lane_failed or
    * connection_lane_refused. Sender only. */
   void (*open_lane)(struct connection *connection, unsigned lane, uint32_t epoch);
-  /* The lane, which was open, is closed. */
-  void (*lane_closed)(struct connection *connection, unsigned lane);
+  /* The lane, which was open, is closed. has_left: by the peer's kernel (FIN); what resets flows
+   * or drops packets between the hosts does not do that. */
+  void (*lane_closed)(struct connection *connection, unsigned lane, bool has_left);
   /* In words: the state of our NICs, and what the last dial, or inquiry, ended with. */
   const char *(*path_text)(struct connection *connection, char text[CONNECTION_PATH_TEXT]);
   /* Forget everything about the connection: dials, keys. */
@@ -78,9 +79,6 @@ void connection_lane_is_raw(struct connection *connection, unsigned lane);
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
 /* How many of its lanes are open? */
 unsigned connection_open_lanes(const struct connection *connection);
-/* The peer's kernel has closed a lane (FIN) since one was opened last: what resets flows or drops
- * packets between the hosts does not do that. */
-bool connection_has_left(const struct connection *connection);
 /* Its BYE came. */
 bool connection_is_peer_closed(const struct connection *connection);
 /* The lane is up and could be an RDMA lane, but is not. Sender only. */
@@ -94,8 +92,8 @@ void connection_lane_refused(struct connection *connection, unsigned lane, uint3
 void connection_fail(struct connection *connection, int error);
 /* It has failed, and is kept until NCCL has asked and closed it: nothing can join it any more. */
 bool connection_has_failed(const struct connection *connection);
-/* Another connection of this engine has failed that the same thread of NCCL drives. NCCL may never
- * ask that one: all that it was to bring may have come. Looks at all connections of the engine. */
+/* Another connection of this process has failed lately that the same thread of NCCL drives. NCCL
+ * may never ask that one: all that it was to bring may have come. */
 bool connection_has_failed_sibling(const struct connection *connection);
 /* Before a lane of a new epoch is accepted: ends the old one; *received is how many DATA frames it
  * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */

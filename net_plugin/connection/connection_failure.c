@@ -268,16 +268,25 @@ static void failure_spread(struct connection *connection, int error) {
   }
 }
 
-bool connection_has_failed_sibling(const struct connection *connection) {
-  engine_assert_locked(connection->engine);
+/* When a connection failed last, by the thread that drives it; threads may share one. */
+static _Atomic uint64_t failed_ns[FAILED_DRIVERS];
+
+static _Atomic uint64_t *failed_of(const struct connection *connection) {
   uintptr_t driver = atomic_load_explicit(&connection->driver, memory_order_relaxed);
-  const struct connection *other = connection_next(connection->engine, NULL);
-  for (; other && driver; other = connection_next(connection->engine, other)) {
-    if (other != connection && failure_is_driven_by(other, driver) && link_status(other->link)) {
-      return true;
-    }
+  return driver ? &failed_ns[(driver * UINT64_C(0x9e3779b97f4a7c15) >> 58) % FAILED_DRIVERS] : NULL;
+}
+
+void connection_note_failure(const struct connection *connection) {
+  _Atomic uint64_t *failed = failed_of(connection);
+  if (failed) {
+    atomic_store_explicit(failed, clock_now_ns(), memory_order_relaxed);
   }
-  return false;
+}
+
+bool connection_has_failed_sibling(const struct connection *connection) {
+  const _Atomic uint64_t *failed = failed_of(connection);
+  uint64_t at_ns = failed ? atomic_load_explicit(failed, memory_order_relaxed) : 0;
+  return at_ns && clock_now_ns() < at_ns + FAILED_LATELY_NS;
 }
 
 void connection_report_failure(struct connection *connection, int error) {

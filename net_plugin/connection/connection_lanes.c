@@ -11,7 +11,7 @@
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/connection/limits.h"
 
-void connection_drop_lane(struct connection *connection, unsigned index) {
+static void drop_lane(struct connection *connection, unsigned index, bool has_left) {
   engine_assert_locked(connection->engine);
   struct lane_slot *slot = &connection->slots[index];
   connection->ready.writable &= ~lane_bit(index);
@@ -25,7 +25,7 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
     connection->opened &= ~lane_bit(index);
     connection->rdma_lanes &= ~lane_bit(index);
     if (connection->setup_data) {
-      connection->setup->lane_closed(connection, index);
+      connection->setup->lane_closed(connection, index, has_left);
     }
     if (error) {
       link_fail(connection->link, error); /* so it does not send FENCED */
@@ -33,14 +33,17 @@ void connection_drop_lane(struct connection *connection, unsigned index) {
   }
 }
 
+void connection_drop_lane(struct connection *connection, unsigned index) {
+  drop_lane(connection, index, false);
+}
+
 void connection_lane_broke(struct connection *connection, unsigned index, int error,
                            uint64_t now_ns) {
   engine_assert_locked(connection->engine);
   struct lane *lane = connection->slots[index].lane;
   uint32_t epoch = lane->epoch;
-  connection_drop_lane(connection, index);
+  drop_lane(connection, index, error == -EPIPE);
   if (error == -EPIPE) { /* the peer leaves, its BYE is near */
-    connection->has_left = true;
     link_lane_left(connection->link, index, epoch, now_ns);
     return;
   }
@@ -205,7 +208,6 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     link_lane_lost(connection->link, index, epoch, now_ns);
   } else {
     slot->lane = lane;
-    connection->has_left = false;
     connection_lane_starting(connection, index);
     connection->opened |= lane_bit(index);
     engine_count_lanes(connection->engine, path->endpoint != NULL, 1);
@@ -238,11 +240,6 @@ uint8_t connection_key_index(struct connection *connection, struct lane_domain d
 unsigned connection_open_lanes(const struct connection *connection) {
   engine_assert_locked(connection->engine);
   return (unsigned)__builtin_popcountll(connection->opened);
-}
-
-bool connection_has_left(const struct connection *connection) {
-  engine_assert_locked(connection->engine);
-  return connection->has_left;
 }
 
 bool connection_is_peer_closed(const struct connection *connection) {

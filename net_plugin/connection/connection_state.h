@@ -81,7 +81,6 @@ struct connection {
   uint64_t last_word_ns;      /* failed: the peer is told until then; 0: not failed */
   struct link_health health;  /* a trouble that was reported; LINK_WELL: there is none */
   unsigned reports;           /* of it */
-  bool has_left;              /* the peer's kernel has closed a lane since one was opened last */
   uint64_t close_deadline_ns; /* is_closing_lanes: what is open then is dropped */
   uint64_t number;            /* counts the process's connections, from 1 */
   uint64_t created_ns;
@@ -133,6 +132,8 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 
 /* ---- connection_failure.c ---- */
 
+/* It has failed: see connection_has_failed_sibling. */
+void connection_note_failure(const struct connection *connection);
 /* The user gets this error for the first time: the log says why, and what it ends, too, is ended.
  */
 void connection_report_failure(struct connection *connection, int error);

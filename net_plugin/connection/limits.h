@@ -30,6 +30,11 @@
 /* Bytes: a lane's compressed chunks differ by some KiB, for which nothing is mapped anew. */
 #define CODING_GRAIN_BYTES ((size_t)16 << 10)
 
+/* Threads of NCCL whose last failure is remembered, 2^6, and for how long: as long as dials that
+ * are refused may need its support (REFUSAL_GONE_NS). */
+#define FAILED_DRIVERS 64
+#define FAILED_LATELY_NS (5 * NS_PER_S)
+
 /* Between two warnings of a kind. A peer that dies ends dozens of connections within seconds. */
 #define SAME_REPORT_NS (10 * NS_PER_S)
 /* Peers about which warnings are told apart; others may repeat one. */

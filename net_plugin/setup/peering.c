@@ -19,6 +19,7 @@
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/nic_shares.h"
 #include "net_plugin/setup/no_path.h"
+#include "net_plugin/setup/peer.h"
 #include "net_plugin/setup/refusal.h"
 
 struct lane_dial {
@@ -46,6 +47,7 @@ struct peering {
   uint64_t connecting; /* sender: lanes that are to be up and are not, as far as is known here */
   struct refusal refusal;
   int last_error; /* of a dial, or an inquiry; 0: it succeeded, or there was none */
+  struct peer *process;
   struct sockaddr_storage listens; /* receiver: where the peer's process does; AF_UNSPEC: unknown */
   struct inquiry inquiry;          /* receiver */
   struct engine_timer inquire;     /* receiver: the next one */
@@ -81,8 +83,8 @@ static struct nic choose(const struct peering *peering, struct lane_dial *dial) 
 
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   const struct connection *connection = peering->connection;
-  bool is_confirmed =
-      is_refused && (connection_has_left(connection) || connection_has_failed_sibling(connection));
+  bool is_confirmed = is_refused && (peer_has_left(peering->process, peering->refusal.since_ns) ||
+                                     connection_has_failed_sibling(connection));
   return refusal_heard(&peering->refusal, is_refused, connection_open_lanes(connection) > 0,
                        is_confirmed, clock_now_ns());
 }
@@ -105,14 +107,14 @@ static void process_is_gone(const struct peering *gone) {
 
 /* ---- who only receives asks ---- */
 
-static void inquire_later(struct peering *peering) {
+static void inquire_later(struct peering *peering, uint64_t wait_ns) {
   bool is_over = connection_open_lanes(peering->connection) > 0 ||
                  connection_has_failed(peering->connection) ||
                  connection_is_peer_closed(peering->connection);
   if (is_over) {
     refusal_over(&peering->refusal);
   } else if (!inquiry_is_running(&peering->inquiry)) {
-    engine_timer_set(peering->engine, &peering->inquire, clock_now_ns() + REFUSAL_INQUIRY_NS);
+    engine_timer_set(peering->engine, &peering->inquire, clock_now_ns() + wait_ns);
   }
 }
 
@@ -123,7 +125,7 @@ static void inquiry_done(void *argument, int error) {
     LOG_INFO("%s: nobody listens there any more", peering->peer);
     connection_fail(peering->connection, -ESRCH);
   } else {
-    inquire_later(peering);
+    inquire_later(peering, REFUSAL_INQUIRY_NS);
   }
 }
 
@@ -133,7 +135,7 @@ static void inquire_expired(struct engine_timer *timer, uint64_t now_ns) {
     inquiry_start(&peering->inquiry, peering->engine, &peering->listens,
                   now_ns + INQUIRY_TIMEOUT_NS, inquiry_done, peering);
   }
-  inquire_later(peering);
+  inquire_later(peering, REFUSAL_INQUIRY_NS);
 }
 
 /* ---- descriptors ---- */
@@ -157,12 +159,15 @@ bool peering_take_lane(struct connection *connection, unsigned lane) {
   return take_lane(connection_setup_data(connection), lane);
 }
 
-static void lane_closed(struct connection *connection, unsigned lane) {
+static void lane_closed(struct connection *connection, unsigned lane, bool has_left) {
   struct peering *peering = connection_setup_data(connection);
   give_lane(peering, lane);
   nic_shares_closed(&peering->shares, lane);
+  if (has_left) {
+    peer_left(peering->process, clock_now_ns());
+  }
   if (peering->listens.ss_family != AF_UNSPEC) {
-    inquire_later(peering);
+    inquire_later(peering, REFUSAL_FIRST_INQUIRY_NS);
   }
 }
 
@@ -348,8 +353,16 @@ static void connection_gone(struct connection *connection) {
   engine_timer_stop(&peering->inquire);
   inquiry_stop(&peering->inquiry);
   flow_budget_give((unsigned)__builtin_popcountll(peering->counted));
+  peer_put(peering->process);
   hash_wipe(&peering->keys, sizeof peering->keys);
   free(peering);
+}
+
+static void discard(struct peering *peering, struct peer *process) {
+  free(peering);
+  if (process) {
+    peer_put(process);
+  }
 }
 
 static const struct connection_setup peering_setup = { open_lane, lane_closed, path_text,
@@ -361,7 +374,9 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   engine_assert_locked(engine);
   size_t dials = route ? hello->terms.lanes * sizeof(struct lane_dial) : 0;
   struct peering *peering = calloc(1, sizeof *peering + dials);
-  if (!peering) {
+  struct peer *process = peer_get(route ? route->process : hello->process);
+  if (!peering || !process) {
+    discard(peering, process);
     return -ENOMEM;
   }
   struct connection_config complete = *config;
@@ -372,7 +387,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   struct id_table *receivers = &engine_lists(engine)->receivers;
   int error = route ? 0 : id_table_add(receivers, &peering->node, hello->connection);
   if (error) {
-    free(peering);
+    discard(peering, process);
     return error;
   }
   error = connection_new(engine, &complete, result);
@@ -380,11 +395,12 @@ int peering_new(struct engine *engine, const struct connection_config *config,
     if (!route) {
       id_table_remove(receivers, &peering->node);
     }
-    free(peering);
+    discard(peering, process);
     return error;
   }
   peering->connection = *result;
   peering->engine = engine;
+  peering->process = process;
   peering->hello = *hello;
   peering->hello.is_first = 0;
   peering->keys = *keys;
@@ -411,6 +427,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 void peering_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
                          const struct lane_path *path, uint64_t received_before, int error) {
   struct peering *peering = connection_setup_data(connection);
+  peer_came(peering->process);
   nic_shares_up(&peering->shares, peering->dials[lane].path, lane, path, error);
   connection_lane_opened(connection, lane, epoch, path, received_before);
 }
@@ -431,6 +448,7 @@ void peering_note_listener(struct connection *connection, const struct hello *he
   struct peering *peering = connection_setup_data(connection);
   struct sockaddr_storage listens[ADDRESSES_MAX];
   unsigned bytes;
+  peer_came(peering->process);
   peering->listens.ss_family = AF_UNSPEC;
   if (hello->listens[0] == 0 ||
       addresses_unpack(hello->listens, sizeof hello->listens, 1, listens) != 0 ||

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one connection to a process has seen counts for all of them, and for no other process. */
+#include "net_plugin/setup/peer.h"
+#include "tests/lib/unit.h"
+
+#include "net_plugin/setup/limits.h"
+
+#define NOW_NS (100 * NS_PER_S)
+
+UNIT_TEST(all_connections_know_that_it_has_left) {
+  struct peer *one = peer_get(7), *other = peer_get(7), *stranger = peer_get(8);
+  assert_false(peer_has_left(other, NOW_NS));
+  peer_left(one, NOW_NS);
+  assert_true(peer_has_left(other, 0)); /* the first dial that is refused */
+  assert_true(peer_has_left(other, NOW_NS + NS_PER_MS));
+  assert_false(peer_has_left(stranger, NOW_NS));
+  peer_put(one);
+  assert_true(peer_has_left(other, NOW_NS));
+  peer_put(other);
+  peer_put(stranger);
+  one = peer_get(7); /* a record of nobody is forgotten */
+  assert_false(peer_has_left(one, NOW_NS));
+  peer_put(one);
+}
+
+UNIT_TEST(who_comes_again_has_not_left) {
+  struct peer *peer = peer_get(7);
+  peer_left(peer, NOW_NS);
+  peer_came(peer);
+  assert_false(peer_has_left(peer, NOW_NS));
+  peer_put(peer);
+}
+
+/* A flow that was closed as it was not needed, and much later a firewall. */
+UNIT_TEST(what_was_closed_long_ago_is_no_sign) {
+  struct peer *peer = peer_get(7);
+  peer_left(peer, NOW_NS);
+  assert_false(peer_has_left(peer, NOW_NS + PEER_LEFT_TOGETHER_NS + 1));
+  peer_put(peer);
+}
+
+UNIT_MAIN(NULL, NULL)

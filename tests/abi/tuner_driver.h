@@ -30,6 +30,9 @@ struct driver_plugin {
   void *handle;
   void *symbol;
   int abi; /* version of the symbol that was found first */
+  /* What v5 to v7 get of NCCL's cost model: nobody can read or write there. NCCL 2.31 hands in what
+   * was never set. */
+  void *constants;
 };
 
 struct driver_comm {
@@ -38,10 +41,6 @@ struct driver_comm {
   size_t nodes;
   void *context;
   host_nvl_info nvl;
-  union driver_constants {
-    host_constants v5; /* and v6 */
-    host_constants_v7 v7;
-  } constants;
 };
 
 enum { DRIVER_CELLS_MAX = HOST_ALGOS_MAX * HOST_PROTOS, DRIVER_GUARD_WORDS = 16 };
@@ -80,7 +79,7 @@ host_result driver_ask(struct driver_comm *comm, struct driver_call call,
                        struct driver_memory *memory);
 /* From v6 on: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */
 size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto);
-/* Also checks that what v5 to v7 hand in was left alone. */
+/* Also checks that the NVLink facts that v5 to v7 hand in were left alone. */
 void driver_close_comm(struct driver_comm *comm);
 
 /* What NCCL would run after the call: the first cheapest cell of its table; false if none. */

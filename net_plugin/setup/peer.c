@@ -14,9 +14,10 @@ struct peer {
   uint32_t process;
   unsigned users;
   _Atomic uint64_t left_ns; /* 0: it has not, or came again */
+  atomic_bool is_translated;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* covers all but left_ns */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* covers all but atomics */
 static struct list peers = { .head = { &peers.head, &peers.head } };
 
 static struct peer *find(uint32_t process) {
@@ -58,6 +59,10 @@ void peer_left(struct peer *peer, uint64_t now_ns) {
 
 void peer_came(struct peer *peer) {
   atomic_store_explicit(&peer->left_ns, 0, memory_order_relaxed);
+}
+
+bool peer_note_translated(struct peer *peer) {
+  return !atomic_exchange_explicit(&peer->is_translated, true, memory_order_relaxed);
 }
 
 bool peer_has_left(const struct peer *peer, uint64_t since_ns) {

@@ -18,6 +18,8 @@ void peer_put(struct peer *peer);
 void peer_left(struct peer *peer, uint64_t now_ns);
 /* It has proved itself on a new flow. */
 void peer_came(struct peer *peer);
+/* Its flows come from another address than it listens at. True the first time. */
+bool peer_note_translated(struct peer *peer);
 /* It has left, and not come again; since_ns: nobody has listened since then. */
 bool peer_has_left(const struct peer *peer, uint64_t since_ns);
 

@@ -457,6 +457,12 @@ void peering_note_listener(struct connection *connection, const struct hello *he
   }
   const uint8_t *told = tcp_address_ip(&listens[0], &bytes), *seen = tcp_address_ip(from, &bytes);
   if (memcmp(told, seen, bytes) != 0) {
+    char text[TCP_ADDRESS_TEXT];
+    if (peer_note_translated(peering->process)) {
+      LOG_INFO("%s: another address dials in place of %s, where its process listens: a proxy or "
+               "address translation?",
+               peering->peer, tcp_address_text(&listens[0], text));
+    }
     return;
   }
   peering->listens = *from; /* with its scope */

@@ -31,8 +31,8 @@ bool peering_take_lane(struct connection *connection, unsigned lane);
 /* What the reply to its first hello lists, should that hello come once more. Receiver only. */
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses);
 /* A hello that was accepted came from this address, and says where its process listens. Not where
- * the two addresses differ: who translates addresses on the way would answer for it. Receiver
- * only. */
+ * the two addresses differ, which is told once: who translates addresses on the way would answer
+ * for it. Receiver only. */
 void peering_note_listener(struct connection *connection, const struct hello *hello,
                            const struct sockaddr_storage *from);
 const struct address_list *peering_addresses(const struct connection *connection);

@@ -202,6 +202,57 @@ UNIT_TEST_WITH(without_a_cipher_nothing_goes_out_in_clear, log_capture_set_up, p
   refuses_to_connect("STRATUS_ENCRYPT=on", false, "STRATUS_ENCRYPT=on, but no cipher works here");
 }
 
+/* Of every listener on this NIC: they share a port. */
+static void listening_address(const struct nic *nic, struct sockaddr_storage *address) {
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct handle handle;
+  assert_int_equal(listener_open(nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  *address = handle.addresses[0];
+  listener_close(listener);
+}
+
+/* by: dialled instead; NULL: nothing. */
+static struct pair pair_between(const struct nic *nic, const struct nic *dialling,
+                                const struct sockaddr_storage *by) {
+  uint8_t bytes[HANDLE_BYTES];
+  struct listener *listener;
+  struct handle handle;
+  assert_int_equal(listener_open(nic, 1, bytes, &listener), 0);
+  assert_int_equal(handle_decode(bytes, &handle), 0);
+  handle.addresses[0] = by ? *by : handle.addresses[0];
+  handle_encode(&handle, bytes);
+  struct pair pair = pair_connect(dialling, bytes, listener);
+  listener_close(listener);
+  return pair;
+}
+
+/* As a sidecar does: the flows come from its address, not from the process's own. Of each process
+ * that is told once. */
+UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_tear_down) {
+  struct nic nic = pair_loopback(AF_INET), dialling = nic;
+  struct proxy_plan plan = { 0 };
+  struct sockaddr_storage proxied, target;
+  set(NULL);
+  ((struct sockaddr_in *)&dialling.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  struct pair direct = pair_between(&nic, &dialling, NULL);
+  pair_exchange(direct, pair_sizes, PAIR_SIZES, 12, NULL);
+  assert_int_equal(log_capture_find("dials in place of"), 0);
+  listening_address(&nic, &target);
+  struct proxy *proxy = proxy_start(&target, &plan, &proxied);
+  struct pair one = pair_between(&nic, &dialling, &proxied);
+  struct pair other = pair_between(&nic, &dialling, &proxied);
+  pair_exchange(one, pair_sizes, PAIR_SIZES, 12, NULL);
+  pair_exchange(other, pair_sizes, PAIR_SIZES, 12, NULL);
+  proxy_stop(proxy);
+  pair_close(direct);
+  pair_close(one);
+  pair_close(other);
+  assert_int_equal(log_capture_find("listens: a proxy or address translation?"), 1);
+  assert_int_equal(log_capture_find("dials in place of 127.0.0.2:"), 1);
+}
+
 UNIT_TEST_WITH(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down) {
   set("STRATUS_ENCRYPT=on");
   int families[] = { AF_INET, AF_INET6 };

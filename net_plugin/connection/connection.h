@@ -145,7 +145,7 @@ void connection_withdraw(struct connection *connection, const void *registration
  * posted and not taken yet is dropped, and the pointer is invalid. Only messages that were copied
  * are still delivered. NULL is nothing: NCCL closes what connect or accept never gave, too
  * (proxyProgressAsync in src/proxy.cc marks what ended with an error as connected, for
- * sendProxyFree and recvProxyFree in src/transport/net.cc; v2.19.3 to v2.30.7 alike). */
+ * sendProxyFree and recvProxyFree in src/transport/net.cc; v2.19.3, v2.22.3, v2.29.7, v2.30.7). */
 void connection_detach(struct connection *connection);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See life_tables.h. Where a step fails and what is closed then, in NCCL v2.19.3 to v2.30.7:
+/* See life_tables.h. Where a step fails and what is closed then, in NCCL
+ * v2.19.3, v2.22.3, v2.29.7 and v2.30.7:
  * proxyProgressAsync (src/proxy.cc) takes a connect or accept that failed for connected, so
  * sendProxyFree and recvProxyFree (src/transport/net.cc) deregister and close what never was; one
  * that was still waiting they forget. recvProxyConnect closes its listener after a success only.

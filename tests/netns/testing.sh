@@ -39,6 +39,19 @@ until_true() { # SECONDS COMMAND...: polls
   done
 }
 
+# Leaves a net plugin in which that header is another at $other_release. What does not include it comes from build/.
+# shellcheck disable=SC2034 # scripts use it
+make_other_release() { # HEADER EXPRESSION of sed
+  local tree=${scratch:?}/$1
+  other_release=$tree/build/lib/libnccl-net-stratus.so
+  mkdir -p "$tree"
+  tar -C "${root:?}" -c Makefile common net_plugin tuner_plugin scripts/glibc-floor tests/fake_cuda/rules.mk \
+    build/obj/common build/obj/net_plugin | tar -xC "$tree"
+  sed -Ei "$2" "$tree/net_plugin/$1"
+  if cmp -s {"$root","$tree"}/"net_plugin/$1"; then return 1; fi
+  make -s -C "$tree" -j2 build/lib/libnccl-net-stratus.so
+}
+
 readonly too_low=75 # exit status
 between() { # LOW VALUE HIGH
   (($1 <= $2 && $2 <= $3)) && return

@@ -24,12 +24,9 @@
  * NCCLCHECK), so invalid usage is returned only where the user asked for a fatal error. */
 enum tuner_abi_result { TUNER_ABI_SUCCESS = 0, TUNER_ABI_INVALID_USAGE = 5 };
 
-/* ncclDebugLogLevel and the two ncclDebugLogSubSys bits that a tuner logs under. */
-enum tuner_abi_log_level {
-  TUNER_ABI_LOG_WARN = 2,
-  TUNER_ABI_LOG_INFO = 3,
-  TUNER_ABI_LOG_TRACE = 5,
-};
+/* NCCL's own ncclDebugLogLevel of a warning, and the two ncclDebugLogSubSys bits that a tuner logs
+ * under. */
+enum { TUNER_ABI_LOG_WARN = 2 };
 enum tuner_abi_log_subsystem { TUNER_ABI_LOG_INIT = 0x1, TUNER_ABI_LOG_TUNING = 0x40 };
 
 typedef void (*tuner_abi_logger)(int level, unsigned long subsystems, const char *file, int line,

@@ -10,6 +10,9 @@
 struct stress {
   uint64_t soak_ns;     /* --soak */
   int abort_rounds;     /* --abort */
+  int unmade_rounds;    /* --unmade */
+  const char *command;  /* --command; NULL: none */
+  uint64_t patience_ns; /* --patience */
   int seed;             /* --seed */
   const char *log_path; /* --log; NULL: none */
 };

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See unmade.h. */
+#include "tests/coll/stress/unmade.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "tests/coll/stress/stress.h"
+#include "tuner_plugin/tools/coll/libs.h"
+#include "tuner_plugin/tools/coll/message.h"
+#include "tuner_plugin/tools/coll/pattern.h"
+#include "tuner_plugin/tools/coll/watchdog.h"
+
+/* A rank that aborts alone leaves peers which have no reason to close: the plugin's last finalize
+ * gives them 2 s (SETUP_CLOSE_NS). */
+enum { LIMIT_MS = 6000 };
+
+/* One rank's part of a round. */
+struct part {
+  double until_ms, abort_ms; /* from the call to the error; of ncclCommAbort */
+  bool has_error;            /* reported by NCCL before the patience was over */
+  bool is_done;              /* the operation was: nothing was in its way */
+};
+
+/* ncclAllReduce returns when all connections are made, or never. */
+struct call {
+  const struct job *job;
+  pthread_t thread;
+  ncclResult_t result;
+  atomic_bool has_returned;
+};
+
+static void *call_all_reduce(void *argument) {
+  struct call *call = argument;
+  const struct job_gpu *gpu = &call->job->gpus[0];
+  CUDA(cudaSetDevice(gpu->device));
+  call->result =
+      libs.ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
+                         call->job->buffer_bytes, ELEMENT_INT8, ncclSum, gpu->comm, gpu->stream);
+  atomic_store(&call->has_returned, true);
+  return NULL;
+}
+
+static void look(const struct call *call, struct part *mine) {
+  const struct job_gpu *gpu = &call->job->gpus[0];
+  ncclResult_t error = ncclSuccess;
+  NCCL(ncclCommGetAsyncError(gpu->comm, &error));
+  if (!atomic_load(&call->has_returned))
+    mine->has_error = error != ncclSuccess && error != ncclInProgress;
+  else if (call->result != ncclSuccess || error != ncclSuccess)
+    mine->has_error = true;
+  else
+    mine->is_done = libs.cudaStreamQuery(gpu->stream) == cudaSuccess;
+}
+
+static struct part fail_and_abort(const struct job *job) {
+  struct part mine = { 0 };
+  struct call call = { .job = job };
+  struct timespec pause = clock_timespec(NS_PER_MS);
+  uint64_t start_ns = clock_now_ns();
+  int error = pthread_create(&call.thread, NULL, call_all_reduce, &call);
+  if (error)
+    message_fail("cannot start a thread: %s", strerror(error));
+  while (!mine.has_error && !mine.is_done && clock_now_ns() < start_ns + stress.patience_ns) {
+    nanosleep(&pause, NULL);
+    look(&call, &mine);
+  }
+  uint64_t abort_ns = clock_now_ns();
+  NCCL(ncclCommAbort(job->gpus[0].comm));
+  pthread_join(call.thread, NULL);
+  CUDA(cudaStreamSynchronize(job->gpus[0].stream));
+  mine.until_ms = (double)(abort_ns - start_ns) / 1e6;
+  mine.abort_ms = (double)(clock_now_ns() - abort_ns) / 1e6;
+  return mine;
+}
+
+/* `what` is break or heal. All processes go on together. */
+static void run_command(const struct job *job, const char *what) {
+  char command[512];
+  snprintf(command, sizeof command, "%s %s", stress.command, what);
+  rendezvous_barrier(job->rendezvous);
+  /* The user's own command line. NOLINTNEXTLINE(cert-env33-c) */
+  if (job->process == 0 && stress.command && system(command))
+    message_fail("failed: %s", command);
+  rendezvous_barrier(job->rendezvous);
+}
+
+static bool add_up(const struct part *all, int count, int round, FILE *table) {
+  double first_ms = 0, last_ms = 0, abort_ms = 0;
+  int errors = 0, done = 0;
+  for (int i = 0; i < count; i++) {
+    const struct part *p = &all[i];
+    abort_ms = p->abort_ms > abort_ms ? p->abort_ms : abort_ms;
+    done += p->is_done;
+    if (!p->has_error)
+      continue;
+    first_ms = !errors++ || p->until_ms < first_ms ? p->until_ms : first_ms;
+    last_ms = p->until_ms > last_ms ? p->until_ms : last_ms;
+  }
+  bool is_good = errors > 0 && !done && abort_ms < LIMIT_MS;
+  if (table)
+    fprintf(table,
+            "round %d: errors at %d of %d ranks, after %.0f to %.0f ms; aborts %.0f ms: %s\n",
+            round, errors, count, first_ms, last_ms, abort_ms, is_good ? "OK" : "FAILED");
+  if (table)
+    fflush(table);
+  return is_good;
+}
+
+bool unmade_run(struct job *job, FILE *table) {
+  struct part *all = message_allocate((size_t)job->processes, sizeof *all);
+  bool is_good = true;
+  if (job->options->gpus > 1)
+    message_fail("--unmade excludes -g above 1");
+  for (int round = 1; round <= stress.unmade_rounds; round++) {
+    watchdog_set_place("round %d", round);
+    watchdog_forget();
+    run_command(job, "break");
+    struct part mine = fail_and_abort(job);
+    run_command(job, "heal");
+    rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
+    is_good = add_up(all, job->processes, round, table) && is_good;
+    job_open_comms(job);
+  }
+  free(all);
+  return is_good;
+}

@@ -457,6 +457,7 @@ perf-tests: all $(PERF_PLUGINS)
 SYNTAX_SRC := $(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC) $(NET_TOOL_SRC) $(TUNER_TOOL_SRC) $(UNIT_SRC) $(TEST_LIB_SRC) \
   $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tuner_plugin/tools/coll tuner_plugin/tools/coll/replay tests/abi tests/coll/stress)
 # Two at a time: what a test runs beside takes the rest.
+syntax: ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY=""'
 syntax: ## warnings of CC in plugins, tools, unit tests; makes nothing
 	$(Q)printf '%s\n' $(SYNTAX_SRC) | xargs -P 2 -n 20 $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only
 .PHONY: syntax

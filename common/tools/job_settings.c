@@ -182,7 +182,7 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
                                        "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT",
                                        "NCCL_NET",          "NCCL_ENV_PLUGIN",
                                        "NCCL_SOCKET_IFNAME" };
-  const char *paths[] = {
+  char *paths[] = {
     [PLUGIN_KIND_NET] = format_text("%s/%s", request->directory, PLUGIN_NET),
     [PLUGIN_KIND_TUNER] = format_text("%s/%s", request->directory, PLUGIN_TUNER),
   };
@@ -203,6 +203,8 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
     settings->needs_library_path = !request->is_known;
   }
   judge(settings, request, values);
+  free(paths[PLUGIN_KIND_NET]);
+  free(paths[PLUGIN_KIND_TUNER]);
   if (settings->obstacles[0] && !request->is_override) {
     for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
       settings->settings[i].value = NULL;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/descriptor.h"
 #include "net_plugin/lane/netlink.h"
 #include "net_plugin/lane/tcp_socket.h"
 
@@ -130,6 +131,13 @@ int host_addresses(struct host_address **list) {
   int count = collect(RTM_GETADDR, add_address, &items);
   *list = count < 0 ? NULL : (struct host_address *)(void *)items.bytes;
   return count;
+}
+
+int host_link_name(unsigned index, char name[IF_NAMESIZE]) {
+  descriptor_begin(); /* the C library asks by a socket */
+  int error = if_indextoname(index, name) ? 0 : -errno;
+  descriptor_end();
+  return error;
 }
 
 int host_address_find(unsigned index, const struct sockaddr_storage *address, unsigned *flags) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host_nics: the network interfaces of this host and their addresses, as the kernel has them now.
- * Owns: nothing; who asks for a list frees it.  Threads: any.  Blocks: never (netlink.h).
+ * Owns: nothing; who asks for a list frees it.  Threads: any.  Blocks: never (netlink.h), but
+ * while a fork() is in progress (common/descriptor.h).
  * Fails: negative errno. */
 #ifndef NET_PLUGIN_LANE_HOST_NICS_H
 #define NET_PLUGIN_LANE_HOST_NICS_H
@@ -27,6 +28,9 @@ struct host_address {
  */
 int host_links(struct host_link **list);
 int host_addresses(struct host_address **list);
+
+/* The link's name, or a negative errno: -ENXIO, -ENODEV if there is none of this index. */
+int host_link_name(unsigned index, char name[IF_NAMESIZE]);
 
 /* Whether the link has this address, or any has it if index is 0: 1, 0, or a negative errno. *flags
  * are those of the address. Ports are ignored. */

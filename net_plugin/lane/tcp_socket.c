@@ -338,7 +338,7 @@ void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockad
   }
   char name[IF_NAMESIZE] = "?", text[TCP_ADDRESS_TEXT];
   if (index && index != LOOPBACK_INDEX && tcp_address_is_near(peer, nic) &&
-      route_find(nic, peer) == ROUTE_THROUGH && if_indextoname(index, name)) {
+      route_find(nic, peer) == ROUTE_THROUGH && host_link_name(index, name) == 0) {
     note_astray(nic->index);
     LOG_WARN_EVERY(
         TCP_WARN_INTERVAL_NS,

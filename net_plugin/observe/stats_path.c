@@ -86,7 +86,8 @@ static bool is_stale(const char *socket_path) {
 }
 
 void stats_path_sweep(const char *directory) {
-  DIR *opened = opendir(directory);
+  int fd = DESCRIPTOR(open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  DIR *opened = fd < 0 ? NULL : fdopendir(fd);
   struct dirent *entry;
   for (int i = 0; opened && i < STATS_SWEEP_MAX && (entry = readdir(opened)); i++) {
     char path[STATS_PATH_MAX + sizeof entry->d_name];
@@ -96,6 +97,11 @@ void stats_path_sweep(const char *directory) {
     }
   }
   if (opened) {
+    descriptor_begin();
+    descriptor_unmark(fd);
     closedir(opened);
+    descriptor_end();
+  } else if (fd >= 0) {
+    descriptor_close(fd);
   }
 }

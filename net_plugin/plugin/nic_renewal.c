@@ -39,8 +39,9 @@ static unsigned entry_of(const struct nic_renewal *renewal, const struct nic *to
 static bool is_there(const struct nic *nic) {
   char name[IF_NAMESIZE];
   unsigned flags;
-  if (!if_indextoname(nic->index, name)) {
-    return errno != ENXIO && errno != ENODEV; /* not known */
+  int error = host_link_name(nic->index, name);
+  if (error) {
+    return error != -ENXIO && error != -ENODEV; /* not known */
   }
   return strcmp(name, nic->name) == 0 &&
          host_address_find(nic->has_host_address ? 0 : nic->index, &nic->address, &flags) != 0;

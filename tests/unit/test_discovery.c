@@ -25,6 +25,7 @@ static int discover(const char *profile, const char *more) {
   char *environment[] = { extra, path, NULL };
   param_load(environment);
   log_capture_start();
+  discovery_free(&found);
   int rc = discovery_run(&found);
   log_capture_stop();
   return rc;

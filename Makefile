@@ -406,7 +406,6 @@ $(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
   $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))
-$(BUILD)/fuzz/fuzz_import: $(call objects,$(addprefix tuner_plugin/tools/,tune_import.c tune_rules.c tune_common.c))
 
 fuzz-targets: $(FUZZ_TARGETS)
 

@@ -115,9 +115,7 @@ TOOL_TEST(stratus_net_measures) {
 }
 
 TOOL_TEST(stratus_tune) {
-  survives("stratus-tune check tuner_plugin/profiles/example.profile", false);
   survives("stratus-tune show tuner_plugin/profiles/example.profile", false);
-  survives("stratus-tune import tuner_plugin/profiles/example.csv", false);
 }
 
 TOOL_TEST(stratus_coll) {

@@ -13,7 +13,7 @@
 
 UNIT_TEST(examples_run_as_printed) {
   static const char *const helps[] = {
-    "", "check", "show", "explain", "fit", "suggest", "import", "verify",
+    "", "show", "explain", "fit", "suggest", "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
@@ -25,8 +25,7 @@ UNIT_TEST(examples_run_as_printed) {
 
 /* Others run in test_calibrate.c and test_compare.c. */
 UNIT_TEST(no_example_is_forgotten) {
-  static const char known[] = " check show explain fit suggest import verify calibrate "
-                              "verify-ab compare ";
+  static const char known[] = " show explain fit suggest verify calibrate verify-ab compare ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -37,7 +36,7 @@ UNIT_TEST(no_example_is_forgotten) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 10);
+  assert_int_equal(count, 8);
 }
 
 UNIT_TEST(wrong_use_is_status_2) {
@@ -46,11 +45,9 @@ UNIT_TEST(wrong_use_is_status_2) {
   } cases[] = {
     { "stratus-tune", "a command is missing" },
     { "stratus-tune calibrat", "no command calibrat" },
-    { "stratus-tune check", "needs FILE" },
-    { "stratus-tune check --yaml x", "no option --yaml" },
+    { "stratus-tune show --yaml x", "no option --yaml" },
     { "stratus-tune show a b", "\"b\"" },
-    { "stratus-tune import", "needs FILE.csv" },
-    { "stratus-tune import a.csv --nodes 0", "--nodes takes 1 to 1000000, not 0" },
+    { "stratus-tune show --nodes 0", "--nodes takes 1 to 1000000, not 0" },
     { "stratus-tune fit", "needs SAMPLES" },
     { "stratus-tune fit x -o", "--output needs a value" },
     { "stratus-tune suggest", "needs FILE" },
@@ -97,14 +94,18 @@ UNIT_TEST(files_are_tried_before_ranks_start) {
                                    "or directory\n");
 }
 
-UNIT_TEST(check_names_the_place) {
+UNIT_TEST(a_bad_profile_is_told_with_its_place) {
   tree_write(&tool.tree, "bad.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
-  TOOL_SAYS(tool_run("stratus-tune check " EXAMPLE " $XDG_CONFIG_HOME/bad.profile"), 1,
-            EXAMPLE ": good, profile example, hash ", "2 tables, 4 rows");
-  tool_assert_contains(tool.errors, "bad.profile:5:13: ");
-  tool_assert_contains(tool.errors, "ll256");
-  TOOL_WARNS(tool_run("stratus-tune check /nowhere/a.profile"), 1, "/nowhere/a.profile");
+  static const char *const commands[] = { "show", "verify-ab -p" };
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    char command[256];
+    snprintf(command, sizeof command, "stratus-tune %s $XDG_CONFIG_HOME/bad.profile", commands[i]);
+    TOOL_WARNS(tool_run(command), 1,
+               "bad.profile:5:13: proto takes ll, ll128, simple, not \"ll256\"");
+    snprintf(command, sizeof command, "stratus-tune %s /nowhere/a.profile", commands[i]);
+    TOOL_WARNS(tool_run(command), 1, "/nowhere/a.profile: cannot be read: No such file");
+  }
 }
 
 UNIT_TEST(show_prints_all_of_it) {
@@ -192,7 +193,7 @@ UNIT_TEST(fit_makes_a_profile_that_explain_tells_about) {
   TOOL_SAYS(tool_run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
                      "$XDG_CONFIG_HOME/fitted.profile"),
             0, "110 samples, 2 collectives and shapes");
-  TOOL_SAYS(tool_run("stratus-tune check $XDG_CONFIG_HOME/fitted.profile"), 0,
+  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/fitted.profile"), 0,
             "profile fitted-here");
   TOOL_SAYS(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 2 -r 1 -b 1M"), 0,
             "choice    ring simple, NCCL's number of channels", "measured  ", "predicted ");
@@ -231,8 +232,8 @@ UNIT_TEST(fit_asks_for_the_topology_of_the_samples) {
   TOOL_SAYS(tool_run("STRATUS_TOPOLOGY=43d74c2872d9 stratus-tune show "
                      "$XDG_CONFIG_HOME/b.profile"),
             0, "which is this machine's topology");
-  TOOL_SAYS(tool_run("stratus-tune check $XDG_CONFIG_HOME/b.profile"), 0,
-            "for another topology than this machine's");
+  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/b.profile"), 0,
+            "which is another topology than this machine's");
   TOOL_SAYS(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/b.profile"), 0,
             "made for another topology than this machine's");
   TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology 43d74c2872d9"), 1,

@@ -10,12 +10,12 @@
 
 int main(int argc, char **argv) {
   const struct cli_command commands[] = {
-    tune_check,     tune_show,      tune_import,  tune_verify,  tune_fit,         tune_explain,
-    tune_calibrate, tune_verify_ab, tune_suggest, tune_compare, { .name = NULL },
+    tune_show,      tune_verify,  tune_fit,     tune_explain,     tune_calibrate,
+    tune_verify_ab, tune_suggest, tune_compare, { .name = NULL },
   };
   const struct cli_tool tool = {
     .name = "stratus-tune",
-    .summary = "Makes, checks and shows tuning profiles, and measures for them.",
+    .summary = "Makes and shows tuning profiles, and measures for them.",
     .version = STRATUS_VERSION,
     .commands = commands,
   };

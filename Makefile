@@ -317,7 +317,6 @@ $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_conf_block: $(call objects,common/tools/conf_block.c)
 $(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
-$(BUILD)/tests/test_verdict: $(call objects,common/tools/verdict.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
 $(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)

@@ -95,8 +95,6 @@
   X(PROFILE_EVENTS, BOOL, "0", "", "", NET, PLAIN,                                                 \
     "1: NCCL tells which collective each communicator entered last, for stratus-net stats and "    \
     "stall reports")                                                                               \
-  X(CHECK, STRING, "", "", "", BOTH, PLAIN,                                                        \
-    "set by stratus-run --check: where each process says that it uses stratus")                    \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
     "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
     "only")                                                                                        \

@@ -7,6 +7,10 @@
 
 #define STRATUS_VERSION "0.1.0"
 
+/* The transport's name: what NCCL_NET and netName in a communicator's configuration are compared
+ * with, in either case. */
+#define STRATUS_TRANSPORT "stratus"
+
 #define STRATUS_NCCL_RELEASES "2.19 to 2.32"
 #define STRATUS_NET_ABI "v6 to v12"
 #define STRATUS_COLLNET_ABI "v8 to v12"

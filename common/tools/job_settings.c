@@ -15,6 +15,7 @@
 #include "common/tools/env_plugin.h"
 #include "common/tools/nccl_found.h"
 #include "common/tools/setting_origin.h"
+#include "common/version.h"
 
 __attribute__((format(printf, 1, 2))) static char *format_text(const char *format, ...) {
   va_list arguments;
@@ -69,7 +70,7 @@ char *job_settings_why_not_plugin(const char *name, const struct nccl_conf_setti
 
 /* Also an empty one: NCCL then looks for a transport without a name, and finds none. */
 char *job_settings_why_not_net(const struct nccl_conf_setting *nccl_net) {
-  return nccl_net->value && strcasecmp(nccl_net->value, "stratus") != 0
+  return nccl_net->value && strcasecmp(nccl_net->value, STRATUS_TRANSPORT) != 0
              ? why_not("NCCL_NET", nccl_net, NULL)
              : NULL;
 }
@@ -151,7 +152,10 @@ static void judge(struct job_settings *settings, const struct job_request *reque
     add_obstacle(settings, job_settings_why_not_plugin(net->name, &net->theirs), JOB_NET_PLUGIN,
                  values[JOB_NET_PLUGIN], is_override);
   }
-  add_obstacle(settings, job_settings_why_not_net(&other), JOB_NET, "stratus", is_override);
+  if (request->is_strict && !other.value) {
+    settings->settings[JOB_NET].value = format_text("%s", STRATUS_TRANSPORT);
+  }
+  add_obstacle(settings, job_settings_why_not_net(&other), JOB_NET, STRATUS_TRANSPORT, is_override);
   add_obstacle(settings, why_not_env_plugin(net->name, net->value ? net->value : net->theirs.value),
                JOB_ENV_PLUGIN, "none", is_override);
   add_obstacle(settings, why_not_env_plugin("NCCL_NET", other.value), JOB_ENV_PLUGIN, "none",

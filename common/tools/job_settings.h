@@ -32,8 +32,8 @@ enum job_variable {
   JOB_NET_PLUGIN,
   JOB_TUNER_PLUGIN,
   JOB_REF_COUNT,
+  JOB_NET, /* set by is_strict, and to overrule */
   /* set only to overrule what the user or the image has set */
-  JOB_NET,
   JOB_ENV_PLUGIN,
   JOB_SOCKET_IFNAME,
   JOB_VARIABLE_COUNT
@@ -61,6 +61,7 @@ struct job_request {
   bool is_known;         /* plugin_file_is_known_to_loader */
   const char *program;   /* that it runs; NULL: not known */
   bool is_override;      /* obstacles are overruled, and listed all the same */
+  bool is_strict;        /* NCCL is to end a rank that does not get stratus */
 };
 
 /* nccl_conf_load was called. Memory is the process's until it ends. */

@@ -104,7 +104,8 @@ static int print_variables(const char *directory) {
   static struct job_settings settings; /* the process's, until it ends */
   /* In a container the loader will know them. */
   const struct job_request request = {
-    directory, form == FORM_DOCKER || plugin_file_is_known_to_loader(directory), NULL, false
+    .directory = directory,
+    .is_known = form == FORM_DOCKER || plugin_file_is_known_to_loader(directory),
   };
   job_settings_make(&request, &settings);
   for (int i = 0; i < JOB_OBSTACLES_MAX && settings.obstacles[i]; i++) {

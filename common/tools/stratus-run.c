@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-run: runs a job with both plugins. Without --check it becomes the job. */
+/* stratus-run: sets what makes NCCL load both plugins, and becomes the job. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,36 +7,40 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/check_event.h"
 #include "common/cli.h"
-#include "common/launcher.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
 #include "common/plugin_file.h"
-#include "common/tools/checked_job.h"
 #include "common/tools/job_settings.h"
 #include "common/tools/launch_agent.h"
-#include "common/tools/one_voice.h"
 #include "common/version.h"
 
 /* As env(1) and shells have them. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
 
-static bool is_check, goes_on, is_override;
-static bool needs_library_path; /* the job's hosts do, as job_settings has it */
+static bool is_strict, is_override;
 
-/* To other hosts; stratus-coll --hosts and prun pass on themselves (pass_on). */
-static void set_launch_agent(const struct job_settings *settings, const char *directory,
-                             char *const *command) {
-  const char *names[JOB_VARIABLE_COUNT], *word = launch_agent_overruled(command);
-  char why_not[LAUNCH_AGENT_WHY_MAX];
-  size_t count = 0;
+/* The names of what ranks on other hosts must have. LD_LIBRARY_PATH is the last. */
+static const char *passed_on[JOB_VARIABLE_COUNT];
+static size_t passed_on_count;
+
+static void choose_passed_on(const struct job_settings *settings) {
   for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
-    if (i <= JOB_REF_COUNT || settings->settings[i].value) {
-      names[count++] = settings->settings[i].name;
+    if (i <= JOB_NET || settings->settings[i].value) {
+      passed_on[passed_on_count++] = settings->settings[i].name;
     }
   }
-  if (!launch_agent_set(names, count, settings->needs_library_path ? directory : NULL, why_not)) {
+  if (settings->needs_library_path) {
+    passed_on[passed_on_count++] = settings->settings[JOB_LD_LIBRARY_PATH].name;
+  }
+}
+
+/* To other hosts; the daemons of prun run already (pass_on). */
+static void set_launch_agent(const char *directory, bool needs_library_path, char *const *command) {
+  const char *word = launch_agent_overruled(command);
+  char why_not[LAUNCH_AGENT_WHY_MAX];
+  if (!launch_agent_set(passed_on, passed_on_count - needs_library_path,
+                        needs_library_path ? directory : NULL, why_not)) {
     cli_fail("the job may run without stratus on other hosts: %s", why_not);
   }
   if (word) {
@@ -48,7 +52,9 @@ static void set_launch_agent(const struct job_settings *settings, const char *di
 
 static void tell(const struct job_settings *settings) {
   for (int i = 0; i < JOB_OBSTACLES_MAX && settings->obstacles[i]; i++) {
-    cli_fail(is_override ? "--override overrules: %s" : "the job runs without stratus: %s",
+    cli_fail(is_override ? "--override overrules: %s"
+             : is_strict ? "the job does not run: %s"
+                         : "the job runs without stratus: %s",
              settings->obstacles[i]);
   }
   if (settings->obstacles[0] && !is_override) {
@@ -68,11 +74,10 @@ static void tell(const struct job_settings *settings) {
 
 /* What the job gets that the user has not set. False, and nothing, if what the user has set keeps
  * NCCL from using stratus. NCCL reads its files itself, on each host: of these nothing is set. */
-static bool set_variables(const struct job_request *request, char *const *command,
-                          char why_not[PLUGIN_WHY_MAX]) {
+static bool set_variables(const struct job_request *request, char *const *command) {
   struct job_settings settings;
   if (nccl_conf_load(NULL, nccl_version_installed) != 0) {
-    snprintf(why_not, PLUGIN_WHY_MAX, "out of memory");
+    cli_fail("out of memory");
     return false;
   }
   job_settings_make(request, &settings);
@@ -84,21 +89,20 @@ static bool set_variables(const struct job_request *request, char *const *comman
   }
   tell(&settings);
   if (settings.obstacles[0] && !is_override) {
-    snprintf(why_not, PLUGIN_WHY_MAX, "%s", settings.obstacles[0]);
     return false;
   }
-  needs_library_path = settings.needs_library_path;
-  set_launch_agent(&settings, request->directory, command);
+  choose_passed_on(&settings);
+  set_launch_agent(request->directory, settings.needs_library_path, command);
   return true;
 }
 
 /* ---- the command line ---- */
 
-/* As the user may have written it in this app context: the option, then NAME or NAME=value. */
-static bool is_passed_on(char **command, const char *option, const char *name) {
+/* As the user may have written it in this app context: -x, then NAME or NAME=value. */
+static bool is_passed_on(char **command, const char *name) {
   size_t length = strlen(name);
   for (char **word = command; word[0] && word[1] && strcmp(word[1], ":") != 0; word++) {
-    if (strcmp(word[0], option) == 0 && strncmp(word[1], name, length) == 0 &&
+    if (strcmp(word[0], "-x") == 0 && strncmp(word[1], name, length) == 0 &&
         (word[1][length] == '\0' || word[1][length] == '=')) {
       return true;
     }
@@ -106,135 +110,66 @@ static bool is_passed_on(char **command, const char *option, const char *name) {
   return false;
 }
 
-/* As a rank of another launcher it has the variables already, and takes no --env. */
-static bool is_launcher(char **coll_command) {
-  static const char option[] = "--hosts";
-  for (char **word = coll_command; *word; word++) {
-    size_t length = strcspn(*word, "=");
-    if (length == sizeof option - 1 && strncmp(*word, option, length) == 0) {
-      return true;
-    }
-  }
-  return false;
-}
-
-static const char *const variables[] = { "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN",
-                                         "NCCL_NET_PLUGIN_REF_COUNT", CHECK_VARIABLE,
-                                         "LD_LIBRARY_PATH" };
-enum { LAUNCH_AGENT_VARIABLES = 3, VARIABLES = 5 };
-
-/* The option that passes a variable on, and the first and last of `variables` that need it. srun
- * and MPICH's mpirun pass on the whole environment, torchrun runs on this host; the daemons of Open
- * MPI and PRRTE get all but the token of a check, which is for no command line (launch_agent.h),
- * but those of prun run already. stratus-coll --hosts passes on what --env gives. NULL: nothing
- * does. */
-static const char *option_of(char **command, size_t *first, size_t *end) {
-  const char *slash = strrchr(command[0], '/'), *program = slash ? slash + 1 : command[0];
-  *first = 0;
-  *end = needs_library_path ? VARIABLES : VARIABLES - 1; /* LD_LIBRARY_PATH is the last */
-  if (strcmp(program, "stratus-coll") == 0 && is_launcher(command)) {
-    return "--env";
-  }
-  if (strcmp(program, "prun") == 0) {
-    return "-x";
-  }
-  *first = LAUNCH_AGENT_VARIABLES;
-  *end = LAUNCH_AGENT_VARIABLES + 1;
-  return getenv(CHECK_VARIABLE) && launcher_is_open_mpi(command[0]) ? "-x" : NULL;
-}
-
-/* The words of `command`, with options that pass the variables of the job on to other hosts, of
- * those that are set, in each app context: a ":" begins one. A command that is not known stays as
- * it is, as do options of its own. The result is the process's until it ends. */
+/* The words of `command`. Those of prun, whose daemons run already, get options that pass on the
+ * job's variables, of those that are set, in each app context: a ":" begins one. srun and MPICH's
+ * mpirun pass on the whole environment, the daemons of Open MPI and PRRTE start with the variables
+ * (launch_agent.h), torchrun runs on this host. The result is the process's until it ends. */
 static char **pass_on(char **command) {
-  size_t words = 0, contexts = 1, count = 0, first, end;
-  const char *option = option_of(command, &first, &end);
+  const char *slash = strrchr(command[0], '/');
+  size_t words = 0, contexts = 1, count = 0;
   for (; command[words]; words++) {
     contexts += strcmp(command[words], ":") == 0;
   }
-  char **all = option ? calloc(words + 2 * VARIABLES * contexts + 1, sizeof *all) : NULL;
+  bool is_prun = strcmp(slash ? slash + 1 : command[0], "prun") == 0;
+  char **all = is_prun ? calloc(words + 2 * passed_on_count * contexts + 1, sizeof *all) : NULL;
   if (!all) {
     return command;
   }
   for (size_t word = 0; word < words; word++) {
     all[count++] = command[word];
-    bool begins = word == 0 || (strcmp(option, "-x") == 0 && strcmp(command[word], ":") == 0);
-    for (size_t i = begins ? first : end; i < end; i++) {
-      /* The name alone: everybody can read command lines, and a token is among the values. */
-      if (getenv(variables[i]) && !is_passed_on(command + word, option, variables[i])) {
-        all[count++] = (char *)(uintptr_t)option;
-        all[count++] = (char *)(uintptr_t)variables[i];
+    bool begins = word == 0 || strcmp(command[word], ":") == 0;
+    for (size_t i = begins ? 0 : passed_on_count; i < passed_on_count; i++) {
+      /* The name alone: everybody can read command lines. */
+      if (getenv(passed_on[i]) && !is_passed_on(command + word, passed_on[i])) {
+        all[count++] = "-x";
+        all[count++] = (char *)(uintptr_t)passed_on[i];
       }
     }
   }
   return all;
 }
 
-static int become(char **command) {
-  char **words = pass_on(command);
+static int run(int argument_count, char **arguments, bool is_json) {
+  (void)is_json;
+  arguments[argument_count] = NULL;
+  char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
+  struct job_request request = { .directory = directory,
+                                 .program = arguments[0],
+                                 .is_override = is_override,
+                                 .is_strict = is_strict };
+  bool is_found = plugin_file_find_ours(directory, why_not);
+  request.is_known = is_found && plugin_file_is_known_to_loader(directory);
+  bool is_loaded = is_found && plugin_file_load_ours(directory, why_not);
+  if (!is_loaded) {
+    cli_fail(is_strict ? "the job does not run: %s" : "the job runs without stratus: %s", why_not);
+  }
+  bool is_usable = is_loaded && set_variables(&request, arguments);
+  if (is_strict && !is_usable) {
+    return CLI_FAILED;
+  }
+  char **words = pass_on(arguments);
   execvp(words[0], words);
   int error = errno;
   cli_fail("%s: %s", words[0], strerror(error));
   return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }
 
-/* Behind a launcher all ranks of a host come to the same. */
-static void tell_check_failed(const char *why_not) {
-  char host[CHECK_HOST_MAX] = "", error[256];
-  struct launcher_place place;
-  gethostname(host, sizeof host - 1);
-  bool is_rank = launcher_find(&place, error, sizeof error) == 1 && place.size > 1;
-  if (!is_rank || one_voice_take(&place)) {
-    cli_fail("check failed: host %s does not use stratus: %s", host, why_not);
-  }
-  if (!goes_on) {
-    one_voice_hold();
-  }
-}
-
-/* False: the job must not run. */
-static bool go_on_without(const char *why_not, bool is_checker) {
-  if (!is_checker) {
-    check_event_send(CHECK_NOT_HERE, why_not);
-    return true;
-  }
-  tell_check_failed(why_not);
-  return goes_on;
-}
-
-static int run(int argument_count, char **arguments, bool is_json) {
-  (void)is_json;
-  arguments[argument_count] = NULL;
-  char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
-  struct job_request request = { directory, false, arguments[0], is_override };
-  /* Behind a launcher that runs under another stratus-run --check, that one is told. */
-  bool is_checker = is_check && !getenv(CHECK_VARIABLE);
-  bool is_found = plugin_file_find_ours(directory, why_not);
-  request.is_known = is_found && plugin_file_is_known_to_loader(directory);
-  bool is_loaded = is_found && plugin_file_load_ours(directory, why_not);
-  bool is_usable = is_loaded && set_variables(&request, arguments, why_not);
-  if (!is_loaded && !is_checker) {
-    cli_fail("the job runs without stratus: %s", why_not);
-  }
-  if (!is_usable && !go_on_without(why_not, is_checker)) {
-    return CHECKED_FAILED;
-  }
-  if (!is_checker) {
-    return become(arguments);
-  }
-  int status = checked_job_run(arguments, pass_on, goes_on);
-  return is_usable ? status : CHECKED_FAILED;
-}
-
 static const struct cli_option options[] = {
-  { .name = "check",
+  { .name = "strict",
     .type = CLI_FLAG,
-    .value = &is_check,
-    .help = "end the job with status 3 if a rank does not use stratus, and name its host" },
-  { .name = "keep-going",
-    .type = CLI_FLAG,
-    .value = &goes_on,
-    .help = "with --check: let such a job run to its end, then exit with status 3" },
+    .value = &is_strict,
+    .help = "set NCCL_NET, so that NCCL ends a rank that does not get stratus; without it here, do "
+            "not run COMMAND" },
   { .name = "override",
     .type = CLI_FLAG,
     .value = &is_override,
@@ -250,13 +185,12 @@ static const struct cli_program program = {
                .arguments = "COMMAND...",
                .min_arguments = 1,
                .max_arguments = -1,
-               .example = "stratus-run --check torchrun --nproc-per-node 8 train.py",
+               .example = "stratus-run --strict torchrun --nproc-per-node 8 train.py",
                .options = options,
                .run = run },
   .version = STRATUS_VERSION,
-  .exit_status =
-      "2 wrong use, 3 --check found a host without stratus, 4 --check: COMMAND succeeded, but "
-      "NCCL was not used, 126 COMMAND cannot be run, 127 there is no COMMAND; else COMMAND's",
+  .exit_status = "1 --strict: stratus cannot be used here, 2 wrong use, 126 COMMAND cannot be run, "
+                 "127 there is no COMMAND; else COMMAND's",
   .ends_at_operand = true,
 };
 

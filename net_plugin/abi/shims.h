@@ -8,11 +8,11 @@
 #define NET_PLUGIN_ABI_SHIMS_H
 
 #include "common/fork_guard.h"
+#include "common/version.h"
 #include "net_plugin/abi/net_abi.h"
 #include "net_plugin/plugin/device.h"
 
-/* What NCCL_NET and netName in a communicator's configuration are compared with, in either case. */
-#define SHIMS_NAME "stratus"
+#define SHIMS_NAME STRATUS_TRANSPORT
 
 /* In a forked child of a process that uses the plugin: what would move or make something fails,
  * what ends something does nothing. */

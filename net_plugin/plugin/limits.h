@@ -7,7 +7,5 @@
 
 /* CPUs: a process with so many or less is pinned. */
 #define PLACEMENT_FEW_CPUS 4
-/* Times that a process tells a check of the same. */
-#define PLUGIN_CHECK_REPEATS 3
 
 #endif

@@ -12,14 +12,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/ablation.h"
-#include "common/check_event.h"
 #include "common/clock.h"
 #include "common/fork_guard.h"
 #include "common/limits.h"
@@ -267,11 +265,6 @@ int plugin_device_count(int *count) {
   int rc = state.is_left_over ? discover() : 0;
   *count = state.discovery.devices.count;
   pthread_mutex_unlock(&state.lock);
-  if (!rc) {
-    bool is_in_use = *count > 0;
-    check_event_send(is_in_use ? CHECK_IN_USE : CHECK_NOT_HERE,
-                     is_in_use ? NULL : "no usable network interface");
-  }
   return rc;
 }
 
@@ -317,14 +310,6 @@ int plugin_device_nic(int device, struct nic *nic) {
 
 /* ---- connections ---- */
 
-/* The first message may have been lost. */
-static void say_again(void) {
-  static atomic_uint said;
-  if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) < PLUGIN_CHECK_REPEATS) {
-    check_event_send(CHECK_IN_USE, NULL);
-  }
-}
-
 static const struct profiler *profiler_of(const struct plugin_context *context) {
   if (context) {
     return context->profiler;
@@ -340,7 +325,6 @@ int plugin_listen(const struct plugin_context *context, int device, void *handle
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, true, nics, &count);
-  say_again();
   rc = rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
   if (!rc) {
     listener_set_owner(*listener, profiler_of(context));

@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/check_event.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -414,15 +413,13 @@ static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle)
              handle->wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   } else if (error) {
     char text[INET6_ADDRSTRLEN];
-    const char *address = foreign_address(bytes, text);
-    check_event_send(CHECK_NOT_PEER, address);
     LOG_WARN("the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
              "plugin and fell back silently%s. Set the same NCCL_NET_PLUGIN on every host and look "
              "for \"stratus\" "
              "in each host's NCCL_DEBUG=INFO log. Or its NCCL sets up other channels than this one "
              "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
              "every host; stratus-tune verify compares hosts",
-             address,
+             foreign_address(bytes, text),
              is_by_library_path()
                  ? ": NCCL finds it by LD_LIBRARY_PATH here, which a launcher may not "
                    "have passed on; pass it on, or set NCCL_NET_PLUGIN to the path of "

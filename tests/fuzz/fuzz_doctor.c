@@ -20,7 +20,6 @@ void __wrap_remote_run_all(const struct remote_command *how, struct remote_resul
                            int count) {
   for (int i = 0; how->variables[i]; i++) {
     FUZZ_CHECK(strcmp(how->variables[i], "STRATUS_SECRET") != 0);
-    FUZZ_CHECK(strcmp(how->variables[i], "STRATUS_CHECK") != 0);
   }
   for (int i = 0; i < count; i++) {
     char *line = fuzz_line(&input);
@@ -63,7 +62,6 @@ static void run(const uint8_t *data, size_t size, bool is_json) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   fuzz_swallow_messages();
   setenv("STRATUS_SECRET", "0123456789abcdef", 1);
-  setenv("STRATUS_CHECK", "0123456789abcdef", 1);
   run(data, size, false);
   run(data, size, true);
   return 0;

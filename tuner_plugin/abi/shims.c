@@ -5,7 +5,6 @@
  * that all ranks have to share. */
 #include <stdbool.h>
 
-#include "common/check_event.h"
 #include "common/fork_guard.h"
 #include "common/log.h"
 #include "common/nccl_levels.h"
@@ -33,13 +32,11 @@ static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domai
           (size_t)domains->domain_count != shape.nodes);
 }
 
-/* `communicator`: NCCL's number of it; 0: not known. */
-static int open_tuner(int abi_version, uint64_t communicator, struct tuner_shape shape,
-                      tuner_abi_logger logger, struct tuner **tuner) {
+static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logger logger,
+                      struct tuner **tuner) {
   if (fork_guard_refuses()) {
     return TUNER_ABI_INVALID_USAGE;
   }
-  check_event_send_communicator(communicator, shape.ranks, shape.nodes);
   fork_guard_install();
   if (logger) {
     __atomic_store_n(&nccl_logger, logger, __ATOMIC_RELEASE);
@@ -76,7 +73,7 @@ static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost
 /* Which stays with NCCL, so that a tuner only says so, and what is wrong with the profile. */
 static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
   struct tuner *tuner;
-  int result = open_tuner(1, 0, (struct tuner_shape){ ranks, nodes, false }, logger, &tuner);
+  int result = open_tuner(1, (struct tuner_shape){ ranks, nodes, false }, logger, &tuner);
   if (result == TUNER_ABI_SUCCESS) {
     tuner_close(tuner);
   }
@@ -101,7 +98,7 @@ static int destroy_v1(void) {
 /* ---- v2: NCCL 2.21 ---- */
 
 static int init_v2(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(2, 0, (struct tuner_shape){ ranks, nodes, false }, logger,
+  return open_tuner(2, (struct tuner_shape){ ranks, nodes, false }, logger,
                     (struct tuner **)context);
 }
 
@@ -118,7 +115,7 @@ static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_colln
 /* ---- v3: NCCL 2.22, 2.23 ---- */
 
 static int init_v3(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(3, 0, (struct tuner_shape){ ranks, nodes, false }, logger,
+  return open_tuner(3, (struct tuner_shape){ ranks, nodes, false }, logger,
                     (struct tuner **)context);
 }
 
@@ -131,7 +128,7 @@ static int get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
 /* ---- v4: NCCL 2.24 to 2.27 ---- */
 
 static int init_v4(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(4, 0, (struct tuner_shape){ ranks, nodes, false }, logger,
+  return open_tuner(4, (struct tuner_shape){ ranks, nodes, false }, logger,
                     (struct tuner **)context);
 }
 
@@ -145,33 +142,35 @@ static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
 
 /* ---- v5: NCCL 2.28, 2.29;  v6: NCCL 2.30 to 2.32.3;  v7: NCCL 2.32.6 ---- */
 
-static int init_with_domains(int abi_version, uint64_t comm_id, size_t ranks, size_t nodes,
-                             tuner_abi_logger logger,
+static int init_with_domains(int abi_version, size_t ranks, size_t nodes, tuner_abi_logger logger,
                              const struct tuner_abi_nvl_domain_info *domains, void **context) {
   struct tuner_shape shape = { ranks, nodes, false };
   shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(abi_version, comm_id, shape, logger, (struct tuner **)context);
+  return open_tuner(abi_version, shape, logger, (struct tuner **)context);
 }
 
 static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    void *constants) {
+  (void)comm_id;
   (void)constants;
-  return init_with_domains(5, comm_id, ranks, nodes, logger, domains, context);
+  return init_with_domains(5, ranks, nodes, logger, domains, context);
 }
 
 static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    void *constants) {
+  (void)comm_id;
   (void)constants;
-  return init_with_domains(6, comm_id, ranks, nodes, logger, domains, context);
+  return init_with_domains(6, ranks, nodes, logger, domains, context);
 }
 
 static int init_v7(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
                    tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
                    void *constants) {
+  (void)comm_id;
   (void)constants;
-  return init_with_domains(7, comm_id, ranks, nodes, logger, domains, context);
+  return init_with_domains(7, ranks, nodes, logger, domains, context);
 }
 
 /* NCCL takes no chunk larger than its buffers allow (v2.30.7-1 src/enqueue.cc:2312-2316). */

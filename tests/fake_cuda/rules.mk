@@ -124,17 +124,3 @@ fake-cuda-tests: nccl nccl-collnet fake-cuda-runtime-tests \
   $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
 
 .PHONY: fake-cuda nccl nccl-transports nccl-collnet fake-cuda-runtime-tests fake-cuda-tests
-
-# ---- NCCL's own cost tables, for the tests of its model (tests/tables) ----
-#
-#   make tables SUITE=sid   build/tests/tables/dump-sid, for tests/tables/collect sid
-
-TABLES := $(BUILD)/tests/tables/dump-$(SUITE)
-$(TABLES): tests/tables/dump.c $(FAKE_NCCL)/libnccl.so.2
-	@mkdir -p $(@D)
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
-	  -rdynamic -o $@ $< -L$(FAKE_NCCL) -lnccl -L$(FAKE_LIB) -lcudart
-
-tables: $(TABLES)
-.PHONY: tables

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Draws machines as clouds have them, then moves every figure that NCCL takes for granted. */
+/* Draws machines as clouds have them, and how far every cell is from what is believed of it. */
 #include "tests/lib/synthetic.h"
 
 #include <math.h>
@@ -7,7 +7,6 @@
 
 #include "common/random.h"
 #include "tuner_plugin/model/interpolate.h"
-#include "tuner_plugin/model/nccl_graph.h"
 
 enum { CALLS = 20 };
 
@@ -37,59 +36,88 @@ void synthetic_draw(struct synthetic *cluster, uint64_t seed) {
   memset(cluster, 0, sizeof *cluster);
   cluster->random = seed;
   uint64_t *random = &cluster->random;
-  struct nccl_machine machine = {
-    .gpus = 8,
-    .nics = PICK(random, 1, 1, 2, 4, 8),
-    .mbps = PICK(random, 10000, 25000, 50000, 100000, 200000),
-    .links = PICK(random, 0, 12, 18),
-    .near = PICK(random, 0, 1),
-    .cc = PICK(random, 70, 80, 90, 100),
-    .cpu = PICK(random, 0, 1) ? NCCL_CPU_INTEL : NCCL_CPU_AMD,
-  };
+  int nics = PICK(random, 1, 1, 2, 4, 8), gbps = PICK(random, 10, 25, 50, 100, 200);
   cluster->ppn = PICK(random, 1, 2, 4, 8);
+  cluster->bus_gbs = gbps / 8.0 * fmax(1, nics * cluster->ppn / 8);
+  cluster->inside_us = PICK(random, 0, 1) ? 3.4 : 5.7; /* NVLink, PCIe */
+  cluster->has_ll128 = PICK(random, 0, 1);
   cluster->noise = uniform(random, 0.05, 0.15);
-  cluster->told.release = PICK(random, 22105, 22203, 22304, 22507, 22809, 22907, 23007);
-  cluster->told.nodes = 2;
-  cluster->told.ppn = cluster->ppn;
-  nccl_graph_estimate(&machine, &cluster->told);
-  cluster->real = cluster->told;
-  double latency_us = uniform(random, 0, 50);
-  cluster->real.ring.latency_us = cluster->real.tree.latency_us = (float)latency_us;
+  cluster->network_us = uniform(random, 0, 50);
   double rate = uniform(random, 0.4, 1.0), collapse = uniform(random, 1, 8);
   for (int c = 0; c < PROFILE_COLLECTIVE_COUNT; c++) {
-    for (int a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
-      for (int p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-        cluster->latency_factors[c][a][p] = lognormal(random, 0.2);
-        cluster->rate_factors[c][a][p] =
-            rate * lognormal(random, 0.15) / (p == PROFILE_LL ? collapse : 1);
-      }
+    for (unsigned cell = 0; cell < COSTS_CELLS; cell++) {
+      bool is_ll = costs_cell_protocol(cell) == PROFILE_LL;
+      cluster->latency_factors[c][cell] = lognormal(random, 0.2);
+      cluster->rate_factors[c][cell] = rate * lognormal(random, 0.15) / (is_ll ? collapse : 1);
     }
   }
 }
 
-void synthetic_models(const struct synthetic *cluster, int nodes, struct nccl_model *told,
-                      struct nccl_model *real) {
-  struct nccl_topology topology = cluster->told;
-  topology.nodes = nodes;
-  nccl_model_build(&topology, told);
-  topology = cluster->real;
-  topology.nodes = nodes;
-  nccl_model_build(&topology, real);
-  for (int c = 0; c < PROFILE_COLLECTIVE_COUNT; c++) {
-    for (int a = 0; a < PROFILE_ALGORITHM_COUNT; a++) {
-      for (int p = 0; p < PROFILE_PROTOCOL_COUNT; p++) {
-        real->latency_us[c][a][p] *= (float)cluster->latency_factors[c][a][p];
-        real->gbs[c][a][p] *= (float)cluster->rate_factors[c][a][p];
-      }
-    }
-  }
+/* By protocol: a call, a hop between hosts of a ring and of a tree, all in us; the parts of a hop
+ * inside of a host and of the bandwidth. */
+static const double base_us[] = { 6.6, 14, 8.4 }, ring_hop_us[] = { 2.7, 4, 14 },
+                    tree_hop_us[] = { 5, 8.5, 14 }, inside_part[] = { 0.2, 0.5, 1 },
+                    bus_part[] = { 0.5, 0.92, 1 };
+
+struct cost {
+  double latency_us, gbs;
+};
+
+static struct cost ring_cost(const struct synthetic *cluster, int protocol, double ranks,
+                             double nodes, double rounds, double network_us, uint64_t bytes) {
+  double steps = rounds * (ranks - 1), between = rounds * (nodes - 1);
+  double latency_us = base_us[protocol] +
+                      (steps - between) * cluster->inside_us * inside_part[protocol] +
+                      between * (ring_hop_us[protocol] + network_us);
+  bool is_bulk = protocol == PROFILE_SIMPLE && (double)bytes / ranks >= 256;
+  return (struct cost){ latency_us * (is_bulk ? 1.4 : 1),
+                        cluster->bus_gbs * bus_part[protocol] * ranks / steps };
 }
 
-double synthetic_us(const struct nccl_model *real, enum profile_collective collective,
-                    struct nccl_cell cell, uint64_t bytes) {
-  nccl_costs costs;
-  nccl_model_costs(real, collective, bytes, costs);
-  return (double)costs[cell.algorithm][cell.protocol];
+static struct cost tree_cost(const struct synthetic *cluster, int protocol, double nodes,
+                             double network_us, uint64_t bytes) {
+  double up_us = (cluster->ppn - 1) * cluster->inside_us * inside_part[protocol] +
+                 floor(log2(nodes)) * (tree_hop_us[protocol] + network_us);
+  /* In steps from one power of two to the next, deepest at 128 KiB. */
+  double dip = 1 - 0.5 * exp(-pow((floor(log2((double)bytes)) - 17) / 3, 2));
+  double sent = nodes > 2 ? 2 : 1; /* how often the busiest of more hosts sends each byte */
+  return (struct cost){ base_us[protocol] + 2 * up_us,
+                        cluster->bus_gbs * bus_part[protocol] * 0.92 * dip / sent };
+}
+
+double synthetic_us(const struct synthetic *cluster, enum synthetic_view view,
+                    enum profile_collective collective, int nodes, unsigned cell, uint64_t bytes) {
+  enum profile_algorithm algorithm = costs_cell_algorithm(cell);
+  int protocol = (int)costs_cell_protocol(cell);
+  bool is_reduced = collective == PROFILE_ALLREDUCE;
+  double ranks = (double)nodes * cluster->ppn;
+  double network_us = view == SYNTHETIC_TRUE ? cluster->network_us : 0;
+  network_us *= protocol == PROFILE_SIMPLE ? 2 : 1; /* it has a flush to wait for, too */
+  struct cost cost;
+  if (protocol == PROFILE_LL128 && !cluster->has_ll128) {
+    return -1;
+  } else if (algorithm == PROFILE_RING) {
+    cost = ring_cost(cluster, protocol, ranks, nodes, is_reduced ? 2 : 1, network_us, bytes);
+  } else if (algorithm == PROFILE_TREE && is_reduced) {
+    cost = tree_cost(cluster, protocol, nodes, network_us, bytes);
+  } else if (algorithm == PROFILE_PAT && protocol == PROFILE_SIMPLE && !is_reduced &&
+             cluster->ppn == 1) {
+    double hops_us = floor(log2(nodes)) * (14 + network_us) / 3.5;
+    cost = (struct cost){ 8 + hops_us + 2.8 * ranks, cluster->bus_gbs * 0.75 };
+  } else {
+    return -1;
+  }
+  bool is_true = view == SYNTHETIC_TRUE;
+  return cost.latency_us * (is_true ? cluster->latency_factors[collective][cell] : 1) +
+         (double)bytes /
+             (1000 * cost.gbs * (is_true ? cluster->rate_factors[collective][cell] : 1));
+}
+
+void synthetic_costs(const struct synthetic *cluster, enum profile_collective collective, int nodes,
+                     uint64_t bytes, float costs[COSTS_CELLS]) {
+  for (unsigned cell = 0; cell < COSTS_CELLS; cell++) {
+    costs[cell] = (float)synthetic_us(cluster, SYNTHETIC_BELIEVED, collective, nodes, cell, bytes);
+  }
 }
 
 static double normal(uint64_t *random) {
@@ -122,46 +150,35 @@ static double drift(struct synthetic *cluster, double *state) {
 
 static size_t measure_launch(struct synthetic *cluster, enum profile_collective collective,
                              int nodes, int launch, struct sample *samples) {
-  enum { CELLS = PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT };
-  double states[CELLS + 1];
-  for (int i = 0; i <= CELLS; i++) {
+  double states[COSTS_CELLS + 1];
+  for (unsigned i = 0; i <= COSTS_CELLS; i++) {
     states[i] = normal(&cluster->random);
   }
-  struct nccl_model told, real;
-  synthetic_models(cluster, nodes, &told, &real);
   size_t count = 0;
   for (int shift = SYNTHETIC_SHIFT_FIRST; shift <= SYNTHETIC_SHIFT_LAST; shift++) {
     uint64_t bytes = UINT64_C(1) << shift;
-    nccl_costs costs;
-    struct nccl_cell chosen;
-    nccl_model_costs(&told, collective, bytes, costs);
-    if (!nccl_model_choose(costs, &chosen)) {
-      continue;
-    }
-    struct sample sample = { .collective = collective,
-                             .bytes = bytes,
-                             .nodes = (uint32_t)nodes,
-                             .ppn = (uint32_t)cluster->ppn,
-                             .algorithm = chosen.algorithm,
-                             .protocol = chosen.protocol,
-                             .is_default = true,
-                             .run = { (char)('a' + launch) } };
-    time_calls(cluster,
-               synthetic_us(&real, collective, chosen, bytes) * drift(cluster, &states[CELLS]),
-               &sample);
-    samples[count++] = sample;
-    sample.is_default = false;
-    for (int i = 0; i < CELLS; i++) {
-      struct nccl_cell cell = { (enum profile_algorithm)(i / PROFILE_PROTOCOL_COUNT),
-                                (enum profile_protocol)(i % PROFILE_PROTOCOL_COUNT) };
-      if (costs[cell.algorithm][cell.protocol] >= 0) {
-        sample.algorithm = cell.algorithm;
-        sample.protocol = cell.protocol;
-        time_calls(cluster,
-                   synthetic_us(&real, collective, cell, bytes) * drift(cluster, &states[i]),
-                   &sample);
-        samples[count++] = sample;
+    float costs[COSTS_CELLS];
+    synthetic_costs(cluster, collective, nodes, bytes, costs);
+    struct costs_choice chosen;
+    costs_choose((struct decide_costs){ costs, PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT },
+                 &chosen);
+    /* The last one is what is chosen by itself. */
+    for (unsigned i = 0; i <= COSTS_CELLS; i++) {
+      unsigned cell = i < COSTS_CELLS ? i : chosen.cell;
+      if (costs[cell] < 0) {
+        continue;
       }
+      struct sample *sample = &samples[count++];
+      *sample = (struct sample){ .collective = collective,
+                                 .bytes = bytes,
+                                 .nodes = (uint32_t)nodes,
+                                 .ppn = (uint32_t)cluster->ppn,
+                                 .algorithm = costs_cell_algorithm(cell),
+                                 .protocol = costs_cell_protocol(cell),
+                                 .is_default = i == COSTS_CELLS,
+                                 .run = { (char)('a' + launch) } };
+      double us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, cell, bytes);
+      time_calls(cluster, us * drift(cluster, &states[i]), sample);
     }
   }
   return count;

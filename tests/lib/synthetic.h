@@ -1,37 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* synthetic: an invented cluster whose true times are known: NCCL's model with other constants.
+/* synthetic: an invented cluster whose true times are known, and what a library that chooses by
+ * another idea of them believes.
  * Owns: nothing.  Threads: any, on different structs.
  * Blocks: never.  Fails: cannot. */
 #ifndef TESTS_LIB_SYNTHETIC_H
 #define TESTS_LIB_SYNTHETIC_H
 
+#include <stdbool.h>
+
 #include "common/sample.h"
-#include "tuner_plugin/model/nccl_model.h"
+#include "tuner_plugin/decide/costs.h"
 
 enum { SYNTHETIC_SHIFT_FIRST = 3, SYNTHETIC_SHIFT_LAST = 26 };
 
 struct synthetic {
   uint64_t random;
   int ppn;
-  double noise; /* standard deviation of a call's time, as a share of it: 0.05 to 0.15 */
-  struct nccl_topology told; /* what NCCL believes; nodes vary */
-  struct nccl_topology real; /* with the network's true latency */
-  double latency_factors[PROFILE_COLLECTIVE_COUNT][PROFILE_ALGORITHM_COUNT][PROFILE_PROTOCOL_COUNT];
-  double rate_factors[PROFILE_COLLECTIVE_COUNT][PROFILE_ALGORITHM_COUNT][PROFILE_PROTOCOL_COUNT];
+  double noise;     /* standard deviation of a call's time, as a share of it: 0.05 to 0.15 */
+  double bus_gbs;   /* of a host */
+  double inside_us; /* of a hop inside of a host, with protocol Simple */
+  bool has_ll128;
+  double network_us; /* true latency of the network, which is believed to be none */
+  /* What is true, over what is believed. */
+  double latency_factors[PROFILE_COLLECTIVE_COUNT][COSTS_CELLS];
+  double rate_factors[PROFILE_COLLECTIVE_COUNT][COSTS_CELLS];
 };
 
 /* Another cluster for each seed. */
 void synthetic_draw(struct synthetic *cluster, uint64_t seed);
 
-/* What NCCL would compute for `nodes`, and what is true. */
-void synthetic_models(const struct synthetic *cluster, int nodes, struct nccl_model *told,
-                      struct nccl_model *real);
+enum synthetic_view { SYNTHETIC_BELIEVED, SYNTHETIC_TRUE };
 
-double synthetic_us(const struct nccl_model *real, enum profile_collective collective,
-                    struct nccl_cell cell, uint64_t bytes);
+/* Of a call in this cell; below 0: the cell is not there. Forms and figures are like those of
+ * NCCL's cost model, with what makes it hard to fit: a tree's bandwidth has a dip, and a ring's
+ * latency rises at some size. */
+double synthetic_us(const struct synthetic *cluster, enum synthetic_view view,
+                    enum profile_collective collective, int nodes, unsigned cell, uint64_t bytes);
 
-/* Measures every cell and NCCL's default at the powers of two in several launches, with noise of
- * calls and of launches. Returns how many samples were written; there is room for
+/* As NCCL hands them to its tuner. */
+void synthetic_costs(const struct synthetic *cluster, enum profile_collective collective, int nodes,
+                     uint64_t bytes, float costs[COSTS_CELLS]);
+
+/* Measures every cell and what is chosen by itself at the powers of two in several launches, with
+ * noise of calls and of launches. Returns how many samples were written; there is room for
  * SYNTHETIC_SAMPLES_MAX. */
 enum { SYNTHETIC_LAUNCHES = 4, SYNTHETIC_SAMPLES_MAX = SYNTHETIC_LAUNCHES * 24 * 22 };
 size_t synthetic_measure(struct synthetic *cluster, enum profile_collective collective, int nodes,

@@ -9,19 +9,11 @@
 #include <string.h>
 
 #include "common/random.h"
-#include "tuner_plugin/model/nccl_graph.h"
-#include "tuner_plugin/model/nccl_model.h"
-
-#define NCCL_RELEASE 22907
-/* What the choice is asked about: GPUs with NVLink of the V100's time, a NIC behind the processor.
- */
-#define NVLINKS 6
-#define COMPUTE_CAPABILITY 70
+#include "tests/scale/choice.h"
 
 struct run {
   struct schedule *schedule;
   const struct steps_config *config;
-  struct nccl_model model;
   unsigned hosts;
   uint64_t random;
   double *pace;      /* by host: of all its steps */
@@ -42,34 +34,17 @@ void steps_draw_hosts(unsigned hosts, double share, uint64_t *random, double *va
   }
 }
 
-static void build_model(struct run *run) {
-  struct nccl_machine machine = {
-    .gpus = (int)run->schedule->config.gpus,
-    .nics = 1,
-    .mbps = (int)(run->config->nic_rate / 125000),
-    .links = run->schedule->config.gpus > 1 ? NVLINKS : 0,
-    .cc = COMPUTE_CAPABILITY,
-    .cpu = NCCL_CPU_INTEL,
-  };
-  struct nccl_topology topology = { .release = NCCL_RELEASE,
-                                    .nodes = (int)run->hosts,
-                                    .ppn = machine.gpus };
-  nccl_graph_estimate(&machine, &topology);
-  nccl_model_build(&topology, &run->model);
-}
-
 static enum schedule_algorithm choose(const struct run *run, enum operation operation,
                                       uint64_t bytes) {
-  if (operation != OPERATION_ALL_REDUCE || run->config->choice == STEPS_RING) {
+  if (operation != OPERATION_ALL_REDUCE || run->config->choice == STEPS_RING || run->hosts < 2) {
     return SCHEDULE_RING;
   }
   if (run->config->choice == STEPS_TREE) {
     return SCHEDULE_TREE;
   }
-  nccl_costs costs;
-  nccl_model_costs(&run->model, PROFILE_ALLREDUCE, bytes, costs);
-  float ring = costs[PROFILE_RING][PROFILE_SIMPLE], tree = costs[PROFILE_TREE][PROFILE_SIMPLE];
-  return tree >= 0 && (ring < 0 || tree < ring) ? SCHEDULE_TREE : SCHEDULE_RING;
+  const struct schedule_config *schedule = &run->schedule->config;
+  bool is_tree = choice_is_tree(run->hosts, schedule->gpus, run->config->nic_rate, bytes);
+  return is_tree ? SCHEDULE_TREE : SCHEDULE_RING;
 }
 
 /* What the plan has of collectives, and whether all of it is modelled. */
@@ -193,9 +168,6 @@ int steps_run(struct schedule *schedule, const struct workload *workload,
   run.ends = run.start_ns + hosts;
   run.sizes = transport_memory((collectives + 1) * sizeof *run.sizes);
   run.algorithms = transport_memory((collectives + 1) * sizeof *run.algorithms);
-  if (hosts > 1) {
-    build_model(&run);
-  }
   int status = look_at(&run, workload, items, item_count, error);
   for (size_t i = 0; i < collectives; i++) {
     result->trees += run.algorithms[i] == SCHEDULE_TREE;

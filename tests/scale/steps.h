@@ -9,7 +9,7 @@
 #include "tests/scale/schedule.h"
 #include "tuner_plugin/tools/coll/replay/plan.h"
 
-/* AUTO: as NCCL's own cost model chooses between the two (tuner_plugin/model/nccl_model.h). */
+/* AUTO: as NCCL chooses between the two (choice.h). */
 enum steps_choice { STEPS_RING, STEPS_TREE, STEPS_AUTO };
 
 struct steps_config {

@@ -300,8 +300,6 @@ struct tally {
 
 static void judge(const struct synthetic *cluster, const struct profile *profile,
                   enum profile_collective collective, int nodes, struct tally *tally) {
-  struct nccl_model told, real;
-  synthetic_models(cluster, nodes, &told, &real);
   size_t ranks = (size_t)(nodes * cluster->ppn);
   void *memory = malloc(compile_bytes(profile, ranks, (size_t)nodes) + 1);
   struct decide_table table;
@@ -309,28 +307,23 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
   /* No power of two: those were measured. */
   for (uint64_t bytes = 12; bytes <= 256 << 20; bytes = bytes + bytes / 2) {
     assert_true(bytes & (bytes - 1));
-    nccl_costs costs;
-    struct nccl_cell usual, chosen;
-    nccl_model_costs(&told, collective, bytes, costs);
-    if (!nccl_model_choose(costs, &usual)) {
-      continue;
-    }
+    float costs[COSTS_CELLS];
+    synthetic_costs(cluster, collective, nodes, bytes, costs);
+    struct decide_costs view = { costs, PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
+    struct costs_choice usual, chosen;
+    assert_true(costs_choose(view, &usual));
     int channels = 0;
-    struct decide_costs view = { &costs[0][0], PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
     decide_by_costs(&table, (int)collective, bytes, view, &channels);
-    assert_true(nccl_model_choose(costs, &chosen));
-    double default_us = synthetic_us(&real, collective, usual, bytes);
-    double chosen_us = synthetic_us(&real, collective, chosen, bytes);
-    bool is_override = chosen.algorithm != usual.algorithm || chosen.protocol != usual.protocol;
+    assert_true(costs_choose(view, &chosen));
+    double default_us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, usual.cell, bytes);
+    double chosen_us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, chosen.cell, bytes);
     double best_us = default_us;
-    for (int i = 0; i < PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT; i++) {
-      struct nccl_cell cell = { (enum profile_algorithm)(i / PROFILE_PROTOCOL_COUNT),
-                                (enum profile_protocol)(i % PROFILE_PROTOCOL_COUNT) };
-      double us = synthetic_us(&real, collective, cell, bytes);
+    for (unsigned cell = 0; cell < COSTS_CELLS; cell++) {
+      double us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, cell, bytes);
       best_us = us > 0 && us < best_us ? us : best_us;
     }
     tally->points++;
-    tally->overrides += is_override;
+    tally->overrides += chosen.cell != usual.cell;
     tally->false_overrides += chosen_us > 1.03 * default_us;
     tally->gains += chosen_us * 1.03 < default_us;
     tally->log_default += log(default_us / best_us);
@@ -378,7 +371,7 @@ UNIT_TEST(hardly_any_choice_is_worse_than_the_default) {
   size_t overrides = at_measured.overrides + at_others.overrides;
   size_t falsely = at_measured.false_overrides + at_others.false_overrides;
   assert_true(falsely * 1000 <= points);
-  assert_true(falsely * 1000 <= overrides || overrides < 5000); /* few draws tell little */
+  assert_true(falsely * 500 <= overrides);
   assert_true(at_measured.log_chosen < at_measured.log_default / 2);
 }
 
@@ -424,8 +417,6 @@ UNIT_TEST(times_are_carried_to_nodes_left_out) {
     assert_int_equal(curves_make(samples, count, &curves), 0);
     assert_int_equal(fit_models(&curves, &profile), 0);
     size_t left_out = synthetic_measure(&cluster, PROFILE_ALLREDUCE, out, samples);
-    struct nccl_model told, real;
-    synthetic_models(&cluster, out, &told, &real);
     for (size_t i = 0; i < left_out; i++) {
       const struct sample *there = &samples[i];
       const struct profile_model *model =
@@ -433,9 +424,10 @@ UNIT_TEST(times_are_carried_to_nodes_left_out) {
       if (there->is_default || !model) {
         continue;
       }
-      struct nccl_cell cell = { there->algorithm, there->protocol };
+      unsigned cell = costs_cell(there->algorithm, there->protocol);
       double us = carried_us(&curves, model, there, nodes, 4);
-      double truth = synthetic_us(&real, PROFILE_ALLREDUCE, cell, there->bytes);
+      double truth =
+          synthetic_us(&cluster, SYNTHETIC_TRUE, PROFILE_ALLREDUCE, out, cell, there->bytes);
       good += us > truth / 1.1 && us < truth * 1.1;
       all++;
     }

@@ -9,11 +9,10 @@
 #include "tests/lib/unit.h"
 
 #define EXAMPLE "tuner_plugin/profiles/example.profile"
-#define EXPLAIN "stratus-tune explain --profile " EXAMPLE " "
 
 UNIT_TEST(examples_run_as_printed) {
   static const char *const helps[] = {
-    "", "show", "explain", "fit", "suggest", "verify",
+    "", "show", "fit", "suggest", "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
@@ -25,7 +24,7 @@ UNIT_TEST(examples_run_as_printed) {
 
 /* Others run in test_calibrate.c and test_compare.c. */
 UNIT_TEST(no_example_is_forgotten) {
-  static const char known[] = " show explain fit suggest verify calibrate verify-ab compare ";
+  static const char known[] = " show fit suggest verify calibrate verify-ab compare ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -36,7 +35,7 @@ UNIT_TEST(no_example_is_forgotten) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 8);
+  assert_int_equal(count, 7);
 }
 
 UNIT_TEST(wrong_use_is_status_2) {
@@ -57,16 +56,6 @@ UNIT_TEST(wrong_use_is_status_2) {
     { "stratus-tune verify -- -oProxyCommand=x", "is not a host" },
     { "stratus-tune verify 'a b'", "is not a host" },
     { "stratus-tune verify --timeout x a", "a time such as 250ms or 10s" },
-    { "stratus-tune explain --coll alltoall",
-      "broadcast|reduce|allgather|reducescatter|allreduce" },
-    { "stratus-tune explain --bytes 4X", "a size such as 64K" },
-    { "stratus-tune explain --nodes 0", "--nodes takes 1 to" },
-    { "stratus-tune explain --profile", "needs a value" },
-    { "stratus-tune explain --nccl 3.1", "a release from 2.19 on" },
-    { "stratus-tune explain --nccl 2.28.x", "a release from 2.19 on" },
-    { "stratus-tune explain --nccl 2.28.9 --machine gpus=0", "gpus" },
-    { "stratus-tune explain --nccl 2.28.9 --machine wings=2", "wings" },
-    { "stratus-tune explain left-over", "left-over" },
     { "env -u RANK stratus-tune calibrate", "nothing says how to start the ranks" },
     { "RANK=1 stratus-tune calibrate", "RANK=1 is set, but WORLD_SIZE is not" },
     { "RANK=2 WORLD_SIZE=2 stratus-tune calibrate", "RANK=2 is not below WORLD_SIZE=2" },
@@ -175,33 +164,12 @@ UNIT_TEST(show_finds_the_named_one_or_says_so) {
   TOOL_SAYS(tool_run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0, "profile example");
 }
 
-/* The same as stock NCCL's own log (tests/data/tables), and as its release decides. */
-UNIT_TEST(explain_tells_what_nccl_does) {
-#define MACHINE " --machine gpus=8,nics=8,mbps=200000,links=12,near=1,cpu=amd,cc=80 "
-#define CALL " -c allreduce -b 4M -n 2 -r 8 "
-  TOOL_SAYS(tool_run("stratus-tune explain --nccl 2.29.7" CALL MACHINE), 0,
-            "nccl      2.29.7: tree ll128, at most 16 channels",
-            "nccl says tree     ll128          114.0 us", "no profile fits this machine",
-            "topology  estimated: ring 8 x 24 GB/s");
-  /* A row's cell that is not there is NCCL's to replace. */
-  TOOL_SAYS(tool_run("stratus-tune explain --nccl 2.28 --machine near=0 -p tests/data/profiles/"
-                     "complete.profile -n 2 -r 8 -b 64K"),
-            0, "NCCL rules the row's cell tree ll128 out");
-}
-
-UNIT_TEST(fit_makes_a_profile_that_explain_tells_about) {
+UNIT_TEST(fit_makes_a_profile_that_show_tells_about) {
   TOOL_SAYS(tool_run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
                      "$XDG_CONFIG_HOME/fitted.profile"),
             0, "110 samples, 2 collectives and shapes");
-  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/fitted.profile"), 0,
-            "profile fitted-here");
-  TOOL_SAYS(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 2 -r 1 -b 1M"), 0,
-            "choice    ring simple, NCCL's number of channels", "measured  ", "predicted ");
-  /* Three nodes were not measured: both neighbours say the same. */
-  TOOL_SAYS(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 3 -r 1 -b 1M"), 0,
-            "extrapolated from other numbers of nodes");
-  TOOL_SAYS(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/fitted.profile -n 9 -r 1 -b 1M"), 0,
-            "nothing to extrapolate from");
+  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/fitted.profile"), 0, "profile fitted-here",
+            "allreduce, 2 nodes x 1 ranks", " us where ", "models, for other numbers of nodes");
   /* [match], [net] and [env] are the base's, the tables are not. */
   TOOL_SAYS(tool_run("stratus-tune fit tests/data/samples/example.jsonl --base "
                      "tests/data/profiles/complete.profile"),
@@ -234,35 +202,9 @@ UNIT_TEST(fit_asks_for_the_topology_of_the_samples) {
             0, "which is this machine's topology");
   TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/b.profile"), 0,
             "which is another topology than this machine's");
-  TOOL_SAYS(tool_run("stratus-tune explain -p $XDG_CONFIG_HOME/b.profile"), 0,
-            "made for another topology than this machine's");
   TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology 43d74c2872d9"), 1,
              "no sample is of the topology 43d74c2872d9");
   assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology p4d"), 2);
-}
-
-UNIT_TEST(explain_tells_choice_and_reason) {
-  static const struct {
-    const char *call;
-    const char *choice;
-    const char *reason;
-  } cases[] = {
-    { "-c allreduce -b 4M -n 8 -r 8", "ring simple, at most 8 channels", "4M and more" },
-    { "-c allreduce -b 4194303 -n 8 -r 8", "tree simple, NCCL's number of channels",
-      "64K to under 4M" },
-    { "-c allreduce -b 8 -n 8 -r 8", "tree ll", "8 to under 64K" },
-    { "-c allreduce -b 7 -n 8 -r 8", "NCCL's own", "no row for this size" },
-    { "-c allgather -b 1M -n 8 -r 8", "ring simple", "1M and more" },
-    { "-c reduce -b 1M -n 8 -r 8", "NCCL's own", "no table for reduce" },
-    { "-c allreduce -b 4M -n 4 -r 8", "NCCL's own", "no table for allreduce on 4 nodes" },
-    { "-c allreduce -b 4M -n 1 -r 8", "NCCL's own", "one node" },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char command[256], choice[128];
-    snprintf(command, sizeof command, EXPLAIN "%s", cases[i].call);
-    snprintf(choice, sizeof choice, "choice    %s", cases[i].choice);
-    TOOL_SAYS(tool_run(command), 0, choice, cases[i].reason);
-  }
 }
 
 UNIT_TEST(suggest_finds_what_is_not_tuned) {

@@ -10,7 +10,7 @@
 
 int main(int argc, char **argv) {
   const struct cli_command commands[] = {
-    tune_show,      tune_verify,  tune_fit,     tune_explain,     tune_calibrate,
+    tune_show,      tune_verify,  tune_fit,     tune_calibrate,
     tune_verify_ab, tune_suggest, tune_compare, { .name = NULL },
   };
   const struct cli_tool tool = {

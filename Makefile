@@ -313,9 +313,6 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_st
 # Runs the tool.
 $(addprefix $(BUILD)/tests/test_,compare tuner_files tuner_tool): | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
-# Stands between conf_block and the file system.
-$(BUILD)/tests/test_conf_block: $(call objects,common/tools/conf_block.c)
-$(BUILD)/tests/test_conf_block: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=%,renameat unlinkat)
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)

@@ -56,7 +56,7 @@ static int release_that_matters(enum plugin_kind kind, const char *value) {
   return 0;
 }
 
-char *job_settings_why_not_plugin(const char *name, const struct nccl_conf_setting *setting) {
+static char *why_not_plugin(const char *name, const struct nccl_conf_setting *setting) {
   enum plugin_kind kind =
       strcmp(name, "NCCL_NET_PLUGIN") == 0 ? PLUGIN_KIND_NET : PLUGIN_KIND_TUNER;
   char reason[PLUGIN_NAME_TEXT_MAX];
@@ -69,7 +69,7 @@ char *job_settings_why_not_plugin(const char *name, const struct nccl_conf_setti
 }
 
 /* Also an empty one: NCCL then looks for a transport without a name, and finds none. */
-char *job_settings_why_not_net(const struct nccl_conf_setting *nccl_net) {
+static char *why_not_net(const struct nccl_conf_setting *nccl_net) {
   return nccl_net->value && strcasecmp(nccl_net->value, STRATUS_TRANSPORT) != 0
              ? why_not("NCCL_NET", nccl_net, NULL)
              : NULL;
@@ -124,7 +124,7 @@ static void find_doubts(struct job_settings *settings, bool is_override) {
   const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
   const struct nccl_conf_setting names = nccl_conf_find("NCCL_SOCKET_IFNAME");
   int count = 0;
-  if (!net->value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
+  if (net->theirs.value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
     settings->doubts[count++] =
         why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there");
   }
@@ -144,24 +144,25 @@ static void judge(struct job_settings *settings, const struct job_request *reque
   struct job_setting *tuner = &settings->settings[JOB_TUNER_PLUGIN];
   const struct nccl_conf_setting other = nccl_conf_find("NCCL_NET");
   bool is_override = request->is_override;
-  for (int i = JOB_NET_PLUGIN; i <= JOB_REF_COUNT; i++) {
+  for (int i = JOB_NET_PLUGIN; i <= JOB_TUNER_PLUGIN; i++) {
     struct job_setting *setting = &settings->settings[i];
-    setting->value = setting->theirs.value ? NULL : format_text("%s", values[i]);
+    bool is_theirs = setting->theirs.value && !request->is_file;
+    setting->value = is_theirs ? NULL : format_text("%s", values[i]);
   }
-  if (!net->value) {
-    add_obstacle(settings, job_settings_why_not_plugin(net->name, &net->theirs), JOB_NET_PLUGIN,
+  if (net->theirs.value) {
+    add_obstacle(settings, why_not_plugin(net->name, &net->theirs), JOB_NET_PLUGIN,
                  values[JOB_NET_PLUGIN], is_override);
   }
   if (request->is_strict && !other.value) {
     settings->settings[JOB_NET].value = format_text("%s", STRATUS_TRANSPORT);
   }
-  add_obstacle(settings, job_settings_why_not_net(&other), JOB_NET, STRATUS_TRANSPORT, is_override);
+  add_obstacle(settings, why_not_net(&other), JOB_NET, STRATUS_TRANSPORT, is_override);
   add_obstacle(settings, why_not_env_plugin(net->name, net->value ? net->value : net->theirs.value),
                JOB_ENV_PLUGIN, "none", is_override);
   add_obstacle(settings, why_not_env_plugin("NCCL_NET", other.value), JOB_ENV_PLUGIN, "none",
                is_override);
-  if (!tuner->value) {
-    settings->why_not_tuner = job_settings_why_not_plugin(tuner->name, &tuner->theirs);
+  if (tuner->theirs.value) {
+    settings->why_not_tuner = why_not_plugin(tuner->name, &tuner->theirs);
   }
   if (settings->why_not_tuner && is_override) {
     tuner->value = format_text("%s", values[JOB_TUNER_PLUGIN]);
@@ -182,17 +183,13 @@ static bool is_path_for_nccl(const char *path) {
 }
 
 void job_settings_make(const struct job_request *request, struct job_settings *settings) {
-  static const char *const names[] = { "LD_LIBRARY_PATH",   "NCCL_NET_PLUGIN",
-                                       "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN_REF_COUNT",
-                                       "NCCL_NET",          "NCCL_ENV_PLUGIN",
-                                       "NCCL_SOCKET_IFNAME" };
+  static const char *const names[] = { "LD_LIBRARY_PATH", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN",
+                                       "NCCL_NET",        "NCCL_ENV_PLUGIN", "NCCL_SOCKET_IFNAME" };
   char *paths[] = {
     [PLUGIN_KIND_NET] = format_text("%s/%s", request->directory, PLUGIN_NET),
     [PLUGIN_KIND_TUNER] = format_text("%s/%s", request->directory, PLUGIN_TUNER),
   };
-  const char *values[] = {
-    [JOB_NET_PLUGIN] = "stratus", [JOB_TUNER_PLUGIN] = PLUGIN_TUNER, [JOB_REF_COUNT] = "1"
-  };
+  const char *values[] = { [JOB_NET_PLUGIN] = "stratus", [JOB_TUNER_PLUGIN] = PLUGIN_TUNER };
   *settings = (struct job_settings){ 0 };
   for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
     settings->settings[i].name = names[i];
@@ -200,7 +197,7 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
         i == JOB_LD_LIBRARY_PATH ? (struct nccl_conf_setting){ 0 } : find_theirs(names[i]);
   }
   if (!request->is_known && is_path_for_nccl(paths[PLUGIN_KIND_TUNER]) &&
-      nccl_found_all(request->program, takes_paths, paths)) {
+      (request->is_file || nccl_found_all(request->program, takes_paths, paths))) {
     values[JOB_NET_PLUGIN] = paths[PLUGIN_KIND_NET];
     values[JOB_TUNER_PLUGIN] = paths[PLUGIN_KIND_TUNER];
   } else {

@@ -5,13 +5,11 @@
  * NCCL gets the plugins
  *   by name      where the loader knows them without LD_LIBRARY_PATH: links of a .deb or .rpm
  *   by path      where each NCCL that this host shows takes one: launchers such as DeepSpeed's and
- *                Ray's pass NCCL_* on, and drop LD_LIBRARY_PATH. 2.21.5 and later do, but
- * for 2.27.3; 2.19 and 2.20 look for libnccl-net-<value>.so only (plugin_name.h) by name      else,
- * and LD_LIBRARY_PATH must lead there LD_LIBRARY_PATH is set in each case, for what loads another
- * NCCL than this host shows.
+ *                Ray's pass NCCL_* on, and drop LD_LIBRARY_PATH. 2.21.5 and later do, but for
+ *                2.27.3; 2.19 and 2.20 look for libnccl-net-<value>.so only (plugin_name.h)
+ *   by name      else, and LD_LIBRARY_PATH must lead there
  *
- * NCCL_NET_PLUGIN_REF_COUNT=1: 2.28.3 to 2.29.7 forget the plugin's name with the last communicator
- * and take their own transport for the next; 1 was the default before.
+ * LD_LIBRARY_PATH is set in each case, for what loads another NCCL than this host shows.
  *
  * What the user has set, in the environment or in NCCL's configuration files, is never changed.
  * Where it keeps NCCL from using stratus nothing is set at all: a job that needs a vendor's plugin
@@ -31,7 +29,6 @@ enum job_variable {
   JOB_LD_LIBRARY_PATH,
   JOB_NET_PLUGIN,
   JOB_TUNER_PLUGIN,
-  JOB_REF_COUNT,
   JOB_NET, /* set by is_strict, and to overrule */
   /* set only to overrule what the user or the image has set */
   JOB_ENV_PLUGIN,
@@ -59,6 +56,7 @@ struct job_settings {
 struct job_request {
   const char *directory; /* of the plugins */
   bool is_known;         /* plugin_file_is_known_to_loader */
+  bool is_file;          /* all settings, for a file of NCCL's, which sets no LD_LIBRARY_PATH */
   const char *program;   /* that it runs; NULL: not known */
   bool is_override;      /* obstacles are overruled, and listed all the same */
   bool is_strict;        /* NCCL is to end a rank that does not get stratus */
@@ -66,11 +64,5 @@ struct job_request {
 
 /* nccl_conf_load was called. Memory is the process's until it ends. */
 void job_settings_make(const struct job_request *request, struct job_settings *settings);
-
-/* Why a job with this value of NCCL_NET cannot use stratus; NULL: it can. */
-char *job_settings_why_not_net(const struct nccl_conf_setting *nccl_net);
-
-/* The same for a value of NCCL_NET_PLUGIN or NCCL_TUNER_PLUGIN. */
-char *job_settings_why_not_plugin(const char *name, const struct nccl_conf_setting *setting);
 
 #endif

@@ -8,7 +8,5 @@
 /* A plugin that answers from its own table takes microseconds; one that asks a server must not hold
  * the job back. */
 #define ENV_PLUGIN_ANSWER_MS 2000
-/* Names that are tried for a file beside another. */
-#define CONF_BLOCK_BESIDE_TRIES 100
 
 #endif

@@ -16,7 +16,6 @@ from facts import NAME, ROOT, Problem, directories_below, files_below, fill, is_
 LIBRARIES = "lib/stratus"
 DOCUMENTS = f"share/doc/{NAME}"
 # A script of the .deb and the .rpm.
-PRERM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "prerm")
 
 
 def mode_of(path):
@@ -105,7 +104,6 @@ def deb(tree, facts, out):
                     sums.append(f"{hashlib.md5(file.read()).hexdigest()}  {each}\n")
         write_text(f"{where}/DEBIAN/control", fill("control.in", {**facts.words(), "KIB": kib}))
         write_text(f"{where}/DEBIAN/md5sums", "".join(sums))
-        shutil.copy(PRERM, f"{where}/DEBIAN/prerm")
         set_modes_and_times(where, facts.epoch)
         # One thread: the blocks of xz depend on their number.
         run("dpkg-deb", "--root-owner-group", "-Zxz", "-z6", "--build", where, path,
@@ -129,9 +127,7 @@ def rpm(tree, facts, out):
         copy_tree(tree, os.path.join(where, "usr"), "lib64")
         set_modes_and_times(where, facts.epoch)
         spec = os.path.join(scratch, f"{NAME}.spec")
-        with open(PRERM, encoding="utf-8") as file:
-            words = {**facts.words(), "FILES": "\n".join(rpm_files(where)), "PRERM": file.read().rstrip()}
-        write_text(spec, fill(f"{NAME}.spec.in", words))
+        write_text(spec, fill(f"{NAME}.spec.in", {**facts.words(), "FILES": "\n".join(rpm_files(where))}))
         run("rpmbuild", "-bb", "--quiet", "--target", f"{facts.machine}-linux", "--define", f"_topdir {scratch}/rpm",
             "--define", f"_tree {where}", spec,
             environment={"SOURCE_DATE_EPOCH": str(facts.epoch), "HOME": scratch})

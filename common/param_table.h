@@ -136,8 +136,6 @@
     "all hosts")                                                                                   \
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
     "plan of a calibration, e.g. allreduce:8,64K=all; equal on all hosts")                         \
-  X(RECORD, STRING, "", "", "", TUNER, PLAIN,                                                      \
-    "directory for the job's own calls, for stratus-tune suggest and workload; empty: none")       \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(ABLATE, STRING, "", "", "", NET, PLAIN,                                                        \

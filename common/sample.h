@@ -50,8 +50,7 @@ struct sample {
   char env[SAMPLE_WORD_MAX];      /* name of the set of variables that the run had */
   char run[SAMPLE_WORD_MAX];      /* one launch: only samples of one launch are paired */
   char hosts[SAMPLE_WORD_MAX];    /* hash of the sorted list of hosts */
-  char topology[TOPOLOGY_ID_MAX]; /* fingerprint of all ranks' machines, common/topology.h; of
-                                   * STRATUS_RECORD: of the one that wrote it */
+  char topology[TOPOLOGY_ID_MAX]; /* fingerprint of all ranks' machines, common/topology.h */
 };
 
 /* The line, with its newline; returns its length, or 0 if it does not fit or a word is none. */

@@ -12,7 +12,10 @@
 
 UNIT_TEST(examples_run_as_printed) {
   static const char *const helps[] = {
-    "", "show", "fit", "suggest", "verify",
+    "",
+    "show",
+    "fit",
+    "verify",
   };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
@@ -24,7 +27,7 @@ UNIT_TEST(examples_run_as_printed) {
 
 /* Others run in test_calibrate.c and test_compare.c. */
 UNIT_TEST(no_example_is_forgotten) {
-  static const char known[] = " show fit suggest verify calibrate verify-ab compare ";
+  static const char known[] = " show fit verify calibrate verify-ab compare ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -35,7 +38,7 @@ UNIT_TEST(no_example_is_forgotten) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 7);
+  assert_int_equal(count, 6);
 }
 
 UNIT_TEST(wrong_use_is_status_2) {
@@ -49,7 +52,6 @@ UNIT_TEST(wrong_use_is_status_2) {
     { "stratus-tune show --nodes 0", "--nodes takes 1 to 1000000, not 0" },
     { "stratus-tune fit", "needs SAMPLES" },
     { "stratus-tune fit x -o", "--output needs a value" },
-    { "stratus-tune suggest", "needs FILE" },
     { "stratus-tune compare a", "needs A B" },
     { "stratus-tune verify", "give the HOSTs" },
     { "stratus-tune verify --here local", "or --here" },
@@ -205,30 +207,6 @@ UNIT_TEST(fit_asks_for_the_topology_of_the_samples) {
   TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology 43d74c2872d9"), 1,
              "no sample is of the topology 43d74c2872d9");
   assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology p4d"), 2);
-}
-
-UNIT_TEST(suggest_finds_what_is_not_tuned) {
-  TOOL_SAYS(tool_run("stratus-tune suggest tests/data/samples/recorded.jsonl"), 0,
-            " 99.0%      10200  allreduce           25M ", "the profile",
-            "stratus-tune calibrate -c allreduce -b 16M -e 32M -- mpirun -np 32 -N 8",
-            "up to 168.", /* 25 MiB x 2 x 31/32 in 2.406 ms */
-            "for about 5.1 processor cores");
-  tree_write(&tool.tree, "p.profile",
-             "schema = 1\n[meta]\nid = x\n[table allreduce nodes=4 ppn=8]\n8 max ring simple 0\n"
-             "[table allgather nodes=4 ppn=8]\n1K max ring simple 0\n");
-  TOOL_SAYS(tool_run("stratus-tune suggest -p $XDG_CONFIG_HOME/p.profile "
-                     "tests/data/samples/recorded.jsonl"),
-            0, "nothing is worth calibrating");
-  assert_string_equal(tool.errors, "");
-  static const char with_topologies[] =
-      "sed '1s/^{/{\"topology\":\"0d5fc02a91e7\",/; 2s/^{/{\"topology\":\"43d74c2872d9\",/' "
-      "tests/data/samples/recorded.jsonl >$XDG_CONFIG_HOME/two.jsonl";
-  assert_int_equal(tool_run(with_topologies), 0);
-  TOOL_WARNS(tool_run("stratus-tune suggest $XDG_CONFIG_HOME/two.jsonl"), 0, "such as ");
-  tool_assert_contains(tool.output, " 99.0%      10200  allreduce           25M ");
-  TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/two.jsonl"), 1, "choose with --topology");
-  tree_write(&tool.tree, "empty.jsonl", "\n");
-  TOOL_WARNS(tool_run("stratus-tune suggest $XDG_CONFIG_HOME/empty.jsonl"), 1, "STRATUS_RECORD");
 }
 
 UNIT_MAIN(tool_set_up, tool_tear_down)

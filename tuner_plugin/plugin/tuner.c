@@ -18,7 +18,6 @@
 #include "tuner_plugin/decide/collnet_range.h"
 #include "tuner_plugin/plugin/calibration.h"
 #include "tuner_plugin/plugin/profile_cache.h"
-#include "tuner_plugin/plugin/record.h"
 
 #define UNTOUCHED "NCCL's own choice is untouched"
 
@@ -26,7 +25,6 @@ struct tuner {
   const struct decide_table *table; /* NULL: leave every call to NCCL */
   bool has_share;                   /* of the profile cache */
   struct calibration *calibration;  /* NULL: none */
-  struct record *record;            /* NULL: nobody asked for one */
   struct collnet_range collnet;     /* of calls without a row */
   bool meets_hosts;                 /* its first calls are NCCL's own, see is_proof */
   bool is_unproven; /* atomic: hosts have not met yet, and have to be compared first */
@@ -179,7 +177,6 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
     start_calibration(opened, host, shape);
     return 0;
   }
-  opened->record = record_open(param_string(PARAM_RECORD), host, shape);
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
   opened->has_share = true;
@@ -209,7 +206,6 @@ void tuner_close(struct tuner *tuner) {
                                 : "");
   }
   calibration_close(tuner->calibration);
-  record_close(tuner->record);
   if (tuner->has_share) {
     profile_cache_release();
   }
@@ -248,9 +244,6 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
   if (!is_ours) {
     collnet_range_apply(&tuner->collnet, coll, bytes, costs);
   }
-  if (tuner->record) {
-    record_call(tuner->record, coll, bytes, costs, *channels, is_ours);
-  }
 }
 
 void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,
@@ -270,11 +263,7 @@ uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int alg
   if (__atomic_load_n(&tuner->is_unproven, __ATOMIC_RELAXED)) {
     __atomic_store_n(&tuner->is_unproven, false, __ATOMIC_RELAXED); /* they have met */
   }
-  uint32_t ours = decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
-  if (tuner->record && ours > 0) {
-    record_chunk(tuner->record, ours);
-  }
-  return ours;
+  return decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
 }
 
 struct tuner_counts tuner_get_counts(const struct tuner *tuner) {

@@ -28,14 +28,6 @@
  * / (1 - 0.4)) times what it would if they were independent. */
 #define AB_TEST_LAUNCH_PART 1.53
 
-/* ---- suggest ---- */
-
-/* Below, latency decides, not the network's rate. */
-#define SUGGEST_BULK_BYTES (UINT64_C(1) << 20)
-/* Processor cores that code and decode 1 Gb/s of bf16 in both directions: see docs/how-it-works.md.
- */
-#define SUGGEST_CORES_PER_GBPS 0.03
-
 /* ---- stratus-tune compare ---- */
 
 /* Two runs that differ by less are the same: about what runs of one setting differ by. Not

@@ -15,7 +15,7 @@
 #include "common/quantity.h"
 
 extern const struct cli_command tune_show, tune_verify, tune_fit, tune_calibrate, tune_verify_ab,
-    tune_suggest, tune_compare;
+    tune_compare;
 
 /* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
  * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */

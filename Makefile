@@ -277,7 +277,8 @@ check: ## all tests, as our CI runs them; installs what is missing, root for net
 
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=MODULE` runs one ----
 
-UNIT_SRC := $(call sources,tests/unit)
+# ThreadSanitizer: those that start threads, as tests/unit/run finds.
+UNIT_SRC := $(if $(filter thread,$(SAN)),$(patsubst %,tests/unit/test_%.c,$(shell cat tests/unit/threaded)),$(call sources,tests/unit))
 TEST_LIB_SRC := $(call sources,tests/lib)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 # tests/lib/fault*.c stand between our objects and the allocator and the kernel.
@@ -322,19 +323,6 @@ $(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 $(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
-
-# The tools with the same between them and the C library, run by test_tool_failures.
-FAULT_OBJ := $(call objects,$(wildcard tests/lib/fault.c tests/lib/fault_*.c))
-FAULTY := $(BUILD)/tests/faulty/bin
-FAULTY_TOOLS := $(addprefix $(FAULTY)/,$(notdir $(TOOLS)))
-$(FAULTY)/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(STRATUS_A)
-$(FAULTY)/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(STRATUS_A)
-$(FAULTY)/stratus-coll: $(COLL_OBJ) $(COMMON_A)
-$(FAULTY)/stratus-run $(FAULTY)/stratus-env: $(FAULTY)/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(COMMON_A)
-$(FAULTY_TOOLS): $(FAULT_OBJ) | $(NET_PLUGIN) $(TUNER_PLUGIN)
-	@mkdir -p $(@D) && ln -sfn ../../lib $(FAULTY)/../lib
-	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(filter %.a,$^) $(JSON_LIBS) $(STATIC_LIBS)
-$(BUILD)/tests/test_tool_failures: | $(FAULTY_TOOLS)
 
 tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 

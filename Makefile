@@ -275,6 +275,9 @@ test: $(if $(T),,tests-sim) ## unit tests and simulation, without root; T=wire: 
 check: ## all tests, as our CI runs them; installs what is missing, root for network namespaces
 	$(Q)WERROR=1 scripts/check
 
+nightly: ## all of check, and what takes hours: fuzzing, soak, all cases, the other NCCL, 100,000 schedules
+	$(Q)WERROR=1 scripts/check --nightly
+
 # ---- unit tests: tests/unit/test_<module>.c, one program each; `make test T=MODULE` runs one ----
 
 # ThreadSanitizer: those that start threads, as tests/unit/run finds.
@@ -478,4 +481,4 @@ include tests/fake_cuda/rules.mk
 .DEFAULT_GOAL := all
 # Not .SECONDARY, which would make a missing object of a new source no reason to link again.
 .PRECIOUS: $(BUILD)/obj/%.o
-.PHONY: all help man install may-install uninstall clean test check tests-unit tests-sim tests-scale
+.PHONY: all help man install may-install uninstall clean test check nightly tests-unit tests-sim tests-scale

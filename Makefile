@@ -385,7 +385,7 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_progress.c stats_prometheus.c stats_table.c)
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_prometheus.c stats_table.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
@@ -413,7 +413,6 @@ ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests
 $(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c) tests/abi/cases.c)
 	$(link) -rdynamic $^ -lcmocka -ldl
 
-$(BUILD)/tests/abi_profiler: $(call objects,tests/abi/net_calls.c)
 $(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
 
 $(BUILD)/tests/abi_life: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c) | $$(STAND_INS)

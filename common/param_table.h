@@ -92,9 +92,6 @@
   X(STATS, BOOL, "1", "", "", NET, PLAIN, "0: no statistics for stratus-net stats")                \
   X(STATS_DIR, STRING, "", "", "", NET, PLAIN,                                                     \
     "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
-  X(PROFILE_EVENTS, BOOL, "0", "", "", NET, PLAIN,                                                 \
-    "1: NCCL tells which collective each communicator entered last, for stratus-net stats and "    \
-    "stall reports")                                                                               \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
     "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
     "only")                                                                                        \

@@ -12,8 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/observe/profiler.h"
-
 /* ncclResult_t, src/nccl.h.in:44-53. */
 enum nccl_result {
   NCCL_SUCCESS = 0,
@@ -164,10 +162,13 @@ struct net_properties_v12 { /* net_v12.h:25-46 */
 /* ---- function types; the number is the first version that has the type ---- */
 
 typedef enum nccl_result net_init_v6_fn(nccl_logger_fn *logger);
-typedef enum nccl_result net_init_v10_fn(nccl_logger_fn *logger, profiler_callback_fn *profiler);
+/* ncclProfilerCallback_t, src/include/nccl_common.h:69: handed over and never called. */
+typedef enum nccl_result net_profiler_fn(void **event, int type, void *phandle, int64_t plugin_id,
+                                         void *data);
+typedef enum nccl_result net_init_v10_fn(nccl_logger_fn *logger, net_profiler_fn *profiler);
 typedef enum nccl_result net_init_v11_fn(void **context, uint64_t communicator,
                                          struct net_config_v10 *config, nccl_logger_fn *logger,
-                                         profiler_callback_fn *profiler);
+                                         net_profiler_fn *profiler);
 typedef enum nccl_result net_devices_v6_fn(int *count);
 typedef enum nccl_result net_get_properties_v6_fn(int device, struct net_properties_v6 *out);
 typedef enum nccl_result net_get_properties_v7_fn(int device, struct net_properties_v7 *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of net v6 to v12. Until v10 there is one init per process and no finalize, from v11 on
- * a context per communicator; v10 brought profiler handles. The number of a function is the first
- * version that has it. */
+ * a context per communicator; v10 brought handles for a profiler, which are not used. The number of
+ * a function is the first version that has it. */
 #include "net_plugin/abi/shims.h"
 
 #include <errno.h>
@@ -51,41 +51,39 @@ enum nccl_result shims_result(int error) {
 
 /* ---- start and end ---- */
 
-enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
-                                    profiler_callback_fn *profiler) {
+enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger) {
   SHIMS_FAIL_IN_CHILD;
   logger_keep(logger);
   const struct plugin_host host = {
     .api_version = api_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .traffic_class = PLUGIN_TRAFFIC_CLASS_NONE,
-    .profiler = profiler,
   };
   return shims_result(plugin_init(&host, NULL));
 }
 
 #define INIT(version)                                                                              \
   static enum nccl_result init_v##version(nccl_logger_fn *logger) {                                \
-    return shims_init_process(version, logger, NULL);                                              \
+    return shims_init_process(version, logger);                                                    \
   }
 INIT(6)
 INIT(7)
 INIT(8)
 INIT(9)
 
-static enum nccl_result init_v10(nccl_logger_fn *logger, profiler_callback_fn *callback) {
-  return shims_init_process(10, logger, callback);
+static enum nccl_result init_v10(nccl_logger_fn *logger, net_profiler_fn *profiler) {
+  (void)profiler;
+  return shims_init_process(10, logger);
 }
 
 static enum nccl_result init_context(int api_version, void **context, struct net_config_v10 *config,
-                                     nccl_logger_fn *logger, profiler_callback_fn *callback) {
+                                     nccl_logger_fn *logger) {
   SHIMS_FAIL_IN_CHILD;
   logger_use(logger);
   const struct plugin_host host = {
     .api_version = api_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .traffic_class = config ? config->trafficClass : PLUGIN_TRAFFIC_CLASS_NONE,
-    .profiler = callback,
     .owner = (plugin_owner_fn *)logger,
   };
   struct plugin_context *created = NULL;
@@ -99,16 +97,18 @@ static enum nccl_result init_context(int api_version, void **context, struct net
 
 static enum nccl_result init_v11(void **context, uint64_t communicator,
                                  struct net_config_v10 *config, nccl_logger_fn *logger,
-                                 profiler_callback_fn *callback) {
+                                 net_profiler_fn *profiler) {
   (void)communicator;
-  return init_context(11, context, config, logger, callback);
+  (void)profiler;
+  return init_context(11, context, config, logger);
 }
 
 static enum nccl_result init_v12(void **context, uint64_t communicator,
                                  struct net_config_v10 *config, nccl_logger_fn *logger,
-                                 profiler_callback_fn *callback) {
+                                 net_profiler_fn *profiler) {
   (void)communicator;
-  return init_context(12, context, config, logger, callback);
+  (void)profiler;
+  return init_context(12, context, config, logger);
 }
 
 static enum nccl_result finalize_v11(void *context) {
@@ -296,8 +296,9 @@ static enum nccl_result isend_v10(void *send_comm, void *data, size_t bytes, int
                                   void *phandle, void **request) {
   SHIMS_FAIL_IN_CHILD;
   (void)tag; /* one connection per pair of ranks and channel: order says which is which */
+  (void)phandle;
   struct request *posted = NULL;
-  int rc = plugin_post(send_comm, data, bytes, mhandle, phandle, &posted);
+  int rc = plugin_post(send_comm, data, bytes, mhandle, &posted);
   *request = posted;
   return shims_result(rc);
 }
@@ -320,8 +321,9 @@ static enum nccl_result irecv_v10(void *recv_comm, int count, void **data, size_
                                   void **mhandles, void **phandles, void **request) {
   SHIMS_FAIL_IN_CHILD;
   (void)tags;
+  (void)phandles;
   struct request *posted = NULL;
-  int rc = plugin_irecv(recv_comm, count, data, bytes, mhandles, phandles, &posted);
+  int rc = plugin_irecv(recv_comm, count, data, bytes, mhandles, &posted);
   *request = posted;
   return shims_result(rc);
 }

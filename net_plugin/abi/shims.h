@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shims: what the adapters of the network share with those of CollNet and the profiler. An adapter
+/* shims: what the adapters of the network share with those of CollNet. An adapter
  * casts, widens sizes, fills in what its version lacks, and turns errno into ncclResult_t; nothing
  * else is decided here.
  *
@@ -35,8 +35,7 @@ enum nccl_result shims_result(int error);
 net_devices_v6_fn shims_devices;
 
 /* For init up to v10, which is once per process. */
-enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger,
-                                    profiler_callback_fn *profiler);
+enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
 
 /* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
  * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */

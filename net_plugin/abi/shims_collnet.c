@@ -20,8 +20,7 @@
 
 #define INIT(version)                                                                              \
   static enum nccl_result init_v##version(nccl_logger_fn *logger) {                                \
-    return collnet_mode() == COLLNET_OFF ? NCCL_SUCCESS                                            \
-                                         : shims_init_process(version, logger, NULL);              \
+    return collnet_mode() == COLLNET_OFF ? NCCL_SUCCESS : shims_init_process(version, logger);     \
   }
 INIT(8)
 INIT(9)

@@ -156,8 +156,8 @@ static void message_done(struct collnet_piece *piece, enum collnet_phase phase,
 
 static int post(struct collnet_path *path, const struct place *place,
                 struct collnet_message *message) {
-  int rc = plugin_post(path->connection, place->data, place->bytes, place->memory, NULL,
-                       &message->request);
+  int rc =
+      plugin_post(path->connection, place->data, place->bytes, place->memory, &message->request);
   path->posted += !rc && message->request;
   return rc;
 }

@@ -103,7 +103,7 @@ void collnet_close_listener(struct collnet_listener *listener) {
 static int advance(struct arrival *arrival, void *bytes, size_t length, size_t *received) {
   int rc = 0;
   if (!arrival->request) {
-    rc = plugin_post(arrival->connection, bytes, length, NULL, NULL, &arrival->request);
+    rc = plugin_post(arrival->connection, bytes, length, NULL, &arrival->request);
   }
   if (!rc && arrival->request) {
     rc = plugin_test(arrival->request, &arrival->is_done, received);

@@ -36,7 +36,6 @@ struct request {
   const void *registration;         /* of the data by the user; NULL: none */
   const struct lane_memory *memory; /* that the data is in; NULL: none */
   size_t bytes;                     /* posted size; after completion the transferred size */
-  void *event;                      /* profiler's, progress thread only */
   bool is_in_use;                   /* progress thread only */
 };
 
@@ -120,9 +119,6 @@ bool connection_is_done(const struct request *request);
 /* Moves bytes unless it is done. *is_done: its slot is free, and it keeps its values until the next
  * post. Else 0, or as connection_error. */
 int connection_test(struct request *request, bool *is_done);
-/* Whatever the user says; NULL before it does. */
-void connection_set_owner(struct connection *connection, const void *owner);
-const void *connection_owner(const struct connection *connection);
 /* 0, or the negative errno that ended the connection; said once in the log. */
 int connection_error(struct connection *connection);
 /* Moves bytes, those of this connection first. */

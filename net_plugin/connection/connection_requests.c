@@ -204,14 +204,6 @@ bool connection_is_sender(const struct connection *connection) {
   return connection->is_sender;
 }
 
-void connection_set_owner(struct connection *connection, const void *owner) {
-  connection->owner = owner;
-}
-
-const void *connection_owner(const struct connection *connection) {
-  return connection->owner;
-}
-
 unsigned connection_lane_count(const struct connection *connection) {
   return connection->lanes;
 }

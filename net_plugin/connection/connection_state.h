@@ -98,7 +98,6 @@ struct connection {
   struct engine_task task;
 
   /* progress thread */
-  const void *owner; /* the user's word */
   bool is_error_reported;
   bool has_untaken;   /* receiver: receives were posted since the last poll */
   unsigned peeks;     /* calls of progress_cq_peek, where there may be RDMA lanes */

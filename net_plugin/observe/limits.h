@@ -38,7 +38,4 @@
 /* Limit of entries read from a directory with unexpected contents. */
 #define STATS_SWEEP_MAX 1024
 
-/* A process has a communicator for each way that it splits its job: seldom more than ten. */
-#define PROFILER_COMMUNICATORS_MAX 32
-
 #endif

@@ -14,7 +14,6 @@
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/engine/observer.h"
 #include "net_plugin/observe/limits.h"
-#include "net_plugin/observe/profiler_events.h"
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/stats_socket.h"
 
@@ -29,14 +28,13 @@ static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool
   if (!log_limit_pass(&limits[is_fault], now_ns, OBSERVE_REPORT_NS, &others)) {
     return;
   }
-  char text[STALL_TEXT_MAX], collective[PROFILER_TEXT_MAX], more[64] = "";
+  char text[STALL_TEXT_MAX], more[64] = "";
   stall_describe(seen, now_ns, host, text);
-  profiler_events_describe(now_ns, collective);
   if (others) {
     snprintf(more, sizeof more, " (and %llu more reports of this kind)",
              (unsigned long long)others);
   }
-  LOG_AT(is_fault ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "%s%s%s", text, collective, more);
+  LOG_AT(is_fault ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "%s%s", text, more);
 }
 
 static bool connection_waits(struct connection *connection, uint64_t now_ns) {

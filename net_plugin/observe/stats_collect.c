@@ -178,8 +178,6 @@ int stats_collect_step(struct stats_collect *collect) {
   int error = engine_try_visit(collect->held, collect->engine, take_some, collect);
   if (error == -ENOENT) {
     take_nics(collect->document);
-    collect->document->taken_ns = clock_now_ns();
-    collect->document->communicator_count = profiler_events_read(collect->document->communicators);
     return 0;
   }
   if (!error && collect->is_engine_done) {

@@ -17,7 +17,6 @@
 
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
-#include "net_plugin/observe/profiler_events.h"
 #include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/text.h"
 
@@ -138,10 +137,8 @@ struct stats_document {
   char host[65], rank[16]; /* rank: from the launcher's environment; empty: unknown */
   uint64_t uptime_ns;      /* since the first NIC was used */
   bool is_truncated;
-  uint64_t taken_ns; /* of the same clock as communicators[].entered_ns */
-  size_t nic_count, communicator_count, connection_count, flow_count;
+  size_t nic_count, connection_count, flow_count;
   struct stats_nic nics[NIC_TOTALS_MAX];
-  struct profiler_progress communicators[PROFILER_COMMUNICATORS_MAX];
   struct stats_connection *connections;
   struct stats_flow *flows; /* by connection */
   size_t connection_room, flow_room;

@@ -7,15 +7,7 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/stats_document.h"
 
-enum part {
-  PART_HEAD,
-  PART_NICS,
-  PART_COMMUNICATORS,
-  PART_CONNECTIONS,
-  PART_FLOWS,
-  PART_TAIL,
-  PART_END
-};
+enum part { PART_HEAD, PART_NICS, PART_CONNECTIONS, PART_FLOWS, PART_TAIL, PART_END };
 
 static void add_head(const struct stats_document *document, struct text *text) {
   text_add(text,
@@ -39,20 +31,6 @@ static void add_nic(const struct stats_nic *nic, bool is_first, struct text *tex
   for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
     text_add(text, ",\"%s\":%" PRIu64, nic_counter_name((enum nic_counter)i), nic->values[i]);
   }
-  text_add(text, "}");
-}
-
-static void add_communicator(const struct profiler_progress *progress, uint64_t now_ns,
-                             bool is_first, struct text *text) {
-  uint64_t entered_ns = progress->entered ? progress->entered_ns : now_ns;
-  text_add(text,
-           "%s\n{\"communicator\":\"0x%" PRIx64 "\",\"rank\":%d,\"ranks\":%d,\"entered\":%" PRIu64
-           ",\"sequence\":%" PRIu64 ",\"function\":",
-           is_first ? "" : ",", progress->communicator, progress->rank, progress->ranks,
-           progress->entered, progress->sequence);
-  text_add_json_string(text, progress->function);
-  text_add(text, ",\"seconds_ago\":");
-  text_add_number(text, now_ns > entered_ns ? (double)(now_ns - entered_ns) * 1e-9 : 0);
   text_add(text, "}");
 }
 
@@ -133,17 +111,6 @@ bool stats_json_next(const struct stats_document *document, struct stats_cursor 
   case PART_NICS:
     if (cursor->index < document->nic_count) {
       add_nic(&document->nics[cursor->index], cursor->index == 0, text);
-      cursor->index++;
-    } else {
-      text_add(text, "],\n\"communicators\":[");
-      cursor->part = PART_COMMUNICATORS;
-      cursor->index = 0;
-    }
-    return true;
-  case PART_COMMUNICATORS:
-    if (cursor->index < document->communicator_count) {
-      add_communicator(&document->communicators[cursor->index], document->taken_ns,
-                       cursor->index == 0, text);
       cursor->index++;
     } else {
       text_add(text, "],\n\"connections\":[");

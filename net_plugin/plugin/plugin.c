@@ -42,7 +42,6 @@
 
 struct plugin_context {
   int traffic_class;
-  struct profiler *profiler;
   plugin_owner_fn *owner;
 };
 
@@ -54,10 +53,9 @@ static struct {
   bool is_left_over; /* from communicators that are gone */
   bool has_warned;   /* about unknown variables, once per process */
   unsigned contexts;
-  bool is_kept;              /* there are users without a context */
-  struct profiler *profiler; /* of the latest of them */
-  int api_version;           /* of the latest init */
-  int nccl_version;          /* as ncclGetVersion counts; 0: not known */
+  bool is_kept;     /* there are users without a context */
+  int api_version;  /* of the latest init */
+  int nccl_version; /* as ncclGetVersion counts; 0: not known */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* For the tuner plugin, which finds it by name (tuner_plugin/plugin/net_use.h): communicators that
@@ -224,12 +222,8 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   int rc = state.is_discovered ? 0 : discover();
   if (rc == 0 && context) {
     state.contexts++;
-    created->profiler = profiler_join(host->profiler);
   } else if (rc == 0) {
     state.is_kept = true;
-    if (host->profiler) { /* CollNet's init brings none, and must not take the network's away */
-      state.profiler = profiler_join(host->profiler);
-    }
   }
   count_users();
   pthread_mutex_unlock(&state.lock);
@@ -252,7 +246,6 @@ plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
   if (state.contexts == 0 && !state.is_kept) {
     setup_stop();
   }
-  profiler_leave(context->profiler);
   pthread_mutex_unlock(&state.lock);
   free(context);
   return owner;
@@ -310,26 +303,12 @@ int plugin_device_nic(int device, struct nic *nic) {
 
 /* ---- connections ---- */
 
-static const struct profiler *profiler_of(const struct plugin_context *context) {
-  if (context) {
-    return context->profiler;
-  }
-  pthread_mutex_lock(&state.lock);
-  const struct profiler *profiler = state.profiler;
-  pthread_mutex_unlock(&state.lock);
-  return profiler;
-}
-
 int plugin_listen(const struct plugin_context *context, int device, void *handle,
                   struct listener **listener) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, true, nics, &count);
-  rc = rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
-  if (!rc) {
-    listener_set_owner(*listener, profiler_of(context));
-  }
-  return rc;
+  return rc ? rc : tell_if_out_of_memory(listener_open(nics, count, handle, listener), "listen");
 }
 
 /* The user's word, then NCCL's, then the profile's. */
@@ -354,39 +333,30 @@ int plugin_connect(const struct plugin_context *context, int device, int traffic
   bool is_new = handle_pending(handle) == 0; /* else NCCL asks again */
   int rc = copy_nics(device, is_new, nics, &count);
   rc = rc ? rc : connector_connect(nics, count, dscp, group_peers, handle, connection);
-  if (!rc && *connection) {
-    connection_set_owner(*connection, profiler_of(context));
-  }
   return tell_if_out_of_memory(rc, "connect");
 }
 
 int plugin_post(struct connection *connection, void *data, size_t bytes,
-                const struct memory *memory, void *phandle, struct request **request) {
-  int error = connection_post(connection, memory_address(memory, data), bytes, memory,
-                              memory ? memory->devices : NULL, request);
-  if (*request) {
-    profiler_request_started(connection_owner(connection), phandle,
-                             connection_is_sender(connection), bytes, &(*request)->event);
-  }
-  return error;
+                const struct memory *memory, struct request **request) {
+  return connection_post(connection, memory_address(memory, data), bytes, memory,
+                         memory ? memory->devices : NULL, request);
 }
 
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
-                 void **memories, void **phandles, struct request **request) {
+                 void **memories, struct request **request) {
   if (count != 1) {
     /* maxRecvs is 1, so NCCL never groups. */
     LOG_WARN("NCCL asks for %d receives in one; this plugin offers 1", count);
     return -EINVAL;
   }
   const struct memory *memory = memories ? memories[0] : NULL;
-  return plugin_post(connection, data[0], bytes[0], memory, phandles ? phandles[0] : NULL, request);
+  return plugin_post(connection, data[0], bytes[0], memory, request);
 }
 
 int plugin_test(struct request *request, bool *is_done, size_t *bytes) {
   int error = connection_test(request, is_done);
   if (*is_done) {
     *bytes = request->bytes;
-    profiler_request_stopped(connection_owner(request->connection), &request->event);
   }
   return error;
 }

@@ -18,7 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/observe/profiler.h"
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/listener.h"
@@ -36,8 +35,7 @@ struct plugin_host {
   int api_version;  /* 6 to 12 */
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
-  profiler_callback_fn *profiler; /* NULL: none */
-  plugin_owner_fn *owner;         /* what plugin_finalize gives back */
+  plugin_owner_fn *owner; /* what plugin_finalize gives back */
 };
 
 /* `context` is NULL for versions up to 10, which know no communicators and no finalize: what they
@@ -66,12 +64,11 @@ int plugin_connect(const struct plugin_context *context, int device, int traffic
                    unsigned group_peers, void *handle, struct connection **connection);
 
 /* An isend or irecv, as the connection sends or receives. *request is NULL if there is no room now:
- * NCCL asks again. Negative errno: the connection is truly dead, which is said once. The profiler
- * is the connection's owner. */
+ * NCCL asks again. Negative errno: the connection is truly dead, which is said once. */
 int plugin_post(struct connection *connection, void *data, size_t bytes,
-                const struct memory *memory, void *phandle, struct request **request);
+                const struct memory *memory, struct request **request);
 int plugin_irecv(struct connection *connection, int count, void **data, const size_t *bytes,
-                 void **memories, void **phandles, struct request **request);
+                 void **memories, struct request **request);
 /* *is_done: the request is gone, *bytes is what was sent or received. */
 int plugin_test(struct request *request, bool *is_done, size_t *bytes);
 /* Ends the registration, which was made for this connection. After it returns nothing reads or

@@ -24,8 +24,7 @@ struct listener {
   struct address_list addresses; /* those of the handle and the others; none: the handle has all */
   struct connection *pending[LISTENER_MAX_PENDING];
   unsigned pending_count;
-  int error;         /* what accept returns when nothing is pending */
-  const void *owner; /* of its connections */
+  int error; /* what accept returns when nothing is pending */
   struct list_node node;
   struct id_node id_node;
 };
@@ -122,10 +121,6 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_B
   return 0;
 }
 
-void listener_set_owner(struct listener *listener, const void *owner) {
-  listener->owner = owner;
-}
-
 int listener_accept(struct listener *listener, struct connection **connection) {
   engine_progress(listener->engine);
   engine_lock(listener->engine);
@@ -133,7 +128,6 @@ int listener_accept(struct listener *listener, struct connection **connection) {
   int error = listener->pending_count ? 0 : listener->error;
   if (listener->pending_count) {
     *connection = listener->pending[0];
-    connection_set_owner(*connection, listener->owner);
     listener->pending_count--;
     memmove(&listener->pending[0], &listener->pending[1],
             listener->pending_count * sizeof listener->pending[0]);

@@ -28,8 +28,6 @@ struct listener;
 /* count NICs make one fused device (1 in the common case). The handle is written whole. */
 int listener_open(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
                   struct listener **listener);
-/* Of the connections that are accepted: see connection_set_owner. */
-void listener_set_owner(struct listener *listener, const void *owner);
 /* 0 with *connection NULL: not yet, ask again. */
 int listener_accept(struct listener *listener, struct connection **connection);
 /* NULL is nothing. */

@@ -29,9 +29,6 @@
 #define STATS_ANSWERS_MAX_BYTES (256u << 20)
 /* Others may fill their directories. A host has some processes per GPU. */
 #define STATS_SOURCES_MAX 4096
-/* Processes are asked one after the other, in milliseconds each: who is behind for a shorter time
- * may have been asked earlier. */
-#define STATS_LATE_S 1.0
 
 /* ---- perf ---- */
 

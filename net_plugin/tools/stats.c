@@ -16,7 +16,7 @@
 #include "net_plugin/tools/stats_source.h"
 
 static struct {
-  bool is_prometheus, has_flows, has_other_users, is_join;
+  bool is_prometheus, has_flows, has_other_users;
   uint64_t watch_ns;
 } options;
 
@@ -24,9 +24,6 @@ const struct cli_option net_tool_stats_options[] = {
   { "all", 0, CLI_FLAG, &options.has_other_users, NULL, "also processes of other users; needs root",
     0, 0 },
   { "flows", 0, CLI_FLAG, &options.has_flows, NULL, "also print a line for each flow", 0, 0 },
-  { "join", 0, CLI_FLAG, &options.is_join, NULL,
-    "read from standard input what --json printed on the hosts of a job, one after the other", 0,
-    0 },
   { "prometheus", 0, CLI_FLAG, &options.is_prometheus, NULL, "print the text format of Prometheus",
     0, 0 },
   { "watch", 0, CLI_DURATION, &options.watch_ns, "TIME",
@@ -56,48 +53,12 @@ static json_t *read_answers(const struct stats_sources *sources) {
   return processes;
 }
 
-/* The processes of all documents on standard input. NULL: one of them is none. */
-static json_t *read_documents(void) {
-  json_t *processes = json_array();
-  int next;
-  while ((next = getchar()) != EOF) {
-    if (next == ' ' || next == '\n') {
-      continue;
-    }
-    json_error_t error;
-    ungetc(next, stdin);
-    json_t *document = json_loadf(stdin, JSON_DISABLE_EOF_CHECK, &error);
-    const json_t *list = json_object_get(document, "processes");
-    if (!json_is_array(list)) {
-      cli_fail("standard input, line %d: %s", document ? 1 : error.line,
-               document ? "this is not what stratus-net stats --json prints" : error.text);
-      json_decref(document);
-      json_decref(processes);
-      return NULL;
-    }
-    json_array_extend(processes, (json_t *)(uintptr_t)list);
-    json_decref(document);
-  }
-  return processes;
-}
-
 static void print_tables(const json_t *processes, const json_t *before) {
   size_t i;
   json_t *process;
   json_array_foreach(processes, i, process) {
     stats_table_print(process, document_counterpart(before, process, "id"), options.has_flows);
   }
-  stats_progress_print(processes);
-}
-
-static int print_joined(void) {
-  json_t *processes = read_documents();
-  if (!processes) {
-    return CLI_FAILED;
-  }
-  print_tables(processes, NULL);
-  json_decref(processes);
-  return fflush(stdout) == 0 ? CLI_OK : cli_fail("cannot write the result");
 }
 
 static int fail_without_process(pid_t wanted) {
@@ -149,12 +110,6 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
   }
   if (is_json && options.is_prometheus) {
     return cli_fail_usage("stats: give either --json or --prometheus");
-  }
-  if (options.is_join && (is_json || options.is_prometheus || options.watch_ns || wanted)) {
-    return cli_fail_usage("stats: --join goes with --flows only");
-  }
-  if (options.is_join) {
-    return print_joined();
   }
   json_t *before = NULL;
   int status = print_once((pid_t)wanted, is_json, &before);

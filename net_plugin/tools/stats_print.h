@@ -12,10 +12,6 @@
 /* The tables of a process. before: an earlier document of it, for rates; NULL: none. */
 void stats_table_print(const json_t *process, const json_t *before, bool has_flows);
 
-/* Joins what the processes of a job tell of their communicators: a paragraph for each that has
- * ranks that have not entered the collective that others are in. */
-void stats_progress_print(const json_t *processes);
-
 /* The text format of Prometheus; nothing of no process. */
 void stats_prometheus_print(const json_t *processes, FILE *to);
 

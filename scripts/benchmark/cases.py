@@ -404,8 +404,6 @@ def all_cases():
         collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
         *(steps_with(name, "bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"}, 1.3,
                      "STRATUS_COLLNET", faster) for name, faster in (("collnet-steps-4", 1), ("collnet-steps-4-4x", 4))),
-        steps_with("profile-events", "events", "STRATUS_PROFILE_EVENTS=1", {"STRATUS_PROFILE_EVENTS": "1"}, 0.99,
-                   "STRATUS_PROFILE_EVENTS"),
         sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),

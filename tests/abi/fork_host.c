@@ -71,7 +71,7 @@ static struct host load(const struct fork_release *release, const char *path, vo
   host.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   CHECK(host.library);
   use_version(&host, release->version);
-  CHECK_OK(host_init(&host, context, logger, NULL));
+  CHECK_OK(host_init(&host, context, logger));
   return host;
 }
 
@@ -231,7 +231,7 @@ static void call_all(struct host host, void *context, const struct exchange_pair
   int count = 0, done = 0, sizes[1] = { 1 };
   void *datas[1] = { data };
   struct host_properties properties;
-  CHECK(host_init(&host, &new_context, logger, NULL) != ncclSuccess);
+  CHECK(host_init(&host, &new_context, logger) != ncclSuccess);
   CHECK(HOST_CALL(&host, devices, &count) != ncclSuccess);
   CHECK(host_properties(&host, 0, &properties) != ncclSuccess);
   CHECK(host_fuse(&host, &count, 1, 0, 0) != ncclSuccess);

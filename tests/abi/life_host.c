@@ -16,11 +16,10 @@
 #include "tests/abi/net_exchange.h"
 
 static const struct life_release releases[] = {
-  { "2.19.4", 7, 1, 0, 0 },  { "2.20.5", 8, 1, 0, 0 },  { "2.21.5", 8, 2, 0, 0 },
-  { "2.22.3", 8, 3, 0, 0 },  { "2.23.4", 8, 3, 1, 0 },  { "2.25.1", 9, 4, 2, 0 },
-  { "2.26.6", 10, 4, 3, 0 }, { "2.27.7", 10, 4, 4, 0 }, { "2.28.9", 11, 5, 5, 1 },
-  { "2.29.7", 11, 5, 5, 1 }, { "2.30.7", 12, 6, 6, 2 }, { "2.31.2", 12, 6, 7, 2 },
-  { "2.32.6", 12, 7, 7, 2 },
+  { "2.19.4", 7, 1, 0 },  { "2.20.5", 8, 1, 0 },  { "2.21.5", 8, 2, 0 },  { "2.22.3", 8, 3, 0 },
+  { "2.23.4", 8, 3, 0 },  { "2.25.1", 9, 4, 0 },  { "2.26.6", 10, 4, 0 }, { "2.27.7", 10, 4, 0 },
+  { "2.28.9", 11, 5, 1 }, { "2.29.7", 11, 5, 1 }, { "2.30.7", 12, 6, 2 }, { "2.31.2", 12, 6, 2 },
+  { "2.32.6", 12, 7, 2 },
 };
 enum { RELEASES = sizeof(releases) / sizeof(releases[0]), ROUNDS = 3 };
 
@@ -104,13 +103,9 @@ static void begin(const struct life *life, struct life_communicator *communicato
 
 static void exchange(const struct life *life, const struct life_communicator *communicator) {
   struct exchange_pair pair;
-  int before = __atomic_load_n(life->events, __ATOMIC_RELAXED);
   exchange_connect(&life->host, communicator->net, &pair);
   exchange_run(&pair, sizes, SIZES);
   exchange_close(&pair, 0);
-  /* A send and a receive of each. */
-  int events = __atomic_load_n(life->events, __ATOMIC_RELAXED) - before;
-  CHECK(events == (life->release->net >= 10 ? 2 * SIZES : 0));
 }
 
 static void case_order(const struct life_release *release) {
@@ -279,7 +274,7 @@ static void case_tear_down(const struct life_release *release) {
   printf("%d steps\n", life_tear_down(&life));
   fflush(stdout);
   check_nothing_is_left(&life, before);
-  CHECK_OK(host_init(&life.host, &communicator.net, life.logger, life.callback));
+  CHECK_OK(host_init(&life.host, &communicator.net, life.logger));
   exchange(&life, &communicator);
   life_end(&life, &communicator);
   check_nothing_is_left(&life, before);

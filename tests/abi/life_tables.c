@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See life_tables.h. The order is that of initTransportsRank and commFree, src/init.cc at v2.30.7:
- * environment, network, CollNet, profiler, tuner; at the end tuner, profiler, network. */
+ * environment, network, CollNet, tuner; at the end tuner, network. */
 #include "tests/abi/life_tables.h"
 
 #include <dlfcn.h>
 
 #include "tests/abi/nccl_collnet_layouts.h"
-#include "tests/abi/nccl_profiler_layouts.h"
 #include "tests/abi/nccl_tuner_layouts.h"
 
 enum { NODES = 2, RANKS = 4, ID = 0x1234 };
@@ -54,15 +53,11 @@ void life_load(struct life *life, const struct life_release *release, const char
   CHECK((life->host.table = find(library, "ncclNetPlugin", release->net)));
   CHECK((life->tuner = find(life->tuner_library, "ncclTunerPlugin", release->tuner)));
   life->collnet = find(library, "ncclCollNetPlugin", release->net);
-  life->profiler = find(library, "ncclProfiler", release->profiler);
   life->env = find(library, "ncclEnvPlugin", release->env);
-  CHECK((life->profiler != NULL) == (release->profiler != 0));
   CHECK((life->env != NULL) == (release->env != 0));
   life->logger = (ncclDebugLogger_t)dlsym(life->nccl, "nccl_logger");
-  life->callback = (ncclProfilerCallback_t)dlsym(life->nccl, "nccl_profiler");
   life->warnings = dlsym(life->nccl, "nccl_warnings");
-  life->events = dlsym(life->nccl, "nccl_events");
-  CHECK(life->logger && life->callback && life->warnings && life->events);
+  CHECK(life->logger && life->warnings);
   start_environment(life);
 }
 
@@ -82,30 +77,6 @@ static void start_collnet(const struct life *life) {
     START(10, life->logger);
     START(11, &context, ID, life->logger);
     START(12, &context, ID, life->logger);
-  }
-}
-
-#define PROFILER_V(v) ((const ncclProfiler_v##v##_t *)life->profiler)
-
-static ncclResult_t start_profiler(const struct life *life, void **context) {
-  int mask;
-  switch (life->release->profiler) {
-  case 0:
-    return ncclSuccess;
-  case 1:
-    return PROFILER_V(1)->init(context, &mask);
-  case 2:
-    return PROFILER_V(2)->init(context, &mask);
-  case 3:
-    return PROFILER_V(3)->init(context, &mask);
-  case 4:
-    return PROFILER_V(4)->init(context, &mask, "job", ID, NODES, RANKS, 0, life->logger);
-  case 5:
-    return PROFILER_V(5)->init(context, ID, &mask, "job", NODES, RANKS, 0, life->logger);
-  case 6:
-    return PROFILER_V(6)->init(context, ID, &mask, NULL, NODES, RANKS, 0, life->logger);
-  default:
-    return PROFILER_V(7)->init(context, ID, &mask, NULL, NODES, RANKS, 0, life->logger);
   }
 }
 
@@ -160,23 +131,18 @@ static void end_tuner(const struct life *life, void *context) {
 
 ncclResult_t life_begin(const struct life *life, struct life_communicator *communicator,
                         int *devices) {
-  *communicator = (struct life_communicator){ NULL, NULL, NULL };
+  *communicator = (struct life_communicator){ NULL, NULL };
   *devices = 0;
-  ncclResult_t result = host_init(&life->host, &communicator->net, life->logger, life->callback);
+  ncclResult_t result = host_init(&life->host, &communicator->net, life->logger);
   if (result == ncclSuccess) {
     CHECK_OK(HOST_CALL(&life->host, devices, devices));
     start_collnet(life);
-    result = start_profiler(life, &communicator->profiler);
   }
   return result == ncclSuccess ? start_tuner(life, &communicator->tuner) : result;
 }
 
 void life_end(const struct life *life, const struct life_communicator *communicator) {
   end_tuner(life, communicator->tuner);
-  if (life->profiler) {
-    CHECK_OK(
-        PROFILER_V(6)->finalize(communicator->profiler)); /* at the same place in all versions */
-  }
   CHECK_OK(host_finalize(&life->host, communicator->net));
 }
 

@@ -10,22 +10,21 @@
 /* Versions of the interfaces; 0: the release has none, or looks for it elsewhere. */
 struct life_release {
   const char *name;
-  int net, tuner, profiler, env;
+  int net, tuner, env;
 };
 
 struct life {
   const struct life_release *release;
   struct host host;
-  void *nccl, *tuner_library; /* the former a stand-in that owns logger and callback */
-  const void *collnet, *tuner, *profiler, *env;
+  void *nccl, *tuner_library; /* the former a stand-in that owns the logger */
+  const void *collnet, *tuner, *env;
   ncclDebugLogger_t logger;
-  ncclProfilerCallback_t callback;
-  int *warnings, *events; /* what they counted */
+  int *warnings; /* what it counted */
 };
 
 /* A communicator's contexts. */
 struct life_communicator {
-  void *net, *profiler, *tuner;
+  void *net, *tuner;
 };
 
 void life_load(struct life *life, const struct life_release *release, const char *net_plugin,

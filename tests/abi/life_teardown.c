@@ -41,7 +41,7 @@ static void set_up(struct teardown *t, const struct life *life, enum step failed
   for (enum step step = INIT; step < failed; step++) {
     switch (step) {
     case INIT:
-      CHECK_OK(host_init(t->host, &t->context, life->logger, life->callback));
+      CHECK_OK(host_init(t->host, &t->context, life->logger));
       break;
     case LISTEN:
       CHECK_OK(host_listen(t->host, t->context, 0, handle, &t->listen));

@@ -6,8 +6,13 @@ const char *host_name(const struct host *host) {
   return *(const char *const *)host->table; /* the first member of every version */
 }
 
-ncclResult_t host_init(const struct host *host, void **context, ncclDebugLogger_t logger,
-                       ncclProfilerCallback_t profiler) {
+/* NCCL hands one over; the plugin has nothing to tell it. */
+static ncclResult_t profiler(void **event, int type, void *phandle, int64_t id, void *data) {
+  (void)event, (void)type, (void)phandle, (void)id, (void)data;
+  CHECK(false);
+}
+
+ncclResult_t host_init(const struct host *host, void **context, ncclDebugLogger_t logger) {
   ncclNetCommConfig_t config = { host->traffic_class }; /* as in NCCL, gone when init returns */
   *context = NULL;
   switch (host->version) {

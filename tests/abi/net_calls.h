@@ -51,8 +51,7 @@ struct host_properties {
                            : HOST_TABLE(host, 12)->member(__VA_ARGS__))
 
 const char *host_name(const struct host *host);
-ncclResult_t host_init(const struct host *host, void **context, ncclDebugLogger_t logger,
-                       ncclProfilerCallback_t profiler);
+ncclResult_t host_init(const struct host *host, void **context, ncclDebugLogger_t logger);
 /* Does nothing where the version has no finalize. */
 ncclResult_t host_finalize(const struct host *host, void *context);
 ncclResult_t host_properties(const struct host *host, int device, struct host_properties *out);

@@ -50,20 +50,6 @@ static bool log_has(const char *text) {
   return has;
 }
 
-static struct { int started, stopped; } profiled; /* atomic */
-
-static ncclResult_t profiler(void **event, int type, void *phandle, int64_t id, void *data) {
-  if (type == 0) {
-    CHECK(phandle && data && id == 0x20001);
-    *event = &profiled;
-    __atomic_add_fetch(&profiled.started, 1, __ATOMIC_RELAXED);
-  } else {
-    CHECK(type == 1 && *event == &profiled);
-    __atomic_add_fetch(&profiled.stopped, 1, __ATOMIC_RELAXED);
-  }
-  return ncclSuccess;
-}
-
 /* ---- loading ---- */
 
 static struct host load(const struct net_release *release, const char *path) {
@@ -100,7 +86,7 @@ static void case_properties(const struct net_release *release, const char *path)
   struct host host = load(release, path);
   void *context;
   CHECK(strcmp(host_name(&host), "stratus") == 0);
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 1);
   char banner[64];
   snprintf(banner, sizeof(banner), "interface v%d, 1 device", host.version);
@@ -131,7 +117,7 @@ static void case_transfer(const struct net_release *release, const char *path) {
   enum { COUNT = sizeof(sizes) / sizeof(sizes[0]), MANY = 300 };
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   CHECK_OK(host_set_attributes(&host, context));
   struct exchange_pair pair;
   exchange_connect(&host, context, &pair);
@@ -147,9 +133,6 @@ static void case_transfer(const struct net_release *release, const char *path) {
   int bytes = sizeof(flushed);
   CHECK_OK(HOST_CALL(&host, iflush, pair.recv, 1, &data, &bytes, &mhandle, &request));
   CHECK(request == NULL);
-  int events = host.version >= 10 ? 2 * (COUNT + MANY) : 0;
-  CHECK(__atomic_load_n(&profiled.started, __ATOMIC_RELAXED) == events);
-  CHECK(__atomic_load_n(&profiled.stopped, __ATOMIC_RELAXED) == events);
   exchange_close(&pair, host.version);
   CHECK_OK(host_finalize(&host, context));
   CHECK(!log_has("WARN"));
@@ -171,7 +154,7 @@ static void case_traffic_class(const struct net_release *release, const char *pa
   struct host host = load(release, path);
   host.traffic_class = 106; /* the lower two bits are not the user's */
   void *context;
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   struct exchange_pair pair;
   exchange_connect(&host, context, &pair);
   exchange_run(&pair, some_sizes, SOME);
@@ -185,11 +168,11 @@ static void case_again(const struct net_release *release, const char *path) {
   struct host host = load(release, path);
   for (int round = 0; round < 3; round++) {
     void *first, *second = NULL;
-    CHECK_OK(host_init(&host, &first, logger, profiler));
+    CHECK_OK(host_init(&host, &first, logger));
     CHECK(devices(&host) == 1);
     bool is_per_communicator = host.version >= 11;
     if (is_per_communicator) {
-      CHECK_OK(host_init(&host, &second, logger, profiler));
+      CHECK_OK(host_init(&host, &second, logger));
       CHECK(first && second && first != second);
     }
     struct exchange_pair a, b;
@@ -257,7 +240,7 @@ static void case_abort(const struct net_release *release, const char *path) {
   static const size_t large[] = { 3 << 20, 3 << 20, 3 << 20 }, small[] = { 500, 500, 500 };
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   for (int round = 0; round < 8; round++) {
     bool is_reused = round & 1, is_receiver_first = round & 2;
     const size_t *sizes = round & 4 ? large : small;
@@ -298,7 +281,7 @@ static void case_wrong_use(const struct net_release *release, const char *path) 
   setenv("STRATUS_GPU_POINTERS", "1", 1);
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 1);
   CHECK(log_has("STRATUS_SPEDD_MBPS") && log_has("STRATUS_SPEED_MBPS"));
   CHECK(log_has("STRATUS_CHUNK_BYTES") && log_has("4K..4M"));
@@ -330,7 +313,7 @@ static void case_no_interface(const struct net_release *release, const char *pat
   setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
   struct host host = load(release, path);
   void *context;
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 0);
   CHECK(log_has("WARN NET/stratus: no usable network interface"));
   CHECK(log_has("\"=absent0\"") && log_has("lo does not match NCCL_SOCKET_IFNAME"));
@@ -424,7 +407,7 @@ static void run_fuse(const struct net_release *release, const char *path, bool i
   }
   struct host host = load(release, path);
   void *context, *next;
-  CHECK_OK(host_init(&host, &context, logger, profiler));
+  CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 2);
   if (host.version >= 9) {
     (is_on_pci ? check_fused : check_apart)(&host);
@@ -433,7 +416,7 @@ static void run_fuse(const struct net_release *release, const char *path, bool i
     struct host_properties p;
     /* Kept loaded: NCCL goes on with the numbers it knows. */
     CHECK_OK(host_finalize(&host, context));
-    CHECK_OK(host_init(&host, &next, logger, profiler));
+    CHECK_OK(host_init(&host, &next, logger));
     CHECK_OK(host_properties(&host, 2, &p));
     /* Loaded again: NCCL asks, and must hear of physical devices only. */
     CHECK(devices(&host) == 2);

@@ -131,7 +131,6 @@ static void answer(struct fuzz_input *input) {
     FILE *to = fuzz_print_here(&text, &bytes);
     stats_table_print(now, before, true);
     json_t *both = json_pack("[O, O*]", now, before);
-    stats_progress_print(both);
     check_prometheus(both);
     json_decref(both);
     fuzz_printed(to);

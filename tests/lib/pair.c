@@ -123,9 +123,9 @@ static void side_step(struct side *side, bool is_sender, const size_t *sizes, si
     struct request *request;
     if (is_sender) {
       content_fill(n, buffer, bytes);
-      assert_int_equal(plugin_post(side->connection, buffer, bytes, memory, NULL, &request), 0);
+      assert_int_equal(plugin_post(side->connection, buffer, bytes, memory, &request), 0);
     } else {
-      assert_int_equal(plugin_post(side->connection, buffer, bytes + 1, memory, NULL, &request), 0);
+      assert_int_equal(plugin_post(side->connection, buffer, bytes + 1, memory, &request), 0);
     }
     if (request) {
       side->requests[n % 8] = request;
@@ -243,7 +243,7 @@ void pair_send_and_close(struct pair pair) {
   uint8_t sent[COUNT][BYTES], got[COUNT][BYTES];
   for (unsigned i = 0; i < COUNT; i++) {
     memset(sent[i], (int)i + 1, BYTES);
-    assert_int_equal(plugin_post(pair.sender, sent[i], BYTES, NULL, NULL, &requests[i]), 0);
+    assert_int_equal(plugin_post(pair.sender, sent[i], BYTES, NULL, &requests[i]), 0);
     assert_non_null(requests[i]);
   }
   for (unsigned i = 0; i < COUNT; i++) {
@@ -251,7 +251,7 @@ void pair_send_and_close(struct pair pair) {
   }
   connection_detach(pair.sender);
   for (unsigned i = 0; i < COUNT; i++) {
-    assert_int_equal(plugin_post(pair.receiver, got[i], BYTES, NULL, NULL, &requests[i]), 0);
+    assert_int_equal(plugin_post(pair.receiver, got[i], BYTES, NULL, &requests[i]), 0);
     assert_non_null(requests[i]);
   }
   for (unsigned i = 0; i < COUNT; i++) {

@@ -116,10 +116,10 @@ EACH(a_held_post_is_sent, NULL, one_thread) {
   for (int round = 0; round < 200; round++) {
     struct request *sent[2], *received[2];
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(plugin_post(pair.receiver, to[i], 8, NULL, NULL, &received[i]), 0);
+      assert_int_equal(plugin_post(pair.receiver, to[i], 8, NULL, &received[i]), 0);
     }
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(plugin_post(pair.sender, from[i], 8, NULL, NULL, &sent[i]), 0);
+      assert_int_equal(plugin_post(pair.sender, from[i], 8, NULL, &sent[i]), 0);
     }
     uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
     int done = 0;
@@ -150,7 +150,7 @@ EACH(a_vanished_peer_is_named, "STRATUS_LINK_TIMEOUT=300ms") {
   size_t bytes;
   bool is_done = false;
   connection_detach(pair.receiver);
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &request), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &request), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !is_done && clock_now_ns() < until_ns) {
@@ -178,7 +178,7 @@ TEST(a_peer_that_failed_unheard_is_no_riddle) {
   pair_cut_flows(0);
   connection_fail(pair.receiver, -EIO);
   engine_unlock(engine);
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &sent), 0);
   assert_int_equal(pair_error(sent), -ECONNRESET);
   pair_close(pair);
 }

@@ -295,7 +295,7 @@ static void end_post(struct end *end) {
   } else {
     memset(buffer, 0, bytes);
   }
-  int error = plugin_post(end->connection, buffer, bytes, NULL, NULL, request);
+  int error = plugin_post(end->connection, buffer, bytes, NULL, request);
   if (error) {
     end_is_wrong(end, "posting fails with", error);
   }
@@ -414,11 +414,11 @@ IN_BOTH_MODES(idle_waiters_sleep) {
   static uint8_t in[64], out[64] = { 1, 2, 3 };
   struct pair pair = pair_make(AF_INET);
   struct request *receive, *send;
-  assert_int_equal(plugin_post(pair.receiver, in, sizeof in, NULL, NULL, &receive), 0);
+  assert_int_equal(plugin_post(pair.receiver, in, sizeof in, NULL, &receive), 0);
   assert_non_null(receive);
   poll_in_vain(receive, 600 * NS_PER_MS);
   assert_in_range(poll_in_vain(receive, 300 * NS_PER_MS), 0, 60);
-  assert_int_equal(plugin_post(pair.sender, out, sizeof out, NULL, NULL, &send), 0);
+  assert_int_equal(plugin_post(pair.sender, out, sizeof out, NULL, &send), 0);
   assert_non_null(send);
   bool is_sent = false, is_received = false;
   size_t bytes;

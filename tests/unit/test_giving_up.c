@@ -33,8 +33,8 @@ struct posting {
 
 static void *post_receive(void *argument) {
   struct posting *posting = argument;
-  posting->error = plugin_post(posting->connection, posting->data, posting->bytes, NULL, NULL,
-                               &posting->request);
+  posting->error =
+      plugin_post(posting->connection, posting->data, posting->bytes, NULL, &posting->request);
   return NULL;
 }
 
@@ -65,7 +65,7 @@ IN_BOTH_MODES(a_peer_that_gives_up_is_named) {
   struct posting posting = { pair.receiver, data, 4096, NULL, 0 };
   post_elsewhere(post_receive, &posting, 1);
   received = posting.request;
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error_there = 0, error_here = 0;
   while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
@@ -91,7 +91,7 @@ IN_BOTH_MODES(what_one_thread_drives_ends_together) {
   struct posting postings[] = { { broken.receiver, data, 4096, NULL, 0 },
                                 { other.receiver, data, 8, NULL, 0 } };
   post_elsewhere(post_receives, postings, 2);
-  assert_int_equal(plugin_post(broken.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(broken.sender, data, sizeof data, NULL, &sent), 0);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && clock_now_ns() < until_ns) {
@@ -102,7 +102,7 @@ IN_BOTH_MODES(what_one_thread_drives_ends_together) {
   assert_int_equal(error, -EMSGSIZE);
   assert_int_equal(plugin_test(postings[1].request, &is_done, &bytes), -ESHUTDOWN);
   for (error = 0; !error && clock_now_ns() < until_ns; breathe()) {
-    error = plugin_post(other.sender, data, 8, NULL, NULL, &waiting);
+    error = plugin_post(other.sender, data, 8, NULL, &waiting);
     connection_progress(other.sender);
   }
   assert_int_equal(error, -ECONNABORTED);
@@ -154,7 +154,7 @@ IN_BOTH_MODES(a_reset_hides_no_reason) {
   engine_lock(engine);
   connection_fail(pair.receiver, -EIO);
   reset_accepted_flows();
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &sent), 0);
   engine_unlock(engine);
   assert_int_equal(pair_error(sent), -ECONNABORTED);
   pair_close(pair);

@@ -137,8 +137,8 @@ static void leave_early(bool is_sender_first) {
   size_t bytes;
   assert_int_equal(memory_register(from, total, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
   assert_int_equal(memory_register(to, total, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
-  assert_int_equal(plugin_post(pair.receiver, to, total, to_memory, NULL, &received), 0);
-  assert_int_equal(plugin_post(pair.sender, from, total, from_memory, NULL, &sent), 0);
+  assert_int_equal(plugin_post(pair.receiver, to, total, to_memory, &received), 0);
+  assert_int_equal(plugin_post(pair.sender, from, total, from_memory, &sent), 0);
   for (int i = 0; i < 3; i++) {
     plugin_test(sent, &is_done, &bytes);
     is_done |= plugin_test(received, &is_done, &bytes) != 0;
@@ -293,12 +293,12 @@ static void send_one(struct pair pair, uint8_t *from, const struct memory *from_
   while (!is_done[0] || !is_done[1]) {
     assert_true(clock_now_ns() < until_ns);
     if (!requests[0]) {
-      plugin_post(pair.receiver, to, total, to_memory, NULL, &requests[0]);
+      plugin_post(pair.receiver, to, total, to_memory, &requests[0]);
     } else if (!is_done[0]) {
       assert_int_equal(plugin_test(requests[0], &is_done[0], &bytes), 0);
     }
     if (!requests[1]) {
-      plugin_post(pair.sender, from, total, from_memory, NULL, &requests[1]);
+      plugin_post(pair.sender, from, total, from_memory, &requests[1]);
     } else if (!is_done[1]) {
       assert_int_equal(plugin_test(requests[1], &is_done[1], &bytes), 0);
     }

@@ -58,7 +58,6 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
     { "stratus-net params FLOWS", "does not take \"FLOWS\"" },
     { "stratus-net doctor now", "does not take \"now\"" },
     { "stratus-net stats x", "'x' is no process number" },
-    { "stratus-net stats --join --json", "--join goes with --flows only" },
     { "stratus-net stats --watch x", "a time such as 250ms or 10s" },
     { "stratus-net perf", "either the HOST of a server or --listen" },
     { "stratus-net perf h --test speed", "bandwidth|latency|rate|both-ways" },
@@ -85,51 +84,6 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     tool_assert_wrong_use("stratus-net", cases[i].command, cases[i].says);
   }
-}
-
-/* Documents of two hosts, as two runs of --json print them. */
-#define RANK(rank, entered, function, sequence, ago)                                               \
-  "{\"communicator\":\"0xab\",\"rank\":" #rank ",\"ranks\":4,\"entered\":" #entered                \
-  ",\"function\":\"" function "\",\"sequence\":" #sequence ",\"seconds_ago\":" #ago "}"
-#define HOST(name, first, second)                                                                  \
-  "{\"processes\":[{\"pid\":7,\"host\":\"" name "\",\"communicators\":[" first                     \
-  "]},{\"pid\":8,\"host\":\"" name "\",\"communicators\":[" second "]}]}\n"
-
-static int join(const char *documents) {
-  static char command[4096];
-  snprintf(command, sizeof command, "printf '%%s' '%s' | stratus-net stats --join", documents);
-  return tool_run(command);
-}
-
-UNIT_TEST_WITH(ranks_that_are_behind_are_named, tool_set_up, tool_tear_down) {
-  assert_int_equal(
-      join(HOST("a", RANK(0, 18, "AllReduce", 17, 5.0),
-                RANK(1, 18, "AllReduce", 17, 5.0)) /* and b, which is behind: */
-           HOST("b", RANK(2, 16, "AllReduce", 15, 9.5), RANK(3, 18, "AllReduce", 17, 4.0))),
-      0);
-  tool_assert_contains(
-      tool.output, "communicator 0xab:\n  rank 2 (process 7 on b) has not entered AllReduce 16, "
-                   "where the first rank has been for 5.0 s; it entered AllReduce 15 9.5 s ago\n");
-  assert_null(strstr(tool.output, "rank 3 (")); /* as far as the others */
-  /* Other functions in between: the last one that others entered. One rank is not there at all. */
-  assert_int_equal(join(HOST("a", RANK(0, 18, "Reduce", 2, 5.0), RANK(1, 17, "AllReduce", 14, 6.0))
-                            HOST("b", RANK(3, 0, "", 0, 0), "")),
-                   0);
-  tool_assert_contains(tool.output, "rank 1 (process 8 on a) has not entered Reduce 2,");
-  tool_assert_contains(tool.output, "rank 3 (process 7 on b) has not entered Reduce 2, where the "
-                                    "first rank has been for 5.0 s\n");
-  tool_assert_contains(tool.output, "  1 of its 4 ranks are not among these processes\n");
-  /* Asked at slightly different times. */
-  assert_int_equal(
-      join(HOST("a", RANK(0, 18, "AllReduce", 17, 0.01), RANK(1, 17, "AllReduce", 16, 0.01))), 0);
-  assert_null(strstr(tool.output, "has not entered"));
-}
-
-UNIT_TEST_WITH(what_cannot_be_joined_is_an_error, tool_set_up, tool_tear_down) {
-  assert_int_equal(join("{\"processes\":[]} {"), 1);
-  tool_assert_contains(tool.errors, "standard input, line");
-  assert_int_equal(join("{}"), 1);
-  tool_assert_contains(tool.errors, "this is not what stratus-net stats --json prints");
 }
 
 /* A stand-in for ssh, by which hosts answer: d has NCCL in its containers only. */

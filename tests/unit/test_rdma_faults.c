@@ -189,9 +189,9 @@ static void half_step(struct half *half, struct connection *connection, uint8_t 
   if (half->request) {
     half->error = plugin_test(half->request, &half->is_done, &bytes);
   } else if (connection_is_sender(connection)) {
-    half->error = plugin_post(connection, data, BYTES, memory, NULL, &half->request);
+    half->error = plugin_post(connection, data, BYTES, memory, &half->request);
   } else {
-    half->error = plugin_post(connection, data, BYTES, memory, NULL, &half->request);
+    half->error = plugin_post(connection, data, BYTES, memory, &half->request);
   }
 }
 

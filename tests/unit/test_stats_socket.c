@@ -400,8 +400,8 @@ static void move(struct pair pair, int count, size_t bytes) {
   char *from = calloc(1, bytes), *to = malloc(bytes);
   for (int i = 0; i < count; i++) {
     struct request *receive, *send;
-    assert_int_equal(plugin_post(pair.receiver, to, bytes, NULL, NULL, &receive), 0);
-    assert_int_equal(plugin_post(pair.sender, from, bytes, NULL, NULL, &send), 0);
+    assert_int_equal(plugin_post(pair.receiver, to, bytes, NULL, &receive), 0);
+    assert_int_equal(plugin_post(pair.sender, from, bytes, NULL, &send), 0);
     await(send, bytes);
     await(receive, bytes);
   }

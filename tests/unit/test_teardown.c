@@ -102,7 +102,7 @@ static struct side side_make(struct connection *connection, size_t bytes) {
 static void side_post(struct side *side, size_t offset, size_t bytes) {
   struct request **request = &side->requests[side->posted++];
   uint8_t *data = side->buffer + offset;
-  assert_int_equal(plugin_post(side->connection, data, bytes, side->memory, NULL, request), 0);
+  assert_int_equal(plugin_post(side->connection, data, bytes, side->memory, request), 0);
   assert_non_null(*request);
 }
 

@@ -10,8 +10,8 @@
 #endif
 #define EXPORTED __attribute__((visibility("default")))
 
-extern int nccl_warnings, nccl_events;
-EXPORTED int nccl_warnings, nccl_events; /* atomic */
+extern int nccl_warnings;
+EXPORTED int nccl_warnings; /* atomic */
 
 void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
                  const char *format, ...);
@@ -24,14 +24,4 @@ EXPORTED void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const ch
   va_end(arguments);
   fputc('\n', stdout);
   __atomic_add_fetch(&nccl_warnings, (int)level == STAND_IN_WARN, __ATOMIC_RELAXED);
-}
-
-ncclResult_t nccl_profiler(void **event, int type, void *phandle, int64_t id, void *data);
-EXPORTED ncclResult_t nccl_profiler(void **event, int type, void *phandle, int64_t id, void *data) {
-  (void)phandle, (void)id, (void)data;
-  if (type == 0) { /* ncclProfilerNetEventStart */
-    *event = &nccl_events;
-    __atomic_add_fetch(&nccl_events, 1, __ATOMIC_RELAXED);
-  }
-  return ncclSuccess;
 }

@@ -11,15 +11,12 @@
  *   byte      one byte in the middle of the result is set to 0xee
  *   redop     max is computed in place of sum
  *   past      the byte after the result is written
- *   before    the byte before the result is written
- *   late      nothing is wrong, but one rank is late: FAULTY_NCCL_LATE=RANK,CALL,SECONDS, before
- * its AllReduce of this number, from 0 */
+ *   before    the byte before the result is written */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tuner_plugin/tools/coll/element.h"
 #include "tuner_plugin/tools/coll/nccl_api.h"
@@ -69,21 +66,6 @@ static ncclResult_t spoil(ncclResult_t result, void *recv, size_t bytes, cudaStr
   return result;
 }
 
-static void be_late(ncclComm_t comm) {
-  typedef ncclResult_t (*user_rank)(const ncclComm_t, int *);
-  static unsigned calls;
-  const char *when = getenv("FAULTY_NCCL_LATE");
-  int rank;
-  unsigned late_rank, call, seconds;
-  if (!when || sscanf(when, "%u,%u,%u", &late_rank, &call, &seconds) != 3 ||
-      NEXT("ncclCommUserRank", user_rank)(comm, &rank)) {
-    fprintf(stderr, "faulty_nccl: FAULTY_NCCL_LATE=RANK,CALL,SECONDS is needed\n");
-    abort();
-  }
-  if (calls++ == call && rank == (int)late_rank)
-    sleep(seconds);
-}
-
 static size_t bytes_of(size_t count, ncclDataType_t type) {
   return count * element_infos[type].size_bytes;
 }
@@ -110,8 +92,6 @@ ncclResult_t ncclAllReduce(const void *send, void *recv, size_t count, ncclDataT
                                    ncclComm_t, cudaStream_t);
   if (has_fault("skip"))
     return ncclSuccess;
-  if (has_fault("late"))
-    be_late(comm);
   ncclResult_t result = NEXT("ncclAllReduce", function)(wrong_send(send), recv, wrong_count(count),
                                                         type, wrong_redop(redop), comm, stream);
   return spoil(result, recv, bytes_of(count, type), stream);

@@ -315,7 +315,7 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_st
 	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
 
 # Runs the tool.
-$(addprefix $(BUILD)/tests/test_,compare tuner_files tuner_tool): | $(RUNNABLE_DIR)/stratus-tune
+$(addprefix $(BUILD)/tests/test_,compare tuner_tool): | $(RUNNABLE_DIR)/stratus-tune
 $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)

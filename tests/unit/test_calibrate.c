@@ -473,7 +473,7 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
              "schema = 1\n[meta]\nid = a\n[table allreduce nodes=2 ppn=8]\n1K 64K ring ll 0\n");
   run_example("calibrate");
   assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2);
-  run_example("verify-ab");
+  run_example("verify");
   assert_true(tool.output[0] != '\0');
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
@@ -11,12 +12,7 @@
 #define EXAMPLE "tuner_plugin/profiles/example.profile"
 
 UNIT_TEST(examples_run_as_printed) {
-  static const char *const helps[] = {
-    "",
-    "show",
-    "fit",
-    "verify",
-  };
+  static const char *const helps[] = { "", "show", "fit" };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
     tool_read_example("stratus-tune", helps[i], line);
@@ -27,7 +23,7 @@ UNIT_TEST(examples_run_as_printed) {
 
 /* Others run in test_calibrate.c and test_compare.c. */
 UNIT_TEST(no_example_is_forgotten) {
-  static const char known[] = " show fit verify calibrate verify-ab compare ";
+  static const char known[] = " show calibrate fit verify compare ";
   assert_int_equal(tool_run("stratus-tune -h"), 0);
   char *list = strstr(tool.output, "\ncommands:\n"), word[64];
   assert_non_null(list);
@@ -38,7 +34,7 @@ UNIT_TEST(no_example_is_forgotten) {
     snprintf(padded, sizeof padded, " %s ", word);
     tool_assert_contains(known, padded);
   }
-  assert_int_equal(count, 6);
+  assert_int_equal(count, 5);
 }
 
 UNIT_TEST(wrong_use_is_status_2) {
@@ -53,11 +49,6 @@ UNIT_TEST(wrong_use_is_status_2) {
     { "stratus-tune fit", "needs SAMPLES" },
     { "stratus-tune fit x -o", "--output needs a value" },
     { "stratus-tune compare a", "needs A B" },
-    { "stratus-tune verify", "give the HOSTs" },
-    { "stratus-tune verify --here local", "or --here" },
-    { "stratus-tune verify -- -oProxyCommand=x", "is not a host" },
-    { "stratus-tune verify 'a b'", "is not a host" },
-    { "stratus-tune verify --timeout x a", "a time such as 250ms or 10s" },
     { "env -u RANK stratus-tune calibrate", "nothing says how to start the ranks" },
     { "RANK=1 stratus-tune calibrate", "RANK=1 is set, but WORLD_SIZE is not" },
     { "RANK=2 WORLD_SIZE=2 stratus-tune calibrate", "RANK=2 is not below WORLD_SIZE=2" },
@@ -71,7 +62,7 @@ UNIT_TEST(wrong_use_is_status_2) {
     { "stratus-tune calibrate --channels x -- x_perf", "numbers from 0 to 64" },
     { "stratus-tune calibrate --rounds 0 -- x_perf", "--rounds takes 1 to 99, not 0" },
     { "stratus-tune calibrate --env-name a/b -- x_perf", "letters, digits" },
-    { "stratus-tune verify-ab", "--profile FILE" },
+    { "stratus-tune verify", "--profile FILE" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     tool_assert_wrong_use("stratus-tune", cases[i].command, cases[i].says);
@@ -88,7 +79,7 @@ UNIT_TEST(files_are_tried_before_ranks_start) {
 UNIT_TEST(a_bad_profile_is_told_with_its_place) {
   tree_write(&tool.tree, "bad.profile",
              "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
-  static const char *const commands[] = { "show", "verify-ab -p" };
+  static const char *const commands[] = { "show", "verify -p" };
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     char command[256];
     snprintf(command, sizeof command, "stratus-tune %s $XDG_CONFIG_HOME/bad.profile", commands[i]);
@@ -164,6 +155,29 @@ UNIT_TEST(show_tells_what_holds_on_a_shape) {
 UNIT_TEST(show_finds_the_named_one_or_says_so) {
   TOOL_WARNS(tool_run("stratus-tune show"), 1, "no profile fits this machine");
   TOOL_SAYS(tool_run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0, "profile example");
+}
+
+/* As `make install` lays them out; what the user has comes first. */
+UNIT_TEST(packaged_profiles_lie_beside_the_program) {
+  SKIP_IF_EMULATED("a copy of the tool is not beside its profiles");
+  tree_write(&tool.tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
+  tree_write(&tool.tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
+  tree_make_directory(&tool.tree, "bin");
+  tree_make_directory(&tool.tree, "share/stratus");
+  assert_int_equal(tool_run_there("cp $(command -v stratus-tune) bin/"), 0);
+  char command[1024], directory[512];
+  assert_non_null(getcwd(directory, sizeof directory));
+  snprintf(command, sizeof command, "ln -s %s/tuner_plugin/profiles share/stratus/profiles",
+           directory);
+  assert_int_equal(tool_run_there(command), 0);
+  TOOL_SAYS(tool_run_there("bin/stratus-tune show"), 0, "profile aws-p4d, hash ");
+  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0,
+            "profile aws-p5, hash ");
+  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus-tune show"), 0,
+            "profile gcp-a3-mega, hash ");
+  tree_write(&tool.tree, "stratus/profiles/mine.profile",
+             "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
+  TOOL_SAYS(tool_run_there("bin/stratus-tune show"), 0, "profile mine, hash ");
 }
 
 UNIT_TEST(fit_makes_a_profile_that_show_tells_about) {

@@ -10,8 +10,7 @@
 
 int main(int argc, char **argv) {
   const struct cli_command commands[] = {
-    tune_show,      tune_verify,  tune_fit,         tune_calibrate,
-    tune_verify_ab, tune_compare, { .name = NULL },
+    tune_show, tune_calibrate, tune_fit, tune_verify, tune_compare, { .name = NULL },
   };
   const struct cli_tool tool = {
     .name = "stratus-tune",

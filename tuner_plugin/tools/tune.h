@@ -14,8 +14,7 @@
 #include "common/profile.h"
 #include "common/quantity.h"
 
-extern const struct cli_command tune_show, tune_verify, tune_fit, tune_calibrate, tune_verify_ab,
-    tune_compare;
+extern const struct cli_command tune_show, tune_calibrate, tune_fit, tune_verify, tune_compare;
 
 /* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
  * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */

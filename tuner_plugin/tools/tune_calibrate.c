@@ -231,7 +231,7 @@ static int take_launch(struct series *series, const struct launch_job *job, int6
   }
   if (series->log.is_mixed) {
     campaign_say(
-        "the ranks' machines have different topologies (stratus-tune verify shows them), so "
+        "the ranks' machines have different topologies (stratus-net doctor shows each), so "
         "the samples name none");
   }
   char run[SAMPLE_WORD_MAX];

@@ -1,306 +1,260 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune verify: whether all hosts of a job would choose alike. The net plugin checks that at
- * connect; where only the tuner is installed, nothing else does. */
-#include <errno.h>
+/* stratus-tune verify: the profile against NCCL's own choice over the same transport, in
+ * alternating runs; rows that are not faster are removed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/choices.h"
-#include "common/cli.h"
 #include "common/clock.h"
-#include "common/host_command.h"
-#include "common/host_list.h"
-#include "common/nccl_conf.h"
-#include "common/param.h"
-#include "common/plain.h"
-#include "common/profile_match.h"
-#include "common/remote.h"
-#include "common/topology.h"
-#include "common/version.h"
+#include "tuner_plugin/tools/calibrate/ab_test.h"
+#include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/tune.h"
 
 static struct {
-  bool is_here;
-  const char *tool;
-  const char *ssh;
-  uint64_t timeout_ns;
-} options = {
-  .tool = "stratus-tune",
-  .ssh = HOST_COMMAND_SSH,
-  .timeout_ns = 30 * NS_PER_S,
-};
+  const char *profile;
+  const char *out;
+  int64_t rounds;
+  uint64_t for_ns; /* 0: all rounds */
+} options = { .rounds = 5 };
 
 static const struct cli_option option_rows[] = {
-  { "here", 0, CLI_FLAG, &options.is_here, NULL,
-    "print this host's profile, on one line, for srun, mpirun, pdsh", 0, 0 },
-  { "tool", 0, CLI_STRING, &options.tool, "PATH", "path of stratus-tune on the hosts", 0, 0 },
-  { "ssh", 0, CLI_STRING, &options.ssh, "COMMAND",
-    "how to reach a host, as in COMMAND HOST WORDS...", 0, 0 },
-  { "timeout", 0, CLI_DURATION, &options.timeout_ns, "TIME", "how long to wait for answers", 0, 0 },
+  { "profile", 'p', CLI_STRING, &options.profile, "FILE", "profile to verify", 0, 0 },
+  { "output", 'o', CLI_STRING, &options.out, "FILE",
+    "write the profile to it, without the rows that failed", 0, 0 },
+  { "rounds", 0, CLI_INT, &options.rounds, "N", "runs of each side, alternating", 1, 99 },
+  { "for", 0, CLI_DURATION, &options.for_ns, "TIME",
+    "after the second round, start none that would end later than this", 0, 0 },
+  CAMPAIGN_OPTION_ROWS,
   { 0 },
 };
 
-enum { VARIABLES_MAX = 64 }; /* those of choices.h, and a few of ours */
+enum { SIDE_DEFAULT, SIDE_PROFILE, SIDES };
 
-/* ---- this host ---- */
-
-/* Everything that choices depend on, in one line, for `srun stratus-tune verify --here | sort |
- * uniq -c`. */
-static int tell_here(void) {
+struct verification {
+  struct campaign *campaign;
   struct profile profile;
-  struct profile_error error = { 0 };
-  char path[PROFILE_PATH_MAX], decisions[TUNE_HASH_TEXT_MAX], hash[TUNE_HASH_TEXT_MAX];
-  char topology[TOPOLOGY_ID_MAX], choices[CHOICES_TEXT_MAX] = "";
-  int result = profile_match_load(&profile, path, &error);
-  bool is_absent = result == -ENOENT && !param_is_set(PARAM_PROFILE);
-  if (result < 0 && !is_absent) {
-    char text[sizeof error];
-    return cli_fail("%s", profile_error_format(&error, text, sizeof text));
-  }
-  uint64_t id = result == 0 ? profile_decision_hash(&profile) : 0;
-  snprintf(decisions, sizeof decisions, "%016" PRIx64, id);
-  topology_identify(topology);
-  if (result == 0 && choices_count(&profile)) {
-    choices_list(&profile, choices);
-  }
-  json_t *told = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s, s:s}", "decisions", decisions,
-                           "decision_version", PROFILE_DECISION_VERSION, "stratus", STRATUS_VERSION,
-                           "profile", result == 0 ? profile.meta.id : "none", "hash",
-                           result == 0 ? tune_format_hash(&profile, hash) : "none", "path",
-                           result == 0 ? path : "", "topology", topology, "variables", choices);
-  if (result == 0) {
-    profile_free(&profile);
-  }
-  int status = told && json_dumpf(told, stdout, JSON_COMPACT) == 0 ? CLI_OK : CLI_FAILED;
-  json_decref(told);
-  putchar('\n');
-  return status == CLI_OK && fflush(stdout) == 0 ? CLI_OK : cli_fail("cannot write");
-}
-
-/* ---- other hosts ---- */
-
-struct answer {
-  const char *name;
-  json_t *told;        /* NULL: it did not answer */
-  const char *why_not; /* then */
+  char path[PROFILE_PATH_MAX]; /* absolute, as ranks run elsewhere */
+  uint32_t ranks, nodes;       /* as the tuner logged */
+  bool has_rows;               /* it logged that the profile has rows for this shape */
+  int64_t rounds;              /* that were run */
+  struct ab_test test;
 };
 
-/* A login shell may have printed something before. */
-static void take_answer(struct remote_result *answer, struct answer *host) {
-  const char *start = strstr(answer->output, "{\"decisions\"");
-  json_error_t error;
-  host->name = answer->host->name;
-  host->told = NULL;
-  if (!answer->why_not[0] && start) {
-    host->told = json_loads(start, JSON_DISABLE_EOF_CHECK, &error);
-  }
-  if (!answer->why_not[0] && !json_is_object(host->told)) {
-    json_decref(host->told);
-    host->told = NULL;
-    snprintf(answer->why_not, sizeof answer->why_not,
-             "its output is not that of `%.200s verify --here`", options.tool);
-  }
-  host->why_not = answer->why_not;
-}
-
-/* ---- all of them ---- */
-
-static const char *text_of(const struct answer *host, const char *name) {
-  const char *text = json_string_value(json_object_get(host->told, name));
-  return text ? text : "";
-}
-
-static bool has_same_text(const struct answer *a, const struct answer *b, const char *name) {
-  return strcmp(text_of(a, name), text_of(b, name)) == 0;
-}
-
-static bool has_same_decisions(const struct answer *a, const struct answer *b) {
-  return has_same_text(a, b, "decisions") &&
-         json_equal(json_object_get(a->told, "decision_version"),
-                    json_object_get(b->told, "decision_version"));
-}
-
-/* The one that others are compared with: the first that answered. */
-static const struct answer *first_told(const struct answer *hosts, int count) {
-  int first = 0;
-  while (first < count - 1 && !hosts[first].told) {
-    first++;
-  }
-  return &hosts[first];
-}
-
-static const char *verdict_of(const struct answer *first, const struct answer *host) {
-  if (!host->told) {
-    return "no answer";
-  }
-  return has_same_decisions(first, host) && has_same_text(first, host, "variables") ? "alike"
-                                                                                    : "differs";
-}
-
-/* Which variables of NCCL differ, where they do. */
-static void print_variables(const struct answer *first, const struct answer *host) {
-  char here[CHOICES_DIFFERENCE_MAX], there[CHOICES_DIFFERENCE_MAX];
-  const char *ours = text_of(host, "variables"), *theirs = text_of(first, "variables");
-  if (host->told && !has_same_text(first, host, "variables")) {
-    choices_difference(ours, theirs, here, sizeof here);
-    choices_difference(theirs, ours, there, sizeof there);
-    printf("%-9s  %-24s  NCCL variables: %s here, ", "", host->name, plain_text(here));
-    printf("%s on %s\n", plain_text(there), first->name);
+/* "TUNER/stratus: 16 ranks on 2 nodes: 5 rows of profile x match", or "no row of profile x matches"
+ */
+static void take_line(void *to, const char *line) {
+  struct verification *verification = to;
+  const char *found = strstr(line, "TUNER/stratus: ");
+  uint32_t ranks, nodes, rows = 0;
+  char word[8];
+  if (found &&
+      sscanf(found, "TUNER/stratus: %" SCNu32 " ranks on %" SCNu32 " nodes: %7s row", &ranks,
+             &nodes, word) == 3 &&
+      strstr(found, " of profile ")) {
+    verification->ranks = ranks;
+    verification->nodes = nodes;
+    verification->has_rows = sscanf(word, "%" SCNu32, &rows) == 1 && rows > 0;
   }
 }
 
-static void print_host(const struct answer *host, const char *verdict) {
-  printf("%-9s  %-24s  ", verdict, host->name);
-  if (host->told) {
-    char text[512];
-    const char *topology = text_of(host, "topology");
-    snprintf(text, sizeof text, "profile %s, hash %s, decisions %s, stratus %s, topology %s",
-             text_of(host, "profile"), text_of(host, "hash"), text_of(host, "decisions"),
-             text_of(host, "stratus"), topology[0] ? topology : "not known");
-    puts(plain_text(text));
-  } else {
-    puts(host->why_not);
-  }
-}
-
-/* Hosts that did not answer, and those that are not as the first one that did. */
-struct sum {
-  int silent, other_decisions, other_variables;
-};
-
-static bool is_alike(const struct sum *sum) {
-  return sum->other_decisions == 0 && sum->other_variables == 0;
-}
-
-static void print_sum(const struct sum *sum, int count) {
-  if (!is_alike(sum)) {
-    printf("a job on these hosts could hang: %s%s%s\n",
-           sum->other_decisions ? "install the same profile and release; where machines differ, "
-                                  "name the profile in STRATUS_PROFILE"
-                                : "",
-           sum->other_decisions && sum->other_variables ? "; " : "",
-           sum->other_variables ? "set NCCL's variables alike on every host, or on none" : "");
-  } else if (sum->silent > 0) {
-    printf("%d of %d hosts did not answer\n", sum->silent, count);
-  } else {
-    printf("all hosts choose alike\n");
-  }
-}
-
-static json_t *host_as_json(const struct answer *host, const char *verdict) {
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "host", host->name, "verdict",
-                   verdict, "profile", text_of(host, "profile"), "hash", text_of(host, "hash"),
-                   "decisions", text_of(host, "decisions"), "variables", text_of(host, "variables"),
-                   "topology", text_of(host, "topology"), "error", host->told ? "" : host->why_not);
-}
-
-static int print_hosts(const struct answer *hosts, int count, bool is_json) {
-  json_t *list = json_array();
-  const struct answer *first = first_told(hosts, count);
-  struct sum sum = { 0 };
-  for (int i = 0; i < count; i++) {
-    const struct answer *host = &hosts[i];
-    const char *verdict = verdict_of(first, host);
-    sum.silent += !host->told;
-    sum.other_decisions += host->told && !has_same_decisions(first, host);
-    sum.other_variables += host->told && !has_same_text(first, host, "variables");
-    if (!is_json) {
-      print_host(host, verdict);
-      print_variables(first, host);
-    }
-    json_array_append_new(list, host_as_json(host, verdict));
-  }
-  bool is_good = is_alike(&sum) && sum.silent == 0;
-  int status = CLI_OK;
-  if (is_json) {
-    status = tune_print_json(json_pack("{s:b, s:O}", "alike", is_good, "hosts", list));
-  } else {
-    print_sum(&sum, count);
-  }
-  json_decref(list);
-  return is_good ? status : CLI_FAILED;
-}
-
-/* What the job's launcher would pass on. */
-static void list_variables(const char *variables[VARIABLES_MAX + 1]) {
-  static const char *const ours[] = { "STRATUS_PROFILE", "STRATUS_PROFILE_STRICT",
-                                      "STRATUS_INSTANCE_TYPE", "STRATUS_TOPOLOGY", NULL };
-  static const char *const *const lists[] = { ours, choices_names };
-  int count = 0;
-  for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-    for (const char *const *name = lists[i]; *name && count < VARIABLES_MAX; name++) {
-      variables[count++] = *name;
+/* The time of a call: the median of all calls, where the benchmark gives them. */
+static int take_times(struct verification *verification, const struct bench_json *bench, int side) {
+  for (size_t i = 0; i < bench->count; i++) {
+    if (ab_test_add(&verification->test, &bench->rows[i], side == SIDE_PROFILE) < 0) {
+      return cli_fail("out of memory");
     }
   }
-  variables[count] = NULL;
+  return CLI_OK;
 }
 
-static int verify(const struct host_list *list, bool is_json) {
-  const char *variables[VARIABLES_MAX + 1];
-  static const char *const arguments[] = { "verify", "--here", NULL };
-  const struct remote_command how = {
-    .ssh = options.ssh,
-    .tool = options.tool,
-    .arguments = arguments,
-    .variables = variables,
-    .timeout_ns = options.timeout_ns,
-  };
-  list_variables(variables);
-  nccl_conf_withdraw(); /* each host reads its own files */
-  int count = list->count;
-  struct remote_result *answers = calloc((unsigned)count, sizeof *answers);
-  struct answer *hosts = calloc((unsigned)count, sizeof *hosts);
-  int status = answers && hosts ? CLI_OK : cli_fail("out of memory");
-  for (int i = 0; status == CLI_OK && i < count; i++) {
-    answers[i].host = &list->hosts[i];
-  }
+static int run_side(struct verification *verification, enum profile_collective collective,
+                    int64_t round, int side) {
+  struct campaign *campaign = verification->campaign;
+  char profile[PROFILE_PATH_MAX + 32];
+  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", verification->path);
+  const char *const ours[] = { "STRATUS_MODE=tune",
+                               side == SIDE_DEFAULT ? "STRATUS_TUNER=0" : "STRATUS_TUNER=1",
+                               profile, NULL };
+  uint64_t sizes[PLAN_ENTRIES_MAX];
+  size_t size_count = campaign_sizes(campaign, collective, sizes);
+  struct launch_job job = campaign_job(campaign, collective, sizes, size_count, ours);
+  job.checks = 1;
+  char what[64];
+  snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
+           side == SIDE_DEFAULT ? "NCCL's own choice" : "the profile", round + 1, options.rounds);
+  struct bench_json bench = { 0 };
+  int status = campaign_run(campaign, &job, what, NULL, take_line, verification, &bench);
   if (status == CLI_OK) {
-    remote_run_all(&how, answers, count);
-    for (int i = 0; i < count; i++) {
-      take_answer(&answers[i], &hosts[i]);
-    }
-    status = print_hosts(hosts, count, is_json);
+    status = take_times(verification, &bench, side);
   }
-  for (int i = 0; hosts && i < count; i++) {
-    json_decref(hosts[i].told);
-  }
-  free(hosts);
-  free(answers);
+  bench_json_free(&bench);
   return status;
 }
 
-static int run(int argument_count, char **arguments, bool is_json) {
-  if (options.is_here != (argument_count == 0)) {
-    return cli_fail_usage("verify: give the HOSTs of the job, or --here");
-  }
-  if (options.is_here) {
-    return tell_here();
-  }
-  if (options.timeout_ns == 0 || !*options.ssh) {
-    return cli_fail_usage("verify: --timeout above 0 and a command for --ssh are wanted");
-  }
-  struct host_list hosts = { 0 };
-  char error[HOST_LIST_ERROR_MAX];
+/* Every collective once on each side. */
+static int run_round(struct verification *verification, int64_t round) {
+  struct campaign *campaign = verification->campaign;
   int status = CLI_OK;
-  for (int i = 0; i < argument_count && status == CLI_OK; i++) {
-    if (host_list_read(&hosts, arguments[i], error) != 0) {
-      status = cli_fail_usage("verify: %s", error);
+  for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
+    for (int turn = 0; status == CLI_OK && turn < SIDES; turn++) {
+      status = CLI_FAILED;
+      for (int left = campaign_tries(campaign); left > 0 && status != CLI_OK; left--) {
+        status =
+            run_side(verification, campaign->collectives[i], round, (int)(round + turn) % SIDES);
+      }
     }
   }
-  status = status == CLI_OK ? verify(&hosts, is_json) : status;
-  host_list_free(&hosts);
+  return status;
+}
+
+/* Would one more round end too late? If each rank runs this command, their clocks differ. */
+static bool is_time_up(const struct verification *verification, int64_t rounds, uint64_t spent_ns) {
+  uint64_t limit_ns = options.for_ns;
+  bool is_limited = limit_ns > 0 && verification->campaign->launch.kind != LAUNCH_INSIDE;
+  return is_limited && rounds >= 2 && spent_ns + spent_ns / (uint64_t)rounds > limit_ns;
+}
+
+static int run_all(struct verification *verification) {
+  uint64_t start_ns = clock_now_ns();
+  int64_t *done = &verification->rounds;
+  int status = CLI_OK;
+  while (status == CLI_OK && *done < options.rounds &&
+         !is_time_up(verification, *done, clock_now_ns() - start_ns)) {
+    status = run_round(verification, *done);
+    *done += status == CLI_OK;
+  }
+  if (status != CLI_OK && *done >= 2) {
+    campaign_say("judging by the %" PRId64 " rounds before the launch that failed", *done);
+    status = CLI_OK;
+  }
+  return status;
+}
+
+/* ---- results ---- */
+
+/* Where no row matches both sides are the same, and differences are noise. */
+static const char *verdict_of(const struct ab_test_point *point) {
+  if (!point->is_chosen) {
+    return "control";
+  }
+  return point->is_slower ? "slower" : point->is_faster ? "faster" : "equal";
+}
+
+static void print_points(const struct verification *verification, size_t dropped) {
+  const struct ab_test *test = &verification->test;
+  struct ab_test_sums sums = ab_test_sum(test);
+  printf("%-14s %8s %12s %12s %7s %7s  %s\n", "collective", "size", "NCCL us", "profile us",
+         "ratio", "within", "verdict");
+  for (size_t i = 0; i < test->count; i++) {
+    const struct ab_test_point *point = &test->points[i];
+    char size[QUANTITY_TEXT_MAX];
+    printf("%-14s %8s %12.2f %12.2f %7.3f %6.1f%%  %s\n",
+           profile_collective_name(point->collective), quantity_format_size(point->bytes, size),
+           point->default_us, point->profile_us, point->ratio, 100 * point->tolerance,
+           verdict_of(point));
+  }
+  printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n"
+         "control, NCCL's own choice in both: up to %.1f%% apart\n",
+         test->count, sums.faster, sums.slower, sums.geomean, dropped, 100 * sums.control);
+}
+
+static json_t *json_points(const struct ab_test *test) {
+  json_t *points = json_array();
+  for (size_t i = 0; i < test->count; i++) {
+    const struct ab_test_point *point = &test->points[i];
+    json_array_append_new(
+        points, json_pack("{s:s, s:I, s:f, s:f, s:f, s:f, s:b, s:s}", "collective",
+                          profile_collective_name(point->collective), "bytes",
+                          (json_int_t)point->bytes, "default_us", point->default_us, "profile_us",
+                          point->profile_us, "ratio", point->ratio, "tolerance", point->tolerance,
+                          "chosen", point->is_chosen, "verdict", verdict_of(point)));
+  }
+  return points;
+}
+
+static int print_json(const struct verification *verification, size_t dropped) {
+  const struct ab_test *test = &verification->test;
+  struct ab_test_sums sums = ab_test_sum(test);
+  return tune_print_json(
+      json_pack("{s:s, s:I, s:I, s:I, s:o, s:I, s:I, s:f, s:f, s:I, s:I}", "profile",
+                verification->profile.meta.id, "nodes", (json_int_t)verification->nodes, "ranks",
+                (json_int_t)verification->ranks, "rounds", (json_int_t)verification->rounds,
+                "points", json_points(test), "faster", (json_int_t)sums.faster, "slower",
+                (json_int_t)sums.slower, "geomean_ratio", sums.geomean, "control", sums.control,
+                "wrong", (json_int_t)test->wrong, "dropped_rows", (json_int_t)dropped));
+}
+
+static int conclude(struct verification *verification, bool is_json) {
+  if (verification->nodes == 0) {
+    return cli_fail("no rank logged that its tuner uses profile %s: NCCL_DEBUG=INFO shows why",
+                    verification->profile.meta.id);
+  }
+  uint32_t ppn = verification->ranks / verification->nodes;
+  ab_test_judge(&verification->test, &verification->profile, verification->nodes, ppn);
+  if (!verification->has_rows) {
+    /* The tuner ignores rows that gain too little for the guard. */
+    campaign_say("no row of profile %s matches here: both sides are NCCL's own choice",
+                 verification->profile.meta.id);
+    for (size_t i = 0; i < verification->test.count; i++) {
+      verification->test.points[i].is_chosen = false;
+    }
+  }
+  size_t dropped =
+      ab_test_drop_rows(&verification->test, &verification->profile, verification->nodes, ppn);
+  int status = CLI_OK;
+  if (is_json) {
+    status = print_json(verification, dropped);
+  } else {
+    print_points(verification, dropped);
+    status = fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
+  }
+  if (status == CLI_OK && options.out) {
+    status = tune_write(&verification->profile, options.out);
+  }
+  return verification->test.wrong == 0
+             ? status
+             : cli_fail("%" PRIu64 " values were wrong", verification->test.wrong);
+}
+
+static int run(int argument_count, char **arguments, bool is_json) {
+  if (!options.profile) {
+    return cli_fail_usage("verify needs --profile FILE");
+  }
+  struct verification *verification = calloc(1, sizeof *verification);
+  char path[PROFILE_PATH_MAX];
+  if (!verification) {
+    return cli_fail("out of memory");
+  }
+  int status = tune_load(options.profile, &verification->profile, path);
+  bool has_profile = status == CLI_OK;
+  if (has_profile && !realpath(path, verification->path)) {
+    status = cli_fail("%s cannot be found", path);
+  }
+  if (status == CLI_OK) {
+    status = campaign_open(&verification->campaign, argument_count, arguments, "verify");
+  }
+  if (status == CLI_OK) {
+    status = run_all(verification);
+  }
+  if (status == CLI_OK && verification->campaign->launch.rank == 0) {
+    status = conclude(verification, is_json);
+  }
+  campaign_close(verification->campaign);
+  ab_test_free(&verification->test);
+  if (has_profile) {
+    profile_free(&verification->profile);
+  }
+  free(verification);
   return status;
 }
 
 const struct cli_command tune_verify = {
   .name = "verify",
-  .summary = "check through ssh whether hosts have the same profile and variables of NCCL, and "
-             "so choose alike",
-  .arguments = "[HOST...]",
+  .summary = "run a profile against NCCL's own choice in alternation, and drop rows that fail",
+  .arguments = "[-- COMMAND...]",
   .max_arguments = -1,
-  .example = "stratus-tune verify local local",
+  .example = "stratus-tune verify -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
   .has_json = true,
   .options = option_rows,
   .run = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* campaign: launches of one benchmark over collectives and sizes: what calibrate and verify-ab
+/* campaign: launches of one benchmark over collectives and sizes: what calibrate and verify
  * share. Owns: all it needs, until campaign_close.  Threads: the main thread.  Blocks: while a
  * launch runs.  Fails: with a message and CLI_FAILED or CLI_USAGE. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H

@@ -79,17 +79,13 @@ TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrat
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
-# The benchmark of collectives: measures plugins from outside, so it has none of their objects.
-COLL_OBJ := $(call objects,$(call sources,$(addprefix tuner_plugin/,tools/coll tools/coll/replay)))
-
 # Tools of both plugins, which link nothing of them.
 JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)))
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
-TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-coll stratus-run stratus-env)
-MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-coll.1 \
-  stratus-run.1 stratus-env.1)
+TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-run stratus-env)
+MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-run.1 stratus-env.1)
 completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
 COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
 ifeq ($(PYTHON),)
@@ -162,10 +158,6 @@ $(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(TOOL_START) $(STRATU
 	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
-
-COLL := $(BUILD)/bin/stratus-coll
-$(COLL): $(COLL_OBJ) $(TOOL_START) $(COMMON_A) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
@@ -338,12 +330,47 @@ $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
 
 tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
+# ---- collectives and training steps through NCCL: tests/coll ----
+
+COLL := $(BUILD)/tests/coll/coll
+COLL_OBJ := $(call objects,$(call sources,tests/coll tests/coll/replay))
+# Measures plugins from outside, so it has none of their objects.
+COLL_PARTS := $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
+# As nccl-tests' programs are called: the name is the operation.
+COLL_NAMES := $(patsubst %,$(BUILD)/tests/coll/%_perf,all_reduce all_gather reduce_scatter)
+COLL_STRESS := $(BUILD)/tests/coll/coll-stress
+COLL_FAULTY := $(BUILD)/tests/coll/faulty
+
+$(COLL): $(COLL_OBJ) $(TOOL_START) $(COMMON_A) | $(FLOOR_MADE)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
+
+$(COLL_NAMES): $(COLL)
+	$(Q)ln -sf $(<F) $@
+
+# With jobs to be broken.
+$(COLL_STRESS): $(call objects,$(call sources,tests/coll/stress)) $(COLL_PARTS)
+	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
+
+# An NCCL with faults. The real one is named to the linker by a stand-in that has its soname and nothing else.
+$(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
+	@mkdir -p $(@D)/empty
+	$(if $(Q),@echo "  LINK    $@")
+	$(Q)$(CC) -shared -nostdlib -x c /dev/null -o $(@D)/empty/libnccl.so.2 -Wl,-soname,libnccl.so.2
+	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnccl-faulty.so \
+	  -Wl,--no-as-needed $(@D)/empty/libnccl.so.2 -Wl,--as-needed -ldl -lm
+
+$(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o $(COLL_PARTS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+
+coll: all $(COLL) $(COLL_NAMES) $(COLL_STRESS) $(COLL_FAULTY)/libnccl.so.2 ## build/tests/coll/coll: collectives and training steps
+.PHONY: coll
+
 # ---- simulation of many hosts: tests/scale ----
 
 SCALE := $(BUILD)/tests/scale
 SCALE_SRC := $(call sources,tests/scale)
-# Workloads, plans and counts of collectives are stratus-coll's.
-$(SCALE): $(call objects,$(SCALE_SRC)) $(filter-out %/main.o,$(COLL_OBJ)) $(STRATUS_A)
+# Workloads, plans and counts of collectives are those of tests/coll.
+$(SCALE): $(call objects,$(SCALE_SRC)) $(filter %.o,$(COLL_PARTS)) $(STRATUS_A)
 	$(link) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
 
 $(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o \
@@ -391,7 +418,7 @@ $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
 $(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
 $(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
-$(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tuner_plugin/tools/coll/,element.c operation.c \
+$(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tests/coll/,element.c operation.c \
   $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))
 
 fuzz-targets: $(FUZZ_TARGETS)
@@ -440,38 +467,12 @@ perf-tests: all $(PERF_PLUGINS)
 # ---- another compiler's opinion: make syntax CC=clang WERROR=1 ----
 
 SYNTAX_SRC := $(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC) $(NET_TOOL_SRC) $(TUNER_TOOL_SRC) $(UNIT_SRC) $(TEST_LIB_SRC) \
-  $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tuner_plugin/tools/coll tuner_plugin/tools/coll/replay tests/abi tests/coll/stress)
+  $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tests/abi tests/coll tests/coll/replay tests/coll/stress)
 # Two at a time: what a test runs beside takes the rest.
 syntax: ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY=""'
 syntax: ## warnings of CC in plugins, tools, unit tests; makes nothing
 	$(Q)printf '%s\n' $(SYNTAX_SRC) | xargs -P 2 -n 20 $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only
 .PHONY: syntax
-
-# ---- an NCCL with faults, for tests/coll/run SUITE ----
-
-COLL_FAULTY := $(BUILD)/tests/coll/faulty
-
-# The real NCCL is named to the linker by a stand-in that has its soname and nothing else.
-$(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tuner_plugin/tools/coll/element.c)
-	@mkdir -p $(@D)/empty
-	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) -shared -nostdlib -x c /dev/null -o $(@D)/empty/libnccl.so.2 -Wl,-soname,libnccl.so.2
-	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnccl-faulty.so \
-	  -Wl,--no-as-needed $(@D)/empty/libnccl.so.2 -Wl,--as-needed -ldl -lm
-
-$(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o \
-  $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
-	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
-
-# stratus-coll with jobs to be broken: tests/coll/stress.
-COLL_STRESS_SRC := $(call sources,tests/coll/stress)
-COLL_STRESS := $(BUILD)/tests/coll-stress
-$(COLL_STRESS): $(call objects,$(COLL_STRESS_SRC)) $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
-
-coll-stress: all $(COLL_STRESS)
-coll-tests: $(COLL) $(COLL_STRESS) $(COLL_FAULTY)/libnccl.so.2
-.PHONY: coll-tests coll-stress
 
 include tests/fake_cuda/rules.mk
 

@@ -25,8 +25,6 @@ struct launcher {
  * variables of the launcher that started torchrun. RANK and WORLD_SIZE come last: some clusters set
  * them in containers in which mpirun runs. */
 static const struct launcher launchers[] = {
-  { "stratus-coll --hosts", NULL, "STRATUS_COLL_RANK", "STRATUS_COLL_SIZE",
-    "STRATUS_COLL_LOCAL_RANK", "STRATUS_COLL_LOCAL_SIZE" },
   { "torchrun", "TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE" },
   { "Open MPI", NULL, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_SIZE" },
@@ -37,7 +35,6 @@ static const struct launcher launchers[] = {
   { "PRRTE", "PMIX_NAMESPACE", "PMIX_RANK", NULL, NULL, NULL },
 };
 enum {
-  STRATUS_COLL,
   TORCHRUN,
   OPEN_MPI,
   SRUN,
@@ -182,7 +179,6 @@ int launcher_find(struct launcher_place *place, char *error, size_t error_size) 
   if (!l) {
     return reader.has_failed ? -EINVAL : 0;
   }
-  place->is_stratus_coll = l == &launchers[STRATUS_COLL];
   place->rank = read_number(&reader, l->rank, 0);
   place->size = read_number(&reader, l->size, 1);
   place->local_rank = read_number(&reader, l->local_rank, 0);

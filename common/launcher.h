@@ -7,7 +7,6 @@
  * Launchers nest: torchrun under srun, mpirun whose daemons srun starts. The innermost one counts.
  *
  *   launcher                 rank, size                   local rank, local size
- *   stratus-coll --hosts     STRATUS_COLL_RANK, _SIZE     STRATUS_COLL_LOCAL_RANK, _LOCAL_SIZE
  *   torchrun                 RANK, WORLD_SIZE             LOCAL_RANK, LOCAL_WORLD_SIZE
  *   Open MPI, PRRTE for it   OMPI_COMM_WORLD_RANK, _SIZE  OMPI_COMM_WORLD_LOCAL_RANK, _LOCAL_SIZE
  *   Slurm (srun, any --mpi)  SLURM_PROCID,                SLURM_LOCALID,
@@ -27,7 +26,6 @@ enum { LAUNCHER_HOST_MAX = 128, LAUNCHER_JOB_MAX = 128, LAUNCHER_SIZE_MAX = 1 <<
 
 struct launcher_place {
   const char *launcher; /* for messages */
-  bool is_stratus_coll;
   int rank, size;
   int local_rank;                     /* on this host; 0 if unknown */
   int local_size;                     /* 0 if unknown */

@@ -350,19 +350,12 @@ static const char *nearest_name(const char *name, size_t length) {
   return rows[best].name;
 }
 
-/* Where the plugins are in a process of stratus-coll, its place (launcher.h). */
-static bool is_place(const char *name, size_t length) {
-  static const char rank[] = "STRATUS_COLL_RANK", size[] = "STRATUS_COLL_SIZE";
-  return length == sizeof rank - 1 &&
-         (memcmp(name, rank, length) == 0 || memcmp(name, size, length) == 0);
-}
-
 /* The length of an unknown STRATUS_ name at the start of "NAME=value"; 0: none. */
 static size_t unknown_length(const char *variable) {
   size_t length = strcspn(variable, "=");
   bool is_unknown = strncmp(variable, name_prefix, sizeof name_prefix - 1) == 0 &&
                     strncmp(variable, test_prefix, sizeof test_prefix - 1) != 0 &&
-                    !is_known(variable, length) && !is_place(variable, length);
+                    !is_known(variable, length);
   return is_unknown ? length : 0;
 }
 

@@ -9,7 +9,7 @@ import re
 import subprocess
 from dataclasses import dataclass, field
 
-TOOLS = ("stratus-net", "stratus-tune", "stratus-coll", "stratus-run", "stratus-env")
+TOOLS = ("stratus-net", "stratus-tune", "stratus-run", "stratus-env")
 
 OPTION = re.compile(r"  (?:-(\w), |    )--([\w-]+)(?: (\S+))?(?: {2,}(\S.*))?")
 COMMAND = re.compile(r"  (\S+) {2,}(\S.*)")

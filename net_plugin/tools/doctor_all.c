@@ -52,10 +52,10 @@ static bool starts_with_any(const char *text, const char *const *starts) {
 }
 
 /* What the job's launcher would pass on, but for what would show in the list of processes: the
- * secret, and the tokens of a run of stratus-coll. */
+ * secret. */
 static bool is_passed_on(const char *variable) {
   static const char *const starts[] = { "NCCL_", "STRATUS_", "LD_LIBRARY_PATH=", NULL };
-  static const char *const kept[] = { "STRATUS_SECRET=", "STRATUS_COLL_", NULL };
+  static const char *const kept[] = { "STRATUS_SECRET=", NULL };
   return starts_with_any(variable, starts) && !starts_with_any(variable, kept);
 }
 

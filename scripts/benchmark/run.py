@@ -45,7 +45,7 @@ def build(*targets):
 
 
 def cpus_of_host(host, hosts):
-    """The CPUs that a host's processes are kept to, as --split-cpus of stratus-coll shares them out;
+    """The CPUs that a host's processes are kept to, as --split-cpus of coll shares them out;
     with fewer CPUs than hosts all of them."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < hosts:
@@ -83,7 +83,7 @@ class Runner:
         return process.returncode, out, err
 
     def kill(self, process):
-        """Politely first: stratus-coll ends its ranks, and the tests remove their clusters."""
+        """Politely first: coll ends its ranks, and the tests remove their clusters."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(process.pid, number)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that measure: stratus-coll, stratus-net perf, iperf3. Each returns {metric: number}.
+"""The tools that measure: coll, stratus-net perf, iperf3. Each returns {metric: number}.
 
 Both ends of every measurement are kept to CPUs of their own in the same way, whatever moves the data."""
 import json
@@ -78,7 +78,7 @@ class Bench:
         return coll_metrics(json.loads(self.coll_json(transport, arguments, extra)))
 
     def coll_json(self, transport, arguments, extra=None, hosts=None):
-        """What stratus-coll writes with --json, as text; on `hosts`, or on all of the cluster."""
+        """What coll writes with --json, as text; on `hosts`, or on all of the cluster."""
         plugin, _ = TRANSPORTS[transport]
         variables = {**environment(transport, extra),
                      "NCCL_NET_PLUGIN": "none" if plugin == "socket" else plugin,
@@ -86,7 +86,7 @@ class Bench:
         hosts = hosts or self.runner.run(["tests/netns/cluster", "hosts", self.cluster]).strip()
         with tempfile.TemporaryDirectory() as scratch:
             variables["NCCL_DEBUG_FILE"] = f"{scratch}/nccl.%h.%p"
-            argv = words(variables) + ["build/bin/stratus-coll", "--hosts", hosts, "--split-cpus", *arguments,
+            argv = words(variables) + ["build/tests/coll/coll", "--hosts", hosts, "--split-cpus", *arguments,
                                        "--json", f"{scratch}/out.json"]
             self.command = shlex.join(argv)
             try:
@@ -207,9 +207,9 @@ def coll_metrics(document):
     rows = {}
     for row in document["results"]:
         places = [row[place] for place in ("out_of_place", "in_place") if row[place]]
-        rows[row["bytes"]] = {
-            "time_us": sum(place["time_us"] for place in places) / len(places),
-            "busbw_gbs": sum(place["busbw_gbs"] for place in places) / len(places)}
+        rows[row["size"]] = {
+            "time_us": sum(place["time"] for place in places) / len(places),
+            "busbw_gbs": sum(place["bus_bw"] for place in places) / len(places)}
     largest = rows[max(rows)]
     return {**largest, "rows": rows, "wrong": document["out_of_bounds"], "nccl": document["nccl"]}
 

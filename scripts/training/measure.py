@@ -35,7 +35,7 @@ class Job:
         return 120 + 30 * (self.protocol.skip + self.protocol.steps) * self.set.scale.time
 
     def all_arguments(self, setting, number):
-        """Of each run of stratus-coll in a launch of this round. Results are checked in the first round, where there is a network: a
+        """Of each run of coll in a launch of this round. Results are checked in the first round, where there is a network: a
         check takes the CPUs longer than steps do."""
         checks = "1" if number == 0 and setting.caps != NO_NETWORK else "0"
         return [["--replay", ",".join([models[0]] * self.set.warm_up_replays + models), *data, "-c", checks,
@@ -45,10 +45,10 @@ class Job:
 
 
 def replayed_models(text, warm_ups, counters, nics_bytes_per_ns):
-    """Of what stratus-coll wrote, with the use of NICs and CPUs during the steps that count."""
+    """Of what coll wrote, with the use of NICs and CPUs during the steps that count."""
     told = json.loads(text)
     if (told["format"], told["version"]) != (REPLAY_FORMAT, REPLAY_VERSION):
-        raise Failure(f"stratus-coll --json wrote {told['format']} of version {told['version']}")
+        raise Failure(f"coll --json wrote {told['format']} of version {told['version']}")
     models = []
     for model in told["workloads"][warm_ups:]:
         elapsed_ns = model["ended_ns"] - model["began_ns"]

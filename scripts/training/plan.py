@@ -2,7 +2,7 @@
 """What scripts/steps runs: the models, the variants, the scale of the emulation, and how often."""
 import dataclasses
 
-# The models of AIACC-ACSpeed's plot, by their names in TorchBench: built in to stratus-coll --replay.
+# The models of AIACC-ACSpeed's plot, by their names in TorchBench: built in to coll --replay.
 MODELS = ("alexnet", "resnet18", "resnet50", "vgg16", "timm_vovnet", "timm_vision_transformer", "pytorch_unet",
           "hf_Bart", "hf_Bert", "speech_transformer", "tts_angular")
 HOSTS = (2, 4, 8)  # besides one host, which every figure is relative to
@@ -49,7 +49,7 @@ class Scale:
         return self.nic_gbps(hosts) / self.job_nic_gbps * self.time
 
     def replay_arguments(self, hosts, compute_scale=1.0):
-        """Of stratus-coll --replay."""
+        """Of coll --replay."""
         return ["--compute-scale", f"{self.time * compute_scale:.9g}", "--bytes-scale", f"{self.bytes(hosts):.9g}"]
 
 

@@ -5,7 +5,7 @@ import json
 
 from benchmark.run import ROOT, Failure
 
-# What stratus-coll takes where a file says nothing (docs/workloads.md); zero2's is a number of elements.
+# What coll takes where a file says nothing (docs/workloads.md); zero2's is a number of elements.
 BUCKETS = {"ddp": {"first_bucket_bytes": 1 << 20, "bucket_bytes": 25 << 20}, "zero2": {"bucket_bytes": 500_000_000}}
 TYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
@@ -23,7 +23,7 @@ def read_workload(name):
 
 
 def write_workload(workload, directory, name):
-    """The path, for stratus-coll --replay and the simulation."""
+    """The path, for coll --replay and the simulation."""
     path = f"{directory}/{name}.json"
     with open(path, "w", encoding="utf-8") as file:
         json.dump(workload, file)
@@ -47,7 +47,7 @@ def step_us(workload):
 
 
 def scaled(workload, part):
-    """The same step with this part of its times and bytes, as stratus-coll's --compute-scale and --bytes-scale make it."""
+    """The same step with this part of its times and bytes, as coll's --compute-scale and --bytes-scale make it."""
     def elements(count):
         return max(1, round(count * part))
     found = copy.deepcopy(workload)

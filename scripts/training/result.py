@@ -10,7 +10,7 @@
      {"caps": "capped" | "uncapped" | "none" (one host), "hosts": N, "compute_scale": X,
       "variant": "socket" | "socket-again" | "socket-2x8" | "stratus" | "stratus-off", "round": N from 0,
       "error": TEXT or null, "retries": N, "took_s": S, "cpu_busy": 0 to 1 or null,
-      "models": [                                          of the slowest rank, as stratus-coll --replay tells
+      "models": [                                          of the slowest rank, as coll --replay tells
         {"name", "batch", "collectives", "bytes_per_step", "step_us": [OF EACH STEP], "compute_us", "exposed_us",
          "cpu_s_per_step",
          "wrong": elements of results, or null (not checked),
@@ -82,7 +82,7 @@ def as_json(result):
 # ---- reading ----
 
 def replayed(value, nic_use=None, cpu_busy=None):
-    """Of a model as stratus-coll tells it; the use of NICs and CPUs is measured from outside."""
+    """Of a model as coll tells it; the use of NICs and CPUs is measured from outside."""
     known = {field.name: value[field.name] for field in dataclasses.fields(Replayed) if field.name in value}
     return Replayed(**{"nic_use": nic_use, "cpu_busy": cpu_busy, **known})
 

@@ -23,7 +23,7 @@ LOSS_SCALE = 1 << 10  # of the float16 ones, as training in float16 has one; a p
 class Model:
     name: str         # a built-in workload, or a file
     part: float = 1   # of the job's times and bytes
-    data: str = ""    # of DATA; "": zeros, and stratus-coll sees to it that nobody compresses
+    data: str = ""    # of DATA; "": zeros, and coll sees to it that nobody compresses
     ranks: int = 1    # it needs so many, or a multiple
 
 
@@ -47,7 +47,7 @@ class Set:
         return dataclasses.replace(self, models=tuple(own.get(name) or Model(name) for name in names))
 
     def replays(self, ranks, scratch):
-        """[(workloads, options that say what is sent)] of each run of stratus-coll that a launch of a transport has."""
+        """[(workloads, options that say what is sent)] of each run of coll that a launch of a transport has."""
         by_data = {}
         for model in self.models:
             if ranks % model.ranks == 0:
@@ -77,7 +77,7 @@ SETS = {"acspeed": ACSPEED, "today": TODAY}
 
 
 def data_file(kind, scratch):
-    """For stratus-coll --data."""
+    """For coll --data."""
     path = os.path.join(SAMPLES, DATA[kind])
     if kind != FLOAT16:
         return path
@@ -91,7 +91,7 @@ def data_file(kind, scratch):
 
 
 def workload_file(model, scratch):
-    """For stratus-coll --replay: the name, or a file with a part of the model's times and bytes."""
+    """For coll --replay: the name, or a file with a part of the model's times and bytes."""
     if model.part == 1:
         return model.name
     return write_workload(scaled(read_workload(model.name), model.part), scratch, model.name)

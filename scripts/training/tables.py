@@ -66,8 +66,8 @@ CASES = (
 # ---- workloads ----
 
 def plan_of(workload, ranks):
-    """stratus-coll's own plan of a workload (a name or a path): [("compute", us), ("collective", bytes) or ("wait", number)]."""
-    argv = [os.path.join(ROOT, "build/bin/stratus-coll"), "--replay", workload, "--replay-list", str(ranks)]
+    """coll's own plan of a workload (a name or a path): [("compute", us), ("collective", bytes) or ("wait", number)]."""
+    argv = [os.path.join(ROOT, "build/tests/coll/coll"), "--replay", workload, "--replay-list", str(ranks)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")

@@ -134,7 +134,7 @@ says 'replay: a mistake in the file' 2 'bad.json: layers\[0\].parameters\[0\]: 0
   -- --hosts local:2 --replay "$scratch/bad.json"
 says 'replay: no such file' 2 'nothing.json: No such file' -- --replay "$scratch/nothing.json"
 says 'replay: no such workload' 2 'no workload resnet51; built in: alexnet, ' -- --hosts local:2 --replay resnet51
-says 'replay: an option of the table' 2 'stratus-coll: --replay excludes --iters' -- --replay resnet50 -n 5
+says 'replay: an option of the table' 2 'coll: --replay excludes --iters' -- --replay resnet50 -n 5
 says 'replay: several GPUs per process' 2 'use --ppn' -- --replay resnet50 -g 2
 says 'replay: ranks that are no multiple of the groups' 1 'need a multiple of 4 ranks, and there are 2' \
   -- --hosts local:2 --replay "$workloads/groups.json"

@@ -36,8 +36,8 @@ def test_words_without_limits():
 
 
 def launch(out_of_place, in_place, size, wrong=0):
-    places = [{"time_us": time_us, "wrong": wrong} for time_us in (out_of_place, in_place)]
-    return {"nccl": "2.29.7", "gpu": "emulated", "results": [{"bytes": size, "out_of_place": places[0], "in_place": places[1]}]}
+    places = [{"time": time_us, "nwrong": wrong} for time_us in (out_of_place, in_place)]
+    return {"nccl": "2.29.7", "gpu": "emulated", "results": [{"size": size, "out_of_place": places[0], "in_place": places[1]}]}
 
 
 def table(scratch, *more):

@@ -4,8 +4,8 @@
  * waits are for earlier ones, and no time, count or buffer is absurd. The walk that looks for
  * deadlocks ends, with a message or without. */
 #include "tests/fuzz/fuzz.h"
-#include "tuner_plugin/tools/coll/replay/deadlock.h"
-#include "tuner_plugin/tools/coll/replay/plan.h"
+#include "tests/coll/replay/deadlock.h"
+#include "tests/coll/replay/plan.h"
 
 enum { ITEMS_MAX = 1 << 16 };
 

@@ -145,13 +145,13 @@ def test_ranks_end_with_the_program():
         until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in pids))
 
 
-# NCCL itself, on the emulated GPU: a rank is stratus-coll.
+# NCCL itself, on the emulated GPU: a rank is coll.
 COLL_RANK = """
 import subprocess
 root = os.environ["ROOT"]
 libraries = [root + "/build/fake_cuda/lib/sid", root + "/build/fake_cuda/lib", os.environ["LD_LIBRARY_PATH"]]
-environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries), "STRATUS_COLL_ADDR": "127.0.0.1:29561"}
-command = [root + "/build/bin/stratus-coll", "-O", "all_reduce", "-b", "64K", "-e", "64K", "-n", "2", "-w", "1", "-c", "1"]
+environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries), "COLL_ADDR": "127.0.0.1:29561"}
+command = [root + "/build/tests/coll/coll", "-O", "all_reduce", "-b", "64K", "-e", "64K", "-n", "2", "-w", "1", "-c", "1"]
 status = subprocess.call(command, env=environment)
 json.dump({}, open(sys.argv[2], "w"))
 sys.exit(status)
@@ -160,9 +160,9 @@ sys.exit(status)
 
 def test_nccl_uses_the_transport_of_each_job():
     """Two hosts to NCCL that have one address and one GPU, as its bus says, with the variables of the jobs."""
-    for name in ("build/fake_cuda/lib/sid/libnccl.so.2", "build/lib/libnccl-net-stratus.so", "build/bin/stratus-coll"):
+    for name in ("build/fake_cuda/lib/sid/libnccl.so.2", "build/lib/libnccl-net-stratus.so", "build/tests/coll/coll"):
         if not os.path.exists(os.path.join(job.ROOT, name)):
-            raise Skip(f"{name} is missing: make all nccl SUITE=sid")
+            raise Skip(f"{name} is missing: make coll nccl SUITE=sid")
     for name, variables in program().TRANSPORTS.items():
         if name.startswith("gloo"):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replays: cases of the test script faults in which jobs with stages and with experts break. stratus-coll replays them: several
+"""replays: cases of the test script faults in which jobs with stages and with experts break. coll replays them: several
 communicators at once, sends and receives, uneven alltoalls, each of them checked."""
 
 import json
@@ -23,7 +23,7 @@ class Replay(victim.Job):
     """It ends by itself."""
 
     def command(self):
-        return [f"{victim.ROOT}/build/bin/stratus-coll", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
+        return [f"{victim.ROOT}/build/tests/coll/coll", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
                 "--json", f"{self.scratch}/result"]
 
     def sent_bytes(self):

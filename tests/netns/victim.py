@@ -165,7 +165,7 @@ class Job:
         return self
 
     def command(self):
-        return [f"{ROOT}/build/tests/coll-stress", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
+        return [f"{ROOT}/build/tests/coll/coll-stress", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
                 "--soak", f"{self.limit_s}s", "--log", f"{self.scratch}/log"]
 
     def __exit__(self, *_):
@@ -273,7 +273,7 @@ def be_patient():
 def is_rank(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as comm:
-            return comm.read().strip() in ("coll-stress", "stratus-coll")
+            return comm.read().strip() in ("coll-stress", "coll")
     except OSError:
         return False
 

@@ -19,7 +19,7 @@
 #define TESTS_SCALE_SCHEDULE_H
 
 #include "tests/scale/service.h"
-#include "tuner_plugin/tools/coll/operation.h"
+#include "tests/coll/operation.h"
 
 #define SCHEDULE_CHANNELS 2u     /* what NCCL opens where a host has one NIC */
 #define SCHEDULE_CHANNELS_MAX 8u /* connections of a host: two for each channel of a tree */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps: training steps of a workload on many hosts: each computes at its own pace, and starts
- * collectives as its plan says (tuner_plugin/tools/coll/replay/plan.h).
+ * collectives as its plan says (tests/coll/replay/plan.h).
  * Owns: nothing.  Threads: one.  Blocks: never.
  * Fails: -EINVAL with a message, for what the schedules do not model. */
 #ifndef TESTS_SCALE_STEPS_H
 #define TESTS_SCALE_STEPS_H
 
 #include "tests/scale/schedule.h"
-#include "tuner_plugin/tools/coll/replay/plan.h"
+#include "tests/coll/replay/plan.h"
 
 /* AUTO: as NCCL chooses between the two (choice.h). */
 enum steps_choice { STEPS_RING, STEPS_TREE, STEPS_AUTO };

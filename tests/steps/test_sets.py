@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets of models: a part of a model is what stratus-coll makes of it, and what is sent is of its type."""
+"""Sets of models: a part of a model is what coll makes of it, and what is sent is of its type."""
 import math
 import os
 import struct
@@ -10,7 +10,7 @@ from training import sets
 from training.sets import ACSPEED, DATA, FLOAT16, LOSS_SCALE, SETS, TODAY
 
 RANKS = 8
-COLL = "build/bin/stratus-coll"
+COLL = "build/tests/coll/coll"
 
 
 def plan(workload, *options):

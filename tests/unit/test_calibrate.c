@@ -58,35 +58,6 @@ static void clear_environment(void) {
   }
 }
 
-UNIT_TEST(a_list_of_hosts) {
-  struct launch launch = { .ppn = 8, .is_split_cpus = true, .program = "stratus-coll" };
-  assert_true(launch_choose(&launch, "a,b", NULL, 0, why_not));
-  struct launch_job job = job_of();
-  job.min_time_ns = 50000000;
-  assert_string_equal(build(&launch, &job),
-                      "stratus-coll --hosts a,b --ppn 8 --split-cpus --env STRATUS_MODE=calibrate "
-                      "--env STRATUS_CALIBRATE=allreduce:8=all --op all_gather --sizes 8,64,4096 "
-                      "-n 20 -w 1 -c 0 --min-time 50000us --per-iteration --json /w/x.json");
-  assert_int_equal(launch_calls_before(&launch, &job), 2);
-  job.min_time_ns = 0;
-  job.checks = 3;
-  assert_int_equal(launch_calls_before(&launch, &job), 1);
-  assert_int_equal(launch_calls_after(&launch, &job), 3);
-}
-
-/* Everybody can read command lines. */
-UNIT_TEST(a_secret_is_on_no_command_line) {
-  static const char *const with_secret[] = { "STRATUS_SECRET=of-nobody-else", "STRATUS_FLOWS=4",
-                                             NULL };
-  struct launch launch = { .ppn = 1, .program = "stratus-coll" };
-  assert_true(launch_choose(&launch, "a,b", NULL, 0, why_not));
-  struct launch_job job = job_of();
-  job.variables = with_secret;
-  const char *words = build(&launch, &job);
-  assert_non_null(strstr(words, "--env STRATUS_SECRET --env STRATUS_FLOWS=4 "));
-  assert_null(strstr(words, "of-nobody-else"));
-}
-
 /* A program named mpirun that says who it is. */
 static void make_mpirun(char path[64], char directory[32], const char *name, const char *says) {
   strcpy(directory, "/tmp/test-calibrate-XXXXXX");
@@ -118,50 +89,53 @@ UNIT_TEST(mpirun_of_open_mpi_and_of_hydra) {
     make_mpirun(path, directory, cases[i].name, cases[i].says);
     char *command[] = { path, "-np", "16", "-N", "8", "/opt/all_reduce_perf", "-g", "1" };
     struct launch launch = { 0 };
-    assert_true(launch_choose(&launch, NULL, command, 8, why_not));
+    assert_true(launch_choose(&launch, command, 8, why_not));
     struct launch_job job = job_of();
     const char *text = build(&launch, &job);
     assert_memory_equal(text, path, strlen(path));
     assert_string_equal(text + strlen(path), cases[i].expected);
-    assert_int_equal(launch_calls_before(&launch, &job), 1);
     remove(path);
     remove(directory);
   }
 }
 
-UNIT_TEST(srun_and_torchrun_hand_on_the_environment) {
-  char *srun[] = { "srun", "-N", "2", "stratus-coll", "-g", "1" };
+UNIT_TEST(srun_hands_on_the_environment) {
+  char *srun[] = { "srun", "-N", "2", "/opt/all_reduce_perf", "-g", "1" };
   struct launch launch = { 0 };
-  assert_true(launch_choose(&launch, NULL, srun, 6, why_not));
+  assert_true(launch_choose(&launch, srun, 6, why_not));
+  assert_int_equal(launch.kind, LAUNCH_COMMAND);
   struct launch_job job = job_of();
-  assert_string_equal(build(&launch, &job), "srun -N 2 stratus-coll -g 1 --op all_gather --sizes "
-                                            "8,64,4096 -n 20 -w 1 -c 0 --per-iteration --json "
-                                            "/w/x.json");
-  char *torchrun[] = { "torchrun", "--nnodes=2", "--no-python", "stratus-coll" };
-  assert_true(launch_choose(&launch, NULL, torchrun, 4, why_not));
-  assert_memory_equal(build(&launch, &job), "torchrun --nnodes=2 --no-python stratus-coll --op",
-                      49);
+  job.checks = 3;
+  assert_string_equal(build(&launch, &job), "srun -N 2 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 "
+                                            "-n 20 -w 0 -c 3 -I 1 -J /w/x.json");
+  assert_int_equal(launch_calls_after(&job), 3);
 }
 
+/* A launcher in the command starts ranks; a rank that has started this starts its own part. */
 UNIT_TEST(inside_of_a_rank) {
   static const char *const names[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
                                           { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
                                           { "PMI_RANK", "PMI_SIZE" },
                                           { "RANK", "WORLD_SIZE" } };
+  char *alone[] = { "/opt/all_reduce_perf" }, *srun[] = { "srun", "/opt/all_reduce_perf" };
   for (size_t i = 0; i < 4; i++) {
     clear_environment();
-    struct launch launch = { .program = "/bin/stratus-coll" };
-    assert_false(launch_choose(&launch, NULL, NULL, 0, why_not));
+    struct launch launch = { 0 };
+    assert_true(launch_choose(&launch, alone, 1, why_not));
+    assert_int_equal(launch.kind, LAUNCH_COMMAND);
     setenv(names[i][0], "3", 1);
     setenv(names[i][1], "3", 1);
-    assert_false(launch_choose(&launch, NULL, NULL, 0, why_not)); /* rank 3 of 3 */
+    assert_false(launch_choose(&launch, alone, 1, why_not)); /* rank 3 of 3 */
+    assert_true(launch_choose(&launch, srun, 2, why_not));
     setenv(names[i][1], "4", 1);
-    assert_true(launch_choose(&launch, NULL, NULL, 0, why_not));
+    assert_true(launch_choose(&launch, srun, 2, why_not));
+    assert_int_equal(launch.kind, LAUNCH_COMMAND);
+    assert_true(launch_choose(&launch, alone, 1, why_not));
     assert_int_equal(launch.kind, LAUNCH_INSIDE);
     assert_int_equal(launch.rank, 3);
     assert_int_equal(launch.size, 4);
     struct launch_job job = job_of();
-    assert_memory_equal(build(&launch, &job), "/bin/stratus-coll --op all_gather --sizes", 41);
+    assert_memory_equal(build(&launch, &job), "/opt/all_gather_perf -b 8", 25);
   }
   clear_environment();
 }
@@ -170,8 +144,8 @@ UNIT_TEST(what_cannot_be_launched) {
   clear_environment();
   struct launch launch = { 0 };
   char *other[] = { "srun", "python3", "train.py" };
-  assert_false(launch_choose(&launch, NULL, other, 3, why_not));
-  assert_false(launch_choose(&launch, "a,b", other, 3, why_not));
+  assert_false(launch_choose(&launch, other, 3, why_not));
+  assert_false(launch_choose(&launch, NULL, 0, why_not));
 }
 
 /* ---- labels ---- */
@@ -349,7 +323,7 @@ static const char fake_perf[] =
 static int run_tool(const char *last) {
   char command[512];
   snprintf(command, sizeof command,
-           "stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -t 0 "
+           "stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 "
            "--run 1 -- ./all_reduce_perf",
            last);
   return tool_run_there(command);
@@ -396,7 +370,7 @@ UNIT_TEST_WITH(a_plan_is_followed_in_every_launch, tool_set_up, tool_tear_down) 
   tree_write(&tool.tree, "all_reduce_perf", "%s", fake_perf);
   tree_write(&tool.tree, "p.plan", "# what is in doubt\n\nallreduce:8=tree.ll\n");
   static const char run[] = "chmod +x all_reduce_perf && stratus-tune calibrate -s p.jsonl --plan "
-                            "p.plan -c allreduce -b 8 -e 16 -n 4 -t 0 --run 1 --rounds 2 -- "
+                            "p.plan -c allreduce -b 8 -e 16 -n 4 --run 1 --rounds 2 -- "
                             "./all_reduce_perf";
   assert_int_equal(tool_run_there(run), 0);
   assert_int_equal(count_lines(&tool.tree, "all_reduce_perf.log", "/allreduce:8=default,tree.ll"),

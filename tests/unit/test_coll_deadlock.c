@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/coll/replay/deadlock.h"
+#include "tests/coll/replay/deadlock.h"
 
 enum { TEXT_MAX = 8192, ITEMS_MAX = 256 };
 static struct workload workload;

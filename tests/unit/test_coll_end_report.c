@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the launcher of --hosts learns that rank 0 has run, from its output. */
-#include "tuner_plugin/tools/coll/end_report.h"
+#include "tests/coll/end_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,16 +46,15 @@ static void assert_relayed(const char *output, const char *wanted, bool has_come
 
 UNIT_TEST(the_report_is_not_printed) {
   assert_relayed("# table\n 8 2\nstratus-coll has run " RUN "\n", "# table\n 8 2\n", true);
-  assert_relayed("a\n0: stratus-coll has run " RUN "\r\nb", "a\nb", true); /* srun --label, a tty */
-  assert_relayed("stratus-coll has run " RUN, "", true);
+  assert_relayed("a\n0: coll has run " RUN "\r\nb", "a\nb", true); /* srun --label, a tty */
+  assert_relayed("coll has run " RUN, "", true);
 }
 
 UNIT_TEST(other_output_is_no_report) {
   assert_relayed("", "", false);
   assert_relayed("hello\n\nworld", "hello\n\nworld", false);
-  assert_relayed("stratus-coll has run 0123456789abcdee\n",
-                 "stratus-coll has run 0123456789abcdee\n", false);
-  assert_relayed("stratus-coll has run\n " RUN "\n", "stratus-coll has run\n " RUN "\n", false);
+  assert_relayed("coll has run 0123456789abcdee\n", "coll has run 0123456789abcdee\n", false);
+  assert_relayed("coll has run\n " RUN "\n", "coll has run\n " RUN "\n", false);
 }
 
 UNIT_TEST(long_lines_arrive) {
@@ -76,7 +75,7 @@ UNIT_TEST(rank_0_says_what_it_was_given) {
   end_report_take();
   assert_null(getenv(END_REPORT_VARIABLE));
   end_report_say(output);
-  assert_string_equal(text, "stratus-coll has run " RUN "\n");
+  assert_string_equal(text, "coll has run " RUN "\n");
   fclose(output);
   memset(text, 0, sizeof text);
   output = fmemopen(text, sizeof text, "w");

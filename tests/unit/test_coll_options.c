@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/coll/handed_over.h"
-#include "tuner_plugin/tools/coll/options.h"
-#include "tuner_plugin/tools/coll/world.h"
+#include "tests/coll/handed_over.h"
+#include "tests/coll/options.h"
+#include "tests/coll/world.h"
 
 /* ---- options ---- */
 
@@ -18,7 +18,7 @@ static char error[512];
 /* Parses a command line whose words are separated by spaces; messages go to `error`. */
 static bool parse(const char *line) {
   static char copy[512];
-  char *argv[64] = { (char[]){ "stratus-coll" } }, *rest = copy;
+  char *argv[64] = { (char[]){ "coll" } }, *rest = copy;
   int argc = 1, status;
   snprintf(copy, sizeof copy, "%s", line);
   for (char *word; (word = strsep(&rest, " "));) {
@@ -145,7 +145,7 @@ UNIT_TEST(test_wrong_options) {
     { "--env A=1", "--hosts" },
     { "--hosts local --env =1", "NAME=VALUE" },
     { "--ppn 1", "--hosts" },
-    { "-G 1 --per-iteration", "exclude" },
+    { "-G 1 -I 1", "exclude" },
     { "--sizes 8 -b 8", "--sizes" },
     { "--nonsense", "--nonsense" },
     { "-Z", "has no option -Z" },
@@ -174,10 +174,10 @@ UNIT_TEST(test_wrong_options) {
 /* ---- launchers ---- */
 
 static const char *const variables[] = {
-  "STRATUS_COLL_RANK",
-  "STRATUS_COLL_ADDR",
-  "STRATUS_COLL_SIZE",
-  "STRATUS_COLL_TOKEN",
+  "RANK",
+  "COLL_ADDR",
+  "WORLD_SIZE",
+  "COLL_TOKEN",
   "STRATUS_SECRET",
   "STRATUS_SECRET_FILE",
   "OMPI_COMM_WORLD_RANK",
@@ -248,7 +248,7 @@ UNIT_TEST_WITH(test_other_hosts_need_a_secret, clear_environment, NULL) {
   setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_true(world.key.is_secret);
-  peer_key_of_token("stratus-coll", "0123456789abcdef", 16, &key);
+  peer_key_of_token("coll", "0123456789abcdef", 16, &key);
   assert_memory_equal(world.key.bytes, key.bytes, PEER_KEY_BYTES);
 }
 
@@ -286,15 +286,15 @@ UNIT_TEST_WITH(test_open_mpi, clear_environment, NULL) {
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
   setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "4", 1);
   assert_int_not_equal(read_world(), 0);
-  assert_non_null(strstr(error, "STRATUS_COLL_ADDR"));
-  setenv("STRATUS_COLL_ADDR", "node1:29500", 1);
+  assert_non_null(strstr(error, "COLL_ADDR"));
+  setenv("COLL_ADDR", "node1:29500", 1);
   setenv("STRATUS_SECRET", "0123456789abcdef", 1);
   assert_int_equal(read_world(), 0);
   assert_int_equal(world.rank, 5);
   assert_int_equal(world.local_rank, 1);
   assert_string_equal(world.address, "node1:29500");
   assert_false(world.is_local);
-  unsetenv("STRATUS_COLL_ADDR");
+  unsetenv("COLL_ADDR");
   setenv("OMPI_COMM_WORLD_LOCAL_SIZE", "8", 1);
   setenv("PMIX_NAMESPACE", "prterun/h-1@1", 1);
   assert_int_equal(read_world(), 0);

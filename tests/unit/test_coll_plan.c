@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/coll/replay/plan.h"
-#include "tuner_plugin/tools/coll/replay/replay.h"
+#include "tests/coll/replay/plan.h"
+#include "tests/coll/replay/replay.h"
 
 enum { TEXT_MAX = 8192, ITEMS_MAX = 256 };
 static struct workload workload;

@@ -2,7 +2,7 @@
 /* What ranks send in an uneven alltoall or an exchange is what their peers receive, and lies in the
  * buffers without a gap. */
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/coll/replay/transfers.h"
+#include "tests/coll/replay/transfers.h"
 
 enum { RANKS = 4, EXPERTS = 8 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/coll/operation.h"
-#include "tuner_plugin/tools/coll/pattern.h"
+#include "tests/coll/operation.h"
+#include "tests/coll/pattern.h"
 
 /* ---- conversions ---- */
 

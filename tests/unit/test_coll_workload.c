@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/coll/replay/workload.h"
+#include "tests/coll/replay/workload.h"
 
 static struct workload workload;
 static char error[WORKLOAD_ERROR_MAX];
@@ -129,7 +129,7 @@ UNIT_TEST(test_defaults) {
   workload_free(&workload);
 }
 
-/* NCCL's names, as stratus-coll has them, and PyTorch's. */
+/* NCCL's names, as coll has them, and PyTorch's. */
 UNIT_TEST(test_type_names) {
   static const struct {
     const char *name;

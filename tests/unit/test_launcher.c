@@ -46,9 +46,6 @@ UNIT_TEST(each_launcher_is_known) {
       "torchrun", "a", "none.29500", 4 },
     { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 MASTER_ADDR=a MASTER_PORT=29500", "the environment", "a",
       ".29500", 0 },
-    { "STRATUS_COLL_RANK=5 STRATUS_COLL_SIZE=8 STRATUS_COLL_LOCAL_RANK=1 "
-      "STRATUS_COLL_LOCAL_SIZE=4",
-      "stratus-coll --hosts", "", "", 4 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_int_equal(find(cases[i].variables), 1);

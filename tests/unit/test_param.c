@@ -161,8 +161,7 @@ PARAM_TEST(unknown_name_gets_the_nearest) {
     (char *)(uintptr_t) "STRATUS_FLOW=8",       (char *)(uintptr_t) "STRATUS_CHUNKBYTES=1",
     (char *)(uintptr_t) "STRATUS_LINK_TIMEOUT", (char *)(uintptr_t) "STRATUS_TEST_SEED=1",
     (char *)(uintptr_t) "STRATUS_FLOWS=8",      (char *)(uintptr_t) "NCCL_NET=stratus",
-    (char *)(uintptr_t) "STRATUS_=1",           (char *)(uintptr_t) "STRATUS_COLL_RANK=1",
-    (char *)(uintptr_t) "STRATUS_COLL_SIZE=2",  NULL,
+    (char *)(uintptr_t) "STRATUS_=1",           NULL,
   };
   assert_int_equal(param_warn_unknown(environment), 3);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 3);

@@ -122,20 +122,16 @@ static const char *name_of(const struct series *series) {
 }
 
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
- * --iters and --min-time make. */
-static uint32_t run_length(const struct campaign *campaign) {
+ * --iters makes. */
+static uint32_t run_length(void) {
   int64_t run = options.run, most = 1 + campaign_options.iterations / 20;
-  if (campaign->launch.bench == BENCH_JSON_STRATUS_COLL) {
-    int64_t by_time = 1 + (int64_t)(campaign_options.min_time_ns / (8 * NS_PER_MS));
-    most = by_time > most ? by_time : most;
-  }
   return (uint32_t)(run < most ? run : most);
 }
 
 /* The plan of a launch, and its sizes. Each launch has another shuffle seed. */
 static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
-  snprintf(plan, PLAN_TEXT_MAX, "seed=%" PRId64 "/run=%" PRIu32 "/channels=%s", round,
-           run_length(series->campaign), options.channels);
+  snprintf(plan, PLAN_TEXT_MAX, "seed=%" PRId64 "/run=%" PRIu32 "/channels=%s", round, run_length(),
+           options.channels);
   series->size_count =
       launch_plan_format(&series->launch_plan, round, series->sizes, plan, PLAN_TEXT_MAX);
 }
@@ -166,7 +162,6 @@ static int write_sample(struct series *series, const struct label_entry *entry,
   };
   snprintf(sample.env, sizeof sample.env, "%s", options.env_name);
   snprintf(sample.run, sizeof sample.run, "%s", run);
-  snprintf(sample.hosts, sizeof sample.hosts, "%s", series->campaign->hosts_id);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
   return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
 }
@@ -196,7 +191,6 @@ static int run_alone(struct series *series) {
   struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
                                        series->size_count, ours);
   job.iterations = (job.iterations + 3) / 4;
-  job.min_time_ns /= 4;
   return campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL, &series->alone);
 }
 
@@ -208,8 +202,7 @@ static bool take_size(struct series *series, const struct bench_json *bench,
   struct label_times times;
   char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
   if (!row || !entry ||
-      label_row(row, entry, (uint64_t)round, run_length(series->campaign), habit, &times, error) <
-          0) {
+      label_row(row, entry, (uint64_t)round, run_length(), habit, &times, error) < 0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }
@@ -224,8 +217,7 @@ static bool take_size(struct series *series, const struct bench_json *bench,
 
 static int take_launch(struct series *series, const struct launch_job *job, int64_t round,
                        const struct bench_json *bench) {
-  const struct launch *launch = &series->campaign->launch;
-  struct label_habit habit = { launch_calls_before(launch, job), launch_calls_after(launch, job) };
+  struct label_habit habit = { LAUNCH_CALLS_BEFORE, launch_calls_after(job) };
   if (series->log.count == 0) {
     return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }

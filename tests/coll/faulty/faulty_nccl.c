@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/tools/coll/element.h"
-#include "tuner_plugin/tools/coll/nccl_api.h"
+#include "tests/coll/element.h"
+#include "tests/coll/nccl_api.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -13,11 +13,11 @@
 #include "common/random.h"
 #include "tests/coll/stress/canary.h"
 #include "tests/coll/stress/stress.h"
-#include "tuner_plugin/tools/coll/measure.h"
-#include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/operation_call.h"
-#include "tuner_plugin/tools/coll/pattern.h"
-#include "tuner_plugin/tools/coll/watchdog.h"
+#include "tests/coll/measure.h"
+#include "tests/coll/message.h"
+#include "tests/coll/operation_call.h"
+#include "tests/coll/pattern.h"
+#include "tests/coll/watchdog.h"
 
 enum {
   LAUNCHES_MAX = 8,      /* of one round: each waits half as long as the one before */

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "tuner_plugin/tools/coll/job.h"
+#include "tests/coll/job.h"
 
 enum abort_pattern {
   ABORT_TOGETHER,    /* all ranks at once */

@@ -5,8 +5,8 @@
 
 #include "tests/coll/stress/abort.h"
 #include "tests/coll/stress/stress.h"
-#include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/report.h"
+#include "tests/coll/message.h"
+#include "tests/coll/report.h"
 
 static void print_head(FILE *table, const struct job *job) {
   report_print_library(table);

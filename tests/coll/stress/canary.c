@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "tuner_plugin/tools/coll/message.h"
+#include "tests/coll/message.h"
 
 enum {
   PIECE_BYTES = 512 << 10, /* NCCL's buffers are of some hundred KiB up to some MiB */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coll-stress: jobs for tests/netns and tests/vm to break: stratus-coll with its options, in which
+/* coll-stress: jobs for tests/netns and tests/vm to break: coll with its options, in which
  * one of these takes the place of the table, on one GPU per process:
  *
  *   --soak TIME   int32 sums, the operations and sizes in random order until this has passed, or
@@ -23,8 +23,8 @@
 #include "tests/coll/stress/soak.h"
 #include "tests/coll/stress/stress.h"
 #include "tests/coll/stress/unmade.h"
-#include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/run.h"
+#include "tests/coll/message.h"
+#include "tests/coll/run.h"
 
 struct stress stress = { .seed = 1, .patience_ns = 60 * NS_PER_S };
 
@@ -36,7 +36,7 @@ static bool read_count(const char *text, int least, int *value) {
   return true;
 }
 
-/* False: it is stratus-coll's. */
+/* False: it is coll's. */
 static bool take_own(const char *option, const char *value) {
   bool is_good = value != NULL;
   if (!strcmp(option, "--soak"))

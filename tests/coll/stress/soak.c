@@ -15,12 +15,12 @@
 #include "common/clock.h"
 #include "common/random.h"
 #include "tests/coll/stress/stress.h"
-#include "tuner_plugin/tools/coll/libs.h"
-#include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/operation_call.h"
-#include "tuner_plugin/tools/coll/pattern.h"
-#include "tuner_plugin/tools/coll/report.h"
-#include "tuner_plugin/tools/coll/watchdog.h"
+#include "tests/coll/libs.h"
+#include "tests/coll/message.h"
+#include "tests/coll/operation_call.h"
+#include "tests/coll/pattern.h"
+#include "tests/coll/report.h"
+#include "tests/coll/watchdog.h"
 
 enum {
   PLACE_STEP = 64, /* elements: alignment that suits a GPU */

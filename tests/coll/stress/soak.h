@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tuner_plugin/tools/coll/job.h"
+#include "tests/coll/job.h"
 
 /* Elements by which buffers are larger than the largest size: each run begins at another place, so
  * that data of an earlier run is wrong in every later one. */

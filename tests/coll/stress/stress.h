@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stress: what coll-stress takes besides the options of stratus-coll.
+/* stress: what coll-stress takes besides the options of coll.
  * Owns: nothing.  Threads: any, as it is constant once main has read it.
  * Blocks: never.  Fails: cannot. */
 #ifndef TESTS_COLL_STRESS_STRESS_H

@@ -10,10 +10,10 @@
 
 #include "common/clock.h"
 #include "tests/coll/stress/stress.h"
-#include "tuner_plugin/tools/coll/libs.h"
-#include "tuner_plugin/tools/coll/message.h"
-#include "tuner_plugin/tools/coll/pattern.h"
-#include "tuner_plugin/tools/coll/watchdog.h"
+#include "tests/coll/libs.h"
+#include "tests/coll/message.h"
+#include "tests/coll/pattern.h"
+#include "tests/coll/watchdog.h"
 
 /* A rank that aborts alone leaves peers which have no reason to close: the plugin's last finalize
  * gives them 2 s (SETUP_CLOSE_NS). */

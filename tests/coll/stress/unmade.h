@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "tuner_plugin/tools/coll/job.h"
+#include "tests/coll/job.h"
 
 /* A mode (run.h): false where a round had no rank to which an error was reported, one whose
  * operation was done, or an abort that took long. */

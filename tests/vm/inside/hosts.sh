@@ -7,7 +7,7 @@
 #   hosts_up HOSTS NICS               two hosts are joined directly, more by a bridge per rail in a namespace `switch`
 #   hosts_down                        kills what runs on them and removes them, as the end of the script does
 #   on HOST COMMAND...                runs it there; NCCL_IB_HCA and NCCL_SOCKET_IFNAME name the host's own devices
-#   host_list                         for stratus-coll --hosts
+#   host_list                         for coll --hosts
 #   rxe_add HOST NIC; rxe_add_all     RDMA devices
 #   rxe_gid HOST NIC                  index of the device's IPv4 GID
 #   rxe_remove HOST NIC               waits until processes have closed it, so it may belong in the background

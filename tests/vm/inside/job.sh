@@ -7,7 +7,7 @@
 #   ib                  NCCL's IB transport
 #   tcp, rdma           stratus: TCP lanes only; RDMA lanes, as it chooses
 #
-#   coll TRANSPORT ARGUMENTS...       runs stratus-coll, checks that NCCL used the transport; figures in $scratch/TRANSPORT.json
+#   coll TRANSPORT ARGUMENTS...       runs coll, checks that NCCL used the transport; figures in $scratch/TRANSPORT.json
 #   endure_start TRANSPORT SECONDS [ARGUMENTS...]; endure_operations; endure_end
 #   report FILE... <<<PROGRAM         runs it in Python: `times` has, for each of coll's JSON files, seconds by size in bytes
 #
@@ -22,7 +22,7 @@ if [[ ! -e build/fake_cuda/lib/$SUITE/libnccl.so.2 ]]; then
   exit 1
 fi
 LD_LIBRARY_PATH=$PWD/build/lib:$PWD/build/fake_cuda/lib/$SUITE:$PWD/build/fake_cuda/lib
-export LD_LIBRARY_PATH STRATUS_COLL_ADDR=unix:/tmp/rendezvous
+export LD_LIBRARY_PATH COLL_ADDR=unix:/tmp/rendezvous
 export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_DEBUG_FILE=/tmp/nccl.%p
 
 transport_variables() { # TRANSPORT
@@ -42,9 +42,9 @@ coll() { # TRANSPORT ARGUMENTS...
   shift
   rm -f /tmp/nccl.*
   # shellcheck disable=SC2046
-  if ! env $(transport_variables "$transport") build/bin/stratus-coll --hosts "$(host_list)" -T "${limit_s:-100}s" \
+  if ! env $(transport_variables "$transport") build/tests/coll/coll --hosts "$(host_list)" -T "${limit_s:-100}s" \
     --json "$scratch/$transport.json" "$@" >"$scratch/out" 2>&1; then
-    echo "stratus-coll through $transport failed:"
+    echo "coll through $transport failed:"
     grep -hE 'WARN' /tmp/nccl.* | sort -u | head -n 8 || true
     tail -n 12 "$scratch/out"
     return 1
@@ -68,7 +68,7 @@ used() { # TRANSPORT
 endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
   rm -f /tmp/nccl.* "$scratch/operations"
   # shellcheck disable=SC2046
-  env $(transport_variables "$1") build/tests/coll-stress --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
+  env $(transport_variables "$1") build/tests/coll/coll-stress --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
     --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
   until_true 120 endure_has_done 3 || endure_failed "it does not begin"
@@ -112,6 +112,6 @@ report() { # FILE...
   python3 -c 'import json, sys
 def times_of(path):
     rows = json.load(open(path))["results"]
-    return {row["bytes"]: min(row[place]["time_us"] for place in ("out_of_place", "in_place") if row[place]) / 1e6 for row in rows}
+    return {row["size"]: min(row[place]["time"] for place in ("out_of_place", "in_place") if row[place]) / 1e6 for row in rows}
 exec(sys.stdin.read(), {"times": {path: times_of(path) for path in sys.argv[1:]}})' "$@"
 }

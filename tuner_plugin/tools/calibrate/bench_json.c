@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads both kinds of files into one form. */
+/* See bench_json.h. */
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
 #include <errno.h>
@@ -17,16 +17,6 @@ static const char *const operations[PROFILE_COLLECTIVE_COUNT] = {
 
 const char *bench_json_operation(enum profile_collective collective) {
   return operations[collective];
-}
-
-/* -1: not one of a tuner's. */
-static int find_operation(const char *name) {
-  for (int i = 0; i < PROFILE_COLLECTIVE_COUNT; i++) {
-    if (strcmp(operations[i], name) == 0) {
-      return i;
-    }
-  }
-  return -1;
 }
 
 __attribute__((format(printf, 3, 4))) static int fail(char *error, const char *path,
@@ -60,40 +50,32 @@ static int take_calls(const json_t *list, struct bench_json_times *times) {
 
 static const char *const place_keys[BENCH_JSON_PLACES] = { "out_of_place", "in_place" };
 
-static int take_place(const json_t *from, enum bench_json_kind kind, int place,
-                      struct bench_json_row *row) {
+static int take_place(const json_t *from, int place, struct bench_json_row *row) {
   static const char *const calls_keys[] = { "out_of_place_per_iter", "in_place_per_iter" };
   const json_t *object = json_object_get(from, place_keys[place]);
   struct bench_json_times *times = &row->places[place];
   if (!json_is_object(object)) {
     return 0; /* cannot be run so */
   }
-  bool is_ours = kind == BENCH_JSON_STRATUS_COLL;
-  times->time_us = json_number_value(json_object_get(object, is_ours ? "time_us" : "time"));
-  row->wrong += (uint64_t)json_number_value(json_object_get(object, is_ours ? "wrong" : "nwrong"));
-  times->count = (size_t)json_integer_value(json_object_get(object, "iterations"));
-  const json_t *calls = is_ours ? object : json_object_get(from, calls_keys[place]);
+  times->time_us = json_number_value(json_object_get(object, "time"));
+  row->wrong += (uint64_t)json_number_value(json_object_get(object, "nwrong"));
+  const json_t *calls = json_object_get(from, calls_keys[place]);
   return times->time_us > 0 ? take_calls(json_object_get(calls, "times_us"), times) : -EINVAL;
 }
 
-static int take_row(const json_t *from, enum bench_json_kind kind, int collective,
+static int take_row(const json_t *from, enum profile_collective collective,
                     struct bench_json *bench) {
-  bool is_ours = kind == BENCH_JSON_STRATUS_COLL;
-  json_int_t bytes = json_integer_value(json_object_get(from, is_ours ? "bytes" : "size"));
-  if (is_ours) {
-    const char *name = json_string_value(json_object_get(from, "op"));
-    collective = name ? find_operation(name) : -1;
-  }
-  if (collective < 0 || bytes <= 0) {
+  json_int_t bytes = json_integer_value(json_object_get(from, "size"));
+  if (bytes <= 0) {
     return 0;
   }
   struct bench_json_row *row = &bench->rows[bench->count++];
   *row = (struct bench_json_row){
-    .collective = (enum profile_collective)collective,
+    .collective = collective,
     .bytes = (uint64_t)bytes,
   };
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-    int result = take_place(from, kind, place, row);
+    int result = take_place(from, place, row);
     if (result < 0) {
       return result;
     }
@@ -101,8 +83,8 @@ static int take_row(const json_t *from, enum bench_json_kind kind, int collectiv
   return 0;
 }
 
-int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_collective collective,
-                    struct bench_json *bench, char error[BENCH_JSON_ERROR_MAX]) {
+int bench_json_read(const char *path, enum profile_collective collective, struct bench_json *bench,
+                    char error[BENCH_JSON_ERROR_MAX]) {
   *bench = (struct bench_json){ 0 };
   json_error_t json_error;
   json_t *root = json_load_file(path, 0, &json_error);
@@ -114,7 +96,7 @@ int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_co
   int result = 0;
   bench->rows = calloc(json_array_size(rows) + 1, sizeof *bench->rows);
   for (size_t i = 0; bench->rows && result == 0 && i < json_array_size(rows); i++) {
-    result = take_row(json_array_get(rows, i), kind, (int)collective, bench);
+    result = take_row(json_array_get(rows, i), collective, bench);
     if (result < 0) {
       fail(error, path, "result %zu has no valid times", i + 1);
     }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench_json: the results of a benchmark, from the JSON that stratus-coll or nccl-tests writes.
+/* bench_json: the results of a benchmark, from the JSON that nccl-tests write.
  * Owns: the rows of a struct bench_json, until bench_json_free.  Threads: the main thread.
  * Blocks: on the file.  Fails: -EINVAL with a text that names the file; it is then empty.
  *
- * Times of single calls are in nccl-tests' files from 2.19.2 on (-I 1 -J FILE) and in those of
- * stratus-coll (--per-iteration --json FILE). Collectives that NCCL does not ask tuners about are
- * skipped, as are sizes of 0 bytes. */
+ * Times of single calls are in the files from 2.19.2 on (-I 1 -J FILE). Sizes of 0 bytes are
+ * skipped. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_BENCH_JSON_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_BENCH_JSON_H
 
@@ -15,7 +14,6 @@
 
 #include "common/profile.h"
 
-enum bench_json_kind { BENCH_JSON_STRATUS_COLL, BENCH_JSON_NCCL_TESTS };
 enum { BENCH_JSON_PLACES = 2, BENCH_JSON_ERROR_MAX = 512 }; /* out of place, in place */
 
 struct bench_json_times {
@@ -36,9 +34,9 @@ struct bench_json {
   size_t count;
 };
 
-/* `collective` is the one that nccl-tests ran; its files do not name it. */
-int bench_json_read(const char *path, enum bench_json_kind kind, enum profile_collective collective,
-                    struct bench_json *bench, char error[BENCH_JSON_ERROR_MAX]);
+/* `collective` is the one that was run; the files do not name it. */
+int bench_json_read(const char *path, enum profile_collective collective, struct bench_json *bench,
+                    char error[BENCH_JSON_ERROR_MAX]);
 void bench_json_free(struct bench_json *bench);
 
 /* The row of this collective and size, or NULL. */
@@ -53,7 +51,7 @@ double bench_json_time_us(const struct bench_json_row *row);
  * has no times of calls, or memory is out. */
 double *bench_json_calls(const struct bench_json_row *row, size_t *count);
 
-/* stratus-coll's and nccl-tests' names: "all_reduce", as in all_reduce_perf. */
+/* nccl-tests' names: "all_reduce", as in all_reduce_perf. */
 const char *bench_json_operation(enum profile_collective collective);
 
 #endif

@@ -23,9 +23,7 @@ struct campaign_options campaign_options = {
   .max_bytes = 64 << 20,
   .factor = 2,
   .iterations = 20,
-  .min_time_ns = 100 * NS_PER_S / 1000,
   .timeout_ns = 1800 * NS_PER_S,
-  .program = "stratus-coll",
   .work = ".",
 };
 
@@ -79,10 +77,9 @@ static const char *const *list_variables(struct campaign *campaign, const char *
   for (char **each = environ; *each && count < CAMPAIGN_VARIABLES_MAX - unless_set_count; each++) {
     /* Of one host, where all others are of the job. */
     bool is_ours = strncmp(*each, "NCCL_HOSTID=", 12) == 0;
-    bool is_wanted =
-        (strncmp(*each, "NCCL_", 5) == 0 && !is_ours) ||
-        strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
-        (strncmp(*each, "STRATUS_", 8) == 0 && strncmp(*each, "STRATUS_COLL_", 13) != 0);
+    bool is_wanted = (strncmp(*each, "NCCL_", 5) == 0 && !is_ours) ||
+                     strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
+                     strncmp(*each, "STRATUS_", 8) == 0;
     if (is_wanted && !has_name(campaign->variables, count, *each)) {
       campaign->variables[count++] = *each;
     }
@@ -134,15 +131,10 @@ static void hash_text(struct hash_sha256 *hash, const char *text) {
 static void identify(struct campaign *campaign, const char *settings) {
   const struct campaign_options *o = &campaign_options;
   static const char *const none[] = { NULL };
-  char numbers[128];
-  snprintf(numbers, sizeof numbers, "%" PRId64 " %" PRIu64 " %" PRId64, o->iterations,
-           o->min_time_ns, o->ppn);
+  char numbers[32];
+  snprintf(numbers, sizeof numbers, "%" PRId64, o->iterations);
   struct hash_sha256 hash;
   hash_sha256_init(&hash);
-  if (campaign->hosts) {
-    hash_text(&hash, campaign->hosts);
-    write_id(campaign->hosts_id, &hash);
-  }
   hash_text(&hash, settings);
   hash_text(&hash, numbers);
   for (int i = 0; i < campaign->launch.command_count; i++) {
@@ -168,55 +160,21 @@ static int check_options(const struct campaign *campaign) {
   return CLI_OK;
 }
 
-/* The benchmark that was installed, or built, with this tool, if the user names no other place. */
-static const char *choose_program(struct campaign *campaign) {
-  const char *name = campaign_options.program;
-  char *path = campaign->program_path;
-  ssize_t length = readlink("/proc/self/exe", path, sizeof campaign->program_path - 1);
-  char *slash = length > 0 ? memrchr(path, '/', (size_t)length) : NULL;
-  size_t room = slash ? sizeof campaign->program_path - (size_t)(slash + 1 - path) : 0;
-  bool is_beside = slash && !strchr(name, '/') &&
-                   snprintf(slash + 1, room, "%s", name) < (int)room && access(path, X_OK) == 0;
-  return is_beside ? path : name;
-}
-
-/* Once: a pipe can be read only once, and a file may change between launches. */
-static int read_hosts(struct campaign *campaign) {
-  struct host_list list = { 0 };
-  char error[HOST_LIST_ERROR_MAX];
-  int status = CLI_OK;
-  if (host_list_read(&list, campaign_options.hosts, error) != 0) {
-    status = cli_fail_usage("--hosts: %s", error);
-  } else if (!(campaign->hosts = host_list_write(&list))) {
-    status = cli_fail("out of memory");
-  }
-  host_list_free(&list);
-  return status;
-}
-
 int campaign_open(struct campaign **campaign, int argument_count, char **arguments,
                   const char *settings) {
-  const struct campaign_options *o = &campaign_options;
   struct campaign *opened = *campaign = calloc(1, sizeof *opened);
   if (!opened) {
     return cli_fail("out of memory");
   }
   char error[LAUNCH_ERROR_MAX];
-  int status = o->hosts ? read_hosts(opened) : CLI_OK;
-  if (status != CLI_OK) {
-    return status;
-  }
-  if (!launch_choose(&opened->launch, opened->hosts, arguments, argument_count, error)) {
+  if (!launch_choose(&opened->launch, arguments, argument_count, error)) {
     return cli_fail_usage("%s", error);
   }
-  opened->launch.ppn = o->ppn;
-  opened->launch.is_split_cpus = o->is_split_cpus;
-  opened->launch.program = choose_program(opened);
   is_quiet = opened->launch.rank > 0;
   nccl_conf_withdraw(); /* each host of the benchmark reads its own files */
   /* The lines that label the calls must come out of the ranks. */
   unsetenv("NCCL_DEBUG_FILE");
-  status = take_collectives(opened);
+  int status = take_collectives(opened);
   if (status == CLI_OK) {
     status = check_options(opened);
     identify(opened, settings);
@@ -231,7 +189,6 @@ void campaign_close(struct campaign *campaign) {
   if (campaign->launch.rank == 0 && campaign->json_path[0]) {
     unlink(campaign->json_path);
   }
-  free(campaign->hosts);
   free(campaign);
 }
 
@@ -260,7 +217,6 @@ struct launch_job campaign_job(struct campaign *campaign, enum profile_collectiv
     .sizes = sizes,
     .size_count = size_count,
     .iterations = (uint64_t)campaign_options.iterations,
-    .min_time_ns = campaign_options.min_time_ns,
     .json_path = campaign->json_path,
     .variables = list_variables(campaign, ours),
     .timeout_ns = campaign_options.timeout_ns,
@@ -286,9 +242,7 @@ static double expected_s(const struct progress *progress, uint64_t bytes) {
   const struct bench_json_row *row =
       progress->alone ? bench_json_find(progress->alone, job->collective, bytes) : NULL;
   double call_us = row ? bench_json_time_us(row) : 0;
-  double least_s = 2 * (double)job->min_time_ns / 1e9;
-  double calls_s = 2 * (double)job->iterations * call_us / 1e6;
-  return calls_s > least_s ? calls_s : least_s;
+  return 2 * (double)job->iterations * call_us / 1e6;
 }
 
 static void say_progress(struct progress *progress) {
@@ -329,15 +283,14 @@ int campaign_tries(const struct campaign *campaign) {
   return campaign->launch.kind == LAUNCH_INSIDE ? 1 : 2;
 }
 
-static int read_results(const struct campaign *campaign, const struct launch_job *job,
-                        struct bench_json *bench) {
+static int read_results(const struct launch_job *job, struct bench_json *bench) {
   char error[BENCH_JSON_ERROR_MAX];
-  if (bench_json_read(job->json_path, campaign->launch.bench, job->collective, bench, error) == 0) {
+  if (bench_json_read(job->json_path, job->collective, bench, error) == 0) {
     return CLI_OK;
   }
-  return cli_fail(
-      "%s (is --work on a file system that rank 0's host shares?%s)", error,
-      campaign->launch.bench == BENCH_JSON_NCCL_TESTS ? " are nccl-tests 2.19.2 or later?" : "");
+  return cli_fail("%s (is --work on a file system that rank 0's host shares? are nccl-tests 2.19.2 "
+                  "or later?)",
+                  error);
 }
 
 int campaign_run(struct campaign *campaign, const struct launch_job *job, const char *what,
@@ -356,5 +309,5 @@ int campaign_run(struct campaign *campaign, const struct launch_job *job, const 
     campaign_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), what,
                  (double)(clock_now_ns() - now_ns) / 1e9);
   }
-  return status == CLI_OK && is_first ? read_results(campaign, job, bench) : status;
+  return status == CLI_OK && is_first ? read_results(job, bench) : status;
 }

@@ -5,8 +5,8 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_CAMPAIGN_H
 
-#include "common/host_list.h"
 #include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/tools/calibrate/bench_json.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
 
 struct campaign_options {
@@ -15,13 +15,8 @@ struct campaign_options {
   uint64_t max_bytes;
   int64_t factor;
   int64_t iterations;
-  uint64_t min_time_ns;
   uint64_t timeout_ns;
-  const char *hosts; /* NULL: none */
-  int64_t ppn;       /* 0: as the hosts say */
-  bool is_split_cpus;
-  const char *program; /* stratus-coll */
-  const char *work;    /* directory for the benchmark's files */
+  const char *work; /* directory for the benchmark's files */
 };
 extern struct campaign_options campaign_options;
 
@@ -35,20 +30,8 @@ extern struct campaign_options campaign_options;
       CAMPAIGN_ROW("stepfactor", 'f', CLI_INT, factor, "N", 2, 1024, "from one size to the next"), \
       CAMPAIGN_ROW("iters", 'n', CLI_INT, iterations, "N", 2, 1000000,                             \
                    "calls of each size, both out of place and in place"),                          \
-      CAMPAIGN_ROW("min-time", 't', CLI_DURATION, min_time_ns, "TIME", 0, 0,                       \
-                   "more calls until they take this long (stratus-coll)"),                         \
       CAMPAIGN_ROW("timeout", 'T', CLI_DURATION, timeout_ns, "TIME", 0, 0,                         \
                    "end a launch with an error after this long"),                                  \
-      CAMPAIGN_ROW(                                                                                \
-          "hosts", 'H', CLI_STRING, hosts, "LIST|FILE", 0, 0,                                      \
-          "start the ranks on these hosts, as stratus-coll --hosts does; instead of a command"),   \
-      CAMPAIGN_ROW("ppn", 'r', CLI_INT, ppn, "COUNT", 1, HOST_SLOTS_MAX,                           \
-                   "with --hosts: ranks on each; else as the list says, or 1"),                    \
-      CAMPAIGN_ROW("split-cpus", 0, CLI_FLAG, is_split_cpus, NULL, 0, 0,                           \
-                   "with --hosts: divide this machine's CPUs between its hosts"),                  \
-      CAMPAIGN_ROW(                                                                                \
-          "program", 0, CLI_STRING, program, "PATH", 0, 0,                                         \
-          "stratus-coll to run; a bare name is looked for beside this tool, then in PATH"),        \
       CAMPAIGN_ROW("work", 'w', CLI_STRING, work, "DIR", 0, 0,                                     \
                    "directory for the benchmark's files; rank 0's host must see it too")
 
@@ -59,10 +42,7 @@ struct campaign {
   enum profile_collective collectives[PROFILE_COLLECTIVE_COUNT];
   size_t collective_count;
   char id[CAMPAIGN_ID_MAX]; /* hash of everything that affects the measurement, except sizes */
-  char hosts_id[CAMPAIGN_ID_MAX]; /* of the list of hosts; empty: not known */
-  char *hosts;                    /* the list, in one form; NULL: none */
   char json_path[PROFILE_PATH_MAX];
-  char program_path[PROFILE_PATH_MAX]; /* of the benchmark beside this tool */
   const char *variables[CAMPAIGN_VARIABLES_MAX + 1];
 };
 

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch: starts the ranks of --hosts and ensures that all end.
+ * Owns: the ranks' processes and the socket of their rendezvous.
+ * Threads: one.  Blocks: until all ranks have ended.
+ * Fails: never leaves a rank behind: when one fails, or on SIGINT, SIGTERM or --timeout, the others
+ * get a moment to end by themselves, then SIGTERM, then SIGKILL; ranks end, too, when this process
+ * does. */
+#ifndef COLL_LAUNCH_H
+#define COLL_LAUNCH_H
+
+#include "tests/coll/options.h"
+
+/* Returns the exit status of the program. The ranks are given this process's own arguments. */
+int launch_run(const struct options *options, char **argv);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libs: finds NCCL and the CUDA runtime when the program runs, never when it is built.
+ * Owns: the loaded libraries, until the process ends.  Threads: loaded by one, used by any.
+ * Blocks: while the libraries load.  Fails: with a message that names every place tried.
+ *
+ * Where NCCL is looked for: NCCL_HOME (lib, lib64, itself); else LD_LIBRARY_PATH and the loader's
+ * other places; else /usr/local/cuda. On a machine without a GPU the emulated one built beside
+ * this program comes before the last two. The CUDA runtime is the one that NCCL brought, since two
+ * different ones could not share streams; NVIDIA's NCCL brings none that can be seen, then the
+ * loader's path, CUDA_HOME and /usr/local/cuda are tried. */
+#ifndef COLL_LIBS_H
+#define COLL_LIBS_H
+
+#include <stdbool.h>
+
+#include "tests/coll/nccl_api.h"
+
+#define LIBS_DECLARE(result, name, arguments) result(*name) arguments;
+
+extern struct libs {
+  NCCL_FUNCTIONS(LIBS_DECLARE)
+  CUDA_FUNCTIONS(LIBS_DECLARE)
+  CUDA_GRAPH_FUNCTIONS(LIBS_DECLARE) /* all NULL unless has_graphs */
+  cudaError_t (*get_device_properties)(void *properties, int device);
+  bool has_graphs;
+  int nccl_version_code;      /* 22907 for 2.29.7 */
+  char nccl_version_text[32]; /* "2.29.7" */
+  char nccl_path[512];
+  char cuda_path[512];
+} libs;
+
+/* The release of NCCL that libs_open will load, as ncclGetVersion counts; 0: there is none. Loads
+ * it.
+ */
+int libs_nccl_version(void);
+
+/* Ends the process with a message if there is no NCCL or no CUDA runtime. */
+void libs_open(void);
+
+/* End the process with a message naming `what` unless the result is success. */
+void libs_check_nccl(ncclResult_t result, const char *what);
+void libs_check_cuda(cudaError_t error, const char *what);
+#define NCCL(call) libs_check_nccl(libs.call, #call)
+#define CUDA(call) libs_check_cuda(libs.call, #call)
+
+/* The device's name; the emulated GPU is known by it. */
+enum { LIBS_NAME_MAX = 256 };
+void libs_device_name(int device, char name[LIBS_NAME_MAX]);
+bool libs_is_emulated(const char *device_name);
+
+#endif

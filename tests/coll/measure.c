@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure: as in nccl-tests, iterations are launched one after the other and waited for once; the
+ * time is from the first launch to the end of the last. Data is checked in separate runs after the
+ * timed ones. */
+#include "tests/coll/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "tests/coll/check.h"
+#include "tests/coll/libs.h"
+#include "tests/coll/message.h"
+#include "tests/coll/operation_call.h"
+
+struct run {
+  struct job *job;
+  const struct measure_case *measure_case;
+  bool is_in_place;
+  int gpus;
+  struct operation_call *calls; /* one per GPU of this process */
+  cudaGraphExec_t *graphs;      /* likewise, with -G */
+};
+
+static void select_gpu(const struct run *run, int i) {
+  if (run->gpus > 1)
+    CUDA(cudaSetDevice(run->job->gpus[i].device));
+}
+
+/* ---- what NCCL is called with ---- */
+
+struct operation_call measure_open_call(const struct measure_case *c, const struct job_gpu *gpu,
+                                        int ranks, bool is_in_place) {
+  struct check_buffers buffers = check_place(c, gpu, is_in_place);
+  return (struct operation_call){ .operation = c->operation,
+                                  .send = buffers.send,
+                                  .recv = buffers.recv,
+                                  .count = c->counts.call,
+                                  .type = c->type,
+                                  .redop =
+                                      operation_open_redop(c->type, c->redop, gpu->comm, gpu->rank),
+                                  .root = c->root,
+                                  .rank = gpu->rank,
+                                  .ranks = ranks,
+                                  .comm = gpu->comm,
+                                  .stream = gpu->stream,
+                                  .transfers = c->transfers,
+                                  .transfer_count = c->transfer_count };
+}
+
+static void launch(const struct run *run) {
+  if (run->gpus > 1)
+    NCCL(ncclGroupStart());
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    operation_run(&run->calls[i]);
+  }
+  if (run->gpus > 1)
+    NCCL(ncclGroupEnd());
+}
+
+static void wait_for_gpus(const struct run *run) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaStreamSynchronize(run->calls[i].stream));
+  }
+}
+
+/* ---- CUDA graphs ---- */
+
+static void open_graphs(struct run *run, int iterations) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaStreamBeginCapture(run->calls[i].stream, cudaStreamCaptureModeThreadLocal));
+  }
+  for (int i = 0; i < iterations; i++)
+    launch(run);
+  for (int i = 0; i < run->gpus; i++) {
+    cudaGraph_t graph;
+    select_gpu(run, i);
+    CUDA(cudaStreamEndCapture(run->calls[i].stream, &graph));
+    CUDA(cudaGraphInstantiateWithFlags(&run->graphs[i], graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+  }
+}
+
+static void launch_graphs(const struct run *run) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaGraphLaunch(run->graphs[i], run->calls[i].stream));
+  }
+}
+
+static void close_graphs(struct run *run) {
+  for (int i = 0; i < run->gpus; i++)
+    CUDA(cudaGraphExecDestroy(run->graphs[i]));
+}
+
+/* ---- time ---- */
+
+static double seconds_since(uint64_t start_ns) {
+  return (double)(clock_now_ns() - start_ns) / 1e9;
+}
+
+/* All processes must do the same number: rank 0 decides, from how long one iteration takes. */
+static int choose_iterations(const struct run *run) {
+  const struct options *options = run->job->options;
+  if (!options->min_time_ns)
+    return options->iterations;
+  rendezvous_barrier(run->job->rendezvous);
+  uint64_t start_ns = clock_now_ns();
+  launch(run);
+  wait_for_gpus(run);
+  double wanted = (double)options->min_time_ns / (double)(clock_now_ns() - start_ns + 1);
+  if (wanted > OPTIONS_ITERATIONS_MAX)
+    wanted = OPTIONS_ITERATIONS_MAX;
+  int iterations = (int)wanted + 1 > options->iterations ? (int)wanted + 1 : options->iterations;
+  rendezvous_broadcast(run->job->rendezvous, &iterations, sizeof iterations);
+  return iterations;
+}
+
+static double time_launches(struct run *run, int iterations, double *times_us) {
+  rendezvous_barrier(run->job->rendezvous);
+  uint64_t start_ns = clock_now_ns(), previous_ns = start_ns;
+  for (int i = 0; i < iterations; i++) {
+    launch(run);
+    if (times_us) {
+      wait_for_gpus(run);
+      uint64_t now_ns = clock_now_ns();
+      times_us[i] = (double)(now_ns - previous_ns) / 1e3;
+      previous_ns = now_ns;
+    }
+  }
+  wait_for_gpus(run);
+  return seconds_since(start_ns) / iterations;
+}
+
+static double time_graphs(struct run *run, int iterations) {
+  int launches = run->job->options->graph_launches;
+  open_graphs(run, iterations);
+  rendezvous_barrier(run->job->rendezvous);
+  uint64_t start_ns = clock_now_ns();
+  for (int i = 0; i < launches; i++)
+    launch_graphs(run);
+  wait_for_gpus(run);
+  double seconds = seconds_since(start_ns) / iterations / launches;
+  close_graphs(run);
+  return seconds;
+}
+
+static double combine_times(const double *seconds, int count, enum options_average average) {
+  double sum = 0, least = seconds[0], most = seconds[0];
+  for (int i = 0; i < count; i++) {
+    sum += seconds[i];
+    least = fmin(least, seconds[i]);
+    most = fmax(most, seconds[i]);
+  }
+  double combined[AVERAGES] = { seconds[0], sum / count, least, most };
+  return combined[average];
+}
+
+double *measure_slowest(const struct job *job, const double *mine, int count) {
+  size_t length = (size_t)count;
+  if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
+    message_fail("the times of %d iterations of %d processes are too many to be reported", count,
+                 job->processes);
+  double *all = message_allocate(length * (size_t)job->processes, sizeof *all);
+  rendezvous_gather(job->rendezvous, mine, all, length * sizeof *mine);
+  for (size_t i = length; i < length * (size_t)job->processes; i++)
+    all[i % length] = all[i] > all[i % length] ? all[i] : all[i % length];
+  return all;
+}
+
+static void measure_time(struct run *run, struct measure_result *result) {
+  struct job *job = run->job;
+  const struct options *options = job->options;
+  /* Times of single iterations begin when all ranks are there. */
+  int before = options->warmup ? options->warmup : options->is_per_iteration;
+  for (int i = 0; i < before; i++)
+    launch(run);
+  wait_for_gpus(run);
+  int iterations = choose_iterations(run);
+  double *times_us =
+      options->is_per_iteration ? message_allocate((size_t)iterations, sizeof(double)) : NULL;
+  double *all = message_allocate((size_t)job->processes, sizeof *all);
+  double mine = options->graph_launches ? time_graphs(run, iterations)
+                                        : time_launches(run, iterations, times_us);
+  rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
+  result->time_us = combine_times(all, job->processes, options->average) * 1e6;
+  result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
+  if (times_us)
+    result->times_us = measure_slowest(job, times_us, iterations);
+  free(times_us);
+  free(all);
+}
+
+/* ---- correctness ---- */
+
+static void run_once(struct run *run) {
+  if (run->job->options->graph_launches) {
+    open_graphs(run, 1);
+    launch_graphs(run);
+    wait_for_gpus(run);
+    close_graphs(run);
+  } else {
+    launch(run);
+    wait_for_gpus(run);
+  }
+}
+
+static void measure_wrong(struct run *run, struct measure_result *result) {
+  struct job *job = run->job;
+  static uint64_t seed; /* the same at every process, another one for every check */
+  for (int check = 0; check < job->options->checks; check++) {
+    seed++;
+    check_prepare(job, run->measure_case, run->is_in_place, seed);
+    rendezvous_barrier(job->rendezvous);
+    run_once(run);
+    check_compare(job, run->measure_case, run->is_in_place, &result->wrong, &result->out_of_bounds);
+  }
+  measure_add_up(job, result);
+}
+
+void measure_add_up(const struct job *job, struct measure_result *result) {
+  struct {
+    uint64_t wrong, out_of_bounds;
+  } mine = { result->wrong, result->out_of_bounds },
+    *all = message_allocate((size_t)job->processes, sizeof *all);
+  rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
+  result->wrong = result->out_of_bounds = 0;
+  for (int i = 0; i < job->processes; i++) {
+    result->wrong += all[i].wrong;
+    result->out_of_bounds += all[i].out_of_bounds;
+  }
+  result->has_check = job->options->checks > 0;
+  free(all);
+}
+
+static struct run open_run(struct job *job, const struct measure_case *measure_case,
+                           bool is_in_place) {
+  int gpus = job->options->gpus;
+  struct run run = { job,
+                     measure_case,
+                     is_in_place,
+                     gpus,
+                     message_allocate((size_t)gpus, sizeof(struct operation_call)),
+                     message_allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
+  for (int i = 0; i < gpus; i++)
+    run.calls[i] = measure_open_call(measure_case, &job->gpus[i], job->ranks, is_in_place);
+  return run;
+}
+
+static void close_run(struct run *run) {
+  for (int i = 0; i < run->gpus; i++)
+    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
+  free(run->calls);
+  free(run->graphs);
+}
+
+void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                   uint64_t seed, struct measure_result *result) {
+  struct run run = open_run(job, measure_case, is_in_place);
+  check_prepare(job, measure_case, is_in_place, seed);
+  run_once(&run);
+  check_compare(job, measure_case, is_in_place, &result->wrong, &result->out_of_bounds);
+  close_run(&run);
+}
+
+void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                 struct measure_result *result) {
+  *result = (struct measure_result){ 0 };
+  const struct operation_info *info = &operation_infos[measure_case->operation];
+  /* Sums in place grow from one iteration to the next, until they are infinite. */
+  if (is_in_place && (!info->has_in_place || (job->contents && info->has_redop)))
+    return;
+  struct run run = open_run(job, measure_case, is_in_place);
+  if (job->contents)
+    check_prepare(job, measure_case, is_in_place, 0);
+  measure_time(&run, result);
+  measure_wrong(&run, result);
+  result->has_run = true;
+  close_run(&run);
+}

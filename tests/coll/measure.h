@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* measure: times and checks one case: an operation of one size, type and reduction.
+ * Owns: nothing between calls.  Threads: the main thread of every process, all with the same case.
+ * Blocks: while the case runs.  Fails: ends the process with a message. */
+#ifndef COLL_MEASURE_H
+#define COLL_MEASURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tests/coll/job.h"
+#include "tests/coll/operation_call.h"
+
+struct measure_case {
+  enum operation operation;
+  enum element_type type;
+  enum pattern_redop redop; /* PATTERN_NONE where the operation has none */
+  int root;                 /* -1 where the operation has none */
+  struct operation_counts counts;
+  const struct operation_transfer *transfers; /* as in struct operation_call, or NULL */
+  size_t transfer_count;
+};
+
+/* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
+struct measure_result {
+  bool has_run, has_check;
+  double time_us;   /* of one iteration, as options->average says */
+  double *times_us; /* of each iteration, the slowest process's; NULL without --per-iteration */
+  int iterations;   /* per process, all graph launches together */
+  uint64_t wrong;   /* elements, over all ranks */
+  uint64_t out_of_bounds; /* bytes around receive buffers that were written */
+};
+
+/* What NCCL is called with for a case by one of `ranks`; operation_close_redop ends it. */
+struct operation_call measure_open_call(const struct measure_case *measure_case,
+                                        const struct job_gpu *gpu, int ranks, bool is_in_place);
+
+/* A result that has not run (the operation cannot work in place) is all zero. */
+void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                 struct measure_result *result);
+
+/* One run with checked data, without a meeting of the processes: others may do something else
+ * meanwhile. The seed is the same at all that take part. What this process finds is added to
+ * `result`; measure_add_up makes it that of all processes, which call it at the same time. */
+void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+                   uint64_t seed, struct measure_result *result);
+void measure_add_up(const struct job *job, struct measure_result *result);
+
+/* For each of `count` times of this process, that of the slowest process: at process 0 alone, whose
+ * array it is; the others' has no meaning. To be freed. */
+double *measure_slowest(const struct job *job, const double *mine, int count);
+
+#endif

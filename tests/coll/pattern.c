@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pattern: contents of the buffers and the reductions' results, computed from definitions. */
+#include "tests/coll/pattern.h"
+
+#include <math.h>
+
+enum { KEY_ZERO = PATTERN_KEYS / 2 };
+
+/* How far apart in the contents ranks begin, and within what the seed moves them: a prime number,
+ * so that buffers, which have round sizes, do not begin at the same place. */
+#define RANK_PLACES UINT64_C(1000003)
+
+/* 64 well mixed bits of rank, place and seed (the finalizer of splitmix64). */
+static uint64_t mix(uint64_t seed, int rank, uint64_t place) {
+  uint64_t x = seed + place * UINT64_C(0x9e3779b97f4a7c15) +
+               (uint64_t)(rank + 1) * UINT64_C(0xd1342543de82ef95);
+  x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+  return x ^ x >> 31;
+}
+
+/* A number from 0 to limit - 1. */
+static int64_t below(uint64_t bits, int64_t limit) {
+  return (int64_t)((bits >> 32) * (uint64_t)limit >> 32);
+}
+
+static uint64_t mask_of(const struct pattern *pattern) {
+  return UINT64_MAX >> (64 - 8 * element_infos[pattern->type].size_bytes);
+}
+
+static bool is_power_of_two(int n) {
+  return (n & (n - 1)) == 0;
+}
+
+static int at_most(int a, int b) {
+  return a < b ? a : b;
+}
+
+static void choose_numbers(struct pattern *pattern) {
+  const struct element_info *info = &element_infos[pattern->type];
+  pattern->contributors = pattern->ranks;
+  pattern->limit = info->exact_limit;
+  if (!info->is_float && pattern->redop != PATTERN_AVG)
+    return; /* whatever bits all ranks send, the result is exact */
+  switch (pattern->redop) {
+  case PATTERN_PROD: /* 2^4 at most, which even E5M2 holds */
+    pattern->contributors = at_most(pattern->ranks, 4);
+    break;
+  case PATTERN_SUM:
+  case PATTERN_AVG:
+    pattern->contributors = at_most(pattern->ranks, info->is_fp8 ? 4 : 16);
+    pattern->limit /= pattern->contributors;
+    break;
+  case PATTERN_MULSUM:
+    pattern->contributors = at_most(pattern->ranks, info->is_fp8 ? 4 : 16);
+    pattern->limit /= 2 * pattern->contributors;
+    break;
+  default:
+    break;
+  }
+}
+
+/* ---- contents ---- */
+
+static uint64_t sum_of_contents(const struct pattern *pattern, uint64_t code) {
+  return element_encode(pattern->type, element_decode(pattern->type, code) * pattern->ranks);
+}
+
+/* A multiple of up to `ranks` takes `bits` more bits, and an exponent larger by as much. */
+static void choose_contents(struct pattern *pattern, const struct contents *contents) {
+  const struct element_info *info = &element_infos[pattern->type];
+  unsigned width = 8 * info->size_bytes, bits = 0;
+  while (1 << bits < pattern->ranks)
+    bits++;
+  bool is_reduced = pattern->redop != PATTERN_NONE;
+  bool is_possible = info->is_float && pattern->redop != PATTERN_PROD &&
+                     pattern->redop != PATTERN_MULSUM && bits <= info->mantissa_bits &&
+                     2 * bits + 2 < 1u << (width - 1 - info->mantissa_bits);
+  pattern->contents = contents && contents->size >= info->size_bytes && (!is_reduced || is_possible)
+                          ? contents
+                          : NULL;
+  if (!pattern->contents || !is_reduced)
+    return;
+  uint64_t exponents = UINT64_C(1) << (width - 1 - info->mantissa_bits);
+  pattern->kept = UINT64_MAX << bits;
+  pattern->least = (UINT64_C(1) + bits) << info->mantissa_bits;
+  pattern->most = ((exponents - 1 - bits) << info->mantissa_bits) - 1;
+  for (uint64_t code = 0; width <= 16 && code < UINT64_C(1) << width; code++) {
+    uint64_t magnitude = code & ~(UINT64_C(1) << (width - 1));
+    bool is_sent =
+        magnitude >= pattern->least && magnitude <= pattern->most && !(code & ~pattern->kept);
+    pattern->sum_of_contents[code] = is_sent ? (uint16_t)sum_of_contents(pattern, code) : 0;
+  }
+}
+
+/* The same for all ranks where it is reduced. */
+static uint64_t contents_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  unsigned size = element_infos[pattern->type].size_bytes;
+  bool is_moved = pattern->redop == PATTERN_NONE;
+  uint64_t number =
+      place + pattern->seed % RANK_PLACES + (is_moved ? (uint64_t)rank * RANK_PLACES : 0);
+  uint64_t code = element_load(pattern->contents->bytes, size,
+                               (size_t)(number % (pattern->contents->size / size)));
+  if (is_moved)
+    return code;
+  uint64_t magnitude = code & ~(UINT64_C(1) << (8 * size - 1));
+  return magnitude < pattern->least || magnitude > pattern->most ? 0 : code & pattern->kept;
+}
+
+static uint64_t contents_expected(const struct pattern *pattern, uint64_t place) {
+  uint64_t code = contents_sent(pattern, 0, place);
+  if (pattern->redop != PATTERN_SUM)
+    return code;
+  return element_infos[pattern->type].size_bytes <= 2 ? pattern->sum_of_contents[code]
+                                                      : sum_of_contents(pattern, code);
+}
+
+void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
+                  int ranks, uint64_t seed, const struct contents *contents) {
+  pattern->type = type;
+  pattern->redop = redop;
+  pattern->ranks = ranks;
+  choose_numbers(pattern);
+  choose_contents(pattern, contents);
+  /* Products reach 16, which every type holds although E5M2 lacks some smaller ones. */
+  int limit = element_infos[type].exact_limit > 16 ? element_infos[type].exact_limit : 16;
+  for (int key = -limit; element_infos[type].is_float && key <= limit; key++) {
+    double expected = redop == PATTERN_AVG ? (double)key / ranks : (double)key;
+    pattern->code_sent[KEY_ZERO + key] = element_encode(type, key);
+    pattern->code_expected[KEY_ZERO + key] = element_encode(type, expected);
+  }
+  pattern_set_seed(pattern, seed);
+}
+
+void pattern_set_seed(struct pattern *pattern, uint64_t seed) {
+  pattern->seed = mix(seed, -1, UINT64_C(1) << 40);
+}
+
+int pattern_scalar(int rank) {
+  return 1 + (rank & 1);
+}
+
+/* ---- numbers: whole ones for reductions of floating point, else bits ---- */
+
+static bool is_whole(const struct pattern *pattern) {
+  return pattern->redop != PATTERN_NONE && element_infos[pattern->type].is_float;
+}
+
+/* The ranks that contribute at a place follow each other, from this one on. */
+static int first_contributor(const struct pattern *pattern, uint64_t place) {
+  if (pattern->contributors == pattern->ranks)
+    return 0;
+  return (int)((place + pattern->seed) % (uint64_t)pattern->ranks);
+}
+
+static bool is_contributor(const struct pattern *pattern, int rank, uint64_t place) {
+  int distance = rank - first_contributor(pattern, place);
+  return (distance < 0 ? distance + pattern->ranks : distance) < pattern->contributors;
+}
+
+/* Negative ones as 64 bits have them. */
+static uint64_t number_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  if (!is_contributor(pattern, rank, place))
+    return pattern->redop == PATTERN_PROD ? 1 : 0;
+  uint64_t bits = mix(pattern->seed, rank, place);
+  if (pattern->redop == PATTERN_AVG)
+    return (uint64_t)below(bits, pattern->limit + INT64_C(1));
+  if (!is_whole(pattern)) /* a product of odd numbers keeps every bit that went into it */
+    return (pattern->redop == PATTERN_PROD ? bits | 1 : bits) & mask_of(pattern);
+  if (pattern->redop == PATTERN_PROD)
+    return (bits & 1 ? UINT64_MAX : 1) * (1 + (bits >> 1 & 1));
+  return (uint64_t)(below(bits, 2 * pattern->limit + 1) - pattern->limit);
+}
+
+/* Order of two of them as numbers of the type. */
+static bool is_greater(const struct pattern *pattern, uint64_t a, uint64_t b) {
+  unsigned size = is_whole(pattern) ? 8 : element_infos[pattern->type].size_bytes;
+  uint64_t sign = UINT64_C(1) << (8 * size - 1);
+  uint64_t flip = element_infos[pattern->type].is_signed ? sign : 0;
+  return (a ^ flip) > (b ^ flip);
+}
+
+static uint64_t number_expected(const struct pattern *pattern, uint64_t place) {
+  int first = first_contributor(pattern, place);
+  uint64_t result = pattern->redop == PATTERN_PROD ? 1 : 0;
+  for (int i = 0; i < pattern->contributors; i++) {
+    int rank = first + i < pattern->ranks ? first + i : first + i - pattern->ranks;
+    uint64_t number = number_sent(pattern, rank, place);
+    switch (pattern->redop) {
+    case PATTERN_PROD:
+      result *= number;
+      break;
+    case PATTERN_MAX:
+      result = i == 0 || is_greater(pattern, number, result) ? number : result;
+      break;
+    case PATTERN_MIN:
+      result = i == 0 || is_greater(pattern, result, number) ? number : result;
+      break;
+    case PATTERN_MULSUM:
+      result += number * (uint64_t)pattern_scalar(rank);
+      break;
+    default:
+      result += number;
+    }
+  }
+  return result;
+}
+
+/* ---- both ---- */
+
+uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  if (pattern->contents)
+    return contents_sent(pattern, rank, place);
+  uint64_t number = number_sent(pattern, rank, place);
+  return is_whole(pattern) ? pattern->code_sent[KEY_ZERO + (int64_t)number] : number;
+}
+
+uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
+  if (pattern->contents)
+    return contents_expected(pattern, place);
+  uint64_t number = number_expected(pattern, place);
+  if (is_whole(pattern))
+    return pattern->code_expected[KEY_ZERO + (int64_t)number];
+  if (pattern->redop == PATTERN_AVG)
+    number /= (uint64_t)pattern->ranks;
+  return number & mask_of(pattern);
+}
+
+/* ncclAvg multiplies each element by 1/n, itself rounded, and adds. With u the unit roundoff, the
+ * factor, each product and each of the n - 1 sums are off by a factor of at most 1 + u; products
+ * below the smallest number lose up to that much. With n a power of two all of it is exact, as long
+ * as 1/n can be stored. */
+double pattern_tolerance(const struct pattern *pattern, double expected) {
+  const struct element_info *info = &element_infos[pattern->type];
+  double smallest = element_decode(pattern->type, 1); /* positive */
+  if (pattern->redop != PATTERN_AVG || !info->is_float ||
+      (is_power_of_two(pattern->ranks) && 1.0 / pattern->ranks >= smallest))
+    return 0;
+  double roundoff = ldexp(1, -(int)info->mantissa_bits - 1);
+  double roundings = pattern->ranks + 2;
+  return fabs(expected) * expm1(roundings * log1p(roundoff)) + pattern->ranks * smallest;
+}
+
+/* ---- arrays ---- */
+
+void pattern_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count) {
+  unsigned size = element_infos[pattern->type].size_bytes;
+  for (size_t i = 0; i < count; i++)
+    element_store(to, size, i, pattern_sent(pattern, rank, place + i));
+}
+
+/* Codes that differ can still be right: zero has two, and rounding has room for a few. */
+static bool is_close(const struct pattern *pattern, uint64_t got, uint64_t expected) {
+  if (pattern->redop == PATTERN_NONE || !element_infos[pattern->type].is_float)
+    return false;
+  double want = element_decode(pattern->type, expected);
+  double have = element_decode(pattern->type, got);
+  return fabs(have - want) <= pattern_tolerance(pattern, want); /* false for a NaN */
+}
+
+uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t place,
+                         const void *data, size_t count, size_t *first_wrong) {
+  unsigned size = element_infos[pattern->type].size_bytes;
+  uint64_t wrong = 0;
+  for (size_t i = 0; i < count; i++) {
+    uint64_t expected = source == PATTERN_REDUCED ? pattern_expected(pattern, place + i)
+                                                  : pattern_sent(pattern, source, place + i);
+    uint64_t got = element_load(data, size, i);
+    if (got == expected || is_close(pattern, got, expected))
+      continue;
+    if (!wrong)
+      *first_wrong = i;
+    wrong++;
+  }
+  return wrong;
+}
+
+/* No two neighbours are equal and no byte is what fills the rest of the buffer. */
+static unsigned char guard_byte(size_t i) {
+  return (unsigned char)(0x80 | (i * 37 & 0x7f));
+}
+
+void pattern_fill_guard(unsigned char guard[PATTERN_GUARD_BYTES]) {
+  for (size_t i = 0; i < PATTERN_GUARD_BYTES; i++)
+    guard[i] = guard_byte(i);
+}
+
+uint64_t pattern_compare_guard(const unsigned char guard[PATTERN_GUARD_BYTES]) {
+  uint64_t changed = 0;
+  for (size_t i = 0; i < PATTERN_GUARD_BYTES; i++)
+    changed += guard[i] != guard_byte(i);
+  return changed;
+}

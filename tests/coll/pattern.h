@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pattern: what each rank sends, and what a reduction of it must give; in arrays of host memory.
+ * Owns: its tables.  Threads: each pattern one at a time.
+ * Blocks: never.  Fails: cannot.
+ *
+ * An element depends on the rank, on its place and on the seed, so data of another rank, place or
+ * earlier run is seen to be wrong. Operations that only move data send arbitrary bits. Reductions
+ * send numbers chosen so that every order of adding them is exact in the type:
+ *
+ *   integers         arbitrary bits (arithmetic modulo 2^n does not depend on order either);
+ *                    for avg small non-negative ones, whose sum fits
+ *   floating point   whole numbers whose sums stay below the type's exact_limit: for many ranks
+ *                    only a few of them, which ones depends on the place, send anything but 0;
+ *                    for prod powers of two
+ *
+ * With contents (coll --data) ranks send those instead. What is only moved are the contents
+ * from another place on for each rank. For sum, avg, min and max of floating point all ranks send
+ * the same, so that the sum over any of them is a small multiple of it; with the lowest bits of the
+ * mantissa cleared, as many as that takes, all of these are exact. Numbers so small or large that
+ * they would not be are sent as 0. Other reductions send what they send without contents.
+ *
+ * Only avg over a number of ranks that is no power of two leaves room for rounding; see
+ * pattern_tolerance. */
+#ifndef COLL_PATTERN_H
+#define COLL_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/contents.h"
+#include "tests/coll/element.h"
+
+enum pattern_redop {
+  PATTERN_SUM,
+  PATTERN_PROD,
+  PATTERN_MAX,
+  PATTERN_MIN,
+  PATTERN_AVG,
+  PATTERN_MULSUM, /* NCCL's PreMulSum with pattern_scalar(rank) */
+  PATTERN_NONE,   /* data is only moved */
+};
+
+enum { PATTERN_KEYS = 2 * 2048 + 1 };
+
+struct pattern {
+  enum element_type type;
+  enum pattern_redop redop;
+  int ranks;
+  uint64_t seed;
+  int contributors;                /* ranks that send anything at one place */
+  int limit;                       /* of what each of them sends */
+  const struct contents *contents; /* NULL: none, or not for this reduction */
+  /* Of contents, for reductions: which bits of a code are sent, and what codes without sign. */
+  uint64_t kept, least, most;
+  uint16_t sum_of_contents[UINT16_MAX + 1]; /* types of up to 16 bits: by code */
+  /* Floating point: code of what is sent, or expected, for a whole number `key`. */
+  uint64_t code_sent[PATTERN_KEYS], code_expected[PATTERN_KEYS];
+};
+
+/* contents: NULL: none. Else to be there as long as the pattern. */
+void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
+                  int ranks, uint64_t seed, const struct contents *contents);
+
+/* Another run of the same kind: cheap. */
+void pattern_set_seed(struct pattern *pattern, uint64_t seed);
+
+/* Code of element `place` of what `rank` sends. */
+uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place);
+
+/* Code of element `place` of the reduction over all ranks. */
+uint64_t pattern_expected(const struct pattern *pattern, uint64_t place);
+
+/* The factor that `rank` gives to PreMulSum: 1 or 2. */
+int pattern_scalar(int rank);
+
+/* How far a floating point result may be from `expected`; 0 where it must be exact. */
+double pattern_tolerance(const struct pattern *pattern, double expected);
+
+/* Stands for "the reduction over all ranks" where a source rank is asked for. */
+enum { PATTERN_REDUCED = -1 };
+
+/* `count` elements of what `rank` sends, from `place` on. */
+void pattern_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count);
+
+/* Number of elements that differ from what `source` sent at `place` and after, or from the
+ * reduction. `first_wrong` receives the index of the first, if there is one. */
+uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t place,
+                         const void *data, size_t count, size_t *first_wrong);
+
+/* Guards are bytes around a buffer that nothing may write. */
+enum { PATTERN_GUARD_BYTES = 4096 };
+void pattern_fill_guard(unsigned char guard[PATTERN_GUARD_BYTES]);
+uint64_t pattern_compare_guard(const unsigned char guard[PATTERN_GUARD_BYTES]); /* bytes changed */
+
+#endif

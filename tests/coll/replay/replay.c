@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay: finds each file and makes each plan; measures; says percentiles, samples per second, and
+ * what explains them. Processes meet before the first step and never between steps, where only
+ * collectives hold them together, as in training. */
+#include "tests/coll/replay/replay.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common/clock.h"
+#include "tests/coll/check.h"
+#include "tests/coll/libs.h"
+#include "tests/coll/message.h"
+#include "tests/coll/replay/deadlock.h"
+#include "tests/coll/replay/step.h"
+#include "tests/coll/report.h"
+#include "tests/coll/watchdog.h"
+#include "tests/coll/limits.h"
+
+/* ---- workloads and plans ---- */
+
+static int no_memory(char *error) {
+  snprintf(error, WORKLOAD_ERROR_MAX, "out of memory");
+  return -ENOMEM;
+}
+
+static int make_plan(struct replay_part *part, const struct options *options, int ranks,
+                     char *error) {
+  const struct plan_settings settings = { .ranks = ranks,
+                                          .compute_scale = options->compute_scale,
+                                          .bytes_scale = options->bytes_scale,
+                                          .bucket_bytes = options->bucket_bytes };
+  int64_t count = plan_make(&part->workload, &settings, NULL, 0, error);
+  if (count < 0)
+    return (int)count;
+  part->count = (size_t)count;
+  part->items = calloc(part->count + 1, sizeof *part->items);
+  if (!part->items)
+    return no_memory(error);
+  plan_make(&part->workload, &settings, part->items, part->count, error);
+  part->sum = plan_sum(&part->workload, part->items, part->count, ranks, 0);
+  return deadlock_check(&part->workload, part->items, part->count, ranks, error);
+}
+
+static int load_part(struct replay_part *part, const char *argument, const struct options *options,
+                     int ranks, char *error) {
+  char path[PATH_MAX];
+  int result = workload_find(argument, path, error);
+  if (result == 0)
+    result = workload_read(&part->workload, path, error);
+  if (result == 0 && ranks > 0)
+    result = make_plan(part, options, ranks, error);
+  return result;
+}
+
+int replay_load(struct replay *replay, const struct options *options, int ranks, char *error) {
+  size_t parts = 1;
+  for (const char *c = options->replay; *c; c++)
+    parts += *c == ',';
+  char *list = strdup(options->replay), *rest = list;
+  *replay = (struct replay){ .ranks = ranks, .parts = calloc(parts, sizeof *replay->parts) };
+  int result = list && replay->parts ? 0 : no_memory(error);
+  for (char *argument; result == 0 && (argument = strsep(&rest, ",")); replay->part_count++)
+    result = load_part(&replay->parts[replay->part_count], argument, options, ranks, error);
+  free(list);
+  if (result < 0)
+    replay_unload(replay);
+  return result;
+}
+
+void replay_unload(struct replay *replay) {
+  for (size_t i = 0; i < replay->part_count; i++) {
+    workload_free(&replay->parts[i].workload);
+    free(replay->parts[i].items);
+  }
+  free(replay->parts);
+  *replay = (struct replay){ 0 };
+}
+
+void replay_print(const struct replay *replay, FILE *to) {
+  char text[PLAN_TEXT_MAX];
+  for (size_t i = 0; i < replay->part_count; i++) {
+    const struct replay_part *part = &replay->parts[i];
+    fprintf(to, "workload %s %s %d %d\n", part->workload.name,
+            workload_parallel_names[part->workload.parallel], part->workload.batch, replay->ranks);
+    for (size_t item = 0; item < part->count; item++)
+      fprintf(to, "%s\n", plan_text(&part->workload, &part->items[item], replay->ranks, text));
+  }
+}
+
+size_t replay_bytes(const struct replay *replay) {
+  size_t bytes = 0;
+  for (size_t i = 0; i < replay->part_count; i++)
+    bytes = replay->parts[i].sum.buffer_bytes > bytes ? replay->parts[i].sum.buffer_bytes : bytes;
+  return bytes;
+}
+
+/* ---- the same plan everywhere ---- */
+
+enum { CHUNK = 64 }; /* items that are compared at a time */
+
+static void name_item(const struct job *job, const struct replay_part *part, size_t i,
+                      char text[PLAN_TEXT_MAX]) {
+  if (i < part->count)
+    plan_text(&part->workload, &part->items[i], job->ranks, text);
+  else
+    snprintf(text, PLAN_TEXT_MAX, "the end");
+}
+
+/* Processes whose plans differ would wait for each other forever. Process 0 shows its own, to the
+ * end, and the others compare. */
+static void compare_plans(const struct job *job, const struct replay_part *part) {
+  static char theirs[CHUNK][PLAN_TEXT_MAX];
+  uint64_t count = part->count + 1;
+  rendezvous_broadcast(job->rendezvous, &count, sizeof count);
+  for (size_t first = 0; first < count; first += CHUNK) {
+    size_t some = count - first < CHUNK ? count - first : CHUNK;
+    for (size_t i = 0; i < some && job->process == 0; i++)
+      name_item(job, part, first + i, theirs[i]);
+    rendezvous_broadcast(job->rendezvous, theirs, some * sizeof theirs[0]);
+    for (size_t i = 0; i < some; i++) {
+      char mine[PLAN_TEXT_MAX];
+      name_item(job, part, first + i, mine);
+      if (strcmp(theirs[i], mine) != 0)
+        message_fail("%s: item %zu of the step is \"%s\" here and \"%s\" at rank 0: do all hosts "
+                     "have the same file?",
+                     part->workload.name, first + i + 1, mine, theirs[i]);
+    }
+  }
+}
+
+/* ---- time ---- */
+
+/* Of one workload. */
+struct result {
+  const struct replay_part *part;
+  double *step_us;   /* options->replay_steps of them, each of the slowest process */
+  double mean_us;    /* of these */
+  double compute_us; /* mean of a step without its collectives, likewise */
+  double cpu_s;      /* user and system time of a process in a step, mean of the processes */
+  /* When the steps that count began and ended, for who measures the host meanwhile: clock_now_ns,
+   * so of this host only. */
+  uint64_t began_ns, ended_ns;
+  struct measure_result check;
+};
+
+/* This process's times of so many steps, in microseconds. */
+static void time_steps(struct step *step, const struct replay_part *part, bool has_collectives,
+                       int count, double *times_us) {
+  uint64_t previous_ns = clock_now_ns();
+  for (int i = 0; i < count; i++) {
+    watchdog_set_place("%s: step %d%s", part->workload.name, i + 1,
+                       has_collectives ? "" : " without collectives");
+    step_run(step, has_collectives);
+    uint64_t now_ns = clock_now_ns();
+    if (times_us)
+      times_us[i] = (double)(now_ns - previous_ns) / 1e3;
+    previous_ns = now_ns;
+  }
+}
+
+static double mean(const double *values, int count) {
+  double sum = 0;
+  for (int i = 0; i < count; i++)
+    sum += values[i];
+  return sum / count;
+}
+
+static double measure_compute(const struct job *job, struct step *step,
+                              const struct replay_part *part) {
+  int count = job->options->replay_steps < REPLAY_COMPUTE_STEPS_MAX ? job->options->replay_steps
+                                                                    : REPLAY_COMPUTE_STEPS_MAX;
+  double mine[REPLAY_COMPUTE_STEPS_MAX];
+  rendezvous_barrier(job->rendezvous);
+  time_steps(step, part, false, 1, NULL);
+  time_steps(step, part, false, count, mine);
+  double *slowest = measure_slowest(job, mine, count);
+  double compute_us = mean(slowest, count);
+  free(slowest);
+  return compute_us;
+}
+
+static double cpu_seconds(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static double mean_of_processes(const struct job *job, double mine) {
+  double *all = message_allocate((size_t)job->processes, sizeof *all);
+  rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
+  double result = mean(all, job->processes);
+  free(all);
+  return result;
+}
+
+/* Sums of sums would grow to infinity in the course of the steps; zeroes stay, and so do averages
+ * of equal contents (step.c). */
+static void fill_buffers(const struct job *job) {
+  if (job->contents) {
+    check_fill_with_contents(job);
+    return;
+  }
+  CUDA(cudaMemset(job->gpus[0].send, 0, job_buffer_bytes(job)));
+  CUDA(cudaMemset(job->gpus[0].recv, 0, job_buffer_bytes(job)));
+  CUDA(cudaDeviceSynchronize());
+}
+
+static void run_part(struct job *job, const struct replay_part *part, struct result *result) {
+  const struct options *o = job->options;
+  double *mine = message_allocate((size_t)o->replay_steps, sizeof *mine);
+  *result = (struct result){ .part = part };
+  watchdog_set_place("%s", part->workload.name);
+  compare_plans(job, part);
+  fill_buffers(job);
+  struct step *step = step_open(job, part);
+  result->compute_us = measure_compute(job, step, part);
+  rendezvous_barrier(job->rendezvous);
+  time_steps(step, part, true, o->replay_skip, NULL);
+  double before_s = cpu_seconds();
+  result->began_ns = clock_now_ns();
+  time_steps(step, part, true, o->replay_steps, mine);
+  result->ended_ns = clock_now_ns();
+  result->cpu_s = mean_of_processes(job, (cpu_seconds() - before_s) / o->replay_steps);
+  result->step_us = measure_slowest(job, mine, o->replay_steps);
+  result->mean_us = mean(result->step_us, o->replay_steps);
+  step_check(step, &result->check);
+  step_close(step);
+  free(mine);
+}
+
+/* ---- report ---- */
+
+static int compare(const void *a, const void *b) {
+  double left = *(const double *)a, right = *(const double *)b;
+  return (left > right) - (left < right);
+}
+
+double replay_percentile(const double *sorted, int count, double percent) {
+  double place = percent / 100 * (count - 1);
+  int below = (int)place;
+  int above = below + 1 < count ? below + 1 : below;
+  return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
+}
+
+static void print_percentiles(FILE *table, const struct job *job, const struct result *result) {
+  static const int percents[] = { 50, 75, 90, 95 };
+  int count = job->options->replay_steps;
+  double *sorted = message_allocate((size_t)count, sizeof *sorted);
+  memcpy(sorted, result->step_us, (size_t)count * sizeof *sorted);
+  qsort(sorted, (size_t)count, sizeof *sorted, compare);
+  fprintf(table, "%s: %d GPUs -- %dM/%dG:", result->part->workload.name, job->ranks, job->hosts,
+          job->ranks);
+  for (size_t i = 0; i < sizeof percents / sizeof percents[0]; i++) {
+    double s = replay_percentile(sorted, count, percents[i]) / 1e6;
+    double samples = result->part->workload.batch / s;
+    fprintf(table, " p%d: %.*fs %.*f/s", percents[i], s < 0.01 ? 6 : 3, s, samples < 10 ? 2 : 0,
+            samples);
+  }
+  fputc('\n', table);
+  free(sorted);
+}
+
+static void print_facts(FILE *table, const struct options *o, const struct result *result) {
+  const struct plan_sum *sum = &result->part->sum;
+  const char *name = result->part->workload.name;
+  fprintf(
+      table,
+      "# %s: mean %.3f ms of %d steps after %d, compute %.3f ms, exposed %.3f ms, %.4f s of CPU\n",
+      name, result->mean_us / 1e3, o->replay_steps, o->replay_skip, result->compute_us / 1e3,
+      (result->mean_us - result->compute_us) / 1e3, result->cpu_s);
+  fprintf(table, "# %s: %u collectives, %.3f MB a step; ", name, sum->collectives,
+          (double)sum->bytes / 1e6);
+  if (result->check.has_check)
+    fprintf(table, "%llu wrong\n",
+            (unsigned long long)(result->check.wrong + result->check.out_of_bounds));
+  else
+    fputs("not checked\n", table);
+  fflush(table);
+}
+
+static void remember(json_t *workloads, const struct options *o, const struct result *result) {
+  const struct workload *workload = &result->part->workload;
+  const struct plan_sum *sum = &result->part->sum;
+  json_t *steps = json_array();
+  for (int i = 0; i < o->replay_steps; i++)
+    json_array_append_new(steps, json_real(result->step_us[i]));
+  json_t *wrong =
+      result->check.has_check
+          ? json_integer((json_int_t)(result->check.wrong + result->check.out_of_bounds))
+          : json_null();
+  json_t *row = json_pack(
+      "{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:I, s:I, s:o}", "name",
+      workload->name, "source", workload->source, "batch", workload->batch, "parallel",
+      workload_parallel_names[workload->parallel], "compute_scale", o->compute_scale, "bytes_scale",
+      o->bytes_scale, "collectives", (json_int_t)sum->collectives, "bytes_per_step",
+      (json_int_t)sum->bytes, "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
+      result->compute_us, "exposed_us", result->mean_us - result->compute_us, "cpu_s_per_step",
+      result->cpu_s, "began_ns", (json_int_t)result->began_ns, "ended_ns",
+      (json_int_t)result->ended_ns, "wrong", wrong);
+  if (!row || json_array_append_new(workloads, row))
+    message_fail("out of memory");
+}
+
+static void write_json(const struct job *job, json_t *workloads) {
+  const struct options *o = job->options;
+  const char *gpu = job->all[0].device_name;
+  json_t *all = json_pack("{s:s, s:i, s:s?, s:s, s:s, s:i, s:i, s:O}", "format", "stratus-replay",
+                          "version", 1, "label", o->label, "nccl", libs.nccl_version_text, "gpu",
+                          libs_is_emulated(gpu) ? "emulated" : gpu, "hosts", job->hosts, "ranks",
+                          job->ranks, "workloads", workloads);
+  if (o->json_path)
+    report_write_json(all, o->json_path);
+  json_decref(all);
+}
+
+/* ---- all of it ---- */
+
+void replay_run(struct job *job, const struct replay *replay, FILE *table, uint64_t *wrong,
+                uint64_t *out_of_bounds) {
+  json_t *workloads = json_array();
+  if (table) {
+    report_print_library(table);
+    report_print_ranks(table, job);
+  }
+  for (size_t i = 0; i < replay->part_count; i++) {
+    struct result result;
+    run_part(job, &replay->parts[i], &result);
+    if (table) {
+      print_percentiles(table, job, &result);
+      print_facts(table, job->options, &result);
+      remember(workloads, job->options, &result);
+    }
+    *wrong += result.check.wrong;
+    *out_of_bounds += result.check.out_of_bounds;
+    free(result.step_us);
+  }
+  if (table && fflush(table))
+    message_fail("standard output: %s", strerror(errno));
+  if (table)
+    write_json(job, workloads);
+  json_decref(workloads);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay: the workloads that --replay names, the plan of each, and the measurement of their
+ * training steps: compute alone, steps that are not counted, those that are, and a check of every
+ * collective.
+ * Owns: workloads and plans, until replay_unload.  Threads: the main thread of every process, all
+ * with the same plans.  Blocks: while files are read, and while the steps run.
+ * Fails: replay_load with a message; nothing is loaded then. replay_run ends the process with a
+ * message, also if the plan of this process is not that of process 0.
+ *
+ * Per workload a line on the table, in the format of PyTorch's benchmarks/distributed/ddp, and one
+ * with what belongs to it:
+ *
+ *  resnet50: 2 GPUs -- 2M/2G: p50: 0.091s 351/s p75: 0.092s 348/s p90: ... p95: ...
+ *  # resnet50: mean 91.2 ms of 100 steps after 20, compute 72.7 ms, exposed 18.5 ms, 0.03 s of CPU
+ *  # resnet50: 5 collectives, 102.228 MB a step; 0 wrong
+ *
+ * where 351/s are samples per second of one rank, and percentiles are those of the steps, each of
+ * the slowest rank. The JSON file: docs/workloads.md. */
+#ifndef COLL_REPLAY_REPLAY_H
+#define COLL_REPLAY_REPLAY_H
+
+#include <stdio.h>
+
+#include "tests/coll/job.h"
+#include "tests/coll/measure.h"
+#include "tests/coll/replay/plan.h"
+
+struct replay_part {
+  struct workload workload;
+  struct plan_item *items;
+  size_t count;
+  struct plan_sum sum; /* of rank 0 */
+};
+
+struct replay {
+  int ranks;
+  struct replay_part *parts; /* in the order of the list */
+  size_t part_count;
+};
+
+/* With 0 ranks the files are only checked, no plan is made. 0 or a negative errno; `error` has room
+ * for WORKLOAD_ERROR_MAX. */
+int replay_load(struct replay *replay, const struct options *options, int ranks, char *error);
+void replay_unload(struct replay *replay);
+
+/* The plans as text, see docs/workloads.md. */
+void replay_print(const struct replay *replay, FILE *to);
+
+/* What the largest collective needs. */
+size_t replay_bytes(const struct replay *replay);
+
+/* `table` is NULL but at process 0. Adds up what is wrong, over all ranks: elements, and bytes that
+ * were written around results. */
+void replay_run(struct job *job, const struct replay *replay, FILE *table, uint64_t *wrong,
+                uint64_t *out_of_bounds);
+
+/* The value below which `percent` of the sorted ones are, interpolated as numpy does. */
+double replay_percentile(const double *sorted, int count, double percent);
+
+#endif

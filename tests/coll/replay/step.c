@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* step: everything is launched at once, as a framework does that runs ahead of its GPU; events hold
+ * each stream until it may go on. */
+#include "tests/coll/replay/step.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "common/clock.h"
+#include "tests/coll/check.h"
+#include "tests/coll/libs.h"
+#include "tests/coll/message.h"
+#include "tests/coll/replay/transfers.h"
+#include "tests/coll/watchdog.h"
+
+/* One group's communicator, and the stream of what is exchanged in it. */
+struct channel {
+  struct plan_group group;
+  struct job_gpu gpu; /* this rank's, as a rank of the group */
+  cudaEvent_t end;
+  struct transfers_so_far so_far; /* of the launches that have been opened */
+};
+
+/* What this rank does for an item of the plan, or for those of an exchange. */
+struct launch {
+  const struct plan_item *item; /* the first */
+  /* PLAN_COMPUTE */
+  uint64_t ns;
+  bool begins_anew;      /* when it is called: the first one, and after a wait */
+  uint64_t *deadline_ns; /* the step's: when the compute before it ended; on CUDA's thread */
+  /* Communication */
+  struct measure_case measure_case; /* as it is checked */
+  struct operation_call call;
+  struct operation_transfer *transfers; /* NULL: a collective, the same at all ranks */
+  uint32_t order;                       /* of a collective in its communicator: 1, 2, 3, ... */
+  cudaEvent_t ready, done;
+};
+
+struct step {
+  struct job *job;
+  const struct replay_part *part;
+  cudaStream_t compute;
+  cudaEvent_t end;
+  uint64_t deadline_ns;
+  struct channel *channels; /* of the world, and of each group */
+  size_t channel_count;
+  struct launch *launches;
+  size_t launch_count;
+  struct launch **by_number; /* communication by number - 1; NULL: other ranks' */
+};
+
+/* ---- set up ---- */
+
+static void open_channels(struct step *step) {
+  const struct job_gpu *gpu = &step->job->gpus[0];
+  const struct workload *workload = &step->part->workload;
+  step->channel_count = workload->group_count + 1;
+  step->channels = message_allocate(step->channel_count, sizeof *step->channels);
+  for (size_t i = 0; i < step->channel_count; i++) {
+    struct channel *channel = &step->channels[i];
+    channel->group = plan_group_of(workload, (int)i, step->job->ranks, gpu->rank);
+    channel->gpu = *gpu;
+    channel->gpu.rank = channel->group.rank;
+    channel->so_far.sent = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
+    channel->so_far.received = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
+    CUDA(cudaEventCreateWithFlags(&channel->end, cudaEventDisableTiming));
+    if (i == PLAN_WORLD)
+      continue;
+    watchdog_set_place("%s: group %s", workload->name, workload->groups[i - 1].name);
+    NCCL(ncclCommSplit(gpu->comm, channel->group.color, channel->group.rank, &channel->gpu.comm,
+                       NULL));
+    watchdog_watch(channel->gpu.comm);
+    CUDA(cudaStreamCreateWithFlags(&channel->gpu.stream, cudaStreamNonBlocking));
+  }
+}
+
+/* c10d's all_reduce, broadcast and reduce work on one tensor, its other calls have two. */
+static bool is_in_place(enum operation operation) {
+  return operation == OPERATION_ALL_REDUCE || operation == OPERATION_BROADCAST ||
+         operation == OPERATION_REDUCE;
+}
+
+/* Contents that all ranks have stay what they are. */
+static enum pattern_redop redop_of(const struct step *step, const struct plan_collective *c) {
+  bool is_average =
+      step->job->contents && c->redop == PATTERN_SUM && element_infos[c->type].is_float;
+  return is_average ? PATTERN_AVG : c->redop;
+}
+
+/* The sends and receives of an uneven alltoall, or of an exchange of so many items. Returns how
+ * many. */
+static size_t open_transfers(struct step *step, struct launch *launch, size_t items) {
+  const struct plan_collective *c = &launch->item->collective;
+  const struct channel *channel = &step->channels[c->group];
+  if (launch->item->kind == PLAN_COLLECTIVE && !c->split)
+    return 0;
+  size_t room = c->split ? 2 * (size_t)channel->group.ranks : items;
+  launch->transfers = message_allocate(room, sizeof *launch->transfers);
+  return c->split ? transfers_of_alltoall(c, &channel->group, launch->transfers)
+                  : transfers_of_exchange(launch->item, items, &channel->so_far, launch->transfers);
+}
+
+static void open_communication(struct step *step, struct launch *launch, size_t items) {
+  const struct plan_collective *c = &launch->item->collective;
+  struct channel *channel = &step->channels[c->group];
+  const char *why_not = job_why_not(step->job, c->operation, c->type);
+  if (why_not)
+    message_fail("%s: collective %u has the type %s: %s", step->part->workload.name,
+                 launch->item->number, element_infos[c->type].name, why_not);
+  if (launch->item->kind == PLAN_COLLECTIVE)
+    launch->order = ++channel->so_far.collectives;
+  size_t transfers = open_transfers(step, launch, items);
+  launch->measure_case = (struct measure_case){
+    .operation = c->operation,
+    .type = c->type,
+    .redop = c->redop,
+    .root = c->root,
+    .counts = launch->transfers ? transfers_counts(launch->transfers, transfers,
+                                                   element_infos[c->type].size_bytes)
+                                : plan_counts(&step->part->workload, c, step->job->ranks),
+    .transfers = launch->transfers,
+    .transfer_count = transfers,
+  };
+  struct measure_case called = launch->measure_case;
+  called.redop = redop_of(step, c);
+  launch->call =
+      measure_open_call(&called, &channel->gpu, channel->group.ranks, is_in_place(c->operation));
+  CUDA(cudaEventCreateWithFlags(&launch->ready, cudaEventDisableTiming));
+  CUDA(cudaEventCreateWithFlags(&launch->done, cudaEventDisableTiming));
+  step->by_number[launch->item->number - 1] = launch;
+}
+
+/* Items from `i` on that are one call of NCCL, or one thing else. */
+static size_t items_of(const struct replay_part *part, size_t i) {
+  size_t end = i + 1;
+  while (part->items[i].kind != PLAN_COLLECTIVE && plan_is_communication(&part->items[i]) &&
+         end < part->count && plan_is_communication(&part->items[end]) &&
+         part->items[end].number == part->items[i].number)
+    end++;
+  return end - i;
+}
+
+/* A launch for each thing that this rank does. */
+static void open_launches(struct step *step) {
+  const struct replay_part *part = step->part;
+  bool begins_anew = true;
+  size_t items = 0;
+  for (size_t i = 0; i < part->count; i += items) {
+    items = items_of(part, i);
+    if (!plan_applies(&part->workload, &part->items[i], step->job->ranks, step->job->gpus[0].rank))
+      continue;
+    struct launch *launch = &step->launches[step->launch_count++];
+    launch->item = &part->items[i];
+    launch->begins_anew = begins_anew;
+    if (!plan_is_communication(launch->item))
+      begins_anew = launch->item->kind == PLAN_WAIT;
+    launch->ns = (uint64_t)(launch->item->us * (double)NS_PER_US + 0.5);
+    launch->deadline_ns = &step->deadline_ns;
+    if (plan_is_communication(launch->item))
+      open_communication(step, launch, items);
+  }
+}
+
+struct step *step_open(struct job *job, const struct replay_part *part) {
+  struct step *step = message_allocate(1, sizeof *step);
+  *step = (struct step){ .job = job, .part = part };
+  open_channels(step);
+  CUDA(cudaStreamCreateWithFlags(&step->compute, cudaStreamNonBlocking));
+  CUDA(cudaEventCreateWithFlags(&step->end, cudaEventDisableTiming | cudaEventBlockingSync));
+  step->launches = message_allocate(part->count, sizeof *step->launches);
+  step->by_number = message_allocate(part->sum.numbers, sizeof(struct launch *));
+  open_launches(step);
+  return step;
+}
+
+static void close_channels(struct step *step) {
+  watchdog_forget();
+  watchdog_watch(step->channels[PLAN_WORLD].gpu.comm);
+  for (size_t i = 0; i < step->channel_count; i++) {
+    free(step->channels[i].so_far.sent);
+    free(step->channels[i].so_far.received);
+    CUDA(cudaEventDestroy(step->channels[i].end));
+    if (i == PLAN_WORLD)
+      continue;
+    NCCL(ncclCommDestroy(step->channels[i].gpu.comm));
+    CUDA(cudaStreamDestroy(step->channels[i].gpu.stream));
+  }
+}
+
+void step_close(struct step *step) {
+  for (size_t i = 0; i < step->launch_count; i++) {
+    struct launch *launch = &step->launches[i];
+    if (!plan_is_communication(launch->item))
+      continue;
+    operation_close_redop(launch->item->collective.redop, launch->call.redop, launch->call.comm);
+    CUDA(cudaEventDestroy(launch->ready));
+    CUDA(cudaEventDestroy(launch->done));
+    free(launch->transfers);
+  }
+  close_channels(step);
+  CUDA(cudaEventDestroy(step->end));
+  CUDA(cudaStreamDestroy(step->compute));
+  free(step->channels);
+  free(step->launches);
+  free(step->by_number);
+  free(step);
+}
+
+/* ---- one step ---- */
+
+/* The kernel may wake a thread up to its timer slack late, 50 us unless it asks for less. */
+static void ask_for_exact_timers(void) {
+  static __thread bool has_asked;
+  if (!has_asked)
+    prctl(PR_SET_TIMERSLACK, 1); /* ns */
+  has_asked = true;
+}
+
+/* On CUDA's thread, which must not call CUDA. */
+static void compute(void *argument) {
+  struct launch *launch = argument;
+  ask_for_exact_timers();
+  uint64_t begin_ns = launch->begins_anew ? clock_now_ns() : *launch->deadline_ns;
+  *launch->deadline_ns = begin_ns + launch->ns;
+  struct timespec until = clock_timespec(*launch->deadline_ns);
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+    ;
+}
+
+static void start(struct step *step, struct launch *launch) {
+  CUDA(cudaEventRecord(launch->ready, step->compute));
+  CUDA(cudaStreamWaitEvent(launch->call.stream, launch->ready, 0));
+  operation_run(&launch->call);
+  CUDA(cudaEventRecord(launch->done, launch->call.stream));
+}
+
+void step_run(struct step *step, bool has_communication) {
+  for (size_t i = 0; i < step->launch_count; i++) {
+    struct launch *launch = &step->launches[i];
+    if (launch->item->kind == PLAN_COMPUTE)
+      CUDA(cudaLaunchHostFunc(step->compute, compute, launch));
+    else if (has_communication && launch->item->kind == PLAN_WAIT)
+      CUDA(cudaStreamWaitEvent(step->compute, step->by_number[launch->item->number - 1]->done, 0));
+    else if (has_communication)
+      start(step, launch);
+  }
+  for (size_t i = 0; has_communication && i < step->channel_count; i++) {
+    CUDA(cudaEventRecord(step->channels[i].end, step->channels[i].gpu.stream));
+    CUDA(cudaStreamWaitEvent(step->compute, step->channels[i].end, 0));
+  }
+  CUDA(cudaEventRecord(step->end, step->compute));
+  CUDA(cudaEventSynchronize(step->end));
+}
+
+/* ---- whether the data arrives ---- */
+
+/* The same at all ranks that take part, which may do so by events of their own, and another one for
+ * each collective of a communicator and each check. Exchanges share one: each message is at a place
+ * of its own. */
+static uint64_t seed_of(const struct step *step, const struct launch *launch, int check) {
+  return launch->order * (uint64_t)step->job->options->checks + (uint64_t)check + 1;
+}
+
+/* A group is to a check what all ranks are otherwise. */
+static void check_one(struct step *step, const struct launch *launch, int check,
+                      struct measure_result *result) {
+  struct channel *channel = &step->channels[launch->item->collective.group];
+  struct job job = *step->job;
+  job.ranks = channel->group.ranks;
+  job.gpus = &channel->gpu;
+  watchdog_set_place("%s: check of collective %u", step->part->workload.name, launch->item->number);
+  measure_check(&job, &launch->measure_case, is_in_place(launch->measure_case.operation),
+                seed_of(step, launch, check), result);
+}
+
+/* Each rank checks what it does in the order of the plan, and nothing but the plan's own
+ * communication holds ranks together, since they may differ in what they do. */
+void step_check(struct step *step, struct measure_result *result) {
+  for (int check = 0; check < step->job->options->checks; check++) {
+    for (size_t i = 0; i < step->launch_count; i++) {
+      if (plan_is_communication(step->launches[i].item))
+        check_one(step, &step->launches[i], check, result);
+    }
+  }
+  measure_add_up(step->job, result);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See run.h: the cases, then a rank from its environment to its exit status. */
+#include "tests/coll/run.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/nccl_conf.h"
+#include "tests/coll/end_report.h"
+#include "tests/coll/handed_over.h"
+#include "tests/coll/launch.h"
+#include "tests/coll/libs.h"
+#include "tests/coll/measure.h"
+#include "tests/coll/message.h"
+#include "tests/coll/replay/replay.h"
+#include "tests/coll/report.h"
+#include "tests/coll/watchdog.h"
+#include "tests/coll/limits.h"
+
+struct totals {
+  uint64_t wrong, out_of_bounds;
+};
+
+/* ---- the cases ---- */
+
+static void run_case(struct job *job, struct report *report, const struct measure_case *c,
+                     struct totals *totals) {
+  struct measure_result results[2];
+  for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
+    watchdog_set_place("%s %s %s, %zu bytes, %s", operation_infos[c->operation].name,
+                       element_infos[c->type].name, operation_redop_names[c->redop],
+                       c->counts.bytes, is_in_place ? "in place" : "out of place");
+    measure_run(job, c, is_in_place, &results[is_in_place]);
+    totals->wrong += results[is_in_place].wrong;
+    totals->out_of_bounds += results[is_in_place].out_of_bounds;
+  }
+  if (report)
+    report_row(report, c, &results[0], &results[1]);
+  free(results[0].times_us);
+  free(results[1].times_us);
+}
+
+/* Every reduction, root and size of an operation on a type. */
+static void run_type(struct job *job, struct report *report, enum operation operation,
+                     enum element_type type, struct totals *totals) {
+  const struct options *o = job->options;
+  const struct operation_info *info = &operation_infos[operation];
+  bool has_all_roots = o->root == OPTIONS_ROOT_ALL;
+  int first = !info->has_root ? -1 : has_all_roots ? 0 : o->root;
+  int last = info->has_root && has_all_roots ? job->ranks - 1 : first;
+  for (int redop = 0; redop <= PATTERN_NONE; redop++) {
+    bool is_wanted = redop == PATTERN_NONE ? !info->has_redop : info->has_redop && o->redops[redop];
+    for (int root = first; is_wanted && root <= last; root++) {
+      for (int i = 0; i < o->sizes_count; i++) {
+        const struct measure_case c = {
+          .operation = operation,
+          .type = type,
+          .redop = (enum pattern_redop)redop,
+          .root = root,
+          .counts =
+              operation_count(operation, o->sizes[i], element_infos[type].size_bytes, job->ranks),
+        };
+        run_case(job, report, &c, totals);
+      }
+    }
+  }
+}
+
+static void run_operation(struct job *job, struct report *report, enum operation operation,
+                          struct totals *totals) {
+  for (int i = 0; i < ELEMENT_TYPES; i++) {
+    enum element_type type = (enum element_type)i;
+    const char *name = element_infos[type].name;
+    const char *why_not = job_why_not(job, operation, type);
+    if (!job->options->types[type])
+      continue;
+    if (!why_not)
+      run_type(job, report, operation, type, totals);
+    else if (!job->options->is_type_all)
+      message_fail("-d %s: %s", name, why_not);
+    else if (report)
+      report_note(report, "%s skipped: %s", name, why_not);
+  }
+}
+
+static struct totals run_all(struct job *job, struct report *report) {
+  struct totals totals = { 0 };
+  for (int operation = 0; operation < OPERATIONS; operation++) {
+    if (!job->options->operations[operation])
+      continue;
+    if (report)
+      report_operation(report, (enum operation)operation);
+    run_operation(job, report, (enum operation)operation, &totals);
+  }
+  return totals;
+}
+
+/* `table` is NULL but at process 0. */
+static bool run_what_is_wanted(struct job *job, const struct replay *replay,
+                               const struct run_mode *mode, FILE *table) {
+  if (mode)
+    return mode->run(job, table);
+  struct totals totals = { 0 };
+  if (job->options->replay) {
+    replay_run(job, replay, table, &totals.wrong, &totals.out_of_bounds);
+  } else {
+    struct report *report = table ? report_open(table, job) : NULL;
+    totals = run_all(job, report);
+    if (report)
+      report_close(report);
+  }
+  return !totals.wrong && !totals.out_of_bounds;
+}
+
+/* ---- this process as a rank ---- */
+
+/* NCCL's log goes to stdout unless told otherwise, where only results belong: the table keeps the
+ * real stdout to itself, and everything else that is printed goes to stderr. */
+static FILE *take_stdout(void) {
+  int fd = dup(STDOUT_FILENO);
+  FILE *table = fd < 0 ? NULL : fdopen(fd, "w");
+  if (!table || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+    message_fail("standard output: %s", strerror(errno));
+  /* Where both end in one pipe, a row of the table must not come in the middle of a line. */
+  setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+  return table;
+}
+
+/* Before any library reads them. What the user has set is kept. */
+static void set_environment(const struct options *options, const struct world *world) {
+  char gpus[16];
+  snprintf(gpus, sizeof gpus, "%d", world->local_size * options->gpus);
+  setenv("FAKE_CUDA_GPUS", gpus, 0); /* the emulated host has what its processes need */
+}
+
+/* What NCCL's files say is the user's word as well, also of how the ranks meet (STRATUS_SECRET).
+ * Only then what nobody has said. */
+static void use_conf_files(const struct options *options, const struct world *world) {
+  if (nccl_conf_apply(libs_nccl_version) != 0)
+    message_fail("out of memory");
+  if (world->is_local)
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  /* Numbers made for checks, and zeros, compress as no gradients do. */
+  if (!options->data)
+    setenv("STRATUS_COMPRESS", "off", 0);
+}
+
+static size_t needed_bytes(const struct options *options, const struct replay *replay,
+                           const struct run_mode *mode) {
+  if (options->replay)
+    return replay_bytes(replay);
+  size_t bytes = 0;
+  for (int i = 0; i < options->sizes_count; i++)
+    bytes = options->sizes[i] > bytes ? options->sizes[i] : bytes;
+  return mode ? bytes + mode->slack_bytes : bytes;
+}
+
+static int run_rank(const struct options *options, const struct world *world,
+                    const struct run_mode *mode) {
+  struct job job;
+  struct replay replay = { 0 };
+  struct contents contents = { 0 };
+  char error[WORKLOAD_ERROR_MAX];
+  char name[WORLD_NAME_MAX];
+  world_name_process(name, world->rank, options->gpus, world->host);
+  message_set_name(name);
+  FILE *table = take_stdout();
+  end_report_take();
+  set_environment(options, world);
+  use_conf_files(options, world);
+  if (mode && mode->prepare)
+    mode->prepare();
+  libs_open();
+  if (options->graph_launches && !libs.has_graphs)
+    message_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
+  if (options->root >= world->size * options->gpus)
+    message_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
+  if (options->replay && replay_load(&replay, options, world->size, error))
+    message_fail("%s", error);
+  if (options->data && contents_load(&contents, options->data, error))
+    message_fail("--data: %s", error);
+  struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, RUN_CONNECT_TIMEOUT_NS);
+  watchdog_start(rendezvous, options->timeout_ns, options->grace_ns);
+  job_open(&job, options, world, rendezvous, needed_bytes(options, &replay, mode));
+  job.contents = options->data ? &contents : NULL;
+  bool is_good = run_what_is_wanted(&job, &replay, mode, world->rank == 0 ? table : NULL);
+  watchdog_set_place("the end");
+  watchdog_stop();
+  rendezvous_barrier(rendezvous); /* nobody closes a connection that another still watches */
+  if (world->rank == 0)
+    end_report_say(table);
+  job_close(&job);
+  rendezvous_close(rendezvous);
+  replay_unload(&replay);
+  contents_free(&contents);
+  fclose(table);
+  if (!is_good)
+    return world->is_ours ? EXIT_RANK_SAW_WRONG : EXIT_BAD;
+  return EXIT_GOOD;
+}
+
+/* Before any rank starts: a wrong file is a wrong use. With --replay-list, all there is to do. */
+static int look_at_replay(const struct options *options) {
+  struct replay replay;
+  char error[WORKLOAD_ERROR_MAX];
+  if (replay_load(&replay, options, options->replay_list_ranks, error)) {
+    message_write("%s", error);
+    return EXIT_WRONG_USE;
+  }
+  if (options->replay_list_ranks)
+    replay_print(&replay, stdout);
+  replay_unload(&replay);
+  return EXIT_GOOD;
+}
+
+int run_program(int argc, char **given, char **argv, const struct run_mode *mode) {
+  struct options options;
+  struct world world;
+  char error[512];
+  int status;
+  if (!options_parse(&options, argc, given, &status))
+    return status;
+  handed_over_take();
+  if (world_read(&world, options.address, error, sizeof error)) {
+    message_write("%s", error);
+    return EXIT_WRONG_USE;
+  }
+  if (options.replay && !world.is_ours) {
+    status = look_at_replay(&options);
+    if (status != EXIT_GOOD || options.replay_list_ranks)
+      return status;
+  }
+  if (options.hosts && !world.is_ours)
+    return launch_run(&options, argv);
+  return run_rank(&options, &world, mode);
+}

@@ -1,7 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-coll: measures and checks NCCL's collective operations. */
-#include "tuner_plugin/tools/coll/run.h"
-
-int main(int argc, char **argv) {
-  return run_program(argc, argv, argv, NULL);
-}

@@ -135,10 +135,6 @@
     "plan of a calibration, e.g. allreduce:8,64K=all; equal on all hosts")                         \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
-  X(ABLATE, STRING, "", "", "", NET, PLAIN,                                                        \
-    "for measuring: heuristics to switch off, e.g. coalesce,warm (scripts/bench --ablate); "       \
-    "empty: "                                                                                      \
-    "none")                                                                                        \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that contains sys and proc, for tests")
 
 #endif

@@ -177,16 +177,17 @@ static enum nccl_result set_attributes_v11(void *context, struct net_attributes_
 
 /* ---- connections ---- */
 
-static enum nccl_result listen_v11(void *context, int device, void *handle, void **listen_comm) {
+static enum nccl_result listen_v6(int device, void *handle, void **listen_comm) {
   SHIMS_FAIL_IN_CHILD;
   struct listener *listener = NULL;
-  int rc = plugin_listen(context, device, handle, &listener);
+  int rc = plugin_listen(device, handle, &listener);
   *listen_comm = listener;
   return shims_result(rc);
 }
 
-static enum nccl_result listen_v6(int device, void *handle, void **listen_comm) {
-  return listen_v11(NULL, device, handle, listen_comm);
+static enum nccl_result listen_v11(void *context, int device, void *handle, void **listen_comm) {
+  (void)context;
+  return listen_v6(device, handle, listen_comm);
 }
 
 static enum nccl_result start_connect(const struct plugin_context *context, int device,

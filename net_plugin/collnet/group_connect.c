@@ -82,7 +82,7 @@ void collnet_listen(int device, void *handle, struct collnet_listener **out) {
   if (listener) {
     listener->device = device;
   }
-  if (!listener || plugin_listen(NULL, device, handle, &listener->listener)) {
+  if (!listener || plugin_listen(device, handle, &listener->listener)) {
     free(listener);
     listener = &no_listener;
     memset(handle, 0, HANDLE_BYTES);

@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/connection/limits.h"
@@ -19,7 +18,7 @@
 
 /* True: the post is kept back, and more may follow. */
 static bool coalesce_post(struct connection *connection, size_t bytes) {
-  if (bytes > COALESCE_MESSAGE_BYTES_MAX || ablation_off(ABLATION_COALESCE) ||
+  if (bytes > COALESCE_MESSAGE_BYTES_MAX ||
       (!connection->coalesced && clock_now_ns() - connection->submitted_ns >= COALESCE_GAP_NS)) {
     return false;
   }
@@ -107,7 +106,7 @@ static void progress_lane(struct connection *connection, unsigned index, uint64_
 /* Where queue pairs carry the data, most polls find nothing. True: this one would. */
 static bool progress_cq_peek(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (connection->remote_keys == 0 || connection->has_untaken || ablation_off(ABLATION_CQ_PEEK) ||
+  if (connection->remote_keys == 0 || connection->has_untaken ||
       ++connection->peeks % PEEKS_PER_POLL == 0 || !engine_is_polled(engine) ||
       !engine_try_lock(engine)) {
     return false;
@@ -137,7 +136,7 @@ static void progress_other(struct connection *connection, int hot, uint64_t now_
  * meanwhile. So the lanes are polled first, and the set seldom. */
 static void progress_locked(struct connection *connection, uint64_t now_ns) {
   uint64_t completed = connection->published;
-  int hot = ablation_off(ABLATION_HOT) ? -1 : connection->hot_lane;
+  int hot = connection->hot_lane;
   if (hot >= 0 && connection->slots[hot].lane) {
     progress_lane(connection, (unsigned)hot, now_ns);
   }
@@ -148,8 +147,7 @@ static void progress_locked(struct connection *connection, uint64_t now_ns) {
       progress_lane(connection, (unsigned)index, now_ns);
     }
   }
-  if (connection->published == completed && (connection->opened & ~connection->rdma_lanes) &&
-      !ablation_off(ABLATION_HOT) && !ablation_off(ABLATION_OTHER)) {
+  if (connection->published == completed && (connection->opened & ~connection->rdma_lanes)) {
     progress_other(connection, hot, now_ns);
   }
   /* Also after a success: others have deadlines, too. */

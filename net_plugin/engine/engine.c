@@ -24,7 +24,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/engine/engine_state.h"
@@ -265,7 +264,6 @@ void engine_poll_if_due(struct engine *engine, bool is_only_rdma, uint64_t now_n
   engine_assert_locked(engine);
   bool is_due = is_only_rdma ? now_ns >= engine->polled_ns + RDMA_EPOLL_PERIOD_NS
                              : ++engine->polls % POLLS_PER_EPOLL == 0;
-  is_due |= ablation_off(ABLATION_EPOLL) || ablation_off(ABLATION_HOT);
   if (is_due || now_ns >= engine->next_deadline_ns) {
     engine_poll(engine);
   }
@@ -321,7 +319,7 @@ void engine_note_activity(uint64_t now_ns) {
 
 void engine_idle_sleep(struct engine *engine, uint64_t now_ns) {
   uint64_t idle_ns = atomic_load_explicit(&active_ns, memory_order_relaxed) + IDLE_AFTER_NS;
-  if (now_ns < idle_ns || ablation_off(ABLATION_IDLE_SLEEP) ||
+  if (now_ns < idle_ns ||
       now_ns < atomic_load_explicit(&engine->idle_slept_ns, memory_order_relaxed) + IDLE_POLL_NS) {
     return;
   }

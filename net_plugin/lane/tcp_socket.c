@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
@@ -51,9 +50,6 @@ void tcp_options_get(struct tcp_options *options) {
   const struct profile_net *net = &from_profile;
   options->notsent_lowat_bytes = choose_option(
       PARAM_NOTSENT_LOWAT_BYTES, param_size(PARAM_NOTSENT_LOWAT_BYTES), net->notsent_lowat_bytes);
-  if (ablation_off(ABLATION_LOWAT)) {
-    options->notsent_lowat_bytes = 0;
-  }
   options->socket_buffer_bytes = choose_option(
       PARAM_SOCKET_BUFFER_BYTES, param_size(PARAM_SOCKET_BUFFER_BYTES), net->socket_buffer_bytes);
   options->pacing_mbps =

@@ -61,8 +61,8 @@ typedef void *link_coding_memory_fn(void *owner, unsigned lane, size_t bytes);
 
 struct link_config {
   enum link_role role;
-  /* lanes, chunk_bytes and compress are agreed in the handshake. Receiver: it reads only these and
-   * ablated, and takes compressed chunks unless compress is OFF, as it is with remote keys. */
+  /* lanes, chunk_bytes and compress are agreed in the handshake. Receiver: it reads only
+   * these, and takes compressed chunks unless compress is OFF, as it is with remote keys. */
   struct policy_config policy;
   const struct policy_ops *policy_ops; /* sender: what decides; NULL: policy_adaptive */
   uint32_t eager_bytes;                /* <= policy.chunk_bytes; agreed in the handshake */

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/ablation.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
@@ -130,8 +129,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     link->given.is_bulk = wants_ack || could_be_placed;
   }
   credit_frame_arrived(&link->given, header->length, receiving->received - receiving->acknowledged,
-                       wants_ack || ablation_has(link->config.policy.ablated, ABLATION_ACK_DELAY),
-                       has_landed, now_ns + delay_ns);
+                       wants_ack, has_landed, now_ns + delay_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }

@@ -16,7 +16,6 @@
  *    So a requeued chunk is on no lane, at either end. */
 #include <string.h>
 
-#include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
 /* The pair that has this frame, and which of its copies; -1: none. */
@@ -199,8 +198,7 @@ struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
 /* ---- lanes that stand still ---- */
 
 void link_stands_still(struct link *link, unsigned lane) {
-  bool may_repeat = !ablation_has(link->config.policy.ablated, ABLATION_REPEAT) &&
-                    (link->policy == NULL || link->policy->ops->repeats);
+  bool may_repeat = link->policy == NULL || link->policy->ops->repeats;
   if (!may_repeat || (link->still & lane_bit(lane)) != 0) {
     return;
   }

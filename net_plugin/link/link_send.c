@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
 /* As many lanes are open as the policy wants. What it does not want is closed when nothing is in
@@ -41,8 +40,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
    * off without. */
   bool may_be_read = link->known_remote_buffers && bytes > LINK_COPY_BYTES &&
                      link->outgoing.posted < link->taken.granted && link->message_ns < LINK_FAR_NS;
-  bool may_copy = !may_be_read && !ablation_has(link->config.policy.ablated, ABLATION_COPY);
-  int result = outgoing_post(&link->outgoing, data, bytes, may_copy);
+  int result = outgoing_post(&link->outgoing, data, bytes, !may_be_read);
   if (result != 0) {
     return result;
   }

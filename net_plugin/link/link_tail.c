@@ -11,7 +11,6 @@
  * it has acknowledged nothing from one look to the next, though it has something to acknowledge.
  * Usual is what PINGs have taken until they were answered: where threads wait for a CPU, peers
  * answer, and kernels acknowledge, milliseconds later. */
-#include "common/ablation.h"
 #include "net_plugin/link/link_state.h"
 
 /* Without an answer for so long a lane is asked. */
@@ -20,9 +19,6 @@ static uint64_t link_tail_patience_ns(const struct link *link) {
 }
 
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
-    return;
-  }
   link->tails |= lane_bit(lane) & ~link->rdma;
   link->lanes[lane].tail.written_ns = now_ns;
   if (link->tail_ns == LINK_NO_DEADLINE && link->tails != 0) {
@@ -171,7 +167,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
  * with it: a PONG that answers no PING. */
 void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   uint64_t bit = lane_bit(lane) & ~link->rdma;
-  if (bit == 0 || ablation_has(link->config.policy.ablated, ABLATION_TAIL)) {
+  if (bit == 0) {
     return;
   }
   struct link_tail *tail = &link->lanes[lane].tail;

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/fork_guard.h"
 #include "common/limits.h"
@@ -165,8 +164,7 @@ static void warn_without_device(const struct discovery *discovery) {
 /* With the lock held. */
 static int discover(void) {
   discovery_free(&state.discovery);
-  int rc = ablation_load();
-  rc = rc ? rc : discovery_run(&state.discovery);
+  int rc = discovery_run(&state.discovery);
   if (rc) {
     return rc;
   }
@@ -303,8 +301,7 @@ int plugin_device_nic(int device, struct nic *nic) {
 
 /* ---- connections ---- */
 
-int plugin_listen(const struct plugin_context *context, int device, void *handle,
-                  struct listener **listener) {
+int plugin_listen(int device, void *handle, struct listener **listener) {
   struct nic nics[NIC_MAX_FUSED];
   unsigned count;
   int rc = copy_nics(device, true, nics, &count);

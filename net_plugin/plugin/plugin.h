@@ -53,13 +53,11 @@ int plugin_device_properties(int device, struct net_properties *out);
 int plugin_device_nic(int device, struct nic *nic);
 int plugin_fuse_devices(const int *devices, int count, int limit, int *device);
 
-/* A context of NULL is that of versions up to 10. */
-int plugin_listen(const struct plugin_context *context, int device, void *handle,
-                  struct listener **listener);
+int plugin_listen(int device, void *handle, struct listener **listener);
 
-/* A traffic class is the byte in the IP header, of which the upper six bits are the DSCP, as in
- * NCCL's InfiniBand transport; STRATUS_DSCP wins. A context has its own. group_peers: see
- * settings_of_group. */
+/* A context of NULL is that of versions up to 10. A traffic class is the byte in the IP header, of
+ * which the upper six bits are the DSCP, as in NCCL's InfiniBand transport; STRATUS_DSCP wins. A
+ * context has its own. group_peers: see settings_of_group. */
 int plugin_connect(const struct plugin_context *context, int device, int traffic_class,
                    unsigned group_peers, void *handle, struct connection **connection);
 

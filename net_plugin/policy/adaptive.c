@@ -8,7 +8,6 @@
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
  * nothing in flight. At most one lane is draining, and never the only one. */
-#include "common/ablation.h"
 #include "net_plugin/policy/limit.h"
 #include "net_plugin/policy/policy_lane.h"
 #include "net_plugin/policy/policy_shared.h"
@@ -54,9 +53,7 @@ static uint64_t adaptive_in_flight(const struct adaptive *adaptive) {
 /* NULL: the number of lanes is not learned. */
 static struct flow_count *adaptive_count(const struct adaptive *adaptive) {
   const struct policy_config *config = adaptive->policy.config;
-  bool learns =
-      config->learns_lanes && config->shared && !ablation_has(config->ablated, ABLATION_FLOWS);
-  return learns ? &config->shared->count : NULL;
+  return config->learns_lanes && config->shared ? &config->shared->count : NULL;
 }
 
 /* NULL: whether chunks are compressed is not decided here. */
@@ -97,8 +94,6 @@ static void adaptive_init(struct policy *policy) {
   slow_flow_init(&adaptive->slow_flow, policy->config, &policy->lanes, adaptive->records);
   if (adaptive_compression(adaptive)) {
     adaptive_compression(adaptive)->is_asked = true;
-    adaptive_compression(adaptive)->is_strict =
-        ablation_has(policy->config->ablated, ABLATION_CHEAP);
   }
   if (adaptive_count(adaptive)) {
     unsigned level = FLOW_COUNT_GUESS;
@@ -313,8 +308,7 @@ static uint32_t adaptive_chunk_bytes(const struct policy *policy, unsigned lane,
 
 static int adaptive_reconnect(struct policy *policy, uint64_t now_ns) {
   struct adaptive *adaptive = (struct adaptive *)policy;
-  if (!policy->config->reconnects_slow_lanes ||
-      ablation_has(policy->config->ablated, ABLATION_RECONNECT)) {
+  if (!policy->config->reconnects_slow_lanes) {
     return -1;
   }
   if (adaptive->draining != 0) {

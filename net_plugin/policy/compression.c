@@ -93,7 +93,7 @@ static void compression_collect(struct compression *compression, const struct li
 void compression_window(struct compression *compression, const struct limit_window *window,
                         uint64_t ns) {
   bool is_network = limit_is_network(window);
-  bool is_cheap = !compression->is_strict && compression_is_cheap(compression, window, ns);
+  bool is_cheap = compression_is_cheap(compression, window, ns);
   uint64_t saved_bytes = compression->saved_bytes;
   compression->saved_bytes = 0;
   compression->ns += ns;

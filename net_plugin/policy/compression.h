@@ -29,7 +29,6 @@
 
 struct compression {
   bool is_asked;               /* some connection leaves it to us */
-  bool is_strict;              /* it begins only where the network is the limit (ABLATION_CHEAP) */
   bool is_on;                  /* chunks are to be given to the codec now */
   uint64_t turns;              /* changes of is_on */
   uint64_t saved_bytes;        /* by which chunks became shorter, since the last window */

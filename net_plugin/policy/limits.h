@@ -50,7 +50,7 @@
  * others. It matters for a lane that is very slow from the start: eight modelled lanes of 1 Gb/s,
  * one of them at 1 %, 4 MiB of buffer each, four messages of 1 MiB in flight, give 0.96 of their
  * sum, 0.84 without; the first 20 messages take a quarter of the time. One at 10 %: half. Where no
- * lane is slow the ablation shows nothing. */
+ * lane is slow it brings nothing. */
 #define STRIPE_UNKNOWN_BYTES (64u << 10)
 /* The learned time per byte of an idle slow lane is halved after so long, so that the lane is tried
  * again. Not measured by itself. */

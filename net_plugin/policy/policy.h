@@ -91,7 +91,6 @@ struct policy_config {
   bool learns_lanes;          /* how many lanes are used is learned; else first_lanes are */
   bool reconnects_slow_lanes; /* a lane that stays slow may be closed for another path */
   enum policy_compress compress; /* agreed with the peer; OFF: the policy is not asked */
-  uint64_t ablated;              /* heuristics that are switched off: common/ablation.h */
   struct policy_shared *shared;  /* outlives the policy; NULL: the number of lanes is not learned */
 };
 

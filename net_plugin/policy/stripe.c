@@ -4,7 +4,6 @@
 
 #include <assert.h>
 
-#include "common/ablation.h"
 #include "net_plugin/policy/rates.h"
 
 /* ---- turns ---- */
@@ -71,9 +70,6 @@ static void stripe_compare(struct stripe *stripe) {
  * spoil a single one. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
   struct policy_lane *record = &stripe->records[lane];
-  if (ablation_has(stripe->config->ablated, ABLATION_SLOW)) {
-    return;
-  }
   if (record->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
     record->slow_samples += record->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
@@ -160,8 +156,7 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left,
   bool takes_turns = stripe->turns.state != TURNS_NONE &&
                      now_ns >= stripe->records[stripe->last].sent_ns + STRIPE_BATCH_NS;
   uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
-  if (left <= most && (candidates & last_bit & ~stripe->slow) != 0 &&
-      !ablation_has(stripe->config->ablated, ABLATION_WARM)) {
+  if (left <= most && (candidates & last_bit & ~stripe->slow) != 0) {
     uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
     if (bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS) {
       return (int)stripe->last; /* what is left is small, and it passes that on at once */
@@ -226,9 +221,6 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
                             uint64_t left) {
   assert(left <= total);
   uint32_t most = policy_usual_chunk_bytes(stripe->config);
-  if (ablation_has(stripe->config->ablated, ABLATION_CHUNKS)) {
-    return left < most ? (uint32_t)left : most;
-  }
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
   most = wanted > most ? policy_most_chunk_bytes(stripe->config) : most;
   if (left <= wanted) {
@@ -281,7 +273,7 @@ static uint64_t stripe_acked_bytes(const struct stripe *stripe, unsigned lane) {
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
 static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
   const struct policy_lane *record = &stripe->records[lane];
-  if (record->measured.rtt_min_us == 0 || ablation_has(stripe->config->ablated, ABLATION_TURNS)) {
+  if (record->measured.rtt_min_us == 0) {
     return;
   }
   uint64_t acked_bytes = stripe_acked_bytes(stripe, lane);

@@ -19,7 +19,7 @@ struct terms terms_of_listener(const struct settings *settings, unsigned remote_
 struct terms negotiate(const struct terms *ours, const struct terms *theirs);
 
 /* A link of this side. paths: the sender's, see policy_config. What is neither agreed nor a setting
- * is left out: the engine's policy.shared, seed, policy.ablated, memory for the codec. */
+ * is left out: the engine's policy.shared, seed, memory for the codec. */
 struct link_config negotiate_link(enum link_role role, const struct terms *agreed,
                                   const struct settings *settings, unsigned paths);
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ablation.h"
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -382,7 +381,6 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   struct connection_config complete = *config;
   complete.setup = &peering_setup;
   complete.link.policy.shared = engine_policy_shared(engine);
-  complete.link.policy.ablated = ablation_mask();
   complete.link.seed = clock_now_ns();
   struct id_table *receivers = &engine_lists(engine)->receivers;
   int error = route ? 0 : id_table_add(receivers, &peering->node, hello->connection);

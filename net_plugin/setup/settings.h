@@ -15,7 +15,7 @@ struct profile;
 
 struct settings {
   /* learns_lanes: neither the user nor the policy sets how many. compress OFF: compressed chunks
-   * are not taken either. paths, ablated and shared are not settings. */
+   * are not taken either. paths and shared are not settings. */
   struct policy_config policy;
   const struct policy_ops *policy_ops;
   uint32_t eager_bytes;

@@ -19,21 +19,20 @@ def lossy(name, title, cluster, target=None, tail=("rare", "p99.9"), meanwhile=N
     """Messages whose packets are lost: the mean, and how long the rarest take."""
     arguments = ("--test", "latency", "--bytes", ",".join(str(size) for size in LOST_SIZES), "--time", "2s")
 
-    def by_size(key, extra=None, name=None, label=None):
+    def by_size(key):
         def measure(bench):
-            found = bench.perf(key, list(arguments), extra, meanwhile)
+            found = bench.perf(key, list(arguments), None, meanwhile)
             for size in LOST_SIZES:
                 for each in ("mean", tail[0]):
                     found[f"{each}-{size}"] = found["sizes"][size][f"{each}_us"]
             return found
-        return Variant(name or key, label or LABELS[key], measure)
-    variants = [by_size("stratus"), by_size("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), by_size("socket")]
+        return Variant(key, LABELS[key], measure)
+    variants = [by_size("stratus"), by_size("socket")]
     rows = []
     for size, text in zip(LOST_SIZES, ("8 B", "64 KiB")):
         for metric, what in ((f"mean-{size}", f"{text}: mean"), (f"{tail[0]}-{size}", f"{text}: {tail[1]}")):
             rows += [Row(f"{metric}-socket", f"{what}, stratus / Socket", of(metric, "stratus", "socket"), target,
-                         shown(variants, metric, "us")),
-                     Row(f"{metric}-alone", f"{what}, with / without repeats", of(metric, "stratus", "alone"))]
+                         shown(variants, metric, "us"))]
     return Case(name, f"half round trips {title}", cluster, variants, rows)
 
 
@@ -43,11 +42,9 @@ def lossy_bulk(cluster):
     by_hand = [perf("stratus", *bulk, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}", label=f"{flows} flows")
                for flows in (1, 2, 8)]
     variants = [perf("stratus", *bulk), *by_hand,
-                perf("stratus", *bulk, extra={"STRATUS_ABLATE": "repeat"}, name="alone", label="without repeats"),
                 perf("socket", *bulk)]
     return Case("lossy-bulk", "1 connection, 512 KiB, where 1 % of the packets are lost", cluster, variants, [
         Row("socket", "stratus / Socket", of("gbps", "stratus", "socket"), at_least(1.2), shown(variants, "gbps", "Gb/s")),
-        Row("alone", "with / without repeats", of("gbps", "stratus", "alone")),
         *(Row(each.key, f"by itself / {each.label}", of("gbps", "stratus", each.key)) for each in by_hand)])
 
 
@@ -55,19 +52,16 @@ def incast():
     """Each host gets from seven at once, and the last hop has room for few packets of up to 64 KiB."""
     sizes = {"64K": 65536, "1M": 1 << 20, "8M": 8 << 20}
 
-    def coll(key, extra=None, name=None, label=None):
+    def coll(key):
         def measure(bench):
-            found = bench.coll(key, ["-O", "alltoall", "--sizes", ",".join(sizes), "-d", "uint8", "-n", "4", "-w", "2", "-c", "1"],
-                               extra)
+            found = bench.coll(key, ["-O", "alltoall", "--sizes", ",".join(sizes), "-d", "uint8", "-n", "4", "-w", "2", "-c", "1"])
             return {**found, **{text: found["rows"][size]["time_us"] for text, size in sizes.items()}}
-        return Variant(name or key, label or LABELS[key], measure)
-    variants = [coll("stratus"), coll("stratus", {"STRATUS_ABLATE": "repeat"}, "alone", "without repeats"), coll("socket"),
-                coll("socket-2x8")]
+        return Variant(key, LABELS[key], measure)
+    variants = [coll("stratus"), coll("socket"), coll("socket-2x8")]
     rows = []
     for text in sizes:
         rows += [Row(f"{text}-socket", f"{text}: time, stratus / Socket", of(text, "stratus", "socket"), None,
-                     shown(variants, text, "us")),
-                 Row(f"{text}-alone", f"{text}: with / without repeats", of(text, "stratus", "alone"))]
+                     shown(variants, text, "us"))]
     return Case("incast", "stock NCCL AllToAll, 8 hosts, 0.5 Gb/s NIC, 8 packets wait at the switch for a NIC",
                 ["--hosts", "8", "--nic-gbps", "0.5", "--queue", "8"], variants, rows)
 

@@ -3,12 +3,11 @@
 Nothing here depends on how fast anything is."""
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
 
-from benchmark import ablation, choices, report, tools
+from benchmark import choices, report, tools
 from benchmark.case import Row, Sweep, at_least, at_most, of, of_best, sweep_points, value, worst_noise, worst_point
 from benchmark.run import ROOT
 
@@ -82,51 +81,6 @@ def test_the_bound_is_what_halves_agree_on():
     assert found["near"] == 0 and found["slowdown"] > 1.7, found
 
 
-def test_the_interval_of_a_median_needs_rounds():
-    assert ablation.interval([3, 1, 2, 5, 4]) == (1, 5)
-    assert ablation.interval(list(range(8))) == (1, 6)
-    assert ablation.interval(list(range(20))) == (5, 14)
-
-
-def test_a_verdict_needs_more_than_noise():
-    assert ablation.verdict([0.8, 0.82, 0.79, 0.85, 0.9], 0.05) == "brings"
-    assert ablation.verdict([0.8, 0.82, 0.79, 0.85, 1.1], 0.05) == "-"
-    assert ablation.verdict([0.98, 0.97, 0.98, 0.96, 0.97], 0.05) == "-"
-    assert ablation.verdict([1.2, 1.1, 1.3, 1.1, 1.2], 0.05) == "costs"
-    assert ablation.verdict([0.5, 0.5], 0.01) == "too few rounds"
-
-
-def test_cells_are_speeds_without_against_with():
-    def a_round(whole, without):
-        return {"whole-1": {"gbps": whole, "us": whole}, "whole-2": {"gbps": whole * 4, "us": whole * 4},
-                "coalesce": {"gbps": without, "us": without}}
-    rounds = [a_round(2.0, 1.0), a_round(4.0, 2.0), {"whole-1": {"gbps": 1.0}}]
-    found = ablation.cell("c", "gbps", "Gb/s", ablation.SPEED, "coalesce", rounds)
-    assert [round(each, 9) for each in found["ratios"]] == [0.25, 0.25] and found["without"] == 1.5, found
-    assert (round(found["with"], 9), round(found["noise"], 9)) == (6, 3), found
-    found = ablation.cell("c", "us", "us", ablation.TIME, "coalesce", rounds)
-    assert [round(each, 9) for each in found["ratios"]] == [4, 4], found
-    assert ablation.cell("c", "us", "us", ablation.TIME, "warm", rounds) is None
-
-
-def test_every_heuristic_has_a_word_and_cases():
-    with open(os.path.join(ROOT, "common/ablation.h"), encoding="utf-8") as file:
-        words = set(re.findall(r'^  X\([A-Z_]+, "([a-z-]+)"', file.read(), re.M))
-    assert words - set(ablation.HEURISTICS) == {"cq-peek"}, words
-    assert set(ablation.HEURISTICS) <= words, words
-    assert {case for cases in ablation.HEURISTICS.values() for case in cases} == set(ablation.CASES)
-    case, = ablation.all_cases(["coalesce", "warm", "rate"])
-    assert [each.key for each in case.variants] == ["whole-1", "coalesce", "whole-2", "warm"], case
-    case, = ablation.all_cases(["slow+warm", "rate"])
-    assert [each.key for each in case.variants] == ["whole-1", "whole-2", "slow+warm"], case
-    for wrong in ("nope", "hot+nope"):
-        try:
-            ablation.all_cases(["hot", wrong])
-            assert False, "an unknown name was accepted"
-        except ValueError as error:
-            assert f"'{wrong}'" in str(error) and "latency" in str(error), error
-
-
 def check_result(result, table):
     """What a run of `latency` and `allreduce` must have left."""
     assert [case["name"] for case in result["cases"]] == ["latency", "allreduce"], result["cases"]
@@ -162,26 +116,13 @@ def test_a_short_run(script, python):
     assert f"bench{process.pid}n" not in left, left
 
 
-def test_a_short_ablation(script, _):
-    with tempfile.TemporaryDirectory() as scratch:
-        argv = [sys.executable, script, "--no-build", "--ablate", "--rounds", "1", "--seconds", "0.1",
-                "--json", f"{scratch}/r.json", "coalesce", "warm", "latency"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
-        with open(f"{scratch}/r.json", encoding="utf-8") as file:
-            cells = json.load(file)["ablation"]
-    assert [(each["heuristic"], each["case"]) for each in cells] == [("coalesce", "latency"), ("warm", "latency")], cells
-    assert all(each["ratio"] > 0 and each["verdict"] == "too few rounds" for each in cells), cells
-    assert "| coalesce | latency half_trip_us |" in done.stdout, done.stdout
-
-
 def run(script, python):
     """The exit status."""
     if os.geteuid() != 0:
         return tap.skip_all("network namespaces need root")
     for test in [test for name, test in globals().items() if name.startswith("test_")]:
         try:
-            test(script, python) if test in (test_a_short_run, test_a_short_ablation) else test()
+            test(script, python) if test is test_a_short_run else test()
             tap.ok(test.__name__)
         except AssertionError as error:
             tap.not_ok(test.__name__, str(error), "sudo scripts/bench --self-test")

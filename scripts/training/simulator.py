@@ -11,18 +11,16 @@ SIMULATOR = os.path.join(ROOT, "build/tests/scale")
 FREE = ["--hop", "0", "--launch", "0", "--inside", "0", "--copy-ps", "0"]
 
 
-def simulate(transport, workloads, hosts, options, ablated=""):
-    """What it writes, and the command. Workloads: names, or files. ablated: STRATUS_ABLATE."""
+def simulate(transport, workloads, hosts, options):
+    """What it writes, and the command. Workloads: names, or files."""
     argv = [SIMULATOR, "steps", "--json", "--transport", transport, "--workloads", ",".join(workloads),
             "--hosts", ",".join(str(each) for each in hosts), *options]
     try:
-        result = subprocess.run(argv, capture_output=True, text=True, check=False,
-                                env={**os.environ, "STRATUS_ABLATE": ablated})
+        result = subprocess.run(argv, capture_output=True, text=True, check=False)
     except FileNotFoundError:
         raise Failure("build/tests/scale is missing: make tests-scale") from None
     if result.returncode != 0:
         raise Failure(f"{' '.join(argv)}: {result.stderr.strip()}")
     document = json.loads(result.stdout)
-    variables = [f"STRATUS_ABLATE={ablated}"] if ablated else []
-    document["command"] = " ".join([*variables, "build/tests/scale", *argv[1:]])
+    document["command"] = " ".join(["build/tests/scale", *argv[1:]])
     return document

@@ -156,7 +156,8 @@ static void fails(const struct life_release *release, bool has_begun) {
 }
 
 static void case_network_fails(const struct life_release *release) {
-  setenv("STRATUS_ABLATE", "nothing that is known", 1);
+  setenv("STRATUS_PROFILE", "/nonexistent", 1);
+  setenv("STRATUS_PROFILE_STRICT", "1", 1);
   fails(release, false);
 }
 
@@ -267,7 +268,7 @@ static void case_levels_ncclx(const struct life_release *release) {
 /* Whatever step failed; then all of it works. */
 static void case_tear_down(const struct life_release *release) {
   struct life life;
-  struct life_communicator communicator = { NULL, NULL, NULL };
+  struct life_communicator communicator = { NULL, NULL };
   setenv("STRATUS_COLLNET", "full", 1);
   load(&life, release);
   struct traces before = traces();

@@ -130,7 +130,7 @@ static int tear_down_collnet(const struct life *life) {
 }
 
 int life_tear_down(const struct life *life) {
-  const struct life_communicator none = { NULL, NULL, NULL };
+  const struct life_communicator none = { NULL, NULL };
   int steps = tear_down_net(life) + tear_down_collnet(life);
   life_end(life, &none);
   return steps + 1;

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ablation.h"
-
 #define BYTES_PER_GBIT 125e6
 
 const char *const options_transport_names[] = { "stratus", "socket", "socket-2x8", "ideal" };
@@ -202,9 +200,6 @@ int options_read(struct options *options) {
   if (segment < 1024 || segment > 1 << 20) {
     return cli_fail_usage("--segment takes 1K to 1M");
   }
-  if (ablation_load()) {
-    return cli_fail_usage("STRATUS_ABLATE: an unknown word");
-  }
   int status = read_decimals(options);
   status = status == CLI_OK ? read_hosts(options) : status;
   status = status == CLI_OK ? read_workloads(options) : status;
@@ -221,7 +216,6 @@ int options_read(struct options *options) {
     }
   }
   options->schedule.loss = options->host.network.loss;
-  options->host.ablated = ablation_mask();
   options->steps.nic_rate = options->host.network.nic_rate * (uint64_t)nics;
   options->schedule.wire_ps = 1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);
   return status;

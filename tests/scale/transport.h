@@ -38,7 +38,6 @@ struct transport_config {
   unsigned connections; /* of a host, to the next one */
   uint64_t seed;        /* which path a flow draws */
   unsigned sockets;     /* 0: stratus, else Socket with so many for a connection */
-  uint64_t ablated;     /* of the links: common/ablation.h */
 };
 
 /* Completions, in order for each connection. */

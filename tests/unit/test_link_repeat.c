@@ -2,7 +2,6 @@
 /* What a lane holds that stands still is sent again on another lane, and lands once. */
 #include <string.h>
 
-#include "common/ablation.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"
 #include "tests/lib/unit.h"
@@ -175,7 +174,7 @@ TEST(the_origin_lands_first) {
 /* Lane 0 begins to write a chunk of a message that is not copied. */
 static void begin_to_write(struct link_frame *held) {
   struct link *receiver = timed.links[LINK_RECEIVER];
-  sender()->config.policy.ablated = 1ull << ABLATION_COPY;
+  sender()->outgoing.copies_bytes = 4095; /* too few for a copy */
   timed_post(4096);
   struct wire_header header = write_one(0, held);
   while (header.type != WIRE_DATA) { /* it asks for credit */
@@ -285,16 +284,6 @@ TEST(repeats_are_bounded) {
   repeat_earn(sender(), 32 * 8192);
   assert_true(repeat_choose(sender(), TIMED_ALL).to >= 0);
   journal->chunks[0].length = 64;
-}
-
-TEST(without_it_nothing_is_repeated) {
-  sender()->config.policy.ablated = 1ull << ABLATION_REPEAT;
-  timed.black[LINK_SENDER] = 1;
-  timed_post(64);
-  timed_settle();
-  look(LINK_SENDER, 0, 2);
-  assert_int_equal(timed_view(LINK_SENDER).repeats, 0);
-  assert_int_equal(timed.completed[LINK_RECEIVER], 0);
 }
 
 /* The user waits for what a WINDOW says, and that was lost. */

@@ -59,7 +59,6 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
     .learns_lanes = chance(50),
     .reconnects_slow_lanes = chance(70),
     .compress = (enum policy_compress)draw(3),
-    .ablated = chance(20) ? random_next(&random_state) : 0,
     .shared = chance(80) ? &shared : NULL,
   };
   config.first_lanes = (unsigned)draw(config.lanes + 1);

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "common/ablation.h"
 #include "tests/lib/unit.h"
 
 #define KIB 1024u
@@ -377,21 +376,6 @@ UNIT_TEST(idle_time_is_no_rate) {
   sent(0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
   acknowledged(0, 64 * KIB, 5000 * MS + MS / 16);
   assert_in_range(records[0].ps_per_byte, before - before / 10, before + before / 10);
-}
-
-/* STRATUS_ABLATE, for measurements. */
-UNIT_TEST(switched_off_heuristics_do_nothing) {
-  bring_up(2);
-  config.ablated = 1ull << ABLATION_SLOW | 1ull << ABLATION_CHUNKS | 1ull << ABLATION_WARM;
-  teach(0, 1);
-  teach(1, 100);
-  assert_int_equal(stripe.slow, 0);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 140 * KIB), 128 * KIB);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 1, 140 * KIB, 12 * KIB), 12 * KIB);
-  bring_up(2);
-  config.ablated = 1ull << ABLATION_WARM;
-  sent(1, 8, 0);
-  assert_int_equal(stripe_pick(&stripe, 3, 8, 0), 0);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -14,7 +14,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/ablation.h"
 #include "common/bytes.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/limits.h"
@@ -101,7 +100,7 @@ static int tcp_write(struct lane *lane, const struct link_frame *frame) {
   /* Nothing follows from its being written but that its payload is needed no more: so not the last
    * word of a link. */
   size_t most = lane->has_followers ? TCP_FOLLOWED_BYTES : TCP_SMALL_BYTES;
-  bool may_gather = frame->length > 0 && frame->length <= most && !ablation_off(ABLATION_GATHER) &&
+  bool may_gather = frame->length > 0 && frame->length <= most &&
                     tcp->gathered_end + WIRE_HEADER_BYTES + frame->length <= TCP_GATHER_BYTES;
   if (may_gather && !tcp->gathered) {
     tcp->gathered = malloc(TCP_GATHER_BYTES);
@@ -230,7 +229,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
    * read the next time. Larger messages, those that no thread polls for, and what answers a large
    * frame, are read at once. */
   if (lane->is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->flow.arriving.in_payload &&
-      tcp->end == 0 && !ablation_off(ABLATION_PEEK)) {
+      tcp->end == 0) {
     ssize_t n = recv(lane->fd, tcp->buffer, TCP_PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
     if (n <= 0) {
       return read_error(n);

@@ -32,7 +32,6 @@ void profile_free(struct profile *profile) {
     free(profile->tables[i].rows);
   }
   free(profile->tables);
-  free(profile->models);
   *profile = (struct profile){ 0 };
 }
 
@@ -52,20 +51,6 @@ const struct profile_row *profile_find_row(const struct profile_table *table, ui
   for (size_t i = 0; table && i < table->row_count; i++) {
     if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
       return &table->rows[i];
-    }
-  }
-  return NULL;
-}
-
-const struct profile_model *profile_find_model(const struct profile *profile,
-                                               enum profile_collective collective,
-                                               enum profile_algorithm algorithm,
-                                               enum profile_protocol protocol) {
-  for (size_t i = 0; i < profile->model_count; i++) {
-    const struct profile_model *model = &profile->models[i];
-    if (model->collective == collective && model->algorithm == algorithm &&
-        model->protocol == protocol) {
-      return model;
     }
   }
   return NULL;
@@ -230,22 +215,6 @@ static void emit_row_end(FILE *to, const struct profile_row *row) {
   fprintf(to, "\n");
 }
 
-static void emit_models(FILE *to, const struct profile *profile) {
-  if (profile->model_count > 0) {
-    fprintf(to, "\n[model]\n# coll algo proto base_us intra_us inter_us mb_per_s spread_pct\n");
-  }
-  for (size_t i = 0; i < profile->model_count; i++) {
-    const struct profile_model *model = &profile->models[i];
-    char base[MILLI_TEXT_MAX], intra[MILLI_TEXT_MAX], inter[MILLI_TEXT_MAX], rate[MILLI_TEXT_MAX];
-    fprintf(to, "%-13s %-13s %-6s %s %s %s %s %" PRIu32 ".%" PRIu32 "\n",
-            profile_collective_name(model->collective), profile_algorithm_name(model->algorithm),
-            profile_protocol_name(model->protocol), format_milli(model->base_ns, base),
-            format_milli(model->intra_ns, intra), format_milli(model->inter_ns, inter),
-            format_milli(model->bytes_per_ms, rate), model->spread_permille / 10,
-            model->spread_permille % 10);
-  }
-}
-
 static void emit_table(FILE *to, const struct profile_table *table) {
   fprintf(to, "\n[table %s nodes=%" PRIu32 " ppn=%" PRIu32 "]\n",
           profile_collective_name(table->collective), table->nodes, table->ppn);
@@ -270,7 +239,6 @@ int profile_write(const struct profile *profile, FILE *to) {
   for (size_t i = 0; i < profile->table_count; i++) {
     emit_table(to, &profile->tables[i]);
   }
-  emit_models(to, profile);
   return fflush(to) != 0 || ferror(to) ? -EIO : 0;
 }
 

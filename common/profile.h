@@ -44,9 +44,6 @@
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
  *   1M          max       ring  simple  8  chunk=256K over=tree/simple default_us=812.4 ...
- *   [model]
- *   # coll     algo  proto   base_us  intra_us  inter_us  mb_per_s  spread_pct
- *   allreduce  ring  simple  31.5     2.5       41.2      1170.25   6.5
  *
  * A row matches bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
@@ -55,11 +52,7 @@
  * A row may continue with chunk=, the result of getChunkSize (NCCL 2.30; needs channels), and with
  * its measurement: over=, the cell that NCCL had chosen, and the times per call of both at the size
  * with the smallest gain; the noise may be missing. Such a row matches only while NCCL would choose
- * that cell, and while its gain exceeds noise and a margin (tuner_plugin/decide/guard.h).
- *
- * [model] extrapolates to other numbers of nodes: microseconds of a call are base + steps
- * inside of nodes * intra + steps between nodes * inter + bytes on a rank's wire / rate; spread
- * contains 9 of 10 measurements. Steps: tuner_plugin/decide/extrapolate.h. */
+ * that cell, and while its gain exceeds noise and a margin (tuner_plugin/decide/guard.h). */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 
@@ -128,18 +121,6 @@ struct profile_row {
   uint32_t noise_permille; /* of the difference of the two */
 };
 
-/* The time of one cell; integers in thousandths, so that all ranks compute the same. */
-struct profile_model {
-  enum profile_collective collective;
-  enum profile_algorithm algorithm;
-  enum profile_protocol protocol;
-  uint64_t base_ns;
-  uint64_t intra_ns;
-  uint64_t inter_ns;
-  uint64_t bytes_per_ms;
-  uint32_t spread_permille;
-};
-
 struct profile_table {
   enum profile_collective collective;
   uint32_t nodes;
@@ -205,8 +186,6 @@ struct profile {
   struct profile_env env;
   struct profile_table *tables; /* no two for the same collective, nodes and ppn */
   size_t table_count;
-  struct profile_model *models; /* no two for the same collective, algorithm and protocol */
-  size_t model_count;
 };
 
 struct profile_error {
@@ -242,11 +221,5 @@ const struct profile_table *profile_find_table(const struct profile *profile,
 /* The row that matches this size, or NULL, also if table is NULL. Linear search, for tools and
  * tests; the plugin has decide_find. */
 const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
-
-/* The model of exactly this cell, or NULL. */
-const struct profile_model *profile_find_model(const struct profile *profile,
-                                               enum profile_collective collective,
-                                               enum profile_algorithm algorithm,
-                                               enum profile_protocol protocol);
 
 #endif

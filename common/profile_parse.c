@@ -20,11 +20,10 @@ struct parser {
   struct scan scan;
   const char *rest; /* what has not been read */
   const char *end;
-  enum { BEFORE_SCHEMA, BEFORE_SECTIONS, IN_KEYS, IN_TABLE, IN_MODEL } state;
+  enum { BEFORE_SCHEMA, BEFORE_SECTIONS, IN_KEYS, IN_TABLE } state;
   enum profile_section section; /* while IN_KEYS */
   uint32_t sections_seen;       /* bit per section */
   uint64_t keys_seen;           /* bit per row of profile_keys */
-  bool has_model;
   struct profile *profile;
 };
 
@@ -257,14 +256,6 @@ static int open_section(struct parser *parser, struct scan_span header) {
   if (scan_is(name, "table")) {
     return open_table(parser, header, line);
   }
-  if (scan_is(name, "model") && scan_trim(line).length == 0) {
-    if (parser->has_model) {
-      return scan_fail(&parser->scan, header.at, "a second section [model]");
-    }
-    parser->has_model = true;
-    parser->state = IN_MODEL;
-    return 0;
-  }
   for (unsigned section = 0; section < PROFILE_SECTION_COUNT; section++) {
     if (!scan_is(name, profile_section_names[section]) || scan_trim(line).length > 0) {
       continue;
@@ -279,7 +270,7 @@ static int open_section(struct parser *parser, struct scan_span header) {
     return 0;
   }
   return scan_fail(&parser->scan, header.at,
-                   "unknown section; there are [meta], [match], [net], [env], [model] and "
+                   "unknown section; there are [meta], [match], [net], [env] and "
                    "[table COLL nodes=N ppn=P]");
 }
 
@@ -309,28 +300,6 @@ static int parse_row(struct parser *parser, struct scan_span line) {
   return result < 0 ? result : append_row(parser, first, row);
 }
 
-static int parse_model(struct parser *parser, struct scan_span line) {
-  struct profile *profile = parser->profile;
-  struct profile_model model;
-  int result = profile_row_parse_model(&parser->scan, line, &model);
-  if (result < 0) {
-    return result;
-  }
-  if (profile_find_model(profile, model.collective, model.algorithm, model.protocol)) {
-    return scan_fail(&parser->scan, line.at, "a second model of %s %s %s",
-                     profile_collective_name(model.collective),
-                     profile_algorithm_name(model.algorithm),
-                     profile_protocol_name(model.protocol));
-  }
-  void *models = grow(profile->models, profile->model_count, sizeof model);
-  if (!models) {
-    return fail_memory(parser);
-  }
-  profile->models = models;
-  profile->models[profile->model_count++] = model;
-  return 0;
-}
-
 static int check_bytes(struct parser *parser, struct scan_span line) {
   for (size_t i = 0; i < line.length; i++) {
     unsigned char byte = (unsigned char)line.at[i];
@@ -356,14 +325,7 @@ static int parse_line(struct parser *parser, struct scan_span line) {
   if (parser->state == BEFORE_SECTIONS) {
     return scan_fail(&parser->scan, line.at, "expected a section such as [meta]");
   }
-  switch (parser->state) {
-  case IN_TABLE:
-    return parse_row(parser, line);
-  case IN_MODEL:
-    return parse_model(parser, line);
-  default:
-    return parse_assignment(parser, line);
-  }
+  return parser->state == IN_TABLE ? parse_row(parser, line) : parse_assignment(parser, line);
 }
 
 static struct scan_span take_line(struct parser *parser) {

@@ -12,7 +12,6 @@
 enum {
   ROW_FIELDS = 5, /* bytes_lo bytes_hi algo proto channels */
   US_MAX = 1000000000,
-  RATE_MAX = 4000000, /* MB/s */
   PERCENT_MAX = 1000,
 };
 
@@ -144,27 +143,4 @@ int profile_row_parse(struct scan *scan, struct scan_span line, struct profile_r
   row->protocol = parse_protocol(scan, words[3]);
   scan_number(scan, words[4], "channels", 0, PROFILE_CHANNELS_MAX, false, &row->channels);
   return scan_status(scan) < 0 ? -EINVAL : parse_extras(scan, &line, row);
-}
-
-int profile_row_parse_model(struct scan *scan, struct scan_span line, struct profile_model *model) {
-  static const char *const names[] = { "base_us", "intra_us", "inter_us", "mb_per_s" };
-  uint64_t *const numbers[] = { &model->base_ns, &model->intra_ns, &model->inter_ns,
-                                &model->bytes_per_ms };
-  *model = (struct profile_model){ 0 };
-  model->collective = (enum profile_collective)scan_word(scan, scan_take_word(&line), "coll",
-                                                         profile_collective_names);
-  model->algorithm = parse_algorithm(scan, scan_take_word(&line));
-  model->protocol = parse_protocol(scan, scan_take_word(&line));
-  for (int i = 0; i < 4; i++) {
-    scan_milli(scan, scan_take_word(&line), names[i], i < 3 ? US_MAX : RATE_MAX, numbers[i]);
-  }
-  parse_percent(scan, scan_take_word(&line), "spread_pct", &model->spread_permille);
-  line = scan_trim(line);
-  if (line.length > 0) {
-    scan_fail(scan, line.at, "a model ends after spread_pct, not with \"%.*s\"", SCAN_ARGS(line));
-  }
-  if (model->bytes_per_ms == 0) {
-    scan_fail(scan, line.at, "mb_per_s is more than 0");
-  }
-  return scan_status(scan);
 }

@@ -53,7 +53,7 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
   if (profile && profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     decisive = *profile;
     if (!is_tuner_used() || is_calibrating()) {
-      decisive.table_count = decisive.model_count = 0;
+      decisive.table_count = 0;
     }
   }
   decisive.net.latency_us = latency_us;

@@ -11,7 +11,6 @@
 #include "tests/lib/synthetic.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/compile.h"
-#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/model/fit.h"
 
 static int draw_count(int usual) {
@@ -332,111 +331,34 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
   free(memory);
 }
 
-static void print_tally(const char *what, const struct tally *tally) {
-  print_message("%s: %zu points, %zu overrides, %zu slower than NCCL's choice by over 3 %%, %zu "
-                "faster; mean slowdown %.4f, NCCL's %.4f\n",
-                what, tally->points, tally->overrides, tally->false_overrides, tally->gains,
-                exp(tally->log_chosen / (double)tally->points),
-                exp(tally->log_default / (double)tally->points));
-}
-
-/* Calibrated on 2, 4 and 8 nodes; judged there and on others. */
+/* Calibrated on 2, 4 and 8 nodes, and judged there. */
 UNIT_TEST(hardly_any_choice_is_worse_than_the_default) {
-  static const int measured[] = { 2, 4, 8 }, others[] = { 3, 6, 12, 16, 32 };
+  static const int nodes[] = { 2, 4, 8 };
   static struct sample samples[3 * SYNTHETIC_SAMPLES_MAX];
-  struct tally at_measured = { 0 }, at_others = { 0 };
+  struct tally tally = { 0 };
   for (int draw = 0; draw < draw_count(40); draw++) {
     struct synthetic cluster;
     synthetic_draw(&cluster, seed_of(draw));
     enum profile_collective collective = draw % 3 ? PROFILE_ALLREDUCE : PROFILE_ALLGATHER;
     size_t count = 0;
     for (int i = 0; i < 3; i++) {
-      count += synthetic_measure(&cluster, collective, measured[i], samples + count);
+      count += synthetic_measure(&cluster, collective, nodes[i], samples + count);
     }
     struct profile profile;
     fit(samples, count, &profile);
     for (int i = 0; i < 3; i++) {
-      judge(&cluster, &profile, collective, measured[i], &at_measured);
-    }
-    for (int i = 0; i < 5; i++) {
-      judge(&cluster, &profile, collective, others[i], &at_others);
+      judge(&cluster, &profile, collective, nodes[i], &tally);
     }
     profile_free(&profile);
   }
-  print_tally("measured nodes", &at_measured);
-  print_tally("other nodes   ", &at_others);
-  assert_true(at_measured.overrides * 20 > at_measured.points);
-  assert_true(at_others.overrides > 0);
-  size_t points = at_measured.points + at_others.points;
-  size_t overrides = at_measured.overrides + at_others.overrides;
-  size_t falsely = at_measured.false_overrides + at_others.false_overrides;
-  assert_true(falsely * 1000 <= points);
-  assert_true(falsely * 500 <= overrides);
-  assert_true(at_measured.log_chosen < at_measured.log_default / 2);
-}
-
-/* ---- leave one number of nodes out ---- */
-
-static double carried_us(const struct curves *curves, const struct profile_model *model,
-                         const struct sample *there, const int *nodes, size_t node_count) {
-  double log_sum = 0;
-  int sources = 0;
-  for (size_t i = 0; i < node_count; i++) {
-    bool is_near = nodes[i] != (int)there->nodes && nodes[i] <= 2 * (int)there->nodes &&
-                   (int)there->nodes <= 2 * nodes[i];
-    for (size_t j = 0; is_near && j < curves->count; j++) {
-      const struct curve *curve = &curves->curves[j];
-      if (!curve->is_default && curve->nodes == (uint32_t)nodes[i] &&
-          curve->algorithm == there->algorithm && curve->protocol == there->protocol) {
-        double here = extrapolate_model_us(model, curve->nodes, curve->ppn, there->bytes);
-        double far = extrapolate_model_us(model, there->nodes, there->ppn, there->bytes);
-        log_sum += log(curve_us(curve, (double)there->bytes) * far / here);
-        sources++;
-      }
-    }
-  }
-  return sources ? exp(log_sum / sources) : 0;
-}
-
-UNIT_TEST(times_are_carried_to_nodes_left_out) {
-  static const int nodes[] = { 2, 4, 8, 16 };
-  static struct sample samples[4 * SYNTHETIC_SAMPLES_MAX];
-  size_t good = 0, all = 0;
-  for (int draw = 0; draw < draw_count(25); draw++) {
-    struct synthetic cluster;
-    synthetic_draw(&cluster, seed_of(draw + 100000));
-    int out = nodes[draw % 4];
-    size_t count = 0;
-    for (int i = 0; i < 4; i++) {
-      count += nodes[i] == out
-                   ? 0
-                   : synthetic_measure(&cluster, PROFILE_ALLREDUCE, nodes[i], samples + count);
-    }
-    struct curves curves;
-    struct profile profile = { 0 };
-    assert_int_equal(curves_make(samples, count, &curves), 0);
-    assert_int_equal(fit_models(&curves, &profile), 0);
-    size_t left_out = synthetic_measure(&cluster, PROFILE_ALLREDUCE, out, samples);
-    for (size_t i = 0; i < left_out; i++) {
-      const struct sample *there = &samples[i];
-      const struct profile_model *model =
-          profile_find_model(&profile, PROFILE_ALLREDUCE, there->algorithm, there->protocol);
-      if (there->is_default || !model) {
-        continue;
-      }
-      unsigned cell = costs_cell(there->algorithm, there->protocol);
-      double us = carried_us(&curves, model, there, nodes, 4);
-      double truth =
-          synthetic_us(&cluster, SYNTHETIC_TRUE, PROFILE_ALLREDUCE, out, cell, there->bytes);
-      good += us > truth / 1.1 && us < truth * 1.1;
-      all++;
-    }
-    curves_free(&curves);
-    profile_free(&profile);
-  }
-  print_message("%zu of %zu times of a left-out number of nodes within 10 %%\n", good, all);
-  assert_true(all > 100);
-  assert_true(good * 100 >= all * 80);
+  print_message(
+      "%zu points, %zu overrides, %zu slower than NCCL's choice by over 3 %%, %zu faster; "
+      "mean slowdown %.4f, NCCL's %.4f\n",
+      tally.points, tally.overrides, tally.false_overrides, tally.gains,
+      exp(tally.log_chosen / (double)tally.points), exp(tally.log_default / (double)tally.points));
+  assert_true(tally.overrides * 20 > tally.points);
+  assert_true(tally.false_overrides * 500 <= tally.overrides);
+  assert_true(tally.log_chosen < tally.log_default / 2);
 }
 
 UNIT_MAIN(NULL, NULL)

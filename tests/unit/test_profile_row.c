@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_row: rows with what was measured, and models, are read and written. */
+/* profile_row: rows with what was measured are read and written. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,23 +34,6 @@ UNIT_TEST(measured_rows_are_read) {
   profile_free(&profile);
 }
 
-UNIT_TEST(models_are_read) {
-  struct profile profile;
-  parse(HEAD "[model]\nAllReduce ring simple 31.5 2.5 41.25 1170.125 6.5\n"
-             "reduce ring ll 1 0 0 0.001 0\n",
-        &profile);
-  const struct profile_model *model =
-      profile_find_model(&profile, PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_SIMPLE);
-  assert_non_null(model);
-  assert_int_equal(model->base_ns, 31500);
-  assert_int_equal(model->intra_ns, 2500);
-  assert_int_equal(model->inter_ns, 41250);
-  assert_int_equal(model->bytes_per_ms, 1170125);
-  assert_int_equal(model->spread_permille, 65);
-  assert_null(profile_find_model(&profile, PROFILE_ALLREDUCE, PROFILE_RING, PROFILE_LL));
-  profile_free(&profile);
-}
-
 static char *write_text(const struct profile *profile) {
   char *text = NULL;
   size_t bytes;
@@ -63,8 +46,7 @@ static char *write_text(const struct profile *profile) {
 UNIT_TEST(what_is_written_reads_the_same) {
   struct profile profile, again;
   parse(TABLE "64K 1M ring simple 8 chunk=128K over=tree/simple default_us=812.45 choice_us=700 "
-              "noise_pct=2.1\n1M max tree ll 0 over=ring/ll default_us=9.001 choice_us=8.5\n"
-              "[model]\nallreduce ring simple 31.5 2.5 41.25 1170.125 6.5\n",
+              "noise_pct=2.1\n1M max tree ll 0 over=ring/ll default_us=9.001 choice_us=8.5\n",
         &profile);
   char *text = write_text(&profile);
   parse(text, &again);
@@ -73,7 +55,6 @@ UNIT_TEST(what_is_written_reads_the_same) {
   assert_non_null(strstr(text, "over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1\n"));
   assert_true(again.tables[0].rows[1].is_measured);
   assert_int_equal(again.tables[0].rows[1].default_ns, 9001);
-  assert_int_equal(again.model_count, 1);
   free(text);
   free(text_again);
   profile_free(&profile);
@@ -88,8 +69,6 @@ UNIT_TEST(figures_are_part_of_the_decision) {
     TABLE "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1 noise_pct=0.1\n",
     TABLE "0 1K ring ll 2 over=ring/ll default_us=2 choice_us=1\n",
     TABLE "0 1K ring ll 2 chunk=1K over=tree/ll default_us=2 choice_us=1\n",
-    TABLE
-    "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1\n[model]\nreduce ring ll 1 1 1 1 1\n",
   };
   enum { COUNT = sizeof texts / sizeof texts[0] };
   uint64_t hashes[COUNT];

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "tuner_plugin/decide/extrapolate.h"
 #include "tuner_plugin/decide/guard.h"
 
 /* Destination of the rows; without memory they are only counted. */
@@ -19,11 +18,11 @@ static bool is_shape_covered(size_t ranks, size_t nodes) {
          ranks / nodes <= UINT32_MAX;
 }
 
-static void add_row(struct sink *sink, uint64_t bytes_lo, const struct profile_row *row) {
+static void add_row(struct sink *sink, const struct profile_row *row) {
   if (sink->rows) {
     unsigned over = costs_cell(row->over_algorithm, row->over_protocol);
     sink->rows[sink->count] = (struct decide_row){
-      .bytes_lo = bytes_lo,
+      .bytes_lo = row->bytes_lo,
       .bytes_hi = row->bytes_hi,
       .choice = {
         .algo = (uint8_t)row->algorithm,
@@ -44,19 +43,10 @@ static void add_collective(struct sink *sink, const struct profile *profile,
                            enum profile_collective collective, uint32_t nodes, uint32_t ppn) {
   const struct profile_table *table = profile_find_table(profile, collective, nodes, ppn);
   sink->chunk_channels = 0;
-  if (!table) {
-    struct extrapolate_walk walk = extrapolate_begin(profile, collective, nodes, ppn);
-    uint64_t bytes_lo;
-    struct profile_row row;
-    while (extrapolate_next(&walk, &bytes_lo, &row)) {
-      add_row(sink, bytes_lo, &row);
-    }
-    return;
-  }
-  for (size_t i = 0; i < table->row_count; i++) {
+  for (size_t i = 0; table && i < table->row_count; i++) {
     const struct profile_row *row = &table->rows[i];
     if (!row->is_measured || guard_is_worth(row->default_ns, row->choice_ns, row->noise_permille)) {
-      add_row(sink, row->bytes_lo, row);
+      add_row(sink, row);
     }
   }
 }

@@ -12,10 +12,9 @@
 #include "tuner_plugin/decide/decide.h"
 
 /* Memory that compile_table will need for `ranks` ranks spread evenly over `nodes` nodes. The rows
- * are those of the profile's table for that shape, without measured ones that gain too little; if
- * there is no such table, those that extrapolate.h derives from tables for other numbers of nodes.
- * 0 if there are no rows: for one node, as profiles are measured over the network, and if the nodes
- * have different numbers of ranks, as that was never measured. */
+ * are those of the profile's table for that shape, without measured ones that gain too little. 0 if
+ * there are no rows: for one node, as profiles are measured over the network, and if the nodes have
+ * different numbers of ranks, as that was never measured. */
 size_t compile_bytes(const struct profile *profile, size_t ranks, size_t nodes);
 
 /* Fills `memory`, of that many bytes and aligned as malloc does, and makes `table` of it. */

@@ -15,15 +15,6 @@
 /* A smaller gain does not justify the risk of a wrong choice. */
 #define GUARD_GAIN_PERMILLE 30
 
-/* ---- extrapolate ---- */
-
-/* What must be gained at least, as the model may be wrong. */
-#define EXTRAPOLATE_GAIN_PERMILLE 80
-/* Between numbers of nodes. */
-#define EXTRAPOLATE_FACTOR 2
-/* Of a range without an end, how much of it is looked at. */
-#define EXTRAPOLATE_OPEN_END_FACTOR 16
-
 /* ---- collnet_range ---- */
 
 /* LEAST, and MOST where CollNet sends no fewer bytes: docs/measurements.md has the sweeps. */

@@ -288,10 +288,6 @@ int fit_profile(const struct sample *samples, size_t count, struct profile *prof
   if (result == 0) {
     result = fill_tables(&curves, samples, count, profile, counts);
   }
-  if (result == 0) {
-    result = fit_models(&curves, profile);
-    counts->models = profile->model_count;
-  }
   if (result == 0 && counts->shapes == 0) {
     snprintf(error->text, sizeof error->text,
              "no collective was measured both as NCCL chooses (\"default\":true) and otherwise");

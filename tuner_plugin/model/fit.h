@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fit: samples -> the tables and models of a profile.
+/* fit: samples -> the tables of a profile.
  * Owns: nothing; the profile is the caller's to free.  Threads: any, on different profiles.
  * Blocks: never.  Fails: -ENOMEM; -EINVAL if nothing can be compared, with the reason.
  *
@@ -20,14 +20,10 @@ struct fit_counts {
   size_t points; /* measured sizes of these */
   size_t won;    /* of the points, those in a row */
   size_t rows;
-  size_t models;
 };
 
-/* Adds tables and models to `profile`, which has neither. No sample has a chunk. */
+/* Adds tables to `profile`, which has none. No sample has a chunk. */
 int fit_profile(const struct sample *samples, size_t count, struct profile *profile,
                 struct fit_counts *counts, struct profile_error *error);
-
-/* The models alone: one for each cell that was measured on two numbers of nodes or more. */
-int fit_models(const struct curves *curves, struct profile *profile);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits: every tuned constant of the model and of the fit, with its unit and the evidence for it.
+/* limits: every tuned constant of the fit, with its unit and the evidence for it.
  * Where none is given a value is not measured by itself: chosen by reasoning, and part of what was
  * measured as a whole. */
 #ifndef TUNER_PLUGIN_MODEL_LIMITS_H
@@ -38,18 +38,5 @@
 
 /* Places examined from one measured size to the next. */
 #define FIT_STEPS_PER_SIZE 4
-/* Samples of a cell from which on it gets a model. */
-#define FIT_POINTS_LEAST 6
-/* Of the least squares; sweeps in which each round solves its equations. */
-#define FIT_ROUNDS 30
-#define FIT_SWEEPS 200
-/* Relative errors from which on a time counts less: in so many rounds at first, then. */
-#define FIT_FIRST_ROUNDS 5
-#define FIT_FIRST_TOLERANCE 3.0
-#define FIT_TOLERANCE 0.15
-/* The model's error is what so many of the errors between numbers of nodes are below; times so much
- * where no more than two numbers of nodes were measured. */
-#define FIT_ERROR_QUANTILE 0.9
-#define FIT_TWO_COUNTS_FACTOR 1.5
 
 #endif

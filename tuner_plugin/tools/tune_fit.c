@@ -199,8 +199,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   }
   if (status == CLI_OK && options.output) {
     printf("%zu samples, %zu collectives and shapes, %zu sizes: in %zu of them %zu rows are better "
-           "than NCCL's own choice; %zu models\n",
-           file.count, counts.shapes, counts.points, counts.won, counts.rows, counts.models);
+           "than NCCL's own choice\n",
+           file.count, counts.shapes, counts.points, counts.won, counts.rows);
   }
   sample_file_free(&file);
   profile_free(&profile);

@@ -59,7 +59,3 @@ NCCL_NVLSTREE_MAX_CHUNKSIZE = 128K
 [table allreduce nodes=4 ppn=8]
 64K 1M ring simple 8 chunk=128K over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1
 1M  2M tree ll128 0 over=ring/ll default_us=9.001 choice_us=8.5
-
-[model]
-allreduce ring simple 31.5 2.5 41.25 1170.125 6.5
-allreduce tree ll128  20   0   17.001 4000    0

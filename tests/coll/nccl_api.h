@@ -46,6 +46,8 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(const char *, ncclGetErrorString, (ncclResult_t result))                                       \
   X(const char *, ncclGetLastError, (ncclComm_t comm))                                             \
   X(ncclResult_t, ncclCommInitRank, (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank))     \
+  X(ncclResult_t, ncclCommInitRankConfig,                                                          \
+    (ncclComm_t * comm, int ranks, ncclUniqueId id, int rank, void *config))                       \
   X(ncclResult_t, ncclCommSplit,                                                                   \
     (ncclComm_t comm, int color, int key, ncclComm_t *split, void *config))                        \
   X(ncclResult_t, ncclCommDestroy, (ncclComm_t comm))                                              \

@@ -2,10 +2,7 @@
 /* See unmade.h. */
 #include "tests/coll/stress/unmade.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common/clock.h"
@@ -26,53 +23,61 @@ struct part {
   bool is_done;              /* the operation was: nothing was in its way */
 };
 
-/* ncclAllReduce returns when all connections are made, or never. */
-struct call {
-  const struct job *job;
-  pthread_t thread;
-  ncclResult_t result;
-  atomic_bool has_returned;
+/* The first members of ncclConfig_t, which has these alone for what is of 2.14. */
+struct config {
+  size_t size;
+  unsigned magic, version;
+  int blocking, unused;
 };
 
-static void *call_all_reduce(void *argument) {
-  struct call *call = argument;
-  const struct job_gpu *gpu = &call->job->gpus[0];
-  CUDA(cudaSetDevice(gpu->device));
-  call->result =
-      libs.ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
-                         call->job->buffer_bytes, ELEMENT_INT8, ncclSum, gpu->comm, gpu->stream);
-  atomic_store(&call->has_returned, true);
-  return NULL;
+static ncclResult_t state_of(ncclComm_t comm) {
+  ncclResult_t state = ncclSuccess;
+  NCCL(ncclCommGetAsyncError(comm, &state));
+  return state;
 }
 
-static void look(const struct call *call, struct part *mine) {
-  const struct job_gpu *gpu = &call->job->gpus[0];
-  ncclResult_t error = ncclSuccess;
-  NCCL(ncclCommGetAsyncError(gpu->comm, &error));
-  if (!atomic_load(&call->has_returned))
-    mine->has_error = error != ncclSuccess && error != ncclInProgress;
-  else if (call->result != ncclSuccess || error != ncclSuccess)
-    mine->has_error = true;
-  else
-    mine->is_done = libs.cudaStreamQuery(gpu->stream) == cudaSuccess;
+/* In place of those of job.h. ncclCommAbort frees what a thread uses that is inside an operation
+ * of a blocking communicator: NCCL allows to abort those that are not. */
+static void open_comm(const struct job *job) {
+  struct config config = { sizeof config, 0xcafebeef, 21400, 0, 0 };
+  struct timespec pause = clock_timespec(NS_PER_MS);
+  struct job_gpu *gpu = &job->gpus[0];
+  ncclUniqueId id = { { 0 } };
+  watchdog_set_place("the initialization of NCCL");
+  if (job->process == 0)
+    NCCL(ncclGetUniqueId(&id));
+  rendezvous_broadcast(job->rendezvous, &id, sizeof id);
+  ncclResult_t result = libs.ncclCommInitRankConfig(&gpu->comm, job->ranks, id, gpu->rank, &config);
+  while (result == ncclInProgress) {
+    nanosleep(&pause, NULL);
+    result = state_of(gpu->comm);
+  }
+  if (result != ncclSuccess)
+    message_fail("cannot make a communicator: %s", libs.ncclGetErrorString(result));
+}
+
+static void look(const struct job_gpu *gpu, struct part *mine) {
+  ncclResult_t state = state_of(gpu->comm);
+  mine->has_error = state != ncclSuccess && state != ncclInProgress;
+  mine->is_done = state == ncclSuccess && libs.cudaStreamQuery(gpu->stream) == cudaSuccess;
 }
 
 static struct part fail_and_abort(const struct job *job) {
   struct part mine = { 0 };
-  struct call call = { .job = job };
+  const struct job_gpu *gpu = &job->gpus[0];
   struct timespec pause = clock_timespec(NS_PER_MS);
   uint64_t start_ns = clock_now_ns();
-  int error = pthread_create(&call.thread, NULL, call_all_reduce, &call);
-  if (error)
-    message_fail("cannot start a thread: %s", strerror(error));
+  ncclResult_t result =
+      libs.ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
+                         job->buffer_bytes, ELEMENT_INT8, ncclSum, gpu->comm, gpu->stream);
+  mine.has_error = result != ncclSuccess && result != ncclInProgress;
   while (!mine.has_error && !mine.is_done && clock_now_ns() < start_ns + stress.patience_ns) {
     nanosleep(&pause, NULL);
-    look(&call, &mine);
+    look(gpu, &mine);
   }
   uint64_t abort_ns = clock_now_ns();
-  NCCL(ncclCommAbort(job->gpus[0].comm));
-  pthread_join(call.thread, NULL);
-  CUDA(cudaStreamSynchronize(job->gpus[0].stream));
+  NCCL(ncclCommAbort(gpu->comm));
+  CUDA(cudaStreamSynchronize(gpu->stream));
   mine.until_ms = (double)(abort_ns - start_ns) / 1e6;
   mine.abort_ms = (double)(clock_now_ns() - abort_ns) / 1e6;
   return mine;
@@ -116,16 +121,18 @@ bool unmade_run(struct job *job, FILE *table) {
   bool is_good = true;
   if (job->options->gpus > 1)
     message_fail("--unmade excludes -g above 1");
+  watchdog_forget();
+  NCCL(ncclCommDestroy(job->gpus[0].comm));
   for (int round = 1; round <= stress.unmade_rounds; round++) {
+    open_comm(job);
     watchdog_set_place("round %d", round);
-    watchdog_forget();
     run_command(job, "break");
     struct part mine = fail_and_abort(job);
     run_command(job, "heal");
     rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
     is_good = add_up(all, job->processes, round, table) && is_good;
-    job_open_comms(job);
   }
+  job_open_comms(job);
   free(all);
   return is_good;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unmade: rounds in which the first operation of new communicators finds a connection that cannot
- * be made; every rank then aborts its own by ncclCommAbort, as frameworks do: when NCCL reports an
- * error to it, or else by its watchdog, while a thread is still inside the operation.
- * Owns: that thread, one per round.  Threads: the main thread of every process.
+ * be made; every rank then aborts its own by ncclCommAbort, as NCCL's guide says (communicators do
+ * not block): when NCCL reports an error to it, or else when the patience is over.
+ * Owns: nothing.  Threads: the main thread of every process.
  * Blocks: while a round runs.  Fails: ends the process with a message where no round can go on. */
 #ifndef TESTS_COLL_STRESS_UNMADE_H
 #define TESTS_COLL_STRESS_UNMADE_H

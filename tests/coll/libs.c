@@ -26,45 +26,26 @@ static void note_failure(const char *path) {
   snprintf(tried + used, sizeof tried - used, "\n  %.400s", error ? error : path);
 }
 
-/* A missing file is skipped silently: it is not the user's problem. */
-static void *load_file(const char *directory, const char *below, const char *name) {
-  char path[PATH_MAX];
-  snprintf(path, sizeof path, "%s%s/%s", directory, below, name);
-  if (access(path, R_OK))
-    return NULL;
+static void *load(const char *path) {
   void *library = dlopen(path, RTLD_NOW);
   if (!library)
     note_failure(path);
   return library;
 }
 
-static void *load_below_home(const char *variable, const char *fallback, const char *name) {
+/* A missing file is skipped silently: it is not the user's problem. */
+static void *load_file(const char *directory, const char *below, const char *name) {
+  char path[PATH_MAX];
+  snprintf(path, sizeof path, "%s%s/%s", directory, below, name);
+  return access(path, R_OK) ? NULL : load(path);
+}
+
+static void *load_below_home(const char *home, const char *name) {
   static const char *const below[] = { "/lib", "/lib64", "" };
-  const char *home = getenv(variable);
-  if (!home || !*home)
-    home = fallback;
   void *library = NULL;
   for (int i = 0; home && !library && i < 3; i++)
     library = load_file(home, below[i], name);
   return library;
-}
-
-static void *load_by_name(const char *name) {
-  void *library = dlopen(name, RTLD_NOW);
-  if (!library)
-    note_failure(name);
-  return library;
-}
-
-/* Asks the driver, which is not used for anything else. */
-static bool has_real_gpu(void) {
-  void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (!driver)
-    return false;
-  int count = 0;
-  int (*init)(unsigned) = (int (*)(unsigned))dlsym(driver, "cuInit");
-  int (*get_count)(int *) = (int (*)(int *))dlsym(driver, "cuDeviceGetCount");
-  return init && get_count && init(0) == 0 && get_count(&count) == 0 && count > 0;
 }
 
 /* An NCCL on LD_LIBRARY_PATH takes precedence: the user put it there. */
@@ -85,9 +66,7 @@ static bool is_on_library_path(const char *name) {
 static void *load_emulated(void) {
   char path[PATH_MAX - 64];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length < 0)
-    return NULL;
-  path[length] = '\0';
+  path[length > 0 ? length : 0] = '\0';
   for (int up = 0; up < 3; up++) {
     char *slash = strrchr(path, '/');
     if (!slash)
@@ -98,37 +77,19 @@ static void *load_emulated(void) {
   return library ? library : load_file(path, "/fake_cuda/lib/trixie", nccl_name);
 }
 
-static const char *nccl_home(void) {
+static void *load_nccl(void) {
   const char *home = getenv("NCCL_HOME");
-  return home && *home ? home : NULL;
-}
-
-static void *find_nccl(void) {
   void *library = NULL;
-  if (nccl_home())
-    return load_below_home("NCCL_HOME", NULL, nccl_name);
-  if (!is_on_library_path(nccl_name) && !has_real_gpu())
+  if (home && *home) {
+    library = load_below_home(home, nccl_name);
+    if (!library)
+      message_fail("no %s in NCCL_HOME=%s (or its lib, lib64)%s", nccl_name, home, tried);
+    return library;
+  }
+  if (!is_on_library_path(nccl_name))
     library = load_emulated();
   if (!library)
-    library = load_by_name(nccl_name);
-  if (!library)
-    library = load_below_home("NCCL_HOME", "/usr/local/cuda", nccl_name);
-  return library;
-}
-
-int libs_nccl_version(void) {
-  void *library = find_nccl();
-  ncclResult_t (*get_version)(int *) =
-      library ? (ncclResult_t(*)(int *))dlsym(library, "ncclGetVersion") : NULL;
-  int version = 0;
-  return get_version && get_version(&version) == ncclSuccess ? version : 0;
-}
-
-static void *load_nccl(void) {
-  tried[0] = '\0';
-  void *library = find_nccl();
-  if (!library && nccl_home())
-    message_fail("no %s in NCCL_HOME=%s (or its lib, lib64)%s", nccl_name, nccl_home(), tried);
+    library = load(nccl_name);
   if (!library)
     message_fail("no NCCL found; set NCCL_HOME, or build the emulated GPU: make nccl%s", tried);
   return library;
@@ -139,11 +100,9 @@ static void *load_cuda(void) {
   for (int i = 0; i < CUDA_NAMES && !library; i++)
     library = dlopen(cuda_names[i], RTLD_NOW | RTLD_NOLOAD);
   for (int i = 0; i < CUDA_NAMES && !library; i++)
-    library = load_by_name(cuda_names[i]);
+    library = load(cuda_names[i]);
   for (int i = 0; i < CUDA_NAMES && !library; i++)
-    library = load_below_home("CUDA_HOME", NULL, cuda_names[i]);
-  for (int i = 0; i < CUDA_NAMES && !library; i++)
-    library = load_file("/usr/local/cuda", "/lib64", cuda_names[i]);
+    library = load_below_home(getenv("CUDA_HOME"), cuda_names[i]);
   if (!library)
     message_fail("no CUDA runtime (libcudart.so.12 or .13) found; set CUDA_HOME%s", tried);
   return library;

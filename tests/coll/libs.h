@@ -3,11 +3,10 @@
  * Owns: the loaded libraries, until the process ends.  Threads: loaded by one, used by any.
  * Blocks: while the libraries load.  Fails: with a message that names every place tried.
  *
- * Where NCCL is looked for: NCCL_HOME (lib, lib64, itself); else LD_LIBRARY_PATH and the loader's
- * other places; else /usr/local/cuda. On a machine without a GPU the emulated one built beside
- * this program comes before the last two. The CUDA runtime is the one that NCCL brought, since two
- * different ones could not share streams; NVIDIA's NCCL brings none that can be seen, then the
- * loader's path, CUDA_HOME and /usr/local/cuda are tried. */
+ * NCCL: NCCL_HOME, or its lib; else what LD_LIBRARY_PATH leads to; else the one for the emulated
+ * GPU in the build directory of this program; else the loader's. The CUDA runtime is the one that
+ * NCCL brought, since two different ones could not share streams; NVIDIA's NCCL brings none that
+ * can be seen, then the loader's path and CUDA_HOME are tried. */
 #ifndef COLL_LIBS_H
 #define COLL_LIBS_H
 
@@ -28,11 +27,6 @@ extern struct libs {
   char nccl_path[512];
   char cuda_path[512];
 } libs;
-
-/* The release of NCCL that libs_open will load, as ncclGetVersion counts; 0: there is none. Loads
- * it.
- */
-int libs_nccl_version(void);
 
 /* Ends the process with a message if there is no NCCL or no CUDA runtime. */
 void libs_open(void);

@@ -7,16 +7,11 @@
 
 /* How long the other ranks may continue after one has failed: they notice within a tenth of a
  * second, and their messages should get out; from SIGTERM to SIGKILL. */
-#define LAUNCH_GRACE_NS (3 * NS_PER_S)
-#define LAUNCH_KILL_NS (2 * NS_PER_S)
+#define RANKS_GRACE_NS (3 * NS_PER_S)
+#define RANKS_KILL_NS (2 * NS_PER_S)
 #define RUN_CONNECT_TIMEOUT_NS (60 * NS_PER_S)
 /* Between two tries to reach rank 0. */
 #define RENDEZVOUS_RETRY_US 20000
-/* Work between two steps can take any time: a lost process is detected by its closed connection,
- * not by a timeout. */
-#define RENDEZVOUS_STEP_TIMEOUT_NS (24 * 3600 * NS_PER_S)
-/* A socket is bound a moment before it is listened on. */
-#define CONNECT_SURELY_LISTENED_S 60
 #define WATCHDOG_LOOK_EVERY_MS 50
 /* Of compute alone, whose time varies little. */
 #define REPLAY_COMPUTE_STEPS_MAX 10

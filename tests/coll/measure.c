@@ -4,7 +4,6 @@
  * timed ones. */
 #include "tests/coll/measure.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,17 +148,6 @@ static double time_graphs(struct run *run, int iterations) {
   return seconds;
 }
 
-static double combine_times(const double *seconds, int count, enum options_average average) {
-  double sum = 0, least = seconds[0], most = seconds[0];
-  for (int i = 0; i < count; i++) {
-    sum += seconds[i];
-    least = fmin(least, seconds[i]);
-    most = fmax(most, seconds[i]);
-  }
-  double combined[AVERAGES] = { seconds[0], sum / count, least, most };
-  return combined[average];
-}
-
 double *measure_slowest(const struct job *job, const double *mine, int count) {
   size_t length = (size_t)count;
   if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
@@ -187,7 +175,10 @@ static void measure_time(struct run *run, struct measure_result *result) {
   double mine = options->graph_launches ? time_graphs(run, iterations)
                                         : time_launches(run, iterations, times_us);
   rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
-  result->time_us = combine_times(all, job->processes, options->average) * 1e6;
+  double sum = 0;
+  for (int i = 0; i < job->processes; i++)
+    sum += all[i];
+  result->time_us = sum / job->processes * 1e6;
   result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
   if (times_us)
     result->times_us = measure_slowest(job, times_us, iterations);

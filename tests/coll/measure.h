@@ -24,7 +24,7 @@ struct measure_case {
 /* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
 struct measure_result {
   bool has_run, has_check;
-  double time_us;   /* of one iteration, as options->average says */
+  double time_us;   /* of one iteration, mean of the processes */
   double *times_us; /* of each iteration, the slowest process's; NULL without --per-iteration */
   int iterations;   /* per process, all graph launches together */
   uint64_t wrong;   /* elements, over all ranks */

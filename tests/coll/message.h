@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* Exit statuses. To the launcher of --hosts, a rank reports wrong values by a status of its own: it
+/* Exit statuses. To ranks_run, a rank reports wrong values by a status of its own: it
  * ended as it should, and must not be taken for one that failed. */
 enum { EXIT_GOOD = 0, EXIT_BAD = 1, EXIT_WRONG_USE = 2, EXIT_RANK_SAW_WRONG = 3 };
 

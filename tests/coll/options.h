@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/cli.h"
 #include "tests/coll/element.h"
 #include "tests/coll/operation.h"
 
@@ -16,26 +15,20 @@ enum {
   OPTIONS_SIZES_MAX = 256,
   OPTIONS_ITERATIONS_MAX = 1000000,
   OPTIONS_RANKS_MAX = 1000000, /* of --replay-list */
-  OPTIONS_ROOT_ALL = -1,
 };
-
-/* Which rank's time the table shows, as nccl-tests numbers them. */
-enum options_average { AVERAGE_RANK_0, AVERAGE_MEAN, AVERAGE_MIN, AVERAGE_MAX, AVERAGES };
 
 struct options {
   bool operations[OPERATIONS];
   bool types[ELEMENT_TYPES];
   bool redops[PATTERN_NONE];
   bool is_type_all; /* leaves out what this NCCL or GPU cannot do */
-  int root;         /* or OPTIONS_ROOT_ALL */
 
-  uint64_t min_bytes, max_bytes, step_bytes; /* -b -e -i */
-  double step_factor;                        /* -f; 0: sizes grow by step_bytes */
-  uint64_t sizes[OPTIONS_SIZES_MAX];         /* in the order they are run */
+  uint64_t min_bytes, max_bytes;     /* -b -e */
+  double step_factor;                /* -f */
+  uint64_t sizes[OPTIONS_SIZES_MAX]; /* in the order they are run */
   int sizes_count;
 
   int iterations, warmup, checks, graph_launches;
-  enum options_average average;
   int is_registered;    /* -R 1 */
   int is_per_iteration; /* -I 1: synchronize after each one */
   uint64_t min_time_ns; /* more iterations until this, 0 = as many as -n says */
@@ -45,18 +38,15 @@ struct options {
   const char *replay; /* workloads, separated by commas; NULL: the table */
   int replay_steps, replay_skip;
   double compute_scale, bytes_scale;
-  uint64_t bucket_bytes; /* 0: as the workload says */
   int replay_list_ranks; /* print the plan for so many, 0 = run */
 
   int gpus; /* per process */
 
   const char *data; /* what is sent: see common/contents.h; NULL: patterns, zeros */
-  const char *json_path, *label;
+  const char *json_path;
   const char *hosts; /* NULL: no launch */
   bool is_split_cpus;
-  int ppn;             /* processes on each host; 0: as the list of hosts says */
-  const char *address; /* of the ranks' rendezvous, NULL: chosen */
-  struct cli_list env; /* NAME=VALUE or NAME */
+  int ppn; /* processes on each host */
 };
 
 /* True: there is something to run. False: help was printed, or use is wrong, and *status is the

@@ -4,33 +4,40 @@
 #include "tests/coll/rendezvous.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/clock.h"
-#include "common/limits.h"
-#include "common/peer_gate.h"
-#include "tests/coll/connect.h"
-#include "tests/coll/message.h"
 #include "tests/coll/limits.h"
+#include "tests/coll/message.h"
 
+/* All hosts are of one kind: numbers go as they are. */
+struct hello {
+  uint32_t magic, size, rank;
+  char host[sizeof((struct world *)0)->host];
+};
+struct block {
+  uint32_t magic, step;
+  uint64_t bytes;
+};
 static const uint32_t magic = 0x53434f4c; /* "SCOL" */
-enum { HOST_AT = 12, BLOCK_HEADER_BYTES = 12 };
-_Static_assert(HOST_AT + sizeof((struct world *)0)->host <= PEER_HELLO_BYTES, "it fits");
 
 struct peer {
   int fd; /* -1: none */
-  char name[288];
+  char name[WORLD_NAME_MAX + WORLD_ADDRESS_MAX];
 };
 
 struct rendezvous {
   int rank, size, gpus; /* of processes, and GPUs of each */
-  uint64_t timeout_ns;
   uint32_t step;
   struct peer *peers; /* process 0: one for each; the others: only the first */
 };
@@ -39,38 +46,40 @@ const char *rendezvous_name(const struct rendezvous *r, int process) {
   return r->peers[r->rank == 0 ? process : 0].name;
 }
 
-/* ---- bytes, with a deadline ---- */
+/* ---- bytes: what is done between two steps can take any time ---- */
 
-__attribute__((noreturn)) static void fail_peer(const struct peer *peer, const char *what) {
-  message_fail("%s %s", peer->name, what);
+static void check_moved(const struct peer *peer, ssize_t moved, size_t bytes) {
+  if (moved != (ssize_t)bytes)
+    message_fail("%s %s", peer->name,
+                 moved >= 0 || errno == ECONNRESET || errno == EPIPE ? "has gone"
+                                                                     : strerror(errno));
 }
 
-static void move(struct rendezvous *r, const struct peer *peer, void *data, size_t bytes,
-                 bool is_send) {
-  int error = peer_move(peer->fd, data, bytes, is_send, clock_now_ns() + r->timeout_ns);
-  if (error)
-    fail_peer(peer, error == -ECONNRESET || error == -EPIPE ? "has gone"
-                    : error == -ETIMEDOUT ? "does not answer; is it still running?"
-                                          : strerror(-error));
+static void send_bytes(const struct peer *peer, const void *data, size_t bytes) {
+  size_t done = 0;
+  for (ssize_t sent = 0; done < bytes && sent >= 0; done += sent > 0 ? (size_t)sent : 0)
+    sent = send(peer->fd, (const char *)data + done, bytes - done, MSG_NOSIGNAL);
+  check_moved(peer, done == bytes ? (ssize_t)bytes : -1, bytes);
+}
+
+static void receive_bytes(const struct peer *peer, void *data, size_t bytes) {
+  if (bytes)
+    check_moved(peer, recv(peer->fd, data, bytes, MSG_WAITALL), bytes);
 }
 
 static void send_block(struct rendezvous *r, const struct peer *peer, const void *data,
                        size_t bytes) {
-  uint8_t header[BLOCK_HEADER_BYTES];
-  bytes_put_le32(header, magic);
-  bytes_put_le32(header + 4, r->step);
-  bytes_put_le32(header + 8, (uint32_t)bytes);
-  move(r, peer, header, sizeof header, true);
-  move(r, peer, (void *)(uintptr_t)data, bytes, true);
+  struct block block = { magic, r->step, bytes };
+  send_bytes(peer, &block, sizeof block);
+  send_bytes(peer, data, bytes);
 }
 
 static void receive_block(struct rendezvous *r, const struct peer *peer, void *data, size_t bytes) {
-  uint8_t header[BLOCK_HEADER_BYTES];
-  move(r, peer, header, sizeof header, false);
-  if (bytes_get_le32(header) != magic || bytes_get_le32(header + 4) != r->step ||
-      bytes_get_le32(header + 8) != bytes)
-    fail_peer(peer, "is at a different step: do all processes have the same options?");
-  move(r, peer, data, bytes, false);
+  struct block block = { 0 };
+  receive_bytes(peer, &block, sizeof block);
+  if (block.magic != magic || block.step != r->step || block.bytes != bytes)
+    message_fail("%s is at a different step: do all processes have the same options?", peer->name);
+  receive_bytes(peer, data, bytes);
 }
 
 /* ---- steps ---- */
@@ -119,112 +128,106 @@ int rendezvous_find_lost(struct rendezvous *r) {
 
 /* ---- connecting ---- */
 
-static void put_hello(const struct world *world, uint8_t hello[PEER_HELLO_BYTES]) {
-  memset(hello, 0, PEER_HELLO_BYTES);
-  bytes_put_le32(hello, magic);
-  bytes_put_le32(hello + 4, (uint32_t)world->size);
-  bytes_put_le32(hello + 8, (uint32_t)world->rank);
-  memcpy(hello + HOST_AT, world->host, sizeof world->host);
+typedef int call_fn(int fd, const struct sockaddr *address, socklen_t length);
+
+/* A new socket after `call`, which is bind or connect; -1 with errno. */
+static int open_at(int family, const void *address, socklen_t length, call_fn *call) {
+  int one = 1, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0)
+    return -1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* not a Unix socket's */
+  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+  if (!call(fd, address, length))
+    return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
 }
 
-/* Of a process that has proved that it is of this job. */
-static void take_hello(struct rendezvous *r, int fd, const uint8_t hello[PEER_HELLO_BYTES]) {
-  uint32_t size = bytes_get_le32(hello + 4), rank = bytes_get_le32(hello + 8);
-  if (bytes_get_le32(hello) != magic || size != (uint32_t)r->size || rank == 0 || rank >= size)
-    message_fail("process %u of %u connected; this run has %d", rank, size, r->size);
-  if (r->peers[rank].fd >= 0)
-    message_fail("process %u connected twice: do two have the same rank?", rank);
-  char host[sizeof((struct world *)0)->host + 1] = "";
-  memcpy(host, hello + HOST_AT, sizeof host - 1);
-  r->peers[rank].fd = fd;
-  world_name_process(r->peers[rank].name, (int)rank, r->gpus, host);
-}
-
-static int count_missing(const struct rendezvous *r) {
-  int missing = 0;
-  for (int rank = 1; rank < r->size; rank++)
-    missing += r->peers[rank].fd < 0;
-  return missing;
-}
-
-__attribute__((noreturn)) static void fail_missing(const struct rendezvous *r,
-                                                   const char *address) {
-  char list[256] = "";
-  for (int rank = 1; rank < r->size && strlen(list) < sizeof list - 16; rank++) {
-    if (r->peers[rank].fd < 0)
-      snprintf(list + strlen(list), sizeof list - strlen(list), " %d", rank);
+static int open_address(const char *address, call_fn *call) {
+  struct sockaddr_un local = { .sun_family = AF_UNIX };
+  if (!strncmp(address, "unix:", 5)) {
+    snprintf(local.sun_path, sizeof local.sun_path, "%s", address + 5);
+    return open_at(AF_UNIX, &local, sizeof local, call);
   }
-  message_fail("%d of %d processes did not connect to %s in time:%s", count_missing(r), r->size,
-               address, list);
-}
-
-static void accept_all(struct rendezvous *r, int listener, const struct world *world) {
-  uint8_t hello[PEER_HELLO_BYTES];
-  struct peer_gate *gate = peer_gate_new(listener, &world->key);
-  uint64_t deadline_ns = clock_now_ns() + r->timeout_ns;
-  int fd, error = gate ? 0 : -ENOMEM;
-  while (!error && count_missing(r)) {
-    error = peer_gate_next(gate, deadline_ns, &fd, hello);
-    if (!error)
-      take_hello(r, fd, hello);
-  }
-  if (gate && peer_gate_refused(gate))
-    message_write("refused connections to the rendezvous that were not of this job: %llu",
-                  (unsigned long long)peer_gate_refused(gate));
-  peer_gate_free(gate);
-  if (error == -ETIMEDOUT)
-    fail_missing(r, world->address);
+  char text[WORLD_ADDRESS_MAX], *host = text;
+  snprintf(text, sizeof text, "%s", address);
+  char *port = strrchr(text, ':');
+  if (!port)
+    message_fail("address %s: HOST:PORT or unix:PATH is wanted", address);
+  *port++ = '\0';
+  if (*host == '[' && host[strlen(host) - 1] == ']')
+    *strrchr(host++, ']') = '\0';
+  struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *found = NULL;
+  int error = getaddrinfo(host, port, &hints, &found);
   if (error)
-    message_fail("%s: %s", world->address, strerror(-error));
+    message_fail("address %s: %s", address, gai_strerror(error));
+  int fd = open_at(found->ai_family, found->ai_addr, found->ai_addrlen, call);
+  freeaddrinfo(found);
+  return fd;
 }
 
-/* Again until rank 0 has heard it: a flood of strangers can push out a connection. */
-static int call_root(const struct world *world, uint64_t timeout_ns) {
-  uint8_t hello[PEER_HELLO_BYTES];
-  uint64_t deadline_ns = clock_now_ns() + timeout_ns;
-  put_hello(world, hello);
-  for (;;) {
-    int fd = connect_to(world->address, timeout_ns);
-    uint64_t proof_ns = clock_now_ns() + PEER_GATE_PROOF_NS;
-    int error = peer_call(fd, &world->key, hello, proof_ns < deadline_ns ? proof_ns : deadline_ns);
-    if (!error)
-      return fd;
-    close(fd);
-    if (error == -EACCES)
-      message_fail("rank 0 at %s has another secret, or is of another job: give all ranks the same "
-                   "STRATUS_SECRET or STRATUS_SECRET_FILE",
+static void accept_one(struct rendezvous *r, int listener) {
+  struct hello hello = { 0 };
+  int one = 1, fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+  struct peer stranger = { fd, "a process that connects" };
+  receive_bytes(&stranger, &hello, sizeof hello);
+  if (hello.magic != magic || hello.size != (uint32_t)r->size || hello.rank == 0 ||
+      hello.rank >= hello.size || r->peers[hello.rank].fd >= 0)
+    message_fail("process %u of %u connected; this run has %d, each once", hello.rank, hello.size,
+                 r->size);
+  hello.host[sizeof hello.host - 1] = '\0';
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  r->peers[hello.rank].fd = fd;
+  world_name_process(r->peers[hello.rank].name, (int)hello.rank, r->gpus, hello.host);
+}
+
+static void accept_all(struct rendezvous *r, const struct world *world, uint64_t deadline_ns) {
+  world_forget_address(world->address); /* left by a run that was killed */
+  int listener = open_address(world->address, bind);
+  if (listener < 0 || listen(listener, r->size))
+    message_fail("%s: cannot listen: %s", world->address, strerror(errno));
+  for (int missing = r->size - 1; missing > 0; missing--) {
+    uint64_t now_ns = clock_now_ns();
+    struct pollfd waiting = { .fd = listener, .events = POLLIN };
+    struct timespec left = clock_timespec(deadline_ns > now_ns ? deadline_ns - now_ns : 0);
+    if (ppoll(&waiting, 1, &left, NULL) <= 0)
+      message_fail("%d of %d processes did not connect to %s in time", missing, r->size,
                    world->address);
-    if (error == -EPROTO)
-      message_fail("what listens at %s is not rank 0 of this job", world->address);
-    if (clock_now_ns() >= deadline_ns)
-      message_fail("rank 0 at %s does not answer: %s", world->address, strerror(-error));
+    accept_one(r, listener);
+  }
+  close(listener);
+  world_forget_address(world->address);
+}
+
+static void call_root(struct rendezvous *r, const struct world *world, uint64_t deadline_ns) {
+  struct hello hello = { .magic = magic, .size = (uint32_t)r->size, .rank = (uint32_t)r->rank };
+  struct peer *root = &r->peers[0];
+  snprintf(hello.host, sizeof hello.host, "%s", world->host);
+  snprintf(root->name, sizeof root->name, "the process of rank 0 at %s", world->address);
+  while ((root->fd = open_address(world->address, connect)) < 0) {
+    if (clock_now_ns() > deadline_ns)
+      message_fail("rank 0 does not listen at %s: %s", world->address, strerror(errno));
     usleep(RENDEZVOUS_RETRY_US);
   }
+  send_bytes(root, &hello, sizeof hello);
 }
 
 struct rendezvous *rendezvous_open(const struct world *world, int gpus, uint64_t timeout_ns) {
   struct rendezvous *r = message_allocate(1, sizeof *r);
   struct peer *peers = message_allocate((size_t)world->size, sizeof *peers);
-  *r = (struct rendezvous){ world->rank, world->size, gpus, timeout_ns, 0, peers };
+  *r = (struct rendezvous){ world->rank, world->size, gpus, 0, peers };
   for (int i = 0; i < world->size; i++)
     peers[i].fd = -1;
   if (world->size == 1)
     return r;
-  if (world->rank == 0) {
-    int listener = connect_listen(world->address, !world->key.is_secret);
-    accept_all(r, listener, world);
-    close(listener);
-    connect_forget(world->address);
-  } else {
-    peers[0].fd = call_root(world, timeout_ns);
-    snprintf(peers[0].name, sizeof peers[0].name, "the process of rank 0 at %s", world->address);
-  }
-  for (int i = 0; i < world->size; i++) {
-    if (peers[i].fd >= 0)
-      connect_tune(peers[i].fd);
-  }
+  if (world->rank == 0)
+    accept_all(r, world, clock_now_ns() + timeout_ns);
+  else
+    call_root(r, world, clock_now_ns() + timeout_ns);
   rendezvous_barrier(r);
-  r->timeout_ns = RENDEZVOUS_STEP_TIMEOUT_NS;
   return r;
 }
 

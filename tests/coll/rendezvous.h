@@ -5,8 +5,8 @@
  * Blocks: until every process has reached the same step; opening at most timeout_ns.
  * Fails: ends the process with a message naming the process and its host that is gone or disagrees.
  *
- * A Unix socket also works between network namespaces, without traffic on the network that is being
- * measured. */
+ * For a laboratory: who reaches the address is believed. A Unix socket also works between network
+ * namespaces, without traffic on the network that is being measured. */
 #ifndef COLL_RENDEZVOUS_H
 #define COLL_RENDEZVOUS_H
 

@@ -17,7 +17,7 @@ replays() {
   wanted "$name" || return 0
   shift 4
   t 0 "$name" -- --hosts "local:$hosts" --ppn "$ppn" --replay "$workload" --replay-steps 5 --replay-skip 1 \
-    --json "$json" --label here "$@"
+    --json "$json" "$@"
   [[ $problem ]] || grep -qE "^[a-z-]+: $ranks GPUs -- ${hosts}M/${ranks}G: p50: [0-9.]+s [0-9.]+/s p75: .* p90: .* p95: [0-9.]+s [0-9.]+/s$" "$table" ||
     problem='no line in the format of PyTorch'
   [[ $problem ]] || plan plan "$ranks" "$workload" "$@" || problem='no plan'
@@ -33,7 +33,7 @@ done
 replays 'replay: ddp, one rank' 1 1 "$workloads/three-layers.json"
 replays 'replay: ddp, 2 hosts' 2 1 "$workloads/three-layers.json"
 replays 'replay: ddp, 4 hosts' 4 1 "$workloads/three-layers.json"
-replays 'replay: ddp, scaled' 2 1 "$workloads/three-layers.json" --compute-scale 0.5 --bytes-scale 3 --bucket-bytes 32K
+replays 'replay: ddp, scaled' 2 1 "$workloads/three-layers.json" --compute-scale 0.5 --bytes-scale 3
 replays 'replay: ddp, gradients, 2 hosts' 2 1 "$workloads/three-layers.json" --data f32
 replays 'replay: fsdp, 4 hosts' 4 1 "$scratch/fsdp.json"
 replays 'replay: tensor, 2 hosts' 2 1 "$scratch/tensor.json"
@@ -44,7 +44,7 @@ replays 'replay: experts, 2 hosts' 2 1 "$workloads/experts.json" -c 2
 replays 'replay: experts, 4 hosts, gradients' 4 1 "$workloads/experts.json" --data f32
 
 if wanted 'replay: several workloads in turn'; then
-  t 0 'replay: several workloads in turn' -- --hosts local:4 --replay-steps 3 --replay-skip 0 --json "$json" --label here \
+  t 0 'replay: several workloads in turn' -- --hosts local:4 --replay-steps 3 --replay-skip 0 --json "$json" \
     --replay "$workloads/groups.json,$workloads/three-layers.json,$workloads/groups.json" -c 2
   plan groups 4 "$workloads/groups.json" && plan layers 4 "$workloads/three-layers.json"
   [[ $problem ]] || problem=$(check json "$json" 3 "$scratch/groups" "$scratch/layers" "$scratch/groups")
@@ -166,4 +166,4 @@ END
 chmod +x "$scratch/with-other"
 cp "$workloads/three-layers.json" "$scratch/same.json"
 says 'replay: hosts whose files differ' 1 'item 4 of the step is "collective 2 .* 9473 37892" here and "collective 2 .* 9472 37888" at rank 0' \
-  -- --hosts "local,$scratch/with-other" --replay "$scratch/same.json" --address 127.0.0.1:$((20000 + ($$ + 2) % 10000))
+  -- --hosts "local,$scratch/with-other" --replay "$scratch/same.json"

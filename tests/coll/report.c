@@ -167,11 +167,11 @@ void report_write_json(const json_t *all, const char *path) {
 static void write_json(const struct report *report, double average) {
   const struct job *job = report->job;
   const char *name = job->all[0].device_name, *path = job->options->json_path;
-  json_t *all = json_pack("{s:i, s:s?, s:s, s:s, s:i, s:i, s:O, s:I, s:f}", "version", 1, "label",
-                          job->options->label, "nccl", libs.nccl_version_text, "gpu",
-                          libs_is_emulated(name) ? "emulated" : name, "ranks", job->ranks, "hosts",
-                          job->hosts, "results", report->results, "out_of_bounds",
-                          (json_int_t)report->out_of_bounds, "avg_bus_bw", average);
+  json_t *all =
+      json_pack("{s:i, s:s, s:s, s:i, s:i, s:O, s:I, s:f}", "version", 1, "nccl",
+                libs.nccl_version_text, "gpu", libs_is_emulated(name) ? "emulated" : name, "ranks",
+                job->ranks, "hosts", job->hosts, "results", report->results, "out_of_bounds",
+                (json_int_t)report->out_of_bounds, "avg_bus_bw", average);
   report_write_json(all, path);
   json_decref(all);
 }

@@ -4,7 +4,7 @@
  * Blocks: while it writes.  Fails: ends the process with a message when a file cannot be written.
  *
  * The JSON file, of whose results nccl-tests' (-J) have the same members but "op":
- *   {"version": 1, "label": TEXT or null, "nccl": "2.29.7", "gpu": "emulated" or the GPU's name,
+ *   {"version": 1, "nccl": "2.29.7", "gpu": "emulated" or the GPU's name,
  *    "ranks": N, "hosts": N,
  *    "results": [{"op": "all_reduce", "size": BYTES, "count": N, "type": "float", "redop": "sum" or
  *                 "none", "root": N or -1, "in_place": null or as follows,

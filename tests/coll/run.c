@@ -9,13 +9,10 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/nccl_conf.h"
-#include "tests/coll/end_report.h"
-#include "tests/coll/handed_over.h"
-#include "tests/coll/launch.h"
 #include "tests/coll/libs.h"
 #include "tests/coll/measure.h"
 #include "tests/coll/message.h"
+#include "tests/coll/ranks.h"
 #include "tests/coll/replay/replay.h"
 #include "tests/coll/report.h"
 #include "tests/coll/watchdog.h"
@@ -44,28 +41,23 @@ static void run_case(struct job *job, struct report *report, const struct measur
   free(results[1].times_us);
 }
 
-/* Every reduction, root and size of an operation on a type. */
+/* Every reduction and size of an operation on a type; each size has another root. */
 static void run_type(struct job *job, struct report *report, enum operation operation,
                      enum element_type type, struct totals *totals) {
   const struct options *o = job->options;
   const struct operation_info *info = &operation_infos[operation];
-  bool has_all_roots = o->root == OPTIONS_ROOT_ALL;
-  int first = !info->has_root ? -1 : has_all_roots ? 0 : o->root;
-  int last = info->has_root && has_all_roots ? job->ranks - 1 : first;
   for (int redop = 0; redop <= PATTERN_NONE; redop++) {
     bool is_wanted = redop == PATTERN_NONE ? !info->has_redop : info->has_redop && o->redops[redop];
-    for (int root = first; is_wanted && root <= last; root++) {
-      for (int i = 0; i < o->sizes_count; i++) {
-        const struct measure_case c = {
-          .operation = operation,
-          .type = type,
-          .redop = (enum pattern_redop)redop,
-          .root = root,
-          .counts =
-              operation_count(operation, o->sizes[i], element_infos[type].size_bytes, job->ranks),
-        };
-        run_case(job, report, &c, totals);
-      }
+    for (int i = 0; is_wanted && i < o->sizes_count; i++) {
+      const struct measure_case c = {
+        .operation = operation,
+        .type = type,
+        .redop = (enum pattern_redop)redop,
+        .root = info->has_root ? i % job->ranks : -1,
+        .counts =
+            operation_count(operation, o->sizes[i], element_infos[type].size_bytes, job->ranks),
+      };
+      run_case(job, report, &c, totals);
     }
   }
 }
@@ -130,18 +122,11 @@ static FILE *take_stdout(void) {
   return table;
 }
 
-/* Before any library reads them. What the user has set is kept. */
+/* Before any library reads it. What the user has set is kept. */
 static void set_environment(const struct options *options, const struct world *world) {
   char gpus[16];
   snprintf(gpus, sizeof gpus, "%d", world->local_size * options->gpus);
   setenv("FAKE_CUDA_GPUS", gpus, 0); /* the emulated host has what its processes need */
-}
-
-/* What NCCL's files say is the user's word as well, also of how the ranks meet (STRATUS_SECRET).
- * Only then what nobody has said. */
-static void use_conf_files(const struct options *options, const struct world *world) {
-  if (nccl_conf_apply(libs_nccl_version) != 0)
-    message_fail("out of memory");
   if (world->is_local)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
   /* Numbers made for checks, and zeros, compress as no gradients do. */
@@ -169,16 +154,12 @@ static int run_rank(const struct options *options, const struct world *world,
   world_name_process(name, world->rank, options->gpus, world->host);
   message_set_name(name);
   FILE *table = take_stdout();
-  end_report_take();
   set_environment(options, world);
-  use_conf_files(options, world);
   if (mode && mode->prepare)
     mode->prepare();
   libs_open();
   if (options->graph_launches && !libs.has_graphs)
     message_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
-  if (options->root >= world->size * options->gpus)
-    message_fail("-r %d: there are %d ranks", options->root, world->size * options->gpus);
   if (options->replay && replay_load(&replay, options, world->size, error))
     message_fail("%s", error);
   if (options->data && contents_load(&contents, options->data, error))
@@ -191,8 +172,6 @@ static int run_rank(const struct options *options, const struct world *world,
   watchdog_set_place("the end");
   watchdog_stop();
   rendezvous_barrier(rendezvous); /* nobody closes a connection that another still watches */
-  if (world->rank == 0)
-    end_report_say(table);
   job_close(&job);
   rendezvous_close(rendezvous);
   replay_unload(&replay);
@@ -224,8 +203,7 @@ int run_program(int argc, char **given, char **argv, const struct run_mode *mode
   int status;
   if (!options_parse(&options, argc, given, &status))
     return status;
-  handed_over_take();
-  if (world_read(&world, options.address, error, sizeof error)) {
+  if (world_read(&world, error, sizeof error)) {
     message_write("%s", error);
     return EXIT_WRONG_USE;
   }
@@ -235,6 +213,6 @@ int run_program(int argc, char **given, char **argv, const struct run_mode *mode
       return status;
   }
   if (options.hosts && !world.is_ours)
-    return launch_run(&options, argv);
+    return ranks_run(&options, argv);
   return run_rank(&options, &world, mode);
 }

@@ -32,8 +32,7 @@ static int make_plan(struct replay_part *part, const struct options *options, in
                      char *error) {
   const struct plan_settings settings = { .ranks = ranks,
                                           .compute_scale = options->compute_scale,
-                                          .bytes_scale = options->bytes_scale,
-                                          .bucket_bytes = options->bucket_bytes };
+                                          .bytes_scale = options->bytes_scale };
   int64_t count = plan_make(&part->workload, &settings, NULL, 0, error);
   if (count < 0)
     return (int)count;
@@ -310,10 +309,10 @@ static void remember(json_t *workloads, const struct options *o, const struct re
 static void write_json(const struct job *job, json_t *workloads) {
   const struct options *o = job->options;
   const char *gpu = job->all[0].device_name;
-  json_t *all = json_pack("{s:s, s:i, s:s?, s:s, s:s, s:i, s:i, s:O}", "format", "stratus-replay",
-                          "version", 1, "label", o->label, "nccl", libs.nccl_version_text, "gpu",
-                          libs_is_emulated(gpu) ? "emulated" : gpu, "hosts", job->hosts, "ranks",
-                          job->ranks, "workloads", workloads);
+  json_t *all =
+      json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:O}", "format", "stratus-replay", "version", 1,
+                "nccl", libs.nccl_version_text, "gpu", libs_is_emulated(gpu) ? "emulated" : gpu,
+                "hosts", job->hosts, "ranks", job->ranks, "workloads", workloads);
   if (o->json_path)
     report_write_json(all, o->json_path);
   json_decref(all);

@@ -137,8 +137,6 @@ static void choose(struct soak_state *e, struct turn *turn) {
   const struct options *o = e->job->options;
   turn->operation = e->operations[draw(e, (uint64_t)e->operation_count)];
   turn->root = (int)draw(e, (uint64_t)e->job->ranks);
-  if (o->root >= 0)
-    turn->root = o->root;
   uint64_t bytes = o->sizes[draw(e, (uint64_t)o->sizes_count)];
   turn->counts = operation_count(turn->operation, bytes, element_bytes, e->job->ranks);
   turn->place = PLACE_STEP * draw(e, SOAK_SLACK / PLACE_STEP);

@@ -22,7 +22,7 @@ if [[ ! -e build/fake_cuda/lib/$SUITE/libnccl.so.2 ]]; then
   exit 1
 fi
 LD_LIBRARY_PATH=$PWD/build/lib:$PWD/build/fake_cuda/lib/$SUITE:$PWD/build/fake_cuda/lib
-export LD_LIBRARY_PATH COLL_ADDR=unix:/tmp/rendezvous
+export LD_LIBRARY_PATH
 export NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET NCCL_DEBUG_FILE=/tmp/nccl.%p
 
 transport_variables() { # TRANSPORT

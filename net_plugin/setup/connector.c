@@ -94,8 +94,8 @@ static void slow_expired(struct engine_timer *timer, uint64_t now_ns) {
   (void)now_ns;
   if (!pending->has_failed && !pending->connection) {
     describe(pending, way, why);
-    LOG_INFO("still connecting from %s: %s. Trying for %llu s (STRATUS_CONNECT_TIMEOUT)", way, why,
-             (unsigned long long)(pending->settings.connect_timeout_ns / NS_PER_S));
+    LOG_INFO("still connecting from %s: %s. Trying for %g s (STRATUS_CONNECT_TIMEOUT)", way, why,
+             (double)pending->settings.connect_timeout_ns / (double)NS_PER_S);
   }
 }
 
@@ -123,19 +123,19 @@ static bool is_hopeless(const struct pending_connect *pending, uint64_t now_ns) 
 static void give_up(struct pending_connect *pending, uint64_t patience_ns, const char *limit) {
   char way[WAY_TEXT], reason[NO_PATH_TEXT];
   describe(pending, way, reason);
-  LOG_WARN("cannot connect from %s, for %llu s (%s): %s", way,
-           (unsigned long long)(patience_ns / NS_PER_S), limit, reason);
+  LOG_WARN("cannot connect from %s, for %g s (%s): %s", way, (double)patience_ns / (double)NS_PER_S,
+           limit, reason);
   fail(pending, pending->last_error);
+}
+
+static uint64_t before_deadline(const struct pending_connect *pending, uint64_t due_ns) {
+  return due_ns < pending->deadline_ns ? due_ns : pending->deadline_ns;
 }
 
 static void retry_later(struct pending_connect *pending, int error) {
   char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
   uint64_t now_ns = clock_now_ns();
   pending->last_error = error;
-  if (now_ns >= pending->deadline_ns) {
-    give_up(pending, pending->settings.connect_timeout_ns, "STRATUS_CONNECT_TIMEOUT");
-    return;
-  }
   if (is_hopeless(pending, now_ns)) {
     give_up(pending, CONNECT_NO_WAY_NS,
             "no packet was sent; longer if STRATUS_CONNECT_TIMEOUT is set");
@@ -151,7 +151,8 @@ static void retry_later(struct pending_connect *pending, int error) {
     engine_timer_set(pending->engine, &pending->retry, now_ns); /* another may be known */
     return;
   }
-  engine_timer_set(pending->engine, &pending->retry, now_ns + pending->backoff_ns);
+  engine_timer_set(pending->engine, &pending->retry,
+                   before_deadline(pending, now_ns + pending->backoff_ns));
   pending->backoff_ns = pending->backoff_ns * 2 < CONNECT_LAST_BACKOFF_NS ? pending->backoff_ns * 2
                                                                           : CONNECT_LAST_BACKOFF_NS;
 }
@@ -274,9 +275,10 @@ static void dial_next(struct pending_connect *pending) {
   uint64_t timeout_ns =
       path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
   int error;
-  pending->dial = dial_start(
-      pending->engine, &nic, &route->remote.addresses[pending->taken.address], &pending->hello,
-      &pending->keys, clock_now_ns() + timeout_ns, first_dial_done, pending, &error);
+  pending->dial = dial_start(pending->engine, &nic,
+                             &route->remote.addresses[pending->taken.address], &pending->hello,
+                             &pending->keys, before_deadline(pending, clock_now_ns() + timeout_ns),
+                             first_dial_done, pending, &error);
   if (!pending->dial) {
     note_no_way(pending, error);
     retry_later(pending, error);
@@ -284,8 +286,12 @@ static void dial_next(struct pending_connect *pending) {
 }
 
 static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
-  (void)now_ns;
-  dial_next(LIST_ENTRY(timer, struct pending_connect, retry));
+  struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, retry);
+  if (now_ns >= pending->deadline_ns) {
+    give_up(pending, pending->settings.connect_timeout_ns, "STRATUS_CONNECT_TIMEOUT");
+  } else {
+    dial_next(pending);
+  }
 }
 
 static int prepare(struct pending_connect *pending, int dscp, unsigned group_peers) {

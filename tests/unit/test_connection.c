@@ -17,6 +17,7 @@
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -217,23 +218,39 @@ TEST(another_version_is_told_apart) {
   assert_true(log_capture_find("NCCL_NET_PLUGIN") > 0);
 }
 
-EACH(nobody_there_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
-  struct nic nic = pair_loopback(AF_INET);
+static int connect_error(const struct nic *nic, const struct sockaddr_storage *address) {
   struct handle handle = { .wire_version = HANDSHAKE_WIRE_VERSION, .count = 1 };
-  handle.addresses[0] = nic.address;
-  ((struct sockaddr_in *)&handle.addresses[0])->sin_port = htons(1);
+  handle.addresses[0] = *address;
   uint8_t bytes[HANDLE_BYTES];
   handle_encode(&handle, bytes);
   struct connection *connection = NULL;
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && clock_now_ns() < until_ns) {
-    error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
+    error = connector_connect(nic, 1, -1, 0, bytes, &connection);
     assert_null(connection);
     breathe();
   }
-  assert_int_equal(error, -ECONNREFUSED);
-  assert_true(log_capture_find("127.0.0.1:1") > 0);
+  return error;
+}
+
+EACH(nobody_there_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address = nic.address;
+  ((struct sockaddr_in *)&address)->sin_port = htons(1);
+  assert_int_equal(connect_error(&nic, &address), -ECONNREFUSED);
+  assert_true(log_capture_find("127.0.0.1:1, for 0.2 s (STRATUS_CONNECT_TIMEOUT)") > 0);
+}
+
+/* The dial may not take longer than what is left, though one has seconds (PATIENCE_NS is more). */
+EACH(who_does_not_answer_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  int fd = tcp_socket_listen(&nic, &address);
+  uint64_t start_ns = clock_now_ns();
+  assert_int_equal(connect_error(&nic, &address), -ETIMEDOUT);
+  assert_true(clock_now_ns() - start_ns < CONNECT_DIAL_TIMEOUT_NS);
+  close(fd);
 }
 
 /* Anybody on the way can say it, so it costs time only: the deadline ends it, and the user is told

@@ -204,17 +204,6 @@ static void emit_measured(FILE *to, const struct profile_row *row) {
   }
 }
 
-static void emit_row_end(FILE *to, const struct profile_row *row) {
-  if (row->chunk_bytes > 0) {
-    char chunk[QUANTITY_TEXT_MAX];
-    fprintf(to, " chunk=%s", quantity_format_size(row->chunk_bytes, chunk));
-  }
-  if (row->is_measured) {
-    emit_measured(to, row);
-  }
-  fprintf(to, "\n");
-}
-
 static void emit_table(FILE *to, const struct profile_table *table) {
   fprintf(to, "\n[table %s nodes=%" PRIu32 " ppn=%" PRIu32 "]\n",
           profile_collective_name(table->collective), table->nodes, table->ppn);
@@ -229,7 +218,10 @@ static void emit_table(FILE *to, const struct profile_table *table) {
     fprintf(to, "%-10s %-10s %-13s %-6s %" PRIu32, quantity_format_size(row->bytes_lo, low), high,
             profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
             row->channels);
-    emit_row_end(to, row);
+    if (row->is_measured) {
+      emit_measured(to, row);
+    }
+    fprintf(to, "\n");
   }
 }
 

@@ -43,16 +43,16 @@
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
- *   1M          max       ring  simple  8  chunk=256K over=tree/simple default_us=812.4 ...
+ *   1M          max       ring  simple  8  over=tree/simple default_us=812.4 ...
  *
  * A row matches bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
  * v2.28.9). Rows ascend and do not overlap; without a row, NCCL chooses.
  *
- * A row may continue with chunk=, the result of getChunkSize (NCCL 2.30; needs channels), and with
- * its measurement: over=, the cell that NCCL had chosen, and the times per call of both at the size
- * with the smallest gain; the noise may be missing. Such a row matches only while NCCL would choose
- * that cell, and while its gain exceeds noise and a margin (tuner_plugin/decide/guard.h). */
+ * A row may continue with its measurement: over=, the cell that NCCL had chosen, and the times per
+ * call of both at the size with the smallest gain; the noise may be missing. Such a row matches
+ * only while NCCL would choose that cell, and while its gain exceeds noise and a margin
+ * (tuner_plugin/decide/guard.h). */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 
@@ -112,7 +112,6 @@ struct profile_row {
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;                     /* 0: NCCL's own number */
-  uint32_t chunk_bytes;                  /* 0: NCCL's own; else channels are given, too */
   bool is_measured;                      /* the fields below are */
   enum profile_algorithm over_algorithm; /* what NCCL chose */
   enum profile_protocol over_protocol;

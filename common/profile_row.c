@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/nccl_chunk.h"
 #include "common/profile_schema.h"
 #include "common/quantity.h"
 
@@ -16,9 +15,8 @@ enum {
 };
 
 /* What a row may have after its fields, and which of it came; bits in this order. */
-static const char *const extra_names[] = { "chunk", "over", "default_us", "choice_us",
-                                           "noise_pct" };
-enum { EXTRA_CHUNK, EXTRA_OVER, EXTRA_DEFAULT, EXTRA_CHOICE, EXTRA_NOISE, EXTRA_COUNT };
+static const char *const extra_names[] = { "over", "default_us", "choice_us", "noise_pct" };
+enum { EXTRA_OVER, EXTRA_DEFAULT, EXTRA_CHOICE, EXTRA_NOISE, EXTRA_COUNT };
 
 /* bytes_lo or bytes_hi; `max` stands for the end of all sizes. */
 static int parse_bytes(struct scan *scan, struct scan_span word, const char *what, bool is_max_good,
@@ -81,7 +79,7 @@ static int parse_extra(struct scan *scan, struct scan_span word, struct profile_
   }
   if (extra == EXTRA_COUNT) {
     return scan_fail(scan, word.at,
-                     "after channels a row takes chunk=, over=, default_us=, choice_us= and "
+                     "after channels a row takes over=, default_us=, choice_us= and "
                      "noise_pct=, not \"%.*s\"",
                      SCAN_ARGS(word));
   }
@@ -91,9 +89,6 @@ static int parse_extra(struct scan *scan, struct scan_span word, struct profile_
   *seen |= 1u << extra;
   struct scan_span value = { equals + 1, word.length - name.length - 1 };
   switch (extra) {
-  case EXTRA_CHUNK:
-    return scan_number(scan, value, "chunk", NCCL_CHUNK_MIN, NCCL_CHUNK_MAX, true,
-                       &row->chunk_bytes);
   case EXTRA_OVER:
     return parse_over(scan, value, row);
   case EXTRA_NOISE:
@@ -120,9 +115,6 @@ static int parse_extras(struct scan *scan, struct scan_span *line, struct profil
   bool is_part = (seen & (measured | 1u << EXTRA_NOISE)) != 0;
   if (is_part && !row->is_measured) {
     return scan_fail(scan, first.at, "over=, default_us= and choice_us= come together");
-  }
-  if (row->chunk_bytes > 0 && row->channels == 0) {
-    return scan_fail(scan, first.at, "chunk= needs a number of channels");
   }
   return 0;
 }

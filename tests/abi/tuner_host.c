@@ -109,7 +109,7 @@ static const char profile_text[] =
     "%s"
     "[table allreduce nodes=4 ppn=8]\n"
     "1K   64K tree ll     0\n"
-    "64K  1M  ring ll128  4 chunk=64K\n"
+    "64K  1M  ring ll128  4\n"
     "1M   16M ring simple 8\n"
     "32M  max pat  simple 2\n"
     "[table allgather nodes=4 ppn=8]\n"
@@ -224,21 +224,6 @@ static const size_t shapes[][2] = { { 32, 4 }, { 2, 2 }, { 8, 1 }, { 1, 1 },
                                     { 33, 4 }, { 0, 0 }, { 64, 8 } };
 enum { SHAPE_COUNT = sizeof shapes / sizeof shapes[0] };
 
-/* From v6 on NCCL asks what each channel shall carry at a time; the row has 4 channels and whole
- * lines of LL128.
- */
-static void check_chunk(const struct driver_plugin *plugin) {
-  struct driver_comm comm;
-  CHECK(driver_init_comm(&comm, plugin, 32, 4) == HOST_SUCCESS, "init");
-  if (plugin->abi >= 6) {
-    size_t chunk = driver_ask_chunk(&comm, HOST_ALLREDUCE, 100 << 10, HOST_RING, HOST_LL128);
-    CHECK(chunk == (64 << 10) / 1920 * 1920, "the chunk is %zu", chunk);
-    chunk = driver_ask_chunk(&comm, HOST_ALLREDUCE, 300 << 10, HOST_RING, HOST_LL128);
-    CHECK(chunk == 524288, "the chunk of another size is %zu", chunk);
-  }
-  driver_close_comm(&comm);
-}
-
 /* All shapes at once, in turn, opened and closed in different orders. */
 static void run_communicators(const struct driver_plugin *plugin, bool has_profile,
                               struct tally *tally) {
@@ -306,9 +291,6 @@ static struct tally run_all(const struct tuner_release *release, const char *pat
     CHECK(strcmp(driver_name(&plugin), "stratus") == 0, "is named %s", driver_name(&plugin));
     run_communicators(&plugin, has_profile, &tally);
     run_threads(&plugin, has_profile);
-    if (has_profile) {
-      check_chunk(&plugin);
-    }
     driver_close(&plugin);
   }
   return tally;

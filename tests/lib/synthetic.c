@@ -135,7 +135,6 @@ static void time_calls(struct synthetic *cluster, double us, struct sample *samp
   }
   sample->n = CALLS;
   sample->median_us = interpolate_median(times, CALLS);
-  sample->p99_us = times[CALLS - 1];
   for (int i = 0; i < CALLS; i++) {
     times[i] = fabs(times[i] - sample->median_us);
   }

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-#include "common/sample.h"
 #include "tuner_plugin/decide/costs.h"
+#include "tuner_plugin/model/sample_file.h"
 
 enum { SYNTHETIC_SHIFT_FIRST = 3, SYNTHETIC_SHIFT_LAST = 26 };
 

@@ -200,7 +200,7 @@ UNIT_TEST(replay_finds_every_call) {
     count += times.cells[i].count;
     struct label_summary summary = times.cells[i].summary;
     assert_true(summary.median_us == 100.0 * (double)(i + 1));
-    assert_true(summary.mad_us == 0 && summary.p99_us == summary.median_us);
+    assert_true(summary.mad_us == 0);
   }
   /* Of the first block two calls were timed; of runs of three the first is left out. */
   assert_int_equal(count, 25);
@@ -297,7 +297,6 @@ UNIT_TEST(calls_are_summed_up) {
   struct label_summary summary = label_summarize(calls_us, CALLS);
   assert_true(summary.median_us > 99.8 && summary.median_us < 100.1);
   assert_true(summary.mad_us > 4.9 && summary.mad_us < 5.1);
-  assert_true(summary.p99_us > 109.4 && summary.p99_us < 109.7);
 }
 
 /* ---- resuming ---- */

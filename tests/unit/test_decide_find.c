@@ -190,7 +190,7 @@ UNIT_TEST(finds_rows_however_they_are_spread) {
     static struct decide_row rows[ROWS];
     uint64_t low = spreads[i].first, apart = spreads[i].apart;
     for (int row = 0; row < ROWS; row++) {
-      rows[row] = (struct decide_row){ low, low + apart, { .chunk = (uint32_t)row } };
+      rows[row] = (struct decide_row){ low, low + apart, { .channels = (uint8_t)row } };
       low += apart + spreads[i].gap;
       int every = spreads[i].doubled_every;
       apart *= every > 0 && row % every == every - 1 ? 2 : 1;

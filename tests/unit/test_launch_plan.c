@@ -67,7 +67,7 @@ static void take_times(int64_t launch, uint64_t bytes, const double us[CELLS]) {
   struct label_entry entry = { .collective = PROFILE_ALLREDUCE, .bytes = bytes };
   struct label_times times = { .count = CELLS };
   for (size_t i = 0; i < CELLS; i++) {
-    times.cells[i] = (struct label_cell){ cells[i].cell, CALLS, { us[i], 0.5, 0 } };
+    times.cells[i] = (struct label_cell){ cells[i].cell, CALLS, { us[i], 0.5 } };
   }
   launch_plan_add(launch_plan, launch, &entry, &times);
 }

@@ -119,7 +119,7 @@ UNIT_TEST(bad_tables_are_placed) {
     { HEAD "[table allreduce nodes=2 ppn=8 x]\n", 4, 32, "nothing may follow ppn" },
     { TABLE "[table AllReduce nodes=2 ppn=8]\n", 5, 1, "a second table for allreduce nodes=2 ppn" },
     { TABLE "0 64K ring ll\n", 5, 14, "a row has five fields" },
-    { TABLE "0 64K ring ll 0 0\n", 5, 17, "after channels a row takes chunk=, over=" },
+    { TABLE "0 64K ring ll 0 0\n", 5, 17, "after channels a row takes over=" },
     { TABLE "x 64K ring ll 0\n", 5, 1, "bytes_lo takes a size such as 64K, not \"x\"" },
     { TABLE "max 64K ring ll 0\n", 5, 1, "bytes_lo takes a size" },
     { TABLE "0 64KK ring ll 0\n", 5, 3, "bytes_hi takes a size such as 64K or max" },
@@ -139,9 +139,9 @@ UNIT_TEST(bad_tables_are_placed) {
 
 UNIT_TEST(bad_ends_of_rows_are_placed) {
   static const struct bad_case cases[] = {
-    { TABLE "0 64K ring ll 0 chunk=\n", 5, 23, "chunk takes a size from 512 to 16M" },
-    { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "chunk= needs a number of channels" },
-    { TABLE "0 64K ring ll 1 chunk=64K chunk=64K\n", 5, 27, "chunk is given twice" },
+    { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "after channels a row takes over=, default_us=" },
+    { TABLE "0 64K ring ll 0 over=a over=b\n", 5, 22, "over takes a cell" },
+    { TABLE "0 64K ring ll 0 noise_pct=1 noise_pct=1\n", 5, 29, "noise_pct is given twice" },
     { TABLE "0 64K ring ll 0 over=tree\n", 5, 22, "over takes a cell such as tree/ll" },
     { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 17, "come together" },
     { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "come together" },

@@ -19,12 +19,11 @@ static void parse(const char *text, struct profile *profile) {
 
 UNIT_TEST(measured_rows_are_read) {
   struct profile profile;
-  parse(TABLE "64K 1M ring simple 8 chunk=128K over=Tree/Simple default_us=812.45 choice_us=700 "
+  parse(TABLE "64K 1M ring simple 8 over=Tree/Simple default_us=812.45 choice_us=700 "
               "noise_pct=2.1\n1M 2M ring ll 0\n",
         &profile);
   const struct profile_row *row = &profile.tables[0].rows[0];
   assert_true(row->is_measured);
-  assert_int_equal(row->chunk_bytes, 128 << 10);
   assert_int_equal(row->over_algorithm, PROFILE_TREE);
   assert_int_equal(row->over_protocol, PROFILE_SIMPLE);
   assert_int_equal(row->default_ns, 812450);
@@ -45,7 +44,7 @@ static char *write_text(const struct profile *profile) {
 
 UNIT_TEST(what_is_written_reads_the_same) {
   struct profile profile, again;
-  parse(TABLE "64K 1M ring simple 8 chunk=128K over=tree/simple default_us=812.45 choice_us=700 "
+  parse(TABLE "64K 1M ring simple 8 over=tree/simple default_us=812.45 choice_us=700 "
               "noise_pct=2.1\n1M max tree ll 0 over=ring/ll default_us=9.001 choice_us=8.5\n",
         &profile);
   char *text = write_text(&profile);
@@ -68,7 +67,6 @@ UNIT_TEST(figures_are_part_of_the_decision) {
     TABLE "0 1K ring ll 2 over=tree/ll default_us=2.001 choice_us=1\n",
     TABLE "0 1K ring ll 2 over=tree/ll default_us=2 choice_us=1 noise_pct=0.1\n",
     TABLE "0 1K ring ll 2 over=ring/ll default_us=2 choice_us=1\n",
-    TABLE "0 1K ring ll 2 chunk=1K over=tree/ll default_us=2 choice_us=1\n",
   };
   enum { COUNT = sizeof texts / sizeof texts[0] };
   uint64_t hashes[COUNT];

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/sample.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/model/sample_file.h"
@@ -18,20 +17,13 @@ static const struct sample complete = {
   .algorithm = PROFILE_PAT,
   .protocol = PROFILE_LL128,
   .channels = 8,
-  .chunk = 131072,
   .is_default = true,
-  .is_in_place = true,
   .n = 20,
   .median_us = 812.5,
   .mad_us = 9.125,
-  .p99_us = 870,
-  .order = 17,
   .time = 1785578102,
   .nccl = 23004,
-  .plugin = "0.4.0",
-  .env = "default",
   .run = "1785578100-3f2a",
-  .hosts = "9f86d081",
   .topology = "0d5fc02a91e7",
 };
 
@@ -51,7 +43,7 @@ UNIT_TEST(what_is_written_is_read_again) {
   memcpy(&other, &complete,
          sizeof other); /* what is between the fields, too: it is compared below */
   other.collective = PROFILE_BROADCAST;
-  other.is_default = other.is_in_place = false;
+  other.is_default = false;
   memset(other.run, 0, sizeof other.run);
   assert_true(sample_format(&other, text + length, SAMPLE_LINE_MAX) > 0);
 
@@ -74,7 +66,7 @@ UNIT_TEST(what_does_not_fit_is_not_written) {
   assert_int_equal(sample_format(&complete, text, length), 0);
   assert_int_equal(sample_format(&complete, text, length + 1), length);
   struct sample bad = complete;
-  strcpy(bad.env, "a \"b\"");
+  strcpy(bad.run, "a \"b\"");
   assert_int_equal(sample_format(&bad, text, sizeof text), 0);
   bad = complete;
   bad.median_us = NAN;
@@ -113,11 +105,9 @@ UNIT_TEST(what_is_no_sample_is_named) {
     { "[1]\n", "is no JSON object" },
     { "{}\n", "\"schema\" must be a whole number from 1 to 1" },
     { "{" NEEDED ",\"channels\":65}\n", "\"channels\" must be a whole number from 0 to 64" },
-    { "{" NEEDED ",\"channels\":2,\"chunk\":65536,\"nccl\":22907}\n",
-      "\"chunk\" is not possible: NCCL before 2.30.3" },
     { "{" NEEDED ",\"default\":1}\n", "\"default\" must be true or false" },
     { "{" NEEDED ",\"mad_us\":-1}\n", "\"mad_us\" must be microseconds" },
-    { "{" NEEDED ",\"env\":\"a b\"}\n", "\"env\" must be a text of letters" },
+    { "{" NEEDED ",\"run\":\"a b\"}\n", "\"run\" must be a text of letters" },
     { "{" NEEDED ",\"topology\":\"a100\"}\n", "\"topology\" must be 12 digits" },
     { "{" NEEDED ",\"n\":5}\n", "duplicate" },
     { "{\"schema\":1,\"coll\":\"alltoall\"}\n", "\"coll\" must be one of broadcast|" },

@@ -10,7 +10,6 @@
 struct sink {
   struct decide_row *rows;
   uint32_t count;
-  uint64_t chunk_channels; /* of this collective */
 };
 
 static bool is_shape_covered(size_t ranks, size_t nodes) {
@@ -29,12 +28,8 @@ static void add_row(struct sink *sink, const struct profile_row *row) {
         .proto = (uint8_t)row->protocol,
         .channels = (uint8_t)row->channels,
         .over = (uint8_t)(row->is_measured ? over : DECIDE_ANY_CELL),
-        .chunk = row->chunk_bytes,
       },
     };
-  }
-  if (row->chunk_bytes > 0 && row->channels > 0) {
-    sink->chunk_channels |= UINT64_C(1) << (row->channels - 1);
   }
   sink->count++;
 }
@@ -42,7 +37,6 @@ static void add_row(struct sink *sink, const struct profile_row *row) {
 static void add_collective(struct sink *sink, const struct profile *profile,
                            enum profile_collective collective, uint32_t nodes, uint32_t ppn) {
   const struct profile_table *table = profile_find_table(profile, collective, nodes, ppn);
-  sink->chunk_channels = 0;
   for (size_t i = 0; table && i < table->row_count; i++) {
     const struct profile_row *row = &table->rows[i];
     if (!row->is_measured || guard_is_worth(row->default_ns, row->choice_ns, row->noise_permille)) {
@@ -56,11 +50,9 @@ static void add_all(struct sink *sink, const struct profile *profile, size_t ran
   bool is_covered = is_shape_covered(ranks, nodes);
   for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
     table->first[coll] = sink->count;
-    table->chunk_channels[coll] = 0;
     if (is_covered) {
       add_collective(sink, profile, (enum profile_collective)coll, (uint32_t)nodes,
                      (uint32_t)(ranks / nodes));
-      table->chunk_channels[coll] = sink->chunk_channels;
     }
   }
   table->first[PROFILE_COLLECTIVE_COUNT] = sink->count;

@@ -4,7 +4,6 @@
 
 #include <stddef.h>
 
-#include "common/nccl_chunk.h"
 #include "tuner_plugin/decide/guard.h"
 
 const struct decide_row *decide_find(const struct decide_table *table, int coll, uint64_t bytes) {
@@ -65,23 +64,4 @@ bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes
   *proto = choice->proto;
   write_channels(choice, channels);
   return true;
-}
-
-uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes, int algo,
-                      int proto, int channels) {
-  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT || channels != 1) {
-    return 0;
-  }
-  for (uint64_t left = table->chunk_channels[coll]; left; left &= left - 1) {
-    uint64_t count = (uint64_t)__builtin_ctzll(left) + 1;
-    if (bytes > UINT64_MAX / count) {
-      break;
-    }
-    const struct decide_choice *choice = find_choice(table, coll, bytes * count);
-    if (choice && choice->chunk > 0 && choice->channels == count && choice->algo == algo &&
-        choice->proto == proto) {
-      return nccl_chunk_round(choice->chunk, (enum profile_protocol)choice->proto);
-    }
-  }
-  return 0;
 }

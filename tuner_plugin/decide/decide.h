@@ -22,7 +22,6 @@ struct decide_choice {
   uint8_t proto;    /* enum profile_protocol, the same */
   uint8_t channels; /* most channels to use; 0 leaves them to NCCL */
   uint8_t over;     /* costs_cell of what NCCL must have chosen, or DECIDE_ANY_CELL */
-  uint32_t chunk;   /* bytes; 0 leaves it to NCCL, and so does a row without channels */
 };
 
 enum { DECIDE_ANY_CELL = UINT8_MAX };
@@ -39,8 +38,6 @@ struct decide_row {
 struct decide_table {
   const struct decide_row *rows;
   uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
-  /* Bit c-1: some row with a chunk has c channels. */
-  uint64_t chunk_channels[PROFILE_COLLECTIVE_COUNT];
 };
 
 /* The row that covers the call, or NULL. Any value of `coll` is allowed. */
@@ -58,11 +55,5 @@ bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
 /* For the interface that takes the numbers themselves and shows no costs (v2). */
 bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
                       int *proto, int *channels);
-
-/* From v6 on: the chunk for `bytes` on `channels` channels, or 0. NCCL asks with what one channel
- * carries, and with channels = 1, for all but CollNet (NVIDIA/nccl v2.30.7-1
- * src/enqueue.cc:2308-2311, 724-737), so that the row is looked for by its channels. */
-uint32_t decide_chunk(const struct decide_table *table, int coll, uint64_t bytes, int algo,
-                      int proto, int channels);
 
 #endif

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/sample.h"
 #include "tuner_plugin/model/interpolate.h"
+#include "tuner_plugin/model/sample_file.h"
 
 /* What was measured at one size. */
 struct curve_point {

@@ -22,7 +22,7 @@ struct fit_counts {
   size_t rows;
 };
 
-/* Adds tables to `profile`, which has none. No sample has a chunk. */
+/* Adds tables to `profile`, which has none. */
 int fit_profile(const struct sample *samples, size_t count, struct profile *profile,
                 struct fit_counts *counts, struct profile_error *error);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of JSON into samples; every value is checked, as a file may come from anywhere. */
+/* Samples to lines of JSON and back; every value is checked, as a file may come from anywhere. */
 #include "tuner_plugin/model/sample_file.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -10,8 +11,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/nccl_chunk.h"
 #include "common/quantity.h"
+
+/* ---- writing ---- */
+
+bool sample_is_word(const char *text) {
+  static const char accepted[] = "abcdefghijklmnopqrstuvwxyz"
+                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  size_t length = strlen(text);
+  return length < SAMPLE_WORD_MAX && strspn(text, accepted) == length;
+}
+
+size_t sample_format(const struct sample *sample, char *text, size_t text_bytes) {
+  if (!sample_is_word(sample->run) || !sample_is_word(sample->topology) ||
+      !isfinite(sample->median_us) || !isfinite(sample->mad_us)) {
+    return 0;
+  }
+  int length = snprintf(
+      text, text_bytes,
+      "{\"schema\":%d,\"coll\":\"%s\",\"bytes\":%" PRIu64 ",\"nodes\":%" PRIu32 ",\"ppn\":%" PRIu32
+      ",\"algo\":\"%s\",\"proto\":\"%s\",\"channels\":%" PRIu32 ",\"default\":%s,\"n\":%" PRIu32
+      ",\"median_us\":%.3f,\"mad_us\":%.3f,\"time\":%" PRIu64
+      ",\"nccl\":%d,\"run\":\"%s\",\"topology\":\"%s\"}\n",
+      SAMPLE_SCHEMA, profile_collective_name(sample->collective), sample->bytes, sample->nodes,
+      sample->ppn, profile_algorithm_name(sample->algorithm),
+      profile_protocol_name(sample->protocol), sample->channels,
+      sample->is_default ? "true" : "false", sample->n, sample->median_us, sample->mad_us,
+      sample->time, sample->nccl, sample->run, sample->topology);
+  return length > 0 && (size_t)length < text_bytes ? (size_t)length : 0;
+}
+
+/* ---- reading ---- */
 
 /* One line while it is read; the first thing that is wrong is kept. */
 struct line {
@@ -109,24 +139,14 @@ static void take_sample(struct line *line, struct sample *sample) {
     .algorithm = (enum profile_algorithm)take_name(line, "algo", PROFILE_ALGORITHM_WORDS),
     .protocol = (enum profile_protocol)take_name(line, "proto", PROFILE_PROTOCOL_WORDS),
     .channels = (uint32_t)take_integer(line, "channels", false, 0, PROFILE_CHANNELS_MAX),
-    .chunk = (uint32_t)take_integer(line, "chunk", false, 0, 1 << 30),
     .is_default = take_bool(line, "default"),
-    .is_in_place = take_bool(line, "in_place"),
     .n = (uint32_t)take_integer(line, "n", true, 1, UINT32_MAX),
     .median_us = take_time(line, "median_us", true),
     .mad_us = take_time(line, "mad_us", false),
-    .p99_us = take_time(line, "p99_us", false),
-    .order = (uint64_t)take_integer(line, "order", false, 0, INT64_MAX),
     .time = (uint64_t)take_integer(line, "time", false, 0, INT64_MAX),
     .nccl = (int)take_integer(line, "nccl", false, 0, INT32_MAX),
   };
-  if (sample->chunk > 0 && sample->nccl > 0 && sample->nccl < NCCL_CHUNK_VERSION) {
-    fail(line, "\"chunk\" is not possible: NCCL before 2.30.3 does not ask for chunks");
-  }
-  take_word(line, "plugin", sample->plugin);
-  take_word(line, "env", sample->env);
   take_word(line, "run", sample->run);
-  take_word(line, "hosts", sample->hosts);
   take_topology(line, sample->topology);
 }
 

@@ -28,7 +28,7 @@ struct tuner {
   struct collnet_range collnet;     /* of calls without a row */
   bool meets_hosts;                 /* its first calls are NCCL's own, see is_proof */
   bool is_unproven; /* atomic: hosts have not met yet, and have to be compared first */
-  bool asks_chunks; /* NCCL asks for chunks (v6) */
+  bool sees_groups; /* NCCL asks for chunks after each (v6) */
   uint64_t chosen;  /* atomic: calls for which the profile chose */
   uint64_t left;    /* atomic: all others; one addition for each call */
 };
@@ -117,7 +117,7 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
     return;
   }
   tuner->is_unproven = tuner->meets_hosts = host.net == NET_USE_STRATUS;
-  tuner->asks_chunks = host.abi_version >= 6;
+  tuner->sees_groups = host.abi_version >= 6;
   if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
     LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, %s", shape.ranks,
              shape.nodes, id, untouched(tuner));
@@ -222,7 +222,7 @@ static bool is_proof(struct tuner *tuner) {
   if (!__atomic_load_n(&tuner->is_unproven, __ATOMIC_RELAXED)) {
     return false;
   }
-  return tuner->asks_chunks || __atomic_exchange_n(&tuner->is_unproven, false, __ATOMIC_RELAXED);
+  return tuner->sees_groups || __atomic_exchange_n(&tuner->is_unproven, false, __ATOMIC_RELAXED);
 }
 
 static void count_call(struct tuner *tuner, bool is_chosen) {
@@ -255,15 +255,10 @@ void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *al
              tuner->table && decide_by_number(tuner->table, coll, bytes, algo, proto, channels));
 }
 
-uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
-                            int channels) {
-  if (!tuner || !tuner->table) {
-    return 0;
+void tuner_group_ends(struct tuner *tuner) {
+  if (tuner && __atomic_load_n(&tuner->is_unproven, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&tuner->is_unproven, false, __ATOMIC_RELAXED);
   }
-  if (__atomic_load_n(&tuner->is_unproven, __ATOMIC_RELAXED)) {
-    __atomic_store_n(&tuner->is_unproven, false, __ATOMIC_RELAXED); /* they have met */
-  }
-  return decide_chunk(tuner->table, coll, bytes, algo, proto, channels);
 }
 
 struct tuner_counts tuner_get_counts(const struct tuner *tuner) {

@@ -41,9 +41,8 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
 void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *algo, int *proto,
                             int *channels);
 
-/* The chunk for what one channel carries (from v6 on), or 0 to leave it to NCCL. */
-uint32_t tuner_choose_chunk(struct tuner *tuner, int coll, size_t bytes, int algo, int proto,
-                            int channels);
+/* Called from v6 on after all calls of a group have been chosen for. */
+void tuner_group_ends(struct tuner *tuner);
 
 /* Calls seen and calls for which the profile chose. */
 struct tuner_counts {

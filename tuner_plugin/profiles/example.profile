@@ -20,7 +20,5 @@ chunk_bytes = 128K
   64K       4M        tree  simple  0
   4M        max       ring  simple  8
 
-# Behind a number of channels a row may say how many bytes to move at a time; NCCL 2.30.3 and later
-# ask for that (tuner interface v6), earlier ones take their own.
 [table allgather nodes=8 ppn=8]
-  1M        max       ring  simple  8  chunk=1M
+  1M        max       ring  simple  8

@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "common/clock.h"
-#include "common/version.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/launch_plan.h"
 #include "tuner_plugin/tools/calibrate/sample_store.h"
@@ -22,13 +21,11 @@ static struct {
   const char *channels;
   int64_t run;
   int64_t rounds;
-  const char *env_name;
 } options = {
   .samples = "samples.jsonl",
   .channels = "0",
   .run = PLAN_RUN,
   .rounds = 1,
-  .env_name = "default",
 };
 
 static const struct cli_option option_rows[] = {
@@ -44,8 +41,6 @@ static const struct cli_option option_rows[] = {
     PLAN_RUN_MAX },
   { "rounds", 0, CLI_INT, &options.rounds, "N",
     "launches; each after the first measures only undecided cells", 1, 99 },
-  { "env-name", 0, CLI_STRING, &options.env_name, "NAME",
-    "name in the samples for the variables that are set", 0, 0 },
   { 0 },
 };
 
@@ -113,7 +108,6 @@ struct series {
   struct label_log log;
   double cost_log; /* of NCCL's choice among the cells over it alone: sum of logarithms */
   size_t cost_count;
-  uint64_t order; /* of the next block */
   uint64_t time;
 };
 
@@ -154,13 +148,9 @@ static int write_sample(struct series *series, const struct label_entry *entry,
     .n = (uint32_t)measured->count,
     .median_us = measured->summary.median_us,
     .mad_us = measured->summary.mad_us,
-    .p99_us = measured->summary.p99_us,
-    .order = series->order++,
     .time = series->time,
     .nccl = entry->nccl,
-    .plugin = STRATUS_VERSION,
   };
-  snprintf(sample.env, sizeof sample.env, "%s", options.env_name);
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
   return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
@@ -353,9 +343,6 @@ static int check_options(void) {
     return cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
                           PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
   }
-  if (!sample_is_word(options.env_name)) {
-    return cli_fail_usage("--env-name takes letters, digits and . _ -");
-  }
   return CLI_OK;
 }
 
@@ -369,8 +356,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   if (status == CLI_OK && options.plan) {
     status = read_plan(options.plan, text, &wanted);
   }
-  snprintf(settings, sizeof settings, "%s %s %" PRId64 " %" PRId64 " %s", options.env_name,
-           options.channels, options.run, options.rounds, text);
+  snprintf(settings, sizeof settings, "%s %" PRId64 " %" PRId64 " %s", options.channels,
+           options.run, options.rounds, text);
   if (status == CLI_OK) {
     status = campaign_open(&campaign, argument_count, arguments, settings);
   }

@@ -16,7 +16,6 @@ static struct {
   const char *output;
   const char *base;
   const char *id;
-  const char *env;
   const char *topology; /* NULL: that of the samples */
 } options = {
   .id = "fitted",
@@ -27,8 +26,6 @@ static const struct cli_option option_rows[] = {
   { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match], [net] and [env] from this profile",
     0, 0 },
   { "id", 0, CLI_STRING, &options.id, "NAME", "id of the new profile", 0, 0 },
-  { "env", 0, CLI_STRING, &options.env, "NAME", "use only samples with this set of variables", 0,
-    0 },
   { "topology", 0, CLI_STRING, &options.topology, "ID",
     "use only samples of this topology, and write it to [match] of the profile", 0, 0 },
   { 0 },
@@ -43,53 +40,6 @@ static int read_samples(int count, char **paths, struct sample_file *file) {
     }
   }
   return file->count > 0 ? CLI_OK : cli_fail("there is no sample");
-}
-
-/* Rows get no chunk from samples, so what ran with one (a row of the job's profile had it) does not
- * show what a row of the fit would take. */
-static int drop_chunks(struct sample_file *file) {
-  size_t kept = 0, all = file->count;
-  for (size_t i = 0; i < all; i++) {
-    if (file->samples[i].chunk == 0) {
-      file->samples[kept++] = file->samples[i];
-    }
-  }
-  file->count = kept;
-  if (kept < all) {
-    fprintf(stderr, "stratus-tune: %zu of %zu samples ran with a chunk, and are left out\n",
-            all - kept, all);
-  }
-  return kept > 0 ? CLI_OK : cli_fail("all samples ran with a chunk");
-}
-
-/* Samples with other variables set, or of in-place calls, are not comparable with the rest. */
-static int keep_comparable(struct sample_file *file) {
-  const char *env = options.env;
-  size_t kept = 0, in_place = 0;
-  for (size_t i = 0; i < file->count; i++) {
-    if (!env) {
-      env = file->samples[0].env;
-    }
-    if (strcmp(file->samples[i].env, env) != 0) {
-      if (options.env) {
-        continue;
-      }
-      return cli_fail("samples with different variables, \"%s\" and \"%s\": choose with --env", env,
-                      file->samples[i].env);
-    }
-    in_place += file->samples[i].is_in_place;
-    file->samples[kept++] = file->samples[i];
-  }
-  bool is_all_in_place = in_place == kept;
-  file->count = kept;
-  kept = 0;
-  for (size_t i = 0; i < file->count; i++) {
-    if (is_all_in_place || !file->samples[i].is_in_place) {
-      file->samples[kept++] = file->samples[i];
-    }
-  }
-  file->count = kept;
-  return kept > 0 ? CLI_OK : cli_fail("no sample has the variables \"%s\"", env);
 }
 
 /* Releases and date of the samples; the tables hold for the last release's patches, too. */
@@ -108,8 +58,8 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
     meta->nccl_max = meta->nccl_max / 100 * 100 + PROFILE_VERSION_PATCH_MAX;
   }
   snprintf(meta->id, sizeof meta->id, "%s", options.id);
-  snprintf(meta->source, sizeof meta->source, "stratus-tune fit, %zu samples of run %s on hosts %s",
-           file->count, file->samples[0].run, file->samples[0].hosts);
+  snprintf(meta->source, sizeof meta->source, "stratus-tune fit, %zu samples of run %s",
+           file->count, file->samples[0].run);
   time_t seconds = (time_t)newest;
   struct tm date;
   meta->created[0] = '\0';
@@ -178,12 +128,6 @@ static int run(int argument_count, char **arguments, bool is_json) {
         TOPOLOGY_ID_DIGITS);
   }
   int status = read_samples(argument_count, arguments, &file);
-  if (status == CLI_OK) {
-    status = drop_chunks(&file);
-  }
-  if (status == CLI_OK) {
-    status = keep_comparable(&file);
-  }
   if (status == CLI_OK) {
     status = load_base(&profile);
   }

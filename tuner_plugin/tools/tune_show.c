@@ -39,7 +39,7 @@ static bool holds(const struct profile_row *row) {
 }
 
 static void print_table(const struct profile_table *table) {
-  char range[TUNE_RANGE_TEXT_MAX], channels[TUNE_CHANNELS_TEXT_MAX], chunk[QUANTITY_TEXT_MAX];
+  char range[TUNE_RANGE_TEXT_MAX], channels[TUNE_CHANNELS_TEXT_MAX];
   printf("%s, %" PRIu32 " nodes x %" PRIu32 " ranks\n", profile_collective_name(table->collective),
          table->nodes, table->ppn);
   for (size_t i = 0; i < table->row_count; i++) {
@@ -47,9 +47,6 @@ static void print_table(const struct profile_table *table) {
     printf("  %-20s %-13s %-7s %s", tune_format_range(row->bytes_lo, row->bytes_hi, range),
            profile_algorithm_name(row->algorithm), profile_protocol_name(row->protocol),
            tune_format_channels(row->channels, channels));
-    if (row->chunk_bytes) {
-      printf(", chunks of %s", quantity_format_size(row->chunk_bytes, chunk));
-    }
     if (row->is_measured) {
       printf("; %.1f us where %s %s took %.1f%s", (double)row->choice_ns * 1e-3,
              profile_algorithm_name(row->over_algorithm), profile_protocol_name(row->over_protocol),
@@ -80,10 +77,10 @@ static int print_profile(const struct profile *profile, const char *path) {
 
 static json_t *json_row(const struct profile_row *row) {
   json_t *json = json_pack(
-      "{s:o, s:o, s:s, s:s, s:I, s:I, s:b}", "bytes_lo", tune_json_bytes(row->bytes_lo), "bytes_hi",
+      "{s:o, s:o, s:s, s:s, s:I, s:b}", "bytes_lo", tune_json_bytes(row->bytes_lo), "bytes_hi",
       tune_json_bytes(row->bytes_hi), "algo", profile_algorithm_name(row->algorithm), "proto",
-      profile_protocol_name(row->protocol), "channels", (json_int_t)row->channels, "chunk_bytes",
-      (json_int_t)row->chunk_bytes, "holds", (int)holds(row));
+      profile_protocol_name(row->protocol), "channels", (json_int_t)row->channels, "holds",
+      (int)holds(row));
   if (row->is_measured) {
     json_object_update_new(json, json_pack("{s:s, s:s, s:f, s:f, s:f}", "over_algo",
                                            profile_algorithm_name(row->over_algorithm),

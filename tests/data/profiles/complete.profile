@@ -57,5 +57,5 @@ NCCL_NVLSTREE_MAX_CHUNKSIZE = 128K
 0 1 nvls simple 0
 1 2 nvlstree simple 0
 [table allreduce nodes=4 ppn=8]
-64K 1M ring simple 8 chunk=128K over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1
+64K 1M ring simple 8 over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1
 1M  2M tree ll128 0 over=ring/ll default_us=9.001 choice_us=8.5

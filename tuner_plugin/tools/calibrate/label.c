@@ -214,7 +214,6 @@ struct label_summary label_summarize(double *times_us, size_t count) {
     return summary;
   }
   summary.median_us = interpolate_median(times_us, count);
-  summary.p99_us = times_us[(count * 99 + 99) / 100 - 1];
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabs(times_us[i] - summary.median_us);
   }

@@ -54,7 +54,6 @@ struct label_habit {
 struct label_summary {
   double median_us;
   double mad_us;
-  double p99_us;
 };
 
 /* The times of one cell, without the calls that set up connections. */

@@ -72,7 +72,7 @@ static void add_sample(struct label_times *times, const struct sample *sample) {
               .protocol = (uint8_t)sample->protocol,
               .channels = (uint16_t)sample->channels },
     .count = sample->n,
-    .summary = { sample->median_us, sample->mad_us, sample->p99_us },
+    .summary = { sample->median_us, sample->mad_us },
   };
 }
 

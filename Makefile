@@ -44,8 +44,8 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) 
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 comma := ,
-# Small libraries are linked statically, so that the plugins load where they are not installed.
-STATIC_LIBS = -Wl,-Bstatic -lsodium -Wl,-Bdynamic -ldl -lm
+SYSTEM_LIBS = -ldl -lm
+# Linked statically, so that the tools run where it is not installed.
 JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
 # ---- the oldest glibc: what users get is linked against stand-ins for it (scripts/glibc-floor) ----
@@ -106,7 +106,7 @@ ifneq ($(CROSS),)
 # The suite is this machine's: static libraries go with the C library that its cross compiler has.
 $(CROSS_DIR)/packages:
 	$(Q)scripts/fetch-packages $(shell . /etc/os-release && echo $$VERSION_CODENAME) $(CROSS_DEBIAN_$(ARCH)) $(@D) \
-	  libcmocka-dev libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev libsodium-dev \
+	  libcmocka-dev libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev \
 	  libcmocka0 libhwloc15 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200 libudev1
 CROSS_DEBIAN_aarch64 = arm64
 endif
@@ -140,10 +140,10 @@ $(call objects,net_plugin/plugin/default_name.c): $(DEFAULT_NAME)
 $(call objects,net_plugin/plugin/default_name.c): ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY="$(DEFAULT_NAME)"'
 
 $(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE)
-	$(link) $(PLUGIN_LDFLAGS) -Wl,-soname,$(NET_NAME) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,-soname,$(NET_NAME) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(SYSTEM_LIBS) $(FLOOR)
 
 $(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE)
-	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(STATIC_LIBS) $(FLOOR)
+	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(SYSTEM_LIBS) $(FLOOR)
 
 # Everything but main functions: what tools and tests link against; and what has nothing of the plugins.
 STRATUS_A := $(BUILD)/obj/libstratus.a
@@ -155,10 +155,10 @@ $(STRATUS_A) $(COMMON_A):
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
+	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
+	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
   $(COMMON_A) | $(FLOOR_MADE)
@@ -282,12 +282,10 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
   send sendmsg sendto recv recvmsg getaddrinfo getifaddrs epoll_create1 epoll_ctl epoll_wait poll ppoll eventfd \
   signalfd timerfd_create pipe pipe2 socketpair fork pthread_create pthread_cond_init pthread_mutex_init \
   pthread_condattr_init pthread_setaffinity_np setrlimit getrlimit getrandom open openat fopen fdopen opendir \
-  fdopendir scandir read pread readlink write rename stat lstat fstat fstatat mkdir dlopen dlsym sodium_init \
-  crypto_aead_chacha20poly1305_ietf_decrypt_detached crypto_aead_aes256gcm_decrypt_detached_afternm \
-  crypto_aead_aes256gcm_beforenm)
+  fdopendir scandir read pread readlink write rename stat lstat fstat fstatat mkdir dlopen dlsym)
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
-	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Stands between auth and common/hash.
 $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
@@ -298,13 +296,13 @@ $(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
-	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Parts of stratus-tune.
 $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
   | $(RUNNABLE_DIR)/stratus-tune
-	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Runs the tool.
 $(addprefix $(BUILD)/tests/test_,compare tuner_tool): | $(RUNNABLE_DIR)/stratus-tune
@@ -326,7 +324,7 @@ tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 SIM_SRC := $(call sources,tests/sim)
 SIM := $(if $(SIM_SRC),$(BUILD)/tests/sim)
 $(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
-	$(link) $^ $(STATIC_LIBS)
+	$(link) $^ $(SYSTEM_LIBS)
 
 tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 
@@ -342,14 +340,14 @@ COLL_STRESS := $(BUILD)/tests/coll/coll-stress
 COLL_FAULTY := $(BUILD)/tests/coll/faulty
 
 $(COLL): $(COLL_OBJ) $(TOOL_START) $(COMMON_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS) $(TOOL_FLOOR)
+	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
 
 $(COLL_NAMES): $(COLL)
 	$(Q)ln -sf $(<F) $@
 
 # With jobs to be broken.
 $(COLL_STRESS): $(call objects,$(call sources,tests/coll/stress)) $(COLL_PARTS)
-	$(link) $^ $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # An NCCL with faults. The real one is named to the linker by a stand-in that has its soname and nothing else.
 $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
@@ -360,7 +358,7 @@ $(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c test
 	  -Wl,--no-as-needed $(@D)/empty/libnccl.so.2 -Wl,--as-needed -ldl -lm
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o $(COLL_PARTS)
-	$(link) $^ -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 coll: all $(COLL) $(COLL_NAMES) $(COLL_STRESS) $(COLL_FAULTY)/libnccl.so.2 ## build/tests/coll/coll: collectives and training steps
 .PHONY: coll
@@ -371,11 +369,11 @@ SCALE := $(BUILD)/tests/scale
 SCALE_SRC := $(call sources,tests/scale)
 # Workloads, plans and counts of collectives are those of tests/coll.
 $(SCALE): $(call objects,$(SCALE_SRC)) $(filter %.o,$(COLL_PARTS)) $(STRATUS_A)
-	$(link) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
 
 $(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o \
   $(filter-out %/main.o,$(call objects,$(SCALE_SRC)) $(COLL_OBJ)) $(STRATUS_A)
-	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 tests-scale: $(SCALE) ## build/tests/scale: training steps on up to 1024 simulated hosts
 
@@ -383,14 +381,14 @@ tests-scale: $(SCALE) ## build/tests/scale: training steps on up to 1024 simulat
 
 CODEC_SPEED := $(BUILD)/tests/codec-speed
 $(CODEC_SPEED): $(call objects,tests/codec/speed.c) $(STRATUS_A)
-	$(link) $^ $(STATIC_LIBS)
+	$(link) $^ $(SYSTEM_LIBS)
 
 codec-speed: $(CODEC_SPEED) ## build/tests/codec-speed: GB/s and ratio of the codec's forms
 .PHONY: codec-speed
 # ---- speed and use of net_plugin/reduce ----
 
 $(BUILD)/tests/reduce-speed: $(call objects,tests/reduce/speed.c) $(STRATUS_A)
-	$(link) $^ $(STATIC_LIBS)
+	$(link) $^ $(SYSTEM_LIBS)
 
 # The module alone, for Python.
 $(BUILD)/tests/reduce/libexchange.so: $(call objects,tests/reduce/exchange.c $(call sources,net_plugin/reduce))
@@ -408,7 +406,7 @@ FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 FUZZ_WRAP_doctor = $(addprefix -Wl$(comma)--wrap=,remote_run_all doctor_paths_check)
 FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
-	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(STATIC_LIBS)
+	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets, SipHash for tables
- * (libsodium).
+/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets, SipHash for tables.
+ * Every connection proves its key by HMAC, so none of it may depend on a library that a host can
+ * lack, as libcrypto: it is here, and no instruction or address depends on secret data.
  * Owns: nothing.  Threads: any.
  * Blocks: never.  Fails: cannot. */
 #ifndef COMMON_HASH_H
 #define COMMON_HASH_H
 
-#include <sodium/crypto_auth_hmacsha256.h>
-#include <sodium/crypto_hash_sha256.h>
-#include <sodium/crypto_shorthash.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HASH_SHA256_BYTES = 32, HASH_SHORT_KEY_BYTES = crypto_shorthash_KEYBYTES };
+enum { HASH_SHA256_BYTES = 32, HASH_SHORT_KEY_BYTES = 16 };
 
 /* CRC32C (Castagnoli, RFC 3720 appendix B.4) of the bytes that `crc` covers followed by these;
  * starts at 0. Uses the fastest form that this processor supports. */
@@ -28,8 +26,11 @@ struct hash_crc32c_form {
 };
 const struct hash_crc32c_form *hash_crc32c_form(size_t i);
 
+/* FIPS 180-4. Final wipes it. */
 struct hash_sha256 {
-  crypto_hash_sha256_state state;
+  uint32_t state[8];
+  uint64_t bytes;    /* so far */
+  uint8_t block[64]; /* the bytes that are no whole block yet */
 };
 void hash_sha256_init(struct hash_sha256 *hash);
 void hash_sha256_update(struct hash_sha256 *hash, const void *bytes, size_t count);

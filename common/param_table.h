@@ -111,8 +111,6 @@
     "suffices")                                                                                    \
   X(ENCRYPT, ENUM, "off", "off|on", "", NET, PROTECTS,                                             \
     "on: encrypts all data between hosts; equal on all hosts")                                     \
-  X(OPENSSL, BOOL, "1", "", "", NET, PLAIN,                                                        \
-    "0: AES-256-GCM by libsodium even where OpenSSL's libcrypto, which is faster, is installed")   \
   X(SECRET, SECRET, "", "", "", NET, PROTECTS,                                                     \
     "secret of the job, equal on all hosts: connections without it are refused")                   \
   X(SECRET_FILE, STRING, "", "", "", NET, PROTECTS,                                                \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane_crypto: what a lane is encrypted with, as set-up and the lanes agree. PURE.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+/* lane_crypto: what a lane is encrypted with, as set-up and the lanes agree.
+ * Owns: nothing.  Threads: any.  Blocks: the first call of a process, as dlopen does.  Fails:
+ * cannot. */
 #ifndef NET_PLUGIN_LANE_LANE_CRYPTO_H
 #define NET_PLUGIN_LANE_LANE_CRYPTO_H
 
@@ -21,7 +22,9 @@ struct lane_crypto {
 #define LANE_CRYPTO_NAME_MAX 640
 const char *lane_crypto_name(enum lane_cipher cipher, char text[LANE_CRYPTO_NAME_MAX]);
 
-/* Which ciphers work here, as bits 1 << enum lane_cipher. */
+/* Which ciphers work here, as bits 1 << enum lane_cipher; 0: this host cannot encrypt. */
 unsigned lane_crypto_ciphers(void);
+/* "OpenSSL 3.0.19", or why this host cannot encrypt. */
+const char *lane_crypto_library(void);
 
 #endif

@@ -75,9 +75,10 @@ int protection_check(void) {
     return -EACCES;
   }
   if (param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON && !lane_crypto_ciphers()) {
-    LOG_WARN("STRATUS_ENCRYPT=on, but no cipher works here: libsodium cannot start, for which it "
-             "needs getrandom() or /dev/urandom; no connection is made. Make one of them "
-             "available to this process, or unset STRATUS_ENCRYPT on every host");
+    LOG_WARN("STRATUS_ENCRYPT=on, but OpenSSL's libcrypto cannot be used: %s; no connection is "
+             "made. Install libcrypto.so.3 or libcrypto.so.1.1 (package libssl3 or openssl-libs), "
+             "or unset STRATUS_ENCRYPT on every host",
+             lane_crypto_library());
     return -EACCES;
   }
   return load_secret();

@@ -349,21 +349,14 @@ def tuner_idle():
 
 # ---- what protection costs ----
 
-def protection(name, parameter, title, target, slower=None):
-    """slower: a setting that the protection is also measured with, as (word, variables, label)."""
+def protection(name, parameter, title, target):
     arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2")
     variants = [perf("stratus", *arguments, extra={parameter: "off"}, label="without"),
                 perf("stratus", *arguments, extra={parameter: "on"}, name="with", label="with")]
-    if slower:
-        word, variables, label = slower
-        variants.append(perf("stratus", *arguments, extra={parameter: "on", **variables}, name=word, label=label))
-    more = [Row(word, f"bandwidth {label} / without", of("gbytes_per_s", word, "stratus"), None,
-                shown(variants, "gbytes_per_s", "GB/s"))] if slower else []
     return Case(
         name, f"{title} ({parameter}=on), veth without limits, 2 connections, 512 KiB", [], variants,
         [Row("bandwidth", "bandwidth with / without", of("gbytes_per_s", "with", "stratus"),
              at_least(target), shown(variants, "gbytes_per_s", "GB/s")),
-         *more,
          Row("cpu", "CPU per byte with / without", of("cpu_s_per_gb", "with", "stratus"), None,
              shown(variants, "cpu_s_per_gb", "CPU-s/GB"))], needs=parameter)
 
@@ -410,8 +403,7 @@ def all_cases():
         sweep("alltoall", VETH[0], "sweep-alltoall-uncapped", VETH[1]),
         tuner_idle(),
         protection("checksum", "STRATUS_CHECKSUM", "CRC32C of every chunk", 0.9),
-        protection("encryption", "STRATUS_ENCRYPT", "encryption", 0.5,
-                   ("libsodium", {"STRATUS_OPENSSL": "0"}, "with, by libsodium")),
+        protection("encryption", "STRATUS_ENCRYPT", "encryption", 0.5),
         *compression_cases(),
         faults(),
     ]

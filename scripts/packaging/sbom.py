@@ -25,7 +25,6 @@ class Component:
 
 
 COMPONENTS = (
-    Component("libsodium", ("id", "ISC"), "libsodium-dev", ("libsodium.a",), True),
     Component("jansson", ("id", "MIT"), "libjansson-dev", ("libjansson.a",), True),
     # Both allow that their code in a program is passed on in any way.
     Component("libgcc", ("expression", "GPL-3.0-or-later WITH GCC-exception-3.1"), r"libgcc-\d+-dev.*",

@@ -49,9 +49,8 @@
   X(MAKE_DIRECTORY, "mkdir", ENOSPC)                                                               \
   X(LIMIT, "setrlimit", EPERM) /* and getrlimit */                                                 \
   X(LIBRARY, "dlopen", ENOENT) /* and dlsym */                                                     \
-  X(CIPHERS, "sodium_init", EIO)                                                                   \
-  X(SEAL, "crypto_aead", EIO) /* what of libsodium can fail: decryption, key schedules */          \
-  X(VERBS, "verbs", EIO)      /* of fake_verbs, but polling */
+  X(SEAL, "EVP", EIO)          /* what of libcrypto can fail: decryption, keys, contexts */        \
+  X(VERBS, "verbs", EIO)       /* of fake_verbs, but polling */
 
 enum fault_call {
 #define FAULT_KIND(kind, name, error) FAULT_##kind,

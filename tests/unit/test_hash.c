@@ -153,6 +153,62 @@ UNIT_TEST(hkdf_vectors) {
   assert_hex(out + 32, "59045a99cac7827271cb41c65e590e09da3275600c2f09b8367793a9aca3db71");
 }
 
+/* FIPS 180-2, appendix B.3; what is hashed in pieces; lengths about a block's end, by sha256sum of
+ * zeros. */
+UNIT_TEST(sha256_of_every_length_about_a_block) {
+  static const struct {
+    size_t zeros;
+    const char *digest;
+  } known[] = {
+    { 0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855" },
+    { 55, "02779466cdec163811d078815c633f21901413081449002f24aa3e80f0b88ef7" },
+    { 56, "d4817aa5497628e7c77e6b606107042bbba3130888c5f47a375e6179be789fbb" },
+    { 63, "c7723fa1e0127975e49e62e753db53924c1bd84b8ac1ac08df78d09270f3d971" },
+    { 64, "f5a5fd42d16a20302798ef6ed309979b43003d2320d9f0e8ea9831a92759fb4b" },
+    { 65, "98ce42deef51d40269d542f5314bef2c7468d401ad5d85168bfab4c0108f75f7" },
+    { 119, "f616b0d54e78571a9611f343c9f8e022e859e920381ab0e4d3da01e193a7bd7e" },
+    { 120, "6edd9f6f9cc92cded36e6c4a580933f9c9f1b90562b46903b806f21902a1a54f" },
+    { 128, "38723a2e5e8a17aa7950dc008209944e898f69a7bd10a23c839d341e935fd5ca" },
+  };
+  static uint8_t zeros[128];
+  uint8_t digest[HASH_SHA256_BYTES], again[HASH_SHA256_BYTES];
+  struct hash_sha256 hash;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    hash_sha256(zeros, known[i].zeros, digest);
+    assert_hex(digest, known[i].digest);
+    for (size_t split = 0; split <= known[i].zeros; split++) {
+      hash_sha256_init(&hash);
+      hash_sha256_update(&hash, zeros, split);
+      hash_sha256_update(&hash, zeros, known[i].zeros - split);
+      hash_sha256_final(&hash, again);
+      assert_memory_equal(again, digest, sizeof digest);
+    }
+  }
+  char many[1000];
+  memset(many, 'a', sizeof many);
+  hash_sha256_init(&hash);
+  for (int i = 0; i < 1000; i++) {
+    hash_sha256_update(&hash, many, sizeof many);
+  }
+  hash_sha256_final(&hash, digest);
+  assert_hex(digest, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+/* Aumasson and Bernstein, "SipHash", appendix A; and the reference's vectors of 0, 7, 8 and 63
+ * bytes. */
+UNIT_TEST(siphash_vectors) {
+  uint8_t key[HASH_SHORT_KEY_BYTES], bytes[63];
+  for (uint8_t i = 0; i < sizeof bytes; i++) {
+    bytes[i] = i;
+  }
+  memcpy(key, bytes, sizeof key);
+  assert_true(hash_short(key, bytes, 15) == 0xa129ca6149be45e5);
+  assert_true(hash_short(key, bytes, 0) == 0x726fdb47dd0e0e31);
+  assert_true(hash_short(key, bytes, 7) == 0xab0200f58b01d137);
+  assert_true(hash_short(key, bytes, 8) == 0x93f5f5799a932462);
+  assert_true(hash_short(key, bytes, 63) == 0x958a324ceb064572);
+}
+
 UNIT_TEST(comparison_sees_every_byte) {
   uint8_t a[HASH_SHA256_BYTES] = { 0 };
   uint8_t b[HASH_SHA256_BYTES] = { 0 };

@@ -24,8 +24,8 @@ static void for_each_cipher(void (*test)(enum lane_cipher cipher)) {
 static void round_trip(enum lane_cipher cipher) {
   static const size_t sizes[] = { 1, 15, 16, 17, 40, 4136, TCP_SEAL_TEXT_BYTES };
   struct tcp_seal out, in;
-  tcp_seal_start(&out, AES_GCM_SEAL, cipher, key);
-  tcp_seal_start(&in, AES_GCM_OPEN, cipher, key);
+  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
+  tcp_seal_start(&in, AEAD_OPEN, cipher, key);
   for (size_t i = 0; i < sizeof text; i++) {
     text[i] = (uint8_t)(i * 7 + i / 256);
   }
@@ -57,7 +57,7 @@ UNIT_TEST(what_was_sealed_opens) {
 
 static int opens(enum lane_cipher cipher, const uint8_t *sealed, size_t bytes) {
   struct tcp_seal in;
-  tcp_seal_start(&in, AES_GCM_OPEN, cipher, key);
+  tcp_seal_start(&in, AEAD_OPEN, cipher, key);
   memcpy(copy, sealed, bytes);
   int error = tcp_seal_open(&in, copy, bytes);
   tcp_seal_end(&in);
@@ -66,7 +66,7 @@ static int opens(enum lane_cipher cipher, const uint8_t *sealed, size_t bytes) {
 
 static void flips(enum lane_cipher cipher) {
   struct tcp_seal out;
-  tcp_seal_start(&out, AES_GCM_SEAL, cipher, key);
+  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
   size_t bytes = tcp_seal_close(&out, text, 100, record);
   assert_int_equal(opens(cipher, record, bytes), 0);
   for (size_t bit = 0; bit < bytes * 8; bit++) {
@@ -87,14 +87,14 @@ UNIT_TEST(a_changed_bit_or_end_does_not_open) {
 static void order(enum lane_cipher cipher) {
   static uint8_t records[3][200];
   struct tcp_seal out, in;
-  tcp_seal_start(&out, AES_GCM_SEAL, cipher, key);
+  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
   size_t bytes = 0;
   for (int i = 0; i < 3; i++) {
     bytes = tcp_seal_close(&out, text, 100, records[i]);
   }
   /* Which record is opened after the first one was. */
   for (int second = 0; second < 3; second++) {
-    tcp_seal_start(&in, AES_GCM_OPEN, cipher, key);
+    tcp_seal_start(&in, AEAD_OPEN, cipher, key);
     memcpy(copy, records[0], bytes);
     assert_int_equal(tcp_seal_open(&in, copy, bytes), 0);
     memcpy(copy, records[second], bytes);
@@ -108,7 +108,7 @@ static void order(enum lane_cipher cipher) {
   for (size_t i = 0; i < LANE_KEY_BYTES; i++) {
     memcpy(other, key, sizeof other);
     other[i] ^= 1;
-    tcp_seal_start(&in, AES_GCM_OPEN, cipher, other);
+    tcp_seal_start(&in, AEAD_OPEN, cipher, other);
     memcpy(copy, records[0], bytes);
     assert_int_equal(tcp_seal_open(&in, copy, bytes), -EBADMSG);
     tcp_seal_end(&in);
@@ -122,8 +122,8 @@ UNIT_TEST(repeated_and_moved_records_do_not_open) {
 static void many(enum lane_cipher cipher) {
   struct tcp_seal out, in;
   uint8_t first_key[LANE_KEY_BYTES];
-  tcp_seal_start(&out, AES_GCM_SEAL, cipher, key);
-  tcp_seal_start(&in, AES_GCM_OPEN, cipher, key);
+  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
+  tcp_seal_start(&in, AEAD_OPEN, cipher, key);
   memcpy(first_key, out.key, sizeof first_key);
   for (unsigned i = 0; i < TCP_SEAL_RECORDS_PER_KEY + 5; i++) {
     size_t bytes = tcp_seal_close(&out, text, 8, record);

@@ -3,45 +3,21 @@
 #include "net_plugin/lane/tcp/tcp_seal.h"
 
 #include <errno.h>
-#include <sodium/core.h>
-#include <sodium/crypto_aead_chacha20poly1305.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/hash.h"
 
-#define KEY_BYTES AES_GCM_KEY_BYTES
-#define NONCE_BYTES (LANE_KEY_BYTES - KEY_BYTES)
-_Static_assert(crypto_aead_chacha20poly1305_ietf_KEYBYTES == KEY_BYTES &&
-                   AES_GCM_NONCE_BYTES == NONCE_BYTES &&
-                   crypto_aead_chacha20poly1305_ietf_NPUBBYTES == NONCE_BYTES &&
-                   AES_GCM_TAG_BYTES == TCP_SEAL_TAG_BYTES &&
-                   crypto_aead_chacha20poly1305_ietf_ABYTES == TCP_SEAL_TAG_BYTES,
-               "both ciphers have the same sizes");
+#define KEY_BYTES AEAD_KEY_BYTES
+#define NONCE_BYTES AEAD_NONCE_BYTES
+_Static_assert(KEY_BYTES + NONCE_BYTES == LANE_KEY_BYTES && AEAD_TAG_BYTES == TCP_SEAL_TAG_BYTES,
+               "as the ciphers have them");
 
-unsigned lane_crypto_ciphers(void) {
-  if (sodium_init() < 0) {
-    return 0;
-  }
-  unsigned ciphers = 1u << LANE_CHACHA20POLY1305;
-  /* Needs instructions that not every processor has. */
-  return aes_gcm_is_available() ? ciphers | 1u << LANE_AES256GCM : ciphers;
-}
-
-const char *lane_crypto_name(enum lane_cipher cipher, char text[LANE_CRYPTO_NAME_MAX]) {
-  if (cipher == LANE_AES256GCM) {
-    snprintf(text, LANE_CRYPTO_NAME_MAX, "AES-256-GCM (%s)", aes_gcm_library());
-    return text;
-  }
-  return cipher == LANE_PLAIN ? "nothing" : "ChaCha20-Poly1305";
-}
-
-bool tcp_seal_start(struct tcp_seal *seal, enum aes_gcm_direction direction,
-                    enum lane_cipher cipher, const uint8_t key[LANE_KEY_BYTES]) {
-  *seal = (struct tcp_seal){ .cipher = cipher };
+bool tcp_seal_start(struct tcp_seal *seal, enum aead_direction direction, enum lane_cipher cipher,
+                    const uint8_t key[LANE_KEY_BYTES]) {
+  *seal = (struct tcp_seal){ 0 };
   memcpy(seal->key, key, LANE_KEY_BYTES);
-  if (cipher == LANE_AES256GCM && !aes_gcm_start(&seal->aes, direction, key)) {
+  if (!aead_start(&seal->aead, direction, cipher, key)) {
     hash_wipe(seal, sizeof *seal);
     return false;
   }
@@ -49,9 +25,7 @@ bool tcp_seal_start(struct tcp_seal *seal, enum aes_gcm_direction direction,
 }
 
 void tcp_seal_end(struct tcp_seal *seal) {
-  if (seal->cipher == LANE_AES256GCM) {
-    aes_gcm_end(&seal->aes);
-  }
+  aead_end(&seal->aead);
   hash_wipe(seal, sizeof *seal);
 }
 
@@ -62,7 +36,7 @@ static bool next_key(struct tcp_seal *seal) {
   memcpy(seal->key, next, sizeof next);
   hash_wipe(next, sizeof next);
   seal->records = 0;
-  return seal->cipher != LANE_AES256GCM || aes_gcm_rekey(&seal->aes, seal->key);
+  return aead_rekey(&seal->aead, seal->key);
 }
 
 static bool next_nonce(struct tcp_seal *seal, uint8_t nonce[NONCE_BYTES]) {
@@ -81,18 +55,10 @@ size_t tcp_seal_close(struct tcp_seal *seal, const void *text, size_t bytes, uin
   uint8_t nonce[NONCE_BYTES];
   uint8_t *sealed = record + TCP_SEAL_LENGTH_BYTES, *tag = sealed + bytes;
   bytes_put_le32(record, (uint32_t)bytes);
-  if (!next_nonce(seal, nonce)) {
-    return 0;
-  }
-  if (seal->cipher == LANE_AES256GCM) {
-    if (!aes_gcm_seal(&seal->aes, nonce, record, TCP_SEAL_LENGTH_BYTES, text, bytes, sealed, tag)) {
-      return 0;
-    }
-  } else {
-    crypto_aead_chacha20poly1305_ietf_encrypt_detached(
-        sealed, tag, NULL, text, bytes, record, TCP_SEAL_LENGTH_BYTES, NULL, nonce, seal->key);
-  }
-  return bytes + TCP_SEAL_OVERHEAD_BYTES;
+  bool is_sealed =
+      next_nonce(seal, nonce) &&
+      aead_seal(&seal->aead, nonce, record, TCP_SEAL_LENGTH_BYTES, text, bytes, sealed, tag);
+  return is_sealed ? bytes + TCP_SEAL_OVERHEAD_BYTES : 0;
 }
 
 size_t tcp_seal_record_bytes(const uint8_t length[TCP_SEAL_LENGTH_BYTES]) {
@@ -104,14 +70,8 @@ int tcp_seal_open(struct tcp_seal *seal, uint8_t *record, size_t record_bytes) {
   uint8_t nonce[NONCE_BYTES];
   uint8_t *sealed = record + TCP_SEAL_LENGTH_BYTES;
   size_t bytes = record_bytes - TCP_SEAL_OVERHEAD_BYTES;
-  if (!next_nonce(seal, nonce)) {
-    return -EBADMSG;
-  }
-  bool is_right = seal->cipher == LANE_AES256GCM
-                      ? aes_gcm_open(&seal->aes, nonce, record, TCP_SEAL_LENGTH_BYTES, sealed,
-                                     bytes, sealed, sealed + bytes)
-                      : crypto_aead_chacha20poly1305_ietf_decrypt_detached(
-                            sealed, NULL, sealed, bytes, sealed + bytes, record,
-                            TCP_SEAL_LENGTH_BYTES, nonce, seal->key) == 0;
+  bool is_right =
+      next_nonce(seal, nonce) && aead_open(&seal->aead, nonce, record, TCP_SEAL_LENGTH_BYTES,
+                                           sealed, bytes, sealed, sealed + bytes);
   return is_right ? 0 : -EBADMSG;
 }

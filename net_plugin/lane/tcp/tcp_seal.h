@@ -9,7 +9,7 @@
  * made from the one before, which is forgotten.
  *
  * Owns: its key, from a successful start to tcp_seal_end.  Threads: one at a time.  Blocks: never,
- * but see aes_gcm.h.  Fails: tcp_seal_start false without memory; tcp_seal_close 0 and
+ * but see aead.h.  Fails: tcp_seal_start false without memory; tcp_seal_close 0 and
  * tcp_seal_open -EBADMSG; the direction is then of no use any more. */
 #ifndef NET_PLUGIN_LANE_TCP_TCP_SEAL_H
 #define NET_PLUGIN_LANE_TCP_TCP_SEAL_H
@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/lane_crypto.h"
-#include "net_plugin/lane/tcp/aes_gcm.h"
+#include "net_plugin/lane/tcp/aead.h"
 
 #define TCP_SEAL_LENGTH_BYTES 4
 #define TCP_SEAL_TAG_BYTES 16
@@ -29,14 +29,13 @@
 #define TCP_SEAL_RECORDS_PER_KEY (1u << 16)
 
 struct tcp_seal {
-  struct aes_gcm aes; /* first: it wants alignment */
-  enum lane_cipher cipher;
+  struct aead aead;
   uint8_t key[LANE_KEY_BYTES]; /* key and mask of the nonces */
   uint64_t records;            /* with this key */
 };
 
-bool tcp_seal_start(struct tcp_seal *seal, enum aes_gcm_direction direction,
-                    enum lane_cipher cipher, const uint8_t key[LANE_KEY_BYTES]);
+bool tcp_seal_start(struct tcp_seal *seal, enum aead_direction direction, enum lane_cipher cipher,
+                    const uint8_t key[LANE_KEY_BYTES]);
 void tcp_seal_end(struct tcp_seal *seal);
 
 /* Writes the record of this text, which may stand at record + TCP_SEAL_LENGTH_BYTES already. The

@@ -216,8 +216,8 @@ struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t ep
   if (!tcp) {
     return NULL;
   }
-  if (!tcp_seal_start(&tcp->out, AES_GCM_SEAL, crypto->cipher, crypto->send) ||
-      !tcp_seal_start(&tcp->in, AES_GCM_OPEN, crypto->cipher, crypto->receive)) {
+  if (!tcp_seal_start(&tcp->out, AEAD_SEAL, crypto->cipher, crypto->send) ||
+      !tcp_seal_start(&tcp->in, AEAD_OPEN, crypto->cipher, crypto->receive)) {
     tcp_seal_end(&tcp->out); /* nothing, if it has not started */
     free(tcp);
     return NULL;

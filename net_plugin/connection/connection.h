@@ -143,5 +143,8 @@ void connection_withdraw(struct connection *connection, const void *registration
  * (proxyProgressAsync in src/proxy.cc marks what ended with an error as connected, for
  * sendProxyFree and recvProxyFree in src/transport/net.cc; v2.19.3, v2.22.3, v2.29.7, v2.30.7). */
 void connection_detach(struct connection *connection);
+/* The same for all that an engine has, under its lock, once NCCL is gone: it does not close what it
+ * made while it aborted. */
+void connection_detach_all(struct engine *engine);
 
 #endif

@@ -74,19 +74,33 @@ void connection_withdraw(struct connection *connection, const void *registration
   engine_unlock(connection->engine);
 }
 
+static void detach(struct connection *connection, uint64_t now_ns) {
+  release_memory(connection, now_ns);
+  connection->is_detached = true;
+  connection_pump(connection, now_ns);
+}
+
 void connection_detach(struct connection *connection) {
   if (!connection) {
     return;
   }
   struct engine *engine = connection->engine;
   engine_lock(engine);
-  uint64_t now_ns = clock_now_ns();
-  release_memory(connection, now_ns);
-  connection->is_detached = true;
   connection->is_running = true; /* its own task, if that is queued, has nothing to do */
   engine_run_tasks(engine);      /* it must not run when the connection is gone */
   connection->is_running = false;
   engine_leave_to_thread(engine); /* for the close: NCCL does not poll for it */
-  connection_pump(connection, now_ns);
+  detach(connection, clock_now_ns());
   engine_unlock(engine);
+}
+
+void connection_detach_all(struct engine *engine) {
+  engine_assert_locked(engine);
+  engine_run_tasks(engine);
+  struct connection *next = connection_next(engine, NULL);
+  while (next) {
+    struct connection *connection = next;
+    next = connection_next(engine, connection); /* this one may be freed */
+    detach(connection, clock_now_ns());
+  }
 }

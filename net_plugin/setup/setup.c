@@ -11,9 +11,14 @@
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/port.h"
 
-static void stop_engine(struct engine *engine) {
+static void leave_engine(struct engine *engine, void *unused) {
+  (void)unused;
   connector_drop_all(engine);
   listener_drop_all(engine);
+  connection_detach_all(engine);
+}
+
+static void stop_engine(struct engine *engine) {
   struct connection *connection;
   while ((connection = connection_next(engine, NULL))) {
     connection_destroy(connection);
@@ -22,6 +27,7 @@ static void stop_engine(struct engine *engine) {
 }
 
 void setup_stop(void) {
+  engine_visit_all(leave_engine, NULL);
   engine_stop_all(SETUP_CLOSE_NS, stop_engine);
   endpoint_stop_all();
 }

@@ -19,6 +19,7 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
@@ -318,6 +319,32 @@ EACH(a_connection_that_nobody_asks_for_goes, "STRATUS_CONNECT_TIMEOUT=100ms STRA
   }
   listener_close(listener);
   listener_close(second);
+}
+
+/* NCCL aborts before it has taken a connection, or without closing it: the peers are told at once,
+ * and nobody is waited for. */
+EACH(the_last_finalize_closes_what_nobody_does, NULL, four_engines) {
+  struct nic nic = pair_loopback(AF_INET);
+  for (unsigned i = 0; i < 2; i++) {
+    uint8_t bytes[HANDLE_BYTES];
+    struct listener *listener;
+    struct connection *sender = NULL, *receiver = NULL;
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+    while (!sender) {
+      assert_true(clock_now_ns() < until_ns);
+      assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &sender), 0);
+      breathe();
+    }
+    while (i == 0 && !receiver) {
+      assert_true(clock_now_ns() < until_ns);
+      assert_int_equal(listener_accept(listener, &receiver), 0);
+      breathe();
+    }
+  }
+  uint64_t start_ns = clock_now_ns();
+  setup_stop();
+  assert_true(clock_now_ns() - start_ns < SETUP_CLOSE_NS);
 }
 
 /* Engines that get no port of their own leave their listeners to the first. */

@@ -154,7 +154,7 @@ $(STRATUS_A) $(COMMON_A):
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
+$(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(JOB_TOOL_OBJ) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
 
 $(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
@@ -256,7 +256,7 @@ dist: stage ## all of these, the source, and their hashes
 .PHONY: stage dist $(PACKAGES)
 
 clean: ## remove what was built; downloaded packages stay
-	rm -rf $(filter-out $(BUILD)/nccl $(BUILD)/unpacked,$(wildcard $(BUILD)/*))
+	rm -rf $(filter-out $(BUILD)/nccl,$(wildcard $(BUILD)/*))
 
 # ---- tests; tests/README.md names them all ----
 
@@ -295,7 +295,7 @@ $(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
 
 # Parts of stratus-net.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
-  $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(STRATUS_A)
+  $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(JOB_TOOL_OBJ) $(STRATUS_A)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Parts of stratus-tune.
@@ -310,12 +310,10 @@ $(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
-$(BUILD)/tests/test_bypass: $(call objects,net_plugin/tools/bypass.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
-$(BUILD)/tests/test_topology_file: $(call objects,$(addprefix net_plugin/tools/,topology_file.c nccl_xml.c))
 
 tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 
@@ -403,7 +401,6 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
-FUZZ_WRAP_doctor = $(addprefix -Wl$(comma)--wrap=,remote_run_all doctor_paths_check)
 FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
@@ -414,8 +411,6 @@ $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_prometheus.c stats_t
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
-$(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
-$(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tests/coll/,element.c operation.c \
   $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))
 

@@ -7,12 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/cli.h"
-#include "common/clock.h"
 #include "common/hash.h"
-#include "common/host_command.h"
 #include "common/machine.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
@@ -20,6 +17,7 @@
 #include "common/plugin_file.h"
 #include "common/profile.h"
 #include "common/sysfs.h"
+#include "common/tools/job_settings.h"
 #include "common/topology.h"
 #include "common/version.h"
 #include "net_plugin/lane/lane_crypto.h"
@@ -27,15 +25,13 @@
 #include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
-#include "net_plugin/tools/doctor_all.h"
 #include "net_plugin/tools/doctor_check.h"
 #include "net_plugin/tools/document.h"
 #include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/rdma.h"
 
 static int told[DOCTOR_BAD + 1];
-static json_t *findings;  /* NULL: printed as text */
-static json_t *all_facts; /* what doctor --all compares; NULL as well */
+static json_t *findings; /* NULL: printed as text */
 
 void doctor_tell(enum doctor_finding finding, const char *format, ...) {
   static const char *const marks[] = { "ok  ", "note", "BAD " };
@@ -54,20 +50,6 @@ void doctor_tell(enum doctor_finding finding, const char *format, ...) {
   told[finding]++;
 }
 
-/* The same name again adds to the first text. */
-static void note_fact(const char *name, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void note_fact(const char *name, const char *format, ...) {
-  char text[512], all[1024];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  const char *before = json_string_value(json_object_get(all_facts, name));
-  snprintf(all, sizeof(all), "%s%s%s", before ? before : "", before ? ", " : "", text);
-  json_object_set_new(all_facts, name, json_string(all));
-}
-
 /* ---- the plugin ---- */
 
 static void check_symbols(void *library) {
@@ -79,7 +61,7 @@ static void check_symbols(void *library) {
       doctor_tell(DOCTOR_BAD, "%s is missing: this is not the built plugin", symbol);
       return;
     }
-    if (strcmp(*table, "stratus") != 0) {
+    if (strcmp(*table, STRATUS_TRANSPORT) != 0) {
       doctor_tell(DOCTOR_BAD, "this library is another plugin: its name is %s", *table);
       return;
     }
@@ -87,18 +69,64 @@ static void check_symbols(void *library) {
   doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v6 to v12");
 }
 
-static void check_plugin(void) {
+/* Where NCCL looks for what `value` names; NULL, or a list: for stratus. */
+static bool check_plugin(enum plugin_kind kind, const char *value) {
   char tried[PLUGIN_FILE_MAX];
-  void *library = plugin_file_open(PLUGIN_KIND_NET, "stratus", nccl_version_installed(), tried);
+  const char *name = kind == PLUGIN_KIND_NET ? STRATUS_TRANSPORT : PLUGIN_TUNER;
+  void *library = plugin_file_open(kind, value && !strchr(value, ',') ? value : name,
+                                   nccl_version_installed(), tried);
   if (!library) {
     const char *path = getenv("LD_LIBRARY_PATH");
     doctor_tell(DOCTOR_BAD, "%s cannot be loaded: %s", tried, dlerror());
     doctor_tell(DOCTOR_HINT, "LD_LIBRARY_PATH is %s; it must name the directory of the plugin",
                 path && *path ? path : "not set");
-    return;
+    return false;
   }
   doctor_tell(DOCTOR_GOOD, "%s loads: %s", tried, plugin_file_path(library));
-  check_symbols(library);
+  if (kind == PLUGIN_KIND_NET) {
+    check_symbols(library);
+  }
+  return true;
+}
+
+/* Where nothing is set. */
+static bool is_default(enum plugin_kind kind) {
+  void *library = dlopen(kind == PLUGIN_KIND_NET ? "libnccl-net.so" : "libnccl-tuner.so", RTLD_NOW);
+  int version;
+  const char *const *table = library ? plugin_file_table(kind, library, &version) : NULL;
+  return table && *table && strcmp(*table, STRATUS_TRANSPORT) == 0;
+}
+
+/* What the user has set, as stratus-run judges it. */
+static void check_choice(void) {
+  static struct job_settings settings; /* the process's, until it ends */
+  static const struct job_request request = { .directory = "", .is_known = true };
+  static const char *const whats[] = { "it", "the tuner of stratus" };
+  job_settings_make(&request, &settings);
+  char text[NCCL_CONF_TEXT_MAX];
+  const char *obstacles[] = { settings.obstacles[0], settings.why_not_tuner };
+  for (enum plugin_kind kind = PLUGIN_KIND_NET; kind <= PLUGIN_KIND_TUNER; kind++) {
+    const struct job_setting *setting = &settings.settings[JOB_NET_PLUGIN + (int)kind];
+    const char *value = obstacles[kind] ? NULL : setting->theirs.value;
+    bool is_there = (kind == PLUGIN_KIND_NET || value) && check_plugin(kind, value);
+    if (value && is_there) {
+      doctor_tell(DOCTOR_GOOD, "NCCL will load %s (%s)", whats[kind],
+                  nccl_conf_text(setting->name, &setting->theirs, text));
+    } else if (!setting->theirs.value && !is_default(kind)) {
+      doctor_tell(kind == PLUGIN_KIND_NET ? DOCTOR_BAD : DOCTOR_HINT,
+                  "NCCL will not load %s: set %s=%s", whats[kind], setting->name,
+                  kind == PLUGIN_KIND_NET ? STRATUS_TRANSPORT : PLUGIN_TUNER);
+    }
+  }
+  for (int i = 0; i < JOB_OBSTACLES_MAX && settings.obstacles[i]; i++) {
+    doctor_tell(DOCTOR_BAD, "%s", settings.obstacles[i]);
+  }
+  for (int i = 0; i < JOB_DOUBTS_MAX && settings.doubts[i]; i++) {
+    doctor_tell(DOCTOR_HINT, "%s", settings.doubts[i]);
+  }
+  if (settings.why_not_tuner) {
+    doctor_tell(DOCTOR_HINT, "the tuner of stratus is not used: %s", settings.why_not_tuner);
+  }
 }
 
 /* ---- NCCL ---- */
@@ -152,7 +180,6 @@ static void check_nccl(void) {
     return;
   }
   int interface = interface_version(version);
-  note_fact("nccl", "%d.%d.%d", version / 10000, version / 100 % 100, version % 100);
   doctor_tell(interface ? DOCTOR_GOOD : DOCTOR_BAD, "NCCL %d.%d.%d (%s)%s", version / 10000,
               version / 100 % 100, version % 100, plugin_file_path(library),
               has_rccl ? "; a job of RCCL does not use it" : "");
@@ -163,40 +190,7 @@ static void check_nccl(void) {
   }
 }
 
-/* ---- variables, devices ---- */
-
-static void check_variables(void) {
-  static const struct {
-    const char *name, *meaning;
-  } variables[] = {
-    { "NCCL_SOCKET_IFNAME", "selects interfaces" },
-    { "NCCL_SOCKET_FAMILY", "chooses IPv4 or IPv6" },
-    { "NCCL_COMM_ID", "its subnet selects the interface, unless NCCL_SOCKET_IFNAME does" },
-    { "NCCL_NET_MERGE_LEVEL", "controls which NICs NCCL merges into one device" },
-    { "NCCL_NET_FORCE_MERGE", "controls which NICs NCCL merges into one device" },
-    { "NCCL_NET_MERGE_POLICY", "RAIL merges none: NICs of stratus name no rail" },
-    { "NCCL_SOCKET_NTHREADS", "has no effect on stratus; see STRATUS_FLOWS" },
-    { "NCCL_NSOCKS_PERTHREAD", "has no effect on stratus; see STRATUS_FLOWS" },
-    { "NCCL_SOCKET_MAGIC", "has no effect on stratus; see STRATUS_SECRET" },
-    { "NCCL_OOB_NET_ENABLE", "unless 0, a part of NCCL's bootstrap goes through stratus, too" },
-    { "NCCL_IB_DISABLE", "unless 0, stratus does not use RDMA either" },
-    { "NCCL_IB_HCA", "selects HCAs, and with them the NICs" },
-    { "NCCL_IB_GID_INDEX",
-      "is the GID index for all HCAs; without it stratus selects one per HCA" },
-    { "NCCL_ALGO", "takes precedence over the tuner" },
-    { "NCCL_PROTO", "takes precedence over the tuner" },
-    { "NCCL_GIN_PLUGIN", "names who carries GIN, which never goes through stratus" },
-    { "NCCL_RMA_PLUGIN", "names who carries RMA, which never goes through stratus" },
-    { "NCCL_ENV_PLUGIN", "names a plugin that may change variables, which doctor does not ask" },
-    { "NCCL_DEBUG", "INFO shows a line when stratus is loaded" },
-    { "NCCL_DEBUG_LEVELS", "adds levels to those of NCCL_DEBUG, from NCCL 2.32 on" },
-    { "NCCL_DEBUG_SUBSYS", "must include INIT or NET to show the messages of stratus" },
-  };
-  for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
-    choice_tell_variable(variables[i].name, variables[i].meaning);
-  }
-  choice_tell_files();
-}
+/* ---- devices ---- */
 
 /* Settings of the host that limit flows. */
 static void check_host(const struct discovery *found) {
@@ -220,7 +214,6 @@ static void tell_machine(void) {
               machine.instance_type[0] ? machine.instance_type : "not known",
               machine_type_origin_name(machine.type_origin), machine.gpu_count,
               machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
-  note_fact("topology", "%s", machine.topology[0] ? machine.topology : "not known");
   char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
   doctor_tell(DOCTOR_GOOD, "topology %s%s: %s",
               machine.topology[0] ? machine.topology : "not known",
@@ -268,38 +261,15 @@ static void check_other_halves(const struct discovery *found) {
   }
 }
 
-/* Files that decide what NCCL knows of the machine. */
-static void check_topology_files(int devices) {
-  const char *topology = getenv("NCCL_TOPO_FILE"), *graph = getenv("NCCL_GRAPH_FILE");
-  if (topology && *topology) {
-    topology_file_check_system(topology, param_string(PARAM_SYSFS_ROOT));
-  }
-  if (graph && *graph) {
-    topology_file_check_graph(graph, devices);
-  }
-}
-
-/* What doctor --all compares. The machine is where its addresses are its own: a host that is named
- * twice has them twice. */
-static void note_nics(const struct discovery *found) {
+static void tell_advertised(const struct discovery *found) {
   struct nic nics[DEVICE_PHYSICAL_MAX];
   unsigned count = device_table_nics(&found->devices, nics);
-  char text[SYSFS_TEXT_MAX];
   char address[INTERFACE_ADDRESS_TEXT_MAX], own[INTERFACE_ADDRESS_TEXT_MAX];
-  struct stat space;
-  if (sysfs_read_text("/", text, sizeof(text), "proc/sys/kernel/random/boot_id") > 0 &&
-      stat("/proc/self/ns/net", &space) == 0) {
-    note_fact("machine", "%.64s %llu", text, (unsigned long long)space.st_ino);
-  }
   for (unsigned i = 0; i < count; i++) {
-    note_fact("mtu", "%u", usefulness_mtu(param_string(PARAM_SYSFS_ROOT), nics[i].name));
-    bool is_advertised = nics[i].advertised.ss_family != AF_UNSPEC;
-    note_fact(
-        "addresses", "%s %s", nics[i].name,
-        interface_address_text(is_advertised ? &nics[i].advertised : &nics[i].address, address));
-    if (is_advertised) {
+    if (nics[i].advertised.ss_family != AF_UNSPEC) {
       doctor_tell(DOCTOR_GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
-                  nics[i].name, address, interface_address_text(&nics[i].address, own));
+                  nics[i].name, interface_address_text(&nics[i].advertised, address),
+                  interface_address_text(&nics[i].address, own));
     }
   }
 }
@@ -308,7 +278,6 @@ static void check_devices(void) {
   static struct discovery found;
   if (discovery_run(&found)) {
     doctor_tell(DOCTOR_BAD, "no devices: see the message above");
-    check_topology_files(0);
     return;
   }
   char unused[DISCOVERY_TEXT_MAX], wish[INTERFACE_WISH_TEXT_MAX];
@@ -318,7 +287,6 @@ static void check_devices(void) {
   }
   for (int i = 0; i < found.devices.count; i++) {
     const struct device *device = &found.devices.devices[i];
-    note_fact("devices", "%u Mb/s", device->speed_mbps);
     doctor_tell(device->speed_origin == DEVICE_FROM_DEFAULT ? DOCTOR_HINT : DOCTOR_GOOD,
                 "device %s, %u Mb/s (from %s)%s", device->name, device->speed_mbps,
                 device_origin_name(device->speed_origin),
@@ -326,16 +294,15 @@ static void check_devices(void) {
                     ? "; its speed is unknown, so set STRATUS_SPEED_MBPS"
                     : "");
   }
-  note_fact("profile", "%s", found.devices.profile_id[0] ? found.devices.profile_id : "none");
   if (found.has_profile) {
-    note_fact("profile", "hash %016" PRIx64, profile_hash(&found.profile));
+    doctor_tell(DOCTOR_GOOD, "profile %s, hash %016" PRIx64, found.devices.profile_id,
+                profile_hash(&found.profile));
   }
   check_other_halves(&found);
   usefulness_check(&found, param_string(PARAM_SYSFS_ROOT));
-  note_nics(&found);
+  tell_advertised(&found);
   check_host(&found);
   check_rdma(&found);
-  check_topology_files(found.devices.count);
   discovery_free(&found);
 }
 
@@ -349,10 +316,8 @@ static void check_trust(void) {
   } else {
     secret = protection_secret(digest);
     doctor_tell(DOCTOR_GOOD, "job secret: %s", secret ? "set" : "none");
-    note_fact("secret", "%s", secret ? "set" : "none");
   }
   hash_wipe(digest, sizeof digest);
-  note_fact("encryption", "%s", is_encrypted ? "on" : "off");
   doctor_tell(DOCTOR_GOOD, "checksums: %s",
               param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
   char name[LANE_CRYPTO_NAME_MAX];
@@ -367,73 +332,20 @@ static void check_trust(void) {
                   ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
 }
 
-/* NCCL's own transport for RDMA takes what it finds in sysfs, too. */
-static bool has_rdma(void) {
-  const char *off = getenv("NCCL_IB_DISABLE");
-  struct sysfs_list list;
-  if ((off && strcmp(off, "0") != 0) ||
-      sysfs_list(param_string(PARAM_SYSFS_ROOT), &list, "sys/class/infiniband") != 0) {
-    return false;
-  }
-  bool is_there = list.count > 0;
-  sysfs_list_free(&list);
-  return is_there;
-}
-
-static void check_bypass(void) {
-  struct bypass_facts facts = { nccl_version_installed(), has_rdma(),
-                                param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON };
-  bypass_check(&facts);
-}
-
-static bool is_all, is_here;
-struct doctor_all_options doctor_all_options = { .tool = "stratus-net",
-                                                 .ssh = HOST_COMMAND_SSH,
-                                                 .timeout_ns = 30 * NS_PER_S };
-
-const struct cli_option net_tool_doctor_options[] = {
-  { "all", 0, CLI_FLAG, &is_all, NULL, "check these hosts by ssh, and whether they are alike", 0,
-    0 },
-  { "here", 0, CLI_FLAG, &is_here, NULL, "what --all runs on each: JSON, exit status 0", 0, 0 },
-  { "tool", 0, CLI_STRING, &doctor_all_options.tool, "PATH", "path of stratus-net on the hosts", 0,
-    0 },
-  { "ssh", 0, CLI_STRING, &doctor_all_options.ssh, "COMMAND",
-    "how to reach a host, as in COMMAND HOST WORDS...", 0, 0 },
-  { "timeout", 0, CLI_DURATION, &doctor_all_options.timeout_ns, "TIME",
-    "how long to wait for answers", 0, 0 },
-  { 0 },
-};
-
 int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
-  if (!is_all && argument_count > 0) {
-    return cli_fail_usage("doctor does not take \"%s\" without --all", arguments[0]);
-  }
-  if (is_all) {
-    if (argument_count == 0) {
-      return cli_fail_usage("doctor --all: give the HOSTs");
-    }
-    nccl_conf_withdraw(); /* each host reads its own files */
-    return doctor_all(arguments, argument_count, is_json);
-  }
-  int status = CLI_OK;
-  if (is_json || is_here) {
-    findings = json_array();
-    all_facts = json_object();
-    note_fact("stratus", "%s", STRATUS_VERSION);
-  }
-  check_plugin();
-  choice_check_net(nccl_version_installed());
-  choice_check_tuner(nccl_version_installed());
+  (void)argument_count, (void)arguments;
+  findings = is_json ? json_array() : NULL;
+  check_choice();
   check_nccl();
   tell_machine();
   check_devices();
   check_trust();
-  check_bypass();
-  check_variables();
+  settings_tell();
+  int status = CLI_OK;
   if (findings) {
-    status = document_print(json_pack("{s:b, s:o, s:o}", "healthy", !told[DOCTOR_BAD], "findings",
-                                      findings, "facts", all_facts),
-                            is_here ? JSON_COMPACT : JSON_INDENT(2));
+    status =
+        document_print(json_pack("{s:b, s:o}", "healthy", !told[DOCTOR_BAD], "findings", findings),
+                       JSON_INDENT(2));
   }
-  return told[DOCTOR_BAD] && !is_here ? CLI_FAILED : status;
+  return told[DOCTOR_BAD] ? CLI_FAILED : status;
 }

@@ -19,32 +19,17 @@ enum { DOCTOR_TEXT_MAX = 2048 };
 void doctor_tell(enum doctor_finding finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* In what follows `root` is as in common/sysfs.h, and `release` as ncclGetVersion counts; 0: not
- * known. */
+/* ---- settings: NCCL's variables that matter for stratus, and lines of its configuration files
+ * ----
+ */
 
-/* ---- choice: which plugins NCCL will load, and what its configuration files do ---- */
-
-void choice_check_net(int release);
-void choice_check_tuner(int release);
-/* Each line of the configuration files: what it sets, or why it does nothing. */
-void choice_tell_files(void);
-/* `meaning` of a variable, if it is set, with its value and place. */
-void choice_tell_variable(const char *name, const char *meaning);
-
-/* ---- bypass: what NCCL sends without the net plugin, and what its own encryption covers ---- */
-
-struct bypass_facts {
-  int release;       /* 0: nothing is told */
-  bool has_rdma;     /* NCCL finds devices for its own RDMA */
-  bool is_encrypted; /* STRATUS_ENCRYPT=on */
-};
-/* Reads NCCL's variables. */
-void bypass_check(const struct bypass_facts *facts);
+/* Each that is set, with its place; of a line what it sets, or why it does nothing. */
+void settings_tell(void);
 
 /* ---- host: settings that slow flows down or misroute them ---- */
 
 struct host_facts {
-  const char *root;
+  const char *root; /* common/sysfs.h */
   const struct device_table *devices;
   unsigned lanes; /* per connection over one NIC */
   struct tcp_options options;
@@ -59,13 +44,5 @@ void host_check(const struct host_facts *facts);
 
 /* A hint for each condition, with its NICs and what to do. */
 void usefulness_check(const struct discovery *found, const char *root);
-/* 0: not known. */
-unsigned usefulness_mtu(const char *root, const char *nic);
-
-/* ---- topology_file: whether NCCL reads these files, and they are of this machine ---- */
-
-void topology_file_check_system(const char *path, const char *root);
-/* `devices`: how many NCCL has; 0: not known. */
-void topology_file_check_graph(const char *path, int devices);
 
 #endif

@@ -9,7 +9,6 @@
 
 int net_tool_devices(int argument_count, char **arguments, bool is_json);
 int net_tool_doctor(int argument_count, char **arguments, bool is_json);
-extern const struct cli_option net_tool_doctor_options[];
 int net_tool_perf(int argument_count, char **arguments, bool is_json);
 int net_tool_probe(int argument_count, char **arguments, bool is_json);
 extern const struct cli_option net_tool_perf_options[];

@@ -162,7 +162,8 @@ static void check_left_out(struct check *check) {
 
 /* ---- MTU ---- */
 
-unsigned usefulness_mtu(const char *root, const char *nic) {
+/* 0: not known. */
+static unsigned mtu_of(const char *root, const char *nic) {
   int64_t mtu;
   return sysfs_read_int(root, &mtu, "sys/class/net/%s/mtu", nic) == 0 && mtu > 0 ? (unsigned)mtu
                                                                                  : 0;
@@ -174,7 +175,7 @@ static void check_mtu(struct check *check) {
   for (int is_second = 0; is_second < 2; is_second++) {
     for (unsigned i = 0; i < check->nic_count; i++) {
       const struct nic *nic = &check->nics[i];
-      unsigned mtu = leads_nowhere(check, nic) ? 0 : usefulness_mtu(check->root, nic->name);
+      unsigned mtu = leads_nowhere(check, nic) ? 0 : mtu_of(check->root, nic->name);
       if (is_second && mtu) {
         add_name(mtu < most ? &small : &large, nic->name);
       }

@@ -38,15 +38,6 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   }
 }
 
-UNIT_TEST_WITH(doctor_looks_at_files_of_topologies, tool_set_up, tool_tear_down) {
-  tree_write(&tool.tree, "topo.xml", "<?xml version=\"1.0\"?>\n<system version=\"1\"/>\n");
-  TOOL_SAYS(tool_run_there("NCCL_TOPO_FILE=$PWD/topo.xml NCCL_GRAPH_FILE=graph.xml "
-                           "stratus-net doctor"),
-            1, "BAD   NCCL_TOPO_FILE=/", "/topo.xml: line 1: <?xml...>, which NCCL does not read",
-            "note  NCCL_GRAPH_FILE=graph.xml: a relative path",
-            "BAD   NCCL_GRAPH_FILE=graph.xml: No such file");
-}
-
 UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
   static const struct {
     const char *command, *says;
@@ -70,8 +61,6 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
     { "stratus-net probe 'h 2'", "\"h 2\" is not a host" },
     { "stratus-net probe local", "a name or an address is wanted" },
     { "stratus-net probe h[1-500]", "at most 255 other hosts" },
-    { "stratus-net doctor --all 'h 2'", "\"h 2\" is not a host" },
-    { "stratus-net doctor --all h,8", "a number is no name" },
     { "stratus-net perf fe80::2", "as in fe80::2%eth0" },
     { "stratus-net probe fe80::2", "as in fe80::2%eth0" },
     { "stratus-net probe h --time x", "a time such as 250ms or 10s" },
@@ -84,22 +73,6 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     tool_assert_wrong_use("stratus-net", cases[i].command, cases[i].says);
   }
-}
-
-/* A stand-in for ssh, by which hosts answer: d has NCCL in its containers only. */
-UNIT_TEST_WITH(two_releases_of_nccl_are_bad, tool_set_up, tool_tear_down) {
-  tree_write(&tool.tree, "reach",
-             "#!/bin/sh\ncase $1 in b) nccl=2.22.3 ;; d) nccl= ;; *) nccl=2.29.7 ;; esac\n"
-             "printf '{\"healthy\":true,\"findings\":[],\"facts\":{\"nccl\":\"%%s\"}}' $nccl\n");
-  tree_write(&tool.tree, "hosts", "# all\na slots=8\nc,d\n");
-  TOOL_SAYS(tool_run_there("chmod +x reach; stratus-net doctor --all --ssh ./reach a,b a c d"), 1,
-            "BAD   b: release of NCCL differs: 2.22.3 here, 2.29.7 on most",
-            "note  d: release of NCCL differs: unknown here",
-            "4 hosts: 0 with problems, 0 without an answer, 1 differences");
-  TOOL_SAYS(tool_run_there("stratus-net doctor --all --ssh ./reach hosts"), 0,
-            "3 hosts: a job can use stratus on all of them");
-  TOOL_WARNS(tool_run_there("echo e 8 >>hosts; stratus-net doctor --all hosts"), 2,
-             "hosts:4: \"e 8\" is not a host");
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -8,7 +8,7 @@
  *   {"task": "send", "device": N, "handle": HEX, "flows": N, "chunk_bytes": N, "duration_ms": N}
  *                                         {"sent": ERROR, "why": TEXT, "flows": N, "gbps": X, ...}
  *
- * duration_ms 0: the path alone is looked at. ERROR is 0 or a negative errno. */
+ * ERROR is 0 or a negative errno. */
 #include "net_plugin/tools/probe/probe.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static json_t *agent_describe_host(void) {
   return json_pack("{s:s, s:o}", "host", settings_host_name(), "devices", devices);
 }
 
-/* The device is one of this host's. False: the measurement would take too long. */
+/* The device is one of this host's. False: the measurement would take too long, or no time. */
 static bool take_load(const json_t *task, struct probe_load *load) {
   *load = (struct probe_load){
     .flows = (unsigned)number_of(task, "flows"),
@@ -53,7 +53,7 @@ static bool take_load(const json_t *task, struct probe_load *load) {
     .duration_ns = (uint64_t)number_of(task, "duration_ms") * NS_PER_MS,
     .device = (unsigned)number_of(task, "device"),
   };
-  return load->duration_ns <= AGENT_DURATION_MAX_NS;
+  return load->duration_ns > 0 && load->duration_ns <= AGENT_DURATION_MAX_NS;
 }
 
 static int serve(struct control_channel *channel, const json_t *task) {

@@ -181,7 +181,7 @@ int load_serve(struct load_service *service, const struct probe_load *load) {
   int fd = -1, error = echo_pings(service->gate, &fd);
   peer_gate_free(service->gate);
   close(service->server);
-  if (!error && load->duration_ns) {
+  if (!error) {
     error = measure(fd, false, load, &unused);
   }
   if (fd >= 0) {
@@ -242,7 +242,7 @@ int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],
               const struct probe_load *load, struct probe_result *result) {
   *result = (struct probe_result){ 0 };
   int fd = -1, error = ping(&device->nics[0], handle, result, &fd);
-  if (!error && load->duration_ns) {
+  if (!error) {
     error = measure(fd, true, load, result);
   }
   if (fd >= 0) {

@@ -3,8 +3,6 @@
  * is the coordinator; all hosts, including it, are agents: either hosts that run `stratus-net probe
  * --listen`, or processes started by a launcher. */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -24,7 +22,7 @@
 #define PURPOSE "stratus-net probe"
 
 static struct {
-  bool is_listening, is_here, is_profile, has_no_sweep, wants_all;
+  bool is_listening, is_profile, has_no_sweep, wants_all;
   int64_t port;
   const char *root;
   uint64_t duration_ns;
@@ -33,8 +31,6 @@ static struct {
 const struct cli_option net_tool_probe_options[] = {
   { "listen", 0, CLI_FLAG, &options.is_listening, NULL,
     "run as one of the other hosts, for one probe", 0, 0 },
-  { "here", 0, CLI_FLAG, &options.is_here, NULL,
-    "what doctor --all runs on each host: an agent for standard input and output", 0, 0 },
   { "port", 0, CLI_INT, &options.port, "N", "TCP port of the agents", 1, 65535 },
   { "root", 0, CLI_STRING, &options.root, "HOST[:PORT]",
     "address of rank 0; needed under mpirun, known under srun and torchrun", 0, 0 },
@@ -83,52 +79,6 @@ static int fork_agent(int *fd, pid_t *child) {
   return CLI_OK;
 }
 
-/* Copies both ways until one of the two ends. */
-static void relay(int fd, int output) {
-  struct pollfd ends[2] = { { .fd = STDIN_FILENO, .events = POLLIN },
-                            { .fd = fd, .events = POLLIN } };
-  const int to[2] = { fd, output };
-  for (;;) {
-    if (poll(ends, 2, -1) < 0) { /* which leaves revents as they were */
-      if (errno != EINTR) {
-        return;
-      }
-      continue;
-    }
-    for (int i = 0; i < 2; i++) {
-      char bytes[4096];
-      ssize_t got = ends[i].revents ? read(ends[i].fd, bytes, sizeof bytes) : 0;
-      for (ssize_t done = 0, put; done < got; done += put) {
-        put = write(to[i], bytes + done, (size_t)(got - done));
-        if (put <= 0) {
-          return;
-        }
-      }
-      if (ends[i].revents && got <= 0) {
-        return;
-      }
-    }
-  }
-}
-
-/* What others print goes elsewhere: standard output is the coordinator's. */
-static int be_agent_here(void) {
-  int fd, output = dup(STDOUT_FILENO);
-  pid_t child;
-  signal(SIGPIPE, SIG_IGN);
-  if (output < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ||
-      write(output, AGENT_BEGINS, strlen(AGENT_BEGINS)) != (ssize_t)strlen(AGENT_BEGINS)) {
-    return cli_fail("cannot write: %s", strerror(errno));
-  }
-  int status = fork_agent(&fd, &child);
-  if (status == CLI_OK) {
-    relay(fd, output);
-    close(fd);
-    waitpid(child, &status, 0);
-  }
-  return status == 0 ? CLI_OK : CLI_FAILED;
-}
-
 /* ---- the coordinator ---- */
 
 static int coordinate(int *agents, unsigned count, bool is_json) {
@@ -154,7 +104,7 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
 }
 
 static int run_with_own_agent(int agents[PROBE_HOSTS_MAX], unsigned count, bool is_json) {
-  pid_t child;
+  pid_t child = -1;
   int status = fork_agent(&agents[0], &child);
   if (status == CLI_OK) {
     status = coordinate(agents, count, is_json);
@@ -300,9 +250,6 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
 int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   struct launcher_place place;
   char error[256];
-  if (options.is_here) {
-    return be_agent_here();
-  }
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
     return cli_fail_usage("probe: --time takes 1ms to 60s");
   }

@@ -28,8 +28,7 @@ struct probe_host {
   struct probe_device devices[PROBE_DEVICES_MAX];
 };
 
-/* A measurement. flows and chunk_bytes 0: from parameters, profile and defaults. duration_ns 0: of
- * the path alone, its round trips and whether long packets pass. */
+/* A measurement. flows and chunk_bytes 0: from parameters, profile and defaults. */
 struct probe_load {
   unsigned flows;
   uint32_t chunk_bytes;
@@ -87,10 +86,6 @@ unsigned pairs_partner(unsigned hosts, unsigned round, unsigned host);
 
 /* ---- agent: executes the coordinator's tasks on a host ---- */
 
-/* The line before the first byte of an agent at a command's output, where login shells may have
- * printed something before. */
-#define AGENT_BEGINS "stratus-net agent\n"
-
 /* One task at a time, until the connection is closed. Takes ownership of the socket. A measurement
  * that fails is reported to the coordinator, and is no failure of the agent. */
 int agent_run(int fd);
@@ -100,9 +95,8 @@ int agent_run(int fd);
 struct survey;
 
 struct survey_plan {
-  uint64_t duration_ns; /* of one measurement; 0: the paths alone */
+  uint64_t duration_ns; /* of one measurement */
   unsigned rounds_max;  /* 0: all pairs; else the number of partners of each host */
-  uint64_t until_ns;    /* no round begins later; 0: all do */
   bool has_sweep;       /* over flows and chunks, on one pair */
 };
 

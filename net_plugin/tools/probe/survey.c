@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "common/clock.h"
+#include "common/time_units.h"
 #include "common/plain.h"
 #include "net_plugin/tools/limits.h"
 #include "net_plugin/tools/perf/control_channel.h"
@@ -194,10 +194,6 @@ static int measure_round(struct survey *survey, const struct survey_plan *plan, 
   return measure_pairs(survey, pairs, count);
 }
 
-static bool is_late(const struct survey_plan *plan) {
-  return plan->until_ns && clock_now_ns() >= plan->until_ns;
-}
-
 static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
                           struct probe_report *report) {
   unsigned rounds = pairs_round_count(survey->count);
@@ -206,7 +202,7 @@ static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
     rounds = plan->rounds_max;
   }
   for (unsigned device = 0; device < report->device_count; device++) {
-    for (unsigned step = 0; step < 2 * rounds && status == CLI_OK && !is_late(plan); step++) {
+    for (unsigned step = 0; step < 2 * rounds && status == CLI_OK; step++) {
       status = measure_round(survey, plan, device, step / 2, step % 2, report);
     }
   }
@@ -319,9 +315,6 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
     return cli_fail("out of memory");
   }
   int status = measure_matrix(survey, plan, report);
-  if (plan->duration_ns == 0) {
-    return status;
-  }
   for (unsigned round = 0, left = SURVEY_AGAIN_MAX; round < SURVEY_AGAIN_ROUNDS && status == CLI_OK;
        round++) {
     status = measure_again(survey, plan, report, &left);

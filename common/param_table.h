@@ -80,7 +80,7 @@
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \
     "1: reconnects a flow that stays much slower than the others, so that the network may route "  \
     "it over a better path")                                                                       \
-  X(CONNECT_TIMEOUT, DURATION, "2m", "100ms..1h", "", NET, PLAIN,                                 \
+  X(CONNECT_TIMEOUT, DURATION, "2m", "100ms..1h", "", NET, PLAIN,                                  \
     "time limit for setting up a connection. Where it is not set, 3 s if the kernel itself knows " \
     "no way to the peer")                                                                          \
   X(RAISE_NOFILE, BOOL, "1", "", "", NET, PLAIN,                                                   \

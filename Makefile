@@ -195,7 +195,6 @@ place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3)
 $(call place,lib/stratus,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
 $(call place,bin,755,$(TOOLS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
-$(call place,share/stratus/workloads,644,$(wildcard tuner_plugin/workloads/*.json))
 $(call place,share/man/man1,644,$(filter %.1,$(MAN)))
 $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
 $(call place,share/bash-completion/completions,644,$(call completion,bash/%))
@@ -229,7 +228,7 @@ may-install:
 uninstall: ## remove what install put there, and nothing else
 	$(Q)! cd "$(DESTDIR)$(PREFIX)" 2>/dev/null || rm -f $(installed)
 	$(Q)cd "$(DESTDIR)/" && rmdir $(if $(DESTDIR),-p) --ignore-fail-on-non-empty 2>/dev/null \
-	  $(patsubst %,"$(PREFIX:/%=%)/%",share/stratus/profiles share/stratus/workloads share/stratus lib/stratus \
+	  $(patsubst %,"$(PREFIX:/%=%)/%",share/stratus/profiles share/stratus lib/stratus \
 	  $(if $(DESTDIR),$(PLACES) $(LIBDIR))) || true
 
 # ---- packages, in $(BUILD)/dist: scripts/packaging ----
@@ -411,8 +410,13 @@ $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_prometheus.c stats_t
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
+<<<<<<< HEAD
 $(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tests/coll/,element.c operation.c \
   $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))
+=======
+$(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
+$(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
+>>>>>>> 0a93a255 (workloads: a small file of lines a model, in tests/workloads)
 
 fuzz-targets: $(FUZZ_TARGETS)
 

@@ -11,7 +11,7 @@ import tempfile
 from benchmark.case import Case, Row, Variant, at_least, at_most, network, of, of_constant, shown
 from benchmark.run import ROOT, cpus_of_host
 from training.plan import MODELS, SCALE
-from training.reshape import read_workload, write_workload
+from training import workload
 
 MODES = ("off", "on", "auto")
 NEVER = 0.98  # what auto must keep of off, whatever it finds
@@ -100,7 +100,7 @@ def steps(kind, gradient_type, target, faster=1):
     compute faster than those of its table, more models wait for the network."""
     def measure(bench, mode):
         with tempfile.TemporaryDirectory() as scratch:
-            files = [write_workload({**read_workload(model), "gradient_type": gradient_type}, scratch, model) for model in MODELS]
+            files = [workload.write(workload.with_head(workload.read(model), "type", gradient_type), scratch, model) for model in MODELS]
             text = bench.coll_json("stratus", [
                 "--replay", ",".join(files), "--data", gradient(kind), "--replay-skip", "2", "--replay-steps",
                 bench.settings.pick("4", "1"), *SCALE.replay_arguments(STEPS_HOSTS, 1 / faster)], mode_of(mode))

@@ -2,7 +2,7 @@
 """What scripts/steps runs: the models, the variants, the scale of the emulation, and how often."""
 import dataclasses
 
-# The models of AIACC-ACSpeed's plot, by their names in TorchBench: built in to coll --replay.
+# The models of AIACC-ACSpeed's plot, by their names in TorchBench: tests/workloads.
 MODELS = ("alexnet", "resnet18", "resnet50", "vgg16", "timm_vovnet", "timm_vision_transformer", "pytorch_unet",
           "hf_Bart", "hf_Bert", "speech_transformer", "tts_angular")
 HOSTS = (2, 4, 8)  # besides one host, which every figure is relative to

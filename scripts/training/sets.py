@@ -10,7 +10,7 @@ import struct
 
 from benchmark.run import ROOT
 from training.plan import MODELS, NOT_COMPRESSED, SCALE, VARIANTS, Scale
-from training.reshape import read_workload, scaled, write_workload
+from training import workload
 
 SAMPLES = os.path.join(ROOT, "tests/data/codec")
 BFLOAT16, FLOAT32, FLOAT16 = "bfloat16", "float32", "float16"
@@ -21,7 +21,7 @@ LOSS_SCALE = 1 << 10  # of the float16 ones, as training in float16 has one; a p
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    name: str         # a built-in workload, or a file
+    name: str         # one of tests/workloads, or a file
     part: float = 1   # of the job's times and bytes
     data: str = ""    # of DATA; "": zeros, and coll sees to it that nobody compresses
     ranks: int = 1    # it needs so many, or a multiple
@@ -67,8 +67,7 @@ class Set:
 # bucket or FSDP's layer still takes a millisecond at the NIC's rate, far more than a round trip.
 TODAY = Set(
     Scale(all_nics_gbps=6.4, time=1, job_nic_gbps=100, flow_part=1 / 8),
-    (Model("gpt2_1.5b_ddp", 0.5, BFLOAT16), Model("llama2_7b_fsdp", 0.25, BFLOAT16), Model("llama2_13b_fsdp", 0.25, BFLOAT16),
-     Model("swin_large", 0.5, FLOAT32), Model("vit_large_mae", 0.5, FLOAT32), Model("gpt_7b_tp8_pp2_hosts", 0.1, FLOAT32, ranks=2),
+    (Model("llama2_7b_fsdp", 0.25, BFLOAT16), Model("gpt_7b_tp8_pp2_hosts", 0.1, FLOAT32, ranks=2),
      Model("mixtral_8x7b_ep", 0.2, FLOAT32), Model("bert_large_zero2", 0.5, FLOAT16)),
     (*VARIANTS, NOT_COMPRESSED), compute_scales=(0.5, 1), warm_up_replays=1)
 
@@ -94,4 +93,4 @@ def workload_file(model, scratch):
     """For coll --replay: the name, or a file with a part of the model's times and bytes."""
     if model.part == 1:
         return model.name
-    return write_workload(scaled(read_workload(model.name), model.part), scratch, model.name)
+    return workload.write(workload.scaled(workload.read(model.name), model.part), scratch, model.name)

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stratus gains over NCCL's Socket in AIACC-Training's published cases, by simulation."""
 import dataclasses
-import os
 import statistics
-import subprocess
 import tempfile
 
-from benchmark.run import ROOT
-from training.reshape import read_workload, step_us, with_step, write_workload
+from training import workload
 from training.simulator import FREE, simulate
 
 GPUS = 8  # of a host
@@ -32,7 +29,6 @@ class Case:
     gain: float
     workload: str
     images_per_s: float = 0
-    parallel: str = ""
 
 
 GUESSED = {"speech_transformer", "pytorch_unet"}  # times of a step
@@ -41,7 +37,7 @@ CASES = (
     Case("chip maker", "image classification", "MXNet", 256, 1.0, "resnet50"),
     Case("chip maker", "face recognition", "MXNet", 256, 2.0, "insightface_r50"),
     Case("car maker", "FaceNet", "PyTorch", 32, 1.0, "inception_v3", INCEPTION),
-    Case("phone maker", "BERT", "TensorFlow", 32, 0.3, "bert_large_zero2", parallel="ddp"),
+    Case("phone maker", "BERT", "TensorFlow", 32, 0.3, "bert_large_ddp"),
     Case("phone maker", "GPT-2", "PyTorch", 32, 0.3, "gpt2_1.2b_megatron"),
     Case("AI company", "Faster-RCNN", "MXNet, Horovod, BytePS", 128, 0.3, "faster_rcnn_r50_fpn"),
     Case("AI company", "InsightFace", "MXNet, Horovod, BytePS", 128, 2.0, "insightface_r50"),
@@ -65,56 +61,38 @@ CASES = (
 
 # ---- workloads ----
 
-def plan_of(workload, ranks):
-    """coll's own plan of a workload (a name or a path): [("compute", us), ("collective", bytes) or ("wait", number)]."""
-    argv = [os.path.join(ROOT, "build/tests/coll/coll"), "--replay", workload, "--replay-list", str(ranks)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")
-    values = {"compute": lambda fields: float(fields[0]), "collective": lambda fields: int(fields[7]),
-              "wait": lambda fields: int(fields[0])}
-    lines = (line.split() for line in done.stdout.splitlines())
-    return [(kind, values[kind](fields)) for kind, *fields in lines if kind in values]
-
-
 FEATURE = 512  # elements that InsightFace's backbone gives for an image
 
 
-def with_classes_split(workload, path, ranks):
-    """Classes are split over all GPUs: after the forward pass features are gathered, maxima and sums of the softmax are reduced,
-    and the features' gradients come back by ReduceScatter; the backbone's go as DDP sends them."""
-    batch, events = workload["batch"], [{"compute_us": sum(layer["forward_us"] for layer in workload["layers"])}]
-    for name, elements in (("all_gather", batch * FEATURE), ("all_reduce", batch * ranks), ("all_reduce", batch * ranks),
-                           ("reduce_scatter", batch * FEATURE)):
-        number = len(events) // 2 + 1
-        events += [{"collective": name, "elements": elements, "id": number}, {"wait": number}]
-    before, passed_us = 4, events[0]["compute_us"]
-    for kind, value in plan_of(path, ranks):
-        if kind == "compute":
-            skipped_us = min(value, passed_us)
-            passed_us -= skipped_us
-            events.append({"compute_us": value - skipped_us})
-        elif kind == "collective":
-            before += 1
-            events.append({"collective": "all_reduce", "elements": value // 4, "id": before})
-        else:
-            events.append({"wait": value + 4})
-    return {**{key: workload[key] for key in ("format", "version", "name", "source", "batch", "gradient_type")}, "parallel": "events",
-            "events": [event for event in events if event.get("compute_us") != 0]}
+def with_classes_split(lines, ranks):
+    """Classes are split over all GPUs: after the forward pass, a third of what is computed, features are gathered, maxima and sums
+    of the softmax are reduced, and the features' gradients come back by ReduceScatter; the backbone's go as DDP sends them."""
+    images = int(workload.head(lines, "batch")) * ranks
+    *passes_us, _ = workload.computes(lines)  # the last is the optimizer's
+    forward_us = left_us = sum(passes_us) / 3
+    found = [words for words in lines if words[0] in workload.HEAD] + [["compute", forward_us]]
+    for name, elements in (("all_gather", images * FEATURE), ("all_reduce", images), ("all_reduce", images), ("reduce_scatter", images * FEATURE)):
+        found += [[name, elements], ["wait"]]
+    for words in lines:
+        if words[0] in workload.HEAD:
+            continue
+        if words[0] == "compute":
+            skipped_us = min(float(words[1]), left_us)
+            left_us -= skipped_us
+            words = ["compute", float(words[1]) - skipped_us]
+        found.append(words)
+    return found
 
 
 def workload_of(case, scratch):
     """(file, us of its step on one GPU alone)."""
-    workload = read_workload(case.workload)
+    lines = workload.read(case.workload)
     if case.images_per_s:
-        workload = with_step(workload, workload["batch"] / case.images_per_s * 1e6)
-    if case.parallel:
-        workload = {**{key: value for key, value in workload.items() if key != "bucket_bytes"}, "parallel": case.parallel,
-                    "gradient_type": "float32"}
-    path = write_workload(workload, scratch, case.workload)
+        lines = workload.with_step(lines, int(workload.head(lines, "batch")) / case.images_per_s * 1e6)
+    step_us = sum(workload.computes(lines))
     if case.workload == "insightface_r50":
-        write_workload(with_classes_split(workload, path, case.gpus), scratch, case.workload)
-    return path, step_us(workload)
+        lines = with_classes_split(lines, case.gpus)
+    return workload.write(lines, scratch, case.workload), step_us
 
 
 # ---- simulation ----

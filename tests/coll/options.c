@@ -10,7 +10,7 @@
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "common/version.h"
-#include "tests/coll/replay/plan.h"
+#include "tests/coll/replay/workload.h"
 
 /* What the command line fills: the options, and texts of which some are made. */
 struct given {
@@ -87,9 +87,6 @@ static const struct cli_option rows[] = {
   COUNT_ROW("replay-skip", 0, replay_skip, 0, OPTIONS_ITERATIONS_MAX, "steps before them"),
   ROW("compute-scale", 0, CLI_STRING, compute_scale, "X", 0, 0, "compute times times X"),
   ROW("bytes-scale", 0, CLI_STRING, bytes_scale, "X", 0, 0, "numbers of elements times X"),
-  COUNT_ROW("replay-list", 0, replay_list_ranks, 1, OPTIONS_RANKS_MAX,
-            "only print what each of so many ranks does in a step; needs\n"
-            "neither NCCL nor a GPU"),
   ROW("json", 'J', CLI_STRING, o.json_path, "FILE", 0, 0, "also write the results to FILE"),
   ROW("hosts", 0, CLI_STRING, o.hosts, "LIST", 0, 0,
       "start the ranks: local:N (N hosts' worth of processes here),\n"
@@ -105,7 +102,7 @@ static const struct cli_option rows[] = {
 /* Options only for the table, and only for --replay. */
 static const char of_table[] = "op|minbytes|maxbytes|stepfactor|sizes|datatype|redop|iters|"
                                "warmup_iters|min-time|per-iteration|cudagraph|local_register";
-static const char of_replay[] = "replay-steps|replay-skip|compute-scale|bytes-scale|replay-list";
+static const char of_replay[] = "replay-steps|replay-skip|compute-scale|bytes-scale";
 
 /* ---- lists and texts ---- */
 
@@ -174,9 +171,10 @@ static int take_texts(struct options *o) {
   if (status == CLI_OK)
     status = take_real("stepfactor", given.step_factor, 1, 1e6, &o->step_factor);
   if (status == CLI_OK)
-    status = take_real("compute-scale", given.compute_scale, 0, PLAN_SCALE_MAX, &o->compute_scale);
+    status =
+        take_real("compute-scale", given.compute_scale, 0, WORKLOAD_SCALE_MAX, &o->compute_scale);
   if (status == CLI_OK)
-    status = take_real("bytes-scale", given.bytes_scale, 0, PLAN_SCALE_MAX, &o->bytes_scale);
+    status = take_real("bytes-scale", given.bytes_scale, 0, WORKLOAD_SCALE_MAX, &o->bytes_scale);
   return status;
 }
 

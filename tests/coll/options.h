@@ -14,7 +14,6 @@
 enum {
   OPTIONS_SIZES_MAX = 256,
   OPTIONS_ITERATIONS_MAX = 1000000,
-  OPTIONS_RANKS_MAX = 1000000, /* of --replay-list */
 };
 
 struct options {
@@ -38,7 +37,6 @@ struct options {
   const char *replay; /* workloads, separated by commas; NULL: the table */
   int replay_steps, replay_skip;
   double compute_scale, bytes_scale;
-  int replay_list_ranks; /* print the plan for so many, 0 = run */
 
   int gpus; /* per process */
 

@@ -182,16 +182,14 @@ static int run_rank(const struct options *options, const struct world *world,
   return EXIT_GOOD;
 }
 
-/* Before any rank starts: a wrong file is a wrong use. With --replay-list, all there is to do. */
+/* Before any rank starts: a wrong file is a wrong use. */
 static int look_at_replay(const struct options *options) {
   struct replay replay;
   char error[WORKLOAD_ERROR_MAX];
-  if (replay_load(&replay, options, options->replay_list_ranks, error)) {
+  if (replay_load(&replay, options, 0, error)) {
     message_write("%s", error);
     return EXIT_WRONG_USE;
   }
-  if (options->replay_list_ranks)
-    replay_print(&replay, stdout);
   replay_unload(&replay);
   return EXIT_GOOD;
 }
@@ -209,7 +207,7 @@ int run_program(int argc, char **given, char **argv, const struct run_mode *mode
   }
   if (options.replay && !world.is_ours) {
     status = look_at_replay(&options);
-    if (status != EXIT_GOOD || options.replay_list_ranks)
+    if (status != EXIT_GOOD)
       return status;
   }
   if (options.hosts && !world.is_ours)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scale: training steps of built-in workloads on up to 1024 simulated hosts; see README.md. */
+/* scale: training steps of tests/workloads on up to 1024 simulated hosts; see README.md. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,6 @@ struct job {
   struct options options;
   struct library library;
   struct workload workload;
-  struct plan_item *items;
-  size_t item_count;
   json_t *results; /* NULL: text */
 };
 
@@ -48,25 +46,12 @@ static void report(struct job *job, unsigned hosts, struct steps_result *result,
                 (int)result->trees, "simulated_s", simulated_s, "wall_s", wall_s));
 }
 
-static int make_plan(struct job *job, unsigned hosts, char *error) {
-  struct plan_settings settings = job->options.plan;
-  settings.ranks = (int)(hosts * job->options.schedule.gpus);
-  int64_t count = plan_make(&job->workload, &settings, NULL, 0, error);
-  if (count < 0) {
-    return (int)count;
-  }
-  job->item_count = (size_t)count;
-  job->items = transport_memory((job->item_count + 1) * sizeof *job->items);
-  plan_make(&job->workload, &settings, job->items, job->item_count, error);
-  return 0;
-}
-
 static int run_hosts(struct job *job, unsigned hosts, char *error) {
   static struct steps_result result;
   struct schedule schedule;
   struct schedule_config config = job->options.schedule;
   config.hosts = hosts;
-  int status = make_plan(job, hosts, error);
+  int status = workload_check(&job->workload, (int)(hosts * config.gpus), error);
   if (status) {
     return status;
   }
@@ -85,8 +70,7 @@ static int run_hosts(struct job *job, unsigned hosts, char *error) {
     all.network.has_switch = hosts > 2;
     schedule.exact = exact_new(&config, &all);
   }
-  status = steps_run(&schedule, &job->workload, job->items, job->item_count, &job->options.steps,
-                     &result, error);
+  status = steps_run(&schedule, &job->workload, &job->options.steps, &result, error);
   if (!status) {
     report(job, hosts, &result, (double)(clock_now_ns() - begun_ns) / 1e9);
   }
@@ -95,16 +79,13 @@ static int run_hosts(struct job *job, unsigned hosts, char *error) {
   }
   schedule_free(&schedule);
   free(host_services);
-  free(job->items);
   return status;
 }
 
 static int run_workload(struct job *job, const char *name) {
-  char path[PATH_MAX], error[WORKLOAD_ERROR_MAX];
-  int status = workload_find(name, path, error);
-  if (!status) {
-    status = workload_read(&job->workload, path, error);
-  }
+  char error[WORKLOAD_ERROR_MAX];
+  int status = workload_read(&job->workload, name, job->options.compute_scale,
+                             job->options.bytes_scale, error);
   if (status) {
     return cli_fail("%s\n", error);
   }

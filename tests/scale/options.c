@@ -17,7 +17,7 @@ static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_s
                   *compute_scale = "1", *jitter = "0", *stragglers = "0", *slowdown = "1.1",
                   *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0", *loss = "0";
 static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
-                inside = 3000, launch = 10000, learn = 5000000000, bucket = 0;
+                inside = 3000, launch = 10000, learn = 5000000000;
 static bool exact, shares;
 static int64_t nics = 1, channels = SCHEDULE_CHANNELS, paths = 32, threads = 4, byte_ps = 140,
                copy_ps = 5, gpus = 1, variants = 8, measured = 100, skipped = 20, seed = 1;
@@ -36,7 +36,7 @@ static int64_t nics = 1, channels = SCHEDULE_CHANNELS, paths = 32, threads = 4, 
   { .name = n, .type = CLI_WORD, .value = &v, .argument = w, .help = h }
 
 const struct cli_option options_table[] = {
-  NUMBER("workloads", workloads, "LIST", "names of built-in workloads, or paths"),
+  NUMBER("workloads", workloads, "LIST", "names in tests/workloads, or paths"),
   NUMBER("hosts", hosts, "LIST", "numbers of hosts, 1 to 1024"),
   COUNT("gpus", gpus, 1, 16, "GPUs of each host"),
   WORD("transport", transport, "stratus|socket|socket-2x8|ideal",
@@ -44,7 +44,6 @@ const struct cli_option options_table[] = {
   WORD("algorithm", algorithm, "ring|tree|auto", "of AllReduce; auto: as NCCL chooses"),
   NUMBER("bytes-scale", bytes_scale, "X", "elements are multiplied by it"),
   NUMBER("compute-scale", compute_scale, "X", "times are multiplied by it"),
-  SIZE("bucket-bytes", bucket, "of gradients; 0: as the workload has it"),
   NUMBER("nic-gbps", nic_gbps, "R", "rate of a NIC, Gb/s"),
   NUMBER("flow-gbps", flow_gbps, "R", "most that the flows of a path have; 0: no cap"),
   NUMBER("wire-gbps", wire_gbps, "R", "rate of a burst; 0: the NIC's"),
@@ -105,8 +104,8 @@ static int read_decimals(struct options *options) {
     { "nic-gbps", nic_gbps, 0.001, 10000, &nic },
     { "flow-gbps", flow_gbps, 0, 10000, &flow },
     { "wire-gbps", wire_gbps, 0, 10000, &wire },
-    { "bytes-scale", bytes_scale, 1e-6, PLAN_SCALE_MAX, &options->plan.bytes_scale },
-    { "compute-scale", compute_scale, 1e-6, PLAN_SCALE_MAX, &options->plan.compute_scale },
+    { "bytes-scale", bytes_scale, 1e-6, WORKLOAD_SCALE_MAX, &options->bytes_scale },
+    { "compute-scale", compute_scale, 1e-6, WORKLOAD_SCALE_MAX, &options->compute_scale },
     { "slow-hosts", slow_hosts, 0, 100, &slow },
     { "slow-rate", slow_rate, 1, 100, &rate },
     { "failed-hosts", failed_hosts, 0, 100, &failed },
@@ -191,7 +190,6 @@ int options_read(struct options *options) {
                .skipped = (unsigned)skipped,
                .seed = (uint64_t)seed,
                .choice = (enum steps_choice)algorithm },
-    .plan = { .bucket_bytes = bucket },
     .learn_ns = learn,
     .learn_bytes = 512u << 10,
     .is_exact = exact,

@@ -20,7 +20,7 @@ struct options {
   struct transport_config host;
   struct schedule_config schedule;
   struct steps_config steps;
-  struct plan_settings plan;
+  double compute_scale, bytes_scale; /* of workloads */
   uint64_t learn_ns, learn_bytes;
   bool is_exact;
   unsigned variants;            /* draws of paths */

@@ -47,34 +47,25 @@ static enum schedule_algorithm choose(const struct run *run, enum operation oper
   return is_tree ? SCHEDULE_TREE : SCHEDULE_RING;
 }
 
-/* What the plan has of collectives, and whether all of it is modelled. */
-static int look_at(struct run *run, const struct workload *workload, const struct plan_item *items,
-                   size_t count, char *error) {
+/* What the workload has of collectives, and whether all of it is modelled. */
+static int look_at(struct run *run, const struct workload *workload, char *error) {
   int ranks = (int)(run->hosts * run->schedule->config.gpus);
-  for (size_t i = 0; i < count; i++) {
-    const struct plan_collective *collective = &items[i].collective;
-    if (items[i].only.place || items[i].kind == PLAN_SEND || items[i].kind == PLAN_RECV) {
+  for (size_t i = 0; i < workload->count; i++) {
+    const struct workload_item *item = &workload->items[i];
+    bool is_known = item->operation == OPERATION_ALL_REDUCE ||
+                    item->operation == OPERATION_ALL_GATHER ||
+                    item->operation == OPERATION_REDUCE_SCATTER;
+    if (item->stage >= 0 || (workload_communicates(item) && (!is_known || item->group))) {
       snprintf(error, WORKLOAD_ERROR_MAX,
-               "%s: events[%u]: sends, receives and events of some ranks are not simulated",
-               workload->name, items[i].event);
+               "%s:%d: only all_reduce, all_gather and reduce_scatter of all ranks are simulated",
+               workload->name, item->line);
       return -EINVAL;
     }
-    if (items[i].kind != PLAN_COLLECTIVE) {
-      continue;
+    if (item->kind == WORKLOAD_COLLECTIVE) {
+      uint64_t bytes = workload_counts(workload, item, ranks).bytes;
+      run->sizes[item->number - 1] = bytes;
+      run->algorithms[item->number - 1] = choose(run, item->operation, bytes);
     }
-    bool is_known = collective->operation == OPERATION_ALL_REDUCE ||
-                    collective->operation == OPERATION_ALL_GATHER ||
-                    collective->operation == OPERATION_REDUCE_SCATTER;
-    if (!is_known || collective->group != PLAN_WORLD) {
-      snprintf(error, WORKLOAD_ERROR_MAX,
-               "%s: collective %u: only all_reduce, all_gather and reduce_scatter of all ranks are "
-               "simulated",
-               workload->name, items[i].number);
-      return -EINVAL;
-    }
-    uint64_t bytes = plan_counts(workload, collective, ranks).bytes;
-    run->sizes[items[i].number - 1] = bytes;
-    run->algorithms[items[i].number - 1] = choose(run, collective->operation, bytes);
   }
   return 0;
 }
@@ -86,35 +77,28 @@ static void compute(struct run *run, double us) {
   }
 }
 
-static void communicate(struct run *run, const struct plan_item *item) {
+static void communicate(struct run *run, const struct workload_item *item) {
   double *ends = run->ends + (size_t)(item->number - 1) * run->hosts;
   for (unsigned host = 0; host < run->hosts; host++) {
     run->start_ns[host] = fmax(run->now_ns[host], run->stream_ns[host]) + run->config->launch_ns;
   }
-  schedule_run(run->schedule, run->algorithms[item->number - 1], item->collective.operation,
+  schedule_run(run->schedule, run->algorithms[item->number - 1], item->operation,
                run->sizes[item->number - 1], run->start_ns, ends);
   memcpy(run->stream_ns, ends, run->hosts * sizeof *ends);
 }
 
 /* Returns when the last host is done with the step. */
-static double run_step(struct run *run, const struct plan_item *items, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    switch (items[i].kind) {
-    case PLAN_COMPUTE:
-      compute(run, items[i].us);
-      break;
-    case PLAN_COLLECTIVE:
-      communicate(run, &items[i]);
-      break;
-    case PLAN_SEND: /* refused by look_at */
-    case PLAN_RECV:
-      break;
-    case PLAN_WAIT:
-      for (unsigned host = 0; host < run->hosts; host++) {
-        double end_ns = run->ends[(size_t)(items[i].number - 1) * run->hosts + host];
-        run->now_ns[host] = fmax(run->now_ns[host], end_ns);
-      }
-      break;
+static double run_step(struct run *run, const struct workload *workload) {
+  for (size_t i = 0; i < workload->count; i++) {
+    const struct workload_item *item = &workload->items[i];
+    if (item->kind == WORKLOAD_COMPUTE) {
+      compute(run, item->us);
+    } else if (item->kind == WORKLOAD_COLLECTIVE) {
+      communicate(run, item);
+    }
+    for (unsigned host = 0; item->kind == WORKLOAD_WAIT && host < run->hosts; host++) {
+      double end_ns = run->ends[(size_t)(item->number - 1) * run->hosts + host];
+      run->now_ns[host] = fmax(run->now_ns[host], end_ns);
     }
   }
   double end_ns = 0;
@@ -133,12 +117,11 @@ static void draw_paces(struct run *run) {
                    run->config->slowdown);
 }
 
-static void measure(struct run *run, const struct plan_item *items, size_t count,
-                    struct steps_result *result) {
+static void measure(struct run *run, const struct workload *workload, struct steps_result *result) {
   uint64_t before = schedule_bytes(run->schedule);
   double last_ns = 0;
   for (unsigned step = 0; step < run->config->skipped + run->config->measured; step++) {
-    double end_ns = run_step(run, items, count);
+    double end_ns = run_step(run, workload);
     if (step >= run->config->skipped) {
       double us = (end_ns - last_ns) / 1000;
       result->step_us[step - run->config->skipped] = us;
@@ -150,16 +133,14 @@ static void measure(struct run *run, const struct plan_item *items, size_t count
 }
 
 int steps_run(struct schedule *schedule, const struct workload *workload,
-              const struct plan_item *items, size_t item_count, const struct steps_config *config,
-              struct steps_result *result, char *error) {
+              const struct steps_config *config, struct steps_result *result, char *error) {
   struct run run = {
     .schedule = schedule, .config = config, .hosts = schedule->config.hosts, .random = config->seed
   };
-  size_t hosts = run.hosts, collectives = 0;
+  size_t hosts = run.hosts, collectives = workload->numbers;
   *result = (struct steps_result){ 0 };
-  for (size_t i = 0; i < item_count; i++) {
-    collectives += items[i].kind == PLAN_COLLECTIVE;
-    result->compute_us += items[i].kind == PLAN_COMPUTE ? items[i].us : 0;
+  for (size_t i = 0; i < workload->count; i++) {
+    result->compute_us += workload->items[i].us;
   }
   run.pace = transport_memory((4 + collectives) * hosts * sizeof *run.pace);
   run.now_ns = run.pace + hosts;
@@ -168,14 +149,14 @@ int steps_run(struct schedule *schedule, const struct workload *workload,
   run.ends = run.start_ns + hosts;
   run.sizes = transport_memory((collectives + 1) * sizeof *run.sizes);
   run.algorithms = transport_memory((collectives + 1) * sizeof *run.algorithms);
-  int status = look_at(&run, workload, items, item_count, error);
+  int status = look_at(&run, workload, error);
   for (size_t i = 0; i < collectives; i++) {
     result->trees += run.algorithms[i] == SCHEDULE_TREE;
     result->rings += run.algorithms[i] == SCHEDULE_RING;
   }
   if (!status) {
     draw_paces(&run);
-    measure(&run, items, item_count, result);
+    measure(&run, workload, result);
   }
   free(run.pace);
   free(run.sizes);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps: training steps of a workload on many hosts: each computes at its own pace, and starts
- * collectives as its plan says (tests/coll/replay/plan.h).
+ * collectives as its lines say (tests/coll/replay/workload.h).
  * Owns: nothing.  Threads: one.  Blocks: never.
  * Fails: -EINVAL with a message, for what the schedules do not model. */
 #ifndef TESTS_SCALE_STEPS_H
 #define TESTS_SCALE_STEPS_H
 
 #include "tests/scale/schedule.h"
-#include "tests/coll/replay/plan.h"
+#include "tests/coll/replay/workload.h"
 
 /* AUTO: as NCCL chooses between the two (choice.h). */
 enum steps_choice { STEPS_RING, STEPS_TREE, STEPS_AUTO };
@@ -38,7 +38,6 @@ struct steps_result {
 void steps_draw_hosts(unsigned hosts, double share, uint64_t *random, double *values, double value);
 
 int steps_run(struct schedule *schedule, const struct workload *workload,
-              const struct plan_item *items, size_t item_count, const struct steps_config *config,
-              struct steps_result *result, char *error);
+              const struct steps_config *config, struct steps_result *result, char *error);
 
 #endif

@@ -8,7 +8,7 @@ import tempfile
 from tap import Skip
 from training import result, summary
 from training.plan import CAPPED, NO_NETWORK, PROTOCOLS, SCALE, Setting, launches_of
-from training.tables import plan_of
+from training import workload
 
 SCRIPT = "scripts/steps"
 MODELS = ("resnet18", "tts_angular")  # those with the least to send
@@ -45,7 +45,7 @@ def check_launch(launch):
         assert model.wrong == (None if launch.hosts == 1 else 0) and len(model.step_us) == 2 and model.collectives > 0, model
         # Compute is slept, and a sleep never ends early: neither steps nor compute alone are shorter than the plan. (On a
         # busy machine either may be longer, compute alone longer than a step.)
-        planned_us = sum(value for kind, value in plan_of(model.name, launch.hosts) if kind == "compute") * SCALE.time
+        planned_us = sum(workload.computes(workload.read(model.name))) * SCALE.time
         assert 0 < planned_us <= min(model.compute_us, *model.step_us), (planned_us, model)
         assert model.cpu_s_per_step > 0 and 0 <= model.cpu_busy <= 1, model
         assert (model.nic_use is None) == (launch.hosts == 1), model

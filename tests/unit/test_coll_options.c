@@ -107,15 +107,12 @@ UNIT_TEST(test_replay) {
   assert_int_equal(options.replay_steps, 100);
   assert_int_equal(options.replay_skip, 20);
   assert_true(options.compute_scale == 1 && options.bytes_scale == 1);
-  assert_int_equal(options.replay_list_ranks, 0);
   assert_true(parse("--replay a --replay-steps 7 --replay-skip 0 --compute-scale 0.5 "
                     "--bytes-scale 1e-2 --hosts local:2 --ppn 2 -T 9 -c 2 "
                     "--json f --grace 1s --split-cpus -g 1"));
   assert_int_equal(options.replay_steps, 7);
   assert_int_equal(options.replay_skip, 0);
   assert_true(options.compute_scale == 0.5 && options.bytes_scale == 0.01);
-  assert_true(parse("--replay a --replay-list 1000"));
-  assert_int_equal(options.replay_list_ranks, 1000);
   assert_true(parse("-b 8"));
   assert_null(options.replay);
 }
@@ -151,7 +148,6 @@ UNIT_TEST(test_wrong_options) {
     { "--replay a --compute-scale 0", "above 0" },
     { "--replay a --bytes-scale 1001", "at most 1000" },
     { "--replay a --bytes-scale nan", "nan" },
-    { "--replay a --replay-list 0", "1 to" },
   };
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     if (parse(lines[i].line) || !strstr(error, lines[i].message))

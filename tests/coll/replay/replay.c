@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: finds each file and makes each plan; measures; says percentiles, samples per second, and
+/* replay: reads each file; measures; says percentiles, samples per second, and
  * what explains them. Processes meet before the first step and never between steps, where only
  * collectives hold them together, as in training. */
 #include "tests/coll/replay/replay.h"
@@ -15,44 +15,21 @@
 #include "tests/coll/check.h"
 #include "tests/coll/libs.h"
 #include "tests/coll/message.h"
-#include "tests/coll/replay/deadlock.h"
 #include "tests/coll/replay/step.h"
 #include "tests/coll/report.h"
 #include "tests/coll/watchdog.h"
 #include "tests/coll/limits.h"
 
-/* ---- workloads and plans ---- */
-
-static int no_memory(char *error) {
-  snprintf(error, WORKLOAD_ERROR_MAX, "out of memory");
-  return -ENOMEM;
-}
-
-static int make_plan(struct replay_part *part, const struct options *options, int ranks,
-                     char *error) {
-  const struct plan_settings settings = { .ranks = ranks,
-                                          .compute_scale = options->compute_scale,
-                                          .bytes_scale = options->bytes_scale };
-  int64_t count = plan_make(&part->workload, &settings, NULL, 0, error);
-  if (count < 0)
-    return (int)count;
-  part->count = (size_t)count;
-  part->items = calloc(part->count + 1, sizeof *part->items);
-  if (!part->items)
-    return no_memory(error);
-  plan_make(&part->workload, &settings, part->items, part->count, error);
-  part->sum = plan_sum(&part->workload, part->items, part->count, ranks, 0);
-  return deadlock_check(&part->workload, part->items, part->count, ranks, error);
-}
+/* ---- workloads ---- */
 
 static int load_part(struct replay_part *part, const char *argument, const struct options *options,
                      int ranks, char *error) {
-  char path[PATH_MAX];
-  int result = workload_find(argument, path, error);
-  if (result == 0)
-    result = workload_read(&part->workload, path, error);
+  int result =
+      workload_read(&part->workload, argument, options->compute_scale, options->bytes_scale, error);
   if (result == 0 && ranks > 0)
-    result = make_plan(part, options, ranks, error);
+    result = workload_check(&part->workload, ranks, error);
+  if (result == 0 && ranks > 0)
+    part->sum = workload_sum(&part->workload, ranks);
   return result;
 }
 
@@ -61,8 +38,8 @@ int replay_load(struct replay *replay, const struct options *options, int ranks,
   for (const char *c = options->replay; *c; c++)
     parts += *c == ',';
   char *list = strdup(options->replay), *rest = list;
-  *replay = (struct replay){ .ranks = ranks, .parts = calloc(parts, sizeof *replay->parts) };
-  int result = list && replay->parts ? 0 : no_memory(error);
+  *replay = (struct replay){ .parts = message_allocate(parts, sizeof *replay->parts) };
+  int result = 0;
   for (char *argument; result == 0 && (argument = strsep(&rest, ",")); replay->part_count++)
     result = load_part(&replay->parts[replay->part_count], argument, options, ranks, error);
   free(list);
@@ -72,23 +49,10 @@ int replay_load(struct replay *replay, const struct options *options, int ranks,
 }
 
 void replay_unload(struct replay *replay) {
-  for (size_t i = 0; i < replay->part_count; i++) {
+  for (size_t i = 0; i < replay->part_count; i++)
     workload_free(&replay->parts[i].workload);
-    free(replay->parts[i].items);
-  }
   free(replay->parts);
   *replay = (struct replay){ 0 };
-}
-
-void replay_print(const struct replay *replay, FILE *to) {
-  char text[PLAN_TEXT_MAX];
-  for (size_t i = 0; i < replay->part_count; i++) {
-    const struct replay_part *part = &replay->parts[i];
-    fprintf(to, "workload %s %s %d %d\n", part->workload.name,
-            workload_parallel_names[part->workload.parallel], part->workload.batch, replay->ranks);
-    for (size_t item = 0; item < part->count; item++)
-      fprintf(to, "%s\n", plan_text(&part->workload, &part->items[item], replay->ranks, text));
-  }
 }
 
 size_t replay_bytes(const struct replay *replay) {
@@ -96,40 +60,6 @@ size_t replay_bytes(const struct replay *replay) {
   for (size_t i = 0; i < replay->part_count; i++)
     bytes = replay->parts[i].sum.buffer_bytes > bytes ? replay->parts[i].sum.buffer_bytes : bytes;
   return bytes;
-}
-
-/* ---- the same plan everywhere ---- */
-
-enum { CHUNK = 64 }; /* items that are compared at a time */
-
-static void name_item(const struct job *job, const struct replay_part *part, size_t i,
-                      char text[PLAN_TEXT_MAX]) {
-  if (i < part->count)
-    plan_text(&part->workload, &part->items[i], job->ranks, text);
-  else
-    snprintf(text, PLAN_TEXT_MAX, "the end");
-}
-
-/* Processes whose plans differ would wait for each other forever. Process 0 shows its own, to the
- * end, and the others compare. */
-static void compare_plans(const struct job *job, const struct replay_part *part) {
-  static char theirs[CHUNK][PLAN_TEXT_MAX];
-  uint64_t count = part->count + 1;
-  rendezvous_broadcast(job->rendezvous, &count, sizeof count);
-  for (size_t first = 0; first < count; first += CHUNK) {
-    size_t some = count - first < CHUNK ? count - first : CHUNK;
-    for (size_t i = 0; i < some && job->process == 0; i++)
-      name_item(job, part, first + i, theirs[i]);
-    rendezvous_broadcast(job->rendezvous, theirs, some * sizeof theirs[0]);
-    for (size_t i = 0; i < some; i++) {
-      char mine[PLAN_TEXT_MAX];
-      name_item(job, part, first + i, mine);
-      if (strcmp(theirs[i], mine) != 0)
-        message_fail("%s: item %zu of the step is \"%s\" here and \"%s\" at rank 0: do all hosts "
-                     "have the same file?",
-                     part->workload.name, first + i + 1, mine, theirs[i]);
-    }
-  }
 }
 
 /* ---- time ---- */
@@ -215,7 +145,6 @@ static void run_part(struct job *job, const struct replay_part *part, struct res
   double *mine = message_allocate((size_t)o->replay_steps, sizeof *mine);
   *result = (struct result){ .part = part };
   watchdog_set_place("%s", part->workload.name);
-  compare_plans(job, part);
   fill_buffers(job);
   struct step *step = step_open(job, part);
   result->compute_us = measure_compute(job, step, part);
@@ -266,7 +195,7 @@ static void print_percentiles(FILE *table, const struct job *job, const struct r
 }
 
 static void print_facts(FILE *table, const struct options *o, const struct result *result) {
-  const struct plan_sum *sum = &result->part->sum;
+  const struct workload_sum *sum = &result->part->sum;
   const char *name = result->part->workload.name;
   fprintf(
       table,
@@ -285,7 +214,7 @@ static void print_facts(FILE *table, const struct options *o, const struct resul
 
 static void remember(json_t *workloads, const struct options *o, const struct result *result) {
   const struct workload *workload = &result->part->workload;
-  const struct plan_sum *sum = &result->part->sum;
+  const struct workload_sum *sum = &result->part->sum;
   json_t *steps = json_array();
   for (int i = 0; i < o->replay_steps; i++)
     json_array_append_new(steps, json_real(result->step_us[i]));
@@ -293,15 +222,14 @@ static void remember(json_t *workloads, const struct options *o, const struct re
       result->check.has_check
           ? json_integer((json_int_t)(result->check.wrong + result->check.out_of_bounds))
           : json_null();
-  json_t *row = json_pack(
-      "{s:s, s:s, s:i, s:s, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:I, s:I, s:o}", "name",
-      workload->name, "source", workload->source, "batch", workload->batch, "parallel",
-      workload_parallel_names[workload->parallel], "compute_scale", o->compute_scale, "bytes_scale",
-      o->bytes_scale, "collectives", (json_int_t)sum->collectives, "bytes_per_step",
-      (json_int_t)sum->bytes, "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
-      result->compute_us, "exposed_us", result->mean_us - result->compute_us, "cpu_s_per_step",
-      result->cpu_s, "began_ns", (json_int_t)result->began_ns, "ended_ns",
-      (json_int_t)result->ended_ns, "wrong", wrong);
+  json_t *row = json_pack("{s:s, s:i, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:I, s:I, s:o}",
+                          "name", workload->name, "batch", workload->batch, "compute_scale",
+                          o->compute_scale, "bytes_scale", o->bytes_scale, "collectives",
+                          (json_int_t)sum->collectives, "bytes_per_step", (json_int_t)sum->bytes,
+                          "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
+                          result->compute_us, "exposed_us", result->mean_us - result->compute_us,
+                          "cpu_s_per_step", result->cpu_s, "began_ns", (json_int_t)result->began_ns,
+                          "ended_ns", (json_int_t)result->ended_ns, "wrong", wrong);
   if (!row || json_array_append_new(workloads, row))
     message_fail("out of memory");
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: the workloads that --replay names, the plan of each, and the measurement of their
- * training steps: compute alone, steps that are not counted, those that are, and a check of every
- * collective.
- * Owns: workloads and plans, until replay_unload.  Threads: the main thread of every process, all
- * with the same plans.  Blocks: while files are read, and while the steps run.
+/* replay: the workloads that --replay names, and the measurement of their training steps: compute
+ * alone, steps that are not counted, those that are, and a check of every collective.
+ * Owns: workloads, until replay_unload.  Threads: the main thread of every process, all with the
+ * same workloads.  Blocks: while files are read, and while the steps run.
  * Fails: replay_load with a message; nothing is loaded then. replay_run ends the process with a
- * message, also if the plan of this process is not that of process 0.
+ * message.
  *
  * Per workload a line on the table, in the format of PyTorch's benchmarks/distributed/ddp, and one
  * with what belongs to it:
@@ -15,7 +14,12 @@
  *  # resnet50: 5 collectives, 102.228 MB a step; 0 wrong
  *
  * where 351/s are samples per second of one rank, and percentiles are those of the steps, each of
- * the slowest rank. The JSON file: docs/workloads.md. */
+ * the slowest rank. The JSON file has {"format": "stratus-replay", "version": 1, "nccl", "gpu",
+ * "hosts", "ranks", "workloads": [{"name", "batch", "compute_scale", "bytes_scale", "collectives",
+ * "bytes_per_step", "skipped_steps", "step_us": [...], "compute_us", "exposed_us",
+ * "cpu_s_per_step", "began_ns", "ended_ns", "wrong"}]}: step_us are the slowest rank's, collectives
+ * (with exchanges), bytes_per_step and both times (CLOCK_MONOTONIC) rank 0's; wrong is null with -c
+ * 0. */
 #ifndef COLL_REPLAY_REPLAY_H
 #define COLL_REPLAY_REPLAY_H
 
@@ -23,17 +27,14 @@
 
 #include "tests/coll/job.h"
 #include "tests/coll/measure.h"
-#include "tests/coll/replay/plan.h"
+#include "tests/coll/replay/workload.h"
 
 struct replay_part {
   struct workload workload;
-  struct plan_item *items;
-  size_t count;
-  struct plan_sum sum; /* of rank 0 */
+  struct workload_sum sum;
 };
 
 struct replay {
-  int ranks;
   struct replay_part *parts; /* in the order of the list */
   size_t part_count;
 };
@@ -42,9 +43,6 @@ struct replay {
  * for WORKLOAD_ERROR_MAX. */
 int replay_load(struct replay *replay, const struct options *options, int ranks, char *error);
 void replay_unload(struct replay *replay);
-
-/* The plans as text, see docs/workloads.md. */
-void replay_print(const struct replay *replay, FILE *to);
 
 /* What the largest collective needs. */
 size_t replay_bytes(const struct replay *replay);

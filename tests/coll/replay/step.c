@@ -17,16 +17,16 @@
 
 /* One group's communicator, and the stream of what is exchanged in it. */
 struct channel {
-  struct plan_group group;
+  struct workload_place place;
   struct job_gpu gpu; /* this rank's, as a rank of the group */
   cudaEvent_t end;
   struct transfers_so_far so_far; /* of the launches that have been opened */
 };
 
-/* What this rank does for an item of the plan, or for those of an exchange. */
+/* What this rank does for an item. */
 struct launch {
-  const struct plan_item *item; /* the first */
-  /* PLAN_COMPUTE */
+  const struct workload_item *item;
+  /* WORKLOAD_COMPUTE */
   uint64_t ns;
   bool begins_anew;      /* when it is called: the first one, and after a wait */
   uint64_t *deadline_ns; /* the step's: when the compute before it ended; on CUDA's thread */
@@ -44,8 +44,8 @@ struct step {
   cudaStream_t compute;
   cudaEvent_t end;
   uint64_t deadline_ns;
-  struct channel *channels; /* of the world, and of each group */
-  size_t channel_count;
+  struct channel channels[WORKLOAD_GROUPS];
+  int channel_count; /* 1 without stages */
   struct launch *launches;
   size_t launch_count;
   struct launch **by_number; /* communication by number - 1; NULL: other ranks' */
@@ -56,110 +56,85 @@ struct step {
 static void open_channels(struct step *step) {
   const struct job_gpu *gpu = &step->job->gpus[0];
   const struct workload *workload = &step->part->workload;
-  step->channel_count = workload->group_count + 1;
-  step->channels = message_allocate(step->channel_count, sizeof *step->channels);
-  for (size_t i = 0; i < step->channel_count; i++) {
+  step->channel_count = workload->stages > 1 ? WORKLOAD_GROUPS : 1;
+  for (int i = 0; i < step->channel_count; i++) {
     struct channel *channel = &step->channels[i];
-    channel->group = plan_group_of(workload, (int)i, step->job->ranks, gpu->rank);
+    channel->place = workload_place(workload, (enum workload_group)i, step->job->ranks, gpu->rank);
     channel->gpu = *gpu;
-    channel->gpu.rank = channel->group.rank;
-    channel->so_far.sent = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
-    channel->so_far.received = message_allocate((size_t)channel->group.ranks, sizeof(uint32_t));
+    channel->gpu.rank = channel->place.rank;
+    channel->so_far.sent = message_allocate((size_t)channel->place.ranks, sizeof(uint32_t));
+    channel->so_far.received = message_allocate((size_t)channel->place.ranks, sizeof(uint32_t));
     CUDA(cudaEventCreateWithFlags(&channel->end, cudaEventDisableTiming));
-    if (i == PLAN_WORLD)
+    if (i == WORKLOAD_ALL)
       continue;
-    watchdog_set_place("%s: group %s", workload->name, workload->groups[i - 1].name);
-    NCCL(ncclCommSplit(gpu->comm, channel->group.color, channel->group.rank, &channel->gpu.comm,
+    watchdog_set_place("%s: the group %s", workload->name, workload_group_names[i]);
+    NCCL(ncclCommSplit(gpu->comm, channel->place.color, channel->place.rank, &channel->gpu.comm,
                        NULL));
     watchdog_watch(channel->gpu.comm);
     CUDA(cudaStreamCreateWithFlags(&channel->gpu.stream, cudaStreamNonBlocking));
   }
 }
 
-/* c10d's all_reduce, broadcast and reduce work on one tensor, its other calls have two. */
+/* c10d's all_reduce works on one tensor, its other calls have two. */
 static bool is_in_place(enum operation operation) {
-  return operation == OPERATION_ALL_REDUCE || operation == OPERATION_BROADCAST ||
-         operation == OPERATION_REDUCE;
+  return operation == OPERATION_ALL_REDUCE;
 }
 
-/* Contents that all ranks have stay what they are. */
-static enum pattern_redop redop_of(const struct step *step, const struct plan_collective *c) {
-  bool is_average =
-      step->job->contents && c->redop == PATTERN_SUM && element_infos[c->type].is_float;
-  return is_average ? PATTERN_AVG : c->redop;
+/* Sums; of contents that all ranks have, averages, so that they stay what they are. */
+static enum pattern_redop redop_of(const struct step *step, const struct workload_item *item) {
+  if (!operation_infos[item->operation].has_redop)
+    return PATTERN_NONE;
+  bool is_average = step->job->contents && element_infos[item->type].is_float;
+  return is_average ? PATTERN_AVG : PATTERN_SUM;
 }
 
-/* The sends and receives of an uneven alltoall, or of an exchange of so many items. Returns how
- * many. */
-static size_t open_transfers(struct step *step, struct launch *launch, size_t items) {
-  const struct plan_collective *c = &launch->item->collective;
-  const struct channel *channel = &step->channels[c->group];
-  if (launch->item->kind == PLAN_COLLECTIVE && !c->split)
-    return 0;
-  size_t room = c->split ? 2 * (size_t)channel->group.ranks : items;
-  launch->transfers = message_allocate(room, sizeof *launch->transfers);
-  return c->split ? transfers_of_alltoall(c, &channel->group, launch->transfers)
-                  : transfers_of_exchange(launch->item, items, &channel->so_far, launch->transfers);
-}
-
-static void open_communication(struct step *step, struct launch *launch, size_t items) {
-  const struct plan_collective *c = &launch->item->collective;
-  struct channel *channel = &step->channels[c->group];
-  const char *why_not = job_why_not(step->job, c->operation, c->type);
+static void open_communication(struct step *step, struct launch *launch) {
+  const struct workload_item *item = launch->item;
+  struct channel *channel = &step->channels[item->group];
+  const char *why_not = job_why_not(step->job, item->operation, item->type);
   if (why_not)
-    message_fail("%s: collective %u has the type %s: %s", step->part->workload.name,
-                 launch->item->number, element_infos[c->type].name, why_not);
-  if (launch->item->kind == PLAN_COLLECTIVE)
+    message_fail("%s:%d: the type %s: %s", step->part->workload.name, item->line,
+                 element_infos[item->type].name, why_not);
+  if (item->kind == WORKLOAD_COLLECTIVE)
     launch->order = ++channel->so_far.collectives;
-  size_t transfers = open_transfers(step, launch, items);
+  launch->transfers = message_allocate(2 * (size_t)channel->place.ranks, sizeof *launch->transfers);
+  size_t transfers = transfers_of(item, &channel->place, &channel->so_far, launch->transfers);
   launch->measure_case = (struct measure_case){
-    .operation = c->operation,
-    .type = c->type,
-    .redop = c->redop,
-    .root = c->root,
-    .counts = launch->transfers ? transfers_counts(launch->transfers, transfers,
-                                                   element_infos[c->type].size_bytes)
-                                : plan_counts(&step->part->workload, c, step->job->ranks),
-    .transfers = launch->transfers,
+    .operation = item->operation,
+    .type = item->type,
+    .redop = operation_infos[item->operation].has_redop ? PATTERN_SUM : PATTERN_NONE,
+    .root = -1,
+    .counts = transfers ? transfers_counts(launch->transfers, transfers,
+                                           element_infos[item->type].size_bytes)
+                        : workload_counts(&step->part->workload, item, step->job->ranks),
+    .transfers = transfers ? launch->transfers : NULL,
     .transfer_count = transfers,
   };
   struct measure_case called = launch->measure_case;
-  called.redop = redop_of(step, c);
+  called.redop = redop_of(step, item);
   launch->call =
-      measure_open_call(&called, &channel->gpu, channel->group.ranks, is_in_place(c->operation));
+      measure_open_call(&called, &channel->gpu, channel->place.ranks, is_in_place(item->operation));
   CUDA(cudaEventCreateWithFlags(&launch->ready, cudaEventDisableTiming));
   CUDA(cudaEventCreateWithFlags(&launch->done, cudaEventDisableTiming));
-  step->by_number[launch->item->number - 1] = launch;
-}
-
-/* Items from `i` on that are one call of NCCL, or one thing else. */
-static size_t items_of(const struct replay_part *part, size_t i) {
-  size_t end = i + 1;
-  while (part->items[i].kind != PLAN_COLLECTIVE && plan_is_communication(&part->items[i]) &&
-         end < part->count && plan_is_communication(&part->items[end]) &&
-         part->items[end].number == part->items[i].number)
-    end++;
-  return end - i;
+  step->by_number[item->number - 1] = launch;
 }
 
 /* A launch for each thing that this rank does. */
 static void open_launches(struct step *step) {
-  const struct replay_part *part = step->part;
+  const struct workload *workload = &step->part->workload;
   bool begins_anew = true;
-  size_t items = 0;
-  for (size_t i = 0; i < part->count; i += items) {
-    items = items_of(part, i);
-    if (!plan_applies(&part->workload, &part->items[i], step->job->ranks, step->job->gpus[0].rank))
+  for (size_t i = 0; i < workload->count; i++) {
+    if (!workload_applies(workload, &workload->items[i], step->job->gpus[0].rank))
       continue;
     struct launch *launch = &step->launches[step->launch_count++];
-    launch->item = &part->items[i];
+    launch->item = &workload->items[i];
     launch->begins_anew = begins_anew;
-    if (!plan_is_communication(launch->item))
-      begins_anew = launch->item->kind == PLAN_WAIT;
+    if (!workload_communicates(launch->item))
+      begins_anew = launch->item->kind == WORKLOAD_WAIT;
     launch->ns = (uint64_t)(launch->item->us * (double)NS_PER_US + 0.5);
     launch->deadline_ns = &step->deadline_ns;
-    if (plan_is_communication(launch->item))
-      open_communication(step, launch, items);
+    if (workload_communicates(launch->item))
+      open_communication(step, launch);
   }
 }
 
@@ -169,20 +144,20 @@ struct step *step_open(struct job *job, const struct replay_part *part) {
   open_channels(step);
   CUDA(cudaStreamCreateWithFlags(&step->compute, cudaStreamNonBlocking));
   CUDA(cudaEventCreateWithFlags(&step->end, cudaEventDisableTiming | cudaEventBlockingSync));
-  step->launches = message_allocate(part->count, sizeof *step->launches);
-  step->by_number = message_allocate(part->sum.numbers, sizeof(struct launch *));
+  step->launches = message_allocate(part->workload.count, sizeof *step->launches);
+  step->by_number = message_allocate(part->workload.numbers, sizeof(struct launch *));
   open_launches(step);
   return step;
 }
 
 static void close_channels(struct step *step) {
   watchdog_forget();
-  watchdog_watch(step->channels[PLAN_WORLD].gpu.comm);
-  for (size_t i = 0; i < step->channel_count; i++) {
+  watchdog_watch(step->channels[WORKLOAD_ALL].gpu.comm);
+  for (int i = 0; i < step->channel_count; i++) {
     free(step->channels[i].so_far.sent);
     free(step->channels[i].so_far.received);
     CUDA(cudaEventDestroy(step->channels[i].end));
-    if (i == PLAN_WORLD)
+    if (i == WORKLOAD_ALL)
       continue;
     NCCL(ncclCommDestroy(step->channels[i].gpu.comm));
     CUDA(cudaStreamDestroy(step->channels[i].gpu.stream));
@@ -192,9 +167,8 @@ static void close_channels(struct step *step) {
 void step_close(struct step *step) {
   for (size_t i = 0; i < step->launch_count; i++) {
     struct launch *launch = &step->launches[i];
-    if (!plan_is_communication(launch->item))
+    if (!workload_communicates(launch->item))
       continue;
-    operation_close_redop(launch->item->collective.redop, launch->call.redop, launch->call.comm);
     CUDA(cudaEventDestroy(launch->ready));
     CUDA(cudaEventDestroy(launch->done));
     free(launch->transfers);
@@ -202,7 +176,6 @@ void step_close(struct step *step) {
   close_channels(step);
   CUDA(cudaEventDestroy(step->end));
   CUDA(cudaStreamDestroy(step->compute));
-  free(step->channels);
   free(step->launches);
   free(step->by_number);
   free(step);
@@ -239,14 +212,14 @@ static void start(struct step *step, struct launch *launch) {
 void step_run(struct step *step, bool has_communication) {
   for (size_t i = 0; i < step->launch_count; i++) {
     struct launch *launch = &step->launches[i];
-    if (launch->item->kind == PLAN_COMPUTE)
+    if (launch->item->kind == WORKLOAD_COMPUTE)
       CUDA(cudaLaunchHostFunc(step->compute, compute, launch));
-    else if (has_communication && launch->item->kind == PLAN_WAIT)
+    else if (has_communication && launch->item->kind == WORKLOAD_WAIT)
       CUDA(cudaStreamWaitEvent(step->compute, step->by_number[launch->item->number - 1]->done, 0));
     else if (has_communication)
       start(step, launch);
   }
-  for (size_t i = 0; has_communication && i < step->channel_count; i++) {
+  for (int i = 0; has_communication && i < step->channel_count; i++) {
     CUDA(cudaEventRecord(step->channels[i].end, step->channels[i].gpu.stream));
     CUDA(cudaStreamWaitEvent(step->compute, step->channels[i].end, 0));
   }
@@ -266,21 +239,21 @@ static uint64_t seed_of(const struct step *step, const struct launch *launch, in
 /* A group is to a check what all ranks are otherwise. */
 static void check_one(struct step *step, const struct launch *launch, int check,
                       struct measure_result *result) {
-  struct channel *channel = &step->channels[launch->item->collective.group];
+  struct channel *channel = &step->channels[launch->item->group];
   struct job job = *step->job;
-  job.ranks = channel->group.ranks;
+  job.ranks = channel->place.ranks;
   job.gpus = &channel->gpu;
-  watchdog_set_place("%s: check of collective %u", step->part->workload.name, launch->item->number);
+  watchdog_set_place("%s:%d: check", step->part->workload.name, launch->item->line);
   measure_check(&job, &launch->measure_case, is_in_place(launch->measure_case.operation),
                 seed_of(step, launch, check), result);
 }
 
-/* Each rank checks what it does in the order of the plan, and nothing but the plan's own
+/* Each rank checks what it does in the order of the lines, and nothing but their own
  * communication holds ranks together, since they may differ in what they do. */
 void step_check(struct step *step, struct measure_result *result) {
   for (int check = 0; check < step->job->options->checks; check++) {
     for (size_t i = 0; i < step->launch_count; i++) {
-      if (plan_is_communication(step->launches[i].item))
+      if (workload_communicates(step->launches[i].item))
         check_one(step, &step->launches[i], check, result);
     }
   }

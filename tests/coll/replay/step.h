@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step: runs a plan on a GPU: a stream for compute, one for what each group exchanges.
- * Owns: streams, events, and the communicators of the workload's groups.
+/* step: runs a workload's step on a GPU: a stream for compute, one for what each group exchanges.
+ * Owns: streams, events, and the communicators of stages and copies.
  * Threads: the main thread; compute is slept through on CUDA's thread for host functions.
  * Blocks: step_open while NCCL makes communicators, step_run until the step is done.
  * Fails: ends the process with a message.

@@ -2,8 +2,8 @@
 /* transfers: where each lies in its buffer, and what it is checked by. */
 #include "tests/coll/replay/transfers.h"
 
-/* Messages do not overlap in the pattern: one has at most 2^36 x 1000 elements
- * (WORKLOAD_ELEMENTS_MAX, PLAN_SCALE_MAX), which is less than 2^48. */
+/* Messages do not overlap in the pattern: one has at most 10^11 x 1000 elements,
+ * which is less than 2^48. */
 enum { PLACE_BITS = 48 };
 
 /* Of one rank so far, in elements. */
@@ -23,33 +23,34 @@ static struct operation_transfer take(struct offsets *offsets, bool is_send, int
   return transfer;
 }
 
-size_t transfers_of_alltoall(const struct plan_collective *c, const struct plan_group *group,
-                             struct operation_transfer *transfers) {
+static size_t of_alltoall(const struct workload_item *item, const struct workload_place *place,
+                          struct operation_transfer *transfers) {
   struct offsets offsets = { 0 };
   size_t count = 0;
-  uint64_t own = plan_part(c, group->rank, group->ranks);
-  for (int peer = 0; peer < group->ranks; peer++) {
-    uint64_t part = plan_part(c, peer, group->ranks);
-    uint64_t sent = c->split->is_received ? own : part;
-    uint64_t received = c->split->is_received ? part : own;
+  uint64_t own = workload_part(item, place->rank, place->ranks);
+  for (int peer = 0; peer < place->ranks; peer++) {
+    uint64_t part = workload_part(item, peer, place->ranks);
+    uint64_t sent = item->is_received ? own : part;
+    uint64_t received = item->is_received ? part : own;
     if (sent)
       transfers[count++] = take(&offsets, true, peer, sent, (uint64_t)peer);
     if (received)
-      transfers[count++] = take(&offsets, false, peer, received, (uint64_t)group->rank);
+      transfers[count++] = take(&offsets, false, peer, received, (uint64_t)place->rank);
   }
   return count;
 }
 
-size_t transfers_of_exchange(const struct plan_item *items, size_t count,
-                             const struct transfers_so_far *so_far,
-                             struct operation_transfer *transfers) {
+size_t transfers_of(const struct workload_item *item, const struct workload_place *place,
+                    const struct transfers_so_far *so_far, struct operation_transfer *transfers) {
   struct offsets offsets = { 0 };
-  for (size_t i = 0; i < count; i++) {
-    bool is_send = items[i].kind == PLAN_SEND;
-    const struct plan_collective *c = &items[i].collective;
-    uint32_t *messages = is_send ? so_far->sent : so_far->received;
-    transfers[i] = take(&offsets, is_send, c->root, c->elements, messages[c->root]++);
-  }
+  size_t count = 0;
+  if (item->kind == WORKLOAD_COLLECTIVE)
+    return item->count ? of_alltoall(item, place, transfers) : 0;
+  if (item->sent)
+    transfers[count++] = take(&offsets, true, item->peer, item->sent, so_far->sent[item->peer]++);
+  if (item->received)
+    transfers[count++] =
+        take(&offsets, false, item->peer, item->received, so_far->received[item->peer]++);
   return count;
 }
 

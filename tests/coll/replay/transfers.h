@@ -10,7 +10,7 @@
 #define COLL_REPLAY_TRANSFERS_H
 
 #include "tests/coll/operation_call.h"
-#include "tests/coll/replay/plan.h"
+#include "tests/coll/replay/workload.h"
 
 /* Messages that a rank has sent to each rank of its group, and received from it; and what it did
  * with all of them. */
@@ -19,13 +19,9 @@ struct transfers_so_far {
   uint32_t collectives;
 };
 
-/* Both write at most so many as there is room for: two for each rank of the group, or one for each
- * item. They return how many. */
-size_t transfers_of_alltoall(const struct plan_collective *collective,
-                             const struct plan_group *group, struct operation_transfer *transfers);
-size_t transfers_of_exchange(const struct plan_item *items, size_t count,
-                             const struct transfers_so_far *so_far,
-                             struct operation_transfer *transfers);
+/* Writes at most two for each rank of the group; returns how many, 0 for what is neither. */
+size_t transfers_of(const struct workload_item *item, const struct workload_place *place,
+                    const struct transfers_so_far *so_far, struct operation_transfer *transfers);
 
 /* Elements of all of them. */
 struct operation_counts transfers_counts(const struct operation_transfer *transfers, size_t count,

@@ -1,316 +1,358 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload: one table for each kind of object in the file. */
+/* See workload.h: words of lines, then the file, then facts of its items. */
 #include "tests/coll/replay/workload.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/coll/replay/workload_parts.h"
+#define ELEMENTS_MAX 1e11
+#define US_MAX 1e9
 
-const char *const workload_parallel_names[WORKLOAD_PARALLELS] = {
-  [WORKLOAD_DDP] = "ddp",       [WORKLOAD_FSDP] = "fsdp",     [WORKLOAD_ZERO2] = "zero2",
-  [WORKLOAD_TENSOR] = "tensor", [WORKLOAD_EVENTS] = "events",
+const char *const workload_group_names[WORKLOAD_GROUPS] = {
+  [WORKLOAD_ALL] = "all", [WORKLOAD_STAGES] = "stages", [WORKLOAD_COPIES] = "copies"
 };
 
-/* PyTorch's defaults: kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp, and
- * bucket_cap_mb=25 of DistributedDataParallel. */
-static const uint64_t default_first_bucket_bytes = 1 << 20, default_bucket_bytes = 25 << 20;
-
-/* DeepSpeed's reduce_bucket_size and allgather_bucket_size (deepspeed/runtime/zero/config.py). */
-static const uint64_t zero2_bucket_elements = 500000000;
-
-enum { TEXT_MAX = 4096 };
-
-/* Kinds of the object at the top. */
-enum {
-  KIND_DDP = 1 << WORKLOAD_DDP,
-  KIND_EVENTS = 1 << WORKLOAD_EVENTS,
-  KIND_BUCKETS = KIND_DDP | 1 << WORKLOAD_ZERO2,
-  KIND_LAYERS = KIND_BUCKETS | 1 << WORKLOAD_FSDP | 1 << WORKLOAD_TENSOR,
-  KIND_ALL = KIND_LAYERS | KIND_EVENTS,
+struct reader {
+  struct workload *workload;
+  double compute_scale, bytes_scale;
+  const char *name;
+  int line;
+  char *rest; /* of the line */
+  char *error;
+  int status;
 };
 
-int workload_no_memory(struct fields_reader *reader) {
-  fields_fail(reader, NULL, "out of memory");
-  return -ENOMEM;
+__attribute__((format(printf, 2, 3))) static void refuse(struct reader *r, const char *format,
+                                                         ...) {
+  va_list arguments;
+  if (r->status)
+    return;
+  r->status = -EINVAL;
+  int used = snprintf(r->error, WORKLOAD_ERROR_MAX, "%.300s:%d: ", r->name, r->line);
+  va_start(arguments, format);
+  vsnprintf(r->error + used, (size_t)(WORKLOAD_ERROR_MAX - used), format, arguments);
+  va_end(arguments);
 }
 
-/* PyTorch's names, in NCCL's order, and NCCL's as coll has them. */
-int workload_read_type(struct fields_reader *reader, const struct place *place, const json_t *value,
-                       const struct field *field, void *to) {
-  (void)field;
-  return fields_read_word(reader, place, value,
-                          "int8, uint8, int32, uint32, int64, uint64, float16, float32, float64, "
-                          "bfloat16, f8e4m3 or f8e5m2",
-                          element_find, to);
-}
+/* ---- words ---- */
 
-/* ---- lists ---- */
-
-int workload_open_list(struct fields_reader *reader, const struct place *place, const json_t *value,
-                       const struct field *field, size_t entry_bytes, void **entries,
-                       size_t *count) {
-  int result = fields_want_list(reader, place, value, field);
-  if (result < 0)
-    return result;
-  *entries = calloc(json_array_size(value) + 1, entry_bytes);
-  if (!*entries)
-    return workload_no_memory(reader);
-  *count = json_array_size(value);
-  return 0;
-}
-
-static int read_parameters(struct fields_reader *reader, const struct place *place,
-                           const json_t *value, const struct field *field, void *to) {
-  static const struct field parameter = { .low = 1, .high = (double)WORKLOAD_ELEMENTS_MAX };
-  struct workload_layer *layer = to;
-  void *entries;
-  int result = workload_open_list(reader, place, value, field, sizeof *layer->parameters, &entries,
-                                  &layer->parameter_count);
-  if (result < 0)
-    return result;
-  layer->parameters = entries;
-  for (size_t i = 0; i < layer->parameter_count && result == 0; i++) {
-    const struct place entry = { place, NULL, i };
-    result = fields_read_count(reader, &entry, json_array_get(value, i), &parameter,
-                               &layer->parameters[i]);
+/* The next word of the line; "" at its end. */
+static char *next_word(struct reader *r) {
+  static char none[1];
+  for (char *word; (word = strsep(&r->rest, " \t"));) {
+    if (*word)
+      return word;
   }
-  return result;
+  return none;
 }
 
-static const struct field layer_fields[] = {
-  { "name", KIND_ONLY, KIND_ONLY, fields_read_text, offsetof(struct workload_layer, name), 1,
-    TEXT_MAX },
-  { "parameters", KIND_ONLY, KIND_ONLY, read_parameters, 0, 0, WORKLOAD_PARAMETERS_MAX },
-  { "forward_us", KIND_ONLY, KIND_ONLY, fields_read_number,
-    offsetof(struct workload_layer, forward_us), 0, WORKLOAD_US_MAX },
-  { "backward_us", KIND_ONLY, KIND_ONLY, fields_read_number,
-    offsetof(struct workload_layer, backward_us), 0, WORKLOAD_US_MAX },
-  { "activations", 0, KIND_ONLY, fields_read_count, offsetof(struct workload_layer, activations), 1,
-    (double)WORKLOAD_ELEMENTS_MAX },
-};
+static double read_number(struct reader *r, const char *what, const char *word, double least,
+                          double most) {
+  char *end;
+  double value = strtod(word, &end);
+  if (end != word && !*end && value >= least && value <= most)
+    return value;
+  refuse(r, "%s: \"%s\", expected %.0f to %.0f", what, word, least, most);
+  return least;
+}
 
-static int read_layers(struct fields_reader *reader, const struct place *place, const json_t *value,
-                       const struct field *field, void *to) {
-  struct workload *workload = to;
-  void *entries;
-  int result = workload_open_list(reader, place, value, field, sizeof *workload->layers, &entries,
-                                  &workload->layer_count);
-  if (result < 0)
-    return result;
-  workload->layers = entries;
-  for (size_t i = 0; i < workload->layer_count && result == 0; i++) {
-    const struct place entry = { place, NULL, i };
-    result = fields_read_object(reader, &entry, json_array_get(value, i), layer_fields,
-                                COUNT_OF(layer_fields), KIND_ONLY, "a layer", &workload->layers[i]);
+static uint64_t read_elements(struct reader *r, const char *word, int least) {
+  double value = read_number(r, "elements", word, least, ELEMENTS_MAX);
+  double scaled = value * r->bytes_scale + 0.5;
+  return scaled < 1 ? value > 0 : (uint64_t)scaled;
+}
+
+static int find_group(const char *word) {
+  for (int group = 0; group < WORKLOAD_GROUPS; group++) {
+    if (!strcmp(workload_group_names[group], word))
+      return group;
   }
-  return result;
+  return -1;
 }
 
-/* ---- the file ---- */
+static int find_type(const char *word) {
+  return !strcmp(word, "float32")   ? ELEMENT_FLOAT
+         : !strcmp(word, "float16") ? ELEMENT_HALF
+                                    : element_find(word);
+}
 
-#define TOP(member) offsetof(struct workload, member)
+/* ---- lines ---- */
 
-static const struct field top_fields[] = {
-  { "format", KIND_ALL, KIND_ALL, NULL, 0, 0, 0 },
-  { "version", KIND_ALL, KIND_ALL, NULL, 0, 0, 0 },
-  { "name", KIND_ALL, KIND_ALL, fields_read_name, TOP(name), 1, WORKLOAD_NAME_BYTES_MAX },
-  { "source", KIND_ALL, KIND_ALL, fields_read_text, TOP(source), 1, TEXT_MAX },
-  { "batch", KIND_ALL, KIND_ALL, fields_read_int, TOP(batch), 1, 1000000 },
-  { "parallel", KIND_ALL, KIND_ALL, NULL, 0, 0, 0 },
-  { "gradient_type", KIND_LAYERS, KIND_ALL, workload_read_type, TOP(gradient_type), 0, 0 },
-  { "first_bucket_bytes", 0, KIND_DDP, fields_read_count, TOP(first_bucket_bytes), 1,
-    (double)WORKLOAD_BUCKET_BYTES_MAX },
-  { "bucket_bytes", 0, KIND_BUCKETS, fields_read_count, TOP(bucket_bytes), 1,
-    (double)WORKLOAD_BUCKET_BYTES_MAX },
-  { "optimizer_us", 0, KIND_ALL, fields_read_number, TOP(optimizer_us), 0, WORKLOAD_US_MAX },
-  { "layers", KIND_LAYERS, KIND_LAYERS, read_layers, 0, 1, WORKLOAD_LAYERS_MAX },
-  { "groups", 0, KIND_EVENTS, workload_read_groups, 0, 0, WORKLOAD_GROUPS_MAX },
-  { "events", KIND_EVENTS, KIND_EVENTS, workload_read_events, 0, 1, WORKLOAD_EVENTS_MAX },
-};
-
-/* Tensor parallelism without a layer that says so is a mistake. */
-static int check_activations(struct fields_reader *reader, const struct workload *workload) {
-  static const struct place layers = { NULL, "layers", 0 };
-  for (size_t i = 0; i < workload->layer_count; i++) {
-    if (workload->layers[i].activations)
-      return 0;
+static void read_split(struct reader *r, struct workload_item *item, char *list) {
+  for (char *word; (word = strsep(&list, ","));) {
+    if (item->count == WORKLOAD_SPLIT_MAX) {
+      refuse(r, "more than %d counts", WORKLOAD_SPLIT_MAX);
+      return;
+    }
+    item->counts[item->count++] = read_elements(r, word, 0);
   }
-  return fields_fail(reader, &layers,
-                     "no layer has activations, which \"parallel\": \"tensor\" exchanges");
 }
 
-/* Says what the file is before anything else is looked at. */
-static int read_head(struct fields_reader *reader, const json_t *top) {
-  static const struct field version = { .low = 1, .high = 1 };
-  const struct place format_place = { NULL, "format", 0 }, version_place = { NULL, "version", 0 };
-  const struct place parallel_place = { NULL, "parallel", 0 };
-  int found = 0;
-  int result = fields_want(reader, NULL, top, JSON_OBJECT, "an object");
-  if (result < 0)
-    return result;
-  const char *format = json_string_value(json_object_get(top, "format"));
-  if (!format || strcmp(format, "stratus-workload") != 0)
-    return fields_fail(reader, &format_place, "expected \"stratus-workload\": not a workload file");
-  const json_t *value = json_object_get(top, "version");
-  result = value ? fields_read_int(reader, &version_place, value, &version, &found)
-                 : fields_fail(reader, &version_place, "missing");
-  if (result < 0)
-    return result;
-  value = json_object_get(top, "parallel");
-  return value ? fields_read_word(reader, &parallel_place, value,
-                                  "ddp, fsdp, zero2, tensor or events", NULL,
-                                  &reader->context->workload->parallel)
-               : fields_fail(reader, &parallel_place, "missing");
+/* ELEMENTS, or sends=N,N,... or receives=N,N,...; then a type and a group, if others than usual. */
+static void read_collective(struct reader *r, struct workload_item *item) {
+  char *word = next_word(r), *equals = strchr(word, '=');
+  item->kind = WORKLOAD_COLLECTIVE;
+  if (equals && item->operation == OPERATION_ALLTOALL) {
+    *equals = '\0';
+    item->is_received = !strcmp(word, "receives");
+    if (!item->is_received && strcmp(word, "sends") != 0)
+      refuse(r, "\"%s=\", expected sends= or receives=", word);
+    read_split(r, item, equals + 1);
+  } else {
+    item->elements = read_elements(r, word, 1);
+  }
+  while (*(word = next_word(r))) {
+    int type = find_type(word), group = find_group(word);
+    if (type >= 0)
+      item->type = (enum element_type)type;
+    else if (group >= 0)
+      item->group = (enum workload_group)group;
+    else
+      refuse(r, "\"%s\" is neither a type nor a group (all, stages, copies)", word);
+  }
 }
 
-static int read_top(struct fields_reader *reader, const json_t *top) {
-  struct workload *workload = reader->context->workload;
-  int result = read_head(reader, top);
-  if (result < 0)
-    return result;
-  if (workload->parallel == WORKLOAD_ZERO2)
-    workload->bucket_bytes = 0;
-  char kind_text[64];
-  snprintf(kind_text, sizeof kind_text, "\"parallel\": \"%s\"",
-           workload_parallel_names[workload->parallel]);
-  result = fields_read_object(reader, NULL, top, top_fields, COUNT_OF(top_fields),
-                              1U << workload->parallel, kind_text, workload);
-  if (result == 0 && !workload->bucket_bytes)
-    workload->bucket_bytes =
-        zero2_bucket_elements * element_infos[workload->gradient_type].size_bytes;
-  if (result == 0 && workload->parallel == WORKLOAD_TENSOR)
-    result = check_activations(reader, workload);
-  return result;
+static void read_exchange(struct reader *r, struct workload_item *item) {
+  item->kind = WORKLOAD_EXCHANGE;
+  item->group = WORKLOAD_STAGES;
+  item->operation = OPERATION_SENDRECV;
+  item->peer = (int)read_number(r, "stage", next_word(r), 0, r->workload->stages - 1);
+  item->sent = read_elements(r, next_word(r), 0);
+  item->received = read_elements(r, next_word(r), 0);
+  if (item->stage < 0 || item->stage == item->peer)
+    refuse(r, "an exchange is of one stage with another: \"0: exchange 1 SENT RECEIVED\"");
 }
 
-/* Frees `top`, which is NULL if the text is no JSON. */
-static int read_json(struct workload *workload, json_t *top, const json_error_t *problem,
-                     const char *name, char *error) {
-  *workload = (struct workload){ .first_bucket_bytes = default_first_bucket_bytes,
-                                 .bucket_bytes = default_bucket_bytes,
-                                 .gradient_type = ELEMENT_TYPES };
-  struct workload_context context = { .workload = workload, .ids = json_object() };
-  struct fields_reader reader = { name, error, WORKLOAD_ERROR_MAX, &context };
-  int result = !context.ids ? workload_no_memory(&reader)
-               : top        ? read_top(&reader, top)
-                            : fields_fail(&reader, NULL, "line %d, column %d: %s", problem->line,
-                                          problem->column, problem->text);
-  json_decref(top);
-  json_decref(context.ids);
-  if (result < 0)
+/* What was started before the last `back` of those that all these ranks have started. */
+static void read_wait(struct reader *r, struct workload_item *item, const char *word) {
+  int back = *word ? (int)read_number(r, "wait", word, 0, 1000) : 0;
+  item->kind = WORKLOAD_WAIT;
+  for (size_t i = r->workload->count; i-- > 0;) {
+    const struct workload_item *other = &r->workload->items[i];
+    if (workload_communicates(other) && (other->stage < 0 || other->stage == item->stage) &&
+        back-- == 0) {
+      item->number = other->number;
+      return;
+    }
+  }
+  refuse(r, "nothing has been started to wait for");
+}
+
+static void add(struct reader *r, const struct workload_item *item) {
+  struct workload *w = r->workload;
+  struct workload_item *more = reallocarray(w->items, w->count + 1, sizeof *more);
+  if (!more) {
+    r->status = -ENOMEM;
+    snprintf(r->error, WORKLOAD_ERROR_MAX, "out of memory");
+    return;
+  }
+  w->items = more;
+  w->items[w->count++] = *item;
+}
+
+static void read_item(struct reader *r, const char *word, int stage, enum element_type type) {
+  struct workload_item item = { .line = r->line, .stage = stage, .type = type };
+  int operation = operation_find(word);
+  if (operation == OPERATION_ALL_REDUCE || operation == OPERATION_ALL_GATHER ||
+      operation == OPERATION_REDUCE_SCATTER || operation == OPERATION_ALLTOALL) {
+    item.operation = (enum operation)operation;
+    read_collective(r, &item);
+  } else if (!strcmp(word, "exchange")) {
+    read_exchange(r, &item);
+  } else if (!strcmp(word, "wait")) {
+    read_wait(r, &item, next_word(r));
+  } else if (!strcmp(word, "compute")) {
+    item.us = read_number(r, "microseconds", next_word(r), 0, US_MAX) * r->compute_scale;
+  } else {
+    refuse(r,
+           "\"%s\" is none of batch, type, stages, compute, wait, exchange, all_reduce, "
+           "all_gather, reduce_scatter, alltoall",
+           word);
+  }
+  if (workload_communicates(&item))
+    item.number = ++r->workload->numbers;
+  add(r, &item);
+}
+
+static void read_line(struct reader *r, enum element_type *type) {
+  char *word = next_word(r), *end;
+  int stage = -1;
+  if (!*word || *word == '#')
+    return;
+  if (!strcmp(word, "batch")) {
+    r->workload->batch = (int)read_number(r, word, next_word(r), 1, 1000000);
+  } else if (!strcmp(word, "stages")) {
+    r->workload->stages = (int)read_number(r, word, next_word(r), 2, 64);
+  } else if (!strcmp(word, "type")) {
+    int found = find_type(next_word(r));
+    *type = found < 0 ? ELEMENT_FLOAT : (enum element_type)found;
+    if (found < 0)
+      refuse(r, "type: float32, float16, bfloat16 or another of NCCL's is expected");
+  } else {
+    long number = strtol(word, &end, 10);
+    if (end != word && !strcmp(end, ":")) {
+      stage = (int)number;
+      word = next_word(r);
+      if (stage < 0 || stage >= r->workload->stages)
+        refuse(r, "stage %d of %d", stage, r->workload->stages);
+    }
+    read_item(r, word, stage, *type);
+  }
+  word = next_word(r);
+  if (*word)
+    refuse(r, "\"%s\" is left over", word);
+}
+
+int workload_parse(struct workload *workload, const char *text, const char *name,
+                   double compute_scale, double bytes_scale, char error[WORKLOAD_ERROR_MAX]) {
+  struct reader r = { workload, compute_scale, bytes_scale, name, 0, NULL, error, 0 };
+  enum element_type type = ELEMENT_FLOAT;
+  const char *slash = strrchr(name, '/');
+  char *copy = strdup(text), *lines = copy;
+  *workload = (struct workload){ .batch = 1, .stages = 1 };
+  snprintf(workload->name, sizeof workload->name, "%s", slash ? slash + 1 : name);
+  char *dot = strrchr(workload->name, '.');
+  if (dot && !strcmp(dot, ".txt"))
+    *dot = '\0';
+  while (!r.status && (r.rest = strsep(&lines, "\n"))) {
+    r.line++;
+    read_line(&r, &type);
+  }
+  if (!r.status && !workload->count)
+    refuse(&r, "no line says what a step does");
+  free(copy);
+  if (r.status)
     workload_free(workload);
-  return result;
+  return r.status;
 }
 
-int workload_parse(struct workload *workload, const char *text, size_t length, const char *name,
-                   char *error) {
-  json_error_t problem;
-  json_t *top = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
-  return read_json(workload, top, &problem, name, error);
+/* tests/workloads, from a program in build/tests or below, or in a build directory with sanitizers.
+ */
+static void name_file(const char *argument, char path[PATH_MAX]) {
+  static const char *const ups[] = { "../..", "../../..", "../../../.." };
+  char program[PATH_MAX / 2];
+  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+  program[length > 0 ? length : 0] = '\0';
+  *strrchr(length > 0 ? program : strcpy(program, "/"), '/') = '\0';
+  snprintf(path, PATH_MAX, "%s", argument);
+  for (int i = 0; i < 3 && !strchr(argument, '/') && access(path, R_OK); i++)
+    snprintf(path, PATH_MAX, "%s/%s/tests/workloads/%.200s.txt", program, ups[i], argument);
 }
 
-int workload_read(struct workload *workload, const char *path, char *error) {
-  json_error_t problem;
-  struct stat facts;
-  int failure = stat(path, &facts) < 0 || access(path, R_OK) < 0 ? errno
-                : S_ISDIR(facts.st_mode)                         ? EISDIR
-                                                                 : 0;
-  if (failure) {
-    *workload = (struct workload){ 0 };
-    snprintf(error, WORKLOAD_ERROR_MAX, "%.300s: %s", path, strerror(failure));
-    return -failure;
-  }
-  json_t *top = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
-  return read_json(workload, top, &problem, path, error);
+int workload_read(struct workload *workload, const char *argument, double compute_scale,
+                  double bytes_scale, char error[WORKLOAD_ERROR_MAX]) {
+  enum { FILE_BYTES_MAX = 1 << 20 };
+  char path[PATH_MAX], *text = calloc(FILE_BYTES_MAX, 1);
+  *workload = (struct workload){ 0 };
+  name_file(argument, path);
+  FILE *file = text ? fopen(path, "re") : NULL;
+  int status = file ? 0 : -errno;
+  if (file && fread(text, 1, FILE_BYTES_MAX - 1, file) == FILE_BYTES_MAX - 1)
+    status = -EFBIG;
+  if (file)
+    fclose(file);
+  if (status)
+    snprintf(error, WORKLOAD_ERROR_MAX,
+             "workload %.200s: %s (a file of lines, or a name of one in "
+             "tests/workloads)",
+             argument, strerror(-status));
+  else
+    status = workload_parse(workload, text, path, compute_scale, bytes_scale, error);
+  free(text);
+  return status;
 }
 
 void workload_free(struct workload *workload) {
-  for (size_t i = 0; i < workload->layer_count; i++) {
-    free(workload->layers[i].name);
-    free(workload->layers[i].parameters);
-  }
-  for (size_t i = 0; i < workload->group_count; i++)
-    free(workload->groups[i].name);
-  free(workload->layers);
-  free(workload->groups);
-  for (size_t i = 0; i < workload->event_count; i++)
-    free((void *)workload->events[i].collective.split);
-  free(workload->events);
-  free(workload->name);
-  free(workload->source);
+  free(workload->items);
   *workload = (struct workload){ 0 };
 }
 
-/* ---- where it is ---- */
+/* ---- facts ---- */
 
-static const char suffix[] = ".json";
-
-static bool ends_in_suffix(const char *text) {
-  size_t length = strlen(text);
-  return length > strlen(suffix) && !strcmp(text + length - strlen(suffix), suffix);
+struct workload_place workload_place(const struct workload *w, enum workload_group group, int ranks,
+                                     int rank) {
+  int copy = rank / w->stages, stage = rank % w->stages;
+  if (group == WORKLOAD_STAGES)
+    return (struct workload_place){ w->stages, stage, copy };
+  if (group == WORKLOAD_COPIES)
+    return (struct workload_place){ ranks / w->stages, copy, stage };
+  return (struct workload_place){ ranks, rank, 0 };
 }
 
-/* The directory of the built-in workloads, from a program in the source tree, in build/tests or
- * below, or in that of a build directory with sanitizers; false if there is none. */
-static bool find_directory(char directory[PATH_MAX]) {
-  static const char *const places[] = { "../../../../tuner_plugin/workloads",
-                                        "../../tuner_plugin/workloads",
-                                        "../../../tuner_plugin/workloads" };
-  char program[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-  program[length > 0 ? length : 0] = '\0';
-  char *slash = strrchr(program, '/');
-  for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
-    int used = snprintf(directory, PATH_MAX, "%.*s/%s", (int)(slash - program), program, places[i]);
-    if (used < PATH_MAX && access(directory, R_OK | X_OK) == 0)
-      return true;
+int workload_check(const struct workload *w, int ranks, char error[WORKLOAD_ERROR_MAX]) {
+  if (ranks % w->stages) {
+    snprintf(error, WORKLOAD_ERROR_MAX, "%s: %d stages need a multiple of %d ranks, not %d",
+             w->name, w->stages, w->stages, ranks);
+    return -EINVAL;
   }
-  return false;
+  for (size_t i = 0; i < w->count; i++) {
+    const struct workload_item *item = &w->items[i];
+    int parts = workload_place(w, item->group, ranks, 0).ranks;
+    if (item->count % (unsigned)parts == 0)
+      continue;
+    snprintf(error, WORKLOAD_ERROR_MAX, "%s:%d: %u counts, expected a multiple of %d ranks",
+             w->name, item->line, item->count, parts);
+    return -EINVAL;
+  }
+  return 0;
 }
 
-static int is_workload(const struct dirent *entry) {
-  return ends_in_suffix(entry->d_name);
+uint64_t workload_part(const struct workload_item *item, int part, int parts) {
+  unsigned run = item->count / (unsigned)parts;
+  uint64_t sum = 0;
+  for (unsigned i = 0; i < run; i++)
+    sum += item->counts[(unsigned)part * run + i];
+  return sum;
 }
 
-/* "alexnet, resnet18" */
-static void list_names(const char *directory, char *text, size_t size) {
-  struct dirent **entries;
-  int count = scandir(directory, &entries, is_workload, alphasort);
-  size_t used = 0;
-  for (int i = 0; i < count; i++) {
-    if (used < size)
-      used +=
-          (size_t)snprintf(text + used, size - used, "%s%.*s", used ? ", " : "",
-                           (int)(strlen(entries[i]->d_name) - strlen(suffix)), entries[i]->d_name);
-    free(entries[i]);
+/* Of an uneven alltoall: one side is the same for all ranks, of the other each has a multiple. */
+static struct operation_counts split_counts(const struct workload_item *item, int ranks) {
+  size_t sum = 0, largest = 0;
+  for (int part = 0; part < ranks; part++) {
+    size_t count = workload_part(item, part, ranks);
+    sum += count;
+    largest = count > largest ? count : largest;
   }
-  if (count >= 0)
-    free(entries);
+  size_t other = largest * (size_t)ranks;
+  return (struct operation_counts){ .call = sum,
+                                    .send = item->is_received ? other : sum,
+                                    .recv = item->is_received ? sum : other,
+                                    .bytes = sum * element_infos[item->type].size_bytes };
 }
 
-int workload_find(const char *argument, char path[PATH_MAX], char *error) {
-  char directory[PATH_MAX], names[WORKLOAD_ERROR_MAX / 2] = "";
-  if (strchr(argument, '/') || ends_in_suffix(argument)) {
-    snprintf(path, PATH_MAX, "%s", argument);
-    return 0;
+struct operation_counts workload_counts(const struct workload *w, const struct workload_item *item,
+                                        int ranks) {
+  unsigned size = element_infos[item->type].size_bytes;
+  int parts = workload_place(w, item->group, ranks, 0).ranks;
+  uint64_t larger = item->sent > item->received ? item->sent : item->received;
+  if (item->kind == WORKLOAD_EXCHANGE)
+    return (struct operation_counts){
+      .call = item->sent, .send = item->sent, .recv = item->received, .bytes = larger * size
+    };
+  if (item->count)
+    return split_counts(item, parts);
+  bool is_shared = item->operation != OPERATION_ALL_REDUCE;
+  uint64_t share = (item->elements + (uint64_t)parts - 1) / (uint64_t)parts;
+  return operation_count_call(item->operation, is_shared ? share : item->elements, size, parts);
+}
+
+struct workload_sum workload_sum(const struct workload *w, int ranks) {
+  struct workload_sum sum = { 0 };
+  for (size_t i = 0; i < w->count; i++) {
+    const struct workload_item *item = &w->items[i];
+    if (!workload_communicates(item))
+      continue;
+    struct operation_counts counts = workload_counts(w, item, ranks);
+    uint64_t room = (counts.send > counts.recv ? counts.send : counts.recv) *
+                    element_infos[item->type].size_bytes;
+    sum.buffer_bytes = room > sum.buffer_bytes ? room : sum.buffer_bytes;
+    sum.bytes += workload_applies(w, item, 0) ? counts.bytes : 0;
+    sum.collectives += workload_applies(w, item, 0);
   }
-  bool is_there = find_directory(directory);
-  if (is_there) {
-    int used = snprintf(path, PATH_MAX, "%s/%s%s", directory, argument, suffix);
-    if (used < PATH_MAX && access(path, R_OK) == 0)
-      return 0;
-    list_names(directory, names, sizeof names);
-  }
-  snprintf(
-      error, WORKLOAD_ERROR_MAX,
-      "no workload %.64s; built in: %s; a file of your own is given with a slash or with .json "
-      "at the end",
-      argument, *names ? names : "none, as share/stratus/workloads is missing");
-  return -ENOENT;
+  return sum;
 }

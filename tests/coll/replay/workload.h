@@ -1,145 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload: reads and checks a workload file: what one training step computes and exchanges.
- * Owns: struct workload owns its texts and arrays, until workload_free.
- * Threads: any, on different structs.
- * Blocks: while the file is read.  Fails: -EINVAL with a message that names the file, the place in
- * it and what is accepted: "w.json: layers[3].parameters[0]: 0, expected 1 to 68719476736";
- * -ENOMEM and the errors of open, with a message too. The workload is then empty.
+/* workload: what one training step computes and exchanges, read from a file of lines
+ * (tests/workloads/README.md).
+ * Owns: struct workload owns its items, until workload_free.  Threads: any, on different structs.
+ * Blocks: while the file is read.  Fails: -EINVAL or the errors of open, with a message that names
+ * the file, the line and what is accepted; the workload is then empty.
  *
- * The format: docs/workloads.md. Times are microseconds, counts are elements. No CUDA, no NCCL. */
+ * A rank works on the lines that are its own from first to last: computing takes its time;
+ * communication is started, and runs beside it when that of its group before it is done. The step
+ * ends when everything is done. No CUDA, no NCCL. */
 #ifndef COLL_REPLAY_WORKLOAD_H
 #define COLL_REPLAY_WORKLOAD_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "tests/coll/operation.h"
 
-/* Far above any model; with scales of at most 1000 no sum of bytes leaves 64 bits. */
 enum {
-  WORKLOAD_LAYERS_MAX = 100000,
-  WORKLOAD_PARAMETERS_MAX = 4096, /* of a layer */
-  WORKLOAD_GROUPS_MAX = 64,
-  WORKLOAD_GROUP_RANKS_MAX = 16384, /* size and stride of a group */
-  WORKLOAD_EVENTS_MAX = 1000000,    /* sends and receives counted one by one */
-  WORKLOAD_EXCHANGE_MAX = 4096,     /* of them in an exchange */
-  WORKLOAD_SPLIT_MAX = 256,  /* counts of an uneven alltoall: more than any model has experts */
-  WORKLOAD_ERROR_MAX = 1024, /* room for any message */
-};
-#define WORKLOAD_ELEMENTS_MAX (UINT64_C(1) << 36)
-#define WORKLOAD_BUCKET_BYTES_MAX (UINT64_C(1) << 40)
-#define WORKLOAD_US_MAX 1e9 /* microseconds of one entry */
-
-/* ---- what a training step does: computes, starts a communication, waits for one ---- */
-
-enum { PLAN_WORLD = 0 }; /* the group of all ranks */
-
-enum plan_kind { PLAN_COMPUTE, PLAN_COLLECTIVE, PLAN_SEND, PLAN_RECV, PLAN_WAIT };
-
-/* Elements that each rank of an alltoall sends to the parts of its group, or receives from them.
- * Runs of equal length belong to one rank: 8 counts are those of 8 ranks, or of 4 with two each. */
-struct plan_split {
-  bool is_received;
-  unsigned count;
-  uint64_t counts[];
+  WORKLOAD_SPLIT_MAX = 16,
+  WORKLOAD_ERROR_MAX = 512,
+  WORKLOAD_SCALE_MAX = 1000, /* of times and of elements */
 };
 
-/* Of a send or a receive, `root` is the peer, a rank of the group. */
-struct plan_collective {
+enum workload_kind {
+  WORKLOAD_COMPUTE,
+  WORKLOAD_COLLECTIVE,
+  WORKLOAD_EXCHANGE, /* with another stage */
+  WORKLOAD_WAIT,
+};
+
+/* Whom a rank meets: all; the other stages of its copy of the model; the same stage of all copies.
+ * Ranks of one copy follow each other. */
+enum workload_group { WORKLOAD_ALL, WORKLOAD_STAGES, WORKLOAD_COPIES, WORKLOAD_GROUPS };
+extern const char *const workload_group_names[WORKLOAD_GROUPS];
+
+struct workload_item {
+  enum workload_kind kind;
+  int line;
+  int stage;       /* whose it is; -1: all ranks' */
+  unsigned number; /* of communication: 1, 2, 3, ...; of a wait: of what it waits for */
+  double us;       /* WORKLOAD_COMPUTE */
   enum operation operation;
   enum element_type type;
-  enum pattern_redop redop; /* PATTERN_NONE where the operation has none */
-  int root;                 /* a rank of the group; -1 where the operation has none */
-  int group;                /* PLAN_WORLD, or 1 + place in the workload's groups */
-  uint64_t elements;        /* the count argument of the NCCL call; with a split, of all of them */
-  const struct plan_split *split; /* of an uneven alltoall; NULL: the same for all */
-  double split_scale;             /* its counts are multiplied by it, see plan_part */
-};
-
-/* Whose item it is: that of the ranks with this place in their group. */
-struct plan_only {
-  int group;
-  int place; /* 1 + the rank there; 0: of all ranks, and `group` means nothing */
-};
-
-struct plan_item {
-  enum plan_kind kind;
-  /* Of communication: 1, 2, 3, ... in order, and sends and receives that follow each other with the
-   * same number are one call of NCCL. PLAN_WAIT: which of them. */
-  uint32_t number;
-  uint32_t event; /* its place in the list of the file */
-  bool is_waited; /* some PLAN_WAIT of the file is for it, at all ranks that start it */
-  double us;      /* PLAN_COMPUTE: microseconds */
-  struct plan_only only;
-  struct plan_collective collective;
-};
-
-/* Such items have a number of their own, and move data. */
-static inline bool plan_is_communication(const struct plan_item *item) {
-  return item->kind != PLAN_COMPUTE && item->kind != PLAN_WAIT;
-}
-
-/* ---- the file ---- */
-
-enum workload_parallel {
-  WORKLOAD_DDP,
-  WORKLOAD_FSDP,
-  WORKLOAD_ZERO2,
-  WORKLOAD_TENSOR,
-  WORKLOAD_EVENTS,
-  WORKLOAD_PARALLELS
-};
-extern const char *const workload_parallel_names[WORKLOAD_PARALLELS];
-
-struct workload_layer {
-  char *name;
-  uint64_t *parameters; /* elements of each tensor, in the order of registration */
-  size_t parameter_count;
-  double forward_us, backward_us;
-  uint64_t activations; /* elements of the output; 0: not given */
-};
-
-/* Ranks of equal rank / (size * stride) and equal rank % stride are one group: `size` ranks,
- * `stride` apart. Size 0: all ranks of equal rank % stride. */
-struct workload_group {
-  char *name;
-  int size, stride;
+  enum workload_group group;
+  uint64_t elements; /* of the larger buffer; all ranks' where they share it out */
+  /* An uneven alltoall: what each rank sends to parts of its group, or receives from them. Runs of
+   * equal length belong to one rank: 8 counts are those of 8 ranks, or of 4 with two each. */
+  unsigned count;
+  bool is_received;
+  uint64_t counts[WORKLOAD_SPLIT_MAX];
+  int peer; /* WORKLOAD_EXCHANGE: a stage */
+  uint64_t sent, received;
 };
 
 struct workload {
-  char *name, *source;
-  int batch; /* samples of one rank in one step */
-  enum workload_parallel parallel;
-  enum element_type gradient_type;
-  uint64_t first_bucket_bytes; /* WORKLOAD_DDP */
-  uint64_t bucket_bytes;       /* WORKLOAD_DDP, WORKLOAD_ZERO2 */
-  double optimizer_us;
-
-  struct workload_layer *layers; /* in the order of the forward pass */
-  size_t layer_count;
-
-  /* WORKLOAD_EVENTS. Communication has numbers in place of the file's ids; an exchange is as many
-   * items as it has sends and receives. */
-  struct workload_group *groups; /* without the world */
-  size_t group_count;
-  struct plan_item *events; /* items own their splits */
-  size_t event_count;
+  char name[64];
+  int batch;  /* samples of one rank in one step */
+  int stages; /* of the model; the number of ranks is a multiple */
+  struct workload_item *items;
+  size_t count;
+  unsigned numbers; /* of communication */
 };
 
-/* `error` has room for WORKLOAD_ERROR_MAX. 0 or a negative errno. */
-int workload_read(struct workload *workload, const char *path, char *error);
-
-/* The same of a text in memory; `name` stands for the file in messages. */
-int workload_parse(struct workload *workload, const char *text, size_t length, const char *name,
-                   char *error);
-
+/* Times and elements are multiplied by these scales; of elements at least one is left. `argument`:
+ * a path, or the name of a file in tests/workloads, which is found from where the program is. */
+int workload_read(struct workload *workload, const char *argument, double compute_scale,
+                  double bytes_scale, char error[WORKLOAD_ERROR_MAX]);
+/* The same of a text; `name` stands for the file in messages. */
+int workload_parse(struct workload *workload, const char *text, const char *name,
+                   double compute_scale, double bytes_scale, char error[WORKLOAD_ERROR_MAX]);
 void workload_free(struct workload *workload);
 
-/* Where a workload that a user names is. What has a slash or ends in .json is a path; others are
- * built in: in PREFIX/share/stratus/workloads, or tuner_plugin/workloads of the source tree, found
- * from where the program's own file is. -ENOENT, with a message that names those that are there. */
-int workload_find(const char *argument, char path[PATH_MAX], char *error);
+/* Whether so many ranks can do it. */
+int workload_check(const struct workload *workload, int ranks, char error[WORKLOAD_ERROR_MAX]);
+
+static inline bool workload_communicates(const struct workload_item *item) {
+  return item->kind == WORKLOAD_COLLECTIVE || item->kind == WORKLOAD_EXCHANGE;
+}
+static inline bool workload_applies(const struct workload *workload,
+                                    const struct workload_item *item, int rank) {
+  return item->stage < 0 || rank % workload->stages == item->stage;
+}
+
+/* A rank in a group: of how many, its place, and the number of the group among those of its kind.
+ */
+struct workload_place {
+  int ranks, rank, color;
+};
+struct workload_place workload_place(const struct workload *workload, enum workload_group group,
+                                     int ranks, int rank);
+
+/* Elements of an uneven alltoall between a rank and that with the place `part` of `parts`. */
+uint64_t workload_part(const struct workload_item *item, int part, int parts);
+
+/* Counts and bytes of communication of `ranks`. Of an uneven alltoall, send and recv are those of
+ * the rank that has most, and bytes what a rank sends on average. */
+struct operation_counts workload_counts(const struct workload *workload,
+                                        const struct workload_item *item, int ranks);
+
+struct workload_sum {
+  uint64_t buffer_bytes; /* the most that communication of any rank needs in a buffer */
+  unsigned collectives;  /* and exchanges, of rank 0 */
+  uint64_t bytes;        /* of rank 0: sizes as nccl-tests counts them */
+};
+struct workload_sum workload_sum(const struct workload *workload, int ranks);
 
 #endif

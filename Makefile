@@ -410,13 +410,6 @@ $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_prometheus.c stats_t
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
-<<<<<<< HEAD
-$(BUILD)/fuzz/fuzz_workload: $(call objects,$(addprefix tests/coll/,element.c operation.c \
-  $(addprefix replay/,deadlock.c fields.c plan.c plan_facts.c workload.c workload_events.c)))
-=======
-$(BUILD)/fuzz/fuzz_topology_file: $(call net_tools,nccl_xml.c)
-$(BUILD)/fuzz/fuzz_doctor: $(call net_tools,doctor_all.c document.c)
->>>>>>> 0a93a255 (workloads: a small file of lines a model, in tests/workloads)
 
 fuzz-targets: $(FUZZ_TARGETS)
 

@@ -54,18 +54,6 @@ const char *const choices_names[] = {
   NULL,
 };
 
-static uint32_t value_of_profile(const struct profile *profile, const char *name) {
-  for (size_t i = 0; profile && i < profile_key_count; i++) {
-    const struct profile_key *key = &profile_keys[i];
-    if (key->section == PROFILE_SECTION_ENV && strcmp(key->name, name) == 0) {
-      uint32_t value;
-      memcpy(&value, (const char *)profile + key->offset, sizeof value);
-      return value;
-    }
-  }
-  return 0;
-}
-
 /* NCCL reads numbers as C writes them, and words in either case. A blank would end the entry. */
 static size_t put_value(char *to, size_t room, const char *value) {
   char *end;
@@ -80,17 +68,11 @@ static size_t put_value(char *to, size_t room, const char *value) {
   return used;
 }
 
-void choices_list(const struct profile *profile, char text[CHOICES_TEXT_MAX]) {
+void choices_list(char text[CHOICES_TEXT_MAX]) {
   size_t used = 0;
   text[0] = '\0';
   for (const char *const *name = choices_names; *name; name++) {
-    char number[16];
     const char *value = getenv(*name);
-    uint32_t of_profile = value ? 0 : value_of_profile(profile, *name);
-    if (of_profile > 0) {
-      snprintf(number, sizeof number, "%" PRIu32, of_profile);
-      value = number;
-    }
     size_t room = CHOICES_TEXT_MAX - used;
     if (!value || !*value || strlen(*name) + 2 >= room) { /* to NCCL an empty one is not set */
       continue;

@@ -14,9 +14,9 @@ enum { CHOICES_TEXT_MAX = 4096 };
 
 extern const char *const choices_names[]; /* NULL at the end */
 
-/* "NCCL_ALGO=ring NCCL_BUFFSIZE=8388608": those that are set, else what [env] of the profile will
- * set, in a form that is equal where NCCL takes them for equal. */
-void choices_list(const struct profile *profile, char text[CHOICES_TEXT_MAX]);
+/* "NCCL_ALGO=ring NCCL_BUFFSIZE=8388608": those that are set, in a form that is equal where NCCL
+ * takes them for equal. */
+void choices_list(char text[CHOICES_TEXT_MAX]);
 
 /* Does the profile decide beside them? Its latency alone changes costs, by which NCCL itself
  * chooses. */

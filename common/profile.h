@@ -18,28 +18,12 @@
  *   [match]                      all that are given must fit; without any, the profile is used
  *   cloud = aws                  only where STRATUS_PROFILE names it
  *   instance_type = p4d.*, p4de.24xlarge    patterns with * and ?, any of them
- *   gpu = 10de:20b0, *A100*                 PCI id or model
- *   gpu_count = 8
- *   nic = 1d0f:ec20, ena                    PCI id or driver
- *   nic_count = 4
- *   nic_mbps = 100000                       of the fastest NIC
  *   topology = 0d5fc02a91e7                 fingerprints, as printed by stratus-net doctor
  *   [net]
  *   flows = 8                    flows per connection and NIC
- *   chunk_bytes = 128K
+ *   chunk_bytes = 128K           these are defaults of the STRATUS_ variables of the same names
  *   speed_mbps = 100000          of one NIC
  *   latency_us = 30
- *   eager_bytes = 16K            these, and those above, are defaults of the STRATUS_ variables
- *   notsent_lowat_bytes = 128K   of the same names
- *   socket_buffer_bytes = 4M
- *   tcp_congestion = bbr
- *   dscp = 46                    where NCCL gives no traffic class
- *   pacing_mbps = 5000
- *   busy_poll_us = 50
- *   collnet = bf16               full, bf16 or fp16, with NCCL_COLLNET_ENABLE
- *   [env]                        variables of NCCL, set before NCCL reads them and only where the
- *   NCCL_MIN_NCHANNELS = 8       user has not; common/profile_schema.c lists all that are taken
- *   NCCL_BUFFSIZE = 8M
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
@@ -136,15 +120,10 @@ struct profile_meta {
   int nccl_max; /* the same; 2.30 without a third number is 23099 */
 };
 
-/* Conditions on the machine; empty or 0: none. Texts are alternatives separated by commas. */
+/* Conditions on the machine; empty: none. Texts are alternatives separated by commas. */
 struct profile_fit {
   char cloud[PROFILE_TEXT_MAX];
   char instance_type[PROFILE_TEXT_MAX];
-  char gpu[PROFILE_TEXT_MAX];
-  char nic[PROFILE_TEXT_MAX];
-  uint32_t gpu_count;
-  uint32_t nic_count;
-  uint32_t nic_mbps;
   char topology[PROFILE_TEXT_MAX]; /* fingerprints, common/topology.h */
 };
 
@@ -154,35 +133,12 @@ struct profile_net {
   uint32_t chunk_bytes;
   uint32_t speed_mbps;
   uint32_t latency_us;
-  uint32_t eager_bytes;
-  uint32_t notsent_lowat_bytes;
-  uint32_t socket_buffer_bytes;
-  uint32_t dscp;
-  uint32_t pacing_mbps;
-  uint32_t busy_poll_us;
-  char collnet[PROFILE_NAME_MAX];
-  char tcp_congestion[PROFILE_NAME_MAX];
-};
-
-/* Variables of NCCL by their names; 0: not given. Only those that NCCL reads after a net plugin's
- * init, and collnet_enable, which it reads before: that one needs NCCL_ENV_PLUGIN. */
-struct profile_env {
-  uint32_t min_nchannels;
-  uint32_t max_nchannels;
-  uint32_t buffsize;
-  uint32_t ll_buffsize;
-  uint32_t ll128_buffsize;
-  uint32_t p2p_net_chunksize;
-  uint32_t nvls_chunksize;
-  uint32_t nvlstree_max_chunksize;
-  uint32_t collnet_enable;
 };
 
 struct profile {
   struct profile_meta meta;
   struct profile_fit fit; /* section [match] */
   struct profile_net net;
-  struct profile_env env;
   struct profile_table *tables; /* no two for the same collective, nodes and ppn */
   size_t table_count;
 };
@@ -209,7 +165,7 @@ int profile_write(const struct profile *profile, FILE *to);
  * without memory. */
 uint64_t profile_hash(const struct profile *profile);
 
-/* The same over the parts that must be equal on all ranks, or they hang: the tables, [env] and the
+/* The same over the parts that must be equal on all ranks, or they hang: the tables and the
  * latency. 0 if the profile has none of these. */
 uint64_t profile_decision_hash(const struct profile *profile);
 

@@ -18,11 +18,6 @@
 
 /* ---- does it fit? ---- */
 
-enum {
-  CLOUD_WEIGHT = 4,     /* over all about NICs: the same card is another thing in another network */
-  TOPOLOGY_WEIGHT = 16, /* over all else: such a profile was measured on just this machine's kind */
-};
-
 /* Whether one of the alternatives in "p4d.*, p4de.24xlarge" matches `text`. */
 static bool is_pattern_in_list(const char *alternatives, const char *text) {
   char copy[PROFILE_TEXT_MAX];
@@ -41,21 +36,6 @@ static bool is_pattern_in_list(const char *alternatives, const char *text) {
   return false;
 }
 
-static bool is_gpu_in_list(const char *alternatives, const struct machine *machine) {
-  return is_pattern_in_list(alternatives, machine->gpu_pci_id) ||
-         is_pattern_in_list(alternatives, machine->gpu_model);
-}
-
-static bool is_nic_in_list(const char *alternatives, const struct machine *machine) {
-  for (uint32_t i = 0; i < machine->nic_count; i++) {
-    if (is_pattern_in_list(alternatives, machine->nics[i].pci_id) ||
-        is_pattern_in_list(alternatives, machine->nics[i].driver)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 bool profile_match_has_topology(const struct profile_fit *fit, const char *topology) {
   return is_pattern_in_list(fit->topology, topology);
 }
@@ -66,14 +46,10 @@ int profile_match_score(const struct profile_fit *fit, const struct machine *mac
     bool is_met;
     int weight;
   } wishes[] = {
-    { fit->cloud[0], strcmp(fit->cloud, machine_cloud_name(machine->cloud)) == 0, CLOUD_WEIGHT },
+    { fit->cloud[0], strcmp(fit->cloud, machine_cloud_name(machine->cloud)) == 0, 1 },
     { fit->instance_type[0], is_pattern_in_list(fit->instance_type, machine->instance_type), 1 },
-    { fit->gpu[0], is_gpu_in_list(fit->gpu, machine), 1 },
-    { fit->gpu_count, fit->gpu_count == machine->gpu_count, 1 },
-    { fit->nic[0], is_nic_in_list(fit->nic, machine), 1 },
-    { fit->nic_count, fit->nic_count == machine->nic_count, 1 },
-    { fit->nic_mbps, fit->nic_mbps == machine_nic_mbps(machine), 1 },
-    { fit->topology[0], profile_match_has_topology(fit, machine->topology), TOPOLOGY_WEIGHT },
+    /* Such a profile was measured on just this machine's kind: over all else. */
+    { fit->topology[0], profile_match_has_topology(fit, machine->topology), 3 },
   };
   int score = 0;
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {

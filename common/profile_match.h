@@ -11,9 +11,9 @@
  *   2. $XDG_CONFIG_HOME/stratus/profiles, or ~/.config/stratus/profiles
  *   3. /etc/stratus/profiles.d
  *   4. share/stratus/profiles beside the lib or bin directory that holds this code
- * In the first directory with a *.profile that fits, the most specific one wins: a cloud counts
- * more than all conditions on NICs, a topology more than everything else. Of equals the first by
- * name wins, so hosts with the same files find the same profile. */
+ * In the first directory with a *.profile that fits, the most specific one wins: a topology counts
+ * more than cloud and instance type. Of equals the first by name wins, so hosts with the same files
+ * find the same profile. */
 #ifndef COMMON_PROFILE_MATCH_H
 #define COMMON_PROFILE_MATCH_H
 

@@ -23,7 +23,7 @@ struct parser {
   enum { BEFORE_SCHEMA, BEFORE_SECTIONS, IN_KEYS, IN_TABLE } state;
   enum profile_section section; /* while IN_KEYS */
   uint32_t sections_seen;       /* bit per section */
-  uint64_t keys_seen;           /* bit per row of profile_keys */
+  uint32_t keys_seen;           /* bit per row of profile_keys */
   struct profile *profile;
 };
 
@@ -180,10 +180,10 @@ static int parse_assignment(struct parser *parser, struct scan_span line) {
     if (key->section != parser->section || !scan_is(name, key->name)) {
       continue;
     }
-    if (parser->keys_seen & (UINT64_C(1) << i)) {
+    if (parser->keys_seen & (1U << i)) {
       return scan_fail(&parser->scan, name.at, "%s is given twice", key->name);
     }
-    parser->keys_seen |= UINT64_C(1) << i;
+    parser->keys_seen |= 1U << i;
     return parse_value(parser, key, value);
   }
   char keys[320];
@@ -270,7 +270,7 @@ static int open_section(struct parser *parser, struct scan_span header) {
     return 0;
   }
   return scan_fail(&parser->scan, header.at,
-                   "unknown section; there are [meta], [match], [net], [env] and "
+                   "unknown section; there are [meta], [match], [net] and "
                    "[table COLL nodes=N ppn=P]");
 }
 
@@ -352,10 +352,6 @@ static int check_whole(struct parser *parser) {
   }
   if (meta->nccl_max != 0 && meta->nccl_max < meta->nccl_min) {
     return scan_fail(&parser->scan, NULL, "nccl_max is below nccl_min");
-  }
-  const struct profile_env *env = &parser->profile->env;
-  if (env->max_nchannels != 0 && env->max_nchannels < env->min_nchannels) {
-    return scan_fail(&parser->scan, NULL, "NCCL_MAX_NCHANNELS is below NCCL_MIN_NCHANNELS");
   }
   return 0;
 }

@@ -16,9 +16,7 @@ static const char *const cloud_names[] = {
   "aws", "gcp", "azure", "alibaba", "oci", "tencent", NULL,
 };
 
-static const char *const collnet_names[] = { "full", "bf16", "fp16", NULL };
-
-const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "match", "net", "env" };
+const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "match", "net" };
 
 #define TEXT_KEY(section, part, name, type)                                                        \
   {                                                                                                \
@@ -36,12 +34,6 @@ const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "matc
         low, high, NULL                                                                            \
   }
 
-#define ENV_KEY(NAME, field, type, low, high)                                                      \
-  {                                                                                                \
-    PROFILE_SECTION_ENV, #NAME, PROFILE_KEY_##type, offsetof(struct profile, env.field), 0, low,   \
-        high, NULL                                                                                 \
-  }
-
 /* Ranges of [net] are those of the STRATUS_ variables of the same names. */
 const struct profile_key profile_keys[] = {
   TEXT_KEY(META, meta, id, ID),
@@ -51,34 +43,10 @@ const struct profile_key profile_keys[] = {
   NUMBER_KEY(META, meta, nccl_max, VERSION_MAX, 0, 0),
   WORD_KEY(MATCH, fit, cloud, cloud_names),
   TEXT_KEY(MATCH, fit, instance_type, TEXT),
-  TEXT_KEY(MATCH, fit, gpu, TEXT),
-  NUMBER_KEY(MATCH, fit, gpu_count, NUMBER, 1, 1024),
-  TEXT_KEY(MATCH, fit, nic, TEXT),
-  NUMBER_KEY(MATCH, fit, nic_count, NUMBER, 1, 1024),
-  NUMBER_KEY(MATCH, fit, nic_mbps, NUMBER, 1, 10000000),
   TEXT_KEY(MATCH, fit, topology, TOPOLOGY),
   NUMBER_KEY(NET, net, flows, NUMBER, 1, 64),
   NUMBER_KEY(NET, net, chunk_bytes, SIZE, 4 << 10, 4 << 20),
   NUMBER_KEY(NET, net, speed_mbps, NUMBER, 1, 10000000),
   NUMBER_KEY(NET, net, latency_us, NUMBER, 1, 1000),
-  NUMBER_KEY(NET, net, eager_bytes, SIZE, 1, 256 << 10),
-  NUMBER_KEY(NET, net, notsent_lowat_bytes, SIZE, 4 << 10, 64 << 20),
-  NUMBER_KEY(NET, net, socket_buffer_bytes, SIZE, 4 << 10, 1 << 30),
-  TEXT_KEY(NET, net, tcp_congestion, ID),
-  NUMBER_KEY(NET, net, dscp, NUMBER, 1, 63),
-  NUMBER_KEY(NET, net, pacing_mbps, NUMBER, 1, 10000000),
-  NUMBER_KEY(NET, net, busy_poll_us, NUMBER, 1, 1000000),
-  WORD_KEY(NET, net, collnet, collnet_names),
-  ENV_KEY(NCCL_MIN_NCHANNELS, min_nchannels, NUMBER, 1, PROFILE_CHANNELS_MAX),
-  ENV_KEY(NCCL_MAX_NCHANNELS, max_nchannels, NUMBER, 1, PROFILE_CHANNELS_MAX),
-  ENV_KEY(NCCL_BUFFSIZE, buffsize, SIZE, 64 << 10, 64 << 20),
-  ENV_KEY(NCCL_LL_BUFFSIZE, ll_buffsize, SIZE, 16 << 10, 64 << 20),
-  ENV_KEY(NCCL_LL128_BUFFSIZE, ll128_buffsize, SIZE, 16 << 10, 64 << 20),
-  ENV_KEY(NCCL_P2P_NET_CHUNKSIZE, p2p_net_chunksize, SIZE, 16 << 10, 16 << 20),
-  ENV_KEY(NCCL_NVLS_CHUNKSIZE, nvls_chunksize, SIZE, 16 << 10, 16 << 20),
-  ENV_KEY(NCCL_NVLSTREE_MAX_CHUNKSIZE, nvlstree_max_chunksize, SIZE, 16 << 10, 16 << 20),
-  ENV_KEY(NCCL_COLLNET_ENABLE, collnet_enable, NUMBER, 1, 1),
 };
 const size_t profile_key_count = sizeof profile_keys / sizeof profile_keys[0];
-_Static_assert(sizeof profile_keys / sizeof profile_keys[0] <= PROFILE_KEYS_MAX,
-               "raise PROFILE_KEYS_MAX");

@@ -22,7 +22,6 @@ enum profile_section {
   PROFILE_SECTION_META,
   PROFILE_SECTION_MATCH,
   PROFILE_SECTION_NET,
-  PROFILE_SECTION_ENV,
   PROFILE_SECTION_COUNT
 };
 extern const char *const profile_section_names[PROFILE_SECTION_COUNT];
@@ -50,7 +49,6 @@ struct profile_key {
   const char *const *words; /* NULL at the end */
 };
 
-enum { PROFILE_KEYS_MAX = 64 }; /* room for those that are kept by key */
 extern const struct profile_key profile_keys[];
 extern const size_t profile_key_count;
 

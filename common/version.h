@@ -15,6 +15,5 @@
 #define STRATUS_NET_ABI "v6 to v12"
 #define STRATUS_COLLNET_ABI "v8 to v12"
 #define STRATUS_TUNER_ABI "v1 to v7"
-#define STRATUS_ENV_ABI "v1 to v2"
 
 #endif

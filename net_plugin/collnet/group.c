@@ -15,14 +15,7 @@
 static const char *const mode_names[] = { "off", "full", "bf16", "fp16" };
 
 enum collnet_mode collnet_mode(void) {
-  if (param_is_set(PARAM_COLLNET)) {
-    return (enum collnet_mode)param_enum(PARAM_COLLNET);
-  }
-  enum collnet_mode mode = COLLNET_FP16;
-  while (mode != COLLNET_OFF && strcmp(mode_names[mode], settings_profile_collnet()) != 0) {
-    mode--;
-  }
-  return mode;
+  return (enum collnet_mode)param_enum(PARAM_COLLNET);
 }
 
 const char *collnet_mode_name(enum collnet_mode mode) {

@@ -35,34 +35,14 @@
 
 /* ---- options ---- */
 
-static struct profile_net from_profile;
-
-void tcp_options_use_profile(const struct profile_net *net) {
-  from_profile = net ? *net : (struct profile_net){ 0 };
-}
-
-/* In a profile 0 means not set; a user's 0 is a value. */
-static uint32_t choose_option(enum param_id id, uint64_t parameter, uint32_t profile) {
-  return param_is_set(id) || profile == 0 ? (uint32_t)parameter : profile;
-}
-
 void tcp_options_get(struct tcp_options *options) {
-  const struct profile_net *net = &from_profile;
-  options->notsent_lowat_bytes = choose_option(
-      PARAM_NOTSENT_LOWAT_BYTES, param_size(PARAM_NOTSENT_LOWAT_BYTES), net->notsent_lowat_bytes);
-  options->socket_buffer_bytes = choose_option(
-      PARAM_SOCKET_BUFFER_BYTES, param_size(PARAM_SOCKET_BUFFER_BYTES), net->socket_buffer_bytes);
-  options->pacing_mbps =
-      choose_option(PARAM_PACING_MBPS, (uint64_t)param_int(PARAM_PACING_MBPS), net->pacing_mbps);
-  options->busy_poll_us =
-      choose_option(PARAM_BUSY_POLL_US, (uint64_t)param_int(PARAM_BUSY_POLL_US), net->busy_poll_us);
+  options->notsent_lowat_bytes = (uint32_t)param_size(PARAM_NOTSENT_LOWAT_BYTES);
+  options->socket_buffer_bytes = (uint32_t)param_size(PARAM_SOCKET_BUFFER_BYTES);
+  options->pacing_mbps = (uint32_t)param_int(PARAM_PACING_MBPS);
+  options->busy_poll_us = (uint32_t)param_int(PARAM_BUSY_POLL_US);
   options->dscp = (int)param_int(PARAM_DSCP);
-  if (!param_is_set(PARAM_DSCP) && net->dscp) {
-    options->dscp = (int)net->dscp;
-  }
   snprintf(options->congestion, sizeof options->congestion, "%s",
-           param_is_set(PARAM_TCP_CONGESTION) ? param_string(PARAM_TCP_CONGESTION)
-                                              : net->tcp_congestion);
+           param_string(PARAM_TCP_CONGESTION));
 }
 
 /* ---- sockets ---- */

@@ -26,8 +26,6 @@ struct tcp_options {
   char congestion[PROFILE_NAME_MAX]; /* empty: the system's */
 };
 
-/* NULL: none. */
-void tcp_options_use_profile(const struct profile_net *net);
 void tcp_options_get(struct tcp_options *options);
 
 /* A nonblocking, close-on-exec TCP socket, or negative errno. */

@@ -22,11 +22,6 @@ static pthread_once_t host_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE
 
 void settings_use_profile(const struct profile *profile) {
   from_profile = profile ? profile->net : (struct profile_net){ 0 };
-  tcp_options_use_profile(&from_profile);
-}
-
-const char *settings_profile_collnet(void) {
-  return from_profile.collnet;
 }
 
 /* The lengths of compressed chunks depend on what they hold: where the user wants nothing seen,
@@ -67,9 +62,6 @@ void settings_get(unsigned nics, struct settings *settings) {
     .compress = compress_mode(settings->wants_encryption),
   };
   settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
-  if (!param_is_set(PARAM_EAGER_BYTES) && from_profile.eager_bytes) {
-    settings->eager_bytes = from_profile.eager_bytes;
-  }
   if (settings->eager_bytes > usual) {
     settings->eager_bytes = usual;
   }

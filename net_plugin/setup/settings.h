@@ -28,8 +28,6 @@ struct settings {
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */
 void settings_use_profile(const struct profile *profile);
-/* The profile's word for STRATUS_COLLNET; empty: none. */
-const char *settings_profile_collnet(void);
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);
 /* The connection is one of a group that sends to so many peers at the same time; 0: of none. Unless

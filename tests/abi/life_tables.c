@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See life_tables.h. The order is that of initTransportsRank and commFree, src/init.cc at v2.30.7:
- * environment, network, CollNet, tuner; at the end tuner, network. */
+ * network, CollNet, tuner; at the end tuner, network. */
 #include "tests/abi/life_tables.h"
 
 #include <dlfcn.h>
@@ -10,36 +10,10 @@
 
 enum { NODES = 2, RANKS = 4, ID = 0x1234 };
 
-/* src/include/plugin/env/env_v1.h at v2.28.7 and env_v2.h at v2.30.7. */
-typedef struct {
-  const char *name;
-  ncclResult_t (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix);
-  ncclResult_t (*finalize)(void);
-  const char *(*getEnv)(const char *name);
-} env_v1;
-typedef struct {
-  const char *name;
-  ncclResult_t (*init)(uint8_t major, uint8_t minor, uint8_t patch, const char *suffix,
-                       ncclDebugLogger_t logger);
-  ncclResult_t (*finalize)(void);
-  const char *(*getEnv)(const char *name);
-} env_v2;
-
 static const void *find(void *library, const char *table, int version) {
   char symbol[48];
   snprintf(symbol, sizeof(symbol), "%s_v%d", table, version);
   return version ? dlsym(library, symbol) : NULL;
-}
-
-static void start_environment(const struct life *life) {
-  if (life->release->env == 1) {
-    CHECK_OK(((const env_v1 *)life->env)->init(2, 29, 7, ""));
-  } else if (life->release->env == 2) {
-    CHECK_OK(((const env_v2 *)life->env)->init(2, 30, 7, "", life->logger));
-  }
-  if (life->env) {
-    ((const env_v2 *)life->env)->getEnv("NCCL_COLLNET_ENABLE");
-  }
 }
 
 void life_load(struct life *life, const struct life_release *release, const char *net_plugin,
@@ -53,12 +27,9 @@ void life_load(struct life *life, const struct life_release *release, const char
   CHECK((life->host.table = find(library, "ncclNetPlugin", release->net)));
   CHECK((life->tuner = find(life->tuner_library, "ncclTunerPlugin", release->tuner)));
   life->collnet = find(library, "ncclCollNetPlugin", release->net);
-  life->env = find(library, "ncclEnvPlugin", release->env);
-  CHECK((life->env != NULL) == (release->env != 0));
   life->logger = (ncclDebugLogger_t)dlsym(life->nccl, "nccl_logger");
   life->warnings = dlsym(life->nccl, "nccl_warnings");
   CHECK(life->logger && life->warnings);
-  start_environment(life);
 }
 
 /* CollNet is off, so it shows no devices, and NCCL does not end it. */
@@ -147,9 +118,6 @@ void life_end(const struct life *life, const struct life_communicator *communica
 }
 
 void life_unload(struct life *life) {
-  if (life->env) {
-    CHECK_OK(((const env_v2 *)life->env)->finalize());
-  }
   CHECK(dlclose(life->tuner_library) == 0);
   CHECK(dlclose(life->host.library) == 0);
   CHECK(dlclose(life->nccl) == 0);

@@ -10,14 +10,14 @@
 /* Versions of the interfaces; 0: the release has none, or looks for it elsewhere. */
 struct life_release {
   const char *name;
-  int net, tuner, env;
+  int net, tuner;
 };
 
 struct life {
   const struct life_release *release;
   struct host host;
   void *nccl, *tuner_library; /* the former a stand-in that owns the logger */
-  const void *collnet, *tuner, *env;
+  const void *collnet, *tuner;
   ncclDebugLogger_t logger;
   int *warnings; /* what it counted */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a profile means beyond lanes: variables of NCCL, and that ranks which would choose
- * differently never connect. */
+/* What a profile means beyond lanes: that ranks which would choose differently never connect. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -54,11 +53,10 @@ TEST(only_what_decides_counts) {
   uint64_t table = hash_of(HEAD TABLE, 0, 22907);
   assert_true(table != 0);
   assert_true(hash_of("schema = 1\n[meta]\nid = b\ncreated = 2026-01-01\nnccl_max = 2.30\n"
-                      "[match]\ngpu_count = 8\n[net]\nflows = 4\nspeed_mbps = 25000\n" TABLE,
+                      "[match]\ncloud = aws\n[net]\nflows = 4\nspeed_mbps = 25000\n" TABLE,
                       0, 22907) == table);
   assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 0, 22907) !=
               table);
-  assert_true(hash_of(HEAD "[env]\nNCCL_BUFFSIZE = 8M\n" TABLE, 0, 22907) != table);
   assert_true(hash_of(HEAD TABLE, 30, 22907) != table);
   assert_true(hash_of(HEAD "[net]\nflows = 8\n", 0, 22907) == 0);
   assert_true(profile_use_decision(NULL, 0, 22907).hash == 0);
@@ -68,8 +66,7 @@ TEST(only_what_decides_counts) {
 }
 
 TEST(what_is_not_used_does_not_count) {
-  static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
-                            "NCCL_BUFFSIZE = 8M\n" TABLE;
+  static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n" TABLE;
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
   assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
@@ -147,10 +144,10 @@ TEST(equal_choices_have_one_form) {
   setenv("NCCL_BUFFSIZE", "0x400000", 1);
   assert_string_equal(choices_of(HEAD TABLE), "NCCL_ALGO=ring,_tree NCCL_BUFFSIZE=4194304");
   unsetenv("NCCL_ALGO");
-  uint64_t by_user = hash_of(HEAD "[env]\nNCCL_BUFFSIZE = 4M\n" TABLE, 0, 22907);
-  unsetenv("NCCL_BUFFSIZE"); /* the profile sets the same */
-  assert_true(hash_of(HEAD "[env]\nNCCL_BUFFSIZE = 4M\n" TABLE, 0, 22907) == by_user);
-  assert_string_equal(choices_of(HEAD "[env]\nNCCL_BUFFSIZE = 4M\n"), "NCCL_BUFFSIZE=4194304");
+  uint64_t in_hexadecimal = hash_of(HEAD TABLE, 0, 22907);
+  setenv("NCCL_BUFFSIZE", "4194304", 1);
+  assert_true(hash_of(HEAD TABLE, 0, 22907) == in_hexadecimal);
+  unsetenv("NCCL_BUFFSIZE");
   assert_string_equal(choices_of(HEAD TABLE), "");
   char value[2 * CHOICES_TEXT_BYTES];
   memset(value, 'r', sizeof value);
@@ -164,113 +161,6 @@ TEST(equal_choices_have_one_form) {
   setenv("NCCL_ALGO", value, 1);
   assert_true(hash_of(HEAD TABLE, 0, 22907) != whole);
   unsetenv("NCCL_ALGO");
-}
-
-/* ---- variables of NCCL ---- */
-
-TEST(variables_are_read_from_the_text) {
-  struct profile profile;
-  struct profile_error error;
-  assert_int_equal(profile_read("tests/data/profiles/complete.profile", &profile, &error), 0);
-  const struct profile_env wanted = { 2,         32,        8 << 20,   512 << 10, 5000 << 10,
-                                      512 << 10, 256 << 10, 128 << 10, 0 };
-  assert_memory_equal(&profile.env, &wanted, sizeof wanted);
-  profile_free(&profile);
-  static const struct {
-    const char *text, *problem;
-    int line, column;
-  } cases[] = {
-    { HEAD "[env]\nNCCL_ALGO = ring\n", "[env] has no key \"NCCL_ALGO\"; it takes NCCL_MIN", 5, 1 },
-    { HEAD "[env]\nNCCL_MIN_NCHANNELS = 65\n", "takes a number from 1 to 64", 5, 22 },
-    { HEAD "[env]\nNCCL_COLLNET_ENABLE = 2\n", "takes a number from 1 to 1", 5, 23 },
-    { HEAD "[net]\ncollnet = bf8\n", "collnet takes full, bf16, fp16", 5, 11 },
-    { HEAD "[env]\nNCCL_BUFFSIZE = 4K\n", "takes a size from 64K to 64M", 5, 17 },
-    { HEAD "[env]\nNCCL_MIN_NCHANNELS = 9\nNCCL_MAX_NCHANNELS = 8\n", "is below NCCL_MIN", 0, 0 },
-    { HEAD "[env]\nNCCL_BUFFSIZE = 4M\nNCCL_BUFFSIZE = 4M\n", "given twice", 6, 1 },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_true(profile_parse(cases[i].text, strlen(cases[i].text), &profile, &error) < 0);
-    if (!strstr(error.text, cases[i].problem) || error.line != cases[i].line ||
-        error.column != cases[i].column) {
-      fail_msg("case %zu: %d:%d: %s", i, error.line, error.column, error.text);
-    }
-  }
-}
-
-TEST(variables_are_set_where_the_user_set_none) {
-  struct profile profile = parse(HEAD "[env]\nNCCL_MIN_NCHANNELS = 8\nNCCL_BUFFSIZE = 8M\n");
-  char text[PROFILE_USE_TEXT_MAX];
-  unsetenv("NCCL_MIN_NCHANNELS");
-  setenv("NCCL_BUFFSIZE", "", 1); /* set, if to nothing */
-  profile_use_environment(&profile, text);
-  assert_string_equal(text, "NCCL_MIN_NCHANNELS=8");
-  assert_string_equal(getenv("NCCL_MIN_NCHANNELS"), "8");
-  assert_string_equal(getenv("NCCL_BUFFSIZE"), "");
-  unsetenv("NCCL_BUFFSIZE");
-  assert_string_equal(profile_use_environment(&profile, text), "NCCL_BUFFSIZE=8388608");
-  assert_string_equal(getenv("NCCL_BUFFSIZE"), "8388608");
-  assert_null(getenv("NCCL_MAX_NCHANNELS"));
-  profile_free(&profile);
-}
-
-/* NCCL reads it before any plugin's init. */
-TEST(what_nccl_reads_early_is_not_set) {
-  struct profile profile = parse(HEAD "[env]\nNCCL_COLLNET_ENABLE = 1\n");
-  char text[PROFILE_USE_TEXT_MAX];
-  assert_string_equal(profile_use_environment(&profile, text), "");
-  assert_null(getenv("NCCL_COLLNET_ENABLE"));
-  assert_int_equal(log_capture_find("NCCL_COLLNET_ENABLE comes too late"), 1);
-  profile_free(&profile);
-}
-
-TEST(variables_are_set_once_per_process) {
-  struct profile profile = parse("schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n[env]\n"
-                                 "NCCL_LL_BUFFSIZE = 64K\n");
-  unsetenv("NCCL_LL_BUFFSIZE");
-  profile_use(&profile, 0, 22907);
-  assert_null(getenv("NCCL_LL_BUFFSIZE"));
-  assert_int_equal(log_capture_find("made for other releases"), 1);
-  profile_use(&profile, 0, 22800);
-  assert_string_equal(getenv("NCCL_LL_BUFFSIZE"), "65536");
-  assert_int_equal(log_capture_find("profile a sets for NCCL: NCCL_LL_BUFFSIZE=65536"), 1);
-  /* NCCL has read it; what the user does to it from now on is theirs */
-  unsetenv("NCCL_LL_BUFFSIZE");
-  profile_use(&profile, 0, 22800);
-  assert_null(getenv("NCCL_LL_BUFFSIZE"));
-  profile_free(&profile);
-}
-
-/* The last of these: from here on this process answers, and sets nothing. */
-TEST(variables_are_answered_where_nccl_asks) {
-  struct profile profile = parse(HEAD "[env]\nNCCL_P2P_NET_CHUNKSIZE = 128K\nNCCL_BUFFSIZE = 4M\n");
-  char text[PROFILE_USE_TEXT_MAX];
-  unsetenv("NCCL_P2P_NET_CHUNKSIZE");
-  setenv("NCCL_BUFFSIZE", "", 1);
-  struct tree tree;
-  char path[TREE_PATH_MAX];
-  tree_create(&tree);
-  tree_write(&tree, "early.profile", "%s",
-             HEAD "[env]\nNCCL_COLLNET_ENABLE = 1\nNCCL_BUFFSIZE = 4M\n");
-  char variable[sizeof "STRATUS_PROFILE=" + TREE_PATH_MAX];
-  snprintf(variable, sizeof variable, "STRATUS_PROFILE=%s",
-           tree_path(&tree, "early.profile", path));
-  param_load((char *const[]){ variable, NULL });
-  profile_use_answer(22907);
-  tree_remove(&tree);
-  assert_string_equal(profile_use_variable("NCCL_COLLNET_ENABLE"), "1");
-  assert_null(getenv("NCCL_COLLNET_ENABLE"));
-  assert_null(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"));
-  profile_use_environment(&profile, text);
-  assert_string_equal(text, "NCCL_P2P_NET_CHUNKSIZE=131072");
-  assert_null(getenv("NCCL_P2P_NET_CHUNKSIZE"));
-  assert_string_equal(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"), "131072");
-  assert_string_equal(profile_use_variable("NCCL_BUFFSIZE"), "");
-  assert_null(profile_use_variable("NCCL_NO_SUCH_VARIABLE"));
-  setenv("NCCL_P2P_NET_CHUNKSIZE", "65536", 1); /* the user's word counts for more, later too */
-  assert_string_equal(profile_use_variable("NCCL_P2P_NET_CHUNKSIZE"), "65536");
-  unsetenv("NCCL_P2P_NET_CHUNKSIZE");
-  unsetenv("NCCL_BUFFSIZE");
-  profile_free(&profile);
 }
 
 /* ---- peers ---- */

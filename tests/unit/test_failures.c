@@ -13,7 +13,6 @@
 
 #include "common/param.h"
 #include "common/profile.h"
-#include "net_plugin/abi/env_abi.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "tests/lib/each_failure.h"
@@ -217,7 +216,7 @@ static void use_new_profile(void) {
   char name[32], path[TREE_PATH_MAX];
   snprintf(name, sizeof name, "p%u.profile", number++);
   tree_write(&profiles, name,
-             "schema = 1\n[meta]\nid = p\n[env]\nNCCL_COLLNET_ENABLE = 1\n"
+             "schema = 1\n[meta]\nid = p\n"
              "[table allreduce nodes=4 ppn=8]\n1K 1M ring simple 4\n");
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&profiles, name, path));
   snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", profiles.root);
@@ -244,23 +243,9 @@ static void run_tuner(struct outcome *outcome) {
   }
 }
 
-static void run_environment(struct outcome *outcome) {
-  use_new_profile();
-  outcome->error = (int)ncclEnvPlugin_v2.init(2, 30, 7, "", job_logger);
-  const char *value = ncclEnvPlugin_v2.getEnv("NCCL_COLLNET_ENABLE");
-  if (value && strcmp(value, "1") != 0) {
-    outcome->problem = "a wrong value";
-  }
-  outcome->error |= (int)ncclEnvPlugin_v2.finalize();
-}
-
 FAILURE_TEST(other_tables_survive_each_failing_call, by_auto) {
   static const struct entry_point entries[] = {
     { .name = "tuner table", .run = run_tuner, .must_succeed = true, .arms_itself = true },
-    { .name = "environment table",
-      .run = run_environment,
-      .must_succeed = true,
-      .arms_itself = true },
   };
   tree_create(&profiles);
   for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {

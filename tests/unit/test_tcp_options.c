@@ -18,14 +18,7 @@
 
 static const struct profile profile = {
   .meta.id = "test",
-  .net = { .flows = 4,
-           .eager_bytes = 8 << 10,
-           .notsent_lowat_bytes = 256 << 10,
-           .socket_buffer_bytes = 64 << 10,
-           .dscp = 46,
-           .pacing_mbps = 800,
-           .busy_poll_us = 50,
-           .tcp_congestion = "reno" },
+  .net = { .flows = 4, .chunk_bytes = 64 << 10 },
 };
 
 static void load(char *const *environment, const struct profile *used) {
@@ -73,12 +66,23 @@ UNIT_TEST_WITH(defaults_leave_much_to_the_kernel, NULL, tear_down) {
 }
 
 UNIT_TEST_WITH(the_profile_speaks_where_the_user_does_not, NULL, tear_down) {
-  SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
   load(NULL, &profile);
+  struct settings settings;
+  settings_get(2, &settings);
+  assert_int_equal(settings.policy.first_lanes, 8); /* each NIC its own */
+  assert_int_equal(settings.policy.usual_chunk_bytes, 64 << 10);
+}
+
+UNIT_TEST_WITH(parameters_reach_the_socket, NULL, tear_down) {
+  SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
+  static char *const environment[] = {
+    "STRATUS_PACING_MBPS=800",          "STRATUS_TCP_CONGESTION=reno",
+    "STRATUS_SOCKET_BUFFER_BYTES=64K",  "STRATUS_DSCP=46",
+    "STRATUS_NOTSENT_LOWAT_BYTES=256K", NULL
+  };
+  load(environment, NULL);
   struct tcp_options options;
   tcp_options_get(&options);
-  assert_int_equal(options.dscp, 46);
-  assert_int_equal(options.busy_poll_us, 50);
   int fd = tuned(options.dscp);
   char name[16] = "";
   socklen_t bytes = sizeof name;
@@ -89,10 +93,6 @@ UNIT_TEST_WITH(the_profile_speaks_where_the_user_does_not, NULL, tear_down) {
   assert_int_equal(option(fd, SOL_SOCKET, SO_MAX_PACING_RATE), 100000000);
   assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 46 << 2);
   close(fd);
-  struct settings settings;
-  settings_get(2, &settings);
-  assert_int_equal(settings.policy.first_lanes, 8); /* each NIC its own */
-  assert_int_equal(settings.eager_bytes, 8 << 10);
 }
 
 UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
@@ -104,6 +104,7 @@ UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
                                        "STRATUS_BUSY_POLL_US=0",
                                        "STRATUS_EAGER_BYTES=0",
                                        "STRATUS_FLOWS=3",
+                                       "STRATUS_CHUNK_BYTES=32K",
                                        NULL };
   load(environment, &profile);
   struct tcp_options options;
@@ -117,6 +118,7 @@ UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
   struct settings settings;
   settings_get(2, &settings);
   assert_int_equal(settings.policy.first_lanes, 3);
+  assert_int_equal(settings.policy.usual_chunk_bytes, 32 << 10);
   assert_int_equal(settings.eager_bytes, 0);
 }
 

@@ -130,16 +130,9 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   }
 }
 
-/* STRATUS_COLLNET, else the profile's [net], as the net plugin takes it. Other plugins' CollNet is
- * left alone, and so is all without a cost table. */
-static struct collnet_range find_collnet_range(struct tuner_host host, struct tuner_shape shape,
-                                               const struct profile_net *net) {
-  enum param_collnet mode = PARAM_COLLNET_OFF;
-  if (param_is_set(PARAM_COLLNET)) {
-    mode = (enum param_collnet)param_enum(PARAM_COLLNET);
-  } else if (net && net->collnet[0]) {
-    mode = strcmp(net->collnet, "full") == 0 ? PARAM_COLLNET_FULL : PARAM_COLLNET_BF16;
-  }
+/* Other plugins' CollNet is left alone, and so is all without a cost table. */
+static struct collnet_range find_collnet_range(struct tuner_host host, struct tuner_shape shape) {
+  enum param_collnet mode = (enum param_collnet)param_enum(PARAM_COLLNET);
   if (mode == PARAM_COLLNET_OFF || host.net != NET_USE_STRATUS || host.abi_version < 3) {
     return (struct collnet_range){ 0 };
   }
@@ -180,7 +173,7 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
   opened->has_share = true;
-  opened->collnet = find_collnet_range(host, shape, error ? NULL : &view.profile->net);
+  opened->collnet = find_collnet_range(host, shape);
   if (error == 0) {
     attach_table(opened, host, shape, &view);
     return 0;

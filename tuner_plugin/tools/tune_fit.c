@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune fit: samples -> a profile. What the tables do not say, [match], [net] and [env],
+/* stratus-tune fit: samples -> a profile. What the tables do not say, [match] and [net],
  * comes from a base profile, if one is given; but [match] topology from the samples. */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,8 +23,8 @@ static struct {
 
 static const struct cli_option option_rows[] = {
   { "output", 'o', CLI_STRING, &options.output, "FILE", "write the profile to it", 0, 0 },
-  { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match], [net] and [env] from this profile",
-    0, 0 },
+  { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match] and [net] from this profile", 0,
+    0 },
   { "id", 0, CLI_STRING, &options.id, "NAME", "id of the new profile", 0, 0 },
   { "topology", 0, CLI_STRING, &options.topology, "ID",
     "use only samples of this topology, and write it to [match] of the profile", 0, 0 },
@@ -109,7 +109,7 @@ static int load_base(struct profile *profile) {
   if (status != CLI_OK) {
     return status;
   }
-  struct profile kept = { .fit = profile->fit, .net = profile->net, .env = profile->env };
+  struct profile kept = { .fit = profile->fit, .net = profile->net };
   profile_free(profile);
   *profile = kept;
   return CLI_OK;

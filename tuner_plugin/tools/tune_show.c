@@ -68,7 +68,6 @@ static int print_profile(const struct profile *profile, const char *path) {
     printf("  %-14s which is %s\n", "", topology);
   }
   print_section(profile, PROFILE_SECTION_NET, "links");
-  print_section(profile, PROFILE_SECTION_ENV, "sets for NCCL, unless the user does");
   for (size_t i = 0; i < profile->table_count; i++) {
     print_table(&profile->tables[i]);
   }

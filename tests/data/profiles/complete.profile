@@ -11,11 +11,6 @@ nccl_max = 2.30
 [match]
 cloud         = AWS
 instance_type = p4d.*, p4de.24xlarge
-gpu           = 10de:20b0, *A100*
-gpu_count     = 8
-nic           = 1d0f:ec20, ena
-nic_count     = 2
-nic_mbps      = 100000
 topology      = 43d74c2872d9, 0123456789ab
 
 [net]
@@ -23,23 +18,6 @@ flows       = 8
 chunk_bytes = 128K
 speed_mbps  = 100000
 latency_us  = 30
-eager_bytes = 8K
-notsent_lowat_bytes = 256K
-socket_buffer_bytes = 4M
-tcp_congestion = bbr
-dscp = 46
-pacing_mbps = 5000
-busy_poll_us = 50
-
-[env]
-NCCL_MIN_NCHANNELS = 2
-NCCL_MAX_NCHANNELS = 32
-NCCL_BUFFSIZE = 8M
-NCCL_LL_BUFFSIZE = 512K
-NCCL_LL128_BUFFSIZE = 5000K
-NCCL_P2P_NET_CHUNKSIZE = 512K
-NCCL_NVLS_CHUNKSIZE = 256K
-NCCL_NVLSTREE_MAX_CHUNKSIZE = 128K
 
 [table allreduce nodes=2 ppn=8]
 # bytes_lo  bytes_hi  algo  proto   channels

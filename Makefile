@@ -79,21 +79,19 @@ TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrat
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))
-# Tools of both plugins, which link nothing of them.
-JOB_TOOL_OBJ := $(call objects,$(filter-out common/tools/stratus-%,$(call sources,common/tools)))
+TOOL_SRC := $(call sources,common/tools) $(NET_TOOL_SRC) $(TUNER_TOOL_SRC)
 
 NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
-TOOLS := $(addprefix $(BUILD)/bin/,stratus-net stratus-tune stratus-run stratus-env)
-MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus-net.1 stratus-tune.1 stratus-run.1 stratus-env.1)
-completion = $(patsubst %,$(BUILD)/completion/$(1),$(notdir $(TOOLS)))
-COMPLETION := $(call completion,bash/%) $(call completion,zsh/_%) $(call completion,fish/%.fish)
+STRATUS := $(BUILD)/bin/stratus
+MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus.1)
+COMPLETION := $(BUILD)/completion/stratus
 ifeq ($(PYTHON),)
   MAN :=
   COMPLETION :=
 endif
 
-all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS) man ## plugins, tools, man pages, shell completion (the default)
+all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(STRATUS) man ## plugins, command, man pages, shell completion (the default)
 
 help: ## this list
 	@sed -n 's/^# \( *[A-Z]*[=,].*\)/\1/p' Makefile
@@ -126,7 +124,7 @@ $(Q)$(CC) $(SAN_FLAGS_$(SAN)) $(CROSS_LDFLAGS) -pthread -Wl,--build-id=sha1 $(LI
 endef
 
 # For the list of what is linked statically.
-$(NET_PLUGIN) $(TUNER_PLUGIN) $(TOOLS): LINK_MAP = -Wl,-Map=$(BUILD)/obj/$(@F).map
+$(NET_PLUGIN) $(TUNER_PLUGIN) $(STRATUS): LINK_MAP = -Wl,-Map=$(BUILD)/obj/$(@F).map
 
 # An empty library that needs the net plugin, and is linked before there is one (net_plugin/plugin/default_name.h).
 EMPTY_LDFLAGS = -shared -nostdlib -s -Wl,--build-id=none -Wl,-z,norelro -Wl,-z,noseparate-code -Wl,--no-as-needed
@@ -154,21 +152,14 @@ $(STRATUS_A) $(COMMON_A):
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(BUILD)/bin/stratus-net: $(call objects,$(NET_TOOL_SRC)) $(JOB_TOOL_OBJ) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
+$(STRATUS): $(call objects,$(TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
-
-$(BUILD)/bin/stratus-tune: $(call objects,$(TUNER_TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
-
-$(BUILD)/bin/stratus-run $(BUILD)/bin/stratus-env: $(BUILD)/bin/%: $(BUILD)/obj/common/tools/%.o $(JOB_TOOL_OBJ) $(TOOL_START) \
-  $(COMMON_A) | $(FLOOR_MADE)
-	$(link) $^ -ldl $(TOOL_FLOOR)
 
 # ---- man pages and completion, from what the tools print for -h ----
 
 # As this machine can run them.
 RUNNABLE_DIR := $(BUILD)/$(if $(CROSS),emulated,bin)
-RUNNABLE := $(addprefix $(RUNNABLE_DIR)/,$(notdir $(TOOLS)))
+RUNNABLE := $(RUNNABLE_DIR)/stratus
 
 $(BUILD)/emulated/%: $(BUILD)/bin/%
 	@mkdir -p $(@D)
@@ -177,11 +168,11 @@ $(BUILD)/emulated/%: $(BUILD)/bin/%
 ifneq ($(PYTHON),)
 $(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(RUNNABLE)
 	$(if $(Q),@echo "  GEN     $(BUILD)/man")
-	$(Q)scripts/gen-man $(RUNNABLE_DIR) $(BUILD)/man
+	$(Q)scripts/gen-man $(RUNNABLE) $(BUILD)/man
 
-$(COMPLETION) &: scripts/gen-completion scripts/tool_help.py $(RUNNABLE)
-	$(if $(Q),@echo "  GEN     $(BUILD)/completion")
-	$(Q)scripts/gen-completion $(RUNNABLE_DIR) $(BUILD)/completion
+$(COMPLETION): scripts/gen-completion scripts/tool_help.py $(RUNNABLE)
+	$(if $(Q),@echo "  GEN     $@")
+	$(Q)scripts/gen-completion $(RUNNABLE) $@
 endif
 
 man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
@@ -193,13 +184,11 @@ man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
 # $(call place,DIRECTORY below PREFIX,MODE,FILES)
 place = $(eval PLACES += $(1))$(eval MODE_$(1) := $(2))$(eval FILES_$(1) := $(3))
 $(call place,lib/stratus,755,$(NET_PLUGIN) $(TUNER_PLUGIN))
-$(call place,bin,755,$(TOOLS))
+$(call place,bin,755,$(STRATUS))
 $(call place,share/stratus/profiles,644,$(wildcard tuner_plugin/profiles/*.profile))
 $(call place,share/man/man1,644,$(filter %.1,$(MAN)))
 $(call place,share/man/man7,644,$(filter %.7,$(MAN)))
-$(call place,share/bash-completion/completions,644,$(call completion,bash/%))
-$(call place,share/zsh/site-functions,644,$(call completion,zsh/_%))
-$(call place,share/fish/vendor_completions.d,644,$(call completion,fish/%.fish))
+$(call place,share/bash-completion/completions,644,$(COMPLETION))
 # In a directory of their own, which can stand in LD_LIBRARY_PATH without others' libraries; links are where the loader looks.
 # RCCL prefixes its own name to that of a plugin.
 rccl_links = $(subst libnccl-,librccl-,$(notdir $(FILES_lib/stratus)))
@@ -292,20 +281,17 @@ $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_
 # Sees the nonces.
 $(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
 
-# Parts of stratus-net.
+# Parts of the command.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
-  $(filter-out %/stratus-net.o,$(call objects,$(NET_TOOL_SRC))) $(JOB_TOOL_OBJ) $(STRATUS_A)
+  $(filter-out %/stratus.o,$(call objects,$(TOOL_SRC))) $(STRATUS_A)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
-# Parts of stratus-tune.
 $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
-  $(filter-out %/stratus-tune.o,$(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c)) $(STRATUS_A) \
-  | $(RUNNABLE_DIR)/stratus-tune
+  $(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c) $(STRATUS_A) | $(RUNNABLE)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Runs the tool.
-$(addprefix $(BUILD)/tests/test_,compare tuner_tool): | $(RUNNABLE_DIR)/stratus-tune
-$(BUILD)/tests/test_net_tool: | $(RUNNABLE_DIR)/stratus-net
+$(addprefix $(BUILD)/tests/test_,compare tuner_tool net_tool): | $(RUNNABLE)
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
 $(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
 $(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/name_distance.h"
 #include "common/quantity.h"
 
 enum { HELP_LEFT = 32 }; /* columns of options, before what they do */
@@ -138,18 +139,21 @@ static int print_command_help(const struct cli_command *command) {
     printf("  %-*s %s\n", HELP_LEFT, "    --json", "print JSON instead of text");
   }
   printf("  %-*s %s\n\nexample:\n  %s\n", HELP_LEFT, "-h, --help", "print this", command->example);
+  if (command->exit_status) {
+    printf("\nexit status: %s\n", command->exit_status);
+  }
   return CLI_OK;
 }
 
-static int print_tool_help(const struct cli_tool *tool) {
-  printf("usage: %s COMMAND [options]\n\n%s\n\ncommands:\n", tool->name, tool->summary);
+static void print_tool_help(FILE *to, const struct cli_tool *tool) {
+  fprintf(to, "usage: %s COMMAND [options]\n\n%s\n\ncommands:\n", tool->name, tool->summary);
   for (const struct cli_command *command = tool->commands; command->name; command++) {
-    printf("  %-14s %s\n", command->name, command->summary);
+    fprintf(to, "  %-14s %s\n", command->name, command->summary);
   }
-  printf("\n`%s COMMAND -h` shows the options and an example.\n"
-         "exit status: 0 success, 1 failure, 2 usage error\n\nexample:\n  %s\n",
-         tool->name, tool->commands[0].example);
-  return CLI_OK;
+  fprintf(to,
+          "\n`%s COMMAND -h` shows the options and an example.\n"
+          "exit status: 0 success, 1 failure, 2 usage error\n\nexample:\n  %s\n",
+          tool->name, tool->commands[0].example);
 }
 
 /* ---- options ---- */
@@ -269,7 +273,6 @@ struct reader {
   int argc;
   int next; /* in argv */
   int operand_count;
-  bool ends_at_operand;
   bool is_json;
   bool is_help;
 };
@@ -301,7 +304,7 @@ static int read_word(struct reader *reader, bool *is_only_operands) {
   char *text = reader->argv[reader->next++];
   if (*is_only_operands || text[0] != '-' || text[1] == '\0') {
     reader->argv[reader->operand_count++] = text;
-    *is_only_operands |= reader->ends_at_operand;
+    *is_only_operands |= reader->command->ends_at_operand;
     return CLI_OK;
   }
   if (strcmp(text, "--") == 0) {
@@ -332,11 +335,9 @@ static int check_operand_count(const struct reader *reader) {
   return CLI_OK;
 }
 
-static int run_command(const struct cli_command *command, bool ends_at_operand, int argc,
-                       char **argv) {
-  struct reader reader = {
-    .command = command, .argv = argv, .argc = argc, .ends_at_operand = ends_at_operand
-  };
+static int run_command(const struct cli_command *command,
+                       int (*prepare)(const struct cli_command *command), int argc, char **argv) {
+  struct reader reader = { .command = command, .argv = argv, .argc = argc };
   bool is_only_operands = false;
   int status = CLI_OK;
   given_count = 0;
@@ -349,16 +350,35 @@ static int run_command(const struct cli_command *command, bool ends_at_operand, 
   if (status == CLI_OK) {
     status = check_operand_count(&reader);
   }
+  if (status == CLI_OK && prepare) {
+    status = prepare(command);
+  }
   return status == CLI_OK ? command->run(reader.operand_count, argv, reader.is_json) : status;
+}
+
+/* The command whose name is most like `name`; NULL if none is. */
+static const char *find_similar(const struct cli_command *commands, const char *name) {
+  const char *similar = NULL;
+  int least = 3; /* mistakes: two are a slip in "calibrate", three make any short word another */
+  for (const struct cli_command *command = commands; command->name; command++) {
+    int distance = name_distance(name, strlen(name), command->name, false);
+    if (distance < least && distance < (int)strlen(command->name) - 1) {
+      least = distance;
+      similar = command->name;
+    }
+  }
+  return similar;
 }
 
 int cli_main(const struct cli_tool *tool, int argc, char **argv) {
   tool_name = tool->name;
   if (argc < 2) {
-    return cli_fail_usage("a command is missing; `%s -h` lists them", tool->name);
+    print_tool_help(stderr, tool);
+    return CLI_USAGE;
   }
   if (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0) {
-    return print_tool_help(tool);
+    print_tool_help(stdout, tool);
+    return CLI_OK;
   }
   if (strcmp(argv[1], "--version") == 0) {
     printf("%s %s\n", tool->name, tool->version);
@@ -366,22 +386,20 @@ int cli_main(const struct cli_tool *tool, int argc, char **argv) {
   }
   for (const struct cli_command *command = tool->commands; command->name; command++) {
     if (strcmp(command->name, argv[1]) == 0) {
-      return run_command(command, false, argc - 2, argv + 2);
+      return run_command(command, tool->prepare, argc - 2, argv + 2);
     }
   }
-  return cli_fail_usage("there is no command %s; `%s -h` lists them", argv[1], tool->name);
+  const char *similar = find_similar(tool->commands, argv[1]);
+  return cli_fail_usage("there is no command %s%s%s%s `%s -h` lists them", argv[1],
+                        similar ? ": did you mean " : ";", similar ? similar : "",
+                        similar ? "?" : "", tool->name);
 }
 
-int cli_program(const struct cli_program *program, int argc, char **argv) {
-  tool_name = program->command.name;
+int cli_program(const struct cli_command *command, const char *version, int argc, char **argv) {
+  tool_name = command->name;
   if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-    printf("%s %s\n", tool_name, program->version);
+    printf("%s %s\n", tool_name, version);
     return CLI_OK;
   }
-  bool is_help = argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0);
-  int status = run_command(&program->command, program->ends_at_operand, argc - 1, argv + 1);
-  if (is_help) {
-    printf("\nexit status: %s\n", program->exit_status);
-  }
-  return status;
+  return run_command(command, NULL, argc - 1, argv + 1);
 }

@@ -51,6 +51,8 @@ struct cli_command {
   bool has_json;                    /* takes --json */
   const struct cli_option *options; /* NULL: none */
   int (*run)(int argument_count, char **arguments, bool is_json); /* returns the exit status */
+  const char *exit_status; /* one line, as in "0 success, 1 failure"; NULL: as of all commands */
+  bool ends_at_operand;    /* what follows the first argument belongs to it, options too */
 };
 
 struct cli_tool {
@@ -58,22 +60,16 @@ struct cli_tool {
   const char *summary;
   const char *version;
   const struct cli_command *commands;
+  int (*prepare)(
+      const struct cli_command *command); /* before it runs; CLI_OK: it runs. NULL: none */
 };
-
-/* A tool without subcommands. */
-struct cli_program {
-  struct cli_command command; /* its name is the tool's */
-  const char *version;
-  const char *exit_status; /* one line, as in "0 success, 1 failure" */
-  bool ends_at_operand;    /* what follows the first argument belongs to it, options too */
-};
-
-/* As cli_main, for such a tool. */
-int cli_program(const struct cli_program *program, int argc, char **argv);
 
 /* Runs the command in argv[1] after reading its options; returns the exit status. Options and
  * arguments may be mixed; `--` ends the options; `-h` and `--help` work everywhere. */
 int cli_main(const struct cli_tool *tool, int argc, char **argv);
+
+/* The same for a tool without subcommands; the command's name is the tool's. */
+int cli_program(const struct cli_command *command, const char *version, int argc, char **argv);
 
 /* Of options with these names, as in "a|b", one that the command that runs was given; or NULL. */
 const char *cli_given(const char *names);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* param_table: every STRATUS_* variable, once. The getters, the checks, the messages,
- * docs/parameters.md, stratus(7) and `stratus-net params` are made from these rows; a new variable
+ * docs/parameters.md, stratus(7) and `stratus params` are made from these rows; a new variable
  * is one new row.
  *
  *   X(NAME, TYPE, default, accepted, unit, plugin, duty, help)
@@ -89,9 +89,9 @@
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET, PLAIN,                                      \
     "a transfer that has stalled for this long is logged, again each time the duration doubles; "  \
     "0: never")                                                                                    \
-  X(STATS, BOOL, "1", "", "", NET, PLAIN, "0: no statistics for stratus-net stats")                \
+  X(STATS, BOOL, "1", "", "", NET, PLAIN, "0: no statistics for stratus stats")                    \
   X(STATS_DIR, STRING, "", "", "", NET, PLAIN,                                                     \
-    "directory of the sockets for stratus-net stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")  \
+    "directory of the sockets for stratus stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")      \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
     "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
     "only")                                                                                        \
@@ -127,7 +127,7 @@
     "time limit for asking the cloud's metadata service for the instance type; 0: does not ask")   \
   X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0: the tuner leaves every choice to NCCL")            \
   X(MODE, ENUM, "tune", "tune|calibrate", "", BOTH, PLAIN,                                         \
-    "calibrate: tries the choices of STRATUS_CALIBRATE; set by stratus-tune calibrate, equal on "  \
+    "calibrate: tries the choices of STRATUS_CALIBRATE; set by stratus calibrate, equal on "       \
     "all hosts")                                                                                   \
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
     "plan of a calibration, e.g. allreduce:8,64K=all; equal on all hosts")                         \

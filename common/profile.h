@@ -18,7 +18,7 @@
  *   [match]                      all that are given must fit; without any, the profile is used
  *   cloud = aws                  only where STRATUS_PROFILE names it
  *   instance_type = p4d.*, p4de.24xlarge    patterns with * and ?, any of them
- *   topology = 0d5fc02a91e7                 fingerprints, as printed by stratus-net doctor
+ *   topology = 0d5fc02a91e7                 fingerprints, as printed by stratus doctor
  *   [net]
  *   flows = 8                    flows per connection and NIC
  *   chunk_bytes = 128K           these are defaults of the STRATUS_ variables of the same names

@@ -218,7 +218,7 @@ static bool find_own_file(char path[PROFILE_PATH_MAX]) {
   return is_found;
 }
 
-/* PREFIX/lib/stratus/libnccl-net-stratus.so, PREFIX/bin/stratus-net ->
+/* PREFIX/lib/stratus/libnccl-net-stratus.so, PREFIX/bin/stratus ->
  * PREFIX/share/stratus/profiles. No higher: those directories may be anybody's. */
 static bool find_package_directory(char path[PROFILE_PATH_MAX]) {
   char own[PROFILE_PATH_MAX];

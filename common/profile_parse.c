@@ -62,11 +62,10 @@ static int check_topology(struct parser *parser, struct scan_span value) {
     const char *comma = memchr(at, ',', (size_t)(end - at));
     struct scan_span id = scan_trim((struct scan_span){ at, (size_t)((comma ? comma : end) - at) });
     if (!topology_is_id(id.at, id.length)) {
-      return scan_fail(
-          &parser->scan, id.at,
-          "topology takes fingerprints of %d digits 0-9 and a-f, as stratus-net doctor "
-          "shows them, not \"%.*s\"",
-          TOPOLOGY_ID_DIGITS, SCAN_ARGS(id));
+      return scan_fail(&parser->scan, id.at,
+                       "topology takes fingerprints of %d digits 0-9 and a-f, as stratus doctor "
+                       "shows them, not \"%.*s\"",
+                       TOPOLOGY_ID_DIGITS, SCAN_ARGS(id));
     }
     at = comma ? comma + 1 : end + 1;
   }

@@ -390,7 +390,7 @@ void topology_identify(char id[TOPOLOGY_ID_MAX]) {
   }
   if (word[0]) {
     LOG_WARN_EVERY(SETTING_WARN_INTERVAL_NS,
-                   "STRATUS_TOPOLOGY=%s is ignored: it takes %d digits 0-9 and a-f, as stratus-net "
+                   "STRATUS_TOPOLOGY=%s is ignored: it takes %d digits 0-9 and a-f, as stratus "
                    "doctor shows them",
                    word, TOPOLOGY_ID_DIGITS);
   }

@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what a tool prints for -h into tables, for the man pages, the completions and their test.
+"""Reads what `stratus` prints for -h into tables, for the man page, the completion and their test.
 
--h is printed from the tables that the tool parses its command line by, so nothing that is made from these can
-name an option that the tool does not have, or miss one."""
+-h is printed from the tables that the command line is parsed by, so nothing that is made from these can name an option
+that there is not, or miss one."""
 
 import os
 import re
 import subprocess
 from dataclasses import dataclass, field
-
-TOOLS = ("stratus-net", "stratus-tune", "stratus-run", "stratus-env")
 
 OPTION = re.compile(r"  (?:-(\w), |    )--([\w-]+)(?: (\S+))?(?: {2,}(\S.*))?")
 COMMAND = re.compile(r"  (\S+) {2,}(\S.*)")
@@ -23,11 +21,8 @@ class Option:
     help: str
 
     def words(self):
-        """The values that -h lists, as in auto|html; empty if any value will do."""
+        """The values that -h lists, as in auto|on; empty if any value will do."""
         return self.argument.split("|") if re.fullmatch(r"[a-z0-9-]+(\|[a-z0-9-]+)+", self.argument) else []
-
-    def wants_file(self):
-        return bool(re.search(r"FILE|PATH|DIR", self.argument))
 
     def spellings(self):
         return ([f"-{self.letter}"] if self.letter else []) + [f"--{self.name}"]
@@ -35,31 +30,19 @@ class Option:
 
 @dataclass
 class Command:
-    name: str       # "" for a tool without commands
-    usage: str      # behind the name, as in "[options] FILE..."
+    name: str
+    usage: str        # behind the name, as in "[options] FILE..."
     summary: str
     options: list = field(default_factory=list)
     examples: list = field(default_factory=list)
+    exit_status: str = ""  # "" if it has those of all
 
 
-@dataclass
-class Tool:
-    name: str
-    commands: list     # one with the name "" if the tool has no commands
-    has_commands: bool
-    exit_status: list  # (number, meaning)
-
-
-def run_help(path, *words):
-    """What the tool prints; variables of this session must not show in defaults."""
+def run_help(stratus, *words):
+    """What it prints; variables of this session must not show in defaults."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("STRATUS_")}
-    return subprocess.run([os.path.abspath(path), *words], check=True, env=environment, stdout=subprocess.PIPE,
+    return subprocess.run([os.path.abspath(stratus), *words], check=True, env=environment, stdout=subprocess.PIPE,
                           text=True).stdout
-
-
-def read_examples(lines):
-    """Command lines; a remark behind one, after several blanks, is left out."""
-    return [re.split(r" {3,}", line.strip())[0] for line in lines if line.startswith("  ")]
 
 
 def read_options(lines):
@@ -79,19 +62,21 @@ def section(text, title):
     return match[1].rstrip("\n").split("\n") if match else []
 
 
-def read_command(text, tool, name):
-    usage = re.match(rf"usage: {tool} ?{name} ?(.*)\n\n", text)
+def read_exit_status(text):
+    match = re.search(r"^exit status: (.*)$", text, re.MULTILINE)
+    return match[1] if match else ""
+
+
+def read_command(text, name):
+    usage = re.match(rf"usage: stratus {name} (.*)\n\n", text)
     paragraphs = text[usage.end():].split("\n\n")
-    options = paragraphs[1] if not name else "\n".join(section(text, "option"))
-    return Command(name, usage[1], " ".join(paragraphs[0].split()), read_options(options.split("\n")),
-                   read_examples(section(text, "example")))
+    examples = [line.strip() for line in section(text, "example") if line.startswith("  ")]
+    return Command(name, usage[1], " ".join(paragraphs[0].split()), read_options(section(text, "option")), examples,
+                   read_exit_status(text))
 
 
-def read_tool(directory, name):
-    path = os.path.join(directory, name)
-    text = run_help(path, "-h")
-    listed = [COMMAND.fullmatch(line) for line in section(text, "command")]
-    commands = [read_command(run_help(path, match[1], "-h"), name, match[1]) for match in listed]
-    status = re.search(r"^exit status: (.*)$", text, re.MULTILINE)[1]
-    return Tool(name, commands or [read_command(text, name, "")], bool(listed),
-                [tuple(part.strip().split(" ", 1)) for part in re.split(r"[,;] (?=\d )", status)])
+def read(stratus):
+    """The subcommands, and the exit statuses of all in one line."""
+    text = run_help(stratus, "-h")
+    listed = [COMMAND.fullmatch(line)[1] for line in section(text, "command")]
+    return [read_command(run_help(stratus, name, "-h"), name) for name in listed], read_exit_status(text)

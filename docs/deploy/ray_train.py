@@ -10,7 +10,7 @@ PREFIX = os.environ.get("STRATUS_PREFIX", "/opt/stratus")
 
 def stratus_variables():
     """{name: value} of what makes NCCL use stratus."""
-    lines = subprocess.run([f"{PREFIX}/bin/stratus-env", "--for", "env-file"], check=True, stdout=subprocess.PIPE,
+    lines = subprocess.run([f"{PREFIX}/bin/stratus", "env", "--for", "env-file"], check=True, stdout=subprocess.PIPE,
                            text=True).stdout
     return dict(line.split("=", 1) for line in lines.splitlines())
 

@@ -26,7 +26,7 @@ static const struct failure {
     "Look there for a debugger, SIGSTOP, or too many processes for the CPUs" },
   { -ECOMM, "flows connect, data does not pass",
     "Something on the path takes only small packets (MTU), or a firewall forgets flows: "
-    "stratus-net probe finds where" },
+    "stratus probe finds where" },
   { -ESRCH, "the peer's process is gone: its host answers, and nobody listens there",
     "It ended or was killed: look at that host's log, and at its kernel's for memory. Or its "
     "address "

@@ -109,10 +109,9 @@ static void engine_started(struct engine *engine) {
   const char *where;
   int error = stats_socket_open(engine, &where);
   if (!error) {
-    LOG_TRACE("statistics of this process for stratus-net stats: %s", where);
+    LOG_TRACE("statistics of this process for stratus stats: %s", where);
   } else if (error != -EALREADY) {
-    LOG_INFO("no statistics of this process for stratus-net stats: %s: %s%s", where,
-             strerror(-error),
+    LOG_INFO("no statistics of this process for stratus stats: %s: %s%s", where, strerror(-error),
              error == -EPERM ? " (the directory must belong to this user and have mode 0700)" : "");
   }
 }

@@ -4,7 +4,7 @@
  * Fails: stats_document_add_* returns NULL if there is no memory or the limit is reached, and the
  * document says that it is truncated.
  *
- * The tables below list all numbers once: the JSON is made from them, and by `stratus-net stats`
+ * The tables below list all numbers once: the JSON is made from them, and by `stratus stats`
  * the text of Prometheus, with the same names. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_DOCUMENT_H
 #define NET_PLUGIN_OBSERVE_STATS_DOCUMENT_H

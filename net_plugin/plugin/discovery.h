@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discovery: combines what is known from the system, NCCL's variables, the parameters and the
- * profile about the machine's NICs; for the plugin and for `stratus-net devices`.
+ * profile about the machine's NICs; for the plugin and for `stratus devices`.
  *
  * Owns: its struct; the list and the profile in it until discovery_free.  Threads: the caller
  * serialises. Blocks: as sysfs, hwloc and profiles do, tens of milliseconds at most. Fails:

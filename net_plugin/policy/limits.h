@@ -134,7 +134,7 @@
 
 /* The level of the first guess. Below it is one flow of each path. Where the processors are the
  * limit fewer flows move more: 2 connections between hosts without limits 3.9 GB/s with 8 flows
- * each, 4.8 with 4, 5.8 with 2 and 5.9 with 1 (stratus-net perf, 512 KiB, after 0.5 s; with 1 after
+ * each, 4.8 with 4, 5.8 with 2 and 5.9 with 1 (stratus perf, 512 KiB, after 0.5 s; with 1 after
  * 2 s 8.1). No level lies between: in the simulation, NIC of 100 Gb/s and flows of 12.5, 4
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */

@@ -424,7 +424,7 @@ static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle)
              "for \"stratus\" "
              "in each host's NCCL_DEBUG=INFO log. Or its NCCL sets up other channels than this one "
              "(\"Message truncated\" there): use the same NCCL_* variables and the same profile on "
-             "every host; stratus-tune show tells a host's",
+             "every host; stratus show tells a host's",
              foreign_address(bytes, text),
              is_by_library_path()
                  ? ": NCCL finds it by LD_LIBRARY_PATH here, which a launcher may not "

@@ -64,7 +64,7 @@ static void tell_profiles(const struct decision *ours, const struct decision *th
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
       "ranks would choose algorithms differently and hang, so there is no connection: %s on "
-      "this host, %s; %s on %s (%s). %s; stratus-tune show tells a host's profile",
+      "this host, %s; %s on %s (%s). %s; stratus show tells a host's profile",
       describe(ours, has_same_profile, here), settings_host_name(),
       describe(theirs, has_same_profile, there), peer_host, peer_address,
       has_same_profile ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE, STRATUS_LATENCY_US "

@@ -25,7 +25,7 @@
 #define SETTINGS_EAGER_SLOTS 32
 /* chunk_bytes is so many times usual_chunk_bytes unless the user set it. A chunk costs the two ends
  * about 4 us: 2 connections of one flow between hosts without limits, messages of 512 KiB, 7.9 GB/s
- * with chunks of 128 KiB, 9.5 with 512 KiB, no more with 1 MiB (stratus-net perf). */
+ * with chunks of 128 KiB, 9.5 with 512 KiB, no more with 1 MiB (stratus perf). */
 #define SETTINGS_QUICK_CHUNKS 4u
 
 /* ---- connect ---- */

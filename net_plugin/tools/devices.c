@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net devices: prints the result of the plugin's discovery. */
+/* stratus devices: prints the result of the plugin's discovery. */
 #include <stdio.h>
 #include <string.h>
 
 #include "common/cli.h"
 #include "common/quantity.h"
+#include "common/tools/commands.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/rdma.h"
 
 /* Bound to the device, or to the address only: then routes choose the NIC for outgoing packets. */
@@ -147,7 +147,7 @@ static void print_table(const struct discovery *found) {
   }
 }
 
-int net_tool_devices(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count;
   (void)arguments;
   static struct discovery found; /* too large for the stack */
@@ -171,3 +171,12 @@ int net_tool_devices(int argument_count, char **arguments, bool is_json) {
   discovery_free(&found);
   return status;
 }
+
+const struct cli_command command_devices = {
+  .name = "devices",
+  .summary = "list the NICs presented to NCCL, and why other interfaces are not used",
+  .arguments = "",
+  .example = "NCCL_SOCKET_IFNAME=^docker,lo stratus devices",
+  .has_json = true,
+  .run = run,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net doctor: checks everything between a built plugin and a job that uses it. At its
+/* stratus doctor: checks everything between a built plugin and a job that uses it. At its
  * default log level NCCL does not report a plugin that failed to load. */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -17,6 +17,7 @@
 #include "common/plugin_file.h"
 #include "common/profile.h"
 #include "common/sysfs.h"
+#include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
 #include "common/topology.h"
 #include "common/version.h"
@@ -27,7 +28,6 @@
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/doctor_check.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/rdma.h"
 
 static int told[DOCTOR_BAD + 1];
@@ -97,7 +97,7 @@ static bool is_default(enum plugin_kind kind) {
   return table && *table && strcmp(*table, STRATUS_TRANSPORT) == 0;
 }
 
-/* What the user has set, as stratus-run judges it. */
+/* What the user has set, as stratus run judges it. */
 static void check_choice(void) {
   static struct job_settings settings; /* the process's, until it ends */
   static const struct job_request request = { .directory = "", .is_known = true };
@@ -332,7 +332,7 @@ static void check_trust(void) {
                   ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
 }
 
-int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments;
   findings = is_json ? json_array() : NULL;
   check_choice();
@@ -349,3 +349,12 @@ int net_tool_doctor(int argument_count, char **arguments, bool is_json) {
   }
   return told[DOCTOR_BAD] ? CLI_FAILED : status;
 }
+
+const struct cli_command command_doctor = {
+  .name = "doctor",
+  .summary = "check that NCCL will load the plugin, and the settings of this host",
+  .arguments = "",
+  .example = "NCCL_NET_PLUGIN=stratus stratus doctor",
+  .has_json = true,
+  .run = run,
+};

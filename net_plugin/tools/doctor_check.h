@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor_check: the checks of stratus-net doctor, and how they tell what they find.
+/* doctor_check: the checks of stratus doctor, and how they tell what they find.
  * Owns: nothing.  Threads: the main thread, after nccl_conf_apply; nobody changes the environment.
  * Blocks: as dlopen, sysfs and files do; routing tables are asked.  Fails: cannot; what is wrong is
  * a finding, what cannot be read is skipped, a text that is too long is cut. */

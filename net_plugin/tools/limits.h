@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits: every tuned constant of stratus-net, with its unit and the evidence for it. Where none is
+/* limits: every tuned constant of stratus, with its unit and the evidence for it. Where none is
  * given a value is not measured by itself: chosen by reasoning, and part of what was measured as a
  * whole. */
 #ifndef NET_PLUGIN_TOOLS_LIMITS_H

@@ -18,7 +18,6 @@
 #include "common/hash.h"
 #include "common/quantity.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/net_tool.h"
 
 /* ---- names ---- */
 
@@ -195,7 +194,7 @@ static int draw_secret(const char *purpose, const char *command, struct peer_key
   }
   peer_key_of_token(purpose, text, strlen(text), key);
   fprintf(stderr,
-          "stratus-net: no secret is set, so one was drawn for this time. On the other host:\n"
+          "stratus: no secret is set, so one was drawn for this time. On the other host:\n"
           "  STRATUS_SECRET=%s %s\n",
           text, command);
   hash_wipe(text, sizeof text);
@@ -258,8 +257,7 @@ int rendezvous_open(struct rendezvous_server *server, const char *purpose,
     return status;
   }
   if (command) {
-    fprintf(stderr, "stratus-net: listening on port %d; on the other host: %s\n", place->port,
-            command);
+    fprintf(stderr, "stratus: listening on port %d; on the other host: %s\n", place->port, command);
   }
   server->gate = peer_gate_new(server->fd, &server->key);
   return server->gate ? CLI_OK : cli_fail("out of memory");

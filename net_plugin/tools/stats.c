@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net stats: statistics of the processes on this host that use the plugin. */
+/* stratus stats: statistics of the processes on this host that use the plugin. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/quantity.h"
+#include "common/tools/commands.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/stats_print.h"
 #include "net_plugin/tools/stats_source.h"
 
@@ -20,7 +20,7 @@ static struct {
   uint64_t watch_ns;
 } options;
 
-const struct cli_option net_tool_stats_options[] = {
+static const struct cli_option option_rows[] = {
   { "all", 0, CLI_FLAG, &options.has_other_users, NULL, "also processes of other users; needs root",
     0, 0 },
   { "flows", 0, CLI_FLAG, &options.has_flows, NULL, "also print a line for each flow", 0, 0 },
@@ -102,7 +102,7 @@ static int print_once(pid_t wanted, bool is_json, json_t **before) {
   return fflush(stdout) == 0 ? status : cli_fail("cannot write the result");
 }
 
-int net_tool_stats(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   int64_t wanted = 0;
   if (argument_count &&
       (quantity_parse_int(arguments[0], &wanted) != 0 || wanted < 1 || wanted > 999999999)) {
@@ -121,3 +121,14 @@ int net_tool_stats(int argument_count, char **arguments, bool is_json) {
   json_decref(before);
   return status;
 }
+
+const struct cli_command command_stats = {
+  .name = "stats",
+  .summary = "show statistics of running processes: NICs, connections, flows, stalls",
+  .arguments = "[PID]",
+  .max_arguments = 1,
+  .example = "stratus stats --json",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

@@ -64,7 +64,7 @@ def network(nic_gbps, flow_gbps=None):
 
 
 def perf(key, *arguments, extra=None, name=None, label=None, meanwhile=None):
-    """The variant of a transport that stratus-net perf measures."""
+    """The variant of a transport that stratus perf measures."""
     return Variant(name or key, label or LABELS[key], lambda bench: bench.perf(key, list(arguments), extra, meanwhile))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How good choices of cells are, by samples of stratus-tune calibrate: over the best cell, and as far as noise allows.
+"""How good choices of cells are, by samples of stratus calibrate: over the best cell, and as far as noise allows.
 
 A cell is "default", NCCL's own choice, or (algorithm, protocol, channels); a point is (collective, bytes)."""
 import itertools

@@ -31,7 +31,7 @@ def nccl_release():
 
 
 def stratus_version():
-    version = output("build/bin/stratus-net", "--version").split("\n")[0]
+    version = output("build/bin/stratus", "--version").split("\n")[0]
     commit = output("git", "rev-parse", "--short", "HEAD")
     has_changes = output("git", "status", "--porcelain", "--untracked-files=no") != ""
     return f"{version or 'stratus'}, commit {commit or 'unknown'}{' with changes' if has_changes else ''}"
@@ -80,4 +80,4 @@ def facts(rounds, is_quick):
 
 def known_parameters():
     """The STRATUS_ variables that this build knows."""
-    return set(re.findall(r"STRATUS_[A-Z0-9_]+", output("build/bin/stratus-net", "params")))
+    return set(re.findall(r"STRATUS_[A-Z0-9_]+", output("build/bin/stratus", "params")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that measure: coll, stratus-net perf, iperf3. Each returns {metric: number}.
+"""The tools that measure: coll, stratus perf, iperf3. Each returns {metric: number}.
 
 Both ends of every measurement are kept to CPUs of their own in the same way, whatever moves the data."""
 import json
@@ -131,7 +131,7 @@ class Bench:
             options += ["--warmup", self.settings.warmup_text]
         if self.settings.is_checked:
             options += ["--check", "yes"]
-        tool = words(variables) + ["build/bin/stratus-net", "perf"]
+        tool = words(variables) + ["build/bin/stratus", "perf"]
         plugin = options[options.index("--plugin"):][:2] if "--plugin" in options else []
         server = self.at_host(1, tool + ["--listen", *plugin])
         client = self.at_host(0, tool + ["10.77.0.2", *options, "--json"])

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tuner_perf: plays all_reduce_perf of nccl-tests in a job with one release of NCCL, as far as a
- * tuner plugin and stratus-tune can see it, on an invented network. */
+ * tuner plugin and stratus can see it, on an invented network. */
 #ifndef TESTS_ABI_TUNER_PERF_H
 #define TESTS_ABI_TUNER_PERF_H
 

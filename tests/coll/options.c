@@ -245,24 +245,23 @@ static const char *operation_of_name(const char *program) {
 }
 
 bool options_parse(struct options *options, int argc, char **argv, int *status) {
-  static const struct cli_program program = {
-    .command = { .name = "coll",
-                 .summary = "Measures and checks NCCL's collective operations. Options and table "
-                            "are those of nccl-tests\nwhere it has them. LIST is separated by "
-                            "commas; SIZE as in 8, 64K, 1G.",
-                 .example = "coll --hosts local:4 -O all -d all -o all --sizes 0,1,1000,64K\n"
-                            "  NCCL_NET_PLUGIN=stratus coll --hosts ns:a,ns:b -b 8 -e 64M -f 8\n"
-                            "  mpirun -np 16 -N 8 -x COLL_ADDR=node1:29500 coll -b 8 -e 1G\n"
-                            "  coll --hosts local:2 --replay resnet50 -J r.json",
-                 .options = rows,
-                 .run = complete },
-    .version = STRATUS_VERSION,
+  static const struct cli_command command = {
+    .name = "coll",
+    .summary = "Measures and checks NCCL's collective operations. Options and table "
+               "are those of nccl-tests\nwhere it has them. LIST is separated by "
+               "commas; SIZE as in 8, 64K, 1G.",
+    .example = "coll --hosts local:4 -O all -d all -o all --sizes 0,1,1000,64K\n"
+               "  NCCL_NET_PLUGIN=stratus coll --hosts ns:a,ns:b -b 8 -e 64M -f 8\n"
+               "  mpirun -np 16 -N 8 -x COLL_ADDR=node1:29500 coll -b 8 -e 1G\n"
+               "  coll --hosts local:2 --replay resnet50 -J r.json",
+    .options = rows,
+    .run = complete,
     .exit_status = "0 all right; 1 wrong values, a failed rank or no time left; 2 wrong use",
   };
   given = defaults;
   given.operations = operation_of_name(argv[0]);
   shall_run = false;
-  *status = cli_program(&program, argc, argv);
+  *status = cli_program(&command, STRATUS_VERSION, argc, argv);
   *options = given.o;
   return shall_run;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the other side of `stratus-net perf` and of `stratus-net probe` may say: the greeting,
+/* What the other side of `stratus perf` and of `stratus probe` may say: the greeting,
  * messages with their lengths, a plan, and the numbers of which the report is made. A plan that is
  * accepted is within the limits and the same after another journey; a report tells the terminal
  * nothing. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the processes of `stratus-net probe` say to each other: tasks for an agent, which orders no
+/* What the processes of `stratus probe` say to each other: tasks for an agent, which orders no
  * measurement beyond its limits, and the answers of agents to the coordinator, whose reports tell
  * the terminal nothing. No measurement is made: the input says what it gave. */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The statistics of a process. Half of the inputs ask: bytes in pieces to the socket, which answers
  * with a whole document, or one line of refusal, or hangs up, and serves the next one. The other
- * half answer: two texts to `stratus-net stats` as what two processes, or one at two times, said.
+ * half answer: two texts to `stratus stats` as what two processes, or one at two times, said.
  */
 #include <errno.h>
 #include <jansson.h>

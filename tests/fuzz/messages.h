@@ -20,7 +20,7 @@ static inline void fuzz_say_all(int fd, struct fuzz_input *input, uint8_t shape)
   if (shape & 1) {
     used = 64; /* of a greeting */
     memset(said, 0, used);
-    snprintf((char *)said, used, "stratus-net perf %d of fuzz\n", CONTROL_CHANNEL_PROTOCOL);
+    snprintf((char *)said, used, "stratus perf %d of fuzz\n", CONTROL_CHANNEL_PROTOCOL);
   }
   while (shape & 2 && input->left > 0 && used + input->left + 4 < sizeof said) {
     char *line = fuzz_line(input);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* told: what the checks of stratus-net doctor tell, in the place of doctor's own; for one file of a
+/* told: what the checks of stratus doctor tell, in the place of doctor's own; for one file of a
  * test. Owns: the text.  Threads: one.  Blocks: never.  Fails: what does not fit is cut. */
 #ifndef TESTS_LIB_TOLD_H
 #define TESTS_LIB_TOLD_H

@@ -71,11 +71,11 @@ int tool_tear_down(void **state) {
   return 0;
 }
 
-void tool_read_example(const char *program, const char *command, char line[TOOL_LINE_MAX]) {
-  snprintf(line, TOOL_LINE_MAX, "%s %s -h", program, command);
+void tool_read_example(const char *command, char line[TOOL_LINE_MAX]) {
+  snprintf(line, TOOL_LINE_MAX, "stratus %s -h", command);
   assert_int_equal(tool_run(line), 0);
   assert_string_equal(tool.errors, "");
-  snprintf(line, TOOL_LINE_MAX, "usage: %s %s", program, command);
+  snprintf(line, TOOL_LINE_MAX, "usage: stratus %s", command);
   tool_assert_contains(tool.output, line);
   const char *example = strstr(tool.output, "\nexample:\n  ");
   assert_non_null(example);
@@ -98,11 +98,11 @@ void tool_expect(int ended, int status, const char *text, const char *const *par
   }
 }
 
-void tool_assert_wrong_use(const char *program, const char *command, const char *says) {
+void tool_assert_wrong_use(const char *command, const char *says) {
+  static const char begins[] = "stratus: ";
   int status = tool_run(command);
-  size_t length = strlen(program);
-  if (status != 2 || tool.output[0] != '\0' || strncmp(tool.errors, program, length) != 0 ||
-      strncmp(tool.errors + length, ": ", 2) != 0 || !strstr(tool.errors, says)) {
+  if (status != 2 || tool.output[0] != '\0' ||
+      strncmp(tool.errors, begins, sizeof begins - 1) != 0 || !strstr(tool.errors, says)) {
     fail_msg("%s: status %d: %s%s", command, status, tool.output, tool.errors);
   }
 }

@@ -26,19 +26,19 @@ int tool_run(const char *command);
 /* The same in the tree. */
 int tool_run_there(const char *command);
 
-/* The example in a command's help, a line that a user may copy. */
+/* The example in a subcommand's help, a line that a user may copy. */
 enum { TOOL_LINE_MAX = 512 };
-void tool_read_example(const char *program, const char *command, char line[TOOL_LINE_MAX]);
+void tool_read_example(const char *command, char line[TOOL_LINE_MAX]);
 
 void tool_assert_contains(const char *text, const char *part);
-/* TOOL_SAYS(tool_run("stratus-tune show"), 0, "profile a", "4 rows"): it ended with this status,
+/* TOOL_SAYS(tool_run("stratus show"), 0, "profile a", "4 rows"): it ended with this status,
  * and its output holds these; TOOL_WARNS: its errors do. */
 #define TOOL_SAYS(ended, status, ...)                                                              \
   tool_expect(ended, status, tool.output, (const char *const[]){ __VA_ARGS__, NULL })
 #define TOOL_WARNS(ended, status, ...)                                                             \
   tool_expect(ended, status, tool.errors, (const char *const[]){ __VA_ARGS__, NULL })
 void tool_expect(int ended, int status, const char *text, const char *const *parts);
-/* The command line ends with status 2 and nothing but this program's complaint. */
-void tool_assert_wrong_use(const char *program, const char *command, const char *says);
+/* The command line ends with status 2 and nothing but a complaint. */
+void tool_assert_wrong_use(const char *command, const char *says);
 
 #endif

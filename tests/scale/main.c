@@ -181,6 +181,6 @@ int main(int argc, char **argv) {
     { .name = NULL },
   };
   static const struct cli_tool tool = { "scale", "training steps on simulated hosts",
-                                        STRATUS_VERSION, commands };
+                                        STRATUS_VERSION, commands, NULL };
   return cli_main(&tool, argc, argv);
 }

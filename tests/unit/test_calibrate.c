@@ -322,7 +322,7 @@ static const char fake_perf[] =
 static int run_tool(const char *last) {
   char command[512];
   snprintf(command, sizeof command,
-           "stratus-tune calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 "
+           "stratus calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 "
            "--run 1 -- ./all_reduce_perf",
            last);
   return tool_run_there(command);
@@ -368,7 +368,7 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
 UNIT_TEST_WITH(a_plan_is_followed_in_every_launch, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "all_reduce_perf", "%s", fake_perf);
   tree_write(&tool.tree, "p.plan", "# what is in doubt\n\nallreduce:8=tree.ll\n");
-  static const char run[] = "chmod +x all_reduce_perf && stratus-tune calibrate -s p.jsonl --plan "
+  static const char run[] = "chmod +x all_reduce_perf && stratus calibrate -s p.jsonl --plan "
                             "p.plan -c allreduce -b 8 -e 16 -n 4 --run 1 --rounds 2 -- "
                             "./all_reduce_perf";
   assert_int_equal(tool_run_there(run), 0);
@@ -424,7 +424,7 @@ static const char any_perf[] =
 
 static void run_example(const char *command) {
   char example[TOOL_LINE_MAX], line[TOOL_LINE_MAX + 32];
-  tool_read_example("stratus-tune", command, example);
+  tool_read_example(command, example);
   snprintf(line, sizeof line, "PATH=$PWD:$PATH; %s", example);
   int status = tool_run_there(line);
   if (status != 0) {

@@ -54,27 +54,46 @@ static const struct cli_option options[] = {
 };
 
 static const struct cli_command commands[] = {
-  { "go", "goes", "HOST...", 1, 3, "tool go a", true, options, run },
-  { "stop", "stops", "", 0, 0, "tool stop", false, NULL, run },
-  { "break", "breaks", NULL, 0, -1, "tool break", false, NULL, run_failing },
+  { .name = "go",
+    .summary = "goes",
+    .arguments = "HOST...",
+    .min_arguments = 1,
+    .max_arguments = 3,
+    .example = "tool go a",
+    .has_json = true,
+    .options = options,
+    .run = run },
+  { .name = "stop", .summary = "stops", .arguments = "", .example = "tool stop", .run = run },
+  { .name = "break",
+    .summary = "breaks",
+    .max_arguments = -1,
+    .example = "tool break",
+    .run = run_failing },
   { 0 },
 };
 
-static const struct cli_program single = {
-  .command = { .name = "single",
-               .summary = "runs",
-               .arguments = "COMMAND...",
-               .min_arguments = 1,
-               .max_arguments = -1,
-               .example = "single ls",
-               .options = options,
-               .run = run },
-  .version = "1.2.3",
+static const struct cli_command single = {
+  .name = "single",
+  .summary = "runs",
+  .arguments = "COMMAND...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "single ls",
+  .options = options,
+  .run = run,
   .exit_status = "2 wrong use, else COMMAND's",
   .ends_at_operand = true,
 };
 
-static const struct cli_tool tool = { "tool", "does things", "1.2.3", commands };
+static const struct cli_command *prepared;
+static int prepare_status;
+
+static int prepare(const struct cli_command *command) {
+  prepared = command;
+  return prepare_status;
+}
+
+static const struct cli_tool tool = { "tool", "does things", "1.2.3", commands, prepare };
 
 static char out[8192];
 static char err[8192];
@@ -108,7 +127,7 @@ static int call(const char *line) {
   int saved[2] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
   dup2(fileno(files[0]), STDOUT_FILENO);
   dup2(fileno(files[1]), STDERR_FILENO);
-  int status = strcmp(argv[0], "single") == 0 ? cli_program(&single, argc, argv)
+  int status = strcmp(argv[0], "single") == 0 ? cli_program(&single, "1.2.3", argc, argv)
                                               : cli_main(&tool, argc, argv);
   fflush(stdout);
   dup2(saved[0], STDOUT_FILENO);
@@ -173,7 +192,7 @@ UNIT_TEST(wrong_use_is_told) {
     const char *line;
     const char *message;
   } cases[] = {
-    { "tool", "tool: a command is missing; `tool -h` lists them\n" },
+    { "tool stpo", "tool: there is no command stpo: did you mean stop? `tool -h` lists them\n" },
     { "tool gone", "tool: there is no command gone; `tool -h` lists them\n" },
     { "tool go", "tool: go needs HOST...; see `tool go -h`\n" },
     { "tool go a b c d", "tool: go does not take \"d\"; see `tool go -h`\n" },
@@ -198,6 +217,25 @@ UNIT_TEST(wrong_use_is_told) {
     assert_string_equal(out, "");
     assert_int_equal(ran, 0);
   }
+}
+
+UNIT_TEST(alone_it_prints_its_commands) {
+  assert_int_equal(call("tool"), CLI_USAGE);
+  assert_non_null(strstr(err, "  go             goes\n"));
+  assert_string_equal(out, "");
+}
+
+UNIT_TEST(a_command_runs_when_it_is_prepared) {
+  prepared = NULL;
+  assert_int_equal(call("tool go -h"), CLI_OK);
+  assert_int_equal(call("tool go"), CLI_USAGE);
+  assert_null(prepared);
+  assert_int_equal(call("tool stop"), CLI_OK);
+  assert_ptr_equal(prepared, &commands[1]);
+  prepare_status = CLI_FAILED;
+  assert_int_equal(call("tool stop"), CLI_FAILED);
+  prepare_status = CLI_OK;
+  assert_int_equal(ran, 0);
 }
 
 UNIT_TEST(failure_is_status_1) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune compare, on what nccl-tests and launchers leave in files. */
+/* stratus compare, on what nccl-tests and launchers leave in files. */
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -29,12 +29,12 @@
 static int compare(const char *a, const char *b) {
   tree_write(&tool.tree, "a.txt", "%s", a);
   tree_write(&tool.tree, "b.txt", "%s", b);
-  return tool_run_there("stratus-tune compare a.txt b.txt");
+  return tool_run_there("stratus compare a.txt b.txt");
 }
 
 UNIT_TEST(example_shows_each_size) {
   char line[TOOL_LINE_MAX];
-  tool_read_example("stratus-tune", "compare", line);
+  tool_read_example("compare", line);
   TOOL_SAYS(tool_run(line), 1, "all_reduce float sum, out of place\n",
             "\nall_reduce float sum, in place\n", "\n     2097152 ",
             "16 rows: ", "B's time / A's, geometric mean: ");
@@ -46,8 +46,7 @@ UNIT_TEST(every_release_is_read) {
                                        "nccl-tests-2.17.txt", "nccl-tests-2.19.txt" };
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
     char command[256];
-    snprintf(command, sizeof command, "stratus-tune compare " DATA "%s " DATA "%s", files[i],
-             files[i]);
+    snprintf(command, sizeof command, "stratus compare " DATA "%s " DATA "%s", files[i], files[i]);
     TOOL_SAYS(tool_run(command), 0, "12 rows: B is faster in 0, slower in 0",
               "geometric mean: 1.000");
   }
@@ -130,9 +129,9 @@ UNIT_TEST(what_is_no_such_file_is_refused) {
       "of 64 B");
   char path[TREE_PATH_MAX];
   assert_int_equal(mkfifo(tree_path(&tool.tree, "fifo", path), 0600), 0);
-  TOOL_WARNS(tool_run_there("timeout 10 stratus-tune compare a.txt fifo"), 1, "fifo: not a file");
-  TOOL_WARNS(tool_run_there("stratus-tune compare a.txt ."), 1, ".: not a file");
-  TOOL_WARNS(tool_run_there("stratus-tune compare a.txt none"), 1, "none: No such file");
+  TOOL_WARNS(tool_run_there("timeout 10 stratus compare a.txt fifo"), 1, "fifo: not a file");
+  TOOL_WARNS(tool_run_there("stratus compare a.txt ."), 1, ".: not a file");
+  TOOL_WARNS(tool_run_there("stratus compare a.txt none"), 1, "none: No such file");
 }
 
 UNIT_MAIN(tool_set_up, tool_tear_down)

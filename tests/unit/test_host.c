@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stratus-net doctor finds in a host's settings, which are files here. */
+/* What stratus doctor finds in a host's settings, which are files here. */
 #include <stdio.h>
 #include <string.h>
 

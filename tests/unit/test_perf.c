@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of stratus-net perf that need no network: plans, times, windows, contents, places. */
+/* The parts of stratus perf that need no network: plans, times, windows, contents, places. */
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/pattern.h"
 #include "net_plugin/tools/perf/plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of stratus-net probe: who measures with whom, what stands out, what goes into a
+/* Parts of stratus probe: who measures with whom, what stands out, what goes into a
  * profile. */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stratus-net stats --all meets in directories of other users: sockets that trickle, links to
+/* What stratus stats --all meets in directories of other users: sockets that trickle, links to
  * sockets of root, files that are none. The honest one is heard all the same. */
 #include "net_plugin/tools/stats_source.h"
 

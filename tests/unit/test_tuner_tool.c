@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune as people use it: the examples of -h run as printed, answers, exit statuses. */
+/* stratus as people use it: the examples of -h run as printed, answers, exit statuses. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,64 +12,45 @@
 #define EXAMPLE "tuner_plugin/profiles/example.profile"
 
 UNIT_TEST(examples_run_as_printed) {
-  static const char *const helps[] = { "", "show", "fit" };
+  static const char *const helps[] = { "show", "fit" };
   for (size_t i = 0; i < sizeof helps / sizeof helps[0]; i++) {
     char line[TOOL_LINE_MAX];
-    tool_read_example("stratus-tune", helps[i], line);
+    tool_read_example(helps[i], line);
     assert_int_equal(tool_run(line), 0);
     assert_true(tool.output[0] != '\0' && tool.errors[0] == '\0');
   }
-}
-
-/* Others run in test_calibrate.c and test_compare.c. */
-UNIT_TEST(no_example_is_forgotten) {
-  static const char known[] = " show calibrate fit verify compare ";
-  assert_int_equal(tool_run("stratus-tune -h"), 0);
-  char *list = strstr(tool.output, "\ncommands:\n"), word[64];
-  assert_non_null(list);
-  int count = 0;
-  for (list += strlen("\ncommands:\n"); sscanf(list, "  %60s", word) == 1 && *list == ' ';
-       list = strchr(list, '\n') + 1, count++) {
-    char padded[72];
-    snprintf(padded, sizeof padded, " %s ", word);
-    tool_assert_contains(known, padded);
-  }
-  assert_int_equal(count, 5);
 }
 
 UNIT_TEST(wrong_use_is_status_2) {
   static const struct {
     const char *command, *says;
   } cases[] = {
-    { "stratus-tune", "a command is missing" },
-    { "stratus-tune calibrat", "no command calibrat" },
-    { "stratus-tune show --yaml x", "no option --yaml" },
-    { "stratus-tune show a b", "\"b\"" },
-    { "stratus-tune fit", "needs SAMPLES" },
-    { "stratus-tune fit x -o", "--output needs a value" },
-    { "stratus-tune compare a", "needs A B" },
-    { "stratus-tune calibrate", "a command is wanted" },
-    { "RANK=1 stratus-tune calibrate -- x_perf", "RANK=1 is set, but WORLD_SIZE is not" },
-    { "RANK=2 WORLD_SIZE=2 stratus-tune calibrate -- x_perf", "RANK=2 is not below WORLD_SIZE=2" },
-    { "stratus-tune calibrate -b 3X", "a size such as 64K" },
-    { "stratus-tune calibrate -c foo -- x_perf",
-      "broadcast|reduce|allgather|reducescatter|allreduce" },
-    { "stratus-tune calibrate -- srun python", "end in _perf" },
-    { "stratus-tune calibrate -n 0 -- x_perf", "takes 2 to" },
-    { "stratus-tune calibrate -b 0 -- x_perf", "-b must be above 0" },
-    { "stratus-tune calibrate --channels x -- x_perf", "numbers from 0 to 64" },
-    { "stratus-tune calibrate --rounds 0 -- x_perf", "--rounds takes 1 to 99, not 0" },
-    { "stratus-tune verify", "--profile FILE" },
+    { "stratus show --yaml x", "no option --yaml" },
+    { "stratus show a b", "\"b\"" },
+    { "stratus fit", "needs SAMPLES" },
+    { "stratus fit x -o", "--output needs a value" },
+    { "stratus compare a", "needs A B" },
+    { "stratus calibrate", "a command is wanted" },
+    { "RANK=1 stratus calibrate -- x_perf", "RANK=1 is set, but WORLD_SIZE is not" },
+    { "RANK=2 WORLD_SIZE=2 stratus calibrate -- x_perf", "RANK=2 is not below WORLD_SIZE=2" },
+    { "stratus calibrate -b 3X", "a size such as 64K" },
+    { "stratus calibrate -c foo -- x_perf", "broadcast|reduce|allgather|reducescatter|allreduce" },
+    { "stratus calibrate -- srun python", "end in _perf" },
+    { "stratus calibrate -n 0 -- x_perf", "takes 2 to" },
+    { "stratus calibrate -b 0 -- x_perf", "-b must be above 0" },
+    { "stratus calibrate --channels x -- x_perf", "numbers from 0 to 64" },
+    { "stratus calibrate --rounds 0 -- x_perf", "--rounds takes 1 to 99, not 0" },
+    { "stratus verify", "--profile FILE" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    tool_assert_wrong_use("stratus-tune", cases[i].command, cases[i].says);
+    tool_assert_wrong_use(cases[i].command, cases[i].says);
   }
 }
 
 /* What takes minutes is not begun when its result could not be kept. */
 UNIT_TEST(files_are_tried_before_ranks_start) {
-  assert_int_equal(tool_run("stratus-tune calibrate -s /nowhere/s.jsonl -- ./no_such_perf"), 1);
-  assert_string_equal(tool.errors, "stratus-tune: /nowhere/s.jsonl cannot be written: No such file "
+  assert_int_equal(tool_run("stratus calibrate -s /nowhere/s.jsonl -- ./no_such_perf"), 1);
+  assert_string_equal(tool.errors, "stratus: /nowhere/s.jsonl cannot be written: No such file "
                                    "or directory\n");
 }
 
@@ -79,21 +60,21 @@ UNIT_TEST(a_bad_profile_is_told_with_its_place) {
   static const char *const commands[] = { "show", "verify -p" };
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     char command[256];
-    snprintf(command, sizeof command, "stratus-tune %s $XDG_CONFIG_HOME/bad.profile", commands[i]);
+    snprintf(command, sizeof command, "stratus %s $XDG_CONFIG_HOME/bad.profile", commands[i]);
     TOOL_WARNS(tool_run(command), 1,
                "bad.profile:5:13: proto takes ll, ll128, simple, not \"ll256\"");
-    snprintf(command, sizeof command, "stratus-tune %s /nowhere/a.profile", commands[i]);
+    snprintf(command, sizeof command, "stratus %s /nowhere/a.profile", commands[i]);
     TOOL_WARNS(tool_run(command), 1, "/nowhere/a.profile: cannot be read: No such file");
   }
 }
 
 UNIT_TEST(show_prints_all_of_it) {
-  TOOL_SAYS(tool_run("stratus-tune show " EXAMPLE), 0, "profile example, hash ",
-            "nccl_min       2.21.5", "nccl_max       2.30\n", "used where STRATUS_PROFILE names it",
+  TOOL_SAYS(tool_run("stratus show " EXAMPLE), 0, "profile example, hash ", "nccl_min       2.21.5",
+            "nccl_max       2.30\n", "used where STRATUS_PROFILE names it",
             "allreduce, 8 nodes x 8 ranks", "64K to under 4M      tree", "4M and more",
             "at most 8 channels");
 
-  assert_int_equal(tool_run("stratus-tune show --json " EXAMPLE), 0);
+  assert_int_equal(tool_run("stratus show --json " EXAMPLE), 0);
   json_t *shown = json_loads(tool.output, 0, NULL);
   json_t *tables = json_object_get(shown, "tables");
   assert_int_equal(json_array_size(tables), 2);
@@ -115,11 +96,11 @@ UNIT_TEST(show_tells_rows_that_do_not_hold) {
   tree_write(&tool.tree, "weak.profile",
              "schema = 1\n[meta]\nid = x\n[table reduce nodes=2 ppn=1]\n" ROW("1K 2K", "90", "1")
                  ROW("2K 3K", "98", "0.1") ROW("3K 4K", "90", "9"));
-  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/weak.profile"), 0,
+  TOOL_SAYS(tool_run("stratus show $XDG_CONFIG_HOME/weak.profile"), 0,
             "; 90.0 us where tree ll took 100.0\n",
             "; 98.0 us where tree ll took 100.0: too little, left to NCCL\n",
             "; 90.0 us where tree ll took 100.0: too little, left to NCCL\n");
-  assert_int_equal(tool_run("stratus-tune show --json $XDG_CONFIG_HOME/weak.profile"), 0);
+  assert_int_equal(tool_run("stratus show --json $XDG_CONFIG_HOME/weak.profile"), 0);
   json_t *shown = json_loads(tool.output, 0, NULL);
   json_t *table = json_array_get(json_object_get(shown, "tables"), 0), *row;
   size_t i;
@@ -131,8 +112,8 @@ UNIT_TEST(show_tells_rows_that_do_not_hold) {
 }
 
 UNIT_TEST(show_finds_the_named_one_or_says_so) {
-  TOOL_WARNS(tool_run("stratus-tune show"), 1, "no profile fits this machine");
-  TOOL_SAYS(tool_run("STRATUS_PROFILE=" EXAMPLE " stratus-tune show"), 0, "profile example");
+  TOOL_WARNS(tool_run("stratus show"), 1, "no profile fits this machine");
+  TOOL_SAYS(tool_run("STRATUS_PROFILE=" EXAMPLE " stratus show"), 0, "profile example");
 }
 
 /* As `make install` lays them out; what the user has comes first. */
@@ -142,34 +123,34 @@ UNIT_TEST(packaged_profiles_lie_beside_the_program) {
   tree_write(&tool.tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
   tree_make_directory(&tool.tree, "bin");
   tree_make_directory(&tool.tree, "share/stratus");
-  assert_int_equal(tool_run_there("cp $(command -v stratus-tune) bin/"), 0);
+  assert_int_equal(tool_run_there("cp $(command -v stratus) bin/"), 0);
   char command[1024], directory[512];
   assert_non_null(getcwd(directory, sizeof directory));
   snprintf(command, sizeof command, "ln -s %s/tuner_plugin/profiles share/stratus/profiles",
            directory);
   assert_int_equal(tool_run_there(command), 0);
-  TOOL_SAYS(tool_run_there("bin/stratus-tune show"), 0, "profile aws-p4d, hash ");
-  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus-tune show"), 0,
+  TOOL_SAYS(tool_run_there("bin/stratus show"), 0, "profile aws-p4d, hash ");
+  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=p5.48xlarge bin/stratus show"), 0,
             "profile aws-p5, hash ");
-  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus-tune show"), 0,
+  TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus show"), 0,
             "profile gcp-a3-mega, hash ");
   tree_write(&tool.tree, "stratus/profiles/mine.profile",
              "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
-  TOOL_SAYS(tool_run_there("bin/stratus-tune show"), 0, "profile mine, hash ");
+  TOOL_SAYS(tool_run_there("bin/stratus show"), 0, "profile mine, hash ");
 }
 
 UNIT_TEST(fit_makes_a_profile_that_show_tells_about) {
-  TOOL_SAYS(tool_run("stratus-tune fit tests/data/samples/example.jsonl --id fitted-here -o "
+  TOOL_SAYS(tool_run("stratus fit tests/data/samples/example.jsonl --id fitted-here -o "
                      "$XDG_CONFIG_HOME/fitted.profile"),
             0, "110 samples, 2 collectives and shapes");
-  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/fitted.profile"), 0, "profile fitted-here",
+  TOOL_SAYS(tool_run("stratus show $XDG_CONFIG_HOME/fitted.profile"), 0, "profile fitted-here",
             "allreduce, 2 nodes x 1 ranks", " us where ");
   /* [match] and [net] are the base's, the tables are not. */
-  TOOL_SAYS(tool_run("stratus-tune fit tests/data/samples/example.jsonl --base "
+  TOOL_SAYS(tool_run("stratus fit tests/data/samples/example.jsonl --base "
                      "tests/data/profiles/complete.profile"),
             0, "instance_type = ", "flows = ");
   assert_null(strstr(tool.output, "pat"));
-  TOOL_WARNS(tool_run("stratus-tune fit " EXAMPLE), 1, "example.profile:1: is no JSON object");
+  TOOL_WARNS(tool_run("stratus fit " EXAMPLE), 1, "example.profile:1: is no JSON object");
 }
 
 /* Measured on one kind of machine, the profile asks for it; on two kinds, somebody has to choose.
@@ -177,26 +158,26 @@ UNIT_TEST(fit_makes_a_profile_that_show_tells_about) {
 UNIT_TEST(fit_asks_for_the_topology_of_the_samples) {
 #define ON(id) "sed 's/^{/{\"topology\":\"" id "\",/' tests/data/samples/example.jsonl"
   TOOL_SAYS(tool_run(ON("0d5fc02a91e7") " >$XDG_CONFIG_HOME/a; " ON(
-                "43d74c2872d9") " >$XDG_CONFIG_HOME/b; stratus-tune fit $XDG_CONFIG_HOME/a"),
+                "43d74c2872d9") " >$XDG_CONFIG_HOME/b; stratus fit $XDG_CONFIG_HOME/a"),
             0, "[match]\ntopology = 0d5fc02a91e7\n");
-  assert_int_equal(tool_run("stratus-tune fit tests/data/samples/example.jsonl"), 0);
+  assert_int_equal(tool_run("stratus fit tests/data/samples/example.jsonl"), 0);
   assert_null(strstr(tool.output, "topology"));
-  TOOL_SAYS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a tests/data/samples/example.jsonl"), 0,
+  TOOL_SAYS(tool_run("stratus fit $XDG_CONFIG_HOME/a tests/data/samples/example.jsonl"), 0,
             "[match]\ntopology = 0d5fc02a91e7\n");
   tool_assert_contains(tool.errors, "110 of 220 samples name no topology, and are taken to be of");
-  TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b"), 1,
+  TOOL_WARNS(tool_run("stratus fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b"), 1,
              "0d5fc02a91e7 and 43d74c2872d9: choose with --topology");
-  TOOL_SAYS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b --topology "
+  TOOL_SAYS(tool_run("stratus fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b --topology "
                      "43d74c2872d9 -o $XDG_CONFIG_HOME/b.profile"),
             0, "110 samples");
-  TOOL_SAYS(tool_run("STRATUS_TOPOLOGY=43d74c2872d9 stratus-tune show "
+  TOOL_SAYS(tool_run("STRATUS_TOPOLOGY=43d74c2872d9 stratus show "
                      "$XDG_CONFIG_HOME/b.profile"),
             0, "which is this machine's topology");
-  TOOL_SAYS(tool_run("stratus-tune show $XDG_CONFIG_HOME/b.profile"), 0,
+  TOOL_SAYS(tool_run("stratus show $XDG_CONFIG_HOME/b.profile"), 0,
             "which is another topology than this machine's");
-  TOOL_WARNS(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology 43d74c2872d9"), 1,
+  TOOL_WARNS(tool_run("stratus fit $XDG_CONFIG_HOME/a --topology 43d74c2872d9"), 1,
              "no sample is of the topology 43d74c2872d9");
-  assert_int_equal(tool_run("stratus-tune fit $XDG_CONFIG_HOME/a --topology p4d"), 2);
+  assert_int_equal(tool_run("stratus fit $XDG_CONFIG_HOME/a --topology p4d"), 2);
 }
 
 UNIT_MAIN(tool_set_up, tool_tear_down)

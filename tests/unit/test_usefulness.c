@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether NICs can carry a job, as stratus-net doctor judges it: interfaces are invented, and what
+/* Whether NICs can carry a job, as stratus doctor judges it: interfaces are invented, and what
  * the system knows of them are files. Routes are those of tests/netns/nics. */
 #include <stdio.h>
 #include <string.h>

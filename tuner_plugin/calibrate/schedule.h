@@ -3,7 +3,7 @@
  * Owns: nothing; all state is in the caller's structs.  Threads: any, on different structs.
  * Blocks: never.  Fails: cannot; a call that is not in the plan is left to NCCL.
  *
- * PURE, as all ranks must choose alike and stratus-tune replays it to learn what each call was. The
+ * PURE, as all ranks must choose alike and stratus replays it to learn what each call was. The
  * k-th call of one collective and size on a communicator gets a cell by k alone, so that calls of
  * other sizes in between, in whatever order, change nothing.
  *

@@ -4,7 +4,7 @@
  * Blocks: on that lock; the first call of each size logs.  Fails: open returns NULL, with one WARN
  * for a bad plan: all calls are then NCCL's own choice, on every rank, as all have the same plan.
  *
- * stratus-tune calibrate labels the calls from these lines of NCCL's log, which every rank writes:
+ * stratus calibrate labels the calls from these lines of NCCL's log, which every rank writes:
  *
  *   calibrate topology 0d5fc02a91e7 .
  *   calibrate open allreduce 4194304 ranks 16 nodes 2 nccl 22907 cells ring.simple tree.ll .

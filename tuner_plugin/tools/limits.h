@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits: every tuned constant of stratus-tune, with its unit and the evidence for it. Where none
+/* limits: every tuned constant of stratus, with its unit and the evidence for it. Where none
  * is given a value is not measured by itself: chosen by reasoning, and part of what was measured as
  * a whole. */
 #ifndef TUNER_PLUGIN_TOOLS_LIMITS_H
@@ -26,7 +26,7 @@
  * / (1 - 0.4)) times what it would if they were independent. */
 #define AB_TEST_LAUNCH_PART 1.53
 
-/* ---- stratus-tune compare ---- */
+/* ---- stratus compare ---- */
 
 /* Two runs that differ by less are the same: about what runs of one setting differ by. Not
  * measured by itself. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tune: the subcommands of stratus-tune, one file each, and what they share.
- * Owns: option values, one set per process.  Threads: the main thread.
+/* tune: what the subcommands about profiles share.
+ * Owns: nothing.  Threads: the main thread.
  * Blocks: on files.  Fails: with a message on stderr and CLI_FAILED. */
 #ifndef TUNER_PLUGIN_TOOLS_TUNE_H
 #define TUNER_PLUGIN_TOOLS_TUNE_H
@@ -13,8 +13,6 @@
 #include "common/cli.h"
 #include "common/profile.h"
 #include "common/quantity.h"
-
-extern const struct cli_command tune_show, tune_calibrate, tune_fit, tune_verify, tune_compare;
 
 /* Reads the named profile or, for NULL, the one that the plugins would find. `path` receives the
  * file's path. Returns CLI_OK, or CLI_FAILED after a message; the caller frees the profile. */

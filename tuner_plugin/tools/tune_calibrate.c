@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune calibrate: for each collective a run of NCCL's own choices, then one launch in which
+/* stratus calibrate: for each collective a run of NCCL's own choices, then one launch in which
  * every call tries another cell, and further launches for undecided cells. Appends samples. */
 #include <errno.h>
 #include <inttypes.h>
@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/tools/commands.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/launch_plan.h"
 #include "tuner_plugin/tools/calibrate/sample_store.h"
@@ -212,9 +213,8 @@ static int take_launch(struct series *series, const struct launch_job *job, int6
     return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }
   if (series->log.is_mixed) {
-    campaign_say(
-        "the ranks' machines have different topologies (stratus-net doctor shows each), so "
-        "the samples name none");
+    campaign_say("the ranks' machines have different topologies (stratus doctor shows each), so "
+                 "the samples name none");
   }
   char run[SAMPLE_WORD_MAX];
   series->time = (uint64_t)time(NULL);
@@ -370,7 +370,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
                                   campaign->collectives[i]);
   }
   if (status == CLI_OK && campaign->launch.rank == 0) {
-    campaign_say("samples are in %s; `stratus-tune fit` makes a profile of them", options.samples);
+    campaign_say("samples are in %s; `stratus fit` makes a profile of them", options.samples);
   }
   sample_store_close(&store);
   campaign_close(campaign);
@@ -378,12 +378,12 @@ static int run(int argument_count, char **arguments, bool is_json) {
   return status;
 }
 
-const struct cli_command tune_calibrate = {
+const struct cli_command command_calibrate = {
   .name = "calibrate",
-  .summary = "measure every algorithm and protocol on all ranks: samples for `stratus-tune fit`",
+  .summary = "measure every algorithm and protocol on all ranks: samples for `stratus fit`",
   .arguments = "[-- COMMAND...]",
   .max_arguments = -1,
-  .example = "stratus-tune calibrate -s s.jsonl -- mpirun -np 16 -N 8 all_reduce_perf",
+  .example = "stratus calibrate -s s.jsonl -- mpirun -np 16 -N 8 all_reduce_perf",
   .options = option_rows,
   .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune compare: two outputs of nccl-tests, size by size. Columns are found by the table's
+/* stratus compare: two outputs of nccl-tests, size by size. Columns are found by the table's
  * heading, which differs between releases; a row is the end of its line, as launchers write before
  * it. */
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "common/plain.h"
+#include "common/tools/commands.h"
 #include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
 
@@ -282,13 +283,13 @@ static int run_compare(int argument_count, char **arguments, bool is_json) {
   return is_worse ? CLI_FAILED : CLI_OK;
 }
 
-const struct cli_command tune_compare = {
+const struct cli_command command_compare = {
   .name = "compare",
   .summary =
       "two outputs of nccl-tests, size by size; exit status 1 if B is slower or a run failed",
   .arguments = "A B",
   .min_arguments = 2,
   .max_arguments = 2,
-  .example = "stratus-tune compare tests/data/compare/socket.txt tests/data/compare/stratus.txt",
+  .example = "stratus compare tests/data/compare/socket.txt tests/data/compare/stratus.txt",
   .run = run_compare,
 };

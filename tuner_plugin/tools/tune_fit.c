@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune fit: samples -> a profile. What the tables do not say, [match] and [net],
+/* stratus fit: samples -> a profile. What the tables do not say, [match] and [net],
  * comes from a base profile, if one is given; but [match] topology from the samples. */
 #include <errno.h>
 #include <inttypes.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/tools/commands.h"
 #include "tuner_plugin/model/fit.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/tune.h"
@@ -58,8 +59,8 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
     meta->nccl_max = meta->nccl_max / 100 * 100 + PROFILE_VERSION_PATCH_MAX;
   }
   snprintf(meta->id, sizeof meta->id, "%s", options.id);
-  snprintf(meta->source, sizeof meta->source, "stratus-tune fit, %zu samples of run %s",
-           file->count, file->samples[0].run);
+  snprintf(meta->source, sizeof meta->source, "stratus fit, %zu samples of run %s", file->count,
+           file->samples[0].run);
   time_t seconds = (time_t)newest;
   struct tm date;
   meta->created[0] = '\0';
@@ -89,8 +90,7 @@ static int take_topology(struct sample_file *file, struct profile_fit *fit) {
   }
   file->count = kept;
   if (wanted[0] && unnamed > 0) {
-    fprintf(stderr,
-            "stratus-tune: %zu of %zu samples name no topology, and are taken to be of %s\n",
+    fprintf(stderr, "stratus: %zu of %zu samples name no topology, and are taken to be of %s\n",
             unnamed, kept, wanted);
   }
   if (wanted[0]) {
@@ -123,9 +123,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   struct fit_counts counts;
   const char *topology = options.topology;
   if (topology && !topology_is_id(topology, strlen(topology))) {
-    return cli_fail_usage(
-        "--topology takes %d digits 0-9 and a-f, as stratus-net doctor shows them",
-        TOPOLOGY_ID_DIGITS);
+    return cli_fail_usage("--topology takes %d digits 0-9 and a-f, as stratus doctor shows them",
+                          TOPOLOGY_ID_DIGITS);
   }
   int status = read_samples(argument_count, arguments, &file);
   if (status == CLI_OK) {
@@ -151,14 +150,14 @@ static int run(int argument_count, char **arguments, bool is_json) {
   return status;
 }
 
-const struct cli_command tune_fit = {
+const struct cli_command command_fit = {
   .name = "fit",
   .summary =
       "make a profile from samples: rows where another choice is reliably faster than NCCL's",
   .arguments = "SAMPLES...",
   .min_arguments = 1,
   .max_arguments = -1,
-  .example = "stratus-tune fit tests/data/samples/example.jsonl",
+  .example = "stratus fit tests/data/samples/example.jsonl",
   .options = option_rows,
   .run = run,
 };

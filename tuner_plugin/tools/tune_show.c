@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune show: a profile as text or JSON: the named one, or the one that fits this machine.
+/* stratus show: a profile as text or JSON: the named one, or the one that fits this machine.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -142,12 +142,12 @@ static int run(int argument_count, char **arguments, bool is_json) {
   return status;
 }
 
-const struct cli_command tune_show = {
+const struct cli_command command_show = {
   .name = "show",
   .summary = "print a profile: the one that fits this machine, or FILE",
   .arguments = "[FILE]",
   .max_arguments = 1,
-  .example = "stratus-tune show tuner_plugin/profiles/example.profile",
+  .example = "stratus show tuner_plugin/profiles/example.profile",
   .has_json = true,
   .run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-tune verify: the profile against NCCL's own choice over the same transport, in
+/* stratus verify: the profile against NCCL's own choice over the same transport, in
  * alternating runs; rows that are not faster are removed. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/tools/commands.h"
 #include "tuner_plugin/tools/calibrate/ab_test.h"
 #include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/tune.h"
@@ -249,12 +250,12 @@ static int run(int argument_count, char **arguments, bool is_json) {
   return status;
 }
 
-const struct cli_command tune_verify = {
+const struct cli_command command_verify = {
   .name = "verify",
   .summary = "run a profile against NCCL's own choice in alternation, and drop rows that fail",
   .arguments = "[-- COMMAND...]",
   .max_arguments = -1,
-  .example = "stratus-tune verify -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
+  .example = "stratus verify -p a.profile -o b.profile -- mpirun -np 16 all_reduce_perf",
   .has_json = true,
   .options = option_rows,
   .run = run,

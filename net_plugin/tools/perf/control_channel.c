@@ -35,17 +35,16 @@ static int move(int fd, void *bytes, size_t count, bool is_send) {
 
 static int greet(struct control_channel *channel) {
   char mine[GREETING_BYTES] = { 0 }, theirs[GREETING_BYTES + 1] = { 0 };
-  snprintf(mine, sizeof mine, "stratus-net perf %d of %s\n", CONTROL_CHANNEL_PROTOCOL,
-           STRATUS_VERSION);
+  snprintf(mine, sizeof mine, "stratus perf %d of %s\n", CONTROL_CHANNEL_PROTOCOL, STRATUS_VERSION);
   int error = move(channel->fd, mine, sizeof mine, true);
   error = error ? error : move(channel->fd, theirs, GREETING_BYTES, false);
   if (error) {
     return fail_lost(channel, error);
   }
-  if (strncmp(theirs, "stratus-net perf ", 17) != 0) {
-    return cli_fail("the other side is no stratus-net perf");
+  if (strncmp(theirs, "stratus perf ", 13) != 0) {
+    return cli_fail("the other side is no stratus perf");
   }
-  if (atoi(theirs + 17) != CONTROL_CHANNEL_PROTOCOL) {
+  if (atoi(theirs + 13) != CONTROL_CHANNEL_PROTOCOL) {
     theirs[strcspn(theirs, "\n")] = '\0';
     return cli_fail("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
                     "hosts",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* control_channel: the control connection of `stratus-net perf` and `probe`: JSON objects in both
+/* control_channel: the control connection of `stratus perf` and `probe`: JSON objects in both
  * directions, each preceded by its length, after a greeting with tool and version. Owns: the
  * socket, until control_channel_close; messages are the receiver's (json_decref). Threads: the main
  * thread. Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net perf: measures a net plugin, driven as NCCL drives it. */
+/* stratus perf: measures a net plugin, driven as NCCL drives it. */
 #include <stdio.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/tools/commands.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/report.h"
 #include "net_plugin/tools/perf/session.h"
 #include "net_plugin/tools/rendezvous.h"
 
 #define PORT 29591
-#define PURPOSE "stratus-net perf"
+#define PURPOSE "stratus perf"
 
 static struct plan plan = { .timeout_ns = 30 * NS_PER_S };
 static struct plan_texts texts;
 static bool is_listening;
 
-const struct cli_option net_tool_perf_options[] = {
+static const struct cli_option option_rows[] = {
   { "listen", 0, CLI_FLAG, &is_listening, NULL,
     "run as the server, on [ADDRESS[:PORT]]; the client sends it the options", 0, 0 },
   { "plugin", 0, CLI_STRING, &texts.plugin, "NAME|PATH",
@@ -65,7 +65,7 @@ static int run_server(const char *where) {
   struct rendezvous_address place = { .port = PORT };
   struct rendezvous_server server;
   int fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
-  status = status ? status : rendezvous_open(&server, PURPOSE, &place, "stratus-net perf HOST");
+  status = status ? status : rendezvous_open(&server, PURPOSE, &place, "stratus perf HOST");
   if (status != CLI_OK) {
     return status;
   }
@@ -83,8 +83,7 @@ static int run_client(const char *host, bool is_json) {
   status = status ? status : rendezvous_parse(host, PORT, &place);
   status = status ? status : rendezvous_check_secret(PURPOSE, &place);
   status = status ? status : session_open(&plan);
-  status =
-      status ? status : rendezvous_call(PURPOSE, &place, "stratus-net perf --listen", NULL, &fd);
+  status = status ? status : rendezvous_call(PURPOSE, &place, "stratus perf --listen", NULL, &fd);
   status = status ? status : session_run(fd, "the server", &report);
   if (status == CLI_OK && is_json) {
     status = document_print(json_incref(report), JSON_INDENT(2));
@@ -96,7 +95,7 @@ static int run_client(const char *host, bool is_json) {
   return status;
 }
 
-int net_tool_perf(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
     if (plan.test || plan.shape || texts.sizes || texts.devices || plan.count || plan.time_ns) {
@@ -110,3 +109,15 @@ int net_tool_perf(int argument_count, char **arguments, bool is_json) {
   }
   return run_client(where, is_json);
 }
+
+const struct cli_command command_perf = {
+  .name = "perf",
+  .summary = "benchmark a net plugin between two hosts, driven as NCCL drives it",
+  .arguments = "HOST[:PORT] | --listen [ADDRESS[:PORT]]",
+  .max_arguments = 1,
+  .example = "stratus perf --listen localhost & sleep 1; stratus perf localhost --bytes 64K,512K "
+             "--time 1s",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: what a session measures. The client of `stratus-net perf` makes it from its options and
+/* plan: what a session measures. The client of `stratus perf` makes it from its options and
  * sends it to the server, as each host of a probe does with its pair. Owns: nothing; strings
  * inside.  Threads: the main thread. Blocks: never.  Fails: with a message and an exit status. */
 #ifndef NET_PLUGIN_TOOLS_PERF_PLAN_H

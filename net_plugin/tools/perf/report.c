@@ -47,7 +47,7 @@ json_t *report_round(uint64_t bytes, uint64_t wrong, json_t *client, json_t *ser
 
 json_t *report_all(const struct plan *plan, json_t *client, json_t *server, double connect_s,
                    json_t *rounds, json_t *idle) {
-  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "tool", "stratus-net perf",
+  return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "tool", "stratus perf",
                    "version", STRATUS_VERSION, "test", plan_test_name(plan), "plan",
                    plan_to_json(plan), "client", client, "server", server, "connect_seconds",
                    connect_s > 0 ? json_real(connect_s) : json_null(), "rounds", rounds, "idle",

@@ -24,7 +24,7 @@
 #include "net_plugin/tools/perf/session.h"
 #include "net_plugin/tools/rendezvous.h"
 
-#define PING_PURPOSE "stratus-net probe ping"
+#define PING_PURPOSE "stratus probe ping"
 static const char peer[] = "the other host";
 static const uint8_t hello[PEER_HELLO_BYTES];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load: measures the path between two hosts by a plain TCP connection, its round trip time and
  * whether packets of full length pass, then the rate of one connection of the plugin, driven as
- * `stratus-net perf` drives one. Owns: the serving side's listener, until load_serve. Threads: the
+ * `stratus perf` drives one. Owns: the serving side's listener, until load_serve. Threads: the
  * main thread.  Blocks: for as long as the measurement takes, and RENDEZVOUS_TIMEOUT_NS for a peer
  * that does not connect.  Fails: negative errno. */
 #ifndef NET_PLUGIN_TOOLS_PROBE_LOAD_H

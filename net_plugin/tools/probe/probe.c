@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-net probe: measures the network between hosts and derives values for a profile. One host
- * is the coordinator; all hosts, including it, are agents: either hosts that run `stratus-net probe
+/* stratus probe: measures the network between hosts and derives values for a profile. One host
+ * is the coordinator; all hosts, including it, are agents: either hosts that run `stratus probe
  * --listen`, or processes started by a launcher. */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 #include "common/clock.h"
 #include "common/host_list.h"
 #include "common/launcher.h"
+#include "common/tools/commands.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/net_tool.h"
 #include "net_plugin/tools/probe/probe.h"
 #include "net_plugin/tools/rendezvous.h"
 
-#define PURPOSE "stratus-net probe"
+#define PURPOSE "stratus probe"
 
 static struct {
   bool is_listening, is_profile, has_no_sweep, wants_all;
@@ -28,7 +28,7 @@ static struct {
   uint64_t duration_ns;
 } options = { .port = 29590, .duration_ns = 400 * NS_PER_MS };
 
-const struct cli_option net_tool_probe_options[] = {
+static const struct cli_option option_rows[] = {
   { "listen", 0, CLI_FLAG, &options.is_listening, NULL,
     "run as one of the other hosts, for one probe", 0, 0 },
   { "port", 0, CLI_INT, &options.port, "N", "TCP port of the agents", 1, 65535 },
@@ -50,7 +50,7 @@ const struct cli_option net_tool_probe_options[] = {
 static int be_agent(void) {
   struct rendezvous_address place = { .port = (int)options.port };
   struct rendezvous_server server;
-  int fd, status = rendezvous_open(&server, PURPOSE, &place, "stratus-net probe HOST...");
+  int fd, status = rendezvous_open(&server, PURPOSE, &place, "stratus probe HOST...");
   if (status != CLI_OK) {
     return status;
   }
@@ -147,9 +147,9 @@ static int probe_hosts(int argument_count, char **arguments, bool is_json) {
   for (int i = 0; i < hosts.count && status == CLI_OK; i++) {
     struct rendezvous_address place;
     status = find_agent(&hosts.hosts[i], &place);
-    status = status ? status
-                    : rendezvous_call(PURPOSE, &place, "stratus-net probe --listen", NULL,
-                                      &agents[count]);
+    status = status
+                 ? status
+                 : rendezvous_call(PURPOSE, &place, "stratus probe --listen", NULL, &agents[count]);
     count += status == CLI_OK;
   }
   host_list_free(&hosts);
@@ -247,7 +247,7 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
   return agent_run(fd);
 }
 
-int net_tool_probe(int argument_count, char **arguments, bool is_json) {
+static int run(int argument_count, char **arguments, bool is_json) {
   struct launcher_place place;
   char error[256];
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
@@ -267,3 +267,15 @@ int net_tool_probe(int argument_count, char **arguments, bool is_json) {
   }
   return options.is_listening ? be_agent() : probe_hosts(argument_count, arguments, is_json);
 }
+
+const struct cli_command command_probe = {
+  .name = "probe",
+  .summary = "measure the network between hosts with this plugin, and write a profile",
+  .arguments = "[HOST...]",
+  .max_arguments = -1,
+  .example = "export STRATUS_SECRET=$(openssl rand -hex 16); stratus probe --listen & sleep "
+             "1; stratus probe localhost --no-sweep",
+  .has_json = true,
+  .options = option_rows,
+  .run = run,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe: the data and the parts of `stratus-net probe`: pairs, agent, survey, findings, report.
+/* probe: the data and the parts of `stratus probe`: pairs, agent, survey, findings, report.
  * Owns: as each part says.  Threads: the main thread.  Blocks: until the measurements are done, and
  * on stdout.  Fails: with a message and an exit status (common/cli.h). */
 #ifndef NET_PLUGIN_TOOLS_PROBE_PROBE_H

@@ -187,7 +187,7 @@ int report_profile(const struct probe_report *report) {
   printf(
       "# Install the same file on all hosts: ranks with different latencies refuse to connect.\n");
   printf("schema = 1\n\n[meta]\nid = probe-%s\ncreated = %s\n", date, date);
-  printf("source = \"stratus-net probe of %u hosts, %u NICs each, %.1f s per pair\"\n\n[net]\n",
+  printf("source = \"stratus probe of %u hosts, %u NICs each, %.1f s per pair\"\n\n[net]\n",
          report->host_count, report->device_count, (double)report->duration_ns * 1e-9);
   if (flows) {
     printf("flows = %u  # the fewest within 5 %% of the fastest\n", flows);

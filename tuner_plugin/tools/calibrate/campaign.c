@@ -35,7 +35,7 @@ void campaign_say(const char *format, ...) {
   }
   va_list arguments;
   va_start(arguments, format);
-  fputs("stratus-tune: ", stderr);
+  fputs("stratus: ", stderr);
   vfprintf(stderr, format, arguments);
   fputc('\n', stderr);
   va_end(arguments);
@@ -155,8 +155,8 @@ static int check_options(const struct campaign *campaign) {
   if (!realpath(o->work, absolute)) {
     return cli_fail("%s: %s", o->work, strerror(errno));
   }
-  snprintf((char *)campaign->json_path, sizeof campaign->json_path, "%s/stratus-tune.%d.json",
-           absolute, campaign->launch.rank == 0 ? (int)getpid() : 0);
+  snprintf((char *)campaign->json_path, sizeof campaign->json_path, "%s/stratus.%d.json", absolute,
+           campaign->launch.rank == 0 ? (int)getpid() : 0);
   return CLI_OK;
 }
 

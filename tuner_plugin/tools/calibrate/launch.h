@@ -8,7 +8,7 @@
  *   -- mpirun -N 8 PROGRAM       mpirun -x NAME ... -N 8 PROGRAM ...      -x (Open MPI, PRRTE)
  *   -- srun, others              as given                                 the environment
  *   inside of a rank already     PROGRAM ...                              the environment
- *     (mpirun, srun stratus-tune calibrate -- PROGRAM; common/launcher.h)
+ *     (mpirun, srun stratus calibrate -- PROGRAM; common/launcher.h)
  *
  * PROGRAM is one of nccl-tests' (all_reduce_perf; its name is changed for other collectives). */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H

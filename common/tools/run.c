@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-run: sets what makes NCCL load both plugins, and becomes the job. */
+/* stratus run: sets what makes NCCL load both plugins, and becomes the job. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -178,22 +178,17 @@ static const struct cli_option options[] = {
   { 0 },
 };
 
-static const struct cli_program program = {
-  .command = { .name = "stratus-run",
-               .summary = "Runs COMMAND with both plugins of stratus. The user's NCCL_* settings "
-                          "are never changed without --override.",
-               .arguments = "COMMAND...",
-               .min_arguments = 1,
-               .max_arguments = -1,
-               .example = "stratus-run --strict torchrun --nproc-per-node 8 train.py",
-               .options = options,
-               .run = run },
-  .version = STRATUS_VERSION,
+const struct cli_command command_run = {
+  .name = "run",
+  .summary =
+      "run COMMAND with both plugins; the user's NCCL_* are never changed without --override",
+  .arguments = "COMMAND...",
+  .min_arguments = 1,
+  .max_arguments = -1,
+  .example = "stratus run --strict torchrun --nproc-per-node 8 train.py",
+  .options = options,
+  .run = run,
   .exit_status = "1 --strict: stratus cannot be used here, 2 wrong use, 126 COMMAND cannot be run, "
                  "127 there is no COMMAND; else COMMAND's",
   .ends_at_operand = true,
 };
-
-int main(int argc, char **argv) {
-  return cli_program(&program, argc, argv);
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus-env: prints what loads the plugins, for shells, schedulers, containers and NCCL's
+/* stratus env: prints what loads the plugins, for shells, schedulers, containers and NCCL's
  * configuration file. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,16 +168,10 @@ static const struct cli_option options[] = {
   { 0 },
 };
 
-static const struct cli_program program = {
-  .command = { .name = "stratus-env",
-               .summary = "Prints the variables with which a job uses stratus.",
-               .example = "eval \"$(stratus-env)\"",
-               .options = options,
-               .run = run },
-  .version = STRATUS_VERSION,
-  .exit_status = "0 success, 1 failure, 2 wrong use",
+const struct cli_command command_env = {
+  .name = "env",
+  .summary = "print the variables with which a job uses stratus",
+  .example = "eval \"$(stratus env)\"",
+  .options = options,
+  .run = run,
 };
-
-int main(int argc, char **argv) {
-  return cli_program(&program, argc, argv);
-}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stratus params: the table of the variables. */
+#include <stdio.h>
+
+#include "common/param.h"
+#include "common/tools/commands.h"
+
+static bool is_markdown;
+
+static const struct cli_option options[] = {
+  { "markdown", 0, CLI_FLAG, &is_markdown, NULL, "print a table in Markdown", 0, 0 },
+  { 0 },
+};
+
+static int run(int argument_count, char **arguments, bool is_json) {
+  (void)argument_count, (void)arguments, (void)is_json;
+  param_print(stdout, is_markdown ? PARAM_FORMAT_MARKDOWN : PARAM_FORMAT_LIST);
+  return CLI_OK;
+}
+
+const struct cli_command command_params = {
+  .name = "params",
+  .summary = "list the STRATUS_ variables and their effective values",
+  .arguments = "",
+  .example = "STRATUS_FLOWS=8 stratus params",
+  .options = options,
+  .run = run,
+};

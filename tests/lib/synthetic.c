@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/random.h"
-#include "tuner_plugin/model/interpolate.h"
+#include "tuner_plugin/model/quantile.h"
 
 enum { CALLS = 20 };
 
@@ -134,11 +134,11 @@ static void time_calls(struct synthetic *cluster, double us, struct sample *samp
     }
   }
   sample->n = CALLS;
-  sample->median_us = interpolate_median(times, CALLS);
+  sample->median_us = quantile_median(times, CALLS);
   for (int i = 0; i < CALLS; i++) {
     times[i] = fabs(times[i] - sample->median_us);
   }
-  sample->mad_us = interpolate_median(times, CALLS);
+  sample->mad_us = quantile_median(times, CALLS);
 }
 
 /* The common part of a launch at the next size. */

@@ -12,6 +12,7 @@
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/model/fit.h"
+#include "tuner_plugin/model/quantile.h"
 
 static int draw_count(int usual) {
   const char *draws = getenv("STRATUS_TEST_DRAWS");
@@ -122,64 +123,6 @@ TEST(between_two_choices_a_row_holds_over_the_first) {
   assert_int_equal(row->default_ns * 3, row->choice_ns * 4);
 }
 
-/* As before, and a ring with one channel is faster than both at all sizes: it is so at 16K, too,
- * whichever NCCL takes there. */
-TEST(what_beats_both_choices_holds_over_any) {
-  for (int gain = 0; gain < 2; gain++) {
-    added_count = 0;
-    for (int i = 0; i < 5; i++) {
-      uint64_t bytes = UINT64_C(2048) << (2 * i);
-      double us = 20 << (2 * i);
-      add(bytes, i < 2 ? "dr" : "dt", 0, us);
-      add(bytes, i < 2 ? "ct" : "cr", 0, us);
-      add(bytes, "cr", 1, us / (i > 1 ? 1 + gain : 2));
-    }
-    const struct profile_table *table = fit_table();
-    assert_int_equal(table->row_count, gain ? 3 : 1);
-    assert_true(table->rows[0].is_measured && table->rows[0].over_algorithm == PROFILE_RING);
-    if (gain) {
-      const struct profile_row *between = &table->rows[1];
-      assert_false(between->is_measured);
-      assert_true(between->bytes_lo < 16384 && between->bytes_hi > 16384);
-      assert_true(between->bytes_lo > 8192 && between->bytes_hi <= 32768);
-      assert_int_equal(between->algorithm, PROFILE_RING);
-      assert_int_equal(between->channels, 1);
-      assert_int_equal(table->rows[2].over_algorithm, PROFILE_TREE);
-    }
-  }
-}
-
-/* NCCL turns from the tree to the ring between 8K and 32K. One channel is no better than the tree
- * at 8K, but than the ring, and better than both at 32K: so it is between them, though two channels
- * are better still at 32K. */
-TEST(between_two_choices_a_cell_needs_both_sides) {
-  for (int is_sure = 0; is_sure < 2; is_sure++) {
-    static const double tree_us[] = { 20, 50, 300, 1200 }, ring_us[] = { 30, 60, 200, 800 };
-    static const double two_us[] = { 60, 90, 130, 520 };
-    const double one_us[] = { 20, is_sure ? 50 : 61, 150, 600 };
-    added_count = 0;
-    for (int i = 0; i < 4; i++) {
-      uint64_t bytes = UINT64_C(2048) << (2 * i);
-      add(bytes, i < 2 ? "dt" : "ct", 0, tree_us[i]);
-      add(bytes, i < 2 ? "cr" : "dr", 0, ring_us[i]);
-      add(bytes, "cr", 1, one_us[i]);
-      add(bytes, "cr", 2, two_us[i]);
-    }
-    const struct profile_table *table = fit_table();
-    assert_int_equal(profile_find_row(table, 32768)->channels, 2);
-    assert_null(profile_find_row(table, 8192));
-    const struct profile_row *near = profile_find_row(table, 12000),
-                             *middle = profile_find_row(table, 16384);
-    assert_true((near != NULL) == is_sure && (middle != NULL) == is_sure);
-    if (is_sure) {
-      assert_int_equal(near->channels, 1);
-      assert_int_equal(near->over_algorithm, PROFILE_RING);
-      assert_int_equal(middle->channels, 1);
-      assert_int_equal(middle->over_algorithm, PROFILE_TREE);
-    }
-  }
-}
-
 TEST(what_wins_alone_needs_twice_as_much) {
   for (int gain = 4; gain <= 8; gain += 4) {
     added_count = 0;
@@ -211,19 +154,29 @@ TEST(who_gains_next_to_it_is_not_alone) {
   }
 }
 
-/* 7 % at each size are enough between them; 4 and 10 % in turn, the same on average, are not, as
- * who knows every other size only would be wrong by 6 %. */
-TEST(what_lies_on_a_curve_holds_between_its_points) {
-  for (int is_rough = 0; is_rough < 2; is_rough++) {
+/* 30 % at one size and nothing at the next: the row ends where the line between them has 10 %;
+ * where another cell wins at the next size, halfway. */
+TEST(a_row_reaches_as_far_as_its_gain) {
+  for (int has_other = 0; has_other < 2; has_other++) {
     added_count = 0;
-    for (int i = 0; i < 5; i++) {
-      uint64_t bytes = UINT64_C(16384) << i;
-      double gain = is_rough ? (i % 2 ? 1.10 : 1.04) : 1.07;
-      add(bytes, "dr", 0, 100 << i);
-      add(bytes, "ct", 0, (100 << i) / gain);
+    for (int i = 0; i < 6; i++) {
+      uint64_t bytes = UINT64_C(16384) << (2 * i);
+      double us = 100 << i;
+      add(bytes, "dr", 0, us);
+      add(bytes, "ct", 0, i < 3 ? us / 1.3 : us);
+      add(bytes, "cr", 1, has_other && i > 2 ? us / 1.3 : us);
     }
     const struct profile_table *table = fit_table();
-    assert_true(is_rough ? table->row_count > 1 : table->row_count == 1);
+    assert_int_equal(table->row_count, 1 + has_other);
+    assert_int_equal(table->rows[0].algorithm, PROFILE_TREE);
+    assert_int_equal(table->rows[0].bytes_lo, 16384);
+    double share = has_other ? 0.5 : log(1.3 / 1.1) / log(1.3);
+    assert_int_equal(table->rows[0].bytes_hi, (uint64_t)ceil((16384 << 4) * pow(4, share)));
+    if (has_other) {
+      assert_int_equal(table->rows[1].channels, 1);
+      assert_int_equal(table->rows[1].bytes_lo, table->rows[0].bytes_hi);
+      assert_int_equal(table->rows[1].bytes_hi, (16384 << 10) + 1);
+    }
   }
 }
 
@@ -288,6 +241,16 @@ TEST(runs_are_compared_within_themselves) {
   const struct profile_row *row = &table->rows[0];
   assert_true(row->default_ns > row->choice_ns * 19 / 10 &&
               row->default_ns < row->choice_ns * 20 / 10);
+}
+
+/* ---- quantiles ---- */
+
+UNIT_TEST(quantiles_lie_between_values) {
+  double values[] = { 5, 1, 4, 2 };
+  assert_true(quantile_median(values, 4) == 3 && values[0] == 1 && values[3] == 5);
+  assert_true(quantile_at(values, 4, 1) == 5 && quantile_at(values, 4, 0) == 1);
+  assert_true(quantile_at(values, 3, 0.25) == 1.5);
+  assert_true(quantile_median(values, 1) == 1 && quantile_median(values, 0) == 0);
 }
 
 /* ---- invented clusters ---- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tuner_plugin/model/limits.h"
+#include "tuner_plugin/model/quantile.h"
 
 /* Standard errors of n values whose median absolute deviation is 1, were they normal: of their
  * median, and of the median of the means of all pairs, which is nearly as sure as their mean (1.023
@@ -75,7 +76,7 @@ static double default_of_run(const struct sample *samples, size_t count) {
        i++) {
     values[found++] = samples[i].median_us;
   }
-  return interpolate_median(values, found);
+  return quantile_median(values, found);
 }
 
 static size_t end_of_run(const struct sample *samples, size_t count) {
@@ -99,7 +100,7 @@ static size_t level_size(struct sample *samples, size_t count, struct sample *to
       values[runs++] = us;
     }
   }
-  double common_us = interpolate_median(values, runs);
+  double common_us = quantile_median(values, runs);
   for (size_t start = 0; start < count; start += end) {
     end = end_of_run(samples + start, count - start);
     double us = default_of_run(samples + start, end);
@@ -136,7 +137,7 @@ static double middle_of(const double *values, size_t count) {
       means[pairs++] = sqrt(values[i] * values[j]);
     }
   }
-  return interpolate_median(means, pairs);
+  return quantile_median(means, pairs);
 }
 
 /* One point of `count` samples of one size. */
@@ -151,14 +152,14 @@ static struct curve_point make_point(const struct sample *samples, size_t count)
     within += noise * noise;
     values[i] = samples[i].median_us;
   }
-  double us = middle_of(values, blocks), median_us = interpolate_median(values, blocks);
+  double us = middle_of(values, blocks), median_us = quantile_median(values, blocks);
   for (size_t i = 0; i < blocks; i++) {
     values[i] = fabs(samples[i].median_us - median_us);
   }
   /* Blocks that differ more than their calls do were disturbed for longer than a call. */
   /* Of two, half their difference is the standard error of their mean. */
   double error = blocks > 2 ? pairs_error : M_SQRT2;
-  double between = blocks > 1 ? error * interpolate_median(values, blocks) / us : 0;
+  double between = blocks > 1 ? error * quantile_median(values, blocks) / us : 0;
   within = sqrt(within / (double)blocks);
   return (struct curve_point){
     .bytes = samples[0].bytes,
@@ -167,23 +168,6 @@ static struct curve_point make_point(const struct sample *samples, size_t count)
     .algorithm = samples[0].algorithm,
     .protocol = samples[0].protocol,
   };
-}
-
-/* More than chance: messages of a few bytes may take longer than larger ones, as NCCL's kernels
- * wait for each other differently. */
-static bool is_real_fall(const struct curve_point *from, const struct curve_point *to) {
-  double noise = sqrt(from->noise * from->noise + to->noise * to->noise);
-  return from->us > to->us * (1 + fmax(CURVES_FALL_SHARE, CURVES_FALL_ERRORS * noise));
-}
-
-/* The time of one cell rarely falls as bytes grow. */
-static void make_rising(struct curve *curve) {
-  for (size_t start = 0, end; start < curve->count; start = end) {
-    for (end = start + 1;
-         end < curve->count && !is_real_fall(&curve->points[end - 1], &curve->points[end]); end++) {
-    }
-    interpolate_make_rising(curve->shape + start, end - start);
-  }
 }
 
 static int fill_curve(const struct sample *samples, size_t count, struct curve *curve) {
@@ -196,24 +180,15 @@ static int fill_curve(const struct sample *samples, size_t count, struct curve *
     .protocol = samples[0].protocol,
     .channels = samples[0].channels,
     .points = calloc(count, sizeof *curve->points),
-    .shape = calloc(count, sizeof *curve->shape),
   };
-  if (!curve->points || !curve->shape) {
+  if (!curve->points) {
     return -ENOMEM;
   }
   for (size_t start = 0, end; start < count; start = end) {
     for (end = start + 1; end < count && samples[end].bytes == samples[start].bytes; end++) {
     }
-    struct curve_point point = make_point(samples + start, end - start);
-    curve->shape[curve->count].x = log2((double)(point.bytes > 0 ? point.bytes : 1));
-    curve->shape[curve->count].y = log2(point.us);
-    curve->points[curve->count++] = point;
+    curve->points[curve->count++] = make_point(samples + start, end - start);
   }
-  /* NCCL's default uses several cells. */
-  if (!curve->is_default) {
-    make_rising(curve);
-  }
-  interpolate_prepare(curve->shape, curve->count);
   return 0;
 }
 
@@ -235,7 +210,7 @@ static int fill_curves(const struct sample *samples, size_t count, struct curves
 }
 
 /* NCCL's own choice is also a point of its cell's curve, so that the curve continues at sizes where
- * NCCL chooses another cell, and between them. */
+ * NCCL chooses another cell. */
 static size_t add_chosen(struct sample *samples, size_t count) {
   size_t all = count;
   for (size_t i = 0; i < count; i++) {
@@ -268,32 +243,9 @@ int curves_make(const struct sample *samples, size_t count, struct curves *out) 
 void curves_free(struct curves *curves) {
   for (size_t i = 0; i < curves->count; i++) {
     free(curves->curves[i].points);
-    free(curves->curves[i].shape);
   }
   free(curves->curves);
   *curves = (struct curves){ 0 };
-}
-
-double curve_us(const struct curve *curve, double bytes) {
-  return exp2(interpolate_at(curve->shape, curve->count, log2(bytes)));
-}
-
-double curve_noise(const struct curve *curve, double bytes) {
-  size_t i = 0;
-  while (i + 1 < curve->count && (double)curve->points[i + 1].bytes <= bytes) {
-    i++;
-  }
-  double noise = curve->points[i].noise;
-  bool is_between = i + 1 < curve->count && (double)curve->points[i].bytes < bytes;
-  if (is_between && curve->points[i + 1].noise > noise) {
-    noise = curve->points[i + 1].noise;
-  }
-  return noise;
-}
-
-bool curve_covers(const struct curve *curve, double bytes) {
-  return bytes >= (double)curve->points[0].bytes &&
-         bytes <= (double)curve->points[curve->count - 1].bytes;
 }
 
 const struct curve_point *curve_find(const struct curve *curve, uint64_t bytes) {

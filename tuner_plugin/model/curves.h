@@ -9,7 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tuner_plugin/model/interpolate.h"
 #include "tuner_plugin/model/sample_file.h"
 
 /* What was measured at one size. */
@@ -30,8 +29,7 @@ struct curve {
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;
-  struct curve_point *points;      /* ascending in bytes */
-  struct interpolate_point *shape; /* log2 of us over log2 of bytes */
+  struct curve_point *points; /* ascending in bytes */
   size_t count;
 };
 
@@ -43,11 +41,6 @@ struct curves {
 int curves_make(const struct sample *samples, size_t count, struct curves *out);
 void curves_free(struct curves *curves);
 
-/* Between the first and the last size; `bytes` outside is clamped to them. */
-double curve_us(const struct curve *curve, double bytes);
-/* Of the nearest measured sizes the noisier. */
-double curve_noise(const struct curve *curve, double bytes);
-bool curve_covers(const struct curve *curve, double bytes);
 /* What was measured at this very size, or NULL. */
 const struct curve_point *curve_find(const struct curve *curve, uint64_t bytes);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the winning cell at many sizes, checks each against its neighbouring sizes, and joins equal
- * answers to rows. */
+/* Finds the winning cell at each measured size, and joins equal answers to rows. */
 #include "tuner_plugin/model/fit.h"
 
 #include <errno.h>
@@ -8,233 +7,180 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/model/limits.h"
-#include "tuner_plugin/model/pick_winner.h"
 
-enum { PLACES_MAX = 64 * FIT_STEPS_PER_SIZE };
-
-static size_t ask_everywhere(const struct candidates *candidates, struct answer *answers) {
-  const struct curve *by_default = candidates->by_default;
-  size_t count = 0;
-  for (size_t i = 0; i < by_default->count; i++) {
-    double bytes = (double)by_default->points[i].bytes;
-    if (count + FIT_STEPS_PER_SIZE >= PLACES_MAX || bytes < 1) {
-      continue;
-    }
-    answers[count++] = pick_winner_at(candidates, bytes, true);
-    if (i + 1 == by_default->count) {
-      break;
-    }
-    double next = (double)by_default->points[i + 1].bytes;
-    for (int step = 1; step < FIT_STEPS_PER_SIZE; step++) {
-      answers[count++] = pick_winner_at(
-          candidates, bytes * pow(next / bytes, (double)step / FIT_STEPS_PER_SIZE), false);
-    }
-  }
-  return count;
-}
-
-static bool is_same_answer(const struct answer *a, const struct answer *b) {
-  return a->winner == b->winner && a->is_over_any == b->is_over_any &&
-         a->over_algorithm == b->over_algorithm && a->over_protocol == b->over_protocol;
-}
-
-/* Equal answers side by side: [start, end). */
-struct stretch {
-  size_t start, end;
-  size_t measured; /* sizes among them */
+/* One collective on one shape. */
+struct shape {
+  const struct curve *by_default;
+  const struct curve *others;
+  size_t other_count;
 };
 
-/* The next stretch; from a zeroed one the first. */
-static bool next_stretch(struct stretch *stretch, const struct answer *answers, size_t count) {
-  size_t start = stretch->end;
-  *stretch = (struct stretch){ start, start, 0 };
-  while (stretch->end < count && is_same_answer(&answers[start], &answers[stretch->end])) {
-    stretch->measured += answers[stretch->end++].is_measured;
-  }
-  return start < count;
-}
-
-/* The verdicts of the measured sizes next to a place on the cell that won there, whether or not it
- * is the fastest at them: how many of each. */
-struct company {
-  int said[PICK_WINNER_SURE + 1];
-  int sure_over_same; /* of the sure ones, where NCCL chooses what the row would be over */
+/* A cell against the one that NCCL takes at a measured size. */
+struct match {
+  double over_us, us, noise;
 };
 
-static struct company find_company(const struct candidates *candidates,
-                                   const struct answer *answer) {
-  const struct curve *by_default = candidates->by_default;
-  struct company company = { 0 };
-  for (size_t i = 0; i < by_default->count; i++) {
-    const struct curve_point *point = &by_default->points[i];
-    double bytes = (double)point->bytes;
-    if (bytes != answer->bytes && pick_winner_is_near(by_default, i, answer->bytes)) {
-      enum pick_winner_side side = pick_winner_side_at(candidates, answer, point->bytes);
-      company.said[side]++;
-      company.sure_over_same += side == PICK_WINNER_SURE &&
-                                point->algorithm == answer->over_algorithm &&
-                                point->protocol == answer->over_protocol;
-    }
-  }
-  return company;
-}
-
-/* A measured size is confirmed by twice the margin, or by a neighbour. A place between two sizes is
- * confirmed by both, or by one of them and twice the margin, if the other does not contradict. */
-static bool is_sure_alone(const struct candidates *candidates, const struct answer *answer) {
-  struct company company = find_company(candidates, answer);
-  double gain = answer->default_us / answer->winner_us - 1;
-  bool is_great = pick_winner_is_sure(gain / 2, answer->noise);
-  if (answer->is_measured) {
-    return is_great || company.sure_over_same > 0;
-  }
-  int sure = company.said[PICK_WINNER_SURE];
-  return sure == 2 || (sure == 1 && is_great && company.said[PICK_WINNER_AGAINST] == 0);
-}
-
-/* A winner whose measured neighbours contradict it has mostly won by luck: among many cells the
- * fastest is the one that noise favoured. It needs twice the margin. */
-static void drop_lonely(const struct candidates *candidates, struct answer *answers, size_t count) {
-  for (struct stretch here = { 0 }; next_stretch(&here, answers, count);) {
-    bool is_kept = !answers[here.start].winner || here.measured > 1;
-    for (size_t i = here.start; i < here.end && !is_kept; i++) {
-      is_kept = is_sure_alone(candidates, &answers[i]);
-    }
-    for (size_t i = here.start; i < here.end && !is_kept; i++) {
-      answers[i].winner = NULL;
-    }
-  }
-}
-
-/* The same cell, with any number of channels. */
-static bool is_same_cell(const struct answer *a, const struct answer *b) {
-  return a->winner && b->winner && a->winner->algorithm == b->winner->algorithm &&
-         a->winner->protocol == b->winner->protocol && a->over_algorithm == b->over_algorithm &&
-         a->over_protocol == b->over_protocol;
-}
-
-/* The places between two measured sizes that follow each other. */
-struct gap {
-  size_t last, next; /* the measured ones */
+/* What to do at a measured size. */
+struct answer {
+  const struct curve *winner; /* NULL: leave it to NCCL */
+  const struct curve *over;   /* what NCCL takes */
+  struct match match;
 };
 
-/* The next gap; from a zeroed one the first. The first place is a measured size. */
-static bool next_gap(struct gap *gap, const struct answer *answers, size_t count) {
-  gap->last = gap->next;
-  do {
-    gap->next++;
-  } while (gap->next < count && !answers[gap->next].is_measured);
-  return gap->next < count;
+static bool is_certain(double gain, double noise) {
+  return gain >= fmax(GUARD_GAIN_PERMILLE / 1000.0, 2 * noise);
 }
 
-/* Between two measured sizes with the same answer the answer is the same, if the gains exceed the
- * jumps that are possible between them. */
-static void fill_between(const struct candidates *candidates, struct answer *answers,
-                         size_t count) {
-  for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
-    const struct answer *last = &answers[gap.last], *next = &answers[gap.next];
-    bool is_same = is_same_cell(last, next);
-    for (size_t i = gap.last + 1; is_same && i < gap.next; i++) {
-      double bytes = answers[i].bytes;
-      struct answer same = bytes * bytes < last->bytes * next->bytes ? *last : *next;
-      same.bytes = bytes;
-      same.is_measured = false;
-      same.margin = pick_winner_margin(candidates, &same);
-      if (!answers[i].winner && pick_winner_is_worth(&same)) {
-        answers[i] = same;
-      }
+static double gain_of(const struct match *match) {
+  return match->over_us / match->us - 1;
+}
+
+/* False: one of them was not measured there. */
+static bool compare(const struct curve *one, const struct curve *over, uint64_t bytes,
+                    struct match *match) {
+  const struct curve_point *ours = curve_find(one, bytes), *theirs = curve_find(over, bytes);
+  if (!ours || !theirs) {
+    return false;
+  }
+  *match = (struct match){ theirs->us, ours->us, hypot(ours->noise, theirs->noise) };
+  return true;
+}
+
+/* The cell that NCCL takes at a size, at all sizes. */
+static const struct curve *find_over(const struct shape *shape, const struct curve_point *point) {
+  for (const struct curve *curve = shape->others; curve < shape->others + shape->other_count;
+       curve++) {
+    if (curve->algorithm == point->algorithm && curve->protocol == point->protocol &&
+        curve->channels == 0) {
+      return curve;
     }
   }
+  return NULL;
 }
 
-/* Between two sizes at which NCCL chooses differently, and something else won at both, a cell that
- * is the fastest of all and gains over either choice is right wherever NCCL changes its choice. */
-static void hold_over_both(const struct candidates *candidates, struct answer *answers,
-                           size_t count) {
-  for (struct gap gap = { 0 }; next_gap(&gap, answers, count);) {
-    const struct curve_point *from =
-        pick_winner_default_point(candidates->by_default, answers[gap.last].bytes, false);
-    const struct curve_point *to =
-        pick_winner_default_point(candidates->by_default, answers[gap.next].bytes, false);
-    bool is_changed = from->algorithm != to->algorithm || from->protocol != to->protocol;
-    bool is_won = answers[gap.last].winner && answers[gap.next].winner;
-    for (size_t i = gap.last + 1; is_changed && is_won && i < gap.next; i++) {
-      double bytes = answers[i].bytes;
-      struct answer one = pick_winner_over(candidates, bytes, false, from);
-      struct answer other = pick_winner_over(candidates, bytes, false, to);
-      if (one.winner && one.winner == other.winner) {
-        answers[i] = (struct answer){ .bytes = bytes, .winner = one.winner, .is_over_any = true };
-      }
+/* Fewer channels are preferred if they cost little; 0 is NCCL's number, the most. */
+static bool is_better(const struct curve *one, const struct match *mine, const struct curve *other,
+                      const struct match *theirs) {
+  bool is_same_cell = one->algorithm == other->algorithm && one->protocol == other->protocol;
+  if (is_same_cell && one->channels != other->channels) {
+    bool has_fewer = one->channels - 1 < other->channels - 1;
+    double most = has_fewer ? theirs->us * FIT_CHANNEL_GAIN : theirs->us / FIT_CHANNEL_GAIN;
+    return mine->us < most;
+  }
+  return mine->us < theirs->us;
+}
+
+static struct answer ask(const struct shape *shape, size_t size) {
+  const struct curve_point *point = &shape->by_default->points[size];
+  struct answer answer = { .over = find_over(shape, point) };
+  for (size_t i = 0; answer.over && i < shape->other_count; i++) {
+    const struct curve *curve = &shape->others[i];
+    struct match match;
+    if (curve != answer.over && compare(curve, answer.over, point->bytes, &match) &&
+        (!answer.winner || is_better(curve, &match, answer.winner, &answer.match))) {
+      answer.winner = curve;
+      answer.match = match;
     }
   }
+  if (answer.winner && !is_certain(gain_of(&answer.match), answer.match.noise)) {
+    answer.winner = NULL;
+  }
+  return answer;
 }
 
-static int append_row(struct profile_table *table, struct profile_row row) {
-  struct profile_row *rows = reallocarray(table->rows, table->row_count + 1, sizeof *rows);
-  if (!rows) {
-    return -ENOMEM;
+/* How the winner does at another size, against what it is to replace; -1 if nobody knows. */
+static double gain_at(const struct shape *shape, const struct answer *answer, size_t size,
+                      double *noise) {
+  struct match match;
+  if (size >= shape->by_default->count ||
+      !compare(answer->winner, answer->over, shape->by_default->points[size].bytes, &match)) {
+    return -1;
   }
-  table->rows = rows;
-  table->rows[table->row_count++] = row;
-  return 0;
+  *noise = match.noise;
+  return gain_of(&match);
 }
 
-/* Between two places that differ, a row ends halfway. */
-static uint64_t border(const struct answer *answers, size_t at, size_t count) {
-  if (at == 0) {
-    return (uint64_t)answers[0].bytes;
-  }
-  if (at == count) {
-    return (uint64_t)answers[count - 1].bytes + 1;
-  }
-  return (uint64_t)ceil(sqrt(answers[at - 1].bytes * answers[at].bytes));
+/* Among many cells the fastest is also the one that noise favoured: at one size alone it needs
+ * twice the margin. */
+static bool is_confirmed(const struct shape *shape, const struct answer *answer, size_t size) {
+  double noise = 0, before = gain_at(shape, answer, size - 1, &noise);
+  bool is_certain_before = before >= 0 && is_certain(before, noise);
+  double after = gain_at(shape, answer, size + 1, &noise);
+  return is_certain_before || (after >= 0 && is_certain(after, noise)) ||
+         is_certain(gain_of(&answer->match) / 2, answer->match.noise);
 }
 
-/* The row for equal answers, with the figures of the place where it gains least. */
-static struct profile_row make_row(const struct answer *answers, size_t start, size_t end,
-                                   size_t count) {
+/* Where a row ends between the size of its last answer and the next one: as far as the gain is
+ * likely to last, and halfway to another row. */
+static uint64_t find_end(const struct shape *shape, const struct answer *answers, size_t last,
+                         size_t next) {
+  const struct curve_point *points = shape->by_default->points;
+  double noise, there = gain_at(shape, &answers[last], next, &noise);
+  double here = log1p(gain_of(&answers[last].match)), least = log1p(FIT_REACH_GAIN);
+  if (there <= -1 || here <= least) {
+    return points[last].bytes;
+  }
+  double share = log1p(there) >= least ? 1 : (here - least) / (here - log1p(there));
+  share = fmin(share, answers[next].winner ? 0.5 : FIT_REACH_MOST);
+  return (uint64_t)ceil((double)points[last].bytes *
+                        pow((double)points[next].bytes / (double)points[last].bytes, share));
+}
+
+/* The row for equal answers at [start, end), with the figures of the size where it gains least. */
+static struct profile_row make_row(const struct shape *shape, const struct answer *answers,
+                                   size_t start, size_t end) {
   const struct answer *least = &answers[start];
   for (size_t i = start; i < end; i++) {
-    if (answers[i].default_us * least->winner_us < least->default_us * answers[i].winner_us) {
-      least = &answers[i];
-    }
+    least = gain_of(&answers[i].match) < gain_of(&least->match) ? &answers[i] : least;
   }
-  struct profile_row row = {
-    .bytes_lo = border(answers, start, count),
-    .bytes_hi = border(answers, end, count),
+  const struct curve_point *points = shape->by_default->points;
+  uint64_t hi = end < shape->by_default->count ? find_end(shape, answers, end - 1, end) : 0;
+  return (struct profile_row){
+    .bytes_lo = start > 0 ? find_end(shape, answers, start, start - 1) : points[start].bytes,
+    .bytes_hi = hi > points[end - 1].bytes ? hi : points[end - 1].bytes + 1,
     .algorithm = least->winner->algorithm,
     .protocol = least->winner->protocol,
     .channels = least->winner->channels,
+    .is_measured = true,
+    .over_algorithm = least->over->algorithm,
+    .over_protocol = least->over->protocol,
+    .default_ns = (uint64_t)llround(least->match.over_us * 1000),
+    .choice_ns = (uint64_t)llround(least->match.us * 1000),
+    .noise_permille = (uint32_t)lround(fmin(least->match.noise, 1) * 1000),
   };
-  if (!least->is_over_any) {
-    row.is_measured = true;
-    row.over_algorithm = least->over_algorithm;
-    row.over_protocol = least->over_protocol;
-    row.default_ns = pick_winner_ns(least->default_us);
-    row.choice_ns = pick_winner_ns(least->winner_us);
-    row.noise_permille = pick_winner_permille(least->noise);
-  }
-  return row;
 }
 
-static int fill_table(const struct candidates *candidates, struct profile_table *table,
+static int fill_table(const struct shape *shape, struct profile_table *table,
                       struct fit_counts *counts) {
-  struct answer answers[PLACES_MAX];
-  size_t count = ask_everywhere(candidates, answers);
-  drop_lonely(candidates, answers, count);
-  fill_between(candidates, answers, count);
-  hold_over_both(candidates, answers, count);
-  int result = 0;
-  for (struct stretch here = { 0 }; result == 0 && next_stretch(&here, answers, count);) {
-    counts->points += here.measured;
-    if (answers[here.start].winner) {
-      counts->won += here.measured;
-      counts->rows++;
-      result = append_row(table, make_row(answers, here.start, here.end, count));
+  size_t count = shape->by_default->count;
+  struct answer *answers = calloc(count, sizeof *answers);
+  table->rows = calloc(count, sizeof *table->rows);
+  if (!answers || !table->rows) {
+    free(answers);
+    return -ENOMEM;
+  }
+  for (size_t i = 0; i < count; i++) {
+    answers[i] = ask(shape, i);
+    if (answers[i].winner && !is_confirmed(shape, &answers[i], i)) {
+      answers[i].winner = NULL;
     }
   }
-  return result;
+  for (size_t start = 0, end; start < count; start = end) {
+    for (end = start + 1; end < count && answers[end].winner == answers[start].winner &&
+                          answers[end].over == answers[start].over;
+         end++) {
+    }
+    if (answers[start].winner) {
+      table->rows[table->row_count++] = make_row(shape, answers, start, end);
+      counts->won += end - start;
+      counts->rows++;
+    }
+  }
+  counts->points += count;
+  free(answers);
+  return 0;
 }
 
 /* Was anything but NCCL's own choice measured on this shape? */
@@ -270,8 +216,8 @@ static int fill_tables(const struct curves *curves, const struct sample *samples
     profile->tables = tables;
     struct profile_table *table = &profile->tables[profile->table_count++];
     *table = (struct profile_table){ first->collective, first->nodes, first->ppn, NULL, 0 };
-    struct candidates candidates = { first, first + 1, end - start - 1 };
-    int result = fill_table(&candidates, table, counts);
+    struct shape shape = { first, first + 1, end - start - 1 };
+    int result = fill_table(&shape, table, counts);
     if (result < 0) {
       return result;
     }

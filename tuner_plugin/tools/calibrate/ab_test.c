@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/model/interpolate.h"
+#include "tuner_plugin/model/quantile.h"
 #include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/limits.h"
 
@@ -62,9 +62,8 @@ static struct runs sum_up(const struct ab_test_point *point, int side) {
   double times[AB_TEST_ROUNDS_MAX];
   size_t count = point->run_count[side];
   memcpy(times, point->runs_us[side], count * sizeof *times);
-  double median = interpolate_median(times, count);
-  double apart =
-      interpolate_quantile(times, count, 0.75) - interpolate_quantile(times, count, 0.25);
+  double median = quantile_median(times, count);
+  double apart = quantile_at(times, count, 0.75) - quantile_at(times, count, 0.25);
   return (struct runs){ median, median > 0 ? apart / 1.349 / median : 0 };
 }
 
@@ -85,7 +84,7 @@ static double usual_scatter(const struct ab_test *test, enum profile_collective 
   }
   double middle = 0;
   if (count > 0) {
-    interpolate_sort(values, count);
+    quantile_sort(values, count);
     middle = values[count / 2];
   }
   free(values);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/quantity.h"
-#include "tuner_plugin/model/interpolate.h"
+#include "tuner_plugin/model/quantile.h"
 
 struct label_entry *label_find(struct label_log *log, enum profile_collective collective,
                                uint64_t bytes) {
@@ -213,11 +213,11 @@ struct label_summary label_summarize(double *times_us, size_t count) {
   if (!apart) {
     return summary;
   }
-  summary.median_us = interpolate_median(times_us, count);
+  summary.median_us = quantile_median(times_us, count);
   for (size_t i = 0; i < count; i++) {
     apart[i] = fabs(times_us[i] - summary.median_us);
   }
-  summary.mad_us = interpolate_median(apart, count);
+  summary.mad_us = quantile_median(apart, count);
   free(apart);
   return summary;
 }

@@ -82,7 +82,7 @@
     "it over a better path")                                                                       \
   X(CONNECT_TIMEOUT, DURATION, "2m", "100ms..1h", "", NET, PLAIN,                                  \
     "time limit for setting up a connection. Where it is not set, 3 s if the kernel itself knows " \
-    "no way to the peer")                                                                          \
+    "no way to the peer, 4 s if its host refuses, as its process has ended")                       \
   X(RAISE_NOFILE, BOOL, "1", "", "", NET, PLAIN,                                                   \
     "1: raises the soft limit of open descriptors (ulimit -n) towards the hard limit; 0: keeps "   \
     "it")                                                                                          \

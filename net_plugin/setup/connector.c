@@ -28,6 +28,7 @@
 #include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/protection.h"
+#include "net_plugin/setup/refusal.h"
 
 /* "eth0 to 10.0.0.1:4242" */
 #define WAY_TEXT (IF_NAMESIZE + TCP_ADDRESS_TEXT + 4)
@@ -57,7 +58,9 @@ struct pending_connect {
   unsigned failures;  /* dials without success; each takes another path */
   unsigned no_ways;   /* of these, the last in a row for which the kernel knew no way */
   uint64_t no_way_ns; /* since when */
-  struct path taken;  /* the last dial's */
+  struct refusal refusal;
+  bool is_gone;      /* the peer's process is */
+  struct path taken; /* the last dial's */
   struct connection *connection;
 };
 
@@ -132,6 +135,13 @@ static uint64_t before_deadline(const struct pending_connect *pending, uint64_t 
   return due_ns < pending->deadline_ns ? due_ns : pending->deadline_ns;
 }
 
+/* Its listener was there before NCCL had the handle: a host that refuses for long has lost it. */
+static void note_refusal(struct pending_connect *pending, int dial_error) {
+  pending->is_gone =
+      refusal_heard(&pending->refusal, dial_error == -ECONNREFUSED, false, false, clock_now_ns()) &&
+      !param_is_set(PARAM_CONNECT_TIMEOUT);
+}
+
 static void retry_later(struct pending_connect *pending, int error) {
   char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
   uint64_t now_ns = clock_now_ns();
@@ -139,6 +149,11 @@ static void retry_later(struct pending_connect *pending, int error) {
   if (is_hopeless(pending, now_ns)) {
     give_up(pending, CONNECT_NO_WAY_NS,
             "no packet was sent; longer if STRATUS_CONNECT_TIMEOUT is set");
+    return;
+  }
+  if (pending->is_gone) {
+    give_up(pending, REFUSAL_GONE_NS,
+            "the peer's process is gone; longer if STRATUS_CONNECT_TIMEOUT is set");
     return;
   }
   if (open_files_are_short(error)) {
@@ -223,6 +238,7 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
   const struct lane_crypto *crypto = path->crypto;
   pending->dial = NULL;
   pending->no_ways = 0;
+  note_refusal(pending, error);
   if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
     refused_without_proof(pending, error, reply);
     return;
@@ -281,6 +297,7 @@ static void dial_next(struct pending_connect *pending) {
                              first_dial_done, pending, &error);
   if (!pending->dial) {
     note_no_way(pending, error);
+    note_refusal(pending, error);
     retry_later(pending, error);
   }
 }

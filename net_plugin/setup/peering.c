@@ -82,10 +82,15 @@ static struct nic choose(const struct peering *peering, struct lane_dial *dial) 
 
 static bool is_refused_for_good(struct peering *peering, bool is_refused) {
   const struct connection *connection = peering->connection;
+  uint64_t now_ns = clock_now_ns();
   bool is_confirmed = is_refused && (peer_has_left(peering->process, peering->refusal.since_ns) ||
                                      connection_has_failed_sibling(connection));
-  return refusal_heard(&peering->refusal, is_refused, connection_open_lanes(connection) > 0,
-                       is_confirmed, clock_now_ns());
+  bool is_gone = refusal_heard(&peering->refusal, is_refused, connection_open_lanes(connection) > 0,
+                               is_confirmed, now_ns);
+  if (is_gone) {
+    peer_left(peering->process, now_ns); /* the others need not find out by themselves */
+  }
+  return is_gone;
 }
 
 /* What it was to send cannot come either. Its connections in the other direction have found out for

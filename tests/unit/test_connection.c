@@ -243,6 +243,15 @@ EACH(nobody_there_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
   assert_true(log_capture_find("127.0.0.1:1, for 0.2 s (STRATUS_CONNECT_TIMEOUT)") > 0);
 }
 
+/* Its listener has gone, so its process has: not two minutes, as for one that does not answer. */
+TEST(a_dead_peer_is_an_error_in_seconds) {
+  struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address = nic.address;
+  ((struct sockaddr_in *)&address)->sin_port = htons(1);
+  assert_int_equal(connect_error(&nic, &address), -ECONNREFUSED);
+  assert_true(log_capture_find("for 4 s (the peer's process is gone") > 0);
+}
+
 /* The dial may not take longer than what is left, though one has seconds (PATIENCE_NS is more). */
 EACH(who_does_not_answer_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
   struct nic nic = pair_loopback(AF_INET);

@@ -45,7 +45,7 @@ make_other_release() { # HEADER EXPRESSION of sed
   local tree=${scratch:?}/$1
   other_release=$tree/build/lib/libnccl-net-stratus.so
   mkdir -p "$tree"
-  tar -C "${root:?}" -c Makefile common net_plugin tuner_plugin scripts/glibc-floor tests/fake_cuda/rules.mk \
+  tar -C "${root:?}" --format=posix -c Makefile common net_plugin tuner_plugin scripts/glibc-floor tests/fake_cuda/rules.mk \
     build/obj/common build/obj/net_plugin | tar -xC "$tree"
   sed -Ei "$2" "$tree/net_plugin/$1"
   if cmp -s {"$root","$tree"}/"net_plugin/$1"; then return 1; fi

@@ -12,8 +12,8 @@
 #include "tests/coll/pattern.h"
 #include "tests/coll/watchdog.h"
 
-/* Less than the plugin's last finalize gives connections (SETUP_CLOSE_NS): their peers live. */
-enum { LIMIT_MS = 2000 };
+/* On a machine that is busy with something else; it takes less than one. */
+enum { LIMIT_MS = 6000 };
 
 /* One rank's part of a round. */
 struct part {

@@ -3,7 +3,6 @@
  * every call tries another cell, and further launches for undecided cells. Appends samples. */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,8 +106,6 @@ struct series {
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
   size_t size_count;
   struct label_log log;
-  double cost_log; /* of NCCL's choice among the cells over it alone: sum of logarithms */
-  size_t cost_count;
   uint64_t time;
 };
 
@@ -157,18 +154,6 @@ static int write_sample(struct series *series, const struct label_entry *entry,
   return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
 }
 
-/* The cost of changing cells all the time: NCCL's own choice, among other cells and alone. */
-static void add_cost(struct series *series, const struct bench_json_row *row,
-                     const struct label_cell *among) {
-  size_t count = 0;
-  double *times = row ? bench_json_calls(row, &count) : NULL;
-  if (count > 0 && among->count > 0) {
-    series->cost_log += log(among->summary.median_us / label_summarize(times, count).median_us);
-    series->cost_count++;
-  }
-  free(times);
-}
-
 /* ---- launches ---- */
 
 static void take_label(void *to, const char *line) {
@@ -198,7 +183,6 @@ static bool take_size(struct series *series, const struct bench_json *bench,
     return false;
   }
   launch_plan_add(&series->launch_plan, round, entry, &times);
-  add_cost(series, bench_json_find(&series->alone, entry->collective, bytes), &times.cells[0]);
   bool is_written = true;
   for (size_t c = 0; c < times.count; c++) {
     is_written &= write_sample(series, entry, &times, c, run) == CLI_OK;
@@ -289,6 +273,20 @@ static void take_sizes(struct series *series) {
   resume(series, sizes, count);
 }
 
+/* Every call tries a cell, so that a launch takes as long as NCCL's own choice does with all calls,
+ * and as much more as the other cells are slower. */
+static void say_plan(const struct series *series) {
+  double launch_s = 0;
+  for (size_t i = 0; i < series->launch_plan.count; i++) {
+    launch_s += campaign_expect_s(&series->alone, series->launch_plan.collective,
+                                  series->launch_plan.sizes[i].bytes);
+  }
+  campaign_say("%s: up to %" PRId64
+               " launches of %zu sizes, each %.0f s and more; samples go to %s",
+               name_of(series), series->launch_plan.rounds, series->launch_plan.count, launch_s,
+               options.samples);
+}
+
 static int run_series(struct series *series) {
   struct campaign *campaign = series->campaign;
   series->size_count = campaign_sizes(campaign, series->launch_plan.collective, series->sizes);
@@ -305,10 +303,9 @@ static int run_series(struct series *series) {
   if (status == CLI_OK && campaign->launch.kind != LAUNCH_INSIDE) {
     take_sizes(series);
   }
-  status = status == CLI_OK ? run_rounds(series) : status;
-  if (series->cost_count > 0) {
-    campaign_say("%s: NCCL's own choice takes %.2f times as long among other cells as alone",
-                 name_of(series), exp(series->cost_log / (double)series->cost_count));
+  if (status == CLI_OK) {
+    say_plan(series);
+    status = run_rounds(series);
   }
   bench_json_free(&series->alone);
   return status;

@@ -236,19 +236,18 @@ struct progress {
   uint64_t said_ns;
 };
 
-/* What a size will take, in seconds: its calls out of place and in place. */
-static double expected_s(const struct progress *progress, uint64_t bytes) {
-  const struct launch_job *job = progress->job;
-  const struct bench_json_row *row =
-      progress->alone ? bench_json_find(progress->alone, job->collective, bytes) : NULL;
+double campaign_expect_s(const struct bench_json *alone, enum profile_collective collective,
+                         uint64_t bytes) {
+  const struct bench_json_row *row = alone ? bench_json_find(alone, collective, bytes) : NULL;
   double call_us = row ? bench_json_time_us(row) : 0;
-  return 2 * (double)job->iterations * call_us / 1e6;
+  return 2 * (double)campaign_options.iterations * call_us / 1e6;
 }
 
 static void say_progress(struct progress *progress) {
   double done_s = 0, left_s = 0;
   for (size_t i = 0; i < progress->job->size_count; i++) {
-    *(i < progress->rows ? &done_s : &left_s) += expected_s(progress, progress->job->sizes[i]);
+    *(i < progress->rows ? &done_s : &left_s) +=
+        campaign_expect_s(progress->alone, progress->job->collective, progress->job->sizes[i]);
   }
   double spent_s = (double)(clock_now_ns() - progress->start_ns) / 1e9;
   /* Other cells are slower than NCCL's choice; by how much is learned during the run. */

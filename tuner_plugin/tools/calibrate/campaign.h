@@ -60,6 +60,11 @@ size_t campaign_sizes(const struct campaign *campaign, enum profile_collective c
 struct launch_job campaign_job(struct campaign *campaign, enum profile_collective collective,
                                const uint64_t *sizes, size_t size_count, const char *const *ours);
 
+/* What the calls of a size will take, in seconds, out of place and in place, by a run of NCCL's own
+ * choice; NULL: 0. */
+double campaign_expect_s(const struct bench_json *alone, enum profile_collective collective,
+                         uint64_t bytes);
+
 /* How often a launch is tried: a host may be busy for a moment. Ranks started by another launcher
  * cannot agree to try again. */
 int campaign_tries(const struct campaign *campaign);

@@ -75,8 +75,6 @@
   X(STOPPED_TIMEOUT, DURATION, "15m", "100ms..24h", "", NET, PLAIN,                                \
     "the same if the peer's host still acknowledges: its process is stopped or gets no CPU; at "   \
     "least STRATUS_LINK_TIMEOUT")                                                                  \
-  X(POLICY, ENUM, "adaptive", "adaptive|fixed", "", NET, PLAIN,                                    \
-    "for measuring: adaptive learns how fast flows are, fixed takes them in turn")                 \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \
     "1: reconnects a flow that stays much slower than the others, so that the network may route "  \
     "it over a better path")                                                                       \
@@ -95,9 +93,6 @@
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
     "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
     "only")                                                                                        \
-  X(RDMA_CM, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                          \
-    "connect queue pairs through librdmacm; auto: only where the device needs it (iWARP, so "      \
-    "eRDMA in standard mode); off: never, and such devices are not used")                          \
   X(COLLNET, ENUM, "off", "off|full|bf16|fp16", "", BOTH, PLAIN,                                   \
     "AllReduce across hosts on the hosts, with NCCL_COLLNET_ENABLE=1; bf16, fp16: f32 sums "       \
     "travel "                                                                                      \

@@ -12,8 +12,7 @@
  * Drivers may take long over each step, and the holder of the engine lock must not wait for them:
  * a worker takes the step, and endpoint_fd becomes readable when it is over.
  *
- * The peer may use its endpoint as soon as it has the offer of this side. Endpoints that the
- * handshake itself connects have port 0; others are connected by a protocol of the transport's own.
+ * Endpoints are connected by a protocol of the transport's own, at the port in the answer.
  *
  * There is one transport, lane/rdma (rdma_endpoint.c). Another one would provide the functions
  * below, those of lane_memory.h and lane_offer.h, and a struct lane_ops. It could be connectionless
@@ -53,7 +52,7 @@ void endpoint_stop_all(void);
 /* What connections and handshakes see of it; the transport's own struct begins with this. */
 struct endpoint {
   struct lane_domain domain;
-  uint16_t port;     /* after endpoint_accept: what the peer's endpoint_connect needs, or 0 */
+  uint16_t port;     /* after endpoint_accept: what the peer's endpoint_connect needs */
   uint8_t key_index; /* which key of a target is for the domain; the receiving side sets it before
                         endpoint_describe */
 };

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LANE_OFFER_BYTES 36 /* in the handshake */
+#define LANE_OFFER_BYTES 12 /* in the handshake */
 #define LANE_TOKEN_BYTES 32
 
 /* Address and properties of an endpoint. None: the first four bytes are 0. */
@@ -20,8 +20,8 @@ bool lane_offer_is_none(const struct lane_offer *offer);
 /* There is none, or all of it is within bounds: the peer is not trusted. */
 bool lane_offer_is_valid(const struct lane_offer *offer);
 
-/* For a transport whose own protocol connects endpoints: each side shows its token there, to prove
- * that it belongs to this epoch of this lane. */
+/* The transport's own protocol connects endpoints: each side shows its token there, to prove that
+ * it belongs to this epoch of this lane. */
 struct lane_tokens {
   uint8_t request[LANE_TOKEN_BYTES], answer[LANE_TOKEN_BYTES];
 };

@@ -25,7 +25,6 @@ struct rdma_survey_row {
   unsigned mtu_bytes;    /* of RDMA packets */
   bool has_dmabuf;       /* the kernel and its driver take dma-bufs */
   struct rdma_traits traits;
-  enum rdma_cm_wish cm;               /* are its queue pairs connected by librdmacm? */
   char why[RDMA_WHY_MAX];             /* why it is not used, or not opened; else empty */
   char warning[RDMA_QUIRKS_TEXT_MAX]; /* about its settings; else empty */
 };
@@ -37,8 +36,5 @@ unsigned rdma_survey(const struct nic *nics, unsigned nic_count, bool is_opening
 
 /* "InfiniBand", "RoCE v2", "RoCE v1", "iWARP". */
 const char *rdma_survey_kind(const struct rdma_survey_row *row);
-
-/* Who connects its queue pairs, and why. */
-const char *rdma_survey_way(const struct rdma_survey_row *row);
 
 #endif

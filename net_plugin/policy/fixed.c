@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fixed: the policy that learns nothing. Round robin over the lanes that can write, chunks of the
- * configured size, a constant number of lanes; no reconnects of slow lanes. It is the
- * baseline that the adaptive policy must beat, and the shortest example of a policy. */
+ * configured size, a constant number of lanes; no reconnects of slow lanes. For
+ * tests (settings_use_policy), and the shortest example of a policy. */
 #include "net_plugin/policy/policy.h"
 
 struct fixed {

@@ -295,7 +295,7 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
       reply->status < REPLY_STATUS_END && reply->has_secret <= 1 && terms->wants_checksums <= 1 &&
       reply->cipher < LANE_CIPHERS && terms->remote_keys <= WIRE_REMOTE_KEYS &&
       lane_offer_is_valid(&reply->offer) &&
-      (reply->connect_port == 0 || !lane_offer_is_none(&reply->offer)) && is_list_valid(reply) &&
+      (reply->connect_port == 0) == lane_offer_is_none(&reply->offer) && is_list_valid(reply) &&
       (reply->status != REPLY_ACCEPTED ||
        (terms->lanes >= 1 && terms->lanes <= WIRE_MAX_LANES &&
         terms->eager_bytes <= WIRE_MAX_CHUNK_BYTES && terms->eager_slots <= LINK_WINDOW / 2));

@@ -35,14 +35,19 @@ static enum policy_compress compress_mode(bool wants_encryption) {
                                            : modes[param_enum(PARAM_COMPRESS)];
 }
 
+static const struct policy_ops *policy_ops = &policy_adaptive;
+
+void settings_use_policy(const struct policy_ops *ops) {
+  policy_ops = ops ? ops : &policy_adaptive;
+}
+
 void settings_get(unsigned nics, struct settings *settings) {
   unsigned lanes = (unsigned)param_int(PARAM_FLOWS);
   if (!lanes) {
     lanes = (from_profile.flows ? from_profile.flows : SETTINGS_LANES_PER_NIC) * nics;
   }
   lanes = lanes < nics ? nics : lanes > WIRE_MAX_LANES ? WIRE_MAX_LANES : lanes;
-  bool is_fixed = param_enum(PARAM_POLICY) == PARAM_POLICY_FIXED;
-  bool learns_lanes = !is_fixed && !param_is_set(PARAM_FLOWS);
+  bool learns_lanes = !param_is_set(PARAM_FLOWS);
   uint32_t chunk_bytes = (uint32_t)param_size(PARAM_CHUNK_BYTES), usual = chunk_bytes;
   if (!param_is_set(PARAM_CHUNK_BYTES)) {
     usual = from_profile.chunk_bytes ? from_profile.chunk_bytes : chunk_bytes;
@@ -51,7 +56,7 @@ void settings_get(unsigned nics, struct settings *settings) {
   }
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
   settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
-  settings->policy_ops = is_fixed ? &policy_fixed : &policy_adaptive;
+  settings->policy_ops = policy_ops;
   settings->policy = (struct policy_config){
     .lanes = learns_lanes ? WIRE_MAX_LANES : lanes,
     .first_lanes = lanes,

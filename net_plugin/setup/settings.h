@@ -28,6 +28,9 @@ struct settings {
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */
 void settings_use_profile(const struct profile *profile);
+/* For tests: what decides for links that are made from now on; NULL: policy_adaptive. */
+void settings_use_policy(const struct policy_ops *ops);
+
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);
 /* The connection is one of a group that sends to so many peers at the same time; 0: of none. Unless

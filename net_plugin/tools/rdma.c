@@ -74,14 +74,13 @@ static json_t *row_to_json(const struct rdma_survey_row *row) {
   char guid[24];
   snprintf(guid, sizeof(guid), "%016" PRIx64, port->guid);
   return json_pack(
-      "{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:b, s:o, s:s, s:b, s:s?, s:s?, s:s?, s:o, s:o, s:o, "
+      "{s:s, s:i, s:s, s:s, s:s, s:i, s:s, s:b, s:o, s:s, s:s?, s:s?, s:s?, s:o, s:o, s:o, "
       "s:s?, s:s?}",
       "hca", port->name, "port", port->port, "model", row->traits.model, "link_layer",
       port->is_infiniband ? "InfiniBand" : "Ethernet", "state", port->state, "speed_mbps",
       (int)port->speed_mbps, "guid", guid, "used", row->is_used, "gids", gids_to_json(row), "kind",
-      rdma_survey_kind(row), "librdmacm", row->cm == RDMA_CM_MUST, "interface",
-      document_or_null(row->nic), "pci_path", document_or_null(port->pci_path), "driver",
-      document_or_null(port->driver), "numa_node",
+      rdma_survey_kind(row), "interface", document_or_null(row->nic), "pci_path",
+      document_or_null(port->pci_path), "driver", document_or_null(port->driver), "numa_node",
       port->numa_node >= 0 ? json_integer(port->numa_node) : json_null(), "mtu",
       row->is_opened ? json_integer((json_int_t)row->mtu_bytes) : json_null(), "dmabuf",
       row->is_opened ? json_boolean(row->has_dmabuf) : json_null(), "reason",
@@ -124,9 +123,6 @@ static void print_row(const struct rdma_survey_row *row) {
     printf("    GID %-3d  %-40s  %-8s  %s\n", it->index, rdma_choice_gid_text(it->bytes, text),
            version, it->netdev);
   }
-  if (row->is_used) {
-    printf("    queue pairs are %s\n", rdma_survey_way(row));
-  }
   if (row->warning[0]) {
     printf("    %s\n", row->warning);
   }
@@ -167,10 +163,10 @@ static void check_row(const struct rdma_survey_row *row) {
   char text[RDMA_GID_TEXT_MAX];
   if (row->is_used) {
     const struct rdma_gid *gid = &port->gids[row->gid];
-    doctor_tell(DOCTOR_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s), %s",
+    doctor_tell(DOCTOR_GOOD, "RDMA: %s uses %s port %d (%s, %s, %u Mb/s, MTU %u, GID %d = %s)",
                 row->nic, port->name, port->port, row->traits.model, rdma_survey_kind(row),
                 port->speed_mbps, row->mtu_bytes, gid->index,
-                rdma_choice_gid_text(gid->bytes, text), rdma_survey_way(row));
+                rdma_choice_gid_text(gid->bytes, text));
   } else {
     doctor_tell(DOCTOR_HINT, "RDMA: %s port %d is not used: %s", port->name, port->port, row->why);
   }

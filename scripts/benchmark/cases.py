@@ -65,17 +65,13 @@ def policed():
     arguments = ("--shape", "simple", "--warmup", "2s")
     by_hand = [perf("stratus", *arguments, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}",
                     label=f"STRATUS_FLOWS={flows}") for flows in (8, 16)]
-    # What flows can carry if none gets more than its part, which a policer does not punish.
-    equal = perf("stratus", *arguments, extra={"STRATUS_FLOWS": "8", "STRATUS_POLICY": "fixed"}, name="equal",
-                 label="8 flows in turn")
-    variants = [perf("stratus", *arguments), *by_hand, equal, perf("socket", *arguments), perf("socket-2x8", *arguments)]
+    variants = [perf("stratus", *arguments), *by_hand, perf("socket", *arguments), perf("socket-2x8", *arguments)]
     return Case(
         "policed", f"1 connection, flows policed at {flow_gbps:g} Gb/s, {nic_gbps} Gb/s NIC, after 2 s",
         ["--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), "--police"], variants,
         [Row("of-hand", "stratus / the better number of flows set by hand",
              of_best("gbps", "stratus", [each.key for each in by_hand]), at_least(0.95), shown(variants, "gbps", "Gb/s")),
          Row("of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps)),
-         Row("equal", "stratus / 8 flows in turn (STRATUS_POLICY=fixed)", of("gbps", "stratus", "equal")),
          Row("socket", "stratus / Socket", of("gbps", "stratus", "socket")),
          Row("socket-2x8", "stratus / Socket 2x8", of("gbps", "stratus", "socket-2x8"))])
 

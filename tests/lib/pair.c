@@ -2,6 +2,7 @@
 /* See pair.h. */
 #include "tests/lib/pair.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -28,8 +29,16 @@ void pair_set_parameters(const char *words) {
   param_load(environment);
 }
 
+static const char *used_nic = "lo", *used_address = "127.0.0.1";
+
+void pair_use(const char *nic, const char *address) {
+  used_nic = nic;
+  used_address = address;
+}
+
 struct nic pair_loopback(int family) {
-  struct nic nic = { .name = "lo", .index = if_nametoindex("lo"), .numa_node = -1 };
+  struct nic nic = { .index = if_nametoindex(used_nic), .numa_node = -1 };
+  snprintf(nic.name, sizeof nic.name, "%s", used_nic);
   if (family == AF_INET6) {
     struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&nic.address;
     in6->sin6_family = AF_INET6;
@@ -37,7 +46,7 @@ struct nic pair_loopback(int family) {
   } else {
     struct sockaddr_in *in = (struct sockaddr_in *)&nic.address;
     in->sin_family = AF_INET;
-    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(inet_pton(AF_INET, used_address, &in->sin_addr), 1);
   }
   return nic;
 }

@@ -20,6 +20,9 @@ struct pair {
 /* Replaces all parameters by these, which spaces separate; NULL: none. */
 void pair_set_parameters(const char *words);
 struct nic pair_loopback(int family);
+/* From now on that is this interface, with this IPv4 address: librdmacm finds no device by
+ * 127.0.0.1. */
+void pair_use(const char *nic, const char *address);
 struct pair pair_make(int family);
 void pair_close(struct pair pair);
 /* Connects by this handle, which the test may have changed. */

@@ -2,6 +2,9 @@
 /* See rdma_host.h. */
 #include "tests/lib/rdma_host.h"
 
+#include "net_plugin/lane/rdma/rdma_cm.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
+#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -37,6 +40,24 @@ struct rdma_device *rdma_host_open(const struct nic *nic) {
     fail_msg("%s", why);
   }
   return device;
+}
+
+void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
+                       const struct sockaddr_storage *address) {
+  static const struct lane_tokens tokens = { { 1 }, { 2 } };
+  struct sockaddr_storage to = *address;
+  struct rdma_facts facts;
+  uint16_t port;
+  rdma_qp_facts(dialler, &facts);
+  assert_int_equal(rdma_cm_listen(listener, &facts, address, &tokens, &port), 0);
+  tcp_address_set_port(&to, port);
+  rdma_qp_facts(listener, &facts);
+  assert_int_equal(rdma_cm_connect(dialler, &facts, address, &to, &tokens, -1), 0);
+  for (int i = 0; i < 4; i++) {
+    assert_int_equal(rdma_cm_advance(dialler), 0);
+    assert_int_equal(rdma_cm_advance(listener), 0);
+  }
+  assert_true(rdma_cm_is_connected(dialler->cm) && rdma_cm_is_connected(listener->cm));
 }
 
 void rdma_host_empty(void) {

@@ -29,6 +29,11 @@ extern const struct fake_hca rdma_host_roce, rdma_host_iwarp;
 /* The device of the NIC, or the test fails and says why there is none. */
 struct rdma_device *rdma_host_open(const struct nic *nic);
 
+/* Both by librdmacm, at this address; the dialler first. */
+struct rdma_qp;
+void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
+                       const struct sockaddr_storage *address);
+
 /* Another device. */
 void rdma_host_add(const struct fake_hca *hca);
 /* No file tells of a device any more. */

@@ -8,6 +8,7 @@
 
 #include "common/param.h"
 #include "net_plugin/connection/connection_state.h"
+#include "net_plugin/setup/settings.h"
 #include "tests/lib/content.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/log_capture.h"
@@ -24,8 +25,9 @@ static const size_t large[] = { 22 * CHUNK };
 
 static void set(const char *compress) {
   char *environment[] = { (char *)(uintptr_t)compress, (char *)(uintptr_t) "STRATUS_FLOWS=64",
-                          (char *)(uintptr_t) "STRATUS_POLICY=fixed", NULL };
+                          NULL };
   param_load(environment);
+  settings_use_policy(&policy_fixed);
 }
 
 /* Of this process, as `ulimit -v` and strict overcommit count it. */

@@ -196,9 +196,6 @@ PARAM_TEST(every_switch_takes_the_same_words) {
     assert_int_equal(param_enum(PARAM_RDMA), wanted ? PARAM_RDMA_ON : PARAM_RDMA_OFF);
     assert_int_equal(param_bool(PARAM_CHECKSUM), wanted);
     assert_null(param_refusal());
-    snprintf(first, sizeof first, "STRATUS_RDMA_CM=%s", word);
-    load(first, NULL, NULL);
-    assert_int_equal(param_enum(PARAM_RDMA_CM), wanted ? PARAM_RDMA_CM_ON : PARAM_RDMA_CM_OFF);
   }
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
   /* what is no switch takes none of them */

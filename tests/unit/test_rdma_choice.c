@@ -16,10 +16,6 @@
 
 static struct rdma_sysfs_port ports[RDMA_PORTS_MAX];
 
-static struct rdma_settings defaults(void) {
-  return (struct rdma_settings){ .gid_index = -1, .roce_version = 2, .family = AF_UNSPEC };
-}
-
 UNIT_TEST(ports_are_read) {
   assert_int_equal(rdma_sysfs_list(CONNECTX, ports), 4);
   const struct rdma_sysfs_port *port = &ports[0];
@@ -73,18 +69,14 @@ UNIT_TEST(nics_find_their_ports) {
 
 UNIT_TEST(erdma_is_found_by_the_hardware_address_it_borrows) {
   struct nic nic = fake_nic("eth0", "172.16.0.11", 20);
-  struct rdma_settings settings = defaults();
-  char why[RDMA_WHY_MAX];
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
   assert_true(rdma_choice_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
-  assert_int_equal(rdma_choice_gid(&ports[0], &settings, &nic, why), 0);
   ports[0].node_guid = 0; /* and by the GID alone */
   assert_true(rdma_choice_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
   ports[0].gid_count = 0;
   assert_false(rdma_choice_is_of_nic("tests/data/rdma/erdma", &ports[0], &nic));
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma-compat", ports), 1);
   assert_true(rdma_choice_is_of_nic("tests/data/rdma/erdma-compat", &ports[0], &nic));
-  assert_int_equal(rdma_choice_gid(&ports[0], &settings, &nic, why), 1);
 }
 
 /* A port on interface d0 with these GIDs, "1" or "2" before the address for the RoCE version. */
@@ -106,90 +98,25 @@ static struct rdma_sysfs_port make_port(const char *const *gids) {
 
 #define GIDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-static int choose(const char *const *gids, const char *address,
-                  const struct rdma_settings *settings) {
+static int choose(const char *const *gids, const char *address) {
   char why[RDMA_WHY_MAX];
+  struct rdma_settings settings = { 0 };
   struct rdma_sysfs_port port = make_port(gids);
   struct nic nic = fake_nic("d0", address, strchr(address, ':') ? 64 : 24);
-  return rdma_choice_gid(&port, settings, &nic, why);
+  int gid, error = rdma_choice_judge(&port, &settings, &nic, &gid, why);
+  return error ? error : gid;
 }
 
-UNIT_TEST(ipv4_of_roce_v2_comes_first) {
-  struct rdma_settings settings = defaults();
-  assert_int_equal(
-      choose(GIDS("1fe80::1", "2fe80::1", "110.0.0.1", "210.0.0.1"), "10.0.0.1", &settings), 3);
-  assert_int_equal(choose(GIDS("2fe80::1", "2fd00::1", "210.0.0.1"), "10.0.0.1", &settings), 2);
-  assert_int_equal(choose(GIDS("2fe80::1", "2fd00::1"), "10.0.0.1", &settings), 1);
-  assert_int_equal(choose(GIDS("2fe80::1"), "10.0.0.1", &settings), 0);
-  assert_int_equal(choose(GIDS("1fe80::1", "110.0.0.1"), "10.0.0.1", &settings), -ENOENT);
-}
-
-UNIT_TEST(the_nearest_address_is_taken) {
-  struct rdma_settings settings = defaults();
-  assert_int_equal(choose(GIDS("2192.168.0.1", "210.0.0.9", "210.0.0.1"), "10.0.0.1", &settings),
-                   2);
-  assert_int_equal(choose(GIDS("2192.168.0.1", "210.0.0.9"), "10.0.0.1", &settings), 1);
-  assert_int_equal(choose(GIDS("2192.168.0.1", "2192.168.0.2"), "10.0.0.1", &settings), 0);
-  assert_int_equal(choose(GIDS("2fd00:2::1", "2fd00:1::9", "2fd00:1::1"), "fd00:1::1", &settings),
-                   2);
-  assert_int_equal(choose(GIDS("2fe80::1", "2fd00:2::1", "2fd00:1::9"), "fd00:1::1", &settings), 2);
-  /* Link-local addresses that are near are still the last choice but one. */
-  assert_int_equal(choose(GIDS("2169.254.0.1", "210.0.0.1"), "10.0.0.2", &settings), 1);
-}
-
-UNIT_TEST(wishes_are_kept) {
-  struct rdma_settings settings = defaults();
-  settings.roce_version = 1;
-  assert_int_equal(choose(GIDS("210.0.0.1", "110.0.0.1"), "10.0.0.1", &settings), 1);
-  settings = defaults();
-  settings.family = AF_INET6;
-  assert_int_equal(choose(GIDS("210.0.0.1", "2fd00::1"), "10.0.0.1", &settings), 1);
-  settings.family = AF_INET;
-  assert_int_equal(choose(GIDS("2fd00::1"), "10.0.0.1", &settings), -ENOENT);
-  settings = defaults();
-  settings.gid_index = 0;
-  assert_int_equal(choose(GIDS("1fe80::1", "210.0.0.1"), "10.0.0.1", &settings), 0);
-  settings.gid_index = 7;
-  assert_int_equal(choose(GIDS("1fe80::1", "210.0.0.1"), "10.0.0.1", &settings), -ENOENT);
-  settings = defaults();
-  settings.family = AF_INET;
-  settings.prefix_bits = 96 + 12;
-  assert_int_equal(inet_pton(AF_INET6, "::ffff:172.16.0.0", &settings.range), 1);
-  assert_int_equal(choose(GIDS("210.0.0.1", "2172.31.0.1"), "10.0.0.1", &settings), 1);
-  assert_int_equal(choose(GIDS("210.0.0.1", "2172.32.0.1"), "10.0.0.1", &settings), -ENOENT);
-}
-
-UNIT_TEST(reasons_are_told) {
-  struct rdma_sysfs_port port = make_port(GIDS("110.0.0.1"));
-  struct nic nic = fake_nic("d0", "10.0.0.1", 24);
-  struct rdma_settings settings = defaults();
-  char why[RDMA_WHY_MAX];
-  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), -ENOENT);
-  assert_string_equal(why, "hca port 1 has no RoCE v2 GID on d0");
-  settings.family = AF_INET;
-  settings.prefix_bits = 96 + 16;
-  assert_int_equal(inet_pton(AF_INET6, "::ffff:10.1.0.0", &settings.range), 1);
-  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), -ENOENT);
-  assert_string_equal(why, "hca port 1 has no RoCE v2 GID of IPv4 in 10.1.0.0/16 on d0");
-  settings.gid_index = 5;
-  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), -ENOENT);
-  assert_string_equal(why, "hca port 1 has no GID 5 (NCCL_IB_GID_INDEX)");
-}
-
-UNIT_TEST(infiniband_takes_the_routable_one) {
-  struct rdma_settings settings = defaults();
-  struct nic nic = fake_nic("ib0", "192.168.7.1", 24);
-  char why[RDMA_WHY_MAX];
-  struct rdma_sysfs_port port = make_port(GIDS("0fe80::1", "0fe80::2"));
-  port.is_infiniband = true;
-  settings.gid_index = 1; /* of RoCE only */
-  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), 0);
-  port.gids[1].bytes[5] = 3;
-  assert_int_equal(rdma_choice_gid(&port, &settings, &nic, why), 1);
+UNIT_TEST(the_address_of_the_nic_stands_for_it) {
+  assert_int_equal(choose(GIDS("1fe80::1", "2fe80::1", "110.0.0.1", "210.0.0.1"), "10.0.0.1"), 3);
+  assert_int_equal(choose(GIDS("210.0.0.1", "110.0.0.1"), "10.0.0.1"), 0);
+  assert_int_equal(choose(GIDS("1fe80::1", "110.0.0.1"), "10.0.0.1"), 1);
+  assert_int_equal(choose(GIDS("2fd00:2::1", "2fd00:1::1"), "fd00:1::1"), 1);
+  assert_int_equal(choose(GIDS("2192.168.0.1", "210.0.0.9"), "10.0.0.1"), -ENOENT);
 }
 
 UNIT_TEST(judgement_names_what_stands_in_the_way) {
-  struct rdma_settings settings = defaults();
+  struct rdma_settings settings = { 0 };
   char why[RDMA_WHY_MAX];
   int gid;
   assert_int_equal(rdma_sysfs_list(CONNECTX, ports), 4);

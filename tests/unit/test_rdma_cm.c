@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queue pairs that librdmacm connects (tests/lib/fake_verbs_cm.c): whatever goes wrong on the way,
  * data arrives all the same, by TCP until it goes well, and nothing is left behind; strangers are
- * rejected; sides that do not want the same agree. What lanes do once they are connected is
- * test_lanes.c's. */
+ * rejected. What lanes do once they are connected is test_lanes.c's. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,10 +18,8 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static const struct rdma_host_way roce = { &rdma_host_roce, "STRATUS_FLOWS=2 STRATUS_RDMA_CM=on" };
+static const struct rdma_host_way roce = { &rdma_host_roce, "STRATUS_FLOWS=2" };
 static const struct rdma_host_way iwarp = { &rdma_host_iwarp, "STRATUS_FLOWS=2" };
-static const struct rdma_host_way iwarp_off = { &rdma_host_iwarp,
-                                                "STRATUS_FLOWS=2 STRATUS_RDMA_CM=off" };
 static const size_t sizes[] = { 8, 70000, 4096, 300000 };
 
 static void exchange(struct pair pair, uint64_t count) {
@@ -268,50 +265,12 @@ BOTH(the_end_of_one_is_heard_by_the_other) {
   rdma_qp_free(two.listener);
 }
 
-/* ---- who wants what ---- */
-
-TEST(one_side_that_must_is_enough, roce) {
+TEST(devices_of_two_kinds_are_not_connected, roce) {
   struct two two = make_two();
-  struct rdma_qp *qp = two.dialler;
   struct rdma_facts peer = two.facts;
-  static const struct {
-    enum rdma_cm_wish ours, theirs;
-    int result;
-    bool uses_cm;
-  } cases[] = {
-    { RDMA_CM_MAY, RDMA_CM_MAY, 0, false },
-    { RDMA_CM_NEVER, RDMA_CM_MAY, 0, false },
-    { RDMA_CM_MAY, RDMA_CM_NEVER, 0, false },
-    { RDMA_CM_NEVER, RDMA_CM_NEVER, 0, false },
-    { RDMA_CM_MUST, RDMA_CM_MAY, 0, true },
-    { RDMA_CM_MAY, RDMA_CM_MUST, 0, true },
-    { RDMA_CM_MUST, RDMA_CM_MUST, 0, true },
-    { RDMA_CM_MUST, RDMA_CM_NEVER, -EOPNOTSUPP, 0 },
-    { RDMA_CM_NEVER, RDMA_CM_MUST, -EOPNOTSUPP, 0 },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    bool uses_cm = !cases[i].uses_cm;
-    qp->device->port.cm = cases[i].ours;
-    peer.cm = (uint8_t)cases[i].theirs;
-    assert_int_equal(rdma_endpoint_uses_cm(qp, &peer, &uses_cm), cases[i].result);
-    if (!cases[i].result) {
-      assert_int_equal(uses_cm, cases[i].uses_cm);
-    }
-  }
   peer.transport = RDMA_IWARP;
-  assert_int_equal(rdma_qp_set_peer(qp, &peer), -EPROTO);
+  assert_int_equal(rdma_qp_set_peer(two.dialler, &peer), -EPROTO);
   free_two(&two);
-}
-
-TEST(devices_that_need_it_are_left_alone_if_it_is_off, iwarp_off) {
-  struct nic nic = pair_loopback(AF_INET);
-  char why[RDMA_WHY_MAX];
-  assert_null(rdma_device_open(&nic, why));
-  assert_string_equal(why, "fake0 needs librdmacm, and STRATUS_RDMA_CM=off");
-  struct pair pair = pair_make(AF_INET);
-  exchange(pair, 12);
-  assert_int_equal(fake_verbs_counts().contexts, 0);
-  pair_close(pair);
 }
 
 UNIT_MAIN(NULL, NULL)

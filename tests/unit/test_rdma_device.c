@@ -71,11 +71,8 @@ static bool is_readable(int fd) {
 TEST(facts_are_put_together) {
   struct rdma_device *device = rdma_host_open(&nic);
   const struct rdma_port *port = &device->port;
-  char text[RDMA_GID_TEXT_MAX];
   assert_string_equal(port->name, "fake0");
   assert_int_equal(port->port, 1);
-  assert_int_equal(port->gid_index, 3);
-  assert_string_equal(rdma_choice_gid_text(&port->gid, text), "10.0.0.1");
   assert_int_equal(rdma_mtu_bytes(port->mtu), 4096);
   assert_string_equal(port->traits.model, "ConnectX");
   assert_int_equal(port->max_send_sge, 16);
@@ -226,13 +223,12 @@ TEST(users_wishes_count) {
   setenv("NCCL_IB_DISABLE", "1", 1);
   expect_none("NCCL_IB_DISABLE is set");
   unsetenv("NCCL_IB_DISABLE");
-  setenv("NCCL_IB_GID_INDEX", "1", 1);
+  setenv("NCCL_IB_RETRY_CNT", "1", 1);
   rdma_host_configure();
   struct rdma_device *device = rdma_host_open(&nic);
-  assert_int_equal(device->port.gid_index, 1);
-  assert_int_equal(device->settings.gid_index, 1);
+  assert_int_equal(device->settings.retry_count, 1);
   rdma_device_close(device);
-  unsetenv("NCCL_IB_GID_INDEX");
+  unsetenv("NCCL_IB_RETRY_CNT");
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -29,8 +29,6 @@ enum { K_MAX = 400, DENSE = 8, MESSAGES = 12, BYTES = 300000 };
 
 #define PARAMETERS "STRATUS_FLOWS=2 STRATUS_CHUNK_BYTES=64K"
 static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS };
-static const struct rdma_host_way roce_by_cm = { &rdma_host_roce,
-                                                 PARAMETERS " STRATUS_RDMA_CM=on" };
 static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS };
 static const size_t sizes[] = { 8, 70000, 4096, BYTES };
 static enum fake_call pending_call;
@@ -125,8 +123,7 @@ static void run_for_all(enum phase phase) {
   }
 }
 
-#define EACH(name)                                                                                 \
-  UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &roce_by_cm, &iwarp)
+#define EACH(name) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &iwarp)
 
 EACH(calls_fail_while_it_is_made) {
   run_for_all(WHILE_MADE);

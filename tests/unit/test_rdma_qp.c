@@ -30,7 +30,6 @@ static struct rdma_qp *make(bool is_sender) {
 }
 
 static int set_up(void **state) {
-  struct rdma_facts sender_facts, receiver_facts;
   (void)state;
   rdma_host_start(&hca);
   log_capture_start();
@@ -42,10 +41,7 @@ static int set_up(void **state) {
   to_memory = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
   sender = make(true);
   receiver = make(false);
-  rdma_qp_facts(sender, &sender_facts);
-  rdma_qp_facts(receiver, &receiver_facts);
-  assert_int_equal(rdma_qp_connect(sender, &receiver_facts, -1), 0);
-  assert_int_equal(rdma_qp_connect(receiver, &sender_facts, -1), 0);
+  rdma_host_connect(sender, receiver, &nic.address);
   return 0;
 }
 

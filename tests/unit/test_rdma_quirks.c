@@ -28,7 +28,7 @@ static void expect_erdma(const struct rdma_traits *traits) {
   assert_true(traits->is_usable);
 }
 
-UNIT_TEST(erdma_in_standard_mode_needs_the_connection_manager) {
+UNIT_TEST(erdma_in_standard_mode_is_iwarp) {
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma", ports), 1);
   assert_int_equal(ports[0].pci_vendor, 0x1ded);
   assert_int_equal(ports[0].pci_device, 0x107f);
@@ -36,40 +36,28 @@ UNIT_TEST(erdma_in_standard_mode_needs_the_connection_manager) {
   assert_true(ports[0].is_iwarp);
   struct rdma_traits traits = traits_of(&ports[0]);
   expect_erdma(&traits);
-  assert_true(traits.needs_cm);
 }
 
-UNIT_TEST(erdma_in_compat_mode_does_without) {
+UNIT_TEST(erdma_in_compat_mode_is_roce) {
   assert_int_equal(rdma_sysfs_list("tests/data/rdma/erdma-compat", ports), 1);
   assert_false(ports[0].is_iwarp);
   struct rdma_traits traits = traits_of(&ports[0]);
   expect_erdma(&traits);
-  assert_false(traits.needs_cm);
 }
 
 /* All that is told of the recorded machine, by what its files say alone: the interface has an MTU
  * of 1500. */
-UNIT_TEST(a_recorded_erdma_is_warned_about_and_needs_librdmacm) {
+UNIT_TEST(a_recorded_erdma_is_warned_about) {
   static struct rdma_survey_row rows[RDMA_PORTS_MAX];
-  struct rdma_settings settings = { .gid_index = -1, .roce_version = 2, .cm = RDMA_CM_MAY };
+  struct rdma_settings settings = { 0 };
   struct nic nic = { .name = "eth0" };
   rdma_device_configure(&settings, "tests/data/rdma/erdma");
   assert_int_equal(rdma_survey(&nic, 1, false, rows), 1);
   assert_string_equal(rows[0].why, "");
   assert_true(rows[0].is_used);
   assert_string_equal(rdma_survey_kind(&rows[0]), "iWARP");
-  assert_int_equal(rows[0].cm, RDMA_CM_MUST);
-  assert_string_equal(rdma_survey_way(&rows[0]), "connected by librdmacm, as iWARP must be");
   assert_non_null(strstr(rows[0].warning, "MTU of its network interface is 1500"));
   assert_non_null(strstr(rows[0].warning, "NCCL_PROTO=^LL128"));
-  settings.cm = RDMA_CM_NEVER;
-  rdma_device_configure(&settings, "tests/data/rdma/erdma");
-  rdma_survey(&nic, 1, false, rows);
-  assert_false(rows[0].is_used);
-  assert_string_equal(rows[0].why, "erdma_0 needs librdmacm, and STRATUS_RDMA_CM=off");
-  rdma_device_configure(&settings, "tests/data/rdma/erdma-compat");
-  rdma_survey(&nic, 1, false, rows);
-  assert_string_equal(rdma_survey_way(&rows[0]), "connected by the handshake");
   rdma_device_configure(NULL, NULL);
 }
 

@@ -76,23 +76,6 @@ static const char *text_of(const json_t *object, const char *key) {
 
 #define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
 
-TEST(it_is_told_who_connects) {
-  make_report();
-  check();
-  expect_told("10.0.0.1), connected by the handshake");
-  rdma_report_free(&report);
-  param_load((char *[]){ "STRATUS_RDMA_CM=on", NULL });
-  rdma_host_configure();
-  make_report();
-  check();
-  param_load((char *[]){ NULL });
-  expect_told("10.0.0.1), connected by librdmacm, as STRATUS_RDMA_CM=on wishes");
-  json_t *json = rdma_report_to_json(&report);
-  json_t *first = json_array_get(json_object_get(json, "hcas"), 0);
-  assert_true(json_is_true(json_object_get(first, "librdmacm")));
-  json_decref(json);
-}
-
 TEST(every_port_is_shown_with_its_reason) {
   make_report();
   json_t *json = rdma_report_to_json(&report);

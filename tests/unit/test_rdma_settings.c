@@ -2,7 +2,6 @@
 /* NCCL_IB_*: NCCL's meaning and defaults, and what is said about bad values. */
 #include "net_plugin/lane/rdma/rdma_settings.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,17 +10,8 @@
 #include "tests/lib/unit.h"
 
 static const char *const variables[] = {
-  "NCCL_IB_HCA",
-  "NCCL_IB_GID_INDEX",
-  "NCCL_IB_TC",
-  "NCCL_IB_SL",
-  "NCCL_IB_TIMEOUT",
-  "NCCL_IB_RETRY_CNT",
-  "NCCL_IB_DISABLE",
-  "NCCL_IB_PKEY",
-  "NCCL_IB_ADDR_FAMILY",
-  "NCCL_IB_ADDR_RANGE",
-  "NCCL_IB_ROCE_VERSION_NUM",
+  "NCCL_IB_HCA",     "NCCL_IB_TC",        "NCCL_IB_SL",
+  "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT", "NCCL_IB_DISABLE",
 };
 
 static void set_mode(char *value) {
@@ -55,27 +45,19 @@ TEST(defaults_are_nccls) {
   assert_false(settings.is_off);
   assert_false(settings.is_wanted);
   assert_int_equal(settings.hcas.count, 0);
-  assert_int_equal(settings.gid_index, -1);
   assert_int_equal(settings.traffic_class, -1);
   assert_int_equal(settings.service_level, -1);
   assert_int_equal(settings.timeout, 14);
   assert_int_equal(settings.retry_count, 7);
-  assert_int_equal(settings.pkey_index, 0);
-  assert_int_equal(settings.roce_version, 2);
-  assert_int_equal(settings.family, AF_UNSPEC);
-  assert_int_equal(settings.prefix_bits, 0);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
 TEST(values_are_taken) {
-  assert_int_equal(with("NCCL_IB_GID_INDEX", "3").gid_index, 3);
   assert_int_equal(with("NCCL_IB_TC", "0x6a").traffic_class, 106);
   assert_int_equal(with("NCCL_IB_SL", "5").service_level, 5);
   assert_int_equal(with("NCCL_IB_TIMEOUT", "22").timeout, 22);
   assert_int_equal(with("NCCL_IB_RETRY_CNT", "0").retry_count, 0);
-  assert_int_equal(with("NCCL_IB_PKEY", "2").pkey_index, 2);
-  assert_int_equal(with("NCCL_IB_ROCE_VERSION_NUM", "1").roce_version, 1);
-  assert_int_equal(with("NCCL_IB_GID_INDEX", "").gid_index, -1); /* as if not set */
+  assert_int_equal(with("NCCL_IB_TC", "").traffic_class, -1); /* as if not set */
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
@@ -86,11 +68,9 @@ TEST(bad_values_are_told_and_not_taken) {
   assert_int_equal(with("NCCL_IB_RETRY_CNT", "8").retry_count, 7);
   assert_int_equal(with("NCCL_IB_SL", "sl1").service_level, -1);
   assert_int_equal(with("NCCL_IB_TC", "106x").traffic_class, -1);
-  assert_int_equal(with("NCCL_IB_GID_INDEX", "-2").gid_index, -1);
-  assert_int_equal(with("NCCL_IB_PKEY", "99999999999999999999").pkey_index, 0);
-  assert_int_equal(with("NCCL_IB_ROCE_VERSION_NUM", "3").roce_version, 2);
-  assert_int_equal(with("NCCL_IB_ADDR_FAMILY", "IPv4").family, AF_UNSPEC);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 8);
+  assert_int_equal(with("NCCL_IB_TC", "-2").traffic_class, -1);
+  assert_int_equal(with("NCCL_IB_TC", "99999999999999999999").traffic_class, -1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 6);
 }
 
 TEST(it_can_be_turned_off) {
@@ -103,30 +83,6 @@ TEST(it_can_be_turned_off) {
   set_mode("STRATUS_RDMA=on");
   assert_true(with("NCCL_IB_DISABLE", "0").is_wanted);
   assert_true(with("NCCL_IB_DISABLE", "1").is_off); /* NCCL's own win */
-}
-
-TEST(ranges_are_read) {
-  struct rdma_settings settings = with("NCCL_IB_ADDR_RANGE", "10.1.0.0/16");
-  assert_int_equal(settings.family, AF_INET);
-  assert_int_equal(settings.prefix_bits, 96 + 16);
-  assert_int_equal(settings.range.s6_addr[12], 10);
-  settings = with("NCCL_IB_ADDR_RANGE", "fd00:1::/32");
-  assert_int_equal(settings.family, AF_INET6);
-  assert_int_equal(settings.prefix_bits, 32);
-  setenv("NCCL_IB_ADDR_FAMILY", "AF_INET6", 1);
-  settings = with("NCCL_IB_ADDR_RANGE", "10.1.0.0/16");
-  assert_int_equal(settings.prefix_bits, 0);
-  assert_int_equal(settings.family, AF_INET6);
-  assert_int_equal(log_capture_find("of the family in NCCL_IB_ADDR_FAMILY"), 1);
-  unsetenv("NCCL_IB_ADDR_FAMILY");
-  static const char *const bad[] = { "10.1.0.0",   "10.1.0.0/33", "10.1.0/16",   "/8",
-                                     "fd00::/129", "10.1.0.0/",   "10.1.0.0/16x" };
-  for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-    settings = with("NCCL_IB_ADDR_RANGE", bad[i]);
-    assert_int_equal(settings.prefix_bits, 0);
-    assert_int_equal(settings.family, AF_UNSPEC);
-  }
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1 + sizeof(bad) / sizeof(bad[0]));
 }
 
 UNIT_MAIN(NULL, NULL)

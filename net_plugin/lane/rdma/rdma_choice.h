@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_choice: which HCA port may be used, for which NIC, and by which GID, by sysfs and the
- * settings. Opens nothing.
- *
- * NCCL takes one GID index for all HCAs, or searches for RoCE v2 and IPv4. Here each port has its
- * own choice: of the wanted RoCE version, in the wanted family and range, IPv4 before IPv6, and
- * within a family the NIC's address, then one in its subnet, then any, link-local ones last.
+/* rdma_choice: which HCA port may be used, for which NIC, by sysfs and the settings. Opens nothing.
+ * librdmacm finds the GID, by the NIC's address.
  *
  * Owns: nothing.  Threads: any.  Blocks: rdma_choice_is_of_nic as sysfs does; the others never.
  * Fails: says why, in words for the log. */
@@ -16,22 +12,15 @@
 #include "net_plugin/lane/rdma/rdma_settings.h"
 #include "net_plugin/lane/rdma/rdma_sysfs.h"
 
-/* Are queue pairs of such a device connected by librdmacm? */
-enum rdma_cm_wish rdma_choice_cm(const struct rdma_traits *traits,
-                                 const struct rdma_settings *settings);
-
 /* Is this the port that the NIC's packets go through? root: of sysfs. */
 bool rdma_choice_is_of_nic(const char *root, const struct rdma_sysfs_port *port,
                            const struct nic *nic);
-/* The place in port->gids of the one that stands for the NIC; -ENOENT, and why. */
-int rdma_choice_gid(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
-                    const struct nic *nic, char why[RDMA_WHY_MAX]);
 
 /* May the port be used once it works? If not, why. */
 bool rdma_choice_is_allowed(const struct rdma_sysfs_port *port,
                             const struct rdma_settings *settings, char why[RDMA_WHY_MAX]);
 /* Is this port, which is of the NIC, to be used for it now? -ENOENT if not, and why. *gid: place in
- * port->gids. */
+ * port->gids of the one that stands for the NIC. */
 int rdma_choice_judge(const struct rdma_sysfs_port *port, const struct rdma_settings *settings,
                       const struct nic *nic, int *gid, char why[RDMA_WHY_MAX]);
 

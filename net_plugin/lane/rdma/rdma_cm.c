@@ -78,7 +78,7 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
   }
   const struct rdmacm_api *api = verbs_api_cm();
   if (!api) {
-    LOG_INFO("%s: the peer wants librdmacm: %s", qp->device->port.name, verbs_api_reason());
+    LOG_INFO("%s: %s", qp->device->port.name, verbs_api_reason());
     return -ENOENT;
   }
   struct rdma_cm *cm = calloc(1, sizeof(*cm));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_cm: a queue pair connected by librdmacm, for devices that know no other way (iWARP), or for
- * users who want it. Both sides have agreed upon it in the handshake, which also carries the port.
+/* rdma_cm: a queue pair connected by librdmacm, at the port that the handshake carries.
  *
  *   dialling side    address -> route -> request ------> token is right: accept    listening side
  *                    token of the answer is right <----- and the port is closed

@@ -64,9 +64,7 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
              device->api->port_state_str(now.state));
     return false;
   }
-  port->lid = now.lid;
   port->mtu = now.active_mtu;
-  port->needs_grh = now.flags & IBV_QPF_GRH_REQUIRED;
   port->max_send_sge = attributes.max_sge > 0 ? (uint32_t)attributes.max_sge : 0;
   if (port->traits.max_send_sge && port->traits.max_send_sge < port->max_send_sge) {
     port->max_send_sge = port->traits.max_send_sge;
@@ -74,14 +72,11 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   return true;
 }
 
-static void describe(const struct rdma_sysfs_port *from, const struct rdma_gid *gid,
-                     struct rdma_port *out) {
+static void describe(const struct rdma_sysfs_port *from, struct rdma_port *out) {
   memcpy(out->name, from->name, sizeof(out->name));
-  memcpy(out->gid.raw, gid->bytes, sizeof(out->gid.raw));
   out->port = (uint8_t)from->port;
   out->is_infiniband = from->is_infiniband;
   out->is_iwarp = from->is_iwarp;
-  out->gid_index = gid->index;
   rdma_quirks_find(from, &out->traits);
 }
 
@@ -115,8 +110,8 @@ static bool make_nonblocking(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, int gid,
-                                      const struct nic *nic, const struct rdma_settings *settings,
+struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, const struct nic *nic,
+                                      const struct rdma_settings *settings,
                                       char why[RDMA_WHY_MAX]) {
   /* Only now: most machines have no HCA, and need no library. */
   const struct verbs_api *api = verbs_api_get();
@@ -133,9 +128,8 @@ struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, int gi
   device->nic = *nic;
   device->settings = *settings;
   device->lost_fd = -1;
-  describe(from, &from->gids[gid], &device->port);
-  device->port.cm = rdma_choice_cm(&device->port.traits, &device->settings);
-  if (device->port.cm == RDMA_CM_MUST && !verbs_api_cm()) {
+  describe(from, &device->port);
+  if (!verbs_api_cm()) {
     snprintf(why, RDMA_WHY_MAX, "%s needs librdmacm: %.150s", from->name, verbs_api_reason());
     goto destroy;
   }

@@ -8,10 +8,8 @@
 
 #include "net_plugin/lane/rdma/rdma_device.h"
 
-/* gid: place in from->gids. */
-struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, int gid,
-                                      const struct nic *nic, const struct rdma_settings *settings,
-                                      char why[RDMA_WHY_MAX]);
+struct rdma_device *rdma_context_open(const struct rdma_sysfs_port *from, const struct nic *nic,
+                                      const struct rdma_settings *settings, char why[RDMA_WHY_MAX]);
 
 /* Whatever there is of it. */
 void rdma_context_close(struct rdma_device *device);

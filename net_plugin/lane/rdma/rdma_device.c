@@ -89,8 +89,9 @@ const char *rdma_device_settings(struct rdma_settings *out) {
 /* ---- choosing ---- */
 
 /* The port of the NIC, or NULL and why; *is_there: there is one that may be used when it works. */
-static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, bool *is_there,
+static const struct rdma_sysfs_port *find_port(const struct nic *nic, bool *is_there,
                                                char why[RDMA_WHY_MAX]) {
+  int gid;
   *is_there = false;
   unsigned count = rdma_sysfs_list(chosen.sysfs_root, ports);
   snprintf(why, RDMA_WHY_MAX, count ? "no HCA belongs to %s" : "there is no HCA", nic->name);
@@ -99,7 +100,7 @@ static const struct rdma_sysfs_port *find_port(const struct nic *nic, int *gid, 
       continue;
     }
     *is_there |= rdma_choice_is_allowed(&ports[i], &chosen.settings, why);
-    if (rdma_choice_judge(&ports[i], &chosen.settings, nic, gid, why) == 0) {
+    if (rdma_choice_judge(&ports[i], &chosen.settings, nic, &gid, why) == 0) {
       why[0] = '\0';
       return &ports[i];
     }
@@ -130,12 +131,11 @@ static void warn_of_settings(const struct rdma_sysfs_port *port, const struct ni
 
 /* With `opening` held. */
 static struct rdma_device *open_new(const struct nic *nic, bool *is_there, char why[RDMA_WHY_MAX]) {
-  int gid = 0;
-  const struct rdma_sysfs_port *port = find_port(nic, &gid, is_there, why);
+  const struct rdma_sysfs_port *port = find_port(nic, is_there, why);
   if (!port) {
     return NULL;
   }
-  struct rdma_device *device = rdma_context_open(port, gid, nic, &chosen.settings, why);
+  struct rdma_device *device = rdma_context_open(port, nic, &chosen.settings, why);
   if (device) {
     warn_of_settings(port, nic);
   }

@@ -31,12 +31,7 @@ struct rdma_port {
   char name[RDMA_HCA_NAME_MAX]; /* "mlx5_0" */
   uint8_t port;                 /* from 1 */
   bool is_infiniband;           /* else Ethernet: RoCE, or iWARP */
-  bool is_iwarp;                /* connected by rdma_cm only */
-  enum rdma_cm_wish cm;         /* whether queue pairs are */
-  int gid_index;
-  union ibv_gid gid;
-  uint16_t lid;     /* InfiniBand's address within the subnet */
-  bool needs_grh;   /* IBV_QPF_GRH_REQUIRED */
+  bool is_iwarp;
   enum ibv_mtu mtu; /* the active one */
   struct rdma_traits traits;
   uint32_t max_send_sge; /* as the device reports, or less where a trait limits it */

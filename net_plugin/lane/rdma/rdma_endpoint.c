@@ -158,31 +158,10 @@ static int make(struct rdma_endpoint *end) {
   return 0;
 }
 
-int rdma_endpoint_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *peer, bool *uses_cm) {
-  enum rdma_cm_wish ours = qp->device->port.cm, theirs = (enum rdma_cm_wish)peer->cm;
-  *uses_cm = ours == RDMA_CM_MUST || theirs == RDMA_CM_MUST;
-  if (*uses_cm && (ours == RDMA_CM_NEVER || theirs == RDMA_CM_NEVER)) {
-    log_refusal(&qp->device->nic,
-                "STRATUS_RDMA_CM is off on one side and the other needs librdmacm");
-    return -EOPNOTSUPP;
-  }
-  return 0;
-}
-
 static int make_and_accept(struct rdma_endpoint *end) {
-  bool uses_cm;
   int error = make(end);
-  error = error ? error : rdma_endpoint_uses_cm(end->qp, &end->peer, &uses_cm);
-  if (!error && uses_cm) {
-    error = rdma_cm_listen(end->qp, &end->peer, &end->here, &end->tokens, &end->endpoint.port);
-  } else if (!error) {
-    error = rdma_qp_connect(end->qp, &end->peer, end->dscp);
-  }
-  return error;
-}
-
-static int connect_by_handshake(struct rdma_endpoint *end) {
-  return rdma_qp_connect(end->qp, &end->peer, end->dscp);
+  return error ? error
+               : rdma_cm_listen(end->qp, &end->peer, &end->here, &end->tokens, &end->endpoint.port);
 }
 
 static int begin_to_connect(struct rdma_endpoint *end) {
@@ -268,7 +247,7 @@ int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer
     return error;
   }
   tcp_address_set_port(&end->there, port);
-  return begin(end, &end->qp->device->nic, port ? begin_to_connect : connect_by_handshake);
+  return begin(end, &end->qp->device->nic, begin_to_connect);
 }
 
 /* librdmacm tells more before the peer has answered. */

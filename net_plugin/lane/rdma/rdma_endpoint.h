@@ -19,8 +19,5 @@ struct rdma_qp;
 struct rdma_qp *rdma_endpoint_qp(struct endpoint *endpoint);
 /* A lane has taken the queue pair: frees the rest. */
 void rdma_endpoint_taken(struct endpoint *endpoint);
-/* Does librdmacm connect the two, or the handshake? -EOPNOTSUPP: one side must have what the other
- * never has. */
-int rdma_endpoint_uses_cm(const struct rdma_qp *qp, const struct rdma_facts *peer, bool *uses_cm);
 
 #endif

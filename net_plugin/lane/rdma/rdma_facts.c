@@ -2,54 +2,37 @@
 /* See rdma_facts.h and lane_offer.h: all offers are of queue pairs. */
 #include "net_plugin/lane/rdma/rdma_facts.h"
 
-#include <string.h>
-
 #include "common/bytes.h"
 #include "net_plugin/link/wire.h"
 
 /* Offsets in an offer. */
 enum {
   NUMBER_AT = 0,
-  PSN_AT = 4,
-  GID_AT = 8,
-  LID_AT = 24,
-  TRANSPORT_AT = 26,
-  MTU_AT = 27,
-  SLOTS_AT = 28,
-  SLOT_BYTES_AT = 30,
-  KEY_INDEX_AT = 34,
-  CM_AT = 35,
+  SLOT_BYTES_AT = 4,
+  SLOTS_AT = 8,
+  TRANSPORT_AT = 10,
+  KEY_INDEX_AT = 11,
 };
-_Static_assert(CM_AT + 1 == LANE_OFFER_BYTES, "the facts fill an offer");
+_Static_assert(KEY_INDEX_AT + 1 == LANE_OFFER_BYTES, "the facts fill an offer");
 
 void rdma_facts_encode(const struct rdma_facts *facts, struct lane_offer *offer) {
   uint8_t *bytes = offer->bytes;
   bytes_put_le32(bytes + NUMBER_AT, facts->number);
-  bytes_put_le32(bytes + PSN_AT, facts->psn);
-  memcpy(bytes + GID_AT, facts->gid, RDMA_GID_BYTES);
-  bytes_put_le16(bytes + LID_AT, facts->lid);
   bytes[TRANSPORT_AT] = facts->transport;
-  bytes[MTU_AT] = facts->mtu;
   bytes_put_le16(bytes + SLOTS_AT, facts->slots);
   bytes_put_le32(bytes + SLOT_BYTES_AT, facts->slot_bytes);
   bytes[KEY_INDEX_AT] = facts->key_index;
-  bytes[CM_AT] = facts->cm;
 }
 
 void rdma_facts_decode(const struct lane_offer *offer, struct rdma_facts *facts) {
   const uint8_t *bytes = offer->bytes;
   *facts = (struct rdma_facts){
     .number = bytes_get_le32(bytes + NUMBER_AT),
-    .psn = bytes_get_le32(bytes + PSN_AT),
-    .lid = bytes_get_le16(bytes + LID_AT),
     .transport = bytes[TRANSPORT_AT],
-    .mtu = bytes[MTU_AT],
     .slots = bytes_get_le16(bytes + SLOTS_AT),
     .slot_bytes = bytes_get_le32(bytes + SLOT_BYTES_AT),
     .key_index = bytes[KEY_INDEX_AT],
-    .cm = bytes[CM_AT],
   };
-  memcpy(facts->gid, bytes + GID_AT, RDMA_GID_BYTES);
 }
 
 bool lane_offer_is_none(const struct lane_offer *offer) {
@@ -61,8 +44,7 @@ bool lane_offer_is_valid(const struct lane_offer *offer) {
   struct rdma_facts facts;
   rdma_facts_decode(offer, &facts);
   return facts.number == 0 ||
-         (facts.number <= 0xFFFFFF && facts.psn <= 0xFFFFFF && facts.transport < RDMA_TRANSPORTS &&
-          facts.mtu >= 1 && facts.mtu <= 5 && facts.slots >= 2 && facts.slots <= 0x7FFF &&
-          facts.slot_bytes >= 256 && facts.slot_bytes <= RDMA_MAX_SLOT_BYTES &&
-          facts.key_index < WIRE_REMOTE_KEYS && facts.cm < RDMA_CM_WISHES);
+         (facts.number <= 0xFFFFFF && facts.transport < RDMA_TRANSPORTS && facts.slots >= 2 &&
+          facts.slots <= 0x7FFF && facts.slot_bytes >= 256 &&
+          facts.slot_bytes <= RDMA_MAX_SLOT_BYTES && facts.key_index < WIRE_REMOTE_KEYS);
 }

@@ -9,27 +9,17 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define RDMA_GID_BYTES 16
 #define RDMA_MAX_SLOT_BYTES (1u << 20)
 
 /* The transport of a device: two of different kinds cannot talk. */
 enum rdma_transport { RDMA_ROCE, RDMA_INFINIBAND, RDMA_IWARP, RDMA_TRANSPORTS };
 
-/* Who connects a queue pair: the handshake, or librdmacm, if one side must have that and the other
- * may. */
-enum rdma_cm_wish { RDMA_CM_NEVER, RDMA_CM_MAY, RDMA_CM_MUST, RDMA_CM_WISHES };
-
 struct rdma_facts {
-  uint32_t number; /* of the queue pair, 24 bits; 0: there is none */
-  uint32_t psn;    /* of its first packet, 24 bits */
-  uint8_t gid[RDMA_GID_BYTES];
-  uint16_t lid;        /* InfiniBand */
-  uint8_t transport;   /* enum rdma_transport */
-  uint8_t mtu;         /* enum ibv_mtu, 1..5 */
+  uint32_t number;     /* of the queue pair, 24 bits; 0: there is none */
+  uint32_t slot_bytes; /* of each of its receive requests */
   uint16_t slots;      /* receive requests that it keeps posted */
-  uint32_t slot_bytes; /* of each */
+  uint8_t transport;   /* enum rdma_transport */
   uint8_t key_index;   /* which key of a target is for this device */
-  uint8_t cm;          /* enum rdma_cm_wish */
 };
 
 void rdma_facts_encode(const struct rdma_facts *facts, struct lane_offer *offer);

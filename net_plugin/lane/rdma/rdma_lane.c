@@ -27,13 +27,10 @@
 /* ---- reading ---- */
 
 static int completion_failed(const struct rdma_lane *rdma, const struct ibv_wc *done) {
-  char text[RDMA_GID_TEXT_MAX];
-  union ibv_gid gid;
-  memcpy(gid.raw, rdma->qp->peer.gid, RDMA_GID_BYTES);
   bool is_late = done->status == IBV_WC_WR_FLUSH_ERR; /* something else broke the queue pair */
   LOG_AT(is_late || rdma->is_closing ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
-         "%s: queue pair to %s failed: %s (vendor error %#x)", rdma->qp->device->port.name,
-         rdma_choice_gid_text(&gid, text), rdma->qp->api->wc_status_str(done->status),
+         "%s: queue pair %u to %u failed: %s (vendor error %#x)", rdma->qp->device->port.name,
+         rdma->qp->qp->qp_num, rdma->qp->peer.number, rdma->qp->api->wc_status_str(done->status),
          done->vendor_err);
   switch (done->status) {
   case IBV_WC_RETRY_EXC_ERR:
@@ -356,7 +353,7 @@ static int watch_all(const struct rdma_lane *rdma) {
   if (!error && rdma->joining) {
     error = watch(rdma, EPOLL_CTL_ADD, endpoint_fd(rdma->joining), EPOLLIN, RDMA_SOURCE_STEP);
   }
-  return !error && rdma->qp->cm ? watch_cm(rdma, EPOLL_CTL_ADD) : error;
+  return error ? error : watch_cm(rdma, EPOLL_CTL_ADD);
 }
 
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
@@ -374,7 +371,7 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
   rdma->qp = rdma_endpoint_qp(endpoint);
   rdma->link_memory = link_memory;
   rdma->has_heard = is_dialler;
-  bool is_joining = rdma->qp->cm && !rdma_cm_is_connected(rdma->qp->cm);
+  bool is_joining = !rdma_cm_is_connected(rdma->qp->cm);
   rdma->joining = is_joining ? endpoint : NULL;
   int error = watch_all(rdma);
   if (!error && is_dialler) {

@@ -12,12 +12,9 @@
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
-#include "common/random.h"
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
-#define HOP_LIMIT 64
-#define QP_NUMBER_MASK 0xFFFFFFu
 #define FLOW_LABEL_MASK 0xFFFFFu
 static size_t slots_bytes(const struct rdma_qp *qp) {
   return RDMA_SLOTS * ((size_t)qp->send_bytes + qp->receive_bytes);
@@ -76,7 +73,6 @@ static const char *make_slots(struct rdma_qp *qp) {
 static const char *begin(struct rdma_qp *qp) {
   struct ibv_qp_attr attributes = {
     .qp_state = IBV_QPS_INIT,
-    .pkey_index = qp->device->settings.pkey_index,
     .port_num = qp->device->port.port,
     .qp_access_flags = rdma_qp_access(qp),
   };
@@ -112,11 +108,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
   qp->can_gather = device->port.max_send_sge >= 2;
-  const char *failed = "draw a random number";
-  if (random_secret(&qp->psn, sizeof(qp->psn)) == 0) {
-    failed = make_queues(qp);
-  }
-  qp->psn &= QP_NUMBER_MASK;
+  const char *failed = make_queues(qp);
   failed = failed ? failed : make_slots(qp);
   failed = failed ? failed : begin(qp);
   if (failed) {
@@ -135,16 +127,11 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
   const struct rdma_port *port = &qp->device->port;
   *facts = (struct rdma_facts){
     .number = qp->qp->qp_num,
-    .psn = qp->psn,
-    .lid = port->lid,
     .transport = transport_of(port),
-    .mtu = (uint8_t)port->mtu,
     .slots = RDMA_SLOTS,
     .slot_bytes = qp->receive_bytes,
     .key_index = qp->key_index,
-    .cm = (uint8_t)port->cm,
   };
-  memcpy(facts->gid, port->gid.raw, RDMA_GID_BYTES);
 }
 
 /* ---- connected ---- */
@@ -160,56 +147,6 @@ int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp) {
   return wanted >= 0 ? wanted : dscp >= 0 ? dscp << 2 : 0;
 }
 
-static void make_route(const struct rdma_qp *qp, const struct rdma_facts *peer, int dscp,
-                       struct ibv_ah_attr *route) {
-  const struct rdma_port *port = &qp->device->port;
-  const struct rdma_settings *settings = &qp->device->settings;
-  *route = (struct ibv_ah_attr){
-    .dlid = peer->lid,
-    .sl = (uint8_t)(settings->service_level > 0 ? settings->service_level : 0),
-    .port_num = port->port,
-    .is_global = !port->is_infiniband || port->needs_grh,
-  };
-  if (!route->is_global) {
-    return;
-  }
-  memcpy(route->grh.dgid.raw, peer->gid, RDMA_GID_BYTES);
-  route->grh.sgid_index = (uint8_t)port->gid_index;
-  route->grh.hop_limit = HOP_LIMIT;
-  route->grh.traffic_class = (uint8_t)rdma_qp_traffic_class(qp, dscp);
-  route->grh.flow_label = port->traits.has_flow_label ? rdma_qp_flow_label(qp) : 0;
-}
-
-static int make_ready(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
-  enum ibv_mtu mtu = qp->device->port.mtu;
-  struct ibv_qp_attr attributes = {
-    .qp_state = IBV_QPS_RTR,
-    .path_mtu = peer->mtu < mtu ? (enum ibv_mtu)peer->mtu : mtu,
-    .dest_qp_num = peer->number,
-    .rq_psn = peer->psn,
-    .max_dest_rd_atomic = 1,
-    .min_rnr_timer = RDMA_MIN_RNR_TIMER,
-  };
-  make_route(qp, peer, dscp, &attributes.ah_attr);
-  int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-  int error = qp->api->modify_qp(qp->qp, &attributes, mask);
-  if (error) {
-    return error;
-  }
-  attributes = (struct ibv_qp_attr){
-    .qp_state = IBV_QPS_RTS,
-    .sq_psn = qp->psn,
-    .timeout = qp->device->settings.timeout,
-    .retry_cnt = qp->device->settings.retry_count,
-    .rnr_retry = RDMA_RNR_RETRY,
-    .max_rd_atomic = 1,
-  };
-  mask = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-         IBV_QP_MAX_QP_RD_ATOMIC;
-  return qp->api->modify_qp(qp->qp, &attributes, mask);
-}
-
 int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
   static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
@@ -220,21 +157,6 @@ int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
   }
   qp->peer = *peer;
   return 0;
-}
-
-int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp) {
-  if (rdma_qp_set_peer(qp, peer) != 0) {
-    return -EPROTO;
-  }
-  int error = make_ready(qp, peer, dscp);
-  if (error) {
-    char text[RDMA_GID_TEXT_MAX];
-    union ibv_gid gid;
-    memcpy(gid.raw, peer->gid, RDMA_GID_BYTES);
-    LOG_INFO("%s: cannot connect a queue pair to %s: %s", qp->device->port.name,
-             rdma_choice_gid_text(&gid, text), strerror(error));
-  }
-  return -error;
 }
 
 /* ---- stopped ---- */

@@ -2,12 +2,12 @@
 /* rdma_qp: a reliable-connected queue pair with its completion queue and its slots: pieces of
  * registered memory that are sent and received.
  *
- *   made (receives are posted) --connect, or rdma_cm.h--> CONNECTED --stop, or an error--> STOPPED
- * --free--> gone
+ *   made (receives are posted) --rdma_cm.h--> CONNECTED --stop, or an error--> STOPPED --free-->
+ * gone
  *
  * Owns: all of that, and a hold on the device.  Threads: one at a time.
- * Blocks: new, connect and stop, as drivers do: a millisecond or so each, so new and connect are
- * called by workers only; stop longer where a device refuses it. What free leaves is destroyed by
+ * Blocks: new and stop, as drivers do: a millisecond or so each, so new is called by workers only;
+ * stop longer where a device refuses it. What free leaves is destroyed by
  * rdma_worker. What a device does not give back stays, with its memory and the device.
  * Fails: rdma_qp_new returns NULL and says why; others negative errno, after LOG_INFO. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
@@ -39,9 +39,8 @@ struct rdma_qp {
   uint32_t send_bytes, receive_bytes; /* of a slot */
   uint32_t max_inline;
   bool can_gather; /* two pieces in one send */
-  uint32_t psn;
   struct rdma_facts peer;
-  struct rdma_cm *cm; /* it is connected by rdma_cm.h; else NULL */
+  struct rdma_cm *cm; /* what connects it (rdma_cm.h); NULL: nothing has begun to */
 };
 
 /* Takes over one hold on the device. is_sender: this side sends the data. */
@@ -53,8 +52,6 @@ static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
 /* Keeps the peer's facts. -EPROTO: its device is of another kind. */
 int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer);
-/* The same, and from now on the peer may send. dscp: -1 none. */
-int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer, int dscp);
 /* For rdma_cm.c: what it is connected with, once it knows its peer. */
 uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
 int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);

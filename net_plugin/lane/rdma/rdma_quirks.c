@@ -95,7 +95,6 @@ void rdma_quirks_find(const struct rdma_sysfs_port *port, struct rdma_traits *ou
     }
   }
   out->has_immediate |= !port->is_iwarp;
-  out->needs_cm = port->is_iwarp;
 }
 
 /* Does NCCL_PROTO let NCCL take LL128? "LL,Simple", "^LL128". */

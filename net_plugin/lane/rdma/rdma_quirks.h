@@ -17,7 +17,6 @@ struct rdma_traits {
   bool has_dmabuf;       /* ibv_reg_dmabuf_mr may work */
   bool has_flow_label;   /* the flow label chooses the UDP source port */
   bool has_immediate;  /* a write can bring 32 bits along; iWARP knows that as an extension only */
-  bool needs_cm;       /* queue pairs are connected by rdma_cm */
   bool is_usable;      /* for reliable connections; else why_not has the reason */
   const char *why_not; /* NULL: it is usable */
 };

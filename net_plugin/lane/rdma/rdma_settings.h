@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_settings: STRATUS_RDMA, STRATUS_RDMA_CM, and NCCL's NCCL_IB_* variables with NCCL's meaning
+/* rdma_settings: STRATUS_RDMA and NCCL's NCCL_IB_* variables with NCCL's meaning
  * and defaults (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1), but for a shorter
  * timeout.
  *
@@ -8,7 +8,6 @@
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_SETTINGS_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_SETTINGS_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,18 +19,11 @@ struct rdma_settings {
   bool is_off;           /* STRATUS_RDMA=off or NCCL_IB_DISABLE=1 */
   const char *off_why;   /* which of them; NULL: it is not off */
   bool is_wanted;        /* STRATUS_RDMA=on: doing without is worth a warning */
-  uint8_t cm;            /* STRATUS_RDMA_CM as enum rdma_cm_wish, for devices that can do without */
   struct name_list hcas; /* NCCL_IB_HCA, with ports; rail and plane there are NCCL's own */
-  int gid_index;         /* of RoCE ports; -1: chosen by itself, for each HCA */
   int traffic_class;     /* -1: the communicator's, or else 0 */
   int service_level;     /* -1: the same */
   uint8_t timeout;       /* of a queue pair: 4.096 us * 2^timeout; 0: none */
   uint8_t retry_count;   /* 0..7 */
-  uint16_t pkey_index;   /* InfiniBand partition */
-  uint8_t roce_version;  /* 1 or 2 */
-  sa_family_t family;    /* AF_INET, AF_INET6; AF_UNSPEC: IPv4, then IPv6 */
-  unsigned prefix_bits;  /* of the range that GIDs must be in; 0: any */
-  struct in6_addr range; /* as a GID has it: IPv4 is mapped, and its bits counted from 96 on */
 };
 
 /* From the environment. */

@@ -32,12 +32,6 @@ const char *rdma_survey_kind(const struct rdma_survey_row *row) {
   return row->gid >= 0 && row->port.gids[row->gid].roce_version == 1 ? "RoCE v1" : "RoCE v2";
 }
 
-const char *rdma_survey_way(const struct rdma_survey_row *row) {
-  return row->traits.needs_cm      ? "connected by librdmacm, as iWARP must be"
-         : row->cm == RDMA_CM_MUST ? "connected by librdmacm, as STRATUS_RDMA_CM=on wishes"
-                                   : "connected by the handshake";
-}
-
 /* The interface that the port seems to belong to, for one that is none of ours. */
 static void guess_interface(struct rdma_survey_row *row) {
   const char *name = row->port.parent;
@@ -61,7 +55,6 @@ static void judge(const char *root, const struct rdma_settings *settings, const 
                   struct rdma_survey_row *row) {
   row->gid = -1;
   rdma_quirks_find(&row->port, &row->traits);
-  row->cm = rdma_choice_cm(&row->traits, settings);
   if (!nic) {
     guess_interface(row);
     snprintf(row->why, sizeof(row->why),

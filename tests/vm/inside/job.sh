@@ -4,7 +4,6 @@
 # job.sh: stock NCCL on emulated GPUs between the hosts of hosts.sh, through a transport of choice:
 #
 #   socket, socket2x8   NCCL's Socket as it comes; with 2 threads of 8 sockets each
-#   ib                  NCCL's IB transport
 #   tcp, rdma           stratus: TCP lanes only; RDMA lanes, as it chooses
 #
 #   coll TRANSPORT ARGUMENTS...       runs coll, checks that NCCL used the transport; figures in $scratch/TRANSPORT.json
@@ -30,7 +29,6 @@ transport_variables() { # TRANSPORT
     # Without inlining: NCCL's Socket may lose a header whose payload is late (2.27.3 and later).
     socket) echo NCCL_NET_PLUGIN=none NCCL_NET=Socket NCCL_SOCKET_INLINE=0 ;;
     socket2x8) echo NCCL_NET_PLUGIN=none NCCL_NET=Socket NCCL_SOCKET_INLINE=0 NCCL_SOCKET_NTHREADS=2 NCCL_NSOCKS_PERTHREAD=8 ;;
-    ib) echo NCCL_NET_PLUGIN=none NCCL_NET=IB ;;
     tcp) echo NCCL_NET_PLUGIN=stratus STRATUS_RDMA=off ;;
     rdma) echo NCCL_NET_PLUGIN=stratus STRATUS_RDMA=auto ;;
     *) echo "no transport '$1'" >&2 && return 1 ;;
@@ -89,10 +87,8 @@ endure_goes_on() { # OPERATIONS SECONDS
 }
 
 endure_end() {
-  local rank status=0
-  for rank in $(ip netns pids h0); do
-    [[ $(<"/proc/$rank/comm") != coll-stress ]] || kill -USR1 "$rank"
-  done
+  local status=0
+  pgrep -P "$endure" -x coll-stress | head -n 1 | xargs kill -USR1 # one of its ranks
   wait "$endure" || status=$?
   if ((status != 0)) || ! grep -E '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"; then
     endure_failed "the job ended with status $status after $(endure_operations) operations"

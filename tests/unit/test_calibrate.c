@@ -33,14 +33,14 @@ static struct launch_job job_of(void) {
 
 static const char *build(const struct launch *launch, const struct launch_job *job) {
   static char text[4096];
-  struct host_command words;
+  struct launch_words words;
   launch_build(launch, job, &words);
   assert_false(words.has_failed);
   text[0] = '\0';
   for (int i = 0; i < words.count; i++) {
     strcat(strcat(text, i ? " " : ""), words.words[i]);
   }
-  host_command_free(&words);
+  launch_words_free(&words);
   return text;
 }
 

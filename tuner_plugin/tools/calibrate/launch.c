@@ -66,8 +66,23 @@ bool launch_choose(struct launch *launch, char *const *command, int command_coun
 
 /* ---- words ---- */
 
+static void add_word(struct launch_words *words, const char *word) {
+  char *copy = words->count < LAUNCH_WORDS_MAX ? strdup(word) : NULL;
+  words->has_failed |= !copy;
+  if (copy) {
+    words->words[words->count++] = copy;
+  }
+}
+
+void launch_words_free(struct launch_words *words) {
+  for (int i = 0; i < words->count; i++) {
+    free(words->words[i]);
+  }
+  *words = (struct launch_words){ 0 };
+}
+
 /* An option and its value. */
-__attribute__((format(printf, 3, 4))) static void add(struct host_command *words,
+__attribute__((format(printf, 3, 4))) static void add(struct launch_words *words,
                                                       const char *option, const char *format, ...) {
   char value[16384];
   va_list arguments;
@@ -75,13 +90,13 @@ __attribute__((format(printf, 3, 4))) static void add(struct host_command *words
   int length = vsnprintf(value, sizeof value, format, arguments);
   va_end(arguments);
   words->has_failed |= length >= (int)sizeof value;
-  host_command_add(words, option);
-  host_command_add(words, value);
+  add_word(words, option);
+  add_word(words, value);
 }
 
 /* nccl-tests go from a first to a last size by a factor; a size that was not requested is measured
  * and ignored. */
-static void add_arguments(const struct launch_job *job, struct host_command *words) {
+static void add_arguments(const struct launch_job *job, struct launch_words *words) {
   uint64_t factor = 0;
   for (size_t i = 1; i < job->size_count; i++) {
     uint64_t step = job->sizes[i] / job->sizes[i - 1];
@@ -99,22 +114,22 @@ static void add_arguments(const struct launch_job *job, struct host_command *wor
 
 /* The user's program, by the name of the collective. */
 static void add_program(const struct launch_job *job, const char *word,
-                        struct host_command *words) {
+                        struct launch_words *words) {
   char program[PATH_MAX];
   snprintf(program, sizeof program, "%.*s%s_perf", (int)(base_name(word) - word), word,
            bench_json_operation(job->collective));
-  host_command_add(words, program);
+  add_word(words, program);
 }
 
 void launch_build(const struct launch *launch, const struct launch_job *job,
-                  struct host_command *words) {
-  *words = (struct host_command){ 0 };
+                  struct launch_words *words) {
+  *words = (struct launch_words){ 0 };
   int program = find_benchmark(launch->command, launch->command_count);
   for (int i = 0; i < launch->command_count; i++) {
     if (i == program) {
       add_program(job, launch->command[i], words);
     } else {
-      host_command_add(words, launch->command[i]);
+      add_word(words, launch->command[i]);
     }
     for (size_t v = 0; i == 0 && launch->kind == LAUNCH_MPIRUN && job->variables[v]; v++) {
       add(words, "-x", "%.*s", (int)strcspn(job->variables[v], "="), job->variables[v]);
@@ -152,7 +167,7 @@ static void note_signal(int number) {
   is_interrupted = 1;
 }
 
-static void become(const struct launch_job *job, struct host_command *words, int output) {
+static void become(const struct launch_job *job, struct launch_words *words, int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   for (size_t v = 0; job->variables[v]; v++) {
@@ -218,7 +233,7 @@ static int tell_failure(const char *program, int status, const struct tail *tail
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-static int run_words(const struct launch_job *job, struct host_command *words, launch_line_fn *take,
+static int run_words(const struct launch_job *job, struct launch_words *words, launch_line_fn *take,
                      void *to) {
   int ends[2];
   struct output *output = calloc(1, sizeof *output);
@@ -258,7 +273,7 @@ static int run_words(const struct launch_job *job, struct host_command *words, l
 
 int launch_run(const struct launch *launch, const struct launch_job *job, launch_line_fn *take,
                void *to) {
-  struct host_command words;
+  struct launch_words words;
   if (is_interrupted) {
     return CLI_FAILED; /* already reported when it ended the launch before */
   }
@@ -266,6 +281,6 @@ int launch_run(const struct launch *launch, const struct launch_job *job, launch
   unlink(job->json_path); /* nccl-tests do not overwrite a file that exists */
   int result = words.has_failed ? cli_fail("the command line has too many words")
                                 : run_words(job, &words, take, to);
-  host_command_free(&words);
+  launch_words_free(&words);
   return result;
 }

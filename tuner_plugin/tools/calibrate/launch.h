@@ -14,7 +14,10 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
-#include "common/host_command.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "common/profile.h"
 
 enum launch_kind { LAUNCH_MPIRUN, LAUNCH_COMMAND, LAUNCH_INSIDE };
@@ -45,9 +48,18 @@ enum { LAUNCH_ERROR_MAX = 256 };
 bool launch_choose(struct launch *launch, char *const *command, int command_count,
                    char error[LAUNCH_ERROR_MAX]);
 
-/* The command line of a job, to be freed by host_command_free. */
+/* A command line. has_failed: out of memory, or too many words. */
+enum { LAUNCH_WORDS_MAX = 640 };
+struct launch_words {
+  char *words[LAUNCH_WORDS_MAX + 1]; /* NULL at the end */
+  int count;
+  bool has_failed;
+};
+
+/* That of a job, to be freed by launch_words_free. */
 void launch_build(const struct launch *launch, const struct launch_job *job,
-                  struct host_command *words);
+                  struct launch_words *words);
+void launch_words_free(struct launch_words *words);
 
 typedef void launch_line_fn(void *to, const char *line);
 

@@ -243,6 +243,14 @@ dist: stage ## all of these, the source, and their hashes
 
 .PHONY: stage dist $(PACKAGES)
 
+# For editors: how each file is compiled, as clangd reads it.
+compile_commands.json: Makefile
+	$(file >$@,[)
+	$(foreach each,$(filter-out %:,$(shell git ls-files '*.c')),$(file >>$@,{"directory": "$(CURDIR)", "file": "$(each)", \
+	  "command": "$(CC) $(subst ",\",$(ALL_CFLAGS)) -c $(each)"}$(comma)))
+	$(file >>$@,{"directory": "$(CURDIR)", "file": "Makefile", "command": "true"}])
+	@echo "  GEN     $@"
+
 clean: ## remove what was built; downloaded packages stay
 	rm -rf $(filter-out $(BUILD)/nccl,$(wildcard $(BUILD)/*))
 

@@ -46,13 +46,6 @@ static const struct {
   { "sys_vendor", "Tencent Cloud", MACHINE_CLOUD_TENCENT },
 };
 
-/* Copies, truncating. */
-static void copy_text(char *to, size_t to_bytes, const char *from) {
-  size_t length = strnlen(from, to_bytes - 1);
-  memcpy(to, from, length);
-  to[length] = '\0';
-}
-
 static void read_attribute(const char *root, const char *attribute, char text[MACHINE_TEXT_MAX]) {
   if (sysfs_read_text(root, text, MACHINE_TEXT_MAX, "sys/class/dmi/id/%s", attribute) < 0) {
     text[0] = '\0';
@@ -77,36 +70,7 @@ static void read_cloud(const char *root, struct machine *machine) {
   }
 }
 
-/* "1d0f:ec20"; leaves the id alone if `device` (a path below the root) is not on PCI. */
-static bool read_pci_id(const char *root, const char *device, char id[PCI_ID_MAX]) {
-  struct pci_function function;
-  bool is_on_pci = pci_read(root, device, &function);
-  if (is_on_pci) {
-    pci_format_id(&function, id);
-  }
-  return is_on_pci;
-}
-
 /* ---- GPUs ---- */
-
-/* The "Model:" line that NVIDIA's driver writes for each GPU. */
-static void read_gpu_model(const char *root, const char *address, char model[MACHINE_TEXT_MAX]) {
-  char text[SYSFS_TEXT_MAX];
-  if (sysfs_read_text(root, text, sizeof text, "proc/driver/nvidia/gpus/%s/information", address) <
-      0) {
-    return;
-  }
-  char *rest = text;
-  for (char *line; (line = strsep(&rest, "\n"));) {
-    static const char key[] = "Model:";
-    if (strncmp(line, key, sizeof key - 1) == 0) {
-      line += sizeof key - 1;
-      line += strspn(line, " \t");
-      copy_text(model, MACHINE_TEXT_MAX, line);
-      return;
-    }
-  }
-}
 
 static void read_gpus(const char *root, struct machine *machine) {
   struct sysfs_list devices;
@@ -122,7 +86,6 @@ static void read_gpus(const char *root, struct machine *machine) {
     }
     if (machine->gpu_count++ == 0) {
       pci_format_id(&function, machine->gpu_pci_id);
-      read_gpu_model(root, devices.entries[i]->d_name, machine->gpu_model);
     }
   }
   sysfs_list_free(&devices);
@@ -130,32 +93,15 @@ static void read_gpus(const char *root, struct machine *machine) {
 
 /* ---- NICs ---- */
 
-static void read_nic(const char *root, const char *name, struct machine_nic *nic) {
-  char path[SYSFS_PATH_MAX];
-  int64_t speed;
-  snprintf(path, sizeof path, "sys/class/net/%s/device", name);
-  if (!read_pci_id(root, path, nic->pci_id)) {
-    /* virtio: the network device hangs below a virtio device, which hangs below the PCI one. */
-    snprintf(path, sizeof path, "sys/class/net/%s/device/..", name);
-    read_pci_id(root, path, nic->pci_id);
-  }
-  sysfs_read_driver(root, nic->driver, sizeof nic->driver, "sys/class/net/%s/device", name);
-  /* -1 or an error: no link, or a driver that does not know. */
-  if (sysfs_read_int(root, &speed, "sys/class/net/%s/speed", name) == 0 && speed > 0 &&
-      speed <= UINT32_MAX) {
-    nic->speed_mbps = (uint32_t)speed;
-  }
-}
-
-static void read_nics(const char *root, struct machine *machine) {
+/* Those that have a device behind them: no loopback, veth, bridge. */
+static void count_nics(const char *root, struct machine *machine) {
   struct sysfs_list interfaces;
   if (sysfs_list(root, &interfaces, "sys/class/net") < 0) {
     return;
   }
-  for (size_t i = 0; i < interfaces.count && machine->nic_count < MACHINE_NICS_MAX; i++) {
-    if (sysfs_exists(root, "sys/class/net/%s/device", interfaces.entries[i]->d_name)) {
-      read_nic(root, interfaces.entries[i]->d_name, &machine->nics[machine->nic_count++]);
-    }
+  for (size_t i = 0; i < interfaces.count; i++) {
+    machine->nic_count +=
+        sysfs_exists(root, "sys/class/net/%s/device", interfaces.entries[i]->d_name);
   }
   sysfs_list_free(&interfaces);
 }
@@ -163,20 +109,8 @@ static void read_nics(const char *root, struct machine *machine) {
 void machine_read(const char *root, struct machine *machine) {
   *machine = (struct machine){ 0 };
   read_cloud(root, machine);
-  int nodes = sysfs_read_list_count(root, "sys/devices/system/node/online");
-  machine->numa_count = nodes > 0 ? (uint32_t)nodes : 0;
   read_gpus(root, machine);
-  read_nics(root, machine);
-}
-
-uint32_t machine_nic_mbps(const struct machine *machine) {
-  uint32_t fastest = 0;
-  for (uint32_t i = 0; i < machine->nic_count; i++) {
-    if (machine->nics[i].speed_mbps > fastest) {
-      fastest = machine->nics[i].speed_mbps;
-    }
-  }
-  return fastest;
+  count_nics(root, machine);
 }
 
 /* ---- the instance type ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine: cloud, instance type, processors, GPUs and NICs of this machine, detected offline.
+/* machine: cloud, instance type, GPUs and NICs of this machine, detected offline.
  * Owns: nothing.  Threads: any.
  * Blocks: as sysfs does; machine_identify also for STRATUS_METADATA_TIMEOUT, once per process.
  * Fails: cannot; unknown values are empty or 0.
@@ -34,29 +34,16 @@ enum machine_type_origin {
   MACHINE_TYPE_INFERRED,
 };
 
-enum {
-  MACHINE_TEXT_MAX = 96,
-  MACHINE_NICS_MAX = 64,
-};
-
-/* A network interface that has a device behind it: no loopback, veth, bridge. */
-struct machine_nic {
-  char pci_id[PCI_ID_MAX]; /* vendor:device; empty if not on PCI */
-  char driver[MACHINE_TEXT_MAX];
-  uint32_t speed_mbps; /* 0: not reported by the driver, e.g. virtio */
-};
+enum { MACHINE_TEXT_MAX = 96 };
 
 struct machine {
   enum machine_cloud cloud;
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
   enum machine_type_origin type_origin;
-  uint32_t numa_count;              /* online */
-  uint32_t gpu_count;               /* NVIDIA display and 3D controllers */
-  char gpu_model[MACHINE_TEXT_MAX]; /* of the first GPU, as its driver calls it */
-  char gpu_pci_id[PCI_ID_MAX];      /* of the first GPU */
-  char topology[TOPOLOGY_ID_MAX];   /* machine_identify only; empty: not known */
-  uint32_t nic_count;
-  struct machine_nic nics[MACHINE_NICS_MAX];
+  uint32_t gpu_count;             /* NVIDIA display and 3D controllers */
+  char gpu_pci_id[PCI_ID_MAX];    /* of the first GPU */
+  char topology[TOPOLOGY_ID_MAX]; /* machine_identify only; empty: not known */
+  uint32_t nic_count;             /* with a device behind them */
 };
 
 /* From the files below `root`. */
@@ -71,8 +58,5 @@ const char *machine_type_origin_name(enum machine_type_origin origin);
 
 /* "aws"; "unknown" for none. */
 const char *machine_cloud_name(enum machine_cloud cloud);
-
-/* Speed of the fastest NIC, 0 if no driver knows. */
-uint32_t machine_nic_mbps(const struct machine *machine);
 
 #endif

@@ -111,10 +111,8 @@ static const struct machine machine = {
   .cloud = MACHINE_CLOUD_AWS,
   .instance_type = "p4d.24xlarge",
   .gpu_count = 8,
-  .gpu_model = "NVIDIA A100-SXM4-40GB",
   .gpu_pci_id = "10de:20b0",
   .nic_count = 2,
-  .nics = { { "1d0f:ec20", "ena", 100000 }, { "1d0f:ec20", "ena", 0 } },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -14,45 +14,30 @@ UNIT_TEST(aws_tells_the_instance_type) {
   machine_read("tests/data/sysfs/aws", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AWS);
   assert_string_equal(machine.instance_type, "p4d.24xlarge");
-  assert_int_equal(machine.numa_count, 2);
   assert_int_equal(machine.gpu_count, 8);
   assert_string_equal(machine.gpu_pci_id, "10de:20b0");
-  assert_string_equal(machine.gpu_model, "NVIDIA A100-SXM4-40GB");
   assert_int_equal(machine.nic_count, 2);
-  assert_string_equal(machine.nics[0].pci_id, "1d0f:ec20");
-  assert_string_equal(machine.nics[0].driver, "ena");
-  assert_int_equal(machine.nics[1].speed_mbps, 100000);
-  assert_int_equal(machine_nic_mbps(&machine), 100000);
 }
 
 UNIT_TEST(gcp_is_known_by_its_product) {
   machine_read("tests/data/sysfs/gcp", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_GCP);
   assert_string_equal(machine.instance_type, "");
-  assert_string_equal(machine.nics[0].pci_id, "1ae0:0042");
   assert_int_equal(machine.gpu_count, 1);
-  assert_string_equal(machine.gpu_model, ""); /* no driver loaded */
 }
 
-UNIT_TEST(azure_has_nics_that_are_not_on_pci) {
+UNIT_TEST(azure_is_known_and_has_nics_that_are_not_on_pci) {
   machine_read("tests/data/sysfs/azure", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_AZURE);
   assert_int_equal(machine.nic_count, 2);
-  assert_string_equal(machine.nics[0].pci_id, "15b3:101a");
-  assert_string_equal(machine.nics[1].pci_id, "");
-  assert_string_equal(machine.nics[1].driver, "hv_netvsc");
 }
 
-UNIT_TEST(virtio_is_found_one_level_up) {
+UNIT_TEST(alibaba_and_tencent_are_known) {
   machine_read("tests/data/sysfs/alibaba", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_ALIBABA);
   assert_int_equal(machine.nic_count, 1);
-  assert_string_equal(machine.nics[0].pci_id, "1af4:1000");
-  assert_string_equal(machine.nics[0].driver, "virtio_net");
-  assert_int_equal(machine.nics[0].speed_mbps, 0); /* -1 in the file */
   machine_read("tests/data/sysfs/tencent", &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_TENCENT);
-  assert_int_equal(machine_nic_mbps(&machine), 0); /* no file */
 }
 
 UNIT_TEST(oci_is_known_by_its_asset_tag) {
@@ -60,7 +45,6 @@ UNIT_TEST(oci_is_known_by_its_asset_tag) {
   assert_int_equal(machine.cloud, MACHINE_CLOUD_OCI);
   assert_int_equal(machine.gpu_count, 0);
   assert_string_equal(machine.gpu_pci_id, "");
-  assert_int_equal(machine_nic_mbps(&machine), 50000);
 }
 
 UNIT_TEST(empty_root_is_an_unknown_machine) {
@@ -93,24 +77,8 @@ UNIT_TEST(nonsense_is_left_out) {
   machine_read(tree.root, &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_UNKNOWN);
   assert_string_equal(machine.instance_type, "");
-  assert_int_equal(machine.numa_count, 0);
   assert_int_equal(machine.gpu_count, 0);
   assert_int_equal(machine.nic_count, 1);
-  assert_string_equal(machine.nics[0].pci_id, "");
-  assert_int_equal(machine.nics[0].speed_mbps, 0);
-  tree_remove(&tree);
-}
-
-UNIT_TEST(interfaces_are_bounded) {
-  struct tree tree;
-  tree_create(&tree);
-  for (int i = 0; i < MACHINE_NICS_MAX + 8; i++) {
-    char path[64];
-    snprintf(path, sizeof path, "sys/class/net/eth%d/device", i);
-    tree_make_directory(&tree, path);
-  }
-  machine_read(tree.root, &machine);
-  assert_int_equal(machine.nic_count, MACHINE_NICS_MAX);
   tree_remove(&tree);
 }
 

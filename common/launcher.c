@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/node_list.h"
 #include "common/quantity.h"
 
 struct launcher {
@@ -125,13 +124,25 @@ static void check_numbers(struct reader *reader, const struct launcher *l,
   }
 }
 
-/* ---- where, and which job ---- */
+/* ---- where ---- */
 
+/* What is before the first bracket, the first number in it, and what is behind it, as far as a
+ * comma. */
 int launcher_first_host(const char *node_list, char *host, size_t size) {
-  char *entry = strndup(node_list, node_list_entry(node_list));
-  int error = entry ? node_list_name(entry, 0, host, size) : -ENOMEM;
-  free(entry);
-  return error;
+  size_t before = strcspn(node_list, "[,"), number = 0, behind = 0;
+  const char *bracket = node_list + before, *end = bracket;
+  if (*bracket == '[') {
+    number = strspn(bracket + 1, "0123456789");
+    end = strchr(bracket, ']');
+    end = end ? end + 1 : bracket;
+    behind = strcspn(end, ",");
+  }
+  if (*bracket == '[' && (number == 0 || end == bracket || memchr(end, '[', behind))) {
+    return -EINVAL;
+  }
+  int length = snprintf(host, size, "%.*s%.*s%.*s", (int)before, node_list, (int)number,
+                        bracket + (number > 0), (int)behind, end);
+  return length <= 0 ? -EINVAL : (size_t)length < size ? 0 : -ENAMETOOLONG;
 }
 
 /* mpirun under srun: the step of its daemons does not include the host of rank 0. */
@@ -148,27 +159,6 @@ static void find_first_host(struct reader *reader, const struct launcher *l,
     REJECT(reader, "MASTER_ADDR=%s: too long", master);
   } else if (master) {
     snprintf(place->first_host, sizeof place->first_host, "%s", master);
-    place->first_port = read_number(reader, "MASTER_PORT", 1);
-  }
-  if (place->first_port > UINT16_MAX) {
-    REJECT(reader, "MASTER_PORT=%d: a number from 1 to %d is wanted", place->first_port,
-           UINT16_MAX);
-  }
-}
-
-/* torchrun calls most jobs "none". */
-static void name_job(const struct launcher *l, struct launcher_place *place) {
-  const char *mpi = get("PMIX_NAMESPACE");
-  const char *job = get("SLURM_JOB_ID"), *step = get("SLURM_STEP_ID");
-  const char *run = get("TORCHELASTIC_RUN_ID"), *port = get("MASTER_PORT");
-  if (l == &launchers[OPEN_MPI]) {
-    mpi = mpi ? mpi : get("OMPI_MCA_ess_base_jobid");
-    snprintf(place->job, sizeof place->job, "%s", mpi ? mpi : "");
-  } else if (l == &launchers[SRUN] && job) {
-    snprintf(place->job, sizeof place->job, "%s.%s", job, step ? step : "");
-    place->job_number = strtoul(job, NULL, 10) + 100 * strtoul(step ? step : "0", NULL, 10);
-  } else if ((l == &launchers[TORCHRUN] || l == &launchers[BY_HAND]) && (run || port)) {
-    snprintf(place->job, sizeof place->job, "%s.%s", run ? run : "", port ? port : "");
   }
 }
 
@@ -187,7 +177,6 @@ int launcher_find(struct launcher_place *place, char *error, size_t error_size) 
     check_numbers(&reader, l, place);
   }
   find_first_host(&reader, l, place);
-  name_job(l, place);
   return reader.has_failed ? -EINVAL : 1;
 }
 

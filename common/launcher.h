@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LAUNCHER_HOST_MAX = 128, LAUNCHER_JOB_MAX = 128, LAUNCHER_SIZE_MAX = 1 << 20 };
+enum { LAUNCHER_HOST_MAX = 128, LAUNCHER_SIZE_MAX = 1 << 20 };
 
 struct launcher_place {
   const char *launcher; /* for messages */
@@ -30,9 +30,6 @@ struct launcher_place {
   int local_rank;                     /* on this host; 0 if unknown */
   int local_size;                     /* 0 if unknown */
   char first_host[LAUNCHER_HOST_MAX]; /* host of rank 0; empty if unknown */
-  int first_port;                     /* MASTER_PORT, which torchrun itself uses; else 0 */
-  char job[LAUNCHER_JOB_MAX];         /* identifies the job on this host; empty if unknown */
-  unsigned long job_number;           /* a number of the job, equal on all hosts; 0 if unknown */
 };
 
 /* 1: a launcher started this process; 0: none did. */

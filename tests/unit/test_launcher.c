@@ -31,21 +31,21 @@ static int find(const char *variables) {
 
 UNIT_TEST(each_launcher_is_known) {
   static const struct {
-    const char *variables, *launcher, *first_host, *job;
+    const char *variables, *launcher, *first_host;
     int local_size;
   } cases[] = {
     { "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 OMPI_COMM_WORLD_LOCAL_RANK=1 "
       "OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_NAMESPACE=123",
-      "Open MPI", "", "123", 4 },
+      "Open MPI", "", 4 },
     { "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=8 SLURM_LOCALID=1 SLURM_STEP_TASKS_PER_NODE=4(x2) "
       "SLURM_STEP_NODELIST=gpu[007-008] SLURM_JOB_ID=12 SLURM_STEP_ID=3",
-      "srun", "gpu007", "12.3", 4 },
-    { "PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4", "MPICH", "", "", 4 },
+      "srun", "gpu007", 4 },
+    { "PMI_RANK=5 PMI_SIZE=8 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=4", "MPICH", "", 4 },
     { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 LOCAL_WORLD_SIZE=4 MASTER_ADDR=a MASTER_PORT=29500 "
       "TORCHELASTIC_RUN_ID=none",
-      "torchrun", "a", "none.29500", 4 },
+      "torchrun", "a", 4 },
     { "RANK=5 WORLD_SIZE=8 LOCAL_RANK=1 MASTER_ADDR=a MASTER_PORT=29500", "the environment", "a",
-      ".29500", 0 },
+      0 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     assert_int_equal(find(cases[i].variables), 1);
@@ -55,7 +55,6 @@ UNIT_TEST(each_launcher_is_known) {
     assert_int_equal(place.local_rank, 1);
     assert_int_equal(place.local_size, cases[i].local_size);
     assert_string_equal(place.first_host, cases[i].first_host);
-    assert_string_equal(place.job, cases[i].job);
   }
 }
 
@@ -107,8 +106,6 @@ UNIT_TEST(what_makes_no_sense_is_named) {
       "LOCAL_WORLD_SIZE=4 is above WORLD_SIZE=2" },
     { "RANK=0 WORLD_SIZE=4 LOCAL_RANK=2 LOCAL_WORLD_SIZE=2",
       "LOCAL_RANK=2 is not below LOCAL_WORLD_SIZE=2" },
-    { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=x", "MASTER_PORT=x: a number from 1" },
-    { "RANK=0 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=70000", "MASTER_PORT=70000: a number from 1" },
     { "SLURM_PROCID=2 SLURM_STEP_NUM_TASKS=2",
       "SLURM_PROCID=2 is not below SLURM_STEP_NUM_TASKS=2" },
   };
@@ -136,6 +133,8 @@ UNIT_TEST(first_host_of_a_node_list) {
   assert_string_equal(host, "n01-ib");
   assert_int_not_equal(launcher_first_host("", host, sizeof host), 0);
   assert_int_not_equal(launcher_first_host("n[1", host, sizeof host), 0);
+  assert_int_not_equal(launcher_first_host("n[x],y", host, sizeof host), 0);
+  assert_int_not_equal(launcher_first_host("n[1-2]r[1-2]", host, sizeof host), 0);
   assert_int_not_equal(launcher_first_host("averyverylongname1", host, sizeof host), 0);
 }
 

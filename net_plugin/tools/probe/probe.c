@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus probe: measures the network between hosts and derives values for a profile. One host
- * is the coordinator; all hosts, including it, are agents: either hosts that run `stratus probe
- * --listen`, or processes started by a launcher. */
+/* stratus probe: measures the network between hosts and derives values for a profile. A
+ * launcher starts it on all of them; rank 0 is the coordinator, and one rank of each host, also of
+ * that of rank 0, is an agent. */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +13,6 @@
 #include "common/bytes.h"
 #include "common/cli.h"
 #include "common/clock.h"
-#include "common/host_list.h"
 #include "common/launcher.h"
 #include "common/tools/commands.h"
 #include "net_plugin/tools/limits.h"
@@ -20,18 +20,15 @@
 #include "net_plugin/tools/rendezvous.h"
 
 #define PURPOSE "stratus probe"
+#define PORT 29590
 
 static struct {
-  bool is_listening, is_profile, has_no_sweep, wants_all;
-  int64_t port;
+  bool is_profile, has_no_sweep, wants_all;
   const char *root;
   uint64_t duration_ns;
-} options = { .port = 29590, .duration_ns = 400 * NS_PER_MS };
+} options = { .duration_ns = 400 * NS_PER_MS };
 
 static const struct cli_option option_rows[] = {
-  { "listen", 0, CLI_FLAG, &options.is_listening, NULL,
-    "run as one of the other hosts, for one probe", 0, 0 },
-  { "port", 0, CLI_INT, &options.port, "N", "TCP port of the agents", 1, 65535 },
   { "root", 0, CLI_STRING, &options.root, "HOST[:PORT]",
     "address of rank 0; needed under mpirun, known under srun and torchrun", 0, 0 },
   { "time", 0, CLI_DURATION, &options.duration_ns, "TIME",
@@ -46,18 +43,6 @@ static const struct cli_option option_rows[] = {
 };
 
 /* ---- agents ---- */
-
-static int be_agent(void) {
-  struct rendezvous_address place = { .port = (int)options.port };
-  struct rendezvous_server server;
-  int fd, status = rendezvous_open(&server, PURPOSE, &place, "stratus probe HOST...");
-  if (status != CLI_OK) {
-    return status;
-  }
-  status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
-  rendezvous_close(&server);
-  return status ? status : agent_run(fd);
-}
 
 /* The agent of this host runs in a child process. */
 static int fork_agent(int *fd, pid_t *child) {
@@ -113,78 +98,36 @@ static int run_with_own_agent(int agents[PROBE_HOSTS_MAX], unsigned count, bool 
   return status;
 }
 
-/* Where the agent of a host listens. */
-static int find_agent(const struct host *host, struct rendezvous_address *place) {
-  const char *address = host_address(host);
-  if (host->kind == HOST_LOCAL || host->kind == HOST_COMMAND ||
-      strlen(address) >= sizeof place->host) {
-    return cli_fail_usage(
-        "probe: %s: a name or an address is wanted, at which this host reaches it", host->name);
-  }
-  *place = (struct rendezvous_address){ .port = host->port ? host->port : (int)options.port };
-  strcpy(place->host, address);
-  return rendezvous_check_host(place->host);
-}
-
-/* In a list, the number of processes that a host takes does not matter. */
-static int read_hosts(int argument_count, char **arguments, struct host_list *hosts) {
-  char error[HOST_LIST_ERROR_MAX];
-  for (int i = 0; i < argument_count; i++) {
-    if (host_list_read(hosts, arguments[i], error) != 0) {
-      return cli_fail_usage("probe: %s", error);
-    }
-  }
-  if (hosts->count >= PROBE_HOSTS_MAX) {
-    return cli_fail_usage("probe: at most %d other hosts", PROBE_HOSTS_MAX - 1);
-  }
-  return CLI_OK;
-}
-
-static int probe_hosts(int argument_count, char **arguments, bool is_json) {
-  struct host_list hosts = { 0 };
-  int agents[PROBE_HOSTS_MAX], status = read_hosts(argument_count, arguments, &hosts);
-  unsigned count = 1;
-  for (int i = 0; i < hosts.count && status == CLI_OK; i++) {
-    struct rendezvous_address place;
-    status = find_agent(&hosts.hosts[i], &place);
-    status = status
-                 ? status
-                 : rendezvous_call(PURPOSE, &place, "stratus probe --listen", NULL, &agents[count]);
-    count += status == CLI_OK;
-  }
-  host_list_free(&hosts);
-  return status ? status : run_with_own_agent(agents, count, is_json);
-}
-
-/* ---- under a launcher ---- */
+/* ---- ranks ---- */
 
 /* What a rank says to rank 0. */
 enum { RANK_AT = 0, TAKES_PART_AT = 4 };
 
+/* A rank that has not come, and one that takes no part. */
+enum { NOT_COME = -1, NO_PART = INT_MIN };
+
 /* Takes in one rank; one per host takes part. */
-static int gather_one(struct rendezvous_server *server, uint64_t until_ns, bool *has_come, int size,
-                      int agents[PROBE_HOSTS_MAX], unsigned *count) {
+static int gather_one(struct rendezvous_server *server, uint64_t until_ns, int size, int *ranks) {
   uint8_t hello[PEER_HELLO_BYTES];
   int fd, status = rendezvous_accept(server, until_ns, &fd, hello);
   if (status != CLI_OK) {
     return status;
   }
   uint32_t rank = bytes_get_le32(hello + RANK_AT);
-  if (rank == 0 || rank >= (uint32_t)size || has_come[rank]) {
+  if (rank == 0 || rank >= (uint32_t)size || ranks[rank] != NOT_COME) {
     close(fd);
     return cli_fail("a process says that it is rank %u of %d: do two have the same rank?", rank,
                     size);
   }
-  has_come[rank] = true;
-  if (hello[TAKES_PART_AT] == 1 && *count < PROBE_HOSTS_MAX) {
-    agents[(*count)++] = fd;
-  } else {
+  ranks[rank] = fd;
+  if (hello[TAKES_PART_AT] != 1) {
     close(fd);
+    ranks[rank] = NO_PART;
   }
   return CLI_OK;
 }
 
-/* Accepts every other rank. */
+/* Accepts every other rank. The agents are in the order of ranks. */
 static int gather(const struct rendezvous_address *meeting, int size, int agents[PROBE_HOSTS_MAX],
                   unsigned *count) {
   struct rendezvous_server server;
@@ -192,13 +135,23 @@ static int gather(const struct rendezvous_address *meeting, int size, int agents
   if (status != CLI_OK) {
     return status;
   }
-  bool *has_come = calloc((size_t)size, sizeof *has_come);
+  int *ranks = calloc((size_t)size, sizeof *ranks);
   uint64_t until_ns = clock_now_ns() + PROBE_GATHER_NS;
-  status = has_come ? CLI_OK : cli_fail("out of memory");
-  for (int rank = 1; rank < size && status == CLI_OK; rank++) {
-    status = gather_one(&server, until_ns, has_come, size, agents, count);
+  status = ranks ? CLI_OK : cli_fail("out of memory");
+  for (int rank = 1; ranks && rank < size; rank++) {
+    ranks[rank] = NOT_COME;
   }
-  free(has_come);
+  for (int rank = 1; rank < size && status == CLI_OK; rank++) {
+    status = gather_one(&server, until_ns, size, ranks);
+  }
+  for (int rank = 1; ranks && rank < size; rank++) {
+    if (ranks[rank] >= 0 && status == CLI_OK && *count < PROBE_HOSTS_MAX) {
+      agents[(*count)++] = ranks[rank];
+    } else if (ranks[rank] >= 0) {
+      close(ranks[rank]);
+    }
+  }
+  free(ranks);
   rendezvous_close(&server);
   return status;
 }
@@ -211,7 +164,7 @@ static int find_root(const struct launcher_place *place, struct rendezvous_addre
         "probe: %s does not provide the address of rank 0: give --root HOST[:PORT]",
         place->launcher);
   }
-  return rendezvous_parse(root, (int)options.port, meeting);
+  return rendezvous_parse(root, PORT, meeting);
 }
 
 static int probe_as_root(const struct launcher_place *place,
@@ -248,33 +201,29 @@ static int probe_ranks(const struct launcher_place *place, bool is_json) {
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
+  (void)argument_count, (void)arguments;
   struct launcher_place place;
   char error[256];
   if (options.duration_ns < NS_PER_MS || options.duration_ns > AGENT_DURATION_MAX_NS) {
     return cli_fail_usage("probe: --time takes 1ms to 60s");
   }
-  bool is_told = options.is_listening || argument_count > 0;
-  int found = is_told ? 0 : launcher_find(&place, error, sizeof error);
+  int found = launcher_find(&place, error, sizeof error);
   if (found < 0) {
     return cli_fail_usage("probe: %s", error);
   }
-  if (found > 0 && place.size > 1) {
-    return probe_ranks(&place, is_json);
+  if (found == 0 || place.size < 2) {
+    return cli_fail_usage("probe: start it on all hosts by mpirun, srun or torchrun, or with RANK, "
+                          "WORLD_SIZE and MASTER_ADDR");
   }
-  if (options.is_listening != (argument_count == 0)) {
-    return cli_fail_usage(
-        "probe: give either the HOSTs to probe or --listen, or start it by mpirun or srun");
-  }
-  return options.is_listening ? be_agent() : probe_hosts(argument_count, arguments, is_json);
+  return probe_ranks(&place, is_json);
 }
 
 const struct cli_command command_probe = {
   .name = "probe",
-  .summary = "measure the network between hosts with this plugin, and write a profile",
-  .arguments = "[HOST...]",
-  .max_arguments = -1,
-  .example = "export STRATUS_SECRET=$(openssl rand -hex 16); stratus probe --listen & sleep "
-             "1; stratus probe localhost --no-sweep",
+  .summary = "measure the network between the hosts of a launcher, and write a profile",
+  .arguments = "",
+  .example = "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 stratus probe --root localhost "
+             "--no-sweep & done; wait",
   .has_json = true,
   .options = option_rows,
   .run = run,

@@ -117,7 +117,7 @@ void settings_tell(void) {
     { "NCCL_IB_DISABLE", "unless 0, stratus does not use RDMA either" },
     { "NCCL_IB_HCA", "selects HCAs, and with them the NICs" },
     { "NCCL_IB_GID_INDEX",
-      "is the GID index for all HCAs; without it stratus selects one per HCA" },
+      "has no effect on stratus: librdmacm finds the GID by the NIC's address" },
     { "NCCL_ALGO", "takes precedence over the tuner" },
     { "NCCL_PROTO", "takes precedence over the tuner" },
     { "NCCL_DEBUG", "INFO shows a line when stratus is loaded" },

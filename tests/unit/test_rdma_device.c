@@ -26,7 +26,7 @@ static char why[RDMA_WHY_MAX];
 
 static int set_up(void **state) {
   (void)state;
-  static const char *const variables[] = { "NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_IB_GID_INDEX" };
+  static const char *const variables[] = { "NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_IB_RETRY_CNT" };
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
     unsetenv(variables[i]);
   }

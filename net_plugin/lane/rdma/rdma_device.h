@@ -5,7 +5,7 @@
  *   rdma_device_open --shared by all holders--> OPEN --async event--> LOST --last close--> gone
  *
  * A lost device stays lost. rdma_device_open then searches the NIC's HCA again, so that one
- * that came back, under whatever name and GID index, is used again.
+ * that came back, under whatever name, is used again.
  *
  * Owns: context and protection domain, from open to the last close.
  * Threads: any; a mutex guards the list of open devices and the reading of events.

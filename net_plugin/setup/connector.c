@@ -61,6 +61,8 @@ struct pending_connect {
   struct refusal refusal;
   bool is_gone;      /* the peer's process is */
   struct path taken; /* the last dial's */
+  struct path told;  /* that of the dial that ended with last_error */
+  bool is_cut;       /* the deadline leaves the last dial less time than one gets */
   struct connection *connection;
 };
 
@@ -79,15 +81,15 @@ static const char *peer_text(const struct pending_connect *pending, char text[TC
   return tcp_address_text(&pending->route.remote.addresses[0], text);
 }
 
-/* The last dial's way, what it ended with, and what to do. */
+/* A dial's way, what it ended with, and what to do. */
 static const char *describe(const struct pending_connect *pending, char way[WAY_TEXT],
                             char why[NO_PATH_TEXT]) {
   char text[TCP_ADDRESS_TEXT];
   const struct peering_route *route = &pending->route;
-  const struct nic *nic = &route->nics[pending->taken.nic];
-  const struct sockaddr_storage *address = &route->remote.addresses[pending->taken.address];
+  const struct nic *nic = &route->nics[pending->told.nic];
+  const struct sockaddr_storage *address = &route->remote.addresses[pending->told.address];
   snprintf(way, WAY_TEXT, "%.15s to %s", nic->name, tcp_address_text(address, text));
-  bool is_advertised = route->remote.advertised >> pending->taken.address & 1;
+  bool is_advertised = route->remote.advertised >> pending->told.address & 1;
   return no_path_text(nic, address, is_advertised, pending->last_error, why);
 }
 
@@ -145,7 +147,11 @@ static void note_refusal(struct pending_connect *pending, int dial_error) {
 static void retry_later(struct pending_connect *pending, int error) {
   char text[TCP_ADDRESS_TEXT], why[OPEN_FILES_TEXT];
   uint64_t now_ns = clock_now_ns();
-  pending->last_error = error;
+  /* One that was cut short has heard less than the one before. */
+  if (!pending->is_cut || error != -ETIMEDOUT || !pending->last_error) {
+    pending->last_error = error;
+    pending->told = pending->taken;
+  }
   if (is_hopeless(pending, now_ns)) {
     give_up(pending, CONNECT_NO_WAY_NS,
             "no packet was sent; longer if STRATUS_CONNECT_TIMEOUT is set");
@@ -290,11 +296,12 @@ static void dial_next(struct pending_connect *pending) {
   pending->hello.epoch++;
   uint64_t timeout_ns =
       path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
+  uint64_t due_ns = clock_now_ns() + timeout_ns, deadline_ns = before_deadline(pending, due_ns);
   int error;
-  pending->dial = dial_start(pending->engine, &nic,
-                             &route->remote.addresses[pending->taken.address], &pending->hello,
-                             &pending->keys, before_deadline(pending, clock_now_ns() + timeout_ns),
-                             first_dial_done, pending, &error);
+  pending->is_cut = deadline_ns < due_ns;
+  pending->dial =
+      dial_start(pending->engine, &nic, &route->remote.addresses[pending->taken.address],
+                 &pending->hello, &pending->keys, deadline_ns, first_dial_done, pending, &error);
   if (!pending->dial) {
     note_no_way(pending, error);
     note_refusal(pending, error);

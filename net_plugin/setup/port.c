@@ -179,12 +179,13 @@ static int port_open(struct engine *engine, const struct nic *nic, struct port *
   return 0;
 }
 
-/* A NIC may have got another address. */
+/* A NIC may have got another address. A dial that binds nothing tells none: any of the NIC's. */
 static struct port *port_find(struct engine *engine, const struct nic *nic) {
   LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
     struct port *known = LIST_ENTRY(node, struct port, node);
     if (strcmp(known->nic.name, nic->name) == 0 &&
-        memcmp(&known->nic.address, &nic->address, sizeof nic->address) == 0) {
+        (nic->address.ss_family == AF_UNSPEC ||
+         memcmp(&known->nic.address, &nic->address, sizeof nic->address) == 0)) {
       return known;
     }
   }
@@ -195,7 +196,7 @@ void port_for_hello(struct engine *engine, const struct nic *nic,
                     uint8_t listens[ADDRESS_IPV6_BYTES]) {
   struct sockaddr_storage address;
   memset(listens, 0, ADDRESS_IPV6_BYTES);
-  bool may_open = param_string(PARAM_PORT_RANGE)[0] == '\0';
+  bool may_open = param_string(PARAM_PORT_RANGE)[0] == '\0' && nic->address.ss_family != AF_UNSPEC;
   if ((may_open || port_find(engine, nic)) && port_address(engine, nic, &address) == 0) {
     addresses_pack(&address, 1, listens, ADDRESS_IPV6_BYTES);
   }

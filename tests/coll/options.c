@@ -26,6 +26,7 @@ static const struct given defaults = {
          .replay_steps = 100,
          .replay_skip = 20,
          .gpus = 1,
+         .root = -1,
          .ppn = 1 },
   .operations = "all_reduce",
   .types = "float",
@@ -47,8 +48,8 @@ static bool shall_run;
   ROW(name, letter, CLI_NUMBER, o.field, "N", low, high, help)
 
 static const struct cli_option rows[] = {
-  ROW("op", 'O', CLI_STRING, operations, "LIST", 0, 0,
-      "operations: " OPERATION_WORDS ", or all; those with a root: another one at each size"),
+  ROW("op", 'O', CLI_STRING, operations, "LIST", 0, 0, "operations: " OPERATION_WORDS ", or all"),
+  COUNT_ROW("root", 'r', root, -1, 1023, "of broadcast and reduce; -1: another rank at each size"),
   ROW("minbytes", 'b', CLI_SIZE, o.min_bytes, "SIZE", 0, SIZE_MOST, "smallest size"),
   ROW("maxbytes", 'e', CLI_SIZE, o.max_bytes, "SIZE", 0, SIZE_MOST, "largest size"),
   ROW("stepfactor", 'f', CLI_STRING, step_factor, "N", 0, 0, "from one size to the next"),
@@ -100,7 +101,7 @@ static const struct cli_option rows[] = {
 };
 
 /* Options only for the table, and only for --replay. */
-static const char of_table[] = "op|minbytes|maxbytes|stepfactor|sizes|datatype|redop|iters|"
+static const char of_table[] = "op|root|minbytes|maxbytes|stepfactor|sizes|datatype|redop|iters|"
                                "warmup_iters|min-time|per-iteration|cudagraph|local_register";
 static const char of_replay[] = "replay-steps|replay-skip|compute-scale|bytes-scale";
 

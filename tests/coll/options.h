@@ -39,6 +39,7 @@ struct options {
   double compute_scale, bytes_scale;
 
   int gpus; /* per process */
+  int root; /* -1: another one at each size */
 
   const char *data; /* what is sent: see common/contents.h; NULL: patterns, zeros */
   const char *json_path;

@@ -41,7 +41,7 @@ static void run_case(struct job *job, struct report *report, const struct measur
   free(results[1].times_us);
 }
 
-/* Every reduction and size of an operation on a type; each size has another root. */
+/* Every reduction and size of an operation on a type. */
 static void run_type(struct job *job, struct report *report, enum operation operation,
                      enum element_type type, struct totals *totals) {
   const struct options *o = job->options;
@@ -53,7 +53,7 @@ static void run_type(struct job *job, struct report *report, enum operation oper
         .operation = operation,
         .type = type,
         .redop = (enum pattern_redop)redop,
-        .root = info->has_root ? i % job->ranks : -1,
+        .root = info->has_root ? (o->root < 0 ? i : o->root) % job->ranks : -1,
         .counts =
             operation_count(operation, o->sizes[i], element_infos[type].size_bytes, job->ranks),
       };

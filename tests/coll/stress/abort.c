@@ -88,7 +88,7 @@ static struct measure_case make_case(const struct abort_test *t, enum operation 
     .operation = operation,
     .type = t->type,
     .redop = info->has_redop ? PATTERN_SUM : PATTERN_NONE,
-    .root = info->has_root ? 0 : -1,
+    .root = info->has_root ? (t->job->options->root < 0 ? 0 : t->job->options->root) : -1,
     .counts = operation_count(operation, bytes, element_infos[t->type].size_bytes, t->job->ranks),
   };
 }

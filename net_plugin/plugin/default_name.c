@@ -28,8 +28,9 @@ static void load(void) {
   if (file < 0 || write(file, default_name_library, bytes) != (ssize_t)bytes) {
     LOG_INFO("cannot keep NCCL from forgetting this plugin: %s", strerror(errno));
   } else {
-    char path[32];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    char path[48];
+    /* Not self: a debugger opens what the loader names, and would wait at a pipe of its own. */
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), file);
     if (!dlopen(path, RTLD_LAZY | RTLD_NODELETE)) {
       LOG_INFO("cannot keep NCCL from forgetting this plugin: %s", dlerror());
     }

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cli.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
 #include "common/plugin_file.h"
+#include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
-#include "common/version.h"
 
 enum form { FORM_BASH, FORM_FISH, FORM_SLURM, FORM_DOCKER, FORM_ENV_FILE, FORM_CONF };
 static int form = FORM_BASH;

@@ -7,13 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/cli.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
 #include "common/plugin_file.h"
+#include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
 #include "common/tools/launch_agent.h"
-#include "common/version.h"
 
 /* As env(1) and shells have them. */
 enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };

@@ -206,8 +206,10 @@ static int exchange_hellos(struct setup *setup) {
       if (member != setup->group->member) {
         int rc = connect_one(setup, phase, member);
         if (rc) {
-          LOG_WARN("CollNet: member %u of %u cannot be connected to: NCCL goes on without CollNet",
-                   member, setup->group->members);
+          LOG_WARN(
+              "CollNet: member %u of %u cannot be connected to, for the reason above: NCCL goes on "
+              "without CollNet",
+              member, setup->group->members);
           return rc;
         }
         is_done &= setup->members[member].out[phase].is_done;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detects cloud and hardware from DMI, PCI and network devices in sysfs; then the instance type
- * where DMI has none: from the user, then from the cloud's metadata service if enabled, then
- * inferred if only one type of the cloud has these GPUs. */
+ * where DMI has none: from the user, or inferred if only one type of the cloud has these GPUs. */
 #include "common/machine.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +11,6 @@
 #include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
-#include "common/machine_metadata.h"
 #include "common/param.h"
 #include "common/pci.h"
 #include "common/sysfs.h"
@@ -193,42 +190,13 @@ static bool take_users_word(struct machine *machine) {
   return true;
 }
 
-/* The service is asked once per process, whatever the result: it may take the whole timeout. */
-static void ask_metadata(struct machine *machine) {
-  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-  static bool is_asked;
-  static char answer[MACHINE_TEXT_MAX];
-  uint64_t timeout_ns = param_duration_ns(PARAM_METADATA_TIMEOUT);
-  if (timeout_ns == 0 || machine->cloud == MACHINE_CLOUD_UNKNOWN) {
-    return;
-  }
-  pthread_mutex_lock(&lock);
-  if (!is_asked) {
-    is_asked = true;
-    int error = machine_metadata_ask(machine->cloud, NULL, timeout_ns, answer);
-    if (error) {
-      LOG_WARN("the metadata service of %s did not tell the instance type: %s (set "
-               "STRATUS_INSTANCE_TYPE, or STRATUS_METADATA_TIMEOUT=0 not to ask)",
-               machine_cloud_name(machine->cloud), strerror(-error));
-    }
-  }
-  if (answer[0]) {
-    memcpy(machine->instance_type, answer, sizeof answer);
-    machine->type_origin = MACHINE_TYPE_FROM_METADATA;
-  }
-  pthread_mutex_unlock(&lock);
-}
-
 void machine_identify(struct machine *machine) {
   machine_read(param_string(PARAM_SYSFS_ROOT), machine);
   topology_identify(machine->topology);
   if (take_users_word(machine) || machine->instance_type[0]) {
     return;
   }
-  ask_metadata(machine);
-  if (!machine->instance_type[0]) {
-    infer(machine);
-  }
+  infer(machine);
 }
 
 const char *machine_type_origin_name(enum machine_type_origin origin) {
@@ -236,7 +204,6 @@ const char *machine_type_origin_name(enum machine_type_origin origin) {
     [MACHINE_TYPE_UNKNOWN] = "unknown",
     [MACHINE_TYPE_FROM_USER] = "user",
     [MACHINE_TYPE_FROM_DMI] = "DMI",
-    [MACHINE_TYPE_FROM_METADATA] = "metadata service",
     [MACHINE_TYPE_INFERRED] = "GPUs and cloud",
   };
   return names[origin];

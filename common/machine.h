@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine: cloud, instance type, GPUs and NICs of this machine, detected offline.
  * Owns: nothing.  Threads: any.
- * Blocks: as sysfs does; machine_identify also for STRATUS_METADATA_TIMEOUT, once per process.
+ * Blocks: as sysfs does.
  * Fails: cannot; unknown values are empty or 0.
  *
- * Only AWS has the instance type in DMI. On other clouds it comes from STRATUS_INSTANCE_TYPE, from
- * the metadata service (if STRATUS_METADATA_TIMEOUT is not 0), or it is the only type of the cloud
- * with these GPUs and NICs. */
+ * Only AWS has the instance type in DMI. On other clouds it comes from STRATUS_INSTANCE_TYPE, or it
+ * is the only type of the cloud with these GPUs and NICs. */
 #ifndef COMMON_MACHINE_H
 #define COMMON_MACHINE_H
 
@@ -30,7 +29,6 @@ enum machine_type_origin {
   MACHINE_TYPE_UNKNOWN,
   MACHINE_TYPE_FROM_USER,
   MACHINE_TYPE_FROM_DMI,
-  MACHINE_TYPE_FROM_METADATA,
   MACHINE_TYPE_INFERRED,
 };
 
@@ -53,7 +51,7 @@ void machine_read(const char *root, struct machine *machine);
  * topology, unless STRATUS_TOPOLOGY is set. */
 void machine_identify(struct machine *machine);
 
-/* "user", "DMI", "metadata service", "GPUs and cloud"; "unknown" for none. */
+/* "user", "DMI", "GPUs and cloud"; "unknown" for none. */
 const char *machine_type_origin_name(enum machine_type_origin origin);
 
 /* "aws"; "unknown" for none. */

@@ -118,8 +118,6 @@
     "instance type, e.g. p4d.24xlarge or gcp:a3-megagpu-8g; empty: detected")                      \
   X(TOPOLOGY, STRING, "", "", "", BOTH, PLAIN,                                                     \
     "fingerprint of the machine's topology, by which profiles match; empty: detected")             \
-  X(METADATA_TIMEOUT, DURATION, "0", "0|10ms..10s", "", BOTH, PLAIN,                               \
-    "time limit for asking the cloud's metadata service for the instance type; 0: does not ask")   \
   X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0: the tuner leaves every choice to NCCL")            \
   X(MODE, ENUM, "tune", "tune|calibrate", "", BOTH, PLAIN,                                         \
     "calibrate: tries the choices of STRATUS_CALIBRATE; set by stratus calibrate, equal on "       \

@@ -9,7 +9,7 @@ source = "public documents of the provider; not measured"
 
 [match]
 cloud = gcp  # DMI names the cloud (cloud-init ds-identify, 2026-08)
-instance_type = a3-megagpu-8g  # inferred from GPUs and NICs, or metadata service (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
+instance_type = a3-megagpu-8g  # inferred from GPUs and NICs, or STRATUS_INSTANCE_TYPE (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)
 
 [net]
 speed_mbps = 200000  # 8 x 200 Gb/s for GPUs, 1 x 200 (cloud.google.com compute/docs/gpus/gpu-network-bandwidth, 2026-11)

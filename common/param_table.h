@@ -49,8 +49,6 @@
     "empty: those of one port (DGX Spark)")                                                        \
   X(GPU_POINTERS, BOOL, "0", "", "", NET, PLAIN,                                                   \
     "1: NCCL passes GPU memory, where the CPU can access it; 0: NCCL copies through host memory")  \
-  X(LATENCY_US, INT, "0", "0..1000", "us", NET, PLAIN,                                             \
-    "latency reported to NCCL, equal on all hosts; 0: from the profile")                           \
   X(PORT_RANGE, STRING, "", "", "", NET, PLAIN,                                                    \
     "TCP ports to listen on, low-high, e.g. 20000-20999; empty: chosen by the kernel")             \
   X(ADVERTISE_ADDRESS, STRING, "", "", "", NET, PLAIN,                                             \
@@ -62,13 +60,6 @@
     "TCP congestion control algorithm, e.g. bbr; empty: the system's default")                     \
   X(SOCKET_BUFFER_BYTES, SIZE, "0", "0|4K..1G", "bytes", NET, PLAIN,                               \
     "send and receive buffer of each flow (SO_SNDBUF, SO_RCVBUF); 0: sized by the kernel")         \
-  X(NOTSENT_LOWAT_BYTES, SIZE, "128K", "0|4K..64M", "bytes", NET, PLAIN,                           \
-    "unsent bytes that the kernel queues per flow (TCP_NOTSENT_LOWAT); 0: no limit")               \
-  X(PACING_MBPS, INT, "0", "0..10000000", "Mb/s", NET, PLAIN,                                      \
-    "maximum rate of each flow (SO_MAX_PACING_RATE); 0: no limit")                                 \
-  X(BUSY_POLL_US, INT, "0", "0..1000000", "us", NET, PLAIN,                                        \
-    "time for which the kernel polls the NIC before it waits for interrupts (SO_BUSY_POLL); 0: "   \
-    "off")                                                                                         \
   X(LINK_TIMEOUT, DURATION, "15m", "100ms..1h", "", NET, PLAIN,                                    \
     "a connection fails after this long without a path, or without an answer from the peer's "     \
     "host, where it is not known that its process is gone")                                        \

@@ -30,6 +30,11 @@
 
 /* ---- TCP: sockets ---- */
 
+/* Unsent bytes that the kernel queues per flow (TCP_NOTSENT_LOWAT): a deep queue on a slow flow
+ * pins chunks that a faster flow could have carried. Without it: nothing beyond noise in the
+ * ablation of docs/measurements.md. */
+#define TCP_UNSENT_BYTES (128 << 10)
+
 /* Connections that wait for accept; the kernel takes the smaller one of it and net.core.somaxconn.
  */
 #define TCP_LISTEN_BACKLOG 4096

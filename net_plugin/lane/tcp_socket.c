@@ -36,10 +36,7 @@
 /* ---- options ---- */
 
 void tcp_options_get(struct tcp_options *options) {
-  options->notsent_lowat_bytes = (uint32_t)param_size(PARAM_NOTSENT_LOWAT_BYTES);
   options->socket_buffer_bytes = (uint32_t)param_size(PARAM_SOCKET_BUFFER_BYTES);
-  options->pacing_mbps = (uint32_t)param_int(PARAM_PACING_MBPS);
-  options->busy_poll_us = (uint32_t)param_int(PARAM_BUSY_POLL_US);
   options->dscp = (int)param_int(PARAM_DSCP);
   snprintf(options->congestion, sizeof options->congestion, "%s",
            param_string(PARAM_TCP_CONGESTION));
@@ -77,36 +74,6 @@ static void set_dscp(int fd, int family, int dscp) {
   }
 }
 
-/* Per flow, by the kernel's TCP itself: it needs no queueing discipline, though fq spreads packets
- * more evenly. */
-static void set_pacing(int fd, uint32_t mbps) {
-  unsigned long rate = (unsigned long)mbps * 125000;
-  if (mbps && setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) != 0) {
-    LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS, "pacing of %u Mb/s refused: %s; going on without", mbps,
-                   strerror(errno));
-  }
-}
-
-static void set_busy_poll(int fd, uint32_t busy_poll_us) {
-  int value = (int)busy_poll_us, one = 1;
-  static atomic_bool has_warned;
-  if (value == 0) {
-    return;
-  }
-  if (setsockopt(fd, SOL_SOCKET, SO_BUSY_POLL, &value, sizeof value) != 0) {
-    if (!atomic_exchange(&has_warned, true)) {
-      LOG_WARN("busy polling for %d us refused: %s; going on without. It needs CAP_NET_ADMIN, or "
-               "for all programs: sysctl -w net.core.busy_read=%d net.core.busy_poll=%d",
-               value, strerror(errno), value, value);
-    }
-    return;
-  }
-  /* Since Linux 5.11: NIC interrupts stay off while the flow is polled. */
-  if (setsockopt(fd, SOL_SOCKET, SO_PREFER_BUSY_POLL, &one, sizeof one) != 0) {
-    LOG_TRACE("SO_PREFER_BUSY_POLL: %s", strerror(errno));
-  }
-}
-
 static void set_congestion(int fd, const char *name) {
   if (*name && setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) != 0) {
     LOG_WARN_EVERY(TCP_WARN_INTERVAL_NS,
@@ -135,19 +102,13 @@ void tcp_socket_tune(int fd, int family, int dscp) {
   struct tcp_options options;
   tcp_options_get(&options);
   SET_INT(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  /* Unsent bytes are capped per flow: a deep kernel queue on a slow flow pins chunks that a faster
-   * flow could have carried. */
-  if (options.notsent_lowat_bytes) {
-    SET_INT(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, (int)options.notsent_lowat_bytes);
-  }
+  SET_INT(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, TCP_UNSENT_BYTES);
   if (options.socket_buffer_bytes) {
     SET_INT(fd, SOL_SOCKET, SO_SNDBUF, (int)options.socket_buffer_bytes);
     SET_INT(fd, SOL_SOCKET, SO_RCVBUF, (int)options.socket_buffer_bytes);
   }
   set_timeouts(fd);
   set_congestion(fd, options.congestion);
-  set_pacing(fd, options.pacing_mbps);
-  set_busy_poll(fd, options.busy_poll_us);
   set_dscp(fd, family, dscp);
 }
 

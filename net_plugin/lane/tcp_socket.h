@@ -15,13 +15,9 @@
 
 #define TCP_ADDRESS_TEXT 64
 
-/* What users and profiles can set for the sockets of flows. Parameters win over the profile, which
- * is taken before the first flow. */
+/* What users can set for the sockets of flows. */
 struct tcp_options {
-  uint32_t notsent_lowat_bytes;      /* 0: no limit */
   uint32_t socket_buffer_bytes;      /* 0: the kernel's */
-  uint32_t pacing_mbps;              /* 0: none */
-  uint32_t busy_poll_us;             /* 0: none */
   int dscp;                          /* -1: NCCL's traffic class, or none */
   char congestion[PROFILE_NAME_MAX]; /* empty: the system's */
 };

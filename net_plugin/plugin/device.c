@@ -167,19 +167,6 @@ static void place_threads(struct device_table *table, const struct device_settin
   }
 }
 
-static void set_latency(struct device_table *table, const struct device_settings *settings) {
-  if (settings->latency_us) {
-    table->latency_us = (float)settings->latency_us;
-    table->latency_origin = DEVICE_FROM_PARAMETER;
-  } else if (settings->profile && settings->profile->net.latency_us) {
-    table->latency_us = (float)settings->profile->net.latency_us;
-    table->latency_origin = DEVICE_FROM_PROFILE;
-  } else {
-    table->latency_us = 0; /* as NCCL's socket transport reports */
-    table->latency_origin = DEVICE_FROM_DEFAULT;
-  }
-}
-
 void device_table_discover(struct device_table *table, const struct interface *interfaces,
                            size_t count, const struct device_settings *settings) {
   char ports[DEVICE_PHYSICAL_MAX][NIC_FACTS_PORT_MAX], groups[MERGE_TEXT_MAX];
@@ -202,7 +189,9 @@ void device_table_discover(struct device_table *table, const struct interface *i
   }
   merge_apply(table, settings->merge_nics[0] ? settings->merge_nics : groups);
   table->physical_count = table->count;
-  set_latency(table, settings);
+  if (settings->profile) {
+    table->latency_us = (float)settings->profile->net.latency_us;
+  }
   if (settings->profile) {
     memcpy(table->profile_id, settings->profile->meta.id, sizeof(table->profile_id));
   }

@@ -26,9 +26,9 @@ enum {
   DEVICE_DEFAULT_SPEED_MBPS = 10000, /* NCCL's own, src/transport/net_socket.cc:157-160 */
 };
 
-/* Where a speed or latency is from, the first that has one. */
+/* Where a speed is from, the first that has one. */
 enum device_origin {
-  DEVICE_FROM_PARAMETER, /* STRATUS_SPEED_MBPS, STRATUS_LATENCY_US */
+  DEVICE_FROM_PARAMETER, /* STRATUS_SPEED_MBPS */
   DEVICE_FROM_PROFILE,
   DEVICE_FROM_SYSTEM,
   DEVICE_FROM_DEFAULT,
@@ -53,7 +53,6 @@ struct device_table {
   /* The same on all hosts: NCCL's tuning must come out alike on every rank, or ranks choose
    * different algorithms and hang. So it is never measured. */
   float latency_us;
-  enum device_origin latency_origin;
   char profile_id[PROFILE_ID_MAX]; /* of the profile in use; empty: none */
 };
 
@@ -74,7 +73,6 @@ struct device_settings {
   const char *sysfs_root;
   const char *speed_mbps;        /* STRATUS_SPEED_MBPS */
   const char *merge_nics;        /* STRATUS_MERGE_NICS */
-  unsigned latency_us;           /* STRATUS_LATENCY_US; 0: not set */
   const struct profile *profile; /* NULL: none fits */
   bool has_locality;             /* ask hwloc for NUMA nodes */
   const char *thread_cpus;       /* STRATUS_THREAD_CPUS */

@@ -76,7 +76,6 @@ int discovery_run(struct discovery *discovery) {
     .sysfs_root = root,
     .speed_mbps = param_string(PARAM_SPEED_MBPS),
     .merge_nics = param_string(PARAM_MERGE_NICS),
-    .latency_us = (unsigned)param_int(PARAM_LATENCY_US),
     .profile = discovery->has_profile ? &discovery->profile : NULL,
     .has_locality = has_several_numa_nodes(root),
     .thread_cpus = param_string(PARAM_THREAD_CPUS),

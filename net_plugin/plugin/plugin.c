@@ -145,9 +145,8 @@ static void announce(int api_version, const struct device_table *table,
   }
   announce_left_out(discovery);
   announce_rdma(table);
-  if (table->latency_origin != DEVICE_FROM_DEFAULT) {
-    LOG_INFO("latency %g us (from %s)", (double)table->latency_us,
-             device_origin_name(table->latency_origin));
+  if (table->latency_us > 0) {
+    LOG_INFO("latency %g us (from profile)", (double)table->latency_us);
   }
 }
 
@@ -174,8 +173,7 @@ static int discover(void) {
     warn_without_device(&state.discovery);
   } else {
     announce(state.api_version, &state.discovery.devices, &state.discovery);
-    profile_use(state.discovery.has_profile ? &state.discovery.profile : NULL,
-                (uint32_t)state.discovery.devices.latency_us, state.nccl_version);
+    profile_use(state.discovery.has_profile ? &state.discovery.profile : NULL, state.nccl_version);
     for (int i = 0; i < state.discovery.devices.physical_count; i++) {
       nic_totals_of(&state.discovery.devices.devices[i].nics[0]);
     }

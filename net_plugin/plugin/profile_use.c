@@ -44,8 +44,7 @@ static void add_choices(struct decision *decision) {
   }
 }
 
-struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
-                                     int nccl_version) {
+struct decision profile_use_decision(const struct profile *profile, int nccl_version) {
   struct profile decisive = { 0 };
   if (profile && profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     decisive = *profile;
@@ -53,7 +52,7 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
       decisive.table_count = 0;
     }
   }
-  decisive.net.latency_us = latency_us;
+  decisive.net.latency_us = profile ? profile->net.latency_us : 0; /* NCCL is told it always */
   struct decision decision = {
     .version = PROFILE_DECISION_VERSION,
     .hash = profile_decision_hash(&decisive),
@@ -68,9 +67,9 @@ struct decision profile_use_decision(const struct profile *profile, uint32_t lat
   return decision;
 }
 
-void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_version) {
+void profile_use(const struct profile *profile, int nccl_version) {
   settings_use_profile(profile);
-  struct decision ours = profile_use_decision(profile, latency_us, nccl_version);
+  struct decision ours = profile_use_decision(profile, nccl_version);
   decision_use(&ours);
   if (profile && !profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     LOG_INFO("profile %s was made for other releases of NCCL: only its [net] part is used",

@@ -12,12 +12,10 @@
 #include "common/profile.h"
 #include "net_plugin/setup/handshake.h"
 
-/* profile NULL: there is none. latency_us: what NCCL gets, whatever its origin. nccl_version as
- * ncclGetVersion counts; 0: not known. */
-void profile_use(const struct profile *profile, uint32_t latency_us, int nccl_version);
+/* profile NULL: there is none. nccl_version as ncclGetVersion counts; 0: not known. */
+void profile_use(const struct profile *profile, int nccl_version);
 
 /* By what the ranks of a process decide. */
-struct decision profile_use_decision(const struct profile *profile, uint32_t latency_us,
-                                     int nccl_version);
+struct decision profile_use_decision(const struct profile *profile, int nccl_version);
 
 #endif

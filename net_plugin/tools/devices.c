@@ -51,11 +51,8 @@ static json_t *device_to_json(int index, const struct device *device) {
 static json_t *options_to_json(void) {
   struct tcp_options options;
   tcp_options_get(&options);
-  return json_pack("{s:i, s:i, s:i, s:i, s:i, s:s}", "notsent_lowat_bytes",
-                   (int)options.notsent_lowat_bytes, "socket_buffer_bytes",
-                   (int)options.socket_buffer_bytes, "pacing_mbps", (int)options.pacing_mbps,
-                   "busy_poll_us", (int)options.busy_poll_us, "dscp", options.dscp,
-                   "tcp_congestion", options.congestion);
+  return json_pack("{s:i, s:i, s:s}", "socket_buffer_bytes", (int)options.socket_buffer_bytes,
+                   "dscp", options.dscp, "tcp_congestion", options.congestion);
 }
 
 static int print_json(const struct discovery *found, const struct rdma_report *rdma) {
@@ -73,9 +70,8 @@ static int print_json(const struct discovery *found, const struct rdma_report *r
                                               "reason", interface_verdict_text(it->verdict)));
     }
   }
-  json_t *all = json_pack("{s:o, s:o, s:f, s:s, s:o, s:o, s:s?}", "devices", devices, "unused",
-                          unused, "latency_us", (double)found->devices.latency_us, "latency_from",
-                          device_origin_name(found->devices.latency_origin), "options",
+  json_t *all = json_pack("{s:o, s:o, s:f, s:o, s:o, s:s?}", "devices", devices, "unused", unused,
+                          "latency_us", (double)found->devices.latency_us, "options",
                           options_to_json(), "rdma", rdma_report_to_json(rdma), "profile",
                           found->has_profile ? found->profile.meta.id : NULL);
   return document_print(all, JSON_INDENT(2));
@@ -107,14 +103,11 @@ static void print_device(int index, const struct device *device) {
 static void print_options(void) {
   struct tcp_options options;
   tcp_options_get(&options);
-  char lowat[QUANTITY_TEXT_MAX], buffer[QUANTITY_TEXT_MAX];
-  printf("flows: unsent bytes up to %s, buffers %s, congestion control %s, pacing ",
-         quantity_format_size(options.notsent_lowat_bytes, lowat),
+  char buffer[QUANTITY_TEXT_MAX];
+  printf("flows: buffers %s, congestion control %s",
          options.socket_buffer_bytes ? quantity_format_size(options.socket_buffer_bytes, buffer)
                                      : "of the kernel",
          options.congestion[0] ? options.congestion : "of the system");
-  options.pacing_mbps ? printf("%u Mb/s", options.pacing_mbps) : printf("none");
-  options.busy_poll_us ? printf(", busy poll %u us", options.busy_poll_us) : 0;
   options.dscp >= 0 ? printf(", DSCP %d", options.dscp) : 0;
   printf("\n");
 }
@@ -125,8 +118,7 @@ static void print_table(const struct discovery *found) {
   for (int i = 0; i < found->devices.count; i++) {
     print_device(i, &found->devices.devices[i]);
   }
-  printf("\nlatency %g us (from %s); profile %s\n", (double)found->devices.latency_us,
-         device_origin_name(found->devices.latency_origin),
+  printf("\nlatency %g us; profile %s\n", (double)found->devices.latency_us,
          found->has_profile ? found->profile_path : "none");
   print_options();
   bool has_title = false;

@@ -254,14 +254,6 @@ static void check_options(struct check *check) {
   const struct tcp_options *options = &check->facts->options;
   char text[SYSFS_TEXT_MAX];
   const char *root = check->facts->root;
-  if (options->pacing_mbps &&
-      sysfs_read_text(root, text, sizeof(text), "proc/sys/net/core/default_qdisc") > 0 &&
-      strcmp(text, "fq") != 0) {
-    doctor_tell(DOCTOR_HINT,
-                "flows are paced, and the default queueing discipline is %s: TCP paces "
-                "with its own timers, which costs CPU; tc qdisc replace dev %s root fq",
-                text, check->nic_count ? check->nics[0].name : "eth0");
-  }
   if (options->congestion[0] &&
       sysfs_read_text(root, text, sizeof(text),
                       "proc/sys/net/ipv4/tcp_available_congestion_control") > 0) {

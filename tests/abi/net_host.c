@@ -82,7 +82,7 @@ enum { SOME = sizeof(some_sizes) / sizeof(some_sizes[0]) };
 
 static void case_properties(const struct net_release *release, const char *path) {
   setenv("STRATUS_SPEED_MBPS", "lo=4000", 1);
-  setenv("STRATUS_LATENCY_US", "7", 1);
+  setenv("STRATUS_PROFILE", "tests/data/profiles/latency.profile", 1);
   struct host host = load(release, path);
   void *context;
   CHECK(strcmp(host_name(&host), "stratus") == 0);

@@ -11,10 +11,9 @@ enum { VARIABLES_MAX = 16 };
 static void check_ranges(void) {
   FUZZ_CHECK(param_int(PARAM_FLOWS) >= 0 && param_int(PARAM_FLOWS) <= 64);
   FUZZ_CHECK(param_int(PARAM_DSCP) >= -1 && param_int(PARAM_DSCP) <= 63);
-  FUZZ_CHECK(param_int(PARAM_LATENCY_US) >= 0 && param_int(PARAM_LATENCY_US) <= 1000);
-  uint64_t chunk = param_size(PARAM_CHUNK_BYTES), lowat = param_size(PARAM_NOTSENT_LOWAT_BYTES);
+  uint64_t chunk = param_size(PARAM_CHUNK_BYTES), buffer = param_size(PARAM_SOCKET_BUFFER_BYTES);
   FUZZ_CHECK(chunk >= 4096 && chunk <= 4 << 20);
-  FUZZ_CHECK(lowat == 0 || (lowat >= 4096 && lowat <= 64 << 20));
+  FUZZ_CHECK(buffer == 0 || (buffer >= 4096 && buffer <= 1 << 30));
   FUZZ_CHECK(param_size(PARAM_EAGER_BYTES) <= 256 << 10);
   uint64_t timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   FUZZ_CHECK(timeout_ns >= 100000000ull && timeout_ns <= 3600000000000ull);

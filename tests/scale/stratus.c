@@ -14,8 +14,7 @@
 #include "net_plugin/setup/settings.h"
 #include "tests/scale/transport.h"
 
-/* As STRATUS_NOTSENT_LOWAT_BYTES, STRATUS_CHUNK_BYTES and the others have them. */
-#define NOTSENT_BYTES (128u << 10)
+/* As STRATUS_CHUNK_BYTES and the others have them. */
 #define USUAL_CHUNK_BYTES (128u << 10)
 #define LINK_TIMEOUT_NS (10 * NS_PER_S)
 #define STOPPED_TIMEOUT_NS (300 * NS_PER_S)

@@ -30,9 +30,9 @@ static struct profile parse(const char *text) {
   return profile;
 }
 
-static uint64_t hash_of(const char *text, uint32_t latency_us, int nccl_version) {
+static uint64_t hash_of(const char *text, int nccl_version) {
   struct profile profile = parse(text);
-  struct decision decision = profile_use_decision(&profile, latency_us, nccl_version);
+  struct decision decision = profile_use_decision(&profile, nccl_version);
   assert_true(decision.profile == profile_hash(&profile));
   assert_int_equal(decision.version, PROFILE_DECISION_VERSION);
   profile_free(&profile);
@@ -50,35 +50,32 @@ static int stop(void **state) {
 
 TEST(only_what_decides_counts) {
   setenv("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so", 1);
-  uint64_t table = hash_of(HEAD TABLE, 0, 22907);
+  uint64_t table = hash_of(HEAD TABLE, 22907);
   assert_true(table != 0);
   assert_true(hash_of("schema = 1\n[meta]\nid = b\ncreated = 2026-01-01\nnccl_max = 2.30\n"
                       "[match]\ncloud = aws\n[net]\nflows = 4\nspeed_mbps = 25000\n" TABLE,
-                      0, 22907) == table);
-  assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 0, 22907) !=
+                      22907) == table);
+  assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 22907) !=
               table);
-  assert_true(hash_of(HEAD TABLE, 30, 22907) != table);
-  assert_true(hash_of(HEAD "[net]\nflows = 8\n", 0, 22907) == 0);
-  assert_true(profile_use_decision(NULL, 0, 22907).hash == 0);
-  /* the latency that NCCL is told, whoever said it */
-  assert_true(profile_use_decision(NULL, 30, 22907).hash ==
-              hash_of(HEAD "[net]\nlatency_us = 20\n", 30, 22907));
+  assert_true(hash_of(HEAD "[net]\nlatency_us = 30\n" TABLE, 22907) != table);
+  assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
+  assert_true(profile_use_decision(NULL, 22907).hash == 0);
 }
 
 TEST(what_is_not_used_does_not_count) {
   static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n" TABLE;
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
-  assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+  assert_true(hash_of(HEAD TABLE, 22907) == 0);
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
-  assert_true(hash_of(HEAD TABLE, 0, 22907) != 0);
-  assert_true(hash_of(old, 0, 22907) == 0);
-  assert_true(hash_of(old, 0, 22809) != 0);
-  assert_true(hash_of(old, 0, 0) != 0);
-  uint64_t tuning = hash_of(HEAD TABLE, 0, 22907);
+  assert_true(hash_of(HEAD TABLE, 22907) != 0);
+  assert_true(hash_of(old, 22907) == 0);
+  assert_true(hash_of(old, 22809) != 0);
+  assert_true(hash_of(old, 0) != 0);
+  uint64_t tuning = hash_of(HEAD TABLE, 22907);
   pair_set_parameters("STRATUS_MODE=calibrate");
-  assert_true(hash_of(HEAD TABLE, 0, 22907) != tuning);
+  assert_true(hash_of(HEAD TABLE, 22907) != tuning);
   pair_set_parameters("STRATUS_TUNER=0");
-  assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+  assert_true(hash_of(HEAD TABLE, 22907) == 0);
 }
 
 /* Rows do not count in a calibration, and its plan does. */
@@ -91,13 +88,13 @@ TEST(calibration_decides_by_its_plan) {
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
   for (int i = 0; i < 2; i++) {
     pair_set_parameters(plans[i]);
-    hashes[i] = hash_of(HEAD TABLE, 0, 22907);
-    assert_true(hash_of(HEAD, 0, 22907) == hashes[i]);
-    assert_true(profile_use_decision(NULL, 0, 22907).hash == hashes[i]);
+    hashes[i] = hash_of(HEAD TABLE, 22907);
+    assert_true(hash_of(HEAD, 22907) == hashes[i]);
+    assert_true(profile_use_decision(NULL, 22907).hash == hashes[i]);
   }
   assert_true(hashes[0] != hashes[1] && hashes[0] != 0 && hashes[1] != 0);
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
-  assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+  assert_true(hash_of(HEAD TABLE, 22907) == 0);
 }
 
 /* ---- what the user has set beside it ---- */
@@ -105,7 +102,7 @@ TEST(calibration_decides_by_its_plan) {
 static const char *choices_of(const char *profile_text) {
   static struct decision decision;
   struct profile profile = parse(profile_text);
-  decision = profile_use_decision(&profile, 0, 22907);
+  decision = profile_use_decision(&profile, 22907);
   profile_free(&profile);
   return decision.choices;
 }
@@ -117,21 +114,21 @@ TEST(choices_count_where_a_profile_decides) {
     "NCCL_BUFFSIZE",   "NCCL_LL_BUFFSIZE", "NCCL_PAT_ENABLE",    "NCCL_P2P_NET_CHUNKSIZE"
   };
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
-  uint64_t table = hash_of(HEAD TABLE, 0, 22907);
+  uint64_t table = hash_of(HEAD TABLE, 22907);
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     setenv(names[i], "1", 1);
-    uint64_t one = hash_of(HEAD TABLE, 0, 22907);
+    uint64_t one = hash_of(HEAD TABLE, 22907);
     setenv(names[i], "2", 1);
-    uint64_t two = hash_of(HEAD TABLE, 0, 22907);
+    uint64_t two = hash_of(HEAD TABLE, 22907);
     /* Nothing decides beside NCCL itself. */
-    assert_true(profile_use_decision(NULL, 0, 22907).hash == 0);
-    assert_true(hash_of(HEAD "[net]\nflows = 8\n", 0, 22907) == 0);
-    assert_true(hash_of(HEAD, 30, 22907) == profile_use_decision(NULL, 30, 22907).hash);
+    assert_true(profile_use_decision(NULL, 22907).hash == 0);
+    assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
+    assert_true(hash_of(HEAD, 22907) == 0);
     setenv("NCCL_TUNER_PLUGIN", "none", 1);
-    assert_true(hash_of(HEAD TABLE, 0, 22907) == 0);
+    assert_true(hash_of(HEAD TABLE, 22907) == 0);
     setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
     setenv(names[i], "", 1); /* to NCCL as good as not set */
-    if (one == table || two == table || one == two || hash_of(HEAD TABLE, 0, 22907) != table) {
+    if (one == table || two == table || one == two || hash_of(HEAD TABLE, 22907) != table) {
       fail_msg("%s does not count", names[i]);
     }
     unsetenv(names[i]);
@@ -144,9 +141,9 @@ TEST(equal_choices_have_one_form) {
   setenv("NCCL_BUFFSIZE", "0x400000", 1);
   assert_string_equal(choices_of(HEAD TABLE), "NCCL_ALGO=ring,_tree NCCL_BUFFSIZE=4194304");
   unsetenv("NCCL_ALGO");
-  uint64_t in_hexadecimal = hash_of(HEAD TABLE, 0, 22907);
+  uint64_t in_hexadecimal = hash_of(HEAD TABLE, 22907);
   setenv("NCCL_BUFFSIZE", "4194304", 1);
-  assert_true(hash_of(HEAD TABLE, 0, 22907) == in_hexadecimal);
+  assert_true(hash_of(HEAD TABLE, 22907) == in_hexadecimal);
   unsetenv("NCCL_BUFFSIZE");
   assert_string_equal(choices_of(HEAD TABLE), "");
   char value[2 * CHOICES_TEXT_BYTES];
@@ -156,10 +153,10 @@ TEST(equal_choices_have_one_form) {
   const char *cut = choices_of(HEAD TABLE);
   assert_int_equal(strlen(cut), CHOICES_TEXT_BYTES - 1);
   assert_string_equal(cut + CHOICES_TEXT_BYTES - 4, "...");
-  uint64_t whole = hash_of(HEAD TABLE, 0, 22907);
+  uint64_t whole = hash_of(HEAD TABLE, 22907);
   value[sizeof value - 2] = 's'; /* beyond what is shown */
   setenv("NCCL_ALGO", value, 1);
-  assert_true(hash_of(HEAD TABLE, 0, 22907) != whole);
+  assert_true(hash_of(HEAD TABLE, 22907) != whole);
   unsetenv("NCCL_ALGO");
 }
 

@@ -171,10 +171,6 @@ UNIT_TEST_WITH(queues_and_limits, set_up, tear_down) {
 }
 
 UNIT_TEST_WITH(options_need_what_they_need, set_up, tear_down) {
-  facts.options.pacing_mbps = 1000;
-  expect(1, "tc qdisc replace dev eth0 root fq");
-  set("core/default_qdisc", "fq");
-  expect(0, "");
   strcpy(facts.options.congestion, "cubi");
   expect(1, "modprobe tcp_cubi");
   strcpy(facts.options.congestion, "cubic");

@@ -48,19 +48,14 @@ static int64_t option(int fd, int level, int name) {
 }
 
 UNIT_TEST_WITH(defaults_leave_much_to_the_kernel, NULL, tear_down) {
-  SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
   load(NULL, NULL);
   struct tcp_options options;
   tcp_options_get(&options);
-  assert_int_equal(options.notsent_lowat_bytes, 128 << 10);
   assert_int_equal(options.socket_buffer_bytes, 0);
-  assert_int_equal(options.pacing_mbps, 0);
-  assert_int_equal(options.busy_poll_us, 0);
   assert_int_equal(options.dscp, -1);
   assert_string_equal(options.congestion, "");
   int fd = tuned(-1);
   assert_int_equal(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 128 << 10);
-  assert_int_equal(option(fd, SOL_SOCKET, SO_MAX_PACING_RATE), -1);
   assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 0);
   close(fd);
 }
@@ -74,12 +69,8 @@ UNIT_TEST_WITH(the_profile_speaks_where_the_user_does_not, NULL, tear_down) {
 }
 
 UNIT_TEST_WITH(parameters_reach_the_socket, NULL, tear_down) {
-  SKIP_IF_EMULATED("no SO_MAX_PACING_RATE");
-  static char *const environment[] = {
-    "STRATUS_PACING_MBPS=800",          "STRATUS_TCP_CONGESTION=reno",
-    "STRATUS_SOCKET_BUFFER_BYTES=64K",  "STRATUS_DSCP=46",
-    "STRATUS_NOTSENT_LOWAT_BYTES=256K", NULL
-  };
+  static char *const environment[] = { "STRATUS_TCP_CONGESTION=reno",
+                                       "STRATUS_SOCKET_BUFFER_BYTES=64K", "STRATUS_DSCP=46", NULL };
   load(environment, NULL);
   struct tcp_options options;
   tcp_options_get(&options);
@@ -88,20 +79,15 @@ UNIT_TEST_WITH(parameters_reach_the_socket, NULL, tear_down) {
   socklen_t bytes = sizeof name;
   assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes), 0);
   assert_string_equal(name, "reno");
-  assert_int_equal(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 256 << 10);
   assert_int_equal(option(fd, SOL_SOCKET, SO_SNDBUF), 128 << 10); /* the kernel doubles it */
-  assert_int_equal(option(fd, SOL_SOCKET, SO_MAX_PACING_RATE), 100000000);
   assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 46 << 2);
   close(fd);
 }
 
 UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
-  static char *const environment[] = { "STRATUS_PACING_MBPS=0",
-                                       "STRATUS_NOTSENT_LOWAT_BYTES=64K",
-                                       "STRATUS_SOCKET_BUFFER_BYTES=0",
+  static char *const environment[] = { "STRATUS_SOCKET_BUFFER_BYTES=0",
                                        "STRATUS_TCP_CONGESTION=cubic",
                                        "STRATUS_DSCP=10",
-                                       "STRATUS_BUSY_POLL_US=0",
                                        "STRATUS_EAGER_BYTES=0",
                                        "STRATUS_FLOWS=3",
                                        "STRATUS_CHUNK_BYTES=32K",
@@ -109,10 +95,7 @@ UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
   load(environment, &profile);
   struct tcp_options options;
   tcp_options_get(&options);
-  assert_int_equal(options.pacing_mbps, 0);
-  assert_int_equal(options.notsent_lowat_bytes, 64 << 10);
   assert_int_equal(options.socket_buffer_bytes, 0);
-  assert_int_equal(options.busy_poll_us, 0);
   assert_int_equal(options.dscp, 10);
   assert_string_equal(options.congestion, "cubic");
   struct settings settings;
@@ -150,20 +133,6 @@ UNIT_TEST_WITH(what_the_kernel_refuses_is_told_and_done_without, NULL, tear_down
   assert_int_equal(log_capture_find("congestion control nonesuch refused"), 1);
   assert_int_equal(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
   close(fd);
-}
-
-/* Whoever lacks CAP_NET_ADMIN hears it once; whoever has it gets it. */
-UNIT_TEST_WITH(busy_polling_is_set_or_refused_once, NULL, tear_down) {
-  SKIP_IF_EMULATED("no SO_BUSY_POLL");
-  static char *const environment[] = { "STRATUS_BUSY_POLL_US=70", NULL };
-  load(environment, NULL);
-  log_capture_start();
-  int first = tuned(-1), second = tuned(-1);
-  int64_t granted = option(first, SOL_SOCKET, SO_BUSY_POLL);
-  assert_int_equal(option(second, SOL_SOCKET, SO_BUSY_POLL), granted);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), granted == 70 ? 0 : 1);
-  close(first);
-  close(second);
 }
 
 /* A process that does not read is stopped, as far as its peer can see. */

@@ -46,13 +46,12 @@
 #define AGENT_TIMEOUT_NS (3600 * NS_PER_S)
 /* The longest measurement that a coordinator may order: 150 times the default of --time. */
 #define AGENT_DURATION_MAX_NS (60 * NS_PER_S)
-/* Bytes, the largest request of NCCL's ring; messages in flight; round trips that are measured. */
-#define LOAD_MESSAGE_BYTES (1u << 20)
+/* Bytes: a tenth of what 0.1 Gb/s carries in the default of --time, as the rate counts whole
+ * messages; messages in flight; round trips that are measured. */
+#define LOAD_MESSAGE_BYTES (512u << 10)
 #define LOAD_DEPTH 8
 #define LOAD_PINGS 100
 #define LOAD_TIMEOUT_NS (15 * NS_PER_S)
-/* More than the PINGs of an idle flow take in a measurement, less than a chunk. */
-#define LOAD_IDLE_BYTES 4096
 /* After the round trips: packets as long as the path takes them, as it says. Within LOAD_BLOCK_NS,
  * which is four retransmissions of the first of them, at 1 Mb/s half a second. */
 #define LOAD_BLOCK_BYTES (64u << 10)
@@ -72,8 +71,6 @@
 #define SURVEY_ROUNDS_SAMPLED 12
 /* A pair is slow below this part of the median of its NIC. */
 #define FINDINGS_SLOW 0.7
-/* Repeatability of the sweep: its points differ by less than this between runs. */
-#define FINDINGS_AS_GOOD 0.95
 /* Noise of a round trip. */
 #define FINDINGS_NEAR_US 50.0
 

@@ -73,8 +73,7 @@ static void print(const struct probe_report *report, int (*make)(const struct pr
 
 /* Each agent says the same number of bytes; the last one the rest. */
 static void be_coordinator(struct fuzz_input *input, uint8_t shape) {
-  static const struct survey_plan plans[] = { { .duration_ns = NS_PER_MS, .has_sweep = true },
-                                              { .duration_ns = 0 } };
+  static const struct survey_plan plans[] = { { .duration_ns = NS_PER_MS }, { .duration_ns = 0 } };
   int fds[AGENTS], others[AGENTS];
   size_t part = input->left / AGENTS;
   for (int i = 0; i < AGENTS; i++) {
@@ -96,7 +95,6 @@ static void be_coordinator(struct fuzz_input *input, uint8_t shape) {
   if (report.results) {
     print(&report, report_table, false);
     print(&report, report_json, true);
-    print(&report, report_profile, false);
   }
   survey_close(survey, &report);
   for (int i = 0; i < AGENTS; i++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of stratus probe: who measures with whom, what stands out, what goes into a
- * profile. */
+/* Parts of stratus probe: who measures with whom, what stands out. */
 #include <string.h>
 
 #include "net_plugin/tools/probe/probe.h"
@@ -45,9 +44,8 @@ static void make_report(double gbps, double rtt_us) {
   }
   for (unsigned i = 0; i < DEVICES * HOSTS * HOSTS; i++) {
     if (i / HOSTS % HOSTS != i % HOSTS) {
-      results[i] = (struct probe_result){
-        .is_measured = true, .flows = 8, .gbps = gbps, .rtt_us = rtt_us, .mtu = 9000
-      };
+      results[i] =
+          (struct probe_result){ .is_measured = true, .gbps = gbps, .rtt_us = rtt_us, .mtu = 9000 };
     }
   }
 }
@@ -80,29 +78,6 @@ UNIT_TEST(what_stands_out_is_found) {
   assert_int_equal(list[5].kind, FINDING_FAILED);
   assert_string_equal(finding_text(&report, &list[5], text),
                       "d -> a (eth1): cannot send: timed out");
-}
-
-UNIT_TEST(values_for_a_profile) {
-  make_report(10.94, 90);
-  assert_int_equal(findings_speed_mbps(&report), 11000);
-  assert_int_equal(findings_latency_us(&report), 23);
-  assert_int_equal(findings_flows(&report), 0);
-  assert_int_equal(findings_chunk_bytes(&report), 0);
-  /* the slower NIC's: one value for the whole cluster */
-  for (unsigned i = 0; i < HOSTS * HOSTS; i++) {
-    results[HOSTS * HOSTS + i].gbps /= 4;
-  }
-  assert_int_equal(findings_speed_mbps(&report), 2700);
-  static const struct probe_sweep sweep[] = {
-    { 1, 128 << 10, 1.2 }, { 4, 128 << 10, 4.7 }, { 8, 128 << 10, 9.6 },
-    { 16, 128 << 10, 10 }, { 8, 64 << 10, 9 },    { 8, 512 << 10, 9.9 },
-  };
-  memcpy(report.sweep, sweep, sizeof sweep);
-  report.sweep_count = 6;
-  assert_int_equal(findings_flows(&report), 8);               /* within 5 % of 16 */
-  assert_int_equal(findings_chunk_bytes(&report), 128 << 10); /* 3 % more is no reason */
-  report.sweep[5].gbps = 11;
-  assert_int_equal(findings_chunk_bytes(&report), 512 << 10);
 }
 
 UNIT_MAIN(NULL, NULL)

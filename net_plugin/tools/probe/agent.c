@@ -5,8 +5,8 @@
  * numa_node}]}
  *   {"task": "serve", "device": N, "duration_ms": N}
  *                                         {"handle": HEX, "error": ERROR}, later {"served": ERROR}
- *   {"task": "send", "device": N, "handle": HEX, "flows": N, "chunk_bytes": N, "duration_ms": N}
- *                                         {"sent": ERROR, "why": TEXT, "flows": N, "gbps": X, ...}
+ *   {"task": "send", "device": N, "handle": HEX, "duration_ms": N}
+ *                                         {"sent": ERROR, "why": TEXT, "gbps": X, ...}
  *
  * ERROR is 0 or a negative errno. */
 #include "net_plugin/tools/probe/probe.h"
@@ -48,8 +48,6 @@ static json_t *agent_describe_host(void) {
 /* The device is one of this host's. False: the measurement would take too long, or no time. */
 static bool take_load(const json_t *task, struct probe_load *load) {
   *load = (struct probe_load){
-    .flows = (unsigned)number_of(task, "flows"),
-    .chunk_bytes = (uint32_t)number_of(task, "chunk_bytes"),
     .duration_ns = (uint64_t)number_of(task, "duration_ms") * NS_PER_MS,
     .device = (unsigned)number_of(task, "device"),
   };
@@ -87,12 +85,9 @@ static int send_load(struct control_channel *channel, const json_t *task) {
   int error = device && take_load(task, &load) && take_handle(task, handle)
                   ? load_send(device, handle, &load, &result)
                   : -EINVAL;
-  return control_channel_send(
-      channel,
-      json_pack("{s:i, s:s, s:i, s:f, s:f, s:f, s:f, s:f, s:i}", "sent", error, "why", result.error,
-                "flows", (int)result.flows, "gbps", result.gbps, "rtt_us", result.rtt_us,
-                "flow_min_gbps", result.flow_min_gbps, "flow_median_gbps", result.flow_median_gbps,
-                "flow_max_gbps", result.flow_max_gbps, "mtu", (int)result.mtu));
+  return control_channel_send(channel, json_pack("{s:i, s:s, s:f, s:f, s:i}", "sent", error, "why",
+                                                 result.error, "gbps", result.gbps, "rtt_us",
+                                                 result.rtt_us, "mtu", (int)result.mtu));
 }
 
 static int obey(struct control_channel *channel, const json_t *task, bool *is_over) {

@@ -7,8 +7,6 @@
 
 #include "net_plugin/tools/limits.h"
 
-#define DEFAULT_CHUNK (128u << 10)
-
 static double median(const struct probe_report *report, unsigned device, bool is_rtt) {
   unsigned hosts = report->host_count, count = 0;
   double *values = calloc((size_t)hosts * hosts + 1, sizeof *values), result = 0;
@@ -36,8 +34,7 @@ double findings_median_rtt_us(const struct probe_report *report, unsigned device
 
 /* ---- outliers ---- */
 
-/* The MTU of most paths of this NIC. */
-static unsigned usual_mtu(const struct probe_report *report, unsigned device) {
+unsigned findings_usual_mtu(const struct probe_report *report, unsigned device) {
   unsigned hosts = report->host_count, best = 0, best_count = 0;
   for (unsigned i = 0; i < hosts * hosts; i++) {
     unsigned mtu = probe_at(report, device, i / hosts, i % hosts)->mtu, count = 0;
@@ -84,7 +81,7 @@ unsigned findings_list(const struct probe_report *report, struct finding *list, 
   for (unsigned device = 0; device < report->device_count; device++) {
     const struct usual usual = { findings_median_gbps(report, device),
                                  findings_median_rtt_us(report, device),
-                                 usual_mtu(report, device) };
+                                 findings_usual_mtu(report, device) };
     for (unsigned i = 0; i < hosts * hosts; i++) {
       enum finding_kind kind;
       unsigned from = i / hosts, to = i % hosts;
@@ -135,70 +132,8 @@ const char *finding_text(const struct probe_report *report, const struct finding
              findings_median_rtt_us(report, finding->device));
     break;
   default:
-    snprintf(at, left, "MTU %u where most have %u", it->mtu, usual_mtu(report, finding->device));
+    snprintf(at, left, "MTU %u where most have %u", it->mtu,
+             findings_usual_mtu(report, finding->device));
   }
   return text;
-}
-
-/* ---- values for a profile ---- */
-
-/* Two significant digits: a network is no more precise. */
-static unsigned rounded_mbps(double gbps) {
-  unsigned mbps = (unsigned)(gbps * 1000), step = 1;
-  while (mbps / step >= 100) {
-    step *= 10;
-  }
-  return (mbps + step / 2) / step * step;
-}
-
-unsigned findings_speed_mbps(const struct probe_report *report) {
-  double slowest = 0;
-  for (unsigned device = 0; device < report->device_count; device++) {
-    double gbps = findings_median_gbps(report, device);
-    slowest = device == 0 || gbps < slowest ? gbps : slowest;
-  }
-  return rounded_mbps(slowest);
-}
-
-unsigned findings_latency_us(const struct probe_report *report) {
-  double us = report->device_count ? findings_median_rtt_us(report, 0) / 4 : 0;
-  return us > 1000 ? 1000 : (unsigned)(us + 0.5);
-}
-
-/* The fewest flows within the tolerance of the best rate: each flow costs memory and CPU time. */
-unsigned findings_flows(const struct probe_report *report) {
-  double best = 0;
-  unsigned flows = 0;
-  for (unsigned i = 0; i < report->sweep_count; i++) {
-    const struct probe_sweep *it = &report->sweep[i];
-    best = it->chunk_bytes == DEFAULT_CHUNK && it->gbps > best ? it->gbps : best;
-  }
-  for (unsigned i = 0; i < report->sweep_count; i++) {
-    const struct probe_sweep *it = &report->sweep[i];
-    if (it->chunk_bytes == DEFAULT_CHUNK && it->gbps >= FINDINGS_AS_GOOD * best &&
-        (!flows || it->flows < flows)) {
-      flows = it->flows;
-    }
-  }
-  return flows;
-}
-
-/* The default, unless another chunk is clearly faster with the same number of flows. */
-unsigned findings_chunk_bytes(const struct probe_report *report) {
-  unsigned flows = findings_flows(report), best = DEFAULT_CHUNK;
-  double usual = 0, most = 0;
-  for (unsigned i = 0; i < report->sweep_count; i++) {
-    const struct probe_sweep *it = &report->sweep[i];
-    if (it->flows == flows && it->chunk_bytes == DEFAULT_CHUNK) {
-      usual = most = it->gbps / FINDINGS_AS_GOOD;
-    }
-  }
-  for (unsigned i = 0; i < report->sweep_count && usual > 0; i++) {
-    const struct probe_sweep *it = &report->sweep[i];
-    if (it->flows == flows && it->gbps > most) {
-      most = it->gbps;
-      best = it->chunk_bytes;
-    }
-  }
-  return flows ? best : 0;
 }

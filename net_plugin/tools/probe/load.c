@@ -20,7 +20,6 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/flows.h"
 #include "net_plugin/tools/perf/session.h"
 #include "net_plugin/tools/rendezvous.h"
 
@@ -29,44 +28,6 @@ static const char peer[] = "the other host";
 static const uint8_t hello[PEER_HELLO_BYTES];
 
 /* ---- the rate: both sides ---- */
-
-/* Of the flows that carried anything; with RDMA there are none, and the rate is that of messages.
- */
-static void take_report(const json_t *report, struct probe_result *result) {
-  static double rates[FLOWS_MAX];
-  const json_t *round = json_array_get(json_object_get(report, "rounds"), 0);
-  const json_t *list = json_object_get(json_object_get(round, "client"), "flows"), *flow;
-  double gbps = json_number_value(json_object_get(round, "gbytes_per_s")) * 8;
-  size_t i;
-  json_array_foreach(list, i, flow) {
-    if (json_integer_value(json_object_get(flow, "bytes_sent")) > LOAD_IDLE_BYTES) {
-      rates[result->flows] = json_number_value(json_object_get(flow, "gbps"));
-      result->gbps += rates[result->flows++];
-    }
-  }
-  if (result->gbps < gbps / 2) {
-    *result = (struct probe_result){ .gbps = gbps, .rtt_us = result->rtt_us, .mtu = result->mtu };
-  }
-  if (result->flows) {
-    qsort(rates, result->flows, sizeof rates[0], probe_compare);
-    result->flow_min_gbps = rates[0];
-    result->flow_median_gbps = rates[result->flows / 2];
-    result->flow_max_gbps = rates[result->flows - 1];
-  }
-}
-
-static void set_parameters(const struct probe_load *load) {
-  char text[24];
-  if (load->flows) {
-    snprintf(text, sizeof text, "%u", load->flows);
-    setenv("STRATUS_FLOWS", text, 1);
-  }
-  if (load->chunk_bytes) {
-    snprintf(text, sizeof text, "%u", load->chunk_bytes);
-    setenv("STRATUS_CHUNK_BYTES", text, 1);
-  }
-  setenv("STRATUS_COMPRESS", "off", 1); /* what is sent is invented */
-}
 
 static int send_messages(int fd, const struct probe_load *load, struct probe_result *result) {
   const struct plan plan = {
@@ -83,14 +44,14 @@ static int send_messages(int fd, const struct probe_load *load, struct probe_res
                                                                : LOAD_WARM_UP_LEAST_NS,
     .devices = { (int)load->device },
     .device_count = 1,
-    .has_flows = true,
     .timeout_ns = LOAD_TIMEOUT_NS,
   };
   json_t *report = NULL;
   int status = session_open(&plan);
   status = status ? status : session_run(fd, peer, &report);
   if (status == CLI_OK) {
-    take_report(report, result);
+    const json_t *round = json_array_get(json_object_get(report, "rounds"), 0);
+    result->gbps = json_number_value(json_object_get(round, "gbytes_per_s")) * 8;
   }
   json_decref(report);
   return status;
@@ -98,7 +59,7 @@ static int send_messages(int fd, const struct probe_load *load, struct probe_res
 
 static void drive(int fd, bool is_sender, const struct probe_load *load,
                   struct probe_result *result) {
-  set_parameters(load);
+  setenv("STRATUS_COMPRESS", "off", 1); /* what is sent is invented */
   int status = is_sender ? send_messages(fd, load, result) : session_serve(fd, peer, NULL, NULL);
   result->is_measured = status == CLI_OK;
   if (status != CLI_OK) {

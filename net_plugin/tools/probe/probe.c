@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus probe: measures the network between hosts and derives values for a profile. A
- * launcher starts it on all of them; rank 0 is the coordinator, and one rank of each host, also of
- * that of rank 0, is an agent. */
+/* stratus probe: measures the network between hosts. A launcher starts it on all of them; rank 0 is
+ * the coordinator, and one rank of each host, also of that of rank 0, is an agent. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -23,7 +22,7 @@
 #define PORT 29590
 
 static struct {
-  bool is_profile, has_no_sweep, wants_all;
+  bool wants_all;
   const char *root;
   uint64_t duration_ns;
 } options = { .duration_ns = 400 * NS_PER_MS };
@@ -35,10 +34,6 @@ static const struct cli_option option_rows[] = {
     "duration of each measurement between two hosts, after a warm-up of half of it", 0, 0 },
   { "all", 0, CLI_FLAG, &options.wants_all, NULL, "measure all pairs, also with more than 24 hosts",
     0, 0 },
-  { "no-sweep", 0, CLI_FLAG, &options.has_no_sweep, NULL,
-    "skip the sweep over flows and chunk sizes", 0, 0 },
-  { "profile", 0, CLI_FLAG, &options.is_profile, NULL,
-    "print a profile, for STRATUS_PROFILE, instead of tables", 0, 0 },
   { 0 },
 };
 
@@ -72,14 +67,11 @@ static int coordinate(int *agents, unsigned count, bool is_json) {
   const struct survey_plan plan = {
     .duration_ns = options.duration_ns,
     .rounds_max = count > SURVEY_ALL_PAIRS && !options.wants_all ? SURVEY_ROUNDS_SAMPLED : 0,
-    .has_sweep = !options.has_no_sweep,
   };
   int status = survey_open(agents, count, &survey);
   status = status ? status : survey_run(survey, &plan, &report);
   if (status == CLI_OK) {
-    status = is_json              ? report_json(&report)
-             : options.is_profile ? report_profile(&report)
-                                  : report_table(&report);
+    status = is_json ? report_json(&report) : report_table(&report);
   }
   if (status == CLI_OK && findings_has_failed(&report)) {
     status = CLI_FAILED;
@@ -220,10 +212,10 @@ static int run(int argument_count, char **arguments, bool is_json) {
 
 const struct cli_command command_probe = {
   .name = "probe",
-  .summary = "measure the network between the hosts of a launcher, and write a profile",
+  .summary = "measure the network between all hosts of a launcher: rates, round trips, outliers",
   .arguments = "",
-  .example = "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 stratus probe --root localhost "
-             "--no-sweep & done; wait",
+  .example = "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 stratus probe --root localhost & "
+             "done; wait",
   .has_json = true,
   .options = option_rows,
   .run = run,

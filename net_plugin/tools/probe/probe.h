@@ -11,7 +11,6 @@
 enum {
   PROBE_HOSTS_MAX = 256,
   PROBE_DEVICES_MAX = 16,
-  PROBE_SWEEP_MAX = 16,
   PROBE_NAME_MAX = 64,
   PROBE_ERROR_MAX = 192,
 };
@@ -28,10 +27,8 @@ struct probe_host {
   struct probe_device devices[PROBE_DEVICES_MAX];
 };
 
-/* A measurement. flows and chunk_bytes 0: from parameters, profile and defaults. */
+/* A measurement. */
 struct probe_load {
-  unsigned flows;
-  uint32_t chunk_bytes;
   uint64_t duration_ns;
   unsigned device;
 };
@@ -41,17 +38,9 @@ struct probe_result {
   bool is_measured;
   char error[PROBE_ERROR_MAX]; /* if it failed */
   bool is_black_hole;          /* it failed, as long packets do not pass and short ones do */
-  unsigned flows;
-  double gbps;   /* of all flows */
-  double rtt_us; /* of a plain TCP connection, median */
-  double flow_min_gbps, flow_median_gbps, flow_max_gbps;
-  unsigned mtu; /* of the path, from the kernel; 0: unknown */
-};
-
-struct probe_sweep {
-  unsigned flows;
-  uint32_t chunk_bytes;
-  double gbps;
+  double gbps;                 /* of one connection, with the flows that a job's has */
+  double rtt_us;               /* of a plain TCP connection, median */
+  unsigned mtu;                /* of the path, from the kernel; 0: unknown */
 };
 
 struct probe_report {
@@ -59,10 +48,6 @@ struct probe_report {
   unsigned device_count; /* present on all hosts */
   struct probe_host *hosts;
   struct probe_result *results; /* see probe_at */
-  unsigned sweep_count;
-  struct probe_sweep sweep[PROBE_SWEEP_MAX];
-  unsigned sweep_from, sweep_to;
-  uint64_t duration_ns; /* of one measurement */
 };
 
 static inline struct probe_result *probe_at(const struct probe_report *report, unsigned device,
@@ -97,7 +82,6 @@ struct survey;
 struct survey_plan {
   uint64_t duration_ns; /* of one measurement */
   unsigned rounds_max;  /* 0: all pairs; else the number of partners of each host */
-  bool has_sweep;       /* over flows and chunks, on one pair */
 };
 
 /* Takes ownership of the sockets, one per agent, also on failure. */
@@ -106,7 +90,7 @@ int survey_open(const int *agents, unsigned count, struct survey **survey);
 int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report);
 void survey_close(struct survey *survey, struct probe_report *report);
 
-/* ---- findings: outliers among the pairs, and values for a profile ---- */
+/* ---- findings: outliers among the pairs ---- */
 
 enum finding_kind {
   FINDING_FAILED,    /* could not be measured */
@@ -133,20 +117,12 @@ const char *finding_text(const struct probe_report *report, const struct finding
 
 double findings_median_gbps(const struct probe_report *report, unsigned device);
 double findings_median_rtt_us(const struct probe_report *report, unsigned device);
-
-/* Values for [net] of all hosts; 0: unknown. Speed: the median pair of the slowest NIC, rounded to
- * two digits. Latency: a quarter of the round trip, which is half of a hop, because NCCL adds it
- * once or twice per hop to a base latency of its own. */
-unsigned findings_speed_mbps(const struct probe_report *report);
-unsigned findings_latency_us(const struct probe_report *report);
-unsigned findings_flows(const struct probe_report *report);
-unsigned findings_chunk_bytes(const struct probe_report *report);
+/* The MTU of most paths of this NIC. */
+unsigned findings_usual_mtu(const struct probe_report *report, unsigned device);
 
 /* ---- report ---- */
 
 int report_table(const struct probe_report *report);
 int report_json(const struct probe_report *report);
-/* A complete profile, for STRATUS_PROFILE. */
-int report_profile(const struct probe_report *report);
 
 #endif

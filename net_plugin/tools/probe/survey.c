@@ -120,11 +120,10 @@ static int begin(struct survey *survey, struct pair *pair) {
                        NULL);
   } else {
     pair->is_in_progress = true;
-    status = control_channel_send(
-        from, json_pack("{s:s, s:i, s:s, s:i, s:i, s:i}", "task", "send", "device",
-                        (int)pair->load.device, "handle", handle, "flows", (int)pair->load.flows,
-                        "chunk_bytes", (int)pair->load.chunk_bytes, "duration_ms",
-                        (int)(pair->load.duration_ns / NS_PER_MS)));
+    status = control_channel_send(from,
+                                  json_pack("{s:s, s:i, s:s, s:i}", "task", "send", "device",
+                                            (int)pair->load.device, "handle", handle, "duration_ms",
+                                            (int)(pair->load.duration_ns / NS_PER_MS)));
   }
   json_decref(answer);
   return status;
@@ -132,10 +131,8 @@ static int begin(struct survey *survey, struct pair *pair) {
 
 /* What is no number ends the reading: the rest is 0. */
 static void take_result(const json_t *answer, struct probe_result *result) {
-  json_unpack((json_t *)(uintptr_t)answer, "{s?i, s?i, s?F, s?F, s?F, s?F, s?F}", "flows",
-              &result->flows, "mtu", &result->mtu, "gbps", &result->gbps, "rtt_us", &result->rtt_us,
-              "flow_min_gbps", &result->flow_min_gbps, "flow_median_gbps",
-              &result->flow_median_gbps, "flow_max_gbps", &result->flow_max_gbps);
+  json_unpack((json_t *)(uintptr_t)answer, "{s?i, s?F, s?F}", "mtu", &result->mtu, "gbps",
+              &result->gbps, "rtt_us", &result->rtt_us);
   result->is_measured = true;
 }
 
@@ -194,6 +191,13 @@ static int measure_round(struct survey *survey, const struct survey_plan *plan, 
   return measure_pairs(survey, pairs, count);
 }
 
+/* On a terminal only. */
+static void tell_progress(unsigned done, unsigned all) {
+  if (isatty(STDERR_FILENO)) {
+    fprintf(stderr, "\r%u of %u rounds of pairs%s", done, all, done == all ? "\n" : "");
+  }
+}
+
 static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
                           struct probe_report *report) {
   unsigned rounds = pairs_round_count(survey->count);
@@ -201,10 +205,11 @@ static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
   if (plan->rounds_max && plan->rounds_max < rounds) {
     rounds = plan->rounds_max;
   }
-  for (unsigned device = 0; device < report->device_count; device++) {
-    for (unsigned step = 0; step < 2 * rounds && status == CLI_OK; step++) {
-      status = measure_round(survey, plan, device, step / 2, step % 2, report);
-    }
+  unsigned all = report->device_count * 2 * rounds;
+  for (unsigned step = 0; step < all && status == CLI_OK; step++) {
+    unsigned device = step / (2 * rounds), round = step / 2 % rounds;
+    status = measure_round(survey, plan, device, round, step % 2, report);
+    tell_progress(step + 1, all);
   }
   return status;
 }
@@ -249,60 +254,11 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
   return status;
 }
 
-/* The median pair of the first NIC. False: none was measured. */
-static bool find_typical(struct probe_report *report) {
-  unsigned hosts = report->host_count;
-  double gbps = findings_median_gbps(report, 0);
-  for (unsigned place = 0; place < hosts * hosts; place++) {
-    const struct probe_result *it = probe_at(report, 0, place / hosts, place % hosts);
-    if (it->is_measured && it->gbps >= gbps && it->gbps <= gbps) { /* it is one of them */
-      report->sweep_from = place / hosts;
-      report->sweep_to = place % hosts;
-      return true;
-    }
-  }
-  return false;
-}
-
-static int sweep_one(struct survey *survey, const struct survey_plan *plan, unsigned flows,
-                     uint32_t chunk_bytes, struct probe_report *report) {
-  struct probe_result result;
-  struct pair pair = { .from = report->sweep_from,
-                       .to = report->sweep_to,
-                       .load = { flows, chunk_bytes, plan->duration_ns, 0 },
-                       .result = &result };
-  int status = measure_pairs(survey, &pair, 1);
-  if (status == CLI_OK && result.is_measured && report->sweep_count < PROBE_SWEEP_MAX) {
-    report->sweep[report->sweep_count++] = (struct probe_sweep){ flows, chunk_bytes, result.gbps };
-  }
-  return status;
-}
-
-/* First over flows, then over chunks with the best number of flows. */
-static int sweep(struct survey *survey, const struct survey_plan *plan,
-                 struct probe_report *report) {
-  static const unsigned flow_counts[] = { 1, 2, 4, 8, 16, 32 };
-  static const uint32_t chunks[] = { 64 << 10, 256 << 10, 512 << 10, 1 << 20 };
-  int status = CLI_OK;
-  if (!find_typical(report)) {
-    return CLI_OK;
-  }
-  for (size_t i = 0; i < sizeof flow_counts / sizeof *flow_counts && status == CLI_OK; i++) {
-    status = sweep_one(survey, plan, flow_counts[i], 128 << 10, report);
-  }
-  unsigned flows = findings_flows(report);
-  for (size_t i = 0; i < sizeof chunks / sizeof *chunks && status == CLI_OK && flows; i++) {
-    status = sweep_one(survey, plan, flows, chunks[i], report);
-  }
-  return status;
-}
-
 int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report) {
   *report = (struct probe_report){
     .host_count = survey->count,
     .device_count = PROBE_DEVICES_MAX,
     .hosts = survey->hosts,
-    .duration_ns = plan->duration_ns,
   };
   for (unsigned i = 0; i < survey->count; i++) {
     if (survey->hosts[i].device_count < report->device_count) {
@@ -319,7 +275,7 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
        round++) {
     status = measure_again(survey, plan, report, &left);
   }
-  return status == CLI_OK && plan->has_sweep ? sweep(survey, plan, report) : status;
+  return status;
 }
 
 void survey_close(struct survey *survey, struct probe_report *report) {

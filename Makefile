@@ -401,8 +401,8 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
 $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_prometheus.c stats_table.c)
-$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c $(addprefix perf/,control_channel.c plan.c report.c))
-$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c perf/control_channel.c \
+$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c control_channel.c $(addprefix perf/,plan.c report.c))
+$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
 
 fuzz-targets: $(FUZZ_TARGETS)
@@ -437,13 +437,13 @@ $(STAND_INS):
 tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run
 .PHONY: tests-abi
 
-# ---- plugins for tests/netns/perf: ours through one version of the interface, and with faults ----
+# ---- plugins for tests/netns/perf: ours with faults; with an interface that is too old ----
 
-PERF_PLUGINS := $(patsubst %,$(BUILD)/tests/perf/libnccl-net-%.so,v6 v7 v8 v9 v10 v11 faulty)
+PERF_PLUGINS := $(patsubst %,$(BUILD)/tests/perf/libnccl-net-%.so,v10 faulty)
 $(PERF_PLUGINS): $(BUILD)/tests/perf/libnccl-net-%.so: tests/netns/perf_plugin.c net_plugin/abi/net_abi.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -shared \
-	  $(if $(filter faulty,$*),-DVERSION=12 -DIS_FAULTY=1,-DVERSION=$(*:v%=%) -DIS_FAULTY=0) -o $@ $< -ldl
+	  -DVERSION=$(if $(filter faulty,$*),12 -DIS_FAULTY=1,10 -DIS_FAULTY=0) -o $@ $< -ldl
 
 perf-tests: all $(PERF_PLUGINS)
 .PHONY: perf-tests

@@ -47,9 +47,8 @@
 /* The longest measurement that a coordinator may order: 150 times the default of --time. */
 #define AGENT_DURATION_MAX_NS (60 * NS_PER_S)
 /* Bytes: a tenth of what 0.1 Gb/s carries in the default of --time, as the rate counts whole
- * messages; messages in flight; round trips that are measured. */
+ * messages; round trips that are measured. */
 #define LOAD_MESSAGE_BYTES (512u << 10)
-#define LOAD_DEPTH 8
 #define LOAD_PINGS 100
 #define LOAD_TIMEOUT_NS (15 * NS_PER_S)
 /* After the round trips: packets as long as the path takes them, as it says. Within LOAD_BLOCK_NS,

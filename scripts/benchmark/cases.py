@@ -18,9 +18,8 @@ from training.plan import CAPPED, MODELS, SCALE, Setting
 
 def capped(nic_gbps, flow_gbps, name):
     """A NIC that takes eight flows to fill."""
-    simple = ("--shape", "simple")
     variants = [
-        perf("stratus", *simple), perf("socket", *simple), perf("socket-2x8", *simple),
+        perf("stratus"), perf("socket"), perf("socket-2x8"),
         Variant("iperf3", "iperf3 -P 8", lambda bench: bench.iperf3(8))]
 
     def parts(rounds):
@@ -48,7 +47,7 @@ def learned_flows(part, buckets, target):
             flows = bench.runner.run([CLUSTER, "flows", bench.cluster, "0"]).splitlines()
             found["flows"] = len(flows)
             found["allowed_gbps"] = min(nic_gbps, flow_gbps * len({flow.split()[-1] for flow in flows}))
-        found.update(bench.perf("stratus", ["--shape", "simple", "--warmup", "2s"], None, count_paths))
+        found.update(bench.perf("stratus", ["--warmup", "2s"], None, count_paths))
         found["of_allowed"] = found["gbps"] / found["allowed_gbps"]
         return found
     variants = [Variant("stratus", "stratus", measure)]
@@ -62,7 +61,7 @@ def learned_flows(part, buckets, target):
 def policed():
     """Packets above a flow's rate are dropped. After 2 s of load, when flows have used up the second that a policer gives."""
     nic_gbps, flow_gbps = 4, 0.5
-    arguments = ("--shape", "simple", "--warmup", "2s")
+    arguments = ("--warmup", "2s")
     by_hand = [perf("stratus", *arguments, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}",
                     label=f"STRATUS_FLOWS={flows}") for flows in (8, 16)]
     variants = [perf("stratus", *arguments), *by_hand, perf("socket", *arguments), perf("socket-2x8", *arguments)]
@@ -96,8 +95,8 @@ def slow_flow(percent, target):
     flow_gbps = 0.25
     eight = {"STRATUS_FLOWS": "8"}
     slow = slow_one_flow(flow_gbps * percent / 100)
-    arguments = ("--shape", "simple", "--warmup", "1500ms")
-    late = ("--shape", "simple", "--warmup", "4s")
+    arguments = ("--warmup", "1500ms")
+    late = ("--warmup", "4s")
     variants = [
         perf("stratus", *arguments, extra={**eight, "STRATUS_REDIAL_SLOW": "0"}, meanwhile=slow),
         perf("socket-2x4", *arguments, meanwhile=slow),
@@ -113,9 +112,8 @@ def slow_flow(percent, target):
 
 
 def equal_flows():
-    simple = ("--shape", "simple")
     sockets = [key for key in LABELS if key.startswith("socket-")]
-    variants = [perf("stratus", *simple), *(perf(key, *simple) for key in sockets)]
+    variants = [perf("stratus"), *(perf(key) for key in sockets)]
 
     def name_best(rounds):
         best = best_of("gbps", rounds, sockets)
@@ -129,7 +127,7 @@ def equal_flows():
 
 def uncapped():
     """After the number of flows is learned, which falls."""
-    arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2", "--warmup", "4s")
+    arguments = ("--bytes", "512K", "--connections", "2", "--warmup", "4s")
     variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
     cpu = "cpu_s_per_gb"
     return Case(
@@ -146,7 +144,7 @@ def uncapped():
 # ---- many connections, small messages ----
 
 def connections():
-    arguments = ("--shape", "simple", "--bytes", "64K", "--connections", "64", "--idle", "2s")
+    arguments = ("--bytes", "64K", "--connections", "64", "--idle", "2s")
     variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
         "connections", "64 connections; threads with the one that drives them, at the end that has more", [],
@@ -171,7 +169,7 @@ RATE_SIZES = (1024, 4096, 16384)
 
 
 def rate():
-    arguments = ("--test", "rate", "--bytes", ",".join(str(size) for size in RATE_SIZES))
+    arguments = ("--bytes", ",".join(str(size) for size in RATE_SIZES))
 
     def by_size(key):
         def measure(bench):
@@ -196,12 +194,11 @@ def rate():
 
 def two_nics(rates, name):
     total = sum(rates)
-    simple = ("--shape", "simple")
     variants = [
         # As one device by parameter: NCCL does not ask to fuse NICs that are not on PCI.
-        perf("stratus", *simple, extra={"STRATUS_MERGE_NICS": "all"}, label="stratus, both NICs"),
-        perf("stratus", *simple, "--devices", "0", name="one", label="stratus, first NIC"),
-        perf("socket", *simple, "--devices", "0,1", "--connections", "2", label="Socket, a connection on each")]
+        perf("stratus", extra={"STRATUS_MERGE_NICS": "all"}, label="stratus, both NICs"),
+        perf("stratus", "--devices", "0", name="one", label="stratus, first NIC"),
+        perf("socket", "--devices", "0,1", "--connections", "2", label="Socket, a connection on each")]
     against_one = Row("one", "both NICs / one NIC", of("gbps", "stratus", "one"), at_least(1.9))
     of_sum = Row("sum", "both NICs of their sum", of_constant("gbps", "stratus", total), at_least(0.95))
     rows = [against_one, of_sum] if rates[0] == rates[1] else [of_sum]
@@ -346,7 +343,7 @@ def tuner_idle():
 # ---- what protection costs ----
 
 def protection(name, parameter, title, target):
-    arguments = ("--shape", "simple", "--bytes", "512K", "--connections", "2")
+    arguments = ("--bytes", "512K", "--connections", "2")
     variants = [perf("stratus", *arguments, extra={parameter: "off"}, label="without"),
                 perf("stratus", *arguments, extra={parameter: "on"}, name="with", label="with")]
     return Case(

@@ -36,7 +36,7 @@ def labelled(modes, measure):
 def one_connection(kind, target):
     nic_gbps = 4
     variants = labelled(MODES, lambda bench, mode: bench.perf(
-        "stratus", ["--shape", "simple", "--data", gradient(kind), *WARMUP], mode_of(mode)))
+        "stratus", ["--data", gradient(kind), *WARMUP], mode_of(mode)))
     return Case(
         f"compress-{kind}", f"1 connection, gradients {kind}, {nic_gbps} Gb/s NIC, 0.5 Gb/s per flow", network(nic_gbps), variants,
         [Row("on", "compressed / not", of("gbps", "on", "off"), at_least(target), shown(variants, "gbps", "Gb/s")),
@@ -145,7 +145,7 @@ def never(name, title, cluster, measure, metric="gbps", unit="Gb/s"):
 
 
 def bulk(bench, mode, data, *arguments, meanwhile=None):
-    return bench.perf("stratus", ["--shape", "simple", "--data", data, *arguments], mode_of(mode), meanwhile)
+    return bench.perf("stratus", ["--data", data, *arguments], mode_of(mode), meanwhile)
 
 
 def with_busy_cpus(bench, mode):
@@ -193,7 +193,7 @@ def cases():
         never("one-slow", "AllReduce of 8 MiB bf16, 2 hosts, one direction of 0.2 Gb/s, the other of 4 Gb/s",
               ["--nic-gbps", "4", "--flow-gbps", "2", "--flow-buckets", "2"], with_slow_direction, "busbw_gbs", "GB/s"),
         never("rate", "messages of 16 KiB, bf16", [], lambda bench, mode: bench.perf(
-            "stratus", ["--test", "rate", "--bytes", "16K", "--data", gradient("bf16")], mode_of(mode)),
+            "stratus", ["--bytes", "16K", "--data", gradient("bf16")], mode_of(mode)),
               "messages_per_s", "/s"),
         latency(),
     ]

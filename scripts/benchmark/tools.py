@@ -130,7 +130,7 @@ class Bench:
         if "--warmup" not in options:
             options += ["--warmup", self.settings.warmup_text]
         if self.settings.is_checked:
-            options += ["--check", "yes"]
+            options += ["--check"]
         tool = words(variables) + ["build/bin/stratus", "perf"]
         plugin = options[options.index("--plugin"):][:2] if "--plugin" in options else []
         server = self.at_host(1, tool + ["--listen", *plugin])

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages: what the other side of a control channel (net_plugin/tools/perf/control_channel.h)
+/* messages: what the other side of a control channel (net_plugin/tools/control_channel.h)
  * says, from the input.
  * Owns: nothing.  Threads: one.  Blocks: never.  Fails: as FUZZ_CHECK. */
 #ifndef TESTS_FUZZ_MESSAGES_H
 #define TESTS_FUZZ_MESSAGES_H
 
-#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "common/bytes.h"
-#include "net_plugin/tools/perf/control_channel.h"
+#include "common/version.h"
+#include "net_plugin/tools/control_channel.h"
 #include "tests/fuzz/fuzz.h"
 
 /* The rest of the input, as it is or each line as a message with its length. In one piece: the
@@ -18,9 +19,10 @@ static inline void fuzz_say_all(int fd, struct fuzz_input *input, uint8_t shape)
   static uint8_t said[64 << 10];
   size_t used = 0;
   if (shape & 1) {
-    used = 64; /* of a greeting */
-    memset(said, 0, used);
-    snprintf((char *)said, used, "stratus perf %d of fuzz\n", CONTROL_CHANNEL_PROTOCOL);
+    static const char release[] = "{\"release\":\"" STRATUS_VERSION "\"}";
+    used = 4 + strlen(release);
+    bytes_put_le32(said, (uint32_t)strlen(release));
+    memcpy(said + 4, release, strlen(release));
   }
   while (shape & 2 && input->left > 0 && used + input->left + 4 < sizeof said) {
     char *line = fuzz_line(input);

@@ -65,7 +65,7 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
     { "stratus stats x", "'x' is no process number" },
     { "stratus stats --watch x", "a time such as 250ms or 10s" },
     { "stratus perf", "either the HOST of a server or --listen" },
-    { "stratus perf h --test speed", "bandwidth|latency|rate|both-ways" },
+    { "stratus perf h --test speed", "bandwidth|latency|both-ways" },
     { "stratus perf h --bytes 3X", "such as 8,1K,512K" },
     { "stratus perf h --time", "--time needs a value" },
     { "env -u RANK stratus probe", "by mpirun, srun or torchrun" },

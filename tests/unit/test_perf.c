@@ -12,58 +12,29 @@
 
 static struct plan plan;
 
-static const struct plan nothing = { .timeout_ns = NS_PER_S };
+static const struct plan nothing = { .connections = 1, .timeout_ns = NS_PER_S };
 
 /* ---- plans ---- */
 
-UNIT_TEST(shapes_have_sizes_and_depth_as_nccl) {
-  static const struct {
-    enum plan_shape shape;
-    int depth;
-    uint64_t slot_bytes;
-  } cases[] = { { PLAN_SIMPLE, 4, 1 << 20 },
-                { PLAN_LL, 8, 64 << 10 },
-                { PLAN_LL128, 8, 600 << 10 },
-                { PLAN_P2P, 8, 128 << 10 } };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct plan_texts texts = { 0 };
-    plan = nothing;
-    plan.shape = cases[i].shape;
-    assert_int_equal(plan_make(&plan, &texts), CLI_OK);
-    assert_int_equal(plan.depth, cases[i].depth);
-    assert_int_equal(plan.slot_bytes, cases[i].slot_bytes);
-    assert_int_equal(plan.sizes[plan.size_count - 1], cases[i].slot_bytes);
-  }
-}
-
-UNIT_TEST(options_win_over_the_shape) {
+UNIT_TEST(options_make_a_plan) {
   struct plan_texts texts = { 0 };
   plan = nothing;
-  texts.sizes = "8,1K,512K";
-  plan.depth = 2;
-  plan.count = 100;
-  texts.warmup = "7";
+  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
+  assert_int_equal(plan.size_count, 1);
+  assert_int_equal(plan.largest, 512 << 10);
+  assert_false(plan.is_checked);
+  plan = nothing;
+  texts.sizes = "8,512K,1K";
   texts.devices = "1,0";
+  plan.count = 100;
   assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   assert_int_equal(plan.size_count, 3);
-  assert_int_equal(plan.sizes[1], 1024);
-  assert_int_equal(plan.depth, 2);
-  assert_false(plan.is_timed);
+  assert_int_equal(plan.sizes[2], 1024);
+  assert_int_equal(plan.largest, 512 << 10);
   assert_true(plan.is_checked);
-  assert_int_equal(plan.warmup_count, 7);
+  assert_int_equal(plan_warmup_count(&plan), 10);
   assert_int_equal(plan.device_count, 2);
   assert_int_equal(plan.devices[0], 1);
-}
-
-UNIT_TEST(bandwidth_over_time_is_not_checked_unless_told) {
-  struct plan_texts texts = { 0 };
-  plan = nothing;
-  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
-  assert_true(plan.is_timed);
-  assert_false(plan.is_checked);
-  texts.check = 1;
-  assert_int_equal(plan_make(&plan, &texts), CLI_OK);
-  assert_true(plan.is_checked);
 }
 
 UNIT_TEST(what_makes_no_sense_is_wrong_use) {
@@ -74,17 +45,12 @@ UNIT_TEST(what_makes_no_sense_is_wrong_use) {
     { .texts.sizes = "1X" },
     { .texts.sizes = "" },
     { .texts.sizes = "1,,2" },
-    { .texts.sizes = "2M" }, /* simple has up to 1M */
-    { .texts.sizes = "2G", .plan.shape = PLAN_RAW },
+    { .texts.sizes = "2G" },
     { .texts.sizes = "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1" },
     { .texts.devices = "a" },
     { .texts.devices = "-1" },
     { .texts.devices = "0,1,2,3,4,5,6,7,8" },
-    { .plan = { .time_ns = 1, .count = 1 } },
-    { .texts.warmup = "soon" },
-    { .texts.warmup = "1s", .plan.count = 10 },
-    { .texts.sizes = "1G",
-      .plan = { .shape = PLAN_RAW, .depth = 32, .connections = PLAN_CONNECTIONS_MAX } },
+    { .texts.sizes = "1G", .plan = { .connections = PLAN_CONNECTIONS_MAX } },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     plan = cases[i].plan;
@@ -113,11 +79,9 @@ UNIT_TEST(the_server_gets_the_same_plan) {
   plan = nothing;
   static struct plan there;
   plan.test = PLAN_BOTH_WAYS;
-  plan.shape = PLAN_P2P;
   texts.sizes = "8,64K";
   plan.connections = 3;
   texts.devices = "0,1";
-  plan.has_flows = true;
   texts.plugin = "socket";
   assert_int_equal(plan_make(&plan, &texts), CLI_OK);
   json_t *json = plan_to_json(&plan), *again;
@@ -195,9 +159,9 @@ UNIT_TEST(a_timed_window_follows_the_warm_up) {
   struct plan_texts texts = { 0 };
   plan = nothing;
   plan.time_ns = 1000;
-  texts.warmup = "100ns";
+  plan.warmup_ns = 100;
   assert_int_equal(plan_make(&plan, &texts), CLI_OK);
-  window_start(&window, &plan, 1, -1);
+  window_start(&window, &plan, 1);
   window_update(&window, 5000); /* nothing has come yet */
   window.now.messages_received = window.now.bytes_received = 1;
   window_update(&window, 6000);
@@ -221,22 +185,21 @@ UNIT_TEST(a_counted_window_is_of_all_streams) {
   static struct window window;
   struct plan_texts texts = { 0 };
   plan = nothing;
-  plan.count = 10;
-  texts.warmup = "2";
+  plan.count = 20;
   assert_int_equal(plan_make(&plan, &texts), CLI_OK);
-  window_start(&window, &plan, 2, -1);
+  window_start(&window, &plan, 2);
   window.now.messages_sent = 3;
   window_update(&window, 100);
   assert_int_equal(window.state, WINDOW_WARMUP);
   window.now.messages_received = 1;
   window_update(&window, 200);
   assert_int_equal(window.state, WINDOW_MEASURING);
-  window.now.messages_sent = window.now.messages_received = 12;
+  window.now.messages_sent = window.now.messages_received = 22;
   window_update(&window, 700);
   assert_int_equal(window.state, WINDOW_OVER);
   assert_int_equal(window.length_ns, 500);
-  assert_int_equal(window.counts.messages_sent, 9);
-  assert_int_equal(window.counts.messages_received, 11);
+  assert_int_equal(window.counts.messages_sent, 19);
+  assert_int_equal(window.counts.messages_received, 21);
 }
 
 /* ---- contents ---- */

@@ -2,38 +2,94 @@
 /* Opens and closes connections, as NCCL's service thread does. */
 #include "net_plugin/tools/perf/driver.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <sched.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/hex.h"
+#include "common/plugin_file.h"
 #include "net_plugin/tools/limits.h"
 
 int driver_fail_call(const struct driver *driver, const char *call, enum nccl_result result) {
-  return cli_fail("%s of plugin %s failed: result %d", call, driver->transport.name, (int)result);
+  return cli_fail("%s of plugin %s failed: result %d", call, driver->table->name, (int)result);
 }
 
-/* ---- devices ---- */
+/* ---- the plugin ---- */
 
-static int check_devices(const struct driver *driver) {
-  const struct plan *plan = &driver->plan;
-  for (int i = 0; i < plan->device_count; i++) {
-    if (plan->devices[i] >= driver->transport.device_count) {
-      return cli_fail("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
-                      driver->transport.name, driver->transport.device_count - 1);
-    }
+/* In place of NCCL's logger: to stderr, filtered by NCCL_DEBUG. */
+__attribute__((format(printf, 5, 6))) static void print_log(enum nccl_log_level level,
+                                                            unsigned long flags, const char *file,
+                                                            int line, const char *format, ...) {
+  (void)flags;
+  const char *wanted = getenv("NCCL_DEBUG");
+  bool is_wanted = level == NCCL_LOG_WARN ||
+                   (wanted && ((level == NCCL_LOG_INFO && !strcasecmp(wanted, "INFO")) ||
+                               !strcasecmp(wanted, "TRACE")));
+  if (is_wanted) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s:%d: %s\n", file ? file : "plugin", line, text);
   }
-  return CLI_OK;
+}
+
+static void *open_own(char tried[PLUGIN_FILE_MAX]) {
+  char directory[PATH_MAX], why_not[PLUGIN_WHY_MAX];
+  if (!plugin_file_find_ours(directory, why_not)) {
+    return plugin_file_open(PLUGIN_KIND_NET, "stratus", 0, tried);
+  }
+  snprintf(tried, PLUGIN_FILE_MAX, "%s/%s", directory, PLUGIN_NET);
+  return dlopen(tried, RTLD_NOW | RTLD_LOCAL);
+}
+
+static int load(struct driver *driver) {
+  char tried[PLUGIN_FILE_MAX];
+  const char *name = driver->plan.plugin;
+  void *library = *name ? plugin_file_open(PLUGIN_KIND_NET, name, 0, tried) : open_own(tried);
+  int version = 0;
+  if (!library) {
+    return cli_fail("%s cannot be loaded: %s", tried, dlerror());
+  }
+  driver->path = plugin_file_path(library);
+  driver->table = plugin_file_table(PLUGIN_KIND_NET, library, &version);
+  return version >= 11
+             ? CLI_OK
+             : cli_fail("%s exports no ncclNetPlugin_v11 or later, so it is no net plugin, "
+                        "or one for older releases of NCCL",
+                        driver->path);
 }
 
 int driver_open(struct driver *driver) {
-  const char *plugin = driver->plan.plugin;
-  int status = transport_open(&driver->transport, plugin[0] ? plugin : NULL);
-  return status ? status : check_devices(driver);
+  int status = load(driver);
+  if (status != CLI_OK) {
+    return status;
+  }
+  const struct net_v11 *table = driver->table;
+  driver->config.trafficClass = NCCL_NET_TRAFFIC_CLASS_UNDEF;
+  enum nccl_result result = table->init(&driver->context, 1, &driver->config, print_log, NULL);
+  result = result ? result : table->devices(&driver->device_count);
+  if (result || driver->device_count < 1) {
+    return cli_fail("plugin %s %s here: result %d; NCCL_DEBUG=INFO may show why", table->name,
+                    result ? "does not start" : "has no devices", (int)result);
+  }
+  const struct plan *plan = &driver->plan;
+  for (int i = 0; i < plan->device_count; i++) {
+    if (plan->devices[i] >= driver->device_count) {
+      return cli_fail("there is no device %d: plugin %s has 0 to %d here", plan->devices[i],
+                      table->name, driver->device_count - 1);
+    }
+  }
+  return CLI_OK;
 }
 
 /* ---- streams ---- */
@@ -41,8 +97,7 @@ int driver_open(struct driver *driver) {
 /* First those from client to server, then those in the opposite direction, if any. */
 static int make_streams(struct driver *driver) {
   const struct plan *plan = &driver->plan;
-  bool is_two_way = plan->test == PLAN_LATENCY || plan->test == PLAN_BOTH_WAYS;
-  driver->stream_count = plan->connections * (is_two_way ? 2 : 1);
+  driver->stream_count = plan->connections * (plan->test == PLAN_BANDWIDTH ? 1 : 2);
   driver->streams = calloc((size_t)driver->stream_count, sizeof *driver->streams);
   if (!driver->streams) {
     return cli_fail("out of memory");
@@ -86,10 +141,10 @@ static int device_of(const struct driver *driver, const struct stream *stream) {
 static int listen_all(struct driver *driver) {
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
-    enum nccl_result result = stream->is_sender
-                                  ? NCCL_SUCCESS
-                                  : transport_listen(&driver->transport, device_of(driver, stream),
-                                                     stream->handle, &stream->listen_comm);
+    enum nccl_result result =
+        stream->is_sender ? NCCL_SUCCESS
+                          : driver->table->listen(driver->context, device_of(driver, stream),
+                                                  stream->handle, &stream->listen_comm);
     if (result) {
       return driver_fail_call(driver, "listen", result);
     }
@@ -103,18 +158,18 @@ static json_t *handles_to_json(const struct driver *driver) {
   json_t *list = json_array();
   for (int i = 0; i < driver->stream_count; i++) {
     const struct stream *stream = &driver->streams[i];
-    char text[2 * TRANSPORT_HANDLE_BYTES + 1] = "";
+    char text[2 * DRIVER_HANDLE_BYTES + 1] = "";
     if (!stream->is_sender) {
-      hex_write(stream->handle, TRANSPORT_HANDLE_BYTES, text);
+      hex_write(stream->handle, DRIVER_HANDLE_BYTES, text);
     }
     json_array_append_new(list, json_string(text));
   }
   return list;
 }
 
-static bool read_handle(const json_t *json, uint8_t handle[TRANSPORT_HANDLE_BYTES]) {
+static bool read_handle(const json_t *json, uint8_t handle[DRIVER_HANDLE_BYTES]) {
   const char *text = json_string_value(json);
-  return text && hex_read(text, handle, TRANSPORT_HANDLE_BYTES);
+  return text && hex_read(text, handle, DRIVER_HANDLE_BYTES);
 }
 
 static int exchange_handles(struct driver *driver) {
@@ -134,15 +189,17 @@ static int exchange_handles(struct driver *driver) {
 /* ---- connections ---- */
 
 static int connect_one(struct driver *driver, struct stream *stream) {
-  enum nccl_result result =
-      stream->is_sender ? transport_connect(&driver->transport, device_of(driver, stream),
-                                            stream->handle, &stream->comm)
-                        : transport_accept(&driver->transport, stream->listen_comm, &stream->comm);
+  const struct net_v11 *table = driver->table;
+  struct net_device_handle *unused = NULL;
+  enum nccl_result result = stream->is_sender
+                                ? table->connect(driver->context, device_of(driver, stream),
+                                                 stream->handle, &stream->comm, &unused)
+                                : table->accept(stream->listen_comm, &stream->comm, &unused);
   if (result) {
     return driver_fail_call(driver, stream->is_sender ? "connect" : "accept", result);
   }
   if (stream->comm && stream->listen_comm) {
-    driver->transport.close_listen(stream->listen_comm);
+    table->closeListen(stream->listen_comm);
     stream->listen_comm = NULL;
   }
   return CLI_OK;
@@ -165,7 +222,7 @@ static int connect_all(struct driver *driver) {
     }
     if (clock_now_ns() > until_ns) {
       return cli_fail("connection %d of %d of plugin %s could not be made", first + 1,
-                      driver->stream_count, driver->transport.name);
+                      driver->stream_count, driver->table->name);
     }
     sched_yield();
   }
@@ -183,7 +240,7 @@ static void fill_memory(uint8_t *memory, size_t bytes) {
 
 /* Touches the pages now, not during the measurement. */
 static int give_memory(struct driver *driver, struct stream *stream) {
-  size_t bytes = (size_t)driver->plan.depth * driver->slot_stride;
+  size_t bytes = PLAN_DEPTH * (size_t)driver->slot_stride;
   void *memory =
       mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (memory == MAP_FAILED) {
@@ -197,12 +254,12 @@ static int give_memory(struct driver *driver, struct stream *stream) {
   }
   stream->memory = memory;
   enum nccl_result result =
-      transport_register(&driver->transport, stream->comm, memory, bytes, &stream->mhandle);
+      driver->table->regMr(stream->comm, memory, bytes, NCCL_PTR_HOST, &stream->mhandle);
   return result ? driver_fail_call(driver, "regMr", result) : CLI_OK;
 }
 
 int driver_connect(struct driver *driver) {
-  driver->slot_stride = (driver->plan.slot_bytes + 4095) & ~UINT64_C(4095);
+  driver->slot_stride = (driver->plan.largest + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
   status = status ? status : load_contents(driver);
   status = status ? status : listen_all(driver);
@@ -214,15 +271,16 @@ int driver_connect(struct driver *driver) {
   return status;
 }
 
+/* The library stays loaded: the process ends soon. */
 void driver_close(struct driver *driver) {
-  struct transport *transport = &driver->transport;
+  const struct net_v11 *table = driver->table;
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
-    transport_deregister(transport, stream->comm, stream->mhandle);
-    (stream->is_sender ? transport->close_send : transport->close_receive)(stream->comm);
-    munmap(stream->memory, (size_t)driver->plan.depth * driver->slot_stride);
+    table->deregMr(stream->comm, stream->mhandle);
+    (stream->is_sender ? table->closeSend : table->closeRecv)(stream->comm);
+    munmap(stream->memory, PLAN_DEPTH * (size_t)driver->slot_stride);
   }
   free(driver->streams);
   contents_free(&driver->contents);
-  transport_close(transport);
+  table->finalize(driver->context);
 }

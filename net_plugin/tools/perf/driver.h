@@ -18,20 +18,21 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/perf/control_channel.h"
+#include "net_plugin/abi/net_abi.h"
+#include "net_plugin/tools/control_channel.h"
 #include "net_plugin/tools/perf/plan.h"
-#include "net_plugin/tools/perf/transport.h"
 #include "net_plugin/tools/perf/window.h"
 
 #define DRIVER_TOTAL_UNKNOWN UINT64_MAX
+enum { DRIVER_HANDLE_BYTES = 128 };
 
 struct stream {
   bool is_sender;
   unsigned number; /* equal on both sides */
   void *listen_comm, *comm, *mhandle;
-  uint8_t handle[TRANSPORT_HANDLE_BYTES];
+  uint8_t handle[DRIVER_HANDLE_BYTES];
   uint8_t *memory; /* slots */
-  void *requests[PLAN_DEPTH_MAX];
+  void *requests[PLAN_DEPTH];
   uint64_t posted, done, total; /* messages of this round */
   /* In a latency test: the stream of the other direction, to which this one responds. */
   struct stream *partner;
@@ -42,7 +43,12 @@ struct stream {
 struct driver {
   struct plan plan;
   struct control_channel channel; /* its user opens and closes it */
-  struct transport transport;
+  /* The plugin, of interface v11 or later, whose tables begin alike. */
+  const struct net_v11 *table;
+  const char *path;
+  struct net_config_v10 config; /* init keeps it */
+  void *context;
+  int device_count;
   bool is_client;
   struct stream *streams;
   int stream_count;

@@ -14,7 +14,10 @@
 #define PORT 29591
 #define PURPOSE "stratus perf"
 
-static struct plan plan = { .timeout_ns = 30 * NS_PER_S };
+static struct plan plan = { .connections = 1,
+                            .time_ns = 2 * NS_PER_S,
+                            .warmup_ns = 500 * NS_PER_MS,
+                            .timeout_ns = 30 * NS_PER_S };
 static struct plan_texts texts;
 static bool is_listening;
 
@@ -22,36 +25,27 @@ static const struct cli_option option_rows[] = {
   { "listen", 0, CLI_FLAG, &is_listening, NULL,
     "run as the server, on [ADDRESS[:PORT]]; the client sends it the options", 0, 0 },
   { "plugin", 0, CLI_STRING, &texts.plugin, "NAME|PATH",
-    "any net plugin, by its name in NCCL_NET_PLUGIN or by path; each side loads its own [stratus, "
-    "of this installation]",
+    "another net plugin, by its name in NCCL_NET_PLUGIN or by path; each side loads its own "
+    "[stratus, of this installation]",
     0, 0 },
   { "test", 0, CLI_WORD, &plan.test, PLAN_TEST_WORDS, "what to measure", 0, 0 },
-  { "shape", 0, CLI_WORD, &plan.shape, PLAN_SHAPE_WORDS,
-    "message sizes and depth that NCCL uses with this protocol; raw: any", 0, 0 },
-  { "bytes", 0, CLI_STRING, &texts.sizes, "LIST",
-    "message sizes, e.g. 8,1K,512K [those of the shape; latency 8; rate 1K,4K,16K]", 0, 0 },
-  { "depth", 0, CLI_NUMBER, &plan.depth, "N",
-    "requests in flight per connection; 0: that of the shape", 0, PLAN_DEPTH_MAX },
-  { "connections", 0, CLI_NUMBER, &plan.connections, "N", "connections in each direction; 0: 1", 0,
-    PLAN_CONNECTIONS_MAX },
-  { "time", 0, CLI_DURATION, &plan.time_ns, "TIME",
-    "duration of the measurement of each size; 0: 2s, unless --count is given", 0, 0 },
-  { "count", 0, CLI_INT, &plan.count, "N",
-    "measure this many messages per connection instead of a time", 0, INT64_C(1) << 40 },
-  { "warmup", 0, CLI_STRING, &texts.warmup, "TIME|N",
-    "warm-up before the measurement: a time, or with --count messages [500ms; a tenth of the "
-    "count]",
+  { "bytes", 0, CLI_STRING, &texts.sizes, "LIST", "message sizes, e.g. 8,1K,512K [512K; latency 8]",
     0, 0 },
+  { "connections", 0, CLI_NUMBER, &plan.connections, "N", "connections in each direction", 1,
+    PLAN_CONNECTIONS_MAX },
+  { "time", 0, CLI_DURATION, &plan.time_ns, "TIME", "duration of the measurement of each size", 0,
+    0 },
+  { "warmup", 0, CLI_DURATION, &plan.warmup_ns, "TIME", "warm-up before it", 0, 0 },
+  { "count", 0, CLI_INT, &plan.count, "N",
+    "measure this many messages per connection instead of a time, and verify their contents", 0,
+    INT64_C(1) << 40 },
+  { "check", 0, CLI_FLAG, &plan.is_checked, NULL, "verify the contents of messages", 0, 0 },
   { "devices", 0, CLI_STRING, &texts.devices, "LIST",
     "devices of the plugin, which connections use in turn, e.g. 0,1 [0]", 0, 0 },
   { "data", 0, CLI_STRING, &texts.data, "FILE|" CONTENTS_WORDS,
     "what messages contain: a file of the side that sends, or invented numbers with exponents as "
     "gradients have them [bytes that cannot be compressed]",
     0, 0 },
-  { "check", 0, CLI_WORD, &texts.check, PLAN_CHECK_WORDS,
-    "verify the contents of messages; auto: with --count", 0, 0 },
-  { "flows", 0, CLI_FLAG, &plan.has_flows, NULL,
-    "also show each TCP connection: bytes, rate, RTT, retransmits", 0, 0 },
   { "idle", 0, CLI_DURATION, &plan.idle_ns, "TIME",
     "afterwards keep the connections idle for this time and report the CPU time used", 0, 0 },
   { "timeout", 0, CLI_DURATION, &plan.timeout_ns, "TIME", "fail after this time without progress",
@@ -98,11 +92,13 @@ static int run_client(const char *host, bool is_json) {
 static int run(int argument_count, char **arguments, bool is_json) {
   const char *where = argument_count ? arguments[0] : NULL;
   if (is_listening) {
-    if (plan.test || plan.shape || texts.sizes || texts.devices || plan.count || plan.time_ns) {
-      return cli_fail_usage(
-          "perf: the client chooses what to measure; --listen takes only --plugin and --data");
-    }
-    return run_server(where);
+    return cli_given("test|bytes|connections|time|warmup|count|check|devices|idle|timeout")
+               ? cli_fail_usage("perf: the client chooses what to measure; --listen takes only "
+                                "--plugin and --data")
+               : run_server(where);
+  }
+  if (cli_given("time|warmup") && plan.count) {
+    return cli_fail_usage("perf: give either --time and --warmup or --count");
   }
   if (!where) {
     return cli_fail_usage("perf: give either the HOST of a server or --listen");
@@ -112,7 +108,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
 
 const struct cli_command command_perf = {
   .name = "perf",
-  .summary = "benchmark a net plugin between two hosts, driven as NCCL drives it",
+  .summary = "benchmark the transport between two hosts, driven as NCCL drives it",
   .arguments = "HOST[:PORT] | --listen [ADDRESS[:PORT]]",
   .max_arguments = 1,
   .example = "stratus perf --listen localhost & sleep 1; stratus perf localhost --bytes 64K,512K "

@@ -71,10 +71,7 @@ int report_judge(const json_t *report) {
 static void print_end(const char *side, const json_t *end) {
   char text[DOCUMENT_TEXT_MAX];
   printf("%s: %s", side, document_text(end, "transport", text));
-  if (json_object_get(end, "path")) {
-    printf(" (%s, interface v%.0f)", document_text(end, "path", text), number(end, "interface"));
-  }
-  putchar('\n');
+  printf(" (%s)\n", document_text(end, "path", text));
 }
 
 static void print_throughput(const json_t *rounds) {
@@ -121,31 +118,14 @@ static void print_idle(const json_t *idle) {
          100 * share(number(server, "cpu_seconds"), number(server, "seconds")));
 }
 
-static void print_flows(const json_t *round, const char *side) {
-  const json_t *flows = json_object_get(json_object_get(round, side), "flows");
-  char size[QUANTITY_TEXT_MAX];
-  printf("\nTCP connections of the %s, %s messages\n%24s  %24s  %14s  %14s  %8s  %8s  %6s\n", side,
-         quantity_format_size((uint64_t)number(round, "bytes"), size), "local", "remote",
-         "bytes sent", "received", "Gb/s", "RTT us", "retr");
-  size_t i;
-  const json_t *flow;
-  char local[DOCUMENT_TEXT_MAX], remote[DOCUMENT_TEXT_MAX];
-  json_array_foreach(flows, i, flow) {
-    printf("%24s  %24s  %14.0f  %14.0f  %8.3f  %8.0f  %6.0f\n", document_text(flow, "local", local),
-           document_text(flow, "remote", remote), number(flow, "bytes_sent"),
-           number(flow, "bytes_received"), number(flow, "gbps"), number(flow, "rtt_us"),
-           number(flow, "retransmits"));
-  }
-}
-
 void report_print(const struct plan *plan, const json_t *report) {
-  const json_t *rounds = json_object_get(report, "rounds"), *round;
+  const json_t *rounds = json_object_get(report, "rounds");
   print_end("client", json_object_get(report, "client"));
   print_end("server", json_object_get(report, "server"));
   bool has_data = plan->data != PLAN_COUNT;
-  printf("%s, shape %s, %d deep, connections: %d%s%s%s\n", plan_test_name(plan),
-         plan_shape_name(plan), plan->depth, plan->connections, has_data ? ", data: " : "",
-         has_data ? plan->data_path : "", plan->is_checked ? ", contents checked" : "");
+  printf("%s, connections: %d%s%s%s\n", plan_test_name(plan), plan->connections,
+         has_data ? ", data: " : "", has_data ? plan->data_path : "",
+         plan->is_checked ? ", contents checked" : "");
   if (number(report, "connect_seconds") > 0) {
     printf("all connections made after %.3f s\n", number(report, "connect_seconds"));
   }
@@ -153,12 +133,6 @@ void report_print(const struct plan *plan, const json_t *report) {
     print_latency(rounds);
   } else {
     print_throughput(rounds);
-  }
-  size_t i;
-  json_array_foreach(rounds, i, round) {
-    if (plan->has_flows) {
-      print_flows(round, "client");
-    }
   }
   if (plan->idle_ns) {
     print_idle(json_object_get(report, "idle"));

@@ -33,12 +33,11 @@ struct round {
 
 static uint8_t *slot_of(const struct round *round, const struct stream *stream, uint64_t message) {
   const struct driver *driver = round->driver;
-  return stream->memory + message % (uint64_t)driver->plan.depth * driver->slot_stride;
+  return stream->memory + message % PLAN_DEPTH * driver->slot_stride;
 }
 
 static bool may_post(const struct round *round, const struct stream *stream) {
-  if (stream->posted >= stream->total ||
-      stream->posted >= stream->done + (uint64_t)round->driver->plan.depth) {
+  if (stream->posted >= stream->total || stream->posted >= stream->done + PLAN_DEPTH) {
     return false;
   }
   if (!stream->is_sender) {
@@ -52,7 +51,8 @@ static bool may_post(const struct round *round, const struct stream *stream) {
 static int post(struct round *round, struct stream *stream, bool *has_moved) {
   const struct driver *driver = round->driver;
   uint8_t *slot = slot_of(round, stream, stream->posted);
-  void **request = &stream->requests[stream->posted % (uint64_t)driver->plan.depth];
+  void **request = &stream->requests[stream->posted % PLAN_DEPTH];
+  const struct net_v11 *table = driver->table;
   enum nccl_result result;
   *request = NULL;
   if (stream->is_sender) {
@@ -64,11 +64,13 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
     if (stream->is_first) {
       stream->posted_ns = clock_now_ns();
     }
-    result = transport_isend(&driver->transport, stream->comm, slot, round->bytes, stream->mhandle,
-                             request);
+    result = table->isend(stream->comm, slot, round->bytes, 0, stream->mhandle, NULL, request);
   } else {
-    result = transport_irecv(&driver->transport, stream->comm, slot, driver->plan.slot_bytes,
-                             stream->mhandle, request);
+    void *data = slot, *no_phandle = NULL;
+    size_t bytes = driver->plan.largest;
+    int tag = 0;
+    result =
+        table->irecv(stream->comm, 1, &data, &bytes, &tag, &stream->mhandle, &no_phandle, request);
   }
   stream->posted += *request != NULL;
   *has_moved |= *request != NULL;
@@ -99,8 +101,8 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
 static int test_oldest(struct round *round, struct stream *stream, bool *has_moved) {
   const struct driver *driver = round->driver;
   int is_done = 0, bytes = 0;
-  void *request = stream->requests[stream->done % (uint64_t)driver->plan.depth];
-  enum nccl_result result = driver->transport.test(request, &is_done, &bytes);
+  void *request = stream->requests[stream->done % PLAN_DEPTH];
+  enum nccl_result result = driver->table->test(request, &is_done, &bytes);
   if (result) {
     return driver_fail_call(driver, "test", result);
   }
@@ -133,7 +135,7 @@ static int send_last(struct round *round) {
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
     if (stream->is_sender) {
-      stream->total = stream->posted + (uint64_t)driver->plan.depth;
+      stream->total = stream->posted + PLAN_DEPTH;
       if (stream->partner) {
         stream->partner->total = stream->total;
       }
@@ -182,7 +184,7 @@ static int handle_message(struct round *round, json_t *message) {
 
 static int settle(struct round *round) {
   int status = CLI_OK;
-  if (round->driver->plan.is_timed && round->window->state == WINDOW_OVER) {
+  if (!round->driver->plan.count && round->window->state == WINDOW_OVER) {
     if (!round->is_over_sent) {
       round->is_over_sent = true;
       status = control_channel_send(&round->driver->channel, json_pack("{s:b}", "over", 1));
@@ -228,7 +230,6 @@ static int watch(struct round *round, uint64_t now_ns) {
 
 static int run(struct round *round) {
   const struct driver *driver = round->driver;
-  bool is_timed = driver->plan.is_timed;
   unsigned passes = 0;
   for (;;) {
     bool has_moved = false;
@@ -238,7 +239,7 @@ static int run(struct round *round) {
         return status;
       }
     }
-    if (++passes % PERF_CLOCK_EVERY_PASSES == 0 || (!is_timed && has_moved)) {
+    if (++passes % PERF_CLOCK_EVERY_PASSES == 0 || (driver->plan.count && has_moved)) {
       uint64_t now_ns = clock_now_ns();
       window_update(round->window, now_ns);
       int status = watch(round, now_ns);
@@ -259,14 +260,11 @@ int driver_run(struct driver *driver, uint64_t bytes, struct window *window, uin
   for (int i = 0; i < driver->stream_count; i++) {
     struct stream *stream = &driver->streams[i];
     stream->posted = stream->done = 0;
-    stream->total = plan->is_timed ? DRIVER_TOTAL_UNKNOWN : plan->warmup_count + plan->count;
+    stream->total = plan->count ? plan_warmup_count(plan) + plan->count : DRIVER_TOTAL_UNKNOWN;
   }
   round.decides = driver->is_client || plan->test == PLAN_BOTH_WAYS;
   round.moved_ns = clock_now_ns();
-  /* The server's flows are not asked for: a message of that length may not pass a path that a probe
-   * measures. */
-  bool has_flows = plan->has_flows && driver->is_client;
-  window_start(window, plan, driver->stream_count, has_flows ? driver->channel.fd : -1);
+  window_start(window, plan, driver->stream_count);
   int status = run(&round);
   *wrong = round.wrong;
   return status;

@@ -34,9 +34,7 @@ int session_open(const struct plan *plan) {
 }
 
 static json_t *describe(void) {
-  const struct transport *transport = &driver.transport;
-  return json_pack("{s:s, s:i, s:s}", "transport", transport->name, "interface", transport->version,
-                   "path", transport->path);
+  return json_pack("{s:s, s:s}", "transport", driver.table->name, "path", driver.path);
 }
 
 static int get_ready(json_t *mine, json_t **theirs) {

@@ -32,8 +32,8 @@ static unsigned count_threads(void) {
   return count;
 }
 
-void window_start(struct window *window, const struct plan *plan, int streams, int control) {
-  *window = (struct window){ .plan = plan, .streams = streams, .control = control };
+void window_start(struct window *window, const struct plan *plan, int streams) {
+  *window = (struct window){ .plan = plan, .streams = streams };
   histogram_clear(&window->half_trips);
 }
 
@@ -54,9 +54,6 @@ static void enter(struct window *window, enum window_state state, uint64_t now_n
     window->usage.process_s = end.process_s - window->usage.process_s;
     window->usage.driver_s = end.driver_s - window->usage.driver_s;
   }
-  if (window->control >= 0 && state != WINDOW_WARMUP) {
-    flows_take(state == WINDOW_OVER ? &window->after : &window->before, window->control);
-  }
   window->state = state;
   window->since_ns = now_ns;
 }
@@ -65,19 +62,19 @@ void window_update(struct window *window, uint64_t now_ns) {
   const struct plan *plan = window->plan;
   uint64_t messages = window->now.messages_sent + window->now.messages_received;
   uint64_t streams = (uint64_t)window->streams, age_ns = now_ns - window->since_ns;
-  bool is_timed = plan->is_timed;
-  if (window->state == WINDOW_IDLE && (messages > 0 || (!is_timed && plan->warmup_count == 0))) {
+  bool is_timed = plan->count == 0;
+  uint64_t warmup_count = plan_warmup_count(plan);
+  if (window->state == WINDOW_IDLE && (messages > 0 || (!is_timed && warmup_count == 0))) {
     enter(window, WINDOW_WARMUP, now_ns);
     age_ns = 0;
   }
   if (window->state == WINDOW_WARMUP &&
-      (is_timed ? age_ns >= plan->warmup_ns : messages >= plan->warmup_count * streams)) {
+      (is_timed ? age_ns >= plan->warmup_ns : messages >= warmup_count * streams)) {
     enter(window, WINDOW_MEASURING, now_ns);
     age_ns = 0;
   }
   if (window->state == WINDOW_MEASURING &&
-      (is_timed ? age_ns >= plan->time_ns
-                : messages >= (plan->warmup_count + plan->count) * streams)) {
+      (is_timed ? age_ns >= plan->time_ns : messages >= (warmup_count + plan->count) * streams)) {
     enter(window, WINDOW_OVER, now_ns);
   }
 }
@@ -113,12 +110,11 @@ static json_t *half_trips_to_json(const struct histogram *trips) {
 json_t *window_to_json(const struct window *window) {
   const struct counts *counts = &window->counts;
   const struct usage *usage = &window->usage;
-  return json_pack(
-      "{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o, s:o}", "seconds",
-      (double)window->length_ns * 1e-9, "bytes_sent", (json_int_t)counts->bytes_sent,
-      "bytes_received", (json_int_t)counts->bytes_received, "messages_sent",
-      (json_int_t)counts->messages_sent, "messages_received", (json_int_t)counts->messages_received,
-      "cpu_seconds", usage->process_s, "driver_cpu_seconds", usage->driver_s, "threads",
-      (int)window->threads, "half_round_trip_us", half_trips_to_json(&window->half_trips), "flows",
-      window->control >= 0 ? flows_to_json(&window->before, &window->after) : json_null());
+  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o}", "seconds",
+                   (double)window->length_ns * 1e-9, "bytes_sent", (json_int_t)counts->bytes_sent,
+                   "bytes_received", (json_int_t)counts->bytes_received, "messages_sent",
+                   (json_int_t)counts->messages_sent, "messages_received",
+                   (json_int_t)counts->messages_received, "cpu_seconds", usage->process_s,
+                   "driver_cpu_seconds", usage->driver_s, "threads", (int)window->threads,
+                   "half_round_trip_us", half_trips_to_json(&window->half_trips));
 }

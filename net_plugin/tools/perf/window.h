@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/perf/flows.h"
 #include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/plan.h"
 
@@ -34,11 +33,9 @@ struct window {
   uint64_t length_ns;
   unsigned threads;            /* of the process, in the window */
   struct histogram half_trips; /* ns; kept by the caller while measuring */
-  int control;                 /* a socket that is no flow; -1: flows are not looked at */
-  struct flows before, after;
 };
 
-void window_start(struct window *window, const struct plan *plan, int streams, int control);
+void window_start(struct window *window, const struct plan *plan, int streams);
 
 /* To be called after completions, and from time to time. */
 void window_update(struct window *window, uint64_t now_ns);

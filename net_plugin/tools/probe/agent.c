@@ -20,7 +20,7 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/control_channel.h"
+#include "net_plugin/tools/control_channel.h"
 #include "net_plugin/tools/probe/load.h"
 
 static struct discovery found; /* too large for the stack */

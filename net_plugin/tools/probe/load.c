@@ -32,13 +32,10 @@ static const uint8_t hello[PEER_HELLO_BYTES];
 static int send_messages(int fd, const struct probe_load *load, struct probe_result *result) {
   const struct plan plan = {
     .test = PLAN_BANDWIDTH,
-    .shape = PLAN_RAW,
     .sizes = { LOAD_MESSAGE_BYTES },
     .size_count = 1,
-    .slot_bytes = LOAD_MESSAGE_BYTES,
-    .depth = LOAD_DEPTH,
+    .largest = LOAD_MESSAGE_BYTES,
     .connections = 1,
-    .is_timed = true,
     .time_ns = load->duration_ns,
     .warmup_ns = load->duration_ns / 2 > LOAD_WARM_UP_LEAST_NS ? load->duration_ns / 2
                                                                : LOAD_WARM_UP_LEAST_NS,

@@ -13,7 +13,7 @@
 #include "common/time_units.h"
 #include "common/plain.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/perf/control_channel.h"
+#include "net_plugin/tools/control_channel.h"
 
 struct survey {
   unsigned count;

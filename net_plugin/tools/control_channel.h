@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_channel: the control connection of `stratus perf` and `probe`: JSON objects in both
- * directions, each preceded by its length, after a greeting with tool and version. Owns: the
+ * directions, each preceded by its length. Owns: the
  * socket, until control_channel_close; messages are the receiver's (json_decref). Threads: the main
  * thread. Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;
  * control_channel_send up to RENDEZVOUS_TIMEOUT_NS, if the other side does not read. Fails: with a
  * message and CLI_FAILED; if the other side gave up, with its reason. */
-#ifndef NET_PLUGIN_TOOLS_PERF_CONTROL_CHANNEL_H
-#define NET_PLUGIN_TOOLS_PERF_CONTROL_CHANNEL_H
+#ifndef NET_PLUGIN_TOOLS_CONTROL_CHANNEL_H
+#define NET_PLUGIN_TOOLS_CONTROL_CHANNEL_H
 
 #include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-  CONTROL_CHANNEL_PROTOCOL = 8, /* incremented when a message of the protocol changes */
   CONTROL_CHANNEL_MESSAGE_MAX = 4 << 20,
 };
 
@@ -25,7 +24,7 @@ struct control_channel {
   json_t *kept; /* received too early, for the next control_channel_receive; NULL: none */
 };
 
-/* Takes ownership of the socket and exchanges greetings. */
+/* Takes ownership of the socket. Both sides tell their release, which must be the same. */
 int control_channel_open(struct control_channel *channel, int fd, const char *peer);
 void control_channel_close(struct control_channel *channel);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Length-prefixed JSON on a TCP socket. */
-#include "net_plugin/tools/perf/control_channel.h"
+#include "net_plugin/tools/control_channel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include "common/version.h"
 #include "net_plugin/tools/limits.h"
 
-enum { GREETING_BYTES = 64, LENGTH_BYTES = 4 };
+enum { LENGTH_BYTES = 4 };
 
 static int fail_lost(const struct control_channel *channel, int error) {
   return error == -ECONNRESET || error == -EPIPE
@@ -29,35 +29,6 @@ static int fail_lost(const struct control_channel *channel, int error) {
 /* All of it: 0 or negative errno. */
 static int move(int fd, void *bytes, size_t count, bool is_send) {
   return peer_move(fd, bytes, count, is_send, clock_now_ns() + RENDEZVOUS_TIMEOUT_NS);
-}
-
-/* ---- greeting ---- */
-
-static int greet(struct control_channel *channel) {
-  char mine[GREETING_BYTES] = { 0 }, theirs[GREETING_BYTES + 1] = { 0 };
-  snprintf(mine, sizeof mine, "stratus perf %d of %s\n", CONTROL_CHANNEL_PROTOCOL, STRATUS_VERSION);
-  int error = move(channel->fd, mine, sizeof mine, true);
-  error = error ? error : move(channel->fd, theirs, GREETING_BYTES, false);
-  if (error) {
-    return fail_lost(channel, error);
-  }
-  if (strncmp(theirs, "stratus perf ", 13) != 0) {
-    return cli_fail("the other side is no stratus perf");
-  }
-  if (atoi(theirs + 13) != CONTROL_CHANNEL_PROTOCOL) {
-    theirs[strcspn(theirs, "\n")] = '\0';
-    return cli_fail("%s has another version (\"%s\", this is \"%.*s\"): use the same on both "
-                    "hosts",
-                    channel->peer, theirs, (int)strcspn(mine, "\n"), mine);
-  }
-  return CLI_OK;
-}
-
-int control_channel_open(struct control_channel *channel, int fd, const char *peer) {
-  *channel = (struct control_channel){
-    .fd = fd, .peer = peer, .bytes = malloc(LENGTH_BYTES + CONTROL_CHANNEL_MESSAGE_MAX)
-  };
-  return channel->bytes ? greet(channel) : cli_fail("out of memory");
 }
 
 void control_channel_close(struct control_channel *channel) {
@@ -216,6 +187,24 @@ int control_channel_barrier(struct control_channel *channel, const char *step,
                             uint64_t timeout_ns) {
   json_t *theirs;
   int status = control_channel_exchange(channel, step, timeout_ns, json_true(), &theirs);
+  json_decref(theirs);
+  return status;
+}
+
+int control_channel_open(struct control_channel *channel, int fd, const char *peer) {
+  *channel = (struct control_channel){
+    .fd = fd, .peer = peer, .bytes = malloc(LENGTH_BYTES + CONTROL_CHANNEL_MESSAGE_MAX)
+  };
+  json_t *theirs = NULL;
+  int status = channel->bytes ? control_channel_exchange(channel, "release", RENDEZVOUS_TIMEOUT_NS,
+                                                         json_string(STRATUS_VERSION), &theirs)
+                              : cli_fail("out of memory");
+  const char *release = json_string_value(theirs);
+  if (status == CLI_OK && (!release || strcmp(release, STRATUS_VERSION) != 0)) {
+    status =
+        cli_fail("%s is of release %s, this side of " STRATUS_VERSION ": use the same on all hosts",
+                 channel->peer, release ? release : "unknown");
+  }
   json_decref(theirs);
   return status;
 }

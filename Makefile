@@ -301,8 +301,8 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test launch_plan pruning sample_st
 # Runs the tool.
 $(addprefix $(BUILD)/tests/test_,compare tuner_tool net_tool): | $(RUNNABLE)
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
-$(BUILD)/tests/test_host: $(call objects,net_plugin/tools/host.c)
-$(BUILD)/tests/test_usefulness: $(call objects,net_plugin/tools/usefulness.c)
+$(BUILD)/tests/test_doctor_host: $(call objects,net_plugin/tools/doctor_host.c)
+$(BUILD)/tests/test_doctor_nics: $(call objects,net_plugin/tools/doctor_nics.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))

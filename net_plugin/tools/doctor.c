@@ -16,14 +16,11 @@
 #include "common/param.h"
 #include "common/plugin_file.h"
 #include "common/profile.h"
-#include "common/sysfs.h"
 #include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
-#include "common/topology.h"
 #include "common/version.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/plugin/discovery.h"
-#include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/doctor_check.h"
@@ -131,21 +128,6 @@ static void check_choice(void) {
 
 /* ---- NCCL ---- */
 
-/* The interface version that a release tries first; 0: a release without any that stratus exports.
- */
-static int interface_version(int nccl_version) {
-  static const struct {
-    int from_nccl, interface;
-  } table[] = { { 23000, 12 }, { 22800, 11 }, { 22600, 10 }, { 22400, 9 },
-                { 22000, 8 },  { 21900, 7 },  { 21304, 6 } };
-  for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-    if (nccl_version >= table[i].from_nccl) {
-      return table[i].interface;
-    }
-  }
-  return 0;
-}
-
 /* AMD's NCCL. Which of the two a framework loads only its own process knows. */
 static bool check_rccl(void) {
   void *library = dlopen("librccl.so.1", RTLD_LAZY | RTLD_LOCAL);
@@ -179,15 +161,13 @@ static void check_nccl(void) {
     doctor_tell(DOCTOR_BAD, "%s has no ncclGetVersion", plugin_file_path(library));
     return;
   }
-  int interface = interface_version(version);
-  doctor_tell(interface ? DOCTOR_GOOD : DOCTOR_BAD, "NCCL %d.%d.%d (%s)%s", version / 10000,
-              version / 100 % 100, version % 100, plugin_file_path(library),
-              has_rccl ? "; a job of RCCL does not use it" : "");
-  if (version < 21900 || version >= 23300) {
-    doctor_tell(DOCTOR_HINT, "stratus is tested with NCCL " STRATUS_NCCL_RELEASES);
-  } else {
-    doctor_tell(DOCTOR_GOOD, "it will use net plugin interface v%d", interface);
-  }
+  bool is_tested = version >= 21900 && version < 23300;
+  doctor_tell(version < 21304 ? DOCTOR_BAD
+              : is_tested     ? DOCTOR_GOOD
+                              : DOCTOR_HINT,
+              "NCCL %d.%d.%d (%s)%s%s", version / 10000, version / 100 % 100, version % 100,
+              plugin_file_path(library), has_rccl ? "; a job of RCCL does not use it" : "",
+              is_tested ? "" : "; stratus is tested with " STRATUS_NCCL_RELEASES);
 }
 
 /* ---- devices ---- */
@@ -214,12 +194,8 @@ static void tell_machine(void) {
               machine.instance_type[0] ? machine.instance_type : "not known",
               machine_type_origin_name(machine.type_origin), machine.gpu_count,
               machine.gpu_pci_id[0] ? " " : "", machine.gpu_pci_id, machine.nic_count);
-  char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
-  doctor_tell(DOCTOR_GOOD, "topology %s%s: %s",
-              machine.topology[0] ? machine.topology : "not known",
-              param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "",
-              text ? text : "neither GPU nor NIC on PCI");
-  free(text);
+  doctor_tell(DOCTOR_GOOD, "topology %s%s", machine.topology[0] ? machine.topology : "not known",
+              param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "");
 }
 
 static void check_rdma(const struct discovery *found) {
@@ -227,51 +203,6 @@ static void check_rdma(const struct discovery *found) {
   rdma_report_make(&found->devices, &report);
   rdma_report_check(&report);
   rdma_report_free(&report);
-}
-
-/* A port behind several PCI links has a NIC for each (nic_facts.h). */
-static void check_other_half(const struct discovery *found, const char *name) {
-  const char *root = param_string(PARAM_SYSFS_ROOT);
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned count = device_table_nics(&found->devices, nics), twin = count;
-  struct nic_facts other, used;
-  nic_facts_read(root, name, 0, &other);
-  for (unsigned i = 0; other.port[0] && i < count; i++) {
-    if (strcmp(nics[i].name, name) == 0) {
-      return;
-    }
-    nic_facts_read(root, nics[i].name, 0, &used);
-    twin = strcmp(used.port, other.port) == 0 ? i : twin;
-  }
-  if (twin < count) {
-    doctor_tell(DOCTOR_BAD,
-                "%s is another NIC of the port of %s, and is not used, so a part of the port's "
-                "bandwidth is lost: give it an address, and leave it in NCCL_SOCKET_IFNAME",
-                name, nics[twin].name);
-  }
-}
-
-static void check_other_halves(const struct discovery *found) {
-  struct sysfs_list list;
-  if (sysfs_list(param_string(PARAM_SYSFS_ROOT), &list, "sys/class/net") == 0) {
-    for (size_t i = 0; i < list.count; i++) {
-      check_other_half(found, list.entries[i]->d_name);
-    }
-    sysfs_list_free(&list);
-  }
-}
-
-static void tell_advertised(const struct discovery *found) {
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned count = device_table_nics(&found->devices, nics);
-  char address[INTERFACE_ADDRESS_TEXT_MAX], own[INTERFACE_ADDRESS_TEXT_MAX];
-  for (unsigned i = 0; i < count; i++) {
-    if (nics[i].advertised.ss_family != AF_UNSPEC) {
-      doctor_tell(DOCTOR_GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
-                  nics[i].name, interface_address_text(&nics[i].advertised, address),
-                  interface_address_text(&nics[i].address, own));
-    }
-  }
 }
 
 static void check_devices(void) {
@@ -298,9 +229,7 @@ static void check_devices(void) {
     doctor_tell(DOCTOR_GOOD, "profile %s, hash %016" PRIx64, found.devices.profile_id,
                 profile_hash(&found.profile));
   }
-  check_other_halves(&found);
-  usefulness_check(&found, param_string(PARAM_SYSFS_ROOT));
-  tell_advertised(&found);
+  nics_check(&found, param_string(PARAM_SYSFS_ROOT));
   check_host(&found);
   check_rdma(&found);
   discovery_free(&found);
@@ -340,7 +269,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
   tell_machine();
   check_devices();
   check_trust();
-  settings_tell();
+  conf_tell();
   int status = CLI_OK;
   if (findings) {
     status =

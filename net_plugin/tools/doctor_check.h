@@ -19,12 +19,10 @@ enum { DOCTOR_TEXT_MAX = 2048 };
 void doctor_tell(enum doctor_finding finding, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- settings: NCCL's variables that matter for stratus, and lines of its configuration files
- * ----
- */
+/* ---- conf: NCCL's variables that choose NICs, and lines of its configuration files ---- */
 
 /* Each that is set, with its place; of a line what it sets, or why it does nothing. */
-void settings_tell(void);
+void conf_tell(void);
 
 /* ---- host: settings that slow flows down or misroute them ---- */
 
@@ -40,9 +38,9 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
 /* A hint for each problem, with the command that corrects it. */
 void host_check(const struct host_facts *facts);
 
-/* ---- usefulness: whether NICs can carry a job between hosts, and better ones are left out ---- */
+/* ---- nics: whether NICs can carry a job between hosts, and better ones are left out ---- */
 
 /* A hint for each condition, with its NICs and what to do. */
-void usefulness_check(const struct discovery *found, const char *root);
+void nics_check(const struct discovery *found, const char *root);
 
 #endif

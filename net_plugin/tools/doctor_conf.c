@@ -100,7 +100,7 @@ static void tell_files(void) {
   }
 }
 
-void settings_tell(void) {
+void conf_tell(void) {
   static const struct {
     const char *name, *meaning;
   } variables[] = {
@@ -109,19 +109,9 @@ void settings_tell(void) {
     { "NCCL_COMM_ID", "its subnet selects the interface, unless NCCL_SOCKET_IFNAME does" },
     { "NCCL_NET_MERGE_LEVEL", "controls which NICs NCCL merges into one device" },
     { "NCCL_NET_FORCE_MERGE", "controls which NICs NCCL merges into one device" },
-    { "NCCL_NET_MERGE_POLICY", "RAIL merges none: NICs of stratus name no rail" },
-    { "NCCL_SOCKET_NTHREADS", "has no effect on stratus; see STRATUS_FLOWS" },
-    { "NCCL_NSOCKS_PERTHREAD", "has no effect on stratus; see STRATUS_FLOWS" },
-    { "NCCL_SOCKET_MAGIC", "has no effect on stratus; see STRATUS_SECRET" },
-    { "NCCL_OOB_NET_ENABLE", "unless 0, a part of NCCL's bootstrap goes through stratus, too" },
     { "NCCL_IB_DISABLE", "unless 0, stratus does not use RDMA either" },
     { "NCCL_IB_HCA", "selects HCAs, and with them the NICs" },
-    { "NCCL_IB_GID_INDEX",
-      "has no effect on stratus: librdmacm finds the GID by the NIC's address" },
-    { "NCCL_ALGO", "takes precedence over the tuner" },
-    { "NCCL_PROTO", "takes precedence over the tuner" },
     { "NCCL_DEBUG", "INFO shows a line when stratus is loaded" },
-    { "NCCL_DEBUG_LEVELS", "adds levels to those of NCCL_DEBUG, from NCCL 2.32 on" },
     { "NCCL_DEBUG_SUBSYS", "must include INIT or NET to show the messages of stratus" },
   };
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {

@@ -37,17 +37,14 @@ static int set_up(void **context) {
   facts = (struct host_facts){
     .root = tree.root, .devices = &table, .lanes = 8, .open_files = 1 << 20
   };
-  facts.options.dscp = -1;
   add_nic("eth0", "10.0.0.1", 100000);
   set("ipv4/tcp_rmem", "4096\t131072\t6291456");
   set("ipv4/tcp_wmem", "4096\t16384\t4194304");
   set("core/rmem_max", "212992");
   set("core/wmem_max", "212992");
   set("core/somaxconn", "4096");
-  set("core/default_qdisc", "pfifo_fast");
   set("ipv4/tcp_slow_start_after_idle", "0");
   set("ipv4/tcp_retries2", "8");
-  set("ipv4/tcp_available_congestion_control", "reno cubic");
   set("ipv4/conf/all/arp_ignore", "0");
   set("ipv4/conf/all/arp_announce", "0");
   set("ipv4/conf/all/rp_filter", "0");
@@ -168,13 +165,6 @@ UNIT_TEST_WITH(queues_and_limits, set_up, tear_down) {
   set("ipv4/tcp_retries2", "8");
   facts.open_files = 1024;
   expect(1, "with 8 flows each, that is for 128 connections; ulimit -n 2048");
-}
-
-UNIT_TEST_WITH(options_need_what_they_need, set_up, tear_down) {
-  strcpy(facts.options.congestion, "cubi");
-  expect(1, "modprobe tcp_cubi");
-  strcpy(facts.options.congestion, "cubic");
-  expect(0, "");
 }
 
 UNIT_TEST_WITH(nics_with_one_address_need_ports_in_the_hash, set_up, tear_down) {

@@ -59,7 +59,7 @@ static struct nic *use(const char *name, const char *address, int mtu, int mbps)
 
 static void expect(int count, const char *part) {
   told_clear();
-  usefulness_check(&found, tree.root);
+  nics_check(&found, tree.root);
   if (told_counts[DOCTOR_HINT] != count || !strstr(told, part)) {
     fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_counts[DOCTOR_HINT], count, part,
              told);
@@ -78,9 +78,9 @@ TEST(good_nics_are_not_judged) {
 
 TEST(loopback_leads_nowhere) {
   use("lo", "127.0.0.1", 65536, 0);
-  expect(1, "lo leads to this host alone");
+  expect(1, "lo: leads to this host alone");
   use("eth0", "10.0.0.1", 1500, 0);
-  expect(1, "lo leads to this host alone"); /* and its MTU does not count */
+  expect(1, "lo: leads to this host alone"); /* and its MTU does not count */
 }
 
 TEST(a_bridge_needs_a_nic) {
@@ -101,7 +101,7 @@ TEST(a_tunnels_address_is_of_its_link) {
   expect(0, ""); /* there is no other */
   use("eth0", "fd00::1", 1500, 0);
   expect(1, "tun0: the address that NCCL takes is one of the link");
-  expect(1, "in turn with eth0");
+  expect(1, "in turn with the others");
   found.devices.devices[0].nics[0].address = fake_nic_address("169.254.7.1");
   expect(1, "tun0: the address");
 }

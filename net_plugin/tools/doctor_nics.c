@@ -32,100 +32,81 @@ static void add_name(struct names *names, const char *name) {
   names->count++;
 }
 
-/* ---- what leads to this host alone ---- */
+/* ---- conditions of a NIC ---- */
 
-static unsigned flags_of(const struct check *check, const char *name) {
+static bool is_loopback(const struct check *check, const struct nic *nic) {
   for (int i = 0; i < check->found->interface_count; i++) {
-    if (!strcmp(check->found->interfaces[i].name, name)) {
-      return check->found->interfaces[i].flags;
+    if (!strcmp(check->found->interfaces[i].name, nic->name)) {
+      return check->found->interfaces[i].flags & IFF_LOOPBACK;
     }
   }
-  return 0;
+  return false;
 }
 
-static bool is_inner_bridge(const struct check *check, const char *name) {
-  return nic_facts_is_inner_bridge(check->root, name);
+static bool is_inner_bridge(const struct check *check, const struct nic *nic) {
+  return !is_loopback(check, nic) && nic_facts_is_inner_bridge(check->root, nic->name);
 }
 
 static bool leads_nowhere(const struct check *check, const struct nic *nic) {
-  return (flags_of(check, nic->name) & IFF_LOOPBACK) || is_inner_bridge(check, nic->name);
+  return is_loopback(check, nic) || is_inner_bridge(check, nic);
 }
 
-static void check_host_alone(struct check *check) {
-  struct names loopback = { .count = 0 }, bridges = { .count = 0 };
+static bool is_of_link(const struct check *check, const struct nic *nic) {
+  return !leads_nowhere(check, nic) && interface_is_of_link(&nic->address);
+}
+
+/* One of a link, beside others. */
+static bool is_near_only(const struct check *check, const struct nic *nic) {
+  bool has_other = false;
   for (unsigned i = 0; i < check->nic_count; i++) {
-    const char *name = check->nics[i].name;
-    if (flags_of(check, name) & IFF_LOOPBACK) {
-      add_name(&loopback, name);
-    } else if (is_inner_bridge(check, name)) {
-      add_name(&bridges, name);
-    }
+    has_other |= !leads_nowhere(check, &check->nics[i]) && !is_of_link(check, &check->nics[i]);
   }
-  if (loopback.count) {
-    doctor_tell(DOCTOR_HINT,
-                "%s leads to this host alone: for a job of several hosts name NICs between them in "
-                "NCCL_SOCKET_IFNAME",
-                loopback.text);
-  }
-  if (bridges.count) {
-    doctor_tell(
-        DOCTOR_HINT,
-        "%s: a bridge without a NIC, as containers and virtual machines have, leads to this "
-        "host alone: leave it out in NCCL_SOCKET_IFNAME",
-        bridges.text);
-  }
+  return has_other && is_of_link(check, nic);
 }
 
-/* ---- addresses of one link ---- */
-
-static void check_link_addresses(struct check *check) {
-  struct names bound = { .count = 0 }, free_ones = { .count = 0 };
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    const struct nic *nic = &check->nics[i];
-    if (!leads_nowhere(check, nic)) {
-      add_name(interface_is_of_link(&nic->address) ? &bound : &free_ones, nic->name);
-    }
-  }
-  if (bound.count && free_ones.count) {
-    doctor_tell(
-        DOCTOR_HINT,
-        "%s: the address that NCCL takes is one of the link, and hosts beyond it are not "
-        "reached; connections use it in turn with %s, so leave it out in NCCL_SOCKET_IFNAME",
-        bound.text, free_ones.text);
-  }
+static bool is_idle(const struct check *check, const struct nic *nic) {
+  return nic->is_idle && !leads_nowhere(check, nic);
 }
-
-/* ---- routes ---- */
 
 /* What comes to it from afar is answered through another NIC, or not at all, though the host has a
  * way there. */
-static void check_routes(struct check *check) {
-  struct names idle = { .count = 0 }, stuck = { .count = 0 };
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    const struct nic *nic = &check->nics[i];
-    const struct sockaddr_storage far = route_far(nic->address.ss_family);
-    if (nic->is_idle && !leads_nowhere(check, nic)) {
-      add_name(&idle, nic->name);
-    } else if (nic->index && !leads_nowhere(check, nic) && !interface_is_of_link(&nic->address) &&
-               route_exists_to(&far) && route_find(nic, &far) == ROUTE_ELSEWHERE) {
-      add_name(&stuck, nic->name);
+static bool is_stuck(const struct check *check, const struct nic *nic) {
+  const struct sockaddr_storage far = route_far(nic->address.ss_family);
+  return !nic->is_idle && nic->index && !leads_nowhere(check, nic) && !is_of_link(check, nic) &&
+         route_exists_to(&far) && route_find(nic, &far) == ROUTE_ELSEWHERE;
+}
+
+static void check_conditions(const struct check *check) {
+  static const struct {
+    bool (*holds)(const struct check *check, const struct nic *nic);
+    const char *text; /* behind the names of the NICs */
+  } conditions[] = {
+    { is_loopback, "leads to this host alone: for a job of several hosts name NICs between them in "
+                   "NCCL_SOCKET_IFNAME" },
+    { is_inner_bridge,
+      "a bridge without a NIC, as containers and virtual machines have, leads to this host alone: "
+      "leave it out in NCCL_SOCKET_IFNAME" },
+    { is_near_only,
+      "the address that NCCL takes is one of the link, and hosts beyond it are not reached; "
+      "connections use it in turn with the others, so leave it out in NCCL_SOCKET_IFNAME" },
+    { is_idle,
+      "no route leads through it, so it carries nothing; ip route add NETWORK dev NIC, or leave it "
+      "out in NCCL_SOCKET_IFNAME" },
+    { is_stuck,
+      "no route and rule of its own lead beyond its subnet, so hosts there are answered through "
+      "another NIC, or not at all; ip route add default via GATEWAY dev NIC table 101; ip rule add "
+      "from ITS-ADDRESS table 101" },
+  };
+  for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
+    struct names names = { .count = 0 };
+    for (unsigned j = 0; j < check->nic_count; j++) {
+      if (conditions[i].holds(check, &check->nics[j])) {
+        add_name(&names, check->nics[j].name);
+      }
     }
-  }
-  if (idle.count) {
-    doctor_tell(
-        DOCTOR_HINT,
-        "%s: no route leads through it, so it carries nothing; ip route add NETWORK dev NIC, "
-        "or leave it out in NCCL_SOCKET_IFNAME",
-        idle.text);
-  }
-  if (stuck.count) {
-    doctor_tell(
-        DOCTOR_HINT,
-        "%s: no route and rule of its own lead beyond its subnet, so hosts there are answered "
-        "through another NIC, or not at all; ip route add default via GATEWAY dev NIC table 101; "
-        "ip rule add "
-        "from ITS-ADDRESS table 101",
-        stuck.text);
+    if (names.count) {
+      doctor_tell(DOCTOR_HINT, "%s: %s", names.text, conditions[i].text);
+    }
   }
 }
 
@@ -192,12 +173,25 @@ static void check_mtu(struct check *check) {
   }
 }
 
-void usefulness_check(const struct discovery *found, const char *root) {
+/* ---- addresses ---- */
+
+static void tell_advertised(const struct check *check) {
+  char address[INTERFACE_ADDRESS_TEXT_MAX], own[INTERFACE_ADDRESS_TEXT_MAX];
+  for (unsigned i = 0; i < check->nic_count; i++) {
+    const struct nic *nic = &check->nics[i];
+    if (nic->advertised.ss_family != AF_UNSPEC) {
+      doctor_tell(DOCTOR_GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
+                  nic->name, interface_address_text(&nic->advertised, address),
+                  interface_address_text(&nic->address, own));
+    }
+  }
+}
+
+void nics_check(const struct discovery *found, const char *root) {
   struct check check = { .found = found, .root = root };
   check.nic_count = device_table_nics(&found->devices, check.nics);
-  check_host_alone(&check);
-  check_link_addresses(&check);
-  check_routes(&check);
+  check_conditions(&check);
   check_left_out(&check);
   check_mtu(&check);
+  tell_advertised(&check);
 }

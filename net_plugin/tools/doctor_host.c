@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See doctor_check.h. Each check is independent: it reads a setting and prints the command that
- * corrects it. */
+ * corrects it. What cannot be read is not judged. */
 #include "net_plugin/tools/doctor_check.h"
 
 #include <inttypes.h>
@@ -21,8 +21,14 @@ struct check {
   unsigned nic_count;
 };
 
-static bool read_number(const struct check *check, const char *path, int64_t *value) {
-  return sysfs_read_int(check->facts->root, value, "proc/sys/net/%s", path) == 0;
+/* "net.core.somaxconn"; an interface's name in it may have dots of its own. */
+static bool read_sysctl(const struct check *check, const char *name, int64_t *value) {
+  char path[96];
+  snprintf(path, sizeof path, "proc/sys/%s", name);
+  for (char *c = path; *c; c++) {
+    *c = *c == '.' ? '/' : *c;
+  }
+  return sysfs_read_int(check->facts->root, value, "%s", path) == 0;
 }
 
 /* ---- several NICs in one subnet ---- */
@@ -89,21 +95,19 @@ static void check_subnets(struct check *check) {
 
 /* NICs that share an address of the host, as on lo with BGP unnumbered: the kernel spreads flows.
  */
-static void check_multipath(struct check *check) {
+static void check_multipath(const struct check *check) {
+  static const char *const names[] = { "net.ipv4.fib_multipath_hash_policy",
+                                       "net.ipv6.fib_multipath_hash_policy" };
   const struct nic *nics = check->nics;
   int64_t policy;
   for (unsigned i = 1; i < check->nic_count; i++) {
-    const struct sockaddr_storage *address = &nics[i].address;
-    bool is_six = address->ss_family == AF_INET6;
-    if (memcmp(address, &nics[0].address, sizeof *address) == 0 &&
-        read_number(check,
-                    is_six ? "ipv6/fib_multipath_hash_policy" : "ipv4/fib_multipath_hash_policy",
-                    &policy) &&
-        policy == 0) {
+    const char *name = names[nics[i].address.ss_family == AF_INET6];
+    if (memcmp(&nics[i].address, &nics[0].address, sizeof nics[0].address) == 0 &&
+        read_sysctl(check, name, &policy) && policy == 0) {
       doctor_tell(DOCTOR_HINT,
                   "%s and %s have one address, and all flows to a host take the same of them; "
-                  "sysctl -w net.%s.fib_multipath_hash_policy=1",
-                  nics[0].name, nics[i].name, is_six ? "ipv6" : "ipv4");
+                  "sysctl -w %s=1",
+                  nics[0].name, nics[i].name, name);
       return;
     }
   }
@@ -173,7 +177,7 @@ static bool read_largest(const struct check *check, const char *name, uint64_t *
 
 static void check_buffers(struct check *check) {
   static const char *const names[] = { "tcp_rmem", "tcp_wmem" };
-  static const char *const limits[] = { "core/rmem_max", "core/wmem_max" };
+  static const char *const limits[] = { "net.core.rmem_max", "net.core.wmem_max" };
   const struct host_facts *facts = check->facts;
   uint64_t fastest_mbps = 0;
   for (unsigned i = 0; i < check->nic_count; i++) {
@@ -193,13 +197,12 @@ static void check_buffers(struct check *check) {
                     "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
                     names[i], bytes, facts->lanes, fastest_mbps, needed, names[i], needed);
       }
-    } else if (read_number(check, limits[i], &limit) &&
+    } else if (read_sysctl(check, limits[i], &limit) &&
                (uint64_t)limit < facts->options.socket_buffer_bytes) {
       doctor_tell(DOCTOR_HINT,
-                  "socket buffers of %u bytes are set, and net.%.4s.%s allows %" PRId64
-                  "; sysctl -w net.core.%s=%u",
-                  facts->options.socket_buffer_bytes, limits[i], limits[i] + 5, limit,
-                  limits[i] + 5, facts->options.socket_buffer_bytes);
+                  "socket buffers of %u bytes are set, and %s allows %" PRId64 "; sysctl -w %s=%u",
+                  facts->options.socket_buffer_bytes, limits[i], limit, limits[i],
+                  facts->options.socket_buffer_bytes);
     }
   }
 }
@@ -219,26 +222,30 @@ static void check_cpus(const struct check *check) {
   }
 }
 
-static void check_queues(struct check *check) {
+static void check_sysctls(const struct check *check) {
+  static const struct {
+    const char *name;
+    int64_t bad_from, bad_to, good;
+    const char *effect;
+  } sysctls[] = {
+    { "net.core.somaxconn", 0, 1023, 4096,
+      "connections are refused when many peers connect at once" },
+    { "net.ipv4.tcp_slow_start_after_idle", 1, 1, 0,
+      "flows repeat slow start after each pause of a job" },
+    { "net.ipv4.tcp_retries2", 9, INT64_MAX, 8,
+      "stratus detects dead peers itself, but NCCL's bootstrap connections wait for minutes" },
+  };
   int64_t value;
-  if (read_number(check, "core/somaxconn", &value) && value < 1024) {
-    doctor_tell(DOCTOR_HINT,
-                "net.core.somaxconn is %" PRId64
-                ": connections are refused when many peers connect at once; "
-                "sysctl -w net.core.somaxconn=4096",
-                value);
+  for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++) {
+    if (read_sysctl(check, sysctls[i].name, &value) && value >= sysctls[i].bad_from &&
+        value <= sysctls[i].bad_to) {
+      doctor_tell(DOCTOR_HINT, "%s is %" PRId64 ": %s; sysctl -w %s=%" PRId64, sysctls[i].name,
+                  value, sysctls[i].effect, sysctls[i].name, sysctls[i].good);
+    }
   }
-  if (read_number(check, "ipv4/tcp_slow_start_after_idle", &value) && value == 1) {
-    doctor_tell(DOCTOR_HINT, "flows repeat slow start after each pause of a job; "
-                             "sysctl -w net.ipv4.tcp_slow_start_after_idle=0");
-  }
-  if (read_number(check, "ipv4/tcp_retries2", &value) && value > 8) {
-    doctor_tell(DOCTOR_HINT,
-                "net.ipv4.tcp_retries2 is %" PRId64
-                ": stratus detects dead peers itself, but NCCL's "
-                "bootstrap connections wait for minutes; sysctl -w net.ipv4.tcp_retries2=8",
-                value);
-  }
+}
+
+static void check_open_files(const struct check *check) {
   uint64_t needed = (uint64_t)HOST_CONNECTIONS * check->facts->lanes;
   if (check->facts->open_files < needed) {
     doctor_tell(DOCTOR_HINT,
@@ -247,25 +254,6 @@ static void check_queues(struct check *check) {
                 " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
                 check->facts->open_files, check->facts->lanes,
                 check->facts->open_files / check->facts->lanes, needed);
-  }
-}
-
-static void check_options(struct check *check) {
-  const struct tcp_options *options = &check->facts->options;
-  char text[SYSFS_TEXT_MAX];
-  const char *root = check->facts->root;
-  if (options->congestion[0] &&
-      sysfs_read_text(root, text, sizeof(text),
-                      "proc/sys/net/ipv4/tcp_available_congestion_control") > 0) {
-    bool is_there = false;
-    char *save;
-    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-      is_there = is_there || !strcmp(word, options->congestion);
-    }
-    if (!is_there) {
-      doctor_tell(DOCTOR_HINT, "congestion control %s is not loaded; modprobe tcp_%s",
-                  options->congestion, options->congestion);
-    }
   }
 }
 
@@ -289,6 +277,6 @@ void host_check(const struct host_facts *facts) {
   check_bonds(&check);
   check_buffers(&check);
   check_cpus(&check);
-  check_queues(&check);
-  check_options(&check);
+  check_sysctls(&check);
+  check_open_files(&check);
 }

@@ -13,7 +13,6 @@
 
 #include "common/limits.h"
 #include "common/log.h"
-#include "common/param.h"
 
 static uint64_t count_entries(uint64_t limit) {
   DIR *directory = opendir("/proc/self/fd");
@@ -56,11 +55,10 @@ static struct open_files open_files_count(void) {
  * every new descriptor the lowest free one, so a process that stays below 1024 descriptors sees no
  * higher number than without. One that needs more would get EMFILE without this, which ends the
  * job: NCCL's own sockets count, too, and NCCL itself raises the limit in the process that has the
- * root of its bootstrap (ncclOsSetFilesLimit in src/os/linux.cc at v2.30.7). For programs that need
- * low numbers, set STRATUS_RAISE_NOFILE=0. */
+ * root of its bootstrap (ncclOsSetFilesLimit in src/os/linux.cc at v2.30.7). */
 static void raise_limit(void) {
   struct rlimit limit;
-  if (!param_bool(PARAM_RAISE_NOFILE) || getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
     return;
   }
   rlim_t before = limit.rlim_cur;
@@ -71,7 +69,7 @@ static void raise_limit(void) {
   limit.rlim_cur = target;
   if (setrlimit(RLIMIT_NOFILE, &limit) == 0) {
     LOG_INFO("raised the limit of open descriptors (ulimit -n) from %" PRIu64 " to %" PRIu64
-             " for this process; STRATUS_RAISE_NOFILE=0 leaves it",
+             " for this process",
              (uint64_t)before, (uint64_t)target);
   } else {
     LOG_INFO("the limit of open descriptors (ulimit -n) stays at %" PRIu64 ": %s", (uint64_t)before,

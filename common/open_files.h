@@ -12,7 +12,7 @@
 /* The soft limit: one system call. */
 uint64_t open_files_limit(void);
 
-/* Raises the soft limit towards the hard one, unless STRATUS_RAISE_NOFILE is 0; logs it once. */
+/* Raises the soft limit towards the hard one; logs it once. */
 void open_files_raise(void);
 
 #define OPEN_FILES_TEXT 200

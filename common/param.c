@@ -16,6 +16,7 @@
 #include "common/name_distance.h"
 #include "common/nccl_conf.h"
 #include "common/quantity.h"
+#include "common/version.h"
 
 enum param_type {
   PARAM_TYPE_BOOL,
@@ -337,6 +338,7 @@ static bool is_known(const char *name, size_t length) {
   return false;
 }
 
+/* NULL: none resembles it, as more than a third of the part after STRATUS_ differs. */
 static const char *nearest_name(const char *name, size_t length) {
   int best = 0;
   int best_distance = name_distance(name, length, rows[0].name, false);
@@ -347,7 +349,8 @@ static const char *nearest_name(const char *name, size_t length) {
       best_distance = distance;
     }
   }
-  return rows[best].name;
+  const size_t part = strlen(rows[best].name) - (sizeof name_prefix - 1);
+  return best_distance <= (int)part / 3 ? rows[best].name : NULL;
 }
 
 /* The length of an unknown STRATUS_ name at the start of "NAME=value"; 0: none. */
@@ -404,8 +407,11 @@ int param_warn_unknown(char *const *environment) {
   for (; *environment; environment++) {
     size_t length = unknown_length(*environment);
     if (length && !meant_protection(*environment, length)) {
-      LOG_WARN("%.*s is not a variable of stratus and is ignored; the nearest is %s.", (int)length,
-               *environment, nearest_name(*environment, length));
+      const char *nearest = nearest_name(*environment, length);
+      LOG_WARN("%.*s is not a variable of stratus " STRATUS_VERSION " and is ignored; %s%s",
+               (int)length, *environment,
+               nearest ? "the nearest is " : "unset it; stratus params lists what there is",
+               nearest ? nearest : "");
       count++;
     }
   }

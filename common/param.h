@@ -27,7 +27,6 @@ enum param_id {
 /* Values of param_enum, in the order of the words in the table. */
 enum param_compress { PARAM_COMPRESS_OFF, PARAM_COMPRESS_AUTO, PARAM_COMPRESS_ON };
 enum param_encrypt { PARAM_ENCRYPT_OFF, PARAM_ENCRYPT_ON };
-enum param_mode { PARAM_MODE_TUNE, PARAM_MODE_CALIBRATE };
 enum param_rdma { PARAM_RDMA_AUTO, PARAM_RDMA_ON, PARAM_RDMA_OFF };
 enum param_collnet {
   PARAM_COLLNET_OFF,
@@ -60,8 +59,8 @@ const char *param_name(enum param_id id);
 void param_load(char *const *environment);
 
 /* One WARN for each STRATUS_* name in `environment` that is not in the table, with the nearest one
- * that is; except those behind param_refusal. Names that start with STRATUS_TEST_ are for tests and
- * are ignored. Returns the number of warnings. */
+ * that is, or the advice to unset it; except those behind param_refusal. Names that start with
+ * STRATUS_TEST_ are for tests and are ignored. Returns the number of warnings. */
 int param_warn_unknown(char *const *environment);
 
 enum param_format {

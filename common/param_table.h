@@ -72,13 +72,9 @@
   X(CONNECT_TIMEOUT, DURATION, "2m", "100ms..1h", "", NET, PLAIN,                                  \
     "time limit for setting up a connection. Where it is not set, 3 s if the kernel itself knows " \
     "no way to the peer, 4 s if its host refuses, as its process has ended")                       \
-  X(RAISE_NOFILE, BOOL, "1", "", "", NET, PLAIN,                                                   \
-    "1: raises the soft limit of open descriptors (ulimit -n) towards the hard limit; 0: keeps "   \
-    "it")                                                                                          \
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET, PLAIN,                                      \
     "a transfer that has stalled for this long is logged, again each time the duration doubles; "  \
     "0: never")                                                                                    \
-  X(STATS, BOOL, "1", "", "", NET, PLAIN, "0: no statistics for stratus stats")                    \
   X(STATS_DIR, STRING, "", "", "", NET, PLAIN,                                                     \
     "directory of the sockets for stratus stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")      \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
@@ -103,18 +99,15 @@
     "path of a file with the secret of the job, readable by its owner only")                       \
   X(PROFILE, STRING, "", "", "", BOTH, PLAIN,                                                      \
     "path of the profile to use; empty: searches for one that matches the machine")                \
-  X(PROFILE_STRICT, BOOL, "0", "", "", BOTH, PLAIN,                                                \
-    "1: an invalid profile is an error; 0: a warning")                                             \
   X(INSTANCE_TYPE, STRING, "", "", "", BOTH, PLAIN,                                                \
     "instance type, e.g. p4d.24xlarge or gcp:a3-megagpu-8g; empty: detected")                      \
   X(TOPOLOGY, STRING, "", "", "", BOTH, PLAIN,                                                     \
     "fingerprint of the machine's topology, by which profiles match; empty: detected")             \
   X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0: the tuner leaves every choice to NCCL")            \
-  X(MODE, ENUM, "tune", "tune|calibrate", "", BOTH, PLAIN,                                         \
-    "calibrate: tries the choices of STRATUS_CALIBRATE; set by stratus calibrate, equal on "       \
-    "all hosts")                                                                                   \
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
-    "plan of a calibration, e.g. allreduce:8,64K=all; equal on all hosts")                         \
+    "plan by which the tuner tries NCCL's choices, e.g. allreduce:8,64K=all, in place of a "       \
+    "profile; "                                                                                    \
+    "set by stratus calibrate, equal on all hosts")                                                \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
   X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that contains sys and proc, for tests")

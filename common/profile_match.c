@@ -116,29 +116,24 @@ static int consider_file(const char *path, const struct machine *machine, struct
   return 0;
 }
 
-/* Sets best->score if a profile in the directory fits; an error only if the search is strict. */
-static int search_directory(const char *directory, bool is_strict, const struct machine *machine,
-                            struct candidate *best, struct profile_error *error) {
+/* Sets best->score if a profile in the directory fits. */
+static void search_directory(const char *directory, const struct machine *machine,
+                             struct candidate *best) {
   struct dirent **entries;
   int count = scandir(directory, &entries, is_profile_name, compare_entries);
   if (count < 0) {
-    return 0; /* it need not exist */
+    return; /* it need not exist */
   }
-  int result = 0;
   for (int i = 0; i < count; i++) {
-    char path[PROFILE_PATH_MAX];
-    if (result == 0 && format_path(path, "%s/%s", directory, entries[i]->d_name)) {
-      result = consider_file(path, machine, best, error);
-    }
-    if (result < 0 && !is_strict) {
-      char text[sizeof *error];
-      LOG_WARN("%s; this profile is passed over", profile_error_format(error, text, sizeof text));
-      result = 0;
+    char path[PROFILE_PATH_MAX], text[sizeof(struct profile_error)];
+    struct profile_error error;
+    if (format_path(path, "%s/%s", directory, entries[i]->d_name) &&
+        consider_file(path, machine, best, &error) < 0) {
+      LOG_WARN("%s; this profile is passed over", profile_error_format(&error, text, sizeof text));
     }
     free(entries[i]);
   }
   free(entries);
-  return result;
 }
 
 /* All ranks are given the same one, so it is used; but the machines may have changed since. */
@@ -169,22 +164,15 @@ int profile_match_find(const struct profile_search *search, const struct machine
     return read_explicit(search->explicit_path, machine, out, path, error);
   }
   struct candidate best = { 0 };
-  int result = 0;
-  for (const char *const *directory = search->directories;
-       result == 0 && best.score == 0 && *directory; directory++) {
-    result = search_directory(*directory, search->is_strict, machine, &best, error);
-  }
-  if (result < 0) {
-    profile_free(&best.profile);
-    return result;
+  for (const char *const *directory = search->directories; best.score == 0 && *directory;
+       directory++) {
+    search_directory(*directory, machine, &best);
   }
   if (best.score == 0) {
-    *error = (struct profile_error){ .line = 0 };
     snprintf(error->text, sizeof error->text, "no profile fits this machine%s%s",
              machine->topology[0] ? ", topology " : "", machine->topology);
     return -ENOENT;
   }
-  *error = (struct profile_error){ 0 };
   *out = best.profile;
   memcpy(path, best.path, PROFILE_PATH_MAX);
   return 0;
@@ -255,7 +243,6 @@ int profile_match_load(struct profile *out, char path[PROFILE_PATH_MAX],
   const struct profile_search search = {
     .explicit_path = param_string(PARAM_PROFILE),
     .directories = directories,
-    .is_strict = param_bool(PARAM_PROFILE_STRICT),
   };
   struct machine machine;
   machine_identify(&machine);

@@ -2,8 +2,7 @@
 /* profile_match: finds the profile that fits this machine.
  * Owns: nothing.  Threads: any.
  * Blocks: on the files.  Fails: -ENOENT where no profile fits; the errors of profile_read for the
- * profile that STRATUS_PROFILE names. A searched file that cannot be read is skipped with one WARN,
- * or with STRATUS_PROFILE_STRICT an error.
+ * profile that STRATUS_PROFILE names. A searched file that cannot be read is skipped with one WARN.
  *
  * Searched in this order, never in the current directory:
  *   1. the path in STRATUS_PROFILE, which is used whether it fits or not; a WARN where its topology
@@ -34,7 +33,6 @@ bool profile_match_is_nccl_in_range(const struct profile_meta *meta, int nccl_ve
 struct profile_search {
   const char *explicit_path;      /* NULL or empty: search */
   const char *const *directories; /* NULL at the end */
-  bool is_strict;                 /* a bad file ends the search */
 };
 
 /* Finds and reads. `path` gets the file that was taken; on failure it is empty and `error` says

@@ -103,9 +103,6 @@ static void summarise(const struct nic *nic) {
 /* ---- engines ---- */
 
 static void engine_started(struct engine *engine) {
-  if (!param_bool(PARAM_STATS)) {
-    return;
-  }
   const char *where;
   int error = stats_socket_open(engine, &where);
   if (!error) {

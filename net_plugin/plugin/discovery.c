@@ -21,19 +21,16 @@ static bool has_several_numa_nodes(const char *root) {
   return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
 }
 
-static int load_profile(struct discovery *discovery) {
+static void load_profile(struct discovery *discovery) {
   struct profile_error error;
   int rc = profile_match_load(&discovery->profile, discovery->profile_path, &error);
   discovery->has_profile = rc == 0;
   /* Without STRATUS_PROFILE, -ENOENT only means that none fits this machine. */
   if (rc == 0 || (rc == -ENOENT && !param_is_set(PARAM_PROFILE))) {
-    return 0;
+    return;
   }
   char text[PROFILE_PATH_MAX + sizeof(error.text)];
-  bool is_strict = param_bool(PARAM_PROFILE_STRICT);
-  LOG_WARN("%s: %s", is_strict ? "stratus is off because of a bad profile" : "profile is not used",
-           profile_error_format(&error, text, sizeof(text)));
-  return is_strict ? rc : 0;
+  LOG_WARN("profile is not used: %s", profile_error_format(&error, text, sizeof(text)));
 }
 
 static void find_inner_bridges(struct discovery *discovery, const char *root) {
@@ -55,16 +52,12 @@ int discovery_run(struct discovery *discovery) {
   find_inner_bridges(discovery, root);
   discovery->wishes = interface_read_wishes();
   interface_select(discovery->interfaces, (size_t)count, &discovery->wishes);
-  int rc = load_profile(discovery);
-  if (rc) {
-    discovery_free(discovery);
-    return rc;
-  }
+  load_profile(discovery);
   struct rdma_settings rdma;
   rdma_survey_configure(&rdma, root);
   rdma_nics_find(discovery->interfaces, (size_t)count, root, &rdma, &discovery->rdma);
-  rc = advertise_apply(param_string(PARAM_ADVERTISE_ADDRESS), discovery->interfaces, (size_t)count,
-                       route_is_own);
+  int rc = advertise_apply(param_string(PARAM_ADVERTISE_ADDRESS), discovery->interfaces,
+                           (size_t)count, route_is_own);
   if (rc) {
     discovery_free(discovery);
     return rc;

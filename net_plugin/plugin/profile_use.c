@@ -21,7 +21,7 @@ static bool is_tuner_used(void) {
 }
 
 static bool is_calibrating(void) {
-  return is_tuner_used() && param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE;
+  return is_tuner_used() && param_is_set(PARAM_CALIBRATE);
 }
 
 static uint64_t hash_text(const char *text) {

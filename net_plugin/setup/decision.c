@@ -67,7 +67,7 @@ static void tell_profiles(const struct decision *ours, const struct decision *th
       "this host, %s; %s on %s (%s). %s; stratus show tells a host's profile",
       describe(ours, has_same_profile, here), settings_host_name(),
       describe(theirs, has_same_profile, there), peer_host, peer_address,
-      has_same_profile ? "Set STRATUS_TUNER, STRATUS_MODE, STRATUS_CALIBRATE and "
+      has_same_profile ? "Set STRATUS_TUNER, STRATUS_CALIBRATE and "
                          "NCCL_TUNER_PLUGIN alike on every host, and install the same release"
                        : "Use the same profile on every host; where machines differ, name it with "
                          "STRATUS_PROFILE");

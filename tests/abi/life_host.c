@@ -157,33 +157,13 @@ static void fails(const struct life_release *release, bool has_begun) {
 }
 
 static void case_network_fails(const struct life_release *release) {
-  setenv("STRATUS_PROFILE", "/nonexistent", 1);
-  setenv("STRATUS_PROFILE_STRICT", "1", 1);
+  setenv("STRATUS_ADVERTISE_ADDRESS", "nowhere", 1);
   fails(release, false);
 }
 
 static void case_no_devices(const struct life_release *release) {
   setenv("NCCL_SOCKET_IFNAME", "=nothing", 1);
   fails(release, true);
-}
-
-/* The last that begins. */
-static void case_tuner_fails(const struct life_release *release) {
-  struct life life;
-  struct life_communicator communicator;
-  int devices;
-  setenv("STRATUS_PROFILE", "/nowhere.profile", 1);
-  setenv("STRATUS_PROFILE_STRICT", "1", 1);
-  load(&life, release);
-  struct traces before = traces();
-  for (int round = 0; round < ROUNDS; round++) {
-    CHECK(life_begin(&life, &communicator, &devices) != ncclSuccess);
-    CHECK(!communicator.tuner);
-    if (release->tuner > 1) {
-      life_end(&life, &communicator);
-    }
-    check_nothing_is_left(&life, before);
-  }
 }
 
 /* As of a framework's own NCCL beside the system's. */
@@ -290,7 +270,6 @@ static const struct {
   { "several", case_several },
   { "network_fails", case_network_fails },
   { "no_devices", case_no_devices },
-  { "tuner_fails", case_tuner_fails },
   { "two_releases", case_two_releases },
   { "levels_rccl", case_levels_rccl },
   { "levels_ncclx", case_levels_ncclx },

@@ -258,8 +258,8 @@ static char scratch[] = "/tmp/stratus-abi-XXXXXX";
 
 void driver_isolate(void) {
   CHECK(mkdtemp(scratch), "no directory for scratch files");
-  static const char *const unset[] = { "STRATUS_PROFILE",        "STRATUS_TUNER", "STRATUS_LOG",
-                                       "STRATUS_PROFILE_STRICT", "NCCL_ALGO",     "NCCL_PROTO" };
+  static const char *const unset[] = { "STRATUS_PROFILE", "STRATUS_TUNER", "STRATUS_LOG",
+                                       "NCCL_ALGO", "NCCL_PROTO" };
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++) {
     unsetenv(unset[i]);
   }

@@ -334,20 +334,6 @@ static void case_lost_profile(const struct tuner_release *release, const char *p
   CHECK(driver_log_count(HOST_LOG_WARN, "") == 1, "not one warning");
 }
 
-static void case_strict(const struct tuner_release *release, const char *path) {
-  driver_write_profile("schema = 1\nnonsense\n");
-  setenv("STRATUS_PROFILE_STRICT", "1", 1);
-  struct driver_plugin plugin;
-  struct driver_comm comm;
-  driver_open(&plugin, release, path);
-  for (int i = 0; i < 2; i++) {
-    host_result result = driver_init_comm(&comm, &plugin, 32, 4);
-    CHECK(result == HOST_INVALID_USAGE, "init gave %d", result);
-  }
-  CHECK(driver_log_count(HOST_LOG_WARN, "test.profile:2:") == 1, "the place is not named");
-  driver_close(&plugin);
-}
-
 static void case_profile(const struct tuner_release *release, const char *path) {
   write_good_profile("");
   struct tally tally = run_all(release, path, true);
@@ -389,13 +375,9 @@ static const struct tuner_case {
   const char *name;
   void (*run)(const struct tuner_release *release, const char *path);
 } cases[] = {
-  { "no_profile", case_no_profile },
-  { "bad_profile", case_bad_profile },
-  { "lost_profile", case_lost_profile },
-  { "strict", case_strict },
-  { "profile", case_profile },
-  { "other_release", case_other_release },
-  { "off", case_off },
+  { "no_profile", case_no_profile },       { "bad_profile", case_bad_profile },
+  { "lost_profile", case_lost_profile },   { "profile", case_profile },
+  { "other_release", case_other_release }, { "off", case_off },
   { "user_choice", case_user_choice },
 };
 

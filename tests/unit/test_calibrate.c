@@ -17,8 +17,8 @@
 
 static char why_not[LAUNCH_ERROR_MAX];
 static const uint64_t sizes[] = { 8, 64, 4096 };
-static const char *const variables[] = { "STRATUS_MODE=calibrate",
-                                         "STRATUS_CALIBRATE=allreduce:8=all", NULL };
+static const char *const variables[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=allreduce:8=all",
+                                         NULL };
 
 static struct launch_job job_of(void) {
   return (struct launch_job){
@@ -75,10 +75,12 @@ UNIT_TEST(mpirun_of_open_mpi_and_of_hydra) {
     const char *name, *says, *expected;
   } cases[] = {
     { "mpirun", "mpirun (Open MPI) 4.1.4",
-      " -x STRATUS_MODE -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f "
+      " -x STRATUS_TUNER -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 "
+      "-f "
       "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
     { "mpiexec.openmpi", "mpirun (Open MPI) 4.1.4",
-      " -x STRATUS_MODE -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f "
+      " -x STRATUS_TUNER -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 "
+      "-f "
       "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
     { "mpirun", "HYDRA build details:",
       " -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 -n 20 -w 0 -c 0 -I 1 -J "
@@ -305,7 +307,7 @@ UNIT_TEST(calls_are_summed_up) {
  * would, and keeps a list of the plans that it was given. */
 static const char fake_perf[] =
     "#!/bin/sh\n"
-    "echo \"$STRATUS_MODE $STRATUS_CALIBRATE\" >>\"$0.log\"\n"
+    "echo \"$STRATUS_TUNER $STRATUS_CALIBRATE\" >>\"$0.log\"\n"
     "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -e) last=$2 ;; esac; shift; done\n"
     "place='{\"time\":10,\"nwrong\":null}'; calls='{\"times_us\":[30,10,11,12]}'\n"
     "for size in 8 16; do\n"
@@ -349,7 +351,7 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   assert_int_equal(chmod(tree_path(tree, "all_reduce_perf", full), 0755), 0);
   TOOL_WARNS(run_tool("8"), 0, /* although the first launch fails */
              "allreduce: up to 1 launches of 1 sizes, each 0 s and more; samples go to s.jsonl\n");
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "calibrate "), 1);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 "), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
   assert_int_equal(count_lines(tree, "s.jsonl", "\"default\":true"), 1);
   assert_int_equal(run_tool("8"), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibration: ranks whose calls come in different orders choose alike; what is written in the log;
- * nothing is calibrated outside of STRATUS_MODE=calibrate. */
+ * nothing is calibrated without STRATUS_CALIBRATE. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,15 +32,12 @@ static int tear_down(void **state) {
   return 0;
 }
 
-static struct tuner *open_tuner(struct tuner_host as, struct tuner_shape of, const char *mode,
-                                const char *plan) {
-  static char texts[2][256];
-  snprintf(texts[0], sizeof texts[0], "STRATUS_MODE=%s", mode);
-  snprintf(texts[1], sizeof texts[1], "STRATUS_CALIBRATE=%s", plan);
-  char *environment[] = { texts[0], texts[1], (char[]){ "STRATUS_SYSFS_ROOT=/nowhere" }, NULL };
+static struct tuner *open_tuner(struct tuner_host as, struct tuner_shape of, const char *plan) {
+  static char text[256];
+  snprintf(text, sizeof text, "STRATUS_CALIBRATE=%s", plan);
+  char *environment[] = { text, (char[]){ "STRATUS_SYSFS_ROOT=/nowhere" }, NULL };
   param_load(environment);
-  struct tuner *tuner = NULL;
-  assert_int_equal(tuner_open(as, of, &tuner), 0);
+  struct tuner *tuner = tuner_open(as, of);
   assert_non_null(tuner);
   return tuner;
 }
@@ -72,7 +69,7 @@ struct choices {
 };
 
 static void run_rank(struct choices *choices, unsigned order) {
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", PLAN);
+  struct tuner *tuner = open_tuner(host, shape, PLAN);
   int done[SIZES] = { 0 };
   for (int left = SIZES * CALLS; left > 0; left--) {
     int size = (int)(order % SIZES);
@@ -116,7 +113,7 @@ static void *call_often(void *argument) {
 
 /* Two threads on one communicator lose no call: every cell comes equally often. */
 UNIT_TEST_WITH(threads_lose_no_call, set_up, tear_down) {
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", "run=1/channels=0/allreduce:8=all");
+  struct tuner *tuner = open_tuner(host, shape, "run=1/channels=0/allreduce:8=all");
   static struct worker workers[2];
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {
@@ -139,7 +136,7 @@ UNIT_TEST_WITH(threads_lose_no_call, set_up, tear_down) {
 }
 
 UNIT_TEST_WITH(log_says_what_was_open, set_up, tear_down) {
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", PLAN);
+  struct tuner *tuner = open_tuner(host, shape, PLAN);
   for (int k = 0; k < 3; k++) {
     call(tuner, 1024);
   }
@@ -156,7 +153,7 @@ UNIT_TEST_WITH(log_says_what_was_open, set_up, tear_down) {
 }
 
 UNIT_TEST_WITH(an_offer_that_changes_is_told, set_up, tear_down) {
-  struct tuner *tuner = open_tuner(host, shape, "calibrate", "allreduce:8=all");
+  struct tuner *tuner = open_tuner(host, shape, "allreduce:8=all");
   float us[ALGOS][PROTOS];
   for (int k = 0; k < 2; k++) {
     for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
@@ -175,18 +172,17 @@ UNIT_TEST_WITH(elsewhere_nothing_is_calibrated, set_up, tear_down) {
   static const struct {
     struct tuner_host host;
     struct tuner_shape shape;
-    const char *mode, *plan;
+    const char *plan;
   } cases[] = {
-    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "tune", PLAN },
-    { { 5, 22907, NET_USE_OTHER }, { 4, 1, false }, "calibrate", PLAN },
-    { { 5, 22907, NET_USE_OTHER }, { 5, 2, false }, "calibrate", PLAN },
-    { { 5, 22907, NET_USE_OTHER }, { 4, 2, true }, "calibrate", PLAN },
-    { { 2, 22105, NET_USE_OTHER }, { 4, 2, false }, "calibrate", PLAN },
-    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "calibrate", "allreduce:8=best" },
-    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "calibrate", "" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 1, false }, PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 5, 2, false }, PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, true }, PLAN },
+    { { 2, 22105, NET_USE_OTHER }, { 4, 2, false }, PLAN },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "allreduce:8=best" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct tuner *tuner = open_tuner(cases[i].host, cases[i].shape, cases[i].mode, cases[i].plan);
+    struct tuner *tuner = open_tuner(cases[i].host, cases[i].shape, cases[i].plan);
     for (int k = 0; k < 12; k++) {
       assert_int_equal(call(tuner, 8), PROFILE_TREE * 1000 + PROFILE_LL * 100);
     }

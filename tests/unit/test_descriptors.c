@@ -384,19 +384,17 @@ UNIT_TEST(an_honest_peer_gets_in_without_descriptors) {
 /* ---- the soft limit ---- */
 
 static rlim_t hard_limit;
-static const char *raise_setting;
 
 static void raise_soft_limit(void) {
   struct rlimit limit = { 256, hard_limit };
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-  set(raise_setting, NULL);
+  set(NULL, NULL);
   open_files_raise();
   found->raised_to = open_files_limit();
 }
 
-static uint64_t raised_to(rlim_t hard, const char *setting) {
+static uint64_t raised_to(rlim_t hard) {
   hard_limit = hard;
-  raise_setting = setting;
   run_scene(raise_soft_limit);
   return end_scene().raised_to;
 }
@@ -404,9 +402,8 @@ static uint64_t raised_to(rlim_t hard, const char *setting) {
 UNIT_TEST(the_soft_limit_is_raised_to_the_hard_one_or_65536) {
   struct rlimit own;
   assert_int_equal(getrlimit(RLIMIT_NOFILE, &own), 0);
-  assert_int_equal(raised_to(300, NULL), 300);
-  assert_int_equal(raised_to(own.rlim_max, NULL), own.rlim_max < 65536 ? own.rlim_max : 65536);
-  assert_int_equal(raised_to(300, "STRATUS_RAISE_NOFILE=0"), 256);
+  assert_int_equal(raised_to(300), 300);
+  assert_int_equal(raised_to(own.rlim_max), own.rlim_max < 65536 ? own.rlim_max : 65536);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/version.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
@@ -156,7 +157,7 @@ PARAM_TEST(out_of_memory_is_a_warning) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
 }
 
-PARAM_TEST(unknown_name_gets_the_nearest) {
+PARAM_TEST(unknown_name_gets_the_nearest_or_advice) {
   char *environment[] = {
     (char *)(uintptr_t) "STRATUS_FLOW=8",       (char *)(uintptr_t) "STRATUS_CHUNKBYTES=1",
     (char *)(uintptr_t) "STRATUS_LINK_TIMEOUT", (char *)(uintptr_t) "STRATUS_TEST_SEED=1",
@@ -165,9 +166,13 @@ PARAM_TEST(unknown_name_gets_the_nearest) {
   };
   assert_int_equal(param_warn_unknown(environment), 3);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 3);
-  assert_string_equal(log_capture_text(0), "STRATUS_FLOW is not a variable of stratus and is "
-                                           "ignored; the nearest is STRATUS_FLOWS.");
-  assert_int_equal(log_capture_find("the nearest is STRATUS_CHUNK_BYTES."), 1);
+  assert_string_equal(log_capture_text(0),
+                      "STRATUS_FLOW is not a variable of stratus " STRATUS_VERSION
+                      " and is ignored; the nearest is STRATUS_FLOWS");
+  assert_int_equal(log_capture_find("the nearest is STRATUS_CHUNK_BYTES"), 1);
+  assert_int_equal(log_capture_find("STRATUS_ is not a variable of stratus " STRATUS_VERSION
+                                    " and is ignored; unset it; stratus params lists"),
+                   1);
 }
 
 PARAM_TEST(endless_name_is_survived) {
@@ -269,7 +274,7 @@ PARAM_TEST(other_unknown_names_are_ignored) {
     "STRATUS_CLUSTER_ID",    "STRATUS_REGION",
     "STRATUS_SERVICE_HOST",  "STRATUS_PORT",
     "STRATUS_SELECT",        "STRATUS_RESET",
-    "STRATUS_RECORDS",       "STRATUS_PROFILE_STRIKT",
+    "STRATUS_RECORDS",       "STRATUS_PROFILE_STRICT",
     "STRATUS_CHUNK_BYTE",    "STRATUS_SET",
     "STRATUS_SECONDS",       "STRATUS_PROFILES",
     "STRATUS_CHECK",         "STRATUS_SOCKET_PATH",

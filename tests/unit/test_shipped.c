@@ -126,7 +126,7 @@ UNIT_TEST(every_machine_gets_the_one_made_for_it) {
     { "baremetal-25g", "", NULL },
   };
   static const char *const directories[] = { DIRECTORY, NULL };
-  const struct profile_search search = { .directories = directories, .is_strict = true };
+  const struct profile_search search = { .directories = directories };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     static struct machine machine;
     char variable[128], path[PROFILE_PATH_MAX];

@@ -286,15 +286,6 @@ WITH_TREE(a_forked_child_leaves_the_socket_alone) {
   json_decref(ask());
 }
 
-WITH_TREE(it_can_be_turned_off) {
-  char variable[TREE_PATH_MAX + 32], off[] = "STRATUS_STATS=0";
-  char *environment[] = { variable, off, NULL };
-  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
-  param_load(environment);
-  start_engine();
-  assert_false(exists(directory));
-}
-
 /* ---- clients ---- */
 
 WITH_TREE(strange_questions_get_an_error) {

@@ -207,20 +207,6 @@ TUNER_JOB_TEST(bad_profile_is_one_warning) {
   assert_int_equal(log_capture_find("the job continues"), 1);
 }
 
-TUNER_JOB_TEST(strict_makes_it_an_error) {
-  tree_write(&tuner_job_tree, "bad.profile", "schema = 2\n");
-  tuner_job_set("bad.profile", "STRATUS_PROFILE_STRICT=1");
-  struct tuner *tuner = NULL;
-  assert_int_equal(tuner_open(tuner_job_host, tuner_job_shape, &tuner), -EINVAL);
-  assert_null(tuner);
-  tuner_job_set("nowhere.profile", "STRATUS_PROFILE_STRICT=1");
-  assert_int_equal(tuner_open(tuner_job_host, tuner_job_shape, &tuner), -EINVAL);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 2);
-  /* No profile at all is no error. */
-  tuner_job_set("", "STRATUS_PROFILE_STRICT=1");
-  tuner_close(tuner_job_open());
-}
-
 /* The file is read by the first communicator and again only after the last has gone. */
 TUNER_JOB_TEST(profile_is_read_once) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
@@ -299,9 +285,9 @@ struct thread_work {
 static void *open_and_choose(void *argument) {
   struct thread_work *work = argument;
   for (int i = 0; i < work->calls; i++) {
-    struct tuner *tuner;
     struct tuner_shape own = { work->ranks, 4, false };
-    if (tuner_open(tuner_job_host, own, &tuner) != 0) {
+    struct tuner *tuner = tuner_open(tuner_job_host, own);
+    if (!tuner) {
       return "open";
     }
     int channels = 0;

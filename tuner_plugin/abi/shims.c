@@ -47,7 +47,8 @@ static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logge
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .net = net_use_find(),
   };
-  return tuner_open(host, shape, tuner) == 0 ? TUNER_ABI_SUCCESS : TUNER_ABI_INVALID_USAGE;
+  *tuner = tuner_open(host, shape);
+  return TUNER_ABI_SUCCESS;
 }
 
 static int destroy(void *context) {

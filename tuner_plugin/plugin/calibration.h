@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibration: STRATUS_MODE=calibrate: a communicator whose calls follow a plan instead of a
+/* calibration: with STRATUS_CALIBRATE: a communicator whose calls follow a plan instead of a
  * profile. Owns: the plan and the counts of one communicator's calls.  Threads: any; one lock.
  * Blocks: on that lock; the first call of each size logs.  Fails: open returns NULL, with one WARN
  * for a bad plan: all calls are then NCCL's own choice, on every rank, as all have the same plan.

@@ -39,9 +39,7 @@ static void warn_once(const char *text) {
     return;
   }
   strncpy(last, text, sizeof last - 1);
-  LOG_WARN("%s; %s", text,
-           param_bool(PARAM_PROFILE_STRICT) ? "an error with STRATUS_PROFILE_STRICT=1"
-                                            : "the job continues without it");
+  LOG_WARN("%s; the job continues without it", text);
 }
 
 static int load(void) {

@@ -144,31 +144,30 @@ static void start_calibration(struct tuner *tuner, struct tuner_host host,
                               struct tuner_shape shape) {
   tuner->calibration = calibration_open(param_string(PARAM_CALIBRATE), host, shape);
   if (is_first_banner()) {
-    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, STRATUS_MODE=calibrate%s",
+    LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, calibrating by STRATUS_CALIBRATE%s",
              host.abi_version, tuner->calibration ? "" : ", but not here: " UNTOUCHED);
   }
 }
 
-int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner) {
+struct tuner *tuner_open(struct tuner_host host, struct tuner_shape shape) {
   set_up_process(host.net);
 
   struct tuner *opened = calloc(1, sizeof *opened);
-  *tuner = opened;
   if (!opened) {
     LOG_WARN("out of memory for a communicator's tuner: " UNTOUCHED);
-    return 0;
+    return NULL;
   }
   if (!param_bool(PARAM_TUNER)) {
     say_idle(opened, host.abi_version, "turned off by STRATUS_TUNER=0");
-    return 0;
+    return opened;
   }
   if (host.net == NET_USE_LOST) {
     say_lost();
-    return 0;
+    return opened;
   }
-  if (param_enum(PARAM_MODE) == PARAM_MODE_CALIBRATE) {
+  if (param_is_set(PARAM_CALIBRATE)) {
     start_calibration(opened, host, shape);
-    return 0;
+    return opened;
   }
   struct profile_cache_view view;
   int error = profile_cache_acquire(&view);
@@ -176,15 +175,10 @@ int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **
   opened->collnet = find_collnet_range(host, shape);
   if (error == 0) {
     attach_table(opened, host, shape, &view);
-    return 0;
-  }
-  if (error != -ENOENT && param_bool(PARAM_PROFILE_STRICT)) {
-    tuner_close(opened);
-    *tuner = NULL;
-    return -EINVAL;
+    return opened;
   }
   say_idle(opened, host.abi_version, error == -ENOENT ? "no profile" : "bad profile");
-  return 0;
+  return opened;
 }
 
 void tuner_close(struct tuner *tuner) {

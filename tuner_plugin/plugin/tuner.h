@@ -2,8 +2,7 @@
 /* tuner: one communicator's tuner, for every version of NCCL's interface.
  * Owns: its counters and a share of the process's profile.  Threads: any, also several in one
  * tuner. Blocks: open and close take a lock, and the first open reads the profile; the choices
- * never block.  Fails: open only, -EINVAL, for a bad profile with STRATUS_PROFILE_STRICT=1. After
- * any other error there are no rows. */
+ * never block.  Fails: cannot; after an error there are no rows. */
 #ifndef TUNER_PLUGIN_PLUGIN_TUNER_H
 #define TUNER_PLUGIN_PLUGIN_TUNER_H
 
@@ -28,9 +27,9 @@ struct tuner_shape {
   bool is_uneven; /* NCCL reports (v5 to v7) that the number of ranks differs between nodes */
 };
 
-/* Makes the tuner of a new communicator. If memory is out, *tuner is NULL and the result is
- * success: every function below accepts NULL and does nothing. The log sink must be set before. */
-int tuner_open(struct tuner_host host, struct tuner_shape shape, struct tuner **tuner);
+/* Makes the tuner of a new communicator. NULL if memory is out: every function below accepts NULL
+ * and does nothing. The log sink must be set before. */
+struct tuner *tuner_open(struct tuner_host host, struct tuner_shape shape);
 void tuner_close(struct tuner *tuner);
 
 /* One collective call, with NCCL's cost table to change (v3 to v7). */

@@ -163,7 +163,7 @@ static void take_label(void *to, const char *line) {
 /* It shows the sizes and about how long they take: a quarter of the calls is enough. */
 static int run_alone(struct series *series) {
   struct campaign *campaign = series->campaign;
-  static const char *const ours[] = { "STRATUS_MODE=tune", "STRATUS_TUNER=0", NULL };
+  static const char *const ours[] = { "STRATUS_CALIBRATE=", "STRATUS_TUNER=0", NULL };
   struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
                                        series->size_count, ours);
   job.iterations = (job.iterations + 3) / 4;
@@ -214,7 +214,7 @@ static int run_round(struct series *series, int64_t round, const char *what, con
   struct campaign *campaign = series->campaign;
   static char plan_variable[PLAN_TEXT_MAX + 32];
   snprintf(plan_variable, sizeof plan_variable, "STRATUS_CALIBRATE=%s", plan);
-  const char *const ours[] = { "STRATUS_MODE=calibrate", "STRATUS_TUNER=1", plan_variable, NULL };
+  const char *const ours[] = { "STRATUS_TUNER=1", plan_variable, NULL };
   struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
                                        series->size_count, ours);
   memset(&series->log, 0, sizeof series->log);

@@ -74,7 +74,7 @@ static int run_side(struct verification *verification, enum profile_collective c
   struct campaign *campaign = verification->campaign;
   char profile[PROFILE_PATH_MAX + 32];
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", verification->path);
-  const char *const ours[] = { "STRATUS_MODE=tune",
+  const char *const ours[] = { "STRATUS_CALIBRATE=",
                                side == SIDE_DEFAULT ? "STRATUS_TUNER=0" : "STRATUS_TUNER=1",
                                profile, NULL };
   uint64_t sizes[PLAN_ENTRIES_MAX];

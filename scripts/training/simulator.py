@@ -13,7 +13,7 @@ FREE = ["--hop", "0", "--launch", "0", "--inside", "0", "--copy-ps", "0"]
 
 def simulate(transport, workloads, hosts, options):
     """What it writes, and the command. Workloads: names, or files."""
-    argv = [SIMULATOR, "steps", "--json", "--transport", transport, "--workloads", ",".join(workloads),
+    argv = [SIMULATOR, "--transport", transport, "--workloads", ",".join(workloads),
             "--hosts", ",".join(str(each) for each in hosts), *options]
     try:
         result = subprocess.run(argv, capture_output=True, text=True, check=False)

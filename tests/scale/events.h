@@ -21,7 +21,7 @@ struct event {
 };
 
 struct events {
-  uint64_t now_ns, order, handled;
+  uint64_t now_ns, order;
   struct event *heap;
   size_t count, capacity;
 };

@@ -31,17 +31,16 @@ struct exact {
   unsigned at_work; /* channels of all hosts */
   uint64_t bytes;   /* sent in this collective */
   double *end_ns;
-  struct ring rings[NETWORK_HOSTS_MAX * SCHEDULE_CHANNELS_MAX];
+  struct ring rings[NETWORK_HOSTS_MAX * SCHEDULE_CHANNELS];
 };
 
 static struct ring *ring_of(struct exact *exact, unsigned host, unsigned channel) {
-  return &exact->rings[host % exact->config.hosts * exact->config.channels + channel];
+  return &exact->rings[host % exact->config.hosts * SCHEDULE_CHANNELS + channel];
 }
 
 static struct ring *ring_before(struct ring *ring) {
   struct exact *exact = ring->exact;
-  return ring_of(exact, ring->host + exact->config.hosts - 1,
-                 ring->number % exact->config.channels);
+  return ring_of(exact, ring->host + exact->config.hosts - 1, ring->number % SCHEDULE_CHANNELS);
 }
 
 static void start_loop(struct ring *ring) {
@@ -134,7 +133,7 @@ static void message_sent(void *owner, unsigned connection) {
 static void message_received(void *owner, unsigned connection) {
   struct exact *exact = owner;
   struct ring *sender = &exact->rings[connection];
-  struct ring *ring = ring_of(exact, sender->host + 1, connection % exact->config.channels);
+  struct ring *ring = ring_of(exact, sender->host + 1, connection % SCHEDULE_CHANNELS);
   events_add(&exact->events, exact->events.now_ns + (uint64_t)exact->config.hop_ns, reaches_gpu,
              ring, 0);
 }
@@ -145,12 +144,12 @@ uint64_t exact_run(struct exact *exact, enum operation operation, uint64_t bytes
   exact->steps = (operation == OPERATION_ALL_REDUCE ? 2 : 1) * (hosts - 1);
   exact->end_ns = end_ns;
   exact->bytes = 0;
-  exact->at_work = hosts * exact->config.channels;
+  exact->at_work = hosts * SCHEDULE_CHANNELS;
   for (unsigned i = 0; i < exact->at_work; i++) {
     struct ring *ring = &exact->rings[i];
     ring->is_begun = ring->is_done = false;
     events_add(&exact->events, (uint64_t)start_ns[ring->host], begins, ring,
-               schedule_channel_bytes(&exact->config, bytes));
+               schedule_channel_bytes(bytes));
   }
   while (exact->at_work > 0) {
     events_await(&exact->events);
@@ -164,10 +163,10 @@ struct exact *exact_new(const struct schedule_config *config,
   struct transport_user user = { message_sent, message_received, exact };
   exact->config = *config;
   exact->transport = transport_new(transport, &exact->events, &user);
-  for (unsigned i = 0; i < config->hosts * config->channels; i++) {
-    exact->rings[i] = (struct ring){ .exact = exact, .host = i / config->channels, .number = i };
+  for (unsigned i = 0; i < config->hosts * SCHEDULE_CHANNELS; i++) {
+    exact->rings[i] = (struct ring){ .exact = exact, .host = i / SCHEDULE_CHANNELS, .number = i };
   }
-  for (unsigned i = 0; i < config->hosts * config->channels; i++) {
+  for (unsigned i = 0; i < config->hosts * SCHEDULE_CHANNELS; i++) {
     for (unsigned slot = 0; slot < SCHEDULE_RING_WINDOW; slot++) {
       post_receive(&exact->rings[i]);
     }

@@ -6,22 +6,15 @@
 
 #include "common/random.h"
 
-const char *const library_kind_names[LIBRARY_KINDS] = { "healthy", "nic-down", "slow-nic" };
-
 /* A ring has the two slices of a chunk in flight, or one where a chunk is no larger than a slice;
  * a tree chunk after chunk, as far as there are buffers. */
 static const struct {
-  unsigned for_channel, window, receives; /* for_channel: connections */
+  unsigned for_channel, window; /* for_channel: connections */
   uint64_t single_bytes;
 } shapes[LIBRARY_SHAPES] = {
-  [LIBRARY_RING] = { 1, SCHEDULE_SLICES, SCHEDULE_RING_WINDOW, SCHEDULE_LEAST_SLICE_BYTES },
-  [LIBRARY_TREE] = { 2, SCHEDULE_TREE_WINDOW, SCHEDULE_TREE_WINDOW, 0 },
-  [LIBRARY_TREE_OF_TWO] = { 1, SCHEDULE_TREE_WINDOW, SCHEDULE_TREE_WINDOW, 0 },
-};
-const enum schedule_algorithm library_algorithms[LIBRARY_SHAPES] = {
-  [LIBRARY_RING] = SCHEDULE_RING,
-  [LIBRARY_TREE] = SCHEDULE_TREE,
-  [LIBRARY_TREE_OF_TWO] = SCHEDULE_TREE,
+  [LIBRARY_RING] = { 1, SCHEDULE_SLICES, SCHEDULE_LEAST_SLICE_BYTES },
+  [LIBRARY_TREE] = { 2, SCHEDULE_TREE_WINDOW, 0 },
+  [LIBRARY_TREE_OF_TWO] = { 1, SCHEDULE_TREE_WINDOW, 0 },
 };
 
 enum library_shape library_tree(unsigned hosts) {
@@ -48,7 +41,7 @@ static void make_ideal(const struct options *options, unsigned connections,
 static void measure_one(struct library *library, enum library_shape shape, enum library_kind kind,
                         unsigned variant, struct service *service) {
   const struct options *options = library->options;
-  unsigned connections = shapes[shape].for_channel * options->schedule.channels;
+  unsigned connections = shapes[shape].for_channel * SCHEDULE_CHANNELS;
   if (options->transport == OPTIONS_IDEAL) {
     make_ideal(options, connections, service);
     return;
@@ -58,20 +51,17 @@ static void measure_one(struct library *library, enum library_shape shape, enum 
     .learn_ns = options->learn_ns,
     .learn_bytes = options->learn_bytes,
     .window = shapes[shape].window,
-    .receives = shapes[shape].receives,
     .single_bytes = shapes[shape].single_bytes,
     .down_nics = kind == LIBRARY_FAILED ? 1 : 0,
   };
   config.transport.connections = connections;
   config.transport.seed += 1000u * variant;
-  config.transport.network.seed += 1000u * variant;
   if (kind == LIBRARY_SLOW) {
     double rate = (double)config.transport.network.nic_rate * options->slow_rate;
     config.transport.network.nic_rate = (uint64_t)rate;
   }
   service_measure(&config, service);
   library->simulated_ns += service->simulated_ns;
-  library->events += service->events;
 }
 
 static void need(struct library *library, enum library_kind kind, unsigned hosts) {

@@ -10,26 +10,24 @@
 
 /* Worse ones later: two hosts get along as the worse of them does. */
 enum library_kind { LIBRARY_HEALTHY, LIBRARY_FAILED, LIBRARY_SLOW, LIBRARY_KINDS };
-extern const char *const library_kind_names[LIBRARY_KINDS];
 
 /* Which connections of a host are busy at a time: in a tree of two hosts each has one neighbour, to
  * which it sends up one tree and down the other. */
 enum library_shape { LIBRARY_RING, LIBRARY_TREE, LIBRARY_TREE_OF_TWO, LIBRARY_SHAPES };
-extern const enum schedule_algorithm library_algorithms[LIBRARY_SHAPES];
 
 struct library {
   const struct options *options;
   struct service *services[LIBRARY_SHAPES]; /* [kind][variant] */
   bool is_measured[LIBRARY_SHAPES][LIBRARY_KINDS];
-  uint64_t simulated_ns, events;
+  uint64_t simulated_ns;
 };
 
 void library_init(struct library *library, const struct options *options);
 void library_free(struct library *library);
 unsigned library_size(const struct library *library); /* of services[] */
-/* Draws each host's service, and measures what is missing. */
 /* Of a tree of so many hosts. */
 enum library_shape library_tree(unsigned hosts);
+/* Draws each host's service, and measures what is missing. */
 void library_draw(struct library *library, unsigned hosts, uint64_t seed, unsigned *host_services);
 
 #endif

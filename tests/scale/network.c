@@ -84,14 +84,11 @@ static void nic_wake(struct nic_out *nic, uint64_t at_ns) {
 /* argument: the stream's epoch, whether nothing more was queued, and bytes. */
 static void segment_arrives(void *owner, uint64_t argument) {
   struct stream *stream = owner;
-  if (stream->epoch == argument >> 32) {
-    stream->is_app_limited = (argument & APP_LIMITED) != 0;
-    loss_arrived(stream, (uint32_t)argument & ~APP_LIMITED);
+  if (stream->epoch != argument >> 32) {
+    return;
   }
-}
-
-void network_deliver(struct stream *stream, uint64_t arrived_bytes) {
-  stream->arrived_bytes = arrived_bytes;
+  stream->is_app_limited = (argument & APP_LIMITED) != 0;
+  stream->arrived_bytes += (uint32_t)argument & ~APP_LIMITED;
   if (stream->arrived_bytes == stream->written_bytes) {
     stream->busy_ns += stream->path->nic->network->events->now_ns - stream->busy_since_ns;
   }
@@ -112,7 +109,6 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
   nic->ready_ns = now_ns + time_of(bytes, network->config.wire_rate);
   nic->sent_bytes += bytes;
   stream->queued_bytes -= bytes;
-  loss_sent(stream, bytes);
   nic_leave(nic, path);
   path_leave(path, stream);
   if (stream->queued_bytes > 0) {
@@ -204,7 +200,6 @@ void network_open(struct network *network, struct stream *stream, unsigned nic, 
   stream->queued_bytes = stream->written_bytes = stream->arrived_bytes = 0;
   stream->busy_ns = 0;
   stream->is_app_limited = false;
-  loss_begin(stream);
 }
 
 void network_close(struct stream *stream) {
@@ -215,7 +210,6 @@ void network_close(struct stream *stream) {
       nic_leave(path->nic, path);
     }
   }
-  loss_end(stream);
   stream->path = NULL;
   stream->queued_bytes = 0;
   stream->epoch++;
@@ -259,8 +253,7 @@ void network_set_down(struct network *network, unsigned nic, bool is_down) {
 
 void network_init(struct network *network, const struct network_config *config,
                   struct events *events) {
-  *network = (struct network){ .config = *config, .events = events, .loss_random = config->seed };
-  network->loss_below = (uint64_t)(config->loss * 0x1p64);
+  *network = (struct network){ .config = *config, .events = events };
   for (unsigned i = 0; i < config->hosts * config->nics; i++) {
     struct nic_out *nic = &network->nics[i];
     nic->network = network;

@@ -14,8 +14,7 @@
  * until the NIC has made up for that. And classes take turns in the order of their numbers, a
  * packet each (a row is a tree by number, and the next one's turn comes when the quantum is used
  * up, which is a packet of 64 KiB there): who comes last may be served first. There is no slow
- * start. Packets are lost as loss.h has it. A NIC that is down sends nothing; what is on the way
- * vanishes.
+ * start, and nothing is lost. A NIC that is down sends nothing.
  *
  * Owns: NICs and paths; streams are their users', who set `departed` and `arrived`.
  * Threads: one.  Blocks: never.  Fails: without memory the program ends. */
@@ -27,7 +26,6 @@
 #include <sys/queue.h>
 
 #include "tests/scale/events.h"
-#include "tests/scale/loss.h"
 
 #define NETWORK_NICS_MAX 4u /* of a host */
 #define NETWORK_HOSTS_MAX 32u
@@ -41,8 +39,6 @@ struct network_config {
   uint32_t segment_bytes;       /* what a stream sends at a time */
   uint64_t latency_ns;          /* one way */
   unsigned hosts, nics, paths;  /* nics: of each host; paths: of each NIC */
-  double loss;                  /* part of the packets that is lost */
-  uint64_t seed;                /* which ones */
 };
 
 struct bucket {
@@ -64,8 +60,6 @@ struct stream {
   void (*departed)(struct stream *stream); /* some of it was sent: queued_bytes fell */
   void (*arrived)(struct stream *stream);  /* arrived_bytes rose */
   void *user;
-  struct loss loss;
-  struct loss_aim *aim; /* its group's; NULL where none is aimed */
 };
 
 struct path {
@@ -92,8 +86,6 @@ struct nic_out {
 struct network {
   struct network_config config;
   struct events *events;
-  uint64_t loss_random, loss_below; /* a packet is lost whose draw is below */
-  bool is_aimed;                    /* struct loss_aim holds; else chance takes any */
   struct nic_out nics[NETWORK_HOSTS_MAX * NETWORK_NICS_MAX];
 };
 
@@ -110,14 +102,5 @@ void network_write(struct stream *stream, uint64_t bytes);
 /* The stream is open. */
 uint64_t network_busy_ns(const struct stream *stream);
 void network_set_down(struct network *network, unsigned nic, bool is_down);
-/* What has left, and not arrived. */
-static inline uint64_t network_on_way(const struct stream *stream) {
-  return stream->written_bytes - stream->queued_bytes - stream->arrived_bytes;
-}
-
-/* ---- for loss.c ---- */
-
-/* All up to there is there, in order. */
-void network_deliver(struct stream *stream, uint64_t arrived_bytes);
 
 #endif

@@ -7,20 +7,20 @@
 #include <string.h>
 
 #define BYTES_PER_GBIT 125e6
+#define LATENCY_NS 20000u /* of the network, one way */
 
-const char *const options_transport_names[] = { "stratus", "socket", "socket-2x8", "ideal" };
 static const unsigned sockets[] = { 0, 1, 16, 0 };
 
 static int transport, algorithm = STEPS_AUTO;
 static const char *workloads = "resnet50", *hosts = "8";
 static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_scale = "1",
                   *compute_scale = "1", *jitter = "0", *stragglers = "0", *slowdown = "1.1",
-                  *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0", *loss = "0";
-static uint64_t burst = 0, segment = 65536, latency = 20000, frame = 1000, hop = 10000,
-                inside = 3000, launch = 10000, learn = 5000000000;
+                  *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0";
+static uint64_t burst = 0, segment = 65536, hop = 10000, inside = 3000, launch = 10000,
+                learn = 5000000000;
 static bool exact, shares;
-static int64_t nics = 1, channels = SCHEDULE_CHANNELS, paths = 32, threads = 4, byte_ps = 140,
-               copy_ps = 5, gpus = 1, variants = 8, measured = 100, skipped = 20, seed = 1;
+static int64_t nics = 1, paths = 32, copy_ps = 5, gpus = 1, variants = 8, measured = 100,
+               skipped = 20, seed = 1;
 
 #define NUMBER(n, v, a, h)                                                                         \
   { .name = n, .type = CLI_STRING, .value = &v, .argument = a, .help = h }
@@ -51,16 +51,10 @@ const struct cli_option options_table[] = {
   COUNT("paths", paths, 1, 4096, "that flows of a NIC draw from"),
   SIZE("burst", burst, "of the token buckets"),
   SIZE("segment", segment, "what a flow sends at a time"),
-  TIME("latency", latency, "of the network, one way"),
-  NUMBER("loss", loss, "PART", "of the packets that is lost; 0 to 0.1"),
-  COUNT("threads", threads, 1, TRANSPORT_THREADS_MAX, "that move a host's bytes"),
-  TIME("frame-cost", frame, "CPU time of an end for a frame, or a part of a message"),
-  COUNT("byte-ps", byte_ps, 0, 100000, "likewise for a byte, picoseconds"),
   TIME("hop", hop, "between GPU and network, for each message that arrives"),
   COUNT("copy-ps", copy_ps, 0, 100000, "a GPU's time for a byte, picoseconds"),
   TIME("inside", inside, "of a hop between GPUs of a host"),
   TIME("launch", launch, "of a collective"),
-  COUNT("channels", channels, 1, SCHEDULE_CHANNELS_MAX, "that NCCL cuts a collective into"),
   TIME("learn", learn, "bulk traffic before services are measured"),
   FLAG("exact", exact, "simulate up to 32 hosts of one GPU and their ring together"),
   FLAG("shares", shares, "paths are HTB classes: shares of the NIC, served by number"),
@@ -112,7 +106,6 @@ static int read_decimals(struct options *options) {
     { "stragglers", stragglers, 0, 100, &straggler },
     { "slowdown", slowdown, 1.0001, 100, &options->steps.slowdown },
     { "jitter", jitter, 0, 50, &jitter_part },
-    { "loss", loss, 0, 0.1, &options->host.network.loss },
   };
   for (size_t i = 0; i < sizeof decimals / sizeof *decimals; i++) {
     const struct decimal *it = &decimals[i];
@@ -168,23 +161,18 @@ int options_read(struct options *options) {
     .transport = transport,
     .host = { .network = { .burst_bytes = (uint32_t)burst,
                            .segment_bytes = (uint32_t)segment,
-                           .latency_ns = latency,
+                           .latency_ns = LATENCY_NS,
                            .has_shares = shares,
                            .hosts = 1,
                            .nics = (unsigned)nics,
-                           .paths = (unsigned)paths,
-                           .seed = (uint64_t)seed },
-              .cost = { frame, (uint64_t)byte_ps },
-              .threads = (unsigned)threads,
+                           .paths = (unsigned)paths },
               .seed = (uint64_t)seed,
               .sockets = sockets[transport] },
     .schedule = { .gpus = (unsigned)gpus,
-                  .channels = (unsigned)channels,
                   .hop_ns = (double)hop,
                   .copy_ps = (double)copy_ps,
                   .inside_ns = (double)inside,
-                  .latency_ns = (double)latency,
-                  .seed = (uint64_t)seed },
+                  .latency_ns = LATENCY_NS },
     .steps = { .launch_ns = (double)launch,
                .measured = (unsigned)measured,
                .skipped = (unsigned)skipped,
@@ -213,7 +201,6 @@ int options_read(struct options *options) {
           "--exact: up to 32 hosts, all alike, with --gpus 1 and --algorithm ring\n");
     }
   }
-  options->schedule.loss = options->host.network.loss;
   options->steps.nic_rate = options->host.network.nic_rate * (uint64_t)nics;
   options->schedule.wire_ps = 1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);
   return status;

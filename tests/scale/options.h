@@ -13,7 +13,6 @@
 #define OPTIONS_VARIANTS_MAX 64
 
 enum options_transport { OPTIONS_STRATUS, OPTIONS_SOCKET, OPTIONS_SOCKET_2X8, OPTIONS_IDEAL };
-extern const char *const options_transport_names[];
 
 struct options {
   int transport; /* enum options_transport */

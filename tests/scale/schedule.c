@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const schedule_algorithm_names[SCHEDULE_ALGORITHMS] = { "ring", "tree" };
-
 /* NCCL's buffer of 4 MiB in 8 steps; a chunk of a ring has 4 of them, a slice 2, but at least a
  * 32nd of that. */
 #define STEP_BYTES (512u << 10)
@@ -31,17 +29,12 @@ static void prepare_points(struct schedule *schedule, enum schedule_algorithm al
       schedule->points[which][s * TRANSPORT_CONNECTIONS_MAX + c] =
           service_at(&service->connections[c], bytes);
     }
-    for (unsigned place = 0; place < SERVICE_PLACES && service->connection_count > 0; place++) {
-      schedule->losses[which][s * SERVICE_PLACES + place] =
-          service_loss_at(service, place, bytes, schedule->config.loss);
-    }
   }
 }
 
-/* A message that is ready then; is_last: of the collective, so that nothing soon follows it.
- * Returns when it arrives. */
+/* A message that is ready then. Returns when it arrives. */
 static double edge_send(struct schedule *schedule, struct edge *edge, unsigned window,
-                        unsigned which, uint64_t bytes, bool is_last, double ready_ns) {
+                        unsigned which, uint64_t bytes, double ready_ns) {
   const struct service_point *point =
       &schedule->points[which][edge->service * TRANSPORT_CONNECTIONS_MAX + edge->connection];
   unsigned sample = (unsigned)(edge->count % SERVICE_SAMPLES);
@@ -51,11 +44,6 @@ static double edge_send(struct schedule *schedule, struct edge *edge, unsigned w
   edge->due_ns = fmax(edge->due_ns, post_ns + latency - gap - point->lead) + gap;
   double wire_ns = (double)bytes * schedule->config.wire_ps / 1000;
   double arrived_ns = fmax(fmax(post_ns + latency, edge->due_ns), edge->arrived_ns + wire_ns);
-  if (schedule->config.loss > 0) {
-    enum service_place place = is_last ? SERVICE_ALONE : SERVICE_FOLLOWED;
-    arrived_ns += service_late_ns(&schedule->losses[which][edge->service * SERVICE_PLACES + place],
-                                  &schedule->random);
-  }
   *slot = edge->arrived_ns = arrived_ns;
   edge->count++;
   edge->bytes += bytes;
@@ -70,14 +58,12 @@ struct ring {
   double *kernel_ns; /* by host: the GPU is done with what it did before */
   double *arrivals;  /* [step modulo GPUs][slice][host] */
   unsigned steps;
-  bool is_last; /* of the loops */
 };
 
 /* One step of one slice, on all hosts: what arrived so many steps before is reduced and sent on.
  * From the last host to the first, so that what a host reads is not what is written in this step.
  */
-static void ring_step(const struct ring *ring, unsigned step, unsigned slice, uint64_t bytes,
-                      bool is_last) {
+static void ring_step(const struct ring *ring, unsigned step, unsigned slice, uint64_t bytes) {
   struct schedule *schedule = ring->schedule;
   const struct schedule_config *config = &schedule->config;
   unsigned hosts = config->hosts, gpus = config->gpus;
@@ -93,8 +79,8 @@ static void ring_step(const struct ring *ring, unsigned step, unsigned slice, ui
       *kernel_ns += config->inside_ns;
     }
     *kernel_ns += copy_ns;
-    arrivals[host + 1 < hosts ? host + 1 : 0] = edge_send(
-        schedule, &ring->edges[host], SCHEDULE_RING_WINDOW, slice, bytes, is_last, *kernel_ns);
+    arrivals[host + 1 < hosts ? host + 1 : 0] =
+        edge_send(schedule, &ring->edges[host], SCHEDULE_RING_WINDOW, slice, bytes, *kernel_ns);
   }
 }
 
@@ -113,8 +99,8 @@ static void ring_finish(const struct ring *ring, const uint64_t slices[SCHEDULE_
   }
 }
 
-uint64_t schedule_channel_bytes(const struct schedule_config *config, uint64_t bytes) {
-  return round_up((bytes + config->channels - 1) / config->channels);
+uint64_t schedule_channel_bytes(uint64_t bytes) {
+  return round_up((bytes + SCHEDULE_CHANNELS - 1) / SCHEDULE_CHANNELS);
 }
 
 unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]) {
@@ -133,8 +119,7 @@ static void ring_loop(const struct ring *ring, const uint64_t slices[SCHEDULE_SL
   }
   for (unsigned step = 0; step < ring->steps; step++) {
     for (unsigned slice = 0; slice < SCHEDULE_SLICES && slices[slice] > 0; slice++) {
-      bool is_last = ring->is_last && step + 1 == ring->steps && (slice > 0 || slices[1] == 0);
-      ring_step(ring, step, slice, slices[slice], is_last);
+      ring_step(ring, step, slice, slices[slice]);
     }
   }
   ring_finish(ring, slices);
@@ -143,9 +128,9 @@ static void ring_loop(const struct ring *ring, const uint64_t slices[SCHEDULE_SL
 static void run_ring(struct schedule *schedule, enum operation operation, uint64_t bytes,
                      const double *start_ns, double *end_ns) {
   unsigned hosts = schedule->config.hosts, ranks = hosts * schedule->config.gpus;
-  uint64_t of_channel = schedule_channel_bytes(&schedule->config, bytes);
+  uint64_t of_channel = schedule_channel_bytes(bytes);
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
-  for (unsigned channel = 0; channel < schedule->config.channels; channel++) {
+  for (unsigned channel = 0; channel < SCHEDULE_CHANNELS; channel++) {
     struct ring ring = {
       .schedule = schedule,
       .edges = schedule->ring + channel * hosts,
@@ -159,7 +144,6 @@ static void run_ring(struct schedule *schedule, enum operation operation, uint64
       schedule_ring_slices(left, ranks, slices);
       uint64_t loop = (slices[0] + slices[1]) * ranks;
       left -= loop < left ? loop : left;
-      ring.is_last = left == 0;
       ring_loop(&ring, slices);
     }
     for (unsigned host = 0; host < hosts; host++) {
@@ -224,7 +208,7 @@ static uint64_t tree_chunk_bytes(const struct schedule *schedule, uint64_t bytes
   } rules[] = { { 8, 128u << 10 }, { 4, 64u << 10 }, { 1, 32u << 10 } };
   uint64_t chunk = STEP_BYTES, depth = schedule->depth + schedule->config.gpus - 1;
   for (unsigned i = 0; i < 3; i++) {
-    while (bytes / (schedule->config.channels * chunk) < depth * rules[i].factor &&
+    while (bytes / (SCHEDULE_CHANNELS * chunk) < depth * rules[i].factor &&
            chunk > rules[i].least) {
       chunk /= 2;
     }
@@ -242,8 +226,7 @@ struct tree {
 };
 
 /* One chunk goes up and comes down. which: its size, of two. */
-static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, bool is_first,
-                       bool is_last) {
+static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, bool is_first) {
   struct schedule *schedule = tree->schedule;
   const struct schedule_config *config = &schedule->config;
   unsigned hosts = config->hosts;
@@ -259,9 +242,9 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
       tree->sent_ns[host] = ready_ns;
       continue;
     }
-    double arrived_ns = edge_send(schedule, &tree->up[host], SCHEDULE_TREE_WINDOW, which, bytes,
-                                  is_last, ready_ns) +
-                        config->hop_ns + config->inside_ns * (config->gpus > 1);
+    double arrived_ns =
+        edge_send(schedule, &tree->up[host], SCHEDULE_TREE_WINDOW, which, bytes, ready_ns) +
+        config->hop_ns + config->inside_ns * (config->gpus > 1);
     tree->reduced_ns[parent] = fmax(tree->reduced_ns[parent], arrived_ns);
   }
   for (unsigned i = hosts; i-- > 0;) {
@@ -269,7 +252,7 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
     int parent = tree->parents[host];
     if (parent >= 0) {
       double arrived_ns = edge_send(schedule, &tree->down[host], SCHEDULE_TREE_WINDOW, which, bytes,
-                                    is_last, tree->sent_ns[parent]) +
+                                    tree->sent_ns[parent]) +
                           config->hop_ns + config->inside_ns * (config->gpus > 1);
       tree->down_ns[host] = fmax(tree->down_ns[host], arrived_ns) + copy_ns;
       tree->sent_ns[host] = tree->down_ns[host];
@@ -280,14 +263,14 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
 static void run_tree(struct schedule *schedule, uint64_t bytes, const double *start_ns,
                      double *end_ns) {
   unsigned hosts = schedule->config.hosts;
-  uint64_t of_channel = schedule_channel_bytes(&schedule->config, bytes);
+  uint64_t of_channel = schedule_channel_bytes(bytes);
   uint64_t chunk = tree_chunk_bytes(schedule, bytes);
   double inside_ns = (schedule->config.gpus - 1) * schedule->config.inside_ns;
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
   uint64_t rest = of_channel % chunk;
   prepare_points(schedule, SCHEDULE_TREE, 0, chunk);
   prepare_points(schedule, SCHEDULE_TREE, 1, rest > 0 ? rest : chunk);
-  for (unsigned number = 0; number < schedule->config.channels; number++) {
+  for (unsigned number = 0; number < SCHEDULE_CHANNELS; number++) {
     double *scratch = schedule->scratch;
     struct tree tree = { schedule,
                          schedule->parents + number * hosts,
@@ -302,7 +285,7 @@ static void run_tree(struct schedule *schedule, uint64_t bytes, const double *st
     memcpy(tree.down_ns, start_ns, hosts * sizeof *start_ns);
     for (uint64_t at = 0; at < of_channel; at += chunk) {
       bool is_rest = of_channel - at < chunk;
-      tree_chunk(&tree, is_rest, is_rest ? rest : chunk, at == 0, at + chunk >= of_channel);
+      tree_chunk(&tree, is_rest, is_rest ? rest : chunk, at == 0);
     }
     for (unsigned host = 0; host < hosts; host++) {
       double done_ns = fmax(tree.up_ns[host], tree.down_ns[host]) + inside_ns;
@@ -336,7 +319,7 @@ static uint64_t sum_bytes(const struct edge *edges, size_t count) {
 }
 
 uint64_t schedule_bytes(const struct schedule *schedule) {
-  size_t count = (size_t)schedule->config.channels * schedule->config.hosts;
+  size_t count = (size_t)SCHEDULE_CHANNELS * schedule->config.hosts;
   return schedule->exact_bytes + sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
          sum_bytes(schedule->down, count);
 }
@@ -351,10 +334,8 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
                    const struct service *services[SCHEDULE_ALGORITHMS], unsigned service_count,
                    const unsigned *host_services) {
   unsigned hosts = config->hosts;
-  size_t count = (size_t)config->channels * hosts;
-  *schedule = (struct schedule){ .config = *config,
-                                 .service_count = service_count,
-                                 .random = config->seed };
+  size_t count = (size_t)SCHEDULE_CHANNELS * hosts;
+  *schedule = (struct schedule){ .config = *config, .service_count = service_count };
   memcpy(schedule->services, services, sizeof schedule->services);
   schedule->ring = transport_memory(count * sizeof *schedule->ring);
   schedule->up = transport_memory(count * sizeof *schedule->up);
@@ -366,10 +347,8 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
   for (unsigned which = 0; which < 2; which++) {
     schedule->points[which] = transport_memory(service_count * TRANSPORT_CONNECTIONS_MAX *
                                                sizeof *schedule->points[which]);
-    schedule->losses[which] =
-        transport_memory(service_count * SERVICE_PLACES * sizeof *schedule->losses[which]);
   }
-  for (unsigned channel = 0; channel < schedule->config.channels; channel++) {
+  for (unsigned channel = 0; channel < SCHEDULE_CHANNELS; channel++) {
     make_tree(schedule, channel);
     for (unsigned host = 0; host < hosts; host++) {
       size_t at = (size_t)channel * hosts + host;
@@ -377,7 +356,7 @@ void schedule_init(struct schedule *schedule, const struct schedule_config *conf
       schedule->ring[at] = edge_make(host_services, host, (host + 1) % hosts, channel);
       if (parent >= 0) {
         schedule->up[at] = edge_make(host_services, host, (unsigned)parent, channel);
-        unsigned connection = hosts == 2 ? channel : config->channels + channel;
+        unsigned connection = hosts == 2 ? channel : SCHEDULE_CHANNELS + channel;
         schedule->down[at] = edge_make(host_services, (unsigned)parent, host, connection);
       }
     }
@@ -393,6 +372,4 @@ void schedule_free(struct schedule *schedule) {
   free(schedule->scratch);
   free(schedule->points[0]);
   free(schedule->points[1]);
-  free(schedule->losses[0]);
-  free(schedule->losses[1]);
 }

@@ -8,7 +8,7 @@
  * Ring: a collective is cut in loops of a chunk for each rank, a chunk in two slices, which travel
  * around once (ReduceScatter, AllGather) or twice (AllReduce); four slices are in flight on a
  * connection. Of hosts with several GPUs only the last one's messages leave the host, so they
- * depend on those so many steps before. Tree: two trees, each for every other channel's data, so
+ * depend on those so many steps before. Tree: two trees, one for each channel's data, so
  * that the inner hosts of one are leaves of the other; chunks go up reduced and come down, eight
  * are in flight. Sizes as in NCCL v2.29.7-1 (src/enqueue.cc, src/device/all_reduce.h), protocol
  * Simple.
@@ -21,26 +21,21 @@
 #include "tests/scale/service.h"
 #include "tests/coll/operation.h"
 
-#define SCHEDULE_CHANNELS 2u     /* what NCCL opens where a host has one NIC */
-#define SCHEDULE_CHANNELS_MAX 8u /* connections of a host: two for each channel of a tree */
-#define SCHEDULE_SLICES 2u       /* of a ring's chunk */
+#define SCHEDULE_CHANNELS 2u /* what NCCL opens where a host has one NIC; the first is tree 0 */
+#define SCHEDULE_SLICES 2u   /* of a ring's chunk */
 #define SCHEDULE_LEAST_SLICE_BYTES (32u << 10) /* a 32nd of the largest */
 #define SCHEDULE_RING_WINDOW 4u                /* NCCL_STEPS 8, two for a slice */
 #define SCHEDULE_TREE_WINDOW 8u
 
 enum schedule_algorithm { SCHEDULE_RING, SCHEDULE_TREE, SCHEDULE_ALGORITHMS };
-extern const char *const schedule_algorithm_names[SCHEDULE_ALGORITHMS];
 
 struct schedule_config {
   unsigned hosts, gpus; /* gpus: of each host */
-  unsigned channels;    /* up to SCHEDULE_CHANNELS_MAX; those of even numbers are the first tree */
   double hop_ns;     /* from a GPU's work to the post of a message, and from arrival to the GPU */
   double copy_ps;    /* per byte that a GPU reduces or copies */
   double inside_ns;  /* of a hop between GPUs of a host */
   double latency_ns; /* of an acknowledgement */
   double wire_ps;    /* per byte, what the NIC's wire takes */
-  double loss;       /* part of the packets */
-  uint64_t seed;     /* which ones */
 };
 
 /* A connection between two hosts. */
@@ -67,8 +62,6 @@ struct schedule {
   struct exact *exact;             /* NULL, or what runs the rings instead */
   uint64_t exact_bytes;            /* that it has sent */
   struct service_point *points[2]; /* of the current sizes, [service][connection] */
-  struct service_loss *losses[2];  /* likewise, [service][place] */
-  uint64_t random;
 };
 
 /* services: for each algorithm as many; host_services: which one each host has, that of an edge is
@@ -85,7 +78,7 @@ void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
 
 /* What a channel has of a collective; the slices of a loop of a ring, of which so many bytes are
  * left; returns how many there are. */
-uint64_t schedule_channel_bytes(const struct schedule_config *config, uint64_t bytes);
+uint64_t schedule_channel_bytes(uint64_t bytes);
 unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]);
 
 /* Bytes that left all hosts so far. */

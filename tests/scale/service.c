@@ -13,9 +13,6 @@
 #define WARM_MESSAGES 8u       /* of a phase, not counted */
 #define GAPS_PER_SAMPLE 3u     /* arrivals come in bunches: means of so many */
 #define LEAD_MESSAGES 40u
-#define HIT_MESSAGES 4u    /* of which a packet may be lost, of those that others follow */
-#define HIT_FOLLOWERS 4u   /* behind these */
-#define REPAIR_NS NS_PER_S /* until a lane has nothing to repair; three timeouts are 1.4 s */
 #define PHASE_MESSAGES (WARM_MESSAGES + GAPS_PER_SAMPLE * SERVICE_SAMPLES)
 
 struct user {
@@ -112,15 +109,11 @@ static void pass(struct load *load, uint64_t for_ns) {
   }
 }
 
-static void phase_finish(struct load *load) {
+static void phase_run(struct load *load, uint64_t bytes, uint64_t messages) {
+  phase_start(load, bytes, messages);
   while (!phase_is_over(load)) {
     events_await(&load->events);
   }
-}
-
-static void phase_run(struct load *load, uint64_t bytes, uint64_t messages) {
-  phase_start(load, bytes, messages);
-  phase_finish(load);
 }
 
 /* Of bulk traffic, a phase without an end. */
@@ -202,107 +195,16 @@ static void measure_lead(struct load *load, unsigned size, uint64_t bytes,
   }
 }
 
-/* ---- lost packets ---- */
-
-struct hit_phase {
-  uint64_t bytes, messages, gap_ns;
-  unsigned receives;
-  double usual_ns[TRANSPORT_CONNECTIONS_MAX][HIT_MESSAGES + HIT_FOLLOWERS]; /* nothing is lost */
-  uint64_t packets[TRANSPORT_CONNECTIONS_MAX];                              /* likewise */
-  uint64_t random;
-};
-
-/* A message after the other, whether the one before has arrived or not. Returns when the lanes have
- * repaired what they missed. */
-static void hit_phase_run(struct load *load, const struct hit_phase *phase) {
-  phase_start(load, phase->bytes, 0);
-  load->messages = phase->messages;
-  for (unsigned c = 0; c < load->transport->config.connections; c++) {
-    while (load->users[c].receives < phase->receives) {
-      post_receive(load, c);
-    }
-  }
-  for (uint64_t i = 0; i < phase->messages; i++) {
-    for (unsigned c = 0; c < load->transport->config.connections; c++) {
-      load->users[c].to_send++;
-      post_send(load, c);
-    }
-    pass(load, phase->gap_ns);
-  }
-  phase_finish(load);
-  pass(load, REPAIR_NS);
-}
-
-static void hit_phase_learn(struct load *load, struct hit_phase *phase) {
-  pass(load, REPAIR_NS);
-  for (unsigned c = 0; c < load->transport->config.connections; c++) {
-    load->transport->aims[c].packets = UINT64_MAX;
-  }
-  hit_phase_run(load, phase);
-  for (unsigned c = 0; c < load->transport->config.connections; c++) {
-    phase->packets[c] = UINT64_MAX - load->transport->aims[c].packets;
-    memcpy(phase->usual_ns[c], load->users[c].received_ns, sizeof phase->usual_ns[c]);
-  }
-}
-
-/* One packet of each connection is lost, among those of the first messages. */
-static void hit(struct load *load, struct hit_phase *phase, double *late_ns) {
-  uint64_t followers = phase->messages > 1 ? HIT_FOLLOWERS : 0;
-  for (unsigned c = 0; c < load->transport->config.connections; c++) {
-    uint64_t packets = phase->packets[c] * (phase->messages - followers) / phase->messages;
-    load->transport->aims[c].packets =
-        1 + random_next(&phase->random) % (packets > 0 ? packets : 1);
-  }
-  hit_phase_run(load, phase);
-  for (unsigned c = 0; c < load->transport->config.connections; c++) {
-    late_ns[c] = 0;
-    for (uint64_t i = 0; i < phase->messages; i++) {
-      late_ns[c] = fmax(late_ns[c], load->users[c].received_ns[i] - phase->usual_ns[c][i]);
-    }
-    load->transport->aims[c] = (struct loss_aim){ 0 };
-  }
-}
-
-static void measure_hits(struct load *load, const struct service_config *config,
-                         enum service_place place, unsigned size, struct service *service) {
-  uint64_t bytes = (uint64_t)SERVICE_LEAST_BYTES << size;
-  struct service_hits *hits = &service->hits[place][size];
-  unsigned connections = service->connection_count;
-  struct hit_phase phase = {
-    .bytes = bytes, .messages = 1, .receives = config->receives, .random = bytes
-  };
-  if (place == SERVICE_FOLLOWED) {
-    phase.messages = HIT_MESSAGES + HIT_FOLLOWERS;
-    phase.gap_ns = (uint64_t)mean(service->connections[0].gap[size]);
-  }
-  hit_phase_learn(load, &phase);
-  for (unsigned c = 0; c < connections; c++) {
-    hits->packets += (double)phase.packets[c] / (double)(phase.messages * connections);
-  }
-  for (unsigned i = 0; i < SERVICE_HITS; i += connections) {
-    double late_ns[TRANSPORT_CONNECTIONS_MAX];
-    hit(load, &phase, late_ns);
-    for (unsigned c = 0; c < connections && i + c < SERVICE_HITS; c++) {
-      hits->late_ns[i + c] = late_ns[c];
-    }
-  }
-}
-
 void service_measure(const struct service_config *config, struct service *service) {
   struct load load;
   load_begin(&load, config);
   *service = (struct service){ .connection_count = config->transport.connections };
   learn(&load, config, service);
-  load.transport->network.is_aimed = true;
   for (unsigned size = 0; size < SERVICE_SIZES; size++) {
     uint64_t bytes = (uint64_t)SERVICE_LEAST_BYTES << size;
     measure_gaps(&load, size, bytes, service);
     measure_latency(&load, size, bytes, service);
     measure_lead(&load, size, bytes, service);
-  }
-  for (unsigned size = 0; size < SERVICE_SIZES && config->transport.network.loss > 0; size++) {
-    measure_hits(&load, config, SERVICE_ALONE, size, service);
-    measure_hits(&load, config, SERVICE_FOLLOWED, size, service);
   }
   uint64_t largest = (uint64_t)SERVICE_LEAST_BYTES << (SERVICE_SIZES - 1);
   for (unsigned c = 0; c < service->connection_count; c++) {
@@ -310,7 +212,6 @@ void service_measure(const struct service_config *config, struct service *servic
         (double)largest * 1e9 / mean(service->connections[c].gap[SERVICE_SIZES - 1]);
   }
   service->flows = load.transport->ops->flows(load.transport, 0);
-  service->events = load.events.handled;
   service->simulated_ns = load.events.now_ns;
   load_end(&load);
 }
@@ -340,21 +241,4 @@ struct service_point service_at(const struct service_curve *curve, uint64_t byte
   }
   point.lead = curve->lead[size] + part * (curve->lead[size + 1] - curve->lead[size]);
   return point;
-}
-
-struct service_loss service_loss_at(const struct service *service, enum service_place place,
-                                    uint64_t bytes, double loss) {
-  struct service_loss at;
-  at.hits = &service->hits[place][size_below(bytes, &at.part)];
-  double packets = at.hits[0].packets + at.part * (at.hits[1].packets - at.hits[0].packets);
-  at.chance = 1 - pow(1 - loss, packets);
-  return at;
-}
-
-double service_late_ns(const struct service_loss *loss, uint64_t *random) {
-  if (transport_uniform(random) >= loss->chance) {
-    return 0;
-  }
-  const struct service_hits *hits = &loss->hits[transport_uniform(random) < loss->part];
-  return hits->late_ns[random_next(random) % SERVICE_HITS];
 }

@@ -7,10 +7,6 @@
  *             each followed by another one when it arrives
  *   lead      how far a burst after a pause is ahead of that rate: token buckets are full then
  *
- * Where packets are lost, also how late a message is of which one was lost. That is rare, so it is
- * measured by losing one on purpose, any of those that the message causes, both ways, while chance
- * takes others: a message that nothing follows, and one behind which others come.
- *
  * All connections of the host have the same load at the same time, as channels of a collective do.
  * Owns: nothing; struct service is plain data.  Threads: any, on different structs.
  * Blocks: never.  Fails: as the transports. */
@@ -29,24 +25,13 @@ struct service_curve { /* of a connection, in ns */
   double lead[SERVICE_SIZES];
 };
 
-enum service_place { SERVICE_ALONE, SERVICE_FOLLOWED, SERVICE_PLACES };
-#define SERVICE_HITS                                                                               \
-  256u /* samples of all connections: of 1000 packets one is lost in a fix, too */
-
-struct service_hits {
-  double packets; /* of a message */
-  double late_ns[SERVICE_HITS];
-};
-
 struct service {
   struct service_curve connections[TRANSPORT_CONNECTIONS_MAX];
-  struct service_hits hits[SERVICE_PLACES][SERVICE_SIZES];
   unsigned connection_count;
   unsigned flows;     /* of the first connection, at the end */
   double bytes_per_s; /* of all connections, in the largest messages */
   uint64_t stall_ns;  /* the longest time without an arrival on a connection, after NICs failed */
-  uint64_t simulated_ns; /* of all of it, with */
-  uint64_t events;       /* so many events */
+  uint64_t simulated_ns; /* of all of it */
 };
 
 struct service_config {
@@ -55,7 +40,6 @@ struct service_config {
   uint64_t learn_bytes; /* in messages of this size */
   unsigned
       window; /* messages in flight on a connection: one that arrives is followed by the next */
-  unsigned receives;     /* that are posted, where packets are lost */
   uint64_t single_bytes; /* of messages of up to this size only one */
   unsigned down_nics;    /* the last ones, which go down under the load */
 };
@@ -67,15 +51,5 @@ struct service_point {
   double latency[SERVICE_SAMPLES], gap[SERVICE_SAMPLES], lead;
 };
 struct service_point service_at(const struct service_curve *curve, uint64_t bytes);
-
-/* How late a message is that may lose packets: mostly not at all. */
-struct service_loss {
-  const struct service_hits *hits; /* of the size below; the next one is of that above */
-  double part;                     /* of the way to it */
-  double chance;                   /* that a packet is lost */
-};
-struct service_loss service_loss_at(const struct service *service, enum service_place place,
-                                    uint64_t bytes, double loss);
-double service_late_ns(const struct service_loss *loss, uint64_t *random);
 
 #endif

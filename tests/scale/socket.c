@@ -165,10 +165,8 @@ struct transport *transport_socket_new(const struct transport_config *config, st
     for (unsigned i = 0; i < config->sockets; i++) {
       struct socket *socket = &connection->sockets[i];
       socket->connection = connection;
-      socket->stream = (struct stream){ .departed = stream_departed,
-                                        .arrived = stream_arrived,
-                                        .user = socket,
-                                        .aim = &all->transport.aims[c] };
+      socket->stream =
+          (struct stream){ .departed = stream_departed, .arrived = stream_arrived, .user = socket };
       network_open(
           &all->transport.network, &socket->stream, transport_nic(&all->transport, c, false, i),
           transport_nic(&all->transport, c, true, i), transport_draw_path(&all->transport));

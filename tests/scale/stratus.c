@@ -349,10 +349,9 @@ static void post_untaken(struct side *side) {
 }
 
 /* What the kernel counts. The readers' kernels always have room: credit bounds what is sent. It
- * hears at once of what has arrived. Where nothing is lost links are not asked to look for it. */
+ * hears at once of what has arrived, and nothing is lost. */
 static void measure_lanes(struct side *side) {
   const struct transport *owner = &side->connection->stratus->transport;
-  bool may_lose = owner->config.network.loss > 0;
   uint64_t rtt_us = 2 * owner->config.network.latency_ns / 1000;
   uint64_t wanted = link_wants_measured(side->link, now_of(side));
   for (; wanted; wanted &= wanted - 1) {
@@ -363,11 +362,7 @@ static void measure_lanes(struct side *side) {
       struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
                                             .is_app_limited = stream->is_app_limited,
                                             .acked_bytes = stream->arrived_bytes,
-                                            .has_unacked = may_lose && stream->arrived_bytes <
-                                                                           stream->written_bytes,
-                                            .rtt_min_us = rtt_us,
-                                            .retransmits = stream->loss.retransmits,
-                                            .is_repairing = loss_is_repairing(stream) };
+                                            .rtt_min_us = rtt_us };
       link_lane_measured(side->link, index, &transport, now_of(side));
     }
   }
@@ -472,10 +467,7 @@ static void make_lane(struct connection *connection, unsigned index) {
   for (int role = 0; role < 2; role++) {
     lane->sides[role] = &connection->sides[role];
     lane->ways[role].stream =
-        (struct stream){ .departed = way_departed,
-                         .arrived = way_arrived,
-                         .user = lane,
-                         .aim = &connection->stratus->transport.aims[connection->number] };
+        (struct stream){ .departed = way_departed, .arrived = way_arrived, .user = lane };
   }
 }
 

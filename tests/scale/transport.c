@@ -39,15 +39,14 @@ unsigned transport_thread(const struct transport *transport, unsigned connection
                           bool is_receiver) {
   const struct transport_config *config = &transport->config;
   unsigned end = 2 * (connection % config->connections) + is_receiver;
-  return transport_host(transport, connection, is_receiver) * config->threads +
-         end % config->threads;
+  return transport_host(transport, connection, is_receiver) * TRANSPORT_THREADS +
+         end % TRANSPORT_THREADS;
 }
 
 uint64_t transport_work(struct transport *transport, unsigned thread, uint64_t bytes) {
-  const struct transport_cost *cost = &transport->config.cost;
   uint64_t now_ns = transport->events->now_ns, *free_ns = &transport->free_ns[thread];
   *free_ns = *free_ns > now_ns ? *free_ns : now_ns;
-  *free_ns += cost->frame_ns + bytes * cost->ps_per_byte / 1000;
+  *free_ns += TRANSPORT_FRAME_NS + bytes * TRANSPORT_BYTE_PS / 1000;
   return *free_ns;
 }
 

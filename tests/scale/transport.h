@@ -20,21 +20,18 @@
 
 #include "tests/scale/network.h"
 
-#define TRANSPORT_CONNECTIONS_MAX 16u /* of a host */
+#define TRANSPORT_CONNECTIONS_MAX 4u /* of a host: two for each channel of a tree */
 #define TRANSPORT_ALL_MAX (NETWORK_HOSTS_MAX * TRANSPORT_CONNECTIONS_MAX)
-#define TRANSPORT_THREADS_MAX 16u
+#define TRANSPORT_THREADS 4u /* that move a host's bytes, which share its connections' ends */
 #define TRANSPORT_MESSAGE_MAX (4u << 20)
 
-/* What the ends' CPUs do for a frame (stratus) or a part of a message (Socket), at either end. */
-struct transport_cost {
-  uint64_t frame_ns;
-  uint64_t ps_per_byte;
-};
+/* CPU time of an end for a frame (stratus) or a part of a message (Socket), and for a byte of it:
+ * README.md has the evidence. */
+#define TRANSPORT_FRAME_NS 1000u
+#define TRANSPORT_BYTE_PS 140u
 
 struct transport_config {
   struct network_config network;
-  struct transport_cost cost;
-  unsigned threads;     /* that move a host's bytes, which share its connections' ends */
   unsigned connections; /* of a host, to the next one */
   uint64_t seed;        /* which path a flow draws */
   unsigned sockets;     /* 0: stratus, else Socket with so many for a connection */
@@ -55,8 +52,7 @@ struct transport {
   struct network network;
   uint64_t random;
   uint64_t free_ns[NETWORK_HOSTS_MAX *
-                   TRANSPORT_THREADS_MAX]; /* when a thread is done with what it has begun */
-  struct loss_aim aims[TRANSPORT_ALL_MAX]; /* of the streams of a connection, both ways */
+                   TRANSPORT_THREADS]; /* when a thread is done with what it has begun */
 };
 
 struct transport_ops {

@@ -16,7 +16,7 @@ static unsigned host_services[HOSTS_MAX]; /* 0 */
 
 /* latency and gap of a message: a constant and so much for a byte. */
 static void begin(unsigned hosts, unsigned gpus, double latency_ns, double gap_ns_per_byte) {
-  struct schedule_config config = { .hosts = hosts, .gpus = gpus, .channels = SCHEDULE_CHANNELS };
+  struct schedule_config config = { .hosts = hosts, .gpus = gpus };
   service = (struct service){ .connection_count = 2 * SCHEDULE_CHANNELS };
   for (unsigned c = 0; c < 2 * SCHEDULE_CHANNELS; c++) {
     for (unsigned size = 0; size < SERVICE_SIZES; size++) {
@@ -164,7 +164,6 @@ UNIT_TEST(an_exact_ring_takes_what_its_nics_allow) {
                      .nics = 1,
                      .paths = 32,
                      .has_switch = hosts > 2 },
-        .threads = 2,
         .connections = SCHEDULE_CHANNELS,
         .sockets = sockets,
       };

@@ -20,8 +20,6 @@ static struct transport_config config_of(unsigned sockets) {
                  .hosts = 1,
                  .nics = 1,
                  .paths = 32 },
-    .cost = { 1000, 50 },
-    .threads = 2,
     .connections = 2,
     .seed = 1,
     .sockets = sockets,

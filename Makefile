@@ -328,30 +328,30 @@ COLL_PARTS := $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
 # As nccl-tests' programs are called: the name is the operation.
 COLL_NAMES := $(patsubst %,$(BUILD)/tests/coll/%_perf,all_reduce all_gather reduce_scatter)
 COLL_STRESS := $(BUILD)/tests/coll/coll-stress
-COLL_FAULTY := $(BUILD)/tests/coll/faulty
+COLL_FAULTY := $(BUILD)/tests/coll/libnccl-faulty.so
 
-$(COLL): $(COLL_OBJ) $(TOOL_START) $(COMMON_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
+# The emulated GPU's NCCL, where LD_LIBRARY_PATH has none.
+COLL_RUNPATH := -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/../../fake_cuda/lib/sid:$$ORIGIN/../../fake_cuda/lib/trixie'
+
+$(COLL): $(COLL_OBJ) $(COMMON_A)
+	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(COLL_RUNPATH)
 
 $(COLL_NAMES): $(COLL)
 	$(Q)ln -sf $(<F) $@
 
 # With jobs to be broken.
 $(COLL_STRESS): $(call objects,$(call sources,tests/coll/stress)) $(COLL_PARTS)
-	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(COLL_RUNPATH)
 
-# An NCCL with faults. The real one is named to the linker by a stand-in that has its soname and nothing else.
-$(COLL_FAULTY)/libnccl.so.2: $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
-	@mkdir -p $(@D)/empty
+# An NCCL with faults, for LD_PRELOAD.
+$(COLL_FAULTY): $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
 	$(if $(Q),@echo "  LINK    $@")
-	$(Q)$(CC) -shared -nostdlib -x c /dev/null -o $(@D)/empty/libnccl.so.2 -Wl,-soname,libnccl.so.2
-	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -Wl,-soname,libnccl-faulty.so \
-	  -Wl,--no-as-needed $(@D)/empty/libnccl.so.2 -Wl,--as-needed -ldl -lm
+	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -ldl -lm
 
 $(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o $(COLL_PARTS)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
-coll: all $(COLL) $(COLL_NAMES) $(COLL_STRESS) $(COLL_FAULTY)/libnccl.so.2 ## build/tests/coll/coll: collectives and training steps
+coll: all $(COLL) $(COLL_NAMES) $(COLL_STRESS) $(COLL_FAULTY) ## build/tests/coll/coll: collectives and training steps
 .PHONY: coll
 
 # ---- simulation of many hosts: tests/scale ----

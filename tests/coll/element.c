@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element: the conversions are written from the formats' definitions (IEEE 754 binary16, bfloat16,
- * OCP 8-bit floating point E4M3 and E5M2), independently of NCCL and of the emulated GPU. */
+/* element: the conversions are written from the formats' definitions (IEEE 754 binary16,
+ * bfloat16), independently of NCCL and of the emulated GPU. */
 #include "tests/coll/element.h"
 
 #include <math.h>
 #include <string.h>
 
 const struct element_info element_infos[ELEMENT_TYPES] = {
-  [ELEMENT_INT8] = { "int8", 1, false, true, false, 0, 127 },
-  [ELEMENT_UINT8] = { "uint8", 1, false, false, false, 0, 255 },
-  [ELEMENT_INT32] = { "int32", 4, false, true, false, 0, INT32_MAX },
-  [ELEMENT_UINT32] = { "uint32", 4, false, false, false, 0, INT32_MAX },
-  [ELEMENT_INT64] = { "int64", 8, false, true, false, 0, INT32_MAX },
-  [ELEMENT_UINT64] = { "uint64", 8, false, false, false, 0, INT32_MAX },
-  [ELEMENT_HALF] = { "half", 2, true, true, false, 10, 2048 },
-  [ELEMENT_FLOAT] = { "float", 4, true, true, false, 23, 2048 },
-  [ELEMENT_DOUBLE] = { "double", 8, true, true, false, 52, 2048 },
-  [ELEMENT_BFLOAT16] = { "bfloat16", 2, true, true, false, 7, 256 },
-  [ELEMENT_F8E4M3] = { "f8e4m3", 1, true, true, true, 3, 16 },
-  [ELEMENT_F8E5M2] = { "f8e5m2", 1, true, true, true, 2, 8 },
+  [ELEMENT_INT8] = { "int8", 1, false, true, 0, 127 },
+  [ELEMENT_UINT8] = { "uint8", 1, false, false, 0, 255 },
+  [ELEMENT_INT32] = { "int32", 4, false, true, 0, INT32_MAX },
+  [ELEMENT_UINT32] = { "uint32", 4, false, false, 0, INT32_MAX },
+  [ELEMENT_INT64] = { "int64", 8, false, true, 0, INT32_MAX },
+  [ELEMENT_UINT64] = { "uint64", 8, false, false, 0, INT32_MAX },
+  [ELEMENT_HALF] = { "half", 2, true, true, 10, 2048 },
+  [ELEMENT_FLOAT] = { "float", 4, true, true, 23, 2048 },
+  [ELEMENT_DOUBLE] = { "double", 8, true, true, 52, 2048 },
+  [ELEMENT_BFLOAT16] = { "bfloat16", 2, true, true, 7, 256 },
 };
 
 /* Layout of the small formats; float and double are the machine's own. */
@@ -31,8 +29,6 @@ static const struct small_format *small_format(enum element_type type) {
   static const struct small_format formats[ELEMENT_TYPES] = {
     [ELEMENT_HALF] = { 5, 10, 15, 0x7bff },
     [ELEMENT_BFLOAT16] = { 8, 7, 127, 0x7f7f },
-    [ELEMENT_F8E4M3] = { 4, 3, 7, 0x7e },
-    [ELEMENT_F8E5M2] = { 5, 2, 15, 0x7b },
   };
   return &formats[type];
 }
@@ -52,8 +48,8 @@ static double decode_small(const struct small_format *format, uint64_t code) {
   int exponent = (int)(magnitude >> format->mantissa_bits);
   int fraction = (int)(magnitude & ((UINT64_C(1) << format->mantissa_bits) - 1));
   double value;
-  if (magnitude > format->largest) /* E4M3 has no infinity; what lies above is not a number */
-    value = fraction || format->exponent_bits == 4 ? NAN : INFINITY;
+  if (magnitude > format->largest)
+    value = fraction ? NAN : INFINITY;
   else if (exponent)
     value = ldexp((1 << format->mantissa_bits) + fraction,
                   exponent - format->bias - format->mantissa_bits);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of ncclDataType_t, whose values these are. */
+/* In the order of ncclDataType_t, whose values these are; those of 8 bits are left out. */
 enum element_type {
   ELEMENT_INT8,
   ELEMENT_UINT8,
@@ -21,15 +21,13 @@ enum element_type {
   ELEMENT_FLOAT,
   ELEMENT_DOUBLE,
   ELEMENT_BFLOAT16,
-  ELEMENT_F8E4M3,
-  ELEMENT_F8E5M2,
   ELEMENT_TYPES
 };
 
 struct element_info {
   const char *name; /* as nccl-tests calls it */
   unsigned size_bytes;
-  bool is_float, is_signed, is_fp8;
+  bool is_float, is_signed;
   unsigned mantissa_bits; /* stored ones; 0 for integers */
   /* Every whole number from -exact_limit to exact_limit can be stored exactly. For wide floating
    * point types as much as the checks need. */

@@ -27,15 +27,11 @@ static void choose_devices(struct job *job, const struct world *world) {
 }
 
 static void describe(const struct job_gpu *gpu, const struct world *world, struct job_rank *rank) {
-  int major = 0, minor = 0;
-  CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu->device));
-  CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu->device));
   CUDA(cudaDeviceGetPCIBusId(rank->bus_id, sizeof rank->bus_id, gpu->device));
   libs_device_name(gpu->device, rank->device_name);
   memcpy(rank->host, world->host, sizeof rank->host);
   rank->pid = (int)getpid();
   rank->device = gpu->device;
-  rank->compute_capability = major * 10 + minor;
 }
 
 static void exchange_descriptions(struct job *job, const struct world *world) {
@@ -159,17 +155,4 @@ void job_close(struct job *job) {
   NCCL(ncclGroupEnd());
   free(job->gpus);
   free(job->all);
-}
-
-const char *job_why_not(const struct job *job, enum operation operation, enum element_type type) {
-  if (!element_infos[type].is_fp8)
-    return NULL;
-  if (libs.nccl_version_code < 22400)
-    return "NCCL has these types since 2.24";
-  int least = job->all[0].compute_capability;
-  for (int rank = 1; rank < job->ranks; rank++)
-    least = job->all[rank].compute_capability < least ? job->all[rank].compute_capability : least;
-  if (operation_infos[operation].has_redop && least < 90)
-    return "reductions of it need GPUs of compute capability 9.0";
-  return NULL;
 }

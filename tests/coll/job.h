@@ -16,7 +16,7 @@ struct job_rank {
   char host[128];
   char device_name[LIBS_NAME_MAX];
   char bus_id[32];
-  int pid, device, compute_capability; /* 90 for 9.0 */
+  int pid, device;
 };
 
 struct job_gpu {
@@ -49,8 +49,5 @@ void job_deregister_buffers(struct job *job); /* with -R 1; else nothing */
 void job_allocate_buffers(struct job *job);
 void job_free_buffers(struct job *job);
 size_t job_buffer_bytes(const struct job *job); /* of each buffer, with its guards */
-
-/* Why this NCCL or these GPUs cannot do it, or NULL; the same at every process. */
-const char *job_why_not(const struct job *job, enum operation operation, enum element_type type);
 
 #endif

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libs: finds NCCL and the CUDA runtime when the program runs, never when it is built.
  * Owns: the loaded libraries, until the process ends.  Threads: loaded by one, used by any.
- * Blocks: while the libraries load.  Fails: with a message that names every place tried.
- *
- * NCCL: NCCL_HOME, or its lib; else what LD_LIBRARY_PATH leads to; else the one for the emulated
- * GPU in the build directory of this program; else the loader's. The CUDA runtime is the one that
- * NCCL brought, since two different ones could not share streams; NVIDIA's NCCL brings none that
- * can be seen, then the loader's path and CUDA_HOME are tried. */
+ * Blocks: while the libraries load.  Fails: with the loader's message. */
 #ifndef COLL_LIBS_H
 #define COLL_LIBS_H
 
@@ -19,13 +14,10 @@
 extern struct libs {
   NCCL_FUNCTIONS(LIBS_DECLARE)
   CUDA_FUNCTIONS(LIBS_DECLARE)
-  CUDA_GRAPH_FUNCTIONS(LIBS_DECLARE) /* all NULL unless has_graphs */
   cudaError_t (*get_device_properties)(void *properties, int device);
-  bool has_graphs;
   int nccl_version_code;      /* 22907 for 2.29.7 */
   char nccl_version_text[32]; /* "2.29.7" */
   char nccl_path[512];
-  char cuda_path[512];
 } libs;
 
 /* Ends the process with a message if there is no NCCL or no CUDA runtime. */

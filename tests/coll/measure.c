@@ -19,7 +19,7 @@ struct run {
   bool is_in_place;
   int gpus;
   struct operation_call *calls; /* one per GPU of this process */
-  cudaGraphExec_t *graphs;      /* likewise, with -G */
+  cudaGraphExec_t *graphs;      /* likewise, with -G 1; else NULL */
 };
 
 static void select_gpu(const struct run *run, int i) {
@@ -37,8 +37,7 @@ struct operation_call measure_open_call(const struct measure_case *c, const stru
                                   .recv = buffers.recv,
                                   .count = c->counts.call,
                                   .type = c->type,
-                                  .redop =
-                                      operation_open_redop(c->type, c->redop, gpu->comm, gpu->rank),
+                                  .redop = c->redop,
                                   .root = c->root,
                                   .rank = gpu->rank,
                                   .ranks = ranks,
@@ -48,7 +47,7 @@ struct operation_call measure_open_call(const struct measure_case *c, const stru
                                   .transfer_count = c->transfer_count };
 }
 
-static void launch(const struct run *run) {
+static void call_nccl(const struct run *run) {
   if (run->gpus > 1)
     NCCL(ncclGroupStart());
   for (int i = 0; i < run->gpus; i++) {
@@ -59,22 +58,13 @@ static void launch(const struct run *run) {
     NCCL(ncclGroupEnd());
 }
 
-static void wait_for_gpus(const struct run *run) {
-  for (int i = 0; i < run->gpus; i++) {
-    select_gpu(run, i);
-    CUDA(cudaStreamSynchronize(run->calls[i].stream));
-  }
-}
-
-/* ---- CUDA graphs ---- */
-
-static void open_graphs(struct run *run, int iterations) {
+static void capture(struct run *run) {
+  run->graphs = message_allocate((size_t)run->gpus, sizeof *run->graphs);
   for (int i = 0; i < run->gpus; i++) {
     select_gpu(run, i);
     CUDA(cudaStreamBeginCapture(run->calls[i].stream, cudaStreamCaptureModeThreadLocal));
   }
-  for (int i = 0; i < iterations; i++)
-    launch(run);
+  call_nccl(run);
   for (int i = 0; i < run->gpus; i++) {
     cudaGraph_t graph;
     select_gpu(run, i);
@@ -84,16 +74,22 @@ static void open_graphs(struct run *run, int iterations) {
   }
 }
 
-static void launch_graphs(const struct run *run) {
+static void launch(const struct run *run) {
+  if (!run->graphs) {
+    call_nccl(run);
+    return;
+  }
   for (int i = 0; i < run->gpus; i++) {
     select_gpu(run, i);
     CUDA(cudaGraphLaunch(run->graphs[i], run->calls[i].stream));
   }
 }
 
-static void close_graphs(struct run *run) {
-  for (int i = 0; i < run->gpus; i++)
-    CUDA(cudaGraphExecDestroy(run->graphs[i]));
+static void wait_for_gpus(const struct run *run) {
+  for (int i = 0; i < run->gpus; i++) {
+    select_gpu(run, i);
+    CUDA(cudaStreamSynchronize(run->calls[i].stream));
+  }
 }
 
 /* ---- time ---- */
@@ -135,19 +131,6 @@ static double time_launches(struct run *run, int iterations, double *times_us) {
   return seconds_since(start_ns) / iterations;
 }
 
-static double time_graphs(struct run *run, int iterations) {
-  int launches = run->job->options->graph_launches;
-  open_graphs(run, iterations);
-  rendezvous_barrier(run->job->rendezvous);
-  uint64_t start_ns = clock_now_ns();
-  for (int i = 0; i < launches; i++)
-    launch_graphs(run);
-  wait_for_gpus(run);
-  double seconds = seconds_since(start_ns) / iterations / launches;
-  close_graphs(run);
-  return seconds;
-}
-
 double *measure_slowest(const struct job *job, const double *mine, int count) {
   size_t length = (size_t)count;
   if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
@@ -172,14 +155,13 @@ static void measure_time(struct run *run, struct measure_result *result) {
   double *times_us =
       options->is_per_iteration ? message_allocate((size_t)iterations, sizeof(double)) : NULL;
   double *all = message_allocate((size_t)job->processes, sizeof *all);
-  double mine = options->graph_launches ? time_graphs(run, iterations)
-                                        : time_launches(run, iterations, times_us);
+  double mine = time_launches(run, iterations, times_us);
   rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
   double sum = 0;
   for (int i = 0; i < job->processes; i++)
     sum += all[i];
   result->time_us = sum / job->processes * 1e6;
-  result->iterations = iterations * (options->graph_launches ? options->graph_launches : 1);
+  result->iterations = iterations;
   if (times_us)
     result->times_us = measure_slowest(job, times_us, iterations);
   free(times_us);
@@ -188,18 +170,6 @@ static void measure_time(struct run *run, struct measure_result *result) {
 
 /* ---- correctness ---- */
 
-static void run_once(struct run *run) {
-  if (run->job->options->graph_launches) {
-    open_graphs(run, 1);
-    launch_graphs(run);
-    wait_for_gpus(run);
-    close_graphs(run);
-  } else {
-    launch(run);
-    wait_for_gpus(run);
-  }
-}
-
 static void measure_wrong(struct run *run, struct measure_result *result) {
   struct job *job = run->job;
   static uint64_t seed; /* the same at every process, another one for every check */
@@ -207,7 +177,8 @@ static void measure_wrong(struct run *run, struct measure_result *result) {
     seed++;
     check_prepare(job, run->measure_case, run->is_in_place, seed);
     rendezvous_barrier(job->rendezvous);
-    run_once(run);
+    launch(run);
+    wait_for_gpus(run);
     check_compare(job, run->measure_case, run->is_in_place, &result->wrong, &result->out_of_bounds);
   }
   measure_add_up(job, result);
@@ -231,29 +202,31 @@ void measure_add_up(const struct job *job, struct measure_result *result) {
 static struct run open_run(struct job *job, const struct measure_case *measure_case,
                            bool is_in_place) {
   int gpus = job->options->gpus;
-  struct run run = { job,
-                     measure_case,
-                     is_in_place,
-                     gpus,
-                     message_allocate((size_t)gpus, sizeof(struct operation_call)),
-                     message_allocate((size_t)gpus, sizeof(cudaGraphExec_t)) };
+  struct run run = { .job = job,
+                     .measure_case = measure_case,
+                     .is_in_place = is_in_place,
+                     .gpus = gpus,
+                     .calls = message_allocate((size_t)gpus, sizeof(struct operation_call)) };
   for (int i = 0; i < gpus; i++)
     run.calls[i] = measure_open_call(measure_case, &job->gpus[i], job->ranks, is_in_place);
+  if (job->options->is_graph)
+    capture(&run);
   return run;
 }
 
 static void close_run(struct run *run) {
-  for (int i = 0; i < run->gpus; i++)
-    operation_close_redop(run->measure_case->redop, run->calls[i].redop, run->calls[i].comm);
-  free(run->calls);
+  for (int i = 0; run->graphs && i < run->gpus; i++)
+    CUDA(cudaGraphExecDestroy(run->graphs[i]));
   free(run->graphs);
+  free(run->calls);
 }
 
 void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
                    uint64_t seed, struct measure_result *result) {
   struct run run = open_run(job, measure_case, is_in_place);
   check_prepare(job, measure_case, is_in_place, seed);
-  run_once(&run);
+  launch(&run);
+  wait_for_gpus(&run);
   check_compare(job, measure_case, is_in_place, &result->wrong, &result->out_of_bounds);
   close_run(&run);
 }

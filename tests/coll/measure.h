@@ -26,12 +26,12 @@ struct measure_result {
   bool has_run, has_check;
   double time_us;   /* of one iteration, mean of the processes */
   double *times_us; /* of each iteration, the slowest process's; NULL without --per-iteration */
-  int iterations;   /* per process, all graph launches together */
+  int iterations;   /* per process */
   uint64_t wrong;   /* elements, over all ranks */
   uint64_t out_of_bounds; /* bytes around receive buffers that were written */
 };
 
-/* What NCCL is called with for a case by one of `ranks`; operation_close_redop ends it. */
+/* What NCCL is called with for a case by one of `ranks`. */
 struct operation_call measure_open_call(const struct measure_case *measure_case,
                                         const struct job_gpu *gpu, int ranks, bool is_in_place);
 

@@ -2,8 +2,8 @@
 /* nccl_api: the part of NCCL's and the CUDA runtime's public API that the benchmark calls.
  *
  * Declared here because no header of either need be on the machine, and one binary serves every
- * release: functions are looked up at run time, and the optional ones may be absent. Only public,
- * documented functions are used (nccl.h of 2.19 and later, the CUDA 12 and 13 runtime API). */
+ * release: functions are looked up at run time. Only public, documented functions are used (nccl.h
+ * of 2.19 and later, the CUDA 12 and 13 runtime API). */
 #ifndef COLL_NCCL_API_H
 #define COLL_NCCL_API_H
 
@@ -17,11 +17,10 @@ typedef struct {
 } ncclUniqueId;
 typedef int ncclResult_t;   /* an enum there; 0 is success, 7 in progress */
 typedef int ncclDataType_t; /* an enum there; values in element.c */
-typedef int ncclRedOp_t;    /* an enum there, also what ncclRedOpCreatePreMulSum returns */
+typedef int ncclRedOp_t;    /* an enum there */
 
 enum { ncclSuccess = 0, ncclInProgress = 7 };
 enum { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 };
-enum { ncclScalarHostImmediate = 1 };
 
 /* ---- CUDA runtime ---- */
 
@@ -36,7 +35,6 @@ enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 enum { cudaStreamCaptureModeThreadLocal = 1 };
-enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
 
 /* ---- functions: X(result, name, arguments) ---- */
 
@@ -76,9 +74,6 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(ncclResult_t, ncclRecv,                                                                        \
     (void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,                     \
      cudaStream_t stream))                                                                         \
-  X(ncclResult_t, ncclRedOpCreatePreMulSum,                                                        \
-    (ncclRedOp_t * redop, void *scalar, ncclDataType_t type, int residence, ncclComm_t comm))      \
-  X(ncclResult_t, ncclRedOpDestroy, (ncclRedOp_t redop, ncclComm_t comm))                          \
   X(ncclResult_t, ncclCommRegister, (ncclComm_t comm, void *buffer, size_t bytes, void **handle))  \
   X(ncclResult_t, ncclCommDeregister, (ncclComm_t comm, void *handle))                             \
   X(ncclResult_t, ncclMemAlloc, (void **memory, size_t bytes))                                     \
@@ -88,7 +83,6 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(const char *, cudaGetErrorString, (cudaError_t error))                                         \
   X(cudaError_t, cudaGetDeviceCount, (int *count))                                                 \
   X(cudaError_t, cudaSetDevice, (int device))                                                      \
-  X(cudaError_t, cudaDeviceGetAttribute, (int *value, int attribute, int device))                  \
   X(cudaError_t, cudaDeviceGetPCIBusId, (char *bus_id, int size, int device))                      \
   X(cudaError_t, cudaDeviceSynchronize, (void))                                                    \
   X(cudaError_t, cudaMalloc, (void **memory, size_t bytes))                                        \
@@ -104,17 +98,14 @@ enum { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor
   X(cudaError_t, cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                        \
   X(cudaError_t, cudaEventSynchronize, (cudaEvent_t event))                                        \
   X(cudaError_t, cudaEventDestroy, (cudaEvent_t event))                                            \
-  X(cudaError_t, cudaLaunchHostFunc,                                                               \
-    (cudaStream_t stream, void (*function)(void *argument), void *argument))
-
-/* For -G only: a runtime without them runs everything else. */
-#define CUDA_GRAPH_FUNCTIONS(X)                                                                    \
   X(cudaError_t, cudaStreamBeginCapture, (cudaStream_t stream, int mode))                          \
   X(cudaError_t, cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t * graph))                 \
   X(cudaError_t, cudaGraphInstantiateWithFlags,                                                    \
     (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags))                         \
   X(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream))                     \
   X(cudaError_t, cudaGraphExecDestroy, (cudaGraphExec_t exec))                                     \
-  X(cudaError_t, cudaGraphDestroy, (cudaGraph_t graph))
+  X(cudaError_t, cudaGraphDestroy, (cudaGraph_t graph))                                            \
+  X(cudaError_t, cudaLaunchHostFunc,                                                               \
+    (cudaStream_t stream, void (*function)(void *argument), void *argument))
 
 #endif

@@ -17,9 +17,8 @@ const struct operation_info operation_infos[OPERATIONS] = {
 };
 
 const char *const operation_redop_names[PATTERN_NONE + 1] = {
-  [PATTERN_SUM] = "sum",   [PATTERN_PROD] = "prod", [PATTERN_MAX] = "max",
-  [PATTERN_MIN] = "min",   [PATTERN_AVG] = "avg",   [PATTERN_MULSUM] = "mulsum",
-  [PATTERN_NONE] = "none",
+  [PATTERN_SUM] = "sum", [PATTERN_PROD] = "prod", [PATTERN_MAX] = "max",
+  [PATTERN_MIN] = "min", [PATTERN_AVG] = "avg",   [PATTERN_NONE] = "none",
 };
 
 int operation_find(const char *name) {

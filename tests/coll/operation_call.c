@@ -4,28 +4,12 @@
 
 #include "tests/coll/libs.h"
 
-ncclRedOp_t operation_open_redop(enum element_type type, enum pattern_redop redop, ncclComm_t comm,
-                                 int rank) {
-  static const ncclRedOp_t redops[] = { [PATTERN_SUM] = ncclSum,
-                                        [PATTERN_PROD] = ncclProd,
-                                        [PATTERN_MAX] = ncclMax,
-                                        [PATTERN_MIN] = ncclMin,
-                                        [PATTERN_AVG] = ncclAvg };
-  if (redop == PATTERN_NONE)
-    return ncclSum;
-  if (redop != PATTERN_MULSUM)
-    return redops[redop];
-  int number = pattern_scalar(rank);
-  uint64_t scalar = element_infos[type].is_float ? element_encode(type, number) : (uint64_t)number;
-  ncclRedOp_t opened;
-  NCCL(ncclRedOpCreatePreMulSum(&opened, &scalar, (ncclDataType_t)type, ncclScalarHostImmediate,
-                                comm));
-  return opened;
-}
-
-void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclComm_t comm) {
-  if (redop == PATTERN_MULSUM)
-    NCCL(ncclRedOpDestroy(opened, comm));
+static ncclRedOp_t redop_of(enum pattern_redop redop) {
+  static const ncclRedOp_t redops[] = {
+    [PATTERN_SUM] = ncclSum, [PATTERN_PROD] = ncclProd, [PATTERN_MAX] = ncclMax,
+    [PATTERN_MIN] = ncclMin, [PATTERN_AVG] = ncclAvg,   [PATTERN_NONE] = ncclSum
+  };
+  return redops[redop];
 }
 
 static void exchange_with_neighbours(const struct operation_call *c) {
@@ -68,25 +52,26 @@ static void exchange_transfers(const struct operation_call *c) {
 
 void operation_run(const struct operation_call *c) {
   int type = (int)c->type;
+  ncclRedOp_t redop = redop_of(c->redop);
   if (c->transfers) {
     exchange_transfers(c);
     return;
   }
   switch (c->operation) {
   case OPERATION_ALL_REDUCE:
-    NCCL(ncclAllReduce(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));
+    NCCL(ncclAllReduce(c->send, c->recv, c->count, type, redop, c->comm, c->stream));
     break;
   case OPERATION_ALL_GATHER:
     NCCL(ncclAllGather(c->send, c->recv, c->count, type, c->comm, c->stream));
     break;
   case OPERATION_REDUCE_SCATTER:
-    NCCL(ncclReduceScatter(c->send, c->recv, c->count, type, c->redop, c->comm, c->stream));
+    NCCL(ncclReduceScatter(c->send, c->recv, c->count, type, redop, c->comm, c->stream));
     break;
   case OPERATION_BROADCAST:
     NCCL(ncclBroadcast(c->send, c->recv, c->count, type, c->root, c->comm, c->stream));
     break;
   case OPERATION_REDUCE:
-    NCCL(ncclReduce(c->send, c->recv, c->count, type, c->redop, c->root, c->comm, c->stream));
+    NCCL(ncclReduce(c->send, c->recv, c->count, type, redop, c->root, c->comm, c->stream));
     break;
   case OPERATION_SENDRECV:
     exchange_with_neighbours(c);

@@ -23,7 +23,7 @@ struct operation_call {
   void *recv;
   size_t count;
   enum element_type type;
-  ncclRedOp_t redop;
+  enum pattern_redop redop;
   int root, rank, ranks;
   ncclComm_t comm;
   cudaStream_t stream;
@@ -31,12 +31,6 @@ struct operation_call {
   const struct operation_transfer *transfers;
   size_t transfer_count;
 };
-
-/* What NCCL calls a reduction; PATTERN_NONE is any. PATTERN_MULSUM is made for the communicator
- * with the factor of its rank. */
-ncclRedOp_t operation_open_redop(enum element_type type, enum pattern_redop redop, ncclComm_t comm,
-                                 int rank);
-void operation_close_redop(enum pattern_redop redop, ncclRedOp_t opened, ncclComm_t comm);
 
 void operation_run(const struct operation_call *call);
 

@@ -40,8 +40,8 @@ static bool shall_run;
 
 #define SIZE_MOST (INT64_C(1) << 40)
 #define OPERATION_WORDS "all_reduce all_gather reduce_scatter broadcast reduce sendrecv alltoall"
-#define TYPE_WORDS "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2"
-#define REDOP_WORDS "sum prod max min avg mulsum"
+#define TYPE_WORDS "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16"
+#define REDOP_WORDS "sum prod max min avg"
 #define ROW(name, letter, type, field, argument, low, high, help)                                  \
   { name, letter, type, &given.field, argument, help, low, high }
 #define COUNT_ROW(name, letter, field, low, high, help)                                            \
@@ -72,8 +72,7 @@ static const struct cli_option rows[] = {
       "left out; --replay sends averages, which do not grow. Not given:\n"
       "numbers made for checks (--replay: zeros). These compress as no\n"
       "gradients do: STRATUS_COMPRESS=off is set, unless it is set"),
-  COUNT_ROW("cudagraph", 'G', graph_launches, 0, OPTIONS_ITERATIONS_MAX,
-            "capture the iterations in a CUDA graph, launch it N times"),
+  COUNT_ROW("cudagraph", 'G', is_graph, 0, 1, "1: as a CUDA graph, which is launched"),
   COUNT_ROW("local_register", 'R', is_registered, 0, 1, "1: register the buffers with NCCL"),
   COUNT_ROW("ngpus", 'g', gpus, 1, 64, "GPUs per process"),
   ROW("timeout", 'T', CLI_DURATION, o.timeout_ns, "TIME", 0, 0,
@@ -166,7 +165,6 @@ static int take_texts(struct options *o) {
   if (status == CLI_OK)
     status = take_list("redop", given.redops, operation_redop_find, REDOP_WORDS, o->redops,
                        PATTERN_NONE);
-  o->is_type_all = strstr(given.types, "all") != NULL;
   if (status == CLI_OK)
     status = take_sizes(o, given.sizes);
   if (status == CLI_OK)
@@ -212,10 +210,6 @@ static int check_replay(const struct options *o) {
 }
 
 static int check_together(const struct options *o) {
-  if (o->graph_launches && o->is_per_iteration)
-    return cli_fail_usage("-I 1 and -G exclude each other: a graph runs as a whole");
-  if (o->graph_launches && o->min_time_ns)
-    return cli_fail_usage("--min-time and -G exclude each other");
   const char *of_hosts = o->hosts ? NULL : cli_given("ppn|split-cpus");
   return of_hosts ? cli_fail_usage("--%s goes with --hosts", of_hosts) : CLI_OK;
 }

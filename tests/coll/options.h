@@ -20,14 +20,14 @@ struct options {
   bool operations[OPERATIONS];
   bool types[ELEMENT_TYPES];
   bool redops[PATTERN_NONE];
-  bool is_type_all; /* leaves out what this NCCL or GPU cannot do */
 
   uint64_t min_bytes, max_bytes;     /* -b -e */
   double step_factor;                /* -f */
   uint64_t sizes[OPTIONS_SIZES_MAX]; /* in the order they are run */
   int sizes_count;
 
-  int iterations, warmup, checks, graph_launches;
+  int iterations, warmup, checks;
+  int is_graph;         /* -G 1 */
   int is_registered;    /* -R 1 */
   int is_per_iteration; /* -I 1: synchronize after each one */
   uint64_t min_time_ns; /* more iterations until this, 0 = as many as -n says */

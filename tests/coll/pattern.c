@@ -28,36 +28,10 @@ static uint64_t mask_of(const struct pattern *pattern) {
   return UINT64_MAX >> (64 - 8 * element_infos[pattern->type].size_bytes);
 }
 
-static bool is_power_of_two(int n) {
-  return (n & (n - 1)) == 0;
-}
-
-static int at_most(int a, int b) {
-  return a < b ? a : b;
-}
-
 static void choose_numbers(struct pattern *pattern) {
   const struct element_info *info = &element_infos[pattern->type];
-  pattern->contributors = pattern->ranks;
-  pattern->limit = info->exact_limit;
-  if (!info->is_float && pattern->redop != PATTERN_AVG)
-    return; /* whatever bits all ranks send, the result is exact */
-  switch (pattern->redop) {
-  case PATTERN_PROD: /* 2^4 at most, which even E5M2 holds */
-    pattern->contributors = at_most(pattern->ranks, 4);
-    break;
-  case PATTERN_SUM:
-  case PATTERN_AVG:
-    pattern->contributors = at_most(pattern->ranks, info->is_fp8 ? 4 : 16);
-    pattern->limit /= pattern->contributors;
-    break;
-  case PATTERN_MULSUM:
-    pattern->contributors = at_most(pattern->ranks, info->is_fp8 ? 4 : 16);
-    pattern->limit /= 2 * pattern->contributors;
-    break;
-  default:
-    break;
-  }
+  bool is_sum = pattern->redop == PATTERN_SUM || pattern->redop == PATTERN_AVG;
+  pattern->limit = info->exact_limit / (is_sum ? pattern->ranks : 1);
 }
 
 /* ---- contents ---- */
@@ -74,7 +48,7 @@ static void choose_contents(struct pattern *pattern, const struct contents *cont
     bits++;
   bool is_reduced = pattern->redop != PATTERN_NONE;
   bool is_possible = info->is_float && pattern->redop != PATTERN_PROD &&
-                     pattern->redop != PATTERN_MULSUM && bits <= info->mantissa_bits &&
+                     bits <= info->mantissa_bits &&
                      2 * bits + 2 < 1u << (width - 1 - info->mantissa_bits);
   pattern->contents = contents && contents->size >= info->size_bytes && (!is_reduced || is_possible)
                           ? contents
@@ -122,8 +96,7 @@ void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_
   pattern->ranks = ranks;
   choose_numbers(pattern);
   choose_contents(pattern, contents);
-  /* Products reach 16, which every type holds although E5M2 lacks some smaller ones. */
-  int limit = element_infos[type].exact_limit > 16 ? element_infos[type].exact_limit : 16;
+  int limit = element_infos[type].exact_limit;
   for (int key = -limit; element_infos[type].is_float && key <= limit; key++) {
     double expected = redop == PATTERN_AVG ? (double)key / ranks : (double)key;
     pattern->code_sent[KEY_ZERO + key] = element_encode(type, key);
@@ -136,39 +109,21 @@ void pattern_set_seed(struct pattern *pattern, uint64_t seed) {
   pattern->seed = mix(seed, -1, UINT64_C(1) << 40);
 }
 
-int pattern_scalar(int rank) {
-  return 1 + (rank & 1);
-}
-
 /* ---- numbers: whole ones for reductions of floating point, else bits ---- */
 
 static bool is_whole(const struct pattern *pattern) {
   return pattern->redop != PATTERN_NONE && element_infos[pattern->type].is_float;
 }
 
-/* The ranks that contribute at a place follow each other, from this one on. */
-static int first_contributor(const struct pattern *pattern, uint64_t place) {
-  if (pattern->contributors == pattern->ranks)
-    return 0;
-  return (int)((place + pattern->seed) % (uint64_t)pattern->ranks);
-}
-
-static bool is_contributor(const struct pattern *pattern, int rank, uint64_t place) {
-  int distance = rank - first_contributor(pattern, place);
-  return (distance < 0 ? distance + pattern->ranks : distance) < pattern->contributors;
-}
-
 /* Negative ones as 64 bits have them. */
 static uint64_t number_sent(const struct pattern *pattern, int rank, uint64_t place) {
-  if (!is_contributor(pattern, rank, place))
-    return pattern->redop == PATTERN_PROD ? 1 : 0;
   uint64_t bits = mix(pattern->seed, rank, place);
   if (pattern->redop == PATTERN_AVG)
     return (uint64_t)below(bits, pattern->limit + INT64_C(1));
   if (!is_whole(pattern)) /* a product of odd numbers keeps every bit that went into it */
     return (pattern->redop == PATTERN_PROD ? bits | 1 : bits) & mask_of(pattern);
-  if (pattern->redop == PATTERN_PROD)
-    return (bits & 1 ? UINT64_MAX : 1) * (1 + (bits >> 1 & 1));
+  if (pattern->redop == PATTERN_PROD) /* 2^4 at most */
+    return (bits & 1 ? UINT64_MAX : 1) * (1 + (rank < 4 ? bits >> 1 & 1 : 0));
   return (uint64_t)(below(bits, 2 * pattern->limit + 1) - pattern->limit);
 }
 
@@ -181,23 +136,18 @@ static bool is_greater(const struct pattern *pattern, uint64_t a, uint64_t b) {
 }
 
 static uint64_t number_expected(const struct pattern *pattern, uint64_t place) {
-  int first = first_contributor(pattern, place);
   uint64_t result = pattern->redop == PATTERN_PROD ? 1 : 0;
-  for (int i = 0; i < pattern->contributors; i++) {
-    int rank = first + i < pattern->ranks ? first + i : first + i - pattern->ranks;
+  for (int rank = 0; rank < pattern->ranks; rank++) {
     uint64_t number = number_sent(pattern, rank, place);
     switch (pattern->redop) {
     case PATTERN_PROD:
       result *= number;
       break;
     case PATTERN_MAX:
-      result = i == 0 || is_greater(pattern, number, result) ? number : result;
+      result = rank == 0 || is_greater(pattern, number, result) ? number : result;
       break;
     case PATTERN_MIN:
-      result = i == 0 || is_greater(pattern, result, number) ? number : result;
-      break;
-    case PATTERN_MULSUM:
-      result += number * (uint64_t)pattern_scalar(rank);
+      result = rank == 0 || is_greater(pattern, result, number) ? number : result;
       break;
     default:
       result += number;
@@ -226,36 +176,12 @@ uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
   return number & mask_of(pattern);
 }
 
-/* ncclAvg multiplies each element by 1/n, itself rounded, and adds. With u the unit roundoff, the
- * factor, each product and each of the n - 1 sums are off by a factor of at most 1 + u; products
- * below the smallest number lose up to that much. With n a power of two all of it is exact, as long
- * as 1/n can be stored. */
-double pattern_tolerance(const struct pattern *pattern, double expected) {
-  const struct element_info *info = &element_infos[pattern->type];
-  double smallest = element_decode(pattern->type, 1); /* positive */
-  if (pattern->redop != PATTERN_AVG || !info->is_float ||
-      (is_power_of_two(pattern->ranks) && 1.0 / pattern->ranks >= smallest))
-    return 0;
-  double roundoff = ldexp(1, -(int)info->mantissa_bits - 1);
-  double roundings = pattern->ranks + 2;
-  return fabs(expected) * expm1(roundings * log1p(roundoff)) + pattern->ranks * smallest;
-}
-
 /* ---- arrays ---- */
 
 void pattern_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count) {
   unsigned size = element_infos[pattern->type].size_bytes;
   for (size_t i = 0; i < count; i++)
     element_store(to, size, i, pattern_sent(pattern, rank, place + i));
-}
-
-/* Codes that differ can still be right: zero has two, and rounding has room for a few. */
-static bool is_close(const struct pattern *pattern, uint64_t got, uint64_t expected) {
-  if (pattern->redop == PATTERN_NONE || !element_infos[pattern->type].is_float)
-    return false;
-  double want = element_decode(pattern->type, expected);
-  double have = element_decode(pattern->type, got);
-  return fabs(have - want) <= pattern_tolerance(pattern, want); /* false for a NaN */
 }
 
 uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t place,
@@ -266,7 +192,7 @@ uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t pla
     uint64_t expected = source == PATTERN_REDUCED ? pattern_expected(pattern, place + i)
                                                   : pattern_sent(pattern, source, place + i);
     uint64_t got = element_load(data, size, i);
-    if (got == expected || is_close(pattern, got, expected))
+    if (got == expected)
       continue;
     if (!wrong)
       *first_wrong = i;

@@ -9,9 +9,8 @@
  *
  *   integers         arbitrary bits (arithmetic modulo 2^n does not depend on order either);
  *                    for avg small non-negative ones, whose sum fits
- *   floating point   whole numbers whose sums stay below the type's exact_limit: for many ranks
- *                    only a few of them, which ones depends on the place, send anything but 0;
- *                    for prod powers of two
+ *   floating point   whole numbers whose sums stay below the type's exact_limit; for prod powers
+ *                    of two
  *
  * With contents (coll --data) ranks send those instead. What is only moved are the contents
  * from another place on for each rank. For sum, avg, min and max of floating point all ranks send
@@ -19,8 +18,8 @@
  * mantissa cleared, as many as that takes, all of these are exact. Numbers so small or large that
  * they would not be are sent as 0. Other reductions send what they send without contents.
  *
- * Only avg over a number of ranks that is no power of two leaves room for rounding; see
- * pattern_tolerance. */
+ * Reductions are of up to PATTERN_RANKS_MAX ranks, and avg of floating point of a power of two of
+ * them: ncclAvg multiplies by 1/n, which other numbers round. */
 #ifndef COLL_PATTERN_H
 #define COLL_PATTERN_H
 
@@ -37,19 +36,17 @@ enum pattern_redop {
   PATTERN_MAX,
   PATTERN_MIN,
   PATTERN_AVG,
-  PATTERN_MULSUM, /* NCCL's PreMulSum with pattern_scalar(rank) */
-  PATTERN_NONE,   /* data is only moved */
+  PATTERN_NONE, /* data is only moved */
 };
 
-enum { PATTERN_KEYS = 2 * 2048 + 1 };
+enum { PATTERN_KEYS = 2 * 2048 + 1, PATTERN_RANKS_MAX = 64 };
 
 struct pattern {
   enum element_type type;
   enum pattern_redop redop;
   int ranks;
   uint64_t seed;
-  int contributors;                /* ranks that send anything at one place */
-  int limit;                       /* of what each of them sends */
+  int limit;                       /* of the numbers that each rank sends */
   const struct contents *contents; /* NULL: none, or not for this reduction */
   /* Of contents, for reductions: which bits of a code are sent, and what codes without sign. */
   uint64_t kept, least, most;
@@ -70,12 +67,6 @@ uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place);
 
 /* Code of element `place` of the reduction over all ranks. */
 uint64_t pattern_expected(const struct pattern *pattern, uint64_t place);
-
-/* The factor that `rank` gives to PreMulSum: 1 or 2. */
-int pattern_scalar(int rank);
-
-/* How far a floating point result may be from `expected`; 0 where it must be exact. */
-double pattern_tolerance(const struct pattern *pattern, double expected);
 
 /* Stands for "the reduction over all ranks" where a source rank is asked for. */
 enum { PATTERN_REDUCED = -1 };

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-TYPES = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2".split()
+TYPES = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16".split()
 TYPE_NAMES = {"float32": "float", "float16": "half"}
 CALLS = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter", "Send": "send", "Recv": "recv"}
 CALL = re.compile(r"NCCL INFO (\w+): opCount .* count (\d+) datatype (\d+) op (\d+) root (\d+) .*\[nranks=(\d+)\]")

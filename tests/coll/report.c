@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,11 +31,8 @@ static double busbw_gbs(const struct report *report, const struct measure_case *
 
 /* ---- the table ---- */
 
-void report_print_library(FILE *table) {
-  fprintf(table, "# coll: NCCL %s (%s)\n", libs.nccl_version_text, libs.nccl_path);
-}
-
 void report_print_ranks(FILE *t, const struct job *job) {
+  fprintf(t, "# coll: NCCL %s (%s)\n", libs.nccl_version_text, libs.nccl_path);
   fputs("# Using devices\n", t);
   for (int rank = 0; rank < job->ranks; rank++) {
     const struct job_rank *r = &job->all[rank];
@@ -52,12 +48,11 @@ static void print_head(const struct report *report) {
   const struct job *job = report->job;
   const struct options *o = job->options;
   FILE *t = report->table;
-  report_print_library(t);
   fprintf(
       t, "# nThread 1 nGpus %d minBytes %llu maxBytes %llu sizes: %d warmup iters: %d iters: %d ",
       o->gpus, (unsigned long long)o->sizes[0], (unsigned long long)o->sizes[o->sizes_count - 1],
       o->sizes_count, o->warmup, o->iterations);
-  fprintf(t, "agg iters: 1 validation: %d graph: %d\n#\n", o->checks, o->graph_launches);
+  fprintf(t, "agg iters: 1 validation: %d graph: 0\n#\n", o->checks);
   report_print_ranks(t, job);
 }
 
@@ -78,16 +73,6 @@ void report_operation(struct report *report, enum operation operation) {
           "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong",
           "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)",
           "(GB/s)", "");
-  fflush(report->table);
-}
-
-void report_note(struct report *report, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fputs("# ", report->table);
-  vfprintf(report->table, format, arguments);
-  fputc('\n', report->table);
-  va_end(arguments);
   fflush(report->table);
 }
 

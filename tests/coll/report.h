@@ -30,18 +30,13 @@ struct report *report_open(FILE *table, const struct job *job);
 /* Begins the table of another operation. */
 void report_operation(struct report *report, enum operation operation);
 
-/* A remark between the rows, as "# ...". */
-__attribute__((format(printf, 2, 3))) void report_note(struct report *report, const char *format,
-                                                       ...);
-
 void report_row(struct report *report, const struct measure_case *measure_case,
                 const struct measure_result *out_of_place, const struct measure_result *in_place);
 
 /* Prints the totals and writes the JSON file; frees everything. */
 void report_close(struct report *report);
 
-/* Parts of the heading, for other kinds of reports too: the library, and every rank. */
-void report_print_library(FILE *table);
+/* For other kinds of reports too: the library, and every rank. */
 void report_print_ranks(FILE *table, const struct job *job);
 
 /* A reader of the file sees all of it or nothing. */

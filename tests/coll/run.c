@@ -48,6 +48,11 @@ static void run_type(struct job *job, struct report *report, enum operation oper
   const struct operation_info *info = &operation_infos[operation];
   for (int redop = 0; redop <= PATTERN_NONE; redop++) {
     bool is_wanted = redop == PATTERN_NONE ? !info->has_redop : info->has_redop && o->redops[redop];
+    if (is_wanted && info->has_redop && job->ranks > PATTERN_RANKS_MAX)
+      message_fail("reductions are checked of up to %d ranks", PATTERN_RANKS_MAX);
+    if (is_wanted && redop == PATTERN_AVG && element_infos[type].is_float &&
+        job->ranks & (job->ranks - 1))
+      message_fail("-o avg of floating point is checked of 2, 4, 8, ... ranks");
     for (int i = 0; is_wanted && i < o->sizes_count; i++) {
       const struct measure_case c = {
         .operation = operation,
@@ -62,23 +67,6 @@ static void run_type(struct job *job, struct report *report, enum operation oper
   }
 }
 
-static void run_operation(struct job *job, struct report *report, enum operation operation,
-                          struct totals *totals) {
-  for (int i = 0; i < ELEMENT_TYPES; i++) {
-    enum element_type type = (enum element_type)i;
-    const char *name = element_infos[type].name;
-    const char *why_not = job_why_not(job, operation, type);
-    if (!job->options->types[type])
-      continue;
-    if (!why_not)
-      run_type(job, report, operation, type, totals);
-    else if (!job->options->is_type_all)
-      message_fail("-d %s: %s", name, why_not);
-    else if (report)
-      report_note(report, "%s skipped: %s", name, why_not);
-  }
-}
-
 static struct totals run_all(struct job *job, struct report *report) {
   struct totals totals = { 0 };
   for (int operation = 0; operation < OPERATIONS; operation++) {
@@ -86,7 +74,10 @@ static struct totals run_all(struct job *job, struct report *report) {
       continue;
     if (report)
       report_operation(report, (enum operation)operation);
-    run_operation(job, report, (enum operation)operation, &totals);
+    for (int type = 0; type < ELEMENT_TYPES; type++) {
+      if (job->options->types[type])
+        run_type(job, report, (enum operation)operation, (enum element_type)type, &totals);
+    }
   }
   return totals;
 }
@@ -158,8 +149,6 @@ static int run_rank(const struct options *options, const struct world *world,
   if (mode && mode->prepare)
     mode->prepare();
   libs_open();
-  if (options->graph_launches && !libs.has_graphs)
-    message_fail("-G: the CUDA runtime %s has no graphs", libs.cuda_path);
   if (options->replay && replay_load(&replay, options, world->size, error))
     message_fail("%s", error);
   if (options->data && contents_load(&contents, options->data, error))

@@ -18,20 +18,17 @@ UNIT_TEST(test_known_codes) {
     double value;
     uint64_t code;
   } known[] = {
-    { ELEMENT_HALF, 1, 0x3c00 },       { ELEMENT_HALF, -2, 0xc000 },
-    { ELEMENT_HALF, 65504, 0x7bff },   { ELEMENT_HALF, 0x1p-24, 0x0001 },
-    { ELEMENT_BFLOAT16, 1, 0x3f80 },   { ELEMENT_BFLOAT16, -256, 0xc380 },
-    { ELEMENT_F8E4M3, 1, 0x38 },       { ELEMENT_F8E4M3, 448, 0x7e },
-    { ELEMENT_F8E4M3, -0x1p-9, 0x81 }, { ELEMENT_F8E5M2, 1, 0x3c },
-    { ELEMENT_F8E5M2, 57344, 0x7b },   { ELEMENT_F8E5M2, 0x1p-16, 0x01 },
-    { ELEMENT_FLOAT, 1, 0x3f800000 },  { ELEMENT_DOUBLE, -2, UINT64_C(0xc000000000000000) },
+    { ELEMENT_HALF, 1, 0x3c00 },      { ELEMENT_HALF, -2, 0xc000 },
+    { ELEMENT_HALF, 65504, 0x7bff },  { ELEMENT_HALF, 0x1p-24, 0x0001 },
+    { ELEMENT_BFLOAT16, 1, 0x3f80 },  { ELEMENT_BFLOAT16, -256, 0xc380 },
+    { ELEMENT_FLOAT, 1, 0x3f800000 }, { ELEMENT_DOUBLE, -2, UINT64_C(0xc000000000000000) },
   };
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
     assert_int_equal(element_encode(known[i].type, known[i].value), known[i].code);
     assert_true(element_decode(known[i].type, known[i].code) == known[i].value);
   }
   assert_true(isinf(element_decode(ELEMENT_HALF, 0x7c00)));
-  assert_true(isnan(element_decode(ELEMENT_F8E4M3, 0x7f)));
+  assert_true(isnan(element_decode(ELEMENT_BFLOAT16, 0x7f81)));
 }
 
 UNIT_TEST(test_half_as_the_compiler) {
@@ -88,12 +85,6 @@ static uint64_t reduce(const struct pattern *p, uint64_t place, int first) {
   for (int i = 0; i < p->ranks; i++) {
     int rank = (first + i) % p->ranks;
     uint64_t sent = pattern_sent(p, rank, place);
-    if (p->redop == PATTERN_MULSUM) {
-      int scalar = pattern_scalar(rank);
-      bool is_float = element_infos[p->type].is_float;
-      sent = multiply_codes(p->type, sent,
-                            is_float ? element_encode(p->type, scalar) : (uint64_t)scalar);
-    }
     if (p->redop == PATTERN_AVG && element_infos[p->type].is_float)
       sent = multiply_codes(p->type, sent, element_encode(p->type, 1.0 / p->ranks));
     if (i == 0)
@@ -114,11 +105,14 @@ static uint64_t reduce(const struct pattern *p, uint64_t place, int first) {
 }
 
 static void check_reductions(const struct contents *contents) {
-  static const int sizes[] = { 1, 2, 3, 4, 5, 8, 17, 64 };
+  static const int sizes[] = { 1, 2, 3, 4, 5, 8, 17, PATTERN_RANKS_MAX };
   static struct pattern pattern;
   for (int type = 0; type < ELEMENT_TYPES; type++) {
     for (int redop = 0; redop < PATTERN_NONE; redop++) {
       for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        bool is_rounded = redop == PATTERN_AVG && sizes[s] & (sizes[s] - 1);
+        if (is_rounded && element_infos[type].is_float)
+          continue;
         pattern_init(&pattern, (enum element_type)type, (enum pattern_redop)redop, sizes[s], 7,
                      contents);
         for (uint64_t place = 0; place < 64; place++) {
@@ -174,20 +168,6 @@ UNIT_TEST(test_contents_are_sent) {
   assert_null(pattern.contents);
 }
 
-/* Only an average over a number of ranks that is no power of two may be off at all. */
-UNIT_TEST(test_tolerance) {
-  static struct pattern pattern;
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_SUM, 3, 1, NULL);
-  assert_true(pattern_tolerance(&pattern, 100) == 0);
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 4, 1, NULL);
-  assert_true(pattern_tolerance(&pattern, 100) == 0);
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1, NULL);
-  assert_true(pattern_tolerance(&pattern, 100) > 0);
-  assert_true(pattern_tolerance(&pattern, 100) < 1e-4);
-  pattern_init(&pattern, ELEMENT_INT32, PATTERN_AVG, 3, 1, NULL);
-  assert_true(pattern_tolerance(&pattern, 100) == 0);
-}
-
 /* ---- comparison ---- */
 
 enum { COUNT = 1000 };
@@ -230,7 +210,7 @@ UNIT_TEST(test_not_a_number_is_seen) {
   static struct pattern pattern;
   float data[3];
   size_t first;
-  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 3, 1, NULL);
+  pattern_init(&pattern, ELEMENT_FLOAT, PATTERN_AVG, 4, 1, NULL);
   for (size_t i = 0; i < 3; i++)
     data[i] = (float)element_decode(ELEMENT_FLOAT, pattern_expected(&pattern, i));
   data[1] = NAN;

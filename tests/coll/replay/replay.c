@@ -252,7 +252,6 @@ void replay_run(struct job *job, const struct replay *replay, FILE *table, uint6
                 uint64_t *out_of_bounds) {
   json_t *workloads = json_array();
   if (table) {
-    report_print_library(table);
     report_print_ranks(table, job);
   }
   for (size_t i = 0; i < replay->part_count; i++) {

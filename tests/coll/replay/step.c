@@ -91,10 +91,6 @@ static enum pattern_redop redop_of(const struct step *step, const struct workloa
 static void open_communication(struct step *step, struct launch *launch) {
   const struct workload_item *item = launch->item;
   struct channel *channel = &step->channels[item->group];
-  const char *why_not = job_why_not(step->job, item->operation, item->type);
-  if (why_not)
-    message_fail("%s:%d: the type %s: %s", step->part->workload.name, item->line,
-                 element_infos[item->type].name, why_not);
   if (item->kind == WORKLOAD_COLLECTIVE)
     launch->order = ++channel->so_far.collectives;
   launch->transfers = message_allocate(2 * (size_t)channel->place.ranks, sizeof *launch->transfers);

@@ -3,64 +3,68 @@
 #include "tests/coll/stress/abort.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <malloc.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "common/clock.h"
 #include "common/random.h"
-#include "tests/coll/stress/canary.h"
-#include "tests/coll/stress/stress.h"
 #include "tests/coll/measure.h"
 #include "tests/coll/message.h"
-#include "tests/coll/operation_call.h"
-#include "tests/coll/pattern.h"
+#include "tests/coll/report.h"
+#include "tests/coll/stress/canary.h"
+#include "tests/coll/stress/stress.h"
 #include "tests/coll/watchdog.h"
 
 enum {
-  LAUNCHES_MAX = 8,      /* of one round: each waits half as long as the one before */
-  WHOLE_EVERY = 10,      /* rounds: the operation itself is checked and timed; it costs seconds */
-  BASELINE_ROUND = 10,   /* caches and pools have filled by then */
-  HOLD_MS = 200,         /* how long nobody may write to freed memory */
-  STAGGER_MS_MAX = 60,   /* between two ranks */
-  NOTICE_MS_MAX = 10000, /* an error must be reported by then: STRATUS_LINK_TIMEOUT's default */
-  SCAN_BYTES = 4 << 20,  /* staging */
-  NOT_WRITTEN = 0x5a,    /* each byte of a receive buffer before the operation */
-  FREED = 0xa7,          /* each byte of a buffer that was freed and allocated again */
+  LAUNCHES_MAX = 8,            /* of one round: each waits half as long as the one before */
+  WHOLE_EVERY = 10,            /* rounds: the whole size is checked and timed; it costs seconds */
+  BASELINE_ROUND = 10,         /* caches and pools have filled by then */
+  HOLD_MS = 200,               /* how long nobody may write to freed memory */
+  STAGGER_MS_MAX = 60,         /* between two ranks */
+  NOTICE_MS_MAX = 10000,       /* an error must be reported by then */
+  LIMIT_MS = 2000,             /* of an abort */
+  GROWTH_MIB_MAX = 16,         /* what an allocator may keep */
+  SCAN_BYTES = 4 << 20,        /* staging */
+  NOT_WRITTEN = 0x5a,          /* each byte of a receive buffer before the operation */
+  FREED = 0xa7,                /* each byte of a buffer that was freed and allocated again */
   MMAP_FROM_BYTES = 128 << 10, /* glibc's default, which it would raise otherwise */
   WAIT_LEAST = 5,              /* percent of the operation's time */
   WAIT_RANGE = 80,
 };
 static const size_t small_bytes[] = { 8, 64 << 10, 1 << 20 };
-enum { SMALL = sizeof small_bytes / sizeof small_bytes[0] };
 
-const char *const abort_pattern_names[ABORT_PATTERNS] = {
-  [ABORT_TOGETHER] = "together",
-  [ABORT_STAGGERED] = "staggered",
-  [ABORT_AFTER_ERROR] = "after-error",
+enum order { TOGETHER, STAGGERED, AFTER_ERROR, ORDERS };
+static const char *const order_names[ORDERS] = { "together", "staggered", "after an error" };
+
+struct resources {
+  int descriptors, threads;
+  double memory_mib; /* resident */
+};
+
+/* What came of the rounds so far; of one process, then of all. */
+struct result {
+  double abort_ms;  /* the longest */
+  int middle;       /* rounds in which a part of the result had been written, and not all */
+  int unnoticed;    /* aborts before which no error was reported in time */
+  uint64_t wrong;   /* elements of sums, and bytes around them */
+  uint64_t touched; /* bytes of freed memory that were written */
+  struct resources growth;
 };
 
 struct abort_test {
   struct job *job;
   const struct job_gpu *gpu;
-  enum element_type type;
-  enum operation operations[OPERATIONS];
-  int operation_count, number; /* of rounds done */
-  double *expected_us;         /* of each operation and size; 0: not known yet */
+  int round, first; /* first: the rank that aborts first */
+  enum order order;
+  size_t bytes;
+  double expected_us; /* of the operation; 0: not known yet */
   uint64_t random;
   unsigned char *staging;
-  struct abort_resources baseline;
-  struct abort_result total;
-};
-
-/* One process's part of a round. A pattern may contain a few bytes of NOT_WRITTEN: hence 99 %. */
-struct part {
-  uint64_t abort_ns, touched;
-  uint64_t result, moved; /* bytes of the result, and of these those that were written */
-  int noticed, unnoticed, same_addresses;
-  struct abort_resources resources;
+  struct resources baseline;
+  struct result mine;
 };
 
 /* Every process draws the same numbers. */
@@ -73,61 +77,45 @@ static void pause_for(uint64_t ns) {
   nanosleep(&time, NULL);
 }
 
-static void set_place(const struct abort_round *r, const char *what) {
-  watchdog_set_place("round %d, %s (%s, %zu bytes; %s, rank %d first)", r->number, what,
-                     operation_infos[r->operation].name, r->bytes, abort_pattern_names[r->pattern],
-                     r->first);
+static void set_place(const struct abort_test *t, const char *what) {
+  watchdog_set_place("round %d, %s (%zu bytes; %s, rank %d first)", t->round, what, t->bytes,
+                     order_names[t->order], t->first);
 }
 
 /* ---- sums ---- */
 
-static struct measure_case make_case(const struct abort_test *t, enum operation operation,
-                                     size_t bytes) {
-  const struct operation_info *info = &operation_infos[operation];
+static struct measure_case make_case(const struct abort_test *t, size_t bytes) {
   return (struct measure_case){
-    .operation = operation,
-    .type = t->type,
-    .redop = info->has_redop ? PATTERN_SUM : PATTERN_NONE,
-    .root = info->has_root ? (t->job->options->root < 0 ? 0 : t->job->options->root) : -1,
-    .counts = operation_count(operation, bytes, element_infos[t->type].size_bytes, t->job->ranks),
+    .operation = OPERATION_ALL_REDUCE,
+    .type = ELEMENT_FLOAT,
+    .redop = PATTERN_SUM,
+    .root = -1,
+    .counts = operation_count(OPERATION_ALL_REDUCE, bytes, sizeof(float), t->job->ranks),
   };
 }
 
-static double check_sums(struct abort_test *t, struct abort_round *r, size_t bytes) {
-  struct measure_case c = make_case(t, r->operation, bytes);
+static double check_sums(struct abort_test *t, size_t bytes) {
+  struct measure_case c = make_case(t, bytes);
   struct measure_result result;
   measure_run(t->job, &c, false, &result);
-  r->wrong += result.wrong;
-  r->out_of_bounds += result.out_of_bounds;
+  if (t->job->process == 0) /* measure_run has added up those of all */
+    t->mine.wrong += result.wrong + result.out_of_bounds;
   return result.time_us;
 }
 
-static void check_all_sums(struct abort_test *t, struct abort_round *r, double *expected_us) {
-  set_place(r, "sums");
-  for (int i = 0; i < SMALL && small_bytes[i] <= t->job->buffer_bytes; i++)
-    check_sums(t, r, small_bytes[i]);
-  if (*expected_us > 0 && r->number % WHOLE_EVERY)
-    return;
-  *expected_us = check_sums(t, r, r->bytes);
-  rendezvous_broadcast(t->job->rendezvous, expected_us, sizeof *expected_us);
+static void check_all_sums(struct abort_test *t, bool is_whole) {
+  set_place(t, "sums");
+  for (size_t i = 0; i < sizeof small_bytes / sizeof small_bytes[0]; i++) {
+    if (small_bytes[i] <= t->job->buffer_bytes)
+      check_sums(t, small_bytes[i]);
+  }
+  if (is_whole) {
+    t->expected_us = check_sums(t, t->bytes);
+    rendezvous_broadcast(t->job->rendezvous, &t->expected_us, sizeof t->expected_us);
+  }
 }
 
 /* ---- in the middle ---- */
-
-static void launch(const struct abort_test *t, const struct measure_case *c) {
-  struct operation_call call = { .operation = c->operation,
-                                 .send = t->gpu->send + PATTERN_GUARD_BYTES,
-                                 .recv = t->gpu->recv + PATTERN_GUARD_BYTES,
-                                 .count = c->counts.call,
-                                 .type = c->type,
-                                 .redop = ncclSum,
-                                 .root = c->root,
-                                 .rank = t->gpu->rank,
-                                 .ranks = t->job->ranks,
-                                 .comm = t->gpu->comm,
-                                 .stream = t->gpu->stream };
-  operation_run(&call);
-}
 
 static bool is_running(const struct abort_test *t) {
   cudaError_t state = libs.cudaStreamQuery(t->gpu->stream);
@@ -147,25 +135,24 @@ static bool is_running_everywhere(const struct abort_test *t) {
 }
 
 /* Starts the operation until no rank has finished it after the wait. */
-static void come_to_the_middle(struct abort_test *t, struct abort_round *r, double expected_us) {
-  struct measure_case c = make_case(t, r->operation, r->bytes);
-  double wait_ns = expected_us * 10 * (double)(WAIT_LEAST + draw(t, WAIT_RANGE));
-  set_place(r, "the operation to be aborted");
-  for (;;) {
-    CUDA(cudaMemset(t->gpu->recv, NOT_WRITTEN, job_buffer_bytes(t->job)));
+static void come_to_the_middle(struct abort_test *t) {
+  const struct job_gpu *gpu = t->gpu;
+  double wait_ns = t->expected_us * 10 * (double)(WAIT_LEAST + draw(t, WAIT_RANGE));
+  set_place(t, "the operation to be aborted");
+  for (int launches = 1;; launches++) {
+    CUDA(cudaMemset(gpu->recv, NOT_WRITTEN, job_buffer_bytes(t->job)));
     CUDA(cudaDeviceSynchronize());
     rendezvous_barrier(t->job->rendezvous);
-    launch(t, &c);
+    NCCL(ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
+                       t->bytes / sizeof(float), ELEMENT_FLOAT, ncclSum, gpu->comm, gpu->stream));
     pause_for((uint64_t)wait_ns);
-    r->wait_ms = wait_ns / 1e6;
-    r->launches++;
     if (is_running_everywhere(t))
       return;
-    CUDA(cudaStreamSynchronize(t->gpu->stream));
-    if (r->launches == LAUNCHES_MAX)
-      message_fail("%s of %zu bytes has always finished before it could be aborted, at last after "
-                   "%.3f ms: give a larger size",
-                   operation_infos[r->operation].name, r->bytes, r->wait_ms);
+    CUDA(cudaStreamSynchronize(gpu->stream));
+    if (launches == LAUNCHES_MAX)
+      message_fail("%zu bytes were always summed up before the abort, at last after %.3f ms: give "
+                   "a larger size",
+                   t->bytes, wait_ns / 1e6);
     wait_ns /= 2;
   }
 }
@@ -173,43 +160,39 @@ static void come_to_the_middle(struct abort_test *t, struct abort_round *r, doub
 /* ---- abort ---- */
 
 /* Until NCCL reports an error; an operation that finishes has none to report. */
-static void wait_for_error(const struct abort_test *t, struct part *mine) {
+static void wait_for_error(struct abort_test *t) {
   uint64_t end_ns = clock_now_ns() + NOTICE_MS_MAX * NS_PER_MS;
   for (;;) {
     ncclResult_t error = ncclSuccess;
     NCCL(ncclCommGetAsyncError(t->gpu->comm, &error));
-    if (error != ncclSuccess && error != ncclInProgress) {
-      mine->noticed = 1;
-      return;
-    }
-    if (!is_running(t))
+    if ((error != ncclSuccess && error != ncclInProgress) || !is_running(t))
       return;
     if (clock_now_ns() > end_ns) {
       message_write("a rank has aborted, but NCCL reported no error to this rank within %d ms",
                     NOTICE_MS_MAX);
-      mine->unnoticed = 1;
+      t->mine.unnoticed++;
       return;
     }
     pause_for(NS_PER_MS);
   }
 }
 
-static void abort_comm(struct abort_test *t, const struct abort_round *r, uint64_t stagger_ns,
-                       struct part *mine) {
-  int ranks = t->job->ranks, place = (t->gpu->rank + ranks - r->first) % ranks;
-  set_place(r, "before the abort");
-  if (r->pattern == ABORT_STAGGERED)
+static void abort_comm(struct abort_test *t, uint64_t stagger_ns) {
+  int ranks = t->job->ranks, place = (t->gpu->rank + ranks - t->first) % ranks;
+  set_place(t, "before the abort");
+  if (t->order == STAGGERED)
     pause_for((uint64_t)place * stagger_ns);
-  else if (r->pattern == ABORT_AFTER_ERROR && place)
-    wait_for_error(t, mine);
-  if (r->number % 2) /* as PyTorch does; in other rounds NCCL does it */
+  else if (t->order == AFTER_ERROR && place)
+    wait_for_error(t);
+  if (t->round % 2) /* as PyTorch does; in other rounds NCCL does it */
     job_deregister_buffers(t->job);
-  set_place(r, "the abort");
+  set_place(t, "the abort");
   canary_begin();
   uint64_t start_ns = clock_now_ns();
   NCCL(ncclCommAbort(t->gpu->comm));
   CUDA(cudaStreamSynchronize(t->gpu->stream));
-  mine->abort_ns = clock_now_ns() - start_ns;
+  double ms = (double)(clock_now_ns() - start_ns) / 1e6;
+  t->mine.abort_ms = ms > t->mine.abort_ms ? ms : t->mine.abort_ms;
   canary_end();
 }
 
@@ -218,17 +201,12 @@ static void abort_comm(struct abort_test *t, const struct abort_round *r, uint64
 /* Bytes of a buffer that are not `value`. */
 static uint64_t count_other_bytes(const struct abort_test *t, const char *from, size_t bytes,
                                   unsigned char value) {
-  uint64_t other = 0, whole = 0;
-  memset(&whole, value, sizeof whole);
+  uint64_t other = 0;
   for (size_t done = 0, some; done < bytes; done += some) {
     some = bytes - done < SCAN_BYTES ? bytes - done : SCAN_BYTES;
     CUDA(cudaMemcpy(t->staging, from + done, some, cudaMemcpyDeviceToHost));
-    for (size_t i = 0; i < some;) {
-      if (some - i >= sizeof whole && !memcmp(t->staging + i, &whole, sizeof whole))
-        i += sizeof whole;
-      else
-        other += t->staging[i++] != value;
-    }
+    for (size_t i = 0; i < some; i++)
+      other += t->staging[i] != value;
   }
   return other;
 }
@@ -242,26 +220,21 @@ static uint64_t check_freed(const struct abort_test *t, const char *buffer, cons
 }
 
 /* Frees what the operation worked on, and watches those addresses and NCCL's. */
-static void watch_freed(struct abort_test *t, const struct abort_round *r, struct part *mine) {
-  const struct job_gpu *gpu = t->gpu;
-  uintptr_t send = (uintptr_t)gpu->send, recv = (uintptr_t)gpu->recv;
-  set_place(r, "the watch over freed memory");
+static void watch_freed(struct abort_test *t) {
+  set_place(t, "the watch over freed memory");
   job_free_buffers(t->job);
   job_allocate_buffers(t->job);
-  uintptr_t new_send = (uintptr_t)gpu->send, new_recv = (uintptr_t)gpu->recv;
-  mine->same_addresses =
-      (new_send == send || new_send == recv) + (new_recv == send || new_recv == recv);
-  CUDA(cudaMemset(gpu->send, FREED, job_buffer_bytes(t->job)));
-  CUDA(cudaMemset(gpu->recv, FREED, job_buffer_bytes(t->job)));
+  CUDA(cudaMemset(t->gpu->send, FREED, job_buffer_bytes(t->job)));
+  CUDA(cudaMemset(t->gpu->recv, FREED, job_buffer_bytes(t->job)));
   CUDA(cudaDeviceSynchronize());
   canary_fill();
   pause_for(HOLD_MS * NS_PER_MS);
-  mine->touched =
-      canary_check() + check_freed(t, gpu->send, "send") + check_freed(t, gpu->recv, "receive");
+  t->mine.touched += canary_check() + check_freed(t, t->gpu->send, "send") +
+                     check_freed(t, t->gpu->recv, "receive");
 }
 
 static int count_entries(const char *path) {
-  int count = -3; /* ".", ".." and, of /proc/self/fd, the one that reads it */
+  int count = -2; /* "." and ".." */
   DIR *directory = opendir(path);
   if (!directory)
     message_fail("%s cannot be read", path);
@@ -271,10 +244,10 @@ static int count_entries(const char *path) {
   return count;
 }
 
-static struct abort_resources count_resources(void) {
+static struct resources count_resources(void) {
   malloc_trim(0);
-  struct abort_resources r = { .descriptors = count_entries("/proc/self/fd"),
-                               .threads = count_entries("/proc/self/task") + 1 };
+  struct resources r = { .descriptors = count_entries("/proc/self/fd"),
+                         .threads = count_entries("/proc/self/task") };
   char line[256];
   long long kib;
   FILE *status = fopen("/proc/self/status", "re");
@@ -290,81 +263,75 @@ static struct abort_resources count_resources(void) {
 
 /* ---- rounds ---- */
 
-static void raise_to(struct abort_resources *most, const struct abort_resources *r) {
-  most->descriptors = r->descriptors > most->descriptors ? r->descriptors : most->descriptors;
-  most->threads = r->threads > most->threads ? r->threads : most->threads;
-  most->memory_mib = r->memory_mib > most->memory_mib ? r->memory_mib : most->memory_mib;
-}
-
-static void add_parts(struct abort_test *t, struct abort_round *r, const struct part *mine) {
-  int processes = t->job->processes;
-  struct part *all = message_allocate((size_t)processes, sizeof *all);
-  bool is_middle = false;
-  rendezvous_exchange(t->job->rendezvous, mine, all, sizeof *mine);
-  for (int i = 0; i < processes; i++) {
-    double abort_ms = (double)all[i].abort_ns / 1e6;
-    t->total.slow += abort_ms >= ABORT_LIMIT_MS;
-    r->abort_ms = abort_ms > r->abort_ms ? abort_ms : r->abort_ms;
-    r->moved_percent += 100.0 * (double)all[i].moved / (double)all[i].result / processes;
-    is_middle = is_middle || (all[i].moved > 0 && all[i].moved < all[i].result * 99 / 100);
-    r->noticed += all[i].noticed;
-    r->unnoticed += all[i].unnoticed;
-    r->touched += all[i].touched;
-    r->same_addresses += all[i].same_addresses;
-    raise_to(&r->most, &all[i].resources);
-  }
-  t->total.middle += is_middle;
+/* A sum may contain a few bytes of NOT_WRITTEN: hence 99 %. */
+static void look_for_middle(struct abort_test *t) {
+  uint64_t moved = count_other_bytes(t, t->gpu->recv + PATTERN_GUARD_BYTES, t->bytes, NOT_WRITTEN);
+  bool mine = moved > 0 && moved < t->bytes * 99 / 100, is_middle = false,
+       *all = message_allocate((size_t)t->job->processes, sizeof *all);
+  rendezvous_exchange(t->job->rendezvous, &mine, all, sizeof mine);
+  for (int i = 0; i < t->job->processes; i++)
+    is_middle = is_middle || all[i];
+  t->mine.middle += is_middle;
   free(all);
 }
 
-static void add_round(struct abort_result *total, const struct abort_round *r) {
-  total->rounds++;
-  total->unnoticed += r->unnoticed;
-  total->same_addresses += r->same_addresses;
-  total->wrong += r->wrong;
-  total->out_of_bounds += r->out_of_bounds;
-  total->touched += r->touched;
-  total->max_abort_ms = r->abort_ms > total->max_abort_ms ? r->abort_ms : total->max_abort_ms;
-}
-
-/* Its place in expected_us as well. */
-static struct abort_round next_round(struct abort_test *t, int *place) {
-  const struct options *o = t->job->options;
-  int done = t->number++;
-  *place = done % (o->sizes_count * t->operation_count);
-  struct abort_round r = {
-    .number = t->number,
-    .pattern = (enum abort_pattern)(done % ABORT_PATTERNS),
-    .first = (int)draw(t, (uint64_t)t->job->ranks),
-    .operation = t->operations[*place / o->sizes_count],
-  };
-  r.bytes = make_case(t, r.operation, o->sizes[*place % o->sizes_count]).counts.bytes;
-  return r;
-}
-
-void abort_run_round(struct abort_test *t, struct abort_round *r) {
-  struct part mine = { 0 };
-  int place;
-  *r = next_round(t, &place);
-  check_all_sums(t, r, &t->expected_us[place]);
+static void run_round(struct abort_test *t, int baseline_round) {
+  t->order = (enum order)(t->round++ % ORDERS);
+  t->first = (int)draw(t, (uint64_t)t->job->ranks);
   uint64_t stagger_ns = (1 + draw(t, STAGGER_MS_MAX)) * NS_PER_MS;
+  check_all_sums(t, t->expected_us == 0 || t->round % WHOLE_EVERY == 0);
   watchdog_forget();
-  come_to_the_middle(t, r, t->expected_us[place]);
-  abort_comm(t, r, stagger_ns, &mine);
-  mine.result =
-      make_case(t, r->operation, r->bytes).counts.recv * element_infos[t->type].size_bytes;
-  mine.moved = count_other_bytes(t, t->gpu->recv + PATTERN_GUARD_BYTES, mine.result, NOT_WRITTEN);
-  watch_freed(t, r, &mine);
-  mine.resources = count_resources();
-  if (r->number == t->total.baseline_round)
-    t->baseline = mine.resources;
-  t->total.growth = (struct abort_resources){ mine.resources.descriptors - t->baseline.descriptors,
-                                              mine.resources.threads - t->baseline.threads,
-                                              mine.resources.memory_mib - t->baseline.memory_mib };
-  add_parts(t, r, &mine);
-  add_round(&t->total, r);
-  set_place(r, "new communicators");
+  come_to_the_middle(t);
+  abort_comm(t, stagger_ns);
+  look_for_middle(t);
+  watch_freed(t);
+  struct resources now = count_resources();
+  if (t->round == baseline_round)
+    t->baseline = now;
+  t->mine.growth = (struct resources){ now.descriptors - t->baseline.descriptors,
+                                       now.threads - t->baseline.threads,
+                                       now.memory_mib - t->baseline.memory_mib };
+  set_place(t, "new communicators");
   job_open_comms(t->job);
+}
+
+static struct result add_up(const struct abort_test *t) {
+  struct result sum = { .middle = t->mine.middle },
+                *all = message_allocate((size_t)t->job->processes, sizeof *all);
+  rendezvous_exchange(t->job->rendezvous, &t->mine, all, sizeof *all);
+  for (int i = 0; i < t->job->processes; i++) {
+    const struct resources *g = &all[i].growth;
+    sum.abort_ms = all[i].abort_ms > sum.abort_ms ? all[i].abort_ms : sum.abort_ms;
+    sum.unnoticed += all[i].unnoticed;
+    sum.wrong += all[i].wrong;
+    sum.touched += all[i].touched;
+    if (i == 0 || g->descriptors > sum.growth.descriptors)
+      sum.growth.descriptors = g->descriptors;
+    if (i == 0 || g->threads > sum.growth.threads)
+      sum.growth.threads = g->threads;
+    if (i == 0 || g->memory_mib > sum.growth.memory_mib)
+      sum.growth.memory_mib = g->memory_mib;
+  }
+  free(all);
+  return sum;
+}
+
+static bool conclude(const struct abort_test *t, int baseline_round, FILE *table) {
+  struct result r = add_up(t);
+  bool is_good = !r.wrong && !r.touched && !r.unnoticed && r.abort_ms < LIMIT_MS &&
+                 r.growth.descriptors <= 0 && r.growth.threads <= 0 &&
+                 r.growth.memory_mib <= GROWTH_MIB_MAX;
+  if (!table)
+    return is_good;
+  fprintf(table, "# %d aborts, %d with a part of the result written: %.1f ms at most\n", t->round,
+          r.middle, r.abort_ms);
+  fprintf(table, "# %llu wrong, %llu bytes written that were freed, %d errors not noticed\n",
+          (unsigned long long)r.wrong, (unsigned long long)r.touched, r.unnoticed);
+  fprintf(table, "# since round %d: %+d descriptors, %+d threads, %+.1f MiB: %s\n", baseline_round,
+          r.growth.descriptors, r.growth.threads, r.growth.memory_mib, is_good ? "OK" : "FAILED");
+  if (fflush(table))
+    message_fail("standard output: %s", strerror(errno));
+  return is_good;
 }
 
 void abort_prepare(void) {
@@ -372,48 +339,21 @@ void abort_prepare(void) {
   mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
 }
 
-struct abort_test *abort_open(struct job *job) {
-  const struct options *o = job->options;
-  if (o->gpus > 1 || o->graph_launches || !o->checks)
-    message_fail("--abort excludes -G, -g above 1 and -c 0");
-  struct abort_test *t = message_allocate(1, sizeof *t);
-  *t = (struct abort_test){ .job = job, .gpu = &job->gpus[0], .random = (uint64_t)stress.seed };
-  while (!o->types[t->type])
-    t->type++;
-  for (int i = 0; i < OPERATIONS; i++) {
-    if (o->operations[i])
-      t->operations[t->operation_count++] = (enum operation)i;
-  }
-  const char *why_not = job_why_not(job, t->operations[0], t->type);
-  if (why_not)
-    message_fail("-d %s: %s", element_infos[t->type].name, why_not);
-  t->expected_us =
-      message_allocate((size_t)(o->sizes_count * t->operation_count), sizeof *t->expected_us);
-  t->staging = message_allocate(SCAN_BYTES, 1);
-  t->total.baseline_round =
-      stress.abort_rounds > BASELINE_ROUND ? BASELINE_ROUND : (stress.abort_rounds + 1) / 2;
-  return t;
-}
-
-void abort_close(struct abort_test *t, struct abort_result *result) {
-  struct abort_round last = { .number = t->number + 1, .operation = t->operations[0] };
-  int processes = t->job->processes;
-  struct abort_resources *all = message_allocate((size_t)processes, sizeof *all);
-  double unknown_us = 0; /* so the whole size is checked */
-  last.bytes = make_case(t, last.operation, (size_t)t->job->options->sizes[0]).counts.bytes;
-  check_all_sums(t, &last, &unknown_us);
-  *result = t->total;
-  result->wrong += last.wrong;
-  result->out_of_bounds += last.out_of_bounds;
-  rendezvous_exchange(t->job->rendezvous, &t->total.growth, all, sizeof *all);
-  for (int i = 0; i < processes; i++)
-    raise_to(&result->growth, &all[i]);
-  result->is_good = !result->wrong && !result->out_of_bounds && !result->touched &&
-                    !result->unnoticed && !result->slow && result->growth.descriptors <= 0 &&
-                    result->growth.threads <= 0 &&
-                    result->growth.memory_mib <= ABORT_GROWTH_MIB_MAX;
-  free(all);
-  free(t->expected_us);
-  free(t->staging);
-  free(t);
+bool abort_run(struct job *job, FILE *table) {
+  int rounds = stress.abort_rounds;
+  int baseline_round = rounds > BASELINE_ROUND ? BASELINE_ROUND : (rounds + 1) / 2;
+  struct abort_test t = { .job = job,
+                          .gpu = &job->gpus[0],
+                          .bytes = job->options->sizes[0] / sizeof(float) * sizeof(float),
+                          .random = (uint64_t)stress.seed,
+                          .staging = message_allocate(SCAN_BYTES, 1) };
+  if (job->options->gpus > 1 || !job->options->checks)
+    message_fail("--abort excludes -g above 1 and -c 0");
+  if (table)
+    report_print_ranks(table, job);
+  while (t.round < rounds)
+    run_round(&t, baseline_round);
+  check_all_sums(&t, true);
+  free(t.staging);
+  return conclude(&t, baseline_round, table);
 }

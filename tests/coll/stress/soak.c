@@ -148,7 +148,7 @@ static void run(const struct soak_state *e, const struct turn *turn) {
                                  .recv = e->gpu->recv,
                                  .count = turn->counts.call,
                                  .type = type,
-                                 .redop = ncclSum,
+                                 .redop = PATTERN_SUM,
                                  .root = turn->root,
                                  .rank = e->gpu->rank,
                                  .ranks = e->job->ranks,
@@ -258,7 +258,6 @@ bool soak_run(struct job *job, FILE *table) {
   if (job->options->gpus > 1)
     message_fail("--soak takes one GPU per process");
   if (table) {
-    report_print_library(table);
     report_print_ranks(table, job);
   }
   begin(&soak_state, job);

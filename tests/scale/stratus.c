@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "net_plugin/lane/limits.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/policy/policy.h"
 #include "net_plugin/policy/policy_shared.h"
@@ -193,7 +194,7 @@ static void way_arrived(struct stream *stream) {
 
 static bool has_room(const struct lane *lane, enum link_role role) {
   return lane->is_up && !lane->is_writing[role] &&
-         lane->ways[role].stream.queued_bytes < NOTSENT_BYTES;
+         lane->ways[role].stream.queued_bytes < TCP_UNSENT_BYTES;
 }
 
 static void way_departed(struct stream *stream) {

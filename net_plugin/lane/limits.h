@@ -25,7 +25,7 @@
 #define TCP_LARGE_BYTES (16u << 10)
 #define TCP_PEEK_BYTES 1024
 /* A chunk of the default size in one system call. With 8 and 16 records instead of 4: 0.94 to 0.98
- * of the speed (docs/decisions.md). */
+ * of the speed (docs/measurements.md). */
 #define TCP_SEALED_BUFFER_BYTES (4 * TCP_SEAL_RECORD_BYTES + 128)
 
 /* ---- TCP: sockets ---- */

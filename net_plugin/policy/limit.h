@@ -11,7 +11,7 @@
  * Linux counts tcpi_busy_time in jiffies of 1 to 10 ms, so short windows are not exact, and only
  * sums over LIMIT_WINDOW_IN_FLIGHT_NS of lanes are judged.
  *
- * Evidence, by kind of congestion control, with and without caps: docs/decisions.md. */
+ * Evidence, by kind of congestion control, with and without caps: docs/measurements.md. */
 #ifndef NET_PLUGIN_POLICY_LIMIT_H
 #define NET_PLUGIN_POLICY_LIMIT_H
 

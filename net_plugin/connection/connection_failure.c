@@ -12,8 +12,9 @@
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/connection/limits.h"
 
-/* What an errno of link_status means, and what to do about it. The first also goes to other ranks,
- * and into lines that are cut short: a variable that decides stands at its beginning. */
+/* What an errno of link_status means, behind the peer's name, and what to do about it. The first
+ * also goes to other ranks, and into lines that are cut short: a variable that decides stands at
+ * its beginning. */
 static const struct failure {
   int error;
   const char *what, *advice;
@@ -27,20 +28,20 @@ static const struct failure {
   { -ECOMM, "flows connect, data does not pass",
     "Something on the path takes only small packets (MTU), or a firewall forgets flows: "
     "stratus probe finds where" },
-  { -ESRCH, "the peer's process is gone: its host answers, and nobody listens there",
+  { -ESRCH, "its process is gone: its host answers, and nobody listens there",
     "It ended or was killed: look at that host's log, and at its kernel's for memory. Or its "
     "address "
     "has moved to another host" },
-  { -ECONNABORTED, "the peer gave up", "Its log says why: look there first" },
+  { -ECONNABORTED, "it gave up", "Its log says why: look there first" },
   { -ESHUTDOWN, "another connection of this communicator has failed",
     "An earlier message of this host says which, and why" },
-  { -ECONNRESET, "the peer closed the connection",
+  { -ECONNRESET, "the connection was closed",
     "Its process ended or gave up the communicator: look at that host's log first" },
-  { -EMSGSIZE, "the peer sends more than the receive can hold",
+  { -EMSGSIZE, "the sender sends more than the receive can hold",
     "Check that all ranks call the same operations with the same counts and types" },
   { -ECANCELED, "memory of a request was deregistered before it was complete",
     "NCCL aborts the communicator, or the application gave a buffer back too early" },
-  { -EPROTO, "the peer broke the protocol",
+  { -EPROTO, "the protocol was broken",
     "Install the same release of stratus on every host; if it is, report this" },
   { -ENOTRECOVERABLE, "an RDMA device of this host does not stop writing",
     "An earlier message names the device and the call: look at the kernel's log, and reload its "
@@ -183,35 +184,44 @@ void connection_watch_peer(struct connection *connection, uint64_t now_ns) {
   }
 }
 
-/* Why the peer gave up: its words, or what its errno means. */
-static const char *failure_of_peer(const struct link_view *link) {
-  return link->peer_reason[0] ? link->peer_reason : failure_of(link->peer_error)->what;
+#define CAUSE_TEXT (WIRE_MAX_REASON_BYTES + CONNECTION_NAME_BYTES + 384)
+
+/* Who failed first and why, as far as it is known here, and what to do: how the message begins,
+ * since a framework shows it to its user. */
+static void failure_describe_cause(const struct connection *connection,
+                                   const struct link_view *link, int error, char text[CAUSE_TEXT]) {
+  const struct failure *failure = failure_of(error);
+  if (!link->peer_error) {
+    snprintf(text, CAUSE_TEXT, "%s: %s. %s", connection->peer, failure->what, failure->advice);
+  } else if (link->peer_reason[0]) {
+    snprintf(text, CAUSE_TEXT, "%s. Look at that host's log first. So says %s, which gave up",
+             link->peer_reason, connection->peer);
+  } else {
+    snprintf(text, CAUSE_TEXT, "%s: %s, its reason: %s. %s", connection->peer, failure->what,
+             failure_of(link->peer_error)->what, failure->advice);
+  }
 }
 
 /* One message that names peer, NIC, address, request, times and errno. */
 static void failure_report(struct connection *connection, int error) {
   static struct failure_last last[REPORTED_PEERS];
   struct link_view link;
-  const struct failure *failure = failure_of(error);
   uint64_t now_ns = clock_now_ns();
   uint64_t done = atomic_load(&connection->completed), posted = atomic_load(&connection->posted);
-  char request[REQUEST_TEXT], reason[WIRE_MAX_REASON_BYTES + 96] = "";
+  char request[REQUEST_TEXT], cause[CAUSE_TEXT];
   engine_lock(connection->engine);
   link_view(connection->link, &link);
   failure_describe_request(connection, now_ns, request);
   engine_unlock(connection->engine);
-  if (link.peer_error) {
-    snprintf(reason, sizeof reason, ", its reason: %s", failure_of_peer(&link));
-  }
+  failure_describe_cause(connection, &link, error, cause);
   /* What follows from another failure is no news. */
   bool is_new = error != -ESHUTDOWN && failure_is_new(last, connection->peer, error, now_ns);
   LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
-         "connection %s %s on %s failed: %s (%s%s). %s; %llu of %llu requests done; last frame "
-         "of the peer %.1f s ago, %llu pings sent. %s",
-         connection->is_sender ? "to" : "from", connection->peer, connection->nic, failure->what,
-         strerror(-error), reason, request, (unsigned long long)done, (unsigned long long)posted,
-         failure_seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent,
-         failure->advice);
+         "lost %s. Connection %s %s on %s: %s; %llu of %llu requests done; last frame of the peer "
+         "%.1f s ago, %llu pings sent; errno %d",
+         cause, connection->is_sender ? "to" : "from", connection->peer, connection->nic, request,
+         (unsigned long long)done, (unsigned long long)posted,
+         failure_seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent, -error);
 }
 
 /* What began it, for the peers of this process: who heard it from a peer hands it on. */
@@ -224,7 +234,7 @@ static void failure_cause(struct connection *connection, int error,
     snprintf(text, WIRE_MAX_REASON_BYTES + 1, "%s", link.peer_reason);
   } else {
     snprintf(text, WIRE_MAX_REASON_BYTES + 1, "%s: %s", connection->peer,
-             link.peer_error ? failure_of_peer(&link) : failure_of(error)->what);
+             failure_of(link.peer_error ? link.peer_error : error)->what);
   }
   engine_unlock(connection->engine);
 }

@@ -178,12 +178,12 @@ class Trial:
             raise Unexpected(f"{error}: {' | '.join(said[-8:])}; its threads: {', '.join(victim.threads(pid))}; "
                              f"{job.last_words()}") from None
         self.found.setdefault("error_s", []).append(round(time.monotonic() - begin, 3))
-        return [re.sub(r"^.*? WARN ", "", line) for line in job.said("WARN NET/stratus.* failed", pid)]
+        return [re.sub(r"^.*? WARN ", "", line) for line in job.said("WARN NET/stratus: lost ", pid)]
 
     def check_errors(self, host, lines, says):
         self.found.setdefault("errors", []).extend(lines)
         # A rank finds it out by one connection, and may hear of it by another at the same moment.
-        heard = [line for line in lines if "the peer gave up" in line]
+        heard = [line for line in lines if re.search("(it|which) gave up", line)]
         found = [line for line in lines if line not in heard]
         if not lines or len(found) > 1 or len(heard) > 1:
             raise Unexpected(f"host {host} reports {len(lines)} errors, not 1: {' | '.join(lines)}")

@@ -37,7 +37,7 @@ $(FAKE_LIB)/libcudart.so.12: $(call objects,$(FAKE_CUDART_SRC)) tests/fake_cuda/
 	$(Q)$(CC) -shared -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) \
 	  -Wl,-soname,libcudart.so.12 -Wl,--version-script=tests/fake_cuda/runtime/exports.map \
 	  $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lm -ldl
-	$(Q)ln -sf libcudart.so.12 $(@D)/libcudart.so
+	$(Q)ln -sf libcudart.so.12 $(@D)/libcudart.so && ln -sf libcudart.so.12 $(@D)/libcuda.so.1
 
 $(FAKE_LIB)/libnvidia-ml.so.1: $(call objects,$(FAKE_NVML_SRC) tests/fake_cuda/runtime/config.c)
 	@mkdir -p $(@D)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small libnvidia-ml.so.1 with the public functions that NCCL looks up.
+/* A small libnvidia-ml.so.1 with the public functions that NCCL and PyTorch look up.
  * The devices are the runtime's. */
 #include <stdint.h>
 #include <string.h>
@@ -140,5 +140,30 @@ struct conf_compute_state {
 
 EXPORT int nvmlSystemGetConfComputeState(struct conf_compute_state *state) {
   memset(state, 0, sizeof *state);
+  return NVML_SUCCESS;
+}
+
+/* What PyTorch looks up besides, and asserts that it is there. */
+
+EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device) {
+  return nvmlDeviceGetHandleByPciBusId(bus_id, device);
+}
+
+EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, void *pci) {
+  return nvmlDeviceGetNvLinkRemotePciInfo(device, link, pci);
+}
+
+EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, int *type) {
+  (void)device;
+  (void)link;
+  (void)type;
+  return NVML_ERROR_NOT_SUPPORTED;
+}
+
+EXPORT int nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
+                                                void *processes) {
+  (void)device;
+  (void)processes;
+  *count = 0;
   return NVML_SUCCESS;
 }

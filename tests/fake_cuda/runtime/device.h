@@ -14,6 +14,7 @@
 #include "tests/fake_cuda/runtime/config.h"
 
 #define SHARED_MEMORY_OPTIN_BYTES (227 << 10)
+#define DEVICE_MEMORY_BYTES (80ull << 30)
 #define EXPORT __attribute__((visibility("default")))
 
 bool device_is_valid(int device);

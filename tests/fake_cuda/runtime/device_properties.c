@@ -114,7 +114,7 @@ EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int d
   memcpy(prop->uuid.bytes, "SEGP", 4);
   gethostname(prop->uuid.bytes + 4, 8);
   prop->uuid.bytes[15] = (char)(device_first + device);
-  prop->totalGlobalMem = 80ull << 30;
+  prop->totalGlobalMem = DEVICE_MEMORY_BYTES;
   prop->sharedMemPerBlock = 48 << 10;
   prop->sharedMemPerBlockOptin = SHARED_MEMORY_OPTIN_BYTES;
   prop->sharedMemPerMultiprocessor = SHARED_MEMORY_OPTIN_BYTES + 1024;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver API entry points: contexts, errors, and the table behind cudaGetDriverEntryPoint. */
+/* Driver API entry points: contexts, errors, and the table behind cudaGetDriverEntryPoint. A
+ * program that links with libcuda.so.1 finds them by name. */
 #include <string.h>
 
 #include "tests/fake_cuda/runtime/driver.h"
@@ -12,28 +13,28 @@ struct CUctx_st {
 };
 static struct CUctx_st contexts[MAX_DEVICES];
 
-static CUresult cuGetErrorName(CUresult error, const char **text) {
+EXPORT CUresult cuGetErrorName(CUresult error, const char **text) {
   *text = cudaGetErrorName((cudaError_t)error);
   return CUDA_SUCCESS;
 }
 
-static CUresult cuGetErrorString(CUresult error, const char **text) {
+EXPORT CUresult cuGetErrorString(CUresult error, const char **text) {
   return cuGetErrorName(error, text);
 }
 
-static CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal) {
   if (ordinal < 0 || ordinal >= device_count)
     return CUDA_ERROR_INVALID_DEVICE;
   *device = ordinal;
   return CUDA_SUCCESS;
 }
 
-static CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
+EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
   return (CUresult)device_attribute(value, attribute, device);
 }
 
 /* The ABI-11040 form of cuCtxCreate, which is what CUDA 12 programs ask for. */
-static CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsigned flags,
+EXPORT CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsigned flags,
                             CUdevice device) {
   (void)affinity;
   (void)count;
@@ -46,25 +47,34 @@ static CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsig
   return CUDA_SUCCESS;
 }
 
-static CUresult cuCtxDestroy(CUcontext context) {
+EXPORT CUresult cuCtxDestroy(CUcontext context) {
   (void)context;
   return CUDA_SUCCESS;
 }
 
-static CUresult cuCtxGetCurrent(CUcontext *context) {
+EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
   int device = device_current();
   contexts[device].device = device;
   *context = &contexts[device];
   return CUDA_SUCCESS;
 }
 
-static CUresult cuCtxSetCurrent(CUcontext context) {
+EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
   if (context)
     device_set_current(context->device);
   return CUDA_SUCCESS;
 }
 
-static CUresult cuCtxGetDevice(CUdevice *device) {
+/* The context of a device is always there. */
+EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *is_active) {
+  if (device < 0 || device >= device_count)
+    return CUDA_ERROR_INVALID_DEVICE;
+  *flags = 0;
+  *is_active = 1;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
   *device = device_current();
   return CUDA_SUCCESS;
 }

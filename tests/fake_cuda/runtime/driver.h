@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* driver: driver API functions that cudaGetDriverEntryPoint can return; not exported by name.
- * Owns: nothing.  Threads: any.  Blocks: never; the stream operations only queue work.
- * Fails: with a CUresult. */
+/* driver: driver API functions, which cudaGetDriverEntryPoint returns and libcuda.so.1, another
+ * name of the runtime's file, exports. Owns: nothing.  Threads: any.  Blocks: never; the stream
+ * operations only queue work. Fails: with a CUresult. */
 #ifndef FAKE_CUDA_DRIVER_H
 #define FAKE_CUDA_DRIVER_H
 
 #include "cuda.h"
 
+#pragma GCC visibility push(default)
 /* vmm.c */
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                        int option);
@@ -46,5 +47,6 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         CUstream stream, void **params, void **extra);
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                           void **extra);
+#pragma GCC visibility pop
 
 #endif

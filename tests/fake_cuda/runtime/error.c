@@ -27,6 +27,10 @@ EXPORT cudaError_t cudaGetLastError(void) {
   return error;
 }
 
+EXPORT cudaError_t cudaPeekAtLastError(void) {
+  return last_error;
+}
+
 #define NAMED(code)                                                                                \
   { code, #code }
 static const struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: recording, waiting. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "tests/fake_cuda/runtime/event.h"
 #include "tests/fake_cuda/runtime/stream.h"
@@ -42,9 +43,12 @@ static void ticket_destroy(void *arg) {
 static void run_record(void *arg) {
   struct ticket *t = arg;
   struct CUevent_st *event = t->event;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
   pthread_mutex_lock(&event->lock);
   if (t->number > event->executed)
     event->executed = t->number;
+  event->at = now;
   pthread_cond_broadcast(&event->changed);
   pthread_mutex_unlock(&event->lock);
 }
@@ -158,4 +162,16 @@ EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   pthread_mutex_unlock(&event->lock);
   wait_for(event, number);
   return device_fault();
+}
+
+EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
+  if (!start || !end || !start->requested || !end->requested)
+    return error_set(cudaErrorInvalidResourceHandle);
+  cudaError_t error = cudaEventQuery(start);
+  if (!error)
+    error = cudaEventQuery(end);
+  if (!error)
+    *ms = (float)(1e3 * (double)(end->at.tv_sec - start->at.tv_sec) +
+                  1e-6 * (double)(end->at.tv_nsec - start->at.tv_nsec));
+  return error;
 }

@@ -6,6 +6,7 @@
 #define FAKE_CUDA_EVENT_H
 
 #include <pthread.h>
+#include <time.h>
 
 #include "tests/fake_cuda/runtime/graph.h"
 #include "tests/fake_cuda/runtime/op.h"
@@ -14,6 +15,7 @@ struct CUevent_st {
   pthread_mutex_t lock;
   pthread_cond_t changed;
   uint64_t requested, executed;
+  struct timespec at; /* of the latest recording that has run */
   int references;
   struct capture *capture;   /* the capture it was last recorded in, or NULL; capture.c's lock */
   struct node_list captured; /* the nodes that the recording stands for */

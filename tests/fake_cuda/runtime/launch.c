@@ -89,16 +89,6 @@ EXPORT void __cudaRegisterVar(void **handle, char *host_var, char *device_addres
   (void)is_global;
 }
 
-/* Host stubs ask so for what kernel<<<...>>>(...) has pushed; NCCL launches none that way. */
-EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
-                                              void *stream) {
-  (void)grid;
-  (void)block;
-  (void)shared;
-  (void)stream;
-  return error_set(cudaErrorNotSupported);
-}
-
 /* ---- launch ---- */
 
 struct launch {

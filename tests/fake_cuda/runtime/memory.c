@@ -85,6 +85,17 @@ bool memory_take(const void *ptr, enum memory_kind kind, struct memory *out) {
   return true;
 }
 
+size_t memory_in_use(int device) {
+  size_t bytes = 0;
+  pthread_mutex_lock(&lock);
+  for (const struct memory *m = memories; m; m = m->next) {
+    if (m->on_device && m->device == device && m->kind != MEM_IPC)
+      bytes += m->size;
+  }
+  pthread_mutex_unlock(&lock);
+  return bytes;
+}
+
 cudaError_t memory_alloc_device(void **ptr, size_t size) {
   size_t n = round_up(size ? size : 1, PAGE);
   int fd = memory_memfd(n);

@@ -35,6 +35,8 @@ void memory_add(struct memory memory);
 bool memory_find(const void *ptr, struct memory *out);
 /* Removes the record that starts at the address and has this kind. */
 bool memory_take(const void *ptr, enum memory_kind kind, struct memory *out);
+/* What a device's allocations take, in bytes. */
+size_t memory_in_use(int device);
 cudaError_t memory_alloc_device(void **ptr, size_t size);
 cudaError_t memory_free_device(void *ptr);
 size_t round_up(size_t size, size_t alignment);

@@ -21,6 +21,7 @@ struct CUstream_st {
   bool is_started, is_stopping;
   bool is_blocking; /* takes part in legacy default stream synchronisation */
   int device;
+  int priority;   /* as asked for; all are served alike */
   int references; /* the handle, the worker thread, and whoever waits */
   unsigned long long id;
   struct capture *capture;       /* NULL unless the stream is capturing; capture.c's lock */

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What PyTorch calls and NCCL does not: launches by kernel<<<>>>, priorities, pools, the primary
+ * context. */
+#include "tests/fake_cuda/runtime/driver.h"
+#include "tests/fake_cuda/runtime/memory.h"
+#include "tests/fake_cuda/runtime/stream.h"
+
+/* ---- launches: the caller pushes, the kernel's host stub pops and launches ---- */
+
+struct configuration {
+  dim3 grid, block;
+  size_t shared;
+  cudaStream_t stream;
+};
+static _Thread_local struct configuration pushed[8]; /* an argument's expression may launch, too */
+static _Thread_local unsigned depth;
+
+EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+                                            cudaStream_t stream) {
+  if (depth == sizeof pushed / sizeof *pushed)
+    return 1;
+  pushed[depth++] = (struct configuration){ grid, block, shared, stream };
+  return 0;
+}
+
+EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
+                                              cudaStream_t *stream) {
+  if (!depth)
+    return error_set(cudaErrorInvalidValue);
+  const struct configuration *c = &pushed[--depth];
+  *grid = c->grid;
+  *block = c->block;
+  *shared = c->shared;
+  *stream = c->stream;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func,
+                                       void **args) {
+  return cudaLaunchKernel(func, config->gridDim, config->blockDim, args, config->dynamicSmemBytes,
+                          config->stream);
+}
+
+EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, const void *func, int threads, size_t shared, unsigned flags) {
+  int of_threads, most;
+  (void)func;
+  (void)flags;
+  if (threads <= 0)
+    return error_set(cudaErrorInvalidValue);
+  device_attribute(&of_threads, cudaDevAttrMaxThreadsPerMultiProcessor, device_current());
+  device_attribute(&most, cudaDevAttrMaxBlocksPerMultiprocessor, device_current());
+  of_threads /= (int)round_up((size_t)threads, 32);
+  int of_shared = shared ? (int)(SHARED_MEMORY_OPTIN_BYTES / shared) : most;
+  *blocks = of_threads < most ? of_threads : most;
+  if (of_shared < *blocks)
+    *blocks = of_shared;
+  return cudaSuccess;
+}
+
+/* ---- streams ---- */
+
+enum { GREATEST_PRIORITY = -5 }; /* as an A100 says; 0 is the least */
+
+EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  if (least)
+    *least = 0;
+  if (greatest)
+    *greatest = GREATEST_PRIORITY;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags,
+                                                int priority) {
+  cudaError_t error = cudaStreamCreateWithFlags(stream, flags);
+  if (!error && priority < 0)
+    (*stream)->priority = priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority;
+  return error;
+}
+
+EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+  *priority = stream_resolve(stream)->priority;
+  return cudaSuccess;
+}
+
+/* ---- memory ---- */
+
+EXPORT cudaError_t cudaMemGetInfo(size_t *unused, size_t *total) {
+  *total = DEVICE_MEMORY_BYTES;
+  *unused = *total - memory_in_use(device_current());
+  return cudaSuccess;
+}
+
+/* All devices share the process's memory. */
+EXPORT cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
+                                       size_t size, cudaStream_t stream) {
+  if (!device_is_valid(dst_device) || !device_is_valid(src_device))
+    return error_set(cudaErrorInvalidDevice);
+  return cudaMemcpyAsync(dst, src, size, cudaMemcpyDeviceToDevice, stream);
+}
+
+EXPORT cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
+  return device_is_valid(device) ? cudaMemPoolCreate(pool, NULL)
+                                 : error_set(cudaErrorInvalidDevice);
+}
+
+EXPORT cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream) {
+  return cudaMallocFromPoolAsync(ptr, size, NULL, stream);
+}
+
+/* A pool keeps nothing, and every device reaches it. */
+EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
+  (void)pool;
+  (void)keep;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const void *access, size_t count) {
+  (void)pool;
+  (void)access;
+  (void)count;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void *value) {
+  (void)pool;
+  (void)attribute;
+  (void)value;
+  return error_set(cudaErrorNotSupported);
+}
+
+/* ---- graphs ---- */
+
+EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
+                                        unsigned long long flags) {
+  return cudaGraphInstantiateWithFlags(exec, graph, flags);
+}
+
+EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
+  const struct node_list *have = &graph->nodes;
+  if (!nodes || *count > have->count)
+    *count = have->count;
+  for (size_t i = 0; nodes && i < *count; i++)
+    nodes[i] = have->nodes[i];
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned flags) {
+  (void)graph;
+  (void)path;
+  (void)flags;
+  return error_set(cudaErrorNotSupported);
+}
+
+/* ---- sharing events between processes, profiling ---- */
+
+EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
+  (void)handle;
+  (void)event;
+  return error_set(cudaErrorNotSupported);
+}
+
+EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
+  (void)event;
+  (void)handle;
+  return error_set(cudaErrorNotSupported);
+}
+
+EXPORT cudaError_t cudaProfilerStart(void) {
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaProfilerStop(void) {
+  return cudaSuccess;
+}

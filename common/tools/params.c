@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus params: the table of the variables. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/param.h"
 #include "common/tools/commands.h"
@@ -14,6 +15,7 @@ static const struct cli_option options[] = {
 
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments, (void)is_json;
+  param_warn_unknown(environ);
   param_print(stdout, is_markdown ? PARAM_FORMAT_MARKDOWN : PARAM_FORMAT_LIST);
   return CLI_OK;
 }

@@ -34,7 +34,7 @@ def test_the_table():
     assert "commit abc1234" in lines[1] and "2026-11-26" in lines[1], lines
     assert "| 64 B | 90.0 us | 120.0 us | 100.0 us | 0.90 |" in lines, lines
     assert "| 64 MiB | 0.112 GB/s | 0.224 GB/s | 0.447 GB/s | 2.00 |" in lines, lines
-    assert "the worst is 0.90 times as fast, at 64 B, and the best 2.00, at 64 MiB." in "\n".join(lines), lines
+    assert "sizes: 0.90 times (64 B) to 2.00 times (64 MiB) as fast as the better Socket." in "\n".join(lines), lines
     table.check(invent.document(), readme(lines), PICTURE)
 
 

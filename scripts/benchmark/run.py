@@ -104,10 +104,9 @@ class Runner:
 
     # ---- clusters ----
 
-    def cluster_up(self, options, name=None):
-        """With a name of its own a cluster is the same to whoever meets it again."""
+    def cluster_up(self, options):
         self.serial += 1
-        name = name or f"bench{os.getpid()}n{self.serial}"
+        name = f"bench{os.getpid()}n{self.serial}"
         self.clusters.append(name)
         self.run([CLUSTER, "up", name, *options])
         return name

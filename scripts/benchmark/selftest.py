@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmark import choices, report, tools
+from benchmark import report, tools
 from benchmark.case import Row, Sweep, at_least, at_most, of, of_best, sweep_points, value, worst_noise, worst_point
 from benchmark.run import ROOT
 
@@ -56,29 +56,6 @@ def test_a_sweep_finds_its_worst_size():
     points = sweep_points(Sweep("o", "s", "a", "b"), rounds)
     assert (worst_point(points)["bytes"], worst_point(points)["ratio"], worst_noise(points)) == (64, 0.5, 1.0), points
     assert sweep_points(Sweep("o", "s", "a", "b"), [{"s": rows(1, 1)}]) == []
-
-
-def test_slowdown_is_judged_by_other_launches():
-    cell, size = ("ring", "ll", 0), ("allreduce", 8)
-    points = {size: [{"default": 1.0, cell: 0.8}]}
-    again = {size: [{"default": 1.0, cell: 0.9}, {"default": 1.0, cell: 1.25}, {"default": 1.0, cell: 0.8}]}
-    point, = choices.slowdowns(points, {size: "default"}, again)
-    assert (point["best"], round(point["default_slowdown"] ** -3, 9)) == ("ring.ll", round(0.9 * 1.25 * 0.8, 9)), point
-    assert (point["slowdown"], point["seen_slowdown"]) == (point["default_slowdown"], 1.25), point
-
-
-def test_the_bound_is_what_halves_agree_on():
-    cell, same, other = ("pat", "simple", 1), ("allgather", 8), ("allgather", 16)
-    sure = [{"default": 1.0, cell: 0.5}] * 3
-    torn = [{"default": 1.0, cell: 0.8}, {"default": 1.0, cell: 1.25}]
-    assert choices.repeatable([same, other], {}) is None
-    assert choices.repeatable([same], {same: sure[:1]}) is None
-    assert choices.repeatable([same, other], {same: sure}) == {"near": 1, "slowdown": 1, "points": 2}
-    bound = choices.repeatable([same, other], {same: sure, other: torn})
-    assert (bound["near"], round(bound["slowdown"], 9)) == (0.5, round(1.25 ** 0.5, 9)), bound
-    # One launch of three that says otherwise is in one half or the other.
-    found = choices.repeatable([same], {same: [*sure[:2], {"default": 1.0, cell: 2.0}]})
-    assert found["near"] == 0 and found["slowdown"] > 1.7, found
 
 
 def check_result(result, table):

@@ -10,31 +10,27 @@
 
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
-#include "tuner_plugin/tools/calibrate/campaign.h"
 #include "tuner_plugin/tools/calibrate/label.h"
+#include "tuner_plugin/tools/calibrate/launch.h"
 
 /* ---- launchers ---- */
 
-static char why_not[LAUNCH_ERROR_MAX];
 static const uint64_t sizes[] = { 8, 64, 4096 };
-static const char *const variables[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=allreduce:8=all",
-                                         NULL };
+static const char *const ours[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=allreduce:8=all", NULL };
+static const struct launch_job job = {
+  .collective = PROFILE_ALLGATHER, .sizes = sizes, .size_count = 3, .iterations = 20, .ours = ours
+};
+static struct launch launch;
 
-static struct launch_job job_of(void) {
-  return (struct launch_job){
-    .collective = PROFILE_ALLGATHER,
-    .sizes = sizes,
-    .size_count = 3,
-    .iterations = 20,
-    .json_path = "/w/x.json",
-    .variables = variables,
-  };
+static void open_launch(int count, char **command) {
+  assert_int_equal(launch_open(&launch, count, command), 0);
+  strcpy(launch.json_path, "/w/x.json");
 }
 
-static const char *build(const struct launch *launch, const struct launch_job *job) {
+static const char *build(const struct launch_job *of) {
   static char text[4096];
   struct launch_words words;
-  launch_build(launch, job, &words);
+  launch_build(&launch, of, &words);
   assert_false(words.has_failed);
   text[0] = '\0';
   for (int i = 0; i < words.count; i++) {
@@ -42,20 +38,6 @@ static const char *build(const struct launch *launch, const struct launch_job *j
   }
   launch_words_free(&words);
   return text;
-}
-
-static void clear_environment(void) {
-  static const char *const names[] = { "OMPI_COMM_WORLD_RANK",
-                                       "OMPI_COMM_WORLD_SIZE",
-                                       "SLURM_PROCID",
-                                       "SLURM_STEP_NUM_TASKS",
-                                       "PMI_RANK",
-                                       "PMI_SIZE",
-                                       "RANK",
-                                       "WORLD_SIZE" };
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    unsetenv(names[i]);
-  }
 }
 
 /* A program named mpirun that says who it is. */
@@ -74,28 +56,21 @@ UNIT_TEST(mpirun_of_open_mpi_and_of_hydra) {
   static const struct {
     const char *name, *says, *expected;
   } cases[] = {
-    { "mpirun", "mpirun (Open MPI) 4.1.4",
-      " -x STRATUS_TUNER -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 "
-      "-f "
-      "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
-    { "mpiexec.openmpi", "mpirun (Open MPI) 4.1.4",
-      " -x STRATUS_TUNER -x STRATUS_CALIBRATE -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 "
-      "-f "
-      "8 -n 20 -w 0 -c 0 -I 1 -J /w/x.json" },
-    { "mpirun", "HYDRA build details:",
-      " -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 -n 20 -w 0 -c 0 -I 1 -J "
-      "/w/x.json" },
+    { "mpirun", "mpirun (Open MPI) 4.1.4", "-x STRATUS_TUNER -x STRATUS_CALIBRATE -x NCCL_DEBUG " },
+    { "mpiexec.openmpi", "mpirun (Open MPI) 4.1.4", "-x STRATUS_TUNER -x STRATUS_CALIBRATE -x " },
+    { "mpirun", "HYDRA build details:", "-np 16 " },
   };
+  static const char end[] = " -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 -n 20 -w 0 "
+                            "-c 0 -I 1 -J /w/x.json";
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char path[64], directory[32];
+    char path[64], directory[32], begin[256];
     make_mpirun(path, directory, cases[i].name, cases[i].says);
     char *command[] = { path, "-np", "16", "-N", "8", "/opt/all_reduce_perf", "-g", "1" };
-    struct launch launch = { 0 };
-    assert_true(launch_choose(&launch, command, 8, why_not));
-    struct launch_job job = job_of();
-    const char *text = build(&launch, &job);
-    assert_memory_equal(text, path, strlen(path));
-    assert_string_equal(text + strlen(path), cases[i].expected);
+    open_launch(8, command);
+    const char *text = build(&job);
+    snprintf(begin, sizeof begin, "%s %s", path, cases[i].expected);
+    assert_memory_equal(text, begin, strlen(begin));
+    assert_string_equal(text + strlen(text) - strlen(end), end);
     remove(path);
     remove(directory);
   }
@@ -103,51 +78,11 @@ UNIT_TEST(mpirun_of_open_mpi_and_of_hydra) {
 
 UNIT_TEST(srun_hands_on_the_environment) {
   char *srun[] = { "srun", "-N", "2", "/opt/all_reduce_perf", "-g", "1" };
-  struct launch launch = { 0 };
-  assert_true(launch_choose(&launch, srun, 6, why_not));
-  assert_int_equal(launch.kind, LAUNCH_COMMAND);
-  struct launch_job job = job_of();
-  job.checks = 3;
-  assert_string_equal(build(&launch, &job), "srun -N 2 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 "
-                                            "-n 20 -w 0 -c 3 -I 1 -J /w/x.json");
-  assert_int_equal(launch_calls_after(&job), 3);
-}
-
-/* A launcher in the command starts ranks; a rank that has started this starts its own part. */
-UNIT_TEST(inside_of_a_rank) {
-  static const char *const names[][2] = { { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE" },
-                                          { "SLURM_PROCID", "SLURM_STEP_NUM_TASKS" },
-                                          { "PMI_RANK", "PMI_SIZE" },
-                                          { "RANK", "WORLD_SIZE" } };
-  char *alone[] = { "/opt/all_reduce_perf" }, *srun[] = { "srun", "/opt/all_reduce_perf" };
-  for (size_t i = 0; i < 4; i++) {
-    clear_environment();
-    struct launch launch = { 0 };
-    assert_true(launch_choose(&launch, alone, 1, why_not));
-    assert_int_equal(launch.kind, LAUNCH_COMMAND);
-    setenv(names[i][0], "3", 1);
-    setenv(names[i][1], "3", 1);
-    assert_false(launch_choose(&launch, alone, 1, why_not)); /* rank 3 of 3 */
-    assert_true(launch_choose(&launch, srun, 2, why_not));
-    setenv(names[i][1], "4", 1);
-    assert_true(launch_choose(&launch, srun, 2, why_not));
-    assert_int_equal(launch.kind, LAUNCH_COMMAND);
-    assert_true(launch_choose(&launch, alone, 1, why_not));
-    assert_int_equal(launch.kind, LAUNCH_INSIDE);
-    assert_int_equal(launch.rank, 3);
-    assert_int_equal(launch.size, 4);
-    struct launch_job job = job_of();
-    assert_memory_equal(build(&launch, &job), "/opt/all_gather_perf -b 8", 25);
-  }
-  clear_environment();
-}
-
-UNIT_TEST(what_cannot_be_launched) {
-  clear_environment();
-  struct launch launch = { 0 };
-  char *other[] = { "srun", "python3", "train.py" };
-  assert_false(launch_choose(&launch, other, 3, why_not));
-  assert_false(launch_choose(&launch, NULL, 0, why_not));
+  open_launch(6, srun);
+  struct launch_job checked = job;
+  checked.is_checked = true;
+  assert_string_equal(build(&checked), "srun -N 2 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 "
+                                       "-n 20 -w 0 -c 1 -I 1 -J /w/x.json");
 }
 
 /* ---- labels ---- */
@@ -155,29 +90,27 @@ UNIT_TEST(what_cannot_be_launched) {
 #define OPEN_LINE                                                                                  \
   "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 "  \
   "cells ring.ll tree.ll tree.simple@2 ."
-#define END_LINE "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate end allreduce 64 calls 46 ."
+#define END_LINE "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate end allreduce 64 calls 42 ."
 
 enum { ITERATIONS = 20, SEED = 9, RUN = 3 };
 
-/* Cell i takes 100 * (i + 1) us in truth; one call of each place before the timed ones, two after.
- */
+/* Cell i takes 100 * (i + 1) us in truth; there is one call of each place before the timed ones. */
 static void fill_row(struct bench_json_row *row, double calls_us[BENCH_JSON_PLACES][ITERATIONS]) {
-  static const struct label_habit habit = { 1, 2 };
   struct schedule_key key = { SEED, RUN, PROFILE_ALLREDUCE, 64 };
   uint64_t call = 0;
   *row = (struct bench_json_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-    call += habit.before;
+    call++;
     for (int i = 0; i < ITERATIONS; i++, call++) {
       calls_us[place][i] = 100.0 * (double)(schedule_pick(key, 3, call).cell + 1);
       if (!schedule_pick(key, 3, call).is_counted) {
         calls_us[place][i] = 5000; /* sets up its connections */
       }
     }
-    row->places[place] = (struct bench_json_times){ 1, calls_us[place], ITERATIONS };
-    call += habit.after;
+    row->places[place].calls_us = calls_us[place];
+    row->places[place].count = ITERATIONS;
   }
-  assert_int_equal(call, 46);
+  assert_int_equal(call, 42);
 }
 
 UNIT_TEST(replay_finds_every_call) {
@@ -195,8 +128,7 @@ UNIT_TEST(replay_finds_every_call) {
   fill_row(&row, calls_us);
   struct label_times times;
   char error[LABEL_ERROR_MAX];
-  assert_int_equal(label_row(&row, entry, SEED, RUN, (struct label_habit){ 1, 2 }, &times, error),
-                   0);
+  assert_int_equal(label_row(&row, entry, SEED, RUN, &times, error), 0);
   size_t count = 0;
   for (size_t i = 0; i < times.count; i++) {
     count += times.cells[i].count;
@@ -205,9 +137,10 @@ UNIT_TEST(replay_finds_every_call) {
     assert_true(summary.mad_us == 0);
   }
   /* Of the first block two calls were timed; of runs of three the first is left out. */
-  assert_int_equal(count, 25);
-  assert_true(label_row(&row, entry, SEED, RUN, (struct label_habit){ 1, 1 }, &times, error) < 0);
-  assert_non_null(strstr(error, "46 calls, 44 expected"));
+  assert_int_equal(count, 26);
+  row.places[1].count--;
+  assert_true(label_row(&row, entry, SEED, RUN, &times, error) < 0);
+  assert_non_null(strstr(error, "42 calls, 41 expected"));
   free(log);
 }
 
@@ -271,8 +204,7 @@ UNIT_TEST(doubtful_logs_label_nothing) {
     fill_row(&row, calls_us);
     struct label_times times;
     char error[LABEL_ERROR_MAX];
-    assert_true(label_row(&row, &log->entries[0], SEED, RUN, (struct label_habit){ 1, 2 }, &times,
-                          error) < 0);
+    assert_true(label_row(&row, &log->entries[0], SEED, RUN, &times, error) < 0);
     if (!strstr(error, cases[i].part)) {
       fail_msg("\"%s\" is not in: %s", cases[i].part, error);
     }
@@ -324,9 +256,7 @@ static const char fake_perf[] =
 static int run_tool(const char *last) {
   char command[512];
   snprintf(command, sizeof command,
-           "stratus calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 "
-           "--run 1 -- ./all_reduce_perf",
-           last);
+           "stratus calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -- ./all_reduce_perf", last);
   return tool_run_there(command);
 }
 
@@ -350,7 +280,7 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
              "#!/bin/sh\n[ -e \"$0.busy\" ] || { touch \"$0.busy\"; exit 3; }\n%s", fake_perf);
   assert_int_equal(chmod(tree_path(tree, "all_reduce_perf", full), 0755), 0);
   TOOL_WARNS(run_tool("8"), 0, /* although the first launch fails */
-             "allreduce: up to 1 launches of 1 sizes, each 0 s and more; samples go to s.jsonl\n");
+             "allreduce: up to 1 launches of 1 sizes, each 0 s and more\n");
   assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 "), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
   assert_int_equal(count_lines(tree, "s.jsonl", "\"default\":true"), 1);
@@ -367,21 +297,57 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
 }
 
-/* What --plan names is measured in each launch, each in its own order; other sizes are not. */
-UNIT_TEST_WITH(a_plan_is_followed_in_every_launch, tool_set_up, tool_tear_down) {
-  tree_write(&tool.tree, "all_reduce_perf", "%s", fake_perf);
-  tree_write(&tool.tree, "p.plan", "# what is in doubt\n\nallreduce:8=tree.ll\n");
-  static const char run[] = "chmod +x all_reduce_perf && stratus calibrate -s p.jsonl --plan "
-                            "p.plan -c allreduce -b 8 -e 16 -n 4 --run 1 --rounds 2 -- "
-                            "./all_reduce_perf";
-  assert_int_equal(tool_run_there(run), 0);
-  assert_int_equal(count_lines(&tool.tree, "all_reduce_perf.log", "/allreduce:8=default,tree.ll"),
-                   2);
-  assert_int_equal(count_lines(&tool.tree, "all_reduce_perf.log", "seed=2/"), 1);
-  assert_int_equal(count_lines(&tool.tree, "all_reduce_perf.log", ":16="), 0);
-  assert_int_equal(count_lines(&tool.tree, "p.jsonl", "\"bytes\":8,"), 4);
-  tree_write(&tool.tree, "p.plan", "allreduce:8=shrub.ll\n");
-  TOOL_WARNS(tool_run_there(run), 2, "p.plan: \"shrub.ll\" is no cell");
+/* Before a rank is started, what follows is said: how much, about how long, and into which files.
+ */
+UNIT_TEST_WITH(what_follows_is_said_first, tool_set_up, tool_tear_down) {
+  char full[TREE_PATH_MAX];
+  tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\nkill -TERM $PPID\n");
+  assert_int_equal(chmod(tree_path(&tool.tree, "all_reduce_perf", full), 0755), 0);
+  TOOL_WARNS(tool_run_there("stratus calibrate -c allreduce -e 1G -f 4 -n 40 --rounds 3 -- "
+                            "./all_reduce_perf"),
+             1,
+             "stratus: 1 collectives, 14 sizes each: up to 4 launches, about 4 min if calls take "
+             "200 us and 1 GB/s\nstratus: samples go to samples.jsonl after each launch, and /");
+  tool_assert_contains(tool.errors, "goes on by the same command\n"
+                                    "stratus: allreduce, NCCL's own choice: 14 sizes\n");
+  tool_assert_contains(tool.errors, "./all_reduce_perf was ended: interrupted\n");
+}
+
+/* A rank of another launcher would run a job beside those of the other ranks. */
+UNIT_TEST_WITH(a_rank_is_told_what_to_do, tool_set_up, tool_tear_down) {
+  static const char *const places[][2] = {
+    { "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4", "rank 3 of 4" },
+    { "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "rank 0 of 2" },
+    { "PMI_RANK=1 PMI_SIZE=2", "rank 1 of 2" },
+    { "RANK=1 WORLD_SIZE=2", "rank 1 of 2" },
+  };
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    char command[256];
+    snprintf(command, sizeof command, "%s stratus calibrate -- ./all_reduce_perf", places[i][0]);
+    TOOL_WARNS(tool_run_there(command), 2, places[i][1]);
+    tool_assert_contains(tool.errors, "start stratus once, with");
+  }
+}
+
+/* The first call of each place warms up; a single long one does not count. */
+UNIT_TEST_WITH(the_median_of_calls_counts, tool_set_up, tool_tear_down) {
+  char full[TREE_PATH_MAX], error[BENCH_JSON_ERROR_MAX];
+  struct bench_json bench;
+#define PLACE "{\"time\":300,\"nwrong\":2}"
+  tree_write(&tool.tree, "x.json",
+             "{\"results\":[{\"size\":0},{\"size\":8,\"out_of_place\":" PLACE ",\"in_place\":" PLACE
+             ",\"out_of_place_per_iter\":{\"times_us\":[900,10,11,500]},"
+             "\"in_place_per_iter\":{\"times_us\":[900,900,11,11]}}]}");
+  tree_path(&tool.tree, "x.json", full);
+  assert_int_equal(bench_json_read(full, PROFILE_ALLREDUCE, &bench, error), 0);
+  assert_int_equal(bench.count, 1);
+  assert_true(bench.rows[0].median_us == 11 && bench.rows[0].wrong == 4);
+  assert_ptr_equal(bench_json_find(&bench, PROFILE_ALLREDUCE, 8), &bench.rows[0]);
+  assert_null(bench_json_find(&bench, PROFILE_ALLREDUCE, 0));
+  bench_json_free(&bench);
+  tree_write(&tool.tree, "x.json", "{\"results\":[{\"size\":8,\"in_place\":" PLACE "}]}");
+  assert_true(bench_json_read(full, PROFILE_ALLREDUCE, &bench, error) < 0);
+  assert_non_null(strstr(error, "no times of single calls"));
 }
 
 /* nccl-tests without -J print their help, and some say that all is well. */

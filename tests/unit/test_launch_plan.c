@@ -179,20 +179,4 @@ UNIT_TEST_WITH(samples_of_others_tell_nothing, set_up, tear_down) {
   assert_int_equal(launch_plan_launch_of("", ID), 0);
 }
 
-UNIT_TEST_WITH(a_plan_is_wanted_in_each_round, set_up, tear_down) {
-  struct plan_entry entries[PLAN_ENTRIES_MAX];
-  struct plan wanted;
-  char error[PLAN_ERROR_MAX];
-  assert_int_equal(plan_parse("allreduce:67108864=tree.ll,pat.simple", entries, &wanted, error), 0);
-  launch_plan->wanted = &wanted;
-  assert_string_equal(plan_of(1), "/allreduce:67108864=default,tree.ll,pat.simple");
-  leave_samples(ID, 1, sizes[1], CELLS);
-  launch_plan_resume(launch_plan, &file, ID);
-  assert_string_equal(plan_of(1), "");
-  assert_string_equal(plan_of(2), "/allreduce:67108864=default,tree.ll,pat.simple");
-  leave_samples(ID, 2, sizes[1], CELLS);
-  launch_plan_resume(launch_plan, &file, ID);
-  assert_int_equal(launch_plan_count_due(launch_plan), 0);
-}
-
 UNIT_MAIN(NULL, NULL)

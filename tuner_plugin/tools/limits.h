@@ -7,6 +7,12 @@
 
 /* ---- calibrate ---- */
 
+/* For the time that is told before anything was measured: of a call, of its bytes, and to start and
+ * end the ranks of a launch. Of the order of what a cloud of 25 Gb/s gives. */
+#define CALIBRATE_ASSUMED_US 200.0
+#define CALIBRATE_ASSUMED_GBS 1.0
+#define CALIBRATE_START_S 10.0
+
 /* Natural logarithms of ratios of times: differences too small to resolve; the error of a single
  * launch; a difference at which a cell is pruned whatever the scatter. */
 #define PRUNING_LEAST_MARGIN 0.05

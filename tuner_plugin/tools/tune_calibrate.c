@@ -1,106 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus calibrate: for each collective a run of NCCL's own choices, then one launch in which
  * every call tries another cell, and further launches for undecided cells. Appends samples. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "common/clock.h"
+#include "common/hash.h"
+#include "common/hex.h"
 #include "common/tools/commands.h"
-#include "tuner_plugin/tools/calibrate/campaign.h"
+#include "tuner_plugin/tools/calibrate/launch.h"
 #include "tuner_plugin/tools/calibrate/launch_plan.h"
 #include "tuner_plugin/tools/calibrate/sample_store.h"
+#include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
 
 static struct {
   const char *samples;
-  const char *plan; /* NULL: everything is tried */
   const char *channels;
-  int64_t run;
   int64_t rounds;
 } options = {
   .samples = "samples.jsonl",
   .channels = "0",
-  .run = PLAN_RUN,
   .rounds = 1,
 };
 
 static const struct cli_option option_rows[] = {
   { "samples", 's', CLI_STRING, &options.samples, "FILE",
     "append samples to it; sizes already in it are not measured again", 0, 0 },
-  CAMPAIGN_OPTION_ROWS,
-  { "plan", 0, CLI_STRING, &options.plan, "FILE",
-    "in every launch try the cells in FILE, as in allreduce:64K=ring.ll,tree.simple@1", 0, 0 },
+  LAUNCH_OPTION_ROWS,
   { "channels", 0, CLI_STRING, &options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
-  { "run", 0, CLI_INT, &options.run, "N",
-    "consecutive calls with the same cell, fewer above 1M; the first third is not counted", 1,
-    PLAN_RUN_MAX },
   { "rounds", 0, CLI_INT, &options.rounds, "N",
     "launches; each after the first measures only undecided cells", 1, 99 },
   { 0 },
 };
 
-enum { PLAN_TEXT_MAX = 1 << 16 };
-
-/* ---- --plan ---- */
-
-/* Adds a line to the text, behind a slash; false if there is no room. */
-static bool add_line(char *text, size_t *length, char *line) {
-  line += strspn(line, " \t");
-  size_t count = strcspn(line, "# \t\r\n");
-  if (count == 0) {
-    return true;
-  }
-  bool has_room = *length + count + 2 < PLAN_TEXT_MAX;
-  if (has_room) {
-    *length += (size_t)snprintf(text + *length, PLAN_TEXT_MAX - *length, "%s%.*s",
-                                *length > 0 ? "/" : "", (int)count, line);
-  }
-  return has_room;
-}
-
-static int read_text(const char *path, char *text) {
-  FILE *file = fopen(path, "re");
-  if (!file) {
-    return cli_fail("%s: %s", path, strerror(errno));
-  }
-  char *line = NULL;
-  size_t room = 0, length = 0;
-  bool is_short = true;
-  while (is_short && getline(&line, &room, file) >= 0) {
-    is_short = add_line(text, &length, line);
-  }
-  free(line);
-  fclose(file);
-  return is_short ? CLI_OK : cli_fail("%s: too long for one plan", path);
-}
-
-/* What to try at which sizes, instead of everything: a line for each collective and its sizes, as
- * in a plan, "allreduce:8,64K=ring.ll,tree.simple@1"; NCCL's own choice is always tried. Empty
- * lines and those that begin with # are ignored. The plan's entries are to be freed. */
-static int read_plan(const char *path, char text[PLAN_TEXT_MAX], struct plan *plan) {
-  char error[PLAN_ERROR_MAX];
-  struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
-  int status = entries ? read_text(path, text) : cli_fail("out of memory");
-  if (status == CLI_OK && plan_parse(text, entries, plan, error) < 0) {
-    status = cli_fail_usage("%s: %s", path, error);
-  }
-  if (status != CLI_OK) {
-    free(entries);
-    *plan = (struct plan){ 0 };
-  }
-  return status;
-}
+enum { PLAN_TEXT_MAX = 1 << 16, ID_MAX = 9 };
 
 /* ---- one collective ---- */
 
 struct series {
-  struct campaign *campaign;
-  struct sample_store *store; /* all samples, new and old; on rank 0 */
+  struct launch *launch;
+  struct sample_store *store; /* all samples, new and old */
+  const char *id;             /* of everything that affects the measurement, except sizes */
   struct launch_plan launch_plan;
   struct bench_json alone;          /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
@@ -116,16 +60,8 @@ static const char *name_of(const struct series *series) {
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
  * --iters makes. */
 static uint32_t run_length(void) {
-  int64_t run = options.run, most = 1 + campaign_options.iterations / 20;
-  return (uint32_t)(run < most ? run : most);
-}
-
-/* The plan of a launch, and its sizes. Each launch has another shuffle seed. */
-static void make_plan(struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
-  snprintf(plan, PLAN_TEXT_MAX, "seed=%" PRId64 "/run=%" PRIu32 "/channels=%s", round, run_length(),
-           options.channels);
-  series->size_count =
-      launch_plan_format(&series->launch_plan, round, series->sizes, plan, PLAN_TEXT_MAX);
+  int64_t most = 1 + launch_options.iterations / 20;
+  return most < PLAN_RUN ? (uint32_t)most : PLAN_RUN;
 }
 
 /* ---- samples ---- */
@@ -154,31 +90,14 @@ static int write_sample(struct series *series, const struct label_entry *entry,
   return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
 }
 
-/* ---- launches ---- */
-
-static void take_label(void *to, const char *line) {
-  label_take_line(to, line);
-}
-
-/* It shows the sizes and about how long they take: a quarter of the calls is enough. */
-static int run_alone(struct series *series) {
-  struct campaign *campaign = series->campaign;
-  static const char *const ours[] = { "STRATUS_CALIBRATE=", "STRATUS_TUNER=0", NULL };
-  struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
-                                       series->size_count, ours);
-  job.iterations = (job.iterations + 3) / 4;
-  return campaign_run(campaign, &job, "NCCL's own choice", NULL, NULL, NULL, &series->alone);
-}
-
 /* Labels one size, and writes its samples; false if its calls cannot be identified. */
-static bool take_size(struct series *series, const struct bench_json *bench,
-                      struct label_habit habit, int64_t round, uint64_t bytes, const char *run) {
+static bool take_size(struct series *series, const struct bench_json *bench, int64_t round,
+                      uint64_t bytes, const char *run) {
   const struct bench_json_row *row = bench_json_find(bench, series->launch_plan.collective, bytes);
   const struct label_entry *entry = label_find(&series->log, series->launch_plan.collective, bytes);
   struct label_times times;
   char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
-  if (!row || !entry ||
-      label_row(row, entry, (uint64_t)round, run_length(), habit, &times, error) < 0) {
+  if (!row || !entry || label_row(row, entry, (uint64_t)round, run_length(), &times, error) < 0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }
@@ -190,188 +109,216 @@ static bool take_size(struct series *series, const struct bench_json *bench,
   return is_written;
 }
 
-static int take_launch(struct series *series, const struct launch_job *job, int64_t round,
-                       const struct bench_json *bench) {
-  struct label_habit habit = { LAUNCH_CALLS_BEFORE, launch_calls_after(job) };
+static int take_launch(struct series *series, int64_t round, const struct bench_json *bench) {
   if (series->log.count == 0) {
     return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }
   if (series->log.is_mixed) {
-    campaign_say("the ranks' machines have different topologies (stratus doctor shows each), so "
-                 "the samples name none");
+    launch_say("the ranks' machines have different topologies (stratus doctor shows each), so the "
+               "samples name none");
   }
   char run[SAMPLE_WORD_MAX];
   series->time = (uint64_t)time(NULL);
-  launch_plan_name_run(series->campaign->id, series->time, round, run);
+  launch_plan_name_run(series->id, series->time, round, run);
   size_t labelled = 0;
   for (size_t i = 0; i < series->size_count; i++) {
-    labelled += take_size(series, bench, habit, round, series->sizes[i], run);
+    labelled += take_size(series, bench, round, series->sizes[i], run);
   }
   return labelled > 0 ? sample_store_flush(series->store) : cli_fail("no samples could be written");
 }
 
-static int run_round(struct series *series, int64_t round, const char *what, const char *plan) {
-  struct campaign *campaign = series->campaign;
-  static char plan_variable[PLAN_TEXT_MAX + 32];
-  snprintf(plan_variable, sizeof plan_variable, "STRATUS_CALIBRATE=%s", plan);
-  const char *const ours[] = { "STRATUS_TUNER=1", plan_variable, NULL };
-  struct launch_job job = campaign_job(campaign, series->launch_plan.collective, series->sizes,
-                                       series->size_count, ours);
-  memset(&series->log, 0, sizeof series->log);
+/* ---- launches ---- */
+
+static void take_label(void *to, const char *line) {
+  struct label_log *log = to;
+  if (line) {
+    label_take_line(log, line);
+  } else {
+    memset(log, 0, sizeof *log);
+  }
+}
+
+/* It shows the sizes and about how long they take: a quarter of the calls is enough. */
+static int run_alone(struct series *series) {
+  static const char *const ours[] = { "STRATUS_CALIBRATE=", "STRATUS_TUNER=0", NULL };
+  struct launch_job job = { .what = "NCCL's own choice",
+                            .collective = series->launch_plan.collective,
+                            .sizes = series->sizes,
+                            .size_count = series->size_count,
+                            .iterations = ((uint64_t)launch_options.iterations + 3) / 4,
+                            .ours = ours };
+  return launch_run(series->launch, &job, &series->alone);
+}
+
+/* Each launch has another shuffle seed. */
+static int run_round(struct series *series, int64_t round) {
+  static char plan[PLAN_TEXT_MAX], what[64];
+  const char *const ours[] = { "STRATUS_TUNER=1", plan, NULL };
   struct bench_json bench = { 0 };
-  int status = campaign_run(campaign, &job, what, &series->alone, take_label, &series->log, &bench);
-  if (status == CLI_OK && campaign->launch.rank == 0) {
-    status = take_launch(series, &job, round, &bench);
+  snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round, options.rounds);
+  snprintf(plan, sizeof plan, "STRATUS_CALIBRATE=seed=%" PRId64 "/run=%" PRIu32 "/channels=%s",
+           round, run_length(), options.channels);
+  series->size_count =
+      launch_plan_format(&series->launch_plan, round, series->sizes, plan, sizeof plan);
+  if (series->size_count == 0) {
+    return CLI_OK;
+  }
+  struct launch_job job = { .what = what,
+                            .collective = series->launch_plan.collective,
+                            .sizes = series->sizes,
+                            .size_count = series->size_count,
+                            .iterations = (uint64_t)launch_options.iterations,
+                            .ours = ours,
+                            .expected = &series->alone,
+                            .take = take_label,
+                            .to = &series->log };
+  int status = launch_run(series->launch, &job, &bench);
+  if (status == CLI_OK) {
+    status = take_launch(series, round, &bench);
   }
   bench_json_free(&bench);
   return status;
 }
 
-/* A launch that failed has left no samples. */
-static int try_round(struct series *series, int64_t round) {
-  static char plan[PLAN_TEXT_MAX];
-  char what[64];
-  snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round,
-           series->launch_plan.rounds);
-  make_plan(series, round, plan);
-  int status = series->size_count > 0 ? CLI_FAILED : CLI_OK;
-  for (int left = campaign_tries(series->campaign); left > 0 && status != CLI_OK; left--) {
-    status = run_round(series, round, what, plan);
-  }
-  return status;
-}
-
-static int run_rounds(struct series *series) {
-  int status = CLI_OK;
-  for (int64_t round = 1; status == CLI_OK && round <= series->launch_plan.rounds; round++) {
-    status = try_round(series, round);
-  }
-  return status;
-}
-
-/* What is still to be done at these sizes, as far as what was measured before tells. */
+/* What is still to be done at these sizes, by what was measured before. */
 static void resume(struct series *series, const uint64_t *sizes, size_t count) {
   launch_plan_begin(&series->launch_plan, sizes, count);
-  if (series->campaign->launch.kind != LAUNCH_INSIDE) {
-    launch_plan_resume(&series->launch_plan, &series->store->samples, series->campaign->id);
-  }
+  launch_plan_resume(&series->launch_plan, &series->store->samples, series->id);
 }
 
-/* Is everything measured already? Ranks started by another launcher do not all know. */
-static bool is_done(const struct series *series) {
-  return launch_plan_count_due(&series->launch_plan) == 0 &&
-         series->campaign->launch.kind != LAUNCH_INSIDE;
-}
-
-/* The sizes as the benchmark made them of those that were asked for. */
+/* The sizes as the benchmark made them of those that were asked for. Every call tries a cell, so
+ * that a launch takes as long as NCCL's own choice does with all calls, and as much more as the
+ * other cells are slower. */
 static void take_sizes(struct series *series) {
   uint64_t sizes[PLAN_ENTRIES_MAX];
+  double launch_s = 0;
   size_t count = 0;
   for (; count < series->alone.count && count < PLAN_ENTRIES_MAX; count++) {
     sizes[count] = series->alone.rows[count].bytes;
+    launch_s += launch_expect_s(&series->alone, series->launch_plan.collective, sizes[count]);
   }
   resume(series, sizes, count);
-}
-
-/* Every call tries a cell, so that a launch takes as long as NCCL's own choice does with all calls,
- * and as much more as the other cells are slower. */
-static void say_plan(const struct series *series) {
-  double launch_s = 0;
-  for (size_t i = 0; i < series->launch_plan.count; i++) {
-    launch_s += campaign_expect_s(&series->alone, series->launch_plan.collective,
-                                  series->launch_plan.sizes[i].bytes);
-  }
-  campaign_say("%s: up to %" PRId64
-               " launches of %zu sizes, each %.0f s and more; samples go to %s",
-               name_of(series), series->launch_plan.rounds, series->launch_plan.count, launch_s,
-               options.samples);
+  launch_say("%s: up to %" PRId64 " launches of %zu sizes, each %.0f s and more", name_of(series),
+             options.rounds, count, launch_s);
 }
 
 static int run_series(struct series *series) {
-  struct campaign *campaign = series->campaign;
-  series->size_count = campaign_sizes(campaign, series->launch_plan.collective, series->sizes);
+  memcpy(series->sizes, series->launch->sizes, sizeof series->sizes);
+  series->size_count = series->launch->size_count;
   resume(series, series->sizes, series->size_count);
-  if (is_done(series)) {
-    campaign_say("%s: all %zu sizes are in %s already", name_of(series), series->size_count,
-                 options.samples);
+  if (launch_plan_count_due(&series->launch_plan) == 0) {
+    launch_say("%s: all %zu sizes are in %s already", name_of(series), series->size_count,
+               options.samples);
     return CLI_OK;
   }
-  int status = CLI_FAILED;
-  for (int left = campaign_tries(campaign); left > 0 && status != CLI_OK; left--) {
-    status = run_alone(series);
-  }
-  if (status == CLI_OK && campaign->launch.kind != LAUNCH_INSIDE) {
+  int status = run_alone(series);
+  if (status == CLI_OK) {
     take_sizes(series);
   }
-  if (status == CLI_OK) {
-    say_plan(series);
-    status = run_rounds(series);
+  for (int64_t round = 1; status == CLI_OK && round <= options.rounds; round++) {
+    status = run_round(series, round);
   }
   bench_json_free(&series->alone);
   return status;
 }
 
-static int calibrate_collective(struct campaign *campaign, struct sample_store *store,
-                                const struct plan *wanted, enum profile_collective collective) {
+static int calibrate_collective(struct launch *launch, struct sample_store *store, const char *id,
+                                enum profile_collective collective) {
   struct series *series = calloc(1, sizeof *series);
   if (!series) {
     return cli_fail("out of memory");
   }
-  /* Rank 0 cannot pass its results to ranks that another launcher has started. */
-  bool is_inside = campaign->launch.kind == LAUNCH_INSIDE;
-  series->campaign = campaign;
+  series->launch = launch;
   series->store = store;
+  series->id = id;
   series->launch_plan.collective = collective;
-  series->launch_plan.wanted = wanted;
-  series->launch_plan.rounds = is_inside ? 1 : options.rounds;
+  series->launch_plan.rounds = options.rounds;
   int status = run_series(series);
   free(series);
   return status;
 }
 
-static int check_options(void) {
+/* ---- all of them ---- */
+
+static int check_channels(void) {
   char text[256], error[PLAN_ERROR_MAX];
   struct plan plan;
   struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
   snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", options.channels);
   int result = entries ? plan_parse(text, entries, &plan, error) : -1;
   free(entries);
-  if (result < 0) {
-    return cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
-                          PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
+  return result == 0 ? CLI_OK
+                     : cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
+                                      PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
+}
+
+static void hash_text(struct hash_sha256 *hash, const char *text) {
+  hash_sha256_update(hash, text, strlen(text) + 1);
+}
+
+static void identify(struct launch *launch, char id[ID_MAX]) {
+  static const char *const none[] = { NULL };
+  uint8_t digest[HASH_SHA256_BYTES];
+  struct hash_sha256 hash;
+  char text[512];
+  snprintf(text, sizeof text, "%.400s %" PRId64 " %" PRId64, options.channels, options.rounds,
+           launch_options.iterations);
+  hash_sha256_init(&hash);
+  hash_text(&hash, text);
+  for (int i = 0; i < launch->command_count; i++) {
+    hash_text(&hash, launch->command[i]);
   }
-  return CLI_OK;
+  for (const char *const *v = launch_list_variables(launch, none); *v; v++) {
+    hash_text(&hash, *v);
+  }
+  hash_sha256_final(&hash, digest);
+  hex_write(digest, (ID_MAX - 1) / 2, id);
+}
+
+/* Before anything is started. How fast the network is nobody knows yet. */
+static void say_before(const struct launch *launch) {
+  double calls_s = 0,
+         calls = 2 * (double)launch_options.iterations * ((double)options.rounds + 0.25);
+  int64_t launches = (int64_t)launch->collective_count * (1 + options.rounds);
+  for (size_t i = 0; i < launch->size_count; i++) {
+    calls_s += calls * (CALIBRATE_ASSUMED_US / 1e6 +
+                        (double)launch->sizes[i] / (CALIBRATE_ASSUMED_GBS * 1e9));
+  }
+  double all_s = (double)launch->collective_count * calls_s + (double)launches * CALIBRATE_START_S;
+  launch_say("%zu collectives, %zu sizes each: up to %" PRId64 " launches, about %.0f min if calls "
+             "take %g us and %g GB/s",
+             launch->collective_count, launch->size_count, launches, all_s / 60 + 0.5,
+             CALIBRATE_ASSUMED_US, CALIBRATE_ASSUMED_GBS);
+  launch_say("samples go to %s after each launch, and %s is written meanwhile; what is interrupted "
+             "goes on by the same command",
+             options.samples, launch->json_path);
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
-  struct campaign *campaign = NULL;
+  static struct launch launch;
   struct sample_store store = { 0 };
-  struct plan wanted = { 0 };
-  static char text[PLAN_TEXT_MAX], settings[PLAN_TEXT_MAX + 256];
-  int status = check_options();
-  if (status == CLI_OK && options.plan) {
-    status = read_plan(options.plan, text, &wanted);
-  }
-  snprintf(settings, sizeof settings, "%s %" PRId64 " %" PRId64 " %s", options.channels,
-           options.run, options.rounds, text);
+  char id[ID_MAX];
+  int status = check_channels();
   if (status == CLI_OK) {
-    status = campaign_open(&campaign, argument_count, arguments, settings);
+    status = launch_open(&launch, argument_count, arguments);
   }
   /* Fail before minutes are spent. */
-  if (status == CLI_OK && campaign->launch.rank == 0) {
+  if (status == CLI_OK) {
     status = sample_store_open(&store, options.samples);
   }
-  for (size_t i = 0; status == CLI_OK && i < campaign->collective_count; i++) {
-    status = calibrate_collective(campaign, &store, options.plan ? &wanted : NULL,
-                                  campaign->collectives[i]);
+  if (status == CLI_OK) {
+    identify(&launch, id);
+    say_before(&launch);
   }
-  if (status == CLI_OK && campaign->launch.rank == 0) {
-    campaign_say("samples are in %s; `stratus fit` makes a profile of them", options.samples);
+  for (size_t i = 0; status == CLI_OK && i < launch.collective_count; i++) {
+    status = calibrate_collective(&launch, &store, id, launch.collectives[i]);
+  }
+  if (status == CLI_OK) {
+    launch_say("samples are in %s; `stratus fit` makes a profile of them", options.samples);
   }
   sample_store_close(&store);
-  campaign_close(campaign);
-  free(wanted.entries);
+  launch_close(&launch);
   return status;
 }
 

@@ -17,7 +17,6 @@ static struct {
   const char *output;
   const char *base;
   const char *id;
-  const char *topology; /* NULL: that of the samples */
 } options = {
   .id = "fitted",
 };
@@ -27,8 +26,6 @@ static const struct cli_option option_rows[] = {
   { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match] and [net] from this profile", 0,
     0 },
   { "id", 0, CLI_STRING, &options.id, "NAME", "id of the new profile", 0, 0 },
-  { "topology", 0, CLI_STRING, &options.topology, "ID",
-    "use only samples of this topology, and write it to [match] of the profile", 0, 0 },
   { 0 },
 };
 
@@ -71,32 +68,27 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
 
 /* Samples of another topology are not comparable; samples without one are accepted with a message.
  * The profile requires the topology that the samples were measured on. */
-static int take_topology(struct sample_file *file, struct profile_fit *fit) {
-  const char *wanted = options.topology ? options.topology : "";
-  size_t kept = 0, unnamed = 0;
+static int take_topology(const struct sample_file *file, struct profile_fit *fit) {
+  const char *found = "";
+  size_t unnamed = 0;
   for (size_t i = 0; i < file->count; i++) {
     const char *topology = file->samples[i].topology;
-    if (topology[0] && !wanted[0]) {
-      wanted = topology;
+    if (topology[0] && found[0] && strcmp(topology, found) != 0) {
+      return cli_fail(
+          "samples of machines of different topologies, %s and %s: a profile is for one", found,
+          topology);
     }
+    found = topology[0] ? topology : found;
     unnamed += !topology[0];
-    if (!topology[0] || strcmp(topology, wanted) == 0) {
-      file->samples[kept++] = file->samples[i];
-    } else if (!options.topology) {
-      return cli_fail("samples of machines of different topologies, %s and %s: choose with "
-                      "--topology",
-                      wanted, topology);
-    }
   }
-  file->count = kept;
-  if (wanted[0] && unnamed > 0) {
+  if (found[0] && unnamed > 0) {
     fprintf(stderr, "stratus: %zu of %zu samples name no topology, and are taken to be of %s\n",
-            unnamed, kept, wanted);
+            unnamed, file->count, found);
   }
-  if (wanted[0]) {
-    snprintf(fit->topology, sizeof fit->topology, "%s", wanted);
+  if (found[0]) {
+    snprintf(fit->topology, sizeof fit->topology, "%s", found);
   }
-  return kept > 0 ? CLI_OK : cli_fail("no sample is of the topology %s", wanted);
+  return CLI_OK;
 }
 
 static int load_base(struct profile *profile) {
@@ -121,11 +113,6 @@ static int run(int argument_count, char **arguments, bool is_json) {
   struct profile profile = { 0 };
   struct profile_error error = { 0 };
   struct fit_counts counts;
-  const char *topology = options.topology;
-  if (topology && !topology_is_id(topology, strlen(topology))) {
-    return cli_fail_usage("--topology takes %d digits 0-9 and a-f, as stratus doctor shows them",
-                          TOPOLOGY_ID_DIGITS);
-  }
   int status = read_samples(argument_count, arguments, &file);
   if (status == CLI_OK) {
     status = load_base(&profile);

@@ -8,16 +8,7 @@
 #include <string.h>
 
 #include "tuner_plugin/model/quantile.h"
-#include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/limits.h"
-
-static double time_of(const struct bench_json_row *row) {
-  size_t count;
-  double *times = bench_json_calls(row, &count);
-  double result = times ? label_summarize(times, count).median_us : bench_json_time_us(row);
-  free(times);
-  return result;
-}
 
 static struct ab_test_point *find_or_add(struct ab_test *test, const struct bench_json_row *row) {
   for (size_t i = 0; i < test->count; i++) {
@@ -44,7 +35,7 @@ int ab_test_add(struct ab_test *test, const struct bench_json_row *row, bool is_
   test->wrong += row->wrong;
   size_t *count = &point->run_count[is_profile];
   if (*count < AB_TEST_ROUNDS_MAX) {
-    point->runs_us[is_profile][(*count)++] = time_of(row);
+    point->runs_us[is_profile][(*count)++] = row->median_us;
   }
   return 0;
 }

@@ -29,7 +29,7 @@ struct ab_test {
   uint64_t wrong; /* values */
 };
 
-/* One run's row; the time of a call is the median of all, or the mean where only that is known. */
+/* One run's row. */
 int ab_test_add(struct ab_test *test, const struct bench_json_row *row, bool is_profile);
 
 void ab_test_judge(struct ab_test *test, const struct profile *profile, uint32_t nodes,

@@ -16,17 +16,17 @@
 
 enum { BENCH_JSON_PLACES = 2, BENCH_JSON_ERROR_MAX = 512 }; /* out of place, in place */
 
-struct bench_json_times {
-  double time_us;   /* of a call, on average; 0: was not run */
-  double *calls_us; /* of each one; NULL: the file does not say */
-  size_t count;     /* calls that were timed */
-};
-
 struct bench_json_row {
   enum profile_collective collective;
   uint64_t bytes; /* as NCCL counts for its tuner */
-  struct bench_json_times places[BENCH_JSON_PLACES];
-  uint64_t wrong;
+  struct {
+    double *calls_us; /* of each one; NULL: it cannot be run so */
+    size_t count;
+  } places[BENCH_JSON_PLACES];
+  /* Of the later two thirds of each place's calls. The first third warms up, and may use the burst
+   * credit that a cloud grants to idle flows. */
+  double median_us;
+  uint64_t wrong; /* values */
 };
 
 struct bench_json {
@@ -42,14 +42,6 @@ void bench_json_free(struct bench_json *bench);
 /* The row of this collective and size, or NULL. */
 const struct bench_json_row *bench_json_find(const struct bench_json *bench,
                                              enum profile_collective collective, uint64_t bytes);
-
-/* Mean of the places that were run. */
-double bench_json_time_us(const struct bench_json_row *row);
-
-/* The times of the later two thirds of each place's calls; to be freed. The first third warms up,
- * and may use the burst credit that a cloud grants to idle flows. NULL with *count 0 if the file
- * has no times of calls, or memory is out. */
-double *bench_json_calls(const struct bench_json_row *row, size_t *count);
 
 /* nccl-tests' names: "all_reduce", as in all_reduce_perf. */
 const char *bench_json_operation(enum profile_collective collective);

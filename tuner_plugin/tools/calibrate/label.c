@@ -123,18 +123,18 @@ const char *label_why_none(const struct label_log *log) {
 
 /* ---- replay ---- */
 
-static uint64_t count_calls(const struct bench_json_row *row, struct label_habit habit) {
+enum { CALLS_BEFORE = 1 }; /* of a place, not timed */
+
+static uint64_t count_calls(const struct bench_json_row *row) {
   uint64_t calls = 0;
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-    if (row->places[place].time_us > 0) {
-      calls += habit.before + row->places[place].count + habit.after;
-    }
+    calls += row->places[place].calls_us ? CALLS_BEFORE + row->places[place].count : 0;
   }
   return calls;
 }
 
-static const char *find_objection(const struct bench_json_row *row, const struct label_entry *entry,
-                                  struct label_habit habit) {
+static const char *find_objection(const struct bench_json_row *row,
+                                  const struct label_entry *entry) {
   if (entry->is_disputed) {
     return "ranks disagree";
   }
@@ -144,47 +144,38 @@ static const char *find_objection(const struct bench_json_row *row, const struct
   if (entry->set.count == 0) {
     return "NCCL offers nothing";
   }
-  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-    if (row->places[place].time_us > 0 && !row->places[place].calls_us) {
-      return "the benchmark gives no times of single calls";
-    }
-  }
   if (entry->calls == 0) {
     return "no rank logged its number of calls";
   }
-  return entry->calls == count_calls(row, habit)
-             ? NULL
-             : "the benchmark did not call as often as expected";
+  return entry->calls == count_calls(row) ? NULL
+                                          : "the benchmark did not call as often as expected";
 }
 
 /* Each cell's times, `room` apart. */
 static void deal_out(const struct bench_json_row *row, struct schedule_key key,
-                     struct label_habit habit, struct label_times *times, double *times_us,
-                     size_t room) {
+                     struct label_times *times, double *times_us, size_t room) {
   uint64_t call = 0;
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-    const struct bench_json_times *measured = &row->places[place];
-    call += measured->time_us > 0 ? habit.before : 0;
-    for (size_t i = 0; i < measured->count; i++, call++) {
+    call += row->places[place].calls_us ? CALLS_BEFORE : 0;
+    for (size_t i = 0; i < row->places[place].count; i++, call++) {
       struct schedule_turn turn = schedule_pick(key, times->count, call);
       if (turn.is_counted) {
-        times_us[turn.cell * room + times->cells[turn.cell].count++] = measured->calls_us[i];
+        times_us[turn.cell * room + times->cells[turn.cell].count++] =
+            row->places[place].calls_us[i];
       }
     }
-    call += measured->time_us > 0 ? habit.after : 0;
   }
 }
 
 int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
-              uint32_t run, struct label_habit habit, struct label_times *times,
-              char error[LABEL_ERROR_MAX]) {
+              uint32_t run, struct label_times *times, char error[LABEL_ERROR_MAX]) {
   *times = (struct label_times){ 0 };
-  const char *objection = find_objection(row, entry, habit);
+  const char *objection = find_objection(row, entry);
   if (objection) {
     snprintf(error, LABEL_ERROR_MAX,
              "%s of %" PRIu64 " bytes: %s (%" PRIu64 " calls, %" PRIu64 " expected)",
              profile_collective_name(row->collective), row->bytes, objection, entry->calls,
-             count_calls(row, habit));
+             count_calls(row));
     return -EINVAL;
   }
   times->count = entry->set.count;
@@ -195,7 +186,7 @@ int label_row(const struct bench_json_row *row, const struct label_entry *entry,
     return -ENOMEM;
   }
   struct schedule_key key = { seed, run, entry->collective, entry->bytes };
-  deal_out(row, key, habit, times, times_us, room);
+  deal_out(row, key, times, times_us, room);
   for (size_t i = 0; i < times->count; i++) {
     struct label_cell *cell = &times->cells[i];
     cell->cell = entry->set.cells[i];

@@ -44,13 +44,6 @@ struct label_entry *label_find(struct label_log *log, enum profile_collective co
 /* Why a log without entries has none. */
 const char *label_why_none(const struct label_log *log);
 
-/* The benchmark's calls: for each place `before` untimed ones, the timed ones, `after` more
- * untimed. */
-struct label_habit {
-  uint64_t before;
-  uint64_t after;
-};
-
 struct label_summary {
   double median_us;
   double mad_us;
@@ -69,10 +62,10 @@ struct label_times {
 };
 
 enum { LABEL_ERROR_MAX = 256 };
-/* `seed` and `run` of the plan. */
+/* `seed` and `run` of the plan. In each place the benchmark makes one call before those that it
+ * times, to synchronise. */
 int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
-              uint32_t run, struct label_habit habit, struct label_times *times,
-              char error[LABEL_ERROR_MAX]);
+              uint32_t run, struct label_times *times, char error[LABEL_ERROR_MAX]);
 
 /* Sorts the times. */
 struct label_summary label_summarize(double *times_us, size_t count);

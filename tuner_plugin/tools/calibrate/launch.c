@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the command line for each way to start ranks, runs it as a process group of its own, and
- * reads what comes out of it. */
+/* Settings, variables, command line, progress and results of a launch. */
 #include "tuner_plugin/tools/calibrate/launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,19 +18,39 @@
 #include "common/cli.h"
 #include "common/clock.h"
 #include "common/launcher.h"
-#include "tuner_plugin/tools/calibrate/bench_json.h"
+#include "common/nccl_conf.h"
+#include "common/quantity.h"
+
+struct launch_options launch_options = {
+  .collectives = "allreduce,allgather,reducescatter",
+  .min_bytes = 8,
+  .max_bytes = 64 << 20,
+  .factor = 2,
+  .iterations = 20,
+  .timeout_ns = 1800 * NS_PER_S,
+  .work = ".",
+};
+
+void launch_say(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("stratus: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+}
+
+/* ---- opening ---- */
 
 static const char *base_name(const char *path) {
   const char *slash = strrchr(path, '/');
   return slash ? slash + 1 : path;
 }
 
-/* ---- which way ---- */
-
 /* Place of the word that names the benchmark, or -1: the last one that looks like it. */
-static int find_benchmark(char *const *command, int count) {
-  for (int i = count - 1; i >= 0; i--) {
-    const char *name = base_name(command[i]);
+static int find_benchmark(const struct launch *launch) {
+  for (int i = launch->command_count - 1; i >= 0; i--) {
+    const char *name = base_name(launch->command[i]);
     size_t length = strlen(name);
     if (length > 5 && strcmp(name + length - 5, "_perf") == 0) {
       return i;
@@ -41,37 +59,162 @@ static int find_benchmark(char *const *command, int count) {
   return -1;
 }
 
-bool launch_choose(struct launch *launch, char *const *command, int command_count,
-                   char error[LAUNCH_ERROR_MAX]) {
+/* A rank that another launcher has started would run a job of its own beside the others. */
+static int choose_command(struct launch *launch) {
   struct launcher_place place;
-  launch->command = command;
-  launch->command_count = command_count;
-  int program = find_benchmark(command, command_count);
+  char error[256];
+  int program = find_benchmark(launch);
   if (program < 0) {
-    snprintf(
-        error, LAUNCH_ERROR_MAX,
-        "a command is wanted after -- that runs one of nccl-tests, whose names end in _perf, on "
-        "all ranks, as in -- mpirun -np 16 -N 8 all_reduce_perf");
-    return false;
+    return cli_fail_usage("a command is wanted after -- that runs one of nccl-tests, whose names "
+                          "end in _perf, on all ranks, as in -- mpirun -np 16 -N 8 "
+                          "all_reduce_perf");
   }
-  launch->kind = launcher_is_open_mpi(command[0]) ? LAUNCH_MPIRUN : LAUNCH_COMMAND;
-  int found = program == 0 ? launcher_find(&place, error, LAUNCH_ERROR_MAX) : 0;
-  if (found > 0 && place.size > 1) { /* this process is a rank, and starts its part */
-    launch->kind = LAUNCH_INSIDE;
-    launch->rank = place.rank;
-    launch->size = place.size;
+  if (program == 0 && launcher_find(&place, error, sizeof error) > 0 && place.size > 1) {
+    return cli_fail_usage("this is rank %d of %d that %s started: start stratus once, with %s "
+                          "behind --",
+                          place.rank, place.size, place.launcher, place.launcher);
   }
-  return found >= 0;
+  launch->is_open_mpi = program > 0 && launcher_is_open_mpi(launch->command[0]);
+  return CLI_OK;
+}
+
+static int take_collectives(struct launch *launch) {
+  for (const char *text = launch_options.collectives;;) {
+    char word[32];
+    size_t length = strcspn(text, ",");
+    snprintf(word, sizeof word, "%.*s", (int)length, text);
+    int found = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
+    bool is_new = found >= 0;
+    for (size_t i = 0; i < launch->collective_count; i++) {
+      is_new &= (int)launch->collectives[i] != found;
+    }
+    if (!is_new) {
+      return cli_fail_usage("--coll takes some of %s, separated by commas, not \"%s\"",
+                            PROFILE_COLLECTIVE_WORDS, text);
+    }
+    launch->collectives[launch->collective_count++] = (enum profile_collective)found;
+    if (text[length] == '\0') {
+      return CLI_OK;
+    }
+    text += length + 1;
+  }
+}
+
+/* Elements of four bytes. */
+static int take_sizes(struct launch *launch) {
+  const struct launch_options *o = &launch_options;
+  if (o->min_bytes == 0 || o->max_bytes < o->min_bytes) {
+    return cli_fail_usage("-b must be above 0, and -e not below it");
+  }
+  for (uint64_t bytes = o->min_bytes;
+       bytes <= o->max_bytes && launch->size_count < PLAN_ENTRIES_MAX;
+       bytes *= (uint64_t)o->factor) {
+    uint64_t rounded = bytes / 4 * 4;
+    if (rounded > 0 &&
+        (launch->size_count == 0 || rounded > launch->sizes[launch->size_count - 1])) {
+      launch->sizes[launch->size_count++] = rounded;
+    }
+  }
+  return CLI_OK;
+}
+
+int launch_open(struct launch *launch, int argument_count, char **arguments) {
+  char absolute[PROFILE_PATH_MAX / 2];
+  *launch = (struct launch){ .command = arguments, .command_count = argument_count };
+  int status = choose_command(launch);
+  if (status == CLI_OK) {
+    status = take_collectives(launch);
+  }
+  if (status == CLI_OK) {
+    status = take_sizes(launch);
+  }
+  if (status == CLI_OK && !realpath(launch_options.work, absolute)) {
+    status = cli_fail("%s: %s", launch_options.work, strerror(errno));
+  }
+  if (status == CLI_OK) {
+    snprintf(launch->json_path, sizeof launch->json_path, "%s/stratus.%d.json", absolute,
+             (int)getpid());
+    nccl_conf_withdraw();        /* each host of the benchmark reads its own files */
+    unsetenv("NCCL_DEBUG_FILE"); /* the tuner's lines must come out of the ranks */
+  }
+  return status;
+}
+
+void launch_close(struct launch *launch) {
+  if (launch->json_path[0]) {
+    unlink(launch->json_path);
+  }
+}
+
+/* ---- variables ---- */
+
+static bool has_name(const char *const *variables, size_t count, const char *variable) {
+  size_t length = strcspn(variable, "=") + 1;
+  for (size_t i = 0; i < count; i++) {
+    if (strncmp(variables[i], variable, length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Ranks read it there: a variable would count more. */
+static bool is_in_file(const char *variable) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
+  return nccl_conf_find(name).file != NULL;
+}
+
+const char *const *launch_list_variables(struct launch *launch, const char *const *ours) {
+  static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
+                                        "STRATUS_LOG=info" };
+  /* Compression is off: what benchmarks send becomes shorter than gradients do. */
+  static const char *const unless_set[] = { "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so",
+                                            "STRATUS_COMPRESS=off" };
+  static const size_t unless_set_count = sizeof unless_set / sizeof unless_set[0];
+  const char **list = launch->variables;
+  size_t count = 0;
+  for (; *ours; ours++) {
+    list[count++] = *ours;
+  }
+  for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
+    list[count++] = always[i];
+  }
+  for (char **each = environ; *each && count < LAUNCH_VARIABLES_MAX - unless_set_count; each++) {
+    /* NCCL_HOSTID is of one host, where all others are of the job. */
+    bool is_wanted = (strncmp(*each, "NCCL_", 5) == 0 && strncmp(*each, "NCCL_HOSTID=", 12) != 0) ||
+                     strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
+                     strncmp(*each, "STRATUS_", 8) == 0;
+    if (is_wanted && !has_name(list, count, *each)) {
+      list[count++] = *each;
+    }
+  }
+  for (size_t i = 0; i < unless_set_count; i++) {
+    if (!has_name(list, count, unless_set[i]) && !is_in_file(unless_set[i])) {
+      list[count++] = unless_set[i];
+    }
+  }
+  list[count] = NULL;
+  return list;
 }
 
 /* ---- words ---- */
 
-static void add_word(struct launch_words *words, const char *word) {
-  char *copy = words->count < LAUNCH_WORDS_MAX ? strdup(word) : NULL;
-  words->has_failed |= !copy;
-  if (copy) {
-    words->words[words->count++] = copy;
+__attribute__((format(printf, 2, 3))) static void add(struct launch_words *words,
+                                                      const char *format, ...) {
+  char *word = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vasprintf(&word, format, arguments);
+  va_end(arguments);
+  if (length < 0 || words->count == LAUNCH_WORDS_MAX) {
+    words->has_failed = true;
+    if (length >= 0) {
+      free(word);
+    }
+    return;
   }
+  words->words[words->count++] = word;
 }
 
 void launch_words_free(struct launch_words *words) {
@@ -81,206 +224,232 @@ void launch_words_free(struct launch_words *words) {
   *words = (struct launch_words){ 0 };
 }
 
-/* An option and its value. */
-__attribute__((format(printf, 3, 4))) static void add(struct launch_words *words,
-                                                      const char *option, const char *format, ...) {
-  char value[16384];
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(value, sizeof value, format, arguments);
-  va_end(arguments);
-  words->has_failed |= length >= (int)sizeof value;
-  add_word(words, option);
-  add_word(words, value);
-}
-
 /* nccl-tests go from a first to a last size by a factor; a size that was not requested is measured
  * and ignored. */
-static void add_arguments(const struct launch_job *job, struct launch_words *words) {
+static uint64_t factor_of(const struct launch_job *job) {
   uint64_t factor = 0;
   for (size_t i = 1; i < job->size_count; i++) {
     uint64_t step = job->sizes[i] / job->sizes[i - 1];
     factor = factor == 0 || step < factor ? step : factor;
   }
-  add(words, "-b", "%" PRIu64, job->sizes[0]);
-  add(words, "-e", "%" PRIu64, job->sizes[job->size_count - 1]);
-  add(words, "-f", "%" PRIu64, factor < 2 ? 2 : factor);
-  add(words, "-n", "%" PRIu64, job->iterations);
-  add(words, "-w", "0");
-  add(words, "-c", "%" PRIu64, job->checks);
-  add(words, "-I", "1");
-  add(words, "-J", "%s", job->json_path);
+  return factor < 2 ? 2 : factor;
 }
 
-/* The user's program, by the name of the collective. */
-static void add_program(const struct launch_job *job, const char *word,
-                        struct launch_words *words) {
-  char program[PATH_MAX];
-  snprintf(program, sizeof program, "%.*s%s_perf", (int)(base_name(word) - word), word,
-           bench_json_operation(job->collective));
-  add_word(words, program);
-}
-
-void launch_build(const struct launch *launch, const struct launch_job *job,
-                  struct launch_words *words) {
+void launch_build(struct launch *launch, const struct launch_job *job, struct launch_words *words) {
+  int program = find_benchmark(launch);
   *words = (struct launch_words){ 0 };
-  int program = find_benchmark(launch->command, launch->command_count);
   for (int i = 0; i < launch->command_count; i++) {
-    if (i == program) {
-      add_program(job, launch->command[i], words);
+    const char *word = launch->command[i];
+    if (i == program) { /* by the name of the collective */
+      add(words, "%.*s%s_perf", (int)(base_name(word) - word), word,
+          bench_json_operation(job->collective));
     } else {
-      add_word(words, launch->command[i]);
+      add(words, "%s", word);
     }
-    for (size_t v = 0; i == 0 && launch->kind == LAUNCH_MPIRUN && job->variables[v]; v++) {
-      add(words, "-x", "%.*s", (int)strcspn(job->variables[v], "="), job->variables[v]);
+    const char *const *variable = launch_list_variables(launch, job->ours);
+    for (; i == 0 && launch->is_open_mpi && *variable; variable++) {
+      add(words, "-x");
+      add(words, "%.*s", (int)strcspn(*variable, "="), *variable);
     }
   }
-  add_arguments(job, words);
+  const struct {
+    const char *option;
+    uint64_t value;
+  } options[] = {
+    { "-b", job->sizes[0] },
+    { "-e", job->sizes[job->size_count - 1] },
+    { "-f", factor_of(job) },
+    { "-n", job->iterations },
+    { "-w", 0 },
+    { "-c", job->is_checked },
+    { "-I", 1 },
+  };
+  for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+    add(words, "%s", options[i].option);
+    add(words, "%" PRIu64, options[i].value);
+  }
+  add(words, "-J");
+  add(words, "%s", launch->json_path);
 }
 
-uint64_t launch_calls_after(const struct launch_job *job) {
-  return job->checks;
+/* ---- progress ---- */
+
+enum { TAIL_LINES = 8 };
+
+struct output {
+  const struct launch_job *job;
+  char tail[TAIL_LINES][256]; /* the last lines, for when it fails */
+  size_t lines, rows;
+  uint64_t start_ns, said_ns;
+};
+
+double launch_expect_s(const struct bench_json *expected, enum profile_collective collective,
+                       uint64_t bytes) {
+  const struct bench_json_row *row = expected ? bench_json_find(expected, collective, bytes) : NULL;
+  return row ? 2 * (double)launch_options.iterations * row->median_us / 1e6 : 0;
+}
+
+/* Other cells are slower than NCCL's choice; by how much is learned during the run. */
+static void say_progress(const struct output *output) {
+  const struct launch_job *job = output->job;
+  double done_s = 0, left_s = 0;
+  for (size_t i = 0; i < job->size_count; i++) {
+    *(i < output->rows ? &done_s : &left_s) +=
+        launch_expect_s(job->expected, job->collective, job->sizes[i]);
+  }
+  double spent_s = (double)(clock_now_ns() - output->start_ns) / 1e9;
+  char left[64] = "";
+  if (done_s > 0) {
+    snprintf(left, sizeof left, ", about %.0f s left", left_s * spent_s / done_s);
+  }
+  launch_say("%s, %s: %zu of %zu sizes%s", profile_collective_name(job->collective), job->what,
+             output->rows, job->size_count, left);
+}
+
+/* A row of the benchmark's table begins with size and count; nothing else of its output does. */
+static void take_line(struct output *output, char *line) {
+  line[strcspn(line, "\n")] = '\0';
+  snprintf(output->tail[output->lines++ % TAIL_LINES], sizeof output->tail[0], "%.255s", line);
+  if (output->job->take) {
+    output->job->take(output->job->to, line);
+  }
+  uint64_t bytes, count;
+  char type[16];
+  if (sscanf(line, " %" SCNu64 " %" SCNu64 " %15[a-z0-9]", &bytes, &count, type) == 3) {
+    output->rows++;
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns - output->said_ns > 5 * NS_PER_S && output->rows < output->job->size_count) {
+      output->said_ns = now_ns;
+      say_progress(output);
+    }
+  }
 }
 
 /* ---- running ---- */
 
-enum { TAIL_LINES = 8, LINE_MAX_BYTES = 4096 };
+static volatile pid_t child;           /* the leader of its group */
+static volatile sig_atomic_t ended_by; /* a signal; SIGALRM: the time limit */
 
-/* The last lines, for when it fails. */
-struct tail {
-  char lines[TAIL_LINES][256];
-  size_t count;
-};
-
-struct output {
-  launch_line_fn *take;
-  void *to;
-  struct tail tail;
-  char line[LINE_MAX_BYTES];
-  size_t length;
-};
-
-static volatile sig_atomic_t is_interrupted;
-
-static void note_signal(int number) {
-  (void)number;
-  is_interrupted = 1;
+static void end_launch(int number) {
+  ended_by = number;
+  kill(-child, SIGTERM);
 }
 
-static void become(const struct launch_job *job, struct launch_words *words, int output) {
+static void become(struct launch *launch, const struct launch_job *job, struct launch_words *words,
+                   int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  for (size_t v = 0; job->variables[v]; v++) {
-    putenv((char *)job->variables[v]);
+  for (const char *const *v = launch_list_variables(launch, job->ours); *v; v++) {
+    putenv((char *)*v);
   }
   if (!freopen("/dev/null", "r", stdin) || dup2(output, STDOUT_FILENO) < 0 ||
       dup2(output, STDERR_FILENO) < 0) {
     _exit(127);
   }
-  close(output);
   execvp(words->words[0], words->words);
   fprintf(stderr, "cannot run %s: %s\n", words->words[0], strerror(errno));
   _exit(127);
 }
 
-static void end_line(struct output *output) {
-  output->line[output->length] = '\0';
-  output->length = 0;
-  output->take(output->to, output->line);
-  snprintf(output->tail.lines[output->tail.count++ % TAIL_LINES], sizeof output->tail.lines[0],
-           "%.255s", output->line);
-}
-
-static void take_bytes(struct output *output, const char *bytes, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (bytes[i] == '\n') {
-      end_line(output);
-    } else if (output->length < sizeof output->line - 1) {
-      output->line[output->length++] = bytes[i];
+/* Until all ranks have closed their output. Returns the exit status of the child, or -1. */
+static int run_words(struct launch *launch, const struct launch_job *job,
+                     struct launch_words *words, struct output *output) {
+  static const int numbers[] = { SIGINT, SIGTERM, SIGALRM };
+  struct sigaction action = { .sa_handler = end_launch, .sa_flags = SA_RESTART }, old[3];
+  int ends[2], status = -1;
+  sigset_t all, before; /* a signal waits until there is a group that it ends */
+  if (pipe2(ends, O_CLOEXEC) < 0) {
+    return -1;
+  }
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);
+  child = fork();
+  if (child == 0) {
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    become(launch, job, words, ends[1]);
+  }
+  close(ends[1]);
+  FILE *from = fdopen(ends[0], "r");
+  if (child > 0 && from) {
+    setpgid(child, child); /* whichever of both comes first */
+    for (int i = 0; i < 3; i++) {
+      sigaction(numbers[i], &action, &old[i]);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    /* Half a minute more than the benchmark's own limit, whose message says more. */
+    alarm(launch_options.timeout_ns ? (unsigned)(launch_options.timeout_ns / NS_PER_S) + 30 : 0);
+    char *line = NULL;
+    size_t room = 0;
+    while (getline(&line, &room, from) > 0) {
+      take_line(output, line);
+    }
+    free(line);
+    alarm(0);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    for (int i = 0; i < 3; i++) {
+      sigaction(numbers[i], &old[i], NULL);
     }
   }
-}
-
-/* Until all ranks have closed their output; false when it was ended from here. */
-static bool read_all(int from, pid_t child, uint64_t end_ns, struct output *output) {
-  bool is_ended = false;
-  for (;;) {
-    struct pollfd waiting = { .fd = from, .events = POLLIN };
-    int ready = poll(&waiting, 1, 200);
-    if (!is_ended && (is_interrupted || (end_ns > 0 && clock_now_ns() > end_ns))) {
-      is_ended = true;
-      kill(-child, SIGTERM);
-    }
-    if (ready <= 0) {
-      continue;
-    }
-    char bytes[65536];
-    ssize_t count = read(from, bytes, sizeof bytes);
-    if (count <= 0) {
-      return !is_ended;
-    }
-    take_bytes(output, bytes, (size_t)count);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  if (from) {
+    fclose(from);
   }
+  return status;
 }
 
-static int tell_failure(const char *program, int status, const struct tail *tail) {
-  size_t first = tail->count > TAIL_LINES ? tail->count - TAIL_LINES : 0;
-  for (size_t i = first; i < tail->count; i++) {
-    fprintf(stderr, "  %s\n", tail->lines[i % TAIL_LINES]);
+static int tell_failure(const char *program, int status, const struct output *output) {
+  if (ended_by) {
+    return cli_fail("%s was ended: %s", program,
+                    ended_by == SIGALRM ? "no time left" : "interrupted");
+  }
+  size_t first = output->lines > TAIL_LINES ? output->lines - TAIL_LINES : 0;
+  for (size_t i = first; i < output->lines; i++) {
+    fprintf(stderr, "  %s\n", output->tail[i % TAIL_LINES]);
   }
   return cli_fail("%s failed (%s %d); its last lines are above", program,
                   WIFSIGNALED(status) ? "signal" : "status",
                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-static int run_words(const struct launch_job *job, struct launch_words *words, launch_line_fn *take,
-                     void *to) {
-  int ends[2];
-  struct output *output = calloc(1, sizeof *output);
-  if (!output || pipe2(ends, O_CLOEXEC) < 0) {
-    free(output);
-    return cli_fail("cannot start %s: %s", words->words[0], strerror(errno));
-  }
-  output->take = take;
-  output->to = to;
-  struct sigaction action = { .sa_handler = note_signal }, old[2];
-  sigaction(SIGINT, &action, &old[0]);
-  sigaction(SIGTERM, &action, &old[1]);
-  pid_t child = fork();
-  if (child == 0) {
-    become(job, words, ends[1]);
-  }
-  close(ends[1]);
-  int status = -1;
-  /* Half a minute more than the benchmark's own limit, whose message says more. */
-  uint64_t end_ns = job->timeout_ns ? clock_now_ns() + job->timeout_ns + 30 * NS_PER_S : 0;
-  bool is_whole = child > 0 && read_all(ends[0], child, end_ns, output);
-  close(ends[0]);
-  while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  sigaction(SIGINT, &old[0], NULL);
-  sigaction(SIGTERM, &old[1], NULL);
-  int result = CLI_OK;
-  if (!is_whole) {
-    result = cli_fail("%s was ended: %s", words->words[0],
-                      is_interrupted ? "interrupted" : "no time left");
-  } else if (status != 0) {
-    result = tell_failure(words->words[0], status, &output->tail);
-  }
-  free(output);
-  return result;
+static int read_results(const struct launch *launch, const struct launch_job *job,
+                        struct bench_json *bench) {
+  char error[BENCH_JSON_ERROR_MAX];
+  return bench_json_read(launch->json_path, job->collective, bench, error) == 0
+             ? CLI_OK
+             : cli_fail("%s (is --work on a file system that rank 0's host shares? are nccl-tests "
+                        "2.19.2 or later?)",
+                        error);
 }
 
-int launch_run(const struct launch *launch, const struct launch_job *job, launch_line_fn *take,
-               void *to) {
+static int try_once(struct launch *launch, const struct launch_job *job, struct bench_json *bench) {
+  uint64_t now_ns = clock_now_ns();
+  struct output output = { .job = job, .start_ns = now_ns, .said_ns = now_ns };
   struct launch_words words;
-  if (is_interrupted) {
-    return CLI_FAILED; /* already reported when it ended the launch before */
-  }
   launch_build(launch, job, &words);
-  unlink(job->json_path); /* nccl-tests do not overwrite a file that exists */
-  int result = words.has_failed ? cli_fail("the command line has too many words")
-                                : run_words(job, &words, take, to);
+  if (words.has_failed) {
+    launch_words_free(&words);
+    return cli_fail("the command line has too many words");
+  }
+  launch_say("%s, %s: %zu sizes", profile_collective_name(job->collective), job->what,
+             job->size_count);
+  unlink(launch->json_path); /* nccl-tests do not overwrite a file, and an old one is not theirs */
+  if (job->take) {
+    job->take(job->to, NULL);
+  }
+  ended_by = 0;
+  int exit_status = run_words(launch, job, &words, &output);
+  int status = exit_status == 0 && !ended_by ? read_results(launch, job, bench)
+                                             : tell_failure(words.words[0], exit_status, &output);
   launch_words_free(&words);
-  return result;
+  if (status == CLI_OK) {
+    launch_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), job->what,
+               (double)(clock_now_ns() - now_ns) / 1e9);
+  }
+  return status;
+}
+
+int launch_run(struct launch *launch, const struct launch_job *job, struct bench_json *bench) {
+  int status = try_once(launch, job, bench);
+  return status == CLI_OK || ended_by ? status : try_once(launch, job, bench);
 }

@@ -1,74 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch: starts a benchmark on all ranks, with any launcher, and reads their output.
- * Owns: the process while it runs.  Threads: the main thread.
- * Blocks: launch_run, until the benchmark has ended.  Fails: with a message and CLI_FAILED; on
- * SIGINT, SIGTERM and after the time limit the benchmark is ended before.
+/* launch: runs one of nccl-tests on all ranks, under the user's own launcher, and takes its
+ * results: what calibrate and verify share.
+ * Owns: the benchmark's process while it runs, and its file of results.  Threads: the main thread.
+ * Blocks: launch_run, until the benchmark has ended.  Fails: with a message and CLI_FAILED or
+ * CLI_USAGE; on SIGINT, SIGTERM and after the time limit the benchmark is ended before.
  *
- *   how ranks come to be         command                                 variables reach them by
- *   -- mpirun -N 8 PROGRAM       mpirun -x NAME ... -N 8 PROGRAM ...      -x (Open MPI, PRRTE)
- *   -- srun, others              as given                                 the environment
- *   inside of a rank already     PROGRAM ...                              the environment
- *     (mpirun, srun stratus calibrate -- PROGRAM; common/launcher.h)
+ *   behind --                    what is run                               variables reach ranks by
+ *   mpirun -N 8 PROGRAM          mpirun -x NAME ... -N 8 PROGRAM ...       -x (Open MPI, PRRTE)
+ *   srun, torchrun, others       as given                                  the environment
  *
  * PROGRAM is one of nccl-tests' (all_reduce_perf; its name is changed for other collectives). */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/tools/calibrate/bench_json.h"
 
-#include "common/profile.h"
+struct launch_options {
+  const char *collectives; /* "allreduce,allgather" */
+  uint64_t min_bytes;
+  uint64_t max_bytes;
+  int64_t factor;
+  int64_t iterations;
+  uint64_t timeout_ns;
+  const char *work; /* directory for the benchmark's files */
+};
+extern struct launch_options launch_options;
 
-enum launch_kind { LAUNCH_MPIRUN, LAUNCH_COMMAND, LAUNCH_INSIDE };
+/* Rows of the table of options that both commands have. */
+#define LAUNCH_ROW(name, letter, type, field, argument, low, high, help)                           \
+  { name, letter, type, &launch_options.field, argument, help, low, high }
+#define LAUNCH_OPTION_ROWS                                                                         \
+  LAUNCH_ROW("coll", 'c', CLI_STRING, collectives, "LIST", 0, 0, "collectives"),                   \
+      LAUNCH_ROW("minbytes", 'b', CLI_SIZE, min_bytes, "SIZE", 0, 0, "smallest size"),             \
+      LAUNCH_ROW("maxbytes", 'e', CLI_SIZE, max_bytes, "SIZE", 0, 0, "largest size"),              \
+      LAUNCH_ROW("stepfactor", 'f', CLI_INT, factor, "N", 2, 1024, "from one size to the next"),   \
+      LAUNCH_ROW("iters", 'n', CLI_INT, iterations, "N", 2, 1000000,                               \
+                 "calls of each size, both out of place and in place"),                            \
+      LAUNCH_ROW("timeout", 'T', CLI_DURATION, timeout_ns, "TIME", 0, 0,                           \
+                 "end a launch with an error after this long"),                                    \
+      LAUNCH_ROW("work", 'w', CLI_STRING, work, "DIR", 0, 0,                                       \
+                 "directory for the benchmark's files; rank 0's host must see it too")
+
+enum { LAUNCH_VARIABLES_MAX = 60 };
 
 struct launch {
-  enum launch_kind kind;
-  char *const *command;
+  char *const *command; /* what was behind -- */
   int command_count;
-  int rank; /* LAUNCH_INSIDE: of this process; else 0 */
-  int size; /* LAUNCH_INSIDE: of the job; else 0 */
+  bool is_open_mpi;
+  enum profile_collective collectives[PROFILE_COLLECTIVE_COUNT];
+  size_t collective_count;
+  uint64_t sizes[PLAN_ENTRIES_MAX]; /* that were asked for; the benchmark may round them */
+  size_t size_count;
+  char json_path[PROFILE_PATH_MAX];
+  const char *variables[LAUNCH_VARIABLES_MAX + 1]; /* of the last list */
 };
+
+/* `arguments`: the command behind `--`. To be closed even after a failure. */
+int launch_open(struct launch *launch, int argument_count, char **arguments);
+void launch_close(struct launch *launch);
+
+/* "NAME=VALUE" of all that ranks are to have, NULL at the end: `ours`, what the lines of the tuner
+ * need, and what the user has set for NCCL and stratus. Valid until the next call. */
+const char *const *launch_list_variables(struct launch *launch, const char *const *ours);
+
+/* Takes a line that any rank printed; NULL: a launch begins, what came before does not count. */
+typedef void launch_line_fn(void *to, const char *line);
 
 /* What one launch is to do. */
 struct launch_job {
+  const char *what; /* for progress */
   enum profile_collective collective;
   const uint64_t *sizes; /* ascending */
   size_t size_count;
   uint64_t iterations; /* of each size and place */
-  uint64_t checks;     /* runs whose values are checked */
-  const char *json_path;
-  const char *const *variables; /* "NAME=VALUE", NULL at the end */
-  uint64_t timeout_ns;          /* 0: none */
+  bool is_checked;     /* one more call of each place, whose values are checked */
+  const char *const *ours;
+  const struct bench_json *expected; /* times of calls, for progress; NULL: not known */
+  launch_line_fn *take;              /* NULL: nobody wants the lines */
+  void *to;
 };
 
-/* Reads the arguments after `--` and the environment. False: it is unknown how to start ranks, and
- * `error` says why. */
-enum { LAUNCH_ERROR_MAX = 256 };
-bool launch_choose(struct launch *launch, char *const *command, int command_count,
-                   char error[LAUNCH_ERROR_MAX]);
-
-/* A command line. has_failed: out of memory, or too many words. */
+/* A command line, to be freed by launch_words_free. has_failed: too many words. */
 enum { LAUNCH_WORDS_MAX = 640 };
 struct launch_words {
   char *words[LAUNCH_WORDS_MAX + 1]; /* NULL at the end */
   int count;
   bool has_failed;
 };
-
-/* That of a job, to be freed by launch_words_free. */
-void launch_build(const struct launch *launch, const struct launch_job *job,
-                  struct launch_words *words);
+void launch_build(struct launch *launch, const struct launch_job *job, struct launch_words *words);
 void launch_words_free(struct launch_words *words);
 
-typedef void launch_line_fn(void *to, const char *line);
+/* Runs it, once more if it fails, as a host may be busy for a moment, and reports progress.
+ * `bench`, which is to be freed, gets the results. */
+int launch_run(struct launch *launch, const struct launch_job *job, struct bench_json *bench);
 
-/* Runs it; `take` gets each line that any rank prints. CLI_OK, or CLI_FAILED after a message. */
-int launch_run(const struct launch *launch, const struct launch_job *job, launch_line_fn *take,
-               void *to);
+/* What the calls of a size take, in seconds, out of place and in place. */
+double launch_expect_s(const struct bench_json *expected, enum profile_collective collective,
+                       uint64_t bytes);
 
-/* Calls of each place that are not timed: one to synchronise before the timed ones, and after. */
-enum { LAUNCH_CALLS_BEFORE = 1 };
-uint64_t launch_calls_after(const struct launch_job *job);
+/* A line on stderr. */
+__attribute__((format(printf, 1, 2))) void launch_say(const char *format, ...);
 
 #endif

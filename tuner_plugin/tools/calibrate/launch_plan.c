@@ -167,13 +167,6 @@ static bool write_cells(const struct launch_plan *launch_plan, const struct laun
   if (size->launch != launch - 1) {
     return false;
   }
-  if (launch_plan->wanted) {
-    int place = plan_find(launch_plan->wanted, (int)launch_plan->collective, size->bytes);
-    if (place >= 0) {
-      write_entry(&launch_plan->wanted->entries[place], cells);
-    }
-    return place >= 0;
-  }
   static const struct plan_entry every = { .is_all = true };
   bool is_unknown =
       size->pruning.launches == 0; /* too few calls for NCCL's own choice to have one */

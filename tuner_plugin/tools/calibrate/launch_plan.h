@@ -3,8 +3,8 @@
  * Owns: nothing.  Threads: the main thread.  Blocks: never.
  * Fails: cannot; a size that a launch has no results for needs it again in the next campaign.
  *
- *   launch 1          every cell; with --plan the cells in that file
- *   2 to `rounds`     the cells not yet pruned, see below; with --plan the same again
+ *   launch 1          every cell
+ *   2 to `rounds`     the cells not yet pruned, see below
  *
  * All state is in the samples, so an interrupted campaign continues where it ended: each sample has
  * the number of its launch at the end of its run's name. Only cells without any counted call have
@@ -30,7 +30,6 @@ struct launch_plan_size {
 
 struct launch_plan {
   enum profile_collective collective;
-  const struct plan *wanted; /* of --plan; NULL: every cell, with pruning */
   int64_t rounds;
   struct launch_plan_size sizes[PLAN_ENTRIES_MAX];
   size_t count;

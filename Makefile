@@ -27,6 +27,7 @@ Q := $(if $(filter 0,$(V)),@)
 CC = $(if $(filter fuzz,$(SAN)),clang,$(CROSS:%=%-)gcc)
 CXX = $(CROSS:%=%-)g++
 AR = $(CROSS:%=%-)ar
+OBJCOPY = $(CROSS:%=%-)objcopy
 # Sanitizers want stack traces, not variables; their builds are half of what the tests take to compile.
 CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
 WARNINGS = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes $(if $(filter-out 0,$(WERROR)),-Werror)
@@ -44,8 +45,9 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) 
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 comma := ,
-SYSTEM_LIBS = -ldl -lm
-# Linked statically, so that the tools run where it is not installed.
+SYSTEM_LIBS = $(HWLOC_A) -ldl -lm
+# Linked statically, so that plugins and tools run where they are not installed.
+HWLOC_A := $(BUILD)/obj/hwloc/libhwloc.a
 JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 
 # ---- the oldest glibc: what users get is linked against stand-ins for it (scripts/glibc-floor) ----
@@ -73,7 +75,7 @@ CROSS_LDFLAGS = $(if $(CROSS),-L$(CROSS_DIR)/usr/lib/$(CROSS))
 sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-COMMON_SRC := $(filter-out common/old_glibc_start.c,$(call sources,common))
+COMMON_SRC := $(filter-out common/old_glibc_start.c common/hwloc_calls.c,$(call sources,common))
 NET_SRC := $(call sources,$(addprefix net_plugin/,abi collnet plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy reduce))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
@@ -105,9 +107,18 @@ ifneq ($(CROSS),)
 $(CROSS_DIR)/packages:
 	$(Q)scripts/fetch-packages $(shell . /etc/os-release && echo $$VERSION_CODENAME) $(CROSS_DEBIAN_$(ARCH)) $(@D) \
 	  libcmocka-dev libhwloc-dev libibverbs-dev libjansson-dev librdmacm-dev \
-	  libcmocka0 libhwloc15 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200 libudev1
+	  libcmocka0 libibverbs1 librdmacm1 libnl-3-200 libnl-route-3-200
 CROSS_DEBIAN_aarch64 = arm64
 endif
+
+# Debian's, with names of ours for what it shall not find outside of itself (common/hwloc_calls.c). It is not made for
+# shared objects: it takes variables of other libraries for near ones. The file beside it says where it is from.
+HWLOC_RENAMED = getenv stderr stdout program_invocation_name
+$(HWLOC_A): $(call objects,common/hwloc_calls.c) Makefile | $(if $(CROSS),$(CROSS_DIR)/packages)
+	@mkdir -p $(@D)
+	$(Q)$(if $(CROSS),echo $(CROSS_DIR)/usr/lib/$(CROSS)/$(@F),$(CC) -print-file-name=$(@F)) >$@.from
+	$(Q)$(OBJCOPY) $(foreach name,$(HWLOC_RENAMED),--redefine-sym $(name)=hwloc_$(name)) "$$(cat $@.from)" $@
+	$(Q)$(AR) rcs $@ $<
 
 $(BUILD)/obj/%.o: %.c | $(if $(CROSS),$(CROSS_DIR)/packages)
 	@mkdir -p $(@D)
@@ -137,10 +148,10 @@ $(DEFAULT_NAME): Makefile
 $(call objects,net_plugin/plugin/default_name.c): $(DEFAULT_NAME)
 $(call objects,net_plugin/plugin/default_name.c): ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY="$(DEFAULT_NAME)"'
 
-$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE)
+$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE) $(HWLOC_A)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,-soname,$(NET_NAME) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(SYSTEM_LIBS) $(FLOOR)
 
-$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE)
+$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE) $(HWLOC_A)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(SYSTEM_LIBS) $(FLOOR)
 
 # Everything but main functions: what tools and tests link against; and what has nothing of the plugins.
@@ -148,7 +159,7 @@ STRATUS_A := $(BUILD)/obj/libstratus.a
 COMMON_A := $(BUILD)/obj/libcommon.a
 $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
 $(COMMON_A): $(call objects,$(COMMON_SRC))
-$(STRATUS_A) $(COMMON_A):
+$(STRATUS_A) $(COMMON_A): | $(HWLOC_A)
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dynlib: optional libraries (verbs, CUDA, hwloc), opened when first needed.
+/* dynlib: optional libraries (verbs, CUDA), opened when first needed.
  * Owns: the handle, until dynlib_close.  Threads: the caller serialises per struct.
  * Blocks: as dlopen does.  Fails: -ENOENT no candidate can be loaded, -ENOSYS it lacks a
  * required function; the reason is text for the log, and every function pointer is NULL then.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detects cloud and hardware from DMI, PCI and network devices in sysfs; then the instance type
- * where DMI has none: from the user, or inferred if only one type of the cloud has these GPUs. */
+/* Detects the cloud from DMI; then the instance type where DMI has none: from the user, or inferred
+ * if only one type of the cloud has these GPUs. */
 #include "common/machine.h"
 
 #include <stdbool.h>
@@ -12,8 +12,6 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/param.h"
-#include "common/pci.h"
-#include "common/sysfs.h"
 
 static const char *const cloud_names[MACHINE_CLOUD_COUNT] = {
   [MACHINE_CLOUD_UNKNOWN] = "unknown", [MACHINE_CLOUD_AWS] = "aws",
@@ -34,25 +32,18 @@ static const struct {
   const char *prefix;
   enum machine_cloud cloud;
 } dmi_signs[] = {
-  { "sys_vendor", "Amazon EC2", MACHINE_CLOUD_AWS },
-  { "product_name", "Google", MACHINE_CLOUD_GCP },
-  { "chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77", MACHINE_CLOUD_AZURE },
-  { "product_name", "Alibaba Cloud ECS", MACHINE_CLOUD_ALIBABA },
-  { "sys_vendor", "Alibaba Cloud", MACHINE_CLOUD_ALIBABA },
-  { "chassis_asset_tag", "OracleCloud.com", MACHINE_CLOUD_OCI },
-  { "sys_vendor", "Tencent Cloud", MACHINE_CLOUD_TENCENT },
+  { "DMISysVendor", "Amazon EC2", MACHINE_CLOUD_AWS },
+  { "DMIProductName", "Google", MACHINE_CLOUD_GCP },
+  { "DMIChassisAssetTag", "7783-7084-3265-9085-8269-3286-77", MACHINE_CLOUD_AZURE },
+  { "DMIProductName", "Alibaba Cloud ECS", MACHINE_CLOUD_ALIBABA },
+  { "DMISysVendor", "Alibaba Cloud", MACHINE_CLOUD_ALIBABA },
+  { "DMIChassisAssetTag", "OracleCloud.com", MACHINE_CLOUD_OCI },
+  { "DMISysVendor", "Tencent Cloud", MACHINE_CLOUD_TENCENT },
 };
 
-static void read_attribute(const char *root, const char *attribute, char text[MACHINE_TEXT_MAX]) {
-  if (sysfs_read_text(root, text, MACHINE_TEXT_MAX, "sys/class/dmi/id/%s", attribute) < 0) {
-    text[0] = '\0';
-  }
-}
-
 static void read_cloud(const char *root, struct machine *machine) {
-  char text[MACHINE_TEXT_MAX];
   for (size_t i = 0; i < sizeof dmi_signs / sizeof dmi_signs[0]; i++) {
-    read_attribute(root, dmi_signs[i].attribute, text);
+    const char *text = topology_firmware(root, dmi_signs[i].attribute);
     if (strncmp(text, dmi_signs[i].prefix, strlen(dmi_signs[i].prefix)) == 0) {
       machine->cloud = dmi_signs[i].cloud;
       break;
@@ -60,54 +51,17 @@ static void read_cloud(const char *root, struct machine *machine) {
   }
   /* On AWS the product is the instance type, as in "p4d.24xlarge"; elsewhere it is the same on all
    * machines of the cloud. */
-  read_attribute(root, "product_name", text);
-  if (machine->cloud == MACHINE_CLOUD_AWS && strchr(text, '.')) {
-    memcpy(machine->instance_type, text, sizeof machine->instance_type);
+  const char *product = topology_firmware(root, "DMIProductName");
+  if (machine->cloud == MACHINE_CLOUD_AWS && strchr(product, '.')) {
+    snprintf(machine->instance_type, sizeof machine->instance_type, "%s", product);
     machine->type_origin = MACHINE_TYPE_FROM_DMI;
   }
-}
-
-/* ---- GPUs ---- */
-
-static void read_gpus(const char *root, struct machine *machine) {
-  struct sysfs_list devices;
-  if (sysfs_list(root, &devices, "sys/bus/pci/devices") < 0) {
-    return;
-  }
-  for (size_t i = 0; i < devices.count; i++) {
-    char device[SYSFS_PATH_MAX];
-    struct pci_function function;
-    snprintf(device, sizeof device, "sys/bus/pci/devices/%s", devices.entries[i]->d_name);
-    if (!pci_read(root, device, &function) || !pci_is_gpu(&function)) {
-      continue;
-    }
-    if (machine->gpu_count++ == 0) {
-      pci_format_id(&function, machine->gpu_pci_id);
-    }
-  }
-  sysfs_list_free(&devices);
-}
-
-/* ---- NICs ---- */
-
-/* Those that have a device behind them: no loopback, veth, bridge. */
-static void count_nics(const char *root, struct machine *machine) {
-  struct sysfs_list interfaces;
-  if (sysfs_list(root, &interfaces, "sys/class/net") < 0) {
-    return;
-  }
-  for (size_t i = 0; i < interfaces.count; i++) {
-    machine->nic_count +=
-        sysfs_exists(root, "sys/class/net/%s/device", interfaces.entries[i]->d_name);
-  }
-  sysfs_list_free(&interfaces);
 }
 
 void machine_read(const char *root, struct machine *machine) {
   *machine = (struct machine){ 0 };
   read_cloud(root, machine);
-  read_gpus(root, machine);
-  count_nics(root, machine);
+  topology_count(root, &machine->devices);
 }
 
 /* ---- the instance type ---- */
@@ -149,9 +103,10 @@ static const struct {
 
 static void infer(struct machine *machine) {
   for (size_t i = 0; i < sizeof known_types / sizeof known_types[0]; i++) {
-    if (known_types[i].cloud == machine->cloud && known_types[i].gpu_count == machine->gpu_count &&
-        known_types[i].nic_count_min <= machine->nic_count &&
-        strcmp(known_types[i].gpu, machine->gpu_pci_id) == 0) {
+    if (known_types[i].cloud == machine->cloud &&
+        known_types[i].gpu_count == machine->devices.gpus &&
+        known_types[i].nic_count_min <= machine->devices.nics &&
+        strcmp(known_types[i].gpu, machine->devices.gpu) == 0) {
       snprintf(machine->instance_type, sizeof machine->instance_type, "%s",
                known_types[i].instance_type);
       machine->type_origin = MACHINE_TYPE_INFERRED;

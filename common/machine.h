@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* machine: cloud, instance type, GPUs and NICs of this machine, detected offline.
  * Owns: nothing.  Threads: any.
- * Blocks: as sysfs does.
+ * Blocks: as topology does.
  * Fails: cannot; unknown values are empty or 0.
  *
  * Only AWS has the instance type in DMI. On other clouds it comes from STRATUS_INSTANCE_TYPE, or it
@@ -11,7 +11,6 @@
 
 #include <stdint.h>
 
-#include "common/pci.h"
 #include "common/topology.h"
 
 enum machine_cloud {
@@ -38,10 +37,8 @@ struct machine {
   enum machine_cloud cloud;
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
   enum machine_type_origin type_origin;
-  uint32_t gpu_count;             /* NVIDIA display and 3D controllers */
-  char gpu_pci_id[PCI_ID_MAX];    /* of the first GPU */
+  struct topology_counts devices;
   char topology[TOPOLOGY_ID_MAX]; /* machine_identify only; empty: not known */
-  uint32_t nic_count;             /* with a device behind them */
 };
 
 /* From the files below `root`. */

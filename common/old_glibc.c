@@ -23,6 +23,10 @@ int lstat(const char *restrict path, struct stat *restrict status) {
   return (int)syscall(SYS_newfstatat, AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
 }
 
+int fstatat(int at, const char *restrict path, struct stat *restrict status, int flags) {
+  return (int)syscall(SYS_newfstatat, at, path, status, flags);
+}
+
 int fstat(int fd, struct stat *status) {
   return (int)syscall(SYS_fstat, fd, status);
 }

@@ -98,45 +98,6 @@ int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...) {
   return 0;
 }
 
-/* One "3" or "0-3" of a list. */
-static int parse_span(char *span, int64_t *count) {
-  char *dash = strchr(span, '-');
-  int64_t first;
-  int64_t last;
-  if (dash) {
-    *dash = '\0';
-  }
-  int result = quantity_parse_int(span, &first);
-  if (result == 0) {
-    result = quantity_parse_int(dash ? dash + 1 : span, &last);
-  }
-  if (result < 0 || first < 0 || last < first || last > INT32_MAX / 2) {
-    return -EINVAL;
-  }
-  *count += last - first + 1;
-  return 0;
-}
-
-int sysfs_read_list_count(const char *root, const char *path, ...) {
-  char text[SYSFS_TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, path);
-  int result = read_trimmed(root, text, sizeof text, path, arguments);
-  va_end(arguments);
-  if (result <= 0) {
-    return result;
-  }
-  int64_t count = 0;
-  char *rest = text;
-  for (char *span; (span = strsep(&rest, ","));) {
-    result = parse_span(span, &count);
-    if (result < 0 || count > INT32_MAX) {
-      return -EINVAL;
-    }
-  }
-  return (int)count;
-}
-
 bool sysfs_exists(const char *root, const char *path, ...) {
   char full[SYSFS_PATH_MAX];
   va_list arguments;

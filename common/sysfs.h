@@ -31,10 +31,6 @@ int sysfs_read_int(const char *root, int64_t *value, const char *path, ...)
 int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The count of numbers in a list such as "0-3,8". */
-int sysfs_read_list_count(const char *root, const char *path, ...)
-    __attribute__((format(printf, 2, 3)));
-
 bool sysfs_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
 /* The path after resolving links, absolute, without the root:

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text: a tree of paths, in which what stands alone at a place moves up, and what is beside
- * each other is sorted by what it is. */
+/* The text: hwloc's tree of devices, in which what stands alone at a place moves up, and what is
+ * beside each other is sorted by what it is. */
 #include "common/topology.h"
 
-#include <ctype.h>
+#include <hwloc.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,245 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/sysfs.h"
+
+/* Facts of ours beside hwloc's. */
+#define DRIVER "Driver"
+#define SPEED "Speed" /* in Mb/s; there may be several, of which the fastest holds */
+#define VIRTUAL "VirtualFunction"
+#define ON_USB "USB"
+
+/* ---- kinds of PCI functions ---- */
+
+enum {
+  VENDOR_NVIDIA = 0x10de,
+  BASE_NETWORK = 0x02, /* the upper 8 of 16 bits of the class */
+  CLASS_VGA = 0x0300,
+  CLASS_3D = 0x0302,
+};
+
+static bool is_nic(hwloc_obj_t device) {
+  return device->attr->pcidev.class_id >> 8 == BASE_NETWORK;
+}
+
+static bool is_gpu(hwloc_obj_t device) {
+  unsigned class_id = device->attr->pcidev.class_id;
+  return device->attr->pcidev.vendor_id == VENDOR_NVIDIA &&
+         (class_id == CLASS_VGA || class_id == CLASS_3D);
+}
+
+/* Of what is in the text; NULL for all else. */
+static const char *kind_of(hwloc_obj_t device) {
+  bool is_virtual = hwloc_obj_get_info_by_name(device, VIRTUAL);
+  return is_virtual ? NULL : is_gpu(device) ? "gpu" : is_nic(device) ? "nic" : NULL;
+}
+
+static const char *format_id(hwloc_obj_t device, char id[TOPOLOGY_PCI_ID_MAX]) {
+  snprintf(id, TOPOLOGY_PCI_ID_MAX, "%04x:%04x", (unsigned)device->attr->pcidev.vendor_id,
+           (unsigned)device->attr->pcidev.device_id);
+  return id;
+}
+
+static bool is_interface(hwloc_obj_t device) {
+  return device->attr->osdev.type == HWLOC_OBJ_OSDEV_NETWORK;
+}
+
+/* ---- what hwloc does not know, from sysfs ---- */
+
+static void add_driver(const char *root, hwloc_obj_t device, const char *path) {
+  char driver[64];
+  if (sysfs_read_driver(root, driver, sizeof driver, "%s", path) > 0) {
+    hwloc_obj_add_info(device, DRIVER, driver);
+  }
+}
+
+static void complete_nic(const char *root, hwloc_obj_t device) {
+  const struct hwloc_pcidev_attr_s *pci = &device->attr->pcidev;
+  char path[96];
+  snprintf(path, sizeof path, "sys/bus/pci/devices/%04x:%02x:%02x.%01x", (unsigned)pci->domain,
+           pci->bus, pci->dev, pci->func);
+  add_driver(root, device, path);
+  if (sysfs_exists(root, "%s/physfn", path)) {
+    hwloc_obj_add_info(device, VIRTUAL, "1");
+  }
+}
+
+static void add_speed(hwloc_obj_t device, int64_t mbps) {
+  char text[24];
+  /* -1 as drivers print it, in 16 bits or 32. */
+  if (mbps > 0 && mbps != UINT16_MAX && mbps < INT32_MAX) {
+    snprintf(text, sizeof text, "%" PRId64, mbps);
+    hwloc_obj_add_info(device, SPEED, text);
+  }
+}
+
+static void complete_interface(const char *root, hwloc_obj_t interface) {
+  char path[96];
+  int64_t mbps;
+  if (interface->parent->type == HWLOC_OBJ_PCI_DEVICE) {
+    if (sysfs_read_int(root, &mbps, "sys/class/net/%s/speed", interface->name) == 0) {
+      add_speed(interface->parent, mbps);
+    }
+    return;
+  }
+  snprintf(path, sizeof path, "sys/class/net/%.64s/device", interface->name);
+  add_driver(root, interface, path);
+  if (sysfs_exists(root, "%s/bInterfaceNumber", path)) {
+    hwloc_obj_add_info(interface, ON_USB, "1");
+  }
+}
+
+/* A port that is down counts for nothing: its rate is not what it will have, and another boot shall
+ * have the same text. */
+static void complete_hca(const char *root, hwloc_obj_t hca) {
+  struct sysfs_list ports;
+  struct hca_port port;
+  if (hca->parent->type != HWLOC_OBJ_PCI_DEVICE ||
+      sysfs_list(root, &ports, "sys/class/infiniband/%s/ports", hca->name) < 0) {
+    return;
+  }
+  for (size_t i = 0; i < ports.count; i++) {
+    hca_port_read(root, hca->name, atoi(ports.entries[i]->d_name), &port);
+    add_speed(hca->parent, port.is_active ? port.mbps : 0);
+  }
+  sysfs_list_free(&ports);
+}
+
+static void complete(const char *root, hwloc_topology_t topology) {
+  for (hwloc_obj_t device = NULL; (device = hwloc_get_next_pcidev(topology, device));) {
+    if (is_nic(device)) {
+      complete_nic(root, device);
+    }
+  }
+  for (hwloc_obj_t device = NULL; (device = hwloc_get_next_osdev(topology, device));) {
+    if (is_interface(device)) {
+      complete_interface(root, device);
+    } else if (device->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
+      complete_hca(root, device);
+    }
+  }
+}
+
+/* ---- loading ---- */
+
+/* Devices, and of CPUs what says where those are. */
+static bool choose_types(hwloc_topology_t topology) {
+  static const struct {
+    hwloc_obj_type_t type;
+    enum hwloc_type_filter_e filter;
+  } kept[] = {
+    { HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL },
+    { HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE },
+    { HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT },
+    { HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT },
+    { HWLOC_OBJ_OS_DEVICE, HWLOC_TYPE_FILTER_KEEP_IMPORTANT },
+  };
+  bool is_good = hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE) == 0;
+  for (size_t i = 0; is_good && i < sizeof kept / sizeof kept[0]; i++) {
+    is_good = hwloc_topology_set_type_filter(topology, kept[i].type, kept[i].filter) == 0;
+  }
+  return is_good;
+}
+
+/* A container that may use few CPUs sees all of the machine's. */
+static hwloc_topology_t load(const char *root) {
+  const unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED |
+                              HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS |
+                              HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS;
+  char xml[SYSFS_PATH_MAX];
+  hwloc_topology_t topology;
+  if (hwloc_topology_init(&topology) != 0) {
+    return NULL;
+  }
+  snprintf(xml, sizeof xml, "%s/topology.xml", root);
+  if ((strcmp(root, "/") != 0 && hwloc_topology_set_xml(topology, xml) != 0) ||
+      hwloc_topology_set_flags(topology, flags) != 0 || !choose_types(topology) ||
+      hwloc_topology_load(topology) != 0) {
+    hwloc_topology_destroy(topology);
+    return NULL;
+  }
+  complete(root, topology);
+  return topology;
+}
+
+/* That of the root; NULL: not known. */
+static hwloc_topology_t get(const char *root) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static char loaded[SYSFS_PATH_MAX]; /* the root */
+  static hwloc_topology_t topology;
+  pthread_mutex_lock(&lock);
+  if (strcmp(loaded, root) != 0) {
+    if (topology) {
+      hwloc_topology_destroy(topology);
+    }
+    snprintf(loaded, sizeof loaded, "%s", root);
+    topology = load(root);
+  }
+  pthread_mutex_unlock(&lock);
+  return topology;
+}
+
+/* ---- where devices are ---- */
+
+/* Below and at a part of the machine, those with CPUs of their own: memory of GPUs and CXL hangs
+ * beside other memory or on the whole. */
+static int count_nodes(hwloc_obj_t place) {
+  int count = place->parent && place->memory_arity > 0;
+  for (hwloc_obj_t child = place->first_child; child; child = child->next_sibling) {
+    count += count_nodes(child);
+  }
+  return count;
+}
+
+/* The node of what has CPUs. The whole of a machine of several is what hwloc falls back to when it
+ * does not know: -1. With one node, whether firmware tells that a device is near it says nothing.
+ */
+static int node_of(hwloc_topology_t topology, hwloc_obj_t place) {
+  bool is_one = count_nodes(hwloc_get_root_obj(topology)) <= 1;
+  return is_one ? 0 : place->parent ? hwloc_bitmap_first(place->nodeset) : -1;
+}
+
+int topology_near(const char *root, const char *path, cpu_set_t *near) {
+  hwloc_topology_t topology = get(root);
+  const char *slash = strrchr(path, '/');
+  CPU_ZERO(near);
+  hwloc_obj_t place =
+      topology && slash ? hwloc_get_pcidev_by_busidstring(topology, slash + 1) : NULL;
+  if (!place) {
+    return -1;
+  }
+  while (!place->cpuset) { /* devices have none, what they hang on has */
+    place = place->parent;
+  }
+  int node = node_of(topology, place);
+  for (unsigned cpu = 0; node >= 0 && cpu < CPU_SETSIZE; cpu++) {
+    if (hwloc_bitmap_isset(place->cpuset, cpu)) {
+      CPU_SET(cpu, near);
+    }
+  }
+  return node;
+}
+
+/* ---- the machine ---- */
+
+const char *topology_firmware(const char *root, const char *name) {
+  hwloc_topology_t topology = get(root);
+  const char *text =
+      topology ? hwloc_obj_get_info_by_name(hwloc_get_root_obj(topology), name) : NULL;
+  return text ? text : "";
+}
+
+void topology_count(const char *root, struct topology_counts *counts) {
+  hwloc_topology_t topology = get(root);
+  *counts = (struct topology_counts){ 0 };
+  for (hwloc_obj_t device = NULL; topology && (device = hwloc_get_next_pcidev(topology, device));) {
+    if (is_gpu(device) && counts->gpus++ == 0) {
+      format_id(device, counts->gpu);
+    }
+  }
+  for (hwloc_obj_t device = NULL; topology && (device = hwloc_get_next_osdev(topology, device));) {
+    counts->nics += is_interface(device);
+  }
+}
 
 /* ---- parts of a text ---- */
 
@@ -76,291 +316,129 @@ static char *join(struct parts *parts, const char *before, const char *after) {
   return text;
 }
 
+/* ---- devices in a text ---- */
+
+static const char *driver_of(hwloc_obj_t device) {
+  const char *driver = hwloc_obj_get_info_by_name(device, DRIVER);
+  return driver ? driver : "";
+}
+
+/* 0: not told, or made up by the host. */
+static uint32_t speed_of(hwloc_obj_t device) {
+  bool is_made_up = strncmp(driver_of(device), "virtio", 6) == 0;
+  uint32_t fastest = 0;
+  for (unsigned i = 0; !is_made_up && i < device->infos_count; i++) {
+    uint32_t mbps = strcmp(device->infos[i].name, SPEED) == 0
+                        ? (uint32_t)strtoul(device->infos[i].value, NULL, 10)
+                        : 0;
+    fastest = mbps > fastest ? mbps : fastest;
+  }
+  return fastest;
+}
+
+static bool is_of_kind(hwloc_obj_t a, hwloc_obj_t b) {
+  return a->attr->pcidev.vendor_id == b->attr->pcidev.vendor_id &&
+         a->attr->pcidev.device_id == b->attr->pcidev.device_id &&
+         strcmp(driver_of(a), driver_of(b)) == 0;
+}
+
+/* Without a link a NIC tells no speed, or another time another one: it has that of its kind. */
+static uint32_t speed_of_kind(hwloc_topology_t topology, hwloc_obj_t device) {
+  uint32_t own = speed_of(device), fastest = own;
+  for (hwloc_obj_t other = NULL; own == 0 && (other = hwloc_get_next_pcidev(topology, other));) {
+    uint32_t mbps = is_of_kind(device, other) ? speed_of(other) : 0;
+    fastest = mbps > fastest ? mbps : fastest;
+  }
+  return fastest;
+}
+
+static char *describe(hwloc_topology_t topology, hwloc_obj_t device) {
+  char *text, id[TOPOLOGY_PCI_ID_MAX], speed[16] = "";
+  const char *driver = driver_of(device);
+  uint32_t mbps = speed_of_kind(topology, device);
+  if (mbps > 0) {
+    snprintf(speed, sizeof speed, " %" PRIu32, mbps);
+  }
+  int length = asprintf(&text, "%s %s%s%s%s", kind_of(device), format_id(device, id),
+                        driver[0] ? " " : "", driver, speed);
+  return length < 0 ? NULL : text;
+}
+
+static char *describe_interface(hwloc_obj_t interface) {
+  char *text;
+  const char *driver = driver_of(interface);
+  int length = asprintf(&text, "nic%s%s", driver[0] ? " " : "", driver);
+  return length < 0 ? NULL : text;
+}
+
 /* ---- the tree ---- */
 
-/* How much of the paths, whole parts of them, the first and the last and so all have in common. */
-static size_t common_length(const struct topology_device *devices, size_t count) {
-  const char *first = devices[0].path, *last = devices[count - 1].path;
-  size_t length = 0;
-  for (size_t i = 0;; i++) {
-    bool is_part = (first[i] == '/' || !first[i]) && (last[i] == '/' || !last[i]);
-    length = is_part ? i : length;
-    if (!first[i] || first[i] != last[i]) {
-      return length;
-    }
+static bool add_devices(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t above);
+
+static bool add_bridge(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t bridge) {
+  struct parts inner = { 0 };
+  bool is_good = add_devices(&inner, topology, bridge);
+  if (is_good && inner.count > 0) {
+    bool is_root = bridge->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
+    const char *bracket = inner.count == 1 ? "" : is_root ? "root(" : "switch(";
+    is_good = add_part(parts, join(&inner, bracket, inner.count == 1 ? "" : ")"));
+  }
+  free_parts(&inner);
+  return is_good;
+}
+
+static bool add_device(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t device) {
+  switch (device->type) {
+  case HWLOC_OBJ_BRIDGE:
+    return add_bridge(parts, topology, device);
+  case HWLOC_OBJ_PCI_DEVICE:
+    return !kind_of(device) || add_part(parts, describe(topology, device));
+  default:
+    return !is_interface(device) || hwloc_obj_get_info_by_name(device, ON_USB) ||
+           add_part(parts, describe_interface(device));
   }
 }
 
-/* What the last part of that much of a path is. */
-static const char *bracket_of(const char *path, size_t length) {
-  size_t start = length;
-  while (start > 0 && path[start - 1] != '/') {
-    start--;
-  }
-  if (length - start == 7 && strncmp(path + start, "devices", 7) == 0) {
-    return "";
-  }
-  if (strncmp(path + start, "pci", 3) == 0) {
-    return "root(";
-  }
-  return isxdigit((unsigned char)path[start]) && memchr(path + start, '.', length - start)
-             ? "switch("
-             : "bus(";
-}
-
-/* Devices in the order of their paths. */
-static char *format_tree(const struct topology_device *devices, size_t count) {
-  if (count == 1) {
-    return strdup(devices->text);
-  }
-  struct parts parts = { 0 };
-  size_t length = common_length(devices, count);
-  const char *bracket = bracket_of(devices->path, length);
+static bool add_devices(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t above) {
   bool is_good = true;
-  for (size_t i = 0, next; is_good && i < count; i = next) {
-    const char *name = devices[i].path + length;
-    size_t name_length = name[0] ? 1 + strcspn(name + 1, "/") : 0;
-    for (next = i + 1; next < count && name_length > 0; next++) {
-      const char *other = devices[next].path + length;
-      if (strncmp(name, other, name_length) != 0 ||
-          (other[name_length] && other[name_length] != '/')) {
-        break;
-      }
-    }
-    /* Two of one path cannot be told apart by it. */
-    bool is_one = next - i == 1 || strcmp(devices[i].path, devices[next - 1].path) == 0;
-    for (size_t one = i; is_one && is_good && one < next; one++) {
-      is_good = add_part(&parts, strdup(devices[one].text));
-    }
-    is_good = is_good && (is_one || add_part(&parts, format_tree(devices + i, next - i)));
+  for (hwloc_obj_t device = above->io_first_child; is_good && device;
+       device = device->next_sibling) {
+    is_good = add_device(parts, topology, device);
   }
-  char *text = is_good ? join(&parts, bracket, bracket[0] ? ")" : "") : NULL;
-  free_parts(&parts);
-  return text;
+  return is_good;
 }
 
-static char *format_node(const struct topology_device *devices, size_t count) {
-  struct parts tree = { 0 };
-  char *text = NULL;
-  if (add_part(&tree, format_tree(devices, count))) {
-    text = join(&tree, devices->numa < 0 ? "unplaced[" : "node[", "]");
+/* What hangs on this part of the machine, and on its parts, if it is near the node. */
+static bool add_near(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t place, int node) {
+  bool is_good = node_of(topology, place) != node || add_devices(parts, topology, place);
+  for (hwloc_obj_t child = place->first_child; is_good && child; child = child->next_sibling) {
+    is_good = add_near(parts, topology, child, node);
   }
-  free_parts(&tree);
-  return text;
+  return is_good;
 }
 
-static int compare_devices(const void *a, const void *b) {
-  const struct topology_device *x = a, *y = b;
-  int order = (x->numa > y->numa) - (x->numa < y->numa);
-  order = order != 0 ? order : strcmp(x->path, y->path);
-  return order != 0 ? order : strcmp(x->text, y->text);
-}
-
-char *topology_format(struct topology_device *devices, size_t count, int numa_count) {
+static char *format(hwloc_topology_t topology) {
   struct parts nodes = { 0 };
+  hwloc_obj_t machine = hwloc_get_root_obj(topology);
   bool is_good = true;
-  /* With one node, whether firmware tells that a device is near it says nothing. */
-  for (size_t i = 0; i < count && numa_count <= 1; i++) {
-    devices[i].numa = 0;
-  }
-  qsort(devices, count, sizeof *devices, compare_devices);
-  for (size_t i = 0, next; is_good && i < count; i = next) {
-    for (next = i + 1; next < count && devices[i].numa == devices[next].numa;) {
-      next++;
-    }
-    is_good = add_part(&nodes, format_node(devices + i, next - i));
+  for (int node = -1; is_good && node <= hwloc_bitmap_last(machine->nodeset); node++) {
+    struct parts devices = { 0 };
+    is_good = add_near(&devices, topology, machine, node) &&
+              (devices.count == 0 ||
+               add_part(&nodes, join(&devices, node < 0 ? "unplaced[" : "node[", "]")));
+    free_parts(&devices);
   }
   char head[32];
-  snprintf(head, sizeof head, "numa %d: ", numa_count > 1 ? numa_count : 1);
-  char *text = is_good ? join(&nodes, head, "") : NULL;
+  int count = count_nodes(machine);
+  snprintf(head, sizeof head, "numa %d: ", count > 1 ? count : 1);
+  char *text = is_good && nodes.count > 0 ? join(&nodes, head, "") : NULL;
   free_parts(&nodes);
   return text;
 }
 
-/* ---- the devices ---- */
-
-/* Functions on PCI by their class, whoever may use them, so that the namespace that a process is in
- * changes little; speeds from the interfaces and RDMA devices that hang on them; and interfaces
- * that are not on PCI. */
-struct machine_devices {
-  const char *root;
-  struct topology_device *devices;
-  size_t count;
-};
-
-/* Takes over the path. */
-static bool add_device(struct machine_devices *all, struct topology_device device) {
-  struct topology_device *devices =
-      device.path ? reallocarray(all->devices, all->count + 1, sizeof *devices) : NULL;
-  if (!devices) {
-    free(device.path);
-    return false;
-  }
-  all->devices = devices;
-  devices[all->count++] = device;
-  return true;
-}
-
-/* Those in a directory, which need not be there, as long as `read` has memory. */
-static bool read_all(struct machine_devices *all, const char *directory,
-                     bool (*read)(struct machine_devices *all, const char *name)) {
-  struct sysfs_list list;
-  bool is_good = true;
-  if (sysfs_list(all->root, &list, "%s", directory) < 0) {
-    return true;
-  }
-  for (size_t i = 0; is_good && i < list.count; i++) {
-    is_good = read(all, list.entries[i]->d_name);
-  }
-  sysfs_list_free(&list);
-  return is_good;
-}
-
-static bool read_function(struct machine_devices *all, const char *address) {
-  struct pci_function function;
-  struct topology_device found = { .numa = -1 };
-  char device[SYSFS_PATH_MAX];
-  snprintf(device, sizeof device, "sys/bus/pci/devices/%s", address);
-  if (!pci_read(all->root, device, &function)) {
-    return true;
-  }
-  bool is_virtual = sysfs_exists(all->root, "%s/physfn", device);
-  found.kind = pci_is_gpu(&function)        ? "gpu"
-               : pci_is_nvswitch(&function) ? "nvswitch"
-               : pci_is_nic(&function)      ? "nic"
-                                            : NULL;
-  char path[SYSFS_PATH_MAX];
-  int64_t node;
-  if (!found.kind || is_virtual || sysfs_resolve(all->root, path, sizeof path, "%s", device) < 0) {
-    return true;
-  }
-  pci_format_id(&function, found.id);
-  if (pci_is_nic(&function)) {
-    sysfs_read_driver(all->root, found.driver, sizeof found.driver, "%s", device);
-  }
-  if (sysfs_read_int(all->root, &node, "%s/numa_node", device) == 0 && node >= 0 &&
-      node <= INT16_MAX) {
-    found.numa = (int)node;
-  }
-  found.path = strdup(path);
-  return add_device(all, found);
-}
-
-/* The function that the path leads to or through. */
-static struct topology_device *find_function(struct machine_devices *all, const char *path) {
-  for (size_t i = 0; i < all->count; i++) {
-    size_t length = strlen(all->devices[i].path);
-    if (strncmp(path, all->devices[i].path, length) == 0 &&
-        (path[length] == '/' || path[length] == '\0')) {
-      return &all->devices[i];
-    }
-  }
-  return NULL;
-}
-
-static void take_speed(struct topology_device *device, int64_t mbps) {
-  /* -1 as drivers print it, in 16 bits or 32. */
-  bool is_told = mbps > 0 && mbps != UINT16_MAX && mbps < INT32_MAX;
-  bool is_made_up = strncmp(device->driver, "virtio", 6) == 0;
-  if (is_told && !is_made_up && mbps > device->mbps) {
-    device->mbps = (uint32_t)mbps;
-  }
-}
-
-static bool read_interface(struct machine_devices *all, const char *name) {
-  char path[SYSFS_PATH_MAX];
-  int64_t mbps;
-  if (sysfs_resolve(all->root, path, sizeof path, "sys/class/net/%s/device", name) < 0) {
-    return true; /* veth, bridge, loopback */
-  }
-  struct topology_device *function = find_function(all, path);
-  if (function) {
-    if (sysfs_read_int(all->root, &mbps, "sys/class/net/%s/speed", name) == 0) {
-      take_speed(function, mbps);
-    }
-    return true;
-  }
-  if (strstr(path, "/pci")) {
-    return true; /* on USB, or a virtual function */
-  }
-  struct topology_device found = { .path = strdup(path), .numa = -1, .kind = "nic" };
-  sysfs_read_driver(all->root, found.driver, sizeof found.driver, "sys/class/net/%s/device", name);
-  return add_device(all, found);
-}
-
-/* One that is down counts for nothing: its rate is not what it will have, and another boot shall
- * have the same text. */
-static void read_port(struct machine_devices *all, const char *name, int port,
-                      struct topology_device *device) {
-  struct hca_port facts;
-  hca_port_read(all->root, name, port, &facts);
-  if (facts.is_active) {
-    take_speed(device, facts.mbps);
-  }
-}
-
-static bool read_rdma(struct machine_devices *all, const char *name) {
-  struct sysfs_list ports;
-  char path[SYSFS_PATH_MAX];
-  struct topology_device *device = NULL;
-  if (sysfs_resolve(all->root, path, sizeof path, "sys/class/infiniband/%s/device", name) > 0) {
-    device = find_function(all, path);
-  }
-  if (device && sysfs_list(all->root, &ports, "sys/class/infiniband/%s/ports", name) == 0) {
-    for (size_t i = 0; i < ports.count; i++) {
-      read_port(all, name, atoi(ports.entries[i]->d_name), device);
-    }
-    sysfs_list_free(&ports);
-  }
-  return true;
-}
-
-/* Without a link a NIC tells no speed, or another time another one: it has that of its kind. */
-static uint32_t speed_of(const struct machine_devices *all, const struct topology_device *device) {
-  uint32_t mbps = device->mbps;
-  for (size_t i = 0; device->mbps == 0 && i < all->count; i++) {
-    const struct topology_device *other = &all->devices[i];
-    if (strcmp(other->id, device->id) == 0 && strcmp(other->driver, device->driver) == 0 &&
-        other->mbps > mbps) {
-      mbps = other->mbps;
-    }
-  }
-  return mbps;
-}
-
-static char *describe(const struct machine_devices *all, const struct topology_device *device) {
-  char *text, speed[16] = "";
-  uint32_t mbps = speed_of(all, device);
-  if (mbps > 0) {
-    snprintf(speed, sizeof speed, " %" PRIu32, mbps);
-  }
-  int length = asprintf(&text, "%s%s%s%s%s%s", device->kind, device->id[0] ? " " : "", device->id,
-                        device->driver[0] ? " " : "", device->driver, speed);
-  return length < 0 ? NULL : text;
-}
-
-static int count_numa(const char *root) {
-  /* Memory of GPUs and CXL comes as nodes, too, some of it with a driver. */
-  int count = sysfs_read_list_count(root, "sys/devices/system/node/has_cpu");
-  return count > 0 ? count : sysfs_read_list_count(root, "sys/devices/system/node/online");
-}
-
 char *topology_read(const char *root) {
-  struct machine_devices all = { .root = root };
-  bool is_good = read_all(&all, "sys/bus/pci/devices", read_function) &&
-                 read_all(&all, "sys/class/net", read_interface) &&
-                 read_all(&all, "sys/class/infiniband", read_rdma) && all.count > 0;
-  for (size_t i = 0; is_good && i < all.count; i++) {
-    all.devices[i].text = describe(&all, &all.devices[i]);
-    is_good = all.devices[i].text;
-  }
-  char *text = is_good ? topology_format(all.devices, all.count, count_numa(root)) : NULL;
-  for (size_t i = 0; i < all.count; i++) {
-    free(all.devices[i].text);
-    free(all.devices[i].path);
-  }
-  free(all.devices);
-  return text;
+  hwloc_topology_t topology = get(root);
+  return topology ? format(topology) : NULL;
 }
 
 /* ---- the fingerprint ---- */

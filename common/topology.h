@@ -1,40 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* topology: the placement of GPUs and NICs of a machine as a text, equal for equal machines, and a
- * fingerprint of that text. Owns: nothing; texts are the caller's to free.  Threads: any. Blocks:
- * as sysfs does.  Fails: NULL or an empty fingerprint where nothing is known: no sysfs, neither GPU
- * nor NIC in it, or out of memory.
+/* topology: this machine as hwloc sees it: NUMA nodes, PCI devices and what is between them; and
+ * the placement of its GPUs and NICs as a text, equal for equal machines, with a fingerprint.
+ *
+ * hwloc is linked statically and sees no variable of its own, no plugin and no udev
+ * (hwloc_calls.c), so equal machines see equal things. Of what it does not know, three facts are
+ * added from sysfs: the drivers and speeds of NICs, and which are virtual functions; and for an
+ * interface that is not on PCI, whether it is on USB.
+ *
+ * Owns: the topology of the root that was asked for last, for the life of the process: it is loaded
+ * once, and what is plugged in later is not in it. Texts are the caller's to free.  Threads: any,
+ * as long as all ask for one root.  Blocks: when it loads, for milliseconds, as sysfs does; 50 to
+ * 70 ms where a hypervisor is slow to show PCI configuration space.  Fails: NULL, 0, -1 or empty
+ * where nothing is known: no sysfs, neither GPU nor NIC in it, or out of memory.
  *
  *   numa 2: 2 x node[4 x switch(gpu 10de:2330, nic 15b3:1021 mlx5_core 400000)]
  *
  * Devices are PCI ids, for a NIC with driver and Mb/s if known. node[] groups devices near one NUMA
  * node, unplaced[] those near none; root() those below one PCI root, switch() those behind one
  * bridge; a group of one is written without brackets. So the text shows how any two devices are
- * connected: PIX or PXB inside of switch(), PHB inside of node[], SYS between nodes. NVSwitches are
- * included where the machine has them visible; other NVLinks are not in sysfs, but SXM and PCIe
- * GPUs have different ids.
+ * connected: PIX or PXB inside of switch(), PHB inside of node[], SYS between nodes. NVLinks and
+ * NVSwitches are not in it: a virtual machine may not see them, and SXM and PCIe GPUs have
+ * different ids.
  *
  * No name, number or order in it depends on enumeration, so another boot or another machine of the
  * same kind has the same text. A NIC without a link has no speed and counts as fast as the fastest
  * of its kind. Interfaces on USB, virtual functions beside their physical one, and speeds invented
- * by a host (virtio, not on PCI) are left out.
- *
- * hwloc is not used: equal machines would differ if only one has it installed. */
+ * by a host (virtio, not on PCI) are left out. */
 #ifndef COMMON_TOPOLOGY_H
 #define COMMON_TOPOLOGY_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/pci.h"
-
 enum {
   TOPOLOGY_ID_DIGITS = 12,
   TOPOLOGY_ID_MAX = TOPOLOGY_ID_DIGITS + 1,
-  TOPOLOGY_DRIVER_MAX = 64, /* longer names are cut */
+  TOPOLOGY_PCI_ID_MAX = 10, /* "1d0f:ec20" */
 };
 
-/* The text, from sysfs below `root`. */
+/* `root` is as in sysfs.h; below another one than "/" it is the file topology.xml, as hwloc writes
+ * it. */
 char *topology_read(const char *root);
 
 /* Hexadecimal, the start of the text's SHA-256; empty for NULL. */
@@ -46,20 +53,18 @@ bool topology_is_id(const char *text, size_t length);
 /* The fingerprint of this machine: STRATUS_TOPOLOGY, else from STRATUS_SYSFS_ROOT. */
 void topology_identify(char id[TOPOLOGY_ID_MAX]);
 
-/* ---- inside ---- */
+/* What the firmware calls the machine, by hwloc's names: "DMISysVendor". Empty: not known. */
+const char *topology_firmware(const char *root, const char *name);
 
-/* A GPU, NIC or NVSwitch. */
-struct topology_device {
-  char *path; /* "/sys/devices/pci0000:00/0000:00:05.0" */
-  char *text; /* "gpu 10de:2330", made of what follows */
-  int numa;   /* -1: near none */
-  const char *kind;
-  char id[PCI_ID_MAX];              /* empty: not on PCI */
-  char driver[TOPOLOGY_DRIVER_MAX]; /* of NICs */
-  uint32_t mbps;                    /* of NICs; 0: not told */
+struct topology_counts {
+  uint32_t gpus;                 /* NVIDIA's display and 3D controllers */
+  char gpu[TOPOLOGY_PCI_ID_MAX]; /* the first one's */
+  uint32_t nics;                 /* with a device behind them */
 };
+void topology_count(const char *root, struct topology_counts *counts);
 
-/* Makes the text; sorts the devices. NULL if memory is out. */
-char *topology_format(struct topology_device *devices, size_t count, int numa_count);
+/* The NUMA node that a PCI function is near to, and the CPUs near it: -1 and none if not known.
+ * `path` ends in its address: "/sys/devices/pci0000:00/0000:00:05.0". */
+int topology_near(const char *root, const char *path, cpu_set_t *near);
 
 #endif

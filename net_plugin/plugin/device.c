@@ -9,8 +9,8 @@
 
 #include "common/log.h"
 #include "common/quantity.h"
+#include "common/topology.h"
 #include "net_plugin/lane/route.h"
-#include "net_plugin/plugin/locality.h"
 #include "net_plugin/plugin/merge.h"
 #include "net_plugin/plugin/placement.h"
 
@@ -97,7 +97,6 @@ static void prefer_hca(const struct rdma_nic *rdma, struct nic_facts *facts) {
     return;
   }
   memcpy(facts->pci_path, rdma->pci_path, sizeof(facts->pci_path));
-  facts->numa_node = rdma->numa_node;
   facts->speed_mbps = facts->speed_mbps ? facts->speed_mbps : rdma->speed_mbps;
 }
 
@@ -124,7 +123,6 @@ static void add_physical(struct device_table *table, const struct interface *int
   }
   bool asks = settings->asks_routes && !(interface->flags & IFF_LOOPBACK);
   nic->is_idle = interface->is_inner_bridge || (asks && !route_exists_through(nic));
-  nic->numa_node = facts.numa_node;
   device->guid = facts.guid;
   memcpy(device->name, interface->name, sizeof(interface->name));
   memcpy(device->pci_path, facts.pci_path, sizeof(device->pci_path));
@@ -151,10 +149,7 @@ static void place_threads(struct device_table *table, const struct device_settin
   cpu_set_t near[DEVICE_PHYSICAL_MAX];
   for (int i = 0; i < table->count; i++) {
     nics[i] = table->devices[i].nics[0];
-    placement_near(settings->sysfs_root, nics[i].numa_node, &near[i]);
-  }
-  if (settings->has_locality) {
-    locality_read(nics, near, (unsigned)table->count);
+    nics[i].numa_node = topology_near(settings->sysfs_root, table->devices[i].pci_path, &near[i]);
   }
   for (int i = 0; i < table->count; i++) {
     if (settings->allowed_cpus) {

@@ -4,7 +4,8 @@
  *
  * Owns: everything in its table, of fixed size; names and paths stay where they are, so that NCCL
  * may keep pointers to them.  Threads: app and NCCL's service thread; plugin.c serialises.
- * Blocks: device_table_discover, as sysfs and profiles do.  Fails: as stated, after LOG_WARN.
+ * Blocks: device_table_discover, as topology, sysfs and profiles do.  Fails: as stated, after
+ * LOG_WARN.
  */
 #ifndef NET_PLUGIN_PLUGIN_DEVICE_H
 #define NET_PLUGIN_PLUGIN_DEVICE_H
@@ -74,7 +75,6 @@ struct device_settings {
   const char *speed_mbps;        /* STRATUS_SPEED_MBPS */
   const char *merge_nics;        /* STRATUS_MERGE_NICS */
   const struct profile *profile; /* NULL: none fits */
-  bool has_locality;             /* ask hwloc for NUMA nodes */
   const char *thread_cpus;       /* STRATUS_THREAD_CPUS */
   const cpu_set_t *allowed_cpus; /* of the process; NULL: threads are left alone */
   const struct rdma_nics *rdma;  /* NULL: nothing is known of HCAs */

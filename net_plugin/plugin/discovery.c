@@ -12,14 +12,9 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
-#include "common/sysfs.h"
 #include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/advertise.h"
-
-static bool has_several_numa_nodes(const char *root) {
-  return !strcmp(root, "/") && sysfs_read_list_count(root, "sys/devices/system/node/online") > 1;
-}
 
 static void load_profile(struct discovery *discovery) {
   struct profile_error error;
@@ -70,7 +65,6 @@ int discovery_run(struct discovery *discovery) {
     .speed_mbps = param_string(PARAM_SPEED_MBPS),
     .merge_nics = param_string(PARAM_MERGE_NICS),
     .profile = discovery->has_profile ? &discovery->profile : NULL,
-    .has_locality = has_several_numa_nodes(root),
     .thread_cpus = param_string(PARAM_THREAD_CPUS),
     .allowed_cpus = is_known ? &allowed : NULL,
     .rdma = &discovery->rdma,

@@ -3,9 +3,9 @@
  * profile about the machine's NICs; for the plugin and for `stratus devices`.
  *
  * Owns: its struct; the list and the profile in it until discovery_free.  Threads: the caller
- * serialises. Blocks: as sysfs, hwloc and profiles do, tens of milliseconds at most. Fails:
- * negative errno if interfaces cannot be listed or STRATUS_ADVERTISE_ADDRESS is bad; after
- * LOG_WARN. No usable interface is no failure. */
+ * serialises. Blocks: as topology, sysfs and profiles do. Fails: negative errno if interfaces
+ * cannot be listed or STRATUS_ADVERTISE_ADDRESS is bad; after LOG_WARN. No usable interface is no
+ * failure. */
 #ifndef NET_PLUGIN_PLUGIN_DISCOVERY_H
 #define NET_PLUGIN_PLUGIN_DISCOVERY_H
 

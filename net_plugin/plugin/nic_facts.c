@@ -147,14 +147,9 @@ bool nic_facts_is_inner_bridge(const char *root, const char *name) {
 
 void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out) {
   enum { STACKED_MAX = 4 }; /* VLAN on bridge on bond on NIC */
-  *out = (struct nic_facts){ .numa_node = -1 };
+  *out = (struct nic_facts){ 0 };
   read_pci_path(root, name, out->pci_path);
   out->guid = read_guid(root, name, index);
   out->speed_mbps = read_speed(root, name, STACKED_MAX);
   read_port(root, name, out->port);
-  int64_t node;
-  if (out->pci_path[0] && sysfs_read_int(root, &node, "%s/numa_node", out->pci_path + 1) >= 0 &&
-      node >= 0 && node < INT16_MAX) {
-    out->numa_node = (int)node;
-  }
 }

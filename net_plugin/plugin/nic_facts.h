@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nic_facts: what the system knows about one network interface.
- * Owns: nothing.  Threads: any.
- * Blocks: as sysfs does.  Fails: cannot; what is not known is empty, 0 or -1. */
+/* nic_facts: what sysfs alone knows about one network interface, by its name of now: hwloc
+ * (common/topology.h) has a snapshot, in which one that was renamed or plugged in is missing, and
+ * knows neither speeds and their drivers, nor what bonds, VLANs and bridges stand on, nor ports
+ * that several PCI links share. Owns: nothing.  Threads: any. Blocks: as sysfs does.  Fails:
+ * cannot; what is not known is empty or 0. */
 #ifndef NET_PLUGIN_PLUGIN_NIC_FACTS_H
 #define NET_PLUGIN_PLUGIN_NIC_FACTS_H
 
@@ -14,7 +16,6 @@ enum { NIC_FACTS_PATH_MAX = 256, NIC_FACTS_PORT_MAX = 80 };
 struct nic_facts {
   char pci_path[NIC_FACTS_PATH_MAX]; /* "/sys/devices/pci0000:00/0000:00:05.0", or empty */
   uint64_t guid;                     /* unique within the host, equal in all its processes */
-  int numa_node;                     /* -1: unknown */
   uint32_t speed_mbps;               /* 0: the driver does not know or cannot be trusted */
   /* The physical port: the card's GUID and the port's name on it; empty if not known. Interfaces
    * with the same one share a port: a card with several PCI links has one for each, and each tells

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "common/sysfs.h"
 #include "net_plugin/plugin/limits.h"
 
 /* One number of a list; false if there is none here. */
@@ -68,16 +67,6 @@ const char *placement_format(const cpu_set_t *cpus, char text[PLACEMENT_TEXT_MAX
     cpu = last;
   }
   return text;
-}
-
-void placement_near(const char *root, int numa_node, cpu_set_t *cpus) {
-  char text[SYSFS_TEXT_MAX];
-  if (numa_node < 0 ||
-      sysfs_read_text(root, text, sizeof(text), "sys/devices/system/node/node%d/cpulist",
-                      numa_node) <= 0 ||
-      !placement_parse(text, cpus)) {
-    CPU_ZERO(cpus);
-  }
 }
 
 static const char *use_list(const cpu_set_t *list, const cpu_set_t *allowed, cpu_set_t *cpus) {

@@ -6,7 +6,7 @@
  * are the limit: what the user, a batch system or a container gave is never left, and a process
  * that was given few CPUs was placed on purpose.
  *
- * Owns: nothing.  Threads: any.  Blocks: placement_near, as sysfs does.
+ * Owns: nothing.  Threads: any.  Blocks: never.
  * Fails: cannot; a bad STRATUS_THREAD_CPUS is one LOG_WARN, and means nothing. */
 #ifndef NET_PLUGIN_PLUGIN_PLACEMENT_H
 #define NET_PLUGIN_PLUGIN_PLACEMENT_H
@@ -20,9 +20,6 @@ enum { PLACEMENT_TEXT_MAX = 256 };
 bool placement_parse(const char *text, cpu_set_t *cpus);
 /* The same backwards; a longer text ends in dots. Returns text. */
 const char *placement_format(const cpu_set_t *cpus, char text[PLACEMENT_TEXT_MAX]);
-
-/* The CPUs of a NUMA node, none if they are not known. root as in common/sysfs.h. */
-void placement_near(const char *root, int numa_node, cpu_set_t *cpus);
 
 /* parameter: STRATUS_THREAD_CPUS; allowed: the process's CPUs; near: the NIC's. *cpus: where the
  * thread goes, none if it stays as it is made. Returns why, for people. */

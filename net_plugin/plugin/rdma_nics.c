@@ -37,7 +37,6 @@ static void keep(struct rdma_nics *nics, const char *name, size_t interface,
   struct rdma_nic *nic = &nics->list[nics->count++];
   *nic = (struct rdma_nic){
     .interface = interface,
-    .numa_node = port->numa_node,
     .speed_mbps = port->speed_mbps,
   };
   snprintf(nic->name, sizeof(nic->name), "%s", name);

@@ -20,7 +20,6 @@ struct rdma_nic {
   char name[IF_NAMESIZE];
   size_t interface;                  /* the address with which it was found */
   char pci_path[NIC_FACTS_PATH_MAX]; /* empty: not on PCI */
-  int numa_node;
   uint32_t speed_mbps;
 };
 struct rdma_nics {

@@ -25,6 +25,7 @@ class Component:
 
 
 COMPONENTS = (
+    Component("hwloc", ("id", "BSD-3-Clause"), "libhwloc-dev", ("libhwloc.a",), True),
     Component("jansson", ("id", "MIT"), "libjansson-dev", ("libjansson.a",), True),
     # Both allow that their code in a program is passed on in any way.
     Component("libgcc", ("expression", "GPL-3.0-or-later WITH GCC-exception-3.1"), r"libgcc-\d+-dev.*",
@@ -34,13 +35,23 @@ COMPONENTS = (
 )
 
 
+def original(path):
+    """The library that an archive was made from, if the Makefile says so beside it."""
+    try:
+        with open(path + ".from", encoding="utf-8") as file:
+            return os.path.realpath(file.read().strip())
+    except OSError:
+        return path
+
+
 def linked_files(map_path, own):
     """Paths of archives and objects that gave code to a program, from its map; not those below `own`."""
     with open(map_path, encoding="utf-8") as file:
         text = file.read()
     found = re.findall(r"^(\S+\.a)\(\S+\)", text.split("\nMemory Configuration", 1)[0], re.MULTILINE)
     found += re.findall(r"^LOAD (\S+\.o)$", text, re.MULTILINE)
-    return {os.path.abspath(each) for each in found if not os.path.abspath(each).startswith(os.path.abspath(own) + "/")}
+    paths = {original(os.path.abspath(each)) for each in found}
+    return {each for each in paths if not each.startswith(os.path.abspath(own) + "/")}
 
 
 def component_of(path):

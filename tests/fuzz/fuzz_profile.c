@@ -110,9 +110,7 @@ static void check_choices(const struct profile *profile, size_t ranks, size_t no
 static const struct machine machine = {
   .cloud = MACHINE_CLOUD_AWS,
   .instance_type = "p4d.24xlarge",
-  .gpu_count = 8,
-  .gpu_pci_id = "10de:20b0",
-  .nic_count = 2,
+  .devices = { .gpus = 8, .gpu = "10de:20b0", .nics = 2 },
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -15,7 +15,7 @@ import sys
 TOP = {"$schema", "bomFormat", "specVersion", "version", "serialNumber", "metadata", "components", "dependencies"}
 COMPONENT = {"type", "bom-ref", "name", "version", "description", "hashes", "licenses", "purl", "properties"}
 # Of SPDX's list, those that may occur.
-LICENCES = {"Apache-2.0", "ISC", "MIT"}
+LICENCES = {"Apache-2.0", "BSD-3-Clause", "ISC", "MIT"}
 EXPRESSION = re.compile(r"[A-Za-z0-9.+-]+( (AND|OR|WITH) [A-Za-z0-9.+-]+)*")
 PURL = re.compile(r"pkg:[a-z]+/([a-z0-9.-]+/)?[A-Za-z0-9.%-]+@[A-Za-z0-9.%~-]+")
 UUID = re.compile(r"urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -86,12 +86,13 @@ def check_files(bom, prefix):
 
 
 def check_contents(bom, prefix):
-    """Who has code of jansson in it says so: it leaves a text of its own."""
+    """Who has code of a library in it says so: each leaves a text of its own."""
     uses = {each["ref"]: set(each.get("dependsOn", [])) for each in bom["dependencies"]}
     for reference in (each["bom-ref"] for each in bom["components"] if "hashes" in each):
         with open(os.path.join(prefix, reference), "rb") as file:
             content = file.read()
-        must((b"unable to decode byte 0x%x" in content) == ("jansson" in uses[reference]), f"{reference}: is jansson in it?")
+        for library, text in {"jansson": b"unable to decode byte 0x%x", "hwloc": b"HWLOC_XMLFILE"}.items():
+            must((text in content) == (library in uses[reference]), f"{reference}: is {library} in it?")
         must({"glibc", "libgcc"} <= uses[reference], f"{reference}: no start files")
 
 

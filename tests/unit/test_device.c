@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net_plugin/plugin/device.h"
@@ -17,8 +18,10 @@ static struct tree sysfs;
 #define PCI "sys/devices/pci0000:00"
 
 static void make_sysfs(void) {
-  /* eth0: a real NIC at 25 Gb/s on NUMA node 1 */
-  tree_write(&sysfs, PCI "/0000:00:05.0/numa_node", "1\n");
+  char here[TREE_PATH_MAX];
+  assert_non_null(realpath("tests/data/machines/aws-p4d/topology.xml", here));
+  tree_link(&sysfs, "topology.xml", here);
+  /* eth0: a real NIC at 25 Gb/s */
   tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/speed", "25000\n");
   tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/address", "02:00:00:00:00:05\n");
   tree_link(&sysfs, PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
@@ -26,7 +29,6 @@ static void make_sysfs(void) {
   tree_link(&sysfs, PCI "/0000:00:05.0/net/eth0/device", "../..");
   tree_link(&sysfs, "sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/net/eth0");
   /* eth1: virtio that claims 10 Gb/s; the NIC is a child of its PCI function */
-  tree_write(&sysfs, PCI "/0000:00:06.0/numa_node", "-1\n");
   tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/speed", "10000\n");
   tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/address", "02:00:00:00:00:06\n");
   tree_make_directory(&sysfs, "sys/bus/virtio/drivers/virtio_net");
@@ -107,11 +109,9 @@ LOG_CAPTURE_TEST(pci_path_is_the_function) {
   struct nic_facts facts;
   nic_facts_read(sysfs.root, "eth0", 2, &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:05.0");
-  assert_int_equal(facts.numa_node, 1);
   assert_int_equal(facts.guid, UINT64_C(0x0002020000000005));
   nic_facts_read(sysfs.root, "eth1", 3, &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:06.0");
-  assert_int_equal(facts.numa_node, -1);
   nic_facts_read(sysfs.root, "veth0", 4, &facts);
   assert_string_equal(facts.pci_path, "");
   nic_facts_read(sysfs.root, "hv0", 5, &facts);
@@ -120,7 +120,13 @@ LOG_CAPTURE_TEST(pci_path_is_the_function) {
   nic_facts_read(sysfs.root, "absent", 6, &facts);
   assert_string_equal(facts.pci_path, "");
   assert_int_equal(facts.speed_mbps, 0);
-  assert_int_equal(facts.numa_node, -1);
+}
+
+LOG_CAPTURE_TEST(nics_are_near_the_node_of_their_function) {
+  discover("eth0 eth1 veth0", "", NULL);
+  assert_int_equal(table.devices[0].nics[0].numa_node, 0);
+  assert_int_equal(table.devices[1].nics[0].numa_node, 1);
+  assert_int_equal(table.devices[2].nics[0].numa_node, -1);
 }
 
 LOG_CAPTURE_TEST(guids_differ_even_with_equal_addresses) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The invented machines of tests/data/sysfs, and machines that tell little. */
+/* The invented machines of tests/data/machines, and machines that tell little. */
 #include "common/machine.h"
 
 #include <stdio.h>
@@ -10,41 +10,31 @@
 
 static struct machine machine;
 
-UNIT_TEST(aws_tells_the_instance_type) {
-  machine_read("tests/data/sysfs/aws", &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_AWS);
-  assert_string_equal(machine.instance_type, "p4d.24xlarge");
-  assert_int_equal(machine.gpu_count, 8);
-  assert_string_equal(machine.gpu_pci_id, "10de:20b0");
-  assert_int_equal(machine.nic_count, 2);
-}
-
-UNIT_TEST(gcp_is_known_by_its_product) {
-  machine_read("tests/data/sysfs/gcp", &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_GCP);
-  assert_string_equal(machine.instance_type, "");
-  assert_int_equal(machine.gpu_count, 1);
-}
-
-UNIT_TEST(azure_is_known_and_has_nics_that_are_not_on_pci) {
-  machine_read("tests/data/sysfs/azure", &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_AZURE);
-  assert_int_equal(machine.nic_count, 2);
-}
-
-UNIT_TEST(alibaba_and_tencent_are_known) {
-  machine_read("tests/data/sysfs/alibaba", &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_ALIBABA);
-  assert_int_equal(machine.nic_count, 1);
-  machine_read("tests/data/sysfs/tencent", &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_TENCENT);
-}
-
-UNIT_TEST(oci_is_known_by_its_asset_tag) {
-  machine_read("tests/data/sysfs/oci", &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_OCI);
-  assert_int_equal(machine.gpu_count, 0);
-  assert_string_equal(machine.gpu_pci_id, "");
+UNIT_TEST(clouds_are_known_by_their_firmware) {
+  static const struct {
+    const char *name;
+    enum machine_cloud cloud;
+    const char *instance_type, *gpu;
+    uint32_t gpus, nics;
+  } cases[] = {
+    { "aws-p4d", MACHINE_CLOUD_AWS, "p4d.24xlarge", "10de:20b0", 8, 2 },
+    { "gcp-a2-highgpu-1g", MACHINE_CLOUD_GCP, "", "10de:20b0", 1, 1 },
+    { "azure-nc24", MACHINE_CLOUD_AZURE, "", "10de:20b5", 1, 2 }, /* one is not on PCI */
+    { "alibaba", MACHINE_CLOUD_ALIBABA, "", "10de:20b2", 8, 1 },
+    { "tencent", MACHINE_CLOUD_TENCENT, "", "10de:20b0", 8, 1 },
+    { "oci-h100", MACHINE_CLOUD_OCI, "", "10de:2330", 8, 17 },
+    { "baremetal-roce", MACHINE_CLOUD_UNKNOWN, "", "10de:2330", 8, 9 },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char root[64];
+    snprintf(root, sizeof root, "tests/data/machines/%s", cases[i].name);
+    machine_read(root, &machine);
+    assert_int_equal(machine.cloud, cases[i].cloud);
+    assert_string_equal(machine.instance_type, cases[i].instance_type);
+    assert_int_equal(machine.devices.gpus, cases[i].gpus);
+    assert_string_equal(machine.devices.gpu, cases[i].gpu);
+    assert_int_equal(machine.devices.nics, cases[i].nics);
+  }
 }
 
 UNIT_TEST(empty_root_is_an_unknown_machine) {
@@ -57,28 +47,32 @@ UNIT_TEST(empty_root_is_an_unknown_machine) {
   tree_remove(&tree);
 }
 
+#define SETS "cpuset=\"0x1\" complete_cpuset=\"0x1\" nodeset=\"0x1\" complete_nodeset=\"0x1\" "
+
 UNIT_TEST(nonsense_is_left_out) {
   struct tree tree;
   char name[200];
   memset(name, 'v', sizeof name - 1);
   name[sizeof name - 1] = '\0';
   tree_create(&tree);
-  tree_write(&tree, "sys/class/dmi/id/sys_vendor", "%s\n", name);
-  tree_write(&tree, "sys/class/dmi/id/product_name", "Amazon EC2 p5.48xlarge\n");
-  tree_write(&tree, "sys/devices/system/node/online", "all\n");
-  tree_write(&tree, "sys/bus/pci/devices/0000:00:01.0/vendor", "NVIDIA\n");
-  tree_write(&tree, "sys/bus/pci/devices/0000:00:02.0/vendor", "0x10de\n"); /* no class */
-  tree_write(&tree, "sys/bus/pci/devices/0000:00:03.0/vendor", "0x10de\n");
-  tree_write(&tree, "sys/bus/pci/devices/0000:00:03.0/class", "0x040300\n"); /* audio */
-  tree_write(&tree, "sys/class/net/eth0/device/vendor", "0x123456\n");
-  tree_write(&tree, "sys/class/net/eth0/device/device", "0x1\n");
-  tree_write(&tree, "sys/class/net/eth0/device/class", "0x020000\n");
-  tree_write(&tree, "sys/class/net/eth0/speed", "99999999999\n");
+  tree_write(&tree, "topology.xml",
+             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM "
+             "\"hwloc2.dtd\">\n<topology version=\"2.0\">\n<object type=\"Machine\" os_index=\"0\" "
+             "gp_index=\"1\" " SETS "allowed_cpuset=\"0x1\" allowed_nodeset=\"0x1\">\n"
+             "<info name=\"DMISysVendor\" value=\"%s\"/>\n"
+             "<info name=\"DMIProductName\" value=\"Amazon EC2 p5.48xlarge\"/>\n"
+             "<object type=\"NUMANode\" os_index=\"0\" gp_index=\"2\" " SETS "/>\n"
+             "<object type=\"PU\" os_index=\"0\" gp_index=\"3\" " SETS "/>\n"
+             "<object type=\"PCIDev\" gp_index=\"4\" pci_busid=\"0000:00:01.0\" pci_type=\"0403 "
+             "[10de:2330] [0000:0000] 00\" pci_link_speed=\"0.000000\"/>\n" /* audio */
+             "<object type=\"OSDev\" gp_index=\"5\" name=\"eth0\" osdev_type=\"2\"/>\n"
+             "</object>\n</topology>\n",
+             name);
   machine_read(tree.root, &machine);
   assert_int_equal(machine.cloud, MACHINE_CLOUD_UNKNOWN);
   assert_string_equal(machine.instance_type, "");
-  assert_int_equal(machine.gpu_count, 0);
-  assert_int_equal(machine.nic_count, 1);
+  assert_int_equal(machine.devices.gpus, 0);
+  assert_int_equal(machine.devices.nics, 1);
   tree_remove(&tree);
 }
 

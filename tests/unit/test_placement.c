@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the thread of a NIC runs: lists of CPUs, and the decision on recorded machines. */
+/* Where the thread of a NIC runs: lists of CPUs, and the decision on invented machines. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/topology.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/plugin/nic_facts.h"
 #include "net_plugin/plugin/placement.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
@@ -98,24 +98,22 @@ LOG_CAPTURE_TEST(warnings_say_what_is_accepted) {
   assert_true(log_capture_find("may run on CPUs 0-7 only") > 0);
 }
 
-/* From the NIC's files to the decision. */
-LOG_CAPTURE_TEST(recorded_machines) {
+/* From the place of a NIC to the decision. */
+LOG_CAPTURE_TEST(invented_machines) {
   static const struct {
-    const char *machine, *nic, *all, *expected;
+    const char *machine, *function, *all, *expected;
+    int node;
   } table[] = {
-    { "aws", "ens5", "0-95", "0-23,48-71" },
-    { "aws", "ens6", "0-95", "24-47,72-95" },
-    { "oci", "eth0", "0-63,128-191", "32-63,160-191" },
-    { "gcp", "ens5", "0-11", "" },   /* one node, without a list of its CPUs */
-    { "azure", "eth0", "0-23", "" }, /* not on PCI */
+    { "aws-p4d", "/0000:00:05.0", "0-95", "0-23,48-71", 0 },
+    { "aws-p4d", "/0000:00:06.0", "0-95", "24-47,72-95", 1 },
+    { "gcp-a2-highgpu-1g", "/0000:00:05.0", "0", "", 0 }, /* one node */
+    { "gcp-a3-mega", "/0000:80:00.0", "0-95", "", -1 },   /* the firmware does not tell */
   };
   for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
     char root[64], text[PLACEMENT_TEXT_MAX];
-    snprintf(root, sizeof(root), "tests/data/sysfs/%s", table[i].machine);
-    struct nic_facts facts;
-    nic_facts_read(root, table[i].nic, 1, &facts);
+    snprintf(root, sizeof(root), "tests/data/machines/%s", table[i].machine);
     cpu_set_t allowed = cpus(table[i].all), near, chosen;
-    placement_near(root, facts.numa_node, &near);
+    assert_int_equal(topology_near(root, table[i].function, &near), table[i].node);
     placement_decide("", &allowed, &near, &chosen);
     assert_string_equal(placement_format(&chosen, text), table[i].expected);
   }

@@ -20,8 +20,8 @@ static int start(void **state) {
   (void)state;
   tree_create(&tree);
   log_capture_start();
-  machine_read("tests/data/sysfs/aws", &aws);
-  strcpy(aws.topology, "43d74c2872d9");
+  machine_read("tests/data/machines/aws-p4d", &aws);
+  strcpy(aws.topology, "ba08feb192b3");
   return 0;
 }
 
@@ -69,8 +69,8 @@ MATCH_TEST(every_wish_counts) {
     { "instance_type = p5.*, p4?.24xlarge", 1 },
     { "instance_type = p5.* , p6.*", -1 },
     { "instance_type = \", ,\"", -1 },
-    { "topology = 43d74c2872d9", 3 },
-    { "topology = 0123456789ab, 43d74c2872d9", 3 },
+    { "topology = ba08feb192b3", 3 },
+    { "topology = 0123456789ab, ba08feb192b3", 3 },
     { "topology = 0123456789ab", -1 },
     { "instance_type = p4d.24xlarge\ntopology = 0123456789ab", -1 },
     { "cloud = aws\ninstance_type = p4d.*", 2 },
@@ -86,7 +86,7 @@ MATCH_TEST(every_wish_counts) {
 MATCH_TEST(unknown_machine_fits_nothing) {
   static const struct machine unknown;
   static const char *const wishes[] = { "cloud = aws", "instance_type = *",
-                                        "topology = 43d74c2872d9" };
+                                        "topology = ba08feb192b3" };
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
     struct profile_fit fit = fit_of(wishes[i]);
     assert_int_equal(profile_match_score(&fit, &unknown), -1);
@@ -147,7 +147,7 @@ MATCH_TEST(in_a_directory_the_most_particular_wins) {
   write_profile("1/c.profile", "also-type", "cloud = aws\ninstance_type = p4*");
   write_profile("1/d.profile", "nothing-asked", "");
   assert_string_equal(search(&result), "type");
-  write_profile("1/e.profile", "measured", "topology = 43d74c2872d9");
+  write_profile("1/e.profile", "measured", "topology = ba08feb192b3");
   assert_string_equal(search(&result), "measured");
 }
 
@@ -194,7 +194,7 @@ MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
   static const struct {
     const char *match;
     int warnings;
-  } cases[] = { { "topology = 43d74c2872d9", 0 }, { "topology = 0123456789ab", 1 }, { "", 1 } };
+  } cases[] = { { "topology = ba08feb192b3", 0 }, { "topology = 0123456789ab", 1 }, { "", 1 } };
   const char *const none[] = { NULL };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char file[TREE_PATH_MAX], path[PROFILE_PATH_MAX];
@@ -207,7 +207,7 @@ MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
     assert_int_equal(log_capture_count(LOG_LEVEL_WARN), cases[i].warnings);
     profile_free(&profile);
   }
-  assert_int_equal(log_capture_find("another topology, 0123456789ab: this one's is 43d74c2872d9"),
+  assert_int_equal(log_capture_find("another topology, 0123456789ab: this one's is ba08feb192b3"),
                    1);
 }
 
@@ -216,7 +216,7 @@ MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
 /* Loads with these two variables of ours; returns the id. */
 static const char *load(const char *profile_variable, int *result) {
   static char id[PROFILE_ID_MAX];
-  char root[] = "STRATUS_SYSFS_ROOT=tests/data/sysfs/aws";
+  char root[] = "STRATUS_SYSFS_ROOT=tests/data/machines/aws-p4d";
   char variable[TREE_PATH_MAX];
   char *environment[] = { root, variable, NULL };
   struct profile profile;
@@ -258,7 +258,7 @@ MATCH_TEST(current_directory_is_never_searched) {
   setenv("HOME", "", 1);
   assert_int_equal(chdir(tree.root), 0);
   char root[TREE_PATH_MAX + 64];
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s/tests/data/sysfs/aws", here);
+  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s/tests/data/machines/aws-p4d", here);
   char *environment[] = { root, NULL };
   struct profile profile;
   struct profile_error error;
@@ -267,7 +267,7 @@ MATCH_TEST(current_directory_is_never_searched) {
   result = profile_match_load(&profile, path, &error);
   assert_int_equal(chdir(here), 0);
   assert_int_equal(result, -ENOENT);
-  assert_string_equal(error.text, "no profile fits this machine, topology 43d74c2872d9");
+  assert_string_equal(error.text, "no profile fits this machine, topology ba08feb192b3");
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -38,7 +38,7 @@ UNIT_TEST(ports_are_read) {
   assert_int_equal(ports[2].numa_node, 1);
   assert_false(ports[3].is_active);
   assert_string_equal(ports[3].state, "DOWN");
-  assert_int_equal(rdma_sysfs_list("tests/data/sysfs/oci", ports), 0);
+  assert_int_equal(rdma_sysfs_list("tests/data", ports), 0);
 }
 
 UNIT_TEST(nics_find_their_ports) {

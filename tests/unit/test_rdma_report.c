@@ -211,7 +211,6 @@ TEST(named_hcas_choose_their_nics) {
   const struct rdma_nic *nic = rdma_nics_of(&nics, "d0");
   assert_non_null(nic);
   assert_int_equal(nic->speed_mbps, 100000);
-  assert_int_equal(nic->numa_node, 1);
   assert_string_equal(nic->pci_path, "/sys/devices/pci0000:00/0000:17:00.0");
   assert_int_equal(list[0].verdict, INTERFACE_WITHOUT_HCA);
   assert_int_equal(list[1].verdict, INTERFACE_SECOND_ADDRESS);

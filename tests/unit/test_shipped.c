@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiles that are installed: each says where its values are from, none claims what nobody
- * measured, and every machine of tests/data/sysfs gets the one made for it. */
+ * measured, and every machine of tests/data/machines gets the one made for it. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
@@ -115,15 +115,15 @@ UNIT_TEST(every_machine_gets_the_one_made_for_it) {
   static const struct {
     const char *machine, *instance_type, *profile;
   } cases[] = {
-    { "aws", "p4d.24xlarge", "aws-p4d" },
+    { "aws-p4d", "p4d.24xlarge", "aws-p4d" },
     { "gcp-a3-mega", "a3-megagpu-8g", "gcp-a3-mega" },
     /* Nothing is published of these. */
-    { "gcp", "a2-highgpu-1g", NULL },
+    { "gcp-a2-highgpu-1g", "a2-highgpu-1g", NULL },
     { "azure-nd-h100", "Standard_ND96isr_H100_v5", NULL },
-    { "alibaba-a100", "", NULL },
+    { "alibaba", "", NULL },
     { "oci-h100", "BM.GPU.H100.8", NULL },
-    { "tencent-a100", "", NULL },
-    { "baremetal-25g", "", NULL },
+    { "tencent", "", NULL },
+    { "baremetal-roce", "", NULL },
   };
   static const char *const directories[] = { DIRECTORY, NULL };
   const struct profile_search search = { .directories = directories };
@@ -132,7 +132,8 @@ UNIT_TEST(every_machine_gets_the_one_made_for_it) {
     char variable[128], path[PROFILE_PATH_MAX];
     struct profile profile;
     struct profile_error error;
-    snprintf(variable, sizeof variable, "STRATUS_SYSFS_ROOT=tests/data/sysfs/%s", cases[i].machine);
+    snprintf(variable, sizeof variable, "STRATUS_SYSFS_ROOT=tests/data/machines/%s",
+             cases[i].machine);
     param_load((char *[]){ variable, NULL });
     machine_identify(&machine);
     assert_string_equal(machine.instance_type, cases[i].instance_type);

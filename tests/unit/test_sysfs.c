@@ -51,21 +51,6 @@ SYSFS_TEST(numbers_are_checked) {
   assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "wide"), -ERANGE);
 }
 
-SYSFS_TEST(lists_are_counted) {
-  static const struct {
-    const char *text;
-    int count;
-  } cases[] = {
-    { "0", 1 },        { "0-3", 4 },         { "0-3,8", 5 },      { "0-1,4-5,7", 5 },
-    { "", 0 },         { "3-0", -EINVAL },   { "a", -EINVAL },    { "0,", -EINVAL },
-    { "-1", -EINVAL }, { "0-1-2", -EINVAL }, { "1,,2", -EINVAL }, { "0-99999999999", -EINVAL },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    tree_write(&test_tree, "online", "%s\n", cases[i].text);
-    assert_int_equal(sysfs_read_list_count(test_tree.root, "online"), cases[i].count);
-  }
-}
-
 SYSFS_TEST(links_resolve_below_the_root) {
   char path[128];
   tree_write(&test_tree, "sys/devices/pci0000:00/0000:00:05.0/vendor", "0x1d0f\n");

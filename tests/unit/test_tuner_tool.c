@@ -93,8 +93,9 @@ UNIT_TEST(show_finds_the_named_one_or_says_so) {
 /* As `make install` lays them out; what the user has comes first. */
 UNIT_TEST(packaged_profiles_lie_beside_the_program) {
   SKIP_IF_EMULATED("a copy of the tool is not beside its profiles");
-  tree_write(&tool.tree, "sys/class/dmi/id/sys_vendor", "Amazon EC2\n");
-  tree_write(&tool.tree, "sys/class/dmi/id/product_name", "p4d.24xlarge\n");
+  char topology[TREE_PATH_MAX];
+  assert_non_null(realpath("tests/data/machines/aws-p4d/topology.xml", topology));
+  tree_link(&tool.tree, "topology.xml", topology);
   tree_make_directory(&tool.tree, "bin");
   tree_make_directory(&tool.tree, "share/stratus");
   assert_int_equal(tool_run_there("cp $(command -v stratus) bin/"), 0);

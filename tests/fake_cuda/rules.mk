@@ -5,8 +5,7 @@
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
 #   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
 #   make nccl-collnet SUITE=     libnccl-net-collnet.so: Socket, and a collective network for tests
-#   make fake-cuda-tests SUITE=  test programs; tests/fake_cuda/run SUITE runs them
-#   make fake-cuda-runtime-tests those that need no NCCL; with SAN=address or SAN=thread, too
+#   make fake-cuda-tests SUITE=  what tests/fake_cuda/run SUITE runs beside tests/coll
 
 SUITE ?= sid
 NCCL_DIR ?= build/nccl/$(SUITE)
@@ -18,7 +17,6 @@ FAKE_CUDART_SRC := $(call sources,tests/fake_cuda/runtime tests/fake_cuda/nccl)
 FAKE_NVML_SRC := $(call sources,tests/fake_cuda/nvml)
 FAKE_LIBC_SRC := $(call sources,tests/fake_cuda/libc)
 FAKE_TEST_SRC := $(call sources,tests/fake_cuda/test)
-FAKE_NCCL_TEST_SRC := $(call sources,tests/fake_cuda/test/nccl)
 FAKE_TEST_LIB_SRC := $(call sources,tests/fake_cuda/test/lib)
 # Sizes and offsets of this code are int, size_t and ssize_t by turns, as the CUDA API has them.
 FAKE_CFLAGS = -Itests/fake_cuda/include -Wno-conversion -Wno-missing-prototypes
@@ -101,26 +99,17 @@ $(FAKE_TRANSPORTS) $(FAKE_COLLNET): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cu
 nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
 nccl-collnet: fake-cuda $(FAKE_COLLNET)
 
-# Test programs, each from one file and the helpers in test/lib: of the runtime alone, and, below
-# the suite's name, of NCCL on top of it.
+# Test programs, each from one file and the helpers in test/lib.
 FAKE_TEST_LIB := $(call objects,$(FAKE_TEST_LIB_SRC))
-$(call objects,$(FAKE_TEST_SRC) $(FAKE_NCCL_TEST_SRC) $(FAKE_TEST_LIB_SRC)): ALL_CFLAGS += \
-  $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include
-$(call objects,$(FAKE_NCCL_TEST_SRC) $(FAKE_TEST_LIB_SRC)): | $(NCCL_DIR)/complete
+$(call objects,$(FAKE_TEST_SRC) $(FAKE_TEST_LIB_SRC)): ALL_CFLAGS += $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include
+$(call objects,$(FAKE_TEST_SRC) $(FAKE_TEST_LIB_SRC)): | $(NCCL_DIR)/complete
 
-$(FAKE_TEST)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(BUILD)/obj/tests/fake_cuda/test/lib/expect.o \
-  $(BUILD)/obj/tests/fake_cuda/nccl/facts.o $(FAKE_LIB)/libcudart.so.12
-	@mkdir -p $(@D)
-	$(Q)$(CC) -pthread -rdynamic $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_LIB) -lcudart -ldl
-
-$(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/nccl/%.o $(FAKE_TEST_LIB) \
+$(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(FAKE_TEST_LIB) \
   $(FAKE_NCCL)/libnccl.so.2
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_NCCL) -lnccl \
-	  -L$(FAKE_LIB) -lcudart -lm
+	  -L$(FAKE_LIB) -lcudart -lm -ldl
 
-fake-cuda-runtime-tests: fake-cuda $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/%,$(FAKE_TEST_SRC))
-fake-cuda-tests: nccl nccl-collnet fake-cuda-runtime-tests \
-  $(patsubst tests/fake_cuda/test/nccl/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_NCCL_TEST_SRC))
+fake-cuda-tests: nccl nccl-collnet $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_TEST_SRC))
 
-.PHONY: fake-cuda nccl nccl-transports nccl-collnet fake-cuda-runtime-tests fake-cuda-tests
+.PHONY: fake-cuda nccl nccl-transports nccl-collnet fake-cuda-tests

@@ -426,18 +426,8 @@ fuzz: ## fuzz targets, by clang; tests/fuzz/run runs them
 
 # ---- stand-in NCCL hosts that load the built plugins ----
 #
-# tests/abi/<name>_host.c with the other tests/abi/<name>_*.c and cases.c makes abi_<name>. It sees of
-# a plugin what NCCL does, the file, and so is not linked with any of its objects.
+# It sees of a plugin what NCCL does, the file, and so is not linked with any of its objects.
 
-ABI_TESTS := $(patsubst tests/abi/%_host.c,$(BUILD)/tests/abi_%,$(wildcard tests/abi/*_host.c))
-
-.SECONDEXPANSION:
-$(ABI_TESTS): $(BUILD)/tests/abi_%: $$(call objects,$$(wildcard tests/abi/$$*_*.c) tests/abi/cases.c)
-	$(link) -rdynamic $^ -lcmocka -ldl
-
-$(BUILD)/tests/abi_fork: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c)
-
-$(BUILD)/tests/abi_life: $(call objects,tests/abi/net_calls.c tests/abi/net_exchange.c) | $$(STAND_INS)
 STAND_INS := $(addprefix $(BUILD)/tests/,abi_nccl.so librccl_abi.so abi_ncclx.so)
 $(BUILD)/tests/abi_nccl.so: $(call objects,tests/abi/stand_in/libnccl.c)
 $(BUILD)/tests/librccl_abi.so: $(call objects,tests/abi/stand_in/librccl.c)
@@ -445,7 +435,10 @@ $(BUILD)/tests/abi_ncclx.so: $(call objects,tests/abi/stand_in/libncclx.c)
 $(STAND_INS):
 	$(link) -shared $^
 
-tests-abi: $(ABI_TESTS) ## stand-ins for NCCL, to be run by tests/abi/run
+$(BUILD)/tests/abi: $(call objects,$(call sources,tests/abi)) | $(STAND_INS)
+	$(link) -rdynamic $^ -lcmocka -ldl
+
+tests-abi: $(BUILD)/tests/abi ## stand-ins for NCCL, to be run by tests/abi/run
 .PHONY: tests-abi
 
 # ---- plugins for tests/netns/perf: ours with faults; with an interface that is too old ----

@@ -2,34 +2,17 @@
 /* net_abi: NCCL's network plugin interface, versions 6 to 12, as facts: member order and types.
  *
  * Sources: NVIDIA/nccl at tag v2.30.7-1, src/include/plugin/net/net_v6.h to net_v12.h,
- * src/include/plugin/nccl_net.h, src/include/nccl_common.h, src/include/nccl_device/net_device.h.
+ * src/include/plugin/nccl_net.h, src/include/nccl_device/net_device.h.
  * Which release asks for which version: 2.19 v7; 2.20-2.23 v8; 2.24-2.25 v9; 2.26-2.27 v10;
  * 2.28-2.29 v11; 2.30 v12; older versions after those, newest first.
- * abi/net_abi_layout.c asserts the offset of every member. */
+ * tests/abi/layouts.c compares every member with those headers. */
 #ifndef NET_PLUGIN_ABI_NET_ABI_H
 #define NET_PLUGIN_ABI_NET_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* ncclResult_t, src/nccl.h.in:44-53. */
-enum nccl_result {
-  NCCL_SUCCESS = 0,
-  NCCL_UNHANDLED_CUDA_ERROR = 1,
-  NCCL_SYSTEM_ERROR = 2,
-  NCCL_INTERNAL_ERROR = 3,
-  NCCL_INVALID_ARGUMENT = 4,
-  NCCL_INVALID_USAGE = 5,
-  NCCL_REMOTE_ERROR = 6,
-};
-
-/* ncclDebugLogLevel and ncclDebugLogSubSys, src/include/nccl_common.h:27-56. */
-enum nccl_log_level { NCCL_LOG_WARN = 2, NCCL_LOG_INFO = 3, NCCL_LOG_TRACE = 5 };
-enum { NCCL_SUBSYSTEM_INIT = 0x1, NCCL_SUBSYSTEM_NET = 0x10 };
-
-/* ncclDebugLogger_t, src/include/nccl_common.h:58. */
-typedef void nccl_logger_fn(enum nccl_log_level level, unsigned long flags, const char *file,
-                            int line, const char *format, ...);
+#include "common/nccl_abi.h"
 
 enum {
   NCCL_PTR_HOST = 0x1, /* src/include/plugin/nccl_net.h:25-27 */

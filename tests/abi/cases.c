@@ -25,7 +25,7 @@ struct one {
   char name[64];
 };
 
-const char *cases_plugin(const struct cases_host *host) {
+static const char *plugin_of(const struct cases_host *host) {
   const char *path = getenv(host->plugin_variable);
   return path ? path : host->plugin;
 }
@@ -58,8 +58,10 @@ static void run_there(void **state) {
   const struct one *one = *state;
   const struct cases_host *host = one->host;
   char *arguments[] = { program_invocation_short_name,
+                        (char *)host->name,
                         (char *)name_of(&host->releases, one->release),
-                        (char *)name_of(&host->cases, one->which), (char *)cases_plugin(host),
+                        (char *)name_of(&host->cases, one->which),
+                        (char *)plugin_of(host),
                         NULL };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -76,10 +78,7 @@ static void run_there(void **state) {
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int cases_main(const struct cases_host *host, int argc, char **argv) {
-  if (argc >= 3) {
-    return run_here(host, argv[1], argv[2], argc > 3 ? argv[3] : cases_plugin(host));
-  }
+static int run_all(const struct cases_host *host) {
   size_t count = host->releases.count * host->cases.count;
   struct one *all = calloc(count, sizeof *all);
   struct CMUnitTest *tests = calloc(count, sizeof *tests);
@@ -96,4 +95,21 @@ int cases_main(const struct cases_host *host, int argc, char **argv) {
   free(tests);
   free(all);
   return failed;
+}
+
+int main(int argc, char **argv) {
+  static const struct cases_host *const hosts[] = { &collnet_host, &fork_host, &life_host,
+                                                    &net_host, &tuner_host };
+  const struct cases_host *host = NULL;
+  for (size_t i = 0; argc > 1 && i < sizeof hosts / sizeof hosts[0]; i++) {
+    host = strcmp(hosts[i]->name, argv[1]) == 0 ? hosts[i] : host;
+  }
+  if (!host) {
+    fprintf(stderr, "usage: abi collnet|fork|life|net|tuner [RELEASE CASE [PLUGIN]]\n");
+    return 2;
+  }
+  int played = host->play ? host->play(plugin_of(host), argc - 2, argv + 2) : CASES_NOT_PLAYED;
+  return played != CASES_NOT_PLAYED ? played
+         : argc >= 4 ? run_here(host, argv[2], argv[3], argc > 4 ? argv[4] : plugin_of(host))
+                     : run_all(host);
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases: runs every case of every release, each in a process of its own, as a plugin's state is the
  * process's, or one of them in this process.
+ *
+ *   abi HOST                         all of a host's
+ *   abi HOST RELEASE CASE [PLUGIN]   one, in this process, with the plugin's log
+ *
  * Owns: nothing.  Threads: the main one.  Blocks: until all have ended.  Fails: as told by main's
  * exit status. */
 #ifndef TESTS_ABI_CASES_H
@@ -19,16 +23,19 @@ struct cases_list {
 #define CASES_LIST(array)                                                                          \
   { array, sizeof *(array), sizeof(array) / sizeof *(array) }
 
+enum { CASES_NOT_PLAYED = -1 };
+
 struct cases_host {
-  const char *title;
+  const char *name, *title;
   const char *plugin_variable, *plugin; /* where the plugin is: by the environment, otherwise */
   struct cases_list releases, cases;
   void (*run)(int release, int which, const char *path); /* exits with a failure */
+  /* What a host does beside its cases, with the words behind its name; may be NULL. Returns an exit
+   * status, or CASES_NOT_PLAYED. */
+  int (*play)(const char *path, int argc, char **argv);
 };
 
-const char *cases_plugin(const struct cases_host *host);
-
-/* PROGRAM: all; PROGRAM RELEASE CASE [PLUGIN]: one, in this process. The exit status. */
-int cases_main(const struct cases_host *host, int argc, char **argv);
+/* All that there are, each in a file of its name. */
+extern const struct cases_host collnet_host, fork_host, life_host, net_host, tuner_host;
 
 #endif

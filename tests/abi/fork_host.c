@@ -3,8 +3,6 @@
  * the child has none of the plugin's descriptors and no use of the plugin, and the parent does not
  * notice. The peer of a process that was killed notices, though its child lives.
  *
- *   abi_fork                         all
- *   abi_fork RELEASE CASE [PLUGIN]   one, in this process
  *   FORK_PATIENCE_S=45               how long the peer of a killed process is given (11: who only
  *                                    receives gives up after STRATUS_LINK_TIMEOUT, which is 10 s)
  */
@@ -48,7 +46,7 @@ static pid_t log_owner;
 static int log_lines;
 
 /* As NCCL's it has a lock, which a child may find taken for ever. */
-static void logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+static void logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
                    const char *format, ...) {
   (void)level, (void)flags, (void)file, (void)line, (void)format;
   CHECK(getpid() == log_owner);
@@ -231,20 +229,20 @@ static void call_all(struct host host, void *context, const struct exchange_pair
   int count = 0, done = 0, sizes[1] = { 1 };
   void *datas[1] = { data };
   struct host_properties properties;
-  CHECK(host_init(&host, &new_context, logger) != ncclSuccess);
-  CHECK(HOST_CALL(&host, devices, &count) != ncclSuccess);
-  CHECK(host_properties(&host, 0, &properties) != ncclSuccess);
-  CHECK(host_fuse(&host, &count, 1, 0, 0) != ncclSuccess);
-  CHECK(host_listen(&host, context, 0, handle, &made) != ncclSuccess);
-  CHECK(host_connect(&host, context, 0, handle, &made) != ncclSuccess);
-  CHECK(host_accept(&host, pair->listen, &made) != ncclSuccess);
-  CHECK(host_register(&host, pair->send, data, sizeof(data), PTR_HOST, &made) != ncclSuccess);
+  CHECK(host_init(&host, &new_context, logger) != NCCL_SUCCESS);
+  CHECK(HOST_CALL(&host, devices, &count) != NCCL_SUCCESS);
+  CHECK(host_properties(&host, 0, &properties) != NCCL_SUCCESS);
+  CHECK(host_fuse(&host, &count, 1, 0, 0) != NCCL_SUCCESS);
+  CHECK(host_listen(&host, context, 0, handle, &made) != NCCL_SUCCESS);
+  CHECK(host_connect(&host, context, 0, handle, &made) != NCCL_SUCCESS);
+  CHECK(host_accept(&host, pair->listen, &made) != NCCL_SUCCESS);
+  CHECK(host_register(&host, pair->send, data, sizeof(data), PTR_HOST, &made) != NCCL_SUCCESS);
   CHECK(HOST_CALL(&host, regMrDmaBuf, pair->send, data, sizeof(data), 2, 0, -1, &made) !=
-        ncclSuccess);
-  CHECK(host_isend(&host, pair->send, data, 8, NULL, NULL, &made) != ncclSuccess);
-  CHECK(host_irecv(&host, pair->recv, 1, data, 8, NULL, NULL, false, &made) != ncclSuccess);
-  CHECK(HOST_CALL(&host, iflush, pair->recv, 1, datas, sizes, NULL, &made) != ncclSuccess);
-  CHECK(HOST_CALL(&host, test, request, &done, sizes) != ncclSuccess && !done);
+        NCCL_SUCCESS);
+  CHECK(host_isend(&host, pair->send, data, 8, NULL, NULL, &made) != NCCL_SUCCESS);
+  CHECK(host_irecv(&host, pair->recv, 1, data, 8, NULL, NULL, false, &made) != NCCL_SUCCESS);
+  CHECK(HOST_CALL(&host, iflush, pair->recv, 1, datas, sizes, NULL, &made) != NCCL_SUCCESS);
+  CHECK(HOST_CALL(&host, test, request, &done, sizes) != NCCL_SUCCESS && !done);
   CHECK_OK(HOST_CALL(&host, deregMr, pair->send, NULL));
   CHECK_OK(HOST_CALL(&host, closeSend, pair->send));
   CHECK_OK(HOST_CALL(&host, closeRecv, pair->recv));
@@ -409,9 +407,9 @@ static double wait_for_error(const struct host *host, void *request, double pati
   double from_s = now_s();
   for (;;) {
     int done = 0, bytes;
-    ncclResult_t result = HOST_CALL(host, test, request, &done, &bytes);
-    if (result != ncclSuccess || now_s() > from_s + patience_s) {
-      CHECK(result == ncclSuccess || result == ncclRemoteError);
+    enum nccl_result result = HOST_CALL(host, test, request, &done, &bytes);
+    if (result != NCCL_SUCCESS || now_s() > from_s + patience_s) {
+      CHECK(result == NCCL_SUCCESS || result == NCCL_REMOTE_ERROR);
       return now_s() - from_s;
     }
     CHECK(!done);
@@ -495,14 +493,12 @@ static void run(int release, int which, const char *path) {
   cases[which].run(&releases[release], path);
 }
 
-int main(int argc, char **argv) {
-  static const struct cases_host forking = {
-    .title = "plugins and fork",
-    .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
-    .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = CASES_LIST(releases),
-    .cases = CASES_LIST(cases),
-    .run = run,
-  };
-  return cases_main(&forking, argc, argv);
-}
+const struct cases_host fork_host = {
+  .name = "fork",
+  .title = "plugins and fork",
+  .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
+  .plugin = "build/lib/libnccl-net-stratus.so",
+  .releases = CASES_LIST(releases),
+  .cases = CASES_LIST(cases),
+  .run = run,
+};

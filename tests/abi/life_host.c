@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for each release of NCCL that has another set of interfaces: all of both plugins'
  * tables together, in its order; also half way, with another release in the process, and unloaded.
- * What they leave is looked for in /proc/self.
- *
- *   abi_life                          all
- *   abi_life RELEASE CASE             one, with the plugins' log */
+ * What they leave is looked for in /proc/self. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <netinet/in.h>
@@ -148,8 +145,8 @@ static void fails(const struct life_release *release, bool has_begun) {
   load(&life, release);
   struct traces before = traces();
   for (int round = 0; round < ROUNDS; round++) {
-    ncclResult_t result = life_begin(&life, &communicator, &devices);
-    CHECK((result == ncclSuccess) == has_begun && devices == 0);
+    enum nccl_result result = life_begin(&life, &communicator, &devices);
+    CHECK((result == NCCL_SUCCESS) == has_begun && devices == 0);
     life_end(&life, &communicator);
     check_nothing_is_left(&life, before);
   }
@@ -233,7 +230,7 @@ static void check_levels(const struct life_release *release, const char *file) {
   CHECK(*life.warnings == 0);
   void *comm = NULL;
   unsigned char handle[128];
-  CHECK(host_listen(&life.host, communicator.net, 0, handle, &comm) != ncclSuccess);
+  CHECK(host_listen(&life.host, communicator.net, 0, handle, &comm) != NCCL_SUCCESS);
   CHECK(*life.warnings > 0);
   life_end(&life, &communicator);
 }
@@ -286,14 +283,12 @@ static void run(int release, int which, const char *path) {
   }
 }
 
-int main(int argc, char **argv) {
-  static const struct cases_host life = {
-    .title = "All tables in NCCL's order, and what is left of them",
-    .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
-    .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = CASES_LIST(releases),
-    .cases = CASES_LIST(cases),
-    .run = run,
-  };
-  return cases_main(&life, argc, argv);
-}
+const struct cases_host life_host = {
+  .name = "life",
+  .title = "All tables in NCCL's order, and what is left of them",
+  .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
+  .plugin = "build/lib/libnccl-net-stratus.so",
+  .releases = CASES_LIST(releases),
+  .cases = CASES_LIST(cases),
+  .run = run,
+};

@@ -5,8 +5,8 @@
 
 #include <dlfcn.h>
 
-#include "tests/abi/nccl_collnet_layouts.h"
-#include "tests/abi/nccl_tuner_layouts.h"
+#include "net_plugin/abi/collnet_abi.h"
+#include "tuner_plugin/abi/tuner_abi.h"
 
 enum { NODES = 2, RANKS = 4, ID = 0x1234 };
 
@@ -27,7 +27,7 @@ void life_load(struct life *life, const struct life_release *release, const char
   CHECK((life->host.table = find(library, "ncclNetPlugin", release->net)));
   CHECK((life->tuner = find(life->tuner_library, "ncclTunerPlugin", release->tuner)));
   life->collnet = find(library, "ncclCollNetPlugin", release->net);
-  life->logger = (ncclDebugLogger_t)dlsym(life->nccl, "nccl_logger");
+  life->logger = (nccl_logger_fn *)dlsym(life->nccl, "nccl_logger");
   life->warnings = dlsym(life->nccl, "nccl_warnings");
   CHECK(life->logger && life->warnings);
 }
@@ -36,80 +36,40 @@ void life_load(struct life *life, const struct life_release *release, const char
 static void start_collnet(const struct life *life) {
   void *context = NULL;
   int count = -1;
-#define START(v, ...)                                                                              \
-  case v:                                                                                          \
-    CHECK_OK(((const ncclCollNet_v##v##_t *)life->collnet)->init(__VA_ARGS__));                    \
-    CHECK_OK(((const ncclCollNet_v##v##_t *)life->collnet)->devices(&count));                      \
-    CHECK(count == 0);                                                                             \
-    break
-  switch (life->collnet ? life->release->net : 0) {
-    START(8, life->logger);
-    START(9, life->logger);
-    START(10, life->logger);
-    START(11, &context, ID, life->logger);
-    START(12, &context, ID, life->logger);
+  if (!life->collnet) {
+    return;
   }
+  CHECK_OK(life->release->net < 11 ? LIFE_COLLNET(life, 8)->init(life->logger)
+                                   : LIFE_COLLNET(life, 11)->init(&context, ID, life->logger));
+  CHECK_OK(LIFE_COLLNET(life, 8)->devices(&count));
+  CHECK(count == 0);
 }
 
-#define TUNER_V(v) ((const host_tuner_v##v *)life->tuner)
+#define TUNER_V(v) ((const struct tuner_abi_v##v *)life->tuner)
 
-static ncclResult_t start_tuner(const struct life *life, void **context) {
-  host_logger logger = (host_logger)(void *)life->logger;
-  host_nvl_info domains = { NODES, RANKS / NODES, RANKS / NODES };
-  host_constants constants;
-  host_constants_v7 constants_v7;
-  memset(&constants, 0, sizeof(constants));
-  memset(&constants_v7, 0, sizeof(constants_v7));
-  switch (life->release->tuner) {
-  case 1:
-    return (ncclResult_t)TUNER_V(1)->init(RANKS, NODES, logger);
-  case 2:
-    return (ncclResult_t)TUNER_V(2)->init(RANKS, NODES, logger, context);
-  case 3:
-    return (ncclResult_t)TUNER_V(3)->init(RANKS, NODES, logger, context);
-  case 4:
-    return (ncclResult_t)TUNER_V(4)->init(RANKS, NODES, logger, context);
-  case 5:
-    return (ncclResult_t)TUNER_V(5)->init(context, ID, RANKS, NODES, logger, &domains, &constants);
-  case 6:
-    return (ncclResult_t)TUNER_V(6)->init(context, ID, RANKS, NODES, logger, &domains, &constants);
-  default:
-    return (ncclResult_t)TUNER_V(7)->init(context, ID, RANKS, NODES, logger, &domains,
-                                          &constants_v7);
-  }
+static enum nccl_result start_tuner(const struct life *life, void **context) {
+  struct tuner_abi_nvl_domain_info domains = { NODES, RANKS / NODES, RANKS / NODES };
+  char constants[1]; /* which a tuner of ours does not look at */
+  return life->release->tuner == 1 ? TUNER_V(1)->init(RANKS, NODES, life->logger)
+         : life->release->tuner < 5
+             ? TUNER_V(2)->init(RANKS, NODES, life->logger, context)
+             : TUNER_V(5)->init(context, ID, RANKS, NODES, life->logger, &domains, constants);
 }
 
 static void end_tuner(const struct life *life, void *context) {
-  switch (life->release->tuner) {
-  case 1:
-    CHECK_OK((ncclResult_t)TUNER_V(1)->destroy());
-    return;
-  case 2:
-  case 3:
-  case 4: /* the same place in all three */
-    CHECK_OK((ncclResult_t)TUNER_V(4)->destroy(context));
-    return;
-  case 5:
-    CHECK_OK((ncclResult_t)TUNER_V(5)->finalize(context));
-    return;
-  case 6:
-    CHECK_OK((ncclResult_t)TUNER_V(6)->finalize(context));
-    return;
-  default:
-    CHECK_OK((ncclResult_t)TUNER_V(7)->finalize(context));
-  }
+  CHECK_OK(life->release->tuner == 1 ? TUNER_V(1)->destroy() : TUNER_V(5)->finalize(context));
 }
 
-ncclResult_t life_begin(const struct life *life, struct life_communicator *communicator,
-                        int *devices) {
+enum nccl_result life_begin(const struct life *life, struct life_communicator *communicator,
+                            int *devices) {
   *communicator = (struct life_communicator){ NULL, NULL };
   *devices = 0;
-  ncclResult_t result = host_init(&life->host, &communicator->net, life->logger);
-  if (result == ncclSuccess) {
+  enum nccl_result result = host_init(&life->host, &communicator->net, life->logger);
+  if (result == NCCL_SUCCESS) {
     CHECK_OK(HOST_CALL(&life->host, devices, devices));
     start_collnet(life);
   }
-  return result == ncclSuccess ? start_tuner(life, &communicator->tuner) : result;
+  return result == NCCL_SUCCESS ? start_tuner(life, &communicator->tuner) : result;
 }
 
 void life_end(const struct life *life, const struct life_communicator *communicator) {

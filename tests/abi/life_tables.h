@@ -5,6 +5,7 @@
 #ifndef TESTS_ABI_LIFE_TABLES_H
 #define TESTS_ABI_LIFE_TABLES_H
 
+#include "net_plugin/abi/collnet_abi.h"
 #include "tests/abi/net_calls.h"
 
 /* Versions of the interfaces; 0: the release has none, or looks for it elsewhere. */
@@ -18,9 +19,11 @@ struct life {
   struct host host;
   void *nccl, *tuner_library; /* the former a stand-in that owns the logger */
   const void *collnet, *tuner;
-  ncclDebugLogger_t logger;
+  nccl_logger_fn *logger;
   int *warnings; /* what it counted */
 };
+
+#define LIFE_COLLNET(life, v) ((const struct collnet_v##v *)(life)->collnet)
 
 /* A communicator's contexts. */
 struct life_communicator {
@@ -30,8 +33,8 @@ struct life_communicator {
 void life_load(struct life *life, const struct life_release *release, const char *net_plugin,
                const char *tuner_plugin, const char *nccl);
 /* In NCCL's order, until one fails; the devices of the network. */
-ncclResult_t life_begin(const struct life *life, struct life_communicator *communicator,
-                        int *devices);
+enum nccl_result life_begin(const struct life *life, struct life_communicator *communicator,
+                            int *devices);
 /* Also what did not begin. */
 void life_end(const struct life *life, const struct life_communicator *communicator);
 /* Each step of set-up fails in turn, and NCCL tears down; how many. */

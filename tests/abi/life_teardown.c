@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "tests/abi/life_tables.h"
-#include "tests/abi/nccl_collnet_layouts.h"
 
 enum { HANDLE_BYTES = 128, PATIENCE_S = 20, BYTES = 4096 };
 
@@ -74,6 +73,19 @@ static void tear_down(struct teardown *t) {
   CHECK_OK(host_finalize(t->host, t->context));
 }
 
+/* From 2.28 on NCCL closes what a failed connect gave, and tears it down like any other later:
+ * twice (sendProxyConnect, sendProxyFree). So nothing is given. */
+static int fail_to_connect(const struct life *life) {
+  struct teardown t = { .host = &life->host };
+  unsigned char handle[HANDLE_BYTES];
+  memset(handle, 0xa5, sizeof(handle));
+  CHECK_OK(host_init(t.host, &t.context, life->logger));
+  CHECK(host_connect(t.host, t.context, 0, handle, &t.send) != NCCL_SUCCESS && !t.send);
+  CHECK(host_connect(t.host, t.context, 99, handle, &t.send) != NCCL_SUCCESS && !t.send);
+  tear_down(&t);
+  return 1;
+}
+
 static int tear_down_net(const struct life *life) {
   for (enum step failed = INIT; failed <= STEPS; failed++) {
     struct teardown t = { .host = &life->host };
@@ -81,52 +93,44 @@ static int tear_down_net(const struct life *life) {
     tear_down(&t);
   }
   CHECK_OK(HOST_CALL(&life->host, closeListen, NULL));
-  return STEPS + 1;
+  return STEPS + 1 + fail_to_connect(life);
 }
 
-#define COLLNET(v) ((const ncclCollNet_v##v##_t *)life->collnet)
-
-/* closeColl, closeListen and deregMr are at the same place in all versions. */
 static void tear_down_group(const struct life *life, void *listen) {
   void *handle = NULL, *group = NULL;
   unsigned char bytes[HANDLE_BYTES] = { 0 };
   handle = bytes;
-  CHECK_OK(COLLNET(8)->connect(&handle, 1, 0, listen, &group)); /* one member is no group */
+  CHECK_OK(
+      LIFE_COLLNET(life, 8)->connect(&handle, 1, 0, listen, &group)); /* one member is no group */
   CHECK(!group);
-  CHECK_OK(COLLNET(8)->closeListen(listen));
-  CHECK_OK(COLLNET(8)->deregMr(NULL, NULL));
-  CHECK_OK(COLLNET(8)->closeColl(NULL));
-  CHECK_OK(COLLNET(8)->closeListen(NULL));
+  CHECK_OK(LIFE_COLLNET(life, 8)->closeListen(listen));
+  CHECK_OK(LIFE_COLLNET(life, 8)->deregMr(NULL, NULL));
+  CHECK_OK(LIFE_COLLNET(life, 8)->closeColl(NULL));
+  CHECK_OK(LIFE_COLLNET(life, 8)->closeListen(NULL));
 }
 
 /* Before init, which may have failed, and with a listener that comes to nothing. */
 static int tear_down_collnet(const struct life *life) {
   void *context = NULL, *listen = NULL;
   unsigned char handle[HANDLE_BYTES] = { 0 };
-#define OLD(v)                                                                                     \
-  case v:                                                                                          \
-    tear_down_group(life, NULL);                                                                   \
-    CHECK_OK(COLLNET(v)->init(life->logger));                                                      \
-    CHECK_OK(COLLNET(v)->listen(0, handle, &listen));                                              \
-    tear_down_group(life, listen);                                                                 \
-    return 2
-#define NEW(v)                                                                                     \
-  case v:                                                                                          \
-    tear_down_group(life, NULL);                                                                   \
-    CHECK_OK(COLLNET(v)->finalize(NULL));                                                          \
-    CHECK_OK(COLLNET(v)->init(&context, 1, life->logger));                                         \
-    CHECK_OK(COLLNET(v)->listen(context, 0, handle, &listen));                                     \
-    tear_down_group(life, listen);                                                                 \
-    CHECK_OK(COLLNET(v)->finalize(context));                                                       \
-    return 3
-  switch (life->collnet ? life->release->net : 0) {
-    OLD(8);
-    OLD(9);
-    OLD(10);
-    NEW(11);
-    NEW(12);
+  bool has_context = life->release->net >= 11;
+  if (!life->collnet) {
+    return 0;
   }
-  return 0;
+  tear_down_group(life, NULL);
+  if (has_context) {
+    CHECK_OK(LIFE_COLLNET(life, 11)->finalize(NULL));
+    CHECK_OK(LIFE_COLLNET(life, 11)->init(&context, 1, life->logger));
+    CHECK_OK(LIFE_COLLNET(life, 11)->listen(context, 0, handle, &listen));
+  } else {
+    CHECK_OK(LIFE_COLLNET(life, 8)->init(life->logger));
+    CHECK_OK(LIFE_COLLNET(life, 8)->listen(0, handle, &listen));
+  }
+  tear_down_group(life, listen);
+  if (has_context) {
+    CHECK_OK(LIFE_COLLNET(life, 11)->finalize(context));
+  }
+  return has_context ? 3 : 2;
 }
 
 int life_tear_down(const struct life *life) {

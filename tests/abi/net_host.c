@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for each release of NCCL: loads the built network plugin as that release does and
- * calls it through that release's declarations, over the loopback interface.
- *
- *   abi_net                         all; STRATUS_TEST_NET_PLUGIN names another plugin
- *   abi_net RELEASE CASE [PLUGIN]   one, in this process, with the plugin's log */
+ * calls it through that release's declarations, over the loopback interface. */
 #include <dlfcn.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -27,7 +24,7 @@ enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static char log_text[1 << 16];
 
-static void logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+static void logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
                    const char *format, ...) {
   CHECK(flags == (0x1 | 0x10)); /* NCCL_INIT | NCCL_NET */
   CHECK(file && line > 0);
@@ -287,23 +284,23 @@ static void case_wrong_use(const struct net_release *release, const char *path) 
   CHECK(log_has("STRATUS_CHUNK_BYTES") && log_has("4K..4M"));
 
   struct host_properties p;
-  CHECK(host_properties(&host, 1, &p) != ncclSuccess && host_properties(&host, -1, &p));
+  CHECK(host_properties(&host, 1, &p) != NCCL_SUCCESS && host_properties(&host, -1, &p));
   CHECK_OK(host_properties(&host, 0, &p));
   CHECK(p.ptr_support == (1 | 2 | 4));
   unsigned char handle[HANDLE_BYTES];
   void *comm = NULL;
-  CHECK(host_listen(&host, context, 5, handle, &comm) != ncclSuccess && !comm);
+  CHECK(host_listen(&host, context, 5, handle, &comm) != NCCL_SUCCESS && !comm);
   int fused = -1;
-  CHECK(host_fuse(&host, &fused, 2, 0, 0) != ncclSuccess && fused == -1);
-  CHECK(host_fuse(&host, &fused, 2, 0, 1) != ncclSuccess && devices(&host) == 1);
+  CHECK(host_fuse(&host, &fused, 2, 0, 0) != NCCL_SUCCESS && fused == -1);
+  CHECK(host_fuse(&host, &fused, 2, 0, 1) != NCCL_SUCCESS && devices(&host) == 1);
 
   struct exchange_pair pair;
   exchange_connect(&host, context, &pair);
   void *request = NULL, *mhandle = NULL;
   char data[8];
-  CHECK(host_irecv(&host, pair.recv, 2, data, 8, NULL, NULL, false, &request) != ncclSuccess);
+  CHECK(host_irecv(&host, pair.recv, 2, data, 8, NULL, NULL, false, &request) != NCCL_SUCCESS);
   void *gpu = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  CHECK(host_register(&host, pair.send, gpu, 4096, PTR_CUDA, &mhandle) != ncclSuccess);
+  CHECK(host_register(&host, pair.send, gpu, 4096, PTR_CUDA, &mhandle) != NCCL_SUCCESS);
   CHECK(log_has("unset STRATUS_GPU_POINTERS"));
   exchange_close(&pair, 0);
   CHECK_OK(host_finalize(&host, context));
@@ -388,7 +385,7 @@ static void check_apart(const struct host *host) {
   int fused = -1;
   struct host_properties p;
   if (host->version > 9) {
-    CHECK(host_fuse(host, &fused, 2, 0, 1) != ncclSuccess && devices(host) == 2);
+    CHECK(host_fuse(host, &fused, 2, 0, 1) != NCCL_SUCCESS && devices(host) == 2);
     return;
   }
   CHECK_OK(host_fuse(host, &fused, 2, 0, 1));
@@ -458,14 +455,12 @@ static void run(int release, int which, const char *path) {
   fputs(log_text, stdout);
 }
 
-int main(int argc, char **argv) {
-  static const struct cases_host net = {
-    .title = "net plugin, every release",
-    .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
-    .plugin = "build/lib/libnccl-net-stratus.so",
-    .releases = CASES_LIST(net_releases),
-    .cases = CASES_LIST(cases),
-    .run = run,
-  };
-  return cases_main(&net, argc, argv);
-}
+const struct cases_host net_host = {
+  .name = "net",
+  .title = "net plugin, every release",
+  .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
+  .plugin = "build/lib/libnccl-net-stratus.so",
+  .releases = CASES_LIST(net_releases),
+  .cases = CASES_LIST(cases),
+  .run = run,
+};

@@ -65,11 +65,11 @@ static void print_times(const char *what, uint64_t *samples, size_t count, uint6
 
 /* A copy of `memory` is what the call may write to. */
 static uint64_t time_call(struct driver_comm *comm, size_t bytes, struct driver_memory memory) {
-  host_tuner_v5 *tuner =
+  struct tuner_abi_v5 *tuner =
       comm->plugin->symbol; /* v6, v7 begin the same; skips the driver's own work */
   uint64_t start = now_ns();
-  tuner->get(comm->context, HOST_ALLREDUCE, bytes, 1, (float **)memory.costs, 7, 3, 0,
-             &memory.channels);
+  tuner->getCollInfo(comm->context, HOST_ALLREDUCE, bytes, 1, (float **)memory.costs, 7, 3, 0,
+                     &memory.channels);
   return now_ns() - start;
 }
 
@@ -121,7 +121,7 @@ static void bench_size(const char *path, int row_count) {
   driver_open(&plugin, &tuner_releases[TUNER_RELEASE_COUNT - 1], path);
   printf("%d rows\n", row_count);
   uint64_t start = now_ns();
-  CHECK(driver_init_comm(&comm, &plugin, 32, 4) == HOST_SUCCESS, "init");
+  CHECK(driver_init_comm(&comm, &plugin, 32, 4) == NCCL_SUCCESS, "init");
   printf("  first init        %6llu ns\n", (unsigned long long)(now_ns() - start));
   time_inits(&plugin);
   time_calls(&comm, row_count);

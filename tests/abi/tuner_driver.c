@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NCCL does around a tuner plugin, release by release, with host_* layouts of its own. */
+/* What NCCL does around a tuner plugin, release by release. Members are at the same
+ * place in all versions that have them (layouts.c), so a table is read as the first that has the
+ * wanted type. */
 #include "tests/abi/tuner_driver.h"
 
+#include <dlfcn.h>
 #include <float.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -15,13 +18,13 @@ enum { LOG_LINES_MAX = 4096, LOG_LINE_MAX = 600 };
 static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static int log_count;
 static struct {
-  host_log_level level;
+  enum nccl_log_level level;
   char text[LOG_LINE_MAX];
 } log_lines[LOG_LINES_MAX];
 
-static void capture_log(host_log_level level, unsigned long flags, const char *file, int line,
+static void capture_log(enum nccl_log_level level, unsigned long flags, const char *file, int line,
                         const char *fmt, ...) {
-  CHECK(flags == (HOST_LOG_INIT | HOST_LOG_TUNING), "subsystems %#lx", flags);
+  CHECK(flags == (NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_TUNING), "subsystems %#lx", flags);
   CHECK(file && line > 0, "a log line without its place");
   pthread_mutex_lock(&log_lock);
   CHECK(log_count < LOG_LINES_MAX, "the plugin logs without end");
@@ -34,7 +37,7 @@ static void capture_log(host_log_level level, unsigned long flags, const char *f
   pthread_mutex_unlock(&log_lock);
 }
 
-int driver_log_count(host_log_level level, const char *part) {
+int driver_log_count(enum nccl_log_level level, const char *part) {
   int count = 0;
   pthread_mutex_lock(&log_lock);
   for (int i = 0; i < log_count; i++) {
@@ -65,10 +68,10 @@ void driver_set_release(const struct tuner_release *release) {
 }
 
 /* As libnccl exports it; the plugin looks for it to learn the release. */
-__attribute__((visibility("default"))) host_result ncclGetVersion(int *version);
-host_result ncclGetVersion(int *version) {
-  *version = played_release->version;
-  return HOST_SUCCESS;
+__attribute__((visibility("default"))) enum nccl_result ncclGetVersion(int *version);
+enum nccl_result ncclGetVersion(int *version) {
+  *version = played_release ? played_release->version : 0;
+  return played_release ? NCCL_SUCCESS : NCCL_INVALID_USAGE; /* the other hosts do not tell */
 }
 
 /* ---- loading ---- */
@@ -87,12 +90,12 @@ void driver_open(struct driver_plugin *plugin, const struct tuner_release *relea
   }
   CHECK(plugin->symbol, "NCCL %s finds none of its symbols", release->name);
   plugin->constants =
-      mmap(NULL, sizeof(host_constants_v7), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      mmap(NULL, DRIVER_CONSTANTS_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(plugin->constants != MAP_FAILED, "no address space");
 }
 
 void driver_close(struct driver_plugin *plugin) {
-  munmap(plugin->constants, sizeof(host_constants_v7));
+  munmap(plugin->constants, DRIVER_CONSTANTS_BYTES);
   CHECK(dlclose(plugin->handle) == 0, "%s", dlerror());
 }
 
@@ -104,75 +107,41 @@ const char *driver_name(const struct driver_plugin *plugin) {
 
 /* ---- communicators ---- */
 
+#define TABLE(symbol, v) ((const struct tuner_abi_v##v *)(symbol))
+
 /* As NCCL fills it: a domain is a node. */
-static host_nvl_info nvl_of(size_t ranks, size_t nodes) {
+static struct tuner_abi_nvl_domain_info nvl_of(size_t ranks, size_t nodes) {
   size_t domains = nodes > 0 ? nodes : 1;
-  return (host_nvl_info){
-    .nvl_domains = (int32_t)nodes,
-    .min_ranks = (int32_t)(ranks / domains),
-    .max_ranks = (int32_t)((ranks + domains - 1) / domains),
+  return (struct tuner_abi_nvl_domain_info){
+    .nNvlDomains = (int)nodes,
+    .minRanksPerNvlDomain = (int)(ranks / domains),
+    .maxRanksPerNvlDomain = (int)((ranks + domains - 1) / domains),
   };
 }
 
-host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
-                             size_t ranks, size_t nodes) {
+enum nccl_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
+                                  size_t ranks, size_t nodes) {
   static uint64_t next_comm_id = 0x1234567890abcdef;
   *comm = (struct driver_comm){ .plugin = plugin, .ranks = ranks, .nodes = nodes };
   comm->nvl = nvl_of(ranks, nodes);
   uint64_t comm_id = __atomic_fetch_add(&next_comm_id, 1, __ATOMIC_RELAXED);
-  switch (plugin->abi) {
-  case 1:
-    return ((host_tuner_v1 *)plugin->symbol)->init(ranks, nodes, capture_log);
-  case 2:
-    return ((host_tuner_v2 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
-  case 3:
-    return ((host_tuner_v3 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
-  case 4:
-    return ((host_tuner_v4 *)plugin->symbol)->init(ranks, nodes, capture_log, &comm->context);
-  case 5:
-    return ((host_tuner_v5 *)plugin->symbol)
-        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, plugin->constants);
-  case 6:
-    return ((host_tuner_v6 *)plugin->symbol)
-        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, plugin->constants);
-  default:
-    return ((host_tuner_v7 *)plugin->symbol)
-        ->init(&comm->context, comm_id, ranks, nodes, capture_log, &comm->nvl, plugin->constants);
-  }
+  const void *table = plugin->symbol;
+  return plugin->abi == 1  ? TABLE(table, 1)->init(ranks, nodes, capture_log)
+         : plugin->abi < 5 ? TABLE(table, 2)->init(ranks, nodes, capture_log, &comm->context)
+                           : TABLE(table, 5)->init(&comm->context, comm_id, ranks, nodes,
+                                                   capture_log, &comm->nvl, plugin->constants);
 }
 
 static void check_inputs_untouched(const struct driver_comm *comm) {
-  host_nvl_info nvl = nvl_of(comm->ranks, comm->nodes);
+  struct tuner_abi_nvl_domain_info nvl = nvl_of(comm->ranks, comm->nodes);
   CHECK(memcmp(&nvl, &comm->nvl, sizeof nvl) == 0, "the NVLink facts were changed");
 }
 
 void driver_close_comm(struct driver_comm *comm) {
   const struct driver_plugin *plugin = comm->plugin;
-  host_result result;
-  switch (plugin->abi) {
-  case 1:
-    result = ((host_tuner_v1 *)plugin->symbol)->destroy();
-    break;
-  case 2:
-    result = ((host_tuner_v2 *)plugin->symbol)->destroy(comm->context);
-    break;
-  case 3:
-    result = ((host_tuner_v3 *)plugin->symbol)->destroy(comm->context);
-    break;
-  case 4:
-    result = ((host_tuner_v4 *)plugin->symbol)->destroy(comm->context);
-    break;
-  case 5:
-    result = ((host_tuner_v5 *)plugin->symbol)->finalize(comm->context);
-    break;
-  case 6:
-    result = ((host_tuner_v6 *)plugin->symbol)->finalize(comm->context);
-    break;
-  default:
-    result = ((host_tuner_v7 *)plugin->symbol)->finalize(comm->context);
-    break;
-  }
-  CHECK(result == HOST_SUCCESS, "destroy gave %d", result);
+  enum nccl_result result = plugin->abi == 1 ? TABLE(plugin->symbol, 1)->destroy()
+                                             : TABLE(plugin->symbol, 5)->finalize(comm->context);
+  CHECK(result == NCCL_SUCCESS, "destroy gave %d", result);
   check_inputs_untouched(comm);
 }
 
@@ -180,56 +149,39 @@ void driver_close_comm(struct driver_comm *comm) {
 
 /* v2.30.7-1 src/enqueue.cc:2308-2318: a plugin without the function keeps NCCL's chunk. */
 size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto) {
-  host_tuner_v6 *tuner = comm->plugin->symbol; /* v7 has it at the same place */
+  const struct tuner_abi_v6 *tuner = TABLE(comm->plugin->symbol, 6);
   size_t chunk_size = 524288;
-  if (tuner->chunk) {
-    host_result result =
-        tuner->chunk(comm->context, (host_func)func, bytes, algo, proto, 1, &chunk_size);
-    CHECK(result == HOST_SUCCESS, "getChunkSize gave %d", result);
+  if (tuner->getChunkSize) {
+    enum nccl_result result =
+        tuner->getChunkSize(comm->context, func, bytes, algo, proto, 1, &chunk_size);
+    CHECK(result == NCCL_SUCCESS, "getChunkSize gave %d", (int)result);
   }
   return chunk_size;
 }
 
-host_result driver_get(struct driver_comm *comm, struct driver_call call,
-                       struct driver_memory *memory) {
-  void *symbol = comm->plugin->symbol;
-  host_func func = (host_func)call.func;
-  int algos = comm->plugin->release->algos;
+enum nccl_result driver_get(struct driver_comm *comm, struct driver_call call,
+                            struct driver_memory *memory) {
+  const void *table = comm->plugin->symbol;
+  int func = call.func, algos = comm->plugin->release->algos;
   float **costs = (float **)memory->costs;
   switch (comm->plugin->abi) {
   case 1:
-    return ((host_tuner_v1 *)symbol)
-        ->get(func, call.bytes, 0, 0, call.pipe_ops, &memory->algo, &memory->proto,
-              &memory->channels);
+    return TABLE(table, 1)->getCollInfo(func, call.bytes, 0, 0, call.pipe_ops, &memory->algo,
+                                        &memory->proto, &memory->channels);
   case 2:
-    return ((host_tuner_v2 *)symbol)
-        ->get(comm->context, func, call.bytes, 0, 0, call.pipe_ops, &memory->algo, &memory->proto,
-              &memory->channels);
+    return TABLE(table, 2)->getCollInfo(comm->context, func, call.bytes, 0, 0, call.pipe_ops,
+                                        &memory->algo, &memory->proto, &memory->channels);
   case 3:
-    return ((host_tuner_v3 *)symbol)
-        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
-              &memory->channels);
-  case 4:
-    return ((host_tuner_v4 *)symbol)
-        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
-              call.is_registered, &memory->channels);
-  case 5:
-    return ((host_tuner_v5 *)symbol)
-        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
-              call.is_registered, &memory->channels);
-  case 6:
-    return ((host_tuner_v6 *)symbol)
-        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
-              call.is_registered, &memory->channels);
+    return TABLE(table, 3)->getCollInfo(comm->context, func, call.bytes, call.pipe_ops, costs,
+                                        algos, HOST_PROTOS, &memory->channels);
   default:
-    return ((host_tuner_v7 *)symbol)
-        ->get(comm->context, func, call.bytes, call.pipe_ops, costs, algos, HOST_PROTOS,
-              call.is_registered, &memory->channels);
+    return TABLE(table, 4)->getCollInfo(comm->context, func, call.bytes, call.pipe_ops, costs,
+                                        algos, HOST_PROTOS, call.is_registered, &memory->channels);
   }
 }
 
-host_result driver_ask(struct driver_comm *comm, struct driver_call call,
-                       struct driver_memory *memory) {
+enum nccl_result driver_ask(struct driver_comm *comm, struct driver_call call,
+                            struct driver_memory *memory) {
   if (comm->plugin->abi >= 6) {
     CHECK(driver_ask_chunk(comm, call.func, call.bytes, HOST_RING, HOST_SIMPLE) == 524288,
           "the chunk of a row without one was changed");

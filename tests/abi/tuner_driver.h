@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/abi/nccl_tuner_layouts.h"
+#include "tests/abi/tuner_numbers.h"
 #include "tests/abi/tuner_releases.h"
+#include "tuner_plugin/abi/tuner_abi.h"
 
 /* Ends the process: these checks run in a child of the test program, also in its threads. */
 #define CHECK(condition, ...)                                                                      \
@@ -40,10 +41,11 @@ struct driver_comm {
   size_t ranks;
   size_t nodes;
   void *context;
-  host_nvl_info nvl;
+  struct tuner_abi_nvl_domain_info nvl;
 };
 
 enum { DRIVER_CELLS_MAX = HOST_ALGOS_MAX * HOST_PROTOS, DRIVER_GUARD_WORDS = 16 };
+enum { DRIVER_CONSTANTS_BYTES = 4096 }; /* more than ncclTunerConstants of any version */
 
 /* Everything that a tuner may write to, with guards around the cost table. */
 struct driver_memory {
@@ -56,7 +58,7 @@ struct driver_memory {
 };
 
 struct driver_call {
-  int func; /* host_func, or another number of ncclFunc_t */
+  int func; /* HOST_ALLREDUCE and so on, or another number of ncclFunc_t */
   size_t bytes;
   int pipe_ops;
   int is_registered;
@@ -70,13 +72,13 @@ void driver_open(struct driver_plugin *plugin, const struct tuner_release *relea
 void driver_close(struct driver_plugin *plugin);
 const char *driver_name(const struct driver_plugin *plugin);
 
-host_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
-                             size_t ranks, size_t nodes);
+enum nccl_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
+                                  size_t ranks, size_t nodes);
 /* getCollInfo; driver_ask also asks for a chunk that no row changes, from v6 on. */
-host_result driver_get(struct driver_comm *comm, struct driver_call call,
-                       struct driver_memory *memory);
-host_result driver_ask(struct driver_comm *comm, struct driver_call call,
-                       struct driver_memory *memory);
+enum nccl_result driver_get(struct driver_comm *comm, struct driver_call call,
+                            struct driver_memory *memory);
+enum nccl_result driver_ask(struct driver_comm *comm, struct driver_call call,
+                            struct driver_memory *memory);
 /* From v6 on: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */
 size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto);
 /* Also checks that the NVLink facts that v5 to v7 hand in were left alone. */
@@ -86,7 +88,7 @@ void driver_close_comm(struct driver_comm *comm);
 bool driver_select(const float *costs, int algos, int *algo, int *proto);
 
 /* What the plugin logged. */
-int driver_log_count(host_log_level level, const char *part);
+int driver_log_count(enum nccl_log_level level, const char *part);
 void driver_log_clear(void);
 void driver_log_print(FILE *to);
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every release of NCCL from 2.19 to 2.32, as far as a tuner plugin can see it, against the built
  * libnccl-tuner-stratus.so. Each case of each release runs in a process of its own, because the
- * plugin reads its parameters once and says some things once per process.
- *
- *   abi_tuner                                   all; STRATUS_TEST_TUNER_PLUGIN names another plugin
- *   abi_tuner RELEASE CASE [PLUGIN]             one, in this process, with the plugin's log
- *   abi_tuner bench [PLUGIN]                    nanoseconds per call and per communicator
- *   abi_tuner perf RELEASE ARGUMENT...          plays nccl-tests, for tests/abi/tuner_calibrate */
+ * plugin reads its parameters once and says some things once per process. */
 #include "tests/abi/cases.h"
 #include "tests/abi/tuner_bench.h"
 #include "tests/abi/tuner_driver.h"
@@ -193,8 +188,8 @@ static void ask_and_compare(struct driver_comm *comm, struct driver_call call,
   if (is_chosen) {
     apply_expected(comm, row, &expected);
   }
-  host_result result = driver_ask(comm, call, memory);
-  CHECK(result == HOST_SUCCESS, "getCollInfo gave %d", result);
+  enum nccl_result result = driver_ask(comm, call, memory);
+  CHECK(result == NCCL_SUCCESS, "getCollInfo gave %d", result);
   CHECK(memcmp(&expected, memory, sizeof expected) == 0,
         "func %d, %zu bytes, %zu ranks on %zu nodes: outputs differ (%s; algo %d proto %d "
         "channels %d, expected %d %d %d)",
@@ -229,8 +224,8 @@ static void run_communicators(const struct driver_plugin *plugin, bool has_profi
                               struct tally *tally) {
   struct driver_comm comms[SHAPE_COUNT];
   for (int i = 0; i < SHAPE_COUNT; i++) {
-    host_result result = driver_init_comm(&comms[i], plugin, shapes[i][0], shapes[i][1]);
-    CHECK(result == HOST_SUCCESS, "init gave %d", result);
+    enum nccl_result result = driver_init_comm(&comms[i], plugin, shapes[i][0], shapes[i][1]);
+    CHECK(result == NCCL_SUCCESS, "init gave %d", result);
   }
   for (int i = SHAPE_COUNT - 1; i >= 0; i--) {
     ask_many(&comms[i], (uint64_t)i, has_profile, tally);
@@ -257,7 +252,7 @@ static void *run_thread(void *argument) {
   for (int round = 0; round < 3; round++) {
     struct driver_comm own;
     size_t ranks = work->seed % 2 ? 32 : 2, nodes = work->seed % 2 ? 4 : 2;
-    CHECK(driver_init_comm(&own, work->plugin, ranks, nodes) == HOST_SUCCESS, "init in a thread");
+    CHECK(driver_init_comm(&own, work->plugin, ranks, nodes) == NCCL_SUCCESS, "init in a thread");
     ask_many(&own, work->seed, work->has_profile, &tally);
     ask_many(work->shared, work->seed + 1, work->has_profile, &tally);
     driver_close_comm(&own);
@@ -267,7 +262,7 @@ static void *run_thread(void *argument) {
 
 static void run_threads(const struct driver_plugin *plugin, bool has_profile) {
   struct driver_comm shared;
-  CHECK(driver_init_comm(&shared, plugin, 32, 4) == HOST_SUCCESS, "init of the shared one");
+  CHECK(driver_init_comm(&shared, plugin, 32, 4) == NCCL_SUCCESS, "init of the shared one");
   struct thread_work work[2];
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {
@@ -299,8 +294,8 @@ static struct tally run_all(const struct tuner_release *release, const char *pat
 static void check_banner(const struct tuner_release *release, const char *part) {
   char banner[64];
   snprintf(banner, sizeof banner, "tuner interface v%c", release->symbols[0]);
-  CHECK(driver_log_count(HOST_LOG_INFO, banner) == 1, "not one banner with '%s'", banner);
-  CHECK(driver_log_count(HOST_LOG_INFO, part) >= 1, "nothing says '%s'", part);
+  CHECK(driver_log_count(NCCL_LOG_INFO, banner) == 1, "not one banner with '%s'", banner);
+  CHECK(driver_log_count(NCCL_LOG_INFO, part) >= 1, "nothing says '%s'", part);
 }
 
 /* ---- the cases ---- */
@@ -315,7 +310,7 @@ static void case_no_profile(const struct tuner_release *release, const char *pat
   struct tally tally = run_all(release, path, false);
   CHECK(tally.chosen == 0, "chosen without a profile");
   check_banner(release, "no profile: NCCL's own choice is untouched");
-  CHECK(driver_log_count(HOST_LOG_WARN, "") == 0, "a warning without reason");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
 }
 
 static void case_bad_profile(const struct tuner_release *release, const char *path) {
@@ -323,25 +318,25 @@ static void case_bad_profile(const struct tuner_release *release, const char *pa
       "schema = 1\n[meta]\nid = bad\n[table allreduce nodes=2 ppn=1]\n1K 64K tre ll 0\n");
   run_all(release, path, false);
   check_banner(release, "bad profile: NCCL's own choice is untouched");
-  CHECK(driver_log_count(HOST_LOG_WARN, "test.profile:5:8: ") == 1, "the place is not named");
-  CHECK(driver_log_count(HOST_LOG_WARN, "") == 1, "not one warning");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "test.profile:5:8: ") == 1, "the place is not named");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
 static void case_lost_profile(const struct tuner_release *release, const char *path) {
   setenv("STRATUS_PROFILE", "/nowhere/lost.profile", 1);
   run_all(release, path, false);
-  CHECK(driver_log_count(HOST_LOG_WARN, "/nowhere/lost.profile") == 1, "the file is not named");
-  CHECK(driver_log_count(HOST_LOG_WARN, "") == 1, "not one warning");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "/nowhere/lost.profile") == 1, "the file is not named");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
 static void case_profile(const struct tuner_release *release, const char *path) {
   write_good_profile("");
   struct tally tally = run_all(release, path, true);
   check_banner(release, "profile host-test, hash ");
-  CHECK(driver_log_count(HOST_LOG_WARN, "") == 0, "a warning without reason");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
   CHECK(tally.matched > 1000, "only %d calls matched", tally.matched);
   if (release->symbols[0] == '1') {
-    CHECK(driver_log_count(HOST_LOG_INFO, "do not pass the communicator") == 1, "no reason");
+    CHECK(driver_log_count(NCCL_LOG_INFO, "do not pass the communicator") == 1, "no reason");
   } else {
     CHECK(tally.chosen > 500 && tally.chosen < tally.matched, "%d of %d chosen", tally.chosen,
           tally.matched);
@@ -399,20 +394,22 @@ static int run_perf(const char *release, const char *path, int count, char **arg
   return 2;
 }
 
-int main(int argc, char **argv) {
-  static const struct cases_host tuner = {
-    .title = "tuner plugin, every release",
-    .plugin_variable = "STRATUS_TEST_TUNER_PLUGIN",
-    .plugin = "build/lib/libnccl-tuner-stratus.so",
-    .releases = CASES_LIST(tuner_releases),
-    .cases = CASES_LIST(cases),
-    .run = run,
-  };
-  if (argc >= 2 && strcmp(argv[1], "bench") == 0) {
-    return tuner_bench_run(argc > 2 ? argv[2] : cases_plugin(&tuner));
+/* bench: how long the plugin's functions take; perf RELEASE ARGUMENT...: plays nccl-tests. */
+static int play(const char *path, int argc, char **argv) {
+  if (argc >= 1 && strcmp(argv[0], "bench") == 0) {
+    return tuner_bench_run(path);
   }
-  if (argc >= 3 && strcmp(argv[1], "perf") == 0) {
-    return run_perf(argv[2], cases_plugin(&tuner), argc - 3, argv + 3);
-  }
-  return cases_main(&tuner, argc, argv);
+  return argc >= 2 && strcmp(argv[0], "perf") == 0 ? run_perf(argv[1], path, argc - 2, argv + 2)
+                                                   : CASES_NOT_PLAYED;
 }
+
+const struct cases_host tuner_host = {
+  .name = "tuner",
+  .title = "tuner plugin, every release",
+  .plugin_variable = "STRATUS_TEST_TUNER_PLUGIN",
+  .plugin = "build/lib/libnccl-tuner-stratus.so",
+  .releases = CASES_LIST(tuner_releases),
+  .cases = CASES_LIST(cases),
+  .run = run,
+  .play = play,
+};

@@ -32,7 +32,7 @@ static struct run run_call(struct driver_comm *comm, size_t bytes) {
   struct driver_memory memory;
   struct driver_call call = { .func = HOST_ALLREDUCE, .bytes = bytes, .pipe_ops = 1 };
   fill_costs(&memory, bytes);
-  CHECK(driver_get(comm, call, &memory) == HOST_SUCCESS, "getCollInfo");
+  CHECK(driver_get(comm, call, &memory) == NCCL_SUCCESS, "getCollInfo");
   struct run run;
   CHECK(driver_select(memory.costs, comm->plugin->release->algos, &run.algo, &run.proto),
         "no cell");
@@ -135,7 +135,7 @@ int tuner_perf_run(const struct tuner_release *release, const char *path, int ar
   driver_set_release(release);
   driver_open(&plugin, release, path);
   for (int rank = 0; rank < PLAYED; rank++) {
-    CHECK(driver_init_comm(&comms[rank], &plugin, RANKS, NODES) == HOST_SUCCESS, "init");
+    CHECK(driver_init_comm(&comms[rank], &plugin, RANKS, NODES) == NCCL_SUCCESS, "init");
   }
   FILE *json = fopen(arguments.json, "w");
   CHECK(json, "%s cannot be written", arguments.json);

@@ -198,15 +198,15 @@ FAILURE_TEST(statistics_survive_each_failing_call, by_auto) {
 /* A profile for the tuner and the environment plugin. */
 static struct tree profiles;
 
-static void tuner_logger(int level, unsigned long subsystems, const char *file, int line,
-                         const char *format, ...) {
+static void tuner_logger(enum nccl_log_level level, unsigned long subsystems, const char *file,
+                         int line, const char *format, ...) {
   (void)subsystems, (void)file, (void)line;
   char text[LOG_TEXT_MAX];
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  log_capture_keep(level == TUNER_ABI_LOG_WARN ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, text);
+  log_capture_keep(level == NCCL_LOG_WARN ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, text);
 }
 
 /* Each time another file, as the tuner warns of each error once. */
@@ -232,14 +232,14 @@ static void run_tuner(struct outcome *outcome) {
   for (int cell = 0; cell < 21; cell++) {
     us[cell / 3][cell % 3] = cell % 3 == 2 && cell < 6 ? 10.0f + (float)cell : -1.0f;
   }
-  outcome->error = ncclTunerPlugin_v6.v5.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
-  outcome->error |= ncclTunerPlugin_v6.v5.get_coll_info(context, PROFILE_ALLREDUCE, 4096, 1,
+  outcome->error = (int)ncclTunerPlugin_v6.init(&context, 1, 32, 4, tuner_logger, NULL, NULL);
+  outcome->error |= (int)ncclTunerPlugin_v6.getCollInfo(context, PROFILE_ALLREDUCE, 4096, 1,
                                                         (float **)us, 7, 3, 0, &channels);
   if (us[PROFILE_RING][PROFILE_SIMPLE] != 0 && log_capture_count(LOG_LEVEL_WARN) == 0) {
     outcome->problem = "it does not follow its profile, and does not say why";
   }
   if (context) {
-    outcome->error |= ncclTunerPlugin_v6.v5.finalize(context);
+    outcome->error |= (int)ncclTunerPlugin_v6.finalize(context);
   }
 }
 

@@ -16,26 +16,26 @@
 #define SHIMS_NAME "stratus"
 
 /* NCCL's logger; all communicators of a process get the same one. */
-static tuner_abi_logger nccl_logger;
+static nccl_logger_fn *nccl_logger;
 
 static void sink_nccl(enum log_level level, const char *file, int line, const char *text) {
-  tuner_abi_logger logger = __atomic_load_n(&nccl_logger, __ATOMIC_ACQUIRE);
-  logger(nccl_level((nccl_version_any_fn *)logger, level),
-         TUNER_ABI_LOG_INIT | TUNER_ABI_LOG_TUNING, file, line, "TUNER/" SHIMS_NAME ": %s", text);
+  nccl_logger_fn *logger = __atomic_load_n(&nccl_logger, __ATOMIC_ACQUIRE);
+  logger((enum nccl_log_level)nccl_level((nccl_version_any_fn *)logger, level),
+         NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_TUNING, file, line, "TUNER/" SHIMS_NAME ": %s", text);
 }
 
 /* NCCL calls an NVLink domain a node, and passes the same value to all ranks (v2.30.7-1
  * src/init.cc:878-880). */
 static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domain_info *domains) {
-  return domains && domains->domain_count > 0 &&
-         (domains->min_ranks_per_domain != domains->max_ranks_per_domain ||
-          (size_t)domains->domain_count != shape.nodes);
+  return domains && domains->nNvlDomains > 0 &&
+         (domains->minRanksPerNvlDomain != domains->maxRanksPerNvlDomain ||
+          (size_t)domains->nNvlDomains != shape.nodes);
 }
 
-static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logger logger,
-                      struct tuner **tuner) {
+static enum nccl_result open_tuner(int abi_version, struct tuner_shape shape,
+                                   nccl_logger_fn *logger, struct tuner **tuner) {
   if (fork_guard_refuses()) {
-    return TUNER_ABI_INVALID_USAGE;
+    return NCCL_INVALID_USAGE;
   }
   fork_guard_install();
   if (logger) {
@@ -48,184 +48,129 @@ static int open_tuner(int abi_version, struct tuner_shape shape, tuner_abi_logge
     .net = net_use_find(),
   };
   *tuner = tuner_open(host, shape);
-  return TUNER_ABI_SUCCESS;
+  return NCCL_SUCCESS;
 }
 
-static int destroy(void *context) {
+static enum nccl_result destroy(void *context) {
   if (fork_guard_is_child()) {
-    return TUNER_ABI_SUCCESS;
+    return NCCL_SUCCESS;
   }
   tuner_close(context);
-  return TUNER_ABI_SUCCESS;
+  return NCCL_SUCCESS;
 }
 
-static int choose_by_costs(void *context, int coll, size_t bytes, tuner_abi_cost_table table,
-                           int algos, int protos, int *channels) {
+static enum nccl_result choose_by_costs(void *context, int coll, size_t bytes,
+                                        tuner_abi_cost_table table, int algos, int protos,
+                                        int *channels) {
   if (fork_guard_is_child()) {
-    return TUNER_ABI_SUCCESS;
+    return NCCL_SUCCESS;
   }
   struct decide_costs costs = { .us = (float *)table, .algos = algos, .protos = protos };
   tuner_choose_by_costs(context, coll, bytes, costs, channels);
-  return TUNER_ABI_SUCCESS;
+  return NCCL_SUCCESS;
 }
 
 /* ---- v1: NCCL 2.19, 2.20. No context, so the communicator of a call is unknown ---- */
 
 /* Which stays with NCCL, so that a tuner only says so, and what is wrong with the profile. */
-static int init_v1(size_t ranks, size_t nodes, tuner_abi_logger logger) {
+static enum nccl_result init_v1(size_t ranks, size_t nodes, nccl_logger_fn *logger) {
   struct tuner *tuner;
-  int result = open_tuner(1, (struct tuner_shape){ ranks, nodes, false }, logger, &tuner);
-  if (result == TUNER_ABI_SUCCESS) {
+  enum nccl_result result =
+      open_tuner(1, (struct tuner_shape){ ranks, nodes, false }, logger, &tuner);
+  if (result == NCCL_SUCCESS) {
     tuner_close(tuner);
   }
   return result;
 }
 
-static int get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvls, int pipe_ops,
-                            int *algo, int *proto, int *channels) {
+static enum nccl_result get_coll_info_v1(int coll, size_t bytes, int has_collnet, int has_nvls,
+                                         int pipe_ops, int *algo, int *proto, int *channels) {
   /* Always left to NCCL. A choice needs the communicator's shape, and ranks that are in different
    * sets of communicators would guess differently: a hang. The interface also uses the number of
    * channels unchecked (v2.19.3-1 src/enqueue.cc:190-216 indexes channels the communicator may not
    * have). */
   (void)coll, (void)bytes, (void)has_collnet, (void)has_nvls, (void)pipe_ops;
   (void)algo, (void)proto, (void)channels;
-  return TUNER_ABI_SUCCESS;
+  return NCCL_SUCCESS;
 }
 
-static int destroy_v1(void) {
-  return TUNER_ABI_SUCCESS;
+static enum nccl_result destroy_v1(void) {
+  return NCCL_SUCCESS;
 }
 
-/* ---- v2: NCCL 2.21 ---- */
+/* ---- v2: NCCL 2.21;  v3: NCCL 2.22, 2.23;  v4: NCCL 2.24 to 2.27 ---- */
 
-static int init_v2(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(2, (struct tuner_shape){ ranks, nodes, false }, logger,
-                    (struct tuner **)context);
-}
+#define INIT(version)                                                                              \
+  static enum nccl_result init_v##version(size_t ranks, size_t nodes, nccl_logger_fn *logger,      \
+                                          void **context) {                                        \
+    return open_tuner(version, (struct tuner_shape){ ranks, nodes, false }, logger,                \
+                      (struct tuner **)context);                                                   \
+  }
+INIT(2)
+INIT(3)
+INIT(4)
 
-static int get_coll_info_v2(void *context, int coll, size_t bytes, int has_collnet, int has_nvls,
-                            int pipe_ops, int *algo, int *proto, int *channels) {
+static enum nccl_result get_coll_info_v2(void *context, int coll, size_t bytes, int has_collnet,
+                                         int has_nvls, int pipe_ops, int *algo, int *proto,
+                                         int *channels) {
   (void)has_collnet, (void)has_nvls, (void)pipe_ops;
   if (fork_guard_is_child()) {
-    return TUNER_ABI_SUCCESS;
+    return NCCL_SUCCESS;
   }
   tuner_choose_by_number(context, coll, bytes, algo, proto, channels);
-  return TUNER_ABI_SUCCESS;
+  return NCCL_SUCCESS;
 }
 
-/* ---- v3: NCCL 2.22, 2.23 ---- */
-
-static int init_v3(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(3, (struct tuner_shape){ ranks, nodes, false }, logger,
-                    (struct tuner **)context);
-}
-
-static int get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
-                            tuner_abi_cost_table table, int algos, int protos, int *channels) {
+static enum nccl_result get_coll_info_v3(void *context, int coll, size_t bytes, int pipe_ops,
+                                         tuner_abi_cost_table table, int algos, int protos,
+                                         int *channels) {
   (void)pipe_ops;
   return choose_by_costs(context, coll, bytes, table, algos, protos, channels);
 }
 
-/* ---- v4: NCCL 2.24 to 2.27 ---- */
-
-static int init_v4(size_t ranks, size_t nodes, tuner_abi_logger logger, void **context) {
-  return open_tuner(4, (struct tuner_shape){ ranks, nodes, false }, logger,
-                    (struct tuner **)context);
-}
-
 /* The question is the same in versions 4 to 7. */
-static int get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
-                            tuner_abi_cost_table table, int algos, int protos, int is_registered,
-                            int *channels) {
+static enum nccl_result get_coll_info_v4(void *context, int coll, size_t bytes, int pipe_ops,
+                                         tuner_abi_cost_table table, int algos, int protos,
+                                         int is_registered, int *channels) {
   (void)pipe_ops, (void)is_registered;
   return choose_by_costs(context, coll, bytes, table, algos, protos, channels);
 }
 
 /* ---- v5: NCCL 2.28, 2.29;  v6: NCCL 2.30 to 2.32.3;  v7: NCCL 2.32.6 ---- */
 
-static int init_with_domains(int abi_version, size_t ranks, size_t nodes, tuner_abi_logger logger,
-                             const struct tuner_abi_nvl_domain_info *domains, void **context) {
-  struct tuner_shape shape = { ranks, nodes, false };
-  shape.is_uneven = is_uneven(shape, domains);
-  return open_tuner(abi_version, shape, logger, (struct tuner **)context);
-}
-
-static int init_v5(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
-                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   void *constants) {
-  (void)comm_id;
-  (void)constants;
-  return init_with_domains(5, ranks, nodes, logger, domains, context);
-}
-
-static int init_v6(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
-                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   void *constants) {
-  (void)comm_id;
-  (void)constants;
-  return init_with_domains(6, ranks, nodes, logger, domains, context);
-}
-
-static int init_v7(void **context, uint64_t comm_id, size_t ranks, size_t nodes,
-                   tuner_abi_logger logger, struct tuner_abi_nvl_domain_info *domains,
-                   void *constants) {
-  (void)comm_id;
-  (void)constants;
-  return init_with_domains(7, ranks, nodes, logger, domains, context);
-}
+#define INIT_WITH_DOMAINS(version)                                                                 \
+  static enum nccl_result init_v##version(                                                         \
+      void **context, uint64_t comm_id, size_t ranks, size_t nodes, nccl_logger_fn *logger,        \
+      struct tuner_abi_nvl_domain_info *domains, void *constants) {                                \
+    (void)comm_id, (void)constants;                                                                \
+    struct tuner_shape shape = { ranks, nodes, false };                                            \
+    shape.is_uneven = is_uneven(shape, domains);                                                   \
+    return open_tuner(version, shape, logger, (struct tuner **)context);                           \
+  }
+INIT_WITH_DOMAINS(5)
+INIT_WITH_DOMAINS(6)
+INIT_WITH_DOMAINS(7)
 
 /* NCCL's chunks are left alone; that it asks shows that a group's calls have been chosen for
  * (v2.30.7-1 src/enqueue.cc:2308). */
-static int get_chunk_size_v6(void *context, int coll, size_t bytes, int algo, int proto,
-                             int channels, size_t *chunk_bytes) {
+static enum nccl_result get_chunk_size_v6(void *context, int coll, size_t bytes, int algo,
+                                          int proto, int channels, size_t *chunk_bytes) {
   (void)coll, (void)bytes, (void)algo, (void)proto, (void)channels, (void)chunk_bytes;
   if (!fork_guard_is_child()) {
     tuner_group_ends(context);
   }
-  return TUNER_ABI_SUCCESS;
+  return NCCL_SUCCESS;
 }
 
-SHIMS_EXPORT struct tuner_abi_v1 ncclTunerPlugin_v1 = {
-  .name = SHIMS_NAME,
-  .init = init_v1,
-  .get_coll_info = get_coll_info_v1,
-  .destroy = destroy_v1,
-};
-SHIMS_EXPORT struct tuner_abi_v2 ncclTunerPlugin_v2 = {
-  .name = SHIMS_NAME,
-  .init = init_v2,
-  .get_coll_info = get_coll_info_v2,
-  .destroy = destroy,
-};
-SHIMS_EXPORT struct tuner_abi_v3 ncclTunerPlugin_v3 = {
-  .name = SHIMS_NAME,
-  .init = init_v3,
-  .get_coll_info = get_coll_info_v3,
-  .destroy = destroy,
-};
-SHIMS_EXPORT struct tuner_abi_v4 ncclTunerPlugin_v4 = {
-  .name = SHIMS_NAME,
-  .init = init_v4,
-  .get_coll_info = get_coll_info_v4,
-  .destroy = destroy,
-};
-SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = {
-  .name = SHIMS_NAME,
-  .init = init_v5,
-  .get_coll_info = get_coll_info_v4,
-  .finalize = destroy,
-};
-SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = {
-  .v5 = { .name = SHIMS_NAME,
-          .init = init_v6,
-          .get_coll_info = get_coll_info_v4,
-          .finalize = destroy },
-  .get_chunk_size = get_chunk_size_v6,
-};
-SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v7 = {
-  .v5 = { .name = SHIMS_NAME,
-          .init = init_v7,
-          .get_coll_info = get_coll_info_v4,
-          .finalize = destroy },
-  .get_chunk_size = get_chunk_size_v6,
-};
+#define TABLE(init_version, get_version)                                                           \
+  .name = SHIMS_NAME, .init = init_v##init_version, .getCollInfo = get_coll_info_v##get_version
+
+SHIMS_EXPORT struct tuner_abi_v1 ncclTunerPlugin_v1 = { TABLE(1, 1), .destroy = destroy_v1 };
+SHIMS_EXPORT struct tuner_abi_v2 ncclTunerPlugin_v2 = { TABLE(2, 2), .destroy = destroy };
+SHIMS_EXPORT struct tuner_abi_v3 ncclTunerPlugin_v3 = { TABLE(3, 3), .destroy = destroy };
+SHIMS_EXPORT struct tuner_abi_v4 ncclTunerPlugin_v4 = { TABLE(4, 4), .destroy = destroy };
+SHIMS_EXPORT struct tuner_abi_v5 ncclTunerPlugin_v5 = { TABLE(5, 4), .finalize = destroy };
+SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v6 = { TABLE(6, 4), .finalize = destroy,
+                                                        .getChunkSize = get_chunk_size_v6 };
+SHIMS_EXPORT struct tuner_abi_v6 ncclTunerPlugin_v7 = { TABLE(7, 4), .finalize = destroy,
+                                                        .getChunkSize = get_chunk_size_v6 };

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "tests/abi/nccl_net_layouts.h"
+#include "net_plugin/abi/net_abi.h"
 
 #ifndef STAND_IN_WARN
 #define STAND_IN_WARN NCCL_LOG_WARN
@@ -13,10 +13,10 @@
 extern int nccl_warnings;
 EXPORTED int nccl_warnings; /* atomic */
 
-void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+void nccl_logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
                  const char *format, ...);
-EXPORTED void nccl_logger(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
-                          const char *format, ...) {
+EXPORTED void nccl_logger(enum nccl_log_level level, unsigned long flags, const char *file,
+                          int line, const char *format, ...) {
   (void)flags, (void)file, (void)line;
   va_list arguments;
   va_start(arguments, format);

@@ -24,34 +24,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "net_plugin/abi/collnet_abi.h"
 #include "tests/fake_cuda/nccl/block.h"
 #include "tests/fake_cuda/transport/as_plugin.h"
 
 #define CONNECT_MS 5000
 #define MAX_HOSTS 16
 #define MAX_REQUESTS 16 /* in flight, twice NCCL_STEPS */
-
-/* ncclCollNet_v8_t, src/include/nccl_net.h of 2.22, src/include/plugin/net/net_v8.h of 2.29.
- * Scatter and gather are not offered. */
-struct collnet_v8 {
-  const char *name;
-  net_init_v6_fn *init;
-  net_devices_v6_fn *devices;
-  net_get_properties_v8_fn *getProperties;
-  net_listen_v6_fn *listen;
-  ncclResult_t (*connect)(void *handles[], int n_hosts, int host, void *listener, void **group);
-  ncclResult_t (*reduceSupport)(ncclDataType_t type, ncclRedOp_t op, int *is_supported);
-  net_reg_mr_v8_fn *regMr;
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;
-  net_dereg_mr_v6_fn *deregMr;
-  ncclResult_t (*iallreduce)(void *group, void *send, void *recv, int count, ncclDataType_t type,
-                             ncclRedOp_t op, void *send_handle, void *recv_handle, void **request);
-  void *iallgather, *ireducescatter;
-  ncclResult_t (*iflush)(void *group, void *data, int size, void *handle, void **request);
-  net_test_v6_fn *test;
-  net_close_v6_fn *closeColl;
-  net_close_v6_fn *closeListen;
-};
 
 /* What is sent before the data: hosts must agree on all of it. */
 struct header {
@@ -300,8 +279,8 @@ static void group_free(struct group *g) {
   free(g);
 }
 
-static ncclResult_t collnet_connect(void *handles[], int n_hosts, int host, void *listener,
-                                    void **group) {
+static enum nccl_result collnet_connect(void *handles[], int n_hosts, int host, void *listener,
+                                        void **group) {
   struct group *g = calloc(1, sizeof *g);
   trace("connect host %d of %d", host, n_hosts);
   *g = (struct group){ .host = host, .n_hosts = n_hosts };
@@ -313,14 +292,14 @@ static ncclResult_t collnet_connect(void *handles[], int n_hosts, int host, void
   if (!ok) {
     group_free(g);
     collnet_close_listen(listener); /* NCCL closes it only after success */
-    return ncclSystemError;
+    return NCCL_SYSTEM_ERROR;
   }
   pthread_mutex_init(&g->mutex, NULL);
   pthread_cond_init(&g->started_one, NULL);
   pthread_cond_init(&g->finished, NULL);
   pthread_create(&g->thread, NULL, run, g);
   *group = g;
-  return ncclSuccess;
+  return NCCL_SUCCESS;
 }
 
 static enum nccl_result collnet_close(void *group) {
@@ -336,9 +315,9 @@ static enum nccl_result collnet_close(void *group) {
   return NCCL_SUCCESS;
 }
 
-static ncclResult_t collnet_reduce_support(ncclDataType_t type, ncclRedOp_t op, int *is_supported) {
-  *is_supported = (int)type < TYPE_COUNT && op <= ncclMin;
-  return ncclSuccess;
+static enum nccl_result collnet_reduce_support(int type, int op, int *is_supported) {
+  *is_supported = type < TYPE_COUNT && op <= (int)ncclMin;
+  return NCCL_SUCCESS;
 }
 
 static enum nccl_result collnet_reg_mr(void *group, void *data, size_t bytes, int type,
@@ -371,37 +350,38 @@ static enum nccl_result collnet_dereg_mr(void *group, void *handle) {
   return NCCL_SUCCESS;
 }
 
-static ncclResult_t collnet_iallreduce(void *group, void *send, void *recv, int count,
-                                       ncclDataType_t type, ncclRedOp_t op, void *send_handle,
-                                       void *recv_handle, void **request) {
+static enum nccl_result collnet_iallreduce(void *group, void *send, void *recv, int count, int type,
+                                           int op, void *send_handle, void *recv_handle,
+                                           void **request) {
   struct group *g = group;
   *request = NULL;
   pthread_mutex_lock(&g->mutex);
   struct request *q = &g->requests[g->started % MAX_REQUESTS];
   bool come_again = option("FAKE_COLLNET_DELAY_US") && g->calls++ % 3 == 0;
   if (get_state(q) == FREE && !come_again) {
-    *q = (struct request){ .header = { g->started++, (uint32_t)count, type, op },
-                           .send = send,
-                           .recv = recv,
-                           .send_handle = send_handle,
-                           .recv_handle = recv_handle,
-                           .bytes = (size_t)count * (size_t)nccl_type_size((int)type) };
+    *q =
+        (struct request){ .header = { g->started++, (uint32_t)count, (uint32_t)type, (uint32_t)op },
+                          .send = send,
+                          .recv = recv,
+                          .send_handle = send_handle,
+                          .recv_handle = recv_handle,
+                          .bytes = (size_t)count * (size_t)nccl_type_size(type) };
     trace("iallreduce %u, %zu B in %s, type %d, operation %d", q->header.number, q->bytes,
-          send == recv ? "place" : "two buffers", (int)type, (int)op);
+          send == recv ? "place" : "two buffers", type, op);
     set_state(q, WAITING);
     *request = q;
     pthread_cond_signal(&g->started_one);
   }
   pthread_mutex_unlock(&g->mutex);
-  return ncclSuccess;
+  return NCCL_SUCCESS;
 }
 
-static ncclResult_t collnet_iflush(void *group, void *data, int size, void *handle,
-                                   void **request) {
+static enum nccl_result collnet_iflush(void *group, void *data, int size, void *handle,
+                                       void **request) {
   trace("iflush %d B", size);
   (void)group, (void)data, (void)handle;
   *request = NULL;
-  return ncclSuccess;
+  return NCCL_SUCCESS;
 }
 
 static enum nccl_result collnet_test(void *request, int *is_done, int *bytes) {
@@ -417,7 +397,7 @@ static enum nccl_result collnet_test(void *request, int *is_done, int *bytes) {
   return NCCL_SUCCESS;
 }
 
-extern const struct collnet_v8 ncclCollNetPlugin_v8;
+/* Scatter and gather are not offered. */
 __attribute__((visibility("default"))) const struct collnet_v8 ncclCollNetPlugin_v8 = {
   .name = "collnet",
   .init = collnet_init,

@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asserts the place of every member that NCCL and the plugin share, on 64-bit systems. The numbers
- * follow from the member lists in NVIDIA/nccl v2.30.7-1, src/include/plugin/net/net_v6.h to
- * net_v12.h; tests/abi/net_host.c and collnet_host.c call the built plugin through declarations of
- * their own. */
+/* The place of every member that NCCL and the plugins share, on 64-bit systems, from the headers of
+ * NCCL v2.30.7-1 (tuner v1: v2.19.3-1, v7: 2449986). Everything else in the repository that speaks
+ * one of these interfaces uses the same declarations.
+ *
+ * tests/abi/layouts compiles this as C++ with NCCL's own headers, and compares places, sizes and
+ * the arguments of each function, one by one. */
+#ifdef NCCL_HEADERS
+#include "tests/abi/layouts_nccl.h"
+#else
+#include <assert.h>
+
 #include "net_plugin/abi/collnet_abi.h"
+#include "tuner_plugin/abi/tuner_abi.h"
+#define SAME(type, member)
+#define SAME_SIZE(type)
+#endif
 
 #define AT(type, member, offset)                                                                   \
-  _Static_assert(offsetof(struct type, member) == (offset), #type "." #member)
-#define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "size of " #type)
+  static_assert(offsetof(struct type, member) == (offset), #type "." #member);                     \
+  SAME(type, member)
+#define SIZE(type, bytes)                                                                          \
+  static_assert(sizeof(struct type) == (bytes), "size of " #type);                                 \
+  SAME_SIZE(type)
 
-_Static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8 && sizeof(int) == 4, "64-bit system");
-_Static_assert(sizeof(enum nccl_result) == 4, "ncclResult_t is as large as int");
-_Static_assert(sizeof(enum nccl_log_level) == 4, "ncclDebugLogLevel is as large as int");
+static_assert(sizeof(void *) == 8 && sizeof(size_t) == 8 && sizeof(int) == 4, "64-bit system");
+static_assert(sizeof(enum nccl_result) == 4, "ncclResult_t is as large as int");
+static_assert(sizeof(enum nccl_log_level) == 4, "ncclDebugLogLevel is as large as int");
 
 AT(net_vdevice_v9, ndevs, 0);
 AT(net_vdevice_v9, devs, 4);
@@ -111,7 +125,7 @@ AT(net_properties_v12, railId, 124);
 AT(net_properties_v12, planeId, 126);
 SIZE(net_properties_v12, 128);
 
-/* What all tables of the network begin with. */
+/* What all tables of the network have. */
 #define TABLE(type)                                                                                \
   AT(type, name, 0);                                                                               \
   AT(type, init, 8);                                                                               \
@@ -131,45 +145,31 @@ SIZE(net_properties_v12, 128);
   AT(type, closeRecv, 120);                                                                        \
   AT(type, closeListen, 128)
 
+#define DEVICE_CODE(type)                                                                          \
+  TABLE(type);                                                                                     \
+  AT(type, getDeviceMr, 136);                                                                      \
+  AT(type, irecvConsumed, 144)
+#define FUSING(type)                                                                               \
+  DEVICE_CODE(type);                                                                               \
+  AT(type, makeVDevice, 152)
+#define ENDING(type)                                                                               \
+  FUSING(type);                                                                                    \
+  AT(type, finalize, 160);                                                                         \
+  AT(type, setNetAttr, 168)
+
 TABLE(net_v6);
 SIZE(net_v6, 136);
-
-TABLE(net_v7);
-AT(net_v7, getDeviceMr, 136);
-AT(net_v7, irecvConsumed, 144);
+DEVICE_CODE(net_v7);
 SIZE(net_v7, 152);
-
-TABLE(net_v8);
-AT(net_v8, getDeviceMr, 136);
-AT(net_v8, irecvConsumed, 144);
+DEVICE_CODE(net_v8);
 SIZE(net_v8, 152);
-
-TABLE(net_v9);
-AT(net_v9, getDeviceMr, 136);
-AT(net_v9, irecvConsumed, 144);
-AT(net_v9, makeVDevice, 152);
+FUSING(net_v9);
 SIZE(net_v9, 160);
-
-TABLE(net_v10);
-AT(net_v10, getDeviceMr, 136);
-AT(net_v10, irecvConsumed, 144);
-AT(net_v10, makeVDevice, 152);
+FUSING(net_v10);
 SIZE(net_v10, 160);
-
-TABLE(net_v11);
-AT(net_v11, getDeviceMr, 136);
-AT(net_v11, irecvConsumed, 144);
-AT(net_v11, makeVDevice, 152);
-AT(net_v11, finalize, 160);
-AT(net_v11, setNetAttr, 168);
+ENDING(net_v11);
 SIZE(net_v11, 176);
-
-TABLE(net_v12);
-AT(net_v12, getDeviceMr, 136);
-AT(net_v12, irecvConsumed, 144);
-AT(net_v12, makeVDevice, 152);
-AT(net_v12, finalize, 160);
-AT(net_v12, setNetAttr, 168);
+ENDING(net_v12);
 SIZE(net_v12, 176);
 
 /* And those of CollNet. */
@@ -217,3 +217,30 @@ AT(collnet_sge, mhandle, 0);
 AT(collnet_sge, address, 8);
 AT(collnet_sge, size, 16);
 SIZE(collnet_sge, 24);
+
+/* ---- tuners ---- */
+
+#define TUNER(type, end)                                                                           \
+  AT(type, name, 0);                                                                               \
+  AT(type, init, 8);                                                                               \
+  AT(type, getCollInfo, 16);                                                                       \
+  AT(type, end, 24)
+
+TUNER(tuner_abi_v1, destroy);
+SIZE(tuner_abi_v1, 32);
+TUNER(tuner_abi_v2, destroy);
+SIZE(tuner_abi_v2, 32);
+TUNER(tuner_abi_v3, destroy);
+SIZE(tuner_abi_v3, 32);
+TUNER(tuner_abi_v4, destroy);
+SIZE(tuner_abi_v4, 32);
+TUNER(tuner_abi_v5, finalize);
+SIZE(tuner_abi_v5, 32);
+TUNER(tuner_abi_v6, finalize);
+AT(tuner_abi_v6, getChunkSize, 32);
+SIZE(tuner_abi_v6, 40);
+
+AT(tuner_abi_nvl_domain_info, nNvlDomains, 0);
+AT(tuner_abi_nvl_domain_info, minRanksPerNvlDomain, 4);
+AT(tuner_abi_nvl_domain_info, maxRanksPerNvlDomain, 8);
+SIZE(tuner_abi_nvl_domain_info, 12);

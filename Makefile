@@ -315,7 +315,7 @@ $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c com
 $(BUILD)/tests/test_doctor_host: $(call objects,net_plugin/tools/doctor_host.c)
 $(BUILD)/tests/test_doctor_nics: $(call objects,net_plugin/tools/doctor_nics.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
-$(BUILD)/tests/test_stats_text: $(call objects,net_plugin/tools/stats_prometheus.c)
+$(BUILD)/tests/test_stats_text: $(call objects,$(addprefix net_plugin/tools/,document.c stats_print.c))
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 $(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
@@ -411,7 +411,7 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_prometheus.c stats_table.c)
+$(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_print.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c control_channel.c $(addprefix perf/,plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c control_channel.c \
   $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))

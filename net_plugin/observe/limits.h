@@ -25,16 +25,14 @@
 #define STATS_CLIENTS_MAX 8
 #define STATS_CLIENT_NS (5 * NS_PER_S)
 #define STATS_BACKLOG 64
-/* Of a client's document, made at a time; its next part comes after so long. */
-#define STATS_BUFFER_BYTES (32u << 10)
+/* After an engine that was busy. */
 #define STATS_RETRY_NS (1 * NS_PER_MS)
 /* Pause after EMFILE and the like, or level-triggered events would repeat at once. */
 #define STATS_ACCEPT_PAUSE_NS (1 * NS_PER_S)
-/* Per step; each flow costs about 2 us of system calls. */
-#define STATS_FLOWS_PER_STEP 64
-/* Of a process; more are left out. */
-#define STATS_FLOWS_MAX 16384
-#define STATS_CONNECTIONS_MAX 8192
+/* Per step; each flow costs about 2 us of system calls, and 5 us to write down. */
+#define STATS_FLOWS_PER_STEP 16
+/* Of a process: some 16,000 flows; more are left out. */
+#define STATS_TEXT_MAX_BYTES (16u << 20)
 /* Limit of entries read from a directory with unexpected contents. */
 #define STATS_SWEEP_MAX 1024
 

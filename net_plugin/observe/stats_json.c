@@ -1,149 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_document.h: the document as JSON. */
+/* See stats_json.h, and stats_fields.h for the values. */
+#include "net_plugin/observe/stats_json.h"
+
 #include <inttypes.h>
 #include <string.h>
 
 #include "common/version.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/observe/stats_document.h"
+#include "net_plugin/observe/stall.h"
+#include "net_plugin/observe/stats_fields.h"
 
-enum part { PART_HEAD, PART_NICS, PART_CONNECTIONS, PART_FLOWS, PART_TAIL, PART_END };
+#define PS_PER_S 1000000000000ull
 
-static void add_head(const struct stats_document *document, struct text *text) {
-  text_add(text,
-           "{\"schema\":%d,\"version\":\"%s\",\"pid\":%d,\"id\":\"%s\",\"host\":", STATS_SCHEMA,
-           STRATUS_VERSION, document->pid, document->id);
-  text_add_json_string(text, document->host);
-  text_add(text, ",\"rank\":");
-  if (document->rank[0]) {
-    text_add_json_string(text, document->rank);
+enum { COUNTER = true, GAUGE = false };
+#define FIELD(name, is_counter, unit, value, help) { #name, is_counter, unit, help },
+#define NIC_FIELD(id, name, help) { #name, COUNTER, 1, help },
+static const struct stats_field nic_list[] = { NIC_COUNTERS(NIC_FIELD) };
+static const struct stats_field connection_list[] = { STATS_CONNECTION_FIELDS(FIELD) };
+static const struct stats_field flow_list[] = { STATS_FLOW_FIELDS(FIELD) };
+#define FIELDS(list)                                                                               \
+  { list, sizeof list / sizeof list[0] }
+const struct stats_fields stats_nic_fields = FIELDS(nic_list);
+const struct stats_fields stats_connection_fields = FIELDS(connection_list);
+const struct stats_fields stats_flow_fields = FIELDS(flow_list);
+
+static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
+  return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
+#define VALUE(name, is_counter, unit, value, help) (uint64_t)(value),
+
+static void add_fields(struct text *text, const struct stats_fields *fields,
+                       const uint64_t *values) {
+  for (size_t i = 0; i < fields->count; i++) {
+    text_add(text, ",\"%s\":", fields->list[i].name);
+    text_add_number(text, (double)values[i] * fields->list[i].unit);
+  }
+}
+
+/* ,"name":"value" or null. */
+static void add_string(struct text *text, const char *name, const char *value) {
+  text_add(text, ",\"%s\":", name);
+  if (value) {
+    text_add_json_string(text, value);
   } else {
     text_add(text, "null");
   }
-  text_add(text, ",\"uptime_seconds\":");
-  text_add_number(text, (double)document->uptime_ns * 1e-9);
-  text_add(text, ",\"is_truncated\":%s,\n\"nics\":[", document->is_truncated ? "true" : "false");
 }
 
-static void add_nic(const struct stats_nic *nic, bool is_first, struct text *text) {
-  text_add(text, "%s\n{\"name\":", is_first ? "" : ",");
-  text_add_json_string(text, nic->name);
-  for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
-    text_add(text, ",\"%s\":%" PRIu64, nic_counter_name((enum nic_counter)i), nic->values[i]);
+static const char *bool_text(bool value) {
+  return value ? "true" : "false";
+}
+
+void stats_json_begin(struct text *text, const struct stats_process *process) {
+  text_add(text, "{\"schema\":%d,\"version\":\"%s\",\"pid\":%d", STATS_SCHEMA, STRATUS_VERSION,
+           process->pid);
+  add_string(text, "id", process->id);
+  add_string(text, "host", process->host);
+  add_string(text, "rank", process->rank[0] ? process->rank : NULL);
+  text_add(text, ",\"uptime_seconds\":");
+  text_add_number(text, (double)process->uptime_ns * 1e-9);
+  text_add(text, ",\n\"connections\":[");
+}
+
+static void add_stall(struct text *text, const struct link_message_view *oldest,
+                      enum stall_kind kind) {
+  if (kind == STALL_NONE) {
+    text_add(text, ",\"stall\":null");
+    return;
   }
+  text_add(text,
+           ",\"stall\":{\"request\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"done_bytes\":%" PRIu64
+           ",\"is_fault\":%s",
+           oldest->number, (uint64_t)oldest->bytes, (uint64_t)oldest->moved,
+           bool_text(stall_is_fault(kind)));
+  add_string(text, "reason", stall_reason(kind));
   text_add(text, "}");
 }
 
-static void add_fields(const struct stats_field *fields, unsigned count, const uint64_t *values,
-                       struct text *text) {
-  for (unsigned i = 0; i < count; i++) {
-    text_add(text, ",\"%s\":", fields[i].name);
-    text_add_number(text, (double)values[i] * fields[i].unit);
-  }
-}
-
-/* Not closed: its flows follow. */
-static void add_connection(const struct stats_connection *connection, bool is_first,
-                           struct text *text) {
-  text_add(text, "%s\n{\"connection\":%" PRIu64 ",\"role\":\"%s\",\"peer\":", is_first ? "" : ",",
-           connection->number, connection->is_sender ? "send" : "receive");
-  text_add_json_string(text, connection->peer);
-  text_add(text, ",\"nic\":");
-  text_add_json_string(text, connection->nic);
-  text_add(text, ",\"is_closed\":%s,\"error\":", connection->is_detached ? "true" : "false");
-  if (connection->error) {
-    text_add_json_string(text, strerror(-connection->error));
-  } else {
-    text_add(text, "null");
-  }
-  add_fields(stats_connection_fields, STATS_CONNECTION_FIELD_COUNT, connection->values, text);
-  text_add(text, ",\"stall\":");
-  if (connection->stall == STALL_NONE) {
-    text_add(text, "null");
-  } else {
-    text_add(text,
-             "{\"request\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"done_bytes\":%" PRIu64
-             ",\"is_fault\":%s,\"reason\":",
-             connection->request, connection->request_bytes, connection->request_moved,
-             stall_is_fault(connection->stall) ? "true" : "false");
-    text_add_json_string(text, stall_reason(connection->stall));
-    text_add(text, "}");
-  }
+void stats_json_connection(struct text *text, const struct connection_snapshot *seen,
+                           const struct stats_engine *engine, uint64_t now_ns, bool is_first) {
+  struct stall_facts facts;
+  stall_find_facts(seen, now_ns, &facts);
+  const uint64_t values[] = { STATS_CONNECTION_FIELDS(VALUE) };
+  text_add(text, "%s\n{\"connection\":%" PRIu64 ",\"role\":\"%s\"", is_first ? "" : ",",
+           seen->number, seen->is_sender ? "send" : "receive");
+  add_string(text, "peer", seen->peer);
+  add_string(text, "nic", seen->nic);
+  text_add(text, ",\"is_closed\":%s", bool_text(seen->is_detached));
+  add_string(text, "error", seen->error ? strerror(-seen->error) : NULL);
+  add_fields(text, &stats_connection_fields, values);
+  add_stall(text, &seen->oldest, stall_classify(&facts));
   text_add(text, ",\"flow_list\":[");
 }
 
-static const char *address_text(const union stats_address *address, char text[TCP_ADDRESS_TEXT]) {
-  struct sockaddr_storage storage = { 0 };
-  if (address->family != AF_INET && address->family != AF_INET6) {
-    return "-";
-  }
-  memcpy(&storage, address, sizeof *address);
-  return tcp_address_text(&storage, text);
+void stats_json_connection_end(struct text *text) {
+  text_add(text, "]}");
 }
 
-static void add_flow(const struct stats_flow *flow, bool is_first, struct text *text) {
+static const char *address_text(const struct sockaddr_storage *address,
+                                char text[TCP_ADDRESS_TEXT]) {
+  bool is_known = address->ss_family == AF_INET || address->ss_family == AF_INET6;
+  return is_known ? tcp_address_text(address, text) : "-";
+}
+
+static uint64_t rate_of(const struct link_lane_view *link) {
+  return link->ps_per_byte ? PS_PER_S / link->ps_per_byte : 0;
+}
+
+static enum policy_limit limit_of(const struct link_lane_view *link) {
+  return link->state == LINK_LANE_UP ? link->limit : POLICY_LIMIT_UNKNOWN;
+}
+
+void stats_json_flow(struct text *text, const struct lane_snapshot *seen, bool is_first) {
   static const char *const states[] = { "closed", "connecting", "up", "failed" };
   char address[TCP_ADDRESS_TEXT];
-  text_add(text, "%s\n {\"flow\":%" PRIu32 ",\"state\":\"%s\",\"epoch\":%" PRIu32 ",\"nic\":",
-           is_first ? "" : ",", flow->index, states[flow->state], flow->epoch);
-  text_add_json_string(text, flow->nic);
-  text_add(text, ",\"local\":");
-  text_add_json_string(text, address_text(&flow->local, address));
-  text_add(text, ",\"remote\":");
-  text_add_json_string(text, address_text(&flow->remote, address));
-  add_fields(stats_flow_fields, STATS_FLOW_FIELD_COUNT, flow->values, text);
-  text_add(text, ",\"limited_by\":\"%s\"}",
-           link_limit_name((enum policy_limit)flow->values[STATS_FLOW_LIMIT]));
+  const uint64_t values[] = { STATS_FLOW_FIELDS(VALUE) };
+  text_add(text, "%s\n {\"flow\":%u,\"state\":\"%s\",\"epoch\":%" PRIu32, is_first ? "" : ",",
+           seen->index, states[seen->link.state], seen->link.epoch);
+  add_string(text, "nic", seen->nic);
+  add_string(text, "local", address_text(&seen->transport.local, address));
+  add_string(text, "remote", address_text(&seen->transport.remote, address));
+  add_fields(text, &stats_flow_fields, values);
+  add_string(text, "limited_by", link_limit_name(limit_of(&seen->link)));
+  text_add(text, "}");
 }
 
-static bool has_flow(const struct stats_document *document, const struct stats_cursor *cursor) {
-  return cursor->inner < document->flow_count &&
-         document->flows[cursor->inner].connection == cursor->index;
+void stats_json_nic(struct text *text, const char *name, const uint64_t values[NIC_COUNTER_COUNT],
+                    bool is_first) {
+  text_add(text, "%s\n{\"name\":", is_first ? "" : ",");
+  text_add_json_string(text, name);
+  add_fields(text, &stats_nic_fields, values);
+  text_add(text, "}");
 }
 
-bool stats_json_next(const struct stats_document *document, struct stats_cursor *cursor,
-                     struct text *text) {
-  switch ((enum part)cursor->part) {
-  case PART_HEAD:
-    add_head(document, text);
-    cursor->part = PART_NICS;
-    return true;
-  case PART_NICS:
-    if (cursor->index < document->nic_count) {
-      add_nic(&document->nics[cursor->index], cursor->index == 0, text);
-      cursor->index++;
-    } else {
-      text_add(text, "],\n\"connections\":[");
-      cursor->part = PART_CONNECTIONS;
-      cursor->index = 0;
+void stats_json_end(struct text *text, bool is_truncated) {
+  const struct nic_totals *totals;
+  text_add(text, "],\n\"nics\":[");
+  for (unsigned i = 0; (totals = nic_totals_at(i)); i++) {
+    uint64_t values[NIC_COUNTER_COUNT];
+    for (int j = 0; j < NIC_COUNTER_COUNT; j++) {
+      values[j] = atomic_load_explicit(&totals->counts[j], memory_order_relaxed);
     }
-    return true;
-  case PART_CONNECTIONS:
-    if (cursor->index < document->connection_count) {
-      add_connection(&document->connections[cursor->index], cursor->index == 0, text);
-      cursor->part = PART_FLOWS;
-    } else {
-      cursor->part = PART_TAIL;
-    }
-    return true;
-  case PART_FLOWS:
-    if (has_flow(document, cursor)) {
-      bool is_first =
-          cursor->inner == 0 || document->flows[cursor->inner - 1].connection != cursor->index;
-      add_flow(&document->flows[cursor->inner], is_first, text);
-      cursor->inner++;
-    } else {
-      text_add(text, "]}");
-      cursor->part = PART_CONNECTIONS;
-      cursor->index++;
-    }
-    return true;
-  case PART_TAIL:
-    text_add(text, "]}\n");
-    cursor->part = PART_END;
-    return true;
-  case PART_END:
-    break;
+    stats_json_nic(text, totals->nic, values, i == 0);
   }
-  return false;
+  text_add(text, "],\"is_truncated\":%s}\n", bool_text(is_truncated));
 }

@@ -16,7 +16,6 @@
 #include "common/descriptor.h"
 #include "common/param.h"
 #include "net_plugin/observe/limits.h"
-#include "net_plugin/observe/stats_document.h"
 
 unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]) {
   const char *wanted = param_string(PARAM_STATS_DIR), *runtime = getenv("XDG_RUNTIME_DIR");

@@ -12,6 +12,9 @@
 #include <sys/types.h>
 
 enum { STATS_PATH_MAX = 256, STATS_DIRECTORIES_MAX = 3 };
+/* Room for what tells two processes of one number apart, as those of two containers: when they
+ * began, in hexadecimal digits. */
+enum { STATS_ID_MAX = 17 };
 
 /* In order of preference: STATS_DIR alone if it is set; else XDG_RUNTIME_DIR, the user's directory
  * below /run (never created), and /tmp. Returns their number. */
@@ -21,7 +24,7 @@ unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX
  * symbolic link; -EPERM: wrong owner or mode. */
 int stats_path_check(const char *directory, bool creates);
 
-/* The pid of "4711-5f3a21c00.sock", of process and id (stats_document.h); 0: no such name. */
+/* The pid of "4711-5f3a21c00.sock", of process and id; 0: no such name. */
 pid_t stats_path_pid(const char *name);
 
 /* Removes the sockets that nobody listens on, of processes that have ended. */

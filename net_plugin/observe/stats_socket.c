@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_socket.h. The life of a client:
- *
- *   REQUEST --line--> COLLECT --all engines visited--> SEND --all sent--> closed
- *
- * In each state a readiness event does one bounded step: it reads a few bytes, reads some
- * connections, or sends one buffer. */
+/* See stats_socket.h. Each readiness event of a client does one bounded step: some connections are
+ * written down, then what the socket takes is sent. */
 #include "net_plugin/observe/stats_socket.h"
 
 #include <errno.h>
@@ -26,22 +22,13 @@
 #include "net_plugin/observe/stats_collect.h"
 #include "net_plugin/observe/stats_path.h"
 
-enum client_state { CLIENT_REQUEST, CLIENT_COLLECT, CLIENT_SEND };
-
 struct client {
   struct engine_source source;
   struct engine_timer timer;
   uint64_t deadline_ns;
-  enum client_state state;
-  char request[16];
-  size_t request_bytes;
-  struct stats_document document;
   struct stats_collect collect;
-  struct stats_cursor cursor;
-  bool is_last; /* the buffer holds the end of the text */
-  struct text text;
+  bool is_complete; /* the text is, and is being sent */
   size_t sent;
-  char buffer[STATS_BUFFER_BYTES];
 };
 
 /* Guarded by the lock of `engine`; `engine` itself is written when engines are made and ended,
@@ -65,7 +52,7 @@ static void client_free(struct client *client) {
   int fd = client->source.fd;
   engine_unwatch(server.engine, &client->source);
   descriptor_close(fd);
-  stats_document_free(&client->document);
+  text_free(&client->collect.text);
   for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
     if (server.clients[i] == client) {
       server.clients[i] = NULL;
@@ -92,81 +79,38 @@ static void client_expired(struct engine_timer *timer, uint64_t now_ns) {
   engine_rewatch(server.engine, &client->source, EPOLLOUT);
 }
 
-/* False: close the client. */
-static bool client_parse(struct client *client) {
-  if (strcmp(client->request, "json") != 0) {
-    static const char refusal[] = "error: send json\n";
-    if (send(client->source.fd, refusal, sizeof refusal - 1, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-      LOG_TRACE("a client of the statistics sent an unknown request and closed");
-    }
-    return false;
-  }
-  client->state = CLIENT_COLLECT;
-  stats_collect_start(&client->collect, &client->document, server.engine, server.started_ns);
-  memcpy(client->document.id, server.id, sizeof server.id);
-  engine_rewatch(server.engine, &client->source, EPOLLOUT);
-  return true;
-}
-
-static bool client_receive(struct client *client) {
-  size_t room = sizeof client->request - 1 - client->request_bytes;
-  ssize_t n = recv(client->source.fd, client->request + client->request_bytes, room, MSG_DONTWAIT);
-  if (n < 0) {
-    return errno == EAGAIN || errno == EINTR;
-  }
-  client->request_bytes += (size_t)n;
-  client->request[client->request_bytes] = '\0';
-  char *end = strchr(client->request, '\n');
-  if (!end && n > 0 && (size_t)n < room) {
-    return true; /* incomplete line */
-  }
-  client->request[strcspn(client->request, "\r\n")] = '\0';
-  return client_parse(client);
-}
-
+/* Both: false: close the client. */
 static bool client_collect(struct client *client) {
   int error = stats_collect_step(&client->collect);
   if (error == -EAGAIN) {
     client_pause(client, clock_now_ns());
-  } else if (!error) {
-    client->state = CLIENT_SEND;
   }
-  return true;
+  client->is_complete = !error;
+  return error != -ENOMEM;
 }
 
 static bool client_send(struct client *client) {
-  if (client->sent == client->text.used) {
-    text_init(&client->text, client->buffer, sizeof client->buffer);
-    client->sent = 0;
-    while (!client->is_last && text_room(&client->text) > STATS_PIECE_MAX) {
-      client->is_last = !stats_json_next(&client->document, &client->cursor, &client->text);
-    }
-  }
-  ssize_t n = send(client->source.fd, client->buffer + client->sent,
-                   client->text.used - client->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const struct text *text = &client->collect.text;
+  ssize_t n = send(client->source.fd, text->bytes + client->sent, text->used - client->sent,
+                   MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0) {
     return errno == EAGAIN || errno == EINTR;
   }
   client->sent += (size_t)n;
-  return !client->is_last || client->sent < client->text.used;
+  return client->sent < text->used;
 }
 
 static void client_ready(struct engine_source *source, uint32_t events) {
   struct client *client = LIST_ENTRY(source, struct client, source);
-  bool stays_open = false;
-  if (client->state == CLIENT_REQUEST) {
-    stays_open = client_receive(client);
-  } else if (!(events & (EPOLLHUP | EPOLLERR))) {
-    stays_open = client->state == CLIENT_COLLECT ? client_collect(client) : client_send(client);
-  }
-  if (!stays_open) {
+  if ((events & (EPOLLHUP | EPOLLERR)) ||
+      !(client->is_complete ? client_send(client) : client_collect(client))) {
     client_free(client);
   }
 }
 
 static void client_new(int fd, uint64_t now_ns) {
   struct client *client = calloc(1, sizeof *client);
-  if (!client || engine_watch(server.engine, &client->source, fd, EPOLLIN) != 0) {
+  if (!client || engine_watch(server.engine, &client->source, fd, EPOLLOUT) != 0) {
     descriptor_close(fd);
     free(client);
     return;
@@ -174,7 +118,7 @@ static void client_new(int fd, uint64_t now_ns) {
   client->source.ready = client_ready;
   client->timer.expired = client_expired;
   client->deadline_ns = now_ns + STATS_CLIENT_NS;
-  text_init(&client->text, client->buffer, sizeof client->buffer);
+  stats_collect_start(&client->collect, server.engine, server.id, server.started_ns);
   engine_timer_set(server.engine, &client->timer, client->deadline_ns);
   for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
     if (!server.clients[i]) {

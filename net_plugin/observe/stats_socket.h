@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats_socket: a unix socket that serves the statistics of a process.
  *
- * A client sends "json" and a newline, receives the document, and is disconnected. The engine
- * serves it between its other work; there is no thread. After STATS_CLIENT_NS a client is
+ * A client receives the document, says nothing, and is disconnected. The engine serves it between
+ * its other work; there is no thread. After STATS_CLIENT_NS a client is
  * disconnected in any case; with STATS_CLIENTS_MAX clients, further ones wait in the listen queue.
  *
  * Owns: the socket and its file, until stats_socket_close.  Threads: as stated.  Blocks: on the

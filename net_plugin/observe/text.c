@@ -5,24 +5,42 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
-void text_init(struct text *text, char *bytes, size_t size) {
-  *text = (struct text){ .bytes = bytes, .size = size };
-  bytes[0] = '\0';
+enum { TEXT_FIRST_BYTES = 4096 };
+
+/* Room for so much and the end. */
+static bool make_room(struct text *text, size_t bytes) {
+  size_t size = text->size ? text->size : TEXT_FIRST_BYTES;
+  while (size <= text->used + bytes) {
+    size *= 2;
+  }
+  char *larger = size > text->size ? realloc(text->bytes, size) : text->bytes;
+  if (larger) {
+    text->bytes = larger;
+    text->size = size;
+  }
+  return larger;
 }
 
 void text_add(struct text *text, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vsnprintf(text->bytes + text->used, text_room(text), format, arguments);
-  va_end(arguments);
-  if (length < 0 || (size_t)length >= text_room(text)) {
-    text->bytes[text->used] = '\0';
-    text->is_full = true;
-  } else {
-    text->used += (size_t)length;
+  for (bool is_again = false; !text->is_full; is_again = true) {
+    size_t room = text->size - text->used;
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(room ? text->bytes + text->used : NULL, room, format, arguments);
+    va_end(arguments);
+    if (length >= 0 && (size_t)length < room) {
+      text->used += (size_t)length;
+      return;
+    }
+    text->is_full = length < 0 || is_again || !make_room(text, (size_t)length);
   }
+}
+
+void text_free(struct text *text) {
+  free(text->bytes);
+  *text = (struct text){ 0 };
 }
 
 void text_add_number(struct text *text, double value) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_print: prints the statistics of processes, which are JSON as stats_json.c writes it.
- * Owns: nothing.  Threads: main.  Blocks: on the stream.  Fails: cannot; missing members print as 0
- * or "-", or are left out. */
+/* stats_print: prints the statistics of processes, which are JSON as observe/stats_json.c writes
+ * it. Owns: nothing.  Threads: main.  Blocks: on the stream.  Fails: cannot; missing members print
+ * as 0 or "-", or are left out. */
 #ifndef NET_PLUGIN_TOOLS_STATS_PRINT_H
 #define NET_PLUGIN_TOOLS_STATS_PRINT_H
 

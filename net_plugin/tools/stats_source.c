@@ -179,9 +179,7 @@ static int connect_to(int name, uid_t owner, int fd) {
   return 0;
 }
 
-static int request(struct stats_source *source) {
-  static const char question[] = "json\n";
-  const ssize_t length = sizeof question - 1;
+static int reach(struct stats_source *source) {
   uid_t owner;
   int name = open_name(source, &owner);
   if (name < 0) {
@@ -190,9 +188,6 @@ static int request(struct stats_source *source) {
   source->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   int error = source->fd < 0 ? -errno : connect_to(name, owner, source->fd);
   close(name);
-  if (!error && send(source->fd, question, length, MSG_NOSIGNAL) != length) {
-    error = -EPIPE;
-  }
   return error;
 }
 
@@ -248,7 +243,7 @@ int stats_sources_ask(struct stats_sources *sources, pid_t wanted) {
   }
   for (size_t i = 0; i < sources->count; i++) {
     struct stats_source *source = &sources->list[i];
-    int error = wanted && source->pid != wanted ? -ENOENT : request(source);
+    int error = wanted && source->pid != wanted ? -ENOENT : reach(source);
     if (error) {
       source_end(source, error);
     }

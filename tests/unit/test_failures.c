@@ -150,8 +150,7 @@ static bool has_statistics(void) {
   stats_file_find(stats_tree.root, address.sun_path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   size_t used = 0;
-  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-      send(fd, "json\n", 5, MSG_NOSIGNAL) == 5) {
+  if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
     ssize_t n;
     while ((n = recv(fd, answer + used, sizeof answer - 1 - used, 0)) > 0) {
       used += (size_t)n;

@@ -67,8 +67,6 @@ static void *run_servers(void *argument) {
       if (servers[i].is_trickling || servers[i].is_silent) {
         slow[i] = fd;
       } else {
-        char question[32];
-        recv(fd, question, sizeof question, 0);
         send(fd, "{\"a\x1b\": 1}\n", 10, MSG_NOSIGNAL);
         close(fd);
       }

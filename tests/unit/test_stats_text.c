@@ -1,88 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The document as JSON, and as the tool's Prometheus text: both are read back, strange names
  * included. */
-#include "net_plugin/observe/limits.h"
 #include "tests/lib/unit.h"
 
 #include <ctype.h>
 #include <jansson.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/observe/stats_document.h"
+#include "net_plugin/observe/stats_fields.h"
+#include "net_plugin/observe/stats_json.h"
 #include "net_plugin/tools/stats_print.h"
 
-#define TEXT_BYTES (1u << 20)
 #define NASTY "a\"b\\c\nd\te\x01\xc3\xa9{}, "
+#define NOW_NS 10000000000
 
-static void fill(struct stats_document *document, size_t connections, size_t flows) {
-  memset(document, 0, sizeof *document);
-  document->pid = 4711;
-  strcpy(document->id, "5f3a");
-  document->uptime_ns = 2500000000;
-  strcpy(document->host, "host-a");
-  document->nic_count = 2;
-  strcpy(document->nics[0].name, "eth0");
-  strcpy(document->nics[1].name, "e\"\\\n1");
-  for (size_t i = 0; i < NIC_COUNTER_COUNT; i++) {
-    document->nics[0].values[i] = i + 1;
-    document->nics[1].values[i] = UINT64_C(1) << 52;
+/* A process as its connections, of which each has that many flows, tell of it. */
+struct process {
+  const char *rank;
+  unsigned connections, flows;
+  struct connection_snapshot seen[3];
+};
+
+static struct process make_process(unsigned connections, unsigned flows) {
+  struct process process = { .rank = "", .connections = connections, .flows = flows };
+  for (unsigned c = 0; c < connections; c++) {
+    struct connection_snapshot *seen = &process.seen[c];
+    seen->number = c + 1;
+    seen->is_sender = c % 2 == 0;
+    strcpy(seen->peer, NASTY);
+    strcpy(seen->nic, "eth0");
+    seen->bytes = 1000 * (c + 1);
+    seen->has_oldest = true;
+    seen->still_ns = NOW_NS - 1500000000;
   }
-  for (size_t c = 0; c < connections; c++) {
-    struct stats_connection *connection = stats_document_add_connection(document);
-    connection->number = c + 1;
-    connection->is_sender = c % 2 == 0;
-    strcpy(connection->peer, NASTY);
-    strcpy(connection->nic, "eth0");
-    connection->values[STATS_CONNECTION_BYTES] = 1000 * (c + 1);
-    connection->values[STATS_CONNECTION_WAITING] = 1500000000;
-    for (size_t f = 0; f < flows; f++) {
-      struct stats_flow *flow = stats_document_add_flow(document);
-      flow->connection = (uint32_t)c;
-      flow->index = (uint32_t)f;
-      flow->state = LINK_LANE_UP;
-      flow->local.in = (struct sockaddr_in){ .sin_family = AF_INET,
-                                             .sin_port = htons(4242),
-                                             .sin_addr.s_addr = htonl(0x0a000001) };
-      flow->values[STATS_FLOW_RTT] = 125;
-      flow->values[STATS_FLOW_ACKED] = 500;
-      flow->values[STATS_FLOW_UP] = 1;
-      flow->values[STATS_FLOW_LIMIT] = f == 0 ? POLICY_LIMIT_UNKNOWN : POLICY_LIMIT_NETWORK;
-    }
-  }
+  return process;
 }
 
-/* Whole, in pieces each checked for its size. The caller frees it. */
-static char *write_json(const struct stats_document *document) {
-  char *all = calloc(1, TEXT_BYTES);
-  static char piece[STATS_PIECE_MAX];
-  struct stats_cursor cursor = { 0 };
-  struct text text;
-  size_t used = 0;
-  assert_non_null(all);
-  for (text_init(&text, piece, sizeof piece); stats_json_next(document, &cursor, &text);
-       text_init(&text, piece, sizeof piece)) {
-    assert_false(text.is_full);
-    assert_true(used + text.used < TEXT_BYTES);
-    memcpy(all + used, piece, text.used);
-    used += text.used;
+static void add_flow(struct text *text, unsigned index) {
+  struct lane_snapshot seen = { .index = index };
+  *(struct sockaddr_in *)&seen.transport.local = (struct sockaddr_in){
+    .sin_family = AF_INET, .sin_port = htons(4242), .sin_addr.s_addr = htonl(0x0a000001)
+  };
+  seen.link.state = LINK_LANE_UP;
+  seen.transport.rtt_us = 125;
+  seen.link.bytes_acked = 500;
+  seen.link.limit = index == 0 ? POLICY_LIMIT_UNKNOWN : POLICY_LIMIT_NETWORK;
+  stats_json_flow(text, &seen, index == 0);
+}
+
+/* The caller frees it. */
+static char *write_json(const struct process *process) {
+  static const struct stats_engine engine = { .index = 0 };
+  const struct stats_process facts = { 4711, "5f3a", "host-a", process->rank, 2500000000 };
+  struct text text = { 0 };
+  stats_json_begin(&text, &facts);
+  for (unsigned c = 0; c < process->connections; c++) {
+    stats_json_connection(&text, &process->seen[c], &engine, NOW_NS, c == 0);
+    for (unsigned f = 0; f < process->flows; f++) {
+      add_flow(&text, f);
+    }
+    stats_json_connection_end(&text);
   }
-  assert_int_equal(text.used, 0);
-  assert_false(stats_json_next(document, &cursor, &text));
-  return all;
+  stats_json_end(&text, false);
+  assert_false(text.is_full);
+  return text.bytes;
 }
 
 /* What `stats --prometheus` makes of it and, unless it is NULL, of a second process. The caller
  * frees it. */
-static char *write_prometheus(const struct stats_document *document, const json_t *second) {
-  char *json = write_json(document), *text = NULL;
+static char *write_prometheus(const struct process *process, json_t *second) {
+  char *json = write_json(process), *text = NULL;
   size_t bytes;
   json_t *processes = json_pack("[o]", json_loads(json, 0, NULL));
   FILE *to = open_memstream(&text, &bytes);
   assert_true(processes && to);
   if (second) {
-    json_array_append(processes, (json_t *)(uintptr_t)second);
+    json_array_append(processes, second);
   }
   stats_prometheus_print(processes, to);
   assert_int_equal(fclose(to), 0);
@@ -100,13 +96,14 @@ static double number(const json_t *object, const char *key) {
 }
 
 UNIT_TEST(json_is_read_back) {
-  struct stats_document document;
-  fill(&document, 3, 2);
-  strcpy(document.rank, "5");
-  document.connections[1].stall = STALL_AWAITS_SEND;
-  document.connections[1].request = 9;
-  document.connections[2].error = -110;
-  char *text = write_json(&document);
+  struct process process = make_process(3, 2);
+  process.rank = "5";
+  process.seen[1].link.lanes_up = 1;
+  process.seen[1].link.heard_ns = NOW_NS;
+  process.seen[1].still_ns = NOW_NS - 3000000000;
+  process.seen[1].oldest.number = 9;
+  process.seen[2].error = -110;
+  char *text = write_json(&process);
   json_error_t error;
   json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
   if (!root) {
@@ -117,13 +114,7 @@ UNIT_TEST(json_is_read_back) {
   assert_string_equal(json_string_value(json_object_get(root, "id")), "5f3a");
   assert_true(number(root, "uptime_seconds") == 2.5);
   assert_string_equal(json_string_value(json_object_get(root, "rank")), "5");
-  const json_t *nics = json_object_get(root, "nics");
-  assert_int_equal(json_array_size(nics), 2);
-  assert_string_equal(json_string_value(json_object_get(json_array_get(nics, 1), "name")),
-                      "e\"\\\n1");
-  for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
-    assert_true(number(json_array_get(nics, 0), nic_counter_name((enum nic_counter)i)) == i + 1);
-  }
+  assert_true(json_is_false(json_object_get(root, "is_truncated")));
   const json_t *connections = json_object_get(root, "connections");
   assert_int_equal(json_array_size(connections), 3);
   for (size_t c = 0; c < 3; c++) {
@@ -132,15 +123,16 @@ UNIT_TEST(json_is_read_back) {
                                                                                 "?{}, ");
     assert_string_equal(json_string_value(json_object_get(connection, "role")),
                         c % 2 ? "receive" : "send");
-    for (int i = 0; i < STATS_CONNECTION_FIELD_COUNT; i++) {
-      number(connection, stats_connection_fields[i].name);
+    for (size_t i = 0; i < stats_connection_fields.count; i++) {
+      number(connection, stats_connection_fields.list[i].name);
     }
-    assert_true(number(connection, "stalled_seconds") == 1.5);
+    assert_true(number(connection, "bytes") == 1000 * (double)(c + 1));
+    assert_true(number(connection, "stalled_seconds") == (c == 0 ? 1.5 : c == 1 ? 3 : 0));
     const json_t *flows = json_object_get(connection, "flow_list");
     assert_int_equal(json_array_size(flows), 2);
     const json_t *flow = json_array_get(flows, 1);
-    for (int i = 0; i < STATS_FLOW_FIELD_COUNT; i++) {
-      number(flow, stats_flow_fields[i].name);
+    for (size_t i = 0; i < stats_flow_fields.count; i++) {
+      number(flow, stats_flow_fields.list[i].name);
     }
     assert_int_equal(number(flow, "flow"), 1);
     assert_string_equal(json_string_value(json_object_get(flow, "limited_by")), "network");
@@ -157,7 +149,23 @@ UNIT_TEST(json_is_read_back) {
   assert_true(json_is_string(json_object_get(json_array_get(connections, 2), "error")));
   json_decref(root);
   free(text);
-  stats_document_free(&document);
+}
+
+/* A NIC's counters, and a name that needs escapes. */
+UNIT_TEST(nics_are_read_back) {
+  struct text text = { 0 };
+  uint64_t values[NIC_COUNTER_COUNT];
+  for (size_t i = 0; i < NIC_COUNTER_COUNT; i++) {
+    values[i] = i == 0 ? UINT64_C(1) << 52 : i;
+  }
+  stats_json_nic(&text, "e\"\\\n1", values, true);
+  json_t *nic = json_loads(text.bytes, 0, NULL);
+  assert_string_equal(json_string_value(json_object_get(nic, "name")), "e\"\\\n1");
+  for (size_t i = 0; i < NIC_COUNTER_COUNT; i++) {
+    assert_true(number(nic, stats_nic_fields.list[i].name) == (double)values[i]);
+  }
+  json_decref(nic);
+  text_free(&text);
 }
 
 /* ---- a reader of Prometheus text, strict: fails the test at anything that is not in order ---- */
@@ -253,58 +261,57 @@ static void read_metrics(const char *text, const char *wanted, struct metrics *m
   }
 }
 
+static json_t *with_nic(const char *name, double bytes_sent) {
+  return json_pack("{s:i, s:[{s:s, s:f, s:i}]}", "pid", 8, "nics", "name", name, "bytes_sent",
+                   bytes_sent, "unknown", 9);
+}
+
 UNIT_TEST(prometheus_text_is_read_back) {
-  struct stats_document document;
+  struct process process = make_process(3, 2);
   struct metrics metrics;
-  fill(&document, 3, 2);
-  char *text = write_prometheus(&document, NULL);
+  char *text = write_prometheus(&process, NULL);
   read_metrics(text, "stratus_connection_bytes_total", &metrics);
-  assert_int_equal(metrics.samples, 2 + 2 * NIC_COUNTER_COUNT + 3 * STATS_CONNECTION_FIELD_COUNT +
-                                        6 * STATS_FLOW_FIELD_COUNT);
+  assert_int_equal(metrics.samples,
+                   2 + 3 * stats_connection_fields.count + 6 * stats_flow_fields.count);
   assert_true(metrics.sum == 6000);
   assert_null(strstr(text, "rank="));
   read_metrics(text, "stratus_flow_rtt_seconds", &metrics);
   assert_true(metrics.sum > 0.000749 && metrics.sum < 0.000751);
   read_metrics(text, "stratus_flow_limit", &metrics);
   assert_true(metrics.sum == 3 * POLICY_LIMIT_NETWORK);
-  read_metrics(text, "stratus_nic_bytes_sent_total", &metrics);
-  assert_true(metrics.sum == 4503599627370497.0);
   free(text);
-  strcpy(document.rank, "12");
-  text = write_prometheus(&document, NULL);
+  process.rank = "12";
+  text = write_prometheus(&process, NULL);
   read_metrics(text, "", &metrics);
   assert_non_null(strstr(text,
                          "stratus_flow_up{pid=\"4711\",id=\"5f3a\",rank=\"12\",connection=\"3\","
                          "flow=\"1\",nic=\"\"} 1\n"));
   free(text);
-  stats_document_free(&document);
 }
 
 /* Of another release: what it does not say is left out, the rest stands with the first's. */
 UNIT_TEST(processes_share_a_metric) {
-  struct stats_document document;
+  struct process process = make_process(1, 0);
   struct metrics metrics;
-  fill(&document, 1, 0);
-  json_t *second = json_pack("{s:i, s:[{s:s, s:i, s:i}]}", "pid", 8, "nics", "name", "eth0",
-                             "bytes_sent", 7, "unknown", 9);
-  char *text = write_prometheus(&document, second);
+  json_t *second = with_nic("e\"\\\n1", 4503599627370497.0);
+  char *text = write_prometheus(&process, second);
   read_metrics(text, "stratus_nic_bytes_sent_total", &metrics);
-  assert_true(metrics.sum == 4503599627370497.0 + 7);
-  assert_int_equal(metrics.samples, 4 + 2 * NIC_COUNTER_COUNT + STATS_CONNECTION_FIELD_COUNT + 1);
-  assert_non_null(strstr(text, "stratus_nic_bytes_sent_total{pid=\"8\",nic=\"eth0\"} 7\n"));
+  assert_true(metrics.sum == 4503599627370497.0);
+  assert_int_equal(metrics.samples, 4 + stats_connection_fields.count + 1);
+  assert_non_null(strstr(text, "stratus_nic_bytes_sent_total{pid=\"8\",nic=\"e\\\"\\\\\\n1\"} "
+                               "4503599627370497\n"));
   free(text);
   json_decref(second);
-  stats_document_free(&document);
 }
 
 UNIT_TEST(nothing_is_a_document_too) {
-  struct stats_document document = { .pid = 1 };
+  struct process process = make_process(0, 0);
   struct metrics metrics;
-  char *text = write_prometheus(&document, NULL);
+  char *text = write_prometheus(&process, NULL);
   read_metrics(text, "stratus_process_info", &metrics);
   assert_true(metrics.sum == 1);
   free(text);
-  text = write_json(&document);
+  text = write_json(&process);
   json_t *root = json_loads(text, 0, NULL);
   assert_int_equal(json_array_size(json_object_get(root, "connections")), 0);
   assert_true(json_is_array(json_object_get(root, "nics")));
@@ -312,50 +319,42 @@ UNIT_TEST(nothing_is_a_document_too) {
   free(text);
 }
 
-UNIT_TEST(a_document_that_is_too_large_says_so) {
-  struct stats_document document = { .pid = 1 };
-  size_t flows = 0;
-  assert_non_null(stats_document_add_connection(&document));
-  while (stats_document_add_flow(&document)) {
-    flows++;
-  }
-  assert_int_equal(flows, STATS_FLOWS_MAX);
-  assert_int_equal(document.flow_count, STATS_FLOWS_MAX);
-  assert_true(document.is_truncated);
-  stats_document_free(&document);
+/* stats_collect leaves out connections and flows before the text would go beyond its limit. */
+UNIT_TEST(the_longest_piece_has_a_bound) {
+  struct connection_snapshot seen;
+  struct lane_snapshot flow;
+  const struct stats_engine engine = { .index = UINT32_MAX };
+  struct text text = { 0 };
+  memset(&seen, 0xff, sizeof seen);
+  memset(seen.peer, 1, sizeof seen.peer - 1);
+  memset(seen.nic, 2, sizeof seen.nic - 1);
+  seen.peer[sizeof seen.peer - 1] = seen.nic[sizeof seen.nic - 1] = '\0';
+  seen.is_sender = seen.is_detached = seen.has_oldest = true;
+  seen.error = -110;
+  stats_json_connection(&text, &seen, &engine, UINT64_MAX, false);
+  assert_true(text.used < STATS_PIECE_MAX);
+  text_free(&text);
+  memset(&flow, 0xff, sizeof flow);
+  memset(flow.nic, 1, sizeof flow.nic - 1);
+  flow.nic[sizeof flow.nic - 1] = '\0';
+  flow.link.state = LINK_LANE_UP;
+  flow.link.limit = POLICY_LIMIT_APPLICATION; /* the longest */
+  stats_json_flow(&text, &flow, false);
+  assert_true(text.used < STATS_PIECE_MAX);
+  text_free(&text);
 }
 
-UNIT_TEST(longest_names_fit_into_a_piece) {
-  struct stats_document document;
-  fill(&document, 1, 1);
-  for (size_t i = 0; i < STATS_CONNECTION_FIELD_COUNT; i++) {
-    document.connections[0].values[i] = UINT64_MAX;
+UNIT_TEST(a_text_grows) {
+  struct text text = { 0 };
+  for (int i = 0; i < 5000; i++) {
+    text_add(&text, "%d,", i % 10);
   }
-  for (size_t i = 0; i < STATS_FLOW_FIELD_COUNT; i++) {
-    document.flows[0].values[i] = UINT64_MAX;
-  }
-  document.flows[0].values[STATS_FLOW_LIMIT] = POLICY_LIMIT_APPLICATION; /* the longest */
-  memset(document.connections[0].peer, 1, CONNECTION_NAME_BYTES - 1);
-  memset(document.connections[0].nic, 2, CONNECTION_NAME_BYTES - 1);
-  memset(document.host, 3, sizeof document.host - 1);
-  char *text = write_json(&document);
-  json_t *root = json_loads(text, 0, NULL);
-  assert_non_null(root);
-  json_decref(root);
-  free(text);
-  stats_document_free(&document);
-}
-
-UNIT_TEST(what_does_not_fit_is_left_out) {
-  char bytes[8];
-  struct text text;
-  text_init(&text, bytes, sizeof bytes);
-  text_add(&text, "abc");
-  text_add(&text, "defgh");
-  assert_true(text.is_full);
-  assert_string_equal(bytes, "abc");
-  text_add(&text, "defg");
-  assert_string_equal(bytes, "abcdefg");
+  assert_false(text.is_full);
+  assert_int_equal(text.used, 10000);
+  assert_memory_equal(text.bytes + 9990, "5,6,7,8,9,", 11);
+  text_add(&text, "%20000d", 1); /* more than its double */
+  assert_int_equal(strlen(text.bytes), 30000);
+  text_free(&text);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -51,7 +51,7 @@ static const struct column connection_columns[] = {
   { "peer", "peer", -36, FORM_TEXT },      { "messages", "messages_completed", 9, FORM_COUNT },
   { "bytes", "bytes", 8, FORM_AMOUNT },    { "rate", "bytes", 12, FORM_RATE },
   { "flows", NULL, 6, FORM_FLOWS },        { "compressed", NULL, 11, FORM_COMPRESSION },
-  { "stalled", NULL, 0, FORM_STALL },     { NULL, NULL, 0, FORM_TEXT },
+  { "stalled", NULL, 0, FORM_STALL },      { NULL, NULL, 0, FORM_TEXT },
 };
 static const struct column flow_columns[] = {
   { "conn", "connection", 4, FORM_COUNT },

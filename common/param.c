@@ -477,9 +477,8 @@ static void print_accepted(FILE *to, const struct param_row *row) {
     fputs("text", to);
     return;
   }
-  char accepted[ACCEPTED_MAX];
   fputc('`', to);
-  print_alternatives(to, accepted_text(row, accepted));
+  print_alternatives(to, row->type == PARAM_TYPE_BOOL ? "0|1" : row->accepted);
   fprintf(to, "`%s%s", row->unit[0] ? " " : "", row->unit);
 }
 

@@ -12,9 +12,7 @@
 #include "common/name_list.h"
 #include "common/nccl_version.h"
 #include "common/plugin_file.h"
-#include "common/tools/env_plugin.h"
 #include "common/tools/nccl_found.h"
-#include "common/tools/setting_origin.h"
 #include "common/version.h"
 
 __attribute__((format(printf, 1, 2))) static char *format_text(const char *format, ...) {
@@ -38,10 +36,9 @@ static struct nccl_conf_setting find_theirs(const char *name) {
 
 static char *why_not(const char *name, const struct nccl_conf_setting *setting,
                      const char *reason) {
-  char quoted[QUOTE_MAX], origin[SETTING_ORIGIN_MAX];
-  return format_text("%s=%s is set in %s%s%s", name, quote(setting->value, quoted),
-                     setting_origin(name, setting, origin), reason ? ": " : "",
-                     reason ? reason : ", and the user's settings count");
+  char text[NCCL_CONF_TEXT_MAX];
+  return format_text("%s%s%s", nccl_conf_text(name, setting, text), reason ? ": " : ", ",
+                     reason ? reason : "and the user's settings count");
 }
 
 /* Loading NCCL takes time: only where its releases differ. */
@@ -92,18 +89,6 @@ static void add_obstacle(struct job_settings *settings, char *text, enum job_var
   }
 }
 
-static char *why_not_env_plugin(const char *name, const char *value) {
-  const struct nccl_conf_setting theirs = nccl_conf_find("NCCL_ENV_PLUGIN");
-  struct env_plugin_answer answer;
-  if (!env_plugin_changes(theirs.value, name, value, &answer)) {
-    return NULL;
-  }
-  char quoted[QUOTE_MAX], origin[SETTING_ORIGIN_MAX];
-  return format_text("the env plugin %s sets %s=%s; NCCL_ENV_PLUGIN is %s%s", answer.file, name,
-                     quote(answer.value, quoted), theirs.value ? "set in " : "not set",
-                     theirs.value ? setting_origin("NCCL_ENV_PLUGIN", &theirs, origin) : "");
-}
-
 /* NCCL itself does not start without one. */
 static bool has_interface(const char *names) {
   struct name_list list;
@@ -123,10 +108,17 @@ static bool has_interface(const char *names) {
 static void find_doubts(struct job_settings *settings, bool is_override) {
   const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
   const struct nccl_conf_setting names = nccl_conf_find("NCCL_SOCKET_IFNAME");
+  const struct job_setting *env = &settings->settings[JOB_ENV_PLUGIN];
   int count = 0;
+  if (env->theirs.value && strcasecmp(env->theirs.value, "none") != 0) {
+    settings->doubts[count++] = why_not(
+        env->name, &env->theirs, "what that plugin answers counts more than the environment");
+    settings->settings[JOB_ENV_PLUGIN].value = is_override ? format_text("%s", "none") : NULL;
+  }
   if (net->theirs.value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
     settings->doubts[count++] =
         why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there");
+    settings->settings[JOB_NET_PLUGIN].value = is_override ? format_text("%s", "stratus") : NULL;
   }
   if (!has_interface(names.value)) {
     settings->doubts[count] = why_not("NCCL_SOCKET_IFNAME", &names,
@@ -157,10 +149,6 @@ static void judge(struct job_settings *settings, const struct job_request *reque
     settings->settings[JOB_NET].value = format_text("%s", STRATUS_TRANSPORT);
   }
   add_obstacle(settings, why_not_net(&other), JOB_NET, STRATUS_TRANSPORT, is_override);
-  add_obstacle(settings, why_not_env_plugin(net->name, net->value ? net->value : net->theirs.value),
-               JOB_ENV_PLUGIN, "none", is_override);
-  add_obstacle(settings, why_not_env_plugin("NCCL_NET", other.value), JOB_ENV_PLUGIN, "none",
-               is_override);
   if (tuner->theirs.value) {
     settings->why_not_tuner = why_not_plugin(tuner->name, &tuner->theirs);
   }

@@ -16,7 +16,7 @@
  * would not start, as NCCL looks for that one in libnccl-net.so only while NCCL_NET_PLUGIN is not
  * set, and a tuner that comes with the plugin only while NCCL_TUNER_PLUGIN leads nowhere.
  *
- * Owns: nothing.  Threads: the main thread.  Blocks: on the file system, and as env_plugin does.
+ * Owns: nothing.  Threads: the main thread.  Blocks: on the file system.
  * Fails: cannot. */
 #ifndef COMMON_TOOLS_JOB_SETTINGS_H
 #define COMMON_TOOLS_JOB_SETTINGS_H
@@ -35,7 +35,7 @@ enum job_variable {
   JOB_SOCKET_IFNAME,
   JOB_VARIABLE_COUNT
 };
-enum { JOB_OBSTACLES_MAX = 4, JOB_DOUBTS_MAX = 2 };
+enum { JOB_OBSTACLES_MAX = 3, JOB_DOUBTS_MAX = 3 };
 
 struct job_setting {
   const char *name;

@@ -60,8 +60,7 @@ static void tell(const struct job_settings *settings) {
     return;
   }
   for (int i = 0; i < JOB_DOUBTS_MAX && settings->doubts[i]; i++) {
-    cli_fail(settings->settings[JOB_SOCKET_IFNAME].value ? "--override overrules: %s"
-                                                         : "the job may run without stratus: %s",
+    cli_fail(is_override ? "--override overrules: %s" : "the job may run without stratus: %s",
              settings->doubts[i]);
   }
   if (settings->why_not_tuner) {

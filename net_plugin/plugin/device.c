@@ -164,7 +164,7 @@ static void place_threads(struct device_table *table, const struct device_settin
 
 void device_table_discover(struct device_table *table, const struct interface *interfaces,
                            size_t count, const struct device_settings *settings) {
-  char ports[DEVICE_PHYSICAL_MAX][NIC_FACTS_PORT_MAX], groups[MERGE_TEXT_MAX];
+  char ports[DEVICE_PHYSICAL_MAX][NIC_FACTS_PORT_MAX];
   memset(table, 0, sizeof(*table));
   for (size_t i = 0; i < count && table->count < DEVICE_PHYSICAL_MAX; i++) {
     if (interfaces[i].verdict == INTERFACE_CHOSEN) {
@@ -177,12 +177,7 @@ void device_table_discover(struct device_table *table, const struct interface *i
     table->devices[i].nics[0].speed_mbps = table->devices[i].speed_mbps;
   }
   place_threads(table, settings);
-  merge_find_ports(table, ports, groups);
-  if (groups[0] && !settings->merge_nics[0]) {
-    LOG_INFO("merged, as they are one port each: %s (STRATUS_MERGE_NICS=none keeps them apart)",
-             groups);
-  }
-  merge_apply(table, settings->merge_nics[0] ? settings->merge_nics : groups);
+  merge_apply(table, ports, settings->merge_nics);
   table->physical_count = table->count;
   if (settings->profile) {
     table->latency_us = (float)settings->profile->net.latency_us;

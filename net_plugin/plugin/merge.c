@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge.h. A group is a list of indexes of interfaces; all groups are found before the table is
- * rebuilt. */
+/* See merge.h. All groups are found before the table is rebuilt. */
 #include "net_plugin/plugin/merge.h"
 
 #include <stdio.h>
@@ -8,198 +7,165 @@
 
 #include "common/log.h"
 
-struct group {
-  int members[NIC_MAX_FUSED];
-  int count;
-};
+enum { NONE = -1, APART = -2 }; /* it found no room */
 
 struct merge {
-  const struct device_table *table;
+  struct device_table *table;
   const char *text;
-  struct group groups[DEVICE_PHYSICAL_MAX];
+  struct {
+    int members[NIC_MAX_FUSED]; /* interfaces, in the order of the names */
+    int count;
+  } groups[DEVICE_PHYSICAL_MAX]; /* one member: there is none */
   int group_count;
-  bool is_too_many[DEVICE_PHYSICAL_MAX]; /* the interface has no room in its group */
+  int group_of[DEVICE_PHYSICAL_MAX]; /* of each interface; or as above */
+  char without_room[DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 1)];
 };
 
-static void complain(const struct merge *merge, const char *what, const char *name, int length) {
-  char known[DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 1)] = "";
+static void add_name(char *names, const char *name) {
+  strcat(names, names[0] ? "," : "");
+  strcat(names, name);
+}
+
+static void complain(const struct merge *merge, const char *what, const char *name, size_t length) {
+  char known[sizeof(merge->without_room)] = "";
   for (int i = 0; i < merge->table->count; i++) {
-    strcat(known, i ? "," : "");
-    strcat(known, merge->table->devices[i].name);
+    add_name(known, merge->table->devices[i].name);
   }
   LOG_WARN("STRATUS_MERGE_NICS=%s: \"%.*s\" %s; accepted are all, none, or groups as in "
            "eth0+eth1,eth2+eth3 of the interfaces in use: %s",
-           merge->text, length, name, what, known[0] ? known : "none");
+           merge->text, (int)length, name, what, known[0] ? known : "none");
 }
 
-static int find_interface(const struct device_table *table, const char *name, size_t length) {
-  for (int i = 0; i < table->count; i++) {
-    if (strlen(table->devices[i].name) == length && !memcmp(table->devices[i].name, name, length)) {
-      return i;
-    }
+/* To the latest group. */
+static void add_member(struct merge *merge, int index) {
+  int group = merge->group_count - 1, *count = &merge->groups[group].count;
+  if (*count == NIC_MAX_FUSED) {
+    add_name(merge->without_room, merge->table->devices[index].name);
+    merge->group_of[index] = APART;
+    return;
   }
-  return -1;
+  merge->groups[group].members[(*count)++] = index;
+  merge->group_of[index] = group;
 }
 
-static bool is_taken(const struct merge *merge, int index) {
-  for (int i = 0; i <= merge->group_count && i < DEVICE_PHYSICAL_MAX; i++) {
-    for (int j = 0; j < merge->groups[i].count; j++) {
-      if (merge->groups[i].members[j] == index) {
-        return true;
-      }
+/* One has no group. */
+static void end_group(struct merge *merge) {
+  int group = merge->group_count - 1;
+  if (merge->groups[group].count < 2) {
+    if (merge->groups[group].count == 1) {
+      merge->group_of[merge->groups[group].members[0]] = NONE;
     }
+    merge->groups[group].count = 0;
+    merge->group_count--;
   }
-  return false;
 }
 
-/* One name of a group. */
-static void add_member(struct merge *merge, struct group *group, const char *name, size_t length) {
-  int index = find_interface(merge->table, name, length);
+static void add_named(struct merge *merge, const char *name, size_t length) {
+  int index = merge->table->count - 1;
+  while (index >= 0 && (strlen(merge->table->devices[index].name) != length ||
+                        memcmp(merge->table->devices[index].name, name, length) != 0)) {
+    index--;
+  }
   if (index < 0) {
-    complain(merge, "is none of the interfaces in use", name, (int)length);
-  } else if (is_taken(merge, index)) {
-    complain(merge, "is named twice", name, (int)length);
-  } else if (group->count == NIC_MAX_FUSED) {
-    merge->is_too_many[index] = true;
+    complain(merge, "is none of the interfaces in use", name, length);
+  } else if (merge->group_of[index] != NONE) {
+    complain(merge, "is named twice", name, length);
   } else {
-    group->members[group->count++] = index;
+    add_member(merge, index);
   }
 }
 
-static void add_group(struct merge *merge, const char *text, size_t length) {
-  if (merge->group_count == DEVICE_PHYSICAL_MAX) {
-    return; /* more groups than interfaces: each of the rest has complained */
-  }
-  struct group *group = &merge->groups[merge->group_count];
-  const char *end = text + length;
-  int members = 0;
-  for (;;) {
-    size_t name = strcspn(text, "+,");
-    add_member(merge, group, text, name);
-    members++;
-    text += name;
-    if (text == end) {
-      break;
-    }
-    text++;
-  }
-  if (group->count > 1) {
-    merge->group_count++;
-    return;
-  }
-  if (group->count == 1 && members == 1) {
-    complain(merge, "is alone: a group has two or more", end - length, (int)length);
-  }
-  *group = (struct group){ 0 };
-}
-
-static void find_groups(struct merge *merge) {
-  if (!strcmp(merge->text, "all")) {
-    struct group *group = &merge->groups[0];
-    for (int i = 0; i < merge->table->count; i++) {
-      add_member(merge, group, merge->table->devices[i].name,
-                 strlen(merge->table->devices[i].name));
-    }
-    merge->group_count = group->count > 1;
-    return;
-  }
-  const char *text = merge->text;
-  for (;;) {
-    size_t length = strcspn(text, ",");
-    add_group(merge, text, length);
-    if (!text[length]) {
-      break;
-    }
-    text += length + 1;
-  }
-}
-
-/* In one line, however many there are. */
-static void tell_too_many(const struct merge *merge) {
-  char names[MERGE_TEXT_MAX] = "";
-  for (int i = 0; i < merge->table->count; i++) {
-    if (merge->is_too_many[i]) {
-      strcat(names, names[0] ? "," : "");
-      strcat(names, merge->table->devices[i].name);
-    }
-  }
-  if (names[0]) {
-    LOG_WARN("STRATUS_MERGE_NICS=%s: a device has at most %d interfaces, so these stay apart: %s",
-             merge->text, NIC_MAX_FUSED, names);
-  }
-}
-
-static const struct group *group_of(const struct merge *merge, int index) {
-  for (int i = 0; i < merge->group_count; i++) {
-    for (int j = 0; j < merge->groups[i].count; j++) {
-      if (merge->groups[i].members[j] == index) {
-        return &merge->groups[i];
+static void find_named(struct merge *merge) {
+  /* More groups than interfaces: each of the rest has complained. */
+  for (const char *text = merge->text; merge->group_count < DEVICE_PHYSICAL_MAX;) {
+    const char *begin = text;
+    int names = 0;
+    for (merge->group_count++;; text++) {
+      size_t length = strcspn(text, "+,");
+      add_named(merge, text, length);
+      text += length;
+      names++;
+      if (*text != '+') {
+        break;
       }
     }
+    if (names == 1 && merge->groups[merge->group_count - 1].count == 1) {
+      complain(merge, "is alone: a group has two or more", begin, (size_t)(text - begin));
+    }
+    end_group(merge);
+    if (!*text++) {
+      return;
+    }
   }
-  return NULL;
+}
+
+/* Of all, or of those that share a port. */
+static void find_alike(struct merge *merge, char ports[][NIC_FACTS_PORT_MAX]) {
+  for (int i = 0; i < merge->table->count; i++) {
+    if (merge->group_of[i] == NONE && (!ports || ports[i][0])) {
+      merge->group_count++;
+      for (int j = i; j < merge->table->count; j++) {
+        if (merge->group_of[j] == NONE && (!ports || strcmp(ports[i], ports[j]) == 0)) {
+          add_member(merge, j);
+        }
+      }
+      end_group(merge);
+    }
+    if (!ports) {
+      return;
+    }
+  }
 }
 
 /* The lowest member's place is the group's. */
-static bool is_first(const struct group *group, int index) {
-  for (int i = 0; i < group->count; i++) {
-    if (group->members[i] < index) {
-      return false;
-    }
-  }
-  return true;
-}
-
-void merge_find_ports(const struct device_table *table, char ports[][NIC_FACTS_PORT_MAX],
-                      char text[MERGE_TEXT_MAX]) {
-  text[0] = '\0';
-  for (int i = 0; i < table->count; i++) {
-    int members = 0;
-    for (int j = 0; j < table->count && members < NIC_MAX_FUSED; j++) {
-      bool is_same = ports[i][0] && strcmp(ports[i], ports[j]) == 0;
-      if (is_same && j < i) {
-        break; /* a group that was begun before */
-      }
-      if (is_same && j > i) {
-        if (members == 0) {
-          strcat(text, text[0] ? "," : "");
-          strcat(text, table->devices[i].name);
-          members = 1;
-        }
-        strcat(text, "+");
-        strcat(text, table->devices[j].name);
-        members++;
-      }
-    }
-  }
-}
-
-void merge_apply(struct device_table *table, const char *text) {
-  struct merge merge = { .table = table, .text = text };
-  if (!*text || !strcmp(text, "none") || table->count == 0) {
-    return;
-  }
-  find_groups(&merge);
-  tell_too_many(&merge);
-  if (merge.group_count == 0) {
-    return;
-  }
+static void rebuild(struct merge *merge) {
+  struct device_table *table = merge->table;
   struct device singles[DEVICE_PHYSICAL_MAX];
-  int count = table->count, made = 0;
+  bool is_made[DEVICE_PHYSICAL_MAX] = { false };
+  int count = table->count;
   memcpy(singles, table->devices, (size_t)count * sizeof(singles[0]));
+  table->count = 0;
   for (int i = 0; i < count; i++) {
-    const struct group *group = group_of(&merge, i);
-    if (group && !is_first(group, i)) {
+    int group = merge->group_of[i];
+    if (group >= 0 && is_made[group]) {
       continue;
     }
-    struct device device = { .part_count = 1, .parts = { made } };
-    if (!group) {
+    struct device device = { .part_count = 1, .parts = { table->count } };
+    for (int j = 0; group >= 0 && j < merge->groups[group].count; j++) {
+      device_append(&device, &singles[merge->groups[group].members[j]]);
+      is_made[group] = true;
+    }
+    if (group < 0) {
       device_append(&device, &singles[i]);
+    } else if (!merge->text[0]) {
+      LOG_INFO("%s are one, as they are one port (STRATUS_MERGE_NICS=none keeps them apart)",
+               device.name);
     }
-    for (int j = 0; group && j < group->count; j++) {
-      device_append(&device, &singles[group->members[j]]);
-    }
-    table->devices[made++] = device;
+    table->devices[table->count++] = device;
   }
-  table->count = made;
+}
+
+void merge_apply(struct device_table *table, char ports[][NIC_FACTS_PORT_MAX], const char *text) {
+  struct merge merge = { .table = table, .text = text };
+  for (int i = 0; i < table->count; i++) {
+    merge.group_of[i] = NONE;
+  }
+  if (!strcmp(text, "none") || table->count == 0) {
+    return;
+  }
+  if (!text[0]) {
+    find_alike(&merge, ports);
+  } else if (!strcmp(text, "all")) {
+    find_alike(&merge, NULL);
+  } else {
+    find_named(&merge);
+  }
+  if (merge.without_room[0]) {
+    LOG_WARN("%s%s%sa device has at most %d interfaces, so these stay apart: %s",
+             text[0] ? "STRATUS_MERGE_NICS=" : "", text, text[0] ? ": " : "", NIC_MAX_FUSED,
+             merge.without_room);
+  }
+  if (merge.group_count) {
+    rebuild(&merge);
+  }
 }

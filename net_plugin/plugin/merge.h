@@ -13,14 +13,9 @@
 
 #include "net_plugin/plugin/device.h"
 
-/* The groups of interfaces that share a port, as merge_apply takes them; empty if there are none.
- * ports: the port of each device of the table, empty if not known (nic_facts.h). */
-enum { MERGE_TEXT_MAX = DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 1) };
-void merge_find_ports(const struct device_table *table, char ports[][NIC_FACTS_PORT_MAX],
-                      char text[MERGE_TEXT_MAX]);
-
 /* Puts a device for each group in the place of its first interface; the table has nothing but
- * single interfaces before. text: empty or "none", "all", or "eth0+eth1,eth2+eth3". */
-void merge_apply(struct device_table *table, const char *text);
+ * single interfaces before. text: "none", "all", or "eth0+eth1,eth2+eth3"; empty: those that share
+ * a port. ports: of each interface, empty if not known (nic_facts.h). */
+void merge_apply(struct device_table *table, char ports[][NIC_FACTS_PORT_MAX], const char *text);
 
 #endif

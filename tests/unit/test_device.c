@@ -486,6 +486,10 @@ LOG_CAPTURE_TEST(merged_devices_can_be_fused) {
   assert_string_equal(table.devices[3].name, "eth0+veth0+eth1");
   assert_int_equal(table.devices[3].nic_count, 3);
   assert_int_equal(table.devices[3].part_count, 2);
+  log_capture_start();
+  discover_merged("a b c d e f g h eth0", "all");
+  assert_names("a+b+c+d+e+f+g+h eth0");
+  assert_true(log_capture_find("so these stay apart: eth0") > 0);
   discover_merged("a b c d e f g h eth0", "a+b+c+d+e+f+g+h");
   assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), -EINVAL);
   assert_true(log_capture_find("8 is the limit") > 0);

@@ -9,13 +9,6 @@
 
 #include "net_plugin/abi/net_abi.h"
 
-/* ncclNetSGE_v8_t; v9 to v12 the same. */
-struct collnet_sge {
-  void *mhandle;
-  void *address;
-  size_t size;
-};
-
 typedef enum nccl_result collnet_init_v8_fn(nccl_logger_fn *logger);
 typedef enum nccl_result collnet_init_v11_fn(void **context, uint64_t communicator,
                                              nccl_logger_fn *logger);
@@ -38,15 +31,6 @@ typedef enum nccl_result collnet_iallreduce_v9_fn(void *coll_comm, void *send, v
                                                   size_t count, int type, int op,
                                                   void *send_mhandle, void *recv_mhandle,
                                                   void **request);
-typedef enum nccl_result collnet_iallgather_fn(void *coll_comm, void *send, int parts,
-                                               struct collnet_sge *recv, size_t bytes_per_rank,
-                                               size_t window_offset, size_t window_bytes,
-                                               void *send_mhandle, void **request);
-typedef enum nccl_result collnet_ireducescatter_fn(void *coll_comm, int parts,
-                                                   struct collnet_sge *send, void *recv,
-                                                   size_t bytes_per_rank, size_t window_offset,
-                                                   size_t window_bytes, int type, int op,
-                                                   void *recv_mhandle, void **request);
 typedef enum nccl_result collnet_iflush_fn(void *coll_comm, void *data, int bytes, void *mhandle,
                                            void **request);
 typedef enum nccl_result collnet_test_fn(void *request, int *is_done, int *bytes);
@@ -67,8 +51,7 @@ typedef enum nccl_result collnet_finalize_fn(void *context);
   collnet_reg_mr_dma_buf_fn *regMrDmaBuf;                                                          \
   collnet_dereg_mr_fn *deregMr;                                                                    \
   IALLREDUCE *iallreduce;                                                                          \
-  collnet_iallgather_fn *iallgather;                                                               \
-  collnet_ireducescatter_fn *ireducescatter;                                                       \
+  void *iallgather, *ireducescatter; /* functions; not offered */                                  \
   collnet_iflush_fn *iflush;                                                                       \
   collnet_test_fn *test;                                                                           \
   collnet_close_fn *closeColl;                                                                     \

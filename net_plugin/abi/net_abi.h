@@ -198,8 +198,6 @@ typedef enum nccl_result net_iflush_v6_fn(void *recv_comm, int count, void **dat
                                           void **mhandles, void **request);
 typedef enum nccl_result net_test_v6_fn(void *request, int *is_done, int *bytes);
 typedef enum nccl_result net_close_v6_fn(void *comm);
-typedef enum nccl_result net_get_device_mr_v7_fn(void *comm, void *mhandle, void **device_mhandle);
-typedef enum nccl_result net_irecv_consumed_v7_fn(void *recv_comm, int count, void *request);
 typedef enum nccl_result net_make_vdevice_v9_fn(int *device, struct net_vdevice_v9 *parts);
 typedef enum nccl_result net_make_vdevice_v12_fn(int *device, struct net_vdevice_v12 *parts);
 typedef enum nccl_result net_finalize_v11_fn(void *context);
@@ -228,6 +226,9 @@ typedef enum nccl_result net_set_attributes_v11_fn(void *context,
   net_close_v6_fn *closeRecv;                                                                      \
   net_close_v6_fn *closeListen;
 
+/* Functions of plugins with device code, as this one is not. */
+#define NET_DEVICE_CODE void *getDeviceMr, *irecvConsumed;
+
 struct net_v6 { /* net_v6.h:27-72 */
   NET_MEMBERS(net_init_v6_fn, net_get_properties_v6_fn, net_listen_v6_fn, net_connect_v6_fn,
               net_accept_v6_fn, net_reg_mr_v6_fn, net_isend_v6_fn, net_irecv_v6_fn)
@@ -236,38 +237,33 @@ struct net_v6 { /* net_v6.h:27-72 */
 struct net_v7 { /* net_v7.h:26-79 */
   NET_MEMBERS(net_init_v6_fn, net_get_properties_v7_fn, net_listen_v6_fn, net_connect_v7_fn,
               net_accept_v7_fn, net_reg_mr_v6_fn, net_isend_v6_fn, net_irecv_v6_fn)
-  net_get_device_mr_v7_fn *getDeviceMr;
-  net_irecv_consumed_v7_fn *irecvConsumed;
+  NET_DEVICE_CODE
 };
 
 struct net_v8 { /* net_v8.h:27-80 */
   NET_MEMBERS(net_init_v6_fn, net_get_properties_v8_fn, net_listen_v6_fn, net_connect_v7_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v6_fn, net_irecv_v6_fn)
-  net_get_device_mr_v7_fn *getDeviceMr;
-  net_irecv_consumed_v7_fn *irecvConsumed;
+  NET_DEVICE_CODE
 };
 
 struct net_v9 { /* net_v9.h:36-93 */
   NET_MEMBERS(net_init_v6_fn, net_get_properties_v9_fn, net_listen_v6_fn, net_connect_v7_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v9_fn, net_irecv_v9_fn)
-  net_get_device_mr_v7_fn *getDeviceMr;
-  net_irecv_consumed_v7_fn *irecvConsumed;
+  NET_DEVICE_CODE
   net_make_vdevice_v9_fn *makeVDevice;
 };
 
 struct net_v10 { /* net_v10.h:43-102 */
   NET_MEMBERS(net_init_v10_fn, net_get_properties_v9_fn, net_listen_v6_fn, net_connect_v10_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
-  net_get_device_mr_v7_fn *getDeviceMr;
-  net_irecv_consumed_v7_fn *irecvConsumed;
+  NET_DEVICE_CODE
   net_make_vdevice_v9_fn *makeVDevice;
 };
 
 struct net_v11 { /* net_v11.h:72-135 */
   NET_MEMBERS(net_init_v11_fn, net_get_properties_v11_fn, net_listen_v11_fn, net_connect_v11_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
-  net_get_device_mr_v7_fn *getDeviceMr;
-  net_irecv_consumed_v7_fn *irecvConsumed;
+  NET_DEVICE_CODE
   net_make_vdevice_v9_fn *makeVDevice;
   net_finalize_v11_fn *finalize;
   net_set_attributes_v11_fn *setNetAttr;
@@ -276,8 +272,7 @@ struct net_v11 { /* net_v11.h:72-135 */
 struct net_v12 { /* net_v12.h:76-139; NCCL uses the plugin's struct itself, net_v12.cc:15-22 */
   NET_MEMBERS(net_init_v11_fn, net_get_properties_v12_fn, net_listen_v11_fn, net_connect_v11_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
-  net_get_device_mr_v7_fn *getDeviceMr;
-  net_irecv_consumed_v7_fn *irecvConsumed;
+  NET_DEVICE_CODE
   net_make_vdevice_v12_fn *makeVDevice;
   net_finalize_v11_fn *finalize;
   net_set_attributes_v11_fn *setNetAttr;

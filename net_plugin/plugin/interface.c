@@ -102,7 +102,7 @@ static void fill(struct interface *to, const struct host_link *link,
   memcpy(to->hardware, link->hardware, to->hardware_bytes);
 }
 
-static bool is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
+bool interface_is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
   unsigned bytes;
   const uint8_t *ip = tcp_address_ip(a, &bytes), *other = tcp_address_ip(b, &bytes);
   return a->ss_family == b->ss_family && memcmp(ip, other, bytes) == 0;
@@ -124,7 +124,7 @@ static void find_route_sources(struct interface *list, int count) {
         source = (struct sockaddr_storage){ 0 };
       }
     }
-    it->is_route_source = is_same_ip(&it->address, &source);
+    it->is_route_source = interface_is_same_ip(&it->address, &source);
   }
 }
 

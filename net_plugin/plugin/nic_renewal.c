@@ -7,7 +7,6 @@
 
 #include "common/log.h"
 #include "net_plugin/lane/host_nics.h"
-#include "net_plugin/lane/tcp_socket.h"
 
 void nic_renewal_begin(struct nic_renewal *renewal, const struct device_table *table) {
   struct nic nics[DEVICE_PHYSICAL_MAX];
@@ -15,13 +14,6 @@ void nic_renewal_begin(struct nic_renewal *renewal, const struct device_table *t
   for (unsigned i = 0; i < renewal->count; i++) {
     renewal->nics[i].told = renewal->nics[i].now = nics[i];
   }
-}
-
-static bool is_same_ip(const struct nic *a, const struct nic *b) {
-  unsigned bytes;
-  const uint8_t *ip = tcp_address_ip(&a->address, &bytes);
-  return a->address.ss_family == b->address.ss_family &&
-         memcmp(ip, tcp_address_ip(&b->address, &bytes), bytes) == 0;
 }
 
 /* The entry of a NIC of the table. */
@@ -77,6 +69,10 @@ static bool has_same_index(const struct nic *told, const struct nic *now) {
   return told->index == now->index;
 }
 
+static bool has_same_ip(const struct nic *told, const struct nic *now) {
+  return interface_is_same_ip(&told->address, &now->address);
+}
+
 static bool has_same_name(const struct nic *told, const struct nic *now) {
   return strcmp(told->name, now->name) == 0;
 }
@@ -106,7 +102,7 @@ static void tell(const struct nic *told, const struct nic *before, const struct 
     LOG_WARN("%s (%s), which NCCL got as a device, is gone, or NCCL_SOCKET_IFNAME does not name it "
              "any more",
              before->name, old_text);
-  } else if (strcmp(before->name, now->name) != 0 || !is_same_ip(before, now)) {
+  } else if (strcmp(before->name, now->name) != 0 || !has_same_ip(before, now)) {
     LOG_INFO("%s (%s) is %s (%s) now: connections that are made from here on use that", told->name,
              old_text, now->name, interface_address_text(&now->address, new_text));
   }
@@ -121,7 +117,7 @@ void nic_renewal_take(struct nic_renewal *renewal, const struct device_table *ta
   }
   match(renewal, &fresh, has_same_index);
   match(renewal, &fresh, has_same_name);
-  match(renewal, &fresh, is_same_ip);
+  match(renewal, &fresh, has_same_ip);
   match(renewal, &fresh, is_new_way);
   for (unsigned i = 0; i < renewal->count; i++) {
     bool is_gone = renewal->nics[i].is_gone;

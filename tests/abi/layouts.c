@@ -213,11 +213,6 @@ AT(collnet_v12, makeVDevice, 136);
 AT(collnet_v12, finalize, 144);
 SIZE(collnet_v12, 152);
 
-AT(collnet_sge, mhandle, 0);
-AT(collnet_sge, address, 8);
-AT(collnet_sge, size, 16);
-SIZE(collnet_sge, 24);
-
 /* ---- tuners ---- */
 
 #define TUNER(type, end)                                                                           \

@@ -42,7 +42,6 @@ typedef ncclCollNet_v9_t nccl_collnet_v9;
 typedef ncclCollNet_v10_t nccl_collnet_v10;
 typedef ncclCollNet_v11_t nccl_collnet_v11;
 typedef ncclCollNet_v12_t nccl_collnet_v12;
-typedef ncclNetSGE_v9_t nccl_collnet_sge;
 typedef tuner_abi_v1 nccl_tuner_abi_v1;
 typedef ncclTuner_v2_t nccl_tuner_abi_v2;
 typedef ncclTuner_v3_t nccl_tuner_abi_v3;

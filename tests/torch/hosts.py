@@ -13,7 +13,8 @@ CLUSTER = os.path.join(ROOT, "tests/netns/cluster")
 SYSTEM = os.path.join(ROOT, "build/torch/root")
 TRANSPORTS = {"socket": {"NCCL_NET_PLUGIN": "none"},
               "stratus": {"NCCL_NET_PLUGIN": "stratus", "NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so"},
-              "": {}}  # what stratus run sets, or NCCL's choice
+              "alone": {},  # NCCL's choice
+              "": {}}  # what stratus run sets
 
 
 class Unexpected(Exception):
@@ -56,7 +57,7 @@ def variables_of(hosts, host, transport, suite):
     return {"LD_LIBRARY_PATH": ":".join(libraries), "PYTHONPATH": os.path.join(HERE, "site"), "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1", "NCCL_IB_DISABLE": "1", "NCCL_SOCKET_IFNAME": "eth0", "GLOO_SOCKET_IFNAME": "eth0",
             "NCCL_DEBUG": "INFO", "NCCL_HOSTID": f"{hosts.name}-{host}",
-            "FAKE_CUDA_WAIT_FOR_PROXY": "1" if transport == "socket" else "0", **TRANSPORTS[transport]}
+            "FAKE_CUDA_WAIT_FOR_PROXY": "1" if transport in ("socket", "alone") else "0", **TRANSPORTS[transport]}
 
 
 class Job:

@@ -3,7 +3,7 @@
 
 usage: rank.py MODE...     each in a process group of its own, one after the other in this process
 
-MODE: collectives; a way to train (WAYS), whose losses have to be those of one CPU; absent, where the last rank leaves a collective
+MODE: collectives; a way to train (WAYS), whose losses have to be those of one CPU; absent, where the first rank leaves a collective
 out; abort, where all give a collective up in which it is missing, and begin anew, three times.
 EAGER=1: communicators at once. STEPS: of training (5). DIE=1: the last rank kills itself within the third, unless it was restarted.
 WRONG lines and the exit status tell what is not right."""
@@ -210,7 +210,7 @@ def train(way):
 
 def absent():
     dist.all_reduce(torch.ones(1000, device=GPU))
-    if RANK == WORLD - 1:
+    if RANK == 0:
         time.sleep(600)
     dist.all_reduce(torch.ones(1000, device=GPU))
     torch.cuda.synchronize()

@@ -16,6 +16,8 @@ KEPT = {"empty.memory_format", "empty_strided", "is_pinned", "is_set_to", "_loca
         "set_"}
 KEPT_PREFIXES = ("_cslt", "_cudnn", "_cufft", "_fft", "_foobar", "_nested", "_sparse", "_thnn_fused", "cudnn_", "fake_quantize", "fbgemm",
                  "miopen", "quantize", "set_.", "sparse")
+# A CPU multiplies 16-bit numbers slowly, and a GPU sums them in 32 bits.
+PRODUCTS = {"_slow_conv2d_forward", "addmm", "bmm", "convolution_backward", "mm"}
 
 
 def emulate(torch):
@@ -42,7 +44,16 @@ def emulate(torch):
         same_memory(copy).copy_(value)
         return copy
 
-    def kernel_of(operator):
+    def in_32_bits(operator):
+        def product(*args, **kwargs):
+            dtype = args[0].dtype
+            if dtype not in (torch.float16, torch.bfloat16):
+                return operator(*args, **kwargs)
+            results = operator(*tree_map(lambda value: value.float() if isinstance(value, torch.Tensor) else value, args), **kwargs)
+            return tree_map(lambda value: value.to(dtype) if isinstance(value, torch.Tensor) else value, results)
+        return product
+
+    def kernel_of(operator, compute):
         """In the place of CUDA's."""
         arguments, returns = operator._schema.arguments, operator._schema.returns
         written = [i for i, argument in enumerate(arguments) if argument.alias_info and argument.alias_info.is_write]
@@ -56,7 +67,7 @@ def emulate(torch):
         def kernel(*args, **kwargs):
             torch.cuda.current_stream().synchronize()
             cpu_args, cpu_kwargs = tree_map(to_cpu, (args, kwargs))
-            results = operator(*cpu_args, **cpu_kwargs)
+            results = compute(*cpu_args, **cpu_kwargs)
 
             def given(i, args, kwargs):
                 return args[i] if i < len(args) else kwargs.get(arguments[i].name)
@@ -93,7 +104,7 @@ def emulate(torch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # each replaces one
         for name, operator in list(operators()):
-            emulate.library.impl(name, kernel_of(operator), "CUDA")
+            emulate.library.impl(name, kernel_of(operator, in_32_bits(operator) if name in PRODUCTS else operator), "CUDA")
         emulate.library.impl("copy_", copy_, "CUDA")
 
 

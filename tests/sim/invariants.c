@@ -178,6 +178,10 @@ static void user_completed(struct world *world, enum side side, uint64_t bytes) 
     memset(plan->out, SENT_SCRIBBLE, plan->bytes);
     return;
   }
+  uint64_t waited_ns = world->now_ns - plan->posted_ns;
+  bool is_late = waited_ns >= WORLD_LONG_WAIT_NS;
+  world->late += is_late;
+  world->waited_ns += is_late ? WORLD_LONG_WAIT_NS : waited_ns;
   pattern_check(world, message, plan->in, plan->bytes);
   scribble_check(world, message, plan->in + plan->bytes, plan->capacity - plan->bytes, UNTOUCHED);
   memset(plan->in, RECEIVED_SCRIBBLE, plan->capacity);
@@ -204,6 +208,7 @@ static bool user_post(struct world *world, enum side side) {
                                  world_clock(world));
   }
   if (result == 0) {
+    plan->posted_ns = world->now_ns;
     end->posted++;
     end->next_post_ns = world->now_ns + world_between(world, 0, world->pause_ns[side]);
   } else if (result == -EAGAIN && end->posted - end->completed < LINK_WINDOW / 2 &&

@@ -253,6 +253,7 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
   if (port->socket == NULL || port->has_frame) {
     world_fail(world, "picked lane %u cannot write", lane);
   }
+  world->frames[frame->header[1]]++;
   port->frame = *frame;
   port->has_frame = true;
   port->frame_put = 0;

@@ -263,6 +263,13 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->timed_out += status == -ETIMEDOUT;
     totals->stuck += status == -ECOMM;
   }
+  totals->messages += world->ends[RECEIVER].completed;
+  totals->waited_us += world->waited_ns / 1000;
+  totals->late += world->late;
+  totals->dials += world->dials_started;
+  for (unsigned type = 0; type < WIRE_TYPE_END; type++) {
+    totals->frames[type] += world->frames[type];
+  }
 }
 
 /* ---- time ---- */

@@ -32,6 +32,7 @@
 #define WORLD_SEGMENTS 64
 #define WORLD_REPLAYS 8
 #define WORLD_SMALL_BYTES 700
+#define WORLD_LONG_WAIT_NS 100000000ull /* less than TCP waits before it sends again */
 
 enum side { SENDER, RECEIVER };
 
@@ -125,9 +126,10 @@ struct dial {
 
 struct message_plan {
   uint64_t bytes, capacity;
-  uint8_t *out, *in; /* what the two users lent; NULL before and after */
-  bool has_landed;   /* the receiver had all of it before it detached */
-  bool is_polled;    /* has LL128's flags, and a receiver who looks at them */
+  uint8_t *out, *in;  /* what the two users lent; NULL before and after */
+  bool has_landed;    /* the receiver had all of it before it detached */
+  bool is_polled;     /* has LL128's flags, and a receiver who looks at them */
+  uint64_t posted_ns; /* by the later one of the two */
 };
 
 struct world {
@@ -172,6 +174,10 @@ struct world {
   uint64_t placed;      /* frames */
   uint64_t moved;       /* payloads of frames that were being written */
   uint64_t measured;    /* lanes */
+  uint64_t dials_started;
+  uint64_t frames[WIRE_TYPE_END]; /* written */
+  uint64_t waited_ns; /* for messages that both had posted, WORLD_LONG_WAIT_NS at most for each */
+  uint64_t late;      /* those that took that long */
   uint64_t raw_lanes; /* the receiver had no memory for a compressed chunk on these, and says so */
   struct end ends[2];
   unsigned dials_used;
@@ -188,6 +194,9 @@ struct world_totals {
   uint64_t decoded;
   uint64_t raw_lanes;
   uint64_t silent, aborted, timed_out, stuck; /* links that ended so */
+  uint64_t messages, waited_us, late;
+  uint64_t dials;
+  uint64_t frames[WIRE_TYPE_END];
 };
 
 /* ---- world.c ---- */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Frames that no honest peer would send, at random, to either end of a link. */
+/* Frames that no honest peer would send, to either end of a link: some that are known, and many at
+ * random. What honest peers send over bad lanes: tests/sim. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"
@@ -15,8 +18,8 @@ static uint64_t now_ns;
 
 static struct coding_memory lent[2];
 
-static struct link *open_link(enum link_role role) {
-  struct link_config config = {
+static struct link_config config_of(enum link_role role) {
+  return (struct link_config){
     .role = role,
     .policy = { .lanes = LANES, .chunk_bytes = 4096, .compress = POLICY_COMPRESS_ON },
     .eager_bytes = 64,
@@ -26,6 +29,10 @@ static struct link *open_link(enum link_role role) {
     .coding_memory = coding_memory_get,
     .coding_owner = &lent[role],
   };
+}
+
+static struct link *open_link(enum link_role role) {
+  struct link_config config = config_of(role);
   struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, now_ns);
   for (unsigned lane = 0; lane < LANES; lane++) {
     if (role == LINK_RECEIVER) {
@@ -35,6 +42,84 @@ static struct link *open_link(enum link_role role) {
   }
   return link;
 }
+
+/* ---- known ones ---- */
+
+UNIT_TEST(a_message_that_is_too_large_fails_the_link) {
+  struct link *link = open_link(LINK_RECEIVER);
+  struct wire_header data = { .type = WIRE_DATA, .length = 101, .total = 101 };
+  assert_int_equal(link_receive_posted(link, user_data, 100, NULL, now_ns), 0);
+  assert_int_equal(link_frame_received(link, 0, &data, now_ns), -EMSGSIZE);
+  assert_int_equal(link_status(link), -EMSGSIZE);
+  assert_int_equal(link_receive_posted(link, user_data, 1, NULL, now_ns), -EMSGSIZE);
+  free(link);
+}
+
+UNIT_TEST(a_wrong_checksum_loses_the_lane) {
+  struct link *link = open_link(LINK_RECEIVER);
+  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC, 8, 0, 0, 8, 0xBAD, 0, { 0 } };
+  struct link_lane_view view;
+  assert_int_equal(link_frame_received(link, 0, &data, now_ns), 0);
+  memset(link_receive_buffer(link, 0), 1, 8);
+  assert_int_equal(link_frame_completed(link, 0, now_ns), -EBADMSG);
+  link_view_lane(link, 0, &view);
+  assert_int_equal(view.state, LINK_LANE_LOST);
+  assert_null(link_receive_buffer(link, 0));
+  assert_int_equal(link_frame_received(link, 0, &data, now_ns), -ESTALE);
+  link_check(link);
+  free(link);
+}
+
+/* A kernel may be reading there. */
+UNIT_TEST(a_wrong_polled_frame_never_shows) {
+  struct link *link = open_link(LINK_RECEIVER);
+  const uint8_t untouched[128] = { 0 };
+  struct wire_header data = {
+    WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD, 0, { 0 }
+  };
+  memset(user_data, 0, sizeof user_data);
+  assert_int_equal(link_receive_posted(link, user_data, LARGEST, NULL, now_ns), 0);
+  assert_int_equal(link_frame_received(link, 0, &data, now_ns), 0);
+  link_check(link);
+  memset(link_receive_buffer(link, 0), 1, 128);
+  assert_memory_equal(user_data, untouched, sizeof untouched); /* nor before all of it is there */
+  assert_int_equal(link_frame_completed(link, 0, now_ns), -EBADMSG);
+  assert_memory_equal(user_data, untouched, sizeof untouched);
+  link_check(link);
+  free(link);
+}
+
+/* FENCE came over another lane, before the handshake of the epoch that it ends. */
+UNIT_TEST(a_reconnect_that_was_fenced_before_is_refused) {
+  struct link *link = open_link(LINK_RECEIVER);
+  struct wire_header fence = { .type = WIRE_FENCE, .message = 1, .offset = 2 };
+  assert_int_equal(link_frame_received(link, 0, &fence, now_ns), 0);
+  assert_int_equal(link_frame_completed(link, 0, now_ns), 0);
+  assert_true(link_lane_fence(link, 1, 2, now_ns) == UINT64_MAX);
+  assert_true(link_lane_fence(link, 1, 3, now_ns) == 0);
+  free(link);
+}
+
+/* What a hostile hello may ask for. */
+UNIT_TEST(impossible_configurations_have_no_size) {
+  struct link_config config = config_of(LINK_SENDER);
+  assert_true(link_memory_bytes(&config) > 0);
+  config.policy.lanes = 0;
+  assert_int_equal(link_memory_bytes(&config), 0);
+  config.policy.lanes = WIRE_MAX_LANES + 1;
+  assert_int_equal(link_memory_bytes(&config), 0);
+  config = config_of(LINK_SENDER);
+  config.eager_bytes = config.policy.chunk_bytes + 1;
+  assert_int_equal(link_memory_bytes(&config), 0);
+  config = config_of(LINK_SENDER);
+  config.policy.chunk_bytes = WIRE_MAX_CHUNK_BYTES + 1;
+  assert_int_equal(link_memory_bytes(&config), 0);
+  config = config_of(LINK_SENDER);
+  config.eager_slots = LINK_WINDOW / 2 + 1;
+  assert_int_equal(link_memory_bytes(&config), 0);
+}
+
+/* ---- at random ---- */
 
 static uint64_t random_state = 1;
 

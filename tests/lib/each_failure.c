@@ -13,7 +13,7 @@
 #include "tests/lib/unit.h"
 
 enum {
-  DENSE = 12, /* so many calls of a kind fail each; of those that polling repeats fewer then */
+  DENSE = 12, /* so many calls of a kind fail each, then fewer: flows are made one as the other */
   POLLED_MAX = 300, /* polling never ends to make its calls */
   K_MAX = 20000,    /* no entry point makes so many calls of another kind */
 };
@@ -131,6 +131,18 @@ enum { IS_THREAD_BUILD = true };
 enum { IS_THREAD_BUILD = false };
 #endif
 
+/* From the k-th call to the next one that fails: all fail where there is time for it. */
+static unsigned long call_step(const struct entry_point *entry, enum fault_call call,
+                               unsigned long k) {
+  if (entry->is_slow || IS_THREAD_BUILD) {
+    return k;
+  }
+  if (k < DENSE || (unit_has_time() && !is_polled(call))) {
+    return 1;
+  }
+  return 1 + k / (is_polled(call) ? 2 : 4);
+}
+
 /* How many calls failed. */
 static unsigned long run_for(const struct entry_point *entry, struct failure failure) {
   unsigned long k = 1, failed = 0;
@@ -138,8 +150,7 @@ static unsigned long run_for(const struct entry_point *entry, struct failure fai
   while (run_once(entry, k)) {
     failed++;
     assert_true(k < K_MAX);
-    bool is_thinned = is_polled(failure.call) && k >= DENSE;
-    k += entry->is_slow || IS_THREAD_BUILD ? k : is_thinned ? 1 + k / 2 : 1;
+    k += call_step(entry, failure.call, k);
     if (is_polled(failure.call) && k > POLLED_MAX) {
       break;
     }

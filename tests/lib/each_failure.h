@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* each_failure: runs an entry point again and again, and in each run one call fails: the first of
- * its kind, the second, and so on, until a run comes to its end without a failure.
+ * its kind, the second, and so on, until a run comes to its end without a failure; of many of a
+ * kind some are left to the night (unit_has_time).
  *
  * No run may end in a crash, hang, or leave anything behind: descriptors, threads and mappings are
  * counted, and in the address build LeakSanitizer is asked. A run that returns an error has to have

@@ -10,6 +10,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -67,6 +68,11 @@ static inline int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down
   int main(void) {                                                                                 \
     return unit_run(set_up, tear_down);                                                            \
   }
+
+/* Is this the night's run (tests/unit/run --long), which does all of what else is a sample? */
+static inline bool unit_has_time(void) {
+  return getenv("STRATUS_TEST_LONG") != NULL;
+}
 
 /* Skips a test, and says why: what the machine lacks. tests/unit/run shows it. */
 #define SKIP_BECAUSE(why)                                                                          \

@@ -50,7 +50,10 @@ static bool comes(const atomic_uint *counter, unsigned value) {
 }
 
 /* What a thread of a test does, with a thing of its own. */
-enum { WORKERS = 4, ROUNDS = 2000, TIMER_ROUNDS = 600 };
+enum { WORKERS = 4 };
+static unsigned rounds(void) {
+  return unit_has_time() ? 2000 : 300;
+}
 struct worker {
   struct engine_task task;
   struct engine_timer timer;
@@ -86,7 +89,7 @@ static void task_run(struct engine_task *task) {
 
 static void *submit_tasks(void *argument) {
   struct worker *worker = argument;
-  for (unsigned i = 1; i <= ROUNDS && !atomic_load(&is_stuck); i++) {
+  for (unsigned i = 1; i <= rounds() && !atomic_load(&is_stuck); i++) {
     engine_submit(engine, &worker->task);
     comes(&worker->done, i);
     if (draw(&worker->random, 64) == 0) {
@@ -119,7 +122,7 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
 /* Some are set by who polls a little and goes away. */
 static void *set_timers(void *argument) {
   struct worker *worker = argument;
-  for (unsigned i = 1; i <= TIMER_ROUNDS && !atomic_load(&is_stuck); i++) {
+  for (unsigned i = 1; i <= rounds() / 3 && !atomic_load(&is_stuck); i++) {
     engine_lock(engine);
     engine_timer_set(engine, &worker->timer,
                      clock_now_ns() + draw(&worker->random, 500) * NS_PER_US + 1);
@@ -228,7 +231,7 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 static void *raise_events(void *argument) {
   struct worker *worker = argument;
   uint64_t one = 1;
-  for (unsigned i = 1; i <= ROUNDS && !atomic_load(&is_stuck); i++) {
+  for (unsigned i = 1; i <= rounds() && !atomic_load(&is_stuck); i++) {
     if (write(worker->source.fd, &one, sizeof one) != sizeof one) {
       atomic_store(&is_stuck, true);
     }

@@ -119,7 +119,7 @@ static void side_step(struct side *side) {
 static void side_run(struct side *side, uint64_t for_ns) {
   for (uint64_t until_ns = clock_now_ns() + for_ns; clock_now_ns() < until_ns;) {
     side_step(side);
-    usleep(20);
+    usleep(100);
   }
 }
 

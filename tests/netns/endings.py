@@ -46,7 +46,7 @@ GONE = [r"10\.77\.0\.3\b", "process is gone"]
 fails("kill-peer", "A rank killed: the other one hears of it once its flows are closed and dials are refused.",
       kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b", "process is gone"], [0], env=PATIENT, is_quick=True)
 fails("kill-1-of-4", "A rank of a ring killed: those that have no connection to it are told by those that have.",
-      kill_rank(2), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4, is_quick=True)
+      kill_rank(2), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4)
 fails("kill-1-of-8", "The same with 8 hosts.", kill_rank(2), 5, GONE, [0, 1, 3, 4, 5, 6, 7], env=PATIENT, hosts=8)
 fails("kill-1-of-4-tree", "The same for a tree.", kill_rank(2), 5, GONE, [0, 1, 3], env={**PATIENT, "NCCL_ALGO": "tree"},
       hosts=4)
@@ -55,7 +55,7 @@ fails("kill-1-of-4-alltoall", "The same where each host has a connection to each
 fails("kill-1-of-4-encrypted", "The same with encryption.", kill_rank(2), 5, GONE, [0, 1, 3],
       env={**PATIENT, "STRATUS_ENCRYPT": "on"}, hosts=4)
 fails("end-1-of-4", "A rank of 4 is told to end, as by a scheduler, and does so without a word.",
-      lambda _, job: os.kill(job.pid(2), signal.SIGTERM), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4, is_quick=True)
+      lambda _, job: os.kill(job.pid(2), signal.SIGTERM), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4)
 fails("kill-sender",
       "The same where the other one only receives: no dial of its own tells, but those of its other connection do.",
       kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b"], [0], sender=1, more=["-O", "broadcast", "-r", "1"],

@@ -77,7 +77,7 @@ def replayed(name, what, workload, *damage, is_quick=False, **more):
 
 
 replayed("replay-stages-reset", "Two stages and data parallelism: all flows of two of 4 hosts reset, three times.", STAGES,
-         again(3, reset_all, wait(0.3)), is_quick=True)
+         again(3, reset_all, wait(0.3)))
 replayed("replay-stages-nic-2s", "The same: the only NIC of a host down for 2 s.", STAGES, **away(2))
 replayed("replay-experts-reset", "Experts on 4 hosts: all flows of two hosts reset, three times.", EXPERTS,
          again(3, reset_all, wait(0.3)))

@@ -46,7 +46,7 @@ class Trial:
 
     def __init__(self, nccl, is_quick):
         self.nccl, self.found = nccl, {}
-        self.before_s, self.after_s = (1.5, 2.0) if is_quick else (3.0, 5.0)
+        self.before_s, self.after_s = (1.0, 1.5) if is_quick else (3.0, 5.0)
 
     def clusters(self, **options):
         shape = {"hosts": 2, "nic_gbps": NIC_GBPS, "flow_gbps": FLOW_GBPS, "flow_buckets": 1024}

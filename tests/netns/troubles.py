@@ -90,7 +90,7 @@ def away(seconds):
 
 
 trouble("nic-0.5s", "The only NIC of a host down for 0.5 s.", **away(0.5))
-trouble("nic-4s", "The same for 4 s, in which nothing but the host's kernel answers.", **away(4), is_quick=True)
+trouble("nic-4s", "The same for 4 s, in which nothing but the host's kernel answers.", **away(4))
 trouble("nic-flaps", "The only NIC of a host down and up, five times in 5 s.",
         again(5, fault("link-down", 1), wait(0.5), fault("link-up", 1), wait(0.5)))
 trouble("nics-in-turn", "Two NICs as one device, now one of them down and now the other, for 1.5 s each.",
@@ -113,8 +113,7 @@ trouble("mtu", "A host takes packets of up to 1300 bytes for 3 s; its peer does 
 # ---- flows that are lost, with and without a way back ----
 
 trouble("reset-all", "All flows of both hosts reset at once.", reset_all)
-trouble("reset-each-second", "The same every second for 8 s, as by a middlebox.", again(8, reset_all, wait(1)),
-        is_quick=True)
+trouble("reset-each-second", "The same every second for 8 s, as by a middlebox.", again(8, reset_all, wait(1)))
 trouble("reset-idle", "All flows reset of the direction in which nothing is sent.",
         lambda cluster, _: cluster.fault("kill-flows", 0, f"dport >= :{victim.PORTS[0]}"), flows=1,
         more=["-O", "broadcast", "-r", "1"])

@@ -48,13 +48,6 @@ static json_t *device_to_json(int index, const struct device *device) {
                    "numa_node", numa_node_to_json(nic), "nics", nics);
 }
 
-static json_t *options_to_json(void) {
-  struct tcp_options options;
-  tcp_options_get(&options);
-  return json_pack("{s:i, s:i, s:s}", "socket_buffer_bytes", (int)options.socket_buffer_bytes,
-                   "dscp", options.dscp, "tcp_congestion", options.congestion);
-}
-
 static int print_json(const struct discovery *found, const struct rdma_report *rdma) {
   json_t *devices = json_array();
   for (int i = 0; i < found->devices.count; i++) {
@@ -70,10 +63,10 @@ static int print_json(const struct discovery *found, const struct rdma_report *r
                                               "reason", interface_verdict_text(it->verdict)));
     }
   }
-  json_t *all = json_pack("{s:o, s:o, s:f, s:o, s:o, s:s?}", "devices", devices, "unused", unused,
-                          "latency_us", (double)found->devices.latency_us, "options",
-                          options_to_json(), "rdma", rdma_report_to_json(rdma), "profile",
-                          found->has_profile ? found->profile.meta.id : NULL);
+  json_t *all =
+      json_pack("{s:o, s:o, s:f, s:o, s:s?}", "devices", devices, "unused", unused, "latency_us",
+                (double)found->devices.latency_us, "rdma", rdma_report_to_json(rdma), "profile",
+                found->has_profile ? found->profile.meta.id : NULL);
   return document_print(all, JSON_INDENT(2));
 }
 
@@ -100,18 +93,6 @@ static void print_device(int index, const struct device *device) {
   }
 }
 
-static void print_options(void) {
-  struct tcp_options options;
-  tcp_options_get(&options);
-  char buffer[QUANTITY_TEXT_MAX];
-  printf("flows: buffers %s, congestion control %s",
-         options.socket_buffer_bytes ? quantity_format_size(options.socket_buffer_bytes, buffer)
-                                     : "of the kernel",
-         options.congestion[0] ? options.congestion : "of the system");
-  options.dscp >= 0 ? printf(", DSCP %d", options.dscp) : 0;
-  printf("\n");
-}
-
 static void print_table(const struct discovery *found) {
   printf("%3s  %-15s  %9s  %-9s  %5s  %-12s  %-28s  %-8s  %4s  %s\n", "dev", "name", "Mb/s", "from",
          "flows", "PCI", "address", "bound by", "NUMA", "thread's CPUs");
@@ -120,7 +101,6 @@ static void print_table(const struct discovery *found) {
   }
   printf("\nlatency %g us; profile %s\n", (double)found->devices.latency_us,
          found->has_profile ? found->profile_path : "none");
-  print_options();
   bool has_title = false;
   char title[INTERFACE_WISH_TEXT_MAX];
   for (int i = 0; i < found->interface_count; i++) {

@@ -76,7 +76,7 @@
     "a transfer that has stalled for this long is logged, again each time the duration doubles; "  \
     "0: never")                                                                                    \
   X(STATS_DIR, STRING, "", "", "", NET, PLAIN,                                                     \
-    "directory of the sockets for stratus stats; empty: XDG_RUNTIME_DIR or /tmp/stratus-UID")      \
+    "directory of the sockets for stratus stats; empty: /tmp/stratus-UID")                         \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
     "RDMA queue pairs where NIC and peer support them; on: warns where they do not; off: TCP "     \
     "only")                                                                                        \

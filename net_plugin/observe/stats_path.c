@@ -17,22 +17,14 @@
 #include "common/param.h"
 #include "net_plugin/observe/limits.h"
 
-unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]) {
-  const char *wanted = param_string(PARAM_STATS_DIR), *runtime = getenv("XDG_RUNTIME_DIR");
-  unsigned count = 0;
+const char *stats_path_directory(char path[STATS_PATH_MAX]) {
+  const char *wanted = param_string(PARAM_STATS_DIR);
   if (*wanted) {
-    snprintf(paths[count++], STATS_PATH_MAX, "%s", wanted);
-    return count;
+    snprintf(path, STATS_PATH_MAX, "%s", wanted);
+  } else {
+    snprintf(path, STATS_PATH_MAX, "/tmp/stratus-%u", (unsigned)geteuid());
   }
-  if (runtime && *runtime == '/') {
-    snprintf(paths[count++], STATS_PATH_MAX, "%s/stratus", runtime);
-  }
-  snprintf(paths[count], STATS_PATH_MAX, "/run/user/%u/stratus", (unsigned)geteuid());
-  if (count == 0 || strcmp(paths[0], paths[count]) != 0) {
-    count++;
-  }
-  snprintf(paths[count++], STATS_PATH_MAX, "/tmp/stratus-%u", (unsigned)geteuid());
-  return count;
+  return path;
 }
 
 int stats_path_check(const char *directory, bool creates) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_path: the directories of the statistics sockets.
+/* stats_path: the directory of the statistics sockets.
  * Owns: nothing.  Threads: any.  Blocks: on the file system.  Fails: negative errno.
  *
  * A directory is used only if it is no symbolic link, belongs to this user and is closed to all
@@ -11,14 +11,13 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { STATS_PATH_MAX = 256, STATS_DIRECTORIES_MAX = 3 };
+enum { STATS_PATH_MAX = 256 };
 /* Room for what tells two processes of one number apart, as those of two containers: when they
  * began, in hexadecimal digits. */
 enum { STATS_ID_MAX = 17 };
 
-/* In order of preference: STATS_DIR alone if it is set; else XDG_RUNTIME_DIR, the user's directory
- * below /run (never created), and /tmp. Returns their number. */
-unsigned stats_path_directories(char paths[STATS_DIRECTORIES_MAX][STATS_PATH_MAX]);
+/* STATS_DIR, else one in /tmp, which a job and who asks see alike, whatever launched them. */
+const char *stats_path_directory(char path[STATS_PATH_MAX]);
 
 /* Checks the directory, after making it if `creates` and it is missing. -ENOTDIR, also for a
  * symbolic link; -EPERM: wrong owner or mode. */

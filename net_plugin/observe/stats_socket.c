@@ -220,12 +220,8 @@ int stats_socket_open(struct engine *engine, const char **where) {
     server.started_ns = clock_now_ns();
     snprintf(server.id, sizeof server.id, "%" PRIx64, server.started_ns);
   }
-  char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX];
-  unsigned count = stats_path_directories(directories);
-  int fd = -ENOENT;
-  for (unsigned i = 0; i < count && fd < 0; i++) {
-    fd = listen_in(directories[i]);
-  }
+  char directory[STATS_PATH_MAX];
+  int fd = listen_in(stats_path_directory(directory));
   if (fd < 0) {
     return fd;
   }

@@ -21,10 +21,9 @@
 
 /* ---- stats ---- */
 
-/* For all answers together. A process of this user gets a second more than it gives its client;
- * with others' the whole ends within 2 s, however they behave. */
-#define STATS_OWN_TIMEOUT_NS (STATS_CLIENT_NS + NS_PER_S)
-#define STATS_OTHERS_TIMEOUT_NS (3 * NS_PER_S / 2)
+/* For all answers together, however their processes behave: a second more than a process gives its
+ * client. */
+#define STATS_ANSWERS_NS (STATS_CLIENT_NS + NS_PER_S)
 /* Of all answers together. Sixteen thousand flows are some ten million bytes. */
 #define STATS_ANSWERS_MAX_BYTES (256u << 20)
 /* Others may fill their directories. A host has some processes per GPU. */

@@ -62,16 +62,10 @@ static void print_tables(const json_t *processes, const json_t *before) {
 }
 
 static int fail_without_process(pid_t wanted) {
-  char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX], places[1024] = "";
-  unsigned count = stats_path_directories(directories);
-  for (unsigned i = 0; i < count; i++) {
-    size_t used = strlen(places);
-    snprintf(places + used, sizeof places - used, "%s%s", i ? ", " : "", directories[i]);
-  }
-  if (wanted) {
-    return cli_fail("process %d has no statistics (looked in %s)", (int)wanted, places);
-  }
-  return cli_fail("no process of this user has statistics (looked in %s)", places);
+  char directory[STATS_PATH_MAX];
+  stats_path_directory(directory);
+  return wanted ? cli_fail("process %d has no statistics (looked in %s)", (int)wanted, directory)
+                : cli_fail("no process of this user has statistics (looked in %s)", directory);
 }
 
 /* Prints once; *before becomes the current documents, for the next rates. */

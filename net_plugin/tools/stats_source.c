@@ -25,21 +25,6 @@ enum { FIRST_BYTES = 64 << 10 };
 
 /* ---- find ---- */
 
-static int add(struct stats_sources *sources, const char *directory, const char *name,
-               bool is_other) {
-  struct stats_source *larger =
-      reallocarray(sources->list, sources->count + 1, sizeof *sources->list);
-  if (!larger) {
-    return -ENOMEM;
-  }
-  sources->list = larger;
-  struct stats_source *added = &larger[sources->count++];
-  *added = (struct stats_source){ .pid = stats_path_pid(name), .is_other = is_other, .fd = -1 };
-  snprintf(added->directory, sizeof added->directory, "%.255s", directory);
-  snprintf(added->path, sizeof added->path, "%.255s/%.63s", directory, name);
-  return 0;
-}
-
 /* A directory that is private to its owner, no symbolic link; or -1. */
 static int open_private(const char *directory, int flags, struct stat *found) {
   int fd = open(directory, flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -50,7 +35,7 @@ static int open_private(const char *directory, int flags, struct stat *found) {
   return fd;
 }
 
-static int add_directory(const char *directory, bool is_other, struct stats_sources *sources) {
+static int add_directory(const char *directory, struct stats_sources *sources) {
   struct stat found;
   int fd = open_private(directory, O_RDONLY, &found), error = 0;
   DIR *opened = fd >= 0 ? fdopendir(fd) : NULL;
@@ -60,64 +45,47 @@ static int add_directory(const char *directory, bool is_other, struct stats_sour
     return 0;
   }
   while (!error && sources->count < STATS_SOURCES_MAX && (entry = readdir(opened))) {
-    if (stats_path_pid(entry->d_name)) {
-      error = add(sources, directory, entry->d_name, is_other);
+    struct stats_source *larger =
+        reallocarray(sources->list, sources->count + 1, sizeof *sources->list);
+    error = larger ? 0 : -ENOMEM;
+    sources->list = larger ? larger : sources->list;
+    pid_t pid = stats_path_pid(entry->d_name);
+    if (larger && pid) {
+      struct stats_source *added = &larger[sources->count++];
+      *added = (struct stats_source){ .pid = pid, .fd = -1 };
+      snprintf(added->directory, sizeof added->directory, "%.255s", directory);
+      snprintf(added->path, sizeof added->path, "%.255s/%.63s", directory, entry->d_name);
     }
   }
   closedir(opened);
   return error;
 }
 
-static int add_other_users(struct stats_sources *sources) {
-  glob_t found;
-  int error = 0;
-  if (glob("/tmp/stratus-*", 0, NULL, &found) == GLOB_NOSPACE ||
-      glob("/run/user/*/stratus", GLOB_APPEND, NULL, &found) == GLOB_NOSPACE) {
-    error = -ENOMEM;
-  }
-  for (size_t i = 0; i < found.gl_pathc && !error; i++) {
-    error = add_directory(found.gl_pathv[i], true, sources);
-  }
-  globfree(&found);
-  return error;
-}
-
 static int stats_source_compare(const void *a, const void *b) {
   const struct stats_source *x = a, *y = b;
   int order = (x->pid > y->pid) - (x->pid < y->pid);
-  order = order ? order : strcmp(x->path, y->path);
-  return order ? order : x->is_other - y->is_other;
-}
-
-/* The same directory may have been read twice. */
-static void sort_and_unite(struct stats_sources *sources) {
-  size_t kept = 0;
-  if (sources->count) {
-    qsort(sources->list, sources->count, sizeof *sources->list, stats_source_compare);
-  }
-  for (size_t i = 0; i < sources->count; i++) {
-    if (kept == 0 || strcmp(sources->list[kept - 1].path, sources->list[i].path) != 0) {
-      sources->list[kept++] = sources->list[i];
-    }
-  }
-  sources->count = kept;
+  return order ? order : strcmp(x->path, y->path);
 }
 
 int stats_sources_find(bool has_other_users, struct stats_sources *sources) {
-  char directories[STATS_DIRECTORIES_MAX][STATS_PATH_MAX];
-  unsigned count = stats_path_directories(directories);
-  int error = 0;
+  char own[STATS_PATH_MAX];
+  glob_t others = { 0 };
   *sources = (struct stats_sources){ 0 };
-  for (unsigned i = 0; i < count && !error; i++) {
-    if (stats_path_check(directories[i], false) == 0) {
-      stats_path_sweep(directories[i]);
-      error = add_directory(directories[i], false, sources);
-    }
+  stats_path_directory(own);
+  if (stats_path_check(own, false) == 0) {
+    stats_path_sweep(own);
   }
-  if (!error && has_other_users) {
-    error = add_other_users(sources);
+  int error = add_directory(own, sources);
+  if (has_other_users && glob("/tmp/stratus-*", 0, NULL, &others) == GLOB_NOSPACE) {
+    error = -ENOMEM;
   }
-  sort_and_unite(sources);
+  for (size_t i = 0; i < others.gl_pathc && !error; i++) {
+    error = strcmp(others.gl_pathv[i], own) == 0 ? 0 : add_directory(others.gl_pathv[i], sources);
+  }
+  globfree(&others);
+  if (sources->count) {
+    qsort(sources->list, sources->count, sizeof *sources->list, stats_source_compare);
+  }
   return error;
 }
 
@@ -213,18 +181,14 @@ static int read_some(struct stats_source *source, size_t *total) {
 }
 
 /* Those that still answer, in polled; returns their number. */
-static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uint64_t start_ns) {
-  uint64_t now_ns = clock_now_ns(), until_ns = start_ns + STATS_OWN_TIMEOUT_NS;
+static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uint64_t until_ns) {
+  uint64_t now_ns = clock_now_ns();
   nfds_t count = 0;
   for (size_t i = 0; i < sources->count; i++) {
     struct stats_source *source = &sources->list[i];
-    uint64_t end_ns =
-        start_ns + (source->is_other ? STATS_OTHERS_TIMEOUT_NS : STATS_OWN_TIMEOUT_NS);
-    if (source->fd >= 0 && now_ns >= end_ns) {
+    if (source->fd >= 0 && now_ns >= until_ns) {
       source_end(source, -ETIMEDOUT);
-    }
-    if (source->fd >= 0) {
-      until_ns = end_ns < until_ns ? end_ns : until_ns;
+    } else if (source->fd >= 0) {
       polled[count++] = (struct pollfd){ .fd = source->fd, .events = POLLIN };
     }
   }
@@ -236,7 +200,7 @@ static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uin
 
 int stats_sources_ask(struct stats_sources *sources, pid_t wanted) {
   struct pollfd *polled = calloc(sources->count + 1, sizeof *polled);
-  uint64_t start_ns = clock_now_ns();
+  uint64_t until_ns = clock_now_ns() + STATS_ANSWERS_NS;
   size_t total = 0;
   if (!polled) {
     return -ENOMEM;
@@ -248,7 +212,7 @@ int stats_sources_ask(struct stats_sources *sources, pid_t wanted) {
       source_end(source, error);
     }
   }
-  while (wait_for(sources, polled, start_ns) > 0) {
+  while (wait_for(sources, polled, until_ns) > 0) {
     for (size_t i = 0, place = 0; i < sources->count; i++) {
       struct stats_source *source = &sources->list[i];
       if (source->fd < 0 || polled[place++].revents == 0) {
@@ -262,7 +226,7 @@ int stats_sources_ask(struct stats_sources *sources, pid_t wanted) {
   }
   free(polled);
   for (size_t i = 0; i < sources->count; i++) {
-    if (sources->list[i].is_other && sources->list[i].answer) {
+    if (sources->list[i].answer) {
       plain_lines(sources->list[i].answer);
     }
   }

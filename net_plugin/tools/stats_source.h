@@ -4,8 +4,8 @@
  * Directories and sockets of other users are theirs to fill: only sockets of a directory's owner
  * are connected to, in a directory that is closed to all others, and what they answer is bounded in
  * time and size, and plain text.
- * Owns: the list.  Threads: main.  Blocks: up to 6 s for a process of this user that does not
- * answer, 1.5 s for those of others.  Fails: as stated. */
+ * Owns: the list.  Threads: main.  Blocks: up to STATS_ANSWERS_NS for those that do not answer.
+ * Fails: as stated. */
 #ifndef NET_PLUGIN_TOOLS_STATS_SOURCE_H
 #define NET_PLUGIN_TOOLS_STATS_SOURCE_H
 
@@ -15,7 +15,6 @@
 
 struct stats_source {
   pid_t pid;
-  bool is_other;       /* of another user, perhaps */
   char directory[256]; /* of its socket */
   char path[320];
   char *answer; /* NUL-terminated; NULL: none */

@@ -134,7 +134,7 @@ UNIT_TEST_WITH(hostile_sockets_hold_nobody_up, set_up, tear_down) {
   uint64_t start_ns = clock_now_ns();
   assert_int_equal(stats_sources_find(true, &sources), 0);
   assert_int_equal(stats_sources_ask(&sources, 0), 0);
-  assert_true(clock_now_ns() - start_ns < 2 * NS_PER_S);
+  assert_true(clock_now_ns() - start_ns < 10 * NS_PER_S);
   assert_string_equal(find(&sources, HONEST)->answer, "{\"a?\": 1}\n");
   assert_int_equal(find(&sources, TRICKLING)->error, -ETIMEDOUT);
   assert_int_equal(find(&sources, SILENT)->error, -ETIMEDOUT);

@@ -317,7 +317,6 @@ $(BUILD)/tests/test_doctor_nics: $(call objects,net_plugin/tools/doctor_nics.c)
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_stats_text: $(call objects,$(addprefix net_plugin/tools/,document.c stats_print.c))
 $(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
-$(BUILD)/tests/test_rdma_report: $(call objects,net_plugin/tools/rdma.c)
 
 tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 

@@ -22,7 +22,8 @@
  * Owns: its device's objects, until endpoint_free or until a lane has it.  Threads: one at a time
  * for each endpoint; what takes NICs: any.  Blocks: endpoint_wait, up to 15 s; endpoint_stop_all;
  * endpoint_stop as a driver does when it stops a queue pair; the others never.
- * Fails: without an endpoint the lane is a TCP flow. The reason is logged once, then traced. */
+ * Fails: without an endpoint the lane is a TCP flow. The reason is logged once for each NIC, then
+ * traced. */
 #ifndef NET_PLUGIN_LANE_ENDPOINT_H
 #define NET_PLUGIN_LANE_ENDPOINT_H
 
@@ -35,6 +36,14 @@
 
 /* ---- devices ---- */
 
+/* From now on with the settings of the environment. Devices that are open stay as they are. */
+void endpoint_configure(void);
+/* Does NCCL_IB_HCA choose devices? Then it also chooses the NICs, for discovery. */
+bool endpoint_names_devices(void);
+/* The device of the NIC, for people: "mlx5_0 port 1 (RoCE)"; false: why it has none that may be
+ * used now. Opens it for a moment, as drivers do. */
+enum { ENDPOINT_TEXT_MAX = 256 };
+bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]);
 /* Opens the devices of these NICs in the background and waits for that, but not for long. Not with
  * the engine's lock. is_encrypted: devices do not encrypt, so nothing is opened. */
 void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted);

@@ -90,16 +90,6 @@ static void set_speed(struct device *device, uint32_t system_mbps, const struct 
   }
 }
 
-/* A card beside the interface, as eRDMA's, is where the data goes through; and a speed that its
- * driver reports is as good as one of the interface's. */
-static void prefer_hca(const struct rdma_nic *rdma, struct nic_facts *facts) {
-  if (!rdma || !rdma->pci_path[0]) {
-    return;
-  }
-  memcpy(facts->pci_path, rdma->pci_path, sizeof(facts->pci_path));
-  facts->speed_mbps = facts->speed_mbps ? facts->speed_mbps : rdma->speed_mbps;
-}
-
 static void add_physical(struct device_table *table, const struct interface *interface,
                          const struct device_settings *settings, char port[NIC_FACTS_PORT_MAX]) {
   int index = table->count++;
@@ -118,9 +108,6 @@ static void add_physical(struct device_table *table, const struct interface *int
   struct nic_facts facts;
   nic_facts_read(settings->sysfs_root, interface->name, nic->index ? nic->index : (unsigned)index,
                  &facts);
-  if (settings->rdma) {
-    prefer_hca(rdma_nics_of(settings->rdma, interface->name), &facts);
-  }
   bool asks = settings->asks_routes && !(interface->flags & IFF_LOOPBACK);
   nic->is_idle = interface->is_inner_bridge || (asks && !route_exists_through(nic));
   device->guid = facts.guid;

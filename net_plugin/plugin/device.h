@@ -18,7 +18,6 @@
 #include "net_plugin/lane/nic.h"
 #include "net_plugin/plugin/interface.h"
 #include "net_plugin/plugin/nic_facts.h"
-#include "net_plugin/plugin/rdma_nics.h"
 
 enum {
   DEVICE_PHYSICAL_MAX = INTERFACE_CHOSEN_MAX,
@@ -77,7 +76,6 @@ struct device_settings {
   const struct profile *profile; /* NULL: none fits */
   const char *thread_cpus;       /* STRATUS_THREAD_CPUS */
   const cpu_set_t *allowed_cpus; /* of the process; NULL: threads are left alone */
-  const struct rdma_nics *rdma;  /* NULL: nothing is known of HCAs */
   bool asks_routes;              /* the kernel knows whether a route leads through a NIC */
 };
 

@@ -12,9 +12,10 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
-#include "net_plugin/lane/rdma_survey.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/advertise.h"
+#include "net_plugin/plugin/rdma_nics.h"
 
 static void load_profile(struct discovery *discovery) {
   struct profile_error error;
@@ -48,9 +49,10 @@ int discovery_run(struct discovery *discovery) {
   discovery->wishes = interface_read_wishes();
   interface_select(discovery->interfaces, (size_t)count, &discovery->wishes);
   load_profile(discovery);
-  struct rdma_settings rdma;
-  rdma_survey_configure(&rdma, root);
-  rdma_nics_find(discovery->interfaces, (size_t)count, root, &rdma, &discovery->rdma);
+  endpoint_configure();
+  if (endpoint_names_devices()) {
+    rdma_nics_choose(discovery->interfaces, (size_t)count);
+  }
   int rc = advertise_apply(param_string(PARAM_ADVERTISE_ADDRESS), discovery->interfaces,
                            (size_t)count, route_is_own);
   if (rc) {
@@ -67,7 +69,6 @@ int discovery_run(struct discovery *discovery) {
     .profile = discovery->has_profile ? &discovery->profile : NULL,
     .thread_cpus = param_string(PARAM_THREAD_CPUS),
     .allowed_cpus = is_known ? &allowed : NULL,
-    .rdma = &discovery->rdma,
     .asks_routes = !strcmp(root, "/"),
   };
   device_table_discover(&discovery->devices, discovery->interfaces, (size_t)count, &settings);

@@ -20,7 +20,6 @@ struct discovery {
   struct interface *interfaces; /* each with its verdict */
   int interface_count;
   struct interface_wishes wishes;
-  struct rdma_nics rdma;  /* of the chosen interfaces */
   struct profile profile; /* empty if none is used */
   bool has_profile;
   char profile_path[PROFILE_PATH_MAX];

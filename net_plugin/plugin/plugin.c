@@ -26,7 +26,6 @@
 #include "common/version.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
-#include "net_plugin/lane/rdma_survey.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/default_name.h"
@@ -98,25 +97,6 @@ static void announce_device(int index, const struct device *device) {
   }
 }
 
-/* Only what there is: why a NIC has none is logged with its first connection. */
-static void announce_rdma(const struct device_table *table) {
-  struct rdma_survey_row *rows = calloc(RDMA_PORTS_MAX, sizeof(*rows));
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned nic_count = device_table_nics(table, nics);
-  unsigned count = rows ? rdma_survey(nics, nic_count, false, rows) : 0;
-  for (unsigned i = 0; i < count; i++) {
-    const struct rdma_survey_row *row = &rows[i];
-    if (row->is_used) {
-      const struct rdma_gid *gid = &row->port.gids[row->gid];
-      char text[RDMA_GID_TEXT_MAX];
-      LOG_INFO("RDMA: %s has %s port %d (%s, %s, GID %d, %s)", row->nic, row->port.name,
-               row->port.port, row->traits.model, rdma_survey_kind(row), gid->index,
-               rdma_choice_gid_text(gid->bytes, text));
-    }
-  }
-  free(rows);
-}
-
 /* What nobody chose to leave out. */
 static void announce_left_out(const struct discovery *discovery) {
   static const enum interface_verdict verdicts[] = { INTERFACE_OF_THIS_HOST, INTERFACE_OF_ITS_LINK,
@@ -144,7 +124,6 @@ static void announce(int api_version, const struct device_table *table,
     announce_device(i, &table->devices[i]);
   }
   announce_left_out(discovery);
-  announce_rdma(table);
   if (table->latency_us > 0) {
     LOG_INFO("latency %g us (from profile)", (double)table->latency_us);
   }

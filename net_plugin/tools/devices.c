@@ -6,12 +6,12 @@
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "common/tools/commands.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/rdma.h"
 
 /* Bound to the device, or to the address only: then routes choose the NIC for outgoing packets. */
 static const char *binding(const struct nic *nic) {
@@ -48,7 +48,33 @@ static json_t *device_to_json(int index, const struct device *device) {
                    "numa_node", numa_node_to_json(nic), "nics", nics);
 }
 
-static int print_json(const struct discovery *found, const struct rdma_report *rdma) {
+/* Each NIC's RDMA device, or why it has none. */
+static json_t *rdma_to_json(const struct discovery *found) {
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned count = device_table_nics(&found->devices, nics);
+  json_t *list = json_array();
+  for (unsigned i = 0; i < count; i++) {
+    char text[ENDPOINT_TEXT_MAX];
+    bool is_found = endpoint_find(&nics[i], text);
+    json_array_append_new(list,
+                          json_pack("{s:s, s:s?, s:s?}", "interface", nics[i].name, "device",
+                                    is_found ? text : NULL, "reason", is_found ? NULL : text));
+  }
+  return list;
+}
+
+static void print_rdma(const struct discovery *found) {
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned count = device_table_nics(&found->devices, nics);
+  for (unsigned i = 0; i < count; i++) {
+    char text[ENDPOINT_TEXT_MAX];
+    bool is_found = endpoint_find(&nics[i], text);
+    printf("%sRDMA of %s: %s%s\n", i == 0 ? "\n" : "", nics[i].name, is_found ? "" : "none, ",
+           text);
+  }
+}
+
+static int print_json(const struct discovery *found) {
   json_t *devices = json_array();
   for (int i = 0; i < found->devices.count; i++) {
     json_array_append_new(devices, device_to_json(i, &found->devices.devices[i]));
@@ -65,7 +91,7 @@ static int print_json(const struct discovery *found, const struct rdma_report *r
   }
   json_t *all =
       json_pack("{s:o, s:o, s:f, s:o, s:s?}", "devices", devices, "unused", unused, "latency_us",
-                (double)found->devices.latency_us, "rdma", rdma_report_to_json(rdma), "profile",
+                (double)found->devices.latency_us, "rdma", rdma_to_json(found), "profile",
                 found->has_profile ? found->profile.meta.id : NULL);
   return document_print(all, JSON_INDENT(2));
 }
@@ -128,15 +154,12 @@ static int run(int argument_count, char **arguments, bool is_json) {
   }
   settings_use_profile(found.has_profile ? &found.profile : NULL);
   int status = CLI_OK;
-  struct rdma_report rdma;
-  rdma_report_make(&found.devices, &rdma);
   if (is_json) {
-    status = print_json(&found, &rdma);
+    status = print_json(&found);
   } else {
     print_table(&found);
-    rdma_report_print(&rdma);
+    print_rdma(&found);
   }
-  rdma_report_free(&rdma);
   if (status == CLI_OK && found.devices.count == 0) {
     status = cli_fail("no usable interface: NCCL would not use stratus");
   }

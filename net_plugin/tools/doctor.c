@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/hash.h"
@@ -16,16 +18,17 @@
 #include "common/param.h"
 #include "common/plugin_file.h"
 #include "common/profile.h"
+#include "common/quantity.h"
 #include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
 #include "common/version.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/doctor_check.h"
 #include "net_plugin/tools/document.h"
-#include "net_plugin/tools/rdma.h"
 
 static int told[DOCTOR_BAD + 1];
 static json_t *findings; /* NULL: printed as text */
@@ -198,11 +201,36 @@ static void tell_machine(void) {
               param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "");
 }
 
+/* Devices pin what they read and write. */
+static void check_lockable(void) {
+  const rlim_t enough = (rlim_t)1 << 30;
+  struct rlimit limit;
+  char text[QUANTITY_TEXT_MAX];
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < enough) {
+    doctor_tell(DOCTOR_BAD,
+                "the limit of locked memory is %s (ulimit -l): registrations will fail, set it to "
+                "unlimited",
+                quantity_format_size(limit.rlim_cur, text));
+  }
+}
+
 static void check_rdma(const struct discovery *found) {
-  struct rdma_report report;
-  rdma_report_make(&found->devices, &report);
-  rdma_report_check(&report);
-  rdma_report_free(&report);
+  struct nic nics[DEVICE_PHYSICAL_MAX];
+  unsigned count = device_table_nics(&found->devices, nics), used = 0;
+  char text[ENDPOINT_TEXT_MAX];
+  if (access("/dev/infiniband", F_OK) != 0) {
+    doctor_tell(DOCTOR_GOOD, "RDMA: there is no device (no /dev/infiniband); TCP is used");
+    return;
+  }
+  for (unsigned i = 0; i < count; i++) {
+    bool is_found = endpoint_find(&nics[i], text);
+    doctor_tell(is_found ? DOCTOR_GOOD : DOCTOR_HINT, "RDMA: %s %s: %s", nics[i].name,
+                is_found ? "uses" : "has no device, TCP is used", text);
+    used += is_found;
+  }
+  if (used > 0) {
+    check_lockable();
+  }
 }
 
 static void check_devices(void) {

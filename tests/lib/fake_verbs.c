@@ -85,8 +85,8 @@ void fake_verbs_add(const struct fake_hca *hca) {
   device->base.transport_type = hca->is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
   snprintf(device->base.name, sizeof(device->base.name), "%s", hca->name);
   snprintf(device->base.dev_name, sizeof(device->base.dev_name), "uverbs%u", fake.device_count);
-  for (int i = 0; i < FAKE_GIDS_MAX; i++) {
-    fake_gid_parse(hca->gids[i], &device->gids[i]);
+  for (int i = 0; i < FAKE_ADDRESSES_MAX; i++) {
+    fake_gid_parse(hca->addresses[i], &device->gids[i]);
   }
   fake.devices[fake.device_count++] = device;
   drop_lock();
@@ -234,23 +234,8 @@ void fake_verbs_garble_cm(unsigned times) {
   drop_lock();
 }
 
-void fake_verbs_hide_cm(bool is_hidden) {
-  if (is_hidden) {
-    fake.api.cm = NULL;
-  } else {
-    fake_verbs_fill_cm(&fake.api);
-  }
-}
-
 static bool is_same_cut(const struct fake_cut *cut, const char *one, const char *other) {
   return cut->is_set && !strcmp(cut->one, one) && !strcmp(cut->other, other);
-}
-
-void fake_verbs_set_entry(const char *name, const char *path) {
-  take_lock();
-  struct ibv_device *device = &find_or_fail(name)->base;
-  snprintf(device->dev_path, sizeof(device->dev_path), "%s", path);
-  drop_lock();
 }
 
 void fake_verbs_hold_calls(enum fake_call call, bool is_held) {

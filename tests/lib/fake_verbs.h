@@ -20,28 +20,20 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/rdma/verbs_api.h"
-#include "tests/lib/tree.h"
 
-enum { FAKE_GIDS_MAX = 8 };
+enum { FAKE_ADDRESSES_MAX = 4 };
 
-/* One device with one port. Zeroes mean an ordinary RoCE device without GIDs. */
+/* One device with one port. Zeroes mean an ordinary RoCE device. */
 struct fake_hca {
-  const char *name; /* "fake0" */
-  const char *netdev;
-  const char
-      *gids[FAKE_GIDS_MAX]; /* addresses as text, "10.0.0.1", "fe80::1"; NULL: an empty place */
-  bool is_roce_v1[FAKE_GIDS_MAX];
+  const char *name;                          /* "fake0" */
+  const char *addresses[FAKE_ADDRESSES_MAX]; /* that librdmacm finds it by: "10.0.0.1", "::1" */
   bool is_infiniband, is_iwarp, is_down;
   bool has_no_dmabuf, has_no_iova2;
-  uint32_t max_inline;      /* 0: 256 */
-  uint32_t max_send_sge;    /* 0: 16 */
-  uint32_t max_recv_sge;    /* 0: 16 */
-  uint32_t max_qp_wr;       /* 0: 4096 */
-  uint16_t lid;             /* of an InfiniBand port */
-  uint16_t pci_vendor;      /* 0: not on PCI */
-  uint16_t pci_device;      /* with pci_vendor */
-  const char *driver;       /* with pci_vendor */
-  const char *pci_function; /* "0000:17:00.0", with pci_vendor */
+  uint32_t max_inline;   /* 0: 256 */
+  uint32_t max_send_sge; /* 0: 16 */
+  uint32_t max_recv_sge; /* 0: 16 */
+  uint32_t max_qp_wr;    /* 0: 4096 */
+  uint32_t vendor_id;
 };
 
 /* Replaces the table until stop. */
@@ -54,17 +46,12 @@ void fake_verbs_add(const struct fake_hca *hca);
 /* Unplugged: its queue pairs break, contexts hear IBV_EVENT_DEVICE_FATAL, and it is not found any
  * more. Adding it again makes a new one. */
 void fake_verbs_remove(const char *name);
-/* The path of its entry in sysfs, as libibverbs knows it; without this it has none. */
-void fake_verbs_set_entry(const char *name, const char *path);
 /* The port goes down or comes up, with the event; work that needs it fails meanwhile. */
 void fake_verbs_set_port(const char *name, bool is_up);
-/* What sysfs says about the device, its netdev included; for STRATUS_SYSFS_ROOT. */
-void fake_verbs_write_sysfs(const struct fake_hca *hca, const struct tree *tree);
 
 /* ---- faults ---- */
 
 enum fake_call {
-  FAKE_DEVICE_LIST,
   FAKE_OPEN_DEVICE,
   FAKE_QUERY_DEVICE,
   FAKE_QUERY_PORT,
@@ -141,8 +128,6 @@ void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsi
 void fake_verbs_garble_cm(unsigned times);
 /* For all identifiers that there are. */
 void fake_verbs_cm_event(enum rdma_cm_event_type type);
-/* There is no librdmacm any more, or there is. */
-void fake_verbs_hide_cm(bool is_hidden);
 
 /* An event on all contexts of the device, or, if it is about a queue pair, on that one's. */
 void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp);

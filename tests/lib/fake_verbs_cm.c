@@ -250,7 +250,7 @@ struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address, 
   fake_cm_gid(address, &gid);
   for (unsigned i = 0; i < fake.device_count; i++) {
     struct fake_device *device = fake.devices[i];
-    for (uint8_t j = 0; j < FAKE_GIDS_MAX && !device->is_removed; j++) {
+    for (uint8_t j = 0; j < FAKE_ADDRESSES_MAX && !device->is_removed; j++) {
       if (!memcmp(&device->gids[j], &gid, sizeof(gid))) {
         *index = j;
         return device;

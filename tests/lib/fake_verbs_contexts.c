@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list of devices, contexts and their asynchronous events; the devices as sysfs shows them. */
+/* Contexts and their asynchronous events. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,39 +11,6 @@
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise) {
   return value ? value : otherwise;
-}
-
-/* ---- the list ---- */
-
-static struct ibv_device **get_device_list(int *count) {
-  struct ibv_device **list = calloc(FAKE_DEVICES_MAX + 1, sizeof(*list));
-  int found = 0;
-  pthread_mutex_lock(&fake.lock);
-  int error = list ? fake_call_fault(FAKE_DEVICE_LIST) : ENOMEM;
-  if (error) {
-    pthread_mutex_unlock(&fake.lock);
-    free(list);
-    errno = error;
-    return NULL;
-  }
-  for (unsigned i = 0; i < fake.device_count; i++) {
-    if (!fake.devices[i]->is_removed) {
-      list[found++] = &fake.devices[i]->base;
-    }
-  }
-  pthread_mutex_unlock(&fake.lock);
-  if (count) {
-    *count = found;
-  }
-  return list;
-}
-
-static void free_device_list(struct ibv_device **list) {
-  free(list);
-}
-
-static const char *get_device_name(struct ibv_device *device) {
-  return device->name;
 }
 
 /* ---- contexts ---- */
@@ -127,8 +94,7 @@ static int query_device(struct ibv_context *base, struct ibv_device_attr *out) {
   if (!error) {
     snprintf(out->fw_ver, sizeof(out->fw_ver), "1.0");
     out->max_mr_size = UINT64_MAX;
-    out->vendor_id = hca->pci_vendor;
-    out->vendor_part_id = hca->pci_device;
+    out->vendor_id = hca->vendor_id;
     out->max_qp = 65536;
     out->max_qp_wr = (int)or_default(hca->max_qp_wr, 4096);
     out->max_sge = (int)or_default(hca->max_send_sge, 16);
@@ -152,10 +118,9 @@ static int query_port(struct ibv_context *base, uint8_t port, struct ibv_port_at
   if (!error) {
     out->state = device->is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
     out->max_mtu = out->active_mtu = IBV_MTU_4096;
-    out->gid_tbl_len = FAKE_GIDS_MAX;
+    out->gid_tbl_len = FAKE_ADDRESSES_MAX;
     out->max_msg_sz = 1u << 31;
     out->pkey_tbl_len = 1;
-    out->lid = device->hca->lid;
     out->active_width = 2;  /* 4X */
     out->active_speed = 32; /* EDR */
     out->phys_state = device->is_up ? 5 : 3;
@@ -164,15 +129,6 @@ static int query_port(struct ibv_context *base, uint8_t port, struct ibv_port_at
   }
   pthread_mutex_unlock(&fake.lock);
   return error;
-}
-
-static int query_gid(struct ibv_context *base, uint8_t port, int index, union ibv_gid *gid) {
-  if (port != 1 || index < 0 || index >= FAKE_GIDS_MAX) {
-    errno = EINVAL;
-    return -1;
-  }
-  *gid = fake_context_of(base)->device->gids[index];
-  return 0;
 }
 
 /* ---- events ---- */
@@ -293,105 +249,14 @@ static int fork_init(void) {
 }
 
 void fake_verbs_fill_contexts(struct verbs_api *api) {
-  api->get_device_list = get_device_list;
-  api->free_device_list = free_device_list;
-  api->get_device_name = get_device_name;
   api->open_device = open_device;
   api->close_device = close_device;
   api->query_device = query_device;
   api->query_port = query_port;
-  api->query_gid = query_gid;
   api->get_async_event = get_async_event;
   api->ack_async_event = ack_async_event;
   api->wc_status_str = wc_status_str;
   api->event_type_str = event_type_str;
   api->port_state_str = port_state_str;
   api->fork_init = fork_init;
-}
-
-/* ---- sysfs ---- */
-
-static void write_netdev(const struct fake_hca *hca, const struct tree *tree, const char *link) {
-  char path[256];
-  snprintf(path, sizeof(path), "sys/class/net/%s/address", hca->netdev);
-  tree_write(tree, path, "02:00:00:00:00:01\n");
-  snprintf(path, sizeof(path), "sys/class/net/%s/mtu", hca->netdev);
-  tree_write(tree, path, "9000\n");
-  snprintf(path, sizeof(path), "sys/class/net/%s/dev_port", hca->netdev);
-  tree_write(tree, path, "0\n");
-  if (link) {
-    snprintf(path, sizeof(path), "sys/class/net/%s/device", hca->netdev);
-    tree_link(tree, path, link);
-  }
-}
-
-static void write_gid(const struct fake_hca *hca, const struct tree *tree, int index,
-                      const union ibv_gid *gid) {
-  char path[256], text[48];
-  size_t used = 0;
-  for (int i = 0; i < 16; i += 2) {
-    used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%02x%02x", i ? ":" : "",
-                             gid->raw[i], gid->raw[i + 1]);
-  }
-  snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/gids/%d", hca->name, index);
-  tree_write(tree, path, "%s\n", text);
-  if (!hca->gids[index]) {
-    return;
-  }
-  snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/gid_attrs/types/%d", hca->name,
-           index);
-  bool is_v2 = !hca->is_infiniband && !hca->is_iwarp && !hca->is_roce_v1[index];
-  tree_write(tree, path, "%s\n", is_v2 ? "RoCE v2" : "IB/RoCE v1");
-  if (hca->netdev && !hca->is_infiniband) {
-    snprintf(path, sizeof(path), "sys/class/infiniband/%s/ports/1/gid_attrs/ndevs/%d", hca->name,
-             index);
-    tree_write(tree, path, "%s\n", hca->netdev);
-  }
-}
-
-void fake_verbs_write_sysfs(const struct fake_hca *hca, const struct tree *tree) {
-  const struct {
-    const char *path, *text;
-  } files[] = {
-    { "node_type", hca->is_iwarp ? "4: RNIC" : "1: CA" },
-    { "node_guid", "0000:00ff:fe00:0001" },
-    { "sys_image_guid", "0000:00ff:fe00:0001" },
-    { "ports/1/state", hca->is_down ? "1: DOWN" : "4: ACTIVE" },
-    { "ports/1/link_layer", hca->is_infiniband ? "InfiniBand" : "Ethernet" },
-    { "ports/1/rate", "100 Gb/sec (4X EDR)" },
-  };
-  char path[256], link[256];
-  for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-    snprintf(path, sizeof(path), "sys/class/infiniband/%s/%s", hca->name, files[i].path);
-    tree_write(tree, path, "%s\n", files[i].text);
-  }
-  if (hca->pci_vendor) {
-    snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/vendor", hca->pci_function);
-    tree_write(tree, path, "0x%04x\n", hca->pci_vendor);
-    snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/device", hca->pci_function);
-    tree_write(tree, path, "0x%04x\n", hca->pci_device);
-    snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/numa_node", hca->pci_function);
-    tree_write(tree, path, "1\n");
-    if (hca->driver) {
-      snprintf(path, sizeof(path), "sys/bus/pci/drivers/%s", hca->driver);
-      tree_make_directory(tree, path);
-      snprintf(path, sizeof(path), "sys/devices/pci0000:00/%s/driver", hca->pci_function);
-      snprintf(link, sizeof(link), "../../../bus/pci/drivers/%s", hca->driver);
-      tree_link(tree, path, link);
-    }
-    snprintf(link, sizeof(link), "../../../devices/pci0000:00/%s", hca->pci_function);
-    snprintf(path, sizeof(path), "sys/class/infiniband/%s/device", hca->name);
-    tree_link(tree, path, link);
-  } else if (hca->netdev) {
-    snprintf(path, sizeof(path), "sys/class/infiniband/%s/parent", hca->name);
-    tree_write(tree, path, "%s\n", hca->netdev);
-  }
-  if (hca->netdev) {
-    write_netdev(hca, tree, hca->pci_vendor ? link : NULL);
-  }
-  for (int i = 0; i < FAKE_GIDS_MAX; i++) {
-    union ibv_gid gid;
-    fake_gid_parse(hca->gids[i], &gid);
-    write_gid(hca, tree, i, &gid);
-  }
 }

@@ -183,7 +183,7 @@ static bool is_address_good(const struct fake_qp *qp, const struct ibv_qp_attr *
   if (!address->is_global) {
     return device->hca->is_infiniband;
   }
-  return address->grh.sgid_index < FAKE_GIDS_MAX &&
+  return address->grh.sgid_index < FAKE_ADDRESSES_MAX &&
          memcmp(&device->gids[address->grh.sgid_index], &none, sizeof(none)) != 0;
 }
 
@@ -268,25 +268,6 @@ static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attributes, int ma
   fake_work_all(); /* others may have waited for this one */
   pthread_mutex_unlock(&fake.lock);
   return error;
-}
-
-static int query_qp(struct ibv_qp *base, struct ibv_qp_attr *attributes, int mask,
-                    struct ibv_qp_init_attr *init) {
-  (void)mask;
-  const struct fake_qp *qp = (const struct fake_qp *)base;
-  pthread_mutex_lock(&fake.lock);
-  *attributes = qp->attributes;
-  attributes->qp_state = attributes->cur_qp_state = qp->state;
-  attributes->cap = qp->cap;
-  memset(init, 0, sizeof(*init));
-  init->qp_context = base->qp_context;
-  init->send_cq = base->send_cq;
-  init->recv_cq = base->recv_cq;
-  init->cap = qp->cap;
-  init->qp_type = base->qp_type;
-  init->sq_sig_all = qp->is_signal_all;
-  pthread_mutex_unlock(&fake.lock);
-  return 0;
 }
 
 /* ---- requests ---- */
@@ -401,6 +382,5 @@ int fake_post_recv(struct ibv_qp *base, struct ibv_recv_wr *wr, struct ibv_recv_
 void fake_verbs_fill_queues(struct verbs_api *api) {
   api->create_qp = create_qp;
   api->modify_qp = modify_qp;
-  api->query_qp = query_qp;
   api->destroy_qp = destroy_qp;
 }

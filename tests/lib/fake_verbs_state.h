@@ -21,7 +21,7 @@ enum {
 struct fake_device {
   struct ibv_device base;
   const struct fake_hca *hca;
-  union ibv_gid gids[FAKE_GIDS_MAX];
+  union ibv_gid gids[FAKE_ADDRESSES_MAX];
   bool is_up;
   bool is_removed;
 };

@@ -51,9 +51,9 @@ void fake_work_complete(struct fake_qp *qp, bool is_send, const struct fake_requ
 static bool is_addressed(const struct fake_qp *qp, const struct fake_device *device) {
   const struct ibv_ah_attr *address = &qp->attributes.ah_attr;
   if (!address->is_global) {
-    return device->hca->is_infiniband && device->hca->lid == address->dlid;
+    return device->hca->is_infiniband;
   }
-  for (int i = 0; i < FAKE_GIDS_MAX; i++) {
+  for (int i = 0; i < FAKE_ADDRESSES_MAX; i++) {
     if (!memcmp(&device->gids[i], &address->grh.dgid, sizeof(device->gids[i]))) {
       return true;
     }

@@ -10,26 +10,19 @@
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
-const struct fake_hca rdma_host_roce = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
-const struct fake_hca rdma_host_iwarp = {
-  .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" }, .is_iwarp = true
-};
-struct tree rdma_host_root;
+const struct fake_hca rdma_host_roce = { .name = "fake0", .addresses = { "127.0.0.1" } };
+const struct fake_hca rdma_host_iwarp = { .name = "fake0",
+                                          .addresses = { "127.0.0.1" },
+                                          .is_iwarp = true };
 static bool is_started; /* by rdma_host_set_up */
 
 void rdma_host_configure(void) {
-  rdma_device_configure(NULL, rdma_host_root.root);
-}
-
-void rdma_host_add(const struct fake_hca *hca) {
-  fake_verbs_add(hca);
-  fake_verbs_write_sysfs(hca, &rdma_host_root);
+  rdma_device_configure(NULL);
 }
 
 void rdma_host_start(const struct fake_hca *hca) {
-  tree_create(&rdma_host_root);
   fake_verbs_start();
-  rdma_host_add(hca);
+  fake_verbs_add(hca);
   rdma_host_configure();
 }
 
@@ -60,16 +53,9 @@ void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
   assert_true(rdma_cm_is_connected(dialler->cm) && rdma_cm_is_connected(listener->cm));
 }
 
-void rdma_host_empty(void) {
-  tree_remove(&rdma_host_root);
-  tree_create(&rdma_host_root);
-  rdma_host_configure();
-}
-
 void rdma_host_stop(void) {
   fake_verbs_stop();
-  rdma_device_configure(NULL, NULL);
-  tree_remove(&rdma_host_root);
+  rdma_device_configure(NULL);
 }
 
 int rdma_host_set_up(void **state) {

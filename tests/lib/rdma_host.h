@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_host: a machine whose RDMA devices are those of fake_verbs, and where rdma_device looks for
- * them, in a tree that stands for the machine's root directory.
- * Owns: fake_verbs and the tree, from start to stop.  Threads: the test's.
+/* rdma_host: a machine whose RDMA devices are those of fake_verbs.
+ * Owns: fake_verbs, from start to stop.  Threads: the test's.
  * Blocks: never.  Fails: the test, at stop for what was left behind. */
 #ifndef TESTS_LIB_RDMA_HOST_H
 #define TESTS_LIB_RDMA_HOST_H
 
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "tests/lib/fake_verbs.h"
-
-extern struct tree rdma_host_root;
 
 /* With one device; its settings are those of the parameters and the environment by now. */
 void rdma_host_start(const struct fake_hca *hca);
@@ -23,7 +20,7 @@ struct rdma_host_way {
 };
 int rdma_host_set_up(void **state);
 int rdma_host_tear_down(void **state);
-/* On the interface lo. */
+/* At 127.0.0.1. */
 extern const struct fake_hca rdma_host_roce, rdma_host_iwarp;
 
 /* The device of the NIC, or the test fails and says why there is none. */
@@ -34,10 +31,6 @@ struct rdma_qp;
 void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
                        const struct sockaddr_storage *address);
 
-/* Another device. */
-void rdma_host_add(const struct fake_hca *hca);
-/* No file tells of a device any more. */
-void rdma_host_empty(void);
 /* The settings are read again, and that a NIC was refused a moment ago is forgotten. */
 void rdma_host_configure(void);
 

@@ -111,15 +111,12 @@ static void run_rdma_job(struct outcome *outcome) {
 }
 
 FAILURE_TEST(a_job_does_without_devices_that_fail, by_auto) {
-  static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+  static const struct fake_hca hca = { .name = "fake0", .addresses = { "127.0.0.1" } };
   static const struct entry_point entry = { .name = "net table, RDMA",
                                             .run = run_rdma_job,
                                             .must_succeed = true };
   static const struct failure failures[] = { { FAULT_VERBS, EIO } };
-  char root[128];
   rdma_host_start(&hca);
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", rdma_host_root.root);
-  job_set_parameters(root, NULL);
   assert_true(EACH_FAILURE(&entry, failures) > 0);
   assert_true(fake_verbs_counts().sends > 0);
   rdma_memory_release(true);

@@ -26,24 +26,20 @@
 #include "tests/lib/unit.h"
 
 static const struct fake_hca erdma_hca = { .name = "erdma_0",
-                                           .netdev = "lo",
-                                           .gids = { "127.0.0.1" },
+                                           .addresses = { "127.0.0.1" },
                                            .max_inline = 96,
                                            .max_recv_sge = 1,
                                            .has_no_dmabuf = true,
                                            .has_no_iova2 = true };
 /* In standard mode. */
 static const struct fake_hca iwarp_hca = { .name = "erdma_0",
-                                           .netdev = "lo",
-                                           .gids = { "127.0.0.1" },
+                                           .addresses = { "127.0.0.1" },
                                            .is_iwarp = true,
                                            .max_inline = 96,
                                            .max_recv_sge = 1,
                                            .has_no_dmabuf = true,
                                            .has_no_iova2 = true,
-                                           .pci_vendor = 0x1ded,
-                                           .pci_device = 0x107f,
-                                           .pci_function = "0000:18:00.0" };
+                                           .vendor_id = 0x1ded };
 static const struct fake_hca *current; /* NULL: no queue pairs, or real ones */
 static const char *real_device;        /* NULL: none */
 
@@ -65,7 +61,7 @@ static int start(void **state) {
   const struct rdma_host_way *way = *state;
   current = way->hca;
   if (real_device) {
-    rdma_device_configure(NULL, NULL);
+    rdma_device_configure(NULL);
   }
   return rdma_host_set_up(state);
 }

@@ -14,7 +14,7 @@
 
 enum { BYTES = 8192 };
 
-static const struct fake_hca hca = { .name = "fake0", .netdev = "d0", .gids = { "10.0.0.1" } };
+static const struct fake_hca hca = { .name = "fake0", .addresses = { "10.0.0.1" } };
 static struct nic nic;
 static uint8_t from[BYTES], to[BYTES];
 static struct lane_memory *from_memory, *to_memory;

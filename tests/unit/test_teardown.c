@@ -34,7 +34,7 @@ struct kind {
   const char *progress;
 };
 
-static const struct fake_hca hca = { .name = "fake0", .netdev = "lo", .gids = { "127.0.0.1" } };
+static const struct fake_hca hca = { .name = "fake0", .addresses = { "127.0.0.1" } };
 
 static int set_up(void **state) {
   const struct kind *kind = *state;

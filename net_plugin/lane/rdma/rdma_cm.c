@@ -5,7 +5,6 @@
 #include "net_plugin/lane/rdma/rdma_cm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,11 +75,7 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
   if (error) {
     return error;
   }
-  const struct rdmacm_api *api = verbs_api_cm();
-  if (!api) {
-    LOG_INFO("%s: %s", qp->device->port.name, verbs_api_reason());
-    return -ENOENT;
-  }
+  const struct rdmacm_api *api = qp->api->cm;
   struct rdma_cm *cm = calloc(1, sizeof(*cm));
   if (!cm) {
     return -ENOMEM;
@@ -89,45 +84,17 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
   cm->api = api;
   cm->tokens = *tokens;
   cm->deadline_fd = -1;
-  errno = 0;
-  descriptor_begin();
-  cm->channel = api->create_event_channel();
-  descriptor_mark(cm->channel ? cm->channel->fd : -1);
-  descriptor_end();
-  if (!cm->channel ||
-      fcntl(cm->channel->fd, F_SETFL, fcntl(cm->channel->fd, F_GETFL) | O_NONBLOCK) != 0) {
-    return failed(qp, "create an event channel (is there /dev/infiniband/rdma_cm?)",
-                  errno ? -errno : -ENODEV);
-  }
-  fcntl(cm->channel->fd, F_SETFD, FD_CLOEXEC);
-  return 0;
-}
-
-static void destroy_id(const struct rdma_cm *cm, struct rdma_cm_id **id) {
-  for (unsigned tries = 0; *id && tries < RDMA_DESTROY_TRIES; tries++) {
-    if (cm->api->destroy_id(*id) == 0) {
-      *id = NULL;
-      return;
-    }
-  }
-  if (*id) {
-    LOG_INFO("librdmacm does not give up an identifier: %s", strerror(errno));
-    *id = NULL;
-  }
+  cm->channel = rdmacm_open_channel(api);
+  return cm->channel ? 0 : failed(qp, "create an event channel", -errno);
 }
 
 void rdma_cm_free(struct rdma_cm *cm) {
   if (!cm) {
     return;
   }
-  destroy_id(cm, &cm->listener);
-  destroy_id(cm, &cm->id);
-  if (cm->channel) {
-    descriptor_begin();
-    descriptor_unmark(cm->channel->fd);
-    cm->api->destroy_event_channel(cm->channel);
-    descriptor_end();
-  }
+  rdmacm_destroy_id(cm->api, cm->listener);
+  rdmacm_destroy_id(cm->api, cm->id);
+  rdmacm_close_channel(cm->api, cm->channel);
   if (cm->deadline_fd >= 0) {
     descriptor_close(cm->deadline_fd);
   }
@@ -164,9 +131,7 @@ static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
   if (settings->service_level >= 0) {
     attributes.ah_attr.sl = (uint8_t)settings->service_level;
   }
-  if (qp->device->port.traits.has_flow_label) {
-    attributes.ah_attr.grh.flow_label = rdma_qp_flow_label(qp);
-  }
+  attributes.ah_attr.grh.flow_label = rdma_qp_flow_label(qp); /* for devices that use it */
   return mask ? -qp->api->modify_qp(qp->qp, &attributes, mask) : 0;
 }
 
@@ -191,7 +156,7 @@ static struct rdma_conn_param parameters(const struct rdma_qp *qp,
 static bool is_peer(const struct rdma_qp *qp, const struct seen *seen,
                     const uint8_t token[LANE_TOKEN_BYTES]) {
   return hash_is_equal(seen->token, token, LANE_TOKEN_BYTES) &&
-         (qp->device->port.is_iwarp || seen->number == qp->peer.number);
+         (qp->device->port.transport == RDMA_IWARP || seen->number == qp->peer.number);
 }
 
 /* ---- the listening side ---- */
@@ -228,7 +193,7 @@ static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
                  "%s: rejected a queue pair that does not belong to this job",
                  qp->device->port.name);
   qp->cm->api->reject(id, NULL, 0);
-  destroy_id(qp->cm, &id);
+  rdmacm_destroy_id(qp->cm->api, id);
 }
 
 static int take_request(struct rdma_qp *qp, const struct seen *seen) {
@@ -238,7 +203,8 @@ static int take_request(struct rdma_qp *qp, const struct seen *seen) {
     return 0;
   }
   cm->id = seen->id;
-  destroy_id(cm, &cm->listener);
+  rdmacm_destroy_id(cm->api, cm->listener);
+  cm->listener = NULL;
   if (!is_on_device(qp, cm->id)) {
     return -ENODEV;
   }

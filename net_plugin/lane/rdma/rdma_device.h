@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_device: the port of a host channel adapter (HCA) that a NIC belongs to: found, opened,
- * shared by the lanes and registrations that use it, and given up when it breaks.
+/* rdma_device: the RDMA device of a NIC: what librdmacm finds at the NIC's address, opened, shared
+ * by the lanes and registrations that use it, and given up when it breaks.
  *
  *   rdma_device_open --shared by all holders--> OPEN --async event--> LOST --last close--> gone
  *
- * A lost device stays lost. rdma_device_open then searches the NIC's HCA again, so that one
- * that came back, under whatever name, is used again.
+ * A lost device stays lost. rdma_device_open then asks librdmacm again, so that one that came back,
+ * under whatever name, is used again.
  *
  * Owns: context and protection domain, from open to the last close.
  * Threads: any; a mutex guards the list of open devices and the reading of events.
  * Blocks: open for as long as drivers take, some milliseconds, or as long as they take to remove a
- * device, and only one at a time: see rdma_opener.h. A NIC without a usable HCA is not asked about
- * again for a second, or for longer if asking took long.
+ * device, and only one at a time: see rdma_opener.h. A NIC without a usable device is not asked
+ * about again for a second, or for longer if asking took long.
  * Fails: open returns NULL and says why, in words for the log. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
@@ -22,32 +22,32 @@
 #include <stdint.h>
 
 #include "net_plugin/lane/nic.h"
-#include "net_plugin/lane/rdma/rdma_choice.h"
+#include "net_plugin/lane/rdma/rdma_facts.h"
+#include "net_plugin/lane/rdma/rdma_settings.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/lane/rdma/verbs_api.h"
+
+enum { RDMA_WHY_MAX = 256 }; /* texts for the log: why something is not used */
 
 /* What is known about a port; a plain value. */
 struct rdma_port {
   char name[RDMA_HCA_NAME_MAX]; /* "mlx5_0" */
   uint8_t port;                 /* from 1 */
-  bool is_infiniband;           /* else Ethernet: RoCE, or iWARP */
-  bool is_iwarp;
-  enum ibv_mtu mtu; /* the active one */
-  struct rdma_traits traits;
-  uint32_t max_send_sge; /* as the device reports, or less where a trait limits it */
+  enum rdma_transport transport;
+  bool is_erdma;      /* Alibaba Cloud's elastic RDMA */
+  bool can_gather;    /* two pieces of memory in one send */
+  bool has_immediate; /* a write can bring 32 bits along */
 };
 
 struct rdma_device {
   struct rdma_port port;
   struct rdma_settings settings;
   struct nic nic;
-  bool has_entry; /* in sysfs, of the device file */
   const struct verbs_api *api;
   struct ibv_context *context;
   struct ibv_pd *pd;
   int lost_fd;             /* an eventfd, readable from the moment that the device is lost */
   atomic_bool is_lost;     /* its lanes end, too; no new lanes are opened on it */
-  atomic_bool is_stale;    /* what is in port has changed: new lanes get another device */
   atomic_bool is_attached; /* rdma_memory.c's: memory is registered with it */
   /* covered by rdma_device.c's mutex */
   unsigned holders;
@@ -61,25 +61,26 @@ struct rdma_watch {
   atomic_int event; /* enum ibv_event_type + 1 of the event that broke the queue pair; 0: none */
 };
 
-/* Settings and sysfs root from now on; NULL, NULL: from the environment and STRATUS_SYSFS_ROOT,
- * when they are needed. Devices that are open stay as they are. */
-void rdma_device_configure(const struct rdma_settings *settings, const char *sysfs_root);
-
-/* The settings in force. Returns the root of sysfs. */
-const char *rdma_device_settings(struct rdma_settings *out);
+/* The settings from now on; NULL: those of the environment. Why NICs had no device is forgotten,
+ * devices that are open stay as they are. */
+void rdma_device_configure(const struct rdma_settings *settings);
+/* Those in force. */
+struct rdma_settings rdma_device_settings(void);
 
 /* Do they stand for the same device? */
 bool rdma_device_is_same_nic(const struct nic *a, const struct nic *b);
 
-/* The HCA port of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
+/* The device of this NIC, opened or shared. Close it as often. NULL: none, `why` says why. */
 struct rdma_device *rdma_device_open(const struct nic *nic, char why[RDMA_WHY_MAX]);
 /* The same if it is open already, and memory is registered with it; never blocks. NULL: why is
  * empty unless a search failed a moment ago, or the settings exclude it. */
 struct rdma_device *rdma_device_find(const struct nic *nic, char why[RDMA_WHY_MAX]);
-/* The NIC has an HCA, but the last search found it unusable: its port was down, for example. */
+/* The NIC has a device, but the last search found it unusable: its port was down, for example. */
 bool rdma_device_may_come(const struct nic *nic);
 /* Not searched again for a while. */
 void rdma_device_refuse(const struct nic *nic, const char *why);
+/* Logs why TCP is used through the NIC, once for each reason. */
+void rdma_device_log_refusal(const struct nic *nic, const char *why);
 /* One more holder of a device that is held. */
 void rdma_device_hold(struct rdma_device *device);
 void rdma_device_close(struct rdma_device *device);
@@ -89,12 +90,7 @@ void rdma_device_release(struct rdma_device *device);
 /* Reads what is waiting on context->async_fd, which lanes watch beside lost_fd: marks the device
  * lost, or sets the watch of the queue pair that an event is for. Never blocks. */
 void rdma_device_take_events(struct rdma_device *device);
-/* The same for all that are open; those whose entry in sysfs has gone are being removed: lost. */
-void rdma_device_check_all(void);
 /* The caller has found out otherwise that the device does not work any more. */
 void rdma_device_lose(struct rdma_device *device, const char *why);
-
-/* 256 to 4096. */
-unsigned rdma_mtu_bytes(enum ibv_mtu mtu);
 
 #endif

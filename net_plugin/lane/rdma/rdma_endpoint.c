@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -48,15 +49,30 @@ struct rdma_qp *rdma_endpoint_qp(struct endpoint *endpoint) {
   return end_of(endpoint)->qp;
 }
 
-/* Once; what follows is mostly the same. */
-static void log_refusal(const struct nic *nic, const char *why) {
-  static atomic_flag has_logged = ATOMIC_FLAG_INIT;
-  bool is_first = !atomic_flag_test_and_set(&has_logged);
-  LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "no RDMA through %s, TCP is used: %s",
-         nic->name, why);
+/* ---- devices ---- */
+
+void endpoint_configure(void) {
+  rdma_device_configure(NULL);
 }
 
-/* ---- devices ---- */
+bool endpoint_names_devices(void) {
+  struct rdma_settings settings = rdma_device_settings();
+  return !settings.is_off && (settings.hcas.count > 0 || settings.hcas.is_excluding);
+}
+
+bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
+  static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
+  char why[RDMA_WHY_MAX];
+  struct rdma_device *device = rdma_device_open(nic, why);
+  if (!device) {
+    snprintf(text, ENDPOINT_TEXT_MAX, "%s", why);
+    return false;
+  }
+  snprintf(text, ENDPOINT_TEXT_MAX, "%s port %u (%s)", device->port.name, device->port.port,
+           names[device->port.transport]);
+  rdma_device_close(device);
+  return true;
+}
 
 /* *is_opening: the search goes on in the background. */
 static bool has_device(const struct nic *nic, bool *is_opening) {
@@ -64,7 +80,7 @@ static bool has_device(const struct nic *nic, bool *is_opening) {
   bool has_one = rdma_opener_has(nic, why);
   *is_opening = !has_one && !why[0];
   if (!has_one && why[0]) {
-    log_refusal(nic, why);
+    rdma_device_log_refusal(nic, why);
   }
   return has_one;
 }
@@ -78,7 +94,7 @@ void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted) {
 unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted) {
   bool is_possible = false;
   if (is_encrypted) {
-    log_refusal(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
+    rdma_device_log_refusal(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
     return 0;
   }
   for (unsigned i = 0; i < count && !is_possible; i++) {
@@ -147,7 +163,7 @@ static int make(struct rdma_endpoint *end) {
   end->qp = rdma_qp_new(end->device, end->is_sender, why);
   end->device = NULL;
   if (!end->qp) {
-    log_refusal(&nic, why);
+    rdma_device_log_refusal(&nic, why);
     return -ENODEV;
   }
   end->endpoint.domain = end->qp->domain;
@@ -180,7 +196,7 @@ static struct rdma_endpoint *end_new(const struct nic *nic, bool is_sender) {
   struct rdma_device *device = rdma_opener_take(nic, why);
   if (!device) {
     if (why[0]) {
-      log_refusal(nic, why);
+      rdma_device_log_refusal(nic, why);
     }
     return NULL;
   }

@@ -171,7 +171,7 @@ static bool owes_credit(const struct rdma_lane *rdma) {
 static int post_placed(struct rdma_lane *rdma, struct ibv_send_wr *write) {
   struct link_frame *frame = &rdma->frame;
   uint32_t immediate;
-  if (rdma->qp->device->port.traits.has_immediate && !owes_credit(rdma) &&
+  if (rdma->qp->device->port.has_immediate && !owes_credit(rdma) &&
       wire_header_to_immediate(frame->header, &immediate)) {
     return post_immediate(rdma, write, immediate);
   }

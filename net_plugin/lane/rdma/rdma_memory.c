@@ -60,7 +60,7 @@ static struct ibv_mr *register_range(const struct lane_memory *memory,
   int access =
       memory->rights == LANE_MEMORY_REMOTE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
   const struct verbs_api *api = device->api;
-  if (memory->fd >= 0 && api->reg_dmabuf_mr && device->port.traits.has_dmabuf) {
+  if (memory->fd >= 0 && api->reg_dmabuf_mr) {
     struct ibv_mr *mr = api->reg_dmabuf_mr(device->pd, memory->offset, memory->bytes,
                                            (uintptr_t)memory->base, memory->fd, access);
     if (mr) {
@@ -215,10 +215,6 @@ int rdma_memory_attach(struct rdma_device *device) {
   return at;
 }
 
-static bool is_of_no_use(const struct rdma_device *device) {
-  return atomic_load(&device->is_lost) || atomic_load(&device->is_stale);
-}
-
 int rdma_memory_revoke(int domain) {
   int error = 0;
   pthread_mutex_lock(&lock);
@@ -235,7 +231,7 @@ int rdma_memory_revoke(int domain) {
 void rdma_memory_detach(int domain) {
   pthread_mutex_lock(&lock);
   struct domain *left = &domains[domain];
-  if (--left->users == 0 && is_of_no_use(left->device)) {
+  if (--left->users == 0 && atomic_load(&left->device->is_lost)) {
     domain_close((unsigned)domain);
   }
   pthread_mutex_unlock(&lock);
@@ -250,7 +246,7 @@ void rdma_memory_release(bool is_all) {
   for (unsigned at = 0; at < RDMA_DOMAINS; at++) {
     const struct domain *domain = &domains[at];
     if (domain->device && domain->users == 0 && !domain->is_retired &&
-        (is_all || is_of_no_use(domain->device))) {
+        (is_all || atomic_load(&domain->device->is_lost))) {
       domain_close(at);
     }
   }

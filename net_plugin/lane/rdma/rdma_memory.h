@@ -37,7 +37,7 @@ void rdma_memory_detach(int domain);
 int rdma_memory_revoke(int domain);
 /* See struct lane_domain. 0: no device is there, or it is being closed. */
 uint32_t rdma_memory_domain_id(int domain);
-/* Gives up the devices that have no users: all of them, or those that are lost or stale. */
+/* Gives up the devices that have no users: all of them, or those that are lost. */
 void rdma_memory_release(bool is_all);
 
 /* False: the range is not registered there. *remote is 0 where no peer may write. */

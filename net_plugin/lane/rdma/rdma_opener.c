@@ -23,57 +23,13 @@ struct search {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t search_over, guard_wake;
+static pthread_cond_t search_over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* Below: covered by the lock. */
 static struct list searches = { { &searches.head, &searches.head } };
-static pthread_t guard;
-static bool is_guarded, guard_must_end;
 
 static void make_conditions(void) {
   thread_init_condition(&search_over);
-  thread_init_condition(&guard_wake);
-}
-
-/* ---- the guard ---- */
-
-static void *run_guard(void *unused) {
-  (void)unused;
-  pthread_mutex_lock(&lock);
-  while (!guard_must_end) {
-    struct timespec until = clock_timespec(clock_now_ns() + RDMA_GUARD_CHECK_NS);
-    pthread_cond_timedwait(&guard_wake, &lock, &until);
-    pthread_mutex_unlock(&lock);
-    rdma_device_check_all();
-    rdma_memory_release(false);
-    pthread_mutex_lock(&lock);
-  }
-  pthread_mutex_unlock(&lock);
-  return NULL;
-}
-
-static void start_guard(void) {
-  pthread_once(&once, make_conditions);
-  pthread_mutex_lock(&lock);
-  if (!is_guarded) {
-    guard_must_end = false;
-    is_guarded = thread_start(&guard, run_guard, NULL) == 0;
-  }
-  pthread_mutex_unlock(&lock);
-}
-
-static void finish_guard(void) {
-  pthread_mutex_lock(&lock);
-  bool was_guarded = is_guarded;
-  guard_must_end = true;
-  pthread_cond_signal(&guard_wake);
-  pthread_mutex_unlock(&lock);
-  if (was_guarded) {
-    pthread_join(guard, NULL);
-    pthread_mutex_lock(&lock);
-    is_guarded = false;
-    pthread_mutex_unlock(&lock);
-  }
 }
 
 /* ---- searches ---- */
@@ -88,13 +44,13 @@ static void prepare(struct rdma_device *device) {
   }
   LOG_AT(is_new ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s, the RDMA device of %s, is open: port %u",
          device->port.name, device->nic.name, device->port.port);
-  start_guard();
   rdma_memory_detach(domain);
 }
 
 static bool run(struct rdma_job *job) {
   struct search *search = LIST_ENTRY(job, struct search, job);
   char why[RDMA_WHY_MAX];
+  rdma_memory_release(false); /* the one before it, if it is lost */
   struct rdma_device *device = rdma_device_open(&search->nic, why);
   if (device) {
     prepare(device);
@@ -187,5 +143,4 @@ void rdma_opener_finish(void) {
     pthread_cond_wait(&search_over, &lock);
   }
   pthread_mutex_unlock(&lock);
-  finish_guard();
 }

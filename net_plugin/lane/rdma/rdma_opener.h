@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rdma_opener: opens the devices of NICs, and registers memory with them, on workers; a guard, a
- * thread of its own, monitors those that are open.
+/* rdma_opener: opens the devices of NICs, and registers memory with them, on workers.
  *
  *   not open --take--> a worker searches --> READY --it is lost--> not open
  *                                  `-- none: no search for a while
@@ -8,15 +7,9 @@
  * A driver may take long over it: as long as a device is being removed, and the time for all memory
  * that the job has registered. The holder of the engine lock must not wait for that.
  *
- * Drivers that cannot take a device away from programs (SoftRoCE) raise no event when it is to be
- * removed: they only wait until all have closed it. Its entry in sysfs is gone by then, which the
- * guard checks once in a second. And while a device has no lanes, nobody else reads its events.
- *
- * Owns: its searches and the guard: rdma_memory holds devices.  Threads: any.
- * Blocks: take and has never; wait up to RDMA_OPENER_WAIT_NS; finish until no search is left and
- * the guard has ended.
- * Fails: take returns NULL: there is no device, or none yet. Without a guard, lost devices are
- * noticed when they are used. */
+ * Owns: its searches: rdma_memory holds devices.  Threads: any.
+ * Blocks: take and has never; wait up to RDMA_OPENER_WAIT_NS; finish until no search is left.
+ * Fails: take returns NULL: there is no device, or none yet. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_OPENER_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_OPENER_H
 

@@ -37,23 +37,23 @@ static const char *make_queues(struct rdma_qp *qp) {
   if (!qp->cq) {
     return "create a completion queue";
   }
-  struct ibv_qp_init_attr wish = {
-    .qp_context = &qp->watch,
-    .send_cq = qp->cq,
-    .recv_cq = qp->cq,
-    .qp_type = IBV_QPT_RC,
-    .cap = { .max_send_wr = RDMA_SEND_DEPTH,
-             .max_recv_wr = RDMA_SLOTS,
-             .max_send_sge = qp->can_gather ? 2 : 1,
-             .max_recv_sge = 1,
-             .max_inline_data = qp->device->port.traits.max_inline },
-  };
-  qp->qp = api->create_qp(qp->device->pd, &wish);
-  if (!qp->qp && wish.cap.max_inline_data) {
-    wish.cap.max_inline_data = 0; /* not every driver reports its limit */
+  /* No driver reports its limit. */
+  static const uint32_t inline_bytes[] = { RDMA_INLINE_BYTES, RDMA_INLINE_LEAST_BYTES, 0 };
+  for (size_t i = 0; i < sizeof inline_bytes / sizeof *inline_bytes && !qp->qp; i++) {
+    struct ibv_qp_init_attr wish = {
+      .qp_context = &qp->watch,
+      .send_cq = qp->cq,
+      .recv_cq = qp->cq,
+      .qp_type = IBV_QPT_RC,
+      .cap = { .max_send_wr = RDMA_SEND_DEPTH,
+               .max_recv_wr = RDMA_SLOTS,
+               .max_send_sge = qp->can_gather ? 2 : 1,
+               .max_recv_sge = 1,
+               .max_inline_data = inline_bytes[i] },
+    };
     qp->qp = api->create_qp(qp->device->pd, &wish);
+    qp->max_inline = wish.cap.max_inline_data;
   }
-  qp->max_inline = wish.cap.max_inline_data;
   return qp->qp ? NULL : "create a queue pair";
 }
 
@@ -77,7 +77,7 @@ static const char *begin(struct rdma_qp *qp) {
     .qp_access_flags = rdma_qp_access(qp),
   };
   int mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-  mask |= qp->device->port.is_iwarp ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+  mask |= qp->device->port.transport == RDMA_IWARP ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   errno = qp->api->modify_qp(qp->qp, &attributes, mask);
   if (errno) {
     return "initialise a queue pair";
@@ -107,7 +107,7 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   qp->is_sender = is_sender;
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
-  qp->can_gather = device->port.max_send_sge >= 2;
+  qp->can_gather = device->port.can_gather;
   const char *failed = make_queues(qp);
   failed = failed ? failed : make_slots(qp);
   failed = failed ? failed : begin(qp);
@@ -119,15 +119,11 @@ struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why
   return qp;
 }
 
-static uint8_t transport_of(const struct rdma_port *port) {
-  return port->is_iwarp ? RDMA_IWARP : port->is_infiniband ? RDMA_INFINIBAND : RDMA_ROCE;
-}
-
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
   const struct rdma_port *port = &qp->device->port;
   *facts = (struct rdma_facts){
     .number = qp->qp->qp_num,
-    .transport = transport_of(port),
+    .transport = (uint8_t)port->transport,
     .slots = RDMA_SLOTS,
     .slot_bytes = qp->receive_bytes,
     .key_index = qp->key_index,
@@ -150,8 +146,8 @@ int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp) {
 int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
   static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
-  if (peer->transport != transport_of(port)) {
-    LOG_INFO("%s speaks %s, and the peer's device %s", port->name, names[transport_of(port)],
+  if (peer->transport != port->transport) {
+    LOG_INFO("%s speaks %s, and the peer's device %s", port->name, names[port->transport],
              names[peer->transport]);
     return -EPROTO;
   }

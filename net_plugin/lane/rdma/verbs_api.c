@@ -3,26 +3,29 @@
  * on still has them. */
 #include "net_plugin/lane/rdma/verbs_api.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/dynlib.h"
+#include "common/log.h"
+#include "net_plugin/lane/rdma/limits.h"
 
+#define DEVICE_FILES "/dev/infiniband" /* the kernel adds rdma_cm when librdmacm asks for it */
 #define VERBS(member, since, is_required)                                                          \
   { "ibv_" #member, since, offsetof(struct verbs_api, member), is_required }
 #define RDMACM(member, since)                                                                      \
   { "rdma_" #member, since, offsetof(struct rdmacm_api, member), true }
 
 static const struct dynlib_symbol verbs_symbols[] = {
-  VERBS(get_device_list, "IBVERBS_1.1", true),
-  VERBS(free_device_list, "IBVERBS_1.1", true),
-  VERBS(get_device_name, "IBVERBS_1.1", true),
   VERBS(open_device, "IBVERBS_1.1", true),
   VERBS(close_device, "IBVERBS_1.1", true),
   VERBS(query_device, "IBVERBS_1.1", true),
   VERBS(query_port, "IBVERBS_1.1", true),
-  VERBS(query_gid, "IBVERBS_1.1", true),
   VERBS(alloc_pd, "IBVERBS_1.1", true),
   VERBS(dealloc_pd, "IBVERBS_1.1", true),
   VERBS(reg_mr, "IBVERBS_1.1", true),
@@ -37,7 +40,6 @@ static const struct dynlib_symbol verbs_symbols[] = {
   VERBS(ack_cq_events, "IBVERBS_1.1", true),
   VERBS(create_qp, "IBVERBS_1.1", true),
   VERBS(modify_qp, "IBVERBS_1.1", true),
-  VERBS(query_qp, "IBVERBS_1.1", true),
   VERBS(destroy_qp, "IBVERBS_1.1", true),
   VERBS(get_async_event, "IBVERBS_1.1", true),
   VERBS(ack_async_event, "IBVERBS_1.1", true),
@@ -74,37 +76,41 @@ static const char *const cm_sonames[] = { "librdmacm.so.1", "librdmacm.so", NULL
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Below: covered by the lock. Readers keep the pointers that they were given: the tables stay. */
-static bool is_asked, is_cm_asked;
+static bool is_asked;
 static const struct verbs_api *current;
 static struct verbs_api loaded;
 static struct rdmacm_api loaded_cm;
 static char reason[DYNLIB_REASON_MAX];
 static struct dynlib library, cm_library;
 
-/* A library stays once it is there: libibverbs loses what ibv_fork_init allocated when it is
- * closed. */
-static void load(void) {
-  is_asked = true;
-  if (!library.handle) {
-    if (dynlib_open(&library, verbs_sonames, verbs_symbols, &loaded)) {
-      memcpy(reason, library.reason, sizeof(reason));
-      return;
-    }
-    /* As NCCL does, and like there before anything else: without it a child of fork() that writes
-     * to registered pages takes them away from its parent on kernels before 5.12. An error says
-     * that the kernel cannot, which is no reason to do without RDMA. */
-    loaded.fork_init();
+static bool open_library(struct dynlib *into, const char *const *sonames,
+                         const struct dynlib_symbol *symbols, void *table) {
+  bool is_open = into->handle || !dynlib_open(into, sonames, symbols, table);
+  if (!is_open) {
+    memcpy(reason, into->reason, sizeof(reason));
   }
-  current = &loaded;
+  return is_open;
 }
 
-static void load_cm(void) {
-  is_cm_asked = true;
-  if (!cm_library.handle && dynlib_open(&cm_library, cm_sonames, cm_symbols, &loaded_cm)) {
-    memcpy(reason, cm_library.reason, sizeof(reason));
+/* Most machines have no RDMA device: the files of devices are looked for first, and again when
+ * there were none. A library stays once it is there: libibverbs loses what ibv_fork_init allocated
+ * when it is closed. */
+static void load(void) {
+  if (access(DEVICE_FILES, F_OK) != 0) {
+    snprintf(reason, sizeof(reason), DEVICE_FILES ": %s", strerror(errno));
     return;
   }
+  is_asked = true;
+  if (!open_library(&library, verbs_sonames, verbs_symbols, &loaded) ||
+      !open_library(&cm_library, cm_sonames, cm_symbols, &loaded_cm)) {
+    return;
+  }
+  /* As NCCL does, and like there before anything else: without it a child of fork() that writes to
+   * registered pages takes them away from its parent on kernels before 5.12. An error says that the
+   * kernel cannot, which is no reason to do without RDMA. */
+  loaded.fork_init();
   loaded.cm = &loaded_cm;
+  current = &loaded;
 }
 
 const struct verbs_api *verbs_api_get(void) {
@@ -117,19 +123,40 @@ const struct verbs_api *verbs_api_get(void) {
   return api;
 }
 
-const struct rdmacm_api *verbs_api_cm(void) {
-  const struct verbs_api *api = verbs_api_get();
-  pthread_mutex_lock(&lock);
-  if (api == &loaded && !is_cm_asked) {
-    load_cm();
-  }
-  const struct rdmacm_api *cm = api ? api->cm : NULL;
-  pthread_mutex_unlock(&lock);
-  return cm;
-}
-
 const char *verbs_api_reason(void) {
   return reason;
+}
+
+struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm) {
+  errno = ENODEV;
+  descriptor_begin();
+  struct rdma_event_channel *channel = cm->create_event_channel();
+  descriptor_mark(channel ? channel->fd : -1);
+  descriptor_end();
+  if (channel) {
+    fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+    fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
+  }
+  return channel;
+}
+
+void rdmacm_close_channel(const struct rdmacm_api *cm, struct rdma_event_channel *channel) {
+  if (channel) {
+    descriptor_begin();
+    descriptor_unmark(channel->fd);
+    cm->destroy_event_channel(channel);
+    descriptor_end();
+  }
+}
+
+void rdmacm_destroy_id(const struct rdmacm_api *cm, struct rdma_cm_id *id) {
+  bool is_gone = !id;
+  for (unsigned tries = 0; !is_gone && tries < RDMA_DESTROY_TRIES; tries++) {
+    is_gone = cm->destroy_id(id) == 0;
+  }
+  if (!is_gone) {
+    LOG_INFO("librdmacm does not give up an identifier: %s", strerror(errno));
+  }
 }
 
 void verbs_api_replace(const struct verbs_api *api, const char *why) {
@@ -142,9 +169,8 @@ void verbs_api_replace(const struct verbs_api *api, const char *why) {
 
 void verbs_api_restore(void) {
   pthread_mutex_lock(&lock);
-  is_asked = is_cm_asked = false;
+  is_asked = false;
   current = NULL;
-  loaded.cm = NULL;
   reason[0] = '\0';
   pthread_mutex_unlock(&lock);
 }

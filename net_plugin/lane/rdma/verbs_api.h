@@ -10,8 +10,8 @@
  * Owns: the libraries, for the life of the process: providers start threads and leave them.
  * Threads: any.  Blocks: verbs_api_get the first time, while the loader works; the functions as the
  * library's do.
- * Fails: verbs_api_get and verbs_api_cm return NULL, and the reason is text for the log. The
- * functions fail as libibverbs says: NULL or -1 with errno, or a positive errno. */
+ * Fails: verbs_api_get returns NULL, and the reason is text for the log. The functions fail as
+ * libibverbs says: NULL or -1 with errno, or a positive errno. */
 #ifndef NET_PLUGIN_LANE_RDMA_VERBS_API_H
 #define NET_PLUGIN_LANE_RDMA_VERBS_API_H
 
@@ -45,15 +45,11 @@ struct rdmacm_api {
 
 /* libibverbs, members named without ibv_. Those marked optional may be NULL. */
 struct verbs_api {
-  struct ibv_device **(*get_device_list)(int *count);
-  void (*free_device_list)(struct ibv_device **list);
-  const char *(*get_device_name)(struct ibv_device *device);
   struct ibv_context *(*open_device)(struct ibv_device *device);
   int (*close_device)(struct ibv_context *context);
   int (*query_device)(struct ibv_context *context, struct ibv_device_attr *attributes);
   /* Leaves the newer members as they were: see verbs_query_port. */
   int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes);
-  int (*query_gid)(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid);
 
   struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
   int (*dealloc_pd)(struct ibv_pd *pd);
@@ -76,8 +72,6 @@ struct verbs_api {
 
   struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes);
   int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask);
-  int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask,
-                  struct ibv_qp_init_attr *init);
   int (*destroy_qp)(struct ibv_qp *qp);
 
   int (*get_async_event)(struct ibv_context *context, struct ibv_async_event *event);
@@ -88,18 +82,25 @@ struct verbs_api {
   const char *(*port_state_str)(enum ibv_port_state state);
   int (*fork_init)(void); /* called by verbs_api_get */
 
-  const struct rdmacm_api *cm; /* NULL: no librdmacm; see verbs_api_cm */
+  const struct rdmacm_api *cm;
 };
 
-/* NULL: there is no libibverbs, and verbs_api_reason has the reason. Loads it once. */
+/* NULL: there is no device for librdmacm, or one of the libraries is missing, and verbs_api_reason
+ * says which. Loads them once. */
 const struct verbs_api *verbs_api_get(void);
-/* NULL: as above, or there is no librdmacm. It is loaded by the first call only, since most jobs do
- * without. */
-const struct rdmacm_api *verbs_api_cm(void);
-/* "libibverbs.so.1: cannot open shared object file: ..."; empty if nothing is missing. */
+/* "librdmacm.so.1: cannot open shared object file: ...", "/dev/infiniband: No such file or
+ * directory"; empty if nothing is missing. */
 const char *verbs_api_reason(void);
 
-/* For tests: this table from now on, with its cm as it is; NULL: none, and `reason` is why. */
+/* Of librdmacm, with its descriptor marked (common/descriptor.h) and not blocking. NULL with errno.
+ */
+struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm);
+/* NULL: nothing happens. */
+void rdmacm_close_channel(const struct rdmacm_api *cm, struct rdma_event_channel *channel);
+/* Blocks until the kernel is done with it. NULL: nothing happens. */
+void rdmacm_destroy_id(const struct rdmacm_api *cm, struct rdma_cm_id *id);
+
+/* For tests: this table from now on; NULL: none, and `reason` is why. */
 void verbs_api_replace(const struct verbs_api *api, const char *reason);
 /* Back to the libraries, which are loaded again where they were missing. */
 void verbs_api_restore(void);

@@ -2,7 +2,6 @@
 /* See rdma_host.h. */
 #include "tests/lib/rdma_host.h"
 
-#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/setup.h"
@@ -42,15 +41,15 @@ void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
   struct rdma_facts facts;
   uint16_t port;
   rdma_qp_facts(dialler, &facts);
-  assert_int_equal(rdma_cm_listen(listener, &facts, address, &tokens, &port), 0);
+  assert_int_equal(rdma_qp_listen(listener, &facts, address, &tokens, &port), 0);
   tcp_address_set_port(&to, port);
   rdma_qp_facts(listener, &facts);
-  assert_int_equal(rdma_cm_connect(dialler, &facts, address, &to, &tokens, -1), 0);
+  assert_int_equal(rdma_qp_connect(dialler, &facts, address, &to, &tokens, -1), 0);
   for (int i = 0; i < 4; i++) {
-    assert_int_equal(rdma_cm_advance(dialler), 0);
-    assert_int_equal(rdma_cm_advance(listener), 0);
+    assert_int_equal(rdma_qp_advance(dialler), 0);
+    assert_int_equal(rdma_qp_advance(listener), 0);
   }
-  assert_true(rdma_cm_is_connected(dialler->cm) && rdma_cm_is_connected(listener->cm));
+  assert_true(dialler->is_connected && listener->is_connected);
 }
 
 void rdma_host_stop(void) {

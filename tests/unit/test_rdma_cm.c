@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
@@ -171,22 +170,24 @@ struct two {
   uint16_t port;
 };
 
-static struct rdma_qp *make_qp(const struct nic *nic) {
+static struct rdma_qp *make_qp(const struct nic *nic, bool is_sender) {
   char why[RDMA_WHY_MAX];
   struct rdma_device *device = rdma_device_open(nic, why);
   assert_non_null(device);
-  struct rdma_qp *qp = rdma_qp_new(device, true, why);
+  struct rdma_qp *qp = rdma_qp_new(device, is_sender, why);
   assert_non_null(qp);
   return qp;
 }
 
 static struct two make_two(void) {
   struct nic nic = pair_loopback(AF_INET);
-  struct two two = { .dialler = make_qp(&nic), .listener = make_qp(&nic), .address = nic.address };
+  struct two two = { .dialler = make_qp(&nic, true),
+                     .listener = make_qp(&nic, false),
+                     .address = nic.address };
   memset(two.tokens.request, 1, LANE_TOKEN_BYTES);
   memset(two.tokens.answer, 2, LANE_TOKEN_BYTES);
   rdma_qp_facts(two.dialler, &two.facts);
-  assert_int_equal(rdma_cm_listen(two.listener, &two.facts, &two.address, &two.tokens, &two.port),
+  assert_int_equal(rdma_qp_listen(two.listener, &two.facts, &two.address, &two.tokens, &two.port),
                    0);
   assert_true(two.port != 0);
   return two;
@@ -197,10 +198,10 @@ static int dial(struct two *two, struct rdma_qp *qp, const struct lane_tokens *t
   struct sockaddr_storage to = two->address;
   ((struct sockaddr_in *)&to)->sin_port = htons(two->port);
   rdma_qp_facts(two->listener, &facts);
-  int error = rdma_cm_connect(qp, &facts, &two->address, &to, tokens, 10);
-  for (int i = 0; i < 4 && !error && !rdma_cm_is_connected(qp->cm); i++) {
-    error = rdma_cm_advance(qp);
-    error = error ? error : rdma_cm_advance(two->listener);
+  int error = rdma_qp_connect(qp, &facts, &two->address, &to, tokens, 10);
+  for (int i = 0; i < 4 && !error && !qp->is_connected; i++) {
+    error = rdma_qp_advance(qp);
+    error = error ? error : rdma_qp_advance(two->listener);
   }
   return error;
 }
@@ -216,18 +217,18 @@ TEST(strangers_are_rejected_and_the_peer_comes_in, roce) {
   struct lane_tokens wrong = two.tokens;
   wrong.request[LANE_TOKEN_BYTES - 1]++;
   for (int i = 0; i < 3; i++) {
-    struct rdma_qp *stranger = make_qp(&nic);
+    struct rdma_qp *stranger = make_qp(&nic, true);
     assert_int_equal(dial(&two, stranger, &wrong), -ECONNREFUSED);
     rdma_qp_free(stranger);
   }
   assert_int_equal(fake_verbs_counts().cm_rejected, 3);
   assert_true(log_capture_count(LOG_LEVEL_WARN) <= 1); /* told once in a while */
   assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
-  assert_true(rdma_cm_is_connected(two.dialler->cm));
-  assert_int_equal(rdma_cm_advance(two.listener), 0);
-  assert_true(rdma_cm_is_connected(two.listener->cm));
+  assert_true(two.dialler->is_connected);
+  assert_int_equal(rdma_qp_advance(two.listener), 0);
+  assert_true(two.listener->is_connected);
   /* Nobody listens there any more, not even for who knows the token. */
-  struct rdma_qp *late = make_qp(&nic);
+  struct rdma_qp *late = make_qp(&nic, true);
   assert_int_equal(dial(&two, late, &two.tokens), -ECONNREFUSED);
   rdma_qp_free(late);
   assert_int_equal(fake_verbs_counts().cm_accepted, 1);
@@ -238,7 +239,7 @@ TEST(strangers_are_rejected_and_the_peer_comes_in, roce) {
 TEST(another_queue_pair_is_rejected, roce) {
   struct nic nic = pair_loopback(AF_INET);
   struct two two = make_two();
-  struct rdma_qp *other = make_qp(&nic);
+  struct rdma_qp *other = make_qp(&nic, true);
   assert_int_equal(dial(&two, other, &two.tokens), -ECONNREFUSED);
   assert_int_equal(fake_verbs_counts().cm_accepted, 0);
   rdma_qp_free(other);
@@ -250,17 +251,17 @@ BOTH(an_answer_of_somebody_else_is_not_taken) {
   struct lane_tokens other = two.tokens;
   other.answer[0]++;
   assert_int_equal(dial(&two, two.dialler, &other), -EKEYREJECTED);
-  assert_false(rdma_cm_is_connected(two.dialler->cm));
+  assert_false(two.dialler->is_connected);
   free_two(&two);
 }
 
 BOTH(the_end_of_one_is_heard_by_the_other) {
   struct two two = make_two();
   assert_int_equal(dial(&two, two.dialler, &two.tokens), 0);
-  assert_int_equal(rdma_cm_advance(two.listener), 0);
+  assert_int_equal(rdma_qp_advance(two.listener), 0);
   rdma_qp_free(two.dialler);
   rdma_worker_finish();
-  assert_int_equal(rdma_cm_advance(two.listener), -ECONNRESET);
+  assert_int_equal(rdma_qp_advance(two.listener), -ECONNRESET);
   rdma_qp_free(two.listener);
 }
 

@@ -45,8 +45,6 @@
 
 /* For an address, and for a route. */
 #define RDMA_CM_PHASE_MS 1000
-/* Seconds; of the listening side, the dialling side has less. */
-#define RDMA_CM_PATIENCE_S 10
 #define RDMA_CM_BACKLOG 8
 /* At a time: strangers must not keep others waiting. */
 #define RDMA_CM_EVENTS_MOST 16

@@ -1,37 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rdma_cm.h. Events are copied and acknowledged at once, since an identifier cannot be
- * destroyed before. iWARP's kernel side moves the queue pair by itself; for the others, what
- * rdma_init_qp_attr returns is passed to ibv_modify_qp. */
-#include "net_plugin/lane/rdma/rdma_cm.h"
+/* How librdmacm connects a queue pair: see rdma_qp.h. Events are copied and acknowledged at once,
+ * since an identifier cannot be destroyed before. iWARP's kernel side moves the queue pair by
+ * itself; for the others, what rdma_init_qp_attr returns is passed to ibv_modify_qp. */
+#include "net_plugin/lane/rdma/rdma_qp.h"
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
-#include "common/clock.h"
-#include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/limits.h"
-#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp_socket.h"
 
 /* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.
  */
 #define KERNEL_BITS 0xE00000
-
-struct rdma_cm {
-  const struct rdmacm_api *api;
-  struct rdma_event_channel *channel;
-  struct rdma_cm_id *listener; /* until the peer's request has come */
-  struct rdma_cm_id *id;
-  int deadline_fd;
-  bool is_dialler, is_connected;
-  struct lane_tokens tokens;
-};
+#define FLOW_LABEL_MASK 0xFFFFFu
 
 /* What there is of an event after it was acknowledged. */
 struct seen {
@@ -47,27 +32,13 @@ static int failed(const struct rdma_qp *qp, const char *what, int error) {
   return error;
 }
 
-static void connected(const struct rdma_qp *qp) {
+static void connected(struct rdma_qp *qp) {
   static atomic_flag is_told = ATOMIC_FLAG_INIT;
   bool is_first = !atomic_flag_test_and_set(&is_told);
-  qp->cm->is_connected = true;
+  qp->is_connected = true;
   LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s: librdmacm has connected a queue pair",
          qp->device->port.name);
 }
-
-bool rdma_cm_is_connected(const struct rdma_cm *cm) {
-  return cm->is_connected;
-}
-
-int rdma_cm_event_fd(const struct rdma_cm *cm) {
-  return cm->channel->fd;
-}
-
-int rdma_cm_deadline_fd(const struct rdma_cm *cm) {
-  return cm->deadline_fd;
-}
-
-/* ---- life ---- */
 
 static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
                 const struct lane_tokens *tokens) {
@@ -75,53 +46,40 @@ static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
   if (error) {
     return error;
   }
-  const struct rdmacm_api *api = qp->api->cm;
-  struct rdma_cm *cm = calloc(1, sizeof(*cm));
-  if (!cm) {
-    return -ENOMEM;
-  }
-  qp->cm = cm;
-  cm->api = api;
-  cm->tokens = *tokens;
-  cm->deadline_fd = -1;
-  cm->channel = rdmacm_open_channel(api);
-  return cm->channel ? 0 : failed(qp, "create an event channel", -errno);
+  qp->tokens = *tokens;
+  qp->events = rdmacm_open_channel(qp->api->cm);
+  return qp->events ? 0 : failed(qp, "create an event channel", -errno);
 }
 
-void rdma_cm_free(struct rdma_cm *cm) {
-  if (!cm) {
-    return;
-  }
-  rdmacm_destroy_id(cm->api, cm->listener);
-  rdmacm_destroy_id(cm->api, cm->id);
-  rdmacm_close_channel(cm->api, cm->channel);
-  if (cm->deadline_fd >= 0) {
-    descriptor_close(cm->deadline_fd);
-  }
-  hash_wipe(&cm->tokens, sizeof(cm->tokens));
-  free(cm);
-}
-
-/* It finds the device by the address, where another one may have it, too. */
+/* The address may have moved. */
 static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) {
   const struct rdma_port *port = &qp->device->port;
   bool is_same =
       id->verbs && !strcmp(id->verbs->device->name, port->name) && id->port_num == port->port;
   if (!is_same) {
-    LOG_INFO("%s port %u does not have the address of its NIC: librdmacm finds %s port %u there",
-             port->name, port->port, id->verbs ? id->verbs->device->name : "no device",
-             id->port_num);
+    rdma_device_lose(qp->device, "librdmacm finds another one at the NIC's address");
   }
   return is_same;
 }
 
 /* ---- the queue pair ---- */
 
+/* Switches spread flows over paths by the UDP source port, which devices make of the flow label. */
+static uint32_t flow_label(const struct rdma_qp *qp) {
+  uint64_t mixed = ((uint64_t)qp->qp->qp_num * qp->peer.number) * 0x9E3779B97F4A7C15ull;
+  return (uint32_t)(mixed >> 40) & FLOW_LABEL_MASK;
+}
+
+static int traffic_class(const struct rdma_qp *qp, int dscp) {
+  int wanted = qp->device->settings.traffic_class;
+  return wanted >= 0 ? wanted : dscp >= 0 ? dscp << 2 : 0;
+}
+
 static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
   const struct rdma_settings *settings = &qp->device->settings;
   struct ibv_qp_attr attributes = { .qp_state = state };
   int mask = 0;
-  if (qp->cm->api->init_qp_attr(qp->cm->id, &attributes, &mask) != 0) {
+  if (qp->api->cm->init_qp_attr(qp->id, &attributes, &mask) != 0) {
     return -errno;
   }
   mask &= ~KERNEL_BITS;
@@ -131,7 +89,7 @@ static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
   if (settings->service_level >= 0) {
     attributes.ah_attr.sl = (uint8_t)settings->service_level;
   }
-  attributes.ah_attr.grh.flow_label = rdma_qp_flow_label(qp); /* for devices that use it */
+  attributes.ah_attr.grh.flow_label = flow_label(qp); /* for devices that use it */
   return mask ? -qp->api->modify_qp(qp->qp, &attributes, mask) : 0;
 }
 
@@ -161,30 +119,26 @@ static bool is_peer(const struct rdma_qp *qp, const struct seen *seen,
 
 /* ---- the listening side ---- */
 
-int rdma_cm_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
+int rdma_qp_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
                    const struct sockaddr_storage *at, const struct lane_tokens *tokens,
                    uint16_t *port) {
   struct sockaddr_storage address = *at;
-  const struct itimerspec patience = { .it_value.tv_sec = RDMA_CM_PATIENCE_S };
   int error = make(qp, peer, tokens);
   if (error) {
     return error;
   }
-  struct rdma_cm *cm = qp->cm;
   tcp_address_set_port(&address, 0);
-  if (cm->api->create_id(cm->channel, &cm->listener, NULL, RDMA_PS_TCP) != 0 ||
-      cm->api->bind_addr(cm->listener, (struct sockaddr *)&address) != 0) {
+  if (qp->api->cm->create_id(qp->events, &qp->listener, NULL, RDMA_PS_TCP) != 0 ||
+      qp->api->cm->bind_addr(qp->listener, (struct sockaddr *)&address) != 0) {
     return failed(qp, "take the NIC's address", -errno);
   }
-  if (!is_on_device(qp, cm->listener)) {
+  if (!is_on_device(qp, qp->listener)) {
     return -ENODEV;
   }
-  cm->deadline_fd = DESCRIPTOR(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-  if (cm->deadline_fd < 0 || timerfd_settime(cm->deadline_fd, 0, &patience, NULL) != 0 ||
-      cm->api->listen(cm->listener, RDMA_CM_BACKLOG) != 0) {
+  if (qp->api->cm->listen(qp->listener, RDMA_CM_BACKLOG) != 0) {
     return failed(qp, "listen", -errno);
   }
-  *port = be16toh(cm->api->get_src_port(cm->listener));
+  *port = be16toh(qp->api->cm->get_src_port(qp->listener));
   return 0;
 }
 
@@ -192,55 +146,40 @@ static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
   LOG_WARN_EVERY(RDMA_STRANGER_INTERVAL_NS,
                  "%s: rejected a queue pair that does not belong to this job",
                  qp->device->port.name);
-  qp->cm->api->reject(id, NULL, 0);
-  rdmacm_destroy_id(qp->cm->api, id);
+  qp->api->cm->reject(id, NULL, 0);
+  rdmacm_destroy_id(qp->api->cm, id);
 }
 
 static int take_request(struct rdma_qp *qp, const struct seen *seen) {
-  struct rdma_cm *cm = qp->cm;
-  if (!cm->listener || cm->id || !is_peer(qp, seen, cm->tokens.request)) {
+  if (!qp->listener || qp->id || !is_peer(qp, seen, qp->tokens.request)) {
     reject(qp, seen->id);
     return 0;
   }
-  cm->id = seen->id;
-  rdmacm_destroy_id(cm->api, cm->listener);
-  cm->listener = NULL;
-  if (!is_on_device(qp, cm->id)) {
+  qp->id = seen->id;
+  rdmacm_destroy_id(qp->api->cm, qp->listener);
+  qp->listener = NULL;
+  if (!is_on_device(qp, qp->id)) {
     return -ENODEV;
   }
-  struct rdma_conn_param answer = parameters(qp, cm->tokens.answer);
+  struct rdma_conn_param answer = parameters(qp, qp->tokens.answer);
   int error = move_to_ready(qp);
-  if (!error && cm->api->accept(cm->id, &answer) != 0) {
+  if (!error && qp->api->cm->accept(qp->id, &answer) != 0) {
     error = -errno;
   }
   return error ? failed(qp, "accept", error) : 0;
 }
 
-static int check_deadline(const struct rdma_qp *qp) {
-  uint64_t times;
-  struct rdma_cm *cm = qp->cm;
-  if (cm->deadline_fd < 0) {
-    return 0;
-  }
-  if (!cm->is_connected) {
-    return read(cm->deadline_fd, &times, sizeof(times)) < 0 ? 0 : failed(qp, "accept", -ETIMEDOUT);
-  }
-  descriptor_close(cm->deadline_fd);
-  cm->deadline_fd = -1;
-  return 0;
-}
-
 /* ---- the dialling side ---- */
 
 static void set_traffic_class(const struct rdma_qp *qp, int dscp) {
-  uint8_t class = (uint8_t)rdma_qp_traffic_class(qp, dscp);
-  if (class && qp->cm->api->set_option(qp->cm->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class,
+  uint8_t class = (uint8_t)traffic_class(qp, dscp);
+  if (class && qp->api->cm->set_option(qp->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class,
                                        sizeof(class)) != 0) {
     LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->port.name, strerror(errno));
   }
 }
 
-int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
+int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
                     const struct sockaddr_storage *from, const struct sockaddr_storage *to,
                     const struct lane_tokens *tokens, int dscp) {
   struct sockaddr_storage source = *from, target = *to;
@@ -248,43 +187,39 @@ int rdma_cm_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
   if (error) {
     return error;
   }
-  struct rdma_cm *cm = qp->cm;
-  cm->is_dialler = true;
   tcp_address_set_port(&source, 0);
-  if (cm->api->create_id(cm->channel, &cm->id, NULL, RDMA_PS_TCP) != 0) {
+  if (qp->api->cm->create_id(qp->events, &qp->id, NULL, RDMA_PS_TCP) != 0) {
     return failed(qp, "make an identifier", -errno);
   }
   set_traffic_class(qp, dscp);
-  if (cm->api->resolve_addr(cm->id, (struct sockaddr *)&source, (struct sockaddr *)&target,
-                            RDMA_CM_PHASE_MS) != 0) {
+  if (qp->api->cm->resolve_addr(qp->id, (struct sockaddr *)&source, (struct sockaddr *)&target,
+                                RDMA_CM_PHASE_MS) != 0) {
     return failed(qp, "resolve the peer's address", -errno);
   }
   return 0;
 }
 
 static int find_route(const struct rdma_qp *qp) {
-  const struct rdma_cm *cm = qp->cm;
-  if (!is_on_device(qp, cm->id)) {
+  if (!is_on_device(qp, qp->id)) {
     return -ENODEV;
   }
-  return cm->api->resolve_route(cm->id, RDMA_CM_PHASE_MS) ? failed(qp, "find a route", -errno) : 0;
+  return qp->api->cm->resolve_route(qp->id, RDMA_CM_PHASE_MS) ? failed(qp, "find a route", -errno)
+                                                              : 0;
 }
 
 static int request(const struct rdma_qp *qp) {
-  const struct rdma_cm *cm = qp->cm;
-  struct rdma_conn_param asked = parameters(qp, cm->tokens.request);
-  return cm->api->connect(cm->id, &asked) ? failed(qp, "connect", -errno) : 0;
+  struct rdma_conn_param asked = parameters(qp, qp->tokens.request);
+  return qp->api->cm->connect(qp->id, &asked) ? failed(qp, "connect", -errno) : 0;
 }
 
 /* must_establish: the queue pair must still be moved, and the peer be notified. */
 static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
-  struct rdma_cm *cm = qp->cm;
-  if (!is_peer(qp, seen, cm->tokens.answer)) {
+  if (!is_peer(qp, seen, qp->tokens.answer)) {
     LOG_INFO("%s: what answered for the peer's queue pair is not the peer", qp->device->port.name);
     return -EKEYREJECTED;
   }
   int error = must_establish ? move_to_ready(qp) : 0;
-  if (!error && must_establish && cm->api->establish(cm->id) != 0) {
+  if (!error && must_establish && qp->api->cm->establish(qp->id) != 0) {
     error = -errno;
   }
   if (!error) {
@@ -296,8 +231,8 @@ static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_es
 /* ---- events ---- */
 
 static int event_failed(const struct rdma_qp *qp, const struct seen *seen) {
-  const char *text = qp->cm->api->event_str(seen->type);
-  LOG_AT(qp->cm->is_connected ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO, "%s: librdmacm: %s (%d)",
+  const char *text = qp->api->cm->event_str(seen->type);
+  LOG_AT(qp->is_connected ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO, "%s: librdmacm: %s (%d)",
          qp->device->port.name, text, seen->status);
   switch (seen->type) {
   case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -313,7 +248,6 @@ static int event_failed(const struct rdma_qp *qp, const struct seen *seen) {
 }
 
 static int take(struct rdma_qp *qp, const struct seen *seen) {
-  struct rdma_cm *cm = qp->cm;
   switch (seen->type) {
   case RDMA_CM_EVENT_ADDR_RESOLVED:
     return find_route(qp);
@@ -324,10 +258,10 @@ static int take(struct rdma_qp *qp, const struct seen *seen) {
   case RDMA_CM_EVENT_CONNECT_RESPONSE:
     return take_answer(qp, seen, true);
   case RDMA_CM_EVENT_ESTABLISHED:
-    if (!cm->is_dialler) {
+    if (!qp->is_sender) {
       connected(qp);
     }
-    return cm->is_connected ? 0 : take_answer(qp, seen, false); /* iWARP's only answer */
+    return qp->is_connected ? 0 : take_answer(qp, seen, false); /* iWARP's only answer */
   case RDMA_CM_EVENT_TIMEWAIT_EXIT:
   case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: if it breaks the queue pair, that has an event of
                                      its own */
@@ -349,19 +283,18 @@ static void copy_event(const struct rdma_cm_event *event, struct seen *seen) {
   }
 }
 
-int rdma_cm_advance(struct rdma_qp *qp) {
-  const struct rdma_cm *cm = qp->cm;
+int rdma_qp_advance(struct rdma_qp *qp) {
   struct rdma_cm_event *event;
   int error = 0;
   for (int i = 0; i < RDMA_CM_EVENTS_MOST && !error; i++) {
-    if (cm->api->get_cm_event(cm->channel, &event) != 0) {
+    if (qp->api->cm->get_cm_event(qp->events, &event) != 0) {
       error = errno == EAGAIN || errno == EINTR ? 0 : failed(qp, "report events", -errno);
       break;
     }
     struct seen seen;
     copy_event(event, &seen);
-    cm->api->ack_cm_event(event);
+    qp->api->cm->ack_cm_event(event);
     error = take(qp, &seen);
   }
-  return error ? error : check_deadline(qp);
+  return error;
 }

@@ -14,7 +14,6 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
@@ -177,15 +176,15 @@ static int make(struct rdma_endpoint *end) {
 static int make_and_accept(struct rdma_endpoint *end) {
   int error = make(end);
   return error ? error
-               : rdma_cm_listen(end->qp, &end->peer, &end->here, &end->tokens, &end->endpoint.port);
+               : rdma_qp_listen(end->qp, &end->peer, &end->here, &end->tokens, &end->endpoint.port);
 }
 
 static int begin_to_connect(struct rdma_endpoint *end) {
-  return rdma_cm_connect(end->qp, &end->peer, &end->here, &end->there, &end->tokens, end->dscp);
+  return rdma_qp_connect(end->qp, &end->peer, &end->here, &end->there, &end->tokens, end->dscp);
 }
 
 static int go_on_connecting(struct rdma_endpoint *end) {
-  return rdma_cm_advance(end->qp);
+  return rdma_qp_advance(end->qp);
 }
 
 /* ---- one endpoint ---- */
@@ -268,8 +267,7 @@ int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer
 
 /* librdmacm tells more before the peer has answered. */
 static bool is_connecting(const struct rdma_endpoint *end) {
-  return (end->step == begin_to_connect || end->step == go_on_connecting) &&
-         !rdma_cm_is_connected(end->qp->cm);
+  return (end->step == begin_to_connect || end->step == go_on_connecting) && !end->qp->is_connected;
 }
 
 int endpoint_advance(struct endpoint *endpoint) {
@@ -290,7 +288,7 @@ int endpoint_advance(struct endpoint *endpoint) {
 int endpoint_fd(const struct endpoint *endpoint) {
   const struct rdma_endpoint *end = (const struct rdma_endpoint *)endpoint;
   bool is_idle = atomic_load(&end->state) == ENDPOINT_IDLE;
-  return is_idle && is_connecting(end) ? rdma_cm_event_fd(end->qp->cm) : end->over_fd;
+  return is_idle && is_connecting(end) ? end->qp->events->fd : end->over_fd;
 }
 
 int endpoint_stop(struct endpoint *endpoint) {

@@ -19,7 +19,6 @@
 #include "common/log.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/rdma/limits.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
 #include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
 #include "net_plugin/lane/tcp_stats.h"
@@ -189,19 +188,14 @@ static int watch(const struct rdma_lane *rdma, int operation, int fd, uint32_t e
 
 /* While the lane is joining an event is taken by a worker, and comes once until that is done. */
 static int watch_cm(const struct rdma_lane *rdma, int operation) {
-  const struct rdma_cm *cm = rdma->qp->cm;
   uint32_t events = (uint32_t)EPOLLIN | (rdma->joining ? (uint32_t)EPOLLONESHOT : 0);
-  int error = watch(rdma, operation, rdma_cm_event_fd(cm), events, RDMA_SOURCE_CM);
-  if (!error && rdma_cm_deadline_fd(cm) >= 0) {
-    error = watch(rdma, operation, rdma_cm_deadline_fd(cm), events, RDMA_SOURCE_CM);
-  }
-  return error;
+  return watch(rdma, operation, rdma->qp->events->fd, events, RDMA_SOURCE_CM);
 }
 
 /* librdmacm has an event, or a worker has taken a step. */
 static int go_on_joining(struct rdma_lane *rdma) {
   int error = endpoint_advance(rdma->joining);
-  bool is_idle = endpoint_fd(rdma->joining) == rdma_cm_event_fd(rdma->qp->cm);
+  bool is_idle = endpoint_fd(rdma->joining) == rdma->qp->events->fd;
   if (error == -EINPROGRESS) {
     return is_idle ? watch_cm(rdma, EPOLL_CTL_MOD) : 0;
   }
@@ -240,7 +234,7 @@ static int check_sources(struct rdma_lane *rdma, size_t *got, unsigned *count, u
       if (!error && rdma->joining) {
         error = go_on_joining(rdma);
       } else if (!error) {
-        error = rdma_cm_advance(rdma->qp); /* connected: it only ends */
+        error = rdma_qp_advance(rdma->qp); /* connected: it only ends */
       }
       break;
     case RDMA_SOURCE_EVENTS:
@@ -371,7 +365,7 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
   rdma->qp = rdma_endpoint_qp(endpoint);
   rdma->link_memory = link_memory;
   rdma->has_heard = is_dialler;
-  bool is_joining = !rdma_cm_is_connected(rdma->qp->cm);
+  bool is_joining = !rdma->qp->is_connected;
   rdma->joining = is_joining ? endpoint : NULL;
   int error = watch_all(rdma);
   if (!error && is_dialler) {

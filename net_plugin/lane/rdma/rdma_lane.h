@@ -22,7 +22,7 @@
 struct endpoint;
 struct lane_memory;
 
-/* Over a queue pair that is connected, or that listens (rdma_cm.h), and the socket, both taken
+/* Over a queue pair that is connected, or that listens (rdma_qp.h), and the socket, both taken
  * over. is_dialler: this side speaks first, so that the other knows that it is there. link_memory:
  * of the link that sends data, else NULL; it outlives the lane. -errno, and both are still the
  * caller's. */

@@ -27,7 +27,7 @@ struct rdma_lane {
   struct lane lane;
   int socket;
   struct rdma_qp *qp;
-  struct endpoint *joining; /* until the peer is there (rdma_cm.h), and owns the queue pair; else
+  struct endpoint *joining; /* until the peer is there (rdma_qp.h), and owns the queue pair; else
                                NULL */
   const struct lane_memory *link_memory;
   bool is_closing, is_closed, is_shut;

@@ -11,11 +11,10 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
+#include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/limits.h"
-#include "net_plugin/lane/rdma/rdma_cm.h"
 
-#define FLOW_LABEL_MASK 0xFFFFFu
 static size_t slots_bytes(const struct rdma_qp *qp) {
   return RDMA_SLOTS * ((size_t)qp->send_bytes + qp->receive_bytes);
 }
@@ -132,17 +131,6 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
 
 /* ---- connected ---- */
 
-/* Switches spread flows over paths by the UDP source port, which devices make of the flow label. */
-uint32_t rdma_qp_flow_label(const struct rdma_qp *qp) {
-  uint64_t mixed = ((uint64_t)qp->qp->qp_num * qp->peer.number) * 0x9E3779B97F4A7C15ull;
-  return (uint32_t)(mixed >> 40) & FLOW_LABEL_MASK;
-}
-
-int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp) {
-  int wanted = qp->device->settings.traffic_class;
-  return wanted >= 0 ? wanted : dscp >= 0 ? dscp << 2 : 0;
-}
-
 int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
   static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
@@ -231,8 +219,11 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
   if ((*error = destroy_queue_pair(qp)) != 0) {
     return "ibv_destroy_qp";
   }
-  rdma_cm_free(qp->cm);
-  qp->cm = NULL;
+  rdmacm_destroy_id(api->cm, qp->listener);
+  rdmacm_destroy_id(api->cm, qp->id);
+  rdmacm_close_channel(api->cm, qp->events);
+  qp->listener = qp->id = NULL;
+  qp->events = NULL;
   if (qp->cq && (*error = api->destroy_cq(qp->cq)) != 0) {
     return "ibv_destroy_cq";
   }
@@ -266,6 +257,7 @@ static bool destroy(struct rdma_job *job) {
   }
   rdma_memory_detach(qp->domain.index);
   rdma_device_close(qp->device);
+  hash_wipe(&qp->tokens, sizeof(qp->tokens));
   free(qp);
   return true;
 }

@@ -2,10 +2,19 @@
 /* rdma_qp: a reliable-connected queue pair with its completion queue and its slots: pieces of
  * registered memory that are sent and received.
  *
- *   made (receives are posted) --rdma_cm.h--> CONNECTED --stop, or an error--> STOPPED --free-->
+ *   made (receives are posted) --connected--> CONNECTED --stop, or an error--> STOPPED --free-->
  * gone
  *
- * Owns: all of that, and a hold on the device.  Threads: one at a time.
+ * librdmacm connects it, at the port that the handshake carries:
+ *
+ *   dialling side    address -> route -> request ------> token is right: accept    listening side
+ *                    token of the answer is right <----- and the port is closed
+ *                    CONNECTED
+ *
+ * A request with another token is rejected, and the next one is waited for. The queue pair is ours,
+ * with our protection domain: librdmacm opens the device a second time and knows only its number.
+ *
+ * Owns: all of that, what connects it, and a hold on the device.  Threads: one at a time.
  * Blocks: new and stop, as drivers do: a millisecond or so each, so new is called by workers only;
  * stop longer where a device refuses it. What free leaves is destroyed by
  * rdma_worker. What a device does not give back stays, with its memory and the device.
@@ -20,8 +29,6 @@
 #include "net_plugin/lane/rdma/rdma_worker.h"
 
 #define RDMA_RNR_RETRY 7 /* for ever */
-
-struct rdma_cm;
 
 struct rdma_qp {
   struct rdma_job job; /* of its end */
@@ -40,7 +47,12 @@ struct rdma_qp {
   uint32_t max_inline;
   bool can_gather; /* two pieces in one send */
   struct rdma_facts peer;
-  struct rdma_cm *cm; /* what connects it (rdma_cm.h); NULL: nothing has begun to */
+  /* what connects it; NULL: nothing has begun to */
+  struct lane_tokens tokens;
+  struct rdma_event_channel *events;
+  struct rdma_cm_id *listener; /* until the peer's request has come */
+  struct rdma_cm_id *id;
+  bool is_connected;
 };
 
 /* Takes over one hold on the device. is_sender: this side sends the data. */
@@ -52,9 +64,18 @@ static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
 void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts);
 /* Keeps the peer's facts. -EPROTO: its device is of another kind. */
 int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer);
-/* For rdma_cm.c: what it is connected with, once it knows its peer. */
-uint32_t rdma_qp_flow_label(const struct rdma_qp *qp);
-int rdma_qp_traffic_class(const struct rdma_qp *qp, int dscp);
+/* Waits for the peer at this address, at a port of its own. */
+int rdma_qp_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
+                   const struct sockaddr_storage *at, const struct lane_tokens *tokens,
+                   uint16_t *port);
+/* Begins to connect from one address to another, whose port is that of rdma_qp_listen. The caller
+ * has a deadline. dscp: -1 none. */
+int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
+                    const struct sockaddr_storage *from, const struct sockaddr_storage *to,
+                    const struct lane_tokens *tokens, int dscp);
+/* Goes on with what has happened, whenever the descriptor of `events` is readable. -ENODEV: the
+ * device goes; others: it cannot be connected, or is not any more. */
+int rdma_qp_advance(struct rdma_qp *qp);
 /* After this, the peer writes no memory through it any more. Tried in this order: modify to ERR,
  * the normal case; destroy at once, when the device has been removed; give up the device and every
  * registration on it that a peer may write to, so that other connections lose their lanes on it,

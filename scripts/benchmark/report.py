@@ -108,10 +108,6 @@ def failures(result):
     return ["", "Failures:", "", *lines] if lines else []
 
 
-def json_text(result):
-    return json.dumps(result, indent=1) + "\n"
-
-
 def write_json(result, path):
     with open(path, "w", encoding="utf-8") as file:
-        file.write(json_text(result))
+        file.write(json.dumps(result, indent=1) + "\n")

@@ -75,12 +75,10 @@ def check_result(result, table):
             assert row["target"] == "" or row["is_met"] in (True, False), row
 
 
-def test_a_short_run(script, python):
+def test_a_short_run(script):
     with tempfile.TemporaryDirectory() as scratch:
         argv = [sys.executable, script, "--rounds", "1", "--quick", "--seconds", "0.1", "--check",
                 "--json", f"{scratch}/r.json", "--markdown", f"{scratch}/r.md", "latency", "allreduce"]
-        if python:
-            argv += ["--plot", f"{scratch}/r.svg"]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         printed, said = process.communicate()
         assert process.returncode == 0, said[-2000:] + printed[-2000:]
@@ -88,18 +86,17 @@ def test_a_short_run(script, python):
             check_result(json.load(file), printed)
         with open(f"{scratch}/r.md", encoding="utf-8") as file:
             assert file.read() == printed
-        assert not python or os.path.getsize(f"{scratch}/r.svg") > 1000
     left = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
     assert f"bench{process.pid}n" not in left, left
 
 
-def run(script, python):
+def run(script):
     """The exit status."""
     if os.geteuid() != 0:
         return tap.skip_all("network namespaces need root")
     for test in [test for name, test in globals().items() if name.startswith("test_")]:
         try:
-            test(script, python) if test is test_a_short_run else test()
+            test(script) if test is test_a_short_run else test()
             tap.ok(test.__name__)
         except AssertionError as error:
             tap.not_ok(test.__name__, str(error), "sudo scripts/bench --self-test")

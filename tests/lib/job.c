@@ -195,10 +195,16 @@ static void exchange(struct job *job) {
   uint64_t seen = 0;
   job->outcome->stage = "exchange";
   while (job->receiver.done < MESSAGES || job->sender.done < MESSAGES) {
+    uint64_t before =
+        job->receiver.posted + job->receiver.done + job->sender.posted + job->sender.done;
     if (!goes_on(job, post(&job->sender, true)) || !goes_on(job, post(&job->receiver, false)) ||
         !goes_on(job, test_oldest(job, &job->sender, true)) ||
         !goes_on(job, test_oldest(job, &job->receiver, false))) {
       return;
+    }
+    if (job->receiver.posted + job->receiver.done + job->sender.posted + job->sender.done ==
+        before) {
+      usleep(20);
     }
     if (job->options->cuts_flows && job->receiver.done != seen) {
       seen = job->receiver.done;

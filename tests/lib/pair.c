@@ -103,6 +103,11 @@ struct side {
   uint64_t posted, done;
 };
 
+/* Grows when something has happened. */
+static uint64_t side_progress(const struct side *side) {
+  return side->posted + side->done;
+}
+
 static void side_start(struct side *side, struct connection *connection, size_t largest) {
   enum memory_use use = connection_is_sender(connection) ? MEMORY_SENT : MEMORY_RECEIVED;
   memset(side, 0, sizeof *side);
@@ -174,8 +179,12 @@ void pair_exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t
   uint64_t until_ns = clock_now_ns() + 3 * PATIENCE_NS, seen = 0;
   while (to.done < count || from.done < count) {
     assert_true(clock_now_ns() < until_ns);
+    uint64_t before = side_progress(&from) + side_progress(&to);
     side_step(&from, true, sizes, kinds, count);
     side_step(&to, false, sizes, kinds, count);
+    if (side_progress(&from) + side_progress(&to) == before) {
+      breathe();
+    }
     if (disturb && to.done != seen) {
       seen = to.done;
       disturb(seen);

@@ -350,6 +350,7 @@ static void *drive_end(void *argument) {
   struct end *end = argument;
   uint64_t until_ns = clock_now_ns() + 6 * PATIENCE_NS;
   while (end->done < MESSAGES && !end->wrong[0] && !atomic_load(&is_stuck)) {
+    uint64_t before = end->posted + end->done;
     if (end->posted < MESSAGES && end->posted < end->done + DEPTH) {
       end_post(end);
     }
@@ -358,6 +359,9 @@ static void *drive_end(void *argument) {
     }
     if (clock_now_ns() > until_ns) {
       atomic_store(&is_stuck, true);
+    }
+    if (end->posted + end->done == before) {
+      usleep(20); /* eight that spin have two processors here */
     }
   }
   return NULL;

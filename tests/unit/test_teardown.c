@@ -130,6 +130,7 @@ static void side_finish(struct side *side, struct side *peer) {
     side_step(side);
     side_step(peer);
     assert_int_equal(side->error, 0);
+    usleep(20);
   }
 }
 

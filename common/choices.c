@@ -5,11 +5,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "common/profile_schema.h"
 
 /* As NCCL 2.19 to 2.30 have them: src/graph/tuning.cc, graph/connect.cc, graph/search.cc,
  * enqueue.cc and init.cc. Which transport a pair of GPUs uses is no choice of a collective, so what
@@ -80,12 +79,6 @@ void choices_list(char text[CHOICES_TEXT_MAX]) {
     used += (size_t)snprintf(text + used, room, "%s%s=", used ? " " : "", *name);
     used += put_value(text + used, CHOICES_TEXT_MAX - used, value);
   }
-}
-
-bool choices_count(const struct profile *profile) {
-  struct profile without = *profile;
-  without.net.latency_us = 0;
-  return profile_decision_hash(&without) != 0;
 }
 
 static bool has_entry(const char *list, const char *entry, size_t length) {

@@ -6,9 +6,7 @@
 #ifndef COMMON_CHOICES_H
 #define COMMON_CHOICES_H
 
-#include <stdbool.h>
-
-#include "common/profile.h"
+#include <stddef.h>
 
 enum { CHOICES_TEXT_MAX = 4096 };
 
@@ -17,10 +15,6 @@ extern const char *const choices_names[]; /* NULL at the end */
 /* "NCCL_ALGO=ring NCCL_BUFFSIZE=8388608": those that are set, in a form that is equal where NCCL
  * takes them for equal. */
 void choices_list(char text[CHOICES_TEXT_MAX]);
-
-/* Does the profile decide beside them? Its latency alone changes costs, by which NCCL itself
- * chooses. */
-bool choices_count(const struct profile *profile);
 
 /* Entries of the list `one` that are not in `other`, as "NCCL_ALGO=ring, NCCL_PROTO=ll"; "none of
  * these". All of them have room in CHOICES_DIFFERENCE_MAX. Returns `text`. */

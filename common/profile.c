@@ -15,16 +15,24 @@
 #include "common/profile_schema.h"
 #include "common/quantity.h"
 
+static const char *const collective_names[] = {
+  "broadcast", "reduce", "allgather", "reducescatter", "allreduce",
+};
+static const char *const algorithm_names[] = {
+  "tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat",
+};
+static const char *const protocol_names[] = { "ll", "ll128", "simple" };
+
 const char *profile_collective_name(enum profile_collective collective) {
-  return collective < PROFILE_COLLECTIVE_COUNT ? profile_collective_names[collective] : "?";
+  return collective < PROFILE_COLLECTIVE_COUNT ? collective_names[collective] : "?";
 }
 
 const char *profile_algorithm_name(enum profile_algorithm algorithm) {
-  return algorithm < PROFILE_ALGORITHM_COUNT ? profile_algorithm_names[algorithm] : "?";
+  return algorithm < PROFILE_ALGORITHM_COUNT ? algorithm_names[algorithm] : "?";
 }
 
 const char *profile_protocol_name(enum profile_protocol protocol) {
-  return protocol < PROFILE_PROTOCOL_COUNT ? profile_protocol_names[protocol] : "?";
+  return protocol < PROFILE_PROTOCOL_COUNT ? protocol_names[protocol] : "?";
 }
 
 void profile_free(struct profile *profile) {
@@ -256,7 +264,7 @@ uint64_t profile_decision_hash(const struct profile *profile) {
   struct profile decisive = *profile;
   decisive.meta = (struct profile_meta){ 0 };
   decisive.fit = (struct profile_fit){ 0 };
-  decisive.net = (struct profile_net){ .latency_us = profile->net.latency_us };
+  decisive.net = (struct profile_net){ 0 };
   uint64_t hash = profile_hash(&decisive);
   const struct profile nothing = { 0 };
   return hash == profile_hash(&nothing) ? 0 : hash;

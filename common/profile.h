@@ -18,12 +18,11 @@
  *   [match]                      all that are given must fit; without any, the profile is used
  *   cloud = aws                  only where STRATUS_PROFILE names it
  *   instance_type = p4d.*, p4de.24xlarge    patterns with * and ?, any of them
- *   topology = 0d5fc02a91e7                 fingerprints, as printed by stratus doctor
+ *   topology = 0d5fc02a91e7                 a fingerprint, as printed by stratus doctor
  *   [net]
  *   flows = 8                    flows per connection and NIC
  *   chunk_bytes = 128K           these are defaults of the STRATUS_ variables of the same names
  *   speed_mbps = 100000          of one NIC
- *   latency_us = 30
  *   [table allreduce nodes=4 ppn=8]
  *   # bytes_lo  bytes_hi  algo  proto   channels
  *   64K         1M        tree  ll128   0
@@ -33,8 +32,9 @@
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
  * v2.28.9). Rows ascend and do not overlap; without a row, NCCL chooses.
  *
- * A row may continue with its measurement: over=, the cell that NCCL had chosen, and the times per
- * call of both at the size with the smallest gain; the noise may be missing. Such a row matches
+ * A row may continue with its measurement: over=, the cell that NCCL had chosen, default_us= and
+ * choice_us=, the times per call of both at the size with the smallest gain, and noise_pct=, which
+ * may be missing. Such a row matches
  * only while NCCL would choose that cell, and while its gain exceeds noise and a margin
  * (tuner_plugin/decide/guard.h). */
 #ifndef COMMON_PROFILE_H
@@ -44,6 +44,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include "common/topology.h"
 
 enum {
   PROFILE_SCHEMA = 1,
@@ -120,11 +122,11 @@ struct profile_meta {
   int nccl_max; /* the same; 2.30 without a third number is 23099 */
 };
 
-/* Conditions on the machine; empty: none. Texts are alternatives separated by commas. */
+/* Conditions on the machine; empty: none. Instance types are patterns separated by commas. */
 struct profile_fit {
   char cloud[PROFILE_TEXT_MAX];
   char instance_type[PROFILE_TEXT_MAX];
-  char topology[PROFILE_TEXT_MAX]; /* fingerprints, common/topology.h */
+  char topology[TOPOLOGY_ID_MAX];
 };
 
 /* 0: not given. */
@@ -132,7 +134,6 @@ struct profile_net {
   uint32_t flows;
   uint32_t chunk_bytes;
   uint32_t speed_mbps;
-  uint32_t latency_us;
 };
 
 struct profile {
@@ -165,8 +166,7 @@ int profile_write(const struct profile *profile, FILE *to);
  * without memory. */
 uint64_t profile_hash(const struct profile *profile);
 
-/* The same over the parts that must be equal on all ranks, or they hang: the tables and the
- * latency. 0 if the profile has none of these. */
+/* The same over what must be equal on all ranks, or they hang: the tables. 0 if there are none. */
 uint64_t profile_decision_hash(const struct profile *profile);
 
 /* The table for exactly this key, or NULL. */

@@ -37,7 +37,7 @@ static bool is_pattern_in_list(const char *alternatives, const char *text) {
 }
 
 bool profile_match_has_topology(const struct profile_fit *fit, const char *topology) {
-  return is_pattern_in_list(fit->topology, topology);
+  return topology[0] && strcmp(fit->topology, topology) == 0;
 }
 
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine) {

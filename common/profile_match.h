@@ -24,7 +24,7 @@
 /* -1 if a condition is not met, or the profile has none; else how specific it is. */
 int profile_match_score(const struct profile_fit *fit, const struct machine *machine);
 
-/* Whether the profile requires a topology and this fingerprint is one of the accepted ones. */
+/* Whether the profile requires a topology, and it is this one. */
 bool profile_match_has_topology(const struct profile_fit *fit, const char *topology);
 
 /* Whether the release (as ncclGetVersion counts) is within the profile's; true for 0, unknown. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_schema: the words and keys of the profile text, in one table for reader and writer.
+/* profile_schema: the keys of the profile text, in one table for reader and writer.
  * Owns: nothing.  Threads: any.
  * Blocks: never.  Fails: cannot.
  *
@@ -13,11 +13,6 @@
 
 #include "common/profile.h"
 
-/* Names in the order of the enums in common/profile.h, NULL at the end. */
-extern const char *const profile_collective_names[];
-extern const char *const profile_algorithm_names[];
-extern const char *const profile_protocol_names[];
-
 enum profile_section {
   PROFILE_SECTION_META,
   PROFILE_SECTION_MATCH,
@@ -26,12 +21,13 @@ enum profile_section {
 };
 extern const char *const profile_section_names[PROFILE_SECTION_COUNT];
 
+#define PROFILE_CLOUD_WORDS "aws|gcp|azure|alibaba|oci|tencent"
+
 enum profile_key_type {
   PROFILE_KEY_ID,          /* char[]: letters, digits and . _ - */
-  PROFILE_KEY_DATE,        /* char[]: YYYY-MM-DD */
   PROFILE_KEY_TEXT,        /* char[]: anything on one line but a double quote */
-  PROFILE_KEY_TOPOLOGY,    /* char[]: fingerprints, separated by commas */
-  PROFILE_KEY_WORD,        /* char[]: one of `words` */
+  PROFILE_KEY_TOPOLOGY,    /* char[]: a fingerprint */
+  PROFILE_KEY_CLOUD,       /* char[]: one of PROFILE_CLOUD_WORDS */
   PROFILE_KEY_VERSION_MIN, /* int: 2.21 is 22100 */
   PROFILE_KEY_VERSION_MAX, /* int: 2.21 is 22199 */
   PROFILE_KEY_NUMBER,      /* uint32_t */
@@ -43,10 +39,9 @@ struct profile_key {
   const char *name;
   enum profile_key_type type;
   size_t offset;     /* in struct profile */
-  uint32_t capacity; /* of a char[], with the NUL */
+  uint32_t capacity; /* of a char[], with the NUL; else 0 */
   uint32_t low;      /* of a number */
   uint32_t high;
-  const char *const *words; /* NULL at the end */
 };
 
 extern const struct profile_key profile_keys[];

@@ -48,7 +48,7 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
         NCCL_PTR_HOST | ((from)->has_gpu_pointers ? NCCL_PTR_CUDA | NCCL_PTR_DMABUF : 0);          \
     (to)->speed = (int)(from)->speed_mbps;                                                         \
     (to)->port = 0;                                                                                \
-    (to)->latency = (from)->latency_us;                                                            \
+    (to)->latency = 0;      /* it changes costs, by which NCCL chooses */                          \
     (to)->maxComms = 65536; /* no limit of ours; NCCL's socket transport says the same */          \
     (to)->maxRecvs = 1;                                                                            \
   } while (0)

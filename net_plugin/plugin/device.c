@@ -167,9 +167,6 @@ void device_table_discover(struct device_table *table, const struct interface *i
   merge_apply(table, ports, settings->merge_nics);
   table->physical_count = table->count;
   if (settings->profile) {
-    table->latency_us = (float)settings->profile->net.latency_us;
-  }
-  if (settings->profile) {
     memcpy(table->profile_id, settings->profile->meta.id, sizeof(table->profile_id));
   }
 }
@@ -310,14 +307,13 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
   return 0;
 }
 
-void device_read_properties(const struct device_table *table, const struct device *device,
-                            bool has_gpu_pointers, struct net_properties *out) {
+void device_read_properties(const struct device *device, bool has_gpu_pointers,
+                            struct net_properties *out) {
   *out = (struct net_properties){
     .name = device->name,
     .pci_path = device->pci_path[0] ? device->pci_path : NULL,
     .guid = device->guid,
     .speed_mbps = device->speed_mbps,
-    .latency_us = table->latency_us,
     .has_gpu_pointers = has_gpu_pointers,
     .part_count = (int)device->part_count,
   };

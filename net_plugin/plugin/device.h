@@ -50,9 +50,6 @@ struct device_table {
   struct device devices[DEVICE_MAX];
   int count;
   int physical_count;
-  /* The same on all hosts: NCCL's tuning must come out alike on every rank, or ranks choose
-   * different algorithms and hang. So it is never measured. */
-  float latency_us;
   char profile_id[PROFILE_ID_MAX]; /* of the profile in use; empty: none */
 };
 
@@ -62,7 +59,6 @@ struct net_properties {
   const char *pci_path; /* NULL: not on PCI */
   uint64_t guid;
   uint32_t speed_mbps;
-  float latency_us;
   bool has_gpu_pointers;
   int part_count;
   int parts[NIC_MAX_FUSED];
@@ -100,8 +96,8 @@ unsigned device_table_nics(const struct device_table *table, struct nic out[DEVI
 /* NULL, after LOG_WARN, if there is no such device. */
 const struct device *device_table_find(const struct device_table *table, int index);
 
-void device_read_properties(const struct device_table *table, const struct device *device,
-                            bool has_gpu_pointers, struct net_properties *out);
+void device_read_properties(const struct device *device, bool has_gpu_pointers,
+                            struct net_properties *out);
 
 /* "parameter", "profile", "system", "default". */
 const char *device_origin_name(enum device_origin origin);

@@ -124,9 +124,6 @@ static void announce(int api_version, const struct device_table *table,
     announce_device(i, &table->devices[i]);
   }
   announce_left_out(discovery);
-  if (table->latency_us > 0) {
-    LOG_INFO("latency %g us (from profile)", (double)table->latency_us);
-  }
 }
 
 static void warn_without_device(const struct discovery *discovery) {
@@ -241,7 +238,7 @@ int plugin_device_properties(int device, struct net_properties *out) {
   pthread_mutex_lock(&state.lock);
   const struct device *found = device_table_find(&state.discovery.devices, device);
   if (found) {
-    device_read_properties(&state.discovery.devices, found, has_gpu_pointers, out);
+    device_read_properties(found, has_gpu_pointers, out);
   }
   pthread_mutex_unlock(&state.lock);
   return found ? 0 : -EINVAL;

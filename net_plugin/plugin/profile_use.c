@@ -52,7 +52,6 @@ struct decision profile_use_decision(const struct profile *profile, int nccl_ver
       decisive.table_count = 0;
     }
   }
-  decisive.net.latency_us = profile ? profile->net.latency_us : 0; /* NCCL is told it always */
   struct decision decision = {
     .version = PROFILE_DECISION_VERSION,
     .hash = profile_decision_hash(&decisive),
@@ -61,7 +60,7 @@ struct decision profile_use_decision(const struct profile *profile, int nccl_ver
   if (is_calibrating()) { /* its choices come from its plan, so ranks need the same one */
     decision.hash ^= hash_text(param_string(PARAM_CALIBRATE));
   }
-  if (is_calibrating() || choices_count(&decisive)) {
+  if (decision.hash != 0) { /* a profile chooses among what they leave */
     add_choices(&decision);
   }
   return decision;

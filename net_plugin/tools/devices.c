@@ -90,9 +90,8 @@ static int print_json(const struct discovery *found) {
     }
   }
   json_t *all =
-      json_pack("{s:o, s:o, s:f, s:o, s:s?}", "devices", devices, "unused", unused, "latency_us",
-                (double)found->devices.latency_us, "rdma", rdma_to_json(found), "profile",
-                found->has_profile ? found->profile.meta.id : NULL);
+      json_pack("{s:o, s:o, s:o, s:s?}", "devices", devices, "unused", unused, "rdma",
+                rdma_to_json(found), "profile", found->has_profile ? found->profile.meta.id : NULL);
   return document_print(all, JSON_INDENT(2));
 }
 
@@ -125,8 +124,7 @@ static void print_table(const struct discovery *found) {
   for (int i = 0; i < found->devices.count; i++) {
     print_device(i, &found->devices.devices[i]);
   }
-  printf("\nlatency %g us; profile %s\n", (double)found->devices.latency_us,
-         found->has_profile ? found->profile_path : "none");
+  printf("\nprofile %s\n", found->has_profile ? found->profile_path : "none");
   bool has_title = false;
   char title[INTERFACE_WISH_TEXT_MAX];
   for (int i = 0; i < found->interface_count; i++) {

@@ -57,7 +57,6 @@ TEST(only_what_decides_counts) {
                       22907) == table);
   assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 22907) !=
               table);
-  assert_true(hash_of(HEAD "[net]\nlatency_us = 30\n" TABLE, 22907) != table);
   assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
   assert_true(profile_use_decision(NULL, 22907).hash == 0);
 }

@@ -160,7 +160,7 @@ LOG_CAPTURE_TEST(unknown_speeds_are_no_speeds) {
   tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
 }
 
-/* ---- speed, latency ---- */
+/* ---- speed ---- */
 
 LOG_CAPTURE_TEST(speed_is_from_the_first_that_knows) {
   discover("eth0 eth1", "", NULL);
@@ -203,14 +203,6 @@ LOG_CAPTURE_TEST(bad_speeds_are_told) {
   assert_true(log_capture_find("eth9") > 0);
 }
 
-LOG_CAPTURE_TEST(latency_is_never_measured) {
-  struct profile profile = { .net = { .latency_us = 30 } };
-  discover("eth0", "", NULL);
-  assert_true(table.latency_us == 0); /* as NCCL's socket transport reports */
-  discover("eth0", "", &profile);
-  assert_true(table.latency_us == 30);
-}
-
 LOG_CAPTURE_TEST(no_interface_is_an_empty_table) {
   discover("", "5000", NULL);
   assert_int_equal(table.count, 0);
@@ -239,7 +231,7 @@ LOG_CAPTURE_TEST(fused_devices_come_after_physical_ones) {
   }
 
   struct net_properties properties;
-  device_read_properties(&table, fused, false, &properties);
+  device_read_properties(fused, false, &properties);
   assert_int_equal(properties.part_count, 2);
   assert_int_equal(properties.parts[0], 0);
   assert_int_equal(properties.parts[1], 1);
@@ -252,7 +244,7 @@ LOG_CAPTURE_TEST(fused_devices_come_after_physical_ones) {
   assert_int_equal(device_table_fuse(&table, reversed, 2, 4, &index), 0);
   assert_int_equal(index, 4);
 
-  device_read_properties(&table, &table.devices[2], true, &properties);
+  device_read_properties(&table.devices[2], true, &properties);
   assert_null(properties.pci_path);
   assert_true(properties.has_gpu_pointers);
   assert_int_equal(properties.part_count, 1);

@@ -36,8 +36,7 @@ static int set_up(void **context) {
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
   tree_create(&tree);
-  tree_write(&tree, "good.profile",
-             "schema = 1\n[meta]\nid = test\n[net]\nspeed_mbps = 25000\nlatency_us = 20\n");
+  tree_write(&tree, "good.profile", "schema = 1\n[meta]\nid = test\n[net]\nspeed_mbps = 25000\n");
   tree_write(&tree, "bad.profile", "schema = 1\n[unheard-of]\n");
   return 0;
 }
@@ -76,7 +75,6 @@ UNIT_TEST_WITH(a_profile_is_used, set_up, tear_down) {
   assert_true(found.has_profile);
   assert_string_equal(found.devices.profile_id, "test");
   assert_int_equal(found.devices.devices[0].speed_mbps, 25000);
-  assert_true(found.devices.latency_us == 20);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 

@@ -70,12 +70,10 @@ UNIT_TEST(bad_values_are_placed) {
     { "schema = 1\n[meta]\n"
       "id = 0123456789012345678901234567890123456789012345678901234567890123\n",
       3, 6, "id takes at most 63 bytes" },
-    { HEAD "created = 1.8.2026\n", 4, 11, "created takes a date such as 2026-08-01" },
-    { HEAD "created = 2026-8-1\n", 4, 11, "created takes a date" },
+    { HEAD "created = 1/8/2026\n", 4, 12, "created takes letters, digits and . _ -" },
     { HEAD "[match]\ntopology = 0123456789AB\n", 5, 12,
-      "topology takes fingerprints of 12 digits" },
-    { HEAD "[match]\ntopology = 0123456789ab,, 43d74c2872d9\n", 5, 25, "not \"\"" },
-    { HEAD "[match]\ntopology = 0123456789ab, 43d7\n", 5, 26, "not \"43d7\"" },
+      "topology takes a fingerprint of 12 digits" },
+    { HEAD "[match]\ntopology = 43d7\n", 5, 12, "not \"43d7\"" },
     { HEAD "source = \"open\n", 4, 10, "the quote is not closed" },
     { HEAD "source = \"\n", 4, 10, "the quote is not closed" },
     { HEAD "source = a \"b\"\n", 4, 12, "cannot hold a double quote" },
@@ -87,7 +85,7 @@ UNIT_TEST(bad_values_are_placed) {
     { HEAD "nccl_min = v2.21\n", 4, 12, "nccl_min takes a version" },
     { HEAD "nccl_min = 2.22\nnccl_max = 2.21\n", 0, 0, "nccl_max is below nccl_min" },
     { HEAD "[match]\ncloud = amazon\n", 5, 9,
-      "cloud takes aws, gcp, azure, alibaba, oci, tencent" },
+      "cloud takes aws|gcp|azure|alibaba|oci|tencent, not" },
     { HEAD "[match]\ngpu_count = 8\n", 5, 1,
       "[match] has no key \"gpu_count\"; it takes cloud, instance" },
     { HEAD "[env]\nNCCL_ALGO = ring\n", 4, 1, "unknown section" },
@@ -98,7 +96,7 @@ UNIT_TEST(bad_values_are_placed) {
     { HEAD "[net]\nchunk_bytes = 1K\n", 5, 15,
       "chunk_bytes takes a size from 4K to 4M, not \"1K\"" },
     { HEAD "[net]\nchunk_bytes = 4097K\n", 5, 15, "chunk_bytes takes a size" },
-    { HEAD "[net]\nlatency_us = 1001\n", 5, 14, "latency_us takes a number from 1 to 1000" },
+    { HEAD "[net]\nlatency_us = 7\n", 5, 1, "[net] has no key \"latency_us\"" },
   };
   ASSERT_ALL_BAD(cases);
 }
@@ -107,7 +105,7 @@ UNIT_TEST(bad_values_are_placed) {
 
 UNIT_TEST(bad_tables_are_placed) {
   static const struct bad_case cases[] = {
-    { HEAD "[table]\n", 4, 7, "table takes broadcast, reduce, allgather, reducescatter, allr" },
+    { HEAD "[table]\n", 4, 7, "table takes broadcast|reduce|allgather|reducescatter|allr" },
     { HEAD "[table alltoall nodes=2 ppn=8]\n", 4, 8, "not \"alltoall\"" },
     { HEAD "[table allreduce]\n", 4, 17, "expected nodes=N" },
     { HEAD "[table allreduce ppn=8 nodes=2]\n", 4, 18, "expected nodes=N" },
@@ -121,8 +119,8 @@ UNIT_TEST(bad_tables_are_placed) {
     { TABLE "x 64K ring ll 0\n", 5, 1, "bytes_lo takes a size such as 64K, not \"x\"" },
     { TABLE "max 64K ring ll 0\n", 5, 1, "bytes_lo takes a size" },
     { TABLE "0 64KK ring ll 0\n", 5, 3, "bytes_hi takes a size such as 64K or max" },
-    { TABLE "0 64K rings ll 0\n", 5, 7, "algo takes tree, ring, collnetdirect, collnetchain" },
-    { TABLE "0 64K ring ll64 0\n", 5, 12, "proto takes ll, ll128, simple, not \"ll64\"" },
+    { TABLE "0 64K rings ll 0\n", 5, 7, "algo takes tree|ring|collnetdirect|collnetchain" },
+    { TABLE "0 64K ring ll64 0\n", 5, 12, "proto takes ll|ll128|simple, not \"ll64\"" },
     { TABLE "0 64K ring ll 65\n", 5, 15, "channels takes a number from 0 to 64" },
     { TABLE "0 64K ring ll -1\n", 5, 15, "channels takes a number" },
     { TABLE "64K 64K ring ll 0\n", 5, 1, "bytes_hi must be greater than bytes_lo" },
@@ -139,10 +137,11 @@ UNIT_TEST(bad_ends_of_rows_are_placed) {
   static const struct bad_case cases[] = {
     { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "after channels a row takes over=, default_us=" },
     { TABLE "0 64K ring ll 0 over=a over=b\n", 5, 22, "over takes a cell" },
-    { TABLE "0 64K ring ll 0 noise_pct=1 noise_pct=1\n", 5, 29, "noise_pct is given twice" },
+    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=1 noise_pct=1 noise_pct=1\n", 5,
+      67, "nothing may follow noise_pct" },
     { TABLE "0 64K ring ll 0 over=tree\n", 5, 22, "over takes a cell such as tree/ll" },
-    { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 17, "come together" },
-    { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "come together" },
+    { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 29, "in this order" },
+    { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "in this order" },
     { TABLE "0 64K ring ll 0 over=tree/ll default_us=1.2345 choice_us=1\n", 5, 41,
       "default_us takes a number from 0 to 1000000000 with up to three decimals" },
     { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=0\n", 5, 53, "is more than 0" },

@@ -70,7 +70,6 @@ MATCH_TEST(every_wish_counts) {
     { "instance_type = p5.* , p6.*", -1 },
     { "instance_type = \", ,\"", -1 },
     { "topology = ba08feb192b3", 3 },
-    { "topology = 0123456789ab, ba08feb192b3", 3 },
     { "topology = 0123456789ab", -1 },
     { "instance_type = p4d.24xlarge\ntopology = 0123456789ab", -1 },
     { "cloud = aws\ninstance_type = p4d.*", 2 },

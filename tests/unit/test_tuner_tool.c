@@ -59,7 +59,7 @@ UNIT_TEST(a_bad_profile_is_told_with_its_place) {
     char command[256];
     snprintf(command, sizeof command, "stratus %s $XDG_CONFIG_HOME/bad.profile", commands[i]);
     TOOL_WARNS(tool_run(command), 1,
-               "bad.profile:5:13: proto takes ll, ll128, simple, not \"ll256\"");
+               "bad.profile:5:13: proto takes ll|ll128|simple, not \"ll256\"");
     snprintf(command, sizeof command, "stratus %s /nowhere/a.profile", commands[i]);
     TOOL_WARNS(tool_run(command), 1, "/nowhere/a.profile: cannot be read: No such file");
   }

@@ -11,13 +11,12 @@ nccl_max = 2.30
 [match]
 cloud         = AWS
 instance_type = p4d.*, p4de.24xlarge
-topology      = 43d74c2872d9, 0123456789ab
+topology      = 43d74c2872d9
 
 [net]
 flows       = 8
 chunk_bytes = 128K
 speed_mbps  = 100000
-latency_us  = 30
 
 [table allreduce nodes=2 ppn=8]
 # bytes_lo  bytes_hi  algo  proto   channels

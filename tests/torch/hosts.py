@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -15,6 +16,7 @@ TRANSPORTS = {"socket": {"NCCL_NET_PLUGIN": "none"},
               "stratus": {"NCCL_NET_PLUGIN": "stratus", "NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so"},
               "alone": {},  # NCCL's choice
               "": {}}  # what stratus run sets
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a time limit: with statements are left
 
 
 class Unexpected(Exception):

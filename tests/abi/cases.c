@@ -30,6 +30,11 @@ static const char *plugin_of(const struct cases_host *host) {
   return path ? path : host->plugin;
 }
 
+void cases_leave_running(void) {
+  fflush(stdout);
+  _Exit(0);
+}
+
 static const char *name_of(const struct cases_list *list, int index) {
   const char *items = list->items;
   return *(const char *const *)(const void *)(items + (size_t)index * list->item_bytes);

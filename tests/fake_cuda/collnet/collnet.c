@@ -210,7 +210,6 @@ static enum nccl_result collnet_init(nccl_logger_fn *logger) {
             getenv("FAKE_COLLNET_FAIL"));
     return NCCL_INVALID_USAGE;
   }
-  reduction_init();
   return NCCL_SUCCESS;
 }
 
@@ -316,7 +315,7 @@ static enum nccl_result collnet_close(void *group) {
 }
 
 static enum nccl_result collnet_reduce_support(int type, int op, int *is_supported) {
-  *is_supported = type < TYPE_COUNT && op <= (int)ncclMin;
+  *is_supported = type < TYPE_F8E4M3 && op <= (int)ncclMin;
   return NCCL_SUCCESS;
 }
 

@@ -47,7 +47,6 @@ struct reduction {
 };
 
 int nccl_type_size(int type);
-void reduction_init(void);
 /* out = a (op) b */
 void reduce_pair(const struct reduction *r, void *out, const void *a, const void *b, size_t count);
 /* The scaling that PreMulSum does before and SumPostDiv after the sum. */

@@ -42,7 +42,6 @@ static int library_version(const void *kernel_address) {
 
 static void select_facts(void) {
   int version = library_version(nccl.kernel_address);
-  reduction_init();
   nccl.facts = nccl_facts_find(version);
   if (!nccl.facts) {
     char supported[128];
@@ -296,6 +295,8 @@ static struct reduction reduction_of(const struct block *b, const struct nccl_fu
 static bool run_collective(struct block *b, const struct nccl_function *f,
                            const struct collective *c) {
   struct reduction r = reduction_of(b, f, c);
+  if (f->type >= TYPE_F8E4M3)
+    return false; /* 8-bit floating point */
   if (f->algo == ALGO_RING) {
     switch (f->coll) {
     case COLL_ALLREDUCE:
@@ -421,10 +422,6 @@ static int type_from_mangled(const char *name) {
   default:
     break;
   }
-  if (strstr(code, "e4m3"))
-    return TYPE_F8E4M3;
-  if (strstr(code, "e5m2"))
-    return TYPE_F8E5M2;
   return strstr(code, "bfloat") ? TYPE_BF16 : TYPE_F16;
 }
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions and copies on the CPU, with the arithmetic of NCCL's src/device/reduce_kernel.h. */
-#include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "tests/fake_cuda/nccl/block.h"
@@ -37,67 +35,6 @@ static inline bf16 float_to_bf16(float f) {
   return (bf16){ (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) };
 }
 
-/* fp8 is decoded through a table. Arithmetic is in half precision, rounded to nearest even and
- * saturating, like NCCL's sm_90 code. */
-struct fp8_format {
-  int mantissa, bias, min_exponent;
-  float max;
-  uint8_t max_code;
-  float decode[256];
-};
-static struct fp8_format fp8[2] = {
-  { .mantissa = 3, .bias = 7, .min_exponent = -6, .max = 448, .max_code = 0x7e },    /* e4m3 */
-  { .mantissa = 2, .bias = 15, .min_exponent = -14, .max = 57344, .max_code = 0x7b } /* e5m2 */
-};
-
-static uint8_t fp8_encode(const struct fp8_format *t, float f) {
-  uint8_t sign = signbit(f) ? 0x80 : 0;
-  float a = fabsf(f);
-  if (isnan(a))
-    return 0x7f;
-  if (a >= t->max)
-    return sign | t->max_code;
-  if (a == 0)
-    return sign;
-  int exponent = MAX(ilogbf(a), t->min_exponent);
-  int rounded = (int)nearbyintf(ldexpf(a, t->mantissa - exponent));
-  if (rounded == 2 << t->mantissa) {
-    exponent++;
-    rounded >>= 1;
-  }
-  int one = 1 << t->mantissa;
-  int code = rounded;
-  if (rounded >= one)
-    code = ((exponent - t->min_exponent + 1) << t->mantissa) | (rounded - one);
-  return sign | (uint8_t)MIN(code, t->max_code);
-}
-
-static void fp8_fill(struct fp8_format *t, bool e5m2) {
-  int one = 1 << t->mantissa;
-  for (int code = 0; code < 256; code++) {
-    int magnitude = code & 127;
-    int exponent = magnitude >> t->mantissa;
-    int fraction = magnitude & (one - 1);
-    float value = exponent ? ldexpf((float)(one + fraction), exponent - t->bias - t->mantissa)
-                           : ldexpf((float)fraction, 1 - t->bias - t->mantissa);
-    if (e5m2 && exponent == 31)
-      value = fraction ? NAN : INFINITY;
-    if (!e5m2 && magnitude == 127)
-      value = NAN;
-    t->decode[code] = code & 128 ? -value : value;
-  }
-}
-
-static void fill_tables(void) {
-  fp8_fill(&fp8[0], false);
-  fp8_fill(&fp8[1], true);
-}
-
-void reduction_init(void) {
-  static pthread_once_t once = PTHREAD_ONCE_INIT;
-  pthread_once(&once, fill_tables);
-}
-
 /* ---- element loops ---- */
 
 /* Runs one expression over arrays a, b of a type; the compiler vectorises each instance. */
@@ -124,7 +61,6 @@ void reduction_init(void) {
 #define DEFINE_PAIR(NAME, INT, FLOAT)                                                              \
   static void NAME(int type, uint64_t arg, void *out_ptr, const void *a_ptr, const void *b_ptr,    \
                    size_t count) {                                                                 \
-    const struct fp8_format *t = &fp8[type == TYPE_F8E5M2];                                        \
     (void)arg;                                                                                     \
     switch (type) {                                                                                \
     case TYPE_I8:                                                                                  \
@@ -151,8 +87,6 @@ void reduction_init(void) {
     case TYPE_BF16:                                                                                \
       EACH(bf16, float_to_bf16(FLOAT(bf16_to_float(a[i]), bf16_to_float(b[i]))));                  \
       break;                                                                                       \
-    default:                                                                                       \
-      EACH(uint8_t, fp8_encode(t, (f16)FLOAT(t->decode[a[i]], t->decode[b[i]])));                  \
     }                                                                                              \
   }
 
@@ -175,7 +109,6 @@ void reduce_pair(const struct reduction *r, void *out, const void *a, const void
 /* Multiplies by the scalar in the argument. */
 static void scale(const struct reduction *r, void *out_ptr, const void *a_ptr, size_t count) {
   const void *b_ptr = a_ptr;
-  const struct fp8_format *t = &fp8[r->type == TYPE_F8E5M2];
   union {
     uint64_t u64;
     uint32_t u32;
@@ -210,8 +143,6 @@ static void scale(const struct reduction *r, void *out_ptr, const void *a_ptr, s
   case TYPE_BF16:
     EACH(bf16, float_to_bf16(bf16_to_float(a[i]) * bf16_to_float(s.brain)));
     break;
-  default:
-    EACH(uint8_t, fp8_encode(t, (f16)(t->decode[a[i]] * t->decode[s.u8])));
   }
 }
 

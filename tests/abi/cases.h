@@ -15,8 +15,8 @@
 /* The exit status of a case that cannot run here. */
 enum { CASES_SKIP = 77 };
 
-/* Ends a case whose interface has no end: a thread of the plugin lives on, which LeakSanitizer's own
- * does not always survive. */
+/* Ends a case whose interface has no end: a thread of the plugin lives on, which LeakSanitizer's
+ * own does not always survive. */
 void cases_leave_running(void);
 
 /* An array of structs that begin with a name. */

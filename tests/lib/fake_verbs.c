@@ -234,10 +234,6 @@ void fake_verbs_garble_cm(unsigned times) {
   drop_lock();
 }
 
-static bool is_same_cut(const struct fake_cut *cut, const char *one, const char *other) {
-  return cut->is_set && !strcmp(cut->one, one) && !strcmp(cut->other, other);
-}
-
 void fake_verbs_hold_calls(enum fake_call call, bool is_held) {
   take_lock();
   fake.calls[call].is_held = is_held;
@@ -258,83 +254,24 @@ void fake_verbs_on_call(fake_called_fn *called) {
   drop_lock();
 }
 
-void fake_verbs_cut(const char *one, const char *other, bool is_cut) {
-  one = one ? one : "";
-  other = other ? other : "";
+void fake_verbs_cut(bool is_cut) {
   take_lock();
-  struct fake_cut *place = NULL;
-  for (int i = 0; i < FAKE_FAULTS_MAX; i++) {
-    if (is_same_cut(&fake.cuts[i], one, other)) {
-      fake.cuts[i].is_set = false;
-    }
-    place = fake.cuts[i].is_set ? place : &fake.cuts[i];
-  }
-  if (is_cut && !place) {
-    fake_fatal("too many cuts at once");
-  }
-  if (is_cut) {
-    place->is_set = true;
-    snprintf(place->one, sizeof(place->one), "%s", one);
-    snprintf(place->other, sizeof(place->other), "%s", other);
-  }
+  fake.is_cut = is_cut;
   drop_lock();
-}
-
-static bool fits(const char *pattern, const char *name) {
-  return !*pattern || !strcmp(pattern, name);
-}
-
-bool fake_is_cut(const char *one, const char *other) {
-  for (int i = 0; i < FAKE_FAULTS_MAX; i++) {
-    const struct fake_cut *cut = &fake.cuts[i];
-    if (cut->is_set && ((fits(cut->one, one) && fits(cut->other, other)) ||
-                        (fits(cut->one, other) && fits(cut->other, one)))) {
-      return true;
-    }
-  }
-  return false;
 }
 
 /* ---- time ---- */
 
-void fake_verbs_hold(enum fake_hold hold) {
-  take_lock();
-  fake.hold = hold;
-  if (hold != FAKE_HOLD_COMPLETIONS) {
-    for (struct fake_cq *cq = fake.cqs; cq; cq = cq->next) {
-      fake_cq_show(cq, UINT32_MAX);
-    }
-  }
-  fake_work_all();
-  drop_lock();
-}
-
 static unsigned step(unsigned most) {
   unsigned done = 0;
-  bool has_moved = true;
-  while (has_moved && done < most) {
+  for (bool has_moved = true; has_moved && done < most;) {
     has_moved = false;
-    if (fake.hold == FAKE_HOLD_COMPLETIONS) {
-      for (struct fake_cq *cq = fake.cqs; cq && done < most; cq = cq->next) {
-        unsigned shown = fake_cq_show(cq, 1);
-        done += shown;
-        has_moved |= shown > 0;
-      }
-    } else {
-      for (struct fake_qp *qp = fake.qps; qp && done < most; qp = qp->next) {
-        bool is_done = fake_work_one(qp);
-        done += is_done;
-        has_moved |= is_done;
-      }
+    for (struct fake_qp *qp = fake.qps; qp && done < most; qp = qp->next) {
+      bool is_done = fake_work_one(qp);
+      done += is_done;
+      has_moved |= is_done;
     }
   }
-  return done;
-}
-
-unsigned fake_verbs_step(unsigned most) {
-  take_lock();
-  unsigned done = step(most);
-  drop_lock();
   return done;
 }
 
@@ -367,7 +304,9 @@ void fake_verbs_thread(bool is_on) {
   }
   if (!is_on && was_on) {
     pthread_join(fake.thread, NULL);
-    fake_verbs_hold(FAKE_HOLD_NOTHING);
+    take_lock();
+    fake_work_all();
+    drop_lock();
   }
 }
 
@@ -425,10 +364,9 @@ void fake_verbs_stop(void) {
   memset(fake.sends, 0, sizeof(fake.sends));
   memset(fake.receives, 0, sizeof(fake.receives));
   memset(fake.writes, 0, sizeof(fake.writes));
-  memset(fake.cuts, 0, sizeof(fake.cuts));
+  fake.is_cut = false;
   memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
   fake.cm_garbled = 0;
   memset(&fake.counts, 0, sizeof(fake.counts));
-  fake.hold = FAKE_HOLD_NOTHING;
   fake.is_started = false;
 }

@@ -2,11 +2,11 @@
 /* fake_verbs: a provider of reliable-connected queue pairs inside this process, behind the tables
  * of verbs_api.h, librdmacm's included, and the faults that no software device can be made to have.
  *
- * Two contexts, of one device or of several, talk through memory. What a card checks is checked:
- * keys, bounds, access, state transitions with their attributes, PSNs, GIDs, room in the queues (an
- * unsignalled request holds its place until a later completion was polled), objects still in use.
- * Work is done when it is posted, unless it is held (fake_verbs_hold) or done by a thread
- * (fake_verbs_thread). The members of a completion that an error leaves undefined hold nonsense.
+ * Two contexts, of one device or of several, talk through memory. What a lane could do wrong is
+ * checked: keys, bounds, rights, order of states, room in the queues (an unsignalled request holds
+ * its place until a later completion was polled), objects still in use. Work is done when it is
+ * posted, or by a thread (fake_verbs_thread). The members of a completion that an error leaves
+ * undefined hold nonsense.
  *
  * Owns: all its objects, which a test frees through the table; fake_verbs_stop fails the test for
  * those it left.  Threads: any; one mutex.  Blocks: get_cq_event and get_async_event as the real
@@ -108,9 +108,8 @@ void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_deliv
 void fake_verbs_fail_write(unsigned nth, enum ibv_wc_status status, bool is_delivered);
 /* The nth receive request that would complete from now on does so with this status. */
 void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status);
-/* Nothing gets from one device to another any more, or does again: what is sent fails with
- * IBV_WC_RETRY_EXC_ERR. NULL: any device. */
-void fake_verbs_cut(const char *one, const char *other, bool is_cut);
+/* No packet arrives any more, or does again: what is sent fails with IBV_WC_RETRY_EXC_ERR. */
+void fake_verbs_cut(bool is_cut);
 
 /* Calls of this kind take until this is over: opening a device, say, while a driver removes it. */
 void fake_verbs_hold_calls(enum fake_call call, bool is_held);
@@ -132,18 +131,6 @@ void fake_verbs_cm_event(enum rdma_cm_event_type type);
 /* An event on all contexts of the device, or, if it is about a queue pair, on that one's. */
 void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp);
 
-/* ---- time ---- */
-
-enum fake_hold {
-  FAKE_HOLD_NOTHING,
-  FAKE_HOLD_WORK,        /* what is posted waits for fake_verbs_step */
-  FAKE_HOLD_COMPLETIONS, /* it is done, but nobody can see so; fake_verbs_step shows it */
-};
-/* Holding nothing does and shows all that waits. */
-void fake_verbs_hold(enum fake_hold hold);
-/* Does up to `most` requests, one of each queue pair in turn, or shows as many completions. Returns
- * how many. */
-unsigned fake_verbs_step(unsigned most);
 /* A thread does the work, some time later. */
 void fake_verbs_thread(bool is_on);
 
@@ -151,11 +138,11 @@ void fake_verbs_thread(bool is_on);
 
 struct fake_counts {
   unsigned contexts, pds, mrs, channels, cqs, qps; /* that exist now */
-  uint64_t sends, writes, reads;                   /* requests done without an error */
-  uint64_t written_bytes, sent_bytes, inline_bytes;
+  uint64_t sends, writes;                          /* requests done without an error */
+  uint64_t written_bytes, sent_bytes;
   uint64_t completions;              /* of all kinds */
   uint64_t waits;                    /* receiver not ready: a send found no receive request */
-  uint64_t refused;                  /* writes and reads without the right to */
+  uint64_t refused;                  /* writes without the right to */
   unsigned remote_mrs, remote_qps;   /* of those that exist, which a peer may write to */
   unsigned cm_channels, cm_ids;      /* that exist now */
   unsigned cm_connected;             /* ids whose request was accepted, both ends */

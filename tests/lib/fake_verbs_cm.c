@@ -234,7 +234,7 @@ static int destroy_id(struct rdma_cm_id *id) {
 
 /* ---- addresses ---- */
 
-void fake_cm_gid(const struct sockaddr_storage *address, union ibv_gid *gid) {
+static void make_gid(const struct sockaddr_storage *address, union ibv_gid *gid) {
   memset(gid, 0, sizeof(*gid));
   if (address->ss_family == AF_INET6) {
     memcpy(gid->raw, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
@@ -244,15 +244,13 @@ void fake_cm_gid(const struct sockaddr_storage *address, union ibv_gid *gid) {
   }
 }
 
-/* *index: of the GID. */
-struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address, uint8_t *index) {
+struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address) {
   union ibv_gid gid;
-  fake_cm_gid(address, &gid);
+  make_gid(address, &gid);
   for (unsigned i = 0; i < fake.device_count; i++) {
     struct fake_device *device = fake.devices[i];
     for (uint8_t j = 0; j < FAKE_ADDRESSES_MAX && !device->is_removed; j++) {
       if (!memcmp(&device->gids[j], &gid, sizeof(gid))) {
-        *index = j;
         return device;
       }
     }
@@ -261,8 +259,7 @@ struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address, 
 }
 
 void fake_cm_set_device(struct fake_cm_id *id) {
-  uint8_t index;
-  id->device = fake_cm_find_device(&id->at, &index);
+  id->device = fake_cm_find_device(&id->at);
   if (id->device) {
     id->context.device = &id->device->base;
     id->base.verbs = &id->context;
@@ -304,14 +301,13 @@ static __be16 get_src_port(struct rdma_cm_id *id) {
 static int resolve_addr(struct rdma_cm_id *base, struct sockaddr *source,
                         struct sockaddr *destination, int timeout_ms) {
   struct fake_cm_id *id = fake_cm_id_of(base);
-  uint8_t index;
   pthread_mutex_lock(&fake.lock);
   int error = fake_call_fault(FAKE_CM_ADDRESS);
   if (!error && timeout_ms > 0) {
     set_address(&id->at, source);
     set_address(&id->target, destination);
     fake_cm_set_device(id);
-    bool is_found = id->device && fake_cm_find_device(&id->target, &index);
+    bool is_found = id->device && fake_cm_find_device(&id->target);
     fake_cm_push(id, id, is_found ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR,
                  is_found ? 0 : -ENODEV, NULL);
   }

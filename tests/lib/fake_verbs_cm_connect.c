@@ -16,23 +16,13 @@ static bool is_iwarp(const struct fake_cm_id *id) {
 
 static int attributes_of(struct fake_cm_id *id, struct ibv_qp_attr *out) {
   enum ibv_qp_state state = out->qp_state;
-  uint8_t ours = 0, theirs = 0;
   *out = (struct ibv_qp_attr){ .qp_state = state, .port_num = 1, .qp_access_flags = 0 };
-  if (!id->peer || !fake_cm_find_device(&id->at, &ours) ||
-      !fake_cm_find_device(&id->target, &theirs)) {
+  if (!id->peer || !fake_cm_find_device(&id->at) || !fake_cm_find_device(&id->target)) {
     return -1;
   }
-  out->path_mtu = IBV_MTU_1024;
   out->dest_qp_num = id->peer->number;
   out->rq_psn = id->peer->psn;
   out->sq_psn = id->psn;
-  out->max_rd_atomic = out->max_dest_rd_atomic = 1;
-  out->timeout = 14;
-  out->retry_cnt = out->rnr_retry = 7;
-  out->ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1 };
-  out->ah_attr.grh.sgid_index = ours;
-  out->ah_attr.grh.hop_limit = 64;
-  fake_cm_gid(&id->target, &out->ah_attr.grh.dgid);
   return 0;
 }
 
@@ -111,18 +101,16 @@ static int ask(struct fake_cm_id *id, struct fake_cm_id *listener,
 
 static int connect_id(struct rdma_cm_id *base, struct rdma_conn_param *told) {
   struct fake_cm_id *id = fake_cm_id_of(base);
-  uint8_t index;
   pthread_mutex_lock(&fake.lock);
   struct fake_cm_id *listener = find_listener(id);
-  const struct fake_device *there = fake_cm_find_device(&id->target, &index);
+  const struct fake_device *there = fake_cm_find_device(&id->target);
   int error = fake_call_fault(FAKE_CM_CONNECT);
   error = error ? error : has_state(told->qp_num, IBV_QPS_INIT) && id->device ? 0 : EINVAL;
   id->number = told->qp_num;
   if (error) {
     return fake_cm_done(error);
   }
-  if (!there || !id->device->is_up || !there->is_up ||
-      fake_is_cut(id->device->base.name, there->base.name)) {
+  if (!there || !id->device->is_up || !there->is_up || fake.is_cut) {
     fake_cm_push(id, id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL);
   } else if (!listener) {
     fake_cm_push(id, id, RDMA_CM_EVENT_REJECTED, FAKE_CM_NOBODY_LISTENS, NULL);

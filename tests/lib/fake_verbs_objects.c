@@ -218,7 +218,7 @@ static int get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void 
 
 static void push_event(struct fake_cq *cq) {
   struct fake_channel *channel = cq->channel;
-  cq->arm = FAKE_ARM_NONE;
+  cq->is_armed = false;
   if (channel->count == FAKE_EVENTS_MAX) {
     fake_fatal("nobody reads the events of a completion channel");
   }
@@ -326,25 +326,9 @@ int fake_req_notify_cq(struct ibv_cq *base, int is_solicited_only) {
   if (!cq->channel) {
     fake_fatal("events are asked for of a completion queue without a channel");
   }
-  if (!error) {
-    cq->arm = is_solicited_only && cq->arm != FAKE_ARM_ANY ? FAKE_ARM_SOLICITED : FAKE_ARM_ANY;
-  }
+  cq->is_armed |= !error && !is_solicited_only;
   pthread_mutex_unlock(&fake.lock);
   return error;
-}
-
-unsigned fake_cq_show(struct fake_cq *cq, unsigned most) {
-  unsigned shown = 0;
-  while (shown < most && cq->shown < cq->count) {
-    const struct fake_completion *it = &cq->ring[(cq->head + cq->shown) % (unsigned)cq->base.cqe];
-    bool is_urgent = it->is_solicited || it->wc.status != IBV_WC_SUCCESS;
-    cq->shown++;
-    shown++;
-    if (cq->arm == FAKE_ARM_ANY || (cq->arm == FAKE_ARM_SOLICITED && is_urgent)) {
-      push_event(cq);
-    }
-  }
-  return shown;
 }
 
 void fake_cq_push(struct fake_cq *cq, const struct fake_completion *completion) {
@@ -353,8 +337,8 @@ void fake_cq_push(struct fake_cq *cq, const struct fake_completion *completion) 
   }
   cq->ring[(cq->head + cq->count++) % (unsigned)cq->base.cqe] = *completion;
   fake.counts.completions++;
-  if (fake.hold != FAKE_HOLD_COMPLETIONS) {
-    fake_cq_show(cq, 1);
+  if (cq->is_armed) {
+    push_event(cq);
   }
 }
 
@@ -373,7 +357,7 @@ int fake_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc) {
     pthread_mutex_unlock(&fake.lock);
     return -1;
   }
-  for (; taken < most && cq->shown > 0; taken++) {
+  for (; taken < most && cq->count > 0; taken++) {
     struct fake_completion *it = &cq->ring[cq->head];
     wc[taken] = it->wc;
     if (it->qp) {
@@ -382,7 +366,6 @@ int fake_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc) {
     }
     cq->head = (cq->head + 1) % (unsigned)cq->base.cqe;
     cq->count--;
-    cq->shown--;
   }
   pthread_mutex_unlock(&fake.lock);
   return taken;

@@ -57,7 +57,6 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init
   }
   if (qp) {
     qp->cap = init->cap;
-    qp->is_signal_all = init->sq_sig_all;
     qp->base.context = pd->context;
     qp->base.qp_context = init->qp_context;
     qp->base.pd = pd;
@@ -138,7 +137,7 @@ static void flush(struct fake_qp *qp, bool is_send) {
   while (queue->done < queue->posted) {
     const struct fake_request *request = &queue->ring[queue->done % queue->capacity];
     struct ibv_wc wc = { .wr_id = request->wr_id, .status = IBV_WC_WR_FLUSH_ERR };
-    fake_work_complete(qp, is_send, request, &wc, false);
+    fake_work_complete(qp, is_send, request, &wc);
   }
 }
 
@@ -166,25 +165,10 @@ static int wanted_attributes(const struct fake_qp *qp, enum ibv_qp_state to) {
   return 0;
 }
 
+/* Up, one after the other; INIT and RTS again; ERR from anywhere. */
 static bool is_move(enum ibv_qp_state from, enum ibv_qp_state to) {
-  return to == IBV_QPS_RESET || to == IBV_QPS_ERR ||
-         (from == IBV_QPS_RESET && to == IBV_QPS_INIT) ||
-         (from == IBV_QPS_INIT && (to == IBV_QPS_INIT || to == IBV_QPS_RTR)) ||
-         (from == IBV_QPS_RTR && to == IBV_QPS_RTS) || (from == IBV_QPS_RTS && to == IBV_QPS_RTS);
-}
-
-static bool is_address_good(const struct fake_qp *qp, const struct ibv_qp_attr *attributes) {
-  const struct fake_device *device = fake_context_of(qp->base.context)->device;
-  const struct ibv_ah_attr *address = &attributes->ah_attr;
-  static const union ibv_gid none;
-  if (address->port_num != 1 || attributes->path_mtu > IBV_MTU_4096) {
-    return false;
-  }
-  if (!address->is_global) {
-    return device->hca->is_infiniband;
-  }
-  return address->grh.sgid_index < FAKE_ADDRESSES_MAX &&
-         memcmp(&device->gids[address->grh.sgid_index], &none, sizeof(none)) != 0;
+  return to == IBV_QPS_ERR || (from < IBV_QPS_RTS && to == from + 1) ||
+         (to == from && (to == IBV_QPS_INIT || to == IBV_QPS_RTS));
 }
 
 static void keep_attributes(struct fake_qp *qp, const struct ibv_qp_attr *from, int mask) {
@@ -192,58 +176,24 @@ static void keep_attributes(struct fake_qp *qp, const struct ibv_qp_attr *from, 
   if (mask & IBV_QP_ACCESS_FLAGS) {
     to->qp_access_flags = from->qp_access_flags;
   }
-  if (mask & IBV_QP_AV) {
-    to->ah_attr = from->ah_attr;
-  }
   if (mask & IBV_QP_DEST_QPN) {
     to->dest_qp_num = from->dest_qp_num;
-  }
-  if (mask & IBV_QP_PATH_MTU) {
-    to->path_mtu = from->path_mtu;
-  }
-  if (mask & IBV_QP_RQ_PSN) {
-    to->rq_psn = from->rq_psn & 0xffffff;
+    to->rq_psn = from->rq_psn;
   }
   if (mask & IBV_QP_SQ_PSN) {
-    to->sq_psn = from->sq_psn & 0xffffff;
-  }
-  if (mask & IBV_QP_RNR_RETRY) {
-    to->rnr_retry = from->rnr_retry;
-  }
-  if (mask & IBV_QP_MAX_QP_RD_ATOMIC) {
-    to->max_rd_atomic = from->max_rd_atomic;
-  }
-  if (mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
-    to->max_dest_rd_atomic = from->max_dest_rd_atomic;
-  }
-  if (mask & IBV_QP_TIMEOUT) {
-    to->timeout = from->timeout;
-  }
-  if (mask & IBV_QP_RETRY_CNT) {
-    to->retry_cnt = from->retry_cnt;
-  }
-  if (mask & IBV_QP_PORT) {
-    to->port_num = from->port_num;
+    to->sq_psn = from->sq_psn;
   }
 }
 
 int fake_qp_modify(struct fake_qp *qp, const struct ibv_qp_attr *attributes, int mask) {
   enum ibv_qp_state to = mask & IBV_QP_STATE ? attributes->qp_state : qp->state;
   int wanted = qp->state == to ? 0 : wanted_attributes(qp, to);
-  if (!is_move(qp->state, to) || (mask & wanted) != wanted || mask >= IBV_QP_DEST_QPN << 1 ||
-      ((mask & IBV_QP_AV) && !is_address_good(qp, attributes)) ||
-      ((mask & IBV_QP_PORT) && attributes->port_num != 1) ||
-      ((mask & IBV_QP_PKEY_INDEX) && attributes->pkey_index != 0)) {
+  if (!is_move(qp->state, to) || (mask & wanted) != wanted || mask >= IBV_QP_DEST_QPN << 1) {
     return EINVAL;
   }
   keep_attributes(qp, attributes, mask);
   if (to == IBV_QPS_ERR) {
     fake_qp_break(qp);
-  } else if (to == IBV_QPS_RESET) {
-    fake_cq_forget((struct fake_cq *)qp->base.send_cq, qp);
-    fake_cq_forget((struct fake_cq *)qp->base.recv_cq, qp);
-    qp->sends.posted = qp->sends.done = qp->sends.polled = 0;
-    qp->receives.posted = qp->receives.done = qp->receives.polled = 0;
   }
   qp->state = to;
   qp->base.state = to;
@@ -301,8 +251,8 @@ static int take_inline(struct fake_request *request, uint32_t most) {
 }
 
 static bool is_known(enum ibv_wr_opcode opcode) {
-  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE ||
-         opcode == IBV_WR_RDMA_WRITE_WITH_IMM || opcode == IBV_WR_RDMA_READ;
+  return opcode == IBV_WR_SEND || opcode == IBV_WR_RDMA_WRITE ||
+         opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
 static int add_send(struct fake_qp *qp, const struct ibv_send_wr *wr) {

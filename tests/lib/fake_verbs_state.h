@@ -15,7 +15,6 @@ enum {
   FAKE_FAULTS_MAX = 16,
   FAKE_SGES_MAX = 32,
   FAKE_INLINE_MAX = 1024,
-  FAKE_MTU_BYTES = 4096,
 };
 
 struct fake_device {
@@ -62,20 +61,18 @@ struct fake_completion {
   struct ibv_wc wc;
   struct fake_qp *qp; /* NULL: destroyed meanwhile */
   bool is_send;
-  bool is_solicited;
   uint64_t sequence; /* of the request in its queue */
 };
 
-enum fake_arm { FAKE_ARM_NONE, FAKE_ARM_SOLICITED, FAKE_ARM_ANY };
 struct fake_cq {
   struct ibv_cq base;
   struct fake_cq *next;
   struct fake_channel *channel;
   unsigned users;
-  enum fake_arm arm;
+  bool is_armed;
   unsigned unacknowledged; /* events given out */
   struct fake_completion *ring;
-  unsigned head, count, shown; /* shown <= count: what poll sees */
+  unsigned head, count;
 };
 
 struct fake_request {
@@ -104,7 +101,6 @@ struct fake_qp {
   struct fake_qp *next;
   enum ibv_qp_state state; /* base.state is what the library knows */
   struct ibv_qp_cap cap;
-  bool is_signal_all;
   struct ibv_qp_attr attributes; /* as modified so far */
   struct fake_queue sends, receives;
   unsigned unacknowledged; /* asynchronous events about it */
@@ -140,11 +136,6 @@ struct fake_work_fault {
   enum ibv_wc_status status;
   bool is_delivered;
 };
-struct fake_cut {
-  bool is_set;
-  char one[64], other[64]; /* empty: any */
-};
-
 struct fake_cm_fault {
   unsigned times; /* 0: free */
   enum rdma_cm_event_type type;
@@ -167,10 +158,9 @@ extern struct fake_state {
   struct fake_call_fault calls[FAKE_CALLS];
   struct fake_work_fault sends[FAKE_FAULTS_MAX], receives[FAKE_FAULTS_MAX];
   struct fake_work_fault writes[FAKE_FAULTS_MAX];
-  struct fake_cut cuts[FAKE_FAULTS_MAX];
+  bool is_cut;
   struct fake_cm_fault cm_faults[FAKE_FAULTS_MAX];
   unsigned cm_garbled;
-  enum fake_hold hold;
   unsigned held; /* calls that wait */
   fake_called_fn *called;
   bool has_thread, is_thread_stopping;
@@ -187,7 +177,6 @@ void fake_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), no
 int fake_call_fault(enum fake_call call);
 /* True if the request that is about to complete is to fail. */
 bool fake_work_fault(struct fake_work_fault *faults, struct fake_work_fault *hit);
-bool fake_is_cut(const char *one, const char *other);
 
 struct fake_context *fake_context_of(struct ibv_context *context);
 struct fake_device *fake_device_find(const char *name);
@@ -200,7 +189,6 @@ void fake_context_push(struct fake_context *context, enum ibv_event_type type, s
 void fake_context_forget(struct fake_context *context, const struct ibv_qp *qp);
 
 void fake_cq_push(struct fake_cq *cq, const struct fake_completion *completion);
-unsigned fake_cq_show(struct fake_cq *cq, unsigned most);
 /* Completions of a queue pair that goes are forgotten as to places, not as to what poll sees. */
 void fake_cq_forget(struct fake_cq *cq, const struct fake_qp *qp);
 
@@ -220,9 +208,7 @@ static inline struct fake_cm_id *fake_cm_id_of(struct rdma_cm_id *id) {
 /* Drops the lock; 0, or -1 with errno. */
 int fake_cm_done(int error);
 struct fake_cm_id *fake_cm_new_id(struct rdma_event_channel *channel);
-void fake_cm_gid(const struct sockaddr_storage *address, union ibv_gid *gid);
-/* *index: of the GID. */
-struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address, uint8_t *index);
+struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address);
 /* By its own address. */
 void fake_cm_set_device(struct fake_cm_id *id);
 /* An event on the owner's channel. */
@@ -239,7 +225,7 @@ bool fake_work_one(struct fake_qp *qp);
 void fake_work_all(void);
 /* One completion, or none where the request did not ask for it and nothing is wrong. */
 void fake_work_complete(struct fake_qp *qp, bool is_send, const struct fake_request *request,
-                        const struct ibv_wc *wc, bool is_solicited);
+                        const struct ibv_wc *wc);
 
 /* Fills in the parts of the table; take the lock themselves when called. */
 void fake_verbs_fill_contexts(struct verbs_api *api);

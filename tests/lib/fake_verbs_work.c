@@ -23,16 +23,15 @@ struct stretches {
 };
 
 void fake_work_complete(struct fake_qp *qp, bool is_send, const struct fake_request *request,
-                        const struct ibv_wc *wc, bool is_solicited) {
+                        const struct ibv_wc *wc) {
   struct fake_queue *queue = is_send ? &qp->sends : &qp->receives;
   struct fake_completion completion = {
     .wc = *wc,
     .qp = qp,
     .is_send = is_send,
-    .is_solicited = is_solicited,
     .sequence = queue->done++,
   };
-  bool is_wanted = !is_send || qp->is_signal_all || (request->flags & IBV_SEND_SIGNALED);
+  bool is_wanted = !is_send || (request->flags & IBV_SEND_SIGNALED);
   if (wc->status == IBV_WC_SUCCESS && !is_wanted) {
     return;
   }
@@ -48,19 +47,6 @@ void fake_work_complete(struct fake_qp *qp, bool is_send, const struct fake_requ
 
 /* ---- finding the other end ---- */
 
-static bool is_addressed(const struct fake_qp *qp, const struct fake_device *device) {
-  const struct ibv_ah_attr *address = &qp->attributes.ah_attr;
-  if (!address->is_global) {
-    return device->hca->is_infiniband;
-  }
-  for (int i = 0; i < FAKE_ADDRESSES_MAX; i++) {
-    if (!memcmp(&device->gids[i], &address->grh.dgid, sizeof(device->gids[i]))) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /* The queue pair that hears what this one sends, or NULL: then it sends in vain. */
 static struct fake_qp *find_remote(const struct fake_qp *qp) {
   const struct fake_device *here = fake_context_of(qp->base.context)->device;
@@ -69,10 +55,9 @@ static struct fake_qp *find_remote(const struct fake_qp *qp) {
     return NULL;
   }
   const struct fake_device *there = fake_context_of(remote->base.context)->device;
-  bool is_way_open = here->is_up && there->is_up && !fake_is_cut(here->base.name, there->base.name);
+  bool is_way_open = here->is_up && there->is_up && !fake.is_cut;
   bool do_match = remote->attributes.dest_qp_num == qp->base.qp_num &&
-                  remote->attributes.rq_psn == qp->attributes.sq_psn && is_addressed(qp, there) &&
-                  is_addressed(remote, here);
+                  remote->attributes.rq_psn == qp->attributes.sq_psn;
   return is_way_open && do_match ? remote : NULL;
 }
 
@@ -102,43 +87,23 @@ static bool find_local(const struct fake_qp *qp, struct fake_request *request, i
   return true;
 }
 
+/* Where the write goes; false: it may not. */
 static bool find_remote_memory(const struct fake_qp *remote, const struct fake_request *request,
-                               size_t bytes, int access, struct stretches *out) {
-  *out = (struct stretches){ 0 };
-  if (bytes == 0) { /* neither key nor address count */
-    return true;
-  }
-  if (!(remote->attributes.qp_access_flags & (unsigned)access)) {
-    return false;
-  }
-  struct fake_mr *mr =
-      fake_mr_find(remote->base.pd, request->rkey, request->remote_address, bytes, access);
-  if (!mr) {
-    return false;
-  }
-  out->count = 1;
-  out->list[0].at = mr->memory + (request->remote_address - mr->iova);
-  out->list[0].bytes = out->bytes = bytes;
-  return true;
+                               size_t bytes, char **to) {
+  bool is_allowed = (remote->attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0;
+  struct fake_mr *mr = is_allowed
+                           ? fake_mr_find(remote->base.pd, request->rkey, request->remote_address,
+                                          bytes, IBV_ACCESS_REMOTE_WRITE)
+                           : NULL;
+  *to = mr ? mr->memory + (request->remote_address - mr->iova) : NULL;
+  return mr != NULL;
 }
 
 /* Upwards, as a card writes. */
-static void move(const struct stretches *to, const struct stretches *from) {
-  unsigned target = 0;
-  size_t offset = 0;
+static void move(char *to, const struct stretches *from) {
   for (unsigned i = 0; i < from->count; i++) {
-    for (size_t taken = 0; taken < from->list[i].bytes;) {
-      size_t room = to->list[target].bytes - offset;
-      size_t left = from->list[i].bytes - taken;
-      size_t bytes = left < room ? left : room;
-      memcpy(to->list[target].at + offset, from->list[i].at + taken, bytes);
-      taken += bytes;
-      offset += bytes;
-      if (offset == to->list[target].bytes) {
-        target++;
-        offset = 0;
-      }
-    }
+    memcpy(to, from->list[i].at, from->list[i].bytes);
+    to += from->list[i].bytes;
   }
 }
 
@@ -147,7 +112,7 @@ static void move(const struct stretches *to, const struct stretches *from) {
 static void fail_receive(struct fake_qp *remote, const struct fake_request *receive,
                          enum ibv_wc_status status) {
   struct ibv_wc wc = { .wr_id = receive->wr_id, .status = status };
-  fake_work_complete(remote, false, receive, &wc, false);
+  fake_work_complete(remote, false, receive, &wc);
   fake_qp_break(remote);
 }
 
@@ -172,19 +137,18 @@ static enum ibv_wc_status receive(struct fake_qp *remote, const struct fake_requ
       fail_receive(remote, taken, IBV_WC_LOC_LEN_ERR);
       return IBV_WC_REM_INV_REQ_ERR;
     }
-    move(&to, from);
+    move(to.list[0].at, from);
   }
-  bool has_imm = is_write || request->opcode == IBV_WR_SEND_WITH_IMM;
   struct ibv_wc wc = {
     .wr_id = taken->wr_id,
     .status = IBV_WC_SUCCESS,
     .opcode = is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
     .byte_len = (uint32_t)from->bytes,
-    .imm_data = has_imm ? request->imm : 0,
-    .wc_flags = has_imm ? IBV_WC_WITH_IMM : 0,
+    .imm_data = is_write ? request->imm : 0,
+    .wc_flags = is_write ? IBV_WC_WITH_IMM : 0,
     .src_qp = remote->attributes.dest_qp_num,
   };
-  fake_work_complete(remote, false, taken, &wc, request->flags & IBV_SEND_SOLICITED);
+  fake_work_complete(remote, false, taken, &wc);
   return IBV_WC_SUCCESS;
 }
 
@@ -203,17 +167,14 @@ static bool is_write(const struct fake_request *request) {
 }
 
 static bool needs_receive(const struct fake_request *request) {
-  return request->opcode != IBV_WR_RDMA_WRITE && request->opcode != IBV_WR_RDMA_READ;
+  return request->opcode != IBV_WR_RDMA_WRITE;
 }
 
 static void count(const struct fake_request *request, size_t bytes) {
-  bool is_read = request->opcode == IBV_WR_RDMA_READ;
-  fake.counts.reads += is_read;
   fake.counts.writes += is_write(request);
   fake.counts.written_bytes += is_write(request) ? bytes : 0;
-  fake.counts.sends += !is_read && !is_write(request);
-  fake.counts.sent_bytes += !is_read && !is_write(request) ? bytes : 0;
-  fake.counts.inline_bytes += request->inline_bytes;
+  fake.counts.sends += !is_write(request);
+  fake.counts.sent_bytes += is_write(request) ? 0 : bytes;
 }
 
 static void note_write(struct fake_qp *remote, const struct fake_request *request, size_t bytes) {
@@ -224,22 +185,17 @@ static void note_write(struct fake_qp *remote, const struct fake_request *reques
 
 static enum ibv_wc_status carry_out(struct fake_qp *qp, struct fake_qp *remote,
                                     struct fake_request *request) {
-  bool is_read = request->opcode == IBV_WR_RDMA_READ;
-  struct stretches here, there;
-  if (!find_local(qp, request, is_read ? IBV_ACCESS_LOCAL_WRITE : 0, &here)) {
+  struct stretches here;
+  char *there;
+  if (!find_local(qp, request, 0, &here)) {
     return IBV_WC_LOC_PROT_ERR;
   }
-  if (is_read || is_write(request)) {
-    int access = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
-    bool is_allowed =
-        !is_read || (qp->attributes.max_rd_atomic > 0 && remote->attributes.max_dest_rd_atomic > 0);
-    if (!is_allowed || !find_remote_memory(remote, request, here.bytes, access, &there)) {
+  if (is_write(request)) {
+    if (!find_remote_memory(remote, request, here.bytes, &there)) {
       return refuse_access(remote);
     }
-    move(is_read ? &here : &there, is_read ? &there : &here);
-    if (!is_read) {
-      note_write(remote, request, here.bytes);
-    }
+    move(there, &here);
+    note_write(remote, request, here.bytes);
   }
   enum ibv_wc_status status =
       needs_receive(request) ? receive(remote, request, &here) : IBV_WC_SUCCESS;
@@ -254,8 +210,7 @@ static enum outcome do_request(struct fake_qp *qp, struct fake_request *request,
   struct fake_qp *remote = find_remote(qp);
   if (remote && needs_receive(request) && remote->receives.done == remote->receives.posted) {
     fake.counts.waits++;
-    *status = IBV_WC_RNR_RETRY_EXC_ERR;
-    return qp->attributes.rnr_retry == 7 ? OUTCOME_WAIT : OUTCOME_FAILED;
+    return OUTCOME_WAIT;
   }
   struct fake_work_fault fault;
   bool is_hit = fake_work_fault(fake.sends, &fault);
@@ -268,18 +223,6 @@ static enum outcome do_request(struct fake_qp *qp, struct fake_request *request,
     *status = fault.status;
   }
   return *status == IBV_WC_SUCCESS ? OUTCOME_DONE : OUTCOME_FAILED;
-}
-
-static enum ibv_wc_opcode completed_opcode(enum ibv_wr_opcode opcode) {
-  switch (opcode) {
-  case IBV_WR_RDMA_WRITE:
-  case IBV_WR_RDMA_WRITE_WITH_IMM:
-    return IBV_WC_RDMA_WRITE;
-  case IBV_WR_RDMA_READ:
-    return IBV_WC_RDMA_READ;
-  default:
-    return IBV_WC_SEND;
-  }
 }
 
 static bool write_late(const struct fake_qp *qp) {
@@ -317,15 +260,12 @@ bool fake_work_one(struct fake_qp *qp) {
   if (outcome == OUTCOME_WAIT) {
     return false;
   }
-  if (qp->state == IBV_QPS_ERR) { /* connected to itself, and broken as the remote */
-    return true;
-  }
   struct ibv_wc wc = {
     .wr_id = request->wr_id,
     .status = status,
-    .opcode = completed_opcode(request->opcode),
+    .opcode = is_write(request) ? IBV_WC_RDMA_WRITE : IBV_WC_SEND,
   };
-  fake_work_complete(qp, true, request, &wc, false);
+  fake_work_complete(qp, true, request, &wc);
   if (outcome == OUTCOME_FAILED) {
     fake_qp_break(qp);
   }
@@ -335,9 +275,6 @@ bool fake_work_one(struct fake_qp *qp) {
 void fake_work_all(void) {
   if (fake.has_thread) {
     pthread_cond_signal(&fake.has_work);
-    return;
-  }
-  if (fake.hold == FAKE_HOLD_WORK) {
     return;
   }
   for (bool has_moved = true; has_moved;) {

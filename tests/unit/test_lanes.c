@@ -368,11 +368,11 @@ static void tcp_goes_on_without_the_port(void **state) {
 /* RoCE packets that a switch drops while it forwards TCP. */
 static void tcp_goes_on_where_rdma_packets_are_lost(void **state) {
   (void)state;
-  fake_verbs_cut(NULL, NULL, true);
+  fake_verbs_cut(true);
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 30, NULL);
   pair_close(pair);
-  fake_verbs_cut(NULL, NULL, false);
+  fake_verbs_cut(false);
 }
 
 static void a_device_that_makes_no_queue_pairs_is_left_alone(void **state) {

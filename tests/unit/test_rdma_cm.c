@@ -12,6 +12,7 @@
 #include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/rdma_host.h"
@@ -270,6 +271,23 @@ TEST(devices_of_two_kinds_are_not_connected, roce) {
   struct rdma_facts peer = two.facts;
   peer.transport = RDMA_IWARP;
   assert_int_equal(rdma_qp_set_peer(two.dialler, &peer), -EPROTO);
+  free_two(&two);
+}
+
+/* librdmacm finds another device where the NIC's address is now. */
+TEST(an_address_that_has_moved_ends_the_device, roce) {
+  static const struct fake_hca old = { .name = "fake1", .addresses = { "10.0.0.1" } };
+  struct two two = make_two();
+  struct nic nic = fake_nic("d1", "10.0.0.1", 24);
+  uint16_t port;
+  fake_verbs_add(&old);
+  struct rdma_qp *qp = make_qp(&nic, false);
+  assert_int_equal(rdma_qp_listen(qp, &two.facts, &two.address, &two.tokens, &port), -ENODEV);
+  assert_true(atomic_load(&qp->device->is_lost));
+  assert_int_equal(log_capture_find("fake1, the RDMA device of d1, is given up: librdmacm finds "
+                                    "another one at the NIC's address"),
+                   1);
+  rdma_qp_free(qp);
   free_two(&two);
 }
 

@@ -211,4 +211,26 @@ TEST(refusals_that_pass_leave_nothing) {
   }
 }
 
+/* No driver says how much it takes. */
+TEST(inline_data_is_what_the_device_takes) {
+  static const struct fake_hca few = { .name = "fake1",
+                                       .addresses = { "10.0.1.1" },
+                                       .max_inline = 96 };
+  static const struct fake_hca none = { .name = "fake2",
+                                        .addresses = { "10.0.2.1" },
+                                        .max_inline = 8 };
+  static const struct {
+    const struct fake_hca *hca;
+    unsigned max_inline;
+  } cases[] = { { &few, RDMA_INLINE_LEAST_BYTES }, { &none, 0 } };
+  assert_int_equal(sender->max_inline, RDMA_INLINE_BYTES);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fake_verbs_add(cases[i].hca);
+    nic = fake_nic("d1", cases[i].hca->addresses[0], 24);
+    struct rdma_qp *qp = make(true);
+    assert_int_equal(qp->max_inline, cases[i].max_inline);
+    rdma_qp_free(qp);
+  }
+}
+
 UNIT_MAIN(NULL, NULL)

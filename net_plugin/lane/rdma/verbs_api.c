@@ -16,62 +16,15 @@
 #include "net_plugin/lane/rdma/limits.h"
 
 #define DEVICE_FILES "/dev/infiniband" /* the kernel adds rdma_cm when librdmacm asks for it */
-#define VERBS(member, since, is_required)                                                          \
-  { "ibv_" #member, since, offsetof(struct verbs_api, member), is_required }
-#define RDMACM(member, since)                                                                      \
-  { "rdma_" #member, since, offsetof(struct rdmacm_api, member), true }
+#define VERBS(name, since, is_required)                                                            \
+  { "ibv_" #name, since, offsetof(struct verbs_api, name), is_required },
+#define RDMACM(name, since) { "rdma_" #name, since, offsetof(struct rdmacm_api, name), true },
 
 static const struct dynlib_symbol verbs_symbols[] = {
-  VERBS(open_device, "IBVERBS_1.1", true),
-  VERBS(close_device, "IBVERBS_1.1", true),
-  VERBS(query_device, "IBVERBS_1.1", true),
-  VERBS(query_port, "IBVERBS_1.1", true),
-  VERBS(alloc_pd, "IBVERBS_1.1", true),
-  VERBS(dealloc_pd, "IBVERBS_1.1", true),
-  VERBS(reg_mr, "IBVERBS_1.1", true),
-  VERBS(reg_mr_iova2, "IBVERBS_1.8", false),
-  VERBS(reg_dmabuf_mr, "IBVERBS_1.12", false),
-  VERBS(dereg_mr, "IBVERBS_1.1", true),
-  VERBS(create_comp_channel, "IBVERBS_1.0", true),
-  VERBS(destroy_comp_channel, "IBVERBS_1.0", true),
-  VERBS(create_cq, "IBVERBS_1.1", true),
-  VERBS(destroy_cq, "IBVERBS_1.1", true),
-  VERBS(get_cq_event, "IBVERBS_1.1", true),
-  VERBS(ack_cq_events, "IBVERBS_1.1", true),
-  VERBS(create_qp, "IBVERBS_1.1", true),
-  VERBS(modify_qp, "IBVERBS_1.1", true),
-  VERBS(destroy_qp, "IBVERBS_1.1", true),
-  VERBS(get_async_event, "IBVERBS_1.1", true),
-  VERBS(ack_async_event, "IBVERBS_1.1", true),
-  VERBS(wc_status_str, "IBVERBS_1.1", true),
-  VERBS(event_type_str, "IBVERBS_1.1", true),
-  VERBS(port_state_str, "IBVERBS_1.1", true),
-  VERBS(fork_init, "IBVERBS_1.1", true),
-  { 0 },
+  VERBS_FUNCTIONS(VERBS) VERBS(query_port, "IBVERBS_1.1", true){ 0 },
 };
 static const char *const verbs_sonames[] = { "libibverbs.so.1", "libibverbs.so", NULL };
-
-static const struct dynlib_symbol cm_symbols[] = {
-  RDMACM(create_event_channel, "RDMACM_1.0"),
-  RDMACM(destroy_event_channel, "RDMACM_1.0"),
-  RDMACM(create_id, "RDMACM_1.0"),
-  RDMACM(destroy_id, "RDMACM_1.0"),
-  RDMACM(bind_addr, "RDMACM_1.0"),
-  RDMACM(resolve_addr, "RDMACM_1.0"),
-  RDMACM(resolve_route, "RDMACM_1.0"),
-  RDMACM(init_qp_attr, "RDMACM_1.2"),
-  RDMACM(connect, "RDMACM_1.0"),
-  RDMACM(establish, "RDMACM_1.2"),
-  RDMACM(listen, "RDMACM_1.0"),
-  RDMACM(accept, "RDMACM_1.0"),
-  RDMACM(reject, "RDMACM_1.0"),
-  RDMACM(get_cm_event, "RDMACM_1.0"),
-  RDMACM(ack_cm_event, "RDMACM_1.0"),
-  RDMACM(event_str, "RDMACM_1.0"),
-  RDMACM(get_src_port, "RDMACM_1.0"),
-  RDMACM(set_option, "RDMACM_1.0"),
-  { 0 },
-};
+static const struct dynlib_symbol cm_symbols[] = { RDMACM_FUNCTIONS(RDMACM){ 0 } };
 static const char *const cm_sonames[] = { "librdmacm.so.1", "librdmacm.so", NULL };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -19,69 +19,66 @@
 #include <rdma/rdma_cma.h>
 #include <string.h>
 
-/* librdmacm (rdma-core 23 or later), members named without rdma_. */
+/* Each function with the version of its symbol, named without rdma_ (rdma-core 23 or later). */
+#define RDMACM_FUNCTIONS(X)                                                                        \
+  X(create_event_channel, "RDMACM_1.0")                                                            \
+  X(destroy_event_channel, "RDMACM_1.0")                                                           \
+  X(create_id, "RDMACM_1.0")                                                                       \
+  X(destroy_id, "RDMACM_1.0")                                                                      \
+  X(bind_addr, "RDMACM_1.0")                                                                       \
+  X(resolve_addr, "RDMACM_1.0")                                                                    \
+  X(resolve_route, "RDMACM_1.0")                                                                   \
+  X(init_qp_attr, "RDMACM_1.2")                                                                    \
+  X(connect, "RDMACM_1.0")                                                                         \
+  X(establish, "RDMACM_1.2")                                                                       \
+  X(listen, "RDMACM_1.0")                                                                          \
+  X(accept, "RDMACM_1.0")                                                                          \
+  X(reject, "RDMACM_1.0")                                                                          \
+  X(get_cm_event, "RDMACM_1.0")                                                                    \
+  X(ack_cm_event, "RDMACM_1.0")                                                                    \
+  X(event_str, "RDMACM_1.0")                                                                       \
+  X(get_src_port, "RDMACM_1.0")                                                                    \
+  X(set_option, "RDMACM_1.0")
+
+/* Without ibv_. Those of version 1.8 and 1.12 may be NULL (rdma-core before 28 and 34). reg_mr does
+ * not know IBV_ACCESS_RELAXED_ORDERING: that takes reg_mr_iova2, with the address as iova. */
+#define VERBS_FUNCTIONS(X)                                                                         \
+  X(open_device, "IBVERBS_1.1", true)                                                              \
+  X(close_device, "IBVERBS_1.1", true)                                                             \
+  X(query_device, "IBVERBS_1.1", true)                                                             \
+  X(alloc_pd, "IBVERBS_1.1", true)                                                                 \
+  X(dealloc_pd, "IBVERBS_1.1", true)                                                               \
+  X(reg_mr, "IBVERBS_1.1", true)                                                                   \
+  X(reg_mr_iova2, "IBVERBS_1.8", false)                                                            \
+  X(reg_dmabuf_mr, "IBVERBS_1.12", false)                                                          \
+  X(dereg_mr, "IBVERBS_1.1", true)                                                                 \
+  X(create_comp_channel, "IBVERBS_1.0", true)                                                      \
+  X(destroy_comp_channel, "IBVERBS_1.0", true)                                                     \
+  X(create_cq, "IBVERBS_1.1", true)                                                                \
+  X(destroy_cq, "IBVERBS_1.1", true)                                                               \
+  X(get_cq_event, "IBVERBS_1.1", true)                                                             \
+  X(ack_cq_events, "IBVERBS_1.1", true)                                                            \
+  X(create_qp, "IBVERBS_1.1", true)                                                                \
+  X(modify_qp, "IBVERBS_1.1", true)                                                                \
+  X(destroy_qp, "IBVERBS_1.1", true)                                                               \
+  X(get_async_event, "IBVERBS_1.1", true)                                                          \
+  X(ack_async_event, "IBVERBS_1.1", true)                                                          \
+  X(wc_status_str, "IBVERBS_1.1", true)                                                            \
+  X(event_type_str, "IBVERBS_1.1", true)                                                           \
+  X(port_state_str, "IBVERBS_1.1", true)                                                           \
+  X(fork_init, "IBVERBS_1.1", true)
+
+#define RDMACM_MEMBER(name, since) __typeof__(rdma_##name) *name;
+#define VERBS_MEMBER(name, since, is_required) __typeof__(ibv_##name) *name;
+
 struct rdmacm_api {
-  struct rdma_event_channel *(*create_event_channel)(void);
-  void (*destroy_event_channel)(struct rdma_event_channel *channel);
-  int (*create_id)(struct rdma_event_channel *channel, struct rdma_cm_id **id, void *context,
-                   enum rdma_port_space space);
-  int (*destroy_id)(struct rdma_cm_id *id);
-  int (*bind_addr)(struct rdma_cm_id *id, struct sockaddr *address);
-  int (*resolve_addr)(struct rdma_cm_id *id, struct sockaddr *source, struct sockaddr *destination,
-                      int timeout_ms);
-  int (*resolve_route)(struct rdma_cm_id *id, int timeout_ms);
-  int (*init_qp_attr)(struct rdma_cm_id *id, struct ibv_qp_attr *attributes, int *mask);
-  int (*connect)(struct rdma_cm_id *id, struct rdma_conn_param *parameters);
-  int (*establish)(struct rdma_cm_id *id);
-  int (*listen)(struct rdma_cm_id *id, int backlog);
-  int (*accept)(struct rdma_cm_id *id, struct rdma_conn_param *parameters);
-  int (*reject)(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_bytes);
-  int (*get_cm_event)(struct rdma_event_channel *channel, struct rdma_cm_event **event);
-  int (*ack_cm_event)(struct rdma_cm_event *event);
-  const char *(*event_str)(enum rdma_cm_event_type event);
-  __be16 (*get_src_port)(struct rdma_cm_id *id);
-  int (*set_option)(struct rdma_cm_id *id, int level, int name, void *value, size_t value_bytes);
+  RDMACM_FUNCTIONS(RDMACM_MEMBER)
 };
 
-/* libibverbs, members named without ibv_. Those marked optional may be NULL. */
 struct verbs_api {
-  struct ibv_context *(*open_device)(struct ibv_device *device);
-  int (*close_device)(struct ibv_context *context);
-  int (*query_device)(struct ibv_context *context, struct ibv_device_attr *attributes);
+  VERBS_FUNCTIONS(VERBS_MEMBER)
   /* Leaves the newer members as they were: see verbs_query_port. */
   int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes);
-
-  struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
-  int (*dealloc_pd)(struct ibv_pd *pd);
-  /* Does not know IBV_ACCESS_RELAXED_ORDERING: that takes reg_mr_iova2, with the address as iova.
-   */
-  struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *address, size_t bytes, int access);
-  struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova,
-                                 unsigned access); /* optional, rdma-core 28 */
-  struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t bytes, uint64_t iova,
-                                  int fd, int access); /* optional, rdma-core 34 */
-  int (*dereg_mr)(struct ibv_mr *mr);
-
-  struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
-  int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
-  struct ibv_cq *(*create_cq)(struct ibv_context *context, int entries, void *cq_context,
-                              struct ibv_comp_channel *channel, int vector);
-  int (*destroy_cq)(struct ibv_cq *cq);
-  int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
-  void (*ack_cq_events)(struct ibv_cq *cq, unsigned events);
-
-  struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *attributes);
-  int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attributes, int mask);
-  int (*destroy_qp)(struct ibv_qp *qp);
-
-  int (*get_async_event)(struct ibv_context *context, struct ibv_async_event *event);
-  void (*ack_async_event)(struct ibv_async_event *event);
-
-  const char *(*wc_status_str)(enum ibv_wc_status status);
-  const char *(*event_type_str)(enum ibv_event_type event);
-  const char *(*port_state_str)(enum ibv_port_state state);
-  int (*fork_init)(void); /* called by verbs_api_get */
-
   const struct rdmacm_api *cm;
 };
 

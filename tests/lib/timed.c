@@ -68,7 +68,7 @@ static uint64_t read_clock(void) {
   return timed.now_ns - (++timed.readings % 2 == 0 ? timed.behind_ns : 0);
 }
 
-void timed_deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
+static void deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
   struct wire_header header;
   assert_int_equal(wire_header_decode(frame->header, &header), 0);
   if (link_frame_received(timed.links[to], lane, &header, read_clock()) != 0) {
@@ -92,7 +92,7 @@ bool timed_carry(enum link_role from) {
       timed.black[from] |= 1ull << picked; /* a stream: until the lane reconnects */
     }
     if ((timed.black[from] >> picked & 1) == 0) {
-      timed_deliver(timed_other(from), (unsigned)picked, &frame);
+      deliver(timed_other(from), (unsigned)picked, &frame);
     }
     link_frame_taken(timed.links[from], (unsigned)picked, timed.now_ns);
     has_carried = true;
@@ -103,12 +103,8 @@ bool timed_carry(enum link_role from) {
 static void take_orders(enum link_role role) {
   struct link_order order;
   while (!timed.is_stopped[role] && link_next_order(timed.links[role], &order, timed.now_ns)) {
-    if (order.kind == LINK_ORDER_CLOSE) {
-      continue; /* whoever is on the other end of a black hole does not notice */
-    }
-    if (order.kind == LINK_ORDER_MOVE) {
-      timed.moved[order.lane] = order.payload;
-      continue;
+    if (order.kind != LINK_ORDER_OPEN) {
+      continue; /* whoever is on the other end of a black hole does not notice a CLOSE */
     }
     if (timed.can_dial && !timed.is_stopped[LINK_RECEIVER]) {
       timed.black[0] &= ~(1ull << order.lane);

@@ -25,8 +25,7 @@ struct timed {
   unsigned readings;
   uint64_t now_ns, received_frames[WIRE_TYPE_END];
   unsigned completed[2];
-  const uint8_t *moved[TIMED_LANES]; /* by the sender's LINK_ORDER_MOVE */
-  struct coding_memory memory;       /* of the sender */
+  struct coding_memory memory; /* of the sender */
   uint8_t out[TIMED_BULK], in[TIMED_BULK];
 };
 extern struct timed timed;
@@ -42,8 +41,6 @@ enum link_role timed_other(enum link_role role);
 void timed_lane_up(unsigned lane, uint32_t epoch);
 /* A message, at both ends. */
 void timed_post(size_t bytes);
-/* It arrives. */
-void timed_deliver(enum link_role to, unsigned lane, const struct link_frame *frame);
 /* Hands over all frames that this side has for now; were there any? */
 bool timed_carry(enum link_role from);
 /* Orders are followed and frames carried until nothing is left to do at this moment. */

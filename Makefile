@@ -405,8 +405,10 @@ FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/
 # Calls that a target must not make for real are sent to its own file.
 FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
 FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
-$(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(STRATUS_A)
-	$(link) -fsanitize=fuzzer $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
+# By the usual compiler: what runs kept inputs alone.
+FUZZ_REPLAY = $(if $(filter fuzz,$(SAN)),,$(call objects,tests/fuzz/replay.c))
+$(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_REPLAY) $(STRATUS_A)
+	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))

@@ -56,7 +56,7 @@ static void change(uint8_t *coded, size_t bytes, uint64_t *random, struct undo *
     size_t at = (each >> 16) % range;
     undo->at[i] = at;
     undo->was[i] = coded[at];
-    coded[at] = is_flip ? (uint8_t)(coded[at] ^ 1u << (each & 7)) : (uint8_t)each;
+    coded[at] = (uint8_t)(is_flip ? coded[at] ^ 1u << (each & 7) : each);
   }
 }
 

@@ -116,7 +116,7 @@ static const struct machine machine = {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct profile profile;
   static struct profile_error error;
-  char *text = malloc(size + !size);
+  char *text = calloc(1, size + !size);
   FUZZ_CHECK(text != NULL);
   if (size > 0) {
     memcpy(text, data, size);

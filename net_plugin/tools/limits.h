@@ -64,9 +64,6 @@
 /* Limits of repeated measurements of outliers: per pair, and in total. */
 #define SURVEY_AGAIN_ROUNDS 3
 #define SURVEY_AGAIN_MAX 32
-/* With more hosts, all pairs would take minutes: each host measures with this many others. */
-#define SURVEY_ALL_PAIRS 24
-#define SURVEY_ROUNDS_SAMPLED 12
 /* A pair is slow below this part of the median of its NIC. */
 #define FINDINGS_SLOW 0.7
 /* Noise of a round trip. */

@@ -22,7 +22,6 @@
 #define PORT 29590
 
 static struct {
-  bool wants_all;
   const char *root;
   uint64_t duration_ns;
 } options = { .duration_ns = 400 * NS_PER_MS };
@@ -32,8 +31,6 @@ static const struct cli_option option_rows[] = {
     "address of rank 0; needed under mpirun, known under srun and torchrun", 0, 0 },
   { "time", 0, CLI_DURATION, &options.duration_ns, "TIME",
     "duration of each measurement between two hosts, after a warm-up of half of it", 0, 0 },
-  { "all", 0, CLI_FLAG, &options.wants_all, NULL, "measure all pairs, also with more than 24 hosts",
-    0, 0 },
   { 0 },
 };
 
@@ -64,12 +61,8 @@ static int fork_agent(int *fd, pid_t *child) {
 static int coordinate(int *agents, unsigned count, bool is_json) {
   struct survey *survey = NULL;
   struct probe_report report = { 0 };
-  const struct survey_plan plan = {
-    .duration_ns = options.duration_ns,
-    .rounds_max = count > SURVEY_ALL_PAIRS && !options.wants_all ? SURVEY_ROUNDS_SAMPLED : 0,
-  };
   int status = survey_open(agents, count, &survey);
-  status = status ? status : survey_run(survey, &plan, &report);
+  status = status ? status : survey_run(survey, options.duration_ns, &report);
   if (status == CLI_OK) {
     status = is_json ? report_json(&report) : report_table(&report);
   }

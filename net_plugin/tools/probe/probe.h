@@ -79,15 +79,10 @@ int agent_run(int fd);
 
 struct survey;
 
-struct survey_plan {
-  uint64_t duration_ns; /* of one measurement */
-  unsigned rounds_max;  /* 0: all pairs; else the number of partners of each host */
-};
-
 /* Takes ownership of the sockets, one per agent, also on failure. */
 int survey_open(const int *agents, unsigned count, struct survey **survey);
-/* A pair that cannot be measured is a result with an error. */
-int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report);
+/* Each measurement takes so long. A pair that cannot be measured is a result with an error. */
+int survey_run(struct survey *survey, uint64_t duration_ns, struct probe_report *report);
 void survey_close(struct survey *survey, struct probe_report *report);
 
 /* ---- findings: outliers among the pairs ---- */

@@ -173,7 +173,7 @@ static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned cou
 
 /* ---- all pairs ---- */
 
-static int measure_round(struct survey *survey, const struct survey_plan *plan, unsigned device,
+static int measure_round(struct survey *survey, uint64_t duration_ns, unsigned device,
                          unsigned round, bool is_reverse, struct probe_report *report) {
   struct pair pairs[PROBE_HOSTS_MAX / 2];
   unsigned count = 0;
@@ -181,11 +181,10 @@ static int measure_round(struct survey *survey, const struct survey_plan *plan, 
     unsigned partner = pairs_partner(survey->count, round, host);
     if (host < partner) {
       unsigned from = is_reverse ? partner : host, to = is_reverse ? host : partner;
-      pairs[count++] =
-          (struct pair){ .from = from,
-                         .to = to,
-                         .load = { .duration_ns = plan->duration_ns, .device = device },
-                         .result = probe_at(report, device, from, to) };
+      pairs[count++] = (struct pair){ .from = from,
+                                      .to = to,
+                                      .load = { .duration_ns = duration_ns, .device = device },
+                                      .result = probe_at(report, device, from, to) };
     }
   }
   return measure_pairs(survey, pairs, count);
@@ -198,17 +197,14 @@ static void tell_progress(unsigned done, unsigned all) {
   }
 }
 
-static int measure_matrix(struct survey *survey, const struct survey_plan *plan,
+static int measure_matrix(struct survey *survey, uint64_t duration_ns,
                           struct probe_report *report) {
   unsigned rounds = pairs_round_count(survey->count);
   int status = CLI_OK;
-  if (plan->rounds_max && plan->rounds_max < rounds) {
-    rounds = plan->rounds_max;
-  }
   unsigned all = report->device_count * 2 * rounds;
   for (unsigned step = 0; step < all && status == CLI_OK; step++) {
     unsigned device = step / (2 * rounds), round = step / 2 % rounds;
-    status = measure_round(survey, plan, device, round, step % 2, report);
+    status = measure_round(survey, duration_ns, device, round, step % 2, report);
     tell_progress(step + 1, all);
   }
   return status;
@@ -231,8 +227,8 @@ static void take_better(const struct probe_result *again, struct probe_result *r
 
 /* Measures outliers again, one at a time: a host may have been busy. The better result counts.
  * Subtracts its measurements from *left. */
-static int measure_again(struct survey *survey, const struct survey_plan *plan,
-                         struct probe_report *report, unsigned *left) {
+static int measure_again(struct survey *survey, uint64_t duration_ns, struct probe_report *report,
+                         unsigned *left) {
   struct finding list[SURVEY_AGAIN_MAX];
   unsigned count = findings_list(report, list, SURVEY_AGAIN_MAX);
   int status = CLI_OK;
@@ -240,7 +236,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
     struct probe_result again;
     struct pair pair = { .from = list[i].from,
                          .to = list[i].to,
-                         .load = { .duration_ns = plan->duration_ns, .device = list[i].device },
+                         .load = { .duration_ns = duration_ns, .device = list[i].device },
                          .result = &again };
     if (list[i].kind == FINDING_OTHER_MTU || list[i].kind == FINDING_BLACK_HOLE) {
       continue;
@@ -254,7 +250,7 @@ static int measure_again(struct survey *survey, const struct survey_plan *plan,
   return status;
 }
 
-int survey_run(struct survey *survey, const struct survey_plan *plan, struct probe_report *report) {
+int survey_run(struct survey *survey, uint64_t duration_ns, struct probe_report *report) {
   *report = (struct probe_report){
     .host_count = survey->count,
     .device_count = PROBE_DEVICES_MAX,
@@ -270,10 +266,10 @@ int survey_run(struct survey *survey, const struct survey_plan *plan, struct pro
   if (!report->results) {
     return cli_fail("out of memory");
   }
-  int status = measure_matrix(survey, plan, report);
+  int status = measure_matrix(survey, duration_ns, report);
   for (unsigned round = 0, left = SURVEY_AGAIN_MAX; round < SURVEY_AGAIN_ROUNDS && status == CLI_OK;
        round++) {
-    status = measure_again(survey, plan, report, &left);
+    status = measure_again(survey, duration_ns, report, &left);
   }
   return status;
 }

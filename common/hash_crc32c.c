@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC32C in four forms: by tables of 8 bytes a step; by the processor's instruction in three
- * streams; by carry-less multiplication in registers of 32 or 64 bytes. */
+/* CRC32C in three forms: by tables of 8 bytes a step; by the processor's instruction in three
+ * streams; by carry-less multiplication in registers of 32 bytes, which is faster than memory:
+ * wider ones gain nothing. */
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -160,7 +161,7 @@ static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
 
 #if defined(__x86_64__)
 
-/* ---- by multiplying without carries, 32 or 64 bytes an instruction ----
+/* ---- by multiplying without carries, 32 bytes an instruction ----
  *
  * The bytes read so far stand as a polynomial A of 128 bits in each part of a register, and T bits
  * later in the message as A * x^T. With A = L * x^64 + H, whose halves the register has, and P the
@@ -175,7 +176,7 @@ static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
 struct fold_key {
   uint64_t low, high;
 };
-static struct fold_key fold_128, fold_256, fold_512, fold_1024, fold_2048;
+static struct fold_key fold_128, fold_256, fold_1024;
 static pthread_once_t fold_once = PTHREAD_ONCE_INIT;
 
 /* x^exponent modulo the polynomial, in the upper half. */
@@ -194,14 +195,11 @@ static struct fold_key fold_key(unsigned distance_bits) {
 static void fill_fold_keys(void) {
   fold_128 = fold_key(128);
   fold_256 = fold_key(256);
-  fold_512 = fold_key(512);
   fold_1024 = fold_key(1024);
-  fold_2048 = fold_key(2048);
 }
 
 #define PCLMUL_TARGET __attribute__((target("sse4.2,pclmul")))
 #define AVX2_TARGET __attribute__((target("sse4.2,pclmul,avx2,vpclmulqdq")))
-#define AVX512_TARGET __attribute__((target("sse4.2,pclmul,avx512f,avx512vl,vpclmulqdq")))
 
 PCLMUL_TARGET static inline __m128i fold_16(__m128i folded, const struct fold_key *key,
                                             __m128i next) {
@@ -257,50 +255,6 @@ AVX2_TARGET static uint32_t by_avx2(uint32_t crc, const void *bytes, size_t coun
   return ~go_on(crc_of_16(half), at, count);
 }
 
-AVX512_TARGET static inline __m512i keys_64(const struct fold_key *key) {
-  return _mm512_set4_epi64((int64_t)key->high, (int64_t)key->low, (int64_t)key->high,
-                           (int64_t)key->low);
-}
-
-AVX512_TARGET static inline __m512i fold_64(__m512i folded, __m512i keys, __m512i next) {
-  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(folded, keys, 0x00),
-                                   _mm512_clmulepi64_epi128(folded, keys, 0x11), next, 0x96);
-}
-
-AVX512_TARGET static uint32_t by_avx512(uint32_t crc, const void *bytes, size_t count) {
-  const unsigned char *at = bytes;
-  if (count < 512) {
-    return by_instruction(crc, bytes, count);
-  }
-  pthread_once(&fold_once, fill_fold_keys);
-  __m512i parts[4], keys = keys_64(&fold_2048);
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    parts[i] = _mm512_loadu_si512(at + 64 * i);
-  }
-  parts[0] = _mm512_xor_si512(parts[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)~crc)));
-  for (at += 256, count -= 256; count >= 256; at += 256, count -= 256) {
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) {
-      parts[i] = fold_64(parts[i], keys, _mm512_loadu_si512(at + 64 * i));
-    }
-  }
-  keys = keys_64(&fold_512);
-  __m512i one = parts[0];
-#pragma GCC unroll 4
-  for (int i = 1; i < 4; i++) {
-    one = fold_64(one, keys, parts[i]);
-  }
-  for (; count >= 64; at += 64, count -= 64) {
-    one = fold_64(one, keys, _mm512_loadu_si512(at));
-  }
-  __m128i left = _mm512_extracti32x4_epi32(one, 0);
-  left = fold_16(left, &fold_128, _mm512_extracti32x4_epi32(one, 1));
-  left = fold_16(left, &fold_128, _mm512_extracti32x4_epi32(one, 2));
-  left = fold_16(left, &fold_128, _mm512_extracti32x4_epi32(one, 3));
-  return ~go_on(crc_of_16(left), at, count);
-}
-
 static bool has_instruction(void) {
   return __builtin_cpu_supports("sse4.2");
 }
@@ -308,10 +262,6 @@ static bool has_instruction(void) {
 static bool has_avx2(void) {
   return has_instruction() && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("avx2") &&
          __builtin_cpu_supports("vpclmulqdq");
-}
-
-static bool has_avx512(void) {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
 }
 
 #elif HAS_CRC_INSTRUCTION
@@ -331,7 +281,6 @@ static bool always(void) {
 /* The fastest first. */
 static const struct hash_crc32c_form forms[] = {
 #if defined(__x86_64__)
-  { "avx512", has_avx512, by_avx512 },
   { "avx2", has_avx2, by_avx2 },
 #endif
 #if HAS_CRC_INSTRUCTION

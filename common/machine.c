@@ -12,6 +12,7 @@
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 
 static const char *const cloud_names[MACHINE_CLOUD_COUNT] = {
   [MACHINE_CLOUD_UNKNOWN] = "unknown", [MACHINE_CLOUD_AWS] = "aws",
@@ -146,7 +147,7 @@ static bool take_users_word(struct machine *machine) {
 }
 
 void machine_identify(struct machine *machine) {
-  machine_read(param_string(PARAM_SYSFS_ROOT), machine);
+  machine_read(sysfs_process_root, machine);
   topology_identify(machine->topology);
   if (take_users_word(machine) || machine->instance_type[0]) {
     return;

@@ -44,7 +44,7 @@ struct machine {
 /* From the files below `root`. */
 void machine_read(const char *root, struct machine *machine);
 
-/* This machine: from the files below STRATUS_SYSFS_ROOT; then the instance type as above, and the
+/* This machine: from what is below sysfs_process_root; then the instance type as above, and the
  * topology, unless STRATUS_TOPOLOGY is set. */
 void machine_identify(struct machine *machine);
 

@@ -109,7 +109,6 @@
     "profile; "                                                                                    \
     "set by stratus calibrate, equal on all hosts")                                                \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
-    "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")                       \
-  X(SYSFS_ROOT, STRING, "/", "", "", BOTH, PLAIN, "directory that contains sys and proc, for tests")
+    "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")
 
 #endif

@@ -12,6 +12,8 @@
 
 #include "common/quantity.h"
 
+const char *sysfs_process_root = "/";
+
 /* "root/path"; -ENAMETOOLONG if it does not fit. */
 static int format_path(char full[SYSFS_PATH_MAX], const char *root, const char *path,
                        va_list arguments) {

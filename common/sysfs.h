@@ -14,6 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The root of this process: "/". Tests have others. */
+extern const char *sysfs_process_root;
+
 enum {
   SYSFS_PATH_MAX = 4096,
   SYSFS_TEXT_MAX = 4096, /* what one sysfs attribute can hold */

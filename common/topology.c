@@ -472,7 +472,7 @@ void topology_identify(char id[TOPOLOGY_ID_MAX]) {
                    "doctor shows them",
                    word, TOPOLOGY_ID_DIGITS);
   }
-  char *text = topology_read(param_string(PARAM_SYSFS_ROOT));
+  char *text = topology_read(sysfs_process_root);
   topology_fingerprint(text, id);
   free(text);
 }

@@ -50,7 +50,7 @@ void topology_fingerprint(const char *text, char id[TOPOLOGY_ID_MAX]);
 /* Whether that many characters are a fingerprint. */
 bool topology_is_id(const char *text, size_t length);
 
-/* The fingerprint of this machine: STRATUS_TOPOLOGY, else from STRATUS_SYSFS_ROOT. */
+/* The fingerprint of this machine: STRATUS_TOPOLOGY, else of sysfs_process_root. */
 void topology_identify(char id[TOPOLOGY_ID_MAX]);
 
 /* What the firmware calls the machine, by hwloc's names: "DMISysVendor". Empty: not known. */

@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "common/thread.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/limits.h"
@@ -42,7 +43,7 @@ unsigned progress_mode_engines(unsigned cpus, unsigned nics) {
 static unsigned count_cpus(void) {
   char limit[CONTROL_GROUP_TEXT_MAX];
   static bool is_told; /* guarded by registry_lock */
-  unsigned cpus = control_group_cpus(param_string(PARAM_SYSFS_ROOT), limit);
+  unsigned cpus = control_group_cpus(sysfs_process_root, limit);
   if (*limit && !is_told) {
     LOG_INFO("threads are made for %u CPUs: %s", cpus, limit);
     is_told = true;
@@ -146,7 +147,7 @@ static void tell_no_engine(const struct nic *nic, const char *step, int error) {
   char limit[CONTROL_GROUP_TEXT_MAX] = "", why[OPEN_FILES_TEXT];
   bool is_limit = error == -EAGAIN; /* of threads */
   if (is_limit) {
-    control_group_threads(param_string(PARAM_SYSFS_ROOT), limit);
+    control_group_threads(sysfs_process_root, limit);
   }
   LOG_WARN("cannot start the engine of %s: %s: %s%s%s", nic->name, step, open_files_why(error, why),
            is_limit ? "; the number of threads is limited: ulimit -u, " : "",
@@ -227,7 +228,7 @@ static int engine_find_or_make(const struct nic *nic, unsigned shard, struct eng
 static bool has_room_for_more(const struct nic *nic) {
   char limit[CONTROL_GROUP_TEXT_MAX];
   static bool is_told; /* guarded by registry_lock */
-  if (control_group_threads(param_string(PARAM_SYSFS_ROOT), limit) > THREADS_FOR_NCCL) {
+  if (control_group_threads(sysfs_process_root, limit) > THREADS_FOR_NCCL) {
     return true;
   }
   if (!is_told) {

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
+#include "common/sysfs.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/advertise.h"
@@ -38,7 +39,7 @@ static void find_inner_bridges(struct discovery *discovery, const char *root) {
 
 int discovery_run(struct discovery *discovery) {
   memset(discovery, 0, sizeof(*discovery));
-  const char *root = param_string(PARAM_SYSFS_ROOT);
+  const char *root = sysfs_process_root;
   int count = interface_list(&discovery->interfaces);
   if (count < 0) {
     LOG_WARN("cannot list network interfaces: %s", strerror(-count));

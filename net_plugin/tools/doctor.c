@@ -19,6 +19,7 @@
 #include "common/plugin_file.h"
 #include "common/profile.h"
 #include "common/quantity.h"
+#include "common/sysfs.h"
 #include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
 #include "common/version.h"
@@ -257,7 +258,7 @@ static void check_devices(void) {
     doctor_tell(DOCTOR_GOOD, "profile %s, hash %016" PRIx64, found.devices.profile_id,
                 profile_hash(&found.profile));
   }
-  nics_check(&found, param_string(PARAM_SYSFS_ROOT));
+  nics_check(&found, sysfs_process_root);
   check_host(&found);
   check_rdma(&found);
   discovery_free(&found);

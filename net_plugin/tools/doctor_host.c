@@ -262,7 +262,7 @@ void host_facts_read(const struct device_table *devices, struct host_facts *fact
   struct rlimit files = { .rlim_cur = RLIM_INFINITY };
   settings_get(1, &settings);
   getrlimit(RLIMIT_NOFILE, &files);
-  *facts = (struct host_facts){ .root = param_string(PARAM_SYSFS_ROOT),
+  *facts = (struct host_facts){ .root = sysfs_process_root,
                                 .devices = devices,
                                 .lanes = settings.policy.first_lanes,
                                 .open_files = files.rlim_cur };

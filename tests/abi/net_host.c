@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -340,7 +341,7 @@ static void wait_until_running(const char *name) {
 
 /* Two NICs, and a sysfs in which they are on PCI or not. False: not allowed to. */
 static bool make_nics(char root[32], bool is_on_pci) {
-  if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+  if (unshare(CLONE_NEWNET | CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS)) {
     return false;
   }
   strcpy(root, "/tmp/stratus-abi-XXXXXX");
@@ -361,7 +362,10 @@ static bool make_nics(char root[32], bool is_on_pci) {
   }
   wait_until_running("eth0");
   wait_until_running("eth1");
-  setenv("STRATUS_SYSFS_ROOT", root, 1);
+  char sys[64];
+  snprintf(sys, sizeof(sys), "%s/sys", root);
+  CHECK_OK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+           mount(sys, "/sys", NULL, MS_BIND, NULL));
   setenv("STRATUS_SPEED_MBPS", "eth0=1000,eth1=3000", 1);
   setenv("NCCL_SOCKET_IFNAME", "eth", 1);
   return true;

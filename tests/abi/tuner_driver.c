@@ -215,7 +215,6 @@ void driver_isolate(void) {
   for (size_t i = 0; i < sizeof unset / sizeof unset[0]; i++) {
     unsetenv(unset[i]);
   }
-  setenv("STRATUS_SYSFS_ROOT", scratch, 1);
   setenv("XDG_CONFIG_HOME", scratch, 1);
   setenv("HOME", scratch, 1);
 }

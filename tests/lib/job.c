@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "net_plugin/setup/handle.h"
 #include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
@@ -52,11 +53,11 @@ void job_set_parameters(const char *one, const char *other) {
                           "STRATUS_EAGER_BYTES=8K",
                           "STRATUS_LINK_TIMEOUT=60s",
                           "STRATUS_CONNECT_TIMEOUT=60s",
-                          "STRATUS_SYSFS_ROOT=/nonexistent",
                           NULL };
   setenv("NCCL_SOCKET_IFNAME", "lo", 1);
   setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
   param_load(environment);
+  sysfs_process_root = "/nonexistent";
 }
 
 unsigned job_descriptors(void) {

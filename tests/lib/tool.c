@@ -59,7 +59,6 @@ int tool_set_up(void **state) {
   (void)state;
   tree_create(&tool.tree);
   use_path();
-  setenv("STRATUS_SYSFS_ROOT", tool.tree.root, 1);
   setenv("XDG_CONFIG_HOME", tool.tree.root, 1);
   unsetenv("STRATUS_PROFILE");
   return 0;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
 
@@ -31,12 +32,12 @@ int tuner_job_tear_down(void **state) {
 }
 
 void tuner_job_set(const char *profile_file, const char *other) {
-  static char profile[256], root[128], extra[256];
+  static char profile[256], extra[256];
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s/%s", tuner_job_tree.root, profile_file);
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", tuner_job_tree.root);
   snprintf(extra, sizeof extra, "%s", other);
-  char *environment[] = { root, extra, profile_file[0] ? profile : NULL, NULL };
+  char *environment[] = { extra, profile_file[0] ? profile : NULL, NULL };
   param_load(environment);
+  sysfs_process_root = tuner_job_tree.root;
   setenv("XDG_CONFIG_HOME", tuner_job_tree.root, 1);
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/plugin/calibration.h"
@@ -35,8 +36,9 @@ static int tear_down(void **state) {
 static struct tuner *open_tuner(struct tuner_host as, struct tuner_shape of, const char *plan) {
   static char text[256];
   snprintf(text, sizeof text, "STRATUS_CALIBRATE=%s", plan);
-  char *environment[] = { text, (char[]){ "STRATUS_SYSFS_ROOT=/nowhere" }, NULL };
+  char *environment[] = { text, NULL };
   param_load(environment);
+  sysfs_process_root = "/nowhere";
   struct tuner *tuner = tuner_open(as, of);
   assert_non_null(tuner);
   return tuner;

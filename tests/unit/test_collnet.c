@@ -12,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "net_plugin/abi/collnet_abi.h"
 #include "net_plugin/collnet/hello.h"
 #include "net_plugin/setup/handle.h"
@@ -181,14 +182,12 @@ static void run_group(struct outcome *outcome) {
 /* Where a call fails, others may wait for that member in vain, and do so in short; a busy machine
  * alone takes longer than that. */
 static void set_patience(bool is_short) {
-  char *environment[] = { "STRATUS_COLLNET=full",
-                          "STRATUS_FLOWS=2",
+  char *environment[] = { "STRATUS_COLLNET=full", "STRATUS_FLOWS=2",
                           is_short ? "STRATUS_CONNECT_TIMEOUT=500ms"
                                    : "STRATUS_CONNECT_TIMEOUT=30s",
-                          is_short ? "STRATUS_LINK_TIMEOUT=1s" : "STRATUS_LINK_TIMEOUT=30s",
-                          "STRATUS_SYSFS_ROOT=/nonexistent",
-                          NULL };
+                          is_short ? "STRATUS_LINK_TIMEOUT=1s" : "STRATUS_LINK_TIMEOUT=30s", NULL };
   param_load(environment);
+  sysfs_process_root = "/nonexistent";
 }
 
 static void run_entry(struct outcome *outcome) {

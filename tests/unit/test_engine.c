@@ -13,6 +13,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/setup.h"
@@ -461,15 +462,14 @@ TEST(uses_go_round_robin, by_pollers) {
 TEST(few_threads_make_one_engine, by_pollers) {
   struct nic nic = pair_loopback(AF_INET);
   struct tree tree;
-  char root[sizeof "STRATUS_SYSFS_ROOT=" + TREE_PATH_MAX];
   struct engine *engines[2];
   log_capture_start();
   tree_create(&tree);
   tree_write(&tree, "proc/self/cgroup", "0::/pod\n");
   tree_write(&tree, "sys/fs/cgroup/pod/pids.max", "70\n");
   tree_write(&tree, "sys/fs/cgroup/pod/pids.current", "6\n");
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", tree.root);
-  param_load((char *[]){ root, "STRATUS_THREADS=2", NULL });
+  sysfs_process_root = tree.root;
+  param_load((char *[]){ "STRATUS_THREADS=2", NULL });
   for (int i = 0; i < 2; i++) {
     assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[i]), 0);
     assert_ptr_equal(engines[i], engine);

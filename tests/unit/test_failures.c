@@ -13,6 +13,7 @@
 
 #include "common/param.h"
 #include "common/profile.h"
+#include "common/sysfs.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "tests/lib/each_failure.h"
@@ -207,7 +208,7 @@ static void tuner_logger(enum nccl_log_level level, unsigned long subsystems, co
 
 /* Each time another file, as the tuner warns of each error once. */
 static void use_new_profile(void) {
-  static char profile[TREE_PATH_MAX + 32], root[128];
+  static char profile[TREE_PATH_MAX + 32];
   static unsigned number;
   char name[32], path[TREE_PATH_MAX];
   snprintf(name, sizeof name, "p%u.profile", number++);
@@ -215,8 +216,8 @@ static void use_new_profile(void) {
              "schema = 1\n[meta]\nid = p\n"
              "[table allreduce nodes=4 ppn=8]\n1K 1M ring simple 4\n");
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&profiles, name, path));
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", profiles.root);
-  param_load((char *[]){ profile, root, NULL });
+  sysfs_process_root = profiles.root;
+  param_load((char *[]){ profile, NULL });
   each_failure_arm();
 }
 

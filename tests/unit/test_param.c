@@ -57,7 +57,6 @@ PARAM_TEST(defaults_hold_without_variables) {
   assert_int_equal(param_int(PARAM_DSCP), -1);
   assert_true(param_duration_ns(PARAM_LINK_TIMEOUT) == 900 * NS_PER_S);
   assert_true(param_bool(PARAM_TUNER));
-  assert_string_equal(param_string(PARAM_SYSFS_ROOT), "/");
   assert_string_equal(param_string(PARAM_PROFILE), "");
   for (int id = 0; id < PARAM_COUNT; id++) {
     assert_false(param_is_set((enum param_id)id));
@@ -137,10 +136,10 @@ PARAM_TEST(bad_values_keep_the_default) {
 }
 
 PARAM_TEST(empty_counts_as_not_set) {
-  load("STRATUS_FLOWS=", "STRATUS_PROFILE=", "STRATUS_SYSFS_ROOT=");
+  load("STRATUS_FLOWS=", "STRATUS_PROFILE=", "STRATUS_PROGRESS=");
   assert_false(param_is_set(PARAM_FLOWS));
   assert_false(param_is_set(PARAM_PROFILE));
-  assert_string_equal(param_string(PARAM_SYSFS_ROOT), "/");
+  assert_int_equal(param_enum(PARAM_PROGRESS), PARAM_PROGRESS_AUTO);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
@@ -215,13 +216,13 @@ MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
 /* Loads with these two variables of ours; returns the id. */
 static const char *load(const char *profile_variable, int *result) {
   static char id[PROFILE_ID_MAX];
-  char root[] = "STRATUS_SYSFS_ROOT=tests/data/machines/aws-p4d";
   char variable[TREE_PATH_MAX];
-  char *environment[] = { root, variable, NULL };
+  char *environment[] = { variable, NULL };
   struct profile profile;
   struct profile_error error;
   char path[PROFILE_PATH_MAX];
   snprintf(variable, sizeof variable, "%s", profile_variable);
+  sysfs_process_root = "tests/data/machines/aws-p4d";
   param_load(environment);
   *result = profile_match_load(&profile, path, &error);
   strcpy(id, profile.meta.id);
@@ -256,9 +257,10 @@ MATCH_TEST(current_directory_is_never_searched) {
   setenv("XDG_CONFIG_HOME", ".", 1);
   setenv("HOME", "", 1);
   assert_int_equal(chdir(tree.root), 0);
-  char root[TREE_PATH_MAX + 64];
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s/tests/data/machines/aws-p4d", here);
-  char *environment[] = { root, NULL };
+  static char root[TREE_PATH_MAX + 64];
+  snprintf(root, sizeof root, "%s/tests/data/machines/aws-p4d", here);
+  sysfs_process_root = root;
+  char *environment[] = { NULL };
   struct profile profile;
   struct profile_error error;
   char path[PROFILE_PATH_MAX];

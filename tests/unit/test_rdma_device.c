@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/plugin/rdma_nics.h"
 #include "tests/lib/fake_nic.h"
@@ -264,12 +265,10 @@ static unsigned warnings_with(const char *mtu, const char *protocols) {
   static const struct fake_hca erdma = {
     .name = "erdma_0", .addresses = { "10.0.3.1" }, .is_iwarp = true, .vendor_id = 0x1ded
   };
-  char root[160];
   struct tree tree;
   tree_create(&tree);
   tree_write(&tree, "sys/class/net/d3/mtu", "%s\n", mtu);
-  snprintf(root, sizeof root, "STRATUS_SYSFS_ROOT=%s", tree.root);
-  param_load((char *[]){ root, NULL });
+  sysfs_process_root = tree.root;
   protocols ? setenv("NCCL_PROTO", protocols, 1) : unsetenv("NCCL_PROTO");
   fake_verbs_add(&erdma);
   nic = fake_nic("d3", "10.0.3.1", 24);
@@ -277,7 +276,7 @@ static unsigned warnings_with(const char *mtu, const char *protocols) {
   rdma_device_close(rdma_host_open(&nic));
   unsigned warnings = (unsigned)log_capture_find("erdma_0: the MTU of d3 is");
   fake_verbs_remove("erdma_0");
-  param_load((char *[]){ NULL });
+  sysfs_process_root = "/";
   tree_remove(&tree);
   return warnings;
 }

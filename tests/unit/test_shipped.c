@@ -9,6 +9,7 @@
 
 #include "common/param.h"
 #include "common/profile_match.h"
+#include "common/sysfs.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
@@ -128,12 +129,12 @@ UNIT_TEST(every_machine_gets_the_one_made_for_it) {
   const struct profile_search search = { .directories = directories };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     static struct machine machine;
-    char variable[128], path[PROFILE_PATH_MAX];
+    static char root[128];
+    char path[PROFILE_PATH_MAX];
     struct profile profile;
     struct profile_error error;
-    snprintf(variable, sizeof variable, "STRATUS_SYSFS_ROOT=tests/data/machines/%s",
-             cases[i].machine);
-    param_load((char *[]){ variable, NULL });
+    snprintf(root, sizeof root, "tests/data/machines/%s", cases[i].machine);
+    sysfs_process_root = root;
     machine_identify(&machine);
     assert_string_equal(machine.instance_type, cases[i].instance_type);
     int found = profile_match_find(&search, &machine, &profile, path, &error);

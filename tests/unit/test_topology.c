@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/param.h"
+#include "common/sysfs.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
@@ -53,11 +54,11 @@ TOPOLOGY_TEST(each_machine_has_its_text) {
       "numa 2: unplaced[8 x gpu 10de:2330, 9 x nic 15b3:1021 mlx5_core 400000]" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char root[128], variable[160], id[TOPOLOGY_ID_MAX];
+    static char root[128];
+    char id[TOPOLOGY_ID_MAX];
     snprintf(root, sizeof root, "tests/data/machines/%s", cases[i].machine);
     assert_text(root, cases[i].text);
-    snprintf(variable, sizeof variable, "STRATUS_SYSFS_ROOT=%s", root);
-    param_load((char *[]){ variable, NULL });
+    sysfs_process_root = root;
     topology_identify(id);
     assert_string_equal(id, cases[i].id);
   }
@@ -415,14 +416,14 @@ TOPOLOGY_TEST(what_is_no_topology_is_none) {
 TOPOLOGY_TEST(users_word_comes_first) {
   char id[TOPOLOGY_ID_MAX];
   log_capture_start();
-  char root[] = "STRATUS_SYSFS_ROOT=tests/data/machines/aws-p4d";
+  sysfs_process_root = "tests/data/machines/aws-p4d";
   char word[] = "STRATUS_TOPOLOGY=0123456789ab";
-  param_load((char *[]){ root, word, NULL });
+  param_load((char *[]){ word, NULL });
   topology_identify(id);
   assert_string_equal(id, "0123456789ab");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
   char bad[] = "STRATUS_TOPOLOGY=0123456789AB";
-  param_load((char *[]){ root, bad, NULL });
+  param_load((char *[]){ bad, NULL });
   topology_identify(id);
   assert_string_equal(id, "ba08feb192b3");
   assert_int_equal(log_capture_find("STRATUS_TOPOLOGY=0123456789AB is ignored"), 1);

@@ -16,7 +16,6 @@
 #include "common/descriptor.h"
 #include "common/fork_guard.h"
 #include "common/log.h"
-#include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -219,7 +218,7 @@ static void warn_of_mtu(const struct rdma_device *device) {
   enum { JUMBO_MTU = 8500, PLAIN_MTU = 1400 };
   int64_t mtu;
   if (device->port.is_erdma && may_use_ll128(getenv("NCCL_PROTO")) &&
-      sysfs_read_int(param_string(PARAM_SYSFS_ROOT), &mtu, "sys/class/net/%s/mtu",
+      sysfs_read_int(sysfs_process_root, &mtu, "sys/class/net/%s/mtu",
                      device->nic.name) >= 0 &&
       mtu != JUMBO_MTU && mtu != PLAIN_MTU) {
     LOG_WARN("%s: the MTU of %s is %d, and with eRDMA NCCL's LL128 protocol may then deliver wrong "

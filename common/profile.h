@@ -45,7 +45,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "common/topology.h"
+#include "common/topology_id.h"
 
 enum {
   PROFILE_SCHEMA = 1,

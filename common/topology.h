@@ -30,15 +30,11 @@
 #define COMMON_TOPOLOGY_H
 
 #include <sched.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-enum {
-  TOPOLOGY_ID_DIGITS = 12,
-  TOPOLOGY_ID_MAX = TOPOLOGY_ID_DIGITS + 1,
-  TOPOLOGY_PCI_ID_MAX = 10, /* "1d0f:ec20" */
-};
+#include "common/topology_id.h"
+
+enum { TOPOLOGY_PCI_ID_MAX = 10 }; /* "1d0f:ec20" */
 
 /* `root` is as in sysfs.h; below another one than "/" it is the file topology.xml, as hwloc writes
  * it. */
@@ -46,9 +42,6 @@ char *topology_read(const char *root);
 
 /* Hexadecimal, the start of the text's SHA-256; empty for NULL. */
 void topology_fingerprint(const char *text, char id[TOPOLOGY_ID_MAX]);
-
-/* Whether that many characters are a fingerprint. */
-bool topology_is_id(const char *text, size_t length);
 
 /* The fingerprint of this machine: STRATUS_TOPOLOGY, else of sysfs_process_root. */
 void topology_identify(char id[TOPOLOGY_ID_MAX]);

@@ -31,13 +31,13 @@
   X(FLOWS, INT, "0", "0..64", "flows", NET, PLAIN,                                                 \
     "TCP flows per connection; 0: as many as help, by what limits them")                           \
   X(CHUNK_BYTES, SIZE, "128K", "4K..4M", "bytes", NET, PLAIN,                                      \
-    "largest part of a message that is sent on one flow at a time; where it is not set, a flow "   \
-    "that takes it in 0.1 ms gets up to 4 times as much")                                          \
+    "largest part of a message on one flow at a time; not set: up to 4 times as much where that "  \
+    "takes 0.1 ms")                                                                                \
   X(EAGER_BYTES, SIZE, "16K", "0..256K", "bytes", NET, PLAIN,                                      \
     "messages up to this size are sent before the receiver has posted its buffer")                 \
   X(PROGRESS, ENUM, "auto", "auto|inline|thread", "", NET, PLAIN,                                  \
-    "who moves the data: NCCL's threads (inline) or threads of the plugin (thread); auto: thread " \
-    "with at least 4 CPUs, and 2 more than threads of the plugin")                                 \
+    "who moves the data: NCCL's threads (inline) or the plugin's (thread); auto: thread with at "  \
+    "least 4 CPUs, 2 of them to spare")                                                            \
   X(THREADS, INT, "0", "0..16", "", NET, PLAIN,                                                    \
     "threads per NIC, which share its connections; 0: by the number of CPUs")                      \
   X(THREAD_CPUS, STRING, "", "", "", NET, PLAIN,                                                   \
@@ -53,7 +53,7 @@
     "TCP ports to listen on, low-high, e.g. 20000-20999; empty: chosen by the kernel")             \
   X(ADVERTISE_ADDRESS, STRING, "", "", "", NET, PLAIN,                                             \
     "address that other hosts dial, where it is not the NIC's own (NAT, containers, an address "   \
-    "on lo), one or e.g. eth0=203.0.113.7,eth1=203.0.113.8; ports stay the same")                  \
+    "on lo), one or e.g. eth0=203.0.113.7,eth1=203.0.113.8")                                       \
   X(DSCP, INT, "-1", "-1..63", "", NET, PLAIN,                                                     \
     "DSCP of outgoing packets; -1: NCCL's traffic class")                                          \
   X(TCP_CONGESTION, STRING, "", "", "", NET, PLAIN,                                                \
@@ -62,19 +62,16 @@
     "send and receive buffer of each flow (SO_SNDBUF, SO_RCVBUF); 0: sized by the kernel")         \
   X(LINK_TIMEOUT, DURATION, "15m", "100ms..1h", "", NET, PLAIN,                                    \
     "a connection fails after this long without a path, or without an answer from the peer's "     \
-    "host, where it is not known that its process is gone")                                        \
+    "host")                                                                                        \
   X(STOPPED_TIMEOUT, DURATION, "15m", "100ms..24h", "", NET, PLAIN,                                \
-    "the same if the peer's host still acknowledges: its process is stopped or gets no CPU; at "   \
-    "least STRATUS_LINK_TIMEOUT")                                                                  \
+    "the same if the peer's host answers and its process does not; at least STRATUS_LINK_TIMEOUT") \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \
-    "1: reconnects a flow that stays much slower than the others, so that the network may route "  \
-    "it over a better path")                                                                       \
+    "1: reconnects a flow that stays much slower than the others, so that it takes another path")  \
   X(CONNECT_TIMEOUT, DURATION, "2m", "100ms..1h", "", NET, PLAIN,                                  \
-    "time limit for setting up a connection. Where it is not set, 3 s if the kernel itself knows " \
-    "no way to the peer, 4 s if its host refuses, as its process has ended")                       \
+    "limit for making a connection; not set: sooner where the kernel knows no way, or the peer's " \
+    "host refuses")                                                                                \
   X(STALL_REPORT, DURATION, "5s", "0|2s..1h", "", NET, PLAIN,                                      \
-    "a transfer that has stalled for this long is logged, again each time the duration doubles; "  \
-    "0: never")                                                                                    \
+    "a transfer that has stalled for this long is logged, again each time that doubles; 0: never") \
   X(STATS_DIR, STRING, "", "", "", NET, PLAIN,                                                     \
     "directory of the sockets for stratus stats; empty: /tmp/stratus-UID")                         \
   X(RDMA, ENUM, "auto", "auto|on|off", "", NET, PLAIN,                                             \
@@ -82,15 +79,12 @@
     "only")                                                                                        \
   X(COLLNET, ENUM, "off", "off|full|bf16|fp16", "", BOTH, PLAIN,                                   \
     "AllReduce across hosts on the hosts, with NCCL_COLLNET_ENABLE=1; bf16, fp16: f32 sums "       \
-    "travel "                                                                                      \
-    "in 16 bits; equal on all hosts")                                                              \
+    "travel in 16 bits; equal on all hosts")                                                       \
   X(COMPRESS, ENUM, "auto", "off|auto|on", "", NET, PLAIN,                                         \
-    "TCP flows carry chunks in fewer bytes, without loss, where their numbers allow it (bf16 and " \
-    "f32 do). auto: while that is faster; used between hosts "                                     \
-    "that both do not have off. With STRATUS_ENCRYPT=on it is off unless it is set")               \
+    "TCP flows carry chunks in fewer bytes, without loss (bf16 and f32); auto: while that is "     \
+    "faster. With STRATUS_ENCRYPT=on off unless it is set")                                        \
   X(CHECKSUM, BOOL, "0", "", "", NET, PROTECTS,                                                    \
-    "1: protects the payload of every chunk with CRC32C and retransmits corrupt chunks; one side " \
-    "suffices")                                                                                    \
+    "1: protects every chunk with CRC32C and sends corrupt ones again; one side suffices")         \
   X(ENCRYPT, ENUM, "off", "off|on", "", NET, PROTECTS,                                             \
     "on: encrypts all data between hosts; equal on all hosts")                                     \
   X(SECRET, SECRET, "", "", "", NET, PROTECTS,                                                     \
@@ -98,16 +92,15 @@
   X(SECRET_FILE, STRING, "", "", "", NET, PROTECTS,                                                \
     "path of a file with the secret of the job, readable by its owner only")                       \
   X(PROFILE, STRING, "", "", "", BOTH, PLAIN,                                                      \
-    "path of the profile to use; empty: searches for one that matches the machine")                \
+    "path of the profile to use; empty: one that matches the machine")                             \
   X(INSTANCE_TYPE, STRING, "", "", "", BOTH, PLAIN,                                                \
     "instance type, e.g. p4d.24xlarge or gcp:a3-megagpu-8g; empty: detected")                      \
   X(TOPOLOGY, STRING, "", "", "", BOTH, PLAIN,                                                     \
     "fingerprint of the machine's topology, by which profiles match; empty: detected")             \
   X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0: the tuner leaves every choice to NCCL")            \
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
-    "plan by which the tuner tries NCCL's choices, e.g. allreduce:8,64K=all, in place of a "       \
-    "profile; "                                                                                    \
-    "set by stratus calibrate, equal on all hosts")                                                \
+    "plan by which the tuner tries NCCL's choices, in place of a profile; set by stratus "         \
+    "calibrate, equal on all hosts")                                                               \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")
 

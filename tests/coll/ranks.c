@@ -100,7 +100,9 @@ static void set_environment(const struct launch *launch, int rank) {
   set_number("WORLD_SIZE", launch->count);
   set_number("LOCAL_RANK", r->local_rank);
   set_number("LOCAL_WORLD_SIZE", launch->options->ppn);
-  set_number(WORLD_IS_LOCAL, launch->is_local);
+  if (launch->is_local)
+    setenv(WORLD_IS_LOCAL, "1", 1);
+  setenv("TORCHELASTIC_RUN_ID", "coll", 1); /* these count, whatever started this process */
   setenv(WORLD_HOST, launch->hosts[r->host].name, 1);
   setenv(WORLD_ADDRESS, launch->address, 1);
   /* NCCL takes processes with different ids for different hosts: so they use the network. */

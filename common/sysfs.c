@@ -78,28 +78,6 @@ int sysfs_read_int(const char *root, int64_t *value, const char *path, ...) {
   return result < 0 ? result : quantity_parse_int(text, value);
 }
 
-int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...) {
-  char text[64];
-  va_list arguments;
-  va_start(arguments, path);
-  int result = read_trimmed(root, text, sizeof text, path, arguments);
-  va_end(arguments);
-  if (result < 0) {
-    return result;
-  }
-  char *end;
-  errno = 0;
-  if (!isxdigit((unsigned char)text[0])) {
-    return -EINVAL;
-  }
-  unsigned long long number = strtoull(text, &end, 16);
-  if (*end != '\0' || errno != 0) {
-    return errno != 0 ? -errno : -EINVAL;
-  }
-  *value = number;
-  return 0;
-}
-
 bool sysfs_exists(const char *root, const char *path, ...) {
   char full[SYSFS_PATH_MAX];
   va_list arguments;

@@ -30,10 +30,6 @@ int sysfs_read_text(const char *root, char *text, size_t text_bytes, const char 
 int sysfs_read_int(const char *root, int64_t *value, const char *path, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* One hexadecimal number, with or without 0x. */
-int sysfs_read_hex(const char *root, uint64_t *value, const char *path, ...)
-    __attribute__((format(printf, 3, 4)));
-
 bool sysfs_exists(const char *root, const char *path, ...) __attribute__((format(printf, 2, 3)));
 
 /* The path after resolving links, absolute, without the root:

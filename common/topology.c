@@ -12,7 +12,6 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
-#include "common/hca_port.h"
 #include "common/hex.h"
 #include "common/limits.h"
 #include "common/log.h"
@@ -24,6 +23,8 @@
 #define SPEED "Speed" /* in Mb/s; there may be several, of which the fastest holds */
 #define VIRTUAL "VirtualFunction"
 #define ON_USB "USB"
+
+#define PORT "sys/class/infiniband/%s/ports/%s/"
 
 /* ---- kinds of PCI functions ---- */
 
@@ -105,18 +106,28 @@ static void complete_interface(const char *root, hwloc_obj_t interface) {
   }
 }
 
-/* A port that is down counts for nothing: its rate is not what it will have, and another boot shall
- * have the same text. */
+/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". Whole numbers, as the dot of a fraction is another
+ * one in some locales. A port that is down has a rate as well, the lowest or its last one, and
+ * counts for nothing: another boot shall have the same text. */
+static uint32_t read_rate(const char *root, const char *hca, const char *port) {
+  char state[64], rate[64];
+  uint32_t gbps = 0, tenths = 0;
+  bool is_rate = sysfs_read_text(root, state, sizeof state, PORT "state", hca, port) > 0 &&
+                 strcmp(state, "4: ACTIVE") == 0 &&
+                 sysfs_read_text(root, rate, sizeof rate, PORT "rate", hca, port) > 0 &&
+                 strstr(rate, " Gb/sec") &&
+                 sscanf(rate, "%5" SCNu32 ".%1" SCNu32, &gbps, &tenths) > 0;
+  return is_rate ? gbps * 1000 + tenths * 100 : 0;
+}
+
 static void complete_hca(const char *root, hwloc_obj_t hca) {
   struct sysfs_list ports;
-  struct hca_port port;
   if (hca->parent->type != HWLOC_OBJ_PCI_DEVICE ||
       sysfs_list(root, &ports, "sys/class/infiniband/%s/ports", hca->name) < 0) {
     return;
   }
   for (size_t i = 0; i < ports.count; i++) {
-    hca_port_read(root, hca->name, atoi(ports.entries[i]->d_name), &port);
-    add_speed(hca->parent, port.is_active ? port.mbps : 0);
+    add_speed(hca->parent, read_rate(root, hca->name, ports.entries[i]->d_name));
   }
   sysfs_list_free(&ports);
 }

@@ -28,13 +28,9 @@ SYSFS_TEST(text_is_trimmed) {
 
 SYSFS_TEST(numbers_are_checked) {
   int64_t number = 7;
-  uint64_t hex = 7;
   tree_write(&test_tree, "speed", "100000\n");
   tree_write(&test_tree, "unknown", "-1\n");
-  tree_write(&test_tree, "vendor", "0x1d0f\n");
-  tree_write(&test_tree, "bare", "1d0f\n");
   tree_write(&test_tree, "words", "fast\n");
-  tree_write(&test_tree, "wide", "0x1ffffffffffffffff\n");
   assert_int_equal(sysfs_read_int(test_tree.root, &number, "speed"), 0);
   assert_int_equal(number, 100000);
   assert_int_equal(sysfs_read_int(test_tree.root, &number, "unknown"), 0);
@@ -42,13 +38,6 @@ SYSFS_TEST(numbers_are_checked) {
   assert_int_equal(sysfs_read_int(test_tree.root, &number, "words"), -EINVAL);
   assert_int_equal(sysfs_read_int(test_tree.root, &number, "missing"), -ENOENT);
   assert_int_equal(number, -1);
-  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "vendor"), 0);
-  assert_int_equal(hex, 0x1d0f);
-  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "bare"), 0);
-  assert_int_equal(hex, 0x1d0f);
-  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "words"), -EINVAL);
-  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "unknown"), -EINVAL);
-  assert_int_equal(sysfs_read_hex(test_tree.root, &hex, "wide"), -ERANGE);
 }
 
 SYSFS_TEST(links_resolve_below_the_root) {

@@ -311,6 +311,11 @@ TOPOLOGY_TEST(rates_of_rdma_ports_count_where_they_are_up) {
   assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
   tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
   assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 2500]");
+  static const char *const wrong[] = { "fast", "-4 Gb/sec", "0 Gb/sec", "100 Mb/sec", "400", "" };
+  for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "%s\n", wrong[i]);
+    assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core]");
+  }
   tree_write(&test_tree, "sys/class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n");
   assert_text(test_tree.root, "numa 1: node[nic 15b3:1021 mlx5_core 400000]");
 }

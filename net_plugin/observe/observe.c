@@ -73,29 +73,17 @@ static void connection_ending(struct connection *connection, uint64_t now_ns) {
       (unsigned long long)seen.link.chunks_requeued, (unsigned long long)seen.checksum_errors);
 }
 
-/* " (1.350 GB compressed to 1.000 GB, 0.2 s of CPU)", or nothing. */
-static const char *compression_text(const uint64_t counts[NIC_COUNTER_COUNT], char text[96]) {
-  text[0] = '\0';
-  if (counts[NIC_CODED_BEFORE] > 0) {
-    snprintf(text, 96, " (%.3f GB compressed to %.3f GB, %.1f s of CPU)",
-             gigabytes(counts[NIC_CODED_BEFORE]), gigabytes(counts[NIC_CODED_AFTER]),
-             (double)counts[NIC_CODEC_NS] * 1e-9);
-  }
-  return text;
-}
-
 static void summarise(const struct nic *nic) {
   const struct nic_totals *totals = nic_totals_of(nic);
   uint64_t counts[NIC_COUNTER_COUNT];
   for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
     counts[i] = atomic_load_explicit(&totals->counts[i], memory_order_relaxed);
   }
-  char compressed[96];
-  LOG_INFO("%s: sent %.3f GB%s, received %.3f GB, %llu connections so far; %llu flow failures, "
+  LOG_INFO("%s: sent %.3f GB, received %.3f GB, %llu connections so far; %llu flow failures, "
            "%llu reconnects of slow flows, %llu chunks failed over, %llu checksum errors",
-           nic->name, gigabytes(counts[NIC_BYTES_SENT]), compression_text(counts, compressed),
-           gigabytes(counts[NIC_BYTES_RECEIVED]), (unsigned long long)counts[NIC_CONNECTIONS],
-           (unsigned long long)counts[NIC_LOSSES], (unsigned long long)counts[NIC_SLOW_RECONNECTS],
+           nic->name, gigabytes(counts[NIC_BYTES_SENT]), gigabytes(counts[NIC_BYTES_RECEIVED]),
+           (unsigned long long)counts[NIC_CONNECTIONS], (unsigned long long)counts[NIC_LOSSES],
+           (unsigned long long)counts[NIC_SLOW_RECONNECTS],
            (unsigned long long)counts[NIC_REQUEUED],
            (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
 }

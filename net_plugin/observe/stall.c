@@ -115,17 +115,6 @@ static const char *limits_text(const struct connection_snapshot *seen, char text
   return text;
 }
 
-/* " 120 chunks were compressed, 1.35 times.", or nothing. */
-static const char *compression_text(const struct link_coding *coding, char text[64]) {
-  text[0] = '\0';
-  if (coding->coded > 0 && coding->bytes_after > 0) {
-    snprintf(text, 64, " %llu chunks were compressed, %.2f times.",
-             (unsigned long long)coding->coded,
-             (double)coding->bytes_before / (double)coding->bytes_after);
-  }
-  return text;
-}
-
 bool stall_is_due(uint64_t stalled_ns, unsigned reports, uint64_t interval_ns) {
   uint64_t intervals = interval_ns ? stalled_ns / interval_ns : 0;
   return intervals >> (reports < 63 ? reports : 63) > 0;
@@ -134,17 +123,17 @@ bool stall_is_due(uint64_t stalled_ns, unsigned reports, uint64_t interval_ns) {
 const char *stall_describe(const struct connection_snapshot *seen, uint64_t now_ns,
                            const char *host, char text[STALL_TEXT_MAX]) {
   struct stall_facts facts;
-  char compressed[64], limits[96];
+  char limits[96];
   stall_find_facts(seen, now_ns, &facts);
   enum stall_kind kind = stall_classify(&facts);
   snprintf(text, STALL_TEXT_MAX,
            "%s %s waits for %s: %s %llu of connection %llu has stalled for %.1f s with %llu of "
-           "%llu bytes done: %s; last data from the peer %.1f s ago, %u of %u flows up%s.%s %s",
+           "%llu bytes done: %s; last data from the peer %.1f s ago, %u of %u flows up%s. %s",
            host, seen->nic, seen->peer, seen->is_sender ? "send" : "receive",
            (unsigned long long)seen->oldest.number, (unsigned long long)seen->number,
            seconds(since(seen->still_ns, now_ns)), (unsigned long long)seen->oldest.moved,
            (unsigned long long)seen->oldest.bytes, stall_reason(kind), seconds(facts.silent_ns),
            seen->link.lanes_up, seen->link.lanes_wanted, limits_text(seen, limits),
-           compression_text(&seen->link.coding, compressed), advice(kind, &facts));
+           advice(kind, &facts));
   return text;
 }

@@ -116,14 +116,13 @@ UNIT_TEST(facts_are_read_from_a_snapshot) {
 
 UNIT_TEST(a_report_says_everything) {
   struct connection_snapshot seen = half_received();
-  seen.link.coding = (struct link_coding){ .coded = 12, .bytes_before = 2700, .bytes_after = 2000 };
   char text[STALL_TEXT_MAX];
   stall_describe(&seen, NOW_NS, "host-a", text);
   static const char *const parts[] = {
     "host-a eth1 waits for host-b (10.0.0.2:4242, eth0): receive 41 of connection 7",
     "for 6.0 s with 4096 of 1048576 bytes done",
     "the rest of the message is missing",
-    "last data from the peer 0.5 s ago, 6 of 8 flows up. 12 chunks were compressed, 1.35 times. ",
+    "last data from the peer 0.5 s ago, 6 of 8 flows up. ",
   };
   for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
     if (!strstr(text, parts[i])) {

@@ -3,7 +3,6 @@
  * libnccl-tuner-stratus.so. Each case of each release runs in a process of its own, because the
  * plugin reads its parameters once and says some things once per process. */
 #include "tests/abi/cases.h"
-#include "tests/abi/tuner_bench.h"
 #include "tests/abi/tuner_driver.h"
 #include "tests/abi/tuner_perf.h"
 
@@ -394,13 +393,10 @@ static int run_perf(const char *release, const char *path, int count, char **arg
   return 2;
 }
 
-/* bench: how long the plugin's functions take; perf RELEASE ARGUMENT...: plays nccl-tests. */
+/* perf RELEASE ARGUMENT...: plays nccl-tests. */
 static int play(const char *path, int argc, char **argv) {
-  if (argc >= 1 && strcmp(argv[0], "bench") == 0) {
-    return tuner_bench_run(path);
-  }
   return argc >= 2 && strcmp(argv[0], "perf") == 0 ? run_perf(argv[1], path, argc - 2, argv + 2)
-                                                   : CASES_NOT_PLAYED;
+                                                    : CASES_NOT_PLAYED;
 }
 
 const struct cases_host tuner_host = {

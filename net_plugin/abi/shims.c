@@ -95,21 +95,15 @@ static enum nccl_result init_context(int api_version, void **context, struct net
   return shims_result(rc);
 }
 
-static enum nccl_result init_v11(void **context, uint64_t communicator,
-                                 struct net_config_v10 *config, nccl_logger_fn *logger,
-                                 net_profiler_fn *profiler) {
-  (void)communicator;
-  (void)profiler;
-  return init_context(11, context, config, logger);
-}
-
-static enum nccl_result init_v12(void **context, uint64_t communicator,
-                                 struct net_config_v10 *config, nccl_logger_fn *logger,
-                                 net_profiler_fn *profiler) {
-  (void)communicator;
-  (void)profiler;
-  return init_context(12, context, config, logger);
-}
+#define INIT_CONTEXT(version)                                                                      \
+  static enum nccl_result init_v##version(void **context, uint64_t communicator,                   \
+                                          struct net_config_v10 *config, nccl_logger_fn *logger,   \
+                                          net_profiler_fn *profiler) {                             \
+    (void)communicator, (void)profiler;                                                            \
+    return init_context(version, context, config, logger);                                         \
+  }
+INIT_CONTEXT(11)
+INIT_CONTEXT(12)
 
 static enum nccl_result finalize_v11(void *context) {
   SHIMS_DO_NOTHING_IN_CHILD;
@@ -190,6 +184,8 @@ static enum nccl_result listen_v11(void *context, int device, void *handle, void
   return listen_v6(device, handle, listen_comm);
 }
 
+/* Nothing comes with an error: NCCL from 2.28 on closes what does, and closes it again at the end
+ * (sendProxyConnect and sendProxyFree, src/transport/net.cc). It closes nothing else twice. */
 static enum nccl_result start_connect(const struct plugin_context *context, int device,
                                       int traffic_class, void *handle, void **send_comm) {
   SHIMS_FAIL_IN_CHILD;

@@ -396,7 +396,7 @@ static int run_perf(const char *release, const char *path, int count, char **arg
 /* perf RELEASE ARGUMENT...: plays nccl-tests. */
 static int play(const char *path, int argc, char **argv) {
   return argc >= 2 && strcmp(argv[0], "perf") == 0 ? run_perf(argv[1], path, argc - 2, argv + 2)
-                                                    : CASES_NOT_PLAYED;
+                                                   : CASES_NOT_PLAYED;
 }
 
 const struct cases_host tuner_host = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What PyTorch calls and NCCL does not: launches by kernel<<<>>>, priorities, pools, the primary
  * context. */
+#include <stdlib.h>
+
 #include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
@@ -127,6 +129,50 @@ EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, vo
   (void)attribute;
   (void)value;
   return error_set(cudaErrorNotSupported);
+}
+
+/* ---- the driver's, by name: PyTorch's expandable segments ask for them ---- */
+
+struct fill {
+  uint32_t *words, value;
+  size_t count;
+};
+
+static void run_fill(void *arg) {
+  const struct fill *fill = arg;
+  for (size_t i = 0; i < fill->count; i++)
+    fill->words[i] = fill->value;
+}
+
+EXPORT CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned value, size_t count, CUstream stream) {
+  struct fill *fill = malloc(sizeof *fill);
+  *fill = (struct fill){ (uint32_t *)ptr, value, count };
+  return (CUresult)stream_submit(stream_resolve(stream), op_new(run_fill, free, fill),
+                                 cudaGraphNodeTypeMemset);
+}
+
+EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const void *prop) {
+  (void)handle;
+  (void)prop;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device) {
+  (void)handle;
+  (void)device;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
+                                   CUmemGenericAllocationHandle memory, size_t memory_offset,
+                                   size_t size, unsigned long long flags) {
+  (void)handle;
+  (void)offset;
+  (void)memory;
+  (void)memory_offset;
+  (void)size;
+  (void)flags;
+  return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* ---- graphs ---- */

@@ -185,8 +185,7 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     return;
   }
   if (to->connection) {
-    if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
-                                &reply->received_before)) {
+    if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch)) {
       reply->status = REPLY_REFUSED;
       return;
     }
@@ -289,7 +288,7 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
   if (to->listener) {
     listener_connection_made(to->listener, connection);
   }
-  connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
+  connection_lane_opened(connection, hello->lane, hello->epoch, path);
 }
 
 /* Both users get a warning. The listener goes on: the peer may only have read the handle. */

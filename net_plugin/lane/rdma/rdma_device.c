@@ -218,8 +218,7 @@ static void warn_of_mtu(const struct rdma_device *device) {
   enum { JUMBO_MTU = 8500, PLAIN_MTU = 1400 };
   int64_t mtu;
   if (device->port.is_erdma && may_use_ll128(getenv("NCCL_PROTO")) &&
-      sysfs_read_int(sysfs_process_root, &mtu, "sys/class/net/%s/mtu",
-                     device->nic.name) >= 0 &&
+      sysfs_read_int(sysfs_process_root, &mtu, "sys/class/net/%s/mtu", device->nic.name) >= 0 &&
       mtu != JUMBO_MTU && mtu != PLAIN_MTU) {
     LOG_WARN("%s: the MTU of %s is %d, and with eRDMA NCCL's LL128 protocol may then deliver wrong "
              "data: set the MTU to %d (or %d without jumbo frames), or NCCL_PROTO=^LL128",

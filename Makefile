@@ -355,6 +355,7 @@ $(COLL_STRESS): $(call objects,$(call sources,tests/coll/stress)) $(COLL_PARTS)
 
 # An NCCL with faults, for LD_PRELOAD.
 $(COLL_FAULTY): $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
+	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -ldl -lm
 

@@ -4,12 +4,14 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/quantity.h"
 
 const char *sysfs_process_root = "/";
@@ -27,14 +29,18 @@ static int format_path(char full[SYSFS_PATH_MAX], const char *root, const char *
 }
 
 static int read_file(const char *full, char *text, size_t text_bytes) {
-  FILE *file = fopen(full, "re");
-  if (!file) {
+  int fd = DESCRIPTOR(open(full, O_RDONLY | O_CLOEXEC));
+  if (fd < 0) {
     return -errno;
   }
-  errno = EIO;
-  size_t length = fread(text, 1, text_bytes - 1, file);
-  int error = ferror(file) ? -errno : 0;
-  fclose(file);
+  size_t length = 0;
+  ssize_t got;
+  do {
+    got = read(fd, text + length, text_bytes - 1 - length);
+    length += got > 0 ? (size_t)got : 0;
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  int error = got < 0 ? -errno : 0;
+  descriptor_close(fd);
   text[length] = '\0';
   return error ? error : (int)length;
 }

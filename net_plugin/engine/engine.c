@@ -393,8 +393,22 @@ static void thread_work(struct engine *engine) {
   }
 }
 
+/* "stratus eth0", and "stratus eth0/1" for shards; the kernel keeps 15 characters. By the thread
+ * itself: another one would open a file for it, which a child that is forked meanwhile keeps. */
+static void name_thread(const struct engine *engine) {
+  char name[16];
+  if (engine->shard == 0) {
+    snprintf(name, sizeof name, "stratus %.7s", engine->nic.name);
+  } else {
+    snprintf(name, sizeof name, "stratus %.*s/%u", engine->shard < 10 ? 5 : 4, engine->nic.name,
+             engine->shard % 100);
+  }
+  pthread_setname_np(pthread_self(), name);
+}
+
 void *engine_thread(void *argument) {
   struct engine *engine = argument;
+  name_thread(engine);
   while (!atomic_load(&engine->is_stopping)) {
     thread_sleep(engine);
     thread_work(engine);

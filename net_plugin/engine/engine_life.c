@@ -89,24 +89,11 @@ static unsigned count_shards(const struct nic *nic) {
 
 /* ---- making one ---- */
 
-/* "stratus eth0", and "stratus eth0/1" for shards; the kernel keeps 15 characters. */
-static void name_thread(struct engine *engine) {
-  char name[16];
-  if (engine->shard == 0) {
-    snprintf(name, sizeof name, "stratus %.7s", engine->nic.name);
-  } else {
-    snprintf(name, sizeof name, "stratus %.*s/%u", engine->shard < 10 ? 5 : 4, engine->nic.name,
-             engine->shard % 100);
-  }
-  pthread_setname_np(engine->thread, name);
-}
-
 static int start_thread(struct engine *engine) {
   int error = thread_start(&engine->thread, engine_thread, engine);
   if (error) {
     return error;
   }
-  name_thread(engine);
   /* It is born with the CPUs of the thread of NCCL that needed it first. */
   if (CPU_COUNT(&engine->nic.thread_cpus) > 0) {
     error = pthread_setaffinity_np(engine->thread, sizeof engine->nic.thread_cpus,

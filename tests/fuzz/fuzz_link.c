@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/bytes.h"
 #include "net_plugin/policy/limits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/coding_memory.h"

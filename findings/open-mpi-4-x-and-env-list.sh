@@ -17,6 +17,7 @@ temporary=$(mktemp -d)
 trap 'rm -rf --one-file-system "$temporary"' EXIT
 root=$temporary/root
 tests/package/chroot make bookworm "$root" openmpi-bin >/dev/null
+# shellcheck disable=SC2016 # a variable of dpkg-query's
 version=$(tests/package/chroot run "$root" dpkg-query -W -f '${Version}' openmpi-bin)
 if [ "$version" != 4.1.4-3+b1 ]; then
   echo "openmpi-bin is $version, not 4.1.4-3+b1"

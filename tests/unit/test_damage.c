@@ -56,7 +56,7 @@ static void exchange_with_flips(const char *dialling, const char *listening, con
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
   struct proxy_result result = proxy_stop(proxy);
   pair_close(pair);
-  assert_in_range(result.flipped, 5, 1000);
+  assert_in_range(result.flipped, 2, 1000); /* one for each MiB: few where chunks are compressed */
   /* But for those in a chunk that had landed from another lane: that is read and forgotten. */
   assert_in_range(result.found, result.flipped * 3 / 4, result.flipped);
 }

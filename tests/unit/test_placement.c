@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the thread of a NIC runs: lists of CPUs, and the decision on invented machines. */
 #include <dirent.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,7 +151,11 @@ LOG_CAPTURE_TEST(the_engine_obeys) {
   CPU_SET(last, &nic.thread_cpus);
   struct engine *engine;
   assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
-  pid_t thread = find_thread("stratus place0");
+  pid_t thread = 0;
+  for (unsigned ms = 0; ms < 10000 && thread == 0; ms++) { /* it names itself */
+    poll(NULL, 0, 1);
+    thread = find_thread("stratus place0");
+  }
   assert_true(thread > 0);
   assert_int_equal(sched_getaffinity(thread, sizeof(actual), &actual), 0);
   assert_true(CPU_EQUAL(&actual, &nic.thread_cpus));

@@ -208,7 +208,7 @@ void failover_settle(struct failover *failover, unsigned lane) {
 
 void failover_announce_again(struct failover *failover) {
   if (failover->config->role == LINK_SENDER) {
-    failover->announce |= failover->unsettled;
+    failover->announce = failover->unsettled;
   } else {
     failover->announce |= failover->lost;
   }

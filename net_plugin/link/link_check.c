@@ -21,55 +21,48 @@ static void check_chunk(const struct link *link, struct chunk chunk, struct tall
   tally->chunks[slot]++;
 }
 
-static bool is_read(const struct link *link, uint64_t number) {
-  bool is_read = false;
-  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
-    bool is_reading = (link_reading(link) & lane_bit(lane)) != 0;
-    is_read |= is_reading && link->lanes[lane].number == number;
-  }
-  return is_read;
-}
-
-/* Invariant 1: what was cut and not acknowledged is unsent, or carried, or held. */
+/* Invariant 1: what was cut and not acknowledged is in one journal and as a repeat in at most one
+ * other, or requeued. */
 static void check_chunks(const struct link *link) {
-  const struct flight *flight = &link->flight;
   struct tally tally = { 0 };
-  unsigned unsent = 0, in_flight[WIRE_MAX_LANES] = { 0 };
-  uint64_t bytes[WIRE_MAX_LANES] = { 0 };
-  assert(flight->first <= flight->next && flight->next - flight->first <= LINK_FLIGHT);
-  for (uint64_t number = flight->first; number < flight->next; number++) {
-    const struct flight_chunk *chunk = flight_at(flight, number);
-    assert(chunk->state != FLIGHT_DONE || number > flight->first);
-    assert((chunk->state == FLIGHT_SENT) == (chunk->lanes[0] != FLIGHT_NO_LANE));
-    assert(chunk->lanes[1] == FLIGHT_NO_LANE || chunk->lanes[0] != chunk->lanes[1]);
-    assert(chunk->state != FLIGHT_HELD || is_read(link, number));
-    unsent += chunk->state == FLIGHT_UNSENT ? 1 : 0;
-    for (unsigned i = 0; i < FLIGHT_COPIES && chunk->lanes[i] != FLIGHT_NO_LANE; i++) {
-      in_flight[chunk->lanes[i]]++;
-      bytes[chunk->lanes[i]] += chunk->chunk.length;
-    }
-    if (chunk->state != FLIGHT_DONE) {
-      check_chunk(link, chunk->chunk, &tally);
-    }
-  }
-  assert(flight->unsent == unsent);
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
+    const struct journal *journal = &link->lanes[lane].journal;
+    uint64_t bytes = 0;
+    assert(journal->acked <= journal->sent && journal->sent - journal->acked <= LINK_JOURNAL);
+    assert(journal_is_full(journal) == ((link->full & lane_bit(lane)) != 0));
+    for (uint64_t count = journal->acked; count < journal->sent; count++) {
+      if (repeat_is_counted(link, lane, count)) {
+        check_chunk(link, journal_at(journal, count), &tally);
+      }
+      bytes += journal_at(journal, count).length;
+    }
     bool is_up = (link->failover.up & lane_bit(lane)) != 0;
     bool is_unsettled = (link->failover.unsettled & lane_bit(lane)) != 0;
-    if (link->lanes[lane].is_overtaken) {
-      assert((link->writing_data & lane_bit(lane)) != 0);
-      in_flight[lane]++;
-      bytes[lane] += link->lanes[lane].overtaken_bytes;
-    }
-    assert(link->lanes[lane].in_flight == in_flight[lane]);
-    assert(link->lanes[lane].in_flight_bytes == bytes[lane]);
-    assert(is_up || is_unsettled == (in_flight[lane] > 0));
+    assert(is_up || is_unsettled == (journal_count(journal) > 0));
+    assert(journal->bytes == bytes);
+  }
+  for (uint32_t i = 0; i < link->requeue.count; i++) {
+    check_chunk(link, *requeue_at(&link->requeue, i), &tally);
   }
   const struct outgoing_ring *ring = &link->outgoing;
   for (uint64_t number = ring->retired; number < ring->posted; number++) {
     const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
     assert(message->chunks == tally.chunks[number % LINK_WINDOW]);
     assert(message->cut - message->acked == tally.bytes[number % LINK_WINDOW]);
+  }
+}
+
+/* Pairs of copies: each that is not gone is in its lane's journal. */
+static void check_repeats(const struct link *link) {
+  for (unsigned i = 0; i < link->repeats.count; i++) {
+    const struct repeat *repeat = &link->repeats.pairs[i];
+    assert(!repeat->copies[0].is_gone || !repeat->copies[1].is_gone);
+    assert(repeat->copies[0].lane != repeat->copies[1].lane);
+    for (unsigned side = 0; side < 2; side++) {
+      const struct repeat_copy *copy = &repeat->copies[side];
+      const struct journal *journal = &link->lanes[copy->lane].journal;
+      assert(copy->is_gone || (copy->count >= journal->acked && copy->count < journal->sent));
+    }
   }
 }
 
@@ -90,6 +83,7 @@ static void check_sender(const struct link *link) {
   }
   assert(link->is_detached || link->taken.requested <= ring->posted);
   check_chunks(link);
+  check_repeats(link);
 }
 
 static void check_receiver(const struct link *link) {
@@ -101,26 +95,36 @@ static void check_receiver(const struct link *link) {
   assert(ring->taken <= ring->completed && ring->completed <= ring->granted);
   assert(ring->granted <= ring->posted && ring->posted - ring->taken <= LINK_WINDOW);
   assert(link->given.advertised <= ring->granted);
-  /* Invariant 4 */
-  const struct link_landed *landed = &link->landed;
-  assert(landed->first <= landed->end && landed->end - landed->first <= LINK_FLIGHT);
-  assert((landed->bits[landed->first % LINK_FLIGHT / 64] >> landed->first % 64 & 1) == 0);
+  /* Invariant 4: what is arriving is arriving on some lane. */
+  uint64_t arriving[LINK_WINDOW] = { 0 };
+  uint64_t bounced[LINK_WINDOW / 2] = { 0 };
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *receiving = &link->lanes[lane];
-    bool is_arriving = arrival_is_for_message(receiving->arrival);
-    assert(is_arriving == ((link->arriving & lane_bit(lane)) != 0));
-    assert(!is_arriving || receiving->header.message >= ring->completed);
-    assert(!is_arriving || receiving->header.number >= landed->first);
+    if (receiving->shares != 0) {
+      assert(link->lanes[receiving->shares - 1].shares == lane + 1);
+      assert(link->lanes[receiving->shares - 1].arrival != ARRIVAL_AGAIN);
+    }
+    if (receiving->shares != 0 && receiving->shares - 1 < lane) {
+      continue; /* counted with the other copy */
+    }
+    if (arrival_is_for_user(receiving->arrival)) {
+      arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
+    }
+    if (receiving->arrival == ARRIVAL_BOUNCED) {
+      bounced[receiving->header.message % ring->eager_slots] += receiving->header.length;
+    }
     assert(receiving->arrival == ARRIVAL_NONE || (link->failover.up & lane_bit(lane)) != 0);
   }
   for (uint64_t number = ring->completed; number < ring->posted; number++) {
     const struct incoming *message = &ring->slots[number % LINK_WINDOW];
-    assert(!message->is_known || message->landed <= message->bytes);
+    assert(message->arriving == arriving[number % LINK_WINDOW]);
+    assert(!message->is_known || message->landed + message->arriving <= message->bytes);
     assert(!message->is_known || message->bytes <= message->capacity);
   }
   for (unsigned slot = 0; slot < ring->eager_slots; slot++) {
     const struct bounce *bounce = &ring->bounces[slot];
-    assert(bounce->state == BOUNCE_FREE || bounce->landed <= bounce->bytes);
+    assert((bounce->state == BOUNCE_ARRIVING ? bounce->arriving : 0) == bounced[slot]);
+    assert(bounce->state == BOUNCE_FREE || bounce->landed + bounce->arriving <= bounce->bytes);
     assert(bounce->state != BOUNCE_LANDED || bounce->message >= ring->posted);
     assert(bounce->state == BOUNCE_FREE || bounce->message >= ring->granted);
   }

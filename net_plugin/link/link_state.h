@@ -11,6 +11,7 @@
  *   link_time.c       what time brings: silence, stalls, deadlines
  *   link_tail.c       last packets that were lost
  *   link_repeat.c     the sender sends them again on another lane
+ *   link_repeat_in.c  the receiver sees what it has already
  *   link_view.c       what is shown to the outside
  *   link_check.c      the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
@@ -19,30 +20,39 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
-#include "net_plugin/link/flight.h"
+#include "net_plugin/link/journal.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/link_lane.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
 #include "net_plugin/policy/policy.h"
 
-/* Chunks that were sent again while their lane stood still. */
-struct link_repeats {
-  uint32_t budget; /* bytes that may be sent twice now */
-  uint64_t chunks, bytes;
+/* A chunk that was sent on two lanes. */
+struct repeat_copy {
+  uint64_t count; /* the frame's number on its lane */
+  uint8_t lane;
+  bool is_gone; /* from the lane's journal */
+};
+struct repeat {
+  struct repeat_copy copies[2]; /* the origin, and the repeat */
+  uint64_t delivered_ns;        /* when the peer acknowledged the first of them */
+  bool is_delivered;            /* it has */
+  bool is_acked;                /* and the message knows it */
 };
 
-/* This chunk goes out again on lane `to`; to < 0: none does. */
+struct link_repeats {
+  unsigned count;
+  uint32_t budget;        /* bytes that may be sent twice now */
+  uint64_t chunks, bytes; /* that were sent twice */
+  uint64_t saved_ns;      /* of them together, until the origin was acknowledged, too */
+  struct repeat pairs[LINK_REPEATS];
+};
+
+/* Frame `count` of lane `from` goes out again on lane `to`; to < 0: nothing does. */
 struct repeat_choice {
   int to;
-  uint64_t number;
-};
-
-/* Receiver: which chunks have landed. */
-struct link_landed {
-  uint64_t first;                  /* the lowest number that has not */
-  uint64_t end;                    /* no higher one has from here on */
-  uint64_t bits[LINK_FLIGHT / 64]; /* of those between them, by number % LINK_FLIGHT */
+  unsigned from;
+  uint64_t count;
 };
 
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
@@ -95,8 +105,9 @@ struct link {
 
   /* sender */
   struct policy *policy; /* NULL: a receiver */
+  uint64_t full;         /* lanes whose journal is full */
   struct credit_taken taken;
-  struct flight flight;
+  struct requeue requeue;
   struct outgoing_ring outgoing;
   uint64_t message_ns;  /* how long messages take lately, from their post to the acknowledgement */
   uint64_t acked_ns;    /* the last acknowledgement of a chunk */
@@ -112,10 +123,9 @@ struct link {
       *known_remote_buffers; /* by message % LINK_WINDOW; NULL: config.remote_keys is 0 */
 
   /* receiver */
-  struct link_landed landed;
-  uint64_t unacked;    /* lanes on which a chunk came since the last WINDOW */
-  uint64_t arriving;   /* lanes on which one arrives that has not landed */
-  uint64_t duplicates; /* chunks that came twice */
+  uint64_t unacked;          /* lanes with frames that no WINDOW has acknowledged */
+  uint64_t repeats_arriving; /* lanes on which a repeat arrives that may land */
+  uint64_t duplicates;       /* chunks that came twice */
   struct credit_given given;
   struct incoming_ring incoming;
   uint8_t *nowhere;                          /* WIRE_MAX_CHUNK_BYTES; what arrives after a detach */
@@ -191,8 +201,6 @@ bool link_next_completion(struct link *link, uint64_t *bytes);
 
 /* ---- link_time.c ---- */
 
-bool link_is_down(const struct link *link, uint64_t now_ns);
-
 /* When link_time_passed must be called next. Notes the answer, so that one in the past counts as
  * time in which the owner was away (link_was_away): what came due while nobody waited for it is due
  * now. */
@@ -254,33 +262,55 @@ static inline void link_moves(struct link *link, unsigned lane) {
 }
 /* Asked while a lane stands still. */
 struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
-/* What was chosen is about to be written. */
-void repeat_take(struct link *link, const struct repeat_choice *choice);
+/* What was chosen is about to be written on lane `to`. */
+struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
+                         struct wire_origin *origin);
 /* So many bytes go out once. */
 static inline void repeat_earn(struct link *link, uint32_t bytes) {
   uint32_t budget = link->repeats.budget + bytes / REPEAT_SHARE;
   link->repeats.budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
 }
 
+/* The frame was taken from its journal, as it is acknowledged. false: its message was told of the
+ * chunk, or will be by one of the next two. */
+bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
+/* The newest frame of the lane was written. true: its chunk is acknowledged with that. */
+bool repeat_written(struct link *link, unsigned lane);
 /* A lane stands still in the middle of a frame that the peer has from another lane: it gets a copy
  * of the payload, and the message waits for it no longer. */
 bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns);
+/* The frame was given back by its lane. */
+enum repeat_return { REPEAT_REQUEUE, REPEAT_NOTHING, REPEAT_ACK };
+enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count);
+/* Is the frame, which is in the journal, the one that stands for its chunk? For checks. */
+bool repeat_is_counted(const struct link *link, unsigned lane, uint64_t count);
+
+/* ---- link_repeat_in.c ---- */
+
+/* As incoming_begin; or the chunk has landed, and the arrival is ARRIVAL_AGAIN. */
+int repeat_in_begins(struct link *link, unsigned lane, uint8_t **place, bool *is_bounced);
+/* The chunk of the lane has landed. */
+void repeat_in_landed(struct link *link, unsigned lane);
+/* A frame that is ARRIVAL_AGAIN is complete. */
+void repeat_in_ends(struct link *link, unsigned lane, uint64_t now_ns);
+/* The frame will not be completed. true: its chunk still arrives on another lane. */
+bool repeat_in_dropped(struct link *link, unsigned lane);
 
 /* ---- link_send.c ---- */
 
-/* The lane was given the chunk. */
-void send_carries(struct link *link, unsigned lane, uint64_t number, uint64_t now_ns);
-/* It has taken all of it. */
-void send_taken(struct link *link, unsigned lane, uint64_t now_ns);
-/* It reads the payload no more. */
-void send_released(struct link *link, unsigned lane, uint64_t now_ns);
-/* was_rdma: the peer may still be written to, until it has closed the lane. */
-void send_lane_dropped(struct link *link, unsigned lane, bool was_rdma);
-/* Nothing more of its old epoch lands: what it carried is sent again, on any lane. */
-void send_settle(struct link *link, unsigned lane);
-/* With the result of link_frame_completed. */
+/* Frees what the peer has of the lane's frames, up to `count`; what is still being written is kept
+ * until it is written: the owner of the lane reads it. */
+void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns);
+/* The peer has the chunk, and nobody reads it any more. */
+void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns);
+void send_lane_dropped(struct link *link, unsigned lane);
+/* The peer has `count` frames of the lane, and will accept no more of its old epoch.
+ * 0, or -EPROTO: that cannot be. */
+int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
+/* Frames of the peer, all with the result of link_frame_completed. */
 int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *payload,
                         uint64_t now_ns);
+int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns);
 void send_detach(struct link *link, uint64_t now_ns);
 
@@ -293,13 +323,15 @@ int coding_ends(struct link *link, const struct link_lane *receiving);
 
 /* ---- link_receive.c ---- */
 
-/* 0, -EPROTO, -EMSGSIZE or -ENOMEM; chooses lane->arrival and lane->buffer. */
+/* 0, -EPROTO or -EMSGSIZE; chooses lane->arrival and lane->buffer. */
 int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
-void receive_lane_up(struct link *link, unsigned lane);
+/* epoch_before: the last one that was up; 0: none was. */
+void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before);
 /* Acknowledgements and grants may not have come across. */
 void receive_tell_again(struct link *link);
 void receive_lane_dropped(struct link *link, unsigned lane);
+int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void receive_bye_arrived(struct link *link);
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns);

@@ -58,7 +58,7 @@ void link_tail_dropped(struct link *link, unsigned lane) {
 /* The last time that the lane is known to have moved, or was given more. */
 static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
   const struct link_lane *written = &link->lanes[lane];
-  uint64_t moved_ns = written->in_flight > 0 ? written->moved_ns : 0;
+  uint64_t moved_ns = journal_count(&written->journal) > 0 ? written->moved_ns : 0;
   return moved_ns > written->tail.written_ns ? moved_ns : written->tail.written_ns;
 }
 
@@ -67,7 +67,7 @@ static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
  * says that its WINDOW arrived: what follows may have been allowed by the one before. */
 static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
   const struct link_tail *tail = &link->lanes[lane].tail;
-  if (link->config.role == LINK_SENDER && link->lanes[lane].in_flight == 0 &&
+  if (link->config.role == LINK_SENDER && journal_count(&link->lanes[lane].journal) == 0 &&
       tail->written_ns < link->lanes[lane].heard_ns &&
       !liveness_owes_answer(&link->liveness, lane)) {
     return LINK_NO_DEADLINE;
@@ -146,7 +146,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   if (is_lost) {
     link_tail_ping(link, lane);
     bool does_read = link->lanes[lane].spoke_ns > link_tail_since_ns(link, lane);
-    bool is_small = link->lanes[lane].in_flight_bytes <= LINK_TAIL_STILL_BYTES;
+    bool is_small = link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES;
     if (transport->is_repairing ||
         (tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read))) {
       link_stands_still(link, lane);

@@ -79,15 +79,9 @@ void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
   liveness_answered(&link->liveness, when_ns < now_ns ? when_ns : now_ns);
 }
 
-/* No lane has come up for so long that there is no path. */
-bool link_is_down(const struct link *link, uint64_t now_ns) {
-  return link->failover.up == 0 && now_ns - link->failover.down_since_ns >= link->liveness.doubt_ns;
-}
-
 /* When lanes that come up and bring nothing across are worth a warning, or the end. */
 static uint64_t link_stuck_until_ns(const struct link *link, bool is_end) {
-  if (link->stuck_ns == 0 || link->vain_lanes < (is_end ? LINK_VAIN_LANES : 1) ||
-      link_is_down(link, link->now_ns)) {
+  if (link->stuck_ns == 0 || link->vain_lanes < (is_end ? LINK_VAIN_LANES : 1)) {
     return LINK_NO_DEADLINE;
   }
   uint64_t timeout_ns = link->liveness.timeout_ns;
@@ -159,8 +153,8 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
   bool is_sender = link->config.role == LINK_SENDER;
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t in_flight_bytes = link->lanes[lane].in_flight_bytes;
-    bool has_bytes = link->lanes[lane].in_flight > 0;
+    const struct journal *journal = &link->lanes[lane].journal;
+    bool has_bytes = journal_count(journal) > 0;
     if (!has_bytes && !liveness_owes_answer(liveness, lane)) {
       continue;
     }
@@ -172,7 +166,7 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
       start_ns = moved_ns > start_ns ? moved_ns : start_ns;
     }
     uint64_t limit_ns =
-        liveness_limit_ns(liveness, in_flight_bytes, ps_per_byte, is_known, is_alone);
+        liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;
     found.is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
     bool is_overdue = now_ns >= start_ns + limit_ns;

@@ -20,7 +20,9 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     .slow_reconnects = seen->slow_reconnects,
   };
   if (link->config.role == LINK_SENDER) {
-    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->in_flight_bytes : 0;
+    view->frames_sent = seen->journal.sent - seen->base;
+    view->frames_acked = seen->journal.acked - seen->base;
+    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->journal.bytes : 0;
     view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
     view->limit = policy_limit_of(link->policy, lane);
   }
@@ -42,6 +44,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .tail_pings = link->tail_pings,
     .repeats = link->repeats.chunks,
     .repeated_bytes = link->repeats.bytes,
+    .repeats_saved_ns = link->repeats.saved_ns,
     .duplicates = link->duplicates,
     .coding = link->coding,
     .peer_error = link->peer_error,

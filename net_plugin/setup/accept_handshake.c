@@ -185,7 +185,8 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     return;
   }
   if (to->connection) {
-    if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch)) {
+    if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
+                                &reply->received_before)) {
       reply->status = REPLY_REFUSED;
       return;
     }
@@ -288,7 +289,7 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
   if (to->listener) {
     listener_connection_made(to->listener, connection);
   }
-  connection_lane_opened(connection, hello->lane, hello->epoch, path);
+  connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
 }
 
 /* Both users get a warning. The listener goes on: the peer may only have read the handle. */

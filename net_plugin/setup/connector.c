@@ -277,7 +277,7 @@ static void first_dial_done(void *argument, int error, const struct lane_path *p
     char name[LANE_CRYPTO_NAME_MAX];
     LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
   }
-  peering_lane_opened(pending->connection, 0, pending->hello.epoch, path, pending->last_error);
+  peering_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0, pending->last_error);
 }
 
 /* What the routing tables, or a rule of this host, say before a packet is sent. */

@@ -123,6 +123,7 @@ static void walk_reply(struct cursor *cursor, struct reply *reply) {
   walk_u16(cursor, &reply->terms.lanes);
   walk_u32(cursor, &reply->terms.eager_bytes);
   walk_u16(cursor, &reply->terms.eager_slots);
+  walk_u64(cursor, &reply->received_before);
   walk(cursor, &reply->terms.wants_checksums, sizeof reply->terms.wants_checksums);
   walk(cursor, &reply->cipher, sizeof reply->cipher);
   walk(cursor, &reply->terms.remote_keys, sizeof reply->terms.remote_keys);

@@ -27,14 +27,14 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 12
+#define HANDSHAKE_WIRE_VERSION 11
 #define HANDSHAKE_PREFIX_BYTES 24
 #define HELLO_BYTES 432
 #define CHALLENGE_BYTES 64
 #define PROOF_BYTES 104
-#define REPLY_BYTES 536
-#define REPLY_MAC_AT 500 /* before the checksum, at the end */
-#define HANDSHAKE_MAX_BYTES 536
+#define REPLY_BYTES 544
+#define REPLY_MAC_AT 508 /* before the checksum, at the end */
+#define HANDSHAKE_MAX_BYTES 544
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -147,11 +147,12 @@ struct reply {
   /* Agreed. Its chunk_bytes are not sent: they are the dialling side's. The codec is that of the
    * connection with its first lane; 0 with a later one: none on that lane any more. */
   struct terms terms;
-  uint8_t cipher;          /* agreed, for this lane: enum lane_cipher */
-  struct lane_offer offer; /* answers the one in the proof; none: the lane is a TCP flow */
-  uint16_t connect_port;   /* for endpoint_connect; 0: there is no endpoint */
-  uint8_t has_secret;      /* the listening side has a job secret; for messages */
-  uint32_t process;        /* of the listening side */
+  uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
+  uint8_t cipher;           /* agreed, for this lane: enum lane_cipher */
+  struct lane_offer offer;  /* answers the one in the proof; none: the lane is a TCP flow */
+  uint16_t connect_port;    /* for endpoint_connect; 0: there is no endpoint */
+  uint8_t has_secret;       /* the listening side has a job secret; for messages */
+  uint32_t process;         /* of the listening side */
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
   struct decision decision; /* of the listening side; for messages */

@@ -268,7 +268,8 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
     if (!reply->terms.codec) {
       connection_lane_is_raw(peering->connection, dial->lane);
     }
-    peering_lane_opened(peering->connection, dial->lane, dial->epoch, path, 0);
+    peering_lane_opened(peering->connection, dial->lane, dial->epoch, path, reply->received_before,
+                        0);
   } else if (is_gone && is_unknown) {
     LOG_INFO("%s has closed the connection", peering->peer);
     connection_fail(peering->connection, -ECONNRESET);
@@ -427,11 +428,11 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 }
 
 void peering_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
-                         const struct lane_path *path, int error) {
+                         const struct lane_path *path, uint64_t received_before, int error) {
   struct peering *peering = connection_setup_data(connection);
   peer_came(peering->process);
   nic_shares_up(&peering->shares, peering->dials[lane].path, lane, path, error);
-  connection_lane_opened(connection, lane, epoch, path);
+  connection_lane_opened(connection, lane, epoch, path, received_before);
 }
 
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {

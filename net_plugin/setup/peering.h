@@ -22,7 +22,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
 /* A dial has ended with this path for a lane. error: see nic_shares.h; the rest: see
  * connection_lane_opened. Sender only. */
 void peering_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
-                         const struct lane_path *path, int error);
+                         const struct lane_path *path, uint64_t received_before, int error);
 
 /* The receiving connection with this identity, or NULL. */
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]);

@@ -15,9 +15,10 @@ enum link_role timed_other(enum link_role role) {
 }
 
 void timed_lane_up(unsigned lane, uint32_t epoch) {
-  assert_true(link_lane_fence(timed.links[LINK_RECEIVER], lane, epoch, timed.now_ns));
-  link_lane_up(timed.links[LINK_RECEIVER], lane, epoch, timed.now_ns);
-  link_lane_up(timed.links[LINK_SENDER], lane, epoch, timed.now_ns);
+  uint64_t count = link_lane_fence(timed.links[LINK_RECEIVER], lane, epoch, timed.now_ns);
+  assert_true(count != UINT64_MAX);
+  link_lane_up(timed.links[LINK_RECEIVER], lane, epoch, 0, timed.now_ns);
+  link_lane_up(timed.links[LINK_SENDER], lane, epoch, count, timed.now_ns);
 }
 
 int timed_end(void **state) {

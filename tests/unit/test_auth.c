@@ -109,7 +109,8 @@ UNIT_TEST(the_handle_key_needs_the_handle_only) {
 static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, size_t flip) {
   struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
                          .status = REPLY_ACCEPTED,
-                         .terms.lanes = 4 };
+                         .terms.lanes = 4,
+                         .received_before = 7 };
   uint8_t bytes[REPLY_BYTES];
   auth_sign_reply(&talk->keys, &talk->transcript, &reply);
   reply_encode(&reply, bytes);

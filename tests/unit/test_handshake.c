@@ -63,6 +63,7 @@ UNIT_TEST(reply_comes_back) {
                                          .eager_slots = 8,
                                          .wants_checksums = 1,
                                          .codec = 1 },
+                              .received_before = UINT64_C(0x123456789abc),
                               .cipher = LANE_CIPHERS - 1,
                               .has_secret = 1,
                               .process = 1,
@@ -77,6 +78,7 @@ UNIT_TEST(reply_comes_back) {
   reply_encode(&got, again);
   assert_memory_equal(again, bytes, REPLY_BYTES);
   assert_string_equal(got.nic, "eth1");
+  assert_true(got.received_before == UINT64_C(0x123456789abc));
   assert_int_equal(got.terms.eager_slots, 8);
   assert_int_equal(got.terms.wants_checksums, 1);
   assert_int_equal(got.cipher, LANE_CIPHERS - 1);

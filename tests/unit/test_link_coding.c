@@ -45,9 +45,10 @@ static void make(struct link_config config) {
 }
 
 static void lane_up(unsigned lane, uint32_t epoch) {
-  assert_true(link_lane_fence(ends[LINK_RECEIVER], lane, epoch, now_ns));
-  link_lane_up(ends[LINK_RECEIVER], lane, epoch, now_ns);
-  link_lane_up(ends[LINK_SENDER], lane, epoch, now_ns);
+  uint64_t count = link_lane_fence(ends[LINK_RECEIVER], lane, epoch, now_ns);
+  assert_true(count != UINT64_MAX);
+  link_lane_up(ends[LINK_RECEIVER], lane, epoch, 0, now_ns);
+  link_lane_up(ends[LINK_SENDER], lane, epoch, count, now_ns);
 }
 
 static void start(struct link_config from, struct link_config to) {
@@ -394,7 +395,7 @@ static int receive_header(const struct wire_header *header) {
 }
 
 static const struct wire_header coded_header = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0, 0, MESSAGE,
-                                                 0,         40000,         0 };
+                                                 0,         40000,         { 0 } };
 
 static void expect_refused(const struct wire_header *header) {
   assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, 0), 0);

@@ -38,7 +38,7 @@ static struct link *open_link(enum link_role role) {
     if (role == LINK_RECEIVER) {
       link_lane_fence(link, lane, 1, now_ns);
     }
-    link_lane_up(link, lane, 1, now_ns);
+    link_lane_up(link, lane, 1, 0, now_ns);
   }
   return link;
 }
@@ -57,7 +57,7 @@ UNIT_TEST(a_message_that_is_too_large_fails_the_link) {
 
 UNIT_TEST(a_wrong_checksum_loses_the_lane) {
   struct link *link = open_link(LINK_RECEIVER);
-  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC, 8, 0, 0, 8, 0xBAD, 0, 0 };
+  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC, 8, 0, 0, 8, 0xBAD, 0, { 0 } };
   struct link_lane_view view;
   assert_int_equal(link_frame_received(link, 0, &data, now_ns), 0);
   memset(link_receive_buffer(link, 0), 1, 8);
@@ -74,7 +74,9 @@ UNIT_TEST(a_wrong_checksum_loses_the_lane) {
 UNIT_TEST(a_wrong_polled_frame_never_shows) {
   struct link *link = open_link(LINK_RECEIVER);
   const uint8_t untouched[128] = { 0 };
-  struct wire_header data = { WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD, 0, 0 };
+  struct wire_header data = {
+    WIRE_DATA, WIRE_HAS_CRC | WIRE_IS_LL, 128, 0, 0, 128, 0xBAD, 0, { 0 }
+  };
   memset(user_data, 0, sizeof user_data);
   assert_int_equal(link_receive_posted(link, user_data, LARGEST, NULL, now_ns), 0);
   assert_int_equal(link_frame_received(link, 0, &data, now_ns), 0);
@@ -87,14 +89,14 @@ UNIT_TEST(a_wrong_polled_frame_never_shows) {
   free(link);
 }
 
-/* CLOSED came over another lane, before the handshake of the epoch that it ends. */
+/* FENCE came over another lane, before the handshake of the epoch that it ends. */
 UNIT_TEST(a_reconnect_that_was_fenced_before_is_refused) {
   struct link *link = open_link(LINK_RECEIVER);
-  struct wire_header closed = { .type = WIRE_CLOSED, .message = 1, .offset = 2 };
-  assert_int_equal(link_frame_received(link, 0, &closed, now_ns), 0);
+  struct wire_header fence = { .type = WIRE_FENCE, .message = 1, .offset = 2 };
+  assert_int_equal(link_frame_received(link, 0, &fence, now_ns), 0);
   assert_int_equal(link_frame_completed(link, 0, now_ns), 0);
-  assert_false(link_lane_fence(link, 1, 2, now_ns));
-  assert_true(link_lane_fence(link, 1, 3, now_ns));
+  assert_true(link_lane_fence(link, 1, 2, now_ns) == UINT64_MAX);
+  assert_true(link_lane_fence(link, 1, 3, now_ns) == 0);
   free(link);
 }
 
@@ -158,12 +160,10 @@ static void hostile_frame(struct link *link, unsigned lane) {
     header.coded = (header.flags & WIRE_IS_CODED) != 0 ? (uint32_t)random_field() : 0;
   } else if (header.type == WIRE_WINDOW) {
     header.total = 0;
-    header.length = WIRE_MIN_LANDED_BYTES + 4 * (uint32_t)(random_value() % 4);
-  } else {
+    header.length = WIRE_ACK_BYTES * (uint32_t)(random_value() % 4);
+  } else if (header.type != WIRE_FENCED) {
     header.total = 0;
   }
-  bool has_number = header.type == WIRE_DATA || header.type == WIRE_WINDOW;
-  header.number = has_number ? random_field() : 0;
   uint8_t bytes[WIRE_HEADER_BYTES];
   wire_header_encode(&header, bytes);
   if (wire_header_decode(bytes, &header) != 0 ||
@@ -200,12 +200,12 @@ UNIT_TEST(hostile_peers_do_no_harm) {
       while (link_next_order(link, &order, now_ns)) {
         if (order.kind == LINK_ORDER_OPEN) {
           epochs[order.lane] = order.epoch;
-          link_lane_up(link, order.lane, order.epoch, now_ns);
+          link_lane_up(link, order.lane, order.epoch, random_field(), now_ns);
         }
       }
       if (role == LINK_RECEIVER && random_value() % 4 == 0) {
-        if (link_lane_fence(link, lane, ++epochs[lane], now_ns)) {
-          link_lane_up(link, lane, epochs[lane], now_ns);
+        if (link_lane_fence(link, lane, ++epochs[lane], now_ns) != UINT64_MAX) {
+          link_lane_up(link, lane, epochs[lane], 0, now_ns);
         }
       }
       size_t bytes = random_value() % LARGEST;

@@ -38,9 +38,9 @@ static void set_up(void) {
     };
     ends[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, 0);
   }
-  assert_true(link_lane_fence(ends[LINK_RECEIVER], 0, 1, 0));
-  link_lane_up(ends[LINK_RECEIVER], 0, 1, 0);
-  link_lane_up(ends[LINK_SENDER], 0, 1, 0);
+  assert_true(link_lane_fence(ends[LINK_RECEIVER], 0, 1, 0) == 0);
+  link_lane_up(ends[LINK_RECEIVER], 0, 1, 0, 0);
+  link_lane_up(ends[LINK_SENDER], 0, 1, 0, 0);
 }
 
 static void tear_down(void) {

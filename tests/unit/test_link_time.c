@@ -490,11 +490,6 @@ TEST(a_request_that_was_lost_is_repeated) {
     assert_int_equal(lane, i);
     assert_true(next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
     assert_int_equal(wire_header_decode(frame.header, &header), 0);
-    if (header.type == WIRE_CLOSED) { /* the lane before */
-      link_frame_taken(timed.links[LINK_SENDER], i, timed.now_ns);
-      assert_true(next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
-      assert_int_equal(wire_header_decode(frame.header, &header), 0);
-    }
     assert_int_equal(header.type, WIRE_REQUEST);
     link_frame_taken(timed.links[LINK_SENDER], i, timed.now_ns);
     assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
@@ -502,25 +497,43 @@ TEST(a_request_that_was_lost_is_repeated) {
   }
 }
 
-/* The peer's eager messages wait in all slots. */
-TEST(who_leaves_says_what_has_landed) {
-  enum { EAGER_SLOTS = 8 };
-  struct wire_header header = { .type = WIRE_PING };
+static void fenced(unsigned lane, uint32_t epoch, uint64_t count, unsigned on) {
+  struct wire_header header = {
+    .type = WIRE_FENCED, .message = lane, .offset = epoch, .total = count
+  };
+  assert_int_equal(link_frame_received(timed.links[LINK_SENDER], on, &header, timed.now_ns), 0);
+  assert_int_equal(link_frame_completed(timed.links[LINK_SENDER], on, timed.now_ns), 0);
+  link_check(timed.links[LINK_SENDER]);
+}
+
+TEST(a_stale_fence_changes_nothing) {
+  timed_begin(2);
+  struct link_lane_view view;
   struct link_frame frame;
-  timed_begin(1);
-  struct link *receiver = timed.links[LINK_RECEIVER];
-  for (unsigned i = 0; i < EAGER_SLOTS; i++) {
-    assert_int_equal(link_send_posted(timed.links[LINK_SENDER], timed.out, 64, NULL, timed.now_ns),
-                     0);
-  }
-  timed_settle();
-  link_user_detached(receiver, timed.now_ns);
-  while (header.type != WIRE_BYE) {
-    assert_true(next_frame(receiver, 0, &frame, timed.now_ns));
-    link_frame_taken(receiver, 0, timed.now_ns);
-    assert_int_equal(wire_header_decode(frame.header, &header), 0);
-  }
-  assert_int_equal(header.offset, EAGER_SLOTS);
+  struct link_order order;
+  link_lane_lost(timed.links[LINK_SENDER], 0, 1, timed.now_ns);
+  timed.now_ns += SECOND;
+  do {
+    assert_true(link_next_order(timed.links[LINK_SENDER], &order, timed.now_ns));
+  } while (order.kind != LINK_ORDER_OPEN || order.lane != 0);
+  timed_lane_up(0, order.epoch);
+  fenced(0, 1, 0, 1); /* late: the handshake has told more */
+  link_view_lane(timed.links[LINK_SENDER], 0, &view);
+  assert_int_equal(view.state, LINK_LANE_UP);
+  /* Two frames on the new epoch, which is lost then: what is said of the old one settles nothing,
+   * neither does it give the chunks back. */
+  timed_post(TIMED_BULK);
+  timed_carry(LINK_SENDER); /* the REQUEST */
+  timed_carry(LINK_RECEIVER);
+  assert_true(next_frame(timed.links[LINK_SENDER], 0, &frame, timed.now_ns));
+  link_frame_taken(timed.links[LINK_SENDER], 0, timed.now_ns);
+  link_lane_lost(timed.links[LINK_SENDER], 0, order.epoch, timed.now_ns);
+  fenced(0, 1, 0, 1);
+  assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 0);
+  fenced(0, order.epoch, 0, 1);
+  assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
+  fenced(0, order.epoch, 0, 1); /* again */
+  assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -15,7 +15,7 @@
 #define MS 1000000ull
 #define RUNS 200u
 #define FACTS 600u
-#define IN_FLIGHT_MAX_BYTES (64u << 20) /* of a lane */
+#define IN_FLIGHT_MAX_BYTES (64u << 20) /* of a lane: its journal holds 64 chunks */
 
 static const struct policy_ops *const policies[] = { &policy_adaptive, &policy_fixed };
 

@@ -80,7 +80,7 @@ int rdma_qp_advance(struct rdma_qp *qp);
  * the normal case; destroy at once, when the device has been removed; give up the device and every
  * registration on it that a peer may write to, so that other connections lose their lanes on it,
  * too. One that sends needs the first two only. -ENOTRECOVERABLE, after LOG_WARN: none of these
- * could be done, so the peer must not get CLOSED for the lane, and the connection ends. */
+ * could be done, so the peer must not get FENCED for the lane, and the connection ends. */
 int rdma_qp_stop(struct rdma_qp *qp);
 /* The same while a worker connects it, which fails then: only the worker may destroy it. */
 int rdma_qp_stop_moving(struct rdma_qp *qp);

@@ -5,7 +5,6 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,12 +162,6 @@ static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   return true;
 }
 
-/* Reading events must not block. */
-static bool make_nonblocking(int fd) {
-  int flags = fcntl(fd, F_GETFL);
-  return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
-}
-
 /* The device that librdmacm has found. */
 static struct rdma_device *open_found(const struct verbs_api *api, const struct rdma_cm_id *id,
                                       const struct nic *nic, const struct rdma_settings *settings,
@@ -196,7 +189,7 @@ static struct rdma_device *open_found(const struct verbs_api *api, const struct 
   }
   device->pd = api->alloc_pd(device->context);
   device->lost_fd = DESCRIPTOR(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-  if (!device->pd || device->lost_fd < 0 || !make_nonblocking(device->context->async_fd)) {
+  if (!device->pd || device->lost_fd < 0 || !verbs_make_nonblocking(device->context->async_fd)) {
     snprintf(why, RDMA_WHY_MAX, "%s cannot be used: %s", device->port.name, strerror(errno));
     goto destroy;
   }

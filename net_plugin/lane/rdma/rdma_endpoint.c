@@ -60,7 +60,6 @@ bool endpoint_names_devices(void) {
 }
 
 bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
-  static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   char why[RDMA_WHY_MAX];
   struct rdma_device *device = rdma_device_open(nic, why);
   if (!device) {
@@ -68,7 +67,7 @@ bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
     return false;
   }
   snprintf(text, ENDPOINT_TEXT_MAX, "%s port %u (%s)", device->port.name, device->port.port,
-           names[device->port.transport]);
+           rdma_transport_name(device->port.transport));
   rdma_device_close(device);
   return true;
 }

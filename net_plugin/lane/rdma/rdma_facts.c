@@ -15,6 +15,11 @@ enum {
 };
 _Static_assert(KEY_INDEX_AT + 1 == LANE_OFFER_BYTES, "the facts fill an offer");
 
+const char *rdma_transport_name(enum rdma_transport transport) {
+  static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
+  return names[transport];
+}
+
 void rdma_facts_encode(const struct rdma_facts *facts, struct lane_offer *offer) {
   uint8_t *bytes = offer->bytes;
   bytes_put_le32(bytes + NUMBER_AT, facts->number);

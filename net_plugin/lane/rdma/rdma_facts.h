@@ -13,6 +13,8 @@
 
 /* The transport of a device: two of different kinds cannot talk. */
 enum rdma_transport { RDMA_ROCE, RDMA_INFINIBAND, RDMA_IWARP, RDMA_TRANSPORTS };
+/* "RoCE" */
+const char *rdma_transport_name(enum rdma_transport transport);
 
 struct rdma_facts {
   uint32_t number;     /* of the queue pair, 24 bits; 0: there is none */

@@ -3,7 +3,6 @@
 #include "net_plugin/lane/rdma/rdma_qp.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +27,7 @@ static const char *make_queues(struct rdma_qp *qp) {
   qp->channel = api->create_comp_channel(context);
   descriptor_mark(qp->channel ? qp->channel->fd : -1);
   descriptor_end();
-  if (!qp->channel ||
-      fcntl(qp->channel->fd, F_SETFL, fcntl(qp->channel->fd, F_GETFL) | O_NONBLOCK) != 0) {
+  if (!qp->channel || !verbs_make_nonblocking(qp->channel->fd)) {
     return "create a completion channel";
   }
   qp->cq = api->create_cq(context, RDMA_SEND_DEPTH + RDMA_SLOTS, NULL, qp->channel, 0);
@@ -132,11 +130,10 @@ void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
 /* ---- connected ---- */
 
 int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
-  static const char *const names[RDMA_TRANSPORTS] = { "RoCE", "InfiniBand", "iWARP" };
   const struct rdma_port *port = &qp->device->port;
   if (peer->transport != port->transport) {
-    LOG_INFO("%s speaks %s, and the peer's device %s", port->name, names[port->transport],
-             names[peer->transport]);
+    LOG_INFO("%s speaks %s, and the peer's device %s", port->name,
+             rdma_transport_name(port->transport), rdma_transport_name(peer->transport));
     return -EPROTO;
   }
   qp->peer = *peer;

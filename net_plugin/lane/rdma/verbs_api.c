@@ -80,6 +80,11 @@ const char *verbs_api_reason(void) {
   return reason;
 }
 
+bool verbs_make_nonblocking(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
+}
+
 struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm) {
   errno = ENODEV;
   descriptor_begin();
@@ -87,7 +92,7 @@ struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm) {
   descriptor_mark(channel ? channel->fd : -1);
   descriptor_end();
   if (channel) {
-    fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
+    verbs_make_nonblocking(channel->fd);
     fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
   }
   return channel;

@@ -17,6 +17,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Each function with the version of its symbol, named without rdma_ (rdma-core 23 or later). */
@@ -88,6 +89,9 @@ const struct verbs_api *verbs_api_get(void);
 /* "librdmacm.so.1: cannot open shared object file: ...", "/dev/infiniband: No such file or
  * directory"; empty if nothing is missing. */
 const char *verbs_api_reason(void);
+
+/* Reading the events of a library's descriptor must not block. False: errno. */
+bool verbs_make_nonblocking(int fd);
 
 /* Of librdmacm, with its descriptor marked (common/descriptor.h) and not blocking. NULL with errno.
  */

@@ -33,6 +33,17 @@ static bool read_sysctl(const struct check *check, const char *name, int64_t *va
 
 /* ---- several NICs in one subnet ---- */
 
+/* A setting of the kernel. */
+struct advice {
+  const char *name;
+  int64_t bad_from, bad_to, good;
+  const char *effect; /* of a bad value */
+};
+
+static bool is_bad(const struct advice *advice, int64_t value) {
+  return value >= advice->bad_from && value <= advice->bad_to;
+}
+
 /* The kernel uses the larger of the two. */
 static int64_t interface_setting(const struct check *check, const char *nic, const char *name) {
   int64_t all = 0, own = 0;
@@ -46,11 +57,7 @@ static int64_t interface_setting(const struct check *check, const char *nic, con
 /* arp_ignore, arp_announce and rp_filter of two NICs: 0 and 1 are bad for the former two, 1 for the
  * latter, where 0 is no filter at all. */
 static void check_shared_subnet(struct check *check, const struct nic *a, const struct nic *b) {
-  static const struct {
-    const char *name;
-    int64_t bad_from, bad_to, good;
-    const char *effect;
-  } settings[] = {
+  static const struct advice settings[] = {
     { "arp_ignore", 0, 0, 1,
       "each NIC answers ARP for the other's address, and packets arrive on either" },
     { "arp_announce", 0, 1, 2,
@@ -63,7 +70,7 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
     const struct nic *nics[] = { a, b };
     for (int j = 0; j < 2; j++) {
       int64_t value = interface_setting(check, nics[j]->name, settings[i].name);
-      if (value >= settings[i].bad_from && value <= settings[i].bad_to) {
+      if (is_bad(&settings[i], value)) {
         doctor_tell(DOCTOR_HINT,
                     "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
                     "sysctl -w net.ipv4.conf.all.%s=%" PRId64,
@@ -223,11 +230,7 @@ static void check_cpus(const struct check *check) {
 }
 
 static void check_sysctls(const struct check *check) {
-  static const struct {
-    const char *name;
-    int64_t bad_from, bad_to, good;
-    const char *effect;
-  } sysctls[] = {
+  static const struct advice sysctls[] = {
     { "net.core.somaxconn", 0, 1023, 4096,
       "connections are refused when many peers connect at once" },
     { "net.ipv4.tcp_slow_start_after_idle", 1, 1, 0,
@@ -237,8 +240,7 @@ static void check_sysctls(const struct check *check) {
   };
   int64_t value;
   for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++) {
-    if (read_sysctl(check, sysctls[i].name, &value) && value >= sysctls[i].bad_from &&
-        value <= sysctls[i].bad_to) {
+    if (read_sysctl(check, sysctls[i].name, &value) && is_bad(&sysctls[i], value)) {
       doctor_tell(DOCTOR_HINT, "%s is %" PRId64 ": %s; sysctl -w %s=%" PRId64, sysctls[i].name,
                   value, sysctls[i].effect, sysctls[i].name, sysctls[i].good);
     }

@@ -51,26 +51,22 @@ AT(net_attributes_v11, algo, 36);
 AT(net_attributes_v11, proto, 40);
 SIZE(net_attributes_v11, 44);
 
-AT(net_properties_v6, name, 0);
-AT(net_properties_v6, pciPath, 8);
-AT(net_properties_v6, guid, 16);
-AT(net_properties_v6, ptrSupport, 24);
-AT(net_properties_v6, speed, 28);
-AT(net_properties_v6, port, 32);
-AT(net_properties_v6, latency, 36);
-AT(net_properties_v6, maxComms, 40);
-AT(net_properties_v6, maxRecvs, 44);
+/* What v6 and v7 begin with. */
+#define PROPERTIES_V6(type)                                                                        \
+  AT(type, name, 0);                                                                               \
+  AT(type, pciPath, 8);                                                                            \
+  AT(type, guid, 16);                                                                              \
+  AT(type, ptrSupport, 24);                                                                        \
+  AT(type, speed, 28);                                                                             \
+  AT(type, port, 32);                                                                              \
+  AT(type, latency, 36);                                                                           \
+  AT(type, maxComms, 40);                                                                          \
+  AT(type, maxRecvs, 44)
+
+PROPERTIES_V6(net_properties_v6);
 SIZE(net_properties_v6, 48);
 
-AT(net_properties_v7, name, 0);
-AT(net_properties_v7, pciPath, 8);
-AT(net_properties_v7, guid, 16);
-AT(net_properties_v7, ptrSupport, 24);
-AT(net_properties_v7, speed, 28);
-AT(net_properties_v7, port, 32);
-AT(net_properties_v7, latency, 36);
-AT(net_properties_v7, maxComms, 40);
-AT(net_properties_v7, maxRecvs, 44);
+PROPERTIES_V6(net_properties_v7);
 AT(net_properties_v7, netDeviceType, 48);
 AT(net_properties_v7, netDeviceVersion, 52);
 SIZE(net_properties_v7, 56);

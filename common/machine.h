@@ -9,8 +9,6 @@
 #ifndef COMMON_MACHINE_H
 #define COMMON_MACHINE_H
 
-#include <stdint.h>
-
 #include "common/topology.h"
 
 enum machine_cloud {

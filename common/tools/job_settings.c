@@ -11,7 +11,7 @@
 
 #include "common/name_list.h"
 #include "common/nccl_version.h"
-#include "common/plugin_file.h"
+#include "common/plugin_name.h"
 #include "common/tools/nccl_found.h"
 #include "common/version.h"
 

@@ -7,7 +7,6 @@
 #define NET_PLUGIN_PLUGIN_PROFILE_USE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "common/profile.h"
 #include "net_plugin/setup/handshake.h"

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "common/cli.h"
-#include "common/quantity.h"
 #include "common/tools/commands.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"

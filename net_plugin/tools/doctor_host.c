@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 
 #include "common/control_group.h"
-#include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/settings.h"

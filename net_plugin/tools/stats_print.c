@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "net_plugin/observe/stats_fields.h"
 #include "net_plugin/tools/document.h"

@@ -5,7 +5,6 @@
 #define TESTS_ABI_LAYOUTS_NCCL_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <type_traits>
 
 /* Both name some numbers alike, and NCCL's are macros. */

@@ -2,11 +2,6 @@
 /* See service.h. */
 #include "tests/scale/service.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "common/random.h"
-
 #define NS_PER_S 1000000000ull
 #define PAUSE_NS 20000000u     /* between single messages: acknowledgements have come */
 #define LONG_PAUSE_NS NS_PER_S /* token buckets are full, as after a layer's computation */

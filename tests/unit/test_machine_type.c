@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The instance type: the user's word, and inference. */
-#include <string.h>
 
 #include "common/machine.h"
 #include "common/param.h"

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/param.h"
 #include "common/profile_match.h"
 #include "common/sysfs.h"
 #include "tests/lib/tree.h"

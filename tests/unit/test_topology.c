@@ -2,11 +2,9 @@
 /* topology: the texts of invented machines, what changes them and what must not. */
 #include "common/topology.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/param.h"
 #include "common/sysfs.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control_channel: the control connection of `stratus perf` and `probe`: JSON objects in both
- * directions, each preceded by its length. Owns: the
- * socket, until control_channel_close; messages are the receiver's (json_decref). Threads: the main
- * thread. Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;
- * control_channel_send up to RENDEZVOUS_TIMEOUT_NS, if the other side does not read. Fails: with a
- * message and CLI_FAILED; if the other side gave up, with its reason. */
+ * directions, each preceded by its length.
+ * Owns: the socket, until control_channel_close; messages are the receiver's (json_decref).
+ * Threads: the main thread.
+ * Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;
+ * control_channel_send up to RENDEZVOUS_TIMEOUT_NS, if the other side does not read.
+ * Fails: with a message and CLI_FAILED; if the other side gave up, with its reason. */
 #ifndef NET_PLUGIN_TOOLS_CONTROL_CHANNEL_H
 #define NET_PLUGIN_TOOLS_CONTROL_CHANNEL_H
 

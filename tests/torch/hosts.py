@@ -123,6 +123,11 @@ class Job:
         if any(statuses) or "WRONG" in self.said():
             raise self.unexpected(f"statuses {statuses}")
 
+    def has_said(self, *patterns):
+        for pattern in patterns:
+            if not re.search(pattern, self.said()):
+                raise self.unexpected(f"nothing says '{pattern}'")
+
     def used(self, network):
         """Each of the ranks' communicators."""
         networks = set(re.findall(r"Using network (\S+)", self.said()))

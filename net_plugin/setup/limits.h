@@ -74,13 +74,13 @@
 #define REFUSAL_GONE_NS (4 * NS_PER_S)
 /* The same where its kernel has closed a flow (FIN), which a firewall does not, or another
  * connection that the same thread of NCCL drives has failed: a rank whose peer has stopped sending,
- * and which can send nothing itself, hears nothing else. Long enough for two answers that are no
- * chance. */
-#define REFUSAL_CONFIRMED_NS (200 * NS_PER_MS)
+ * and which can send nothing itself, hears nothing else. Long enough for two answers more, which
+ * are no chance: a sender has dialled after 10, 30 and 70 ms, a receiver asked after 20 and 70. */
+#define REFUSAL_CONFIRMED_NS (50 * NS_PER_MS)
 /* When who only receives asks whether anybody listens there, and how often, while no flow is up: a
  * sender dials again after 10 ms (FAILOVER_BACKOFF_MIN_NS), and then there is nothing to ask. */
 #define REFUSAL_FIRST_INQUIRY_NS (20 * NS_PER_MS)
-#define REFUSAL_INQUIRY_NS (100 * NS_PER_MS)
+#define REFUSAL_INQUIRY_NS (50 * NS_PER_MS)
 /* A process that ends loses all its flows: a FIN of one, so long before nobody listened any more,
  * belongs to that. What it has written and not sent goes first, so another may end later. */
 #define PEER_LEFT_TOGETHER_NS (2 * NS_PER_S)

@@ -5,19 +5,16 @@
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
 #   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
 #   make nccl-collnet SUITE=     libnccl-net-collnet.so: Socket, and a collective network for tests
-#   make fake-cuda-tests SUITE=  what tests/fake_cuda/run SUITE runs beside tests/coll
+#   make fake-cuda-tests SUITE=  what tests/fake_cuda/run SUITE runs
 
 SUITE ?= sid
 NCCL_DIR ?= build/nccl/$(SUITE)
 FAKE_LIB := $(BUILD)/fake_cuda/lib
 FAKE_NCCL := $(FAKE_LIB)/$(SUITE)
-FAKE_TEST := $(BUILD)/fake_cuda/test
 
 FAKE_CUDART_SRC := $(call sources,tests/fake_cuda/runtime tests/fake_cuda/nccl)
 FAKE_NVML_SRC := $(call sources,tests/fake_cuda/nvml)
 FAKE_LIBC_SRC := $(call sources,tests/fake_cuda/libc)
-FAKE_TEST_SRC := $(call sources,tests/fake_cuda/test)
-FAKE_TEST_LIB_SRC := $(call sources,tests/fake_cuda/test/lib)
 # Sizes and offsets of this code are int, size_t and ssize_t by turns, as the CUDA API has them.
 FAKE_CFLAGS = -Itests/fake_cuda/include -Wno-conversion -Wno-missing-prototypes
 # The reductions profit from vector instructions and from F16C for half precision; what is built
@@ -99,17 +96,6 @@ $(FAKE_TRANSPORTS) $(FAKE_COLLNET): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cu
 nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
 nccl-collnet: fake-cuda $(FAKE_COLLNET)
 
-# Test programs, each from one file and the helpers in test/lib.
-FAKE_TEST_LIB := $(call objects,$(FAKE_TEST_LIB_SRC))
-$(call objects,$(FAKE_TEST_SRC) $(FAKE_TEST_LIB_SRC)): ALL_CFLAGS += $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include
-$(call objects,$(FAKE_TEST_SRC) $(FAKE_TEST_LIB_SRC)): | $(NCCL_DIR)/complete
-
-$(FAKE_TEST)/$(SUITE)/%: $(BUILD)/obj/tests/fake_cuda/test/%.o $(FAKE_TEST_LIB) \
-  $(FAKE_NCCL)/libnccl.so.2
-	@mkdir -p $(@D)
-	$(Q)$(CC) -pthread $(SAN_FLAGS_$(SAN)) -o $@ $(filter %.o,$^) -L$(FAKE_NCCL) -lnccl \
-	  -L$(FAKE_LIB) -lcudart -lm -ldl
-
-fake-cuda-tests: nccl nccl-collnet $(patsubst tests/fake_cuda/test/%.c,$(FAKE_TEST)/$(SUITE)/%,$(FAKE_TEST_SRC))
+fake-cuda-tests: nccl nccl-collnet coll
 
 .PHONY: fake-cuda nccl nccl-transports nccl-collnet fake-cuda-tests

@@ -7,7 +7,6 @@
 
 #include "common/clock.h"
 #include "common/version.h"
-#include "tests/scale/exact.h"
 #include "tests/scale/library.h"
 
 struct job {
@@ -46,26 +45,14 @@ static int run_hosts(struct job *job, unsigned hosts, char *error) {
     return status;
   }
   unsigned *host_services = transport_memory(hosts * sizeof *host_services);
-  if (!job->options.is_exact) {
-    library_draw(&job->library, hosts, job->options.host.seed, host_services);
-  }
+  library_draw(&job->library, hosts, job->options.host.seed, host_services);
   const struct service *services[] = { job->library.services[LIBRARY_RING],
                                        job->library.services[library_tree(hosts)] };
   uint64_t begun_ns = clock_now_ns();
   schedule_init(&schedule, &config, services, library_size(&job->library), host_services);
-  if (job->options.is_exact && hosts > 1) {
-    struct transport_config all = job->options.host;
-    all.connections = SCHEDULE_CHANNELS;
-    all.network.hosts = hosts;
-    all.network.has_switch = hosts > 2;
-    schedule.exact = exact_new(&config, &all);
-  }
   status = steps_run(&schedule, &job->workload, &job->options.steps, &result, error);
   if (!status) {
     report(job, hosts, &result, (double)(clock_now_ns() - begun_ns) / 1e9);
-  }
-  if (schedule.exact) {
-    exact_free(schedule.exact);
   }
   schedule_free(&schedule);
   free(host_services);
@@ -74,8 +61,7 @@ static int run_hosts(struct job *job, unsigned hosts, char *error) {
 
 static int run_workload(struct job *job, const char *name) {
   char error[WORKLOAD_ERROR_MAX];
-  int status = workload_read(&job->workload, name, job->options.compute_scale,
-                             job->options.bytes_scale, error);
+  int status = workload_read(&job->workload, name, 1, job->options.bytes_scale, error);
   if (status) {
     return cli_fail("%s", error);
   }

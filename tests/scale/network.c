@@ -34,16 +34,8 @@ static void bucket_take(struct bucket *bucket, uint64_t bytes, uint64_t now_ns) 
   bucket->full_ns = later(bucket->full_ns, now_ns) + time_of(bytes, bucket->rate);
 }
 
-/* When the path may send of its own share; of that, or of what the NIC lends. */
-static uint64_t share_ready_ns(const struct path *path) {
-  bool has_shares = path->nic->network->config.has_shares;
-  return has_shares ? later(bucket_ready_ns(&path->bucket), bucket_ready_ns(&path->share))
-                    : EVENTS_NEVER;
-}
-
 static uint64_t path_ready_ns(const struct path *path) {
-  uint64_t borrows_ns = later(bucket_ready_ns(&path->bucket), bucket_ready_ns(&path->nic->bucket));
-  return sooner(borrows_ns, share_ready_ns(path));
+  return later(bucket_ready_ns(&path->bucket), bucket_ready_ns(&path->nic->bucket));
 }
 
 /* ---- turns ---- */
@@ -95,15 +87,10 @@ static void segment_arrives(void *owner, uint64_t argument) {
   stream->arrived(stream);
 }
 
-/* is_own: of the path's own share, not borrowed. */
-static void send_segment(struct nic_out *nic, struct path *path, struct stream *stream,
-                         bool is_own) {
+static void send_segment(struct nic_out *nic, struct path *path, struct stream *stream) {
   struct network *network = nic->network;
   uint64_t now_ns = network->events->now_ns, bytes = stream->queued_bytes;
-  bytes = bytes < network->config.segment_bytes ? bytes : network->config.segment_bytes;
-  if (is_own) {
-    bucket_take(&path->share, bytes, now_ns);
-  }
+  bytes = bytes < NETWORK_SEGMENT_BYTES ? bytes : NETWORK_SEGMENT_BYTES;
   bucket_take(&path->bucket, bytes, now_ns);
   bucket_take(&nic->bucket, bytes, now_ns);
   nic->ready_ns = now_ns + time_of(bytes, network->config.wire_rate);
@@ -117,47 +104,11 @@ static void send_segment(struct nic_out *nic, struct path *path, struct stream *
   if (!TAILQ_EMPTY(&path->waiting)) {
     nic_wait(nic, path);
   }
-  uint64_t at_ns = nic->ready_ns;
-  if (network->config.has_switch) {
-    at_ns = later(at_ns, bucket_ready_ns(&stream->to->port));
-    bucket_take(&stream->to->port, bytes, at_ns);
-  }
-  events_add(network->events, at_ns + network->config.latency_ns, segment_arrives, stream,
+  events_add(network->events, nic->ready_ns + network->config.latency_ns, segment_arrives, stream,
              (uint64_t)stream->epoch << 32 | (stream->queued_bytes > 0 ? 0 : APP_LIMITED) | bytes);
 }
 
-/* How many classes are before this one's turn, counted from the one after the last that was served.
- */
-static unsigned turn_of(const struct path *path, bool is_own) {
-  const struct nic_out *nic = path->nic;
-  unsigned number = (unsigned)(path - nic->paths), paths = nic->network->config.paths;
-  return (number + paths - 1 - nic->served[is_own]) % paths;
-}
-
-/* By the rules of HTB. */
-static struct path *next_class(struct nic_out *nic, bool *is_own) {
-  uint64_t now_ns = nic->network->events->now_ns;
-  struct path *next = NULL, *path;
-  TAILQ_FOREACH(path, &nic->waiting, next) {
-    bool owns = share_ready_ns(path) <= now_ns;
-    if (path_ready_ns(path) <= now_ns &&
-        (!next || owns > *is_own ||
-         (owns == *is_own && turn_of(path, owns) < turn_of(next, owns)))) {
-      next = path;
-      *is_own = owns;
-    }
-  }
-  if (next) {
-    nic->served[*is_own] = (unsigned)(next - nic->paths);
-  }
-  return next;
-}
-
-static struct path *next_path(struct nic_out *nic, bool *is_own) {
-  *is_own = false;
-  if (nic->network->config.has_shares) {
-    return next_class(nic, is_own);
-  }
+static struct path *next_path(struct nic_out *nic) {
   struct path *path = TAILQ_FIRST(&nic->waiting);
   while (path && path_ready_ns(path) > nic->network->events->now_ns) {
     path = TAILQ_NEXT(path, next);
@@ -175,11 +126,10 @@ static void nic_serve(void *owner, uint64_t number) {
     nic_wake(nic, nic->ready_ns);
     return;
   }
-  bool is_own;
-  struct path *next = next_path(nic, &is_own);
+  struct path *next = next_path(nic);
   if (next) {
     struct stream *stream = TAILQ_FIRST(&next->waiting);
-    send_segment(nic, next, stream, is_own);
+    send_segment(nic, next, stream);
     nic_wake(nic, TAILQ_EMPTY(&nic->waiting) ? EVENTS_NEVER : nic->ready_ns);
     stream->departed(stream);
     return;
@@ -193,9 +143,7 @@ static void nic_serve(void *owner, uint64_t number) {
 
 /* ---- streams ---- */
 
-void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned to,
-                  unsigned path) {
-  stream->to = &network->nics[to];
+void network_open(struct network *network, struct stream *stream, unsigned nic, unsigned path) {
   stream->path = &network->nics[nic].paths[path];
   stream->queued_bytes = stream->written_bytes = stream->arrived_bytes = 0;
   stream->busy_ns = 0;
@@ -254,12 +202,12 @@ void network_set_down(struct network *network, unsigned nic, bool is_down) {
 void network_init(struct network *network, const struct network_config *config,
                   struct events *events) {
   *network = (struct network){ .config = *config, .events = events };
-  for (unsigned i = 0; i < config->hosts * config->nics; i++) {
+  for (unsigned i = 0; i < config->nics; i++) {
     struct nic_out *nic = &network->nics[i];
     nic->network = network;
     nic->wake_ns = EVENTS_NEVER;
     TAILQ_INIT(&nic->waiting);
-    nic->bucket = nic->port = bucket_make(config->nic_rate, config->burst_bytes);
+    nic->bucket = bucket_make(config->nic_rate, config->burst_bytes);
     nic->paths = calloc(config->paths, sizeof *nic->paths);
     if (!nic->paths) {
       perror("scale");
@@ -268,16 +216,13 @@ void network_init(struct network *network, const struct network_config *config,
     for (unsigned p = 0; p < config->paths; p++) {
       nic->paths[p].nic = nic;
       TAILQ_INIT(&nic->paths[p].waiting);
-      uint64_t share = config->nic_rate / config->paths;
-      share = config->flow_rate > 0 && config->flow_rate < share ? config->flow_rate : share;
       nic->paths[p].bucket = bucket_make(config->flow_rate, config->burst_bytes);
-      nic->paths[p].share = bucket_make(share, config->burst_bytes);
     }
   }
 }
 
 void network_free(struct network *network) {
-  for (unsigned i = 0; i < network->config.hosts * network->config.nics; i++) {
+  for (unsigned i = 0; i < network->config.nics; i++) {
     free(network->nics[i].paths);
   }
 }

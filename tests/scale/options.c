@@ -13,12 +13,10 @@ static const unsigned sockets[] = { 0, 1, 16, 0 };
 
 static int transport, algorithm = STEPS_AUTO;
 static const char *workloads = "resnet50", *hosts = "8";
-static const char *nic_gbps = "32", *flow_gbps = "4", *wire_gbps = "0", *bytes_scale = "1",
-                  *compute_scale = "1", *jitter = "0", *stragglers = "0", *slowdown = "1.1",
-                  *slow_hosts = "0", *slow_rate = "50", *failed_hosts = "0";
-static uint64_t burst = 0, segment = 65536, hop = 10000, inside = 3000, launch = 10000,
-                learn = 5000000000;
-static bool exact, shares;
+static const char *nic_gbps = "32", *flow_gbps = "4", *bytes_scale = "1", *jitter = "0",
+                  *stragglers = "0", *slowdown = "1.1", *slow_hosts = "0", *slow_rate = "50",
+                  *failed_hosts = "0";
+static uint64_t burst = 0, hop = 10000, inside = 3000, launch = 10000, learn = 5000000000;
 static int64_t nics = 1, paths = 32, copy_ps = 5, gpus = 1, variants = 8, measured = 100,
                skipped = 20, seed = 1;
 
@@ -30,8 +28,6 @@ static int64_t nics = 1, paths = 32, copy_ps = 5, gpus = 1, variants = 8, measur
   { .name = n, .type = CLI_DURATION, .value = &v, .argument = "TIME", .help = h }
 #define SIZE(n, v, h)                                                                              \
   { .name = n, .type = CLI_SIZE, .value = &v, .argument = "SIZE", .help = h }
-#define FLAG(n, v, h)                                                                              \
-  { .name = n, .type = CLI_FLAG, .value = &v, .help = h }
 #define WORD(n, v, w, h)                                                                           \
   { .name = n, .type = CLI_WORD, .value = &v, .argument = w, .help = h }
 
@@ -43,21 +39,16 @@ const struct cli_option options_table[] = {
        "Socket has 1 flow for a connection, or 16; ideal: the NIC and no cost"),
   WORD("algorithm", algorithm, "ring|tree|auto", "of AllReduce; auto: as NCCL chooses"),
   NUMBER("bytes-scale", bytes_scale, "X", "elements are multiplied by it"),
-  NUMBER("compute-scale", compute_scale, "X", "times are multiplied by it"),
   NUMBER("nic-gbps", nic_gbps, "R", "rate of a NIC, Gb/s"),
   NUMBER("flow-gbps", flow_gbps, "R", "most that the flows of a path have; 0: no cap"),
-  NUMBER("wire-gbps", wire_gbps, "R", "rate of a burst; 0: the NIC's"),
   COUNT("nics", nics, 1, NETWORK_NICS_MAX, "NICs of a host, merged"),
   COUNT("paths", paths, 1, 4096, "that flows of a NIC draw from"),
   SIZE("burst", burst, "of the token buckets"),
-  SIZE("segment", segment, "what a flow sends at a time"),
   TIME("hop", hop, "between GPU and network, for each message that arrives"),
   COUNT("copy-ps", copy_ps, 0, 100000, "a GPU's time for a byte, picoseconds"),
   TIME("inside", inside, "of a hop between GPUs of a host"),
   TIME("launch", launch, "of a collective"),
   TIME("learn", learn, "bulk traffic before services are measured"),
-  FLAG("exact", exact, "simulate up to 32 hosts of one GPU and their ring together"),
-  FLAG("shares", shares, "paths are HTB classes: shares of the NIC, served by number"),
   COUNT("variants", variants, 1, OPTIONS_VARIANTS_MAX, "draws of paths, which hosts share"),
   NUMBER("slow-hosts", slow_hosts, "PERCENT", "hosts whose NIC is slow, rounded up"),
   NUMBER("slow-rate", slow_rate, "PERCENT", "of its rate that such a NIC has"),
@@ -93,13 +84,11 @@ struct decimal {
 };
 
 static int read_decimals(struct options *options) {
-  double nic, flow, wire, slow, failed, straggler, jitter_part, rate;
+  double nic, flow, slow, failed, straggler, jitter_part, rate;
   const struct decimal decimals[] = {
     { "nic-gbps", nic_gbps, 0.001, 10000, &nic },
     { "flow-gbps", flow_gbps, 0, 10000, &flow },
-    { "wire-gbps", wire_gbps, 0, 10000, &wire },
     { "bytes-scale", bytes_scale, 1e-6, WORKLOAD_SCALE_MAX, &options->bytes_scale },
-    { "compute-scale", compute_scale, 1e-6, WORKLOAD_SCALE_MAX, &options->compute_scale },
     { "slow-hosts", slow_hosts, 0, 100, &slow },
     { "slow-rate", slow_rate, 1, 100, &rate },
     { "failed-hosts", failed_hosts, 0, 100, &failed },
@@ -115,7 +104,7 @@ static int read_decimals(struct options *options) {
   }
   options->host.network.nic_rate = (uint64_t)(nic * BYTES_PER_GBIT);
   options->host.network.flow_rate = (uint64_t)(flow * BYTES_PER_GBIT);
-  options->host.network.wire_rate = (uint64_t)((wire > nic ? wire : nic) * BYTES_PER_GBIT);
+  options->host.network.wire_rate = options->host.network.nic_rate;
   options->slow_share = slow / 100;
   options->slow_rate = rate / 100;
   options->failed_share = failed / 100;
@@ -160,10 +149,7 @@ int options_read(struct options *options) {
   *options = (struct options){
     .transport = transport,
     .host = { .network = { .burst_bytes = (uint32_t)burst,
-                           .segment_bytes = (uint32_t)segment,
                            .latency_ns = LATENCY_NS,
-                           .has_shares = shares,
-                           .hosts = 1,
                            .nics = (unsigned)nics,
                            .paths = (unsigned)paths },
               .seed = (uint64_t)seed,
@@ -180,26 +166,14 @@ int options_read(struct options *options) {
                .choice = (enum steps_choice)algorithm },
     .learn_ns = learn,
     .learn_bytes = 512u << 10,
-    .is_exact = exact,
     .variants = (unsigned)variants,
   };
-  if (segment < 1024 || segment > 1 << 20) {
-    return cli_fail_usage("--segment takes 1K to 1M");
-  }
   int status = read_decimals(options);
   status = status == CLI_OK ? read_hosts(options) : status;
   status = status == CLI_OK ? read_workloads(options) : status;
   if (status == CLI_OK && options->failed_share > 0 && (nics < 2 || transport != OPTIONS_STRATUS)) {
     return cli_fail_usage(
         "--failed-hosts: with --nics 2 or more and stratus: a job of Socket ends there\n");
-  }
-  for (unsigned i = 0; i < options->hosts_count && status == CLI_OK && exact; i++) {
-    bool is_ring = algorithm == STEPS_RING && gpus == 1 && transport != OPTIONS_IDEAL;
-    if (options->hosts[i] > NETWORK_HOSTS_MAX || !is_ring ||
-        options->slow_share + options->failed_share > 0) {
-      return cli_fail_usage(
-          "--exact: up to 32 hosts, all alike, with --gpus 1 and --algorithm ring\n");
-    }
   }
   options->steps.nic_rate = options->host.network.nic_rate * (uint64_t)nics;
   options->schedule.wire_ps = 1e12 / (double)(options->host.network.wire_rate * (uint64_t)nics);

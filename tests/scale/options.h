@@ -19,9 +19,8 @@ struct options {
   struct transport_config host;
   struct schedule_config schedule;
   struct steps_config steps;
-  double compute_scale, bytes_scale; /* of workloads */
+  double bytes_scale; /* of workloads */
   uint64_t learn_ns, learn_bytes;
-  bool is_exact;
   unsigned variants;            /* draws of paths */
   double slow_share, slow_rate; /* hosts whose NIC has this part of its rate */
   double failed_share;          /* hosts of which one NIC of several is down */

@@ -2,8 +2,6 @@
 /* See schedule.h. */
 #include "tests/scale/schedule.h"
 
-#include "tests/scale/exact.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,18 +97,18 @@ static void ring_finish(const struct ring *ring, const uint64_t slices[SCHEDULE_
   }
 }
 
-uint64_t schedule_channel_bytes(uint64_t bytes) {
+static uint64_t channel_bytes(uint64_t bytes) {
   return round_up((bytes + SCHEDULE_CHANNELS - 1) / SCHEDULE_CHANNELS);
 }
 
-unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]) {
+/* Of a loop of a ring, of which so many bytes are left. */
+static void ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]) {
   uint64_t chunk = round_up((left + ranks - 1) / ranks);
   chunk = chunk < RING_CHUNK_BYTES ? chunk : RING_CHUNK_BYTES;
   uint64_t first = round_up((chunk + SCHEDULE_SLICES - 1) / SCHEDULE_SLICES);
   first = first > SCHEDULE_LEAST_SLICE_BYTES ? first : SCHEDULE_LEAST_SLICE_BYTES;
   slices[0] = first < chunk ? first : chunk;
   slices[1] = chunk - slices[0];
-  return slices[1] > 0 ? 2 : 1;
 }
 
 static void ring_loop(const struct ring *ring, const uint64_t slices[SCHEDULE_SLICES]) {
@@ -128,7 +126,7 @@ static void ring_loop(const struct ring *ring, const uint64_t slices[SCHEDULE_SL
 static void run_ring(struct schedule *schedule, enum operation operation, uint64_t bytes,
                      const double *start_ns, double *end_ns) {
   unsigned hosts = schedule->config.hosts, ranks = hosts * schedule->config.gpus;
-  uint64_t of_channel = schedule_channel_bytes(bytes);
+  uint64_t of_channel = channel_bytes(bytes);
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
   for (unsigned channel = 0; channel < SCHEDULE_CHANNELS; channel++) {
     struct ring ring = {
@@ -141,7 +139,7 @@ static void run_ring(struct schedule *schedule, enum operation operation, uint64
     memcpy(ring.kernel_ns, start_ns, hosts * sizeof *start_ns);
     for (uint64_t left = of_channel; left > 0;) {
       uint64_t slices[SCHEDULE_SLICES];
-      schedule_ring_slices(left, ranks, slices);
+      ring_slices(left, ranks, slices);
       uint64_t loop = (slices[0] + slices[1]) * ranks;
       left -= loop < left ? loop : left;
       ring_loop(&ring, slices);
@@ -263,7 +261,7 @@ static void tree_chunk(const struct tree *tree, unsigned which, uint64_t bytes, 
 static void run_tree(struct schedule *schedule, uint64_t bytes, const double *start_ns,
                      double *end_ns) {
   unsigned hosts = schedule->config.hosts;
-  uint64_t of_channel = schedule_channel_bytes(bytes);
+  uint64_t of_channel = channel_bytes(bytes);
   uint64_t chunk = tree_chunk_bytes(schedule, bytes);
   double inside_ns = (schedule->config.gpus - 1) * schedule->config.inside_ns;
   memcpy(end_ns, start_ns, hosts * sizeof *end_ns);
@@ -301,8 +299,6 @@ void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
                   double *end_ns) {
   if (schedule->config.hosts == 1) {
     memcpy(end_ns, start_ns, sizeof *end_ns);
-  } else if (schedule->exact) {
-    schedule->exact_bytes += exact_run(schedule->exact, operation, bytes, start_ns, end_ns);
   } else if (algorithm == SCHEDULE_TREE && operation == OPERATION_ALL_REDUCE) {
     run_tree(schedule, bytes, start_ns, end_ns);
   } else {
@@ -320,7 +316,7 @@ static uint64_t sum_bytes(const struct edge *edges, size_t count) {
 
 uint64_t schedule_bytes(const struct schedule *schedule) {
   size_t count = (size_t)SCHEDULE_CHANNELS * schedule->config.hosts;
-  return schedule->exact_bytes + sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
+  return sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
          sum_bytes(schedule->down, count);
 }
 

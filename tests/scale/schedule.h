@@ -47,8 +47,6 @@ struct edge {
   unsigned service, connection; /* whose curve */
 };
 
-struct exact;
-
 struct schedule {
   struct schedule_config config;
   const struct service *services[SCHEDULE_ALGORITHMS]; /* several */
@@ -59,8 +57,6 @@ struct schedule {
   unsigned *order;        /* [channel][host]: hosts, children before parents */
   unsigned depth;
   double *scratch;
-  struct exact *exact;             /* NULL, or what runs the rings instead */
-  uint64_t exact_bytes;            /* that it has sent */
   struct service_point *points[2]; /* of the current sizes, [service][connection] */
 };
 
@@ -75,11 +71,6 @@ void schedule_free(struct schedule *schedule);
  * algorithms), AllGather, ReduceScatter (ring). bytes: as nccl-tests counts them. */
 void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
                   enum operation operation, uint64_t bytes, const double *start_ns, double *end_ns);
-
-/* What a channel has of a collective; the slices of a loop of a ring, of which so many bytes are
- * left; returns how many there are. */
-uint64_t schedule_channel_bytes(uint64_t bytes);
-unsigned schedule_ring_slices(uint64_t left, unsigned ranks, uint64_t slices[SCHEDULE_SLICES]);
 
 /* Bytes that left all hosts so far. */
 uint64_t schedule_bytes(const struct schedule *schedule);

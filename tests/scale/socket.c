@@ -41,7 +41,7 @@ struct connection {
 
 struct sockets {
   struct transport transport;
-  struct connection connections[TRANSPORT_ALL_MAX];
+  struct connection connections[TRANSPORT_CONNECTIONS_MAX];
 };
 
 static struct message *message_at(struct connection *connection, uint64_t number) {
@@ -89,7 +89,7 @@ static void part_is_read(void *owner, uint64_t message) {
 static void stream_arrived(struct stream *stream) {
   struct socket *socket = stream->user;
   struct transport *transport = socket->connection->transport;
-  unsigned thread = transport_thread(transport, socket->connection->number, true);
+  unsigned thread = transport_thread(socket->connection->number, true);
   while (socket->count > 0 && socket->parts[socket->first].end <= stream->arrived_bytes) {
     const struct part *part = &socket->parts[socket->first];
     events_add(transport->events, transport_work(transport, thread, part->bytes), part_is_read,
@@ -118,7 +118,7 @@ static void socket_send(struct transport *transport, unsigned number, uint64_t b
   unsigned sockets = transport->config.sockets;
   uint64_t part = (bytes + sockets - 1) / sockets;
   part = part > LEAST_PART_BYTES ? part : LEAST_PART_BYTES;
-  unsigned thread = transport_thread(transport, number, false);
+  unsigned thread = transport_thread(number, false);
   uint64_t message = connection->posted++;
   unsigned parts = (unsigned)((bytes + part - 1) / part);
   *message_at(connection, message) = (struct message){ parts, parts };
@@ -141,7 +141,7 @@ static unsigned socket_flows(const struct transport *transport, unsigned number)
 
 static void socket_free(struct transport *transport) {
   struct sockets *all = (struct sockets *)transport;
-  for (unsigned c = 0; c < transport_connections(transport); c++) {
+  for (unsigned c = 0; c < transport->config.connections; c++) {
     for (unsigned i = 0; i < transport->config.sockets; i++) {
       network_close(&all->connections[c].sockets[i].stream);
     }
@@ -157,7 +157,7 @@ struct transport *transport_socket_new(const struct transport_config *config, st
                                             socket_free };
   struct sockets *all = transport_memory(sizeof *all);
   transport_begin(&all->transport, &ops, config, events, user);
-  for (unsigned c = 0; c < transport_connections(&all->transport); c++) {
+  for (unsigned c = 0; c < config->connections; c++) {
     struct connection *connection = &all->connections[c];
     connection->transport = &all->transport;
     connection->number = c;
@@ -167,9 +167,8 @@ struct transport *transport_socket_new(const struct transport_config *config, st
       socket->connection = connection;
       socket->stream =
           (struct stream){ .departed = stream_departed, .arrived = stream_arrived, .user = socket };
-      network_open(
-          &all->transport.network, &socket->stream, transport_nic(&all->transport, c, false, i),
-          transport_nic(&all->transport, c, true, i), transport_draw_path(&all->transport));
+      network_open(&all->transport.network, &socket->stream, i % config->network.nics,
+                   transport_draw_path(&all->transport));
     }
   }
   return &all->transport;

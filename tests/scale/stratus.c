@@ -71,9 +71,9 @@ struct connection {
 
 struct stratus {
   struct transport transport;
-  struct policy_shared shared[NETWORK_HOSTS_MAX];
+  struct policy_shared shared;
   uint8_t *out, *in; /* what all messages are read from and written to */
-  struct connection connections[TRANSPORT_ALL_MAX];
+  struct connection connections[TRANSPORT_CONNECTIONS_MAX];
 };
 
 static uint64_t now_of(const struct side *side) {
@@ -207,20 +207,12 @@ static void way_departed(struct stream *stream) {
 
 /* ---- orders ---- */
 
-/* By the role that writes. */
-static void lane_nics(const struct lane *lane, unsigned nics[2]) {
-  const struct connection *connection = lane->sides[0]->connection;
-  for (int role = 0; role < 2; role++) {
-    nics[role] = transport_nic(&connection->stratus->transport, connection->number,
-                               role == LINK_RECEIVER, lane->index);
-  }
+static unsigned nic_of(const struct lane *lane) {
+  return lane->index % lane->sides[0]->connection->stratus->transport.config.network.nics;
 }
 
 static bool lane_is_cut(const struct lane *lane) {
-  const struct network *network = &lane->sides[0]->connection->stratus->transport.network;
-  unsigned nics[2];
-  lane_nics(lane, nics);
-  return network->nics[nics[0]].is_down || network->nics[nics[1]].is_down;
+  return lane->sides[0]->connection->stratus->transport.network.nics[nic_of(lane)].is_down;
 }
 
 static void dial_ends(void *owner, uint64_t epoch) {
@@ -230,8 +222,6 @@ static void dial_ends(void *owner, uint64_t epoch) {
   struct link *sender = connection->sides[LINK_SENDER].link;
   struct link *receiver = connection->sides[LINK_RECEIVER].link;
   uint64_t now_ns = transport->events->now_ns, received = UINT64_MAX;
-  unsigned nics[2];
-  lane_nics(lane, nics);
   if (!lane_is_cut(lane)) {
     received = link_lane_fence(receiver, lane->index, (uint32_t)epoch, now_ns);
   }
@@ -242,8 +232,9 @@ static void dial_ends(void *owner, uint64_t epoch) {
     lane->is_up = true;
     lane->epoch = (uint32_t)epoch;
     unsigned path = transport_draw_path(transport);
-    network_open(&transport->network, &lane->ways[0].stream, nics[0], nics[1], path);
-    network_open(&transport->network, &lane->ways[1].stream, nics[1], nics[0], path);
+    for (int role = 0; role < 2; role++) {
+      network_open(&transport->network, &lane->ways[role].stream, nic_of(lane), path);
+    }
     link_lane_up(receiver, lane->index, lane->epoch, 0, now_ns);
     link_lane_up(sender, lane->index, lane->epoch, received, now_ns);
   }
@@ -422,7 +413,7 @@ static unsigned stratus_flows(const struct transport *transport, unsigned number
 
 static void stratus_free(struct transport *transport) {
   struct stratus *stratus = (struct stratus *)transport;
-  for (unsigned c = 0; c < transport_connections(transport); c++) {
+  for (unsigned c = 0; c < transport->config.connections; c++) {
     struct connection *connection = &stratus->connections[c];
     for (unsigned i = 0; i < WIRE_MAX_LANES; i++) {
       lane_close(&connection->lanes[i]);
@@ -439,7 +430,6 @@ static void stratus_free(struct transport *transport) {
 }
 
 static struct link *make_link(struct stratus *stratus, enum link_role role, unsigned number) {
-  unsigned host = transport_host(&stratus->transport, number, role == LINK_RECEIVER);
   unsigned nics = stratus->transport.config.network.nics;
   struct link_config config = {
     .role = role,
@@ -448,7 +438,7 @@ static struct link *make_link(struct stratus *stratus, enum link_role role, unsi
                 .chunk_bytes = SETTINGS_QUICK_CHUNKS * USUAL_CHUNK_BYTES,
                 .usual_chunk_bytes = USUAL_CHUNK_BYTES,
                 .paths = nics,
-                .shared = &stratus->shared[host],
+                .shared = &stratus->shared,
                 .reconnects_slow_lanes = true,
                 .learns_lanes = true },
     .eager_bytes = USUAL_CHUNK_BYTES,
@@ -481,7 +471,7 @@ static void make_connection(struct stratus *stratus, unsigned number) {
       .connection = connection,
       .role = (enum link_role)role,
       .link = make_link(stratus, (enum link_role)role, number),
-      .thread = transport_thread(&stratus->transport, number, role == LINK_RECEIVER),
+      .thread = transport_thread(number, role == LINK_RECEIVER),
       .deadline_ns = EVENTS_NEVER,
       .timer_ns = EVENTS_NEVER,
     };
@@ -500,10 +490,8 @@ struct transport *transport_stratus_new(const struct transport_config *config,
   transport_begin(&stratus->transport, &ops, config, events, user);
   stratus->out = transport_memory(TRANSPORT_MESSAGE_MAX);
   stratus->in = transport_memory(TRANSPORT_MESSAGE_MAX);
-  for (unsigned host = 0; host < config->network.hosts; host++) {
-    policy_shared_init(&stratus->shared[host]);
-  }
-  for (unsigned c = 0; c < transport_connections(&stratus->transport); c++) {
+  policy_shared_init(&stratus->shared);
+  for (unsigned c = 0; c < config->connections; c++) {
     make_connection(stratus, c);
   }
   return &stratus->transport;

@@ -20,27 +20,8 @@ double transport_uniform(uint64_t *random) {
   return (double)(random_next(random) >> 11) / 0x1p53;
 }
 
-unsigned transport_connections(const struct transport *transport) {
-  return transport->config.network.hosts * transport->config.connections;
-}
-
-unsigned transport_host(const struct transport *transport, unsigned connection, bool is_receiver) {
-  return (connection / transport->config.connections + is_receiver) %
-         transport->config.network.hosts;
-}
-
-unsigned transport_nic(const struct transport *transport, unsigned connection, bool is_receiver,
-                       unsigned flow) {
-  unsigned nics = transport->config.network.nics;
-  return transport_host(transport, connection, is_receiver) * nics + flow % nics;
-}
-
-unsigned transport_thread(const struct transport *transport, unsigned connection,
-                          bool is_receiver) {
-  const struct transport_config *config = &transport->config;
-  unsigned end = 2 * (connection % config->connections) + is_receiver;
-  return transport_host(transport, connection, is_receiver) * TRANSPORT_THREADS +
-         end % TRANSPORT_THREADS;
+unsigned transport_thread(unsigned connection, bool is_receiver) {
+  return (2 * connection + is_receiver) % TRANSPORT_THREADS;
 }
 
 uint64_t transport_work(struct transport *transport, unsigned thread, uint64_t bytes) {

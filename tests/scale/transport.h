@@ -21,7 +21,6 @@
 #include "tests/scale/network.h"
 
 #define TRANSPORT_CONNECTIONS_MAX 4u /* of a host: two for each channel of a tree */
-#define TRANSPORT_ALL_MAX (NETWORK_HOSTS_MAX * TRANSPORT_CONNECTIONS_MAX)
 #define TRANSPORT_THREADS 4u /* that move a host's bytes, which share its connections' ends */
 #define TRANSPORT_MESSAGE_MAX (4u << 20)
 
@@ -51,8 +50,7 @@ struct transport {
   struct events *events;
   struct network network;
   uint64_t random;
-  uint64_t free_ns[NETWORK_HOSTS_MAX *
-                   TRANSPORT_THREADS]; /* when a thread is done with what it has begun */
+  uint64_t free_ns[TRANSPORT_THREADS]; /* when a thread is done with what it has begun */
 };
 
 struct transport_ops {
@@ -76,13 +74,8 @@ struct transport *transport_socket_new(const struct transport_config *config, st
 void transport_begin(struct transport *transport, const struct transport_ops *ops,
                      const struct transport_config *config, struct events *events,
                      const struct transport_user *user);
-unsigned transport_connections(const struct transport *transport); /* of all hosts */
-/* The host at an end of a connection, and the NIC of a flow there. */
-unsigned transport_host(const struct transport *transport, unsigned connection, bool is_receiver);
-unsigned transport_nic(const struct transport *transport, unsigned connection, bool is_receiver,
-                       unsigned flow);
 /* The thread of an end of a connection: its place in free_ns. */
-unsigned transport_thread(const struct transport *transport, unsigned connection, bool is_receiver);
+unsigned transport_thread(unsigned connection, bool is_receiver);
 /* When the thread is done with so many bytes more. */
 uint64_t transport_work(struct transport *transport, unsigned thread, uint64_t bytes);
 /* A new flow's path. */

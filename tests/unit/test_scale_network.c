@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which order a simulated NIC serves paths: first come, first served; or as HTB's classes. */
+/* In which order a simulated NIC serves paths: first come, first served. */
 #include <string.h>
 
 #include "tests/lib/unit.h"
 #include "tests/scale/network.h"
 
-#define KIB 1024u
-#define SEGMENT (32 * KIB)
 #define STREAMS 3u
 
 static char order[32]; /* of the streams that something arrived of, a letter each */
@@ -21,17 +19,14 @@ static void arrived(struct stream *stream) {
 }
 
 /* Streams a, b, c on paths 9, 4, 20 write two segments each, in this order, while `a` is sent. */
-static void run(bool has_shares) {
+UNIT_TEST(who_comes_first_is_served_first) {
   static struct network network;
   struct events events = { 0 };
   struct network_config config = { .nic_rate = 100000000,
                                    .flow_rate = 100000000,
                                    .wire_rate = 100000000,
                                    .burst_bytes = 1,
-                                   .has_shares = has_shares,
-                                   .segment_bytes = SEGMENT,
                                    .latency_ns = 20000,
-                                   .hosts = 2,
                                    .nics = 1,
                                    .paths = 32 };
   static const unsigned paths[STREAMS] = { 9, 4, 20 };
@@ -43,8 +38,8 @@ static void run(bool has_shares) {
     streams[i].user = &names[i];
     streams[i].departed = departed;
     streams[i].arrived = arrived;
-    network_open(&network, &streams[i], 0, 1, paths[i]);
-    network_write(&streams[i], (uint64_t)2 * SEGMENT);
+    network_open(&network, &streams[i], 0, paths[i]);
+    network_write(&streams[i], (uint64_t)2 * NETWORK_SEGMENT_BYTES);
     if (i == 0) {
       assert_true(events_next(&events, EVENTS_NEVER - 1)); /* its first segment leaves */
     }
@@ -52,21 +47,11 @@ static void run(bool has_shares) {
   while (events_next(&events, EVENTS_NEVER - 1)) {
   }
   for (unsigned i = 0; i < STREAMS; i++) {
-    assert_int_equal(streams[i].arrived_bytes, 2 * SEGMENT);
+    assert_int_equal(streams[i].arrived_bytes, 2 * NETWORK_SEGMENT_BYTES);
   }
+  assert_string_equal(order, "aabcbc");
   network_free(&network);
   events_free(&events);
-}
-
-UNIT_TEST(who_comes_first_is_served_first) {
-  run(false);
-  assert_string_equal(order, "aabcbc");
-}
-
-/* Each has a share for one segment: after path 9 comes 20, then 4. Then they borrow, from 0 on. */
-UNIT_TEST(classes_are_served_by_number) {
-  run(true);
-  assert_string_equal(order, "acbbac");
 }
 
 UNIT_MAIN(NULL, NULL)

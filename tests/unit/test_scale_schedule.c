@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tests/scale/exact.h"
+#include "tests/scale/schedule.h"
 
 #define HOSTS_MAX 130u
 #define MIB (1u << 20)
@@ -148,43 +148,6 @@ UNIT_TEST(one_host_has_nothing_to_send) {
   assert_end(0);
   assert_int_equal(schedule_bytes(&schedule), 0);
   schedule_free(&schedule);
-}
-
-/* All hosts' links in one simulation: every byte, and no sooner than their NICs allow. stratus
- * tries other numbers of flows meanwhile. */
-UNIT_TEST(an_exact_ring_takes_what_its_nics_allow) {
-  static const unsigned numbers[] = { 2, 3, 8, 20 };
-  unsigned count = sizeof numbers / sizeof *numbers;
-  for (unsigned sockets = 0; sockets < 2; sockets++) {
-    for (unsigned i = 0; i < count; i++) {
-      unsigned hosts = numbers[i];
-      struct transport_config config = {
-        .network = { .nic_rate = 100000000,
-                     .wire_rate = 1000000000,
-                     .burst_bytes = 128u << 10,
-                     .segment_bytes = 64u << 10,
-                     .hosts = hosts,
-                     .nics = 1,
-                     .paths = 32,
-                     .has_switch = hosts > 2 },
-        .connections = SCHEDULE_CHANNELS,
-        .sockets = sockets,
-      };
-      begin(hosts, 1, 0, 0);
-      schedule.exact = exact_new(&schedule.config, &config);
-      run(SCHEDULE_RING, OPERATION_ALL_REDUCE, hosts * 8 * MIB); /* flows are opened */
-      memcpy(start, end, sizeof start);
-      run(SCHEDULE_RING, OPERATION_ALL_REDUCE, hosts * 8 * MIB);
-      assert_int_equal(schedule_bytes(&schedule), 2 * 2ull * (hosts - 1) * hosts * 8 * MIB);
-      double least_ns = 2 * (hosts - 1) * 8.0 * MIB * 10;
-      for (unsigned host = 0; host < hosts; host++) {
-        double took_ns = end[host] - start[host];
-        assert_true(took_ns > 0.95 * least_ns && took_ns < 2 * least_ns);
-      }
-      exact_free(schedule.exact);
-      schedule_free(&schedule);
-    }
-  }
 }
 
 UNIT_MAIN(NULL, NULL)

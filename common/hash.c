@@ -165,50 +165,6 @@ void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, si
   hash_wipe(block, sizeof block);
 }
 
-/* ---- SipHash-2-4 (Aumasson and Bernstein, 2012) ---- */
-
-static uint64_t rotate_left(uint64_t word, unsigned bits) {
-  return word << bits | word >> (64 - bits);
-}
-
-static void sip_rounds(uint64_t v[4], unsigned rounds) {
-  for (unsigned i = 0; i < rounds; i++) {
-    v[0] += v[1];
-    v[2] += v[3];
-    v[1] = rotate_left(v[1], 13) ^ v[0];
-    v[3] = rotate_left(v[3], 16) ^ v[2];
-    v[0] = rotate_left(v[0], 32);
-    v[2] += v[1];
-    v[0] += v[3];
-    v[1] = rotate_left(v[1], 17) ^ v[2];
-    v[3] = rotate_left(v[3], 21) ^ v[0];
-    v[2] = rotate_left(v[2], 32);
-  }
-}
-
-static void sip_word(uint64_t v[4], uint64_t word) {
-  v[3] ^= word;
-  sip_rounds(v, 2);
-  v[0] ^= word;
-}
-
-uint64_t hash_short(const uint8_t key[HASH_SHORT_KEY_BYTES], const void *bytes, size_t count) {
-  uint64_t k0 = bytes_get_le64(key), k1 = bytes_get_le64(key + 8);
-  uint64_t v[4] = { k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261,
-                    k1 ^ 0x7465646279746573 };
-  const uint8_t *at = bytes;
-  uint8_t last[8] = { [7] = (uint8_t)count };
-  size_t whole = count / 8 * 8;
-  for (size_t i = 0; i < whole; i += 8) {
-    sip_word(v, bytes_get_le64(at + i));
-  }
-  memcpy(last, at + whole, count - whole);
-  sip_word(v, bytes_get_le64(last));
-  v[2] ^= 0xff;
-  sip_rounds(v, 4);
-  return v[0] ^ v[1] ^ v[2] ^ v[3];
-}
-
 /* ---- secrets ---- */
 
 bool hash_is_equal(const void *a, const void *b, size_t count) {

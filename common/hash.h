@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets, SipHash for tables.
+/* hash: CRC32C for frames, SHA-256, HMAC and HKDF for identities and secrets.
  * Every connection proves its key by HMAC, so none of it may depend on a library that a host can
  * lack, as libcrypto: it is here, and no instruction or address depends on secret data.
  * Owns: nothing.  Threads: any.
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { HASH_SHA256_BYTES = 32, HASH_SHORT_KEY_BYTES = 16 };
+enum { HASH_SHA256_BYTES = 32 };
 
 /* CRC32C (Castagnoli, RFC 3720 appendix B.4) of the bytes that `crc` covers followed by these;
  * starts at 0. Uses the fastest form that this processor supports. */
@@ -48,9 +48,6 @@ void hash_hkdf_extract(const void *salt, size_t salt_bytes, const void *secret, 
                        uint8_t key[HASH_SHA256_BYTES]);
 void hash_hkdf_expand(const uint8_t key[HASH_SHA256_BYTES], const void *info, size_t info_bytes,
                       void *out, size_t out_bytes);
-
-/* SipHash-2-4: a keyed hash for tables. */
-uint64_t hash_short(const uint8_t key[HASH_SHORT_KEY_BYTES], const void *bytes, size_t count);
 
 /* Compares in constant time; for secrets and digests. */
 bool hash_is_equal(const void *a, const void *b, size_t count);

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 #include "common/list.h"
-#include "net_plugin/engine/id_table.h"
 #include "net_plugin/lane/nic.h"
 
 struct engine;
@@ -115,14 +114,14 @@ void engine_timer_set(struct engine *engine, struct engine_timer *timer, uint64_
 void engine_timer_stop(struct engine_timer *timer);
 
 /* Things that hold the engine in engine_stop_all until they are gone, and that setup/ looks up.
- * Each layer that owns a list walks it and nothing else does. Handshakes go by the tables, for
+ * Each layer that owns a list walks it and nothing else does. Handshakes go by the trees, for
  * strangers, too: there may be thousands of connections. */
 struct engine_lists {
-  struct list connections;      /* connection/connection.c */
-  struct list ports;            /* setup/port.c */
-  struct list listeners;        /* setup/listener.c */
-  struct id_table receivers;    /* setup/peering.c: connections by the identity of their hellos */
-  struct id_table listener_ids; /* setup/listener.c */
+  struct list connections; /* connection/connection.c */
+  struct list ports;       /* setup/port.c */
+  struct list listeners;   /* setup/listener.c */
+  void *receivers;         /* id_tree.h; setup/peering.c: by the identity of their hellos */
+  void *listener_ids;      /* id_tree.h; setup/listener.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
 /* What the engine's links measure together; guarded by the lock. */

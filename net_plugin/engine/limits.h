@@ -57,7 +57,5 @@
 #define ENGINE_WARN_INTERVAL_NS (1 * NS_PER_S)
 /* Taken from the epoll set at a time. */
 #define EVENTS_PER_ROUND 64
-/* Few connections per engine are typical; the table grows with their number. */
-#define ID_TABLE_FIRST_BUCKETS 16
 
 #endif

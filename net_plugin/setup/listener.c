@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/random.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/engine/id_tree.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
@@ -26,12 +27,11 @@ struct listener {
   unsigned pending_count;
   int error; /* what accept returns when nothing is pending */
   struct list_node node;
-  struct id_node id_node;
 };
 
 static void forget(struct listener *listener) {
   list_remove(&listener->node);
-  id_table_remove(&engine_lists(listener->engine)->listener_ids, &listener->id_node);
+  id_tree_remove(&engine_lists(listener->engine)->listener_ids, listener->id);
 }
 
 static void listener_free(struct listener *listener) {
@@ -66,7 +66,7 @@ static int join(struct listener *listener, struct engine *engine, const struct n
   engine_lock(engine);
   int error = fill_handle(listener, nics, count, &handle);
   if (!error) {
-    error = id_table_add(&engine_lists(engine)->listener_ids, &listener->id_node, listener->id);
+    error = id_tree_add(&engine_lists(engine)->listener_ids, listener->id);
     if (error) {
       LOG_WARN("cannot listen on %s: %s", nics[0].name, strerror(-error));
     }
@@ -152,8 +152,8 @@ void listener_close(struct listener *listener) {
 
 struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
   engine_assert_locked(engine);
-  struct id_node *node = id_table_find(&engine_lists(engine)->listener_ids, id);
-  struct listener *listener = node ? LIST_ENTRY(node, struct listener, id_node) : NULL;
+  uint8_t *found = id_tree_find(&engine_lists(engine)->listener_ids, id);
+  struct listener *listener = found ? LIST_ENTRY(found, struct listener, id) : NULL;
   return listener && listener->pending_count < LISTENER_MAX_PENDING ? listener : NULL;
 }
 

@@ -10,6 +10,7 @@
 #include "common/clock.h"
 #include "common/hash.h"
 #include "common/log.h"
+#include "net_plugin/engine/id_tree.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
@@ -37,8 +38,7 @@ struct peering {
   struct connection *connection;
   struct engine *engine;
   bool is_sender;
-  struct id_node node; /* receiver */
-  struct hello hello;  /* each dial fills in lane and epoch; receiver: the peer's */
+  struct hello hello; /* each dial fills in lane and epoch; receiver: the peer's */
   struct auth_keys keys;
   struct address_list addresses; /* receiver: see peering_set_addresses */
   struct peering_route route;
@@ -350,7 +350,7 @@ static void connection_gone(struct connection *connection) {
     }
   }
   if (!peering->is_sender) {
-    id_table_remove(&engine_lists(peering->engine)->receivers, &peering->node);
+    id_tree_remove(&engine_lists(peering->engine)->receivers, peering->hello.connection);
   }
   engine_timer_stop(&peering->upgrade);
   nic_shares_stop(&peering->shares);
@@ -387,8 +387,10 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   complete.setup = &peering_setup;
   complete.link.policy.shared = engine_policy_shared(engine);
   complete.link.seed = clock_now_ns();
-  struct id_table *receivers = &engine_lists(engine)->receivers;
-  int error = route ? 0 : id_table_add(receivers, &peering->node, hello->connection);
+  void **receivers = &engine_lists(engine)->receivers;
+  peering->hello = *hello;
+  peering->hello.is_first = 0;
+  int error = route ? 0 : id_tree_add(receivers, peering->hello.connection);
   if (error) {
     discard(peering, process);
     return error;
@@ -396,7 +398,7 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   error = connection_new(engine, &complete, result);
   if (error) {
     if (!route) {
-      id_table_remove(receivers, &peering->node);
+      id_tree_remove(receivers, hello->connection);
     }
     discard(peering, process);
     return error;
@@ -404,8 +406,6 @@ int peering_new(struct engine *engine, const struct connection_config *config,
   peering->connection = *result;
   peering->engine = engine;
   peering->process = process;
-  peering->hello = *hello;
-  peering->hello.is_first = 0;
   peering->keys = *keys;
   peering->upgrade.expired = upgrade_expired;
   peering->inquire.expired = inquire_expired;
@@ -437,8 +437,8 @@ void peering_lane_opened(struct connection *connection, unsigned lane, uint32_t 
 
 struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
   engine_assert_locked(engine);
-  struct id_node *node = id_table_find(&engine_lists(engine)->receivers, id);
-  return node ? LIST_ENTRY(node, struct peering, node)->connection : NULL;
+  uint8_t *found = id_tree_find(&engine_lists(engine)->receivers, id);
+  return found ? LIST_ENTRY(found, struct peering, hello.connection)->connection : NULL;
 }
 
 void peering_set_addresses(struct connection *connection, const struct address_list *addresses) {

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ int __real_vasprintf(char **text, const char *format, va_list arguments);
 FILE *__real_open_memstream(char **text, size_t *bytes);
 int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
+void *__real_tsearch(const void *key, void **root, __compar_fn_t compare);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __real_munmap(void *at, size_t bytes);
 int __real_open(const char *path, int flags, ...);
@@ -49,6 +51,7 @@ int __wrap_asprintf(char **text, const char *format, ...);
 FILE *__wrap_open_memstream(char **text, size_t *bytes);
 int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+void *__wrap_tsearch(const void *key, void **root, __compar_fn_t compare);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
 int __wrap_munmap(void *at, size_t bytes);
 
@@ -204,6 +207,10 @@ int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
   return is_due() ? NULL : __real_aligned_alloc(alignment, bytes);
+}
+
+void *__wrap_tsearch(const void *key, void **root, __compar_fn_t compare) {
+  return is_due() ? NULL : __real_tsearch(key, root, compare);
 }
 
 static bool is_refused(size_t bytes) {

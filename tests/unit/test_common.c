@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small modules of common/, one part each: what is larger has a program of its own. */
+/* The small modules of common/, one part each, and the engine's id_tree: what is larger has a
+ * program of its own. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +11,8 @@
 #include "common/list.h"
 #include "common/name_distance.h"
 #include "common/thread.h"
+#include "net_plugin/engine/id_tree.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/unit.h"
 
 /* ---- clock ---- */
@@ -161,6 +165,37 @@ UNIT_TEST(long_names_are_cut) {
   assert_int_equal(within(name, "ENCRYPT"), 7);
   memcpy(name + NAME_DISTANCE_MAX - 7, "ENCRYPT", 7);
   assert_int_equal(within(name, "ENCRYPT"), 0);
+}
+
+/* ---- id_tree ---- */
+
+UNIT_TEST(what_has_an_identity_is_found) {
+  static struct {
+    int other;
+    uint8_t id[ID_TREE_BYTES];
+  } items[100];
+  void *tree = NULL;
+  fault_fail_allocation(1);
+  assert_int_equal(id_tree_add(&tree, items[0].id), -ENOMEM);
+  assert_true(fault_clear());
+  for (uint8_t i = 0; i < 100; i++) {
+    items[i].id[ID_TREE_BYTES - 1] = i;
+    assert_null(id_tree_find(&tree, items[i].id));
+    assert_int_equal(id_tree_add(&tree, items[i].id), 0);
+  }
+  uint8_t again[ID_TREE_BYTES];
+  memcpy(again, items[7].id, sizeof again);
+  assert_int_equal(id_tree_add(&tree, again), -EEXIST);
+  for (int i = 0; i < 100; i += 2) {
+    id_tree_remove(&tree, items[i].id);
+  }
+  for (int i = 0; i < 100; i++) {
+    assert_ptr_equal(id_tree_find(&tree, items[i].id), i % 2 ? items[i].id : NULL);
+  }
+  for (int i = 1; i < 100; i += 2) {
+    id_tree_remove(&tree, items[i].id);
+  }
+  assert_null(tree);
 }
 
 /* ---- thread ---- */

@@ -194,21 +194,6 @@ UNIT_TEST(sha256_of_every_length_about_a_block) {
   assert_hex(digest, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-/* Aumasson and Bernstein, "SipHash", appendix A; and the reference's vectors of 0, 7, 8 and 63
- * bytes. */
-UNIT_TEST(siphash_vectors) {
-  uint8_t key[HASH_SHORT_KEY_BYTES], bytes[63];
-  for (uint8_t i = 0; i < sizeof bytes; i++) {
-    bytes[i] = i;
-  }
-  memcpy(key, bytes, sizeof key);
-  assert_true(hash_short(key, bytes, 15) == 0xa129ca6149be45e5);
-  assert_true(hash_short(key, bytes, 0) == 0x726fdb47dd0e0e31);
-  assert_true(hash_short(key, bytes, 7) == 0xab0200f58b01d137);
-  assert_true(hash_short(key, bytes, 8) == 0x93f5f5799a932462);
-  assert_true(hash_short(key, bytes, 63) == 0x958a324ceb064572);
-}
-
 UNIT_TEST(comparison_sees_every_byte) {
   uint8_t a[HASH_SHA256_BYTES] = { 0 };
   uint8_t b[HASH_SHA256_BYTES] = { 0 };

@@ -241,40 +241,6 @@ TEST(a_flood_spares_who_has_said_hello) {
   flood_end();
 }
 
-/* Strangers make this side look for connections, under the lock of the engine that moves the bytes:
- * that must not take longer where there are many. */
-TEST_WITH(a_search_looks_at_few_of_many_connections, "STRATUS_FLOWS=1 STRATUS_THREADS=1") {
-  enum { MANY = 200, STRANGERS = 50 };
-  static struct pair pairs[MANY];
-  struct by_hand_caller caller = caller_of(&scene, NULL);
-  struct engine *engine;
-  for (int i = 0; i < MANY; i++) {
-    pairs[i] = pair_make(AF_INET);
-  }
-  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
-  engine_lock(engine);
-  struct id_table *receivers = &engine_lists(engine)->receivers;
-  uint64_t before = receivers->compared;
-  assert_int_equal(receivers->count, MANY);
-  assert_int_equal(engine_lists(engine)->listener_ids.count, 1);
-  engine_unlock(engine);
-  uint8_t ours = caller.hello.listener[0];
-  for (uint8_t i = 0; i < STRANGERS; i++) {
-    caller.hello.listener[0] = ours ^ (i + 1); /* never that of the listener */
-    caller.hello.connection[0] = i;
-    by_hand_greet(&caller);
-    assert_int_equal(recv(caller.fd, caller.reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-    close(caller.fd);
-  }
-  engine_lock(engine);
-  assert_true(receivers->compared - before < 4 * STRANGERS); /* a walk: MANY each */
-  engine_unlock(engine);
-  for (int i = 0; i < MANY; i++) {
-    pair_close(pairs[i]);
-  }
-  scene_still_works();
-}
-
 /* ---- job secrets ---- */
 
 /* Its name may hold spaces. */

@@ -4,7 +4,6 @@
 #   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
 #   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
-#   make nccl-collnet SUITE=     libnccl-net-collnet.so: Socket, and a collective network for tests
 #   make fake-cuda-tests SUITE=  what tests/fake_cuda/run SUITE runs
 
 SUITE ?= sid
@@ -72,30 +71,20 @@ nccl: fake-cuda $(FAKE_NCCL)/libnccl.so.2
 FAKE_TRANSPORT_socket = ncclNetSocket
 FAKE_TRANSPORT_ib = ncclNetIb
 FAKE_TRANSPORTS := $(patsubst %,$(FAKE_NCCL)/libnccl-net-%.so,socket ib)
-# Beside Socket the collective network for tests (tests/fake_cuda/collnet).
-FAKE_COLLNET := $(FAKE_NCCL)/libnccl-net-collnet.so
-FAKE_TRANSPORT_collnet = ncclNetSocket
-FAKE_OBJECTS_collnet := $(call objects,tests/fake_cuda/collnet/collnet.c tests/fake_cuda/nccl/reduce.c)
-$(FAKE_COLLNET): $(FAKE_OBJECTS_collnet)
-$(call objects,tests/fake_cuda/collnet/collnet.c): ALL_CFLAGS += $(FAKE_CFLAGS) \
-  -isystem $(NCCL_DIR)/usr/include
-$(call objects,tests/fake_cuda/collnet/collnet.c): | $(NCCL_DIR)/complete
-
-$(FAKE_TRANSPORTS) $(FAKE_COLLNET): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c \
-  tests/fake_cuda/transport/as_plugin.h net_plugin/abi/net_abi.h $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
+$(FAKE_TRANSPORTS): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_plugin.c net_plugin/abi/net_abi.h \
+  $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) \
   $(FAKE_LIB)/libcudart.so.12
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(FAKE_CFLAGS) -isystem $(NCCL_DIR)/usr/include \
 	  -DTRANSPORT=$(FAKE_TRANSPORT_$*) -c $< -o $@.o
-	$(Q)$(CXX) -shared -pthread -Wl,--no-relax $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o $(FAKE_OBJECTS_$*) \
+	$(Q)$(CXX) -shared -pthread -Wl,--no-relax $(SAN_FLAGS_$(SAN)) -o $@ -Wl,-soname,$(@F) $@.o \
 	  $(BUILD)/fake_cuda/nccl-$(SUITE).a $(call objects,$(FAKE_LIBC_SRC)) -Wl,--gc-sections \
 	  -L$(FAKE_LIB) -lcudart -Wl,-rpath,'$$ORIGIN/..' $(if $(SAN),,-Wl$(comma)-z$(comma)defs) -lrt -ldl
 	$(Q)rm $@.o
 
 nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
-nccl-collnet: fake-cuda $(FAKE_COLLNET)
 
-fake-cuda-tests: nccl nccl-collnet coll
+fake-cuda-tests: nccl coll
 
-.PHONY: fake-cuda nccl nccl-transports nccl-collnet fake-cuda-tests
+.PHONY: fake-cuda nccl nccl-transports fake-cuda-tests

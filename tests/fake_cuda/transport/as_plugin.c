@@ -5,15 +5,13 @@
  * src/include/plugin/nccl_net.h, before 2.26 src/include/nccl_net.h. */
 #include <nccl.h>
 
-#include "tests/fake_cuda/transport/as_plugin.h"
+#include "net_plugin/abi/net_abi.h"
 
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0) && NCCL_VERSION_CODE < NCCL_VERSION(2, 30, 0)
 #define TABLE net_v11
-#define PROPERTIES net_properties_v11
 #define EXPORTED "ncclNetPlugin_v11"
 #elif NCCL_VERSION_CODE >= NCCL_VERSION(2, 20, 0) && NCCL_VERSION_CODE < NCCL_VERSION(2, 24, 0)
 #define TABLE net_v8
-#define PROPERTIES net_properties_v8
 #define EXPORTED "ncclNetPlugin_v8"
 #else
 #error "which version of the net plugin interface has ncclNet_t in this release?"
@@ -26,23 +24,4 @@ __attribute__((visibility("default"))) struct TABLE exported;
 
 __attribute__((constructor)) static void copy_table(void) {
   exported = TRANSPORT;
-}
-
-enum nccl_result transport_devices(int *count) {
-  return TRANSPORT.devices(count);
-}
-
-enum nccl_result transport_properties(int device, struct net_properties_v8 *out) {
-  struct PROPERTIES p = { 0 };
-  enum nccl_result result = TRANSPORT.getProperties(device, &p);
-  *out = (struct net_properties_v8){ .name = p.name,
-                                     .pciPath = p.pciPath,
-                                     .guid = p.guid,
-                                     .ptrSupport = p.ptrSupport,
-                                     .speed = p.speed,
-                                     .port = p.port,
-                                     .latency = p.latency,
-                                     .maxComms = p.maxComms,
-                                     .maxRecvs = p.maxRecvs };
-  return result;
 }

@@ -16,7 +16,7 @@
 /* ---- launchers ---- */
 
 static const uint64_t sizes[] = { 8, 64, 4096 };
-static const char *const ours[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=allreduce:8=all", NULL };
+static const char *const ours[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=allreduce:8", NULL };
 static const struct launch_job job = {
   .collective = PROFILE_ALLGATHER, .sizes = sizes, .size_count = 3, .iterations = 20, .ours = ours
 };
@@ -253,10 +253,11 @@ static const char fake_perf[] =
     "done\n"
     "echo \"{\\\"results\\\":[$rows]}\" >\"$json\"\n";
 
-static int run_tool(const char *last) {
+static int run_tool(const char *options) {
   char command[512];
   snprintf(command, sizeof command,
-           "stratus calibrate -s s.jsonl -c allreduce -b 8 -e %s -n 4 -- ./all_reduce_perf", last);
+           "stratus calibrate -s s.jsonl -c allreduce -b 8 -n 4 -e %s -- ./all_reduce_perf",
+           options);
   return tool_run_there(command);
 }
 
@@ -287,14 +288,21 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   assert_int_equal(run_tool("8"), 0);
   assert_int_equal(count_lines(tree, "all_reduce_perf.log", ""), 2);
   assert_int_equal(run_tool("16"), 0); /* one size more: only that one is tried */
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "allreduce:16=all"), 1);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "allreduce:16"), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":16,"), 2);
+  /* What changes the measurement makes another campaign; each round has its own launch. */
+  assert_int_equal(run_tool("16 --rounds 3"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "/allreduce:8,16"), 3);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 seed=3/run=1/channels=0/"), 1);
+  assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
+  assert_int_equal(run_tool("16 --rounds 3"), 0);
+  assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
   /* A launch that fails leaves what there was. */
   tree_write(tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
   assert_true(run_tool("32") != 0);
   assert_int_equal(count_lines(tree, "err", "no GPU here"), 2); /* tried twice */
-  assert_int_equal(count_lines(tree, "s.jsonl", ""), 4);
+  assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
 }
 
 /* Before a rank is started, what follows is said: how much, about how long, and into which files.

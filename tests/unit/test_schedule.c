@@ -41,7 +41,7 @@ static struct plan parse(const char *text) {
 static struct schedule_set open_first(const char *text, struct cells *cells, int algos) {
   struct plan plan = parse(text);
   struct schedule_set set;
-  plan_open(&plan, &plan.entries[0], (struct decide_costs){ &cells->us[0][0], algos, PROTOS },
+  plan_open(&plan, plan.entries[0].bytes, (struct decide_costs){ &cells->us[0][0], algos, PROTOS },
             &set);
   return set;
 }
@@ -136,16 +136,15 @@ UNIT_TEST(seed_size_and_collective_change_the_order) {
 
 UNIT_TEST(never_tries_what_nccl_ruled_out) {
   struct cells cells = offer(-1.0f, 10.0f, 9.0f, NAN);
-  struct schedule_set set = open_first("channels=0,2/allreduce:8=all", &cells, ALGOS);
+  struct schedule_set set = open_first("channels=0,2/allreduce:8", &cells, ALGOS);
   assert_string_equal(name(&set), "ring.ll tree.simple tree.simple@2 ring.ll@2");
-  set =
-      open_first("allreduce:8=tree.ll,ring.simple,ring.ll128@1,tree.simple,pat.simple", &cells, 6);
+  set = open_first("allreduce:8", &cells, 6); /* 2.22 has no PAT */
   assert_string_equal(name(&set), "ring.ll tree.simple");
   cells = offer(-1.0f, INFINITY, -1.0f, NAN);
-  set = open_first("allreduce:8=all,tree.ll", &cells, ALGOS);
+  set = open_first("allreduce:8", &cells, ALGOS);
   assert_int_equal(set.count, 0);
-  struct plan plan = parse("allreduce:8=all");
-  plan_open(&plan, &plan.entries[0], (struct decide_costs){ NULL, ALGOS, PROTOS }, &set);
+  struct plan plan = parse("allreduce:8");
+  plan_open(&plan, 8, (struct decide_costs){ NULL, ALGOS, PROTOS }, &set);
   assert_int_equal(set.count, 0);
 }
 
@@ -159,8 +158,8 @@ UNIT_TEST(only_offered_cells_whatever_the_table) {
           rand() % 3 ? -1.0f : (float)(rand() % 1000) * (rand() % 2 ? 1.0f : 1024.0f);
     }
     struct cells before = cells;
-    struct schedule_set set = open_first("channels=0,1,4/allreduce:8=all", &cells, ALGOS);
-    struct schedule_set again = open_first("channels=0,1,4/allreduce:8=all", &cells, ALGOS);
+    struct schedule_set set = open_first("channels=0,1,4/allreduce:8", &cells, ALGOS);
+    struct schedule_set again = open_first("channels=0,1,4/allreduce:8", &cells, ALGOS);
     assert_true(schedule_is_same(&set, &again));
     assert_memory_equal(&cells, &before, sizeof cells);
     for (size_t i = 0; i < set.count; i++) {
@@ -173,41 +172,57 @@ UNIT_TEST(only_offered_cells_whatever_the_table) {
 
 UNIT_TEST(hopeless_cells_are_left_out) {
   struct cells cells = offer(10.0f, 30.0f, 45.0f, 11.0f);
-  struct schedule_set set = open_first("allreduce:1M=all", &cells, ALGOS);
+  struct schedule_set set = open_first("allreduce:1M", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll tree.simple ring.simple"); /* 45 is over 4 x 10 */
   cells.us[PROFILE_RING][PROFILE_LL] = 35;
-  set = open_first("allreduce:1M=all", &cells, ALGOS);
+  set = open_first("allreduce:1M", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll tree.simple ring.ll ring.simple");
-  set = open_first("allreduce:2M=all", &cells, ALGOS); /* LL, unless NCCL itself chose it */
+  set = open_first("allreduce:2M", &cells, ALGOS); /* LL, unless NCCL itself chose it */
   assert_string_equal(name(&set), "tree.ll tree.simple ring.simple");
-  set = open_first("allreduce:2M=ring.ll", &cells, ALGOS); /* named: tried */
-  assert_string_equal(name(&set), "tree.ll ring.ll");
-  cells.us[PROFILE_RING][PROFILE_LL] = 10.0f * 1024.0f; /* fp8's penalty holds for these, too */
-  set = open_first("allreduce:2M=ring.ll", &cells, ALGOS);
-  assert_string_equal(name(&set), "tree.ll");
+  set = open_first("channels=2,0/allreduce:2M", &cells, ALGOS);
+  assert_string_equal(name(&set), "tree.ll tree.ll@2 tree.simple@2 ring.simple@2 tree.simple "
+                                  "ring.simple");
 }
 
 UNIT_TEST(collnet_keeps_its_channels) {
   struct cells cells = offer(10.0f, -1.0f, -1.0f, -1.0f);
   cells.us[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] = 12.0f;
-  struct schedule_set set = open_first("channels=0,2/allreduce:8=all", &cells, ALGOS);
+  struct schedule_set set = open_first("channels=0,2/allreduce:8", &cells, ALGOS);
   assert_string_equal(name(&set), "tree.ll collnetchain.simple tree.ll@2");
 }
 
 UNIT_TEST(plan_is_read_and_found) {
-  struct plan plan =
-      parse("seed=12/run=3/channels=1/allreduce:8,64K=all/allgather:8=tree.ll128@3,default");
+  struct plan plan = parse("seed=12/run=3/channels=1,2/allreduce:8,64K/allgather:8");
   assert_int_equal(plan.seed, 12);
   assert_int_equal(plan.run, 3);
+  assert_int_equal(plan.channel_count, 2);
+  assert_int_equal(plan.channels[1], 2);
   assert_int_equal(plan.entry_count, 3);
   assert_int_equal(plan_find(&plan, PROFILE_ALLREDUCE, 65536), 1);
   assert_int_equal(plan_find(&plan, PROFILE_ALLGATHER, 8), 2);
   assert_int_equal(plan_find(&plan, PROFILE_REDUCE, 8), -1);
   assert_int_equal(plan_find(&plan, -1, 8), -1);
-  assert_true(plan.entries[1].is_all);
-  assert_int_equal(plan.entries[2].cell_count, 1);
+  plan = parse("allreduce:8");
+  assert_int_equal(plan.seed, 0);
+  assert_int_equal(plan.run, PLAN_RUN);
+  assert_int_equal(plan.channel_count, 1);
+  assert_int_equal(plan.channels[0], 0);
+}
+
+UNIT_TEST(cells_have_names) {
+  static const char *const names[] = { "tree.ll128@3", "ring.simple", "collnetchain.simple" };
+  static const char *const bad[] = {
+    "", "ring", "ring.simple@0", "ring.simple@65", "ring.simple@", "ring.ll:8", "best.ll", ".ll"
+  };
+  struct schedule_cell cell;
   char text[PLAN_CELL_TEXT_MAX];
-  assert_string_equal(plan_format_cell(plan.entries[2].cells[0], text), "tree.ll128@3");
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    assert_int_equal(plan_parse_cell(names[i], &cell), 0);
+    assert_string_equal(plan_format_cell(cell, text), names[i]);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    assert_int_equal(plan_parse_cell(bad[i], &cell), -EINVAL);
+  }
 }
 
 UNIT_TEST(bad_plans_name_the_fault) {
@@ -216,26 +231,27 @@ UNIT_TEST(bad_plans_name_the_fault) {
   } bad[] = {
     { "", "COLLECTIVE:SIZES" },
     { "seed=1", "no collective" },
-    { "seed=x/allreduce:8=all", "seed=" },
-    { "run=0/allreduce:8=all", "1 to 1000" },
-    { "cost=4/allreduce:8=all", "accepted: seed=, run=, channels=" },
-    { "channels=65/allreduce:8=all", "0 to 64" },
-    { "channels=1,1,1,1,1,1,1,1,1/allreduce:8=all", "up to 8" },
-    { "allreduce:8", "what to try" },
-    { "allreduce:8=", "no cell" },
-    { "allreduce:x=all", "a size is wanted" },
-    { "allreduce:8,=all", "a size is wanted" },
-    { "alltoall:8=all", "broadcast|reduce" },
-    { "allreduce:8=ring", "no cell" },
-    { "allreduce:8=ring.simple@0", "no cell" },
-    { "allreduce:8=ring.simple@65", "no cell" },
-    { "allreduce:8=ring.simple@", "no cell" },
-    { "allreduce:8=ring.simple:64K", "no cell" },
-    { "allreduce:8=ring.simple@2:64K", "no cell" },
-    { "allreduce:8=all/allreduce:4,8=all", "twice" },
-    { "allreduce:8=all/", "COLLECTIVE" },
-    { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:8=all",
-      "accepted" },
+    { "seed=x/allreduce:8", "seed= takes 0 to" },
+    { "seed=-1/allreduce:8", "seed= takes 0 to" },
+    { "run=0/allreduce:8", "1 to 1000" },
+    { "run=1001/allreduce:8", "1 to 1000" },
+    { "cost=4/allreduce:8", "accepted: seed=, run=, channels=" },
+    { "seed:4/allreduce:8", "accepted: seed=, run=, channels=" },
+    { "channels=65/allreduce:8", "0 to 64" },
+    { "channels=-1/allreduce:8", "0 to 64" },
+    { "channels=1,1,1,1,1,1,1,1,1/allreduce:8", "up to 8" },
+    { "allreduce", "COLLECTIVE:SIZES" },
+    { "allreduce=8", "COLLECTIVE:SIZES" },
+    { "allreduce:", "a size is wanted" },
+    { "allreduce:x", "a size is wanted" },
+    { "allreduce:8,", "a size is wanted" },
+    { "allreduce:8=all", "a size is wanted" },
+    { "alltoall:8", "broadcast|reduce" },
+    { "allreduce:8/allreduce:4,8", "twice" },
+    { "allreduce:8/", "COLLECTIVE" },
+    { "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa:8", "accepted" },
+    { "allreduce:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+      "too long" },
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     struct plan plan;

@@ -9,8 +9,6 @@
 #define SCHEDULE_CELLS_MAX 32
 /* Enough for a run, if that is fewer calls; a quarter at least. */
 #define SCHEDULE_RUN_BYTES (16 << 20)
-/* Also for named cells: below what the plugin's guard refuses (GUARD_COST_RATIO). */
-#define SCHEDULE_COST_FACTOR_MAX 200
 
 /* Of a plan: collectives with a size; numbers of channels; calls in a row with the same cell, where
  * the plan does not say, and at most. */
@@ -18,7 +16,7 @@
 #define PLAN_CHANNELS_MAX 8
 #define PLAN_RUN 12
 #define PLAN_RUN_MAX 1000
-/* Of `all`, LL is not tried above; it sends everything twice, in tiny chunks. */
+/* LL is not tried above; it sends everything twice, in tiny chunks. */
 #define PLAN_LL_BYTES (1 << 20)
 /* Nor cells with more than so many times the cost of NCCL's choice: on clouds NCCL's table is wrong
  * by a factor of up to 2, and a margin of 2 more is left. */

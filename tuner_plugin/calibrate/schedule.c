@@ -8,15 +8,6 @@ bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b) {
   return a.algorithm == b.algorithm && a.protocol == b.protocol && a.channels == b.channels;
 }
 
-bool schedule_has_cell(const struct schedule_cell *cells, size_t count, struct schedule_cell cell) {
-  for (size_t i = 0; i < count; i++) {
-    if (schedule_is_same_cell(cells[i], cell)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 static uint64_t seed_of_block(struct schedule_key key, uint64_t block) {
   uint64_t state = key.seed;
   state ^= random_next(&state) + (uint64_t)key.collective;

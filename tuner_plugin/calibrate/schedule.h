@@ -54,7 +54,6 @@ struct schedule_turn {
 struct schedule_turn schedule_pick(struct schedule_key key, size_t count, uint64_t call);
 
 bool schedule_is_same_cell(struct schedule_cell a, struct schedule_cell b);
-bool schedule_has_cell(const struct schedule_cell *cells, size_t count, struct schedule_cell cell);
 bool schedule_is_same(const struct schedule_set *a, const struct schedule_set *b);
 
 #endif

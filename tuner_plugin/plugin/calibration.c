@@ -112,7 +112,7 @@ static size_t next_cell(struct calibration *calibration, int place, struct decid
   const struct plan_entry *entry = &calibration->entries[place];
   struct stream *stream = &calibration->streams[place];
   struct schedule_set set;
-  plan_open(&calibration->plan, entry, costs, &set);
+  plan_open(&calibration->plan, entry->bytes, costs, &set);
   uint64_t call = stream->calls++;
   if (call == 0) {
     stream->set = set;

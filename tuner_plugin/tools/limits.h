@@ -13,14 +13,6 @@
 #define CALIBRATE_ASSUMED_GBS 1.0
 #define CALIBRATE_START_S 10.0
 
-/* Natural logarithms of ratios of times: differences too small to resolve; the error of a single
- * launch; a difference at which a cell is pruned whatever the scatter. */
-#define PRUNING_LEAST_MARGIN 0.05
-#define PRUNING_FIRST_MARGIN 0.4
-#define PRUNING_MOST_MARGIN 0.69
-/* Standard errors. */
-#define PRUNING_ERRORS_APART 2.0
-
 /* ---- verify ---- */
 
 /* Shares of a time. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus calibrate: for each collective a run of NCCL's own choices, then one launch in which
- * every call tries another cell, and further launches for undecided cells. Appends samples. */
+/* stratus calibrate: for each collective a run of NCCL's own choices, then `rounds` launches in
+ * which every call tries another cell. Appends samples.
+ *
+ * All state is in the samples, so an interrupted campaign continues where it ended: the name of
+ * each sample's run has the campaign's id and the number of its launch. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +13,8 @@
 #include "common/hash.h"
 #include "common/hex.h"
 #include "common/tools/commands.h"
+#include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
-#include "tuner_plugin/tools/calibrate/launch_plan.h"
 #include "tuner_plugin/tools/calibrate/sample_store.h"
 #include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
@@ -33,7 +36,7 @@ static const struct cli_option option_rows[] = {
   { "channels", 0, CLI_STRING, &options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
   { "rounds", 0, CLI_INT, &options.rounds, "N",
-    "launches; each after the first measures only undecided cells", 1, 99 },
+    "launches of each size: they differ by more than the calls of one", 1, 99 },
   { 0 },
 };
 
@@ -45,7 +48,7 @@ struct series {
   struct launch *launch;
   struct sample_store *store; /* all samples, new and old */
   const char *id;             /* of everything that affects the measurement, except sizes */
-  struct launch_plan launch_plan;
+  enum profile_collective collective;
   struct bench_json alone;          /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
   size_t size_count;
@@ -54,7 +57,7 @@ struct series {
 };
 
 static const char *name_of(const struct series *series) {
-  return profile_collective_name(series->launch_plan.collective);
+  return profile_collective_name(series->collective);
 }
 
 /* Consecutive calls with the same cell: as many as let every cell get some of the calls that
@@ -93,15 +96,14 @@ static int write_sample(struct series *series, const struct label_entry *entry,
 /* Labels one size, and writes its samples; false if its calls cannot be identified. */
 static bool take_size(struct series *series, const struct bench_json *bench, int64_t round,
                       uint64_t bytes, const char *run) {
-  const struct bench_json_row *row = bench_json_find(bench, series->launch_plan.collective, bytes);
-  const struct label_entry *entry = label_find(&series->log, series->launch_plan.collective, bytes);
+  const struct bench_json_row *row = bench_json_find(bench, series->collective, bytes);
+  const struct label_entry *entry = label_find(&series->log, series->collective, bytes);
   struct label_times times;
   char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
   if (!row || !entry || label_row(row, entry, (uint64_t)round, run_length(), &times, error) < 0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }
-  launch_plan_add(&series->launch_plan, round, entry, &times);
   bool is_written = true;
   for (size_t c = 0; c < times.count; c++) {
     is_written &= write_sample(series, entry, &times, c, run) == CLI_OK;
@@ -119,12 +121,46 @@ static int take_launch(struct series *series, int64_t round, const struct bench_
   }
   char run[SAMPLE_WORD_MAX];
   series->time = (uint64_t)time(NULL);
-  launch_plan_name_run(series->id, series->time, round, run);
+  snprintf(run, sizeof run, "%s-%" PRIu64 "-%" PRId64, series->id, series->time, round);
   size_t labelled = 0;
   for (size_t i = 0; i < series->size_count; i++) {
     labelled += take_size(series, bench, round, series->sizes[i], run);
   }
   return labelled > 0 ? sample_store_flush(series->store) : cli_fail("no samples could be written");
+}
+
+/* ---- what is still to be done ---- */
+
+/* "0a1b2c3d-1795313780-2" is of round 2 of the campaign 0a1b2c3d. */
+static bool is_of_round(const char *run, const char *id, int64_t round) {
+  size_t length = strlen(id);
+  const char *last = strrchr(run, '-');
+  return strncmp(run, id, length) == 0 && run[length] == '-' && last > run + length &&
+         strtoll(last + 1, NULL, 10) == round;
+}
+
+static bool is_measured(const struct series *series, uint64_t bytes, int64_t round) {
+  const struct sample_file *file = &series->store->samples;
+  for (size_t i = 0; i < file->count; i++) {
+    const struct sample *sample = &file->samples[i];
+    if (sample->collective == series->collective && sample->bytes == bytes &&
+        is_of_round(sample->run, series->id, round)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Those of the sizes that are not measured in this round; returns how many. */
+static size_t list_due(const struct series *series, int64_t round, const uint64_t *sizes,
+                       size_t count, uint64_t *due) {
+  size_t due_count = 0;
+  for (size_t i = 0; i < count; i++) {
+    if (!is_measured(series, sizes[i], round)) {
+      due[due_count++] = sizes[i];
+    }
+  }
+  return due_count;
 }
 
 /* ---- launches ---- */
@@ -142,29 +178,33 @@ static void take_label(void *to, const char *line) {
 static int run_alone(struct series *series) {
   static const char *const ours[] = { "STRATUS_CALIBRATE=", "STRATUS_TUNER=0", NULL };
   struct launch_job job = { .what = "NCCL's own choice",
-                            .collective = series->launch_plan.collective,
-                            .sizes = series->sizes,
-                            .size_count = series->size_count,
+                            .collective = series->collective,
+                            .sizes = series->launch->sizes,
+                            .size_count = series->launch->size_count,
                             .iterations = ((uint64_t)launch_options.iterations + 3) / 4,
                             .ours = ours };
   return launch_run(series->launch, &job, &series->alone);
 }
 
 /* Each launch has another shuffle seed. */
+static void write_plan(const struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
+  int length = snprintf(plan, PLAN_TEXT_MAX,
+                        "STRATUS_CALIBRATE=seed=%" PRId64 "/run=%" PRIu32 "/channels=%.200s/%s",
+                        round, run_length(), options.channels, name_of(series));
+  for (size_t i = 0; i < series->size_count; i++) {
+    length += snprintf(plan + length, (size_t)(PLAN_TEXT_MAX - length), "%c%" PRIu64,
+                       i == 0 ? ':' : ',', series->sizes[i]);
+  }
+}
+
 static int run_round(struct series *series, int64_t round) {
   static char plan[PLAN_TEXT_MAX], what[64];
   const char *const ours[] = { "STRATUS_TUNER=1", plan, NULL };
   struct bench_json bench = { 0 };
   snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round, options.rounds);
-  snprintf(plan, sizeof plan, "STRATUS_CALIBRATE=seed=%" PRId64 "/run=%" PRIu32 "/channels=%s",
-           round, run_length(), options.channels);
-  series->size_count =
-      launch_plan_format(&series->launch_plan, round, series->sizes, plan, sizeof plan);
-  if (series->size_count == 0) {
-    return CLI_OK;
-  }
+  write_plan(series, round, plan);
   struct launch_job job = { .what = what,
-                            .collective = series->launch_plan.collective,
+                            .collective = series->collective,
                             .sizes = series->sizes,
                             .size_count = series->size_count,
                             .iterations = (uint64_t)launch_options.iterations,
@@ -180,44 +220,40 @@ static int run_round(struct series *series, int64_t round) {
   return status;
 }
 
-/* What is still to be done at these sizes, by what was measured before. */
-static void resume(struct series *series, const uint64_t *sizes, size_t count) {
-  launch_plan_begin(&series->launch_plan, sizes, count);
-  launch_plan_resume(&series->launch_plan, &series->store->samples, series->id);
-}
-
 /* The sizes as the benchmark made them of those that were asked for. Every call tries a cell, so
  * that a launch takes as long as NCCL's own choice does with all calls, and as much more as the
  * other cells are slower. */
-static void take_sizes(struct series *series) {
+static int run_rounds(struct series *series) {
   uint64_t sizes[PLAN_ENTRIES_MAX];
   double launch_s = 0;
   size_t count = 0;
   for (; count < series->alone.count && count < PLAN_ENTRIES_MAX; count++) {
     sizes[count] = series->alone.rows[count].bytes;
-    launch_s += launch_expect_s(&series->alone, series->launch_plan.collective, sizes[count]);
+    launch_s += launch_expect_s(&series->alone, series->collective, sizes[count]);
   }
-  resume(series, sizes, count);
   launch_say("%s: up to %" PRId64 " launches of %zu sizes, each %.0f s and more", name_of(series),
              options.rounds, count, launch_s);
+  int status = CLI_OK;
+  for (int64_t round = 1; status == CLI_OK && round <= options.rounds; round++) {
+    series->size_count = list_due(series, round, sizes, count, series->sizes);
+    status = series->size_count > 0 ? run_round(series, round) : CLI_OK;
+  }
+  return status;
 }
 
 static int run_series(struct series *series) {
-  memcpy(series->sizes, series->launch->sizes, sizeof series->sizes);
-  series->size_count = series->launch->size_count;
-  resume(series, series->sizes, series->size_count);
-  if (launch_plan_count_due(&series->launch_plan) == 0) {
-    launch_say("%s: all %zu sizes are in %s already", name_of(series), series->size_count,
+  const struct launch *launch = series->launch;
+  size_t due = 0;
+  for (int64_t round = 1; round <= options.rounds; round++) {
+    due += list_due(series, round, launch->sizes, launch->size_count, series->sizes);
+  }
+  if (due == 0) {
+    launch_say("%s: all %zu sizes are in %s already", name_of(series), launch->size_count,
                options.samples);
     return CLI_OK;
   }
   int status = run_alone(series);
-  if (status == CLI_OK) {
-    take_sizes(series);
-  }
-  for (int64_t round = 1; status == CLI_OK && round <= options.rounds; round++) {
-    status = run_round(series, round);
-  }
+  status = status ? status : run_rounds(series);
   bench_json_free(&series->alone);
   return status;
 }
@@ -231,8 +267,7 @@ static int calibrate_collective(struct launch *launch, struct sample_store *stor
   series->launch = launch;
   series->store = store;
   series->id = id;
-  series->launch_plan.collective = collective;
-  series->launch_plan.rounds = options.rounds;
+  series->collective = collective;
   int status = run_series(series);
   free(series);
   return status;
@@ -244,7 +279,7 @@ static int check_channels(void) {
   char text[256], error[PLAN_ERROR_MAX];
   struct plan plan;
   struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
-  snprintf(text, sizeof text, "channels=%.200s/allreduce:8=all", options.channels);
+  snprintf(text, sizeof text, "channels=%.200s/allreduce:8", options.channels);
   int result = entries ? plan_parse(text, entries, &plan, error) : -1;
   free(entries);
   return result == 0 ? CLI_OK

@@ -4,22 +4,10 @@
 #ifndef COMMON_PLAIN_H
 #define COMMON_PLAIN_H
 
-static inline char plain_character(char c) {
-  return c >= ' ' && c <= '~' ? c : '?';
-}
-
 /* Replaces everything but visible ASCII and the blank by '?', in place. Returns `text`. */
 static inline char *plain_text(char *text) {
   for (char *c = text; *c; c++) {
-    *c = plain_character(*c);
-  }
-  return text;
-}
-
-/* The same, of several lines. */
-static inline char *plain_lines(char *text) {
-  for (char *c = text; *c; c++) {
-    *c = *c == '\n' ? *c : plain_character(*c);
+    *c = *c >= ' ' && *c <= '~' ? *c : '?';
   }
   return text;
 }

@@ -25,7 +25,8 @@ const json_t *document_counterpart(const json_t *array, const json_t *element, c
 }
 
 int document_print(json_t *document, size_t flags) {
-  bool is_written = document && json_dumpf(document, stdout, flags) == 0 && putchar('\n') != EOF;
+  bool is_written = document && json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) == 0 &&
+                    putchar('\n') != EOF;
   json_decref(document);
   return is_written ? CLI_OK : cli_fail("cannot write the result");
 }

@@ -16,7 +16,7 @@ const char *document_text(const json_t *object, const char *name, char text[DOCU
 /* The element of an array with the same value under the key; NULL: none. */
 const json_t *document_counterpart(const json_t *array, const json_t *element, const char *key);
 
-/* Takes the reference; NULL: out of memory. `flags` are those of json_dumpf. */
+/* In ASCII. Takes the reference; NULL: out of memory. `flags` are those of json_dumpf. */
 int document_print(json_t *document, size_t flags);
 
 /* For json_pack's "s?": an empty text becomes null. */

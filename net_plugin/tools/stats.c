@@ -31,23 +31,17 @@ static const struct cli_option option_rows[] = {
   { 0 },
 };
 
-static void warn(const struct stats_source *source, int error) {
-  /* No warning for a process that is just ending. */
-  if (error != -ENOENT && error != -ECONNREFUSED && error != -ENODATA && error != -ECONNRESET) {
-    cli_fail("process %d (%s): %s", (int)source->pid, source->path, strerror(-error));
-  }
-}
-
 /* An array with the document of each process; those that do not answer are left out. */
-static json_t *read_answers(const struct stats_sources *sources) {
+static json_t *list_documents(const struct stats_sources *sources) {
   json_t *processes = json_array();
   for (size_t i = 0; i < sources->count; i++) {
     const struct stats_source *source = &sources->list[i];
-    json_t *process = source->answer ? json_loads(source->answer, 0, NULL) : NULL;
-    if (process) {
-      json_array_append_new(processes, process);
-    } else {
-      warn(source, source->answer ? -EBADMSG : source->error);
+    int error = source->error;
+    if (source->document) {
+      json_array_append(processes, source->document);
+    } else if (error != -ENOENT && error != -ECONNREFUSED && error != -ENODATA &&
+               error != -ECONNRESET) { /* these are just ending */
+      cli_fail("process %d (%s): %s", (int)source->pid, source->path, strerror(-error));
     }
   }
   return processes;
@@ -72,12 +66,11 @@ static int fail_without_process(pid_t wanted) {
 static int print_once(pid_t wanted, bool is_json, json_t **before) {
   struct stats_sources sources;
   int status = CLI_OK;
-  if (stats_sources_find(options.has_other_users, &sources) != 0 ||
-      stats_sources_ask(&sources, wanted) != 0) {
+  if (stats_sources_read(options.has_other_users, wanted, &sources) != 0) {
     stats_sources_free(&sources);
     return cli_fail("out of memory");
   }
-  json_t *processes = read_answers(&sources);
+  json_t *processes = list_documents(&sources);
   stats_sources_free(&sources);
   bool has_some = json_array_size(processes) > 0;
   if (options.is_prometheus) {

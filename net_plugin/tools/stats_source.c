@@ -17,11 +17,8 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
-#include "common/plain.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/tools/limits.h"
-
-enum { FIRST_BYTES = 64 << 10 };
 
 /* ---- find ---- */
 
@@ -67,10 +64,9 @@ static int stats_source_compare(const void *a, const void *b) {
   return order ? order : strcmp(x->path, y->path);
 }
 
-int stats_sources_find(bool has_other_users, struct stats_sources *sources) {
+static int find(bool has_other_users, struct stats_sources *sources) {
   char own[STATS_PATH_MAX];
   glob_t others = { 0 };
-  *sources = (struct stats_sources){ 0 };
   stats_path_directory(own);
   if (stats_path_check(own, false) == 0) {
     stats_path_sweep(own);
@@ -87,25 +83,6 @@ int stats_sources_find(bool has_other_users, struct stats_sources *sources) {
     qsort(sources->list, sources->count, sizeof *sources->list, stats_source_compare);
   }
   return error;
-}
-
-static void source_end(struct stats_source *source, int error) {
-  descriptor_close(source->fd);
-  source->fd = -1;
-  source->error = error;
-  if (error) {
-    free(source->answer);
-    source->answer = NULL;
-  }
-}
-
-void stats_sources_free(struct stats_sources *sources) {
-  for (size_t i = 0; i < sources->count; i++) {
-    source_end(&sources->list[i], 0);
-    free(sources->list[i].answer);
-  }
-  free(sources->list);
-  *sources = (struct stats_sources){ 0 };
 }
 
 /* ---- ask ---- */
@@ -159,76 +136,63 @@ static int reach(struct stats_source *source) {
   return error;
 }
 
-/* -EAGAIN: there is more to come. */
-static int read_some(struct stats_source *source, size_t *total) {
-  if (source->used + 1 >= source->room) {
-    size_t room = source->room ? source->room * 2 : FIRST_BYTES;
-    *total += room - source->room;
-    char *larger = *total <= STATS_ANSWERS_MAX_BYTES ? realloc(source->answer, room) : NULL;
-    if (!larger) {
-      return -ENOMEM;
+/* An answer while it is read. */
+struct answer {
+  int fd, error;
+  uint64_t until_ns;
+  size_t *left; /* bytes, of all answers */
+};
+
+/* The next bytes; jansson calls it. */
+static size_t read_some(void *to, size_t room, void *argument) {
+  struct answer *answer = argument;
+  ssize_t got;
+  while ((got = recv(answer->fd, to, room, 0)) < 0 && (errno == EAGAIN || errno == EINTR)) {
+    uint64_t now_ns = clock_now_ns();
+    if (now_ns >= answer->until_ns) {
+      answer->error = -ETIMEDOUT;
+      return (size_t)-1;
     }
-    source->answer = larger;
-    source->room = room;
+    struct pollfd polled = { .fd = answer->fd, .events = POLLIN };
+    poll(&polled, 1, (int)((answer->until_ns - now_ns) / NS_PER_MS) + 1);
   }
-  ssize_t n = recv(source->fd, source->answer + source->used, source->room - source->used - 1, 0);
-  if (n < 0) {
-    return errno == EINTR ? -EAGAIN : -errno;
-  }
-  source->used += (size_t)n;
-  source->answer[source->used] = '\0';
-  return n > 0 ? -EAGAIN : source->used ? 0 : -ENODATA;
+  answer->error = got < 0 ? -errno : (size_t)got > *answer->left ? -ENOMEM : 0;
+  *answer->left -= answer->error ? 0 : (size_t)got;
+  return answer->error ? (size_t)-1 : (size_t)got;
 }
 
-/* Those that still answer, in polled; returns their number. */
-static nfds_t wait_for(struct stats_sources *sources, struct pollfd *polled, uint64_t until_ns) {
-  uint64_t now_ns = clock_now_ns();
-  nfds_t count = 0;
-  for (size_t i = 0; i < sources->count; i++) {
+/* Those that come late wait for those before: what they have sent is there at once. */
+static void read_document(struct stats_source *source, uint64_t until_ns, size_t *left) {
+  struct answer answer = { .fd = source->fd, .until_ns = until_ns, .left = left };
+  size_t before = *left;
+  source->document = json_load_callback(read_some, &answer, 0, NULL);
+  if (!source->document) {
+    source->error = answer.error ? answer.error : *left < before ? -EBADMSG : -ENODATA;
+  }
+}
+
+int stats_sources_read(bool has_other_users, pid_t wanted, struct stats_sources *sources) {
+  *sources = (struct stats_sources){ 0 };
+  int error = find(has_other_users, sources);
+  for (size_t i = 0; i < sources->count && !error; i++) { /* all write their answers at once */
     struct stats_source *source = &sources->list[i];
-    if (source->fd >= 0 && now_ns >= until_ns) {
-      source_end(source, -ETIMEDOUT);
-    } else if (source->fd >= 0) {
-      polled[count++] = (struct pollfd){ .fd = source->fd, .events = POLLIN };
-    }
+    source->error = wanted && source->pid != wanted ? -ENOENT : reach(source);
   }
-  if (count) {
-    poll(polled, count, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
-  }
-  return count;
-}
-
-int stats_sources_ask(struct stats_sources *sources, pid_t wanted) {
-  struct pollfd *polled = calloc(sources->count + 1, sizeof *polled);
+  size_t left = STATS_ANSWERS_MAX_BYTES;
   uint64_t until_ns = clock_now_ns() + STATS_ANSWERS_NS;
-  size_t total = 0;
-  if (!polled) {
-    return -ENOMEM;
+  for (size_t i = 0; i < sources->count && !error; i++) {
+    if (!sources->list[i].error) {
+      read_document(&sources->list[i], until_ns, &left);
+    }
   }
+  return error;
+}
+
+void stats_sources_free(struct stats_sources *sources) {
   for (size_t i = 0; i < sources->count; i++) {
-    struct stats_source *source = &sources->list[i];
-    int error = wanted && source->pid != wanted ? -ENOENT : reach(source);
-    if (error) {
-      source_end(source, error);
-    }
+    descriptor_close(sources->list[i].fd);
+    json_decref(sources->list[i].document);
   }
-  while (wait_for(sources, polled, until_ns) > 0) {
-    for (size_t i = 0, place = 0; i < sources->count; i++) {
-      struct stats_source *source = &sources->list[i];
-      if (source->fd < 0 || polled[place++].revents == 0) {
-        continue;
-      }
-      int error = read_some(source, &total);
-      if (error != -EAGAIN) {
-        source_end(source, error);
-      }
-    }
-  }
-  free(polled);
-  for (size_t i = 0; i < sources->count; i++) {
-    if (sources->list[i].answer) {
-      plain_lines(sources->list[i].answer);
-    }
-  }
-  return 0;
+  free(sources->list);
+  *sources = (struct stats_sources){ 0 };
 }

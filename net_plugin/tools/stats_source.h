@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats_source: finds processes with statistics and requests them.
+/* stats_source: finds processes with statistics and reads their documents.
  *
  * Directories and sockets of other users are theirs to fill: only sockets of a directory's owner
  * are connected to, in a directory that is closed to all others, and what they answer is bounded in
- * time and size, and plain text.
+ * time and size.
  * Owns: the list.  Threads: main.  Blocks: up to STATS_ANSWERS_NS for those that do not answer.
  * Fails: as stated. */
 #ifndef NET_PLUGIN_TOOLS_STATS_SOURCE_H
 #define NET_PLUGIN_TOOLS_STATS_SOURCE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -17,11 +18,9 @@ struct stats_source {
   pid_t pid;
   char directory[256]; /* of its socket */
   char path[320];
-  char *answer; /* NUL-terminated; NULL: none */
-  int error;    /* negative errno, why there is none */
-  /* while it is asked */
-  int fd;
-  size_t used, room; /* bytes of the answer */
+  json_t *document; /* NULL: none */
+  int error;        /* negative errno, why there is none; what is not JSON: -EBADMSG */
+  int fd;           /* while it is asked */
 };
 
 struct stats_sources {
@@ -29,12 +28,9 @@ struct stats_sources {
   size_t count;
 };
 
-/* All of this user, or, for root, of all users. Sockets of this user's dead processes are removed.
- * 0 or -ENOMEM. */
-int stats_sources_find(bool has_other_users, struct stats_sources *sources);
+/* All of this user, or, for root, of all users; of them the one that is wanted, or, for 0, all are
+ * asked. Sockets of this user's dead processes are removed. 0 or -ENOMEM. */
+int stats_sources_read(bool has_other_users, pid_t wanted, struct stats_sources *sources);
 void stats_sources_free(struct stats_sources *sources);
-
-/* Asks all of them at once, or the one that is wanted, for their documents. 0 or -ENOMEM. */
-int stats_sources_ask(struct stats_sources *sources, pid_t wanted);
 
 #endif

@@ -416,7 +416,7 @@ net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
 $(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_print.c)
 $(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c control_channel.c $(addprefix perf/,plan.c report.c))
 $(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c control_channel.c \
-  $(addprefix probe/,agent.c findings.c pairs.c report.c survey.c))
+  rendezvous.c $(addprefix probe/,findings.c pairs.c ranks.c report.c survey.c))
 
 fuzz-targets: $(FUZZ_TARGETS)
 

@@ -41,10 +41,11 @@
 
 /* ---- probe ---- */
 
-/* The coordinator may be busy with other agents. */
-#define AGENT_TIMEOUT_NS (3600 * NS_PER_S)
-/* The longest measurement that a coordinator may order: 150 times the default of --time. */
-#define AGENT_DURATION_MAX_NS (60 * NS_PER_S)
+/* The longest measurement: 150 times the default of --time. */
+#define PROBE_DURATION_MAX_NS (60 * NS_PER_S)
+/* What a rank has for a step: the longest measurement, its warm-up, and peers that do not answer.
+ */
+#define PROBE_STEP_NS (180 * NS_PER_S)
 /* Bytes: a tenth of what 0.1 Gb/s carries in the default of --time, as the rate counts whole
  * messages; round trips that are measured. */
 #define LOAD_MESSAGE_BYTES (512u << 10)
@@ -58,9 +59,6 @@
 #define LOAD_WARM_UP_LEAST_NS (200 * NS_PER_MS)
 /* A launcher starts the ranks of a large job over minutes; callers try for 30 s themselves. */
 #define PROBE_GATHER_NS (120 * NS_PER_S)
-#define SURVEY_ANSWER_NS (10 * NS_PER_S)
-/* Longer than an agent waits for its peer. */
-#define SURVEY_MEASURED_NS (60 * NS_PER_S)
 /* Limits of repeated measurements of outliers: per pair, and in total. */
 #define SURVEY_AGAIN_ROUNDS 3
 #define SURVEY_AGAIN_MAX 32

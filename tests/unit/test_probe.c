@@ -26,21 +26,20 @@ UNIT_TEST(every_pair_meets_once) {
 
 enum { HOSTS = 4, DEVICES = 2 };
 
-static struct probe_host hosts[HOSTS];
 static struct probe_result results[DEVICES * HOSTS * HOSTS];
 static struct probe_report report;
 
 /* All pairs alike. */
 static void make_report(double gbps, double rtt_us) {
   memset(results, 0, sizeof results);
-  report = (struct probe_report){
-    .host_count = HOSTS, .device_count = DEVICES, .hosts = hosts, .results = results
-  };
+  report.host_count = HOSTS;
+  report.device_count = DEVICES;
+  report.results = results;
   for (unsigned i = 0; i < HOSTS; i++) {
-    strcpy(hosts[i].name, "a");
-    hosts[i].name[0] = (char)('a' + i);
-    strcpy(hosts[i].devices[0].name, "eth0");
-    strcpy(hosts[i].devices[1].name, "eth1");
+    strcpy(report.hosts[i].name, "a");
+    report.hosts[i].name[0] = (char)('a' + i);
+    strcpy(report.hosts[i].devices[0].name, "eth0");
+    strcpy(report.hosts[i].devices[1].name, "eth1");
   }
   for (unsigned i = 0; i < DEVICES * HOSTS * HOSTS; i++) {
     if (i / HOSTS % HOSTS != i % HOSTS) {

@@ -24,17 +24,7 @@ static double median(const struct probe_report *report, unsigned device, bool is
   return result;
 }
 
-double findings_median_gbps(const struct probe_report *report, unsigned device) {
-  return median(report, device, false);
-}
-
-double findings_median_rtt_us(const struct probe_report *report, unsigned device) {
-  return median(report, device, true);
-}
-
-/* ---- outliers ---- */
-
-unsigned findings_usual_mtu(const struct probe_report *report, unsigned device) {
+static unsigned usual_mtu(const struct probe_report *report, unsigned device) {
   unsigned hosts = report->host_count, best = 0, best_count = 0;
   for (unsigned i = 0; i < hosts * hosts; i++) {
     unsigned mtu = probe_at(report, device, i / hosts, i % hosts)->mtu, count = 0;
@@ -49,14 +39,16 @@ unsigned findings_usual_mtu(const struct probe_report *report, unsigned device) 
   return best;
 }
 
-struct usual {
-  double gbps, rtt_us;
-  unsigned mtu;
-};
+struct probe_usual findings_usual(const struct probe_report *report, unsigned device) {
+  return (struct probe_usual){ median(report, device, false), median(report, device, true),
+                               usual_mtu(report, device) };
+}
+
+/* ---- outliers ---- */
 
 /* Whether the pair is an outlier, and which kind; the most severe first. */
-static bool judge(const struct probe_report *report, const struct usual *usual, unsigned device,
-                  unsigned from, unsigned to, enum finding_kind *kind) {
+static bool judge(const struct probe_report *report, const struct probe_usual *usual,
+                  unsigned device, unsigned from, unsigned to, enum finding_kind *kind) {
   const struct probe_result *it = probe_at(report, device, from, to);
   const struct probe_result *back = probe_at(report, device, to, from);
   if (!it->is_measured) {
@@ -79,9 +71,7 @@ static bool judge(const struct probe_report *report, const struct usual *usual, 
 unsigned findings_list(const struct probe_report *report, struct finding *list, unsigned capacity) {
   unsigned count = 0, hosts = report->host_count;
   for (unsigned device = 0; device < report->device_count; device++) {
-    const struct usual usual = { findings_median_gbps(report, device),
-                                 findings_median_rtt_us(report, device),
-                                 findings_usual_mtu(report, device) };
+    const struct probe_usual usual = findings_usual(report, device);
     for (unsigned i = 0; i < hosts * hosts; i++) {
       enum finding_kind kind;
       unsigned from = i / hosts, to = i % hosts;
@@ -114,26 +104,25 @@ const char *finding_text(const struct probe_report *report, const struct finding
       report->hosts[finding->to].name, report->hosts[finding->from].devices[finding->device].name);
   char *at = text + length;
   size_t left = FINDING_TEXT_MAX - (size_t)length;
-  double gbps = findings_median_gbps(report, finding->device);
+  struct probe_usual usual = findings_usual(report, finding->device);
   switch (finding->kind) {
   case FINDING_FAILED:
   case FINDING_BLACK_HOLE:
     snprintf(at, left, "%s", it->error);
     break;
   case FINDING_SLOW:
-    snprintf(at, left, "slow, %.2f Gb/s where the median is %.2f", it->gbps, gbps);
+    snprintf(at, left, "slow, %.2f Gb/s where the median is %.2f", it->gbps, usual.gbps);
     break;
   case FINDING_ONE_WAY:
     snprintf(at, left, "slow in this direction only, %.2f Gb/s where the median is %.2f", it->gbps,
-             gbps);
+             usual.gbps);
     break;
   case FINDING_FAR:
     snprintf(at, left, "far, %.0f us round trip where the median is %.0f", it->rtt_us,
-             findings_median_rtt_us(report, finding->device));
+             usual.rtt_us);
     break;
   default:
-    snprintf(at, left, "MTU %u where most have %u", it->mtu,
-             findings_usual_mtu(report, finding->device));
+    snprintf(at, left, "MTU %u where most have %u", it->mtu, usual.mtu);
   }
   return text;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe: the data and the parts of `stratus probe`: pairs, agent, survey, findings, report.
+/* probe: the data and the parts of `stratus probe`: pairs, survey, findings, report.
  * Owns: as each part says.  Threads: the main thread.  Blocks: until the measurements are done, and
  * on stdout.  Fails: with a message and an exit status (common/cli.h). */
 #ifndef NET_PLUGIN_TOOLS_PROBE_PROBE_H
@@ -46,7 +46,7 @@ struct probe_result {
 struct probe_report {
   unsigned host_count;
   unsigned device_count; /* present on all hosts */
-  struct probe_host *hosts;
+  struct probe_host hosts[PROBE_HOSTS_MAX];
   struct probe_result *results; /* see probe_at */
 };
 
@@ -69,21 +69,12 @@ unsigned pairs_round_count(unsigned hosts);
 /* The partner of a host in that round; the host itself if it has none. */
 unsigned pairs_partner(unsigned hosts, unsigned round, unsigned host);
 
-/* ---- agent: executes the coordinator's tasks on a host ---- */
+/* ---- survey: runs the measurements; every rank has all results ---- */
 
-/* One task at a time, until the connection is closed. Takes ownership of the socket. A measurement
- * that fails is reported to the coordinator, and is no failure of the agent. */
-int agent_run(int fd);
-
-/* ---- survey: the coordinator, which runs the measurements and collects the results ---- */
-
-struct survey;
-
-/* Takes ownership of the sockets, one per agent, also on failure. */
-int survey_open(const int *agents, unsigned count, struct survey **survey);
-/* Each measurement takes so long. A pair that cannot be measured is a result with an error. */
-int survey_run(struct survey *survey, uint64_t duration_ns, struct probe_report *report);
-void survey_close(struct survey *survey, struct probe_report *report);
+struct ranks;
+/* Each measurement takes so long. A pair that cannot be measured is a result with an error. Fills
+ * the report, which is zeroed; its results are the caller's to free. */
+int survey_run(struct ranks *ranks, uint64_t duration_ns, struct probe_report *report);
 
 /* ---- findings: outliers among the pairs ---- */
 
@@ -110,10 +101,12 @@ enum { FINDING_TEXT_MAX = 320 };
 const char *finding_text(const struct probe_report *report, const struct finding *finding,
                          char text[FINDING_TEXT_MAX]);
 
-double findings_median_gbps(const struct probe_report *report, unsigned device);
-double findings_median_rtt_us(const struct probe_report *report, unsigned device);
-/* The MTU of most paths of this NIC. */
-unsigned findings_usual_mtu(const struct probe_report *report, unsigned device);
+/* Of all pairs of this NIC: medians, and the MTU of most. */
+struct probe_usual {
+  double gbps, rtt_us;
+  unsigned mtu;
+};
+struct probe_usual findings_usual(const struct probe_report *report, unsigned device);
 
 /* ---- report ---- */
 

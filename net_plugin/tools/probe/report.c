@@ -52,9 +52,9 @@ static void print_matrix(const struct probe_report *report, unsigned device, boo
 }
 
 static void print_usual(const struct probe_report *report, unsigned device) {
+  struct probe_usual usual = findings_usual(report, device);
   printf("\n%s: median of a pair %.2f Gb/s, %.0f us round trip; MTU %u\n",
-         report->hosts[0].devices[device].name, findings_median_gbps(report, device),
-         findings_median_rtt_us(report, device), findings_usual_mtu(report, device));
+         report->hosts[0].devices[device].name, usual.gbps, usual.rtt_us, usual.mtu);
 }
 
 static void print_findings(const struct probe_report *report) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See probe.h. Disjoint pairs measure at the same time: each host sends or receives at most one
- * measurement. */
-#include "net_plugin/tools/probe/probe.h"
-
+ * measurement. Every rank computes the same pairs from the same results. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,202 +8,222 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "common/time_units.h"
+#include "common/hex.h"
 #include "common/plain.h"
+#include "net_plugin/plugin/discovery.h"
+#include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/limits.h"
-#include "net_plugin/tools/control_channel.h"
+#include "net_plugin/tools/probe/load.h"
+#include "net_plugin/tools/probe/ranks.h"
+
+static struct discovery found; /* too large for the stack */
 
 struct survey {
-  unsigned count;
-  struct control_channel channels[PROBE_HOSTS_MAX];
-  struct probe_host hosts[PROBE_HOSTS_MAX];
+  struct ranks *ranks;
+  uint64_t duration_ns; /* of a measurement */
+  struct probe_report *report;
 };
 
 /* ---- hosts ---- */
 
-static int take_host(const json_t *answer, struct probe_host *host) {
-  const char *name = json_string_value(json_object_get(answer, "host"));
-  const json_t *devices = json_object_get(answer, "devices");
-  snprintf(host->name, sizeof host->name, "%s", name ? name : "?");
-  plain_text(host->name);
+static json_t *describe_host(void) {
+  json_t *devices = json_array();
+  for (int i = 0; i < found.devices.count && i < PROBE_DEVICES_MAX; i++) {
+    const struct device *device = &found.devices.devices[i];
+    json_array_append_new(devices, json_pack("{s:s, s:i, s:i}", "name", device->name, "speed_mbps",
+                                             (int)device->speed_mbps, "numa_node",
+                                             device->nics[0].numa_node));
+  }
+  return json_pack("{s:s, s:o}", "host", settings_host_name(), "devices", devices);
+}
+
+static void take_name(const json_t *object, const char *key, char name[PROBE_NAME_MAX]) {
+  const char *text = json_string_value(json_object_get(object, key));
+  snprintf(name, PROBE_NAME_MAX, "%s", text ? text : "?");
+  plain_text(name);
+}
+
+static int take_host(const json_t *from, struct probe_host *host) {
+  const json_t *devices = json_object_get(from, "devices");
+  take_name(from, "host", host->name);
   for (size_t i = 0; i < json_array_size(devices) && i < PROBE_DEVICES_MAX; i++) {
     const json_t *it = json_array_get(devices, i);
-    const char *device = json_string_value(json_object_get(it, "name"));
-    host->devices[i].speed_mbps = (unsigned)json_integer_value(json_object_get(it, "speed_mbps"));
-    host->devices[i].numa_node = (int)json_integer_value(json_object_get(it, "numa_node"));
-    snprintf(host->devices[i].name, PROBE_NAME_MAX, "%s", device ? device : "?");
-    plain_text(host->devices[i].name);
-    host->device_count++;
+    struct probe_device *device = &host->devices[host->device_count++];
+    device->speed_mbps = (unsigned)json_integer_value(json_object_get(it, "speed_mbps"));
+    device->numa_node = (int)json_integer_value(json_object_get(it, "numa_node"));
+    take_name(it, "name", device->name);
   }
   return host->device_count ? CLI_OK : cli_fail("%s has no usable interface", host->name);
 }
 
-/* Agents with equal names are distinguished by their index. */
-static void make_unique(struct survey *survey, unsigned place) {
+/* Ranks of hosts with equal names are distinguished by their place. */
+static void make_unique(struct probe_host *hosts, unsigned place) {
   for (unsigned i = 0; i < place; i++) {
-    if (strcmp(survey->hosts[i].name, survey->hosts[place].name) == 0) {
-      size_t length = strnlen(survey->hosts[place].name, PROBE_NAME_MAX - 8);
-      snprintf(survey->hosts[place].name + length, PROBE_NAME_MAX - length, "#%u", place);
+    if (strcmp(hosts[i].name, hosts[place].name) == 0) {
+      size_t length = strnlen(hosts[place].name, PROBE_NAME_MAX - 8);
+      snprintf(hosts[place].name + length, PROBE_NAME_MAX - length, "#%u", place);
       return;
     }
   }
 }
 
-int survey_open(const int *agents, unsigned count, struct survey **result) {
-  struct survey *survey = calloc(1, sizeof *survey);
-  int status = survey ? CLI_OK : cli_fail("out of memory");
-  for (unsigned i = 0; i < count; i++) {
-    if (status != CLI_OK) {
-      close(agents[i]);
-      continue;
-    }
-    json_t *answer = NULL;
-    survey->count++;
-    status = control_channel_open(&survey->channels[i], agents[i], "an agent");
-    status = status ? status
-                    : control_channel_ask(&survey->channels[i], json_pack("{s:s}", "task", "tell"),
-                                          "host", SURVEY_ANSWER_NS, &answer);
-    status = status ? status : take_host(answer, &survey->hosts[i]);
-    json_decref(answer);
-    if (status == CLI_OK) {
-      make_unique(survey, i);
-      survey->channels[i].peer = survey->hosts[i].name;
-    }
+/* What of each host the report has. */
+static int meet(struct ranks *ranks, struct probe_report *report) {
+  json_t *all;
+  int status = ranks_gather(ranks, describe_host(), &all);
+  report->host_count = ranks->count;
+  report->device_count = PROBE_DEVICES_MAX;
+  for (unsigned i = 0; i < ranks->count && status == CLI_OK; i++) {
+    struct probe_host *host = &report->hosts[i];
+    status = take_host(json_array_get(all, i), host);
+    make_unique(report->hosts, i);
+    report->device_count =
+        host->device_count < report->device_count ? host->device_count : report->device_count;
   }
-  *result = survey;
-  return status;
+  json_decref(all);
+  for (unsigned i = ranks->own > 0 ? 0 : 1; i < (ranks->own > 0 ? 1 : ranks->count); i++) {
+    ranks->channels[i].peer = report->hosts[i].name;
+  }
+  report->results =
+      calloc((size_t)report->device_count * ranks->count * ranks->count, sizeof *report->results);
+  return status != CLI_OK || report->results ? status : cli_fail("out of memory");
 }
 
 /* ---- one measurement ---- */
 
 struct pair {
-  unsigned from, to;
-  struct probe_load load;
-  bool is_in_progress;
-  struct probe_result *result;
+  unsigned device, from, to;
 };
 
-/* The error is an agent's, so any number, and what it says of it any text. */
-static int fail_pair(struct pair *pair, int64_t error, const char *where, const char *why) {
-  const char *text = error < 0 && error >= INT32_MIN + 1 ? strerror((int)-error) : "unknown error";
-  snprintf(pair->result->error, PROBE_ERROR_MAX, "%s: %s", where, why && *why ? why : text);
-  plain_text(pair->result->error);
-  return CLI_OK;
+/* The receiver: the handle, or why there is none. */
+static json_t *offer(const struct pair *pair, struct load_service *service, bool *is_offered) {
+  char handle[2 * HANDLE_BYTES + 1];
+  int error = load_offer(&found.devices.devices[pair->device], service);
+  *is_offered = error == 0;
+  if (error) {
+    return json_integer(error);
+  }
+  hex_write(service->handle, HANDLE_BYTES, handle);
+  return json_string(handle);
 }
 
-static void note_black_hole(struct pair *pair, unsigned mtu) {
-  pair->result->is_black_hole = true;
-  snprintf(pair->result->error, PROBE_ERROR_MAX,
+static void fail_pair(struct probe_result *result, const char *where, int error) {
+  char why[PROBE_ERROR_MAX]; /* what load_send has said of it */
+  snprintf(why, sizeof why, "%s", result->error[0] ? result->error : strerror(-error));
+  snprintf(result->error, PROBE_ERROR_MAX, "%s: %.150s", where, why);
+}
+
+static void note_black_hole(struct probe_result *result) {
+  result->is_black_hole = true;
+  snprintf(result->error, PROBE_ERROR_MAX,
            "short packets pass, long ones do not (the NIC's MTU is %u): something on the way takes "
            "less and does not say so. Lower the MTU of both NICs, or mend the path",
-           mtu);
+           result->mtu);
 }
 
-/* Starts both sides. */
-static int begin(struct survey *survey, struct pair *pair) {
-  json_t *answer;
-  struct control_channel *to = &survey->channels[pair->to], *from = &survey->channels[pair->from];
-  *pair->result = (struct probe_result){ 0 };
-  int status = control_channel_ask(to,
-                                   json_pack("{s:s, s:i, s:i}", "task", "serve", "device",
-                                             (int)pair->load.device, "duration_ms",
-                                             (int)(pair->load.duration_ns / NS_PER_MS)),
-                                   "handle", SURVEY_ANSWER_NS, &answer);
-  if (status != CLI_OK) {
-    return status;
-  }
-  const char *handle = json_string_value(json_object_get(answer, "handle"));
-  if (!handle || !handle[0]) {
-    status = fail_pair(pair, json_integer_value(json_object_get(answer, "error")), "cannot listen",
-                       NULL);
+/* The sender: its result. */
+static json_t *send_to(const struct pair *pair, const json_t *offered,
+                       const struct probe_load *load) {
+  struct probe_result result = { 0 };
+  uint8_t handle[HANDLE_BYTES];
+  const char *text = json_string_value(offered);
+  if (!text || !hex_read(text, handle, HANDLE_BYTES)) {
+    fail_pair(&result, "cannot listen", (int)json_integer_value(offered));
   } else {
-    pair->is_in_progress = true;
-    status = control_channel_send(from,
-                                  json_pack("{s:s, s:i, s:s, s:i}", "task", "send", "device",
-                                            (int)pair->load.device, "handle", handle, "duration_ms",
-                                            (int)(pair->load.duration_ns / NS_PER_MS)));
+    int error = load_send(&found.devices.devices[pair->device], handle, load, &result);
+    result.is_measured = error == 0;
+    if (error == -EMSGSIZE) {
+      note_black_hole(&result);
+    } else if (error) {
+      fail_pair(&result, "cannot send", error);
+    }
   }
-  json_decref(answer);
-  return status;
+  return json_pack("{s:b, s:b, s:s, s:f, s:f, s:i}", "measured", result.is_measured, "black_hole",
+                   result.is_black_hole, "error", result.error, "gbps", result.gbps, "rtt_us",
+                   result.rtt_us, "mtu", (int)result.mtu);
 }
 
-/* What is no number ends the reading: the rest is 0. */
-static void take_result(const json_t *answer, struct probe_result *result) {
-  json_unpack((json_t *)(uintptr_t)answer, "{s?i, s?F, s?F}", "mtu", &result->mtu, "gbps",
-              &result->gbps, "rtt_us", &result->rtt_us);
-  result->is_measured = true;
+/* What is of another type ends the reading: the rest is 0. */
+static void take_result(const json_t *from, struct probe_result *result) {
+  int is_measured = 0, is_black_hole = 0, mtu = 0;
+  const char *error = "no result";
+  *result = (struct probe_result){ 0 };
+  json_unpack((json_t *)(uintptr_t)from, "{s:b, s:b, s:s, s:F, s:F, s:i}", "measured", &is_measured,
+              "black_hole", &is_black_hole, "error", &error, "gbps", &result->gbps, "rtt_us",
+              &result->rtt_us, "mtu", &mtu);
+  result->is_measured = is_measured;
+  result->is_black_hole = is_black_hole;
+  result->mtu = (unsigned)mtu;
+  snprintf(result->error, PROBE_ERROR_MAX, "%s", error);
+  plain_text(result->error);
 }
 
-static int finish(struct survey *survey, struct pair *pair) {
-  json_t *sent = NULL, *served = NULL;
-  if (!pair->is_in_progress) {
-    return CLI_OK;
+/* Pairs that can run together: at most one per host. results: one for each. */
+static int measure_pairs(const struct survey *survey, const struct pair *pairs, unsigned count,
+                         struct probe_result *results) {
+  unsigned own = survey->ranks->own;
+  const struct pair *mine = NULL; /* of which this host is an end */
+  for (unsigned i = 0; i < count; i++) {
+    mine = pairs[i].from == own || pairs[i].to == own ? &pairs[i] : mine;
   }
-  int status =
-      control_channel_receive(&survey->channels[pair->from], "sent", SURVEY_MEASURED_NS, &sent);
-  status = status ? status
-                  : control_channel_receive(&survey->channels[pair->to], "served",
-                                            SURVEY_MEASURED_NS, &served);
-  json_int_t error = json_integer_value(json_object_get(sent, "sent"));
-  if (status == CLI_OK && error == 0) {
-    take_result(sent, pair->result);
-  } else if (status == CLI_OK && error == -EMSGSIZE) {
-    note_black_hole(pair, (unsigned)json_integer_value(json_object_get(sent, "mtu")));
-  } else if (status == CLI_OK) {
-    fail_pair(pair, error, "cannot send", json_string_value(json_object_get(sent, "why")));
+  struct probe_load load = { survey->duration_ns, mine ? mine->device : 0 };
+  struct load_service service;
+  bool is_offered = false;
+  json_t *all, *said = mine && mine->to == own ? offer(mine, &service, &is_offered) : json_null();
+  int status = ranks_gather(survey->ranks, said, &all);
+  said = json_null();
+  if (status == CLI_OK && mine && mine->from == own) {
+    said = send_to(mine, json_array_get(all, mine->to), &load);
   }
-  json_decref(sent);
-  json_decref(served);
-  return status;
-}
-
-/* Pairs that can run together: at most one per host. */
-static int measure_pairs(struct survey *survey, struct pair *pairs, unsigned count) {
-  int status = CLI_OK;
+  if (status == CLI_OK && is_offered) {
+    load_serve(&service, &load); /* the sender notices what fails */
+  }
+  json_decref(all);
+  all = NULL;
+  status = status ? status : ranks_gather(survey->ranks, said, &all);
   for (unsigned i = 0; i < count && status == CLI_OK; i++) {
-    status = begin(survey, &pairs[i]);
+    take_result(json_array_get(all, pairs[i].from), &results[i]);
   }
-  for (unsigned i = 0; i < count && status == CLI_OK; i++) {
-    status = finish(survey, &pairs[i]);
-  }
+  json_decref(all);
   return status;
 }
 
 /* ---- all pairs ---- */
 
-static int measure_round(struct survey *survey, uint64_t duration_ns, unsigned device,
-                         unsigned round, bool is_reverse, struct probe_report *report) {
-  struct pair pairs[PROBE_HOSTS_MAX / 2];
-  unsigned count = 0;
-  for (unsigned host = 0; host < survey->count; host++) {
-    unsigned partner = pairs_partner(survey->count, round, host);
+static int measure_round(const struct survey *survey, unsigned device, unsigned round,
+                         bool is_reverse) {
+  struct pair pairs[PROBE_HOSTS_MAX / 2] = { { 0 } };
+  struct probe_result results[PROBE_HOSTS_MAX / 2];
+  unsigned count = 0, hosts = survey->report->host_count;
+  for (unsigned host = 0; host < hosts; host++) {
+    unsigned partner = pairs_partner(hosts, round, host);
     if (host < partner) {
-      unsigned from = is_reverse ? partner : host, to = is_reverse ? host : partner;
-      pairs[count++] = (struct pair){ .from = from,
-                                      .to = to,
-                                      .load = { .duration_ns = duration_ns, .device = device },
-                                      .result = probe_at(report, device, from, to) };
+      pairs[count++] = (struct pair){ .device = device,
+                                      .from = is_reverse ? partner : host,
+                                      .to = is_reverse ? host : partner };
     }
   }
-  return measure_pairs(survey, pairs, count);
+  int status = measure_pairs(survey, pairs, count, results);
+  for (unsigned i = 0; i < count && status == CLI_OK; i++) {
+    *probe_at(survey->report, device, pairs[i].from, pairs[i].to) = results[i];
+  }
+  return status;
 }
 
 /* On a terminal only. */
-static void tell_progress(unsigned done, unsigned all) {
-  if (isatty(STDERR_FILENO)) {
+static void tell_progress(const struct survey *survey, unsigned done, unsigned all) {
+  if (survey->ranks->own == 0 && isatty(STDERR_FILENO)) {
     fprintf(stderr, "\r%u of %u rounds of pairs%s", done, all, done == all ? "\n" : "");
   }
 }
 
-static int measure_matrix(struct survey *survey, uint64_t duration_ns,
-                          struct probe_report *report) {
-  unsigned rounds = pairs_round_count(survey->count);
+static int measure_matrix(const struct survey *survey) {
+  unsigned rounds = pairs_round_count(survey->report->host_count);
+  unsigned all = survey->report->device_count * 2 * rounds;
   int status = CLI_OK;
-  unsigned all = report->device_count * 2 * rounds;
   for (unsigned step = 0; step < all && status == CLI_OK; step++) {
-    unsigned device = step / (2 * rounds), round = step / 2 % rounds;
-    status = measure_round(survey, duration_ns, device, round, step % 2, report);
-    tell_progress(step + 1, all);
+    status = measure_round(survey, step / (2 * rounds), step / 2 % rounds, step % 2);
+    tell_progress(survey, step + 1, all);
   }
   return status;
 }
@@ -227,58 +245,35 @@ static void take_better(const struct probe_result *again, struct probe_result *r
 
 /* Measures outliers again, one at a time: a host may have been busy. The better result counts.
  * Subtracts its measurements from *left. */
-static int measure_again(struct survey *survey, uint64_t duration_ns, struct probe_report *report,
-                         unsigned *left) {
+static int measure_again(const struct survey *survey, unsigned *left) {
   struct finding list[SURVEY_AGAIN_MAX];
-  unsigned count = findings_list(report, list, SURVEY_AGAIN_MAX);
+  unsigned count = findings_list(survey->report, list, SURVEY_AGAIN_MAX);
   int status = CLI_OK;
   for (unsigned i = 0; i < count && i < SURVEY_AGAIN_MAX && *left && status == CLI_OK; i++) {
     struct probe_result again;
-    struct pair pair = { .from = list[i].from,
-                         .to = list[i].to,
-                         .load = { .duration_ns = duration_ns, .device = list[i].device },
-                         .result = &again };
+    struct pair pair = { list[i].device, list[i].from, list[i].to };
     if (list[i].kind == FINDING_OTHER_MTU || list[i].kind == FINDING_BLACK_HOLE) {
       continue;
     }
     --*left;
-    status = measure_pairs(survey, &pair, 1);
+    status = measure_pairs(survey, &pair, 1, &again);
     if (status == CLI_OK) {
-      take_better(&again, probe_at(report, list[i].device, list[i].from, list[i].to));
+      take_better(&again, probe_at(survey->report, pair.device, pair.from, pair.to));
     }
   }
   return status;
 }
 
-int survey_run(struct survey *survey, uint64_t duration_ns, struct probe_report *report) {
-  *report = (struct probe_report){
-    .host_count = survey->count,
-    .device_count = PROBE_DEVICES_MAX,
-    .hosts = survey->hosts,
-  };
-  for (unsigned i = 0; i < survey->count; i++) {
-    if (survey->hosts[i].device_count < report->device_count) {
-      report->device_count = survey->hosts[i].device_count;
-    }
-  }
-  report->results =
-      calloc((size_t)report->device_count * survey->count * survey->count, sizeof *report->results);
-  if (!report->results) {
-    return cli_fail("out of memory");
-  }
-  int status = measure_matrix(survey, duration_ns, report);
+int survey_run(struct ranks *ranks, uint64_t duration_ns, struct probe_report *report) {
+  const struct survey survey = { ranks, duration_ns, report };
+  int status = discovery_run(&found) == 0
+                   ? meet(ranks, report)
+                   : cli_fail("%s cannot list its interfaces", settings_host_name());
+  status = status ? status : measure_matrix(&survey);
   for (unsigned round = 0, left = SURVEY_AGAIN_MAX; round < SURVEY_AGAIN_ROUNDS && status == CLI_OK;
        round++) {
-    status = measure_again(survey, duration_ns, report, &left);
+    status = measure_again(&survey, &left);
   }
+  discovery_free(&found);
   return status;
-}
-
-void survey_close(struct survey *survey, struct probe_report *report) {
-  for (unsigned i = 0; survey && i < survey->count; i++) {
-    control_channel_send(&survey->channels[i], json_pack("{s:s}", "task", "end"));
-    control_channel_close(&survey->channels[i]);
-  }
-  free(report->results);
-  free(survey);
 }

@@ -32,7 +32,6 @@ static int move(int fd, void *bytes, size_t count, bool is_send) {
 
 void control_channel_close(struct control_channel *channel) {
   close(channel->fd);
-  free(channel->bytes);
   json_decref(channel->kept);
 }
 
@@ -77,33 +76,34 @@ void control_channel_abort(struct control_channel *channel) {
 
 /* ---- receiving ---- */
 
-/* Bytes of the complete message with its length, as far as known; 0: too many. */
-static size_t bytes_wanted(const struct control_channel *channel) {
-  if (channel->held < LENGTH_BYTES) {
-    return LENGTH_BYTES;
+static int decode(const struct control_channel *channel, const char *text, size_t bytes,
+                  json_t **message) {
+  json_error_t error;
+  json_t *read = json_loadb(text, bytes, 0, &error);
+  const char *reason = json_string_value(json_object_get(read, "failed"));
+  int status = !json_is_object(read)
+                   ? cli_fail("%s sent an invalid message: %s", channel->peer, error.text)
+               : reason ? cli_fail("%s gave up: %s", channel->peer, reason)
+                        : CLI_OK;
+  *message = status == CLI_OK ? read : NULL;
+  if (status != CLI_OK) {
+    json_decref(read);
   }
-  size_t length = bytes_get_le32(channel->bytes);
-  return length <= CONTROL_CHANNEL_MESSAGE_MAX ? LENGTH_BYTES + length : 0;
+  return status;
 }
 
-static int decode(struct control_channel *channel, json_t **message) {
-  json_error_t error;
-  *message = json_loadb((const char *)channel->bytes + LENGTH_BYTES, channel->held - LENGTH_BYTES,
-                        0, &error);
-  channel->held = 0;
-  if (!json_is_object(*message)) {
-    json_decref(*message);
-    *message = NULL;
-    return cli_fail("%s sent an invalid message: %s", channel->peer, error.text);
+static int read_message(const struct control_channel *channel, json_t **message) {
+  uint8_t length[LENGTH_BYTES];
+  int error = move(channel->fd, length, sizeof length, false);
+  size_t bytes = error ? 0 : bytes_get_le32(length);
+  if (bytes > CONTROL_CHANNEL_MESSAGE_MAX) {
+    return cli_fail("%s sent a message that is too long", channel->peer);
   }
-  const char *reason = json_string_value(json_object_get(*message, "failed"));
-  if (reason) {
-    int status = cli_fail("%s gave up: %s", channel->peer, reason);
-    json_decref(*message);
-    *message = NULL;
-    return status;
-  }
-  return CLI_OK;
+  char *text = malloc(bytes + 1);
+  error = error ? error : !text ? -ENOMEM : move(channel->fd, text, bytes, false);
+  int status = error ? fail_lost(channel, error) : decode(channel, text, bytes, message);
+  free(text);
+  return status;
 }
 
 void control_channel_keep(struct control_channel *channel, json_t *message) {
@@ -111,49 +111,30 @@ void control_channel_keep(struct control_channel *channel, json_t *message) {
 }
 
 int control_channel_poll(struct control_channel *channel, json_t **message) {
+  struct pollfd poll_fd = { .fd = channel->fd, .events = POLLIN };
   *message = NULL;
-  while (!channel->kept) {
-    size_t wanted = bytes_wanted(channel);
-    if (wanted == 0) {
-      return cli_fail("%s sent a message that is too long", channel->peer);
-    }
-    if (channel->held >= LENGTH_BYTES && channel->held == wanted) {
-      return decode(channel, message);
-    }
-    ssize_t got =
-        recv(channel->fd, channel->bytes + channel->held, wanted - channel->held, MSG_DONTWAIT);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
-      return CLI_OK;
-    }
-    if (got <= 0) {
-      return fail_lost(channel, got == 0 ? -ECONNRESET : -errno);
-    }
-    channel->held += (size_t)got;
-  }
-  return CLI_OK;
+  return !channel->kept && poll(&poll_fd, 1, 0) > 0 ? read_message(channel, message) : CLI_OK;
 }
 
 /* Waits for one message. */
-static int wait_for(struct control_channel *channel, const char *member, uint64_t until_ns,
+static int wait_for(const struct control_channel *channel, const char *member, uint64_t timeout_ns,
                     json_t **message) {
-  int status = control_channel_poll(channel, message);
-  while (status == CLI_OK && !*message) {
-    uint64_t now_ns = clock_now_ns();
+  struct pollfd poll_fd = { .fd = channel->fd, .events = POLLIN };
+  uint64_t now_ns = clock_now_ns(), until_ns = now_ns + timeout_ns;
+  while (poll(&poll_fd, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1) <= 0) {
+    now_ns = clock_now_ns();
     if (now_ns >= until_ns) {
       return cli_fail("%s does not respond (waiting for \"%s\")", channel->peer, member);
     }
-    struct pollfd poll_fd = { .fd = channel->fd, .events = POLLIN };
-    poll(&poll_fd, 1, (int)((until_ns - now_ns) / NS_PER_MS) + 1);
-    status = control_channel_poll(channel, message);
   }
-  return status;
+  return read_message(channel, message);
 }
 
 int control_channel_receive(struct control_channel *channel, const char *member,
                             uint64_t timeout_ns, json_t **message) {
   *message = channel->kept;
   channel->kept = NULL;
-  int status = *message ? CLI_OK : wait_for(channel, member, clock_now_ns() + timeout_ns, message);
+  int status = *message ? CLI_OK : wait_for(channel, member, timeout_ns, message);
   if (status != CLI_OK) {
     return status;
   }
@@ -191,13 +172,10 @@ int control_channel_barrier(struct control_channel *channel, const char *step,
 }
 
 int control_channel_open(struct control_channel *channel, int fd, const char *peer) {
-  *channel = (struct control_channel){
-    .fd = fd, .peer = peer, .bytes = malloc(LENGTH_BYTES + CONTROL_CHANNEL_MESSAGE_MAX)
-  };
+  *channel = (struct control_channel){ .fd = fd, .peer = peer };
   json_t *theirs = NULL;
-  int status = channel->bytes ? control_channel_exchange(channel, "release", RENDEZVOUS_TIMEOUT_NS,
-                                                         json_string(STRATUS_VERSION), &theirs)
-                              : cli_fail("out of memory");
+  int status = control_channel_exchange(channel, "release", RENDEZVOUS_TIMEOUT_NS,
+                                        json_string(STRATUS_VERSION), &theirs);
   const char *release = json_string_value(theirs);
   if (status == CLI_OK && (!release || strcmp(release, STRATUS_VERSION) != 0)) {
     status =

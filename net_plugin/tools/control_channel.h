@@ -3,8 +3,8 @@
  * directions, each preceded by its length.
  * Owns: the socket, until control_channel_close; messages are the receiver's (json_decref).
  * Threads: the main thread.
- * Blocks: control_channel_receive for at most timeout_ns; control_channel_poll never;
- * control_channel_send up to RENDEZVOUS_TIMEOUT_NS, if the other side does not read.
+ * Blocks: control_channel_receive for at most timeout_ns until a message begins; all of them up to
+ * RENDEZVOUS_TIMEOUT_NS, if the other side stops within one.
  * Fails: with a message and CLI_FAILED; if the other side gave up, with its reason. */
 #ifndef NET_PLUGIN_TOOLS_CONTROL_CHANNEL_H
 #define NET_PLUGIN_TOOLS_CONTROL_CHANNEL_H
@@ -20,9 +20,7 @@ enum {
 struct control_channel {
   int fd;
   const char *peer; /* "the server" or "the client" */
-  uint8_t *bytes;   /* the incoming message: 4 bytes of length, then the text */
-  size_t held;
-  json_t *kept; /* received too early, for the next control_channel_receive; NULL: none */
+  json_t *kept;     /* received too early, for the next control_channel_receive; NULL: none */
 };
 
 /* Takes ownership of the socket. Both sides tell their release, which must be the same. */
@@ -36,7 +34,7 @@ int control_channel_send(struct control_channel *channel, json_t *message);
 int control_channel_receive(struct control_channel *channel, const char *member,
                             uint64_t timeout_ns, json_t **message);
 
-/* *message is NULL if none has arrived, or one is kept. */
+/* *message is NULL if none has begun to arrive, or one is kept. */
 int control_channel_poll(struct control_channel *channel, json_t **message);
 
 /* Keeps a message of the next step for control_channel_receive. Takes the reference. */

@@ -305,7 +305,7 @@ $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus.o,$(call objects,$(TOOL_SRC))) $(STRATUS_A)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 
-$(addprefix $(BUILD)/tests/test_,calibrate ab_test sample_store): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
+$(addprefix $(BUILD)/tests/test_,calibrate ab_test): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c) $(STRATUS_A) | $(RUNNABLE)
 	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
 

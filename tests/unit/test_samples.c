@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
@@ -131,6 +132,64 @@ UNIT_TEST(a_lost_file_is_named) {
   struct profile_error error;
   assert_int_equal(sample_file_read("/nowhere/samples.jsonl", &file, &error), -ENOENT);
   assert_non_null(strstr(error.text, "cannot be read"));
+}
+
+/* ---- a campaign's file ---- */
+
+static const char *here(void) {
+  static char path[TREE_PATH_MAX];
+  return tree_path(&test_tree, "samples.jsonl", path);
+}
+
+/* How many samples the file has, all of it being samples. */
+static size_t count_samples(void) {
+  struct sample_file file = { 0 };
+  struct profile_error error;
+  if (sample_file_read(here(), &file, &error) < 0) {
+    fail_msg("%s", error.text);
+  }
+  size_t count = file.count;
+  sample_file_free(&file);
+  return count;
+}
+
+UNIT_TEST(samples_are_appended) {
+  const struct sample two[] = { complete, complete };
+  tree_write(&test_tree, "samples.jsonl", "\n");
+  assert_int_equal(sample_file_mend(here()), 0);
+  assert_int_equal(sample_file_append(here(), two, 2), 0);
+  assert_int_equal(sample_file_append(here(), two, 0), 0);
+  assert_int_equal(sample_file_mend(here()), 0);
+  assert_int_equal(sample_file_append(here(), two, 1), 0);
+  assert_int_equal(count_samples(), 3);
+  assert_int_equal(sample_file_mend("/nowhere/s.jsonl"), -ENOENT);
+  assert_int_equal(sample_file_append("/nowhere/s.jsonl", two, 1), -ENOENT);
+}
+
+/* Wherever a writer was stopped, the next one's samples can be read. */
+UNIT_TEST(an_unfinished_line_is_cut_off) {
+  char line[SAMPLE_LINE_MAX];
+  size_t length = sample_format(&complete, line, sizeof line);
+  assert_true(length > 100);
+  for (size_t kept = 1; kept < length; kept++) {
+    tree_write(&test_tree, "samples.jsonl", "%s%.*s", line, (int)kept, line);
+    size_t whole = kept == length - 1 ? 2 : 1; /* but for its newline */
+    assert_int_equal(count_samples(), whole);
+    assert_int_equal(sample_file_mend(here()), 0);
+    assert_int_equal(sample_file_append(here(), &complete, 1), 0);
+    assert_int_equal(count_samples(), whole + 1);
+  }
+}
+
+UNIT_TEST(other_files_stay_as_they_are) {
+  static const char *const texts[] = { "#!/bin/sh\nexit 0", "x", "{ \"a\": [ 1," };
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    struct stat status;
+    tree_write(&test_tree, "samples.jsonl", "%s", texts[i]);
+    assert_int_equal(sample_file_mend(here()), -EINVAL);
+    assert_int_equal(stat(here(), &status), 0);
+    assert_int_equal(status.st_size, strlen(texts[i]));
+  }
 }
 
 UNIT_MAIN(test_tree_create, test_tree_remove)

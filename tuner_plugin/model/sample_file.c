@@ -3,6 +3,7 @@
 #include "tuner_plugin/model/sample_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/quantity.h"
 
@@ -39,6 +41,61 @@ size_t sample_format(const struct sample *sample, char *text, size_t text_bytes)
       sample->is_default ? "true" : "false", sample->n, sample->median_us, sample->mad_us,
       sample->time, sample->nccl, sample->run, sample->topology);
   return length > 0 && (size_t)length < text_bytes ? (size_t)length : 0;
+}
+
+/* If the last line does not begin like a sample, the user may have named the wrong file. */
+static int mend_end(int file) {
+  static const char begin[] = "{\"schema\":";
+  char tail[SAMPLE_LINE_MAX];
+  off_t end = lseek(file, 0, SEEK_END);
+  off_t start = end > (off_t)sizeof tail ? end - (off_t)sizeof tail : 0;
+  ssize_t length = end < 0 ? -1 : pread(file, tail, sizeof tail, start);
+  if (length <= 0) {
+    return length == 0 ? 0 : -errno;
+  }
+  const char *newline = memrchr(tail, '\n', (size_t)length);
+  const char *line = newline ? newline + 1 : tail;
+  size_t left = (size_t)(tail + length - line);
+  if (left == 0) {
+    return 0;
+  }
+  if (line[left - 1] == '}') {
+    return write(file, "\n", 1) == 1 ? 0 : -errno;
+  }
+  if (memcmp(line, begin, left < sizeof begin - 1 ? left : sizeof begin - 1) != 0) {
+    return -EINVAL;
+  }
+  return ftruncate(file, end - (off_t)left) == 0 ? 0 : -errno;
+}
+
+static int open_end(const char *path) {
+  int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  return file >= 0 ? file : -errno;
+}
+
+int sample_file_mend(const char *path) {
+  int file = open_end(path), error = file < 0 ? file : mend_end(file);
+  if (file >= 0) {
+    close(file);
+  }
+  return error;
+}
+
+/* In one write, so that several writers do not mix. */
+int sample_file_append(const char *path, const struct sample *samples, size_t count) {
+  int file = open_end(path);
+  if (file < 0) {
+    return file;
+  }
+  size_t length = 0;
+  char *text = calloc(count + 1, SAMPLE_LINE_MAX);
+  for (size_t i = 0; text && i < count; i++) {
+    length += sample_format(&samples[i], text + length, SAMPLE_LINE_MAX);
+  }
+  int error = !text ? -ENOMEM : write(file, text, length) == (ssize_t)length ? 0 : -errno;
+  free(text);
+  close(file);
+  return error;
 }
 
 /* ---- reading ---- */

@@ -5,7 +5,8 @@
  * what is wrong; -ENOMEM; errors of the file system. After a failure the struct is empty.
  *
  * A file is text, one JSON object per line, only ever appended to. Several writers and several runs
- * may share one; order does not matter.
+ * may share one; order does not matter. What is added together is written at once: a killed process
+ * loses one launch.
  *
  *   {"schema":1,"coll":"allreduce","bytes":4194304,"nodes":4,"ppn":8,"algo":"ring",
  *    "proto":"simple","channels":8,"default":false,"n":20,"median_us":812.40,"mad_us":9.10,
@@ -59,6 +60,12 @@ struct sample_file {
 /* Adds the samples of the file to `out`, which is zeroed or the result of earlier reads. Empty
  * lines and an incomplete last line are skipped. */
 int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error);
+
+/* Makes the file if there is none, and prepares its end: an incomplete last line, whose writer was
+ * interrupted, is removed. -EINVAL: its last line is no sample; the file stays as it is. */
+int sample_file_mend(const char *path);
+/* Writes them to the end of the file. */
+int sample_file_append(const char *path, const struct sample *samples, size_t count);
 
 /* Adds one; -ENOMEM leaves the others. */
 int sample_file_add(struct sample_file *file, const struct sample *sample);

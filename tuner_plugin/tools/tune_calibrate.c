@@ -4,6 +4,7 @@
  *
  * All state is in the samples, so an interrupted campaign continues where it ended: the name of
  * each sample's run has the campaign's id and the number of its launch. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +14,9 @@
 #include "common/hash.h"
 #include "common/hex.h"
 #include "common/tools/commands.h"
+#include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
-#include "tuner_plugin/tools/calibrate/sample_store.h"
 #include "tuner_plugin/tools/limits.h"
 #include "tuner_plugin/tools/tune.h"
 
@@ -46,8 +47,8 @@ enum { PLAN_TEXT_MAX = 1 << 16, ID_MAX = 9 };
 
 struct series {
   struct launch *launch;
-  struct sample_store *store; /* all samples, new and old */
-  const char *id;             /* of everything that affects the measurement, except sizes */
+  struct sample_file *samples; /* new and old */
+  const char *id;              /* of everything that affects the measurement, except sizes */
   enum profile_collective collective;
   struct bench_json alone;          /* NCCL's own choice, nothing else */
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
@@ -69,9 +70,14 @@ static uint32_t run_length(void) {
 
 /* ---- samples ---- */
 
+static int fail_to_write(int error) {
+  return cli_fail("%s cannot be written: %s", options.samples,
+                  error == -EINVAL ? "its last line is no sample" : strerror(-error));
+}
+
 /* The cell at `place`, if it was measured. */
-static int write_sample(struct series *series, const struct label_entry *entry,
-                        const struct label_times *times, size_t place, const char *run) {
+static int add_sample(struct series *series, const struct label_entry *entry,
+                      const struct label_times *times, size_t place, const char *run) {
   const struct label_cell *measured = &times->cells[place];
   struct sample sample = {
     .collective = entry->collective,
@@ -90,10 +96,10 @@ static int write_sample(struct series *series, const struct label_entry *entry,
   };
   snprintf(sample.run, sizeof sample.run, "%s", run);
   snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
-  return measured->count > 0 ? sample_store_add(series->store, &sample) : CLI_OK;
+  return measured->count > 0 ? sample_file_add(series->samples, &sample) : 0;
 }
 
-/* Labels one size, and writes its samples; false if its calls cannot be identified. */
+/* Labels one size, and takes its samples; false if its calls cannot be identified. */
 static bool take_size(struct series *series, const struct bench_json *bench, int64_t round,
                       uint64_t bytes, const char *run) {
   const struct bench_json_row *row = bench_json_find(bench, series->collective, bytes);
@@ -104,11 +110,11 @@ static bool take_size(struct series *series, const struct bench_json *bench, int
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }
-  bool is_written = true;
+  bool is_taken = true;
   for (size_t c = 0; c < times.count; c++) {
-    is_written &= write_sample(series, entry, &times, c, run) == CLI_OK;
+    is_taken &= add_sample(series, entry, &times, c, run) == 0;
   }
-  return is_written;
+  return is_taken;
 }
 
 static int take_launch(struct series *series, int64_t round, const struct bench_json *bench) {
@@ -122,11 +128,16 @@ static int take_launch(struct series *series, int64_t round, const struct bench_
   char run[SAMPLE_WORD_MAX];
   series->time = (uint64_t)time(NULL);
   snprintf(run, sizeof run, "%s-%" PRIu64 "-%" PRId64, series->id, series->time, round);
-  size_t labelled = 0;
+  size_t labelled = 0, before = series->samples->count;
   for (size_t i = 0; i < series->size_count; i++) {
     labelled += take_size(series, bench, round, series->sizes[i], run);
   }
-  return labelled > 0 ? sample_store_flush(series->store) : cli_fail("no samples could be written");
+  if (labelled == 0) {
+    return cli_fail("no samples could be written");
+  }
+  int error = sample_file_append(options.samples, series->samples->samples + before,
+                                 series->samples->count - before);
+  return error ? fail_to_write(error) : CLI_OK;
 }
 
 /* ---- what is still to be done ---- */
@@ -140,7 +151,7 @@ static bool is_of_round(const char *run, const char *id, int64_t round) {
 }
 
 static bool is_measured(const struct series *series, uint64_t bytes, int64_t round) {
-  const struct sample_file *file = &series->store->samples;
+  const struct sample_file *file = series->samples;
   for (size_t i = 0; i < file->count; i++) {
     const struct sample *sample = &file->samples[i];
     if (sample->collective == series->collective && sample->bytes == bytes &&
@@ -258,14 +269,14 @@ static int run_series(struct series *series) {
   return status;
 }
 
-static int calibrate_collective(struct launch *launch, struct sample_store *store, const char *id,
+static int calibrate_collective(struct launch *launch, struct sample_file *samples, const char *id,
                                 enum profile_collective collective) {
   struct series *series = calloc(1, sizeof *series);
   if (!series) {
     return cli_fail("out of memory");
   }
   series->launch = launch;
-  series->store = store;
+  series->samples = samples;
   series->id = id;
   series->collective = collective;
   int status = run_series(series);
@@ -329,30 +340,39 @@ static void say_before(const struct launch *launch) {
              options.samples, launch->json_path);
 }
 
+/* Fails before minutes are spent. */
+static int open_samples(struct sample_file *samples) {
+  struct profile_error error;
+  char text[sizeof error];
+  int result = sample_file_read(options.samples, samples, &error);
+  if (result < 0 && result != -ENOENT) {
+    return cli_fail("%s", profile_error_format(&error, text, sizeof text));
+  }
+  result = sample_file_mend(options.samples);
+  return result ? fail_to_write(result) : CLI_OK;
+}
+
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   static struct launch launch;
-  struct sample_store store = { 0 };
+  struct sample_file samples = { 0 };
   char id[ID_MAX];
   int status = check_channels();
   if (status == CLI_OK) {
     status = launch_open(&launch, argument_count, arguments);
   }
-  /* Fail before minutes are spent. */
-  if (status == CLI_OK) {
-    status = sample_store_open(&store, options.samples);
-  }
+  status = status ? status : open_samples(&samples);
   if (status == CLI_OK) {
     identify(&launch, id);
     say_before(&launch);
   }
   for (size_t i = 0; status == CLI_OK && i < launch.collective_count; i++) {
-    status = calibrate_collective(&launch, &store, id, launch.collectives[i]);
+    status = calibrate_collective(&launch, &samples, id, launch.collectives[i]);
   }
   if (status == CLI_OK) {
     launch_say("samples are in %s; `stratus fit` makes a profile of them", options.samples);
   }
-  sample_store_close(&store);
+  sample_file_free(&samples);
   launch_close(&launch);
   return status;
 }

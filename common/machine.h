@@ -11,30 +11,12 @@
 
 #include "common/topology.h"
 
-enum machine_cloud {
-  MACHINE_CLOUD_UNKNOWN,
-  MACHINE_CLOUD_AWS,
-  MACHINE_CLOUD_GCP,
-  MACHINE_CLOUD_AZURE,
-  MACHINE_CLOUD_ALIBABA,
-  MACHINE_CLOUD_OCI,
-  MACHINE_CLOUD_TENCENT,
-  MACHINE_CLOUD_COUNT
-};
-
-enum machine_type_origin {
-  MACHINE_TYPE_UNKNOWN,
-  MACHINE_TYPE_FROM_USER,
-  MACHINE_TYPE_FROM_DMI,
-  MACHINE_TYPE_INFERRED,
-};
-
 enum { MACHINE_TEXT_MAX = 96 };
 
 struct machine {
-  enum machine_cloud cloud;
+  const char *cloud; /* "aws" and others, as a profile has it (profile_schema.h), or "unknown" */
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
-  enum machine_type_origin type_origin;
+  const char *type_origin;              /* "user", "DMI", "GPUs and cloud", or "unknown" */
   struct topology_counts devices;
   char topology[TOPOLOGY_ID_MAX]; /* machine_identify only; empty: not known */
 };
@@ -45,11 +27,5 @@ void machine_read(const char *root, struct machine *machine);
 /* This machine: from what is below sysfs_process_root; then the instance type as above, and the
  * topology, unless STRATUS_TOPOLOGY is set. */
 void machine_identify(struct machine *machine);
-
-/* "user", "DMI", "GPUs and cloud"; "unknown" for none. */
-const char *machine_type_origin_name(enum machine_type_origin origin);
-
-/* "aws"; "unknown" for none. */
-const char *machine_cloud_name(enum machine_cloud cloud);
 
 #endif

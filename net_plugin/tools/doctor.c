@@ -194,10 +194,9 @@ static void tell_machine(void) {
   static struct machine machine; /* too large for the stack */
   machine_identify(&machine);
   doctor_tell(DOCTOR_GOOD, "machine: cloud %s, instance type %s (from %s), %u GPUs%s%s, %u NICs",
-              machine_cloud_name(machine.cloud),
-              machine.instance_type[0] ? machine.instance_type : "not known",
-              machine_type_origin_name(machine.type_origin), machine.devices.gpus,
-              machine.devices.gpu[0] ? " " : "", machine.devices.gpu, machine.devices.nics);
+              machine.cloud, machine.instance_type[0] ? machine.instance_type : "not known",
+              machine.type_origin, machine.devices.gpus, machine.devices.gpu[0] ? " " : "",
+              machine.devices.gpu, machine.devices.nics);
   doctor_tell(DOCTOR_GOOD, "topology %s%s", machine.topology[0] ? machine.topology : "not known",
               param_string(PARAM_TOPOLOGY)[0] ? " (STRATUS_TOPOLOGY)" : "");
 }

@@ -108,7 +108,7 @@ static void check_choices(const struct profile *profile, size_t ranks, size_t no
 }
 
 static const struct machine machine = {
-  .cloud = MACHINE_CLOUD_AWS,
+  .cloud = "aws",
   .instance_type = "p4d.24xlarge",
   .devices = { .gpus = 8, .gpu = "10de:20b0", .nics = 2 },
 };

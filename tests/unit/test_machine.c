@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/param.h"
+#include "common/sysfs.h"
+#include "tests/lib/log_capture.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
@@ -13,23 +16,22 @@ static struct machine machine;
 UNIT_TEST(clouds_are_known_by_their_firmware) {
   static const struct {
     const char *name;
-    enum machine_cloud cloud;
-    const char *instance_type, *gpu;
+    const char *cloud, *instance_type, *gpu;
     uint32_t gpus, nics;
   } cases[] = {
-    { "aws-p4d", MACHINE_CLOUD_AWS, "p4d.24xlarge", "10de:20b0", 8, 2 },
-    { "gcp-a2-highgpu-1g", MACHINE_CLOUD_GCP, "", "10de:20b0", 1, 1 },
-    { "azure-nc24", MACHINE_CLOUD_AZURE, "", "10de:20b5", 1, 2 }, /* one is not on PCI */
-    { "alibaba", MACHINE_CLOUD_ALIBABA, "", "10de:20b2", 8, 1 },
-    { "tencent", MACHINE_CLOUD_TENCENT, "", "10de:20b0", 8, 1 },
-    { "oci-h100", MACHINE_CLOUD_OCI, "", "10de:2330", 8, 17 },
-    { "baremetal-roce", MACHINE_CLOUD_UNKNOWN, "", "10de:2330", 8, 9 },
+    { "aws-p4d", "aws", "p4d.24xlarge", "10de:20b0", 8, 2 },
+    { "gcp-a2-highgpu-1g", "gcp", "", "10de:20b0", 1, 1 },
+    { "azure-nc24", "azure", "", "10de:20b5", 1, 2 }, /* one is not on PCI */
+    { "alibaba", "alibaba", "", "10de:20b2", 8, 1 },
+    { "tencent", "tencent", "", "10de:20b0", 8, 1 },
+    { "oci-h100", "oci", "", "10de:2330", 8, 17 },
+    { "baremetal-roce", "unknown", "", "10de:2330", 8, 9 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char root[64];
     snprintf(root, sizeof root, "tests/data/machines/%s", cases[i].name);
     machine_read(root, &machine);
-    assert_int_equal(machine.cloud, cases[i].cloud);
+    assert_string_equal(machine.cloud, cases[i].cloud);
     assert_string_equal(machine.instance_type, cases[i].instance_type);
     assert_int_equal(machine.devices.gpus, cases[i].gpus);
     assert_string_equal(machine.devices.gpu, cases[i].gpu);
@@ -41,9 +43,10 @@ UNIT_TEST(empty_root_is_an_unknown_machine) {
   struct tree tree;
   tree_create(&tree);
   machine_read(tree.root, &machine);
-  const struct machine nothing = { 0 };
+  const struct machine nothing = { .cloud = machine.cloud, .type_origin = machine.type_origin };
   assert_memory_equal(&machine, &nothing, sizeof nothing);
-  assert_string_equal(machine_cloud_name(machine.cloud), "unknown");
+  assert_string_equal(machine.cloud, "unknown");
+  assert_string_equal(machine.type_origin, "unknown");
   tree_remove(&tree);
 }
 
@@ -69,11 +72,50 @@ UNIT_TEST(nonsense_is_left_out) {
              "</object>\n</topology>\n",
              name);
   machine_read(tree.root, &machine);
-  assert_int_equal(machine.cloud, MACHINE_CLOUD_UNKNOWN);
+  assert_string_equal(machine.cloud, "unknown");
   assert_string_equal(machine.instance_type, "");
   assert_int_equal(machine.devices.gpus, 0);
   assert_int_equal(machine.devices.nics, 1);
   tree_remove(&tree);
+}
+
+/* ---- the instance type: the user's word, and inference ---- */
+
+static void identify(const char *root, const char *word) {
+  sysfs_process_root = root;
+  param_load((char *[]){ (char *)(uintptr_t)word, NULL });
+  machine_identify(&machine);
+}
+
+static int stop(void **state) {
+  (void)state;
+  log_capture_stop();
+  param_load((char *[]){ NULL });
+  return 0;
+}
+
+UNIT_TEST_WITH(the_users_word_comes_first, log_capture_set_up, stop) {
+  identify("tests/data/machines/aws-p4d", "STRATUS_INSTANCE_TYPE=p5.48xlarge");
+  assert_string_equal(machine.cloud, "aws");
+  assert_string_equal(machine.instance_type, "p5.48xlarge");
+  assert_string_equal(machine.type_origin, "user");
+  identify("tests/data/machines/aws-p4d", "STRATUS_INSTANCE_TYPE=GCP:a3-megagpu-8g");
+  assert_string_equal(machine.cloud, "gcp");
+  assert_string_equal(machine.instance_type, "a3-megagpu-8g");
+  identify("tests/data/machines/aws-p4d", "STRATUS_INSTANCE_TYPE=ibm:x");
+  assert_string_equal(machine.instance_type, "p4d.24xlarge");
+  assert_string_equal(machine.type_origin, "DMI");
+  assert_int_equal(log_capture_find("before the colon goes aws, gcp"), 1);
+}
+
+UNIT_TEST_WITH(gpus_and_nics_leave_one_possibility, log_capture_set_up, stop) {
+  identify("tests/data/machines/gcp-a3-mega", NULL);
+  assert_string_equal(machine.instance_type, "a3-megagpu-8g");
+  assert_string_equal(machine.type_origin, "GPUs and cloud");
+  /* the same GPUs in nobody's cloud say nothing */
+  identify("tests/data/machines/baremetal-roce", NULL);
+  assert_string_equal(machine.instance_type, "");
+  assert_string_equal(machine.type_origin, "unknown");
 }
 
 UNIT_MAIN(NULL, NULL)

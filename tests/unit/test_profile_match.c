@@ -84,7 +84,7 @@ MATCH_TEST(every_wish_counts) {
 
 /* What a machine does not tell matches no pattern, not even `*`. */
 MATCH_TEST(unknown_machine_fits_nothing) {
-  static const struct machine unknown;
+  static const struct machine unknown = { .cloud = "unknown" };
   static const char *const wishes[] = { "cloud = aws", "instance_type = *",
                                         "topology = ba08feb192b3" };
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {

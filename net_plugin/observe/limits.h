@@ -32,7 +32,7 @@
 /* Per step; each flow costs about 2 us of system calls, and 5 us to write down. */
 #define STATS_FLOWS_PER_STEP 16
 /* Of a process: some 16,000 flows; more are left out. */
-#define STATS_TEXT_MAX_BYTES (16u << 20)
+#define STATS_TEXT_MAX_BYTES (16 << 20)
 /* Limit of entries read from a directory with unexpected contents. */
 #define STATS_SWEEP_MAX 1024
 

@@ -22,8 +22,8 @@ static const char *find_rank(void) {
   return "";
 }
 
-void stats_collect_start(struct stats_collect *collect, struct engine *held, const char *id,
-                         uint64_t started_ns) {
+int stats_collect_start(struct stats_collect *collect, struct engine *held, const char *id,
+                        uint64_t started_ns) {
   char host[65] = "";
   gethostname(host, sizeof host - 1);
   const struct stats_process process = {
@@ -33,12 +33,17 @@ void stats_collect_start(struct stats_collect *collect, struct engine *held, con
     .rank = find_rank(),
     .uptime_ns = clock_now_ns() - started_ns,
   };
-  *collect = (struct stats_collect){ .held = held, .limit = STATS_TEXT_MAX_BYTES };
-  stats_json_begin(&collect->text, &process);
+  *collect = (struct stats_collect){ .held = held };
+  collect->to = open_memstream(&collect->bytes, &collect->size);
+  if (!collect->to) {
+    return -ENOMEM;
+  }
+  stats_json_begin(collect->to, &process);
+  return 0;
 }
 
 static bool has_room(struct stats_collect *collect) {
-  collect->is_truncated |= collect->text.used > collect->limit;
+  collect->is_truncated |= ftello(collect->to) > STATS_TEXT_MAX_BYTES;
   return !collect->is_truncated;
 }
 
@@ -51,18 +56,18 @@ static void take_connection(struct stats_collect *collect, struct engine *engine
   if (!has_room(collect)) {
     return;
   }
-  stats_json_connection(&collect->text, &seen, &its, now_ns, !collect->has_some);
+  stats_json_connection(collect->to, &seen, &its, now_ns, !collect->has_some);
   collect->has_some = true;
   bool has_flow = false;
   for (unsigned i = 0; i < seen.lanes; i++) {
     struct lane_snapshot flow;
     connection_snapshot_lane(connection, i, &flow);  /* also updates the totals of the NIC */
     if (flow.link.epoch != 0 && has_room(collect)) { /* else it was never opened */
-      stats_json_flow(&collect->text, &flow, !has_flow);
+      stats_json_flow(collect->to, &flow, !has_flow);
       has_flow = true;
     }
   }
-  stats_json_connection_end(&collect->text);
+  stats_json_connection_end(collect->to);
 }
 
 static void take_some(struct engine *engine, void *argument) {
@@ -80,15 +85,31 @@ static void take_some(struct engine *engine, void *argument) {
   collect->is_engine_done = !connection;
 }
 
+/* False: memory was out. */
+static bool end_text(struct stats_collect *collect) {
+  bool is_good = !ferror(collect->to);
+  is_good = fclose(collect->to) == 0 && is_good;
+  collect->to = NULL;
+  return is_good;
+}
+
 int stats_collect_step(struct stats_collect *collect) {
   int error = engine_try_visit(collect->held, collect->engine, take_some, collect);
   if (error == -ENOENT) {
-    stats_json_end(&collect->text, collect->is_truncated);
-    return collect->text.is_full ? -ENOMEM : 0;
+    stats_json_end(collect->to, collect->is_truncated);
+    return end_text(collect) ? 0 : -ENOMEM;
   }
   if (!error && collect->is_engine_done) {
     collect->engine++;
     collect->after = 0;
   }
   return error ? error : -EINPROGRESS;
+}
+
+void stats_collect_free(struct stats_collect *collect) {
+  if (collect->to) {
+    end_text(collect);
+  }
+  free(collect->bytes);
+  *collect = (struct stats_collect){ 0 };
 }

@@ -6,24 +6,22 @@
  *     stats_json_connection_end
  *   stats_json_end, with the NICs: after the connections, so that their totals include these
  *
- * Owns: nothing.  Threads: the caller's.  Blocks: never.  Fails: as text.h says. */
+ * Owns: nothing.  Threads: the caller's.  Blocks: never.  Fails: as the file does. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_JSON_H
 #define NET_PLUGIN_OBSERVE_STATS_JSON_H
 
+#include <stdio.h>
+
 #include "net_plugin/connection/connection_snapshot.h"
 #include "net_plugin/connection/nic_totals.h"
-#include "net_plugin/observe/text.h"
 #include "net_plugin/policy/policy_shared.h"
-
-/* A piece has less than that, whatever the names and numbers are. */
-enum { STATS_PIECE_MAX = 4096 };
 
 struct stats_process {
   int pid;
   const char *id, *host, *rank; /* rank: from the launcher's environment; empty: unknown */
   uint64_t uptime_ns;           /* since the first NIC was used */
 };
-void stats_json_begin(struct text *text, const struct stats_process *process);
+void stats_json_begin(FILE *to, const struct stats_process *process);
 
 /* Of the connection's engine. */
 struct stats_engine {
@@ -31,14 +29,14 @@ struct stats_engine {
   bool is_polled;
   struct compression compression;
 };
-void stats_json_connection(struct text *text, const struct connection_snapshot *seen,
+void stats_json_connection(FILE *to, const struct connection_snapshot *seen,
                            const struct stats_engine *engine, uint64_t now_ns, bool is_first);
-void stats_json_flow(struct text *text, const struct lane_snapshot *seen, bool is_first);
-void stats_json_connection_end(struct text *text);
+void stats_json_flow(FILE *to, const struct lane_snapshot *seen, bool is_first);
+void stats_json_connection_end(FILE *to);
 
-void stats_json_end(struct text *text, bool is_truncated);
+void stats_json_end(FILE *to, bool is_truncated);
 /* One of stats_json_end's. */
-void stats_json_nic(struct text *text, const char *name, const uint64_t values[NIC_COUNTER_COUNT],
+void stats_json_nic(FILE *to, const char *name, const uint64_t values[NIC_COUNTER_COUNT],
                     bool is_first);
 
 #endif

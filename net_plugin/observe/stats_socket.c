@@ -52,7 +52,7 @@ static void client_free(struct client *client) {
   int fd = client->source.fd;
   engine_unwatch(server.engine, &client->source);
   descriptor_close(fd);
-  text_free(&client->collect.text);
+  stats_collect_free(&client->collect);
   for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
     if (server.clients[i] == client) {
       server.clients[i] = NULL;
@@ -90,14 +90,14 @@ static bool client_collect(struct client *client) {
 }
 
 static bool client_send(struct client *client) {
-  const struct text *text = &client->collect.text;
-  ssize_t n = send(client->source.fd, text->bytes + client->sent, text->used - client->sent,
+  const struct stats_collect *text = &client->collect;
+  ssize_t n = send(client->source.fd, text->bytes + client->sent, text->size - client->sent,
                    MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0) {
     return errno == EAGAIN || errno == EINTR;
   }
   client->sent += (size_t)n;
-  return client->sent < text->used;
+  return client->sent < text->size;
 }
 
 static void client_ready(struct engine_source *source, uint32_t events) {
@@ -110,15 +110,21 @@ static void client_ready(struct engine_source *source, uint32_t events) {
 
 static void client_new(int fd, uint64_t now_ns) {
   struct client *client = calloc(1, sizeof *client);
-  if (!client || engine_watch(server.engine, &client->source, fd, EPOLLOUT) != 0) {
+  int error =
+      client ? stats_collect_start(&client->collect, server.engine, server.id, server.started_ns)
+             : -ENOMEM;
+  error = error ? error : engine_watch(server.engine, &client->source, fd, EPOLLOUT);
+  if (error) {
     descriptor_close(fd);
+    if (client) {
+      stats_collect_free(&client->collect);
+    }
     free(client);
     return;
   }
   client->source.ready = client_ready;
   client->timer.expired = client_expired;
   client->deadline_ns = now_ns + STATS_CLIENT_NS;
-  stats_collect_start(&client->collect, server.engine, server.id, server.started_ns);
   engine_timer_set(server.engine, &client->timer, client->deadline_ns);
   for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
     if (!server.clients[i]) {

@@ -32,7 +32,7 @@ const void *plugin_file_table(enum plugin_kind kind, void *library, int *version
   static const struct {
     const char *symbol;
     int first, last;
-  } tables[] = { [PLUGIN_KIND_NET] = { "ncclNetPlugin", 6, 12 },
+  } tables[] = { [PLUGIN_KIND_NET] = { "ncclNetPlugin", 7, 12 },
                  [PLUGIN_KIND_TUNER] = { "ncclTunerPlugin", 1, 6 } };
   for (*version = tables[kind].last; *version >= tables[kind].first; (*version)--) {
     char symbol[32];

@@ -12,7 +12,7 @@
 #define STRATUS_TRANSPORT "stratus"
 
 #define STRATUS_NCCL_RELEASES "2.19 to 2.32"
-#define STRATUS_NET_ABI "v6 to v12"
+#define STRATUS_NET_ABI "v7 to v12"
 #define STRATUS_COLLNET_ABI "v8 to v12"
 #define STRATUS_TUNER_ABI "v1 to v7"
 

@@ -42,7 +42,7 @@ typedef enum nccl_result collnet_finalize_fn(void *context);
 #define COLLNET_MEMBERS(INIT, PROPERTIES, LISTEN, IALLREDUCE)                                      \
   const char *name;                                                                                \
   INIT *init;                                                                                      \
-  net_devices_v6_fn *devices;                                                                      \
+  net_devices_v7_fn *devices;                                                                      \
   PROPERTIES *getProperties;                                                                       \
   LISTEN *listen;                                                                                  \
   collnet_connect_fn *connect;                                                                     \

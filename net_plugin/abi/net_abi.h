@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_abi: NCCL's network plugin interface, versions 6 to 12, as facts: member order and types.
+/* net_abi: NCCL's network plugin interface, versions 7 to 12, as facts: member order and types.
  *
- * Sources: NVIDIA/nccl at tag v2.30.7-1, src/include/plugin/net/net_v6.h to net_v12.h,
+ * Sources: NVIDIA/nccl at tag v2.30.7-1, src/include/plugin/net/net_v7.h to net_v12.h,
  * src/include/plugin/nccl_net.h, src/include/nccl_device/net_device.h.
  * Which release asks for which version: 2.19 v7; 2.20-2.23 v8; 2.24-2.25 v9; 2.26-2.27 v10;
  * 2.28-2.29 v11; 2.30 v12; older versions after those, newest first.
@@ -65,18 +65,6 @@ struct net_attributes_v11 {
 };
 
 /* ---- properties of a device ---- */
-
-struct net_properties_v6 { /* net_v6.h:14-25 */
-  char *name;
-  char *pciPath;
-  uint64_t guid;
-  int ptrSupport;
-  int speed; /* Mb/s */
-  int port;
-  float latency; /* us */
-  int maxComms;
-  int maxRecvs;
-};
 
 struct net_properties_v7 { /* net_v7.h:11-24 */
   char *name;
@@ -144,7 +132,7 @@ struct net_properties_v12 { /* net_v12.h:25-46 */
 
 /* ---- function types; the number is the first version that has the type ---- */
 
-typedef enum nccl_result net_init_v6_fn(nccl_logger_fn *logger);
+typedef enum nccl_result net_init_v7_fn(nccl_logger_fn *logger);
 /* ncclProfilerCallback_t, src/include/nccl_common.h:69: handed over and never called. */
 typedef enum nccl_result net_profiler_fn(void **event, int type, void *phandle, int64_t plugin_id,
                                          void *data);
@@ -152,17 +140,15 @@ typedef enum nccl_result net_init_v10_fn(nccl_logger_fn *logger, net_profiler_fn
 typedef enum nccl_result net_init_v11_fn(void **context, uint64_t communicator,
                                          struct net_config_v10 *config, nccl_logger_fn *logger,
                                          net_profiler_fn *profiler);
-typedef enum nccl_result net_devices_v6_fn(int *count);
-typedef enum nccl_result net_get_properties_v6_fn(int device, struct net_properties_v6 *out);
+typedef enum nccl_result net_devices_v7_fn(int *count);
 typedef enum nccl_result net_get_properties_v7_fn(int device, struct net_properties_v7 *out);
 typedef enum nccl_result net_get_properties_v8_fn(int device, struct net_properties_v8 *out);
 typedef enum nccl_result net_get_properties_v9_fn(int device, struct net_properties_v9 *out);
 typedef enum nccl_result net_get_properties_v11_fn(int device, struct net_properties_v11 *out);
 typedef enum nccl_result net_get_properties_v12_fn(int device, struct net_properties_v12 *out);
-typedef enum nccl_result net_listen_v6_fn(int device, void *handle, void **listen_comm);
+typedef enum nccl_result net_listen_v7_fn(int device, void *handle, void **listen_comm);
 typedef enum nccl_result net_listen_v11_fn(void *context, int device, void *handle,
                                            void **listen_comm);
-typedef enum nccl_result net_connect_v6_fn(int device, void *handle, void **send_comm);
 typedef enum nccl_result net_connect_v7_fn(int device, void *handle, void **send_comm,
                                            struct net_device_handle **device_handle);
 typedef enum nccl_result net_connect_v10_fn(int device, struct net_config_v10 *config, void *handle,
@@ -171,33 +157,32 @@ typedef enum nccl_result net_connect_v10_fn(int device, struct net_config_v10 *c
 typedef enum nccl_result net_connect_v11_fn(void *context, int device, void *handle,
                                             void **send_comm,
                                             struct net_device_handle **device_handle);
-typedef enum nccl_result net_accept_v6_fn(void *listen_comm, void **recv_comm);
 typedef enum nccl_result net_accept_v7_fn(void *listen_comm, void **recv_comm,
                                           struct net_device_handle **device_handle);
-typedef enum nccl_result net_reg_mr_v6_fn(void *comm, void *data, int bytes, int type,
+typedef enum nccl_result net_reg_mr_v7_fn(void *comm, void *data, int bytes, int type,
                                           void **mhandle);
 typedef enum nccl_result net_reg_mr_v8_fn(void *comm, void *data, size_t bytes, int type,
                                           void **mhandle);
-typedef enum nccl_result net_reg_mr_dma_buf_v6_fn(void *comm, void *data, size_t bytes, int type,
+typedef enum nccl_result net_reg_mr_dma_buf_v7_fn(void *comm, void *data, size_t bytes, int type,
                                                   uint64_t offset, int fd, void **mhandle);
-typedef enum nccl_result net_dereg_mr_v6_fn(void *comm, void *mhandle);
-typedef enum nccl_result net_isend_v6_fn(void *send_comm, void *data, int bytes, int tag,
+typedef enum nccl_result net_dereg_mr_v7_fn(void *comm, void *mhandle);
+typedef enum nccl_result net_isend_v7_fn(void *send_comm, void *data, int bytes, int tag,
                                          void *mhandle, void **request);
 typedef enum nccl_result net_isend_v9_fn(void *send_comm, void *data, size_t bytes, int tag,
                                          void *mhandle, void **request);
 typedef enum nccl_result net_isend_v10_fn(void *send_comm, void *data, size_t bytes, int tag,
                                           void *mhandle, void *phandle, void **request);
-typedef enum nccl_result net_irecv_v6_fn(void *recv_comm, int count, void **data, int *bytes,
+typedef enum nccl_result net_irecv_v7_fn(void *recv_comm, int count, void **data, int *bytes,
                                          int *tags, void **mhandles, void **request);
 typedef enum nccl_result net_irecv_v9_fn(void *recv_comm, int count, void **data, size_t *bytes,
                                          int *tags, void **mhandles, void **request);
 typedef enum nccl_result net_irecv_v10_fn(void *recv_comm, int count, void **data, size_t *bytes,
                                           int *tags, void **mhandles, void **phandles,
                                           void **request);
-typedef enum nccl_result net_iflush_v6_fn(void *recv_comm, int count, void **data, int *bytes,
+typedef enum nccl_result net_iflush_v7_fn(void *recv_comm, int count, void **data, int *bytes,
                                           void **mhandles, void **request);
-typedef enum nccl_result net_test_v6_fn(void *request, int *is_done, int *bytes);
-typedef enum nccl_result net_close_v6_fn(void *comm);
+typedef enum nccl_result net_test_v7_fn(void *request, int *is_done, int *bytes);
+typedef enum nccl_result net_close_v7_fn(void *comm);
 typedef enum nccl_result net_make_vdevice_v9_fn(int *device, struct net_vdevice_v9 *parts);
 typedef enum nccl_result net_make_vdevice_v12_fn(int *device, struct net_vdevice_v12 *parts);
 typedef enum nccl_result net_finalize_v11_fn(void *context);
@@ -210,51 +195,46 @@ typedef enum nccl_result net_set_attributes_v11_fn(void *context,
 #define NET_MEMBERS(INIT, PROPERTIES, LISTEN, CONNECT, ACCEPT, REG_MR, ISEND, IRECV)               \
   const char *name;                                                                                \
   INIT *init;                                                                                      \
-  net_devices_v6_fn *devices;                                                                      \
+  net_devices_v7_fn *devices;                                                                      \
   PROPERTIES *getProperties;                                                                       \
   LISTEN *listen;                                                                                  \
   CONNECT *connect;                                                                                \
   ACCEPT *accept;                                                                                  \
   REG_MR *regMr;                                                                                   \
-  net_reg_mr_dma_buf_v6_fn *regMrDmaBuf;                                                           \
-  net_dereg_mr_v6_fn *deregMr;                                                                     \
+  net_reg_mr_dma_buf_v7_fn *regMrDmaBuf;                                                           \
+  net_dereg_mr_v7_fn *deregMr;                                                                     \
   ISEND *isend;                                                                                    \
   IRECV *irecv;                                                                                    \
-  net_iflush_v6_fn *iflush;                                                                        \
-  net_test_v6_fn *test;                                                                            \
-  net_close_v6_fn *closeSend;                                                                      \
-  net_close_v6_fn *closeRecv;                                                                      \
-  net_close_v6_fn *closeListen;
+  net_iflush_v7_fn *iflush;                                                                        \
+  net_test_v7_fn *test;                                                                            \
+  net_close_v7_fn *closeSend;                                                                      \
+  net_close_v7_fn *closeRecv;                                                                      \
+  net_close_v7_fn *closeListen;
 
 /* Functions of plugins with device code, as this one is not. */
 #define NET_DEVICE_CODE void *getDeviceMr, *irecvConsumed;
 
-struct net_v6 { /* net_v6.h:27-72 */
-  NET_MEMBERS(net_init_v6_fn, net_get_properties_v6_fn, net_listen_v6_fn, net_connect_v6_fn,
-              net_accept_v6_fn, net_reg_mr_v6_fn, net_isend_v6_fn, net_irecv_v6_fn)
-};
-
 struct net_v7 { /* net_v7.h:26-79 */
-  NET_MEMBERS(net_init_v6_fn, net_get_properties_v7_fn, net_listen_v6_fn, net_connect_v7_fn,
-              net_accept_v7_fn, net_reg_mr_v6_fn, net_isend_v6_fn, net_irecv_v6_fn)
+  NET_MEMBERS(net_init_v7_fn, net_get_properties_v7_fn, net_listen_v7_fn, net_connect_v7_fn,
+              net_accept_v7_fn, net_reg_mr_v7_fn, net_isend_v7_fn, net_irecv_v7_fn)
   NET_DEVICE_CODE
 };
 
 struct net_v8 { /* net_v8.h:27-80 */
-  NET_MEMBERS(net_init_v6_fn, net_get_properties_v8_fn, net_listen_v6_fn, net_connect_v7_fn,
-              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v6_fn, net_irecv_v6_fn)
+  NET_MEMBERS(net_init_v7_fn, net_get_properties_v8_fn, net_listen_v7_fn, net_connect_v7_fn,
+              net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v7_fn, net_irecv_v7_fn)
   NET_DEVICE_CODE
 };
 
 struct net_v9 { /* net_v9.h:36-93 */
-  NET_MEMBERS(net_init_v6_fn, net_get_properties_v9_fn, net_listen_v6_fn, net_connect_v7_fn,
+  NET_MEMBERS(net_init_v7_fn, net_get_properties_v9_fn, net_listen_v7_fn, net_connect_v7_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v9_fn, net_irecv_v9_fn)
   NET_DEVICE_CODE
   net_make_vdevice_v9_fn *makeVDevice;
 };
 
 struct net_v10 { /* net_v10.h:43-102 */
-  NET_MEMBERS(net_init_v10_fn, net_get_properties_v9_fn, net_listen_v6_fn, net_connect_v10_fn,
+  NET_MEMBERS(net_init_v10_fn, net_get_properties_v9_fn, net_listen_v7_fn, net_connect_v10_fn,
               net_accept_v7_fn, net_reg_mr_v8_fn, net_isend_v10_fn, net_irecv_v10_fn)
   NET_DEVICE_CODE
   net_make_vdevice_v9_fn *makeVDevice;
@@ -279,7 +259,6 @@ struct net_v12 { /* net_v12.h:76-139; NCCL uses the plugin's struct itself, net_
 };
 
 /* The exported symbols, by which NCCL finds the plugin (abi/exports.map). */
-extern const struct net_v6 ncclNetPlugin_v6;
 extern const struct net_v7 ncclNetPlugin_v7;
 extern const struct net_v8 ncclNetPlugin_v8;
 extern const struct net_v9 ncclNetPlugin_v9;

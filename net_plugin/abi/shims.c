@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of net v6 to v12. Until v10 there is one init per process and no finalize, from v11 on
+/* The tables of net v7 to v12. Until v10 there is one init per process and no finalize, from v11 on
  * a context per communicator; v10 brought handles for a profiler, which are not used. The number of
  * a function is the first version that has it. */
 #include "net_plugin/abi/shims.h"
@@ -66,7 +66,6 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger) {
   static enum nccl_result init_v##version(nccl_logger_fn *logger) {                                \
     return shims_init_process(version, logger);                                                    \
   }
-INIT(6)
 INIT(7)
 INIT(8)
 INIT(9)
@@ -118,7 +117,6 @@ enum nccl_result shims_devices(int *count) {
   return shims_result(plugin_device_count(count));
 }
 
-SHIMS_GET_PROPERTIES(6, SHIMS_COPY_V6)
 SHIMS_GET_PROPERTIES(7, SHIMS_COPY_V7)
 SHIMS_GET_PROPERTIES(8, SHIMS_COPY_V8)
 SHIMS_GET_PROPERTIES(9, SHIMS_COPY_V9) /* v10 has the same */
@@ -171,7 +169,7 @@ static enum nccl_result set_attributes_v11(void *context, struct net_attributes_
 
 /* ---- connections ---- */
 
-static enum nccl_result listen_v6(int device, void *handle, void **listen_comm) {
+static enum nccl_result listen_v7(int device, void *handle, void **listen_comm) {
   SHIMS_FAIL_IN_CHILD;
   struct listener *listener = NULL;
   int rc = plugin_listen(device, handle, &listener);
@@ -181,7 +179,7 @@ static enum nccl_result listen_v6(int device, void *handle, void **listen_comm) 
 
 static enum nccl_result listen_v11(void *context, int device, void *handle, void **listen_comm) {
   (void)context;
-  return listen_v6(device, handle, listen_comm);
+  return listen_v7(device, handle, listen_comm);
 }
 
 /* Nothing comes with an error: NCCL from 2.28 on closes what does, and closes it again at the end
@@ -195,15 +193,11 @@ static enum nccl_result start_connect(const struct plugin_context *context, int 
   return shims_result(rc);
 }
 
-static enum nccl_result connect_v6(int device, void *handle, void **send_comm) {
-  return start_connect(NULL, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
-}
-
 /* *device_handle stays as NCCL made it: there is no device code that would need one. */
 static enum nccl_result connect_v7(int device, void *handle, void **send_comm,
                                    struct net_device_handle **device_handle) {
   (void)device_handle;
-  return connect_v6(device, handle, send_comm);
+  return start_connect(NULL, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
 }
 
 static enum nccl_result connect_v10(int device, struct net_config_v10 *config, void *handle,
@@ -219,18 +213,14 @@ static enum nccl_result connect_v11(void *context, int device, void *handle, voi
   return start_connect(context, device, PLUGIN_TRAFFIC_CLASS_NONE, handle, send_comm);
 }
 
-static enum nccl_result accept_v6(void *listen_comm, void **recv_comm) {
+static enum nccl_result accept_v7(void *listen_comm, void **recv_comm,
+                                  struct net_device_handle **device_handle) {
   SHIMS_FAIL_IN_CHILD;
+  (void)device_handle;
   struct connection *connection = NULL;
   int rc = listener_accept(listen_comm, &connection);
   *recv_comm = connection;
   return shims_result(rc);
-}
-
-static enum nccl_result accept_v7(void *listen_comm, void **recv_comm,
-                                  struct net_device_handle **device_handle) {
-  (void)device_handle;
-  return accept_v6(listen_comm, recv_comm);
 }
 
 static enum nccl_result close_comm(void *comm) {
@@ -267,7 +257,7 @@ static enum nccl_result reg_mr_v8(void *comm, void *data, size_t bytes, int type
   return shims_result(rc);
 }
 
-static enum nccl_result reg_mr_v6(void *comm, void *data, int bytes, int type, void **mhandle) {
+static enum nccl_result reg_mr_v7(void *comm, void *data, int bytes, int type, void **mhandle) {
   return bytes < 0 ? shims_result(-EINVAL) : reg_mr_v8(comm, data, (size_t)bytes, type, mhandle);
 }
 
@@ -305,7 +295,7 @@ static enum nccl_result isend_v9(void *send_comm, void *data, size_t bytes, int 
   return isend_v10(send_comm, data, bytes, tag, mhandle, NULL, request);
 }
 
-static enum nccl_result isend_v6(void *send_comm, void *data, int bytes, int tag, void *mhandle,
+static enum nccl_result isend_v7(void *send_comm, void *data, int bytes, int tag, void *mhandle,
                                  void **request) {
   *request = NULL;
   return bytes < 0 ? shims_result(-EINVAL)
@@ -330,7 +320,7 @@ static enum nccl_result irecv_v9(void *recv_comm, int count, void **data, size_t
   return irecv_v10(recv_comm, count, data, bytes, tags, mhandles, NULL, request);
 }
 
-static enum nccl_result irecv_v6(void *recv_comm, int count, void **data, int *bytes, int *tags,
+static enum nccl_result irecv_v7(void *recv_comm, int count, void **data, int *bytes, int *tags,
                                  void **mhandles, void **request) {
   size_t size = count == 1 && bytes[0] > 0 ? (size_t)bytes[0] : 0;
   return irecv_v9(recv_comm, count, data, &size, tags, mhandles, request);
@@ -376,19 +366,17 @@ static enum nccl_result test(void *request, int *is_done, int *bytes) {
   .iflush = iflush, .test = test, .closeSend = close_comm, .closeRecv = close_comm,                \
   .closeListen = close_listen
 
-const struct net_v6 ncclNetPlugin_v6 EXPORTED = { TABLE(
-    init_v6, get_properties_v6, listen_v6, connect_v6, accept_v6, reg_mr_v6, isend_v6, irecv_v6) };
 const struct net_v7 ncclNetPlugin_v7 EXPORTED = { TABLE(
-    init_v7, get_properties_v7, listen_v6, connect_v7, accept_v7, reg_mr_v6, isend_v6, irecv_v6) };
+    init_v7, get_properties_v7, listen_v7, connect_v7, accept_v7, reg_mr_v7, isend_v7, irecv_v7) };
 const struct net_v8 ncclNetPlugin_v8 EXPORTED = { TABLE(
-    init_v8, get_properties_v8, listen_v6, connect_v7, accept_v7, reg_mr_v8, isend_v6, irecv_v6) };
+    init_v8, get_properties_v8, listen_v7, connect_v7, accept_v7, reg_mr_v8, isend_v7, irecv_v7) };
 const struct net_v9 ncclNetPlugin_v9 EXPORTED = {
-  TABLE(init_v9, get_properties_v9, listen_v6, connect_v7, accept_v7, reg_mr_v8, isend_v9,
+  TABLE(init_v9, get_properties_v9, listen_v7, connect_v7, accept_v7, reg_mr_v8, isend_v9,
         irecv_v9),
   .makeVDevice = make_vdevice_v9,
 };
 const struct net_v10 ncclNetPlugin_v10 EXPORTED = {
-  TABLE(init_v10, get_properties_v9, listen_v6, connect_v10, accept_v7, reg_mr_v8, isend_v10,
+  TABLE(init_v10, get_properties_v9, listen_v7, connect_v10, accept_v7, reg_mr_v8, isend_v10,
         irecv_v10),
   .makeVDevice = make_vdevice_v10,
 };

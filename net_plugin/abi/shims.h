@@ -32,14 +32,14 @@
 /* Negative errno, or 0, as NCCL has it: the only place that knows both. */
 enum nccl_result shims_result(int error);
 
-net_devices_v6_fn shims_devices;
+net_devices_v7_fn shims_devices;
 
 /* For init up to v10, which is once per process. */
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
 
 /* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
  * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */
-#define SHIMS_COPY_V6(to, from)                                                                    \
+#define SHIMS_COPY_V7(to, from)                                                                    \
   do {                                                                                             \
     (to)->name = (char *)(uintptr_t)(from)->name;                                                  \
     (to)->pciPath = (char *)(uintptr_t)(from)->pci_path;                                           \
@@ -51,11 +51,6 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
     (to)->latency = 0;      /* it changes costs, by which NCCL chooses */                          \
     (to)->maxComms = 65536; /* no limit of ours; NCCL's socket transport says the same */          \
     (to)->maxRecvs = 1;                                                                            \
-  } while (0)
-
-#define SHIMS_COPY_V7(to, from)                                                                    \
-  do {                                                                                             \
-    SHIMS_COPY_V6(to, from);                                                                       \
     (to)->netDeviceType = NCCL_NET_DEVICE_HOST;                                                    \
     (to)->netDeviceVersion = NCCL_NET_DEVICE_INVALID_VERSION;                                      \
   } while (0)

@@ -32,7 +32,7 @@ typedef void plugin_owner_fn(void); /* any function */
 
 /* What NCCL gives at init. */
 struct plugin_host {
-  int api_version;  /* 6 to 12 */
+  int api_version;  /* 7 to 12 */
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
   plugin_owner_fn *owner; /* what plugin_finalize gives back */

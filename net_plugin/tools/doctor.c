@@ -67,7 +67,7 @@ static void check_symbols(void *library) {
       return;
     }
   }
-  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v6 to v12");
+  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v7 to v12");
 }
 
 /* Where NCCL looks for what `value` names; NULL, or a list: for stratus. */

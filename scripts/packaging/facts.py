@@ -32,7 +32,7 @@ def run(*words, cwd=None, environment=(), is_text=True):
 
 
 def version_header():
-    """{"VERSION": "0.1.0", "NET_ABI": "v6 to v12", ...}"""
+    """{"VERSION": "0.1.0", "NET_ABI": "v7 to v12", ...}"""
     with open(os.path.join(ROOT, "common/version.h"), encoding="ascii") as file:
         return dict(re.findall(r'^#define STRATUS_(\w+) "(.*)"$', file.read(), re.MULTILINE))
 

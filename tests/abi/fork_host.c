@@ -37,7 +37,7 @@ enum {
 static const struct fork_release {
   const char *name;
   int version;
-} releases[] = { { "2.18.3", 6 }, { "2.32.6", 12 } };
+} releases[] = { { "2.19.4", 7 }, { "2.32.6", 12 } };
 
 /* ---- what NCCL gives to a plugin ---- */
 
@@ -255,7 +255,7 @@ static void call_all(struct host host, void *context, const struct exchange_pair
 static void child_calls(struct host host, void *context, const struct exchange_pair *pair,
                         void *request, int standard_error) {
   CHECK(dup2(standard_error, STDERR_FILENO) == STDERR_FILENO);
-  for (int version = 6; version <= 12; version++) {
+  for (int version = 7; version <= 12; version++) {
     use_version(&host, version);
     call_all(host, context, pair, request);
   }

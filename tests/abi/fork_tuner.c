@@ -70,7 +70,7 @@ void fork_tuner(int net_version) {
   const char *path = getenv("STRATUS_TEST_TUNER_PLUGIN");
   void *library = dlopen(path ? path : "build/lib/libnccl-tuner-stratus.so", RTLD_NOW | RTLD_LOCAL);
   CHECK(library);
-  bool is_v1 = net_version == 6;
+  bool is_v1 = net_version == 7;
   void *table = dlsym(library, is_v1 ? "ncclTunerPlugin_v1" : "ncclTunerPlugin_v7"),
        *context = NULL;
   CHECK(table);

@@ -51,22 +51,15 @@ AT(net_attributes_v11, algo, 36);
 AT(net_attributes_v11, proto, 40);
 SIZE(net_attributes_v11, 44);
 
-/* What v6 and v7 begin with. */
-#define PROPERTIES_V6(type)                                                                        \
-  AT(type, name, 0);                                                                               \
-  AT(type, pciPath, 8);                                                                            \
-  AT(type, guid, 16);                                                                              \
-  AT(type, ptrSupport, 24);                                                                        \
-  AT(type, speed, 28);                                                                             \
-  AT(type, port, 32);                                                                              \
-  AT(type, latency, 36);                                                                           \
-  AT(type, maxComms, 40);                                                                          \
-  AT(type, maxRecvs, 44)
-
-PROPERTIES_V6(net_properties_v6);
-SIZE(net_properties_v6, 48);
-
-PROPERTIES_V6(net_properties_v7);
+AT(net_properties_v7, name, 0);
+AT(net_properties_v7, pciPath, 8);
+AT(net_properties_v7, guid, 16);
+AT(net_properties_v7, ptrSupport, 24);
+AT(net_properties_v7, speed, 28);
+AT(net_properties_v7, port, 32);
+AT(net_properties_v7, latency, 36);
+AT(net_properties_v7, maxComms, 40);
+AT(net_properties_v7, maxRecvs, 44);
 AT(net_properties_v7, netDeviceType, 48);
 AT(net_properties_v7, netDeviceVersion, 52);
 SIZE(net_properties_v7, 56);
@@ -153,8 +146,6 @@ SIZE(net_properties_v12, 128);
   AT(type, finalize, 160);                                                                         \
   AT(type, setNetAttr, 168)
 
-TABLE(net_v6);
-SIZE(net_v6, 136);
 DEVICE_CODE(net_v7);
 SIZE(net_v7, 152);
 DEVICE_CODE(net_v8);

@@ -15,7 +15,7 @@ static enum nccl_result profiler(void **event, int type, void *phandle, int64_t 
 enum nccl_result host_init(const struct host *host, void **context, nccl_logger_fn *logger) {
   struct net_config_v10 config = { host->traffic_class }; /* as in NCCL, gone when init returns */
   *context = NULL;
-  return host->version < 10 ? HOST_TABLE(host, 6)->init(logger)
+  return host->version < 10 ? HOST_TABLE(host, 7)->init(logger)
          : host->version == 10
              ? HOST_TABLE(host, 10)->init(logger, profiler)
              : HOST_TABLE(host, 11)->init(context, 0x1234, &config, logger, profiler);
@@ -60,9 +60,7 @@ enum nccl_result host_properties(const struct host *host, int device, struct hos
                                    .multi_request = NONE,
                                    .rail = NONE,
                                    .plane = NONE };
-  if (host->version == 6) {
-    HOST_READ_PROPERTIES(6);
-  } else if (host->version == 7) {
+  if (host->version == 7) {
     HOST_READ_PROPERTIES(7);
     HOST_COPY_DEVICE_TYPE;
   } else if (host->version == 8) {
@@ -84,7 +82,7 @@ enum nccl_result host_properties(const struct host *host, int device, struct hos
 
 enum nccl_result host_listen(const struct host *host, void *context, int device, void *handle,
                              void **listen_comm) {
-  return host->version < 11 ? HOST_TABLE(host, 6)->listen(device, handle, listen_comm)
+  return host->version < 11 ? HOST_TABLE(host, 7)->listen(device, handle, listen_comm)
                             : HOST_TABLE(host, 11)->listen(context, device, handle, listen_comm);
 }
 
@@ -93,8 +91,7 @@ enum nccl_result host_connect(const struct host *host, void *context, int device
   struct net_device_handle *device_handle = NULL;
   struct net_config_v10 config = { host->traffic_class };
   enum nccl_result result =
-      host->version == 6   ? HOST_TABLE(host, 6)->connect(device, handle, send_comm)
-      : host->version < 10 ? HOST_TABLE(host, 7)->connect(device, handle, send_comm, &device_handle)
+      host->version < 10 ? HOST_TABLE(host, 7)->connect(device, handle, send_comm, &device_handle)
       : host->version == 10
           ? HOST_TABLE(host, 10)->connect(device, &config, handle, send_comm, &device_handle)
           : HOST_TABLE(host, 11)->connect(context, device, handle, send_comm, &device_handle);
@@ -104,13 +101,12 @@ enum nccl_result host_connect(const struct host *host, void *context, int device
 
 enum nccl_result host_accept(const struct host *host, void *listen_comm, void **recv_comm) {
   struct net_device_handle *device_handle = NULL;
-  return host->version == 6 ? HOST_TABLE(host, 6)->accept(listen_comm, recv_comm)
-                            : HOST_TABLE(host, 7)->accept(listen_comm, recv_comm, &device_handle);
+  return HOST_TABLE(host, 7)->accept(listen_comm, recv_comm, &device_handle);
 }
 
 enum nccl_result host_register(const struct host *host, void *comm, void *data, size_t bytes,
                                int type, void **mhandle) {
-  return host->version < 8 ? HOST_TABLE(host, 6)->regMr(comm, data, (int)bytes, type, mhandle)
+  return host->version < 8 ? HOST_TABLE(host, 7)->regMr(comm, data, (int)bytes, type, mhandle)
                            : HOST_TABLE(host, 8)->regMr(comm, data, bytes, type, mhandle);
 }
 
@@ -118,7 +114,7 @@ enum nccl_result host_isend(const struct host *host, void *comm, void *data, siz
                             void *mhandle, void *phandle, void **request) {
   enum { TAG = 3 };
   return host->version < 9
-             ? HOST_TABLE(host, 6)->isend(comm, data, (int)bytes, TAG, mhandle, request)
+             ? HOST_TABLE(host, 7)->isend(comm, data, (int)bytes, TAG, mhandle, request)
          : host->version == 9
              ? HOST_TABLE(host, 9)->isend(comm, data, bytes, TAG, mhandle, request)
              : HOST_TABLE(host, 10)->isend(comm, data, bytes, TAG, mhandle, phandle, request);
@@ -133,7 +129,7 @@ enum nccl_result host_irecv(const struct host *host, void *comm, int count, void
   int int_sizes[2] = { (int)bytes, (int)bytes }, tags[2] = { 3, 3 };
   *request = is_hinted && host->version >= 9 ? (void *)1 : NULL;
   return host->version < 9
-             ? HOST_TABLE(host, 6)->irecv(comm, count, datas, int_sizes, tags, mhandles, request)
+             ? HOST_TABLE(host, 7)->irecv(comm, count, datas, int_sizes, tags, mhandles, request)
          : host->version == 9
              ? HOST_TABLE(host, 9)->irecv(comm, count, datas, sizes, tags, mhandles, request)
              : HOST_TABLE(host, 10)->irecv(comm, count, datas, sizes, tags, mhandles, phandles,

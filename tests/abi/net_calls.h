@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net_calls: calls a network plugin through the table of any version, filling in what the version
- * lacks as NCCL's own adapters do (src/plugin/net/net_v6.cc to net_v12.cc of NCCL v2.30.7). */
+ * lacks as NCCL's own adapters do (src/plugin/net/net_v7.cc to net_v12.cc of NCCL v2.30.7). */
 #ifndef TESTS_ABI_NET_CALLS_H
 #define TESTS_ABI_NET_CALLS_H
 
@@ -42,7 +42,7 @@ struct host_properties {
 
 /* Of a member that never changed. Members are at the same place in all versions that have them
  * (layouts.c), so a table is read as the first version that has the wanted type. */
-#define HOST_CALL(host, member, ...) (HOST_TABLE(host, 6)->member(__VA_ARGS__))
+#define HOST_CALL(host, member, ...) (HOST_TABLE(host, 7)->member(__VA_ARGS__))
 
 const char *host_name(const struct host *host);
 enum nccl_result host_init(const struct host *host, void **context, nccl_logger_fn *logger);
@@ -58,7 +58,7 @@ enum nccl_result host_register(const struct host *host, void *comm, void *data, 
                                int type, void **mhandle);
 enum nccl_result host_isend(const struct host *host, void *comm, void *data, size_t bytes,
                             void *mhandle, void *phandle, void **request);
-/* `is_hinted`: from 2.24 on NCCL stores 1 in *request for LL and LL128; its adapters for v6 to v8
+/* `is_hinted`: from 2.24 on NCCL stores 1 in *request for LL and LL128; its adapters for v7 and v8
  * take that away again (net_v8.cc), v9 and later see it. */
 enum nccl_result host_irecv(const struct host *host, void *comm, int count, void *data,
                             size_t bytes, void *mhandle, void *phandle, bool is_hinted,

@@ -90,7 +90,6 @@ UNIT_TEST(tables_are_complete) {
     size_t members; /* with the name */
     size_t missing; /* getDeviceMr, irecvConsumed */
   } tables[] = {
-    { &ncclNetPlugin_v6, sizeof(struct net_v6) / sizeof(void *), 0 },
     { &ncclNetPlugin_v7, sizeof(struct net_v7) / sizeof(void *), 2 },
     { &ncclNetPlugin_v8, sizeof(struct net_v8) / sizeof(void *), 2 },
     { &ncclNetPlugin_v9, sizeof(struct net_v9) / sizeof(void *), 2 },

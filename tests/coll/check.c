@@ -12,7 +12,7 @@ enum { STAGING_BYTES = 4 << 20 };
 static _Alignas(64) char staging[STAGING_BYTES];
 static struct pattern pattern;
 
-struct check_buffers check_place(const struct measure_case *c, const struct job_gpu *gpu,
+struct check_buffers check_place(const struct operation_case *c, const struct job_gpu *gpu,
                                  bool is_in_place) {
   size_t size = element_infos[c->type].size_bytes;
   struct check_buffers b = { .send = gpu->send + PATTERN_GUARD_BYTES,
@@ -41,7 +41,7 @@ static void fill(char *to, int rank, uint64_t place, size_t count) {
   }
 }
 
-static void fill_sent(const struct measure_case *c, const struct job_gpu *gpu, char *send) {
+static void fill_sent(const struct operation_case *c, const struct job_gpu *gpu, char *send) {
   size_t size = element_infos[c->type].size_bytes;
   if (!c->transfers)
     fill(send, gpu->rank, 0, c->counts.send);
@@ -52,7 +52,7 @@ static void fill_sent(const struct measure_case *c, const struct job_gpu *gpu, c
   }
 }
 
-void check_prepare(const struct job *job, const struct measure_case *c, bool is_in_place,
+void check_prepare(const struct job *job, const struct operation_case *c, bool is_in_place,
                    uint64_t seed) {
   unsigned char guard[PATTERN_GUARD_BYTES];
   pattern_fill_guard(guard);
@@ -85,7 +85,7 @@ void check_fill_with_contents(const struct job *job) {
 /* A few of these are enough; thousands would hide other messages. */
 enum { SAY_MAX = 20 };
 
-static void say_where(const struct measure_case *c, int rank, const struct operation_part *part,
+static void say_where(const struct operation_case *c, int rank, const struct operation_part *part,
                       size_t index, size_t in_staging) {
   static int said;
   if (said++ >= SAY_MAX)
@@ -101,7 +101,7 @@ static void say_where(const struct measure_case *c, int rank, const struct opera
                 (unsigned long long)got, (unsigned long long)expected);
 }
 
-static uint64_t count_wrong(const struct measure_case *c, int rank, const char *recv,
+static uint64_t count_wrong(const struct operation_case *c, int rank, const char *recv,
                             const struct operation_part *part) {
   size_t size = element_infos[c->type].size_bytes;
   uint64_t wrong = 0;
@@ -127,7 +127,7 @@ static uint64_t count_out_of_bounds(const char *at) {
 }
 
 /* At most as many as there are ranks or transfers. */
-static int parts_of(const struct measure_case *c, int rank, int ranks,
+static int parts_of(const struct operation_case *c, int rank, int ranks,
                     struct operation_part *parts) {
   if (!c->transfers)
     return operation_parts(c->operation, &c->counts, rank, ranks, c->root, parts);
@@ -142,7 +142,7 @@ static int parts_of(const struct measure_case *c, int rank, int ranks,
   return count;
 }
 
-void check_compare(const struct job *job, const struct measure_case *c, bool is_in_place,
+void check_compare(const struct job *job, const struct operation_case *c, bool is_in_place,
                    uint64_t *wrong, uint64_t *out_of_bounds) {
   struct operation_part *parts =
       message_allocate((size_t)job->ranks + c->transfer_count, sizeof *parts);

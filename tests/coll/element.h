@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* element: NCCL's data types: names, sizes, and the bits ("code") of a number.
  * Owns: nothing.  Threads: any.
- * Blocks: never.  Fails: cannot; a number that does not fit becomes the nearest or infinity. */
+ * Blocks: never.  Fails: cannot. */
 #ifndef COLL_ELEMENT_H
 #define COLL_ELEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* In the order of ncclDataType_t, whose values these are; those of 8 bits are left out. */
 enum element_type {
@@ -39,38 +40,20 @@ extern const struct element_info element_infos[ELEMENT_TYPES];
 /* The type of that name, or -1. */
 int element_find(const char *name);
 
-/* Floating point types only: the nearest code of a number, and the number of a code. */
+/* Floating point types only: the code of a number that is exact in the type, and normal or zero;
+ * and the number of such a code. */
 uint64_t element_encode(enum element_type type, double value);
 double element_decode(enum element_type type, uint64_t code);
 
-/* Arrays of codes. Codes of integers are their low bytes. */
+/* Arrays of codes. Codes of integers are their low bytes; the machine is little-endian. */
 static inline void element_store(void *array, unsigned size_bytes, size_t i, uint64_t code) {
-  switch (size_bytes) {
-  case 1:
-    ((uint8_t *)array)[i] = (uint8_t)code;
-    break;
-  case 2:
-    ((uint16_t *)array)[i] = (uint16_t)code;
-    break;
-  case 4:
-    ((uint32_t *)array)[i] = (uint32_t)code;
-    break;
-  default:
-    ((uint64_t *)array)[i] = code;
-  }
+  memcpy((char *)array + i * size_bytes, &code, size_bytes);
 }
 
 static inline uint64_t element_load(const void *array, unsigned size_bytes, size_t i) {
-  switch (size_bytes) {
-  case 1:
-    return ((const uint8_t *)array)[i];
-  case 2:
-    return ((const uint16_t *)array)[i];
-  case 4:
-    return ((const uint32_t *)array)[i];
-  default:
-    return ((const uint64_t *)array)[i];
-  }
+  uint64_t code = 0;
+  memcpy(&code, (const char *)array + i * size_bytes, size_bytes);
+  return code;
 }
 
 #endif

@@ -11,15 +11,14 @@
 #include "tests/coll/check.h"
 #include "tests/coll/libs.h"
 #include "tests/coll/message.h"
-#include "tests/coll/operation_call.h"
 
 struct run {
   struct job *job;
-  const struct measure_case *measure_case;
+  const struct operation_case *measure_case;
   bool is_in_place;
   int gpus;
-  struct operation_call *calls; /* one per GPU of this process */
-  cudaGraphExec_t *graphs;      /* likewise, with -G 1; else NULL */
+  struct operation_rank *places; /* one per GPU of this process */
+  cudaGraphExec_t *graphs;       /* likewise, with -G 1; else NULL */
 };
 
 static void select_gpu(const struct run *run, int i) {
@@ -29,22 +28,15 @@ static void select_gpu(const struct run *run, int i) {
 
 /* ---- what NCCL is called with ---- */
 
-struct operation_call measure_open_call(const struct measure_case *c, const struct job_gpu *gpu,
-                                        int ranks, bool is_in_place) {
+struct operation_rank measure_place(const struct operation_case *c, const struct job_gpu *gpu,
+                                    int ranks, bool is_in_place) {
   struct check_buffers buffers = check_place(c, gpu, is_in_place);
-  return (struct operation_call){ .operation = c->operation,
+  return (struct operation_rank){ .rank = gpu->rank,
+                                  .ranks = ranks,
                                   .send = buffers.send,
                                   .recv = buffers.recv,
-                                  .count = c->counts.call,
-                                  .type = c->type,
-                                  .redop = c->redop,
-                                  .root = c->root,
-                                  .rank = gpu->rank,
-                                  .ranks = ranks,
                                   .comm = gpu->comm,
-                                  .stream = gpu->stream,
-                                  .transfers = c->transfers,
-                                  .transfer_count = c->transfer_count };
+                                  .stream = gpu->stream };
 }
 
 static void call_nccl(const struct run *run) {
@@ -52,7 +44,7 @@ static void call_nccl(const struct run *run) {
     NCCL(ncclGroupStart());
   for (int i = 0; i < run->gpus; i++) {
     select_gpu(run, i);
-    operation_run(&run->calls[i]);
+    operation_run(run->measure_case, &run->places[i]);
   }
   if (run->gpus > 1)
     NCCL(ncclGroupEnd());
@@ -62,13 +54,13 @@ static void capture(struct run *run) {
   run->graphs = message_allocate((size_t)run->gpus, sizeof *run->graphs);
   for (int i = 0; i < run->gpus; i++) {
     select_gpu(run, i);
-    CUDA(cudaStreamBeginCapture(run->calls[i].stream, cudaStreamCaptureModeThreadLocal));
+    CUDA(cudaStreamBeginCapture(run->places[i].stream, cudaStreamCaptureModeThreadLocal));
   }
   call_nccl(run);
   for (int i = 0; i < run->gpus; i++) {
     cudaGraph_t graph;
     select_gpu(run, i);
-    CUDA(cudaStreamEndCapture(run->calls[i].stream, &graph));
+    CUDA(cudaStreamEndCapture(run->places[i].stream, &graph));
     CUDA(cudaGraphInstantiateWithFlags(&run->graphs[i], graph, 0));
     CUDA(cudaGraphDestroy(graph));
   }
@@ -81,14 +73,14 @@ static void launch(const struct run *run) {
   }
   for (int i = 0; i < run->gpus; i++) {
     select_gpu(run, i);
-    CUDA(cudaGraphLaunch(run->graphs[i], run->calls[i].stream));
+    CUDA(cudaGraphLaunch(run->graphs[i], run->places[i].stream));
   }
 }
 
 static void wait_for_gpus(const struct run *run) {
   for (int i = 0; i < run->gpus; i++) {
     select_gpu(run, i);
-    CUDA(cudaStreamSynchronize(run->calls[i].stream));
+    CUDA(cudaStreamSynchronize(run->places[i].stream));
   }
 }
 
@@ -199,16 +191,16 @@ void measure_add_up(const struct job *job, struct measure_result *result) {
   free(all);
 }
 
-static struct run open_run(struct job *job, const struct measure_case *measure_case,
+static struct run open_run(struct job *job, const struct operation_case *measure_case,
                            bool is_in_place) {
   int gpus = job->options->gpus;
   struct run run = { .job = job,
                      .measure_case = measure_case,
                      .is_in_place = is_in_place,
                      .gpus = gpus,
-                     .calls = message_allocate((size_t)gpus, sizeof(struct operation_call)) };
+                     .places = message_allocate((size_t)gpus, sizeof(struct operation_rank)) };
   for (int i = 0; i < gpus; i++)
-    run.calls[i] = measure_open_call(measure_case, &job->gpus[i], job->ranks, is_in_place);
+    run.places[i] = measure_place(measure_case, &job->gpus[i], job->ranks, is_in_place);
   if (job->options->is_graph)
     capture(&run);
   return run;
@@ -218,10 +210,10 @@ static void close_run(struct run *run) {
   for (int i = 0; run->graphs && i < run->gpus; i++)
     CUDA(cudaGraphExecDestroy(run->graphs[i]));
   free(run->graphs);
-  free(run->calls);
+  free(run->places);
 }
 
-void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+void measure_check(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                    uint64_t seed, struct measure_result *result) {
   struct run run = open_run(job, measure_case, is_in_place);
   check_prepare(job, measure_case, is_in_place, seed);
@@ -231,7 +223,7 @@ void measure_check(struct job *job, const struct measure_case *measure_case, boo
   close_run(&run);
 }
 
-void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+void measure_run(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                  struct measure_result *result) {
   *result = (struct measure_result){ 0 };
   const struct operation_info *info = &operation_infos[measure_case->operation];

@@ -9,17 +9,7 @@
 #include <stdint.h>
 
 #include "tests/coll/job.h"
-#include "tests/coll/operation_call.h"
-
-struct measure_case {
-  enum operation operation;
-  enum element_type type;
-  enum pattern_redop redop; /* PATTERN_NONE where the operation has none */
-  int root;                 /* -1 where the operation has none */
-  struct operation_counts counts;
-  const struct operation_transfer *transfers; /* as in struct operation_call, or NULL */
-  size_t transfer_count;
-};
+#include "tests/coll/operation.h"
 
 /* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
 struct measure_result {
@@ -31,18 +21,18 @@ struct measure_result {
   uint64_t out_of_bounds; /* bytes around receive buffers that were written */
 };
 
-/* What NCCL is called with for a case by one of `ranks`. */
-struct operation_call measure_open_call(const struct measure_case *measure_case,
-                                        const struct job_gpu *gpu, int ranks, bool is_in_place);
+/* Where NCCL is called for a case by one of `ranks`. */
+struct operation_rank measure_place(const struct operation_case *measure_case,
+                                    const struct job_gpu *gpu, int ranks, bool is_in_place);
 
 /* A result that has not run (the operation cannot work in place) is all zero. */
-void measure_run(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+void measure_run(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                  struct measure_result *result);
 
 /* One run with checked data, without a meeting of the processes: others may do something else
  * meanwhile. The seed is the same at all that take part. What this process finds is added to
  * `result`; measure_add_up makes it that of all processes, which call it at the same time. */
-void measure_check(struct job *job, const struct measure_case *measure_case, bool is_in_place,
+void measure_check(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                    uint64_t seed, struct measure_result *result);
 void measure_add_up(const struct job *job, struct measure_result *result);
 

@@ -2,10 +2,6 @@
 /* pattern: contents of the buffers and the reductions' results, computed from definitions. */
 #include "tests/coll/pattern.h"
 
-#include <math.h>
-
-enum { KEY_ZERO = PATTERN_KEYS / 2 };
-
 /* How far apart in the contents ranks begin, and within what the seed moves them: a prime number,
  * so that buffers, which have round sizes, do not begin at the same place. */
 #define RANK_PLACES UINT64_C(1000003)
@@ -36,10 +32,6 @@ static void choose_numbers(struct pattern *pattern) {
 
 /* ---- contents ---- */
 
-static uint64_t sum_of_contents(const struct pattern *pattern, uint64_t code) {
-  return element_encode(pattern->type, element_decode(pattern->type, code) * pattern->ranks);
-}
-
 /* A multiple of up to `ranks` takes `bits` more bits, and an exponent larger by as much. */
 static void choose_contents(struct pattern *pattern, const struct contents *contents) {
   const struct element_info *info = &element_infos[pattern->type];
@@ -59,12 +51,6 @@ static void choose_contents(struct pattern *pattern, const struct contents *cont
   pattern->kept = UINT64_MAX << bits;
   pattern->least = (UINT64_C(1) + bits) << info->mantissa_bits;
   pattern->most = ((exponents - 1 - bits) << info->mantissa_bits) - 1;
-  for (uint64_t code = 0; width <= 16 && code < UINT64_C(1) << width; code++) {
-    uint64_t magnitude = code & ~(UINT64_C(1) << (width - 1));
-    bool is_sent =
-        magnitude >= pattern->least && magnitude <= pattern->most && !(code & ~pattern->kept);
-    pattern->sum_of_contents[code] = is_sent ? (uint16_t)sum_of_contents(pattern, code) : 0;
-  }
 }
 
 /* The same for all ranks where it is reduced. */
@@ -83,10 +69,9 @@ static uint64_t contents_sent(const struct pattern *pattern, int rank, uint64_t 
 
 static uint64_t contents_expected(const struct pattern *pattern, uint64_t place) {
   uint64_t code = contents_sent(pattern, 0, place);
-  if (pattern->redop != PATTERN_SUM)
-    return code;
-  return element_infos[pattern->type].size_bytes <= 2 ? pattern->sum_of_contents[code]
-                                                      : sum_of_contents(pattern, code);
+  return pattern->redop == PATTERN_SUM
+             ? element_encode(pattern->type, element_decode(pattern->type, code) * pattern->ranks)
+             : code;
 }
 
 void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_redop redop,
@@ -96,12 +81,6 @@ void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_
   pattern->ranks = ranks;
   choose_numbers(pattern);
   choose_contents(pattern, contents);
-  int limit = element_infos[type].exact_limit;
-  for (int key = -limit; element_infos[type].is_float && key <= limit; key++) {
-    double expected = redop == PATTERN_AVG ? (double)key / ranks : (double)key;
-    pattern->code_sent[KEY_ZERO + key] = element_encode(type, key);
-    pattern->code_expected[KEY_ZERO + key] = element_encode(type, expected);
-  }
   pattern_set_seed(pattern, seed);
 }
 
@@ -162,18 +141,17 @@ uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
   if (pattern->contents)
     return contents_sent(pattern, rank, place);
   uint64_t number = number_sent(pattern, rank, place);
-  return is_whole(pattern) ? pattern->code_sent[KEY_ZERO + (int64_t)number] : number;
+  return is_whole(pattern) ? element_encode(pattern->type, (double)(int64_t)number) : number;
 }
 
 uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
   if (pattern->contents)
     return contents_expected(pattern, place);
   uint64_t number = number_expected(pattern, place);
+  int parts = pattern->redop == PATTERN_AVG ? pattern->ranks : 1;
   if (is_whole(pattern))
-    return pattern->code_expected[KEY_ZERO + (int64_t)number];
-  if (pattern->redop == PATTERN_AVG)
-    number /= (uint64_t)pattern->ranks;
-  return number & mask_of(pattern);
+    return element_encode(pattern->type, (double)(int64_t)number / parts);
+  return number / (uint64_t)parts & mask_of(pattern);
 }
 
 /* ---- arrays ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pattern: what each rank sends, and what a reduction of it must give; in arrays of host memory.
- * Owns: its tables.  Threads: each pattern one at a time.
+ * Owns: nothing.  Threads: each pattern one at a time.
  * Blocks: never.  Fails: cannot.
  *
  * An element depends on the rank, on its place and on the seed, so data of another rank, place or
@@ -30,6 +30,7 @@
 #include "common/contents.h"
 #include "tests/coll/element.h"
 
+/* In the order of ncclRedOp_t, whose values these are. */
 enum pattern_redop {
   PATTERN_SUM,
   PATTERN_PROD,
@@ -39,7 +40,7 @@ enum pattern_redop {
   PATTERN_NONE, /* data is only moved */
 };
 
-enum { PATTERN_KEYS = 2 * 2048 + 1, PATTERN_RANKS_MAX = 64 };
+enum { PATTERN_RANKS_MAX = 64 };
 
 struct pattern {
   enum element_type type;
@@ -50,9 +51,6 @@ struct pattern {
   const struct contents *contents; /* NULL: none, or not for this reduction */
   /* Of contents, for reductions: which bits of a code are sent, and what codes without sign. */
   uint64_t kept, least, most;
-  uint16_t sum_of_contents[UINT16_MAX + 1]; /* types of up to 16 bits: by code */
-  /* Floating point: code of what is sent, or expected, for a whole number `key`. */
-  uint64_t code_sent[PATTERN_KEYS], code_expected[PATTERN_KEYS];
 };
 
 /* contents: NULL: none. Else to be there as long as the pattern. */

@@ -21,11 +21,12 @@ struct report {
   int busbw_count;
 };
 
-static double algbw_gbs(const struct measure_case *c, double time_us) {
+static double algbw_gbs(const struct operation_case *c, double time_us) {
   return time_us > 0 ? (double)c->counts.bytes / time_us / 1e3 : 0;
 }
 
-static double busbw_gbs(const struct report *report, const struct measure_case *c, double time_us) {
+static double busbw_gbs(const struct report *report, const struct operation_case *c,
+                        double time_us) {
   return algbw_gbs(c, time_us) * operation_bus_factor(c->operation, report->job->ranks);
 }
 
@@ -80,7 +81,7 @@ static void print_bandwidth(FILE *table, double gbs) {
   fprintf(table, " %7.*f", gbs < 10 ? 3 : 2, gbs);
 }
 
-static void print_result(struct report *report, const struct measure_case *c,
+static void print_result(struct report *report, const struct operation_case *c,
                          const struct measure_result *r) {
   FILE *t = report->table;
   if (!r->has_run) {
@@ -102,7 +103,7 @@ static void print_result(struct report *report, const struct measure_case *c,
 
 /* ---- JSON ---- */
 
-static json_t *result_as_json(const struct report *report, const struct measure_case *c,
+static json_t *result_as_json(const struct report *report, const struct operation_case *c,
                               const struct measure_result *r) {
   if (!r->has_run)
     return json_null();
@@ -121,7 +122,7 @@ static void add_calls(json_t *row, const char *key, const struct measure_result 
   json_object_set_new(row, key, json_pack("{s:o}", "times_us", times));
 }
 
-static void remember_row(struct report *report, const struct measure_case *c,
+static void remember_row(struct report *report, const struct operation_case *c,
                          const struct measure_result *out_of_place,
                          const struct measure_result *in_place) {
   json_t *row = json_pack("{s:s, s:I, s:I, s:s, s:s, s:i, s:o, s:o}", "op",
@@ -163,7 +164,7 @@ static void write_json(const struct report *report, double average) {
 
 /* ---- both ---- */
 
-void report_row(struct report *report, const struct measure_case *c,
+void report_row(struct report *report, const struct operation_case *c,
                 const struct measure_result *out_of_place, const struct measure_result *in_place) {
   fprintf(report->table, "%12zu %13zu %9s %7s %7d", c->counts.bytes, c->counts.call,
           element_infos[c->type].name, operation_redop_names[c->redop], c->root);

@@ -30,7 +30,7 @@ struct report *report_open(FILE *table, const struct job *job);
 /* Begins the table of another operation. */
 void report_operation(struct report *report, enum operation operation);
 
-void report_row(struct report *report, const struct measure_case *measure_case,
+void report_row(struct report *report, const struct operation_case *measure_case,
                 const struct measure_result *out_of_place, const struct measure_result *in_place);
 
 /* Prints the totals and writes the JSON file; frees everything. */

@@ -24,7 +24,7 @@ struct totals {
 
 /* ---- the cases ---- */
 
-static void run_case(struct job *job, struct report *report, const struct measure_case *c,
+static void run_case(struct job *job, struct report *report, const struct operation_case *c,
                      struct totals *totals) {
   struct measure_result results[2];
   for (int is_in_place = 0; is_in_place < 2; is_in_place++) {
@@ -54,7 +54,7 @@ static void run_type(struct job *job, struct report *report, enum operation oper
         job->ranks & (job->ranks - 1))
       message_fail("-o avg of floating point is checked of 2, 4, 8, ... ranks");
     for (int i = 0; is_wanted && i < o->sizes_count; i++) {
-      const struct measure_case c = {
+      const struct operation_case c = {
         .operation = operation,
         .type = type,
         .redop = (enum pattern_redop)redop,

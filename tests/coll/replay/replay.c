@@ -71,9 +71,6 @@ struct result {
   double mean_us;    /* of these */
   double compute_us; /* mean of a step without its collectives, likewise */
   double cpu_s;      /* user and system time of a process in a step, mean of the processes */
-  /* When the steps that count began and ended, for who measures the host meanwhile: clock_now_ns,
-   * so of this host only. */
-  uint64_t began_ns, ended_ns;
   struct measure_result check;
 };
 
@@ -151,9 +148,7 @@ static void run_part(struct job *job, const struct replay_part *part, struct res
   rendezvous_barrier(job->rendezvous);
   time_steps(step, part, true, o->replay_skip, NULL);
   double before_s = cpu_seconds();
-  result->began_ns = clock_now_ns();
   time_steps(step, part, true, o->replay_steps, mine);
-  result->ended_ns = clock_now_ns();
   result->cpu_s = mean_of_processes(job, (cpu_seconds() - before_s) / o->replay_steps);
   result->step_us = measure_slowest(job, mine, o->replay_steps);
   result->mean_us = mean(result->step_us, o->replay_steps);
@@ -222,14 +217,13 @@ static void remember(json_t *workloads, const struct options *o, const struct re
       result->check.has_check
           ? json_integer((json_int_t)(result->check.wrong + result->check.out_of_bounds))
           : json_null();
-  json_t *row = json_pack("{s:s, s:i, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:I, s:I, s:o}",
-                          "name", workload->name, "batch", workload->batch, "compute_scale",
+  json_t *row = json_pack("{s:s, s:i, s:f, s:f, s:I, s:I, s:i, s:o, s:f, s:f, s:f, s:o}", "name",
+                          workload->name, "batch", workload->batch, "compute_scale",
                           o->compute_scale, "bytes_scale", o->bytes_scale, "collectives",
                           (json_int_t)sum->collectives, "bytes_per_step", (json_int_t)sum->bytes,
                           "skipped_steps", o->replay_skip, "step_us", steps, "compute_us",
                           result->compute_us, "exposed_us", result->mean_us - result->compute_us,
-                          "cpu_s_per_step", result->cpu_s, "began_ns", (json_int_t)result->began_ns,
-                          "ended_ns", (json_int_t)result->ended_ns, "wrong", wrong);
+                          "cpu_s_per_step", result->cpu_s, "wrong", wrong);
   if (!row || json_array_append_new(workloads, row))
     message_fail("out of memory");
 }

@@ -17,8 +17,8 @@
  * the slowest rank. The JSON file has {"format": "stratus-replay", "version": 1, "nccl", "gpu",
  * "hosts", "ranks", "workloads": [{"name", "batch", "compute_scale", "bytes_scale", "collectives",
  * "bytes_per_step", "skipped_steps", "step_us": [...], "compute_us", "exposed_us",
- * "cpu_s_per_step", "began_ns", "ended_ns", "wrong"}]}: step_us are the slowest rank's, collectives
- * (with exchanges), bytes_per_step and both times (CLOCK_MONOTONIC) rank 0's; wrong is null with -c
+ * "cpu_s_per_step", "wrong"}]}: step_us are the slowest rank's, collectives
+ * (with exchanges) and bytes_per_step rank 0's; wrong is null with -c
  * 0. */
 #ifndef COLL_REPLAY_REPLAY_H
 #define COLL_REPLAY_REPLAY_H

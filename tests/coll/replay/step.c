@@ -31,8 +31,8 @@ struct launch {
   bool begins_anew;      /* when it is called: the first one, and after a wait */
   uint64_t *deadline_ns; /* the step's: when the compute before it ended; on CUDA's thread */
   /* Communication */
-  struct measure_case measure_case; /* as it is checked */
-  struct operation_call call;
+  struct operation_case what, checked; /* as it is done, and as it is checked */
+  struct operation_rank place;
   struct operation_transfer *transfers; /* NULL: a collective, the same at all ranks */
   uint32_t order;                       /* of a collective in its communicator: 1, 2, 3, ... */
   cudaEvent_t ready, done;
@@ -95,7 +95,7 @@ static void open_communication(struct step *step, struct launch *launch) {
     launch->order = ++channel->so_far.collectives;
   launch->transfers = message_allocate(2 * (size_t)channel->place.ranks, sizeof *launch->transfers);
   size_t transfers = transfers_of(item, &channel->place, &channel->so_far, launch->transfers);
-  launch->measure_case = (struct measure_case){
+  launch->checked = (struct operation_case){
     .operation = item->operation,
     .type = item->type,
     .redop = operation_infos[item->operation].has_redop ? PATTERN_SUM : PATTERN_NONE,
@@ -106,10 +106,10 @@ static void open_communication(struct step *step, struct launch *launch) {
     .transfers = transfers ? launch->transfers : NULL,
     .transfer_count = transfers,
   };
-  struct measure_case called = launch->measure_case;
-  called.redop = redop_of(step, item);
-  launch->call =
-      measure_open_call(&called, &channel->gpu, channel->place.ranks, is_in_place(item->operation));
+  launch->what = launch->checked;
+  launch->what.redop = redop_of(step, item);
+  launch->place = measure_place(&launch->what, &channel->gpu, channel->place.ranks,
+                                is_in_place(item->operation));
   CUDA(cudaEventCreateWithFlags(&launch->ready, cudaEventDisableTiming));
   CUDA(cudaEventCreateWithFlags(&launch->done, cudaEventDisableTiming));
   step->by_number[item->number - 1] = launch;
@@ -200,9 +200,9 @@ static void compute(void *argument) {
 
 static void start(struct step *step, struct launch *launch) {
   CUDA(cudaEventRecord(launch->ready, step->compute));
-  CUDA(cudaStreamWaitEvent(launch->call.stream, launch->ready, 0));
-  operation_run(&launch->call);
-  CUDA(cudaEventRecord(launch->done, launch->call.stream));
+  CUDA(cudaStreamWaitEvent(launch->place.stream, launch->ready, 0));
+  operation_run(&launch->what, &launch->place);
+  CUDA(cudaEventRecord(launch->done, launch->place.stream));
 }
 
 void step_run(struct step *step, bool has_communication) {
@@ -240,7 +240,7 @@ static void check_one(struct step *step, const struct launch *launch, int check,
   job.ranks = channel->place.ranks;
   job.gpus = &channel->gpu;
   watchdog_set_place("%s:%d: check", step->part->workload.name, launch->item->line);
-  measure_check(&job, &launch->measure_case, is_in_place(launch->measure_case.operation),
+  measure_check(&job, &launch->checked, is_in_place(launch->checked.operation),
                 seed_of(step, launch, check), result);
 }
 

@@ -9,7 +9,6 @@
 #ifndef COLL_REPLAY_TRANSFERS_H
 #define COLL_REPLAY_TRANSFERS_H
 
-#include "tests/coll/operation_call.h"
 #include "tests/coll/replay/workload.h"
 
 /* Messages that a rank has sent to each rank of its group, and received from it; and what it did

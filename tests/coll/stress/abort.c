@@ -84,8 +84,8 @@ static void set_place(const struct abort_test *t, const char *what) {
 
 /* ---- sums ---- */
 
-static struct measure_case make_case(const struct abort_test *t, size_t bytes) {
-  return (struct measure_case){
+static struct operation_case make_case(const struct abort_test *t, size_t bytes) {
+  return (struct operation_case){
     .operation = OPERATION_ALL_REDUCE,
     .type = ELEMENT_FLOAT,
     .redop = PATTERN_SUM,
@@ -95,7 +95,7 @@ static struct measure_case make_case(const struct abort_test *t, size_t bytes) {
 }
 
 static double check_sums(struct abort_test *t, size_t bytes) {
-  struct measure_case c = make_case(t, bytes);
+  struct operation_case c = make_case(t, bytes);
   struct measure_result result;
   measure_run(t->job, &c, false, &result);
   if (t->job->process == 0) /* measure_run has added up those of all */

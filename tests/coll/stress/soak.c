@@ -17,7 +17,6 @@
 #include "tests/coll/stress/stress.h"
 #include "tests/coll/libs.h"
 #include "tests/coll/message.h"
-#include "tests/coll/operation_call.h"
 #include "tests/coll/pattern.h"
 #include "tests/coll/report.h"
 #include "tests/coll/watchdog.h"
@@ -143,18 +142,15 @@ static void choose(struct soak_state *e, struct turn *turn) {
 }
 
 static void run(const struct soak_state *e, const struct turn *turn) {
-  struct operation_call call = { .operation = turn->operation,
-                                 .send = e->gpu->send + turn->place * element_bytes,
-                                 .recv = e->gpu->recv,
-                                 .count = turn->counts.call,
-                                 .type = type,
-                                 .redop = PATTERN_SUM,
-                                 .root = turn->root,
-                                 .rank = e->gpu->rank,
-                                 .ranks = e->job->ranks,
-                                 .comm = e->gpu->comm,
-                                 .stream = e->gpu->stream };
-  operation_run(&call);
+  const struct operation_case what = {
+    turn->operation, type, PATTERN_SUM, turn->root, turn->counts, NULL, 0
+  };
+  operation_run(&what, &(struct operation_rank){ .rank = e->gpu->rank,
+                                                 .ranks = e->job->ranks,
+                                                 .send = e->gpu->send + turn->place * element_bytes,
+                                                 .recv = e->gpu->recv,
+                                                 .comm = e->gpu->comm,
+                                                 .stream = e->gpu->stream });
   CUDA(cudaStreamSynchronize(e->gpu->stream));
 }
 

@@ -42,15 +42,21 @@ def load_average():
 
 
 def cpu_times():
-    """(ticks that CPUs were wanted, those of them that the machine's host gave to others), since it was booted."""
+    """(ticks of all CPUs, those when they were wanted, those of them that the machine's host gave to others), since it was booted."""
     with open("/proc/stat", encoding="utf-8") as file:
-        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, file.readline().split()[1:9])
-    return user + nice + system + irq + softirq + steal, steal
+        times = list(map(int, file.readline().split()[1:9]))
+    return sum(times), sum(times) - sum(times[3:5]), times[7]  # without idle and iowait; steal
+
+
+def busy_since(before):
+    """The part of the CPUs' time that was used since `before`, a cpu_times()."""
+    whole, wanted, _ = (now - then for now, then in zip(cpu_times(), before))
+    return wanted / max(1, whole)
 
 
 def stolen_since(before):
     """How much of it was missing since `before`, a cpu_times(): a virtual machine may be slower than an hour ago."""
-    wanted, stolen = (now - then for now, then in zip(cpu_times(), before))
+    _, wanted, stolen = (now - then for now, then in zip(cpu_times(), before))
     return f"{100 * stolen / max(1, wanted):.0f} % of the CPU time that was wanted (steal)"
 
 

@@ -4,11 +4,10 @@ import dataclasses
 import json
 import time
 
+from benchmark import machine
 from benchmark.run import Failure
 from benchmark.tools import Bench
 
-from training import result
-from training.counters import Counters
 from training.plan import NO_NETWORK, launches_of
 
 REPLAY_FORMAT, REPLAY_VERSION = "stratus-replay", 1
@@ -44,40 +43,31 @@ class Job:
                 for models, data in self.set.replays(setting.hosts * self.ranks_per_host, self.scratch)]
 
 
-def replayed_models(text, warm_ups, counters, nics_bytes_per_ns):
-    """Of what coll wrote, with the use of NICs and CPUs during the steps that count."""
+def replayed_models(text, warm_ups):
     told = json.loads(text)
     if (told["format"], told["version"]) != (REPLAY_FORMAT, REPLAY_VERSION):
         raise Failure(f"coll --json wrote {told['format']} of version {told['version']}")
-    models = []
-    for model in told["workloads"][warm_ups:]:
-        elapsed_ns = model["ended_ns"] - model["began_ns"]
-        sent, busy = counters.between(model["began_ns"], model["ended_ns"])
-        models.append(result.replayed(model, sent / (nics_bytes_per_ns * elapsed_ns) if nics_bytes_per_ns else None, busy))
-    return models
+    return told["workloads"][warm_ups:]
 
 
 def run_launch(runner, cluster, job, setting, variant, number):
     """One variant, all models, one launch for each kind of data. What fails is told in the launch."""
     bench = Bench(runner, Settings(job.limit_s), cluster)
-    launch = result.Launch(setting.caps, setting.hosts, setting.compute_scale, variant.key, number)
+    launch = {"caps": setting.caps, "hosts": setting.hosts, "compute_scale": setting.compute_scale, "variant": variant.key,
+              "round": number, "error": None, "cpu_busy": None, "models": []}
     hosts = ",".join(f"ns:{cluster}-h{host}" for host in range(setting.hosts))
-    scale, warm_ups = job.set.scale, job.set.warm_up_replays
-    nics_bytes_per_ns = 0 if setting.caps == NO_NETWORK else setting.hosts * scale.nic_gbps(setting.hosts) / 8
-    start = time.monotonic()
+    start, cpu_before = time.monotonic(), machine.cpu_times()
 
     def once():
-        with Counters(runner, cluster, setting.hosts) as counters:
-            texts = [bench.coll_json(variant.transport, arguments, dict(variant.variables), hosts)
-                     for arguments in job.all_arguments(setting, number)]
-        models = [replayed_models(text, warm_ups, counters, nics_bytes_per_ns) for text in texts]
-        return sum(models, []), counters.cpu_busy()
+        texts = [bench.coll_json(variant.transport, arguments, dict(variant.variables), hosts)
+                 for arguments in job.all_arguments(setting, number)]
+        return sum((replayed_models(text, job.set.warm_up_replays) for text in texts), [])
     try:
-        launch.models, launch.cpu_busy = bench.retrying(once)
+        launch["models"] = bench.retrying(once)
+        launch["cpu_busy"] = machine.busy_since(cpu_before)
     except Failure as failure:
-        launch.error = str(failure)
-    launch.retries, launch.took_s = bench.retries, time.monotonic() - start
-    return launch
+        launch["error"] = str(failure)
+    return {**launch, "retries": bench.retries, "took_s": time.monotonic() - start}
 
 
 def run_setting(runner, job, setting, say):
@@ -86,8 +76,8 @@ def run_setting(runner, job, setting, say):
         for number, variant in launches_of(setting, job.protocol, job.set.variants):
             say(f"{setting.text}: round {number + 1}: {variant.label}")
             launch = run_launch(runner, cluster, job, setting, variant, number)
-            if launch.error:
-                say(f"{setting.text}: {variant.label}: {launch.error}")
+            if launch["error"]:
+                say(f"{setting.text}: {variant.label}: {launch['error']}")
             yield launch
     finally:
         runner.cluster_down(cluster)

@@ -3,6 +3,7 @@
 from benchmark.run import Failure
 
 from training import summary
+from training.result import wrong
 from training.plan import CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, UNCAPPED
 
 CPU_LIMIT = 0.9  # busier, and the CPUs may be what is measured
@@ -34,11 +35,10 @@ def table_lines(title, rows, words=1):
 
 def warnings(result, points):
     found = []
-    if result.wrong:
-        found.append(f"{result.wrong} elements of results were wrong.")
-    errors = [launch for launch in result.launches if launch.error]
-    found += [f"{LABELS[launch.variant]} on {launch.hosts} hosts, {CAPS_TEXT[launch.caps]}, round {launch.round + 1}: "
-              f"{launch.error}" for launch in errors]
+    if wrong(result):
+        found.append(f"{wrong(result)} elements of results were wrong.")
+    found += [f"{LABELS[launch['variant']]} on {launch['hosts']} hosts, {CAPS_TEXT[launch['caps']]}, round {launch['round'] + 1}: "
+              f"{launch['error']}" for launch in result["launches"] if launch["error"]]
     for caps in (CAPPED, UNCAPPED):
         for hosts in sorted({point["hosts"] for point in points}):
             found += cpu_warnings(result, caps, hosts)
@@ -50,9 +50,9 @@ def warnings(result, points):
 
 def cpu_warnings(result, caps, hosts):
     busy = {}
-    for launch in result.launches:
-        if (launch.caps, launch.hosts, launch.compute_scale) == (caps, hosts, 1) and launch.cpu_busy is not None:
-            busy.setdefault(LABELS[launch.variant], []).append(launch.cpu_busy)
+    for launch in result["launches"]:
+        if (launch["caps"], launch["hosts"], launch["compute_scale"]) == (caps, hosts, 1) and launch["cpu_busy"] is not None:
+            busy.setdefault(LABELS[launch["variant"]], []).append(launch["cpu_busy"])
     high = {label: max(values) for label, values in busy.items() if max(values) > CPU_LIMIT}
     if not high:
         return []
@@ -104,7 +104,7 @@ def sensitivity_table(points):
 # ---- the whole ----
 
 def as_text(result):
-    points = summary.points(result.launches)
+    points = summary.points(result["launches"])
     targets = summary.targets(points)
     hosts = ", ".join(str(each) for each in sorted({point["hosts"] for point in points}))
     models = len({point["model"] for point in points})
@@ -128,7 +128,7 @@ def dots_of(points, caps, base):
 def as_svg(result):
     """A dot is a model on a number of hosts. x: ddp_acc, samples/s of a rank with Socket over those on one host. y: acc_ratio,
     samples/s with stratus over those with Socket. The band is as far as Socket is from itself where that is most."""
-    points = summary.points(result.launches)
+    points = summary.points(result["launches"])
     for caps in (CAPPED, UNCAPPED):
         for base in summary.BASES:
             dots = dots_of(points, caps, base)
@@ -142,7 +142,7 @@ def draw(result, points, dots, caps, base):
     from training import plot  # pylint: disable=import-outside-toplevel
     noise = max((point["noise"] for point in points if point["caps"] == caps and point["noise"] is not None
                  and point["compute_scale"] == 1), default=0)
-    alt = (f"scripts/steps, {result.machine.get('date', '')}, {result.machine.get('stratus', '')}. {len(dots)} dots, from "
+    alt = (f"scripts/steps, {result['machine'].get('date', '')}, {result['machine'].get('stratus', '')}. {len(dots)} dots, from "
            f"{min(y for *_, y in dots):.2f} to {max(y for *_, y in dots):.2f} times as fast, over a scaling from "
            f"{min(x for _, _, x, _ in dots):.2f} to {max(x for _, _, x, _ in dots):.2f}; a line at 1.")
     title = f"{'With' if caps == CAPPED else 'Without'} caps of flows: stratus against {LABELS[base]}"

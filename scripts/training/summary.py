@@ -9,9 +9,7 @@
               the worst, as the worst acc_ratio of many is looked for
 
 A point: {"caps", "hosts", "compute_scale", "model", "ddp_acc", "noise": 0 to 1 or null,
-          "acc_ratio": {"socket", "socket-2x8", "stratus-off": {"median", "min", "max"} or null},
-          "variants": {KEY: {"samples_per_s", "speed_up", "step_ms", "p50_ms", "p95_ms", "exposed_ms", "cpu_s_per_step",
-                             "nic_use", "cpu_busy"}}}     medians of rounds; p50 and p95 of the steps of all rounds
+          "acc_ratio": {"socket", "socket-2x8", "stratus-off": {"median", "min", "max"} or null}}
 A target: {"caps", "name", "is", "where": TEXT, "target": TEXT, "noise", "is_met": BOOL or null (not to be told)}"""
 import statistics
 
@@ -24,16 +22,7 @@ NOISE_MAX = 0.1  # Socket against itself; beyond, less than wanted but within no
 
 
 def rate(model):
-    return model.batch / statistics.mean(model.step_us) * 1e6
-
-
-def percentile(values, percent):
-    """By linear interpolation between ranks."""
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * percent / 100
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    return model["batch"] / statistics.mean(model["step_us"]) * 1e6
 
 
 def median_or_none(values):
@@ -42,12 +31,12 @@ def median_or_none(values):
 
 
 def by_point(launches):
-    """{(caps, hosts, compute scale, model): {round: {variant: Replayed}}}, in the order of the launches."""
+    """{(caps, hosts, compute scale, model): {round: {variant: what coll told}}}, in the order of the launches."""
     found = {}
     for launch in launches:
-        for model in launch.models:
-            rounds = found.setdefault((launch.caps, launch.hosts, launch.compute_scale, model.name), {})
-            rounds.setdefault(launch.round, {})[launch.variant] = model
+        for model in launch["models"]:
+            rounds = found.setdefault((*(launch[key] for key in ("caps", "hosts", "compute_scale")), model["name"]), {})
+            rounds.setdefault(launch["round"], {})[launch["variant"]] = model
     return found
 
 
@@ -71,36 +60,18 @@ def noise_of(rounds):
     return 1 - min(median, 1 / median)
 
 
-def variant_figures(rounds, key, hosts, base_rate):
-    own = [each[one] for each in rounds for one in ((SOCKET, AGAIN) if key == SOCKET else (key,)) if one in each]
-    if not own:
-        return None
-    samples = median_or_none(rate_of(each, key) for each in rounds)
-    steps = [step for model in own for step in model.step_us]
-    return {
-        "samples_per_s": samples, "speed_up": samples * hosts / base_rate if base_rate else None,
-        "step_ms": median_or_none(statistics.mean(model.step_us) for model in own) / 1e3,
-        "p50_ms": percentile(steps, 50) / 1e3, "p95_ms": percentile(steps, 95) / 1e3,
-        "exposed_ms": median_or_none(model.exposed_us for model in own) / 1e3,
-        "cpu_s_per_step": median_or_none(model.cpu_s_per_step for model in own),
-        "nic_use": median_or_none(model.nic_use for model in own),
-        "cpu_busy": median_or_none(model.cpu_busy for model in own)}
-
-
 def points(launches):
     found, together = [], by_point(launches)
     for (caps, hosts, compute_scale, name), rounds in together.items():
         rounds = list(rounds.values())
         alone = together.get((NO_NETWORK, 1, compute_scale, name), {}).values()
         base_rate = median_or_none(rate_of(each, SOCKET) for each in alone) or median_or_none(
-            each[SOCKET].batch / each[SOCKET].compute_us * 1e6 for each in rounds if SOCKET in each and each[SOCKET].compute_us)
-        variants = {key: variant_figures(rounds, key, hosts, base_rate) for key in (*BASES, STRATUS)}
-        socket = variants[SOCKET]
+            each[SOCKET]["batch"] / each[SOCKET]["compute_us"] * 1e6 for each in rounds if SOCKET in each and each[SOCKET]["compute_us"])
+        socket_rate = median_or_none(rate_of(each, SOCKET) for each in rounds)
         found.append({
             "caps": caps, "hosts": hosts, "compute_scale": compute_scale, "model": name,
-            "ddp_acc": socket["samples_per_s"] / base_rate if socket and base_rate else None, "noise": noise_of(rounds),
-            "acc_ratio": {base: acc_ratio(rounds, base) for base in BASES},
-            "variants": {key: figures for key, figures in variants.items() if figures}})
+            "ddp_acc": socket_rate / base_rate if socket_rate and base_rate else None, "noise": noise_of(rounds),
+            "acc_ratio": {base: acc_ratio(rounds, base) for base in BASES}})
     return found
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of scripts/steps that never were: every figure follows from a few, so that sums can be known."""
+import dataclasses
+
 from training.plan import AGAIN, CAPPED, MODELS, NO_NETWORK, PROTOCOLS, SCALE, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
-from training.result import Launch, Replayed, Result
 
 BATCH, ALONE_US = 32, 1000.0
 ORDER = (SOCKET, SOCKET_2X8, AGAIN, STRATUS)
@@ -12,7 +13,7 @@ SLOWER = {CAPPED: {SOCKET: 1.0, AGAIN: 1.0, SOCKET_2X8: 0.25, STRATUS: 0.2},
 
 
 def replayed(name, step_us, compute_us=ALONE_US):
-    return Replayed(name, BATCH, 5, 1 << 20, [step_us] * 4, compute_us, step_us - compute_us, 0.01, 0, 0.5, 0.75)
+    return {"name": name, "batch": BATCH, "step_us": [step_us] * 4, "compute_us": compute_us, "wrong": 0}
 
 
 def launch(caps, hosts, key, number, models, compute_scale=1, step_us=None):
@@ -22,7 +23,8 @@ def launch(caps, hosts, key, number, models, compute_scale=1, step_us=None):
         weight = (place + 1) / len(models)
         slower = SLOWER[caps][key] * weight * (hosts - 1)
         done.append(replayed(name, step_us or ALONE_US * compute_scale + ALONE_US * slower, ALONE_US * compute_scale))
-    return Launch(caps, hosts, compute_scale, key, number, None, 0, 1.5, 0.5, done)
+    return {"caps": caps, "hosts": hosts, "compute_scale": compute_scale, "variant": key, "round": number, "error": None, "retries": 0,
+            "took_s": 1.5, "cpu_busy": 0.5, "models": done}
 
 
 def result(models=MODELS, hosts=(2, 4, 8), rounds=2, scales=(1,)):
@@ -30,4 +32,5 @@ def result(models=MODELS, hosts=(2, 4, 8), rounds=2, scales=(1,)):
     launches += [launch(caps, count, key, number, models) for caps in (CAPPED, UNCAPPED) for count in hosts
                  for number in range(rounds) for key in ORDER]
     launches += [launch(CAPPED, 4, key, 0, models, scale) for scale in scales if scale != 1 for key in ORDER]
-    return Result({"date": "2026-11-24", "NCCL": "invented"}, SCALE, PROTOCOLS["default"], 1, launches)
+    return {"machine": {"date": "2026-11-24", "NCCL": "invented"}, "scale": dataclasses.asdict(SCALE),
+            "protocol": dataclasses.asdict(PROTOCOLS["default"]), "ranks_per_host": 1, "launches": launches}

@@ -39,24 +39,17 @@ def test_a_file_that_is_none_is_said():
 
 
 def check_launch(launch):
-    assert launch.error is None and [model.name for model in launch.models] == list(MODELS), launch
-    assert launch.cpu_busy is not None and launch.took_s > 0, launch
-    for model in launch.models:
-        assert model.wrong == (None if launch.hosts == 1 else 0) and len(model.step_us) == 2 and model.collectives > 0, model
+    assert launch["error"] is None and [model["name"] for model in launch["models"]] == list(MODELS), launch
+    assert 0 < launch["cpu_busy"] <= 1 and launch["took_s"] > 0, launch
+    for model in launch["models"]:
+        assert model["wrong"] == (None if launch["hosts"] == 1 else 0) and len(model["step_us"]) == 2 and model["collectives"] > 0, model
         # Compute is slept, and a sleep never ends early: neither steps nor compute alone are shorter than the plan. (On a
         # busy machine either may be longer, compute alone longer than a step.)
-        planned_us = sum(workload.computes(workload.read(model.name))) * SCALE.time
-        assert 0 < planned_us <= min(model.compute_us, *model.step_us), (planned_us, model)
-        assert model.cpu_s_per_step > 0 and 0 <= model.cpu_busy <= 1, model
-        assert (model.nic_use is None) == (launch.hosts == 1), model
-    # Each host sends what AllReduce on two needs, and no more than its NIC can, and its burst. The counters are read every
-    # 20 ms, or less often on a busy machine, and the two steps of one model take but 50.
-    if launch.hosts > 1:
-        need = sum(model.bytes_per_step * len(model.step_us) for model in launch.models)
-        nic_bytes_per_us = SCALE.nic_gbps(launch.hosts) * 1e9 / 8 / 1e6
-        sent = sum(model.nic_use * sum(model.step_us) for model in launch.models) * nic_bytes_per_us
-        whole = sum(sum(model.step_us) for model in launch.models) * nic_bytes_per_us
-        assert 0.5 * need < sent < 1.5 * whole, (need, sent, whole, launch)
+        planned_us = sum(workload.computes(workload.read(model["name"]))) * SCALE.time
+        assert 0 < planned_us <= min(model["compute_us"], *model["step_us"]), (planned_us, model)
+        # With its cap a NIC gives what AllReduce on two hosts sends no faster.
+        need_us = 8 * model["bytes_per_step"] / (SCALE.nic_gbps(launch["hosts"]) * 1e3) if launch["hosts"] > 1 else 0
+        assert max(model["step_us"]) > 0.5 * need_us, (need_us, model)
 
 
 def test_a_short_run():
@@ -67,13 +60,13 @@ def test_a_short_run():
         done = steps("--no-build", "--quick", "--models", ",".join(MODELS), "--hosts", "2", "--json", json_path)
         assert done.returncode == 0, done.stdout + done.stderr
         found = result.read(json_path)
-        assert found.machine["congestion control"] in ("cubic", "reno"), found.machine
-        assert [(each.caps, each.hosts, each.variant) for each in found.launches] == [
+        assert found["machine"]["congestion control"] in ("cubic", "reno"), found["machine"]
+        assert [(each["caps"], each["hosts"], each["variant"]) for each in found["launches"]] == [
             (setting.caps, setting.hosts, variant.key) for setting in (Setting(NO_NETWORK, 1, 1), Setting(CAPPED, 2, 1))
-            for _, variant in launches_of(setting, PROTOCOLS["quick"])], found.launches
-        for launch in found.launches:
+            for _, variant in launches_of(setting, PROTOCOLS["quick"])], found["launches"]
+        for launch in found["launches"]:
             check_launch(launch)
-        points = summary.points(found.launches)
+        points = summary.points(found["launches"])
         assert len(points) == 4 and all(point["acc_ratio"]["socket"]["median"] > 0 for point in points), points
         for text in ("TARGETS", "acc_ratio against Socket 2x8", *MODELS):
             assert text in done.stdout, done.stdout

@@ -24,15 +24,15 @@ def test_ratios_are_formed_within_a_round():
     alone, point = points_of(rounds)
     assert alone["ddp_acc"] == 1 and alone["acc_ratio"][SOCKET] is None, alone
     assert [near(point["acc_ratio"][SOCKET][key], wanted) for key, wanted in (("median", 3), ("min", 2), ("max", 4))], point
-    assert point["acc_ratio"][SOCKET_2X8] is None and SOCKET_2X8 not in point["variants"], point
-    assert near(point["ddp_acc"], 1000 / 6000) and near(point["variants"][STRATUS]["speed_up"], 1), point
+    assert point["acc_ratio"][SOCKET_2X8] is None, point
+    assert near(point["ddp_acc"], 1000 / 6000), point
 
 
 def test_socket_of_a_round_is_the_mean_of_its_two_launches():
     _, point = points_of([{SOCKET: 1000.0, AGAIN: 2000.0, STRATUS: 1000.0}])
     assert near(point["acc_ratio"][SOCKET]["median"], 1 / 0.75), point
     assert near(point["noise"], 0.5), point
-    assert near(point["variants"][SOCKET]["samples_per_s"], invent.BATCH * 750), point
+    assert near(point["ddp_acc"], 0.75), point
 
 
 def test_a_variant_that_failed_counts_for_nothing():
@@ -42,17 +42,12 @@ def test_a_variant_that_failed_counts_for_nothing():
     assert point["acc_ratio"] == {SOCKET: None, SOCKET_2X8: None, OFF: None} and point["noise"] is None, point
 
 
-def test_percentiles_are_those_of_all_steps():
-    assert summary.percentile([4, 1, 3, 2], 50) == 2.5 and summary.percentile([7], 95) == 7
-    assert near(summary.percentile(list(range(101)), 95), 95)
-
-
 def targets_by_name(points):
     return {(each["caps"], each["name"]): each for each in summary.targets(points)}
 
 
 def test_targets():
-    found = targets_by_name(summary.points(invent.result().launches))
+    found = targets_by_name(summary.points(invent.result()["launches"]))
     # Of the model with most to send, on 8 hosts: a step of 1 + 7 and of 1 + 1.4.
     best = found[CAPPED, "best acc_ratio against Socket"]
     assert near(best["is"], 8 / 2.4) and best["is_met"] is True and best["where"] == "tts_angular on 8 hosts", best
@@ -77,10 +72,10 @@ def test_worst_is_judged_by_the_noise_of_the_worst():
 def test_what_is_slower_is_said():
     assert "WARNING" not in report.as_text(invent.result(models=("a", "b")))
     result = invent.result(models=("a",), hosts=(2,), rounds=1)
-    slow = [launch for launch in result.launches if launch.variant == STRATUS and launch.caps == CAPPED]
-    slow[0].models[0].step_us = [3000.0] * 4
-    slow[0].cpu_busy = 0.97
-    slow[0].models[0].wrong = 3
+    slow = [launch for launch in result["launches"] if launch["variant"] == STRATUS and launch["caps"] == CAPPED]
+    slow[0]["models"][0]["step_us"] = [3000.0] * 4
+    slow[0]["cpu_busy"] = 0.97
+    slow[0]["models"][0]["wrong"] = 3
     told = report.as_text(result)
     assert "slower than Socket: a on 2 hosts, flows capped at 1/8 of the NIC: acc_ratio 0.67" in told, told
     assert "stratus 97 %" in told and "3 elements of results were wrong" in told, told

@@ -25,8 +25,6 @@
 
 static void reply_prepare(struct reply *reply, const struct nic *nic) {
   memset(reply, 0, sizeof *reply);
-  reply->wire_version = HANDSHAKE_WIRE_VERSION;
-  snprintf(reply->version, sizeof reply->version, "%s", STRATUS_VERSION);
   snprintf(reply->host, sizeof reply->host, "%s", settings_host_name());
   memcpy(reply->nic, nic->name, sizeof reply->nic);
   reply->process = settings_process();
@@ -48,15 +46,15 @@ static void refuse(const struct accept_peer *peer, enum reply_status status) {
   }
 }
 
-void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wire_version,
-                                     const char *version) {
+void accept_handshake_refuse_version(const struct accept_peer *peer,
+                                     const struct handshake_prefix *theirs) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
       "%s: refused a connection from %s: it runs stratus %s (wire version %u), this host "
       "%s (wire version %u). Install the same release on every host",
-      peer->nic->name, tcp_address_text(&peer->from, text), version, wire_version, STRATUS_VERSION,
-      HANDSHAKE_WIRE_VERSION);
+      peer->nic->name, tcp_address_text(&peer->from, text), theirs->version, theirs->wire_version,
+      STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   refuse(peer, REPLY_OTHER_VERSION);
 }
 
@@ -70,13 +68,13 @@ static struct terms agree(const struct nic *nic, const struct hello *hello,
 
 static void warn_if_versions_differ(const struct hello *hello,
                                     const struct sockaddr_storage *from) {
-  if (strcmp(hello->version, STRATUS_VERSION) != 0) {
+  if (strcmp(hello->prefix.version, STRATUS_VERSION) != 0) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(
         SETUP_WARN_INTERVAL_NS,
         "%s (%s) runs stratus %s, this host %s: compatible, but install the same release "
         "on every host",
-        hello->host, tcp_address_text(from, text), hello->version, STRATUS_VERSION);
+        hello->host, tcp_address_text(from, text), hello->prefix.version, STRATUS_VERSION);
   }
 }
 
@@ -115,8 +113,7 @@ int accept_handshake_hello(struct accept_peer *peer) {
   engine_assert_locked(peer->engine);
   struct hello hello;
   struct destination to;
-  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION,
-                                 .version = STRATUS_VERSION };
+  struct challenge challenge = { 0 };
   if (hello_decode(peer->transcript.hello, &hello) != 0) {
     return -EPROTO;
   }
@@ -136,18 +133,18 @@ int accept_handshake_hello(struct accept_peer *peer) {
  */
 static bool agree_cipher(const struct settings *settings, const struct hello *hello,
                          const struct sockaddr_storage *from, struct reply *reply) {
-  unsigned common = hello->ciphers & settings->ciphers;
-  if (!hello->ciphers != !settings->wants_encryption || (settings->wants_encryption && !common)) {
+  unsigned theirs = hello->terms.ciphers;
+  if (!theirs != !settings->wants_encryption ||
+      (settings->wants_encryption && !reply->terms.ciphers)) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                    "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
                    "it on every host, or on none",
                    settings->wants_encryption ? "on" : "off", settings_host_name(),
-                   hello->ciphers ? "on" : "off", hello->host, tcp_address_text(from, text));
+                   theirs ? "on" : "off", hello->host, tcp_address_text(from, text));
     reply->status = REPLY_OTHER_ENCRYPTION;
     return false;
   }
-  reply->cipher = common ? (uint8_t)__builtin_ctz(common) : LANE_PLAIN;
   return true;
 }
 
@@ -200,7 +197,7 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     reply->terms.codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
     reply->terms.lanes = (uint16_t)connection_lane_count(to->connection);
     if (hello->is_first) {
-      reply->addresses = *peering_addresses(to->connection);
+      memcpy(reply->addresses, peering_addresses(to->connection), sizeof reply->addresses);
     }
     return;
   }
@@ -214,8 +211,8 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
     return;
   }
-  reply->addresses = *listener_addresses(to->listener);
-  peering_set_addresses(to->connection, &reply->addresses);
+  memcpy(reply->addresses, listener_addresses(to->listener), sizeof reply->addresses);
+  peering_set_addresses(to->connection, reply->addresses);
 }
 
 /* ---- endpoints ---- */
@@ -321,7 +318,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   path.endpoint = describe_endpoint(to, endpoint, &reply);
   auth_sign_reply(&to->keys, &peer->transcript, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&to->keys, &peer->transcript, (enum lane_cipher)reply.cipher, false, &crypto);
+  auth_lane_keys(&to->keys, &peer->transcript, terms_cipher(&reply.terms), false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
   complete(peer, hello, to, &reply, &path);
   hash_wipe(&crypto, sizeof crypto);

@@ -36,7 +36,7 @@ int accept_handshake_proof(const struct accept_peer *peer, struct endpoint **end
 /* The answer that has waited. Takes socket and endpoint over; NULL: there is none. */
 void accept_handshake_answer(const struct accept_peer *peer, struct endpoint *endpoint);
 /* The peer runs another wire version: replies with ours, and warns of both. */
-void accept_handshake_refuse_version(const struct accept_peer *peer, uint16_t wire_version,
-                                     const char *version);
+void accept_handshake_refuse_version(const struct accept_peer *peer,
+                                     const struct handshake_prefix *theirs);
 
 #endif

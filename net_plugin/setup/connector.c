@@ -208,8 +208,8 @@ static void refused_without_proof(struct pending_connect *pending, int error,
     LOG_WARN(
         "%s runs stratus %s (wire version %u), this host %s (wire version %u). Install the same "
         "release on every host; trying again meanwhile",
-        peer_text(pending, text), reply->version, reply->wire_version, STRATUS_VERSION,
-        HANDSHAKE_WIRE_VERSION);
+        peer_text(pending, text), reply->prefix.version, reply->prefix.wire_version,
+        STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   } else {
     LOG_WARN("%s does not know this connection: its process may have given up, look at its log; "
              "trying again meanwhile",
@@ -327,12 +327,9 @@ static int prepare(struct pending_connect *pending, int dscp, unsigned group_pee
   settings_of_group(route->nic_count, group_peers, &pending->settings);
   pending->deadline_ns = clock_now_ns() + pending->settings.connect_timeout_ns;
   struct hello *hello = &pending->hello;
-  hello->wire_version = HANDSHAKE_WIRE_VERSION;
-  snprintf(hello->version, sizeof hello->version, "%s", STRATUS_VERSION);
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
   hello->dscp = (int8_t)dscp;
   hello->is_first = 1;
-  hello->ciphers = pending->settings.ciphers;
   bool is_encrypted = pending->settings.wants_encryption;
   endpoint_wait(route->nics, route->nic_count, is_encrypted);
   pending->remote_keys = endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);

@@ -13,11 +13,11 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/random.h"
-#include "common/version.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/limits.h"
+#include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/port.h"
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
@@ -62,7 +62,7 @@ void dial_cancel(struct dial *dial) {
 }
 
 static void finish(struct dial *dial, int error, const struct reply *reply) {
-  struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : (enum lane_cipher)reply->cipher };
+  struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : terms_cipher(&reply->terms) };
   if (crypto.cipher != LANE_PLAIN) {
     auth_lane_keys(&dial->keys, &dial->transcript, crypto.cipher, true, &crypto);
   }
@@ -115,7 +115,7 @@ static void drop_endpoint(struct dial *dial) {
 }
 
 static int prove(struct dial *dial) {
-  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION, .version = STRATUS_VERSION };
+  struct proof proof = { 0 };
   uint8_t bytes[PROOF_BYTES];
   dial->state = DIAL_PROVING;
   look_later(dial);
@@ -337,8 +337,8 @@ static void replied(struct dial *dial) {
     error = -ENOLINK;
   }
   /* One of those that were offered; in clear only if none was. */
-  if (!error &&
-      !((dial->hello.ciphers ? dial->hello.ciphers : 1u << LANE_PLAIN) >> reply.cipher & 1)) {
+  unsigned offered = dial->hello.terms.ciphers;
+  if (!error && (reply.terms.ciphers ? !(reply.terms.ciphers & offered) : offered != 0)) {
     error = -EPROTO;
   }
   if (!error) {
@@ -354,7 +354,7 @@ static void replied(struct dial *dial) {
 static int receive_message(struct dial *dial, enum handshake_kind *kind, struct reply *reply) {
   for (size_t wanted = HANDSHAKE_PREFIX_BYTES;;) {
     if (dial->got >= HANDSHAKE_PREFIX_BYTES) {
-      int error = handshake_prefix_check(dial->message, kind, &reply->wire_version, reply->version);
+      int error = handshake_prefix_check(dial->message, kind, &reply->prefix);
       if (error) {
         return error;
       }
@@ -411,7 +411,7 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
   dial->hello = *hello;
   memcpy(dial->hello.nic, dial->nic.name, sizeof dial->nic.name);
-  port_for_hello(dial->engine, &dial->nic, dial->hello.listens);
+  port_for_hello(dial->engine, &dial->nic, &dial->hello.listens);
   int error = draw_hello(dial);
   if (error) {
     return error;

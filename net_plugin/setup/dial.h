@@ -32,7 +32,7 @@
 struct dial;
 
 /* The dial is freed when this is called. reply is valid for 0,
- * -EPROTONOSUPPORT (version fields only) and -ENOLINK. After an error the path has no fd. */
+ * -EPROTONOSUPPORT (its prefix only) and -ENOLINK. After an error the path has no fd. */
 typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle: what a listener passes to its future peer in NCCL's 128 bytes (NCCL_NET_HANDLE_MAXSIZE).
- * PURE.
+/* handle: what a listener passes to its future peer in NCCL's 128 bytes (NCCL_NET_HANDLE_MAXSIZE),
+ * and addresses as they are sent. PURE.
  *
- *     0 u32 magic   4 u16 wire version   6 u8 addresses   7 u8 which of them are advertised
+ *     0 u32 magic   4 u16 wire version   6 u8 which addresses are advertised   7 u8 0
  *     8 listener[16]    which listener: travels in clear in every hello
  *    24 secret[16]      only here: what a connection proves to know (auth.h)
- *    40 addresses (struct address_list of handshake.h)[80]   120 u64 pending connect
+ *    40 4 addresses (struct wire_address)[72]   112 u64 pending connect   120 zeros
  *
- * All 8 addresses that a device may have have room if they are IPv4, 4 if they are IPv6. Where not
- * all have, there is one of each family, and the reply to the first hello lists them all.
- *
- * An advertised one (STRATUS_ADVERTISE_ADDRESS) has its bit set, for messages alone.
+ * Of more than 4 there are the first ones, and one of each family; then the reply to the first
+ * hello lists them all. An advertised one (STRATUS_ADVERTISE_ADDRESS) has its bit set, for messages
+ * alone.
  *
  * The pending connect is the connecting side's own: 0 as the listener wrote it, kept by NCCL
  * between calls. Owns: nothing.  Threads: any.  Blocks: never.  Fails: handle_decode, -EPROTO not a
@@ -21,22 +20,13 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "net_plugin/setup/addresses.h"
+#include "net_plugin/lane/nic.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/listener.h"
 
-enum {
-  HANDLE_LISTENER_AT = 8,
-  HANDLE_SECRET_AT = HANDLE_LISTENER_AT + TOKEN_BYTES,
-  HANDLE_ADDRESSES_AT = HANDLE_SECRET_AT + AUTH_SECRET_BYTES,
-  HANDLE_PENDING_AT = HANDLE_BYTES - 8,
-  HANDLE_ROOM = HANDLE_PENDING_AT - HANDLE_ADDRESSES_AT, /* for addresses */
-};
-_Static_assert(HANDLE_ADDRESSES_AT == 40 && HANDLE_PENDING_AT == 120, "NCCL passes 128 bytes on");
-_Static_assert(ADDRESSES_MAX *ADDRESS_IPV4_BYTES <= HANDLE_ROOM &&
-                   4 * ADDRESS_IPV6_BYTES <= HANDLE_ROOM,
-               "as drawn above");
+enum { HANDLE_LISTENER_AT = 8, HANDLE_PENDING_AT = 112, HANDLE_ADDRESSES = 4 };
+_Static_assert(ADDRESSES_MAX == NIC_MAX_FUSED, "each NIC of a device has one");
 
 struct handle {
   uint16_t wire_version;
@@ -46,6 +36,12 @@ struct handle {
   struct sockaddr_storage addresses[ADDRESSES_MAX];
   uint8_t advertised; /* bits */
 };
+
+void address_to_wire(const struct sockaddr_storage *address, struct wire_address *wire);
+/* False: there is none, and *address stays. */
+bool address_from_wire(const struct wire_address *wire, struct sockaddr_storage *address);
+/* How many a reply lists; 0: it has none, and the list stays. */
+unsigned addresses_of_reply(const struct reply *reply, struct sockaddr_storage list[ADDRESSES_MAX]);
 
 /* How many of the addresses it holds. */
 unsigned handle_encode(const struct handle *handle, uint8_t bytes[HANDLE_BYTES]);

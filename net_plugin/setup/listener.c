@@ -22,7 +22,8 @@ struct listener {
   struct engine *engine;
   uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
   uint8_t handle_key[AUTH_KEY_BYTES]; /* made once, not for each stranger */
-  struct address_list addresses; /* those of the handle and the others; none: the handle has all */
+  /* Those of the handle and the others; none: the handle has all. */
+  struct wire_address addresses[ADDRESSES_MAX];
   struct connection *pending[LISTENER_MAX_PENDING];
   unsigned pending_count;
   int error; /* what accept returns when nothing is pending */
@@ -61,7 +62,6 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
 static int join(struct listener *listener, struct engine *engine, const struct nic *nics,
                 unsigned count, uint8_t bytes[HANDLE_BYTES]) {
   struct handle handle;
-  struct address_list *addresses = &listener->addresses;
   listener->engine = engine;
   engine_lock(engine);
   int error = fill_handle(listener, nics, count, &handle);
@@ -73,8 +73,9 @@ static int join(struct listener *listener, struct engine *engine, const struct n
   }
   if (!error) {
     if (handle_encode(&handle, bytes) < handle.count) {
-      addresses->count = (uint8_t)handle.count;
-      addresses_pack(handle.addresses, handle.count, addresses->bytes, ADDRESSES_BYTES);
+      for (unsigned i = 0; i < handle.count; i++) {
+        address_to_wire(&handle.addresses[i], &listener->addresses[i]);
+      }
     }
     list_push_back(&engine_lists(engine)->listeners, &listener->node);
   }
@@ -165,8 +166,8 @@ const uint8_t *listener_handle_key(const struct listener *listener) {
   return listener->handle_key;
 }
 
-const struct address_list *listener_addresses(const struct listener *listener) {
-  return &listener->addresses;
+const struct wire_address *listener_addresses(const struct listener *listener) {
+  return listener->addresses;
 }
 
 void listener_connection_made(struct listener *listener, struct connection *connection) {

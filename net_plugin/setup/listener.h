@@ -40,7 +40,7 @@ struct listener *listener_find(struct engine *engine, const uint8_t id[TOKEN_BYT
 const uint8_t *listener_secret(const struct listener *listener);
 const uint8_t *listener_handle_key(const struct listener *listener);
 /* What the reply to a first hello lists: none if the handle has room for all. */
-const struct address_list *listener_addresses(const struct listener *listener);
+const struct wire_address *listener_addresses(const struct listener *listener);
 /* The listener keeps it until NCCL accepts it. */
 void listener_connection_made(struct listener *listener, struct connection *connection);
 /* The peer of this listener came and cannot be used: listener_accept returns the error. */

@@ -15,7 +15,8 @@ struct terms terms_of_dialler(const struct settings *settings, unsigned remote_k
                          .eager_slots = settings->eager_slots,
                          .wants_checksums = settings->wants_checksums,
                          .remote_keys = (uint8_t)remote_keys,
-                         .codec = CODEC_VERSION };
+                         .codec = CODEC_VERSION,
+                         .ciphers = settings->ciphers };
 }
 
 struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys) {
@@ -26,7 +27,12 @@ struct terms terms_of_listener(const struct settings *settings, unsigned remote_
   return terms;
 }
 
+enum lane_cipher terms_cipher(const struct terms *agreed) {
+  return agreed->ciphers ? (enum lane_cipher)__builtin_ctz(agreed->ciphers) : LANE_PLAIN;
+}
+
 struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
+  unsigned ciphers = ours->ciphers & theirs->ciphers;
   struct terms agreed = {
     .lanes = (uint16_t)lesser(ours->lanes, theirs->lanes),
     .chunk_bytes = lesser(ours->chunk_bytes, theirs->chunk_bytes),
@@ -34,6 +40,7 @@ struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
     .eager_slots = (uint16_t)lesser(ours->eager_slots, theirs->eager_slots),
     .wants_checksums = ours->wants_checksums || theirs->wants_checksums,
     .remote_keys = (uint8_t)lesser(ours->remote_keys, theirs->remote_keys),
+    .ciphers = (uint8_t)(ciphers & -ciphers),
   };
   if (agreed.remote_keys == 0 && ours->codec == theirs->codec) {
     agreed.codec = ours->codec;

@@ -5,6 +5,7 @@
 #ifndef NET_PLUGIN_SETUP_NEGOTIATE_H
 #define NET_PLUGIN_SETUP_NEGOTIATE_H
 
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/settings.h"
@@ -15,8 +16,11 @@ struct terms terms_of_dialler(const struct settings *settings, unsigned remote_k
 struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys);
 
 /* The lesser of each; checksums where one side wants them; the codec where both have the same, and
- * no queue pair carries the data: what they carry is placed, and never compressed. */
+ * no queue pair carries the data: what they carry is placed, and never compressed; the first cipher
+ * that both have. */
 struct terms negotiate(const struct terms *ours, const struct terms *theirs);
+
+enum lane_cipher terms_cipher(const struct terms *agreed);
 
 /* A link of this side. paths: the sender's, see policy_config. What is neither agreed nor a setting
  * is left out: the engine's policy.shared, seed, memory for the codec. */

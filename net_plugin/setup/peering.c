@@ -40,7 +40,7 @@ struct peering {
   bool is_sender;
   struct hello hello; /* each dial fills in lane and epoch; receiver: the peer's */
   struct auth_keys keys;
-  struct address_list addresses; /* receiver: see peering_set_addresses */
+  struct wire_address addresses[ADDRESSES_MAX]; /* receiver: see peering_set_addresses */
   struct peering_route route;
   uint64_t counted;    /* lanes in flow_budget.h's count */
   uint64_t connecting; /* sender: lanes that are to be up and are not, as far as is known here */
@@ -441,40 +441,39 @@ struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BY
   return found ? LIST_ENTRY(found, struct peering, hello.connection)->connection : NULL;
 }
 
-void peering_set_addresses(struct connection *connection, const struct address_list *addresses) {
+void peering_set_addresses(struct connection *connection,
+                           const struct wire_address addresses[ADDRESSES_MAX]) {
   struct peering *peering = connection_setup_data(connection);
-  peering->addresses = *addresses;
+  memcpy(peering->addresses, addresses, sizeof peering->addresses);
 }
 
 void peering_note_listener(struct connection *connection, const struct hello *hello,
                            const struct sockaddr_storage *from) {
   struct peering *peering = connection_setup_data(connection);
-  struct sockaddr_storage listens[ADDRESSES_MAX];
+  struct sockaddr_storage listens;
   unsigned bytes;
   peer_came(peering->process);
   peering->listens.ss_family = AF_UNSPEC;
-  if (hello->listens[0] == 0 ||
-      addresses_unpack(hello->listens, sizeof hello->listens, 1, listens) != 0 ||
-      listens[0].ss_family != from->ss_family) {
+  if (!address_from_wire(&hello->listens, &listens) || listens.ss_family != from->ss_family) {
     return;
   }
-  const uint8_t *told = tcp_address_ip(&listens[0], &bytes), *seen = tcp_address_ip(from, &bytes);
+  const uint8_t *told = tcp_address_ip(&listens, &bytes), *seen = tcp_address_ip(from, &bytes);
   if (memcmp(told, seen, bytes) != 0) {
     char text[TCP_ADDRESS_TEXT];
     if (peer_note_translated(peering->process)) {
       LOG_INFO("%s: another address dials in place of %s, where its process listens: a proxy or "
                "address translation?",
-               peering->peer, tcp_address_text(&listens[0], text));
+               peering->peer, tcp_address_text(&listens, text));
     }
     return;
   }
   peering->listens = *from; /* with its scope */
-  tcp_address_set_port(&peering->listens, tcp_address_port(&listens[0]));
+  tcp_address_set_port(&peering->listens, tcp_address_port(&listens));
 }
 
-const struct address_list *peering_addresses(const struct connection *connection) {
+const struct wire_address *peering_addresses(const struct connection *connection) {
   const struct peering *peering = connection_setup_data(connection);
-  return &peering->addresses;
+  return peering->addresses;
 }
 
 const struct auth_keys *peering_keys(const struct connection *connection) {

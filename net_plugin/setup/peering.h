@@ -29,13 +29,14 @@ struct connection *peering_find(struct engine *engine, const uint8_t id[TOKEN_BY
 /* The peer connected a lane: false if there is no descriptor for it. Receiver only. */
 bool peering_take_lane(struct connection *connection, unsigned lane);
 /* What the reply to its first hello lists, should that hello come once more. Receiver only. */
-void peering_set_addresses(struct connection *connection, const struct address_list *addresses);
+void peering_set_addresses(struct connection *connection,
+                           const struct wire_address addresses[ADDRESSES_MAX]);
 /* A hello that was accepted came from this address, and says where its process listens. Not where
  * the two addresses differ, which is told once: who translates addresses on the way would answer
  * for it. Receiver only. */
 void peering_note_listener(struct connection *connection, const struct hello *hello,
                            const struct sockaddr_storage *from);
-const struct address_list *peering_addresses(const struct connection *connection);
+const struct wire_address *peering_addresses(const struct connection *connection);
 /* What all its lanes are opened with. */
 const struct auth_keys *peering_keys(const struct connection *connection);
 

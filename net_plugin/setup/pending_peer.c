@@ -281,11 +281,10 @@ static void proof_arrived(struct pending_peer *peer) {
  * wire version may have hellos of another size. False: the peer was closed. */
 static bool is_ours_so_far(struct pending_peer *peer) {
   enum handshake_kind kind;
-  uint16_t wire_version;
-  char version[VERSION_TEXT_BYTES];
-  int error = handshake_prefix_check(peer->accept.transcript.hello, &kind, &wire_version, version);
+  struct handshake_prefix prefix;
+  int error = handshake_prefix_check(peer->accept.transcript.hello, &kind, &prefix);
   if (error == -EPROTONOSUPPORT) {
-    accept_handshake_refuse_version(&peer->accept, wire_version, version);
+    accept_handshake_refuse_version(&peer->accept, &prefix);
     pending_peer_close(peer);
   } else if (error || kind != HANDSHAKE_HELLO) {
     pending_peer_reject(peer, "it does not speak this protocol");

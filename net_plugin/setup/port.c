@@ -16,7 +16,7 @@
 #include "common/open_files.h"
 #include "common/param.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/setup/addresses.h"
+#include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/pending_peer.h"
 
@@ -192,13 +192,12 @@ static struct port *port_find(struct engine *engine, const struct nic *nic) {
   return NULL;
 }
 
-void port_for_hello(struct engine *engine, const struct nic *nic,
-                    uint8_t listens[ADDRESS_IPV6_BYTES]) {
+void port_for_hello(struct engine *engine, const struct nic *nic, struct wire_address *listens) {
   struct sockaddr_storage address;
-  memset(listens, 0, ADDRESS_IPV6_BYTES);
+  memset(listens, 0, sizeof *listens);
   bool may_open = param_string(PARAM_PORT_RANGE)[0] == '\0' && nic->address.ss_family != AF_UNSPEC;
   if ((may_open || port_find(engine, nic)) && port_address(engine, nic, &address) == 0) {
-    addresses_pack(&address, 1, listens, ADDRESS_IPV6_BYTES);
+    address_to_wire(&address, listens);
   }
 }
 

@@ -14,10 +14,9 @@
 /* The address at which others reach the engine's socket for this NIC, which is made on first use:
  * the NIC's, or the one that is advertised for it, with the socket's port. */
 int port_address(struct engine *engine, const struct nic *nic, struct sockaddr_storage *address);
-/* The same in a hello's bytes, for a process that only dials, too; zeros where STRATUS_PORT_RANGE
+/* The same for a hello, for a process that only dials, too; zeros where STRATUS_PORT_RANGE
  * keeps the ports for those who listen. */
-void port_for_hello(struct engine *engine, const struct nic *nic,
-                    uint8_t listens[ADDRESS_IPV6_BYTES]);
+void port_for_hello(struct engine *engine, const struct nic *nic, struct wire_address *listens);
 void port_close_all(struct engine *engine);
 
 #endif

@@ -14,9 +14,7 @@
 
 void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello *hello,
                    struct auth_keys *keys) {
-  *hello = (struct hello){ .wire_version = HANDSHAKE_WIRE_VERSION,
-                           .version = "0.1.0",
-                           .terms = { .lanes = 2, .chunk_bytes = 131072 },
+  *hello = (struct hello){ .terms = { .lanes = 2, .chunk_bytes = 131072 },
                            .epoch = 1,
                            .dscp = -1,
                            .is_first = 1,
@@ -69,7 +67,7 @@ void by_hand_take_challenge(struct by_hand_caller *caller) {
 }
 
 void by_hand_prove(struct by_hand_caller *caller) {
-  struct proof proof = { .wire_version = HANDSHAKE_WIRE_VERSION };
+  struct proof proof = { 0 };
   auth_prove(&caller->keys, &caller->transcript, &proof);
   proof_encode(&proof, caller->proof);
   by_hand_say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);

@@ -238,25 +238,25 @@ static void connect_ranks(const struct decision *a, const char *said_a, const st
 
 /* Each side says both values. */
 TEST(ranks_that_differ_end_at_once) {
-  static const struct decision by_profile = { 1, 0x1111, 0xaaaaaaaaaaaaaaaa, "" };
-  static const struct decision by_user = { 1, 0x1111, 0xaaaa, "NCCL_ALGO=ring NCCL_PROTO=ll" };
+  static const struct decision by_profile = { 0x1111, 0xaaaaaaaaaaaaaaaa, 1, "" };
+  static const struct decision by_user = { 0x1111, 0xaaaa, 1, "NCCL_ALGO=ring NCCL_PROTO=ll" };
   static const struct {
     const struct decision *ours, theirs;
     const char *here, *said;
   } cases[] = {
-    { &by_profile, { 1, 0x2222, 0xbbbbbbbbbbbbbbbb, "" }, A, "profile hash bbbbbbbbbbbbbbbb" },
-    { &by_profile, { 1, 0, 0, "" }, A, "no profile" },
+    { &by_profile, { 0x2222, 0xbbbbbbbbbbbbbbbb, 1, "" }, A, "profile hash bbbbbbbbbbbbbbbb" },
+    { &by_profile, { 0, 0, 1, "" }, A, "no profile" },
     { &by_profile,
-      { 2, 0x1111, 0xaaaaaaaaaaaaaaaa, "" },
+      { 0x1111, 0xaaaaaaaaaaaaaaaa, 2, "" },
       A ", decisions 0000000000001111 of version 1",
       A ", decisions 0000000000001111 of version 2" },
     { &by_user,
-      { 1, 0x2222, 0xaaaa, "NCCL_ALGO=tree NCCL_PROTO=ll" },
+      { 0x2222, 0xaaaa, 1, "NCCL_ALGO=tree NCCL_PROTO=ll" },
       "NCCL_ALGO=ring",
       "NCCL_ALGO=tree" },
-    { &by_user, { 1, 0x2222, 0xaaaa, "" }, "NCCL_ALGO=ring, NCCL_PROTO=ll", "none of these" },
+    { &by_user, { 0x2222, 0xaaaa, 1, "" }, "NCCL_ALGO=ring, NCCL_PROTO=ll", "none of these" },
     { &by_user,
-      { 1, 0x2222, 0xaaaa, "NCCL_ALGO=ring NCCL_BUFFSIZE=1" },
+      { 0x2222, 0xaaaa, 1, "NCCL_ALGO=ring NCCL_BUFFSIZE=1" },
       "NCCL_PROTO=ll",
       "NCCL_BUFFSIZE=1" },
   };
@@ -270,7 +270,7 @@ TEST(ranks_that_differ_end_at_once) {
 }
 
 TEST(ranks_that_choose_alike_connect) {
-  static const struct decision a = { 1, 0x1111, 0xaaaa, "" }, b = { 1, 0x1111, 0xbbbb, "" };
+  static const struct decision a = { 0x1111, 0xaaaa, 1, "" }, b = { 0x1111, 0xbbbb, 1, "" };
   int here, there;
   connect_ranks(&a, "", &b, "", &here, &there);
   assert_int_equal(here, HAS_CONNECTED);

@@ -83,12 +83,9 @@ static int dial_ended(void) {
 
 /* Dials the test's socket. */
 static void begin(void) {
-  const struct hello hello = { .wire_version = HANDSHAKE_WIRE_VERSION,
-                               .version = "0.1.0",
-                               .terms = { .lanes = 1, .chunk_bytes = 131072 },
-                               .epoch = 1,
-                               .dscp = -1,
-                               .host = "here" };
+  const struct hello hello = {
+    .terms = { .lanes = 1, .chunk_bytes = 131072 }, .epoch = 1, .dscp = -1, .host = "here"
+  };
   const struct auth_keys keys = { .handle = { 1 } };
   int error;
   engine_lock(engine);
@@ -123,7 +120,7 @@ static void hear(int fd, uint8_t *message, size_t bytes) {
 }
 
 static void challenge(int fd) {
-  const struct challenge asked = { .wire_version = HANDSHAKE_WIRE_VERSION, .version = "0.1.0" };
+  const struct challenge asked = { 0 };
   uint8_t bytes[CHALLENGE_BYTES];
   challenge_encode(&asked, bytes);
   by_hand_say(fd, bytes, CHALLENGE_BYTES, false);

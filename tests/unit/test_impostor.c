@@ -36,10 +36,9 @@ static void impostor_open(struct impostor *impostor) {
 /* Answers one dial with this status, signed by the keys of `secret` and `job`. */
 static int impostor_answer(struct impostor *impostor, const uint8_t *secret, const uint8_t *job,
                            unsigned status, bool has_challenge) {
-  struct challenge challenge = { .wire_version = HANDSHAKE_WIRE_VERSION };
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION,
-                         .status = (uint16_t)status,
-                         .terms.lanes = 1,
+  struct challenge challenge = { 0 };
+  struct reply reply = { .status = (uint16_t)status,
+                         .terms = { .lanes = 1, .chunk_bytes = 131072 },
                          .has_secret = 1,
                          .host = "impostor" };
   struct hello hello;

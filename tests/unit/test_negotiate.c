@@ -31,7 +31,7 @@ static struct terms agree(const struct terms *dialled, const struct settings *li
                           unsigned listener_keys) {
   struct terms here = terms_of_listener(listener, listener_keys);
   struct terms agreed = negotiate(&here, dialled), swapped = negotiate(dialled, &here);
-  struct reply reply = { .wire_version = HANDSHAKE_WIRE_VERSION, .terms = agreed }, said;
+  struct reply reply = { .terms = agreed }, said;
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
   assert_int_equal(reply_decode(bytes, &said), 0);

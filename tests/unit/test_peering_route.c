@@ -120,8 +120,9 @@ UNIT_TEST(lanes_go_round_and_turns_reach_every_path) {
 
 UNIT_TEST(a_path_that_is_taken_is_the_first) {
   struct peering_route route = two_of_each();
-  struct reply reply = { .addresses.count = 2 };
-  addresses_pack(route.remote.addresses, 2, reply.addresses.bytes, ADDRESSES_BYTES);
+  struct reply reply = { 0 };
+  address_to_wire(&route.remote.addresses[0], &reply.addresses[0]);
+  address_to_wire(&route.remote.addresses[1], &reply.addresses[1]);
   peering_route_learn(&route, &reply, (struct path){ 1, 1 });
   assert_int_equal(peering_route_choose(&route, 0, 0).nic, 1);
   assert_int_equal(peering_route_choose(&route, 1, 0).nic, 0);

@@ -119,9 +119,9 @@ void engine_timer_stop(struct engine_timer *timer);
 struct engine_lists {
   struct list connections; /* connection/connection.c */
   struct list ports;       /* setup/port.c */
-  struct list listeners;   /* setup/listener.c */
+  struct list listeners;   /* setup/acceptor.c */
   void *receivers;         /* id_tree.h; setup/peering.c: by the identity of their hellos */
-  void *listener_ids;      /* id_tree.h; setup/listener.c */
+  void *listener_ids;      /* id_tree.h; setup/acceptor.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
 /* What the engine's links measure together; guarded by the lock. */

@@ -13,64 +13,52 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/random.h"
-#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/port.h"
+#include "net_plugin/setup/talk.h"
 
 enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
-  struct engine_source source;
-  struct engine_source endpoint_source; /* while OFFERING or JOINING */
-  struct engine_timer timer;            /* the deadline; until JOINING maybe an earlier one */
+  struct talk talk; /* its timer: the deadline; until JOINING maybe an earlier one */
   uint64_t deadline_ns;
   uint64_t patience_ns; /* until the next try */
   uint64_t random;
-  struct engine *engine;
-  int fd;
   enum dial_state state;
   dial_done_fn *done;
   void *argument;
   struct auth_keys keys;
   struct nic nic;
   struct sockaddr_storage target;
-  struct endpoint *endpoint; /* offered; NULL: none */
+  bool is_inquiry;
   struct hello hello;
-  struct transcript transcript;
-  size_t got; /* of the message that is arriving */
-  uint8_t message[HANDSHAKE_MAX_BYTES];
   struct reply reply; /* while JOINING */
 };
 
 static void dial_free(struct dial *dial) {
-  engine_unwatch(dial->engine, &dial->source);
-  engine_unwatch(dial->engine, &dial->endpoint_source);
-  engine_timer_stop(&dial->timer);
-  endpoint_free(dial->endpoint);
   hash_wipe(&dial->keys, sizeof dial->keys);
   free(dial);
 }
 
 void dial_cancel(struct dial *dial) {
-  engine_assert_locked(dial->engine);
-  int fd = dial->fd;
+  engine_assert_locked(dial->talk.engine);
+  talk_close(&dial->talk);
   dial_free(dial);
-  descriptor_close(fd);
 }
 
 static void finish(struct dial *dial, int error, const struct reply *reply) {
   struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : terms_cipher(&reply->terms) };
   if (crypto.cipher != LANE_PLAIN) {
-    auth_lane_keys(&dial->keys, &dial->transcript, crypto.cipher, true, &crypto);
+    auth_lane_keys(&dial->keys, &dial->talk.transcript, crypto.cipher, true, &crypto);
   }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
-  struct lane_path path = { .fd = dial->fd, .endpoint = dial->endpoint };
+  struct lane_path path = { .fd = dial->talk.fd, .endpoint = dial->talk.endpoint };
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  dial->endpoint = NULL;
+  talk_stop(&dial->talk);
   dial_free(dial);
   if (error) {
     lane_path_drop(&path);
@@ -81,66 +69,53 @@ static void finish(struct dial *dial, int error, const struct reply *reply) {
 }
 
 static void set_timer(struct dial *dial, uint64_t due_ns) {
-  engine_timer_set(dial->engine, &dial->timer,
+  engine_timer_set(dial->talk.engine, &dial->talk.timer,
                    due_ns < dial->deadline_ns ? due_ns : dial->deadline_ns);
 }
 
 /* A hello or a proof was sent: has it arrived? */
 static void look_later(struct dial *dial) {
-  uint64_t wait_ns = tcp_stats_ack_wait_ns(dial->fd);
+  uint64_t wait_ns = tcp_stats_ack_wait_ns(dial->talk.fd);
   set_timer(dial, clock_now_ns() + (wait_ns > dial->patience_ns ? wait_ns : dial->patience_ns));
 }
 
 static int connected(struct dial *dial) {
   int error = 0;
   socklen_t bytes = sizeof error;
-  if (getsockopt(dial->fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) {
+  if (getsockopt(dial->talk.fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) {
     error = errno;
   }
   if (error) {
     return -error;
   }
+  if (dial->is_inquiry) {
+    return -EISCONN;
+  }
   dial->state = DIAL_GREETING;
   look_later(dial);
-  engine_rewatch(dial->engine, &dial->source, EPOLLIN);
-  return tcp_socket_send_whole(dial->fd, dial->transcript.hello, HELLO_BYTES);
+  engine_rewatch(dial->talk.engine, &dial->talk.source, EPOLLIN);
+  return tcp_socket_send_whole(dial->talk.fd, dial->talk.transcript.hello, HELLO_BYTES);
 }
 
 /* ---- the proof, and endpoints ---- */
-
-static void drop_endpoint(struct dial *dial) {
-  engine_unwatch(dial->engine, &dial->endpoint_source);
-  endpoint_free(dial->endpoint);
-  dial->endpoint = NULL;
-}
 
 static int prove(struct dial *dial) {
   struct proof proof = { 0 };
   uint8_t bytes[PROOF_BYTES];
   dial->state = DIAL_PROVING;
   look_later(dial);
-  if (dial->endpoint) {
-    endpoint_describe(dial->endpoint, &proof.offer);
+  if (dial->talk.endpoint) {
+    endpoint_describe(dial->talk.endpoint, &proof.offer);
   }
-  auth_prove(&dial->keys, &dial->transcript, &proof);
+  auth_prove(&dial->keys, &dial->talk.transcript, &proof);
   proof_encode(&proof, bytes);
-  return tcp_socket_send_whole(dial->fd, bytes, PROOF_BYTES);
-}
-
-/* The endpoint takes a step: the dial goes on when that is over. */
-static int watch_endpoint(struct dial *dial) {
-  int fd = endpoint_fd(dial->endpoint);
-  if (dial->endpoint_source.fd == fd) {
-    return 0;
-  }
-  engine_unwatch(dial->engine, &dial->endpoint_source);
-  return engine_watch(dial->engine, &dial->endpoint_source, fd, EPOLLIN);
+  return tcp_socket_send_whole(dial->talk.fd, bytes, PROOF_BYTES);
 }
 
 /* The endpoint is made, or there is none: then the lane is a TCP flow. */
 static void offered(struct dial *dial, int error) {
   if (error) {
-    drop_endpoint(dial);
+    talk_drop_endpoint(&dial->talk);
   }
   error = prove(dial);
   if (error) {
@@ -150,20 +125,21 @@ static void offered(struct dial *dial, int error) {
 
 static int challenged(struct dial *dial) {
   struct challenge challenge;
-  int error = dial->state == DIAL_GREETING ? challenge_decode(dial->message, &challenge) : -EPROTO;
+  int error =
+      dial->state == DIAL_GREETING ? challenge_decode(dial->talk.message, &challenge) : -EPROTO;
   if (error) {
     return error;
   }
-  memcpy(dial->transcript.challenge, dial->message, CHALLENGE_BYTES);
-  dial->endpoint = dial->hello.terms.remote_keys ? endpoint_offer(&dial->nic) : NULL;
-  if (dial->endpoint && watch_endpoint(dial) == 0) {
+  memcpy(dial->talk.transcript.challenge, dial->talk.message, CHALLENGE_BYTES);
+  dial->talk.endpoint = dial->hello.terms.remote_keys ? endpoint_offer(&dial->nic) : NULL;
+  if (dial->talk.endpoint && talk_watch_endpoint(&dial->talk) == 0) {
     uint64_t now_ns = clock_now_ns();
     uint64_t left_ns = dial->deadline_ns > now_ns ? dial->deadline_ns - now_ns : 0;
     dial->state = DIAL_OFFERING;
-    engine_timer_set(dial->engine, &dial->timer, now_ns + left_ns / 2);
+    engine_timer_set(dial->talk.engine, &dial->talk.timer, now_ns + left_ns / 2);
     return 0;
   }
-  drop_endpoint(dial);
+  talk_drop_endpoint(&dial->talk);
   return prove(dial);
 }
 
@@ -177,24 +153,24 @@ static void set_redial(struct dial *dial, uint64_t now_ns) {
 /* A new socket that connects. After an error there is none. */
 static int call_peer(struct dial *dial) {
   int family = dial->target.ss_family;
-  int error = dial->fd = tcp_socket_open(family);
+  int error = dial->talk.fd = tcp_socket_open(family);
   if (error < 0) {
     return error;
   }
-  tcp_socket_tune(dial->fd, family, dial->hello.dscp);
+  tcp_socket_tune(dial->talk.fd, family, dial->hello.dscp);
   error = dial->nic.address.ss_family == family
-              ? tcp_socket_bind_nic(dial->fd, &dial->nic, &dial->target)
+              ? tcp_socket_bind_nic(dial->talk.fd, &dial->nic, &dial->target)
               : 0;
-  if (!error &&
-      connect(dial->fd, (struct sockaddr *)&dial->target, tcp_address_bytes(&dial->target)) != 0) {
+  if (!error && connect(dial->talk.fd, (struct sockaddr *)&dial->target,
+                        tcp_address_bytes(&dial->target)) != 0) {
     error = errno == EINPROGRESS ? 0 : -errno;
   }
   if (!error) {
-    error = engine_watch(dial->engine, &dial->source, dial->fd, EPOLLOUT);
+    error = engine_watch(dial->talk.engine, &dial->talk.source, dial->talk.fd, EPOLLOUT);
   }
   if (error) {
-    descriptor_close(dial->fd);
-    dial->fd = -1;
+    descriptor_close(dial->talk.fd);
+    dial->talk.fd = -1;
   }
   return error;
 }
@@ -203,18 +179,18 @@ static int call_peer(struct dial *dial) {
 static int draw_hello(struct dial *dial) {
   int error = random_secret(dial->hello.nonce, NONCE_BYTES);
   if (!error) {
-    hello_encode(&dial->hello, dial->transcript.hello);
+    hello_encode(&dial->hello, dial->talk.transcript.hello);
   }
   return error;
 }
 
 static void redial(struct dial *dial, uint64_t now_ns) {
-  int fd = dial->fd;
-  engine_unwatch(dial->engine, &dial->source);
+  int fd = dial->talk.fd;
+  engine_unwatch(dial->talk.engine, &dial->talk.source);
   descriptor_close(fd);
-  dial->fd = -1;
+  dial->talk.fd = -1;
   dial->state = DIAL_CONNECTING;
-  dial->got = 0;
+  dial->talk.got = 0;
   int error = draw_hello(dial);
   error = error ? error : call_peer(dial);
   if (error) {
@@ -227,7 +203,7 @@ static void redial(struct dial *dial, uint64_t now_ns) {
 /* The kernel sends nothing of it again. */
 static void abandon(struct dial *dial, uint64_t now_ns) {
   const struct linger at_once = { .l_onoff = 1 };
-  setsockopt(dial->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  setsockopt(dial->talk.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   if (dial->state == DIAL_PROVING) {
     /* It may have got the proof, and made the lane: the next dial needs a higher epoch. */
     finish(dial, -ETIMEDOUT, NULL);
@@ -238,11 +214,11 @@ static void abandon(struct dial *dial, uint64_t now_ns) {
 
 /* Nobody has answered so far. */
 static void give_up_waiting(struct dial *dial, uint64_t now_ns) {
-  struct pollfd answer = { .fd = dial->fd, .events = POLLOUT };
+  struct pollfd answer = { .fd = dial->talk.fd, .events = POLLOUT };
   dial->patience_ns *= 2;
   if (dial->state == DIAL_CONNECTING && poll(&answer, 1, 0) != 0) {
     set_redial(dial, now_ns); /* the epoll set is about to say so */
-  } else if (dial->state != DIAL_CONNECTING && !tcp_stats_has_unacked(dial->fd)) {
+  } else if (dial->state != DIAL_CONNECTING && !tcp_stats_has_unacked(dial->talk.fd)) {
     /* The peer is slow, or its answer was lost: then it will close the connection. */
     set_timer(dial, dial->deadline_ns);
   } else {
@@ -256,7 +232,7 @@ static bool is_waiting_for_packets(const struct dial *dial) {
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
-  struct dial *dial = LIST_ENTRY(timer, struct dial, timer);
+  struct dial *dial = LIST_ENTRY(timer, struct dial, talk.timer);
   if (is_waiting_for_packets(dial) && now_ns < dial->deadline_ns) {
     give_up_waiting(dial, now_ns);
   } else if (dial->state == DIAL_OFFERING) {
@@ -267,14 +243,11 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
 }
 
 static void endpoint_ready(struct engine_source *source, uint32_t events) {
-  struct dial *dial = LIST_ENTRY(source, struct dial, endpoint_source);
+  struct dial *dial = LIST_ENTRY(source, struct dial, talk.endpoint_source);
   (void)events;
-  int error = endpoint_advance(dial->endpoint);
+  int error = talk_advance_endpoint(&dial->talk);
   if (error == -EINPROGRESS) {
-    error = watch_endpoint(dial);
-    if (!error) {
-      return;
-    }
+    return;
   }
   if (dial->state == DIAL_OFFERING) {
     offered(dial, error);
@@ -286,7 +259,7 @@ static void endpoint_ready(struct engine_source *source, uint32_t events) {
 
 /* The endpoint is being connected: -EINPROGRESS, and the dial goes on when that is over. */
 static int join(struct dial *dial, const struct reply *reply) {
-  int error = watch_endpoint(dial);
+  int error = talk_watch_endpoint(&dial->talk);
   if (error) {
     return error;
   }
@@ -299,13 +272,13 @@ static int join(struct dial *dial, const struct reply *reply) {
 /* Both have an endpoint, or none: then the lane is a TCP flow. */
 static int connect_endpoints(struct dial *dial, const struct reply *reply) {
   struct lane_tokens tokens;
-  if (lane_offer_is_none(&reply->offer) || !dial->endpoint) {
-    drop_endpoint(dial);
+  if (lane_offer_is_none(&reply->offer) || !dial->talk.endpoint) {
+    talk_drop_endpoint(&dial->talk);
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
-  auth_endpoint_tokens(&dial->keys, &dial->transcript, &tokens);
-  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->fd, dial->hello.dscp };
-  int error = endpoint_connect(dial->endpoint, &peer, reply->connect_port);
+  auth_endpoint_tokens(&dial->keys, &dial->talk.transcript, &tokens);
+  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->talk.fd, dial->hello.dscp };
+  int error = endpoint_connect(dial->talk.endpoint, &peer, reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
   if (error == -EINPROGRESS) {
     error = join(dial, reply);
@@ -315,7 +288,7 @@ static int connect_endpoints(struct dial *dial, const struct reply *reply) {
 
 /* The peer sends nothing while an endpoint takes a step, but it may close the socket. */
 static void check_socket(struct dial *dial) {
-  if (!tcp_socket_is_quiet(dial->fd)) {
+  if (!tcp_socket_is_quiet(dial->talk.fd)) {
     finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ECONNRESET, NULL);
   }
 }
@@ -326,11 +299,11 @@ static void check_socket(struct dial *dial) {
  * genuine. */
 static void replied(struct dial *dial) {
   struct reply reply;
-  int error = reply_decode(dial->message, &reply);
+  int error = reply_decode(dial->talk.message, &reply);
   if (!error && dial->state != DIAL_PROVING && reply_has_mac(reply.status)) {
     error = -EPROTO;
   }
-  if (!error && !auth_is_genuine(&dial->keys, &dial->transcript, dial->message, &reply)) {
+  if (!error && !auth_is_genuine(&dial->keys, &dial->talk.transcript, dial->talk.message, &reply)) {
     error = -EKEYREJECTED;
   }
   if (!error && reply.status != REPLY_ACCEPTED) {
@@ -349,33 +322,11 @@ static void replied(struct dial *dial) {
   }
 }
 
-/* 0: a whole message of *kind is there. Reads no byte beyond it: what follows a reply belongs to
- * the lane. */
-static int receive_message(struct dial *dial, enum handshake_kind *kind, struct reply *reply) {
-  for (size_t wanted = HANDSHAKE_PREFIX_BYTES;;) {
-    if (dial->got >= HANDSHAKE_PREFIX_BYTES) {
-      int error = handshake_prefix_check(dial->message, kind, &reply->prefix);
-      if (error) {
-        return error;
-      }
-      wanted = handshake_bytes(*kind);
-    }
-    if (dial->got == wanted) {
-      return 0;
-    }
-    ssize_t n = recv(dial->fd, dial->message + dial->got, wanted - dial->got, MSG_DONTWAIT);
-    if (n <= 0) {
-      return n == 0 ? -ECONNRESET : -errno;
-    }
-    dial->got += (size_t)n;
-  }
-}
-
 static void continue_dial(struct dial *dial) {
   struct reply reply = { 0 };
   enum handshake_kind kind;
-  int error = receive_message(dial, &kind, &reply);
-  if (error == -EAGAIN || error == -EINTR) {
+  int error = talk_receive(&dial->talk, &kind, &reply.prefix);
+  if (error == -EAGAIN) {
     return;
   }
   if (!error && kind == HANDSHAKE_REPLY) {
@@ -383,7 +334,6 @@ static void continue_dial(struct dial *dial) {
     return;
   }
   if (!error) {
-    dial->got = 0;
     error = kind == HANDSHAKE_CHALLENGE ? challenged(dial) : -EPROTO;
   }
   if (error) {
@@ -409,9 +359,14 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 }
 
 static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
+  dial->is_inquiry = !hello;
+  if (dial->is_inquiry) {
+    dial->hello.dscp = -1;
+    return random_secret(&dial->random, sizeof dial->random);
+  }
   dial->hello = *hello;
   memcpy(dial->hello.nic, dial->nic.name, sizeof dial->nic.name);
-  port_for_hello(dial->engine, &dial->nic, &dial->hello.listens);
+  port_for_hello(dial->talk.engine, &dial->nic, &dial->hello.listens);
   int error = draw_hello(dial);
   if (error) {
     return error;
@@ -431,13 +386,13 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   if (!dial) {
     return NULL;
   }
-  dial->engine = engine;
+  dial->talk.engine = engine;
   dial->nic = *nic;
   dial->done = done;
   dial->argument = argument;
-  dial->source = (struct engine_source){ .ready = source_ready, .fd = -1 };
-  dial->endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
-  dial->timer.expired = timer_expired;
+  dial->talk.source = (struct engine_source){ .ready = source_ready, .fd = -1 };
+  dial->talk.endpoint_source = (struct engine_source){ .ready = endpoint_ready, .fd = -1 };
+  dial->talk.timer.expired = timer_expired;
   dial->deadline_ns = deadline_ns;
   dial->patience_ns = DIAL_FIRST_REDIAL_NS;
   dial->target = *address;

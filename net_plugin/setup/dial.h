@@ -17,6 +17,7 @@
  *   -EKEYREJECTED     it does not know the connection's key
  *   -ENOLINK          the peer refused: reply->status has the reason
  *   -ENODEV           the endpoints cannot be connected, or not in time
+ *   -EISCONN          somebody listens there; of an inquiry only
  *   -ETIMEDOUT and errors of connect */
 #ifndef NET_PLUGIN_SETUP_DIAL_H
 #define NET_PLUGIN_SETUP_DIAL_H
@@ -36,7 +37,8 @@ struct dial;
 typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);
 
-/* With hello->terms.remote_keys an endpoint is offered to the peer. The hello's NIC, where this
+/* hello, keys: NULL for an inquiry, which says nothing and leaves at once.
+ * With hello->terms.remote_keys an endpoint is offered to the peer. The hello's NIC, where this
  * process listens, and nonce are filled in here. NULL with *error set: could not even start; done
  * is not called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,

@@ -15,7 +15,6 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/flow_budget.h"
-#include "net_plugin/setup/inquiry.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/nic_shares.h"
 #include "net_plugin/setup/no_path.h"
@@ -48,7 +47,7 @@ struct peering {
   int last_error; /* of a dial, or an inquiry; 0: it succeeded, or there was none */
   struct peer *process;
   struct sockaddr_storage listens; /* receiver: where the peer's process does; AF_UNSPEC: unknown */
-  struct inquiry inquiry;          /* receiver */
+  struct dial *inquiry;            /* receiver; NULL: none is in progress */
   struct engine_timer inquire;     /* receiver: the next one */
   struct nic_shares shares;        /* sender */
   struct engine_timer upgrade;     /* sender */
@@ -117,14 +116,17 @@ static void inquire_later(struct peering *peering, uint64_t wait_ns) {
                  connection_is_peer_closed(peering->connection);
   if (is_over) {
     refusal_over(&peering->refusal);
-  } else if (!inquiry_is_running(&peering->inquiry)) {
+  } else if (!peering->inquiry) {
     engine_timer_set(peering->engine, &peering->inquire, clock_now_ns() + wait_ns);
   }
 }
 
-static void inquiry_done(void *argument, int error) {
+static void inquiry_done(void *argument, int error, const struct lane_path *path,
+                         const struct reply *reply) {
   struct peering *peering = argument;
-  peering->last_error = error;
+  (void)path, (void)reply;
+  peering->inquiry = NULL;
+  peering->last_error = error == -EISCONN ? 0 : error;
   if (is_refused_for_good(peering, error == -ECONNREFUSED)) {
     LOG_INFO("%s: nobody listens there any more", peering->peer);
     connection_fail(peering->connection, -ESRCH);
@@ -133,13 +135,21 @@ static void inquiry_done(void *argument, int error) {
   }
 }
 
+/* Bound to no NIC. */
 static void inquire_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct peering *peering = LIST_ENTRY(timer, struct peering, inquire);
+  struct nic nic = *engine_nic(peering->engine);
+  int error = 0;
+  nic.address.ss_family = AF_UNSPEC;
   if (connection_open_lanes(peering->connection) == 0) {
-    inquiry_start(&peering->inquiry, peering->engine, &peering->listens,
-                  now_ns + INQUIRY_TIMEOUT_NS, inquiry_done, peering);
+    peering->inquiry = dial_start(peering->engine, &nic, &peering->listens, NULL, NULL,
+                                  now_ns + INQUIRY_TIMEOUT_NS, inquiry_done, peering, &error);
   }
-  inquire_later(peering, REFUSAL_INQUIRY_NS);
+  if (error && !peering->inquiry) {
+    inquiry_done(peering, error, NULL, NULL);
+  } else {
+    inquire_later(peering, REFUSAL_INQUIRY_NS);
+  }
 }
 
 /* ---- descriptors ---- */
@@ -355,7 +365,9 @@ static void connection_gone(struct connection *connection) {
   engine_timer_stop(&peering->upgrade);
   nic_shares_stop(&peering->shares);
   engine_timer_stop(&peering->inquire);
-  inquiry_stop(&peering->inquiry);
+  if (peering->inquiry) {
+    dial_cancel(peering->inquiry);
+  }
   flow_budget_give((unsigned)__builtin_popcountll(peering->counted));
   peer_put(peering->process);
   hash_wipe(&peering->keys, sizeof peering->keys);

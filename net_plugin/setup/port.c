@@ -55,24 +55,18 @@ static bool spare_use(void) {
   return fd >= 0;
 }
 
-struct oldest_peer {
-  uint64_t since_ns; /* 0: none was found */
-  unsigned engine;   /* its index */
-  bool is_to_go;
+struct eviction {
+  uint64_t before_ns;
+  bool is_done;
 };
 
-/* Finds the oldest pending peer of an engine, or evicts it. */
-static void visit_peers(struct engine *engine, void *argument) {
-  struct oldest_peer *found = argument;
+static void evict(struct engine *engine, void *argument) {
+  struct eviction *eviction = argument;
   LIST_FOR_EACH(node, &engine_lists(engine)->ports) {
-    struct pending_peers *peers = &LIST_ENTRY(node, struct port, node)->peers;
-    uint64_t since_ns = pending_peers_oldest_ns(peers);
-    if (found->is_to_go && since_ns == found->since_ns) {
-      pending_peers_evict_oldest(peers);
+    struct port *port = LIST_ENTRY(node, struct port, node);
+    if (pending_peers_evict(&port->peers, eviction->before_ns)) {
+      eviction->is_done = true;
       return;
-    }
-    if (!found->is_to_go && since_ns && (!found->since_ns || since_ns < found->since_ns)) {
-      found->since_ns = since_ns;
     }
   }
 }
@@ -80,29 +74,15 @@ static void visit_peers(struct engine *engine, void *argument) {
 /* More engines than there are; while one is being made their number is not known. */
 #define ENGINES_LOOKED_AT 256
 
-/* Of all engines of the process; those that are busy are left out, they accept for themselves. */
-static struct oldest_peer find_oldest(struct engine *here) {
-  struct oldest_peer oldest = { 0 };
-  int error = 0;
-  for (unsigned i = 0; i < ENGINES_LOOKED_AT && error != -ENOENT; i++) {
-    uint64_t before_ns = oldest.since_ns;
-    error = engine_try_visit(here, i, visit_peers, &oldest);
-    if (oldest.since_ns != before_ns) {
-      oldest.engine = i;
-    }
-  }
-  return oldest;
-}
-
-/* Closes the oldest peer of the process if it has had its turn, else uses the spare descriptor.
- * True: accept may succeed now. */
+/* Closes a pending peer of the process that has had its turn, else uses the spare descriptor.
+ * Engines that are busy are left out: they accept for themselves. True: accept may succeed now. */
 static bool make_room(struct engine *here) {
-  struct oldest_peer oldest = find_oldest(here);
-  if (oldest.since_ns && clock_now_ns() - oldest.since_ns >= PORT_TURN_NS) {
-    oldest.is_to_go = true;
-    return engine_try_visit(here, oldest.engine, visit_peers, &oldest) == 0;
+  struct eviction eviction = { .before_ns = clock_now_ns() - PORT_TURN_NS };
+  int error = 0;
+  for (unsigned i = 0; i < ENGINES_LOOKED_AT && error != -ENOENT && !eviction.is_done; i++) {
+    error = engine_try_visit(here, i, evict, &eviction);
   }
-  return spare_use();
+  return eviction.is_done || spare_use();
 }
 
 /* ---- the port ---- */

@@ -244,4 +244,33 @@ UNIT_TEST_WITH(a_lost_challenge_ends_the_connection, start, stop) {
   listener_close(listener);
 }
 
+/* What an inquiry at the test's address ends with. */
+static int inquire(void) {
+  engine_lock(engine);
+  int error = ended = NONE;
+  dial = dial_start(engine, &nic, &address, NULL, NULL, clock_now_ns() + 2 * PATIENCE_NS, note,
+                    NULL, &error);
+  engine_unlock(engine);
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; !error && (error = dial_ended()) == NONE;
+       error = 0) {
+    assert_true(clock_now_ns() < until_ns);
+    poll_engine();
+  }
+  return error;
+}
+
+UNIT_TEST_WITH(an_inquiry_tells_whether_somebody_listens, start, stop) {
+  uint8_t byte;
+  assert_int_equal(inquire(), -EISCONN);
+  int fd = next_connection();
+  assert_int_equal(recv(fd, &byte, 1, 0), 0); /* it says nothing, and leaves */
+  close(fd);
+  close(listening);
+  listening = -1;
+  assert_int_equal(inquire(), -ECONNREFUSED);
+  address.ss_family = AF_UNIX;
+  int error = inquire();
+  assert_true(error < 0 && error != -ECONNREFUSED);
+}
+
 UNIT_MAIN(NULL, NULL)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See accept_handshake.h. */
-#include "net_plugin/setup/accept_handshake.h"
+/* See listener.h and acceptor.h. */
+#include "net_plugin/setup/acceptor.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,14 +15,171 @@
 #include "common/random.h"
 #include "common/version.h"
 #include "net_plugin/codec/codec.h"
+#include "net_plugin/connection/connection.h"
+#include "net_plugin/engine/id_tree.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/peering.h"
+#include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
+#include "net_plugin/setup/settings.h"
+
+struct listener {
+  struct engine *engine;
+  uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
+  uint8_t handle_key[AUTH_KEY_BYTES]; /* made once, not for each stranger */
+  /* Those of the handle and the others; none: the handle has all. */
+  struct wire_address addresses[ADDRESSES_MAX];
+  struct connection *pending[LISTENER_MAX_PENDING];
+  unsigned pending_count;
+  int error; /* what accept returns when nothing is pending */
+  struct list_node node;
+};
+
+static void forget(struct listener *listener) {
+  list_remove(&listener->node);
+  id_tree_remove(&engine_lists(listener->engine)->listener_ids, listener->id);
+}
+
+static void listener_free(struct listener *listener) {
+  hash_wipe(listener->secret, sizeof listener->secret);
+  hash_wipe(listener->handle_key, sizeof listener->handle_key);
+  free(listener);
+}
+
+/* A NIC that is down has no address to listen on; the others must do. */
+static int fill_handle(struct listener *listener, const struct nic *nics, unsigned count,
+                       struct handle *handle) {
+  memset(handle, 0, sizeof *handle);
+  memcpy(handle->listener, listener->id, TOKEN_BYTES);
+  memcpy(handle->secret, listener->secret, AUTH_SECRET_BYTES);
+  int error = -EADDRNOTAVAIL;
+  for (unsigned i = 0; i < count && handle->count < ADDRESSES_MAX; i++) {
+    error = port_address(listener->engine, &nics[i], &handle->addresses[handle->count]);
+    if (!error) {
+      handle->advertised |= (uint8_t)((nics[i].advertised.ss_family != AF_UNSPEC) << handle->count);
+      handle->count++;
+    }
+  }
+  return handle->count ? 0 : error;
+}
+
+/* Makes the listener known to this engine. */
+static int join(struct listener *listener, struct engine *engine, const struct nic *nics,
+                unsigned count, uint8_t bytes[HANDLE_BYTES]) {
+  struct handle handle;
+  listener->engine = engine;
+  engine_lock(engine);
+  int error = fill_handle(listener, nics, count, &handle);
+  if (!error) {
+    error = id_tree_add(&engine_lists(engine)->listener_ids, listener->id);
+    if (error) {
+      LOG_WARN("cannot listen on %s: %s", nics[0].name, strerror(-error));
+    }
+  }
+  if (!error) {
+    if (handle_encode(&handle, bytes) < handle.count) {
+      for (unsigned i = 0; i < handle.count; i++) {
+        address_to_wire(&handle.addresses[i], &listener->addresses[i]);
+      }
+    }
+    list_push_back(&engine_lists(engine)->listeners, &listener->node);
+  }
+  engine_unlock(engine);
+  hash_wipe(&handle, sizeof handle);
+  return error;
+}
+
+int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],
+                  struct listener **result) {
+  struct engine *engine;
+  struct settings settings;
+  int error = protection_check();
+  if (!error) {
+    error = engine_get(&nics[0], ENGINE_LISTENS, &engine);
+  }
+  if (error) {
+    return error;
+  }
+  settings_get(count, &settings);
+  endpoint_wait(nics, count, settings.wants_encryption); /* the first hello asks for them */
+  struct listener *listener = calloc(1, sizeof *listener);
+  if (!listener) {
+    return -ENOMEM;
+  }
+  error = random_secret(listener->id, TOKEN_BYTES);
+  error = error ? error : random_secret(listener->secret, AUTH_SECRET_BYTES);
+  if (error) {
+    LOG_WARN("cannot draw a random secret: %s", strerror(-error));
+  }
+  if (!error) {
+    auth_handle_key(listener->secret, listener->handle_key);
+    error = join(listener, engine, nics, count, bytes);
+    if (error && engine_first(engine) != engine) {
+      /* The first has ports already: STRATUS_PORT_RANGE may have none for this one. */
+      error = join(listener, engine_first(engine), nics, count, bytes);
+    }
+  }
+  if (error) {
+    listener_free(listener);
+    return error;
+  }
+  *result = listener;
+  return 0;
+}
+
+int listener_accept(struct listener *listener, struct connection **connection) {
+  engine_progress(listener->engine);
+  engine_lock(listener->engine);
+  *connection = NULL;
+  int error = listener->pending_count ? 0 : listener->error;
+  if (listener->pending_count) {
+    *connection = listener->pending[0];
+    listener->pending_count--;
+    memmove(&listener->pending[0], &listener->pending[1],
+            listener->pending_count * sizeof listener->pending[0]);
+  }
+  engine_unlock(listener->engine);
+  return error;
+}
+
+void listener_close(struct listener *listener) {
+  if (!listener) {
+    return;
+  }
+  struct engine *engine = listener->engine;
+  engine_lock(engine);
+  forget(listener);
+  for (unsigned i = 0; i < listener->pending_count; i++) {
+    connection_destroy(listener->pending[i]);
+  }
+  engine_unlock(engine);
+  listener_free(listener);
+}
+
+static struct listener *find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
+  engine_assert_locked(engine);
+  uint8_t *found = id_tree_find(&engine_lists(engine)->listener_ids, id);
+  struct listener *listener = found ? LIST_ENTRY(found, struct listener, id) : NULL;
+  return listener && listener->pending_count < LISTENER_MAX_PENDING ? listener : NULL;
+}
+
+void listener_drop_all(struct engine *engine) {
+  engine_assert_locked(engine);
+  struct list_node *node;
+  while ((node = list_first(&engine_lists(engine)->listeners))) {
+    struct listener *listener = LIST_ENTRY(node, struct listener, node);
+    forget(listener);
+    listener_free(listener);
+  }
+}
+
+/* ---- handshakes ---- */
 
 static void reply_prepare(struct reply *reply, const struct nic *nic) {
   memset(reply, 0, sizeof *reply);
@@ -41,13 +199,12 @@ static void refuse(const struct accept_peer *peer, enum reply_status status) {
   struct reply reply;
   reply_prepare(&reply, peer->nic);
   reply.status = (uint16_t)status;
-  if (reply_send(peer->fd, &reply) != 0) {
+  if (reply_send(peer->talk.fd, &reply) != 0) {
     LOG_TRACE("%s: a peer left before it was refused", peer->nic->name);
   }
 }
 
-void accept_handshake_refuse_version(const struct accept_peer *peer,
-                                     const struct handshake_prefix *theirs) {
+void accept_refuse_version(const struct accept_peer *peer, const struct handshake_prefix *theirs) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
@@ -93,7 +250,7 @@ static bool destination_find(struct engine *engine, const struct hello *hello,
   if (to->connection) {
     return !connection_has_failed(to->connection); /* the peer may have missed that it did */
   }
-  to->listener = hello->is_first ? listener_find(engine, hello->listener) : NULL;
+  to->listener = hello->is_first ? find(engine, hello->listener) : NULL;
   return to->listener != NULL;
 }
 
@@ -105,19 +262,20 @@ static void destination_keys(struct destination *to, const struct hello *hello) 
     return;
   }
   const uint8_t *job = protection_secret(digest);
-  auth_keys_derive(listener_secret(to->listener), job, hello->connection, &to->keys);
+  auth_keys_derive(to->listener->secret, job, hello->connection, &to->keys);
   hash_wipe(digest, sizeof digest);
 }
 
-int accept_handshake_hello(struct accept_peer *peer) {
-  engine_assert_locked(peer->engine);
+int accept_hello(struct accept_peer *peer) {
+  engine_assert_locked(peer->talk.engine);
   struct hello hello;
   struct destination to;
   struct challenge challenge = { 0 };
-  if (hello_decode(peer->transcript.hello, &hello) != 0) {
+  if (hello_decode(peer->talk.message, &hello) != 0) {
     return -EPROTO;
   }
-  if (!destination_find(peer->engine, &hello, &to)) {
+  memcpy(peer->talk.transcript.hello, peer->talk.message, HELLO_BYTES);
+  if (!destination_find(peer->talk.engine, &hello, &to)) {
     refuse(peer, REPLY_UNKNOWN);
     return -ENOENT;
   }
@@ -125,8 +283,8 @@ int accept_handshake_hello(struct accept_peer *peer) {
   if (error) {
     return error;
   }
-  challenge_encode(&challenge, peer->transcript.challenge);
-  return tcp_socket_send_whole(peer->fd, peer->transcript.challenge, CHALLENGE_BYTES);
+  challenge_encode(&challenge, peer->talk.transcript.challenge);
+  return tcp_socket_send_whole(peer->talk.fd, peer->talk.transcript.challenge, CHALLENGE_BYTES);
 }
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
@@ -158,7 +316,7 @@ static bool check_decisions(const struct hello *hello, const struct sockaddr_sto
   }
   char address[TCP_ADDRESS_TEXT];
   decision_tell(hello->host, tcp_address_text(from, address), &hello->decision);
-  listener_fail(to->listener, -EPROTO);
+  to->listener->error = -EPROTO;
   reply->status = REPLY_OTHER_DECISIONS;
   return false;
 }
@@ -168,7 +326,7 @@ static int make_receiver(const struct accept_peer *peer, const struct hello *hel
   struct connection_config config = { .link = link };
   peering_name(config.peer, hello->host, &peer->from, hello->nic);
   memcpy(config.nic, peer->nic->name, sizeof peer->nic->name);
-  return peering_new(peer->engine, &config, hello, &to->keys, NULL, &to->connection);
+  return peering_new(peer->talk.engine, &config, hello, &to->keys, NULL, &to->connection);
 }
 
 /* The peer has proved that it may join; fills in the reply, and the connection if one was made or
@@ -211,7 +369,7 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
     return;
   }
-  memcpy(reply->addresses, listener_addresses(to->listener), sizeof reply->addresses);
+  memcpy(reply->addresses, to->listener->addresses, sizeof reply->addresses);
   peering_set_addresses(to->connection, reply->addresses);
 }
 
@@ -238,8 +396,8 @@ static struct endpoint *start_endpoint(const struct accept_peer *peer, const str
   if (!wants_endpoint(peer->nic, hello, proof, to)) {
     return NULL;
   }
-  auth_endpoint_tokens(&to->keys, &peer->transcript, &tokens);
-  const struct endpoint_peer other = { &proof->offer, &tokens, peer->fd, hello->dscp };
+  auth_endpoint_tokens(&to->keys, &peer->talk.transcript, &tokens);
+  const struct endpoint_peer other = { &proof->offer, &tokens, peer->talk.fd, hello->dscp };
   struct endpoint *endpoint = endpoint_accept(peer->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
   return endpoint;
@@ -263,7 +421,7 @@ static struct endpoint *describe_endpoint(const struct destination *to, struct e
 static void complete(const struct accept_peer *peer, const struct hello *hello,
                      const struct destination *to, const struct reply *reply,
                      const struct lane_path *path) {
-  int fd = peer->fd, error = reply_send(fd, reply);
+  int fd = peer->talk.fd, error = reply_send(fd, reply);
   struct connection *connection = to->connection;
   if (!connection) {
     descriptor_close(fd);
@@ -284,7 +442,7 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
   tcp_socket_bind_accepted(fd, peer->nic, &peer->from);
   peering_note_listener(connection, hello, &peer->from);
   if (to->listener) {
-    listener_connection_made(to->listener, connection);
+    to->listener->pending[to->listener->pending_count++] = connection;
   }
   connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
 }
@@ -314,11 +472,11 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
   if (reply.status != REPLY_ACCEPTED) {
     to->connection = NULL;
   }
-  struct lane_path path = { .fd = peer->fd };
+  struct lane_path path = { .fd = peer->talk.fd };
   path.endpoint = describe_endpoint(to, endpoint, &reply);
-  auth_sign_reply(&to->keys, &peer->transcript, &reply);
+  auth_sign_reply(&to->keys, &peer->talk.transcript, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&to->keys, &peer->transcript, terms_cipher(&reply.terms), false, &crypto);
+  auth_lane_keys(&to->keys, &peer->talk.transcript, terms_cipher(&reply.terms), false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
   complete(peer, hello, to, &reply, &path);
   hash_wipe(&crypto, sizeof crypto);
@@ -328,7 +486,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
 static int judge(const struct transcript *transcript, const struct hello *hello,
                  const struct proof *proof, struct destination *to, bool *has_secret) {
   const uint8_t *handle_key =
-      to->connection ? peering_keys(to->connection)->handle : listener_handle_key(to->listener);
+      to->connection ? peering_keys(to->connection)->handle : to->listener->handle_key;
   if (!auth_knows_handle(handle_key, transcript, proof)) {
     return -EACCES;
   }
@@ -337,25 +495,25 @@ static int judge(const struct transcript *transcript, const struct hello *hello,
   return 0;
 }
 
-/* *endpoint: to be started, where the answer may wait for it; else the one that there is, or NULL.
- */
-static int take_proof(const struct accept_peer *peer, bool may_wait, struct endpoint **endpoint) {
+static int take_proof(struct accept_peer *peer, bool may_wait) {
   struct hello hello;
   struct proof proof;
   struct destination to = { 0 };
+  struct endpoint **endpoint = &peer->talk.endpoint;
   bool has_secret = false, is_over = true;
   int error = 0;
-  if (hello_decode(peer->transcript.hello, &hello) != 0 || proof_decode(peer->proof, &proof) != 0) {
+  engine_assert_locked(peer->talk.engine);
+  if (hello_decode(peer->talk.transcript.hello, &hello) != 0 ||
+      proof_decode(peer->talk.message, &proof) != 0) {
     error = -EPROTO;
-  } else if (!destination_find(peer->engine, &hello, &to)) {
+  } else if (!destination_find(peer->talk.engine, &hello, &to)) {
     refuse(peer, REPLY_UNKNOWN);
   } else {
-    error = judge(&peer->transcript, &hello, &proof, &to, &has_secret);
+    error = judge(&peer->talk.transcript, &hello, &proof, &to, &has_secret);
     is_over = error;
   }
   if (is_over) {
-    endpoint_free(*endpoint);
-    descriptor_close(peer->fd);
+    talk_close(&peer->talk);
   } else if (may_wait && has_secret &&
              (*endpoint = start_endpoint(peer, &hello, &proof, &to)) != NULL) {
     error = -EINPROGRESS;
@@ -366,13 +524,10 @@ static int take_proof(const struct accept_peer *peer, bool may_wait, struct endp
   return error;
 }
 
-int accept_handshake_proof(const struct accept_peer *peer, struct endpoint **endpoint) {
-  engine_assert_locked(peer->engine);
-  *endpoint = NULL;
-  return take_proof(peer, true, endpoint);
+int accept_proof(struct accept_peer *peer) {
+  return take_proof(peer, true);
 }
 
-void accept_handshake_answer(const struct accept_peer *peer, struct endpoint *endpoint) {
-  engine_assert_locked(peer->engine);
-  take_proof(peer, false, &endpoint);
+void accept_answer(struct accept_peer *peer) {
+  take_proof(peer, false);
 }

@@ -143,16 +143,18 @@ static int register_addressable(void *data, size_t bytes, struct memory_range pa
   return cache_add(pages, ACCESS_GPU, use, NULL, out);
 }
 
-/* With the lock held. -ENODEV and the like if the exporter cannot be mapped. */
-static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd,
+/* With the lock held. Where the exporter cannot be mapped, by its own address. */
+static int register_mapped(void *data, size_t bytes, const struct lane_dma_buf *dma_buf,
                            struct memory_range pages, enum memory_use use,
                            struct memory_range **out) {
-  uint64_t inside = offset & page_mask();
+  uint64_t inside = dma_buf->offset & page_mask();
   size_t map_bytes = (size_t)inside + bytes;
-  void *mapping =
-      mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - inside));
+  void *mapping = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, dma_buf->fd,
+                       (off_t)(dma_buf->offset - inside));
   if (mapping == MAP_FAILED) {
-    return -errno;
+    LOG_TRACE("dma-buf of GPU memory at %p cannot be mapped: %s; trying its address", data,
+              strerror(errno));
+    return register_addressable(data, bytes, pages, use, out);
   }
   /* Only the range itself is mapped, so only it may be found again, not the pages around it. */
   pages.base = (uintptr_t)data;
@@ -160,8 +162,7 @@ static int register_mapped(void *data, size_t bytes, uint64_t offset, int fd,
   pages.shift = (ptrdiff_t)((uintptr_t)mapping + inside - (uintptr_t)data);
   pages.mapping = mapping;
   pages.map_bytes = map_bytes;
-  struct lane_dma_buf dma_buf = { fd, offset };
-  int rc = cache_add(pages, ACCESS_MAPPED, use, &dma_buf, out);
+  int rc = cache_add(pages, ACCESS_MAPPED, use, dma_buf, out);
   if (rc) {
     munmap(mapping, map_bytes);
   }
@@ -174,14 +175,9 @@ static struct memory_range pages_of(const void *data, size_t bytes) {
   return (struct memory_range){ .base = first, .bytes = end - first };
 }
 
-static int tell_if_out_of_memory(int rc, size_t bytes) {
-  if (rc == -ENOMEM) {
-    LOG_WARN("cannot register %zu bytes: out of memory", bytes);
-  }
-  return rc;
-}
-
-static int find_or_add(void *data, size_t bytes, enum memory_type type, enum memory_use use,
+/* dma_buf: GPU memory's, or NULL. */
+static int find_or_add(void *data, size_t bytes, enum memory_type type,
+                       const struct lane_dma_buf *dma_buf, enum memory_use use,
                        const struct memory **out) {
   if (bytes == 0 || (type == MEMORY_HOST && !lane_memory_is_wanted())) {
     return hand_out(NULL, out);
@@ -190,50 +186,40 @@ static int find_or_add(void *data, size_t bytes, enum memory_type type, enum mem
     LOG_WARN("memory of type %d cannot be registered: 1 (host) and 2 (GPU) are known", (int)type);
     return -EINVAL;
   }
-  struct memory_range pages = pages_of(data, bytes);
-  pthread_mutex_lock(&cache_lock);
+  struct memory_range pages = pages_of(data, bytes), *range;
   int rc = 0;
-  enum access access = type == MEMORY_HOST ? ACCESS_HOST : ACCESS_GPU;
-  struct memory_range *range = cache_find(pages.base, pages.bytes, access, use);
-  if (!range) {
-    rc = type == MEMORY_HOST ? cache_add(pages, ACCESS_HOST, use, NULL, &range)
-                             : register_addressable(data, bytes, pages, use, &range);
+  pthread_mutex_lock(&cache_lock);
+  if (dma_buf) {
+    range = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED, use);
+    rc = range ? 0 : register_mapped(data, bytes, dma_buf, pages, use, &range);
+  } else if (type == MEMORY_HOST) {
+    range = cache_find(pages.base, pages.bytes, ACCESS_HOST, use);
+    rc = range ? 0 : cache_add(pages, ACCESS_HOST, use, NULL, &range);
+  } else {
+    range = cache_find(pages.base, pages.bytes, ACCESS_GPU, use);
+    rc = range ? 0 : register_addressable(data, bytes, pages, use, &range);
   }
   rc = rc ? rc : hand_out(range, out);
   pthread_mutex_unlock(&cache_lock);
+  return rc;
+}
+
+static int tell_if_out_of_memory(int rc, size_t bytes) {
+  if (rc == -ENOMEM) {
+    LOG_WARN("cannot register %zu bytes: out of memory", bytes);
+  }
   return rc;
 }
 
 int memory_register(void *data, size_t bytes, enum memory_type type, enum memory_use use,
                     const struct memory **out) {
-  return tell_if_out_of_memory(find_or_add(data, bytes, type, use, out), bytes);
-}
-
-static int find_or_add_dma_buf(void *data, size_t bytes, uint64_t offset, int fd,
-                               enum memory_use use, const struct memory **out) {
-  if (bytes == 0) {
-    return hand_out(NULL, out);
-  }
-  pthread_mutex_lock(&cache_lock);
-  int rc = 0;
-  struct memory_range *range = cache_find((uintptr_t)data, bytes, ACCESS_MAPPED, use);
-  if (!range) {
-    struct memory_range pages = pages_of(data, bytes);
-    rc = register_mapped(data, bytes, offset, fd, pages, use, &range);
-    if (rc) {
-      LOG_TRACE("dma-buf of GPU memory at %p cannot be mapped: %s; trying its address", data,
-                strerror(-rc));
-      rc = register_addressable(data, bytes, pages, use, &range);
-    }
-  }
-  rc = rc ? rc : hand_out(range, out);
-  pthread_mutex_unlock(&cache_lock);
-  return rc;
+  return tell_if_out_of_memory(find_or_add(data, bytes, type, NULL, use, out), bytes);
 }
 
 int memory_register_dma_buf(void *data, size_t bytes, uint64_t offset, int fd, enum memory_use use,
                             const struct memory **out) {
-  return tell_if_out_of_memory(find_or_add_dma_buf(data, bytes, offset, fd, use, out), bytes);
+  const struct lane_dma_buf dma_buf = { fd, offset };
+  return tell_if_out_of_memory(find_or_add(data, bytes, MEMORY_GPU, &dma_buf, use, out), bytes);
 }
 
 void memory_deregister(const struct memory *memory) {

@@ -77,6 +77,16 @@ bool descriptor_is_marked(int fd) {
   return fd >= 0 && fd < DESCRIPTORS_MAX && (atomic_load(&marks[fd / WORD_BITS]) & bit_of(fd)) != 0;
 }
 
+ssize_t descriptor_read(int fd, void *bytes, size_t room) {
+  size_t length = 0;
+  ssize_t got;
+  do {
+    got = read(fd, (char *)bytes + length, room - length);
+    length += got > 0 ? (size_t)got : 0;
+  } while ((got > 0 && length < room) || (got < 0 && errno == EINTR));
+  return got < 0 ? -errno : (ssize_t)length;
+}
+
 /* ---- fork, in the order of its handlers ---- */
 
 static __thread bool is_fork_without_lock;

@@ -18,6 +18,7 @@
 #define COMMON_DESCRIPTOR_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* The kernel's default of fs.nr_open, the maximum per process. */
 enum { DESCRIPTORS_MAX = 1 << 20 };
@@ -36,6 +37,10 @@ int descriptor_made(int fd);
 void descriptor_close(int fd);
 
 bool descriptor_is_marked(int fd);
+
+/* Of any descriptor: reads until its end, or until the room is full. How many bytes, or a negative
+ * errno. Blocks as read() does. */
+ssize_t descriptor_read(int fd, void *bytes, size_t room);
 
 /* ---- for fork_guard.c ---- */
 

@@ -14,7 +14,7 @@
 enum { MACHINE_TEXT_MAX = 96 };
 
 struct machine {
-  const char *cloud; /* "aws" and others, as a profile has it (profile_schema.h), or "unknown" */
+  const char *cloud; /* "aws" and others, as a profile has it (profile.h), or "unknown" */
   char instance_type[MACHINE_TEXT_MAX]; /* empty: not known */
   const char *type_origin;              /* "user", "DMI", "GPUs and cloud", or "unknown" */
   struct topology_counts devices;

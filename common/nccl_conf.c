@@ -29,8 +29,9 @@ static size_t copy(char to[NCCL_CONF_VALUE_MAX], const char *from, size_t length
   return bytes;
 }
 
-bool nccl_conf_split(const char *line, size_t length, bool keeps_return,
-                     char name[NCCL_CONF_VALUE_MAX], char value[NCCL_CONF_VALUE_MAX]) {
+/* One line, without its newline. False: it sets nothing. */
+static bool split(const char *line, size_t length, bool keeps_return,
+                  char name[NCCL_CONF_VALUE_MAX], char value[NCCL_CONF_VALUE_MAX]) {
   length = strnlen(line, length);
   if (!keeps_return && length > 0 && line[length - 1] == '\r') {
     length--;
@@ -89,7 +90,7 @@ static int take_line(const char *line, size_t length, bool keeps_return, const c
   if (make_room() < 0) {
     return -ENOMEM;
   }
-  bool is_setting = nccl_conf_split(line, length, keeps_return, name, value);
+  bool is_setting = split(line, length, keeps_return, name, value);
   if (!is_setting) {
     copy(name, line, strnlen(line, length));
   }

@@ -88,8 +88,4 @@ const char *nccl_conf_oddity(const char *value);
 bool nccl_conf_user_file(const struct nccl_conf_places *places, nccl_conf_release_fn *release,
                          char path[PATH_MAX]);
 
-/* One line, without its newline. False: it sets nothing. */
-bool nccl_conf_split(const char *line, size_t length, bool keeps_return,
-                     char name[NCCL_CONF_VALUE_MAX], char value[NCCL_CONF_VALUE_MAX]);
-
 #endif

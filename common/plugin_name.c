@@ -50,7 +50,7 @@ void plugin_name_files(enum plugin_kind kind, const char *name, int release,
   }
 }
 
-bool plugin_name_has_lists(int release) {
+static bool has_lists(int release) {
   return release == 0 || release >= HAS_LISTS;
 }
 
@@ -83,7 +83,7 @@ static bool has_ours(enum plugin_kind kind, const char *list, int release) {
 }
 
 bool plugin_name_is_stratus(enum plugin_kind kind, const char *value, int release) {
-  return is_list(kind, value) ? plugin_name_has_lists(release) && has_ours(kind, value, release)
+  return is_list(kind, value) ? has_lists(release) && has_ours(kind, value, release)
                               : is_ours(kind, value, release);
 }
 

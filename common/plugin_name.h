@@ -34,8 +34,6 @@ struct plugin_files {
 void plugin_name_files(enum plugin_kind kind, const char *name, int release,
                        struct plugin_files *files);
 
-bool plugin_name_has_lists(int release);
-
 /* Whether the value leads to stratus; of a list, one of its names. */
 bool plugin_name_is_stratus(enum plugin_kind kind, const char *value, int release);
 

@@ -11,9 +11,42 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/hash.h"
-#include "common/profile_schema.h"
 #include "common/quantity.h"
+
+/* ---- the keys of schema 1 ---- */
+
+const char *const profile_section_names[PROFILE_SECTION_COUNT] = { "meta", "match", "net" };
+
+#define TEXT_KEY(section, part, name, type)                                                        \
+  {                                                                                                \
+    PROFILE_SECTION_##section, #name, PROFILE_KEY_##type, offsetof(struct profile, part.name),     \
+        sizeof(((struct profile *)NULL)->part.name), 0, 0                                          \
+  }
+#define NUMBER_KEY(section, part, name, type, low, high)                                           \
+  {                                                                                                \
+    PROFILE_SECTION_##section, #name, PROFILE_KEY_##type, offsetof(struct profile, part.name), 0,  \
+        low, high                                                                                  \
+  }
+
+/* Ranges of [net] are those of the STRATUS_ variables of the same names. */
+const struct profile_key profile_keys[] = {
+  TEXT_KEY(META, meta, id, ID),
+  TEXT_KEY(META, meta, created, ID),
+  TEXT_KEY(META, meta, source, TEXT),
+  NUMBER_KEY(META, meta, nccl_min, VERSION_MIN, 0, 0),
+  NUMBER_KEY(META, meta, nccl_max, VERSION_MAX, 0, 0),
+  TEXT_KEY(MATCH, fit, cloud, CLOUD),
+  TEXT_KEY(MATCH, fit, instance_type, TEXT),
+  TEXT_KEY(MATCH, fit, topology, TOPOLOGY),
+  NUMBER_KEY(NET, net, flows, NUMBER, 1, 64),
+  NUMBER_KEY(NET, net, chunk_bytes, SIZE, 4 << 10, 4 << 20),
+  NUMBER_KEY(NET, net, speed_mbps, NUMBER, 1, 10000000),
+};
+const size_t profile_key_count = sizeof profile_keys / sizeof profile_keys[0];
+
+/* ---- names ---- */
 
 static const char *const collective_names[] = {
   "broadcast", "reduce", "allgather", "reducescatter", "allreduce",
@@ -78,25 +111,6 @@ const char *profile_error_format(const struct profile_error *error, char *text, 
 
 /* ---- reading ---- */
 
-/* Fills `text` with at most `text_bytes`; returns how many there were. */
-static ssize_t read_all(int file, char *text, size_t text_bytes) {
-  size_t length = 0;
-  while (length < text_bytes) {
-    ssize_t got = read(file, text + length, text_bytes - length);
-    if (got < 0 && errno == EINTR) {
-      continue;
-    }
-    if (got < 0) {
-      return -errno;
-    }
-    if (got == 0) {
-      break;
-    }
-    length += (size_t)got;
-  }
-  return (ssize_t)length;
-}
-
 /* Reads and parses an open file; -errno of the file system sets no text. */
 static int read_open_file(int file, struct profile *out, struct profile_error *error) {
   struct stat status;
@@ -111,7 +125,7 @@ static int read_open_file(int file, struct profile *out, struct profile_error *e
   if (!text) {
     return -ENOMEM;
   }
-  ssize_t length = read_all(file, text, PROFILE_FILE_MAX + 1);
+  ssize_t length = descriptor_read(file, text, PROFILE_FILE_MAX + 1);
   int result = length < 0 ? (int)length : profile_parse(text, (size_t)length, out, error);
   free(text);
   return result;

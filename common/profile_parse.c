@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/profile_schema.h"
+#include "common/profile.h"
 #include "common/quantity.h"
 #include "common/topology.h"
 

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
+
 static bool is_private(int fd) {
   struct stat status;
   if (fstat(fd, &status) != 0) {
@@ -21,23 +23,12 @@ static bool is_private(int fd) {
   return (status.st_mode & barred) == 0;
 }
 
-/* A FIFO gives what was written to it in pieces. */
-static ssize_t read_whole(int fd, char *text, size_t room) {
-  size_t got = 0;
-  ssize_t n = 0;
-  do {
-    got += (size_t)n;
-    n = read(fd, text + got, room - got);
-  } while (n > 0 && got + (size_t)n < room);
-  return n < 0 ? -errno : (ssize_t)got + n;
-}
-
 ssize_t secret_file_read(const char *path, char text[SECRET_FILE_MAX]) {
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) {
     return -errno;
   }
-  ssize_t bytes = is_private(fd) ? read_whole(fd, text, SECRET_FILE_MAX) : -EPERM;
+  ssize_t bytes = is_private(fd) ? descriptor_read(fd, text, SECRET_FILE_MAX) : -EPERM;
   close(fd);
   if (bytes == SECRET_FILE_MAX) {
     return -EFBIG;

@@ -33,16 +33,10 @@ static int read_file(const char *full, char *text, size_t text_bytes) {
   if (fd < 0) {
     return -errno;
   }
-  size_t length = 0;
-  ssize_t got;
-  do {
-    got = read(fd, text + length, text_bytes - 1 - length);
-    length += got > 0 ? (size_t)got : 0;
-  } while (got > 0 || (got < 0 && errno == EINTR));
-  int error = got < 0 ? -errno : 0;
+  ssize_t length = descriptor_read(fd, text, text_bytes - 1);
   descriptor_close(fd);
-  text[length] = '\0';
-  return error ? error : (int)length;
+  text[length > 0 ? length : 0] = '\0';
+  return (int)length;
 }
 
 /* Takes the blanks off both ends; returns the length. */

@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "common/log.h"
-#include "common/nccl_levels.h"
+#include "common/nccl_version.h"
 
 static nccl_logger_fn *current_logger;
 

@@ -57,12 +57,3 @@ struct nic_totals *nic_totals_by_address(const struct sockaddr_storage *address)
 const struct nic_totals *nic_totals_at(unsigned index) {
   return index < atomic_load(&used) ? &table[index] : NULL;
 }
-
-const char *nic_counter_name(enum nic_counter counter) {
-  static const char *const names[] = {
-#define NIC_COUNTER_NAME(id, name, text) #name,
-    NIC_COUNTERS(NIC_COUNTER_NAME)
-#undef NIC_COUNTER_NAME
-  };
-  return names[counter];
-}

@@ -62,7 +62,4 @@ struct nic_totals *nic_totals_by_address(const struct sockaddr_storage *address)
 /* The index-th, NULL after the last. */
 const struct nic_totals *nic_totals_at(unsigned index);
 
-/* "bytes_sent" */
-const char *nic_counter_name(enum nic_counter counter);
-
 #endif

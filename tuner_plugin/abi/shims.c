@@ -7,7 +7,6 @@
 
 #include "common/fork_guard.h"
 #include "common/log.h"
-#include "common/nccl_levels.h"
 #include "common/nccl_version.h"
 #include "tuner_plugin/abi/tuner_abi.h"
 #include "tuner_plugin/plugin/tuner.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "common/profile_match.h"
-#include "common/profile_schema.h"
 #include "common/topology.h"
 #include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/tools/tune.h"

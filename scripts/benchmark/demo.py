@@ -9,8 +9,12 @@
 `has_changes`: of what is measured, beyond the commit."""
 import dataclasses
 import json
+import os
+import platform
 import statistics
+import time
 
+from benchmark import machine
 from benchmark.case import size_text
 
 TRANSPORTS = ("socket", "socket-aws", "stratus")
@@ -64,43 +68,57 @@ def best_and_worst(sizes):
     return tuple(choose(sizes, key=lambda size: size.ratio) for choose in (max, min))
 
 
-KEYS = {"hosts": int, "limit": dict, "congestion_control": str, "rounds": int, "is_quick": bool, "date": str, "stratus": str,
-        "has_changes": bool, "nccl": str, "gpu": str, "cpu": str, "cpus": int, "kernel": str, "runs": list}
-RUN_KEYS = {"net": str, "bytes": int, "time_us": (int, float), "busbw_gbs": (int, float), "wrong": int}
+def wrong(document):
+    return sum(run["wrong"] for run in document["runs"])
 
 
-def check(document):
-    """Raises BadFile unless all is there that is said of a measurement."""
-    if not isinstance(document, dict) or document.get("version") != 1:
-        raise BadFile("not what scripts/demo --json writes")
-    for key, kind in KEYS.items():
-        if not isinstance(document.get(key), kind):
-            raise BadFile(f"lacks {key}; measure again")
-    if not isinstance(document.get("commit"), (str, type(None))):
-        raise BadFile("commit is no text")
-    if not all(isinstance(document["limit"].get(key), (int, float)) for key in ("nic_gbps", "flow_gbps")):
-        raise BadFile("limit lacks nic_gbps or flow_gbps")
-    if not document["runs"]:
-        raise BadFile("no runs")
-    for number, run in enumerate(document["runs"]):
-        for key, kind in RUN_KEYS.items():
-            if not isinstance(run, dict) or not isinstance(run.get(key), kind):
-                raise BadFile(f"runs[{number}] lacks {key}")
-        if run["time_us"] <= 0 or run["bytes"] <= 0:
-            raise BadFile(f"runs[{number}]: bytes and time_us are more than 0")
-
+# ---- the file ----
 
 def read(path):
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
-        check(document)
+        if document["version"] != 1:
+            raise BadFile("another version")
         sizes_of(document["runs"])
+        text(document)  # all that is said of it is there
+        return document
     except OSError as error:
         raise BadFile(f"{path}: {error.strerror}") from None
-    except (BadFile, ValueError) as error:
-        raise BadFile(f"{path}: {error}") from None
-    return document
+    except (BadFile, ValueError, KeyError, TypeError, IndexError) as error:
+        raise BadFile(f"{path}: not what scripts/demo --json writes: {error}") from None
+
+
+def significant(value):
+    return float(f"{value:.5g}")
+
+
+def runs_of(measured, hosts):
+    """A row for each transport and size, the median over all rounds, out of place and in place, in the field's terms:
+    algbw = bytes / time, busbw what a link carried. `measured`: [(transport, what coll wrote)]."""
+    found = {}
+    for net, document in measured:
+        for row in document["results"]:
+            places = found.setdefault((net, row["size"]), [])
+            places += [row["out_of_place"], row["in_place"]]
+    rows = []
+    for net, size in sorted(found, key=lambda key: (TRANSPORTS.index(key[0]), key[1])):
+        time_us = statistics.median(place["time"] for place in found[net, size])
+        algbw_gbs = size / time_us / 1e3
+        rows.append({"net": net, "op": "all_reduce", "bytes": size, "time_us": round(time_us, 2), "algbw_gbs": significant(algbw_gbs),
+                     "busbw_gbs": significant(algbw_gbs * 2 * (hosts - 1) / hosts), "wrong": sum(place["nwrong"] for place in found[net, size])})
+    return rows
+
+
+def document(options, measured):
+    changes = machine.output("git", "status", "--porcelain", "--untracked-files=no", "--", *MEASURED)
+    return {
+        "version": 1, "hosts": int(options.hosts), "limit": {"nic_gbps": float(options.nic_gbps), "flow_gbps": float(options.flow_gbps)},
+        "congestion_control": options.congestion, "rounds": int(options.rounds), "is_quick": options.quick, "date": time.strftime("%Y-%m-%d"),
+        "stratus": machine.output("build/bin/stratus", "--version").split("\n")[0],
+        "commit": machine.output("git", "rev-parse", "--short", "HEAD") or None, "has_changes": changes != "",
+        "nccl": measured[0][1]["nccl"], "gpu": measured[0][1]["gpu"], "cpu": machine.cpu_model(), "cpus": len(os.sched_getaffinity(0)),
+        "kernel": f"{platform.system()} {platform.release()}", "runs": runs_of(measured, int(options.hosts))}
 
 
 # ---- in words ----
@@ -151,3 +169,25 @@ def words(document):
     lines.append("  all {} sizes: median {:.2f}; {} faster, {} the same within {:.0f} %, {} slower".format(
         len(sizes), statistics.median(size.ratio for size in sizes), *counts[:2], 100 * NEAR, counts[2]))
     return lines
+
+
+def table(document):
+    limit_gbs = document["limit"]["nic_gbps"] / 8
+    lines = [f"{'':>8}  {'Socket':>17}  {'Socket as on AWS':>17}  {'stratus':>17}  {'stratus is, times as fast as':>30}  of NIC",
+             f"{'size':>8}  {'us':>9} {'GB/s':>7}  {'us':>9} {'GB/s':>7}  {'us':>9} {'GB/s':>7}"
+             f"  {'Socket':>10} {'as on AWS':>10} {'better':>8}  {'limit':>6}"]
+    for size in sizes_of(document["runs"]):
+        line = f"{size_text(size.bytes):>8}"
+        for net in TRANSPORTS:
+            line += f"  {size[net]['time_us']:>9.1f} {size[net]['busbw_gbs']:>7.4f}"
+        line += f"  {size.against('socket'):>10.2f} {size.against('socket-aws'):>10.2f} {size.ratio:>8.2f}"
+        line += f"  {size['stratus']['busbw_gbs'] / limit_gbs:>6.2f}" if limit_gbs else f"  {'-':>6}"
+        bad = sum(size[net]["wrong"] for net in TRANSPORTS)
+        lines.append(line + (f"  {bad} WRONG" if bad else ""))
+    return lines
+
+
+def text(document):
+    """All that the demo prints."""
+    return "\n".join([f"AllReduce: {network_text(document)}; {made_text(document)}", "", *table(document), "", *words(document),
+                      f"  wrong values: {wrong(document)}", ""])

@@ -45,7 +45,7 @@ def test_what_is_not_of_the_figures_is_found():
     fails("gives '| 64 B |", table.check, invent.document(), readme([line for line in lines if "64 B" not in line]), PICTURE)
     fails("its end", table.check, invent.document(), readme([*lines, "more"]), PICTURE)
     fails("its end", table.check, invent.document(), readme(lines[:-1]), PICTURE)
-    fails("scripts/demo-plot", table.check, invent.document(commit="abc9999"),
+    fails("scripts/demo --from", table.check, invent.document(commit="abc9999"),
           readme(table.table_of(invent.document(commit="abc9999"))), PICTURE)
 
 

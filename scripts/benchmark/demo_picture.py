@@ -1,22 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what scripts/demo measured as an SVG file: bandwidth of each transport, and how many times as fast as the
-better of both Socket settings stratus is.
-
-usage: scripts/demo-plot DEMO.json FILE.svg
-
-Needs matplotlib (scripts/install-deps plot)."""
-import importlib.util
-import os
-import sys
-
-sys.dont_write_bytecode = True
-SCRIPTS = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, SCRIPTS)
-
-from benchmark import demo  # noqa: E402
-from benchmark.case import size_text  # noqa: E402
-from benchmark.run import python_with_matplotlib  # noqa: E402
+"""What scripts/demo measured as an SVG file: bandwidth of each transport, and how many times as fast as the better of both
+Socket settings stratus is."""
+from benchmark import demo, picture
+from benchmark.case import size_text
 
 STYLES = {"socket": {"color": "base", "marker": "o", "dashes": (4, 2)},
           "socket-aws": {"color": "line0", "marker": "^", "dashes": (1, 1.2)},
@@ -53,7 +39,7 @@ def draw_bandwidth(axes, document, sizes, colours):
     axes.set_title("AllReduce", loc="left")
 
 
-def draw_ratio(axes, sizes, picture, colours):
+def draw_ratio(axes, sizes, colours):
     ratios = [size.ratio for size in sizes]
     axes.axhline(1, color=colours["base"], linewidth=1.2, dashes=(4, 2))
     axes.plot([size.bytes for size in sizes], ratios, color=colours["chosen"], marker="s")
@@ -68,38 +54,12 @@ def draw_ratio(axes, sizes, picture, colours):
 
 
 def as_svg(document):
-    from benchmark import picture  # pylint: disable=import-outside-toplevel
     sizes = demo.sizes_of(document["runs"])
     figure, (left, right) = picture.pyplot.subplots(1, 2, figsize=SIZE, layout="constrained")
     draw_bandwidth(left, document, sizes, picture.COLOURS)
-    draw_ratio(right, sizes, picture, picture.COLOURS)
+    draw_ratio(right, sizes, picture.COLOURS)
     for axes in (left, right):
         axes.patch.set_visible(False)
         picture.size_axis(axes, [size.bytes for size in sizes], room=6)
     picture.legend_above(figure, *left.get_legend_handles_labels(), 3)
     return picture.svg_of(figure, title_of(document), alt_of(document))
-
-
-def main():
-    if sys.argv[1:2] in (["-h"], ["--help"]):
-        print(__doc__)
-        return 0
-    if len(sys.argv) != 3 or not sys.argv[2].endswith(".svg"):
-        print("demo-plot: DEMO.json FILE.svg; -h explains them", file=sys.stderr)
-        return 2
-    if not importlib.util.find_spec("matplotlib"):
-        python = python_with_matplotlib()
-        if not python:
-            sys.exit("demo-plot: no matplotlib: scripts/install-deps plot")
-        os.execv(python, [python, *sys.argv])
-    try:
-        svg = as_svg(demo.read(sys.argv[1]))
-        with open(sys.argv[2], "w", encoding="utf-8") as file:
-            file.write(svg)
-    except (demo.BadFile, OSError) as error:
-        sys.exit(f"demo-plot: {error}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

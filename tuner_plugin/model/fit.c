@@ -6,26 +6,21 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/model/estimates.h"
 #include "tuner_plugin/model/limits.h"
 
-/* One collective on one shape. */
-struct shape {
-  const struct curve *by_default;
-  const struct curve *others;
-  size_t other_count;
-};
-
-/* A cell against the one that NCCL takes at a measured size. */
+/* A way against the one that NCCL takes at a measured size. */
 struct match {
   double over_us, us, noise;
 };
 
 /* What to do at a measured size. */
 struct answer {
-  const struct curve *winner; /* NULL: leave it to NCCL */
-  const struct curve *over;   /* what NCCL takes */
+  bool is_ours;        /* else it is left to NCCL */
+  size_t winner, over; /* what is taken in place of what NCCL takes */
   struct match match;
 };
 
@@ -38,64 +33,43 @@ static double gain_of(const struct match *match) {
 }
 
 /* False: one of them was not measured there. */
-static bool compare(const struct curve *one, const struct curve *over, uint64_t bytes,
+static bool compare(const struct estimates *shape, size_t size, size_t one, size_t over,
                     struct match *match) {
-  const struct curve_point *ours = curve_find(one, bytes), *theirs = curve_find(over, bytes);
-  if (!ours || !theirs) {
-    return false;
-  }
+  const struct estimate *ours = estimates_at(shape, size, one);
+  const struct estimate *theirs = estimates_at(shape, size, over);
   *match = (struct match){ theirs->us, ours->us, hypot(ours->noise, theirs->noise) };
-  return true;
-}
-
-/* The cell that NCCL takes at a size, at all sizes. */
-static const struct curve *find_over(const struct shape *shape, const struct curve_point *point) {
-  for (const struct curve *curve = shape->others; curve < shape->others + shape->other_count;
-       curve++) {
-    if (curve->algorithm == point->algorithm && curve->protocol == point->protocol &&
-        curve->channels == 0) {
-      return curve;
-    }
-  }
-  return NULL;
+  return ours->us > 0 && theirs->us > 0;
 }
 
 /* Fewer channels are preferred if they cost little; 0 is NCCL's number, the most. */
-static bool is_better(const struct curve *one, const struct match *mine, const struct curve *other,
-                      const struct match *theirs) {
+static bool is_better(const struct way *one, double us, const struct way *other, double other_us) {
   bool is_same_cell = one->algorithm == other->algorithm && one->protocol == other->protocol;
   if (is_same_cell && one->channels != other->channels) {
     bool has_fewer = one->channels - 1 < other->channels - 1;
-    double most = has_fewer ? theirs->us * FIT_CHANNEL_GAIN : theirs->us / FIT_CHANNEL_GAIN;
-    return mine->us < most;
+    return us < (has_fewer ? other_us * FIT_CHANNEL_GAIN : other_us / FIT_CHANNEL_GAIN);
   }
-  return mine->us < theirs->us;
+  return us < other_us;
 }
 
-static struct answer ask(const struct shape *shape, size_t size) {
-  const struct curve_point *point = &shape->by_default->points[size];
-  struct answer answer = { .over = find_over(shape, point) };
-  for (size_t i = 0; answer.over && i < shape->other_count; i++) {
-    const struct curve *curve = &shape->others[i];
+static struct answer ask(const struct estimates *shape, size_t size) {
+  struct answer answer = { .over = shape->usual[size] };
+  for (size_t way = 0; way < shape->way_count; way++) {
     struct match match;
-    if (curve != answer.over && compare(curve, answer.over, point->bytes, &match) &&
-        (!answer.winner || is_better(curve, &match, answer.winner, &answer.match))) {
-      answer.winner = curve;
-      answer.match = match;
+    if (way != answer.over && compare(shape, size, way, answer.over, &match) &&
+        (!answer.is_ours ||
+         is_better(&shape->ways[way], match.us, &shape->ways[answer.winner], answer.match.us))) {
+      answer = (struct answer){ true, way, answer.over, match };
     }
   }
-  if (answer.winner && !is_certain(gain_of(&answer.match), answer.match.noise)) {
-    answer.winner = NULL;
-  }
+  answer.is_ours = answer.is_ours && is_certain(gain_of(&answer.match), answer.match.noise);
   return answer;
 }
 
 /* How the winner does at another size, against what it is to replace; -1 if nobody knows. */
-static double gain_at(const struct shape *shape, const struct answer *answer, size_t size,
+static double gain_at(const struct estimates *shape, const struct answer *answer, size_t size,
                       double *noise) {
   struct match match;
-  if (size >= shape->by_default->count ||
-      !compare(answer->winner, answer->over, shape->by_default->points[size].bytes, &match)) {
+  if (size >= shape->size_count || !compare(shape, size, answer->winner, answer->over, &match)) {
     return -1;
   }
   *noise = match.noise;
@@ -104,7 +78,7 @@ static double gain_at(const struct shape *shape, const struct answer *answer, si
 
 /* Among many cells the fastest is also the one that noise favoured: at one size alone it needs
  * twice the margin. */
-static bool is_confirmed(const struct shape *shape, const struct answer *answer, size_t size) {
+static bool is_confirmed(const struct estimates *shape, const struct answer *answer, size_t size) {
   double noise = 0, before = gain_at(shape, answer, size - 1, &noise);
   bool is_certain_before = before >= 0 && is_certain(before, noise);
   double after = gain_at(shape, answer, size + 1, &noise);
@@ -114,47 +88,51 @@ static bool is_confirmed(const struct shape *shape, const struct answer *answer,
 
 /* Where a row ends between the size of its last answer and the next one: as far as the gain is
  * likely to last, and halfway to another row. */
-static uint64_t find_end(const struct shape *shape, const struct answer *answers, size_t last,
+static uint64_t find_end(const struct estimates *shape, const struct answer *answers, size_t last,
                          size_t next) {
-  const struct curve_point *points = shape->by_default->points;
   double noise, there = gain_at(shape, &answers[last], next, &noise);
   double here = log1p(gain_of(&answers[last].match)), least = log1p(FIT_REACH_GAIN);
   if (there <= -1 || here <= least) {
-    return points[last].bytes;
+    return shape->sizes[last];
   }
   double share = log1p(there) >= least ? 1 : (here - least) / (here - log1p(there));
-  share = fmin(share, answers[next].winner ? 0.5 : FIT_REACH_MOST);
-  return (uint64_t)ceil((double)points[last].bytes *
-                        pow((double)points[next].bytes / (double)points[last].bytes, share));
+  share = fmin(share, answers[next].is_ours ? 0.5 : FIT_REACH_MOST);
+  double bytes = (double)shape->sizes[last];
+  return (uint64_t)ceil(bytes * pow((double)shape->sizes[next] / bytes, share));
 }
 
 /* The row for equal answers at [start, end), with the figures of the size where it gains least. */
-static struct profile_row make_row(const struct shape *shape, const struct answer *answers,
+static struct profile_row make_row(const struct estimates *shape, const struct answer *answers,
                                    size_t start, size_t end) {
   const struct answer *least = &answers[start];
   for (size_t i = start; i < end; i++) {
     least = gain_of(&answers[i].match) < gain_of(&least->match) ? &answers[i] : least;
   }
-  const struct curve_point *points = shape->by_default->points;
-  uint64_t hi = end < shape->by_default->count ? find_end(shape, answers, end - 1, end) : 0;
+  const uint64_t *sizes = shape->sizes;
+  const struct way *winner = &shape->ways[least->winner], *over = &shape->ways[least->over];
+  uint64_t hi = end < shape->size_count ? find_end(shape, answers, end - 1, end) : 0;
   return (struct profile_row){
-    .bytes_lo = start > 0 ? find_end(shape, answers, start, start - 1) : points[start].bytes,
-    .bytes_hi = hi > points[end - 1].bytes ? hi : points[end - 1].bytes + 1,
-    .algorithm = least->winner->algorithm,
-    .protocol = least->winner->protocol,
-    .channels = least->winner->channels,
+    .bytes_lo = start > 0 ? find_end(shape, answers, start, start - 1) : sizes[start],
+    .bytes_hi = hi > sizes[end - 1] ? hi : sizes[end - 1] + 1,
+    .algorithm = winner->algorithm,
+    .protocol = winner->protocol,
+    .channels = winner->channels,
     .is_measured = true,
-    .over_algorithm = least->over->algorithm,
-    .over_protocol = least->over->protocol,
+    .over_algorithm = over->algorithm,
+    .over_protocol = over->protocol,
     .default_ns = (uint64_t)llround(least->match.over_us * 1000),
     .choice_ns = (uint64_t)llround(least->match.us * 1000),
     .noise_permille = (uint32_t)lround(fmin(least->match.noise, 1) * 1000),
   };
 }
 
-static int fill_table(const struct shape *shape, struct profile_table *table,
+static bool is_same_answer(const struct answer *a, const struct answer *b) {
+  return a->is_ours == b->is_ours && (!a->is_ours || a->winner == b->winner) && a->over == b->over;
+}
+
+static int fill_table(const struct estimates *shape, struct profile_table *table,
                       struct fit_counts *counts) {
-  size_t count = shape->by_default->count;
+  size_t count = shape->size_count;
   struct answer *answers = calloc(count, sizeof *answers);
   table->rows = calloc(count, sizeof *table->rows);
   if (!answers || !table->rows) {
@@ -163,82 +141,74 @@ static int fill_table(const struct shape *shape, struct profile_table *table,
   }
   for (size_t i = 0; i < count; i++) {
     answers[i] = ask(shape, i);
-    if (answers[i].winner && !is_confirmed(shape, &answers[i], i)) {
-      answers[i].winner = NULL;
-    }
+    answers[i].is_ours = answers[i].is_ours && is_confirmed(shape, &answers[i], i);
   }
   for (size_t start = 0, end; start < count; start = end) {
-    for (end = start + 1; end < count && answers[end].winner == answers[start].winner &&
-                          answers[end].over == answers[start].over;
-         end++) {
+    for (end = start + 1; end < count && is_same_answer(&answers[start], &answers[end]); end++) {
     }
-    if (answers[start].winner) {
+    if (answers[start].is_ours) {
       table->rows[table->row_count++] = make_row(shape, answers, start, end);
       counts->won += end - start;
       counts->rows++;
     }
   }
   counts->points += count;
+  counts->shapes++;
   free(answers);
   return 0;
 }
 
-/* Was anything but NCCL's own choice measured on this shape? */
-static bool is_compared(const struct sample *samples, size_t count, const struct curve *shape) {
+static bool has_choice(const struct sample *samples, size_t count, bool is_default) {
   for (size_t i = 0; i < count; i++) {
-    if (!samples[i].is_default && samples[i].collective == shape->collective &&
-        samples[i].nodes == shape->nodes && samples[i].ppn == shape->ppn) {
+    if (samples[i].is_default == is_default) {
       return true;
     }
   }
   return false;
 }
 
-static int fill_tables(const struct curves *curves, const struct sample *samples, size_t count,
-                       struct profile *profile, struct fit_counts *counts) {
-  for (size_t start = 0, end; start < curves->count; start = end) {
-    const struct curve *first = &curves->curves[start];
-    for (end = start + 1; end < curves->count; end++) {
-      const struct curve *other = &curves->curves[end];
-      if (other->collective != first->collective || other->nodes != first->nodes ||
-          other->ppn != first->ppn) {
-        break;
-      }
-    }
-    if (!first->is_default || !is_compared(samples, count, first)) {
-      continue;
-    }
-    struct profile_table *tables =
-        reallocarray(profile->tables, profile->table_count + 1, sizeof *tables);
-    if (!tables) {
-      return -ENOMEM;
-    }
-    profile->tables = tables;
-    struct profile_table *table = &profile->tables[profile->table_count++];
-    *table = (struct profile_table){ first->collective, first->nodes, first->ppn, NULL, 0 };
-    struct shape shape = { first, first + 1, end - start - 1 };
-    int result = fill_table(&shape, table, counts);
-    if (result < 0) {
-      return result;
-    }
-    counts->shapes++;
+/* Of one shape; none if there is nothing to compare. */
+static int add_table(struct sample *samples, size_t count, struct profile *profile,
+                     struct fit_counts *counts) {
+  struct estimates shape;
+  if (!has_choice(samples, count, true) || !has_choice(samples, count, false)) {
+    return 0;
   }
-  return 0;
+  struct profile_table *tables =
+      reallocarray(profile->tables, profile->table_count + 1, sizeof *tables);
+  if (!tables) {
+    return -ENOMEM;
+  }
+  profile->tables = tables;
+  struct profile_table *table = &tables[profile->table_count++];
+  *table =
+      (struct profile_table){ samples[0].collective, samples[0].nodes, samples[0].ppn, NULL, 0 };
+  int result = estimates_make(samples, count, &shape);
+  if (result == 0) {
+    result = fill_table(&shape, table, counts);
+    estimates_free(&shape);
+  }
+  return result;
 }
 
 int fit_profile(const struct sample *samples, size_t count, struct profile *profile,
                 struct fit_counts *counts, struct profile_error *error) {
-  struct curves curves;
+  struct sample *sorted = calloc(count + 1, sizeof *sorted);
+  int result = sorted ? 0 : -ENOMEM;
   *counts = (struct fit_counts){ 0 };
-  int result = curves_make(samples, count, &curves);
-  if (result == 0) {
-    result = fill_tables(&curves, samples, count, profile, counts);
+  if (sorted && count > 0) {
+    memcpy(sorted, samples, count * sizeof *sorted);
+    estimates_sort(sorted, count);
   }
+  for (size_t start = 0, end; start < count && result == 0; start = end) {
+    end = start + estimates_count_shape(sorted + start, count - start);
+    result = add_table(sorted + start, end - start, profile, counts);
+  }
+  free(sorted);
   if (result == 0 && counts->shapes == 0) {
     snprintf(error->text, sizeof error->text,
              "no collective was measured both as NCCL chooses (\"default\":true) and otherwise");
     result = -EINVAL;
   }
-  curves_free(&curves);
   return result;
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "common/profile.h"
-#include "tuner_plugin/model/curves.h"
+#include "tuner_plugin/model/sample_file.h"
 
 struct fit_counts {
   size_t shapes; /* collectives on some nodes with some ranks, with a default to compare with */

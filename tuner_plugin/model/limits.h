@@ -7,10 +7,10 @@
 
 #include "tuner_plugin/decide/limits.h"
 
-/* ---- curves ---- */
+/* ---- estimates ---- */
 
 /* Noise of samples that have none; a share. */
-#define CURVES_UNKNOWN_NOISE 0.05
+#define ESTIMATES_UNKNOWN_NOISE 0.05
 
 /* ---- fit ---- */
 

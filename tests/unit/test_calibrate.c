@@ -126,20 +126,26 @@ UNIT_TEST(replay_finds_every_call) {
   struct bench_json_row row;
   double calls_us[BENCH_JSON_PLACES][ITERATIONS];
   fill_row(&row, calls_us);
-  struct label_times times;
+  struct sample samples[SCHEDULE_CELLS_MAX];
   char error[LABEL_ERROR_MAX];
-  assert_int_equal(label_row(&row, entry, SEED, RUN, &times, error), 0);
+  assert_int_equal(label_row(&row, entry, SEED, RUN, samples, error), 3);
   size_t count = 0;
-  for (size_t i = 0; i < times.count; i++) {
-    count += times.cells[i].count;
-    struct label_summary summary = times.cells[i].summary;
-    assert_true(summary.median_us == 100.0 * (double)(i + 1));
-    assert_true(summary.mad_us == 0);
+  for (size_t i = 0; i < 3; i++) {
+    count += samples[i].n;
+    assert_true(samples[i].median_us == 100.0 * (double)(i + 1));
+    assert_true(samples[i].mad_us == 0);
+    assert_int_equal(samples[i].is_default, i == 0);
+    assert_int_equal(samples[i].ppn, 2);
+    assert_int_equal(samples[i].nodes, 2);
   }
+  assert_int_equal(samples[0].algorithm, PROFILE_RING);
+  assert_int_equal(samples[2].algorithm, PROFILE_TREE);
+  assert_int_equal(samples[2].protocol, PROFILE_SIMPLE);
+  assert_int_equal(samples[2].channels, 2);
   /* Of the first block two calls were timed; of runs of three the first is left out. */
   assert_int_equal(count, 26);
   row.places[1].count--;
-  assert_true(label_row(&row, entry, SEED, RUN, &times, error) < 0);
+  assert_true(label_row(&row, entry, SEED, RUN, samples, error) < 0);
   assert_non_null(strstr(error, "42 calls, 41 expected"));
   free(log);
 }
@@ -202,9 +208,9 @@ UNIT_TEST(doubtful_logs_label_nothing) {
     struct bench_json_row row;
     double calls_us[BENCH_JSON_PLACES][ITERATIONS];
     fill_row(&row, calls_us);
-    struct label_times times;
+    struct sample samples[SCHEDULE_CELLS_MAX];
     char error[LABEL_ERROR_MAX];
-    assert_true(label_row(&row, &log->entries[0], SEED, RUN, &times, error) < 0);
+    assert_true(label_row(&row, &log->entries[0], SEED, RUN, samples, error) < 0);
     if (!strstr(error, cases[i].part)) {
       fail_msg("\"%s\" is not in: %s", cases[i].part, error);
     }
@@ -228,9 +234,11 @@ UNIT_TEST(calls_are_summed_up) {
   for (int i = 0; i < CALLS; i++) {
     calls_us[i] = 100 + (double)(i - CALLS / 2) * 0.2;
   }
-  struct label_summary summary = label_summarize(calls_us, CALLS);
-  assert_true(summary.median_us > 99.8 && summary.median_us < 100.1);
-  assert_true(summary.mad_us > 4.9 && summary.mad_us < 5.1);
+  struct sample sample = { 0 };
+  label_summarize(calls_us, CALLS, &sample);
+  assert_int_equal(sample.n, CALLS);
+  assert_true(sample.median_us > 99.8 && sample.median_us < 100.1);
+  assert_true(sample.mad_us > 4.9 && sample.mad_us < 5.1);
 }
 
 /* ---- resuming ---- */

@@ -75,44 +75,26 @@ static int fail_to_write(int error) {
                   error == -EINVAL ? "its last line is no sample" : strerror(-error));
 }
 
-/* The cell at `place`, if it was measured. */
-static int add_sample(struct series *series, const struct label_entry *entry,
-                      const struct label_times *times, size_t place, const char *run) {
-  const struct label_cell *measured = &times->cells[place];
-  struct sample sample = {
-    .collective = entry->collective,
-    .bytes = entry->bytes,
-    .nodes = entry->nodes,
-    .ppn = entry->ranks / entry->nodes,
-    .algorithm = (enum profile_algorithm)measured->cell.algorithm,
-    .protocol = (enum profile_protocol)measured->cell.protocol,
-    .channels = measured->cell.channels,
-    .is_default = place == 0,
-    .n = (uint32_t)measured->count,
-    .median_us = measured->summary.median_us,
-    .mad_us = measured->summary.mad_us,
-    .time = series->time,
-    .nccl = entry->nccl,
-  };
-  snprintf(sample.run, sizeof sample.run, "%s", run);
-  snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
-  return measured->count > 0 ? sample_file_add(series->samples, &sample) : 0;
-}
-
 /* Labels one size, and takes its samples; false if its calls cannot be identified. */
 static bool take_size(struct series *series, const struct bench_json *bench, int64_t round,
-                      uint64_t bytes, const char *run) {
+                      uint64_t bytes) {
   const struct bench_json_row *row = bench_json_find(bench, series->collective, bytes);
   const struct label_entry *entry = label_find(&series->log, series->collective, bytes);
-  struct label_times times;
+  struct sample samples[SCHEDULE_CELLS_MAX];
   char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
-  if (!row || !entry || label_row(row, entry, (uint64_t)round, run_length(), &times, error) < 0) {
+  int count =
+      row && entry ? label_row(row, entry, (uint64_t)round, run_length(), samples, error) : -ENOENT;
+  if (count < 0) {
     cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
     return false;
   }
   bool is_taken = true;
-  for (size_t c = 0; c < times.count; c++) {
-    is_taken &= add_sample(series, entry, &times, c, run) == 0;
+  for (int i = 0; i < count; i++) {
+    samples[i].time = series->time;
+    snprintf(samples[i].run, sizeof samples[i].run, "%s-%" PRIu64 "-%" PRId64, series->id,
+             series->time, round);
+    snprintf(samples[i].topology, sizeof samples[i].topology, "%s", series->log.topology);
+    is_taken &= samples[i].n == 0 || sample_file_add(series->samples, &samples[i]) == 0;
   }
   return is_taken;
 }
@@ -125,12 +107,10 @@ static int take_launch(struct series *series, int64_t round, const struct bench_
     launch_say("the ranks' machines have different topologies (stratus doctor shows each), so the "
                "samples name none");
   }
-  char run[SAMPLE_WORD_MAX];
   series->time = (uint64_t)time(NULL);
-  snprintf(run, sizeof run, "%s-%" PRIu64 "-%" PRId64, series->id, series->time, round);
   size_t labelled = 0, before = series->samples->count;
   for (size_t i = 0; i < series->size_count; i++) {
-    labelled += take_size(series, bench, round, series->sizes[i], run);
+    labelled += take_size(series, bench, round, series->sizes[i]);
   }
   if (labelled == 0) {
     return cli_fail("no samples could be written");

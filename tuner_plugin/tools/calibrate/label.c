@@ -151,25 +151,24 @@ static const char *find_objection(const struct bench_json_row *row,
                                           : "the benchmark did not call as often as expected";
 }
 
-/* Each cell's times, `room` apart. */
-static void deal_out(const struct bench_json_row *row, struct schedule_key key,
-                     struct label_times *times, double *times_us, size_t room) {
+/* Each cell's times, `room` apart, and how many they are. */
+static void deal_out(const struct bench_json_row *row, struct schedule_key key, size_t cells,
+                     double *times_us, size_t room, size_t counts[SCHEDULE_CELLS_MAX]) {
   uint64_t call = 0;
   for (int place = 0; place < BENCH_JSON_PLACES; place++) {
     call += row->places[place].calls_us ? CALLS_BEFORE : 0;
     for (size_t i = 0; i < row->places[place].count; i++, call++) {
-      struct schedule_turn turn = schedule_pick(key, times->count, call);
+      struct schedule_turn turn = schedule_pick(key, cells, call);
       if (turn.is_counted) {
-        times_us[turn.cell * room + times->cells[turn.cell].count++] =
-            row->places[place].calls_us[i];
+        times_us[turn.cell * room + counts[turn.cell]++] = row->places[place].calls_us[i];
       }
     }
   }
 }
 
 int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
-              uint32_t run, struct label_times *times, char error[LABEL_ERROR_MAX]) {
-  *times = (struct label_times){ 0 };
+              uint32_t run, struct sample samples[SCHEDULE_CELLS_MAX],
+              char error[LABEL_ERROR_MAX]) {
   const char *objection = find_objection(row, entry);
   if (objection) {
     snprintf(error, LABEL_ERROR_MAX,
@@ -178,37 +177,46 @@ int label_row(const struct bench_json_row *row, const struct label_entry *entry,
              count_calls(row));
     return -EINVAL;
   }
-  times->count = entry->set.count;
+  size_t cells = entry->set.count, counts[SCHEDULE_CELLS_MAX] = { 0 };
   size_t room = row->places[0].count + row->places[1].count;
-  double *times_us = calloc(times->count * room + 1, sizeof *times_us);
+  double *times_us = calloc(cells * room + 1, sizeof *times_us);
   if (!times_us) {
     snprintf(error, LABEL_ERROR_MAX, "out of memory");
     return -ENOMEM;
   }
   struct schedule_key key = { seed, run, entry->collective, entry->bytes };
-  deal_out(row, key, times, times_us, room);
-  for (size_t i = 0; i < times->count; i++) {
-    struct label_cell *cell = &times->cells[i];
-    cell->cell = entry->set.cells[i];
-    cell->summary = label_summarize(times_us + i * room, cell->count);
+  deal_out(row, key, cells, times_us, room, counts);
+  for (size_t i = 0; i < cells; i++) {
+    struct schedule_cell cell = entry->set.cells[i];
+    samples[i] = (struct sample){
+      .collective = entry->collective,
+      .bytes = entry->bytes,
+      .nodes = entry->nodes,
+      .ppn = entry->ranks / entry->nodes,
+      .algorithm = (enum profile_algorithm)cell.algorithm,
+      .protocol = (enum profile_protocol)cell.protocol,
+      .channels = cell.channels,
+      .is_default = i == 0,
+      .nccl = entry->nccl,
+    };
+    label_summarize(times_us + i * room, counts[i], &samples[i]);
   }
   free(times_us);
-  return 0;
+  return (int)cells;
 }
 
 /* ---- sums ---- */
 
-struct label_summary label_summarize(double *times_us, size_t count) {
-  struct label_summary summary = { 0 };
+void label_summarize(double *times_us, size_t count, struct sample *sample) {
   double *apart = count > 0 ? calloc(count, sizeof *apart) : NULL;
   if (!apart) {
-    return summary;
+    return;
   }
-  summary.median_us = quantile_median(times_us, count);
+  sample->n = (uint32_t)count;
+  sample->median_us = quantile_median(times_us, count);
   for (size_t i = 0; i < count; i++) {
-    apart[i] = fabs(times_us[i] - summary.median_us);
+    apart[i] = fabs(times_us[i] - sample->median_us);
   }
-  summary.mad_us = quantile_median(apart, count);
+  sample->mad_us = quantile_median(apart, count);
   free(apart);
-  return summary;
 }

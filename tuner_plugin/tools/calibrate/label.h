@@ -11,6 +11,7 @@
 
 #include "common/topology.h"
 #include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
 struct label_entry {
@@ -44,30 +45,15 @@ struct label_entry *label_find(struct label_log *log, enum profile_collective co
 /* Why a log without entries has none. */
 const char *label_why_none(const struct label_log *log);
 
-struct label_summary {
-  double median_us;
-  double mad_us;
-};
-
-/* The times of one cell, without the calls that set up connections. */
-struct label_cell {
-  struct schedule_cell cell;
-  size_t count;
-  struct label_summary summary;
-};
-
-struct label_times {
-  struct label_cell cells[SCHEDULE_CELLS_MAX]; /* [0] is NCCL's own choice */
-  size_t count;
-};
-
 enum { LABEL_ERROR_MAX = 256 };
-/* `seed` and `run` of the plan. In each place the benchmark makes one call before those that it
- * times, to synchronise. */
+/* A sample of each cell, the first one of NCCL's own choice, without the calls that set up
+ * connections; n is 0 where none is left. Time, run and topology are the caller's. `seed` and `run`
+ * of the plan. In each place the benchmark makes one call before those that it times, to
+ * synchronise. Returns how many, or negative errno. */
 int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
-              uint32_t run, struct label_times *times, char error[LABEL_ERROR_MAX]);
+              uint32_t run, struct sample samples[SCHEDULE_CELLS_MAX], char error[LABEL_ERROR_MAX]);
 
-/* Sorts the times. */
-struct label_summary label_summarize(double *times_us, size_t count);
+/* Sets n, median_us and mad_us. Sorts the times. */
+void label_summarize(double *times_us, size_t count, struct sample *sample);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibrate: the command line for every launcher, labels by replay, which cells stay in the race.
  */
+#include <argz.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,14 +30,10 @@ static void open_launch(int count, char **command) {
 
 static const char *build(const struct launch_job *of) {
   static char text[4096];
-  struct launch_words words;
-  launch_build(&launch, of, &words);
-  assert_false(words.has_failed);
-  text[0] = '\0';
-  for (int i = 0; i < words.count; i++) {
-    strcat(strcat(text, i ? " " : ""), words.words[i]);
-  }
-  launch_words_free(&words);
+  struct launch_words list = launch_build(&launch, of);
+  argz_stringify(list.words, list.bytes, ' ');
+  snprintf(text, sizeof text, "%s", list.words);
+  free(list.words);
   return text;
 }
 

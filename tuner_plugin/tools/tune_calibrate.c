@@ -282,7 +282,7 @@ static void hash_text(struct hash_sha256 *hash, const char *text) {
   hash_sha256_update(hash, text, strlen(text) + 1);
 }
 
-static void identify(struct launch *launch, char id[ID_MAX]) {
+static void identify(const struct launch *launch, char id[ID_MAX]) {
   static const char *const none[] = { NULL };
   uint8_t digest[HASH_SHA256_BYTES];
   struct hash_sha256 hash;
@@ -294,9 +294,9 @@ static void identify(struct launch *launch, char id[ID_MAX]) {
   for (int i = 0; i < launch->command_count; i++) {
     hash_text(&hash, launch->command[i]);
   }
-  for (const char *const *v = launch_list_variables(launch, none); *v; v++) {
-    hash_text(&hash, *v);
-  }
+  struct launch_words variables = launch_list_variables(none);
+  hash_sha256_update(&hash, variables.words, variables.bytes); /* each with its NUL */
+  free(variables.words);
   hash_sha256_final(&hash, digest);
   hex_write(digest, (ID_MAX - 1) / 2, id);
 }

@@ -2,6 +2,8 @@
 /* Settings, variables, command line, progress and results of a launch. */
 #include "tuner_plugin/tools/calibrate/launch.h"
 
+#include <argz.h>
+#include <envz.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -146,16 +148,28 @@ void launch_close(struct launch *launch) {
   }
 }
 
+/* ---- words ---- */
+
+__attribute__((format(printf, 2, 3))) static void add(struct launch_words *list, const char *format,
+                                                      ...) {
+  char *word = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vasprintf(&word, format, arguments);
+  va_end(arguments);
+  if (length < 0 || argz_add(&list->words, &list->bytes, word) != 0) {
+    fputs("stratus: out of memory\n", stderr);
+    exit(CLI_FAILED);
+  }
+  free(word);
+}
+
 /* ---- variables ---- */
 
-static bool has_name(const char *const *variables, size_t count, const char *variable) {
-  size_t length = strcspn(variable, "=") + 1;
-  for (size_t i = 0; i < count; i++) {
-    if (strncmp(variables[i], variable, length) == 0) {
-      return true;
-    }
-  }
-  return false;
+static bool has_name(const struct launch_words *list, const char *variable) {
+  char name[64];
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
+  return envz_entry(list->words, list->bytes, name) != NULL;
 }
 
 /* Ranks read it there: a variable would count more. */
@@ -165,64 +179,37 @@ static bool is_in_file(const char *variable) {
   return nccl_conf_find(name).file != NULL;
 }
 
-const char *const *launch_list_variables(struct launch *launch, const char *const *ours) {
+struct launch_words launch_list_variables(const char *const *ours) {
   static const char *const always[] = { "NCCL_DEBUG=INFO", "NCCL_DEBUG_SUBSYS=INIT",
                                         "STRATUS_LOG=info" };
   /* Compression is off: what benchmarks send becomes shorter than gradients do. */
   static const char *const unless_set[] = { "NCCL_TUNER_PLUGIN=libnccl-tuner-stratus.so",
                                             "STRATUS_COMPRESS=off" };
-  static const size_t unless_set_count = sizeof unless_set / sizeof unless_set[0];
-  const char **list = launch->variables;
-  size_t count = 0;
+  struct launch_words list = { 0 };
   for (; *ours; ours++) {
-    list[count++] = *ours;
+    add(&list, "%s", *ours);
   }
   for (size_t i = 0; i < sizeof always / sizeof always[0]; i++) {
-    list[count++] = always[i];
+    add(&list, "%s", always[i]);
   }
-  for (char **each = environ; *each && count < LAUNCH_VARIABLES_MAX - unless_set_count; each++) {
+  for (char **each = environ; *each; each++) {
     /* NCCL_HOSTID is of one host, where all others are of the job. */
     bool is_wanted = (strncmp(*each, "NCCL_", 5) == 0 && strncmp(*each, "NCCL_HOSTID=", 12) != 0) ||
                      strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
                      strncmp(*each, "STRATUS_", 8) == 0;
-    if (is_wanted && !has_name(list, count, *each)) {
-      list[count++] = *each;
+    if (is_wanted && !has_name(&list, *each)) {
+      add(&list, "%s", *each);
     }
   }
-  for (size_t i = 0; i < unless_set_count; i++) {
-    if (!has_name(list, count, unless_set[i]) && !is_in_file(unless_set[i])) {
-      list[count++] = unless_set[i];
+  for (size_t i = 0; i < sizeof unless_set / sizeof unless_set[0]; i++) {
+    if (!has_name(&list, unless_set[i]) && !is_in_file(unless_set[i])) {
+      add(&list, "%s", unless_set[i]);
     }
   }
-  list[count] = NULL;
   return list;
 }
 
-/* ---- words ---- */
-
-__attribute__((format(printf, 2, 3))) static void add(struct launch_words *words,
-                                                      const char *format, ...) {
-  char *word = NULL;
-  va_list arguments;
-  va_start(arguments, format);
-  int length = vasprintf(&word, format, arguments);
-  va_end(arguments);
-  if (length < 0 || words->count == LAUNCH_WORDS_MAX) {
-    words->has_failed = true;
-    if (length >= 0) {
-      free(word);
-    }
-    return;
-  }
-  words->words[words->count++] = word;
-}
-
-void launch_words_free(struct launch_words *words) {
-  for (int i = 0; i < words->count; i++) {
-    free(words->words[i]);
-  }
-  *words = (struct launch_words){ 0 };
-}
+/* ---- the command line ---- */
 
 /* nccl-tests go from a first to a last size by a factor; a size that was not requested is measured
  * and ignored. */
@@ -235,21 +222,29 @@ static uint64_t factor_of(const struct launch_job *job) {
   return factor < 2 ? 2 : factor;
 }
 
-void launch_build(struct launch *launch, const struct launch_job *job, struct launch_words *words) {
+static void add_variables(struct launch_words *list, const struct launch_job *job) {
+  struct launch_words variables = launch_list_variables(job->ours);
+  const char *each = NULL;
+  while ((each = argz_next(variables.words, variables.bytes, each))) {
+    add(list, "-x");
+    add(list, "%.*s", (int)strcspn(each, "="), each);
+  }
+  free(variables.words);
+}
+
+struct launch_words launch_build(const struct launch *launch, const struct launch_job *job) {
+  struct launch_words list = { 0 };
   int program = find_benchmark(launch);
-  *words = (struct launch_words){ 0 };
   for (int i = 0; i < launch->command_count; i++) {
     const char *word = launch->command[i];
     if (i == program) { /* by the name of the collective */
-      add(words, "%.*s%s_perf", (int)(base_name(word) - word), word,
+      add(&list, "%.*s%s_perf", (int)(base_name(word) - word), word,
           bench_json_operation(job->collective));
     } else {
-      add(words, "%s", word);
+      add(&list, "%s", word);
     }
-    const char *const *variable = launch_list_variables(launch, job->ours);
-    for (; i == 0 && launch->is_open_mpi && *variable; variable++) {
-      add(words, "-x");
-      add(words, "%.*s", (int)strcspn(*variable, "="), *variable);
+    if (i == 0 && launch->is_open_mpi) {
+      add_variables(&list, job);
     }
   }
   const struct {
@@ -265,11 +260,12 @@ void launch_build(struct launch *launch, const struct launch_job *job, struct la
     { "-I", 1 },
   };
   for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
-    add(words, "%s", options[i].option);
-    add(words, "%" PRIu64, options[i].value);
+    add(&list, "%s", options[i].option);
+    add(&list, "%" PRIu64, options[i].value);
   }
-  add(words, "-J");
-  add(words, "%s", launch->json_path);
+  add(&list, "-J");
+  add(&list, "%s", launch->json_path);
+  return list;
 }
 
 /* ---- progress ---- */
@@ -335,25 +331,25 @@ static void end_launch(int number) {
   kill(-child, SIGTERM);
 }
 
-static void become(struct launch *launch, const struct launch_job *job, struct launch_words *words,
-                   int output) {
+static void become(const struct launch_job *job, char *const *words, int output) {
+  struct launch_words variables = launch_list_variables(job->ours);
+  char *each = NULL;
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  for (const char *const *v = launch_list_variables(launch, job->ours); *v; v++) {
-    putenv((char *)*v);
+  while ((each = argz_next(variables.words, variables.bytes, each))) {
+    putenv(each);
   }
   if (!freopen("/dev/null", "r", stdin) || dup2(output, STDOUT_FILENO) < 0 ||
       dup2(output, STDERR_FILENO) < 0) {
     _exit(127);
   }
-  execvp(words->words[0], words->words);
-  fprintf(stderr, "cannot run %s: %s\n", words->words[0], strerror(errno));
+  execvp(words[0], words);
+  fprintf(stderr, "cannot run %s: %s\n", words[0], strerror(errno));
   _exit(127);
 }
 
 /* Until all ranks have closed their output. Returns the exit status of the child, or -1. */
-static int run_words(struct launch *launch, const struct launch_job *job,
-                     struct launch_words *words, struct output *output) {
+static int run_words(const struct launch_job *job, char *const *words, struct output *output) {
   static const int numbers[] = { SIGINT, SIGTERM, SIGALRM };
   struct sigaction action = { .sa_handler = end_launch, .sa_flags = SA_RESTART }, old[3];
   int ends[2], status = -1;
@@ -366,7 +362,7 @@ static int run_words(struct launch *launch, const struct launch_job *job,
   child = fork();
   if (child == 0) {
     sigprocmask(SIG_SETMASK, &before, NULL);
-    become(launch, job, words, ends[1]);
+    become(job, words, ends[1]);
   }
   close(ends[1]);
   FILE *from = fdopen(ends[0], "r");
@@ -425,12 +421,13 @@ static int read_results(const struct launch *launch, const struct launch_job *jo
 static int try_once(struct launch *launch, const struct launch_job *job, struct bench_json *bench) {
   uint64_t now_ns = clock_now_ns();
   struct output output = { .job = job, .start_ns = now_ns, .said_ns = now_ns };
-  struct launch_words words;
-  launch_build(launch, job, &words);
-  if (words.has_failed) {
-    launch_words_free(&words);
-    return cli_fail("the command line has too many words");
+  struct launch_words list = launch_build(launch, job);
+  char **words = calloc(argz_count(list.words, list.bytes) + 1, sizeof *words);
+  if (!words) {
+    free(list.words);
+    return cli_fail("out of memory");
   }
+  argz_extract(list.words, list.bytes, words);
   launch_say("%s, %s: %zu sizes", profile_collective_name(job->collective), job->what,
              job->size_count);
   unlink(launch->json_path); /* nccl-tests do not overwrite a file, and an old one is not theirs */
@@ -438,10 +435,11 @@ static int try_once(struct launch *launch, const struct launch_job *job, struct 
     job->take(job->to, NULL);
   }
   ended_by = 0;
-  int exit_status = run_words(launch, job, &words, &output);
+  int exit_status = run_words(job, words, &output);
   int status = exit_status == 0 && !ended_by ? read_results(launch, job, bench)
-                                             : tell_failure(words.words[0], exit_status, &output);
-  launch_words_free(&words);
+                                             : tell_failure(words[0], exit_status, &output);
+  free(words);
+  free(list.words);
   if (status == CLI_OK) {
     launch_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), job->what,
                (double)(clock_now_ns() - now_ns) / 1e9);

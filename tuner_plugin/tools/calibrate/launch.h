@@ -42,8 +42,6 @@ extern struct launch_options launch_options;
       LAUNCH_ROW("work", 'w', CLI_STRING, work, "DIR", 0, 0,                                       \
                  "directory for the benchmark's files; rank 0's host must see it too")
 
-enum { LAUNCH_VARIABLES_MAX = 60 };
-
 struct launch {
   char *const *command; /* what was behind -- */
   int command_count;
@@ -53,16 +51,20 @@ struct launch {
   uint64_t sizes[PLAN_ENTRIES_MAX]; /* that were asked for; the benchmark may round them */
   size_t size_count;
   char json_path[PROFILE_PATH_MAX];
-  const char *variables[LAUNCH_VARIABLES_MAX + 1]; /* of the last list */
 };
 
 /* `arguments`: the command behind `--`. To be closed even after a failure. */
 int launch_open(struct launch *launch, int argument_count, char **arguments);
 void launch_close(struct launch *launch);
 
-/* "NAME=VALUE" of all that ranks are to have, NULL at the end: `ours`, what the lines of the tuner
- * need, and what the user has set for NCCL and stratus. Valid until the next call. */
-const char *const *launch_list_variables(struct launch *launch, const char *const *ours);
+/* Words one behind the other (argz(3)), which the caller frees. */
+struct launch_words {
+  char *words;
+  size_t bytes;
+};
+/* "NAME=VALUE" of all that ranks are to have: `ours`, what the lines of the tuner need, and what
+ * the user has set for NCCL and stratus. */
+struct launch_words launch_list_variables(const char *const *ours);
 
 /* Takes a line that any rank printed; NULL: a launch begins, what came before does not count. */
 typedef void launch_line_fn(void *to, const char *line);
@@ -81,15 +83,8 @@ struct launch_job {
   void *to;
 };
 
-/* A command line, to be freed by launch_words_free. has_failed: too many words. */
-enum { LAUNCH_WORDS_MAX = 640 };
-struct launch_words {
-  char *words[LAUNCH_WORDS_MAX + 1]; /* NULL at the end */
-  int count;
-  bool has_failed;
-};
-void launch_build(struct launch *launch, const struct launch_job *job, struct launch_words *words);
-void launch_words_free(struct launch_words *words);
+/* The command line. */
+struct launch_words launch_build(const struct launch *launch, const struct launch_job *job);
 
 /* Runs it, once more if it fails, as a host may be busy for a moment, and reports progress.
  * `bench`, which is to be freed, gets the results. */

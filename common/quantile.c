@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See quantile.h. */
-#include "tuner_plugin/model/quantile.h"
+#include "common/quantile.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantile: medians and other quantiles.
  * Owns: nothing; sorts the caller's array.  Threads: any.  Blocks: never.  Fails: cannot. */
-#ifndef TUNER_PLUGIN_MODEL_QUANTILE_H
-#define TUNER_PLUGIN_MODEL_QUANTILE_H
+#ifndef COMMON_QUANTILE_H
+#define COMMON_QUANTILE_H
 
 #include <stddef.h>
 

@@ -36,6 +36,8 @@
 /* Passes over all streams after which the time is read; how often the other end is asked. */
 #define PERF_CLOCK_EVERY_PASSES 16
 #define PERF_POLL_EVERY_NS (2 * NS_PER_MS)
+/* Of a round: 32 MiB, and more than a minute of the shortest. What comes later is not counted. */
+#define PERF_HALF_TRIPS_MAX (4u << 20)
 /* NCCL sets up the channels of a peer together, at most 64 (MAXCHANNELS). */
 #define PERF_CONNECTING_MAX 64
 

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "common/quantile.h"
 #include "common/random.h"
-#include "tuner_plugin/model/quantile.h"
 
 enum { CALLS = 20 };
 

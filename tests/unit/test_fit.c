@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/quantile.h"
 #include "tests/lib/synthetic.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/model/fit.h"
-#include "tuner_plugin/model/quantile.h"
 
 static int draw_count(int usual) {
   const char *draws = getenv("STRATUS_TEST_DRAWS");

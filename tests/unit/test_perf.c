@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of stratus perf that need no network: plans, times, windows, contents, places. */
-#include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/pattern.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/window.h"
 #include "net_plugin/tools/rendezvous.h"
+
+#include <math.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
@@ -123,33 +124,31 @@ UNIT_TEST(a_strange_plan_is_refused) {
 
 /* ---- times ---- */
 
-UNIT_TEST(a_histogram_is_exact_to_a_part_in_128) {
-  static struct histogram histogram;
-  histogram_clear(&histogram);
-  assert_int_equal(histogram_quantile(&histogram, 0.5), 0);
-  for (uint64_t value = 1; value <= 100000; value++) {
-    histogram_add(&histogram, value);
+UNIT_TEST(half_round_trips_are_summed_up) {
+  static struct window window;
+  static const struct {
+    const char *name;
+    double us;
+  } expected[] = { { "samples", 100001 }, { "min", 0 },  { "mean", 50 }, { "max", 100 },
+                   { "p50", 50 },         { "p90", 90 }, { "p99", 99 },  { "p99.9", 99.9 } };
+  plan = nothing;
+  plan.test = PLAN_LATENCY;
+  window_start(&window, &plan, 1);
+  for (uint64_t ns = 0; ns <= 100000; ns++) {
+    window_add_half_trip(&window, 100000 - ns);
   }
-  static const double shares[] = { 0.001, 0.1, 0.5, 0.9, 0.99, 1 };
-  for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-    double exact = 100000 * shares[i], found = (double)histogram_quantile(&histogram, shares[i]);
-    assert_true(found >= exact && found <= exact * (1 + 1.0 / 128));
+  json_t *json = window_to_json(&window);
+  for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+    double us = json_number_value(
+        json_object_get(json_object_get(json, "half_round_trip_us"), expected[i].name));
+    assert_true(fabs(us - expected[i].us) < 1e-6);
   }
-  assert_int_equal(histogram.least, 1);
-  assert_int_equal(histogram.most, 100000);
-  assert_true(histogram_mean(&histogram) == 50000.5);
-}
-
-UNIT_TEST(a_histogram_takes_any_value) {
-  static struct histogram histogram;
-  histogram_clear(&histogram);
-  for (int bit = 0; bit < 64; bit++) {
-    histogram_add(&histogram, UINT64_C(1) << bit);
-    histogram_add(&histogram, (UINT64_C(1) << bit) - 1);
-  }
-  histogram_add(&histogram, UINT64_MAX);
-  assert_int_equal(histogram.count, 129);
-  assert_true(histogram_quantile(&histogram, 1) == UINT64_MAX);
+  json_decref(json);
+  window_start(&window, &plan, 1); /* the next size */
+  json = window_to_json(&window);
+  assert_true(json_is_null(json_object_get(json, "half_round_trip_us")));
+  json_decref(json);
+  free(window.half_trips_us);
 }
 
 /* ---- windows ---- */

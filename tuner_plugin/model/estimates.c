@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/quantile.h"
 #include "tuner_plugin/model/limits.h"
-#include "tuner_plugin/model/quantile.h"
 
 /* Standard errors of n values whose median absolute deviation is 1, were they normal: of their
  * median, and of the median of the means of all pairs, which is nearly as sure as their mean (1.023

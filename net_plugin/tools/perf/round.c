@@ -93,7 +93,7 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
   round->window->now.messages_received++;
   round->window->now.bytes_received += round->bytes;
   if (stream->partner && stream->partner->is_first && round->window->state == WINDOW_MEASURING) {
-    histogram_add(&round->window->half_trips, (clock_now_ns() - stream->partner->posted_ns) / 2);
+    window_add_half_trip(round->window, (clock_now_ns() - stream->partner->posted_ns) / 2);
   }
   return CLI_OK;
 }

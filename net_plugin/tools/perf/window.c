@@ -3,10 +3,13 @@
 #include "net_plugin/tools/perf/window.h"
 
 #include <dirent.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 
 #include "common/clock.h"
+#include "common/quantile.h"
+#include "net_plugin/tools/limits.h"
 
 static double seconds(const struct rusage *usage) {
   return (double)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) +
@@ -33,8 +36,17 @@ static unsigned count_threads(void) {
 }
 
 void window_start(struct window *window, const struct plan *plan, int streams) {
-  *window = (struct window){ .plan = plan, .streams = streams };
-  histogram_clear(&window->half_trips);
+  double *half_trips_us = window->half_trips_us;
+  if (!half_trips_us && plan->test == PLAN_LATENCY) {
+    half_trips_us = malloc(PERF_HALF_TRIPS_MAX * sizeof *half_trips_us);
+  }
+  *window = (struct window){ .plan = plan, .streams = streams, .half_trips_us = half_trips_us };
+}
+
+void window_add_half_trip(struct window *window, uint64_t ns) {
+  if (window->half_trips_us && window->half_trip_count < PERF_HALF_TRIPS_MAX) {
+    window->half_trips_us[window->half_trip_count++] = (double)ns * 1e-3;
+  }
 }
 
 static void enter(struct window *window, enum window_state state, uint64_t now_ns) {
@@ -89,32 +101,36 @@ json_t *window_measure_idle(uint64_t rest_ns) {
                    read_usage().process_s - begin.process_s);
 }
 
-static json_t *half_trips_to_json(const struct histogram *trips) {
-  if (trips->count == 0) {
+static json_t *half_trips_to_json(double *us, size_t count) {
+  double sum = 0;
+  if (count == 0) {
     return json_null();
   }
   static const struct {
     const char *name;
     double share;
   } quantiles[] = { { "p50", 0.5 }, { "p90", 0.9 }, { "p99", 0.99 }, { "p99.9", 0.999 } };
-  json_t *object = json_pack("{s:I, s:f, s:f, s:f}", "samples", (json_int_t)trips->count, "min",
-                             (double)trips->least * 1e-3, "mean", histogram_mean(trips) * 1e-3,
-                             "max", (double)trips->most * 1e-3);
+  for (size_t i = 0; i < count; i++) {
+    sum += us[i];
+  }
+  quantile_sort(us, count);
+  json_t *object = json_pack("{s:I, s:f, s:f, s:f}", "samples", (json_int_t)count, "min", us[0],
+                             "mean", sum / (double)count, "max", us[count - 1]);
   for (size_t i = 0; i < sizeof quantiles / sizeof *quantiles; i++) {
-    double ns = (double)histogram_quantile(trips, quantiles[i].share);
-    json_object_set_new(object, quantiles[i].name, json_real(ns * 1e-3));
+    json_object_set_new(object, quantiles[i].name,
+                        json_real(quantile_at(us, count, quantiles[i].share)));
   }
   return object;
 }
 
-json_t *window_to_json(const struct window *window) {
+json_t *window_to_json(struct window *window) {
   const struct counts *counts = &window->counts;
   const struct usage *usage = &window->usage;
-  return json_pack("{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o}", "seconds",
-                   (double)window->length_ns * 1e-9, "bytes_sent", (json_int_t)counts->bytes_sent,
-                   "bytes_received", (json_int_t)counts->bytes_received, "messages_sent",
-                   (json_int_t)counts->messages_sent, "messages_received",
-                   (json_int_t)counts->messages_received, "cpu_seconds", usage->process_s,
-                   "driver_cpu_seconds", usage->driver_s, "threads", (int)window->threads,
-                   "half_round_trip_us", half_trips_to_json(&window->half_trips));
+  return json_pack(
+      "{s:f, s:I, s:I, s:I, s:I, s:f, s:f, s:i, s:o}", "seconds", (double)window->length_ns * 1e-9,
+      "bytes_sent", (json_int_t)counts->bytes_sent, "bytes_received",
+      (json_int_t)counts->bytes_received, "messages_sent", (json_int_t)counts->messages_sent,
+      "messages_received", (json_int_t)counts->messages_received, "cpu_seconds", usage->process_s,
+      "driver_cpu_seconds", usage->driver_s, "threads", (int)window->threads, "half_round_trip_us",
+      half_trips_to_json(window->half_trips_us, window->half_trip_count));
 }

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/tools/perf/histogram.h"
 #include "net_plugin/tools/perf/plan.h"
 
 struct counts {
@@ -31,8 +30,9 @@ struct window {
   struct usage usage;   /* likewise */
   uint64_t since_ns;    /* when the state began */
   uint64_t length_ns;
-  unsigned threads;            /* of the process, in the window */
-  struct histogram half_trips; /* ns; kept by the caller while measuring */
+  unsigned threads;      /* of the process, in the window */
+  double *half_trips_us; /* room for PERF_HALF_TRIPS_MAX, until the process ends; NULL: none */
+  size_t half_trip_count;
 };
 
 void window_start(struct window *window, const struct plan *plan, int streams);
@@ -40,11 +40,14 @@ void window_start(struct window *window, const struct plan *plan, int streams);
 /* To be called after completions, and from time to time. */
 void window_update(struct window *window, uint64_t now_ns);
 
+/* To be called while measuring. */
+void window_add_half_trip(struct window *window, uint64_t ns);
+
 /* Sleeps, and returns the CPU time used by the process: {"seconds", "cpu_seconds"}; NULL without
  * memory. */
 json_t *window_measure_idle(uint64_t rest_ns);
 
-/* The results of this side; NULL without memory. */
-json_t *window_to_json(const struct window *window);
+/* The results of this side; NULL without memory. Sorts the half round trips. */
+json_t *window_to_json(struct window *window);
 
 #endif

@@ -5,21 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/quantile.h"
 #include "net_plugin/tools/limits.h"
 
 static double median(const struct probe_report *report, unsigned device, bool is_rtt) {
   unsigned hosts = report->host_count, count = 0;
-  double *values = calloc((size_t)hosts * hosts + 1, sizeof *values), result = 0;
+  double *values = calloc((size_t)hosts * hosts + 1, sizeof *values);
   for (unsigned i = 0; values && i < hosts * hosts; i++) {
     const struct probe_result *it = probe_at(report, device, i / hosts, i % hosts);
     if (it->is_measured) {
       values[count++] = is_rtt ? it->rtt_us : it->gbps;
     }
   }
-  if (count) {
-    qsort(values, count, sizeof *values, probe_compare);
-    result = values[count / 2];
-  }
+  double result = quantile_median(values, count);
   free(values);
   return result;
 }

@@ -16,6 +16,7 @@
 #include "common/clock.h"
 #include "common/peer_proof.h"
 #include "common/plain.h"
+#include "common/quantile.h"
 #include "common/random.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
@@ -162,8 +163,7 @@ static int exchange_pings(int fd, double *rtt_us) {
     }
     times_us[i] = (double)(clock_now_ns() - start_ns) * 1e-3;
   }
-  qsort(times_us, LOAD_PINGS, sizeof times_us[0], probe_compare);
-  *rtt_us = times_us[LOAD_PINGS / 2];
+  *rtt_us = quantile_median(times_us, LOAD_PINGS);
   return 0;
 }
 

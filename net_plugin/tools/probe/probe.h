@@ -55,12 +55,6 @@ static inline struct probe_result *probe_at(const struct probe_report *report, u
   return &report->results[(device * report->host_count + from) * report->host_count + to];
 }
 
-/* Of two doubles, for qsort. */
-static inline int probe_compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* ---- pairs: who measures with whom at the same time ---- */
 
 /* In each round a host has at most one partner, and in all rounds each other host once. The number

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/model/quantile.h"
+#include "common/quantile.h"
 #include "tuner_plugin/tools/limits.h"
 
 static struct ab_test_point *find_or_add(struct ab_test *test, const struct bench_json_row *row) {

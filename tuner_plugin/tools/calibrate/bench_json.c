@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/model/quantile.h"
+#include "common/quantile.h"
 
 static const char *const operations[PROFILE_COLLECTIVE_COUNT] = {
   [PROFILE_BROADCAST] = "broadcast",  [PROFILE_REDUCE] = "reduce",

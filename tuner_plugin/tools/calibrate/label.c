@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "common/quantity.h"
-#include "tuner_plugin/model/quantile.h"
+#include "common/quantile.h"
 
 struct label_entry *label_find(struct label_log *log, enum profile_collective collective,
                                uint64_t bytes) {

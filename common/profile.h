@@ -173,8 +173,7 @@ uint64_t profile_decision_hash(const struct profile *profile);
 const struct profile_table *profile_find_table(const struct profile *profile,
                                                enum profile_collective collective, uint32_t nodes,
                                                uint32_t ppn);
-/* The row that matches this size, or NULL, also if table is NULL. Linear search, for tools and
- * tests; the plugin has decide_find. */
+/* The row that matches this size, or NULL, also if table is NULL. */
 const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
 
 /* ---- the keys of the text, in one table for reader and writer: a new one is one row in profile.c

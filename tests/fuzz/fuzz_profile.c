@@ -5,7 +5,7 @@
 #include "common/profile.h"
 #include "common/profile_match.h"
 #include "tests/fuzz/fuzz.h"
-#include "tuner_plugin/decide/compile.h"
+#include "tuner_plugin/decide/guard.h"
 
 enum { CELLS = PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT };
 
@@ -53,11 +53,9 @@ static void fill_costs(float costs[CELLS], uint64_t bytes) {
   }
 }
 
-static const struct decide_row *find_one_by_one(const struct decide_table *table, int collective,
-                                                uint64_t bytes) {
-  bool is_known = collective >= 0 && collective < PROFILE_COLLECTIVE_COUNT;
-  uint32_t end = is_known ? table->first[collective + 1] : 0;
-  for (uint32_t i = is_known ? table->first[collective] : 0; i < end; i++) {
+static const struct profile_row *find_one_by_one(const struct profile_table *table,
+                                                 uint64_t bytes) {
+  for (size_t i = 0; table && i < table->row_count; i++) {
     if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
       return &table->rows[i];
     }
@@ -65,22 +63,23 @@ static const struct decide_row *find_one_by_one(const struct decide_table *table
   return NULL;
 }
 
-static void check_choice(const struct decide_table *table, int collective, uint64_t bytes) {
+static void check_choice(const struct decide_tables *tables, int collective, uint64_t bytes) {
   float before[CELLS], after[CELLS];
   int channels = (int)(bytes % 40), algo = 5, proto = 2, given = channels;
   fill_costs(before, bytes);
   memcpy(after, before, sizeof after);
   struct decide_costs costs = { after, PROFILE_ALGORITHM_COUNT, PROFILE_PROTOCOL_COUNT };
-  const struct decide_row *found = decide_find(table, collective, bytes);
-  FUZZ_CHECK(found == find_one_by_one(table, collective, bytes));
-  bool has_chosen = decide_by_costs(table, collective, bytes, costs, &channels);
+  bool is_known = collective >= 0 && collective < PROFILE_COLLECTIVE_COUNT;
+  FUZZ_CHECK(decide_find(tables, collective, bytes) ==
+             find_one_by_one(is_known ? tables->of[collective] : NULL, bytes));
+  bool has_chosen = decide_by_costs(tables, collective, bytes, costs, &channels);
   for (unsigned i = 0; i < CELLS; i++) {
     FUZZ_CHECK(before[i] >= 0 || after[i] < 0);
     FUZZ_CHECK(has_chosen || after[i] == before[i]);
   }
   FUZZ_CHECK(has_chosen || channels == given);
   FUZZ_CHECK(channels >= 0 && channels <= PROFILE_CHANNELS_MAX);
-  if (!decide_by_number(table, collective, bytes, &algo, &proto, &channels)) {
+  if (!decide_by_number(tables, collective, bytes, &algo, &proto, &channels)) {
     FUZZ_CHECK(algo == 5 && proto == 2);
   } else {
     FUZZ_CHECK(algo >= 0 && algo < PROFILE_ALGORITHM_COUNT);
@@ -89,22 +88,18 @@ static void check_choice(const struct decide_table *table, int collective, uint6
 }
 
 static void check_choices(const struct profile *profile, size_t ranks, size_t nodes) {
-  struct decide_table table;
-  size_t bytes = compile_bytes(profile, ranks, nodes);
-  void *memory = malloc(bytes + !bytes);
-  FUZZ_CHECK(memory != NULL);
-  compile_table(profile, ranks, nodes, memory, &table);
-  uint32_t count = table.first[PROFILE_COLLECTIVE_COUNT];
+  struct decide_tables tables = decide_tables_of(profile, ranks, nodes);
   for (int collective = -1; collective <= PROFILE_COLLECTIVE_COUNT; collective++) {
-    check_choice(&table, collective, 0);
-    check_choice(&table, collective, UINT64_MAX);
-    for (uint32_t i = 0; i < count && i < 16; i++) {
-      check_choice(&table, collective, table.rows[i].bytes_lo - 1);
-      check_choice(&table, collective, table.rows[i].bytes_lo);
-      check_choice(&table, collective, table.rows[i].bytes_hi);
+    check_choice(&tables, collective, 0);
+    check_choice(&tables, collective, UINT64_MAX);
+    bool is_known = collective >= 0 && collective < PROFILE_COLLECTIVE_COUNT;
+    const struct profile_table *table = is_known ? tables.of[collective] : NULL;
+    for (size_t i = 0; table && i < table->row_count && i < 16; i++) {
+      check_choice(&tables, collective, table->rows[i].bytes_lo - 1);
+      check_choice(&tables, collective, table->rows[i].bytes_lo);
+      check_choice(&tables, collective, table->rows[i].bytes_hi);
     }
   }
-  free(memory);
 }
 
 static const struct machine machine = {
@@ -132,6 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check_round_trip(&profile);
   FUZZ_CHECK(profile_match_score(&profile.fit, &machine) >= -1);
   profile_match_is_nccl_in_range(&profile.meta, 22907);
+  guard_drop_rows(&profile);
   for (size_t i = 0; i < profile.table_count && i < 4; i++) {
     const struct profile_table *table = &profile.tables[i];
     FUZZ_CHECK(profile_find_table(&profile, table->collective, table->nodes, table->ppn) == table);

@@ -8,28 +8,8 @@
 
 #include "common/profile.h"
 #include "tests/lib/unit.h"
-#include "tuner_plugin/decide/compile.h"
 #include "tuner_plugin/decide/decide.h"
-
-struct compiled {
-  struct decide_table table;
-  struct decide_row *rows;
-  size_t count;
-};
-
-static void compile(const struct profile *profile, size_t ranks, size_t nodes,
-                    struct compiled *out) {
-  size_t bytes = compile_bytes(profile, ranks, nodes);
-  /* Exactly as many as announced, so that a sanitizer sees one too many. */
-  out->rows = malloc(bytes);
-  compile_table(profile, ranks, nodes, out->rows, &out->table);
-  out->count = out->table.first[PROFILE_COLLECTIVE_COUNT];
-  assert_true((bytes > 0) == (out->count > 0));
-}
-
-static void release(struct compiled *compiled) {
-  free(compiled->rows);
-}
+#include "tuner_plugin/decide/guard.h"
 
 static void parse(const char *text, struct profile *profile) {
   struct profile_error error = { 0 };
@@ -78,21 +58,18 @@ UNIT_TEST(finds_rows_by_size) {
   };
   struct profile profile;
   parse(profile_text, &profile);
-  struct compiled compiled;
-  compile(&profile, 32, 4, &compiled);
-  assert_int_equal(compiled.count, 4);
+  struct decide_tables tables = decide_tables_of(&profile, 32, 4);
+  assert_int_equal(tables.row_count, 4);
   for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-    const struct decide_row *row =
-        decide_find(&compiled.table, expected[i].coll, expected[i].bytes);
+    const struct profile_row *row = decide_find(&tables, expected[i].coll, expected[i].bytes);
     if (expected[i].algo < 0) {
       assert_null(row);
     } else {
       assert_non_null(row);
-      assert_int_equal(row->choice.algo, expected[i].algo);
-      assert_int_equal(row->choice.channels, expected[i].channels);
+      assert_int_equal(row->algorithm, expected[i].algo);
+      assert_int_equal(row->channels, expected[i].channels);
     }
   }
-  release(&compiled);
   profile_free(&profile);
 }
 
@@ -111,13 +88,11 @@ UNIT_TEST(other_shapes_have_no_rows) {
   struct profile profile;
   parse(profile_text, &profile);
   for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-    struct compiled compiled;
-    compile(&profile, shapes[i].ranks, shapes[i].nodes, &compiled);
-    assert_int_equal(compiled.count, 0);
+    struct decide_tables tables = decide_tables_of(&profile, shapes[i].ranks, shapes[i].nodes);
+    assert_int_equal(tables.row_count, 0);
     for (int coll = -1; coll <= PROFILE_COLLECTIVE_COUNT; coll++) {
-      assert_null(decide_find(&compiled.table, coll, 1048576));
+      assert_null(decide_find(&tables, coll, 1048576));
     }
-    release(&compiled);
   }
   profile_free(&profile);
 }
@@ -127,15 +102,31 @@ static uint64_t next_random(uint64_t *state) {
   return *state >> 33;
 }
 
-/* decide_find finds what a linear search over the rows does. */
-static void assert_found(const struct decide_table *table, int coll, uint64_t bytes) {
-  const struct decide_row *found = NULL;
-  for (uint32_t i = table->first[coll]; i < table->first[coll + 1]; i++) {
+UNIT_TEST(rows_that_gain_too_little_are_out) {
+  struct profile profile;
+  parse("schema = 1\n[meta]\nid = test\n[table allreduce nodes=4 ppn=8]\n"
+        "8 64 ring ll 0 over=tree/ll default_us=102 choice_us=100 noise_pct=1\n"
+        "64 1K ring ll 1 over=tree/ll default_us=110 choice_us=100 noise_pct=1\n"
+        "1K 2K ring ll 2\n",
+        &profile);
+  guard_drop_rows(&profile);
+  struct decide_tables tables = decide_tables_of(&profile, 32, 4);
+  assert_int_equal(tables.row_count, 2);
+  assert_null(decide_find(&tables, PROFILE_ALLREDUCE, 8));
+  assert_int_equal(decide_find(&tables, PROFILE_ALLREDUCE, 64)->channels, 1);
+  assert_int_equal(decide_find(&tables, PROFILE_ALLREDUCE, 1024)->channels, 2);
+  profile_free(&profile);
+}
+
+/* It finds what a linear search over the rows does. */
+static void assert_found(const struct profile_table *table, uint64_t bytes) {
+  const struct profile_row *found = NULL;
+  for (size_t i = 0; i < table->row_count; i++) {
     if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
       found = &table->rows[i];
     }
   }
-  assert_ptr_equal(decide_find(table, coll, bytes), found);
+  assert_ptr_equal(profile_find_row(table, bytes), found);
 }
 
 /* Against a linear search, with 1 to 200 rows, some of which touch and some leave gaps. */
@@ -155,13 +146,10 @@ UNIT_TEST(agrees_with_linear_search) {
     }
     struct profile profile;
     parse(text, &profile);
-    struct compiled compiled;
-    compile(&profile, 6, 3, &compiled);
-    assert_int_equal(compiled.count, row_count);
+    assert_int_equal(profile.tables[0].row_count, row_count);
     for (uint64_t bytes = 0; bytes < high + 4; bytes++) {
-      assert_found(&compiled.table, PROFILE_REDUCESCATTER, bytes);
+      assert_found(&profile.tables[0], bytes);
     }
-    release(&compiled);
     profile_free(&profile);
   }
 }
@@ -187,26 +175,26 @@ UNIT_TEST(finds_rows_however_they_are_spread) {
     { 8, 8, 2, 10 },
   };
   for (size_t i = 0; i < sizeof spreads / sizeof spreads[0]; i++) {
-    static struct decide_row rows[ROWS];
+    static struct profile_row rows[ROWS];
     uint64_t low = spreads[i].first, apart = spreads[i].apart;
     for (int row = 0; row < ROWS; row++) {
-      rows[row] = (struct decide_row){ low, low + apart, { .channels = (uint8_t)row } };
+      rows[row] = (struct profile_row){ .bytes_lo = low, .bytes_hi = low + apart };
       low += apart + spreads[i].gap;
       int every = spreads[i].doubled_every;
       apart *= every > 0 && row % every == every - 1 ? 2 : 1;
     }
-    struct decide_table table = { .rows = rows, .first = { 0, 0, ROWS, ROWS, ROWS, ROWS } };
+    const struct profile_table table = { .rows = rows, .row_count = ROWS };
     for (int row = 0; row < ROWS; row++) {
       for (int beside = -2; beside <= 2; beside++) {
-        assert_found(&table, 1, rows[row].bytes_lo + (uint64_t)(int64_t)beside);
-        assert_found(&table, 1, rows[row].bytes_hi + (uint64_t)(int64_t)beside);
+        assert_found(&table, rows[row].bytes_lo + (uint64_t)(int64_t)beside);
+        assert_found(&table, rows[row].bytes_hi + (uint64_t)(int64_t)beside);
       }
     }
     for (unsigned bit = 0; bit < 64; bit++) {
-      assert_found(&table, 1, UINT64_C(1) << bit);
-      assert_found(&table, 1, (UINT64_C(1) << bit) - 1);
+      assert_found(&table, UINT64_C(1) << bit);
+      assert_found(&table, (UINT64_C(1) << bit) - 1);
     }
-    assert_found(&table, 1, UINT64_MAX);
+    assert_found(&table, UINT64_MAX);
   }
 }
 

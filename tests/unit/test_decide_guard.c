@@ -122,12 +122,11 @@ UNIT_TEST(without_costs_only_common_cells) {
 
 /* One row, all sizes: what is written and what is not. */
 UNIT_TEST(writes_the_cell_and_nothing_else) {
-  const struct decide_row rows[] = {
-    { 0,
-      UINT64_MAX,
-      { .algo = PROFILE_RING, .proto = PROFILE_SIMPLE, .channels = 4, .over = DECIDE_ANY_CELL } },
+  struct profile_row row = {
+    .bytes_hi = UINT64_MAX, .algorithm = PROFILE_RING, .protocol = PROFILE_SIMPLE, .channels = 4
   };
-  struct decide_table table = { .rows = rows, .first = { 0, 0, 0, 0, 0, 1 } };
+  const struct profile_table allreduce = { .rows = &row, .row_count = 1 };
+  const struct decide_tables table = { .of = { [PROFILE_ALLREDUCE] = &allreduce } };
   struct cells cells = all_ignored();
   cells.us[PROFILE_TREE][PROFILE_LL] = 3.0f;
   cells.us[PROFILE_RING][PROFILE_SIMPLE] = 4.0f;

@@ -11,7 +11,7 @@
 #include "common/quantile.h"
 #include "tests/lib/synthetic.h"
 #include "tests/lib/unit.h"
-#include "tuner_plugin/decide/compile.h"
+#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/model/fit.h"
 
 static int draw_count(int usual) {
@@ -260,12 +260,11 @@ struct tally {
   double log_default, log_chosen; /* against the best cell: sums of slowdowns */
 };
 
-static void judge(const struct synthetic *cluster, const struct profile *profile,
+static void judge(const struct synthetic *cluster, struct profile *profile,
                   enum profile_collective collective, int nodes, struct tally *tally) {
   size_t ranks = (size_t)(nodes * cluster->ppn);
-  void *memory = malloc(compile_bytes(profile, ranks, (size_t)nodes) + 1);
-  struct decide_table table;
-  compile_table(profile, ranks, (size_t)nodes, memory, &table);
+  guard_drop_rows(profile);
+  struct decide_tables tables = decide_tables_of(profile, ranks, (size_t)nodes);
   /* No power of two: those were measured. */
   for (uint64_t bytes = 12; bytes <= 256 << 20; bytes = bytes + bytes / 2) {
     assert_true(bytes & (bytes - 1));
@@ -275,7 +274,7 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
     struct costs_choice usual, chosen;
     assert_true(costs_choose(view, &usual));
     int channels = 0;
-    decide_by_costs(&table, (int)collective, bytes, view, &channels);
+    decide_by_costs(&tables, (int)collective, bytes, view, &channels);
     assert_true(costs_choose(view, &chosen));
     double default_us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, usual.cell, bytes);
     double chosen_us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, chosen.cell, bytes);
@@ -291,7 +290,6 @@ static void judge(const struct synthetic *cluster, const struct profile *profile
     tally->log_default += log(default_us / best_us);
     tally->log_chosen += log(chosen_us / best_us);
   }
-  free(memory);
 }
 
 /* Calibrated on 2, 4 and 8 nodes, and judged there. */

@@ -265,12 +265,10 @@ TUNER_JOB_TEST(cache_names_what_it_holds) {
   assert_string_equal(view.profile->meta.id, "good");
   assert_true(view.hash == profile_hash(&profile));
   assert_non_null(strstr(view.path, "p.profile"));
-  const struct decide_table *first, *second, *none;
-  assert_int_equal(profile_cache_find_table(32, 4, &first), 0);
-  assert_int_equal(profile_cache_find_table(32, 4, &second), 0);
-  assert_int_equal(profile_cache_find_table(32, 8, &none), 0);
-  assert_ptr_equal(first, second);
-  assert_null(none);
+  struct profile_cache_view again;
+  assert_int_equal(profile_cache_acquire(&again), 0);
+  assert_ptr_equal(view.profile, again.profile);
+  profile_cache_release();
   profile_cache_release();
   profile_free(&profile);
 }

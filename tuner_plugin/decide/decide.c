@@ -6,26 +6,32 @@
 
 #include "tuner_plugin/decide/guard.h"
 
-const struct decide_row *decide_find(const struct decide_table *table, int coll, uint64_t bytes) {
-  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT ||
-      table->first[coll] == table->first[coll + 1]) {
-    return NULL;
+struct decide_tables decide_tables_of(const struct profile *profile, size_t ranks, size_t nodes) {
+  struct decide_tables tables = { .row_count = 0 };
+  if (nodes < 2 || nodes > UINT32_MAX || ranks % nodes != 0 || ranks / nodes > UINT32_MAX) {
+    return tables;
   }
-  /* To the last row that begins at or before the size; no branch depends on a comparison, as a
-   * mispredicted one takes longer than all the rest. */
-  const struct decide_row *row = &table->rows[table->first[coll]];
-  for (uint32_t left = table->first[coll + 1] - table->first[coll]; left > 1;) {
-    uint32_t half = left / 2;
-    row = row[half].bytes_lo <= bytes ? row + half : row;
-    left -= half;
+  for (int coll = 0; coll < PROFILE_COLLECTIVE_COUNT; coll++) {
+    const struct profile_table *table = profile_find_table(
+        profile, (enum profile_collective)coll, (uint32_t)nodes, (uint32_t)(ranks / nodes));
+    tables.of[coll] = table;
+    tables.row_count += table ? table->row_count : 0;
   }
-  return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
+  return tables;
 }
 
-static const struct decide_choice *find_choice(const struct decide_table *table, int coll,
-                                               uint64_t bytes) {
-  const struct decide_row *row = decide_find(table, coll, bytes);
-  return row ? &row->choice : NULL;
+const struct profile_row *decide_find(const struct decide_tables *tables, int coll,
+                                      uint64_t bytes) {
+  return coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT ? NULL
+                                                      : profile_find_row(tables->of[coll], bytes);
+}
+
+static struct decide_choice choice_of(const struct profile_row *row) {
+  unsigned over = costs_cell(row->over_algorithm, row->over_protocol);
+  return (struct decide_choice){ .algo = (uint8_t)row->algorithm,
+                                 .proto = (uint8_t)row->protocol,
+                                 .channels = (uint8_t)row->channels,
+                                 .over = (uint8_t)(row->is_measured ? over : DECIDE_ANY_CELL) };
 }
 
 static void write_channels(const struct decide_choice *choice, int *channels) {
@@ -48,20 +54,25 @@ bool decide_put(const struct decide_choice *choice, struct decide_costs costs, i
   return true;
 }
 
-bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
+bool decide_by_costs(const struct decide_tables *tables, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels) {
-  const struct decide_choice *choice = find_choice(table, coll, bytes);
-  return choice && decide_put(choice, costs, channels);
-}
-
-bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
-                      int *proto, int *channels) {
-  const struct decide_choice *choice = find_choice(table, coll, bytes);
-  if (!choice || !guard_allows_blind(coll, choice->algo, choice->proto)) {
+  const struct profile_row *row = decide_find(tables, coll, bytes);
+  if (!row) {
     return false;
   }
-  *algo = choice->algo;
-  *proto = choice->proto;
-  write_channels(choice, channels);
+  struct decide_choice choice = choice_of(row);
+  return decide_put(&choice, costs, channels);
+}
+
+bool decide_by_number(const struct decide_tables *tables, int coll, uint64_t bytes, int *algo,
+                      int *proto, int *channels) {
+  const struct profile_row *row = decide_find(tables, coll, bytes);
+  if (!row || !guard_allows_blind(coll, row->algorithm, row->protocol)) {
+    return false;
+  }
+  struct decide_choice choice = choice_of(row);
+  *algo = choice.algo;
+  *proto = choice.proto;
+  write_channels(&choice, channels);
   return true;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decide: profile + collective call -> algorithm, protocol and channels, or nothing.
- * Owns: nothing; the table lies in memory of the caller's.  Threads: any, the table is constant.
+ * Owns: nothing; the tables are the profile's.  Threads: any, the profile is constant.
  * Blocks: never; no lock, allocation, clock or log.  Fails: cannot; in doubt nothing is changed.
  *
  * All ranks of a communicator must choose the same, or the job hangs, and NCCL never compares their
- * choices. So a choice depends on its arguments alone: the table (made from the profile and the
- * shape of the communicator), the collective, its bytes, and NCCL's own cost table, whose inputs
+ * choices. So a choice depends on its arguments alone: the tables (of the profile, for the shape of
+ * the communicator), the collective, its bytes, and NCCL's own cost table, whose inputs
  * NCCL has aligned over the ranks (NVIDIA/nccl v2.30.7-1 src/init.cc:1437-1446). */
 #ifndef TUNER_PLUGIN_DECIDE_DECIDE_H
 #define TUNER_PLUGIN_DECIDE_DECIDE_H
@@ -26,22 +26,19 @@ struct decide_choice {
 
 enum { DECIDE_ANY_CELL = UINT8_MAX };
 
-/* The choice for one range of sizes of one collective. */
-struct decide_row {
-  uint64_t bytes_lo; /* first size in the range */
-  uint64_t bytes_hi; /* first size after it */
-  struct decide_choice choice;
+/* What a profile has for communicators of one shape. */
+struct decide_tables {
+  const struct profile_table *of[PROFILE_COLLECTIVE_COUNT]; /* NULL: none */
+  size_t row_count;                                         /* of all of them */
 };
 
-/* The rows for communicators of one shape, made by compile.h: by collective, ascending, without
- * overlap. Collective c has the rows [first[c], first[c + 1]). */
-struct decide_table {
-  const struct decide_row *rows;
-  uint32_t first[PROFILE_COLLECTIVE_COUNT + 1];
-};
+/* For `ranks` ranks spread evenly over `nodes` nodes. None for one node, as profiles are measured
+ * over the network, and if the nodes have different numbers of ranks, as that was never measured.
+ * Measured rows that gain too little must be out of the profile (guard_drop_rows). */
+struct decide_tables decide_tables_of(const struct profile *profile, size_t ranks, size_t nodes);
 
 /* The row that covers the call, or NULL. Any value of `coll` is allowed. */
-const struct decide_row *decide_find(const struct decide_table *table, int coll, uint64_t bytes);
+const struct profile_row *decide_find(const struct decide_tables *tables, int coll, uint64_t bytes);
 
 /* If the guard accepts the choice, makes its cell the cheapest and bounds *channels; returns true.
  * Else changes nothing. */
@@ -49,11 +46,11 @@ bool decide_put(const struct decide_choice *choice, struct decide_costs costs, i
 
 /* For interfaces with a cost table (v3 to v7): the same with the row that covers the call, if there
  * is one. */
-bool decide_by_costs(const struct decide_table *table, int coll, uint64_t bytes,
+bool decide_by_costs(const struct decide_tables *tables, int coll, uint64_t bytes,
                      struct decide_costs costs, int *channels);
 
 /* For the interface that takes the numbers themselves and shows no costs (v2). */
-bool decide_by_number(const struct decide_table *table, int coll, uint64_t bytes, int *algo,
+bool decide_by_number(const struct decide_tables *tables, int coll, uint64_t bytes, int *algo,
                       int *proto, int *channels);
 
 #endif

@@ -37,6 +37,21 @@ bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_perm
   return with_gain <= (unsigned __int128)default_ns * 1000;
 }
 
+void guard_drop_rows(struct profile *profile) {
+  for (size_t i = 0; i < profile->table_count; i++) {
+    struct profile_table *table = &profile->tables[i];
+    size_t kept = 0;
+    for (size_t r = 0; r < table->row_count; r++) {
+      const struct profile_row *row = &table->rows[r];
+      if (!row->is_measured ||
+          guard_is_worth(row->default_ns, row->choice_ns, row->noise_permille)) {
+        table->rows[kept++] = *row;
+      }
+    }
+    table->row_count = kept;
+  }
+}
+
 bool guard_allows_blind(int coll, unsigned algo, unsigned proto) {
   /* LL128 corrupts data where the path from GPU to NIC does not keep 128-byte stores whole, and
    * only NCCL knows that path. Tree exists for AllReduce alone. */

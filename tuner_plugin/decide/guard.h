@@ -23,7 +23,10 @@ enum guard_verdict guard_check(struct decide_costs costs, unsigned algo, unsigne
 /* Does a measured row gain enough? At least that, and twice the noise of the two times. */
 bool guard_is_worth(uint64_t default_ns, uint64_t choice_ns, uint32_t noise_permille);
 
-/* The same without costs: only cells that every multi-node communicator of NCCL 2.21 has. */
+/* Takes measured rows out that do not. */
+void guard_drop_rows(struct profile *profile);
+
+/* guard_check without costs: only cells that every multi-node communicator of NCCL 2.21 has. */
 bool guard_allows_blind(int coll, unsigned algo, unsigned proto);
 
 /* Channels to write over `given`, what NCCL passed in (0: nothing known); 0 keeps it. */

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads, shares and frees the profile; compiles it once per shape. */
+/* Loads, shares and frees the profile. */
 #include "tuner_plugin/plugin/profile_cache.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
-#include "tuner_plugin/decide/compile.h"
-
-/* A compiled table, in a list: a job has few shapes. */
-struct shape_table {
-  struct shape_table *next;
-  size_t ranks;
-  size_t nodes;
-  struct decide_table table;
-  _Alignas(max_align_t) char memory[]; /* of the table */
-};
+#include "tuner_plugin/decide/guard.h"
 
 /* All of this is under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,7 +19,6 @@ static int load_error; /* of the load that the first share made */
 static struct profile profile;
 static char profile_path[PROFILE_PATH_MAX];
 static uint64_t hash;
-static struct shape_table *shapes;
 
 /* A job that opens and closes communicators in a loop gets each warning once. */
 static void warn_once(const char *text) {
@@ -46,7 +34,8 @@ static int load(void) {
   struct profile_error error = { 0 };
   int result = profile_match_load(&profile, profile_path, &error);
   if (result == 0) {
-    hash = profile_hash(&profile);
+    hash = profile_hash(&profile); /* as the file has it */
+    guard_drop_rows(&profile);
     return 0;
   }
   /* It is normal that no profile fits this machine; it is an error if a named one is missing. */
@@ -56,17 +45,6 @@ static int load(void) {
     return result == -ENOENT ? -EINVAL : result;
   }
   return result;
-}
-
-static void unload(void) {
-  while (shapes) {
-    struct shape_table *next = shapes->next;
-    free(shapes);
-    shapes = next;
-  }
-  if (load_error == 0) {
-    profile_free(&profile);
-  }
 }
 
 int profile_cache_acquire(struct profile_cache_view *view) {
@@ -89,48 +67,8 @@ int profile_cache_acquire(struct profile_cache_view *view) {
 
 void profile_cache_release(void) {
   pthread_mutex_lock(&lock);
-  if (--share_count == 0) {
-    unload();
+  if (--share_count == 0 && load_error == 0) {
+    profile_free(&profile);
   }
   pthread_mutex_unlock(&lock);
-}
-
-static struct shape_table *compile_shape(size_t ranks, size_t nodes) {
-  struct shape_table *shape = malloc(sizeof *shape + compile_bytes(&profile, ranks, nodes));
-  if (!shape) {
-    return NULL;
-  }
-  shape->ranks = ranks;
-  shape->nodes = nodes;
-  compile_table(&profile, ranks, nodes, shape->memory, &shape->table);
-  shape->next = shapes;
-  shapes = shape;
-  return shape;
-}
-
-static struct shape_table *find_shape(size_t ranks, size_t nodes) {
-  struct shape_table *shape = shapes;
-  while (shape && (shape->ranks != ranks || shape->nodes != nodes)) {
-    shape = shape->next;
-  }
-  return shape;
-}
-
-int profile_cache_find_table(size_t ranks, size_t nodes, const struct decide_table **table) {
-  int result = 0;
-  *table = NULL;
-  pthread_mutex_lock(&lock);
-  if (load_error == 0) {
-    struct shape_table *shape = find_shape(ranks, nodes);
-    if (!shape) {
-      shape = compile_shape(ranks, nodes);
-    }
-    if (!shape) {
-      result = -ENOMEM;
-    } else if (shape->table.first[PROFILE_COLLECTIVE_COUNT] > 0) {
-      *table = &shape->table;
-    }
-  }
-  pthread_mutex_unlock(&lock);
-  return result;
 }

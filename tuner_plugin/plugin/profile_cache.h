@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_cache: the process's one profile, and its rows for each shape of communicator in use.
- * Owns: the profile and the compiled tables, from the first acquire to the last release.
- * Threads: any; one lock.  Blocks: the first acquire reads files; others only compile.
+/* profile_cache: the process's one profile.
+ * Owns: the profile, from the first acquire to the last release.
+ * Threads: any; one lock.  Blocks: the first acquire reads files.
  * Fails: -ENOENT no profile; else what common/profile_match.h gives for a bad one, after one WARN.
  *
  * Jobs open hundreds of communicators at once; only the first one pays for the file. */
@@ -13,12 +13,11 @@
 #include <stdint.h>
 
 #include "common/profile.h"
-#include "tuner_plugin/decide/decide.h"
 
 struct profile_cache_view {
-  const struct profile *profile;
+  const struct profile *profile; /* without rows that gain too little */
   const char *path;
-  uint64_t hash;
+  uint64_t hash;       /* of all of it */
   bool is_by_topology; /* found by its topology, not named: another machine may find another one */
 };
 
@@ -26,9 +25,5 @@ struct profile_cache_view {
  * `view` is valid as long as the reference is held. */
 int profile_cache_acquire(struct profile_cache_view *view);
 void profile_cache_release(void);
-
-/* *table: the rows for this shape; NULL if the profile has none. Valid as long as the caller's
- * reference. -ENOMEM: they could not be made. */
-int profile_cache_find_table(size_t ranks, size_t nodes, const struct decide_table **table);
 
 #endif

@@ -22,11 +22,11 @@
 #define UNTOUCHED "NCCL's own choice is untouched"
 
 struct tuner {
-  const struct decide_table *table; /* NULL: leave every call to NCCL */
-  bool has_share;                   /* of the profile cache */
-  struct calibration *calibration;  /* NULL: none */
-  struct collnet_range collnet;     /* of calls without a row */
-  bool meets_hosts;                 /* its first calls are NCCL's own, see is_proof */
+  struct decide_tables tables;     /* no rows: leave every call to NCCL */
+  bool has_share;                  /* of the profile cache */
+  struct calibration *calibration; /* NULL: none */
+  struct collnet_range collnet;    /* of calls without a row */
+  bool meets_hosts;                /* its first calls are NCCL's own, see is_proof */
   bool is_unproven; /* atomic: hosts have not met yet, and have to be compared first */
   bool sees_groups; /* NCCL asks for chunks after each (v6) */
   uint64_t chosen;  /* atomic: calls for which the profile chose */
@@ -118,12 +118,10 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   }
   tuner->is_unproven = tuner->meets_hosts = host.net == NET_USE_STRATUS;
   tuner->sees_groups = host.abi_version >= 6;
-  if (profile_cache_find_table(shape.ranks, shape.nodes, &tuner->table) != 0) {
-    LOG_WARN("%zu ranks on %zu nodes: no memory for the rows of profile %s, %s", shape.ranks,
-             shape.nodes, id, untouched(tuner));
-  } else if (tuner->table) {
-    LOG_INFO("%zu ranks on %zu nodes: %" PRIu32 " rows of profile %s match", shape.ranks,
-             shape.nodes, tuner->table->first[PROFILE_COLLECTIVE_COUNT], id);
+  tuner->tables = decide_tables_of(view->profile, shape.ranks, shape.nodes);
+  if (tuner->tables.row_count > 0) {
+    LOG_INFO("%zu ranks on %zu nodes: %zu rows of profile %s match", shape.ranks, shape.nodes,
+             tuner->tables.row_count, id);
   } else {
     LOG_INFO("%zu ranks on %zu nodes: no row of profile %s matches, %s", shape.ranks, shape.nodes,
              id, untouched(tuner));
@@ -185,7 +183,7 @@ void tuner_close(struct tuner *tuner) {
   if (!tuner) {
     return;
   }
-  if (tuner->table) {
+  if (tuner->tables.row_count > 0) {
     struct tuner_counts counts = tuner_get_counts(tuner);
     LOG_INFO("the profile chose for %" PRIu64 " of %" PRIu64 " calls%s", counts.chosen,
              counts.calls,
@@ -225,8 +223,8 @@ void tuner_choose_by_costs(struct tuner *tuner, int coll, size_t bytes, struct d
     count_call(tuner, calibration_choose(tuner->calibration, coll, bytes, costs, channels));
     return;
   }
-  bool is_ours = tuner->table && !is_proof(tuner) &&
-                 decide_by_costs(tuner->table, coll, bytes, costs, channels);
+  bool is_ours = tuner->tables.row_count > 0 && !is_proof(tuner) &&
+                 decide_by_costs(&tuner->tables, coll, bytes, costs, channels);
   count_call(tuner, is_ours);
   if (!is_ours) {
     collnet_range_apply(&tuner->collnet, coll, bytes, costs);
@@ -238,8 +236,7 @@ void tuner_choose_by_number(struct tuner *tuner, int coll, size_t bytes, int *al
   if (!tuner) {
     return;
   }
-  count_call(tuner,
-             tuner->table && decide_by_number(tuner->table, coll, bytes, algo, proto, channels));
+  count_call(tuner, decide_by_number(&tuner->tables, coll, bytes, algo, proto, channels));
 }
 
 void tuner_group_ends(struct tuner *tuner) {

@@ -133,41 +133,23 @@ int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const
   if (result < 0) {
     return result;
   }
-  const char *name = strrchr(link, '/') + 1;
+  const char *name = sysfs_name(link);
   length = (int)strnlen(name, driver_bytes - 1);
   memcpy(driver, name, (size_t)length);
   driver[length] = '\0';
   return length;
 }
 
-/* ---- directories ---- */
-
-static int is_shown(const struct dirent *entry) {
-  return entry->d_name[0] != '.';
-}
-
-int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...) {
-  *list = (struct sysfs_list){ 0 };
+size_t sysfs_find(const char *root, glob_t *found, const char *pattern, ...) {
   char full[SYSFS_PATH_MAX];
   va_list arguments;
-  va_start(arguments, path);
-  int result = format_path(full, root, path, arguments);
+  va_start(arguments, pattern);
+  int result = format_path(full, root, pattern, arguments);
   va_end(arguments);
-  if (result < 0) {
-    return result;
-  }
-  int count = scandir(full, &list->entries, is_shown, versionsort);
-  if (count < 0) {
-    return -errno;
-  }
-  list->count = (size_t)count;
-  return 0;
+  *found = (glob_t){ 0 };
+  return result == 0 && glob(full, GLOB_NOSORT, NULL, found) == 0 ? found->gl_pathc : 0;
 }
 
-void sysfs_list_free(struct sysfs_list *list) {
-  for (size_t i = 0; i < list->count; i++) {
-    free(list->entries[i]);
-  }
-  free(list->entries);
-  *list = (struct sysfs_list){ 0 };
+const char *sysfs_name(const char *path) {
+  return strrchr(path, '/') + 1;
 }

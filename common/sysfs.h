@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sysfs: reads of sysfs and procfs below a root, which is "/" or a captured tree in tests.
- * Owns: the entries of a struct sysfs_list, until sysfs_list_free.  Threads: any.
+ * Owns: nothing.  Threads: any.
  * Blocks: as the kernel's files do.  Fails: -ENOENT and other errors of open and read, -EINVAL for
  * an invalid number, -ENAMETOOLONG, -EXDEV for a link that leaves the root.
  *
@@ -9,7 +9,7 @@
 #ifndef COMMON_SYSFS_H
 #define COMMON_SYSFS_H
 
-#include <dirent.h>
+#include <glob.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,13 +42,11 @@ int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const
 int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const char *device, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* A directory without names that start with a dot; numbers in names sort as numbers. */
-struct sysfs_list {
-  struct dirent **entries;
-  size_t count;
-};
-int sysfs_list(const char *root, struct sysfs_list *list, const char *path, ...)
+/* Paths, with the root, that match a pattern of the shell's, as in "sys/class/net/%s/lower_*",
+ * until globfree. How many; none where the directory cannot be read. */
+size_t sysfs_find(const char *root, glob_t *found, const char *pattern, ...)
     __attribute__((format(printf, 3, 4)));
-void sysfs_list_free(struct sysfs_list *list);
+/* Of such a path what comes behind its last slash. */
+const char *sysfs_name(const char *path);
 
 #endif

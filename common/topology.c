@@ -121,15 +121,15 @@ static uint32_t read_rate(const char *root, const char *hca, const char *port) {
 }
 
 static void complete_hca(const char *root, hwloc_obj_t hca) {
-  struct sysfs_list ports;
-  if (hca->parent->type != HWLOC_OBJ_PCI_DEVICE ||
-      sysfs_list(root, &ports, "sys/class/infiniband/%s/ports", hca->name) < 0) {
+  glob_t ports;
+  if (hca->parent->type != HWLOC_OBJ_PCI_DEVICE) {
     return;
   }
-  for (size_t i = 0; i < ports.count; i++) {
-    add_speed(hca->parent, read_rate(root, hca->name, ports.entries[i]->d_name));
+  size_t count = sysfs_find(root, &ports, "sys/class/infiniband/%s/ports/*", hca->name);
+  for (size_t i = 0; i < count; i++) {
+    add_speed(hca->parent, read_rate(root, hca->name, sysfs_name(ports.gl_pathv[i])));
   }
-  sysfs_list_free(&ports);
+  globfree(&ports);
 }
 
 static void complete(const char *root, hwloc_topology_t topology) {

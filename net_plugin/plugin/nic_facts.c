@@ -64,21 +64,14 @@ static uint32_t read_speed(const char *root, const char *name, int depth);
 /* An interface without a device of its own (bond, VLAN, bridge, macvlan) is as truthful as those
  * below it. Without any it is a veth, which claims 10000, a tun or a dummy. */
 static bool has_truthful_lower(const char *root, const char *name, int depth) {
-  struct sysfs_list list;
-  if (depth == 0 || sysfs_list(root, &list, "sys/class/net/%s", name) < 0) {
-    return false;
+  glob_t lower;
+  size_t count = sysfs_find(root, &lower, "sys/class/net/%s/lower_*", name), truthful = 0;
+  while (depth > 0 && truthful < count &&
+         read_speed(root, sysfs_name(lower.gl_pathv[truthful]) + strlen("lower_"), depth - 1) > 0) {
+    truthful++;
   }
-  bool is_truthful = false;
-  for (size_t i = 0; i < list.count; i++) {
-    if (!strncmp(list.entries[i]->d_name, "lower_", strlen("lower_"))) {
-      is_truthful = read_speed(root, list.entries[i]->d_name + strlen("lower_"), depth - 1) > 0;
-      if (!is_truthful) {
-        break;
-      }
-    }
-  }
-  sysfs_list_free(&list);
-  return is_truthful;
+  globfree(&lower);
+  return count > 0 && truthful == count;
 }
 
 static uint32_t read_speed(const char *root, const char *name, int depth) {
@@ -99,50 +92,41 @@ static uint32_t read_speed(const char *root, const char *name, int depth) {
 /* Virtual functions have no port of their own: their driver has no phys_port_name. */
 static void read_port(const char *root, const char *name, char port[NIC_FACTS_PORT_MAX]) {
   char port_name[16], guid[SYSFS_TEXT_MAX];
-  struct sysfs_list hcas;
+  glob_t hcas;
   port[0] = '\0';
-  if (sysfs_read_text(root, port_name, sizeof(port_name), "sys/class/net/%s/phys_port_name",
-                      name) <= 0 ||
-      sysfs_list(root, &hcas, "sys/class/net/%s/device/infiniband", name) < 0) {
-    return;
-  }
-  if (hcas.count == 1 &&
+  size_t count = sysfs_find(root, &hcas, "sys/class/net/%s/device/infiniband/*", name);
+  if (count == 1 &&
+      sysfs_read_text(root, port_name, sizeof(port_name), "sys/class/net/%s/phys_port_name", name) >
+          0 &&
       sysfs_read_text(root, guid, sizeof(guid),
                       "sys/class/net/%s/device/infiniband/%s/sys_image_guid", name,
-                      hcas.entries[0]->d_name) > 0 &&
+                      sysfs_name(hcas.gl_pathv[0])) > 0 &&
       strpbrk(guid, "123456789abcdef")) { /* not all zeroes */
     snprintf(port, NIC_FACTS_PORT_MAX, "%.40s %s", guid, port_name);
   }
-  sysfs_list_free(&hcas);
+  globfree(&hcas);
 }
 
 /* A NIC, or something on one: a bond, a VLAN. */
 static bool leads_to_nic(const char *root, const char *port) {
-  struct sysfs_list below;
-  bool does = sysfs_exists(root, "sys/class/net/%s/device", port);
-  if (!does && sysfs_list(root, &below, "sys/class/net/%s", port) == 0) {
-    for (size_t i = 0; i < below.count; i++) {
-      does = does || !strncmp(below.entries[i]->d_name, "lower_", strlen("lower_"));
-    }
-    sysfs_list_free(&below);
-  }
-  return does;
+  glob_t below;
+  size_t count = sysfs_find(root, &below, "sys/class/net/%s/lower_*", port);
+  globfree(&below);
+  return count > 0 || sysfs_exists(root, "sys/class/net/%s/device", port);
 }
 
 /* Those of containers and virtual machines have ports of their own kind alone. */
 bool nic_facts_is_inner_bridge(const char *root, const char *name) {
-  struct sysfs_list ports;
+  glob_t ports;
   if (!sysfs_exists(root, "sys/class/net/%s/bridge", name)) {
     return false;
   }
-  bool is_inner = true;
-  if (sysfs_list(root, &ports, "sys/class/net/%s/brif", name) == 0) {
-    for (size_t i = 0; i < ports.count; i++) {
-      is_inner = is_inner && !leads_to_nic(root, ports.entries[i]->d_name);
-    }
-    sysfs_list_free(&ports);
+  size_t count = sysfs_find(root, &ports, "sys/class/net/%s/brif/*", name), inner = 0;
+  while (inner < count && !leads_to_nic(root, sysfs_name(ports.gl_pathv[inner]))) {
+    inner++;
   }
-  return is_inner;
+  globfree(&ports);
+  return inner == count;
 }
 
 void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out) {

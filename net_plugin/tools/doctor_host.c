@@ -123,18 +123,18 @@ static void check_multipath(const struct check *check) {
 
 /* The bond that a NIC is, or stands on: a VLAN, a bridge. */
 static bool find_bond(const char *root, const char *name, int depth, char bond[IF_NAMESIZE]) {
-  struct sysfs_list list;
+  glob_t lower;
   bool is_found = sysfs_exists(root, "sys/class/net/%s/bonding", name);
   if (is_found) {
     snprintf(bond, IF_NAMESIZE, "%.15s", name);
-  } else if (depth > 0 && sysfs_list(root, &list, "sys/class/net/%s", name) == 0) {
-    for (size_t i = 0; i < list.count && !is_found; i++) {
-      const char *entry = list.entries[i]->d_name;
-      is_found = !strncmp(entry, "lower_", strlen("lower_")) &&
-                 find_bond(root, entry + strlen("lower_"), depth - 1, bond);
-    }
-    sysfs_list_free(&list);
+    return true;
   }
+  size_t count = sysfs_find(root, &lower, "sys/class/net/%s/lower_*", name);
+  for (size_t i = 0; i < count && depth > 0 && !is_found; i++) {
+    const char *below = sysfs_name(lower.gl_pathv[i]) + strlen("lower_");
+    is_found = find_bond(root, below, depth - 1, bond);
+  }
+  globfree(&lower);
   return is_found;
 }
 

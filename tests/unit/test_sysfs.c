@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tests/lib/each_failure.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
@@ -83,50 +82,27 @@ SYSFS_TEST(overlong_paths_are_refused) {
   char name[SYSFS_PATH_MAX];
   char text[8];
   int64_t number;
-  struct sysfs_list list;
+  glob_t found;
   memset(name, 'x', sizeof name - 1);
   name[sizeof name - 1] = '\0';
   assert_int_equal(sysfs_read_text(test_tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
   assert_int_equal(sysfs_read_int(name, &number, "a"), -ENAMETOOLONG);
-  assert_int_equal(sysfs_list(test_tree.root, &list, "%s", name), -ENAMETOOLONG);
+  assert_int_equal(sysfs_find(test_tree.root, &found, "%s", name), 0);
   assert_int_equal(sysfs_read_driver(test_tree.root, text, sizeof text, "%s", name), -ENAMETOOLONG);
   assert_false(sysfs_exists(test_tree.root, "%s", name));
 }
 
-SYSFS_TEST(directories_are_listed_in_order) {
-  struct sysfs_list list;
-  static const char *const names[] = { "net/eth10", "net/eth2", "net/.hidden", "net/bond0" };
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    tree_make_directory(&test_tree, names[i]);
-  }
-  assert_int_equal(sysfs_list(test_tree.root, &list, "net"), 0);
-  assert_int_equal(list.count, 3);
-  assert_string_equal(list.entries[0]->d_name, "bond0");
-  assert_string_equal(list.entries[1]->d_name, "eth2");
-  assert_string_equal(list.entries[2]->d_name, "eth10");
-  sysfs_list_free(&list);
-  assert_int_equal(sysfs_list(test_tree.root, &list, "net/eth2"), 0);
-  assert_int_equal(list.count, 0);
-  sysfs_list_free(&list);
-  assert_int_equal(sysfs_list(test_tree.root, &list, "missing"), -ENOENT);
-  assert_int_equal(list.count, 0);
-}
-
-static void list_net(struct outcome *outcome) {
-  struct sysfs_list list;
-  outcome->error = sysfs_list(test_tree.root, &list, "net");
-  outcome->is_told = true; /* by the result */
-  if (outcome->error && list.entries) {
-    outcome->problem = "half a list";
-  }
-  sysfs_list_free(&list);
-}
-
-SYSFS_TEST(listing_survives_failing_calls) {
-  static const struct entry_point entry = { .name = "sysfs_list", .run = list_net };
-  tree_make_directory(&test_tree, "net/a");
-  tree_make_directory(&test_tree, "net/b");
-  assert_true(each_failure_of_all(&entry) > 0);
+SYSFS_TEST(what_matches_is_found) {
+  glob_t found;
+  tree_make_directory(&test_tree, "net/lower_eth2");
+  tree_make_directory(&test_tree, "net/.lower_hidden");
+  assert_int_equal(sysfs_find(test_tree.root, &found, "%s/lower_*", "net"), 1);
+  assert_string_equal(sysfs_name(found.gl_pathv[0]), "lower_eth2");
+  globfree(&found);
+  assert_int_equal(sysfs_find(test_tree.root, &found, "net/upper_*"), 0);
+  globfree(&found);
+  assert_int_equal(sysfs_find(test_tree.root, &found, "missing/*"), 0);
+  globfree(&found);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CRC32C in three forms: by tables of 8 bytes a step; by the processor's instruction in three
+/* CRC32C in three forms: by a table, a byte a step; by the processor's instruction in three
  * streams; by carry-less multiplication in registers of 32 bytes, which is faster than memory:
  * wider ones gain nothing. */
 #include <pthread.h>
@@ -11,40 +11,26 @@
 
 #define CRC32C_POLYNOMIAL UINT32_C(0x82f63b78) /* 0x1edc6f41, bits reversed */
 
-/* crc_tables[k][b]: the CRC of byte b followed by k zero bytes. */
-static uint32_t crc_tables[8][256];
-static pthread_once_t crc_tables_once = PTHREAD_ONCE_INIT;
+/* Of each byte. */
+static uint32_t crc_table[256];
+static pthread_once_t crc_table_once = PTHREAD_ONCE_INIT;
 
-static void fill_crc_tables(void) {
+static void fill_crc_table(void) {
   for (uint32_t byte = 0; byte < 256; byte++) {
     uint32_t crc = byte;
     for (int bit = 0; bit < 8; bit++) {
       crc = (crc >> 1) ^ ((crc & 1) ? CRC32C_POLYNOMIAL : 0);
     }
-    crc_tables[0][byte] = crc;
-  }
-  for (uint32_t byte = 0; byte < 256; byte++) {
-    for (int k = 1; k < 8; k++) {
-      uint32_t before = crc_tables[k - 1][byte];
-      crc_tables[k][byte] = (before >> 8) ^ crc_tables[0][before & 0xff];
-    }
+    crc_table[byte] = crc;
   }
 }
 
-static uint32_t by_tables(uint32_t crc, const void *bytes, size_t count) {
-  pthread_once(&crc_tables_once, fill_crc_tables);
-  const unsigned char *at = bytes;
+/* Where there is no instruction for it. */
+static uint32_t by_table(uint32_t crc, const void *bytes, size_t count) {
+  pthread_once(&crc_table_once, fill_crc_table);
   crc = ~crc;
-  for (; count >= 8; at += 8, count -= 8) {
-    uint64_t word = bytes_get_le64(at) ^ crc;
-    crc = 0;
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; k++) {
-      crc ^= crc_tables[7 - k][(word >> (8 * k)) & 0xff];
-    }
-  }
-  for (; count > 0; at++, count--) {
-    crc = (crc >> 8) ^ crc_tables[0][(crc ^ *at) & 0xff];
+  for (const unsigned char *at = bytes; count > 0; at++, count--) {
+    crc = (crc >> 8) ^ crc_table[(crc ^ *at) & 0xff];
   }
   return ~crc;
 }
@@ -84,7 +70,7 @@ typedef uint32_t crc_wide;
 /* What becomes of `crc` over so many zero bytes. */
 static uint32_t over_zeros(uint32_t crc, size_t bytes) {
   for (; bytes > 0; bytes--) {
-    crc = (crc >> 8) ^ crc_tables[0][crc & 0xff];
+    crc = (crc >> 8) ^ crc_table[crc & 0xff];
   }
   return crc;
 }
@@ -106,7 +92,7 @@ static void fill_crc_shift(struct crc_shift *shift, size_t bytes) {
 }
 
 static void fill_crc_shifts(void) {
-  pthread_once(&crc_tables_once, fill_crc_tables);
+  pthread_once(&crc_table_once, fill_crc_table);
   fill_crc_shift(&over_long, HASH_LONG_BLOCK_BYTES);
   fill_crc_shift(&over_short, HASH_SHORT_BLOCK_BYTES);
 }
@@ -286,7 +272,7 @@ static const struct hash_crc32c_form forms[] = {
 #if HAS_CRC_INSTRUCTION
   { "instruction", has_instruction, by_instruction },
 #endif
-  { "tables", always, by_tables },
+  { "table", always, by_table },
 };
 static const struct hash_crc32c_form *chosen;
 static pthread_once_t chosen_once = PTHREAD_ONCE_INIT;

@@ -15,7 +15,7 @@
 #include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/engine/engine.h"
+#include "net_plugin/engine/engine_state.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
@@ -481,6 +481,26 @@ TEST(few_threads_make_one_engine, by_pollers) {
   assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engines[1]), 0);
   assert_int_not_equal(engine_shard(engines[0]), engine_shard(engines[1]));
   tree_remove(&tree);
+}
+
+UNIT_TEST(numbers_of_engines) {
+  assert_int_equal(progress_mode_engines(1, 1), 1);
+  assert_int_equal(progress_mode_engines(7, 1), 1);
+  assert_int_equal(progress_mode_engines(8, 1), 2);
+  assert_int_equal(progress_mode_engines(31, 1), 2);
+  assert_int_equal(progress_mode_engines(32, 1), 4);
+  assert_int_equal(progress_mode_engines(192, 2), 2);
+  assert_int_equal(progress_mode_engines(192, 3), 1);
+  assert_int_equal(progress_mode_engines(192, 8), 1);
+}
+
+UNIT_TEST(auto_needs_cpus) {
+  assert_int_equal(progress_mode_choose(2, 1), PROGRESS_INLINE);
+  assert_int_equal(progress_mode_choose(3, 1), PROGRESS_INLINE);
+  assert_int_equal(progress_mode_choose(4, 1), PROGRESS_THREAD);
+  assert_int_equal(progress_mode_choose(4, 2), PROGRESS_THREAD);
+  assert_int_equal(progress_mode_choose(4, 3), PROGRESS_INLINE);
+  assert_int_equal(progress_mode_choose(5, 4), PROGRESS_INLINE);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -97,6 +97,17 @@ TEST(tables_are_read) {
   table = profile_find_table(&profile, PROFILE_REDUCE, 4, 1);
   assert_int_equal(table->rows[0].algorithm, PROFILE_NVLS);
   assert_int_equal(table->rows[1].algorithm, PROFILE_NVLS_TREE);
+  const struct profile_row *row = profile_find_table(&profile, PROFILE_ALLREDUCE, 4, 8)->rows;
+  assert_row(row, 65536, 1 << 20, PROFILE_RING, PROFILE_SIMPLE, 8);
+  assert_true(row->is_measured);
+  assert_int_equal(row->over_algorithm, PROFILE_TREE);
+  assert_int_equal(row->over_protocol, PROFILE_SIMPLE);
+  assert_int_equal(row->default_ns, 812450);
+  assert_int_equal(row->choice_ns, 700000);
+  assert_int_equal(row->noise_permille, 21);
+  assert_int_equal(row[1].default_ns, 9001);
+  assert_int_equal(row[1].noise_permille, 0);
+  assert_false(profile.tables[0].rows[0].is_measured);
   assert_null(profile_find_table(&profile, PROFILE_ALLREDUCE, 8, 2));
   assert_null(profile_find_table(&profile, PROFILE_REDUCE, 2, 8));
 }
@@ -151,6 +162,7 @@ TEST(what_is_written_reads_the_same) {
   }
   char *text_again = write_text(&again, &bytes_again);
   assert_string_equal(text, text_again);
+  assert_non_null(strstr(text, "over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1\n"));
   assert_true(profile_hash(&profile) == profile_hash(&again));
   free(text);
   free(text_again);
@@ -176,6 +188,27 @@ TEST(hash_sees_content_only) {
  * with `sha256sum` over the canonical text. */
 TEST(hash_is_stable) {
   assert_true(hash_of(HEAD) == UINT64_C(0x2446672fb9742df7));
+}
+
+#define MEASURED HEAD "[table allreduce nodes=2 ppn=8]\n0 1K ring ll 2 "
+
+/* Ranks with other figures may choose otherwise. */
+TEST(figures_are_part_of_the_decision) {
+  static const char *const texts[] = {
+    MEASURED "over=tree/ll default_us=2 choice_us=1\n",
+    MEASURED "over=tree/ll default_us=2.001 choice_us=1\n",
+    MEASURED "over=tree/ll default_us=2 choice_us=1 noise_pct=0.1\n",
+    MEASURED "over=ring/ll default_us=2 choice_us=1\n",
+  };
+  enum { COUNT = sizeof texts / sizeof texts[0] };
+  uint64_t hashes[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    parse(texts[i]);
+    hashes[i] = profile_decision_hash(&profile);
+    for (int j = 0; j < i; j++) {
+      assert_true(hashes[i] != hashes[j]);
+    }
+  }
 }
 
 TEST(failing_stream_is_reported) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See merge.h. All groups are found before the table is rebuilt. */
+/* See merge.h. The table stays as it is until all groups are made: names are looked up in it. */
 #include "net_plugin/plugin/merge.h"
 
 #include <stdio.h>
@@ -7,18 +7,18 @@
 
 #include "common/log.h"
 
-enum { NONE = -1, APART = -2 }; /* it found no room */
-
 struct merge {
   struct device_table *table;
   const char *text;
-  struct {
-    int members[NIC_MAX_FUSED]; /* interfaces, in the order of the names */
-    int count;
-  } groups[DEVICE_PHYSICAL_MAX]; /* one member: there is none */
-  int group_count;
-  int group_of[DEVICE_PHYSICAL_MAX]; /* of each interface; or as above */
+  bool is_taken[DEVICE_PHYSICAL_MAX];      /* the interface is in a group, or found no room */
+  bool is_gone[DEVICE_PHYSICAL_MAX];       /* it is part of a device of several */
+  struct device made[DEVICE_PHYSICAL_MAX]; /* in the place of a group's lowest member */
   char without_room[DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 1)];
+};
+
+/* Interfaces, in the order of the names. */
+struct group {
+  int members[NIC_MAX_FUSED], count;
 };
 
 static void add_name(char *names, const char *name) {
@@ -36,31 +36,36 @@ static void complain(const struct merge *merge, const char *what, const char *na
            merge->text, (int)length, name, what, known[0] ? known : "none");
 }
 
-/* To the latest group. */
-static void add_member(struct merge *merge, int index) {
-  int group = merge->group_count - 1, *count = &merge->groups[group].count;
-  if (*count == NIC_MAX_FUSED) {
+static void add_member(struct merge *merge, struct group *group, int index) {
+  merge->is_taken[index] = true;
+  if (group->count == NIC_MAX_FUSED) {
     add_name(merge->without_room, merge->table->devices[index].name);
-    merge->group_of[index] = APART;
+  } else {
+    group->members[group->count++] = index;
+  }
+}
+
+/* One makes no device. */
+static void end_group(struct merge *merge, const struct group *group) {
+  struct device device = { .part_count = 1 };
+  int lowest = DEVICE_PHYSICAL_MAX;
+  for (int i = 0; i < group->count; i++) {
+    int member = group->members[i];
+    device_append(&device, &merge->table->devices[member]);
+    merge->is_taken[member] = merge->is_gone[member] = group->count > 1;
+    lowest = member < lowest ? member : lowest;
+  }
+  if (group->count < 2) {
     return;
   }
-  merge->groups[group].members[(*count)++] = index;
-  merge->group_of[index] = group;
-}
-
-/* One has no group. */
-static void end_group(struct merge *merge) {
-  int group = merge->group_count - 1;
-  if (merge->groups[group].count < 2) {
-    if (merge->groups[group].count == 1) {
-      merge->group_of[merge->groups[group].members[0]] = NONE;
-    }
-    merge->groups[group].count = 0;
-    merge->group_count--;
+  merge->made[lowest] = device;
+  if (!merge->text[0]) {
+    LOG_INFO("%s are one, as they are one port (STRATUS_MERGE_NICS=none keeps them apart)",
+             device.name);
   }
 }
 
-static void add_named(struct merge *merge, const char *name, size_t length) {
+static void add_named(struct merge *merge, struct group *group, const char *name, size_t length) {
   int index = merge->table->count - 1;
   while (index >= 0 && (strlen(merge->table->devices[index].name) != length ||
                         memcmp(merge->table->devices[index].name, name, length) != 0)) {
@@ -68,88 +73,61 @@ static void add_named(struct merge *merge, const char *name, size_t length) {
   }
   if (index < 0) {
     complain(merge, "is none of the interfaces in use", name, length);
-  } else if (merge->group_of[index] != NONE) {
+  } else if (merge->is_taken[index]) {
     complain(merge, "is named twice", name, length);
   } else {
-    add_member(merge, index);
+    add_member(merge, group, index);
   }
 }
 
 static void find_named(struct merge *merge) {
-  /* More groups than interfaces: each of the rest has complained. */
-  for (const char *text = merge->text; merge->group_count < DEVICE_PHYSICAL_MAX;) {
+  const char *text = merge->text;
+  do {
     const char *begin = text;
+    struct group group = { .count = 0 };
     int names = 0;
-    for (merge->group_count++;; text++) {
+    do {
       size_t length = strcspn(text, "+,");
-      add_named(merge, text, length);
-      text += length;
+      add_named(merge, &group, text, length);
+      text += length + 1;
       names++;
-      if (*text != '+') {
-        break;
-      }
+    } while (text[-1] == '+');
+    if (names == 1 && group.count == 1) {
+      complain(merge, "is alone: a group has two or more", begin, (size_t)(text - 1 - begin));
     }
-    if (names == 1 && merge->groups[merge->group_count - 1].count == 1) {
-      complain(merge, "is alone: a group has two or more", begin, (size_t)(text - begin));
-    }
-    end_group(merge);
-    if (!*text++) {
-      return;
-    }
-  }
+    end_group(merge, &group);
+  } while (text[-1] == ',');
 }
 
 /* Of all, or of those that share a port. */
 static void find_alike(struct merge *merge, char ports[][NIC_FACTS_PORT_MAX]) {
-  for (int i = 0; i < merge->table->count; i++) {
-    if (merge->group_of[i] == NONE && (!ports || ports[i][0])) {
-      merge->group_count++;
-      for (int j = i; j < merge->table->count; j++) {
-        if (merge->group_of[j] == NONE && (!ports || strcmp(ports[i], ports[j]) == 0)) {
-          add_member(merge, j);
-        }
+  for (int i = 0; i < (ports ? merge->table->count : 1); i++) {
+    struct group group = { .count = 0 };
+    for (int j = i; j < merge->table->count && (!ports || ports[i][0]); j++) {
+      if (!merge->is_taken[j] && (!ports || strcmp(ports[i], ports[j]) == 0)) {
+        add_member(merge, &group, j);
       }
-      end_group(merge);
     }
-    if (!ports) {
-      return;
-    }
+    end_group(merge, &group);
   }
 }
 
-/* The lowest member's place is the group's. */
 static void rebuild(struct merge *merge) {
   struct device_table *table = merge->table;
-  struct device singles[DEVICE_PHYSICAL_MAX];
-  bool is_made[DEVICE_PHYSICAL_MAX] = { false };
-  int count = table->count;
-  memcpy(singles, table->devices, (size_t)count * sizeof(singles[0]));
-  table->count = 0;
-  for (int i = 0; i < count; i++) {
-    int group = merge->group_of[i];
-    if (group >= 0 && is_made[group]) {
-      continue;
+  int kept = 0;
+  for (int i = 0; i < table->count; i++) {
+    bool is_made = merge->made[i].nic_count > 0;
+    if (is_made || !merge->is_gone[i]) {
+      table->devices[kept] = is_made ? merge->made[i] : table->devices[i];
+      table->devices[kept].parts[0] = kept;
+      kept++;
     }
-    struct device device = { .part_count = 1, .parts = { table->count } };
-    for (int j = 0; group >= 0 && j < merge->groups[group].count; j++) {
-      device_append(&device, &singles[merge->groups[group].members[j]]);
-      is_made[group] = true;
-    }
-    if (group < 0) {
-      device_append(&device, &singles[i]);
-    } else if (!merge->text[0]) {
-      LOG_INFO("%s are one, as they are one port (STRATUS_MERGE_NICS=none keeps them apart)",
-               device.name);
-    }
-    table->devices[table->count++] = device;
   }
+  table->count = kept;
 }
 
 void merge_apply(struct device_table *table, char ports[][NIC_FACTS_PORT_MAX], const char *text) {
   struct merge merge = { .table = table, .text = text };
-  for (int i = 0; i < table->count; i++) {
-    merge.group_of[i] = NONE;
-  }
   if (!strcmp(text, "none") || table->count == 0) {
     return;
   }
@@ -165,7 +143,5 @@ void merge_apply(struct device_table *table, char ports[][NIC_FACTS_PORT_MAX], c
              text[0] ? "STRATUS_MERGE_NICS=" : "", text, text[0] ? ": " : "", NIC_MAX_FUSED,
              merge.without_room);
   }
-  if (merge.group_count) {
-    rebuild(&merge);
-  }
+  rebuild(&merge);
 }

@@ -367,11 +367,7 @@ void connection_destroy(struct connection *connection) {
     lane_memory_want(false);
   }
   link_end(connection->link);
-  if (connection->link_memory) {
-    lane_memory_unmap_link(connection->link_memory);
-  } else {
-    munmap(connection->link, connection->link_bytes);
-  }
+  munmap(connection->link, connection->link_bytes);
   connection_free_coding(connection);
   free(connection->slots);
   free(connection);

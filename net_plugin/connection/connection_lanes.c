@@ -161,13 +161,6 @@ static void path_drop(struct connection *connection, const struct lane_path *pat
   }
 }
 
-/* What the sender's devices read of the link itself: copies of small messages. */
-static void register_link(struct connection *connection) {
-  if (connection->is_sender && !connection->link_memory) {
-    connection->link_memory = lane_memory_register_link(connection->link, connection->link_bytes);
-  }
-}
-
 /* Of no use any more, or overtaken by a later dial, or able to write where the user has left. */
 static bool is_too_late(const struct connection *connection, unsigned index, uint32_t epoch,
                         const struct lane_path *path) {
@@ -187,11 +180,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     return;
   }
   connection_drop_lane(connection, index);
-  if (path->endpoint) {
-    register_link(connection);
-  }
-  int error = lane_open(path, connection->link, index, epoch, connection->is_sender,
-                        connection->link_memory, &lane);
+  int error = lane_open(path, connection->link, index, epoch, connection->is_sender, &lane);
   if (error) {
     path_drop(connection, path);
   } else {

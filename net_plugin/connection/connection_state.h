@@ -67,7 +67,6 @@ struct connection {
   struct link_ready ready;                   /* of these: can_write; lane_has_taken */
   struct lane_domain keys[WIRE_REMOTE_KEYS]; /* receiver: the devices that targets have keys for */
   unsigned next_key;
-  struct lane_memory *link_memory; /* sender: the link's, once there was an RDMA lane */
   int hot_lane;         /* where the next small message is likely to arrive; -1: anywhere */
   unsigned other_lane;  /* polled last in turn, besides the hot lane */
   unsigned other_polls; /* of another TCP lane than the hot one */

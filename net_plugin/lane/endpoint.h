@@ -4,8 +4,7 @@
  * lane that is opened over an endpoint (lane.h) owns it from then on.
  *
  *   dialling side, which sends the data           listening side
- *     endpoint_offer, advance until 0
- *     endpoint_describe ---------- offer ------->   endpoint_accept, advance until 0
+ *     endpoint_offer ------------- offer ------->   endpoint_accept, advance until 0
  *     endpoint_connect  <-- offer and port ------   endpoint_describe
  *     advance until 0                               [the lane waits for the peer]
  *
@@ -15,13 +14,13 @@
  * Endpoints are connected by a protocol of the transport's own, at the port in the answer.
  *
  * There is one transport, lane/rdma (rdma_endpoint.c). Another one would provide the functions
- * below, those of lane_memory.h and lane_offer.h, and a struct lane_ops. It could be connectionless
+ * below, those of lane_memory.h, and a struct lane_ops. It could be connectionless
  * (as EFA's datagram endpoints are): endpoint_accept and endpoint_connect then only keep the peer's
  * address.
  *
  * Owns: its device's objects, until endpoint_free or until a lane has it.  Threads: one at a time
- * for each endpoint; what takes NICs: any.  Blocks: endpoint_wait, up to 15 s; endpoint_stop_all;
- * endpoint_stop as a driver does when it stops a queue pair; the others never.
+ * for each endpoint; what takes NICs: any.  Blocks: endpoint_wait and find, up to 15 s;
+ * endpoint_stop_all; endpoint_stop as a driver does when it stops a queue pair; the others never.
  * Fails: without an endpoint the lane is a TCP flow. The reason is logged once for each NIC, then
  * traced. */
 #ifndef NET_PLUGIN_LANE_ENDPOINT_H
@@ -41,7 +40,7 @@ void endpoint_configure(void);
 /* Does NCCL_IB_HCA choose devices? Then it also chooses the NICs, for discovery. */
 bool endpoint_names_devices(void);
 /* The device of the NIC, for people: "mlx5_0 port 1 (RoCE)"; false: why it has none that may be
- * used now. Opens it for a moment, as drivers do. */
+ * used now. Opens it, as endpoint_wait does. */
 enum { ENDPOINT_TEXT_MAX = 256 };
 bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]);
 /* Opens the devices of these NICs in the background and waits for that, but not for long. Not with
@@ -53,6 +52,8 @@ void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted);
 unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted);
 /* Could an endpoint be made now? */
 bool endpoint_has_device(const struct nic *nic);
+/* The same, with what to tell the peer. */
+bool endpoint_offer(const struct nic *nic, struct lane_offer *offer);
 /* After the last engine has stopped: destroys what is left, ends all threads. */
 void endpoint_stop_all(void);
 
@@ -74,11 +75,11 @@ struct endpoint_peer {
   int dscp; /* -1: none */
 };
 
-/* Both begin a step of a new endpoint: see endpoint_advance. NULL: the NIC has no device now. */
-struct endpoint *endpoint_offer(const struct nic *nic);
+/* Both begin a step of a new endpoint: see endpoint_advance. NULL: the NIC has no device now, or
+ * one of another kind. port: the one in the answer. */
 struct endpoint *endpoint_accept(const struct nic *nic, const struct endpoint_peer *peer);
-/* The dialling side's second step. -EINPROGRESS: it begins. Other negative errno: it cannot. */
-int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t port);
+struct endpoint *endpoint_connect(const struct nic *nic, const struct endpoint_peer *peer,
+                                  uint16_t port);
 /* Whenever endpoint_fd is readable. 0: the step is done. -EINPROGRESS: it goes on; endpoint_fd may
  * be another one now. Other negative errno: the endpoint is of no use any more. */
 int endpoint_advance(struct endpoint *endpoint);

@@ -10,10 +10,9 @@
 #include "net_plugin/lane/tcp/tcp_lane.h"
 
 int lane_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
-              bool is_dialler, const struct lane_memory *link_memory, struct lane **lane) {
+              bool is_dialler, struct lane **lane) {
   if (path->endpoint) {
-    return rdma_lane_open(link, index, epoch, path->fd, path->endpoint, is_dialler, link_memory,
-                          lane);
+    return rdma_lane_open(link, index, epoch, path->fd, path->endpoint, is_dialler, lane);
   }
   *lane = path->crypto ? tcp_sealed_lane_open(link, index, epoch, path->fd, path->crypto)
                        : tcp_lane_open(link, index, epoch, path->fd);

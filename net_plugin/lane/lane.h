@@ -119,11 +119,10 @@ struct lane_path {
 };
 
 /* Makes a lane, which owns socket and endpoint then and copies the keys. 0, or a negative errno:
- * both are still the caller's. is_dialler: this side speaks first on an endpoint. link_memory: the
- * link's own, registered, where this side sends over an endpoint; else NULL. It outlives the lane.
- * The caller reports link_lane_up. */
+ * both are still the caller's. is_dialler: this side speaks first on an endpoint. The caller
+ * reports link_lane_up. */
 int lane_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
-              bool is_dialler, const struct lane_memory *link_memory, struct lane **lane);
+              bool is_dialler, struct lane **lane);
 /* Closes and frees what no lane is made of. An endpoint whose peer may have used it is stopped
  * before (endpoint_stop). */
 void lane_path_drop(const struct lane_path *path);

@@ -43,12 +43,6 @@ struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_mem
 /* NULL: nothing happens. */
 void lane_memory_free(struct lane_memory *memory);
 
-/* The same for a link's own mapping, by workers: until it is registered it has no keys, and lanes
- * copy. */
-struct lane_memory *lane_memory_register_link(void *base, size_t bytes);
-/* No lane uses it any more. Unmaps it, too, when devices know nothing of it any more. */
-void lane_memory_unmap_link(struct lane_memory *memory);
-
 bool lane_memory_covers(const struct lane_memory *memory, const void *data, size_t bytes);
 /* By which a peer writes the range through this domain; 0: it cannot, or the device has gone. */
 uint32_t lane_memory_remote_key(const struct lane_memory *memory, struct lane_domain domain);

@@ -20,7 +20,7 @@
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/talk.h"
 
-enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_OFFERING, DIAL_PROVING, DIAL_JOINING };
+enum dial_state { DIAL_CONNECTING, DIAL_GREETING, DIAL_PROVING, DIAL_JOINING };
 
 struct dial {
   struct talk talk; /* its timer: the deadline; until JOINING maybe an earlier one */
@@ -33,7 +33,7 @@ struct dial {
   struct auth_keys keys;
   struct nic nic;
   struct sockaddr_storage target;
-  bool is_inquiry;
+  bool is_inquiry, has_offered; /* an endpoint */
   struct hello hello;
   struct reply reply; /* while JOINING */
 };
@@ -97,30 +97,17 @@ static int connected(struct dial *dial) {
   return tcp_socket_send_whole(dial->talk.fd, dial->talk.transcript.hello, HELLO_BYTES);
 }
 
-/* ---- the proof, and endpoints ---- */
+/* ---- the proof ---- */
 
 static int prove(struct dial *dial) {
   struct proof proof = { 0 };
   uint8_t bytes[PROOF_BYTES];
   dial->state = DIAL_PROVING;
   look_later(dial);
-  if (dial->talk.endpoint) {
-    endpoint_describe(dial->talk.endpoint, &proof.offer);
-  }
+  dial->has_offered = dial->hello.terms.remote_keys && endpoint_offer(&dial->nic, &proof.offer);
   auth_prove(&dial->keys, &dial->talk.transcript, &proof);
   proof_encode(&proof, bytes);
   return tcp_socket_send_whole(dial->talk.fd, bytes, PROOF_BYTES);
-}
-
-/* The endpoint is made, or there is none: then the lane is a TCP flow. */
-static void offered(struct dial *dial, int error) {
-  if (error) {
-    talk_drop_endpoint(&dial->talk);
-  }
-  error = prove(dial);
-  if (error) {
-    finish(dial, error, NULL);
-  }
 }
 
 static int challenged(struct dial *dial) {
@@ -131,15 +118,6 @@ static int challenged(struct dial *dial) {
     return error;
   }
   memcpy(dial->talk.transcript.challenge, dial->talk.message, CHALLENGE_BYTES);
-  dial->talk.endpoint = dial->hello.terms.remote_keys ? endpoint_offer(&dial->nic) : NULL;
-  if (dial->talk.endpoint && talk_watch_endpoint(&dial->talk) == 0) {
-    uint64_t now_ns = clock_now_ns();
-    uint64_t left_ns = dial->deadline_ns > now_ns ? dial->deadline_ns - now_ns : 0;
-    dial->state = DIAL_OFFERING;
-    engine_timer_set(dial->talk.engine, &dial->talk.timer, now_ns + left_ns / 2);
-    return 0;
-  }
-  talk_drop_endpoint(&dial->talk);
   return prove(dial);
 }
 
@@ -235,61 +213,49 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct dial *dial = LIST_ENTRY(timer, struct dial, talk.timer);
   if (is_waiting_for_packets(dial) && now_ns < dial->deadline_ns) {
     give_up_waiting(dial, now_ns);
-  } else if (dial->state == DIAL_OFFERING) {
-    offered(dial, -ETIMEDOUT);
   } else {
     finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ETIMEDOUT, NULL);
   }
 }
 
+/* ---- endpoints ---- */
+
 static void endpoint_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = LIST_ENTRY(source, struct dial, talk.endpoint_source);
   (void)events;
   int error = talk_advance_endpoint(&dial->talk);
-  if (error == -EINPROGRESS) {
-    return;
-  }
-  if (dial->state == DIAL_OFFERING) {
-    offered(dial, error);
-  } else if (dial->state == DIAL_JOINING) {
+  if (error != -EINPROGRESS) {
     struct reply reply = dial->reply;
     finish(dial, error ? -ENODEV : 0, &reply);
   }
 }
 
-/* The endpoint is being connected: -EINPROGRESS, and the dial goes on when that is over. */
-static int join(struct dial *dial, const struct reply *reply) {
-  int error = talk_watch_endpoint(&dial->talk);
-  if (error) {
-    return error;
-  }
-  dial->state = DIAL_JOINING;
-  dial->reply = *reply;
-  set_timer(dial, dial->deadline_ns);
-  return -EINPROGRESS;
-}
-
-/* Both have an endpoint, or none: then the lane is a TCP flow. */
-static int connect_endpoints(struct dial *dial, const struct reply *reply) {
+/* 0: the lane is a TCP flow. -EINPROGRESS: the endpoint is being connected, and the dial goes on
+ * when that is over; a driver that hangs leaves time for another dial. */
+static int connect_endpoint(struct dial *dial, const struct reply *reply) {
   struct lane_tokens tokens;
-  if (lane_offer_is_none(&reply->offer) || !dial->talk.endpoint) {
-    talk_drop_endpoint(&dial->talk);
+  if (lane_offer_is_none(&reply->offer) || !dial->has_offered) {
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
   auth_endpoint_tokens(&dial->keys, &dial->talk.transcript, &tokens);
   const struct endpoint_peer peer = { &reply->offer, &tokens, dial->talk.fd, dial->hello.dscp };
-  int error = endpoint_connect(dial->talk.endpoint, &peer, reply->connect_port);
+  dial->talk.endpoint = endpoint_connect(&dial->nic, &peer, reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
-  if (error == -EINPROGRESS) {
-    error = join(dial, reply);
+  if (!dial->talk.endpoint || talk_watch_endpoint(&dial->talk) != 0) {
+    return -ENODEV;
   }
-  return error == -EINPROGRESS ? error : -ENODEV;
+  uint64_t now_ns = clock_now_ns();
+  uint64_t left_ns = dial->deadline_ns > now_ns ? dial->deadline_ns - now_ns : 0;
+  dial->state = DIAL_JOINING;
+  dial->reply = *reply;
+  set_timer(dial, now_ns + left_ns / 2);
+  return -EINPROGRESS;
 }
 
 /* The peer sends nothing while an endpoint takes a step, but it may close the socket. */
 static void check_socket(struct dial *dial) {
   if (!tcp_socket_is_quiet(dial->talk.fd)) {
-    finish(dial, dial->state == DIAL_JOINING ? -ENODEV : -ECONNRESET, NULL);
+    finish(dial, -ENODEV, NULL);
   }
 }
 
@@ -315,7 +281,7 @@ static void replied(struct dial *dial) {
     error = -EPROTO;
   }
   if (!error) {
-    error = connect_endpoints(dial, &reply);
+    error = connect_endpoint(dial, &reply);
   }
   if (error != -EINPROGRESS) {
     finish(dial, error, &reply);
@@ -344,7 +310,7 @@ static void continue_dial(struct dial *dial) {
 static void source_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = (struct dial *)source;
   (void)events;
-  if (dial->state == DIAL_OFFERING || dial->state == DIAL_JOINING) {
+  if (dial->state == DIAL_JOINING) {
     check_socket(dial);
     return;
   }

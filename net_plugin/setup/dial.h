@@ -3,12 +3,10 @@
  * connection's key, and checks that the other side knows it, too.
  *
  *   CONNECTING --connected--> GREETING --challenge--> PROVING --genuine reply--> done(0)
- *   GREETING --challenge, an endpoint may be had--> OFFERING --it is made, or not--> PROVING
  *   PROVING --genuine reply, endpoints to be connected--> JOINING --they are--> done(0)
  *   any --error, refusal, deadline--> done(negative errno)
  *
- * While OFFERING and JOINING a worker asks drivers (endpoint.h). One that takes more than half of
- * the time there is left makes the lane a TCP flow.
+ * While JOINING a worker asks drivers (endpoint.h), for half of the time there is left at most.
  *
  * Owns: its socket until done, then the callback has it.  Threads: all functions and the callback:
  * holder of the engine lock.  Blocks: never.  Fails: through the callback:

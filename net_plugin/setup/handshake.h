@@ -23,13 +23,13 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 12
+#define HANDSHAKE_WIRE_VERSION 13
 #define HELLO_BYTES 432
 #define CHALLENGE_BYTES 60
-#define PROOF_BYTES 104
-#define REPLY_BYTES 544
-#define REPLY_MAC_AT 508
-#define HANDSHAKE_MAX_BYTES 544
+#define PROOF_BYTES 96
+#define REPLY_BYTES 536
+#define REPLY_MAC_AT 500
+#define HANDSHAKE_MAX_BYTES 536
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -118,6 +118,7 @@ struct proof {
   uint8_t handle[MAC_BYTES];     /* by the key from NCCL's handle alone */
   uint8_t connection[MAC_BYTES]; /* by the connection's key, which the job secret is part of */
   struct lane_offer offer;       /* for this lane, if the hello has remote_keys */
+  uint8_t zeros[2];
   uint32_t crc;
 };
 
@@ -149,7 +150,7 @@ struct reply {
   struct wire_address addresses[ADDRESSES_MAX];
   char host[HOST_TEXT_BYTES];
   char nic[NIC_TEXT_BYTES];
-  uint8_t zeros[7];
+  uint8_t zeros[9];
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
   uint32_t crc;
 };

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices and contexts of the fake provider, its faults and its time. */
+/* Devices of the fake provider, its faults and its time. */
 #include "tests/lib/fake_verbs.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/random.h"
@@ -18,7 +16,6 @@
 struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
   .has_work = PTHREAD_COND_INITIALIZER,
-  .is_acknowledged = PTHREAD_COND_INITIALIZER,
   .may_go = PTHREAD_COND_INITIALIZER,
 };
 
@@ -40,9 +37,61 @@ static void drop_lock(void) {
   pthread_mutex_unlock(&fake.lock);
 }
 
+/* ---- calls ---- */
+
+int fake_call_fault(enum fake_call call) {
+  if (fake.called) {
+    fake.called(call);
+  }
+  while (fake.calls[call].is_held) {
+    fake.held++;
+    pthread_cond_wait(&fake.may_go, &fake.lock);
+    fake.held--;
+  }
+  if (fake.calls[call].countdown && --fake.calls[call].countdown == 0) {
+    return fake.calls[call].error;
+  }
+  bool is_polling = call == FAKE_POLL_CQ || call == FAKE_CM_EVENT;
+  if (!is_polling && fault_is_due(FAULT_VERBS)) {
+    return errno;
+  }
+  return fake.calls[call].error_always;
+}
+
+int fake_begin(enum fake_call call) {
+  take_lock();
+  return fake_call_fault(call);
+}
+
+int fake_begin_on(const struct ibv_context *context, enum fake_call call) {
+  int error = fake_begin(call);
+  return fake_device_of(context)->is_removed ? EIO : error;
+}
+
+int fake_end(int error) {
+  drop_lock();
+  errno = error;
+  return error;
+}
+
 /* ---- devices ---- */
 
-struct fake_device *fake_device_find(const char *name) {
+static int query_device(struct ibv_context *context, struct ibv_device_attr *out) {
+  int error = fake_begin_on(context, FAKE_QUERY_DEVICE);
+  *out = (struct ibv_device_attr){ .vendor_id = fake_device_of(context)->hca->vendor_id };
+  return fake_end(error);
+}
+
+static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out) {
+  const struct fake_device *device = fake_device_of(context);
+  int error = fake_begin_on(context, FAKE_QUERY_PORT);
+  out->state = device->is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  out->link_layer =
+      device->hca->is_infiniband ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  return fake_end(port == 1 ? error : EINVAL);
+}
+
+static struct fake_device *find(const char *name) {
   for (unsigned i = 0; i < fake.device_count; i++) {
     if (!fake.devices[i]->is_removed && !strcmp(fake.devices[i]->base.name, name)) {
       return fake.devices[i];
@@ -52,52 +101,11 @@ struct fake_device *fake_device_find(const char *name) {
 }
 
 static struct fake_device *find_or_fail(const char *name) {
-  struct fake_device *device = fake_device_find(name);
+  struct fake_device *device = find(name);
   if (!device) {
     fake_fatal("there is no device %s", name);
   }
   return device;
-}
-
-void fake_gid_parse(const char *text, union ibv_gid *gid) {
-  struct in_addr ipv4;
-  memset(gid, 0, sizeof(*gid));
-  if (!text) {
-    return;
-  }
-  if (inet_pton(AF_INET, text, &ipv4) == 1) {
-    gid->raw[10] = gid->raw[11] = 0xff;
-    memcpy(gid->raw + 12, &ipv4, sizeof(ipv4));
-  } else if (inet_pton(AF_INET6, text, gid->raw) != 1) {
-    fake_fatal("%s is no address for a GID", text);
-  }
-}
-
-void fake_verbs_add(const struct fake_hca *hca) {
-  take_lock();
-  struct fake_device *device = calloc(1, sizeof(*device));
-  if (!device || fake.device_count == FAKE_DEVICES_MAX || fake_device_find(hca->name)) {
-    fake_fatal("cannot add device %s", hca->name);
-  }
-  device->hca = hca;
-  device->is_up = !hca->is_down;
-  device->base.node_type = hca->is_iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
-  device->base.transport_type = hca->is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
-  snprintf(device->base.name, sizeof(device->base.name), "%s", hca->name);
-  snprintf(device->base.dev_name, sizeof(device->base.dev_name), "uverbs%u", fake.device_count);
-  for (int i = 0; i < FAKE_ADDRESSES_MAX; i++) {
-    fake_gid_parse(hca->addresses[i], &device->gids[i]);
-  }
-  fake.devices[fake.device_count++] = device;
-  drop_lock();
-}
-
-static void tell_all(struct fake_device *device, enum ibv_event_type type) {
-  for (struct fake_context *it = fake.contexts; it; it = it->next) {
-    if (it->device == device) {
-      fake_context_push(it, type, NULL, NULL);
-    }
-  }
 }
 
 void fake_verbs_remove(const char *name) {
@@ -106,54 +114,35 @@ void fake_verbs_remove(const char *name) {
   device->is_removed = true;
   device->is_up = false;
   for (struct fake_qp *qp = fake.qps; qp; qp = qp->next) {
-    if (fake_context_of(qp->base.context)->device == device && qp->state != IBV_QPS_RESET) {
+    if (fake_device_of(qp->base.context) == device && qp->state != IBV_QPS_RESET) {
       fake_qp_break(qp);
     }
   }
-  tell_all(device, IBV_EVENT_DEVICE_FATAL);
-  fake_cm_remove(device);
+  fake_cm_tell(device, RDMA_CM_EVENT_DEVICE_REMOVAL);
   drop_lock();
 }
 
 void fake_verbs_set_port(const char *name, bool is_up) {
   take_lock();
-  struct fake_device *device = find_or_fail(name);
-  device->is_up = is_up;
-  tell_all(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+  find_or_fail(name)->is_up = is_up;
   drop_lock();
 }
 
-void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp) {
-  take_lock();
-  if (qp) {
-    fake_context_push(fake_context_of(qp->context), type, qp, NULL);
-  } else {
-    tell_all(find_or_fail(name), type);
-  }
-  drop_lock();
+/* ---- words ---- */
+
+static const char *wc_status_str(enum ibv_wc_status status) {
+  return status == IBV_WC_SUCCESS ? "success" : "error";
+}
+
+static const char *port_state_str(enum ibv_port_state state) {
+  return state == IBV_PORT_ACTIVE ? "active" : "down";
+}
+
+static int fork_init(void) {
+  return 0;
 }
 
 /* ---- faults ---- */
-
-int fake_call_fault(enum fake_call call) {
-  struct fake_call_fault *fault = &fake.calls[call];
-  if (fake.called) {
-    fake.called(call);
-  }
-  while (fault->is_held) {
-    fake.held++;
-    pthread_cond_wait(&fake.may_go, &fake.lock);
-    fake.held--;
-  }
-  if (fault->countdown && --fault->countdown == 0) {
-    return fault->error;
-  }
-  bool is_polling = call == FAKE_POLL_CQ || call == FAKE_CM_EVENT;
-  if (!is_polling && fault_is_due(FAULT_VERBS)) {
-    return errno;
-  }
-  return fault->error_always;
-}
 
 void fake_verbs_fail_call(enum fake_call call, unsigned nth, int error) {
   take_lock();
@@ -173,64 +162,63 @@ bool fake_verbs_heal_calls(void) {
   take_lock();
   for (int i = 0; i < FAKE_CALLS; i++) {
     have_all_failed = have_all_failed && fake.calls[i].countdown == 0;
-    fake.calls[i] = (struct fake_call_fault){ .is_held = fake.calls[i].is_held };
+    fake.calls[i].countdown = 0;
+    fake.calls[i].error_always = 0;
   }
   drop_lock();
   return have_all_failed;
 }
 
-bool fake_work_fault(struct fake_work_fault *faults, struct fake_work_fault *hit) {
+bool fake_work_fault(enum fake_work work, struct fake_work_fault *hit) {
   bool is_hit = false;
   for (int i = 0; i < FAKE_FAULTS_MAX; i++) {
-    if (faults[i].countdown && --faults[i].countdown == 0) {
-      *hit = faults[i];
+    struct fake_work_fault *fault = &fake.work[work][i];
+    if (fault->countdown && --fault->countdown == 0) {
+      *hit = *fault;
       is_hit = true;
     }
   }
   return is_hit;
 }
 
-static void add_fault(struct fake_work_fault *faults, struct fake_work_fault fault) {
-  take_lock();
+void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status status,
+                          bool is_delivered) {
   int i = 0;
-  while (i < FAKE_FAULTS_MAX && faults[i].countdown) {
+  take_lock();
+  while (i < FAKE_FAULTS_MAX && fake.work[work][i].countdown) {
     i++;
   }
   if (i == FAKE_FAULTS_MAX) {
     fake_fatal("too many faults at once");
   }
-  faults[i] = fault;
+  fake.work[work][i] = (struct fake_work_fault){ nth, status, is_delivered };
   drop_lock();
-}
-
-void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_delivered) {
-  add_fault(fake.sends, (struct fake_work_fault){ nth, status, is_delivered });
-}
-
-void fake_verbs_fail_write(unsigned nth, enum ibv_wc_status status, bool is_delivered) {
-  add_fault(fake.writes, (struct fake_work_fault){ nth, status, is_delivered });
-}
-
-void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status) {
-  add_fault(fake.receives, (struct fake_work_fault){ nth, status, false });
 }
 
 void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times) {
-  take_lock();
   int i = 0;
-  while (i < FAKE_FAULTS_MAX && fake.cm_faults[i].times && fake.cm_faults[i].type != type) {
+  take_lock();
+  while (i < FAKE_FAULTS_MAX && fake.cm_faults[i].times) {
     i++;
   }
   if (i == FAKE_FAULTS_MAX) {
     fake_fatal("too many faults at once");
   }
-  fake.cm_faults[i] = (struct fake_cm_fault){ times, type, becomes };
+  fake.cm_faults[i].times = times;
+  fake.cm_faults[i].type = type;
+  fake.cm_faults[i].becomes = becomes;
   drop_lock();
 }
 
-void fake_verbs_garble_cm(unsigned times) {
+void fake_verbs_garble_cm(bool is_on) {
   take_lock();
-  fake.cm_garbled = times;
+  fake.is_cm_garbled = is_on;
+  drop_lock();
+}
+
+void fake_verbs_cm_event(enum rdma_cm_event_type type) {
+  take_lock();
+  fake_cm_tell(NULL, type);
   drop_lock();
 }
 
@@ -262,26 +250,13 @@ void fake_verbs_cut(bool is_cut) {
 
 /* ---- time ---- */
 
-static unsigned step(unsigned most) {
-  unsigned done = 0;
-  for (bool has_moved = true; has_moved && done < most;) {
-    has_moved = false;
-    for (struct fake_qp *qp = fake.qps; qp && done < most; qp = qp->next) {
-      bool is_done = fake_work_one(qp);
-      done += is_done;
-      has_moved |= is_done;
-    }
-  }
-  return done;
-}
-
 /* A little work, then a moment in which others may post, poll or destroy. */
 static void *work(void *unused) {
   (void)unused;
   take_lock();
   while (!fake.is_thread_stopping) {
     uint64_t draw = random_next(&fake.random);
-    if (step(1 + (unsigned)(draw % 4)) == 0) {
+    if (fake_work_some(1 + (unsigned)(draw % 4)) == 0) {
       pthread_cond_wait(&fake.has_work, &fake.lock);
     }
     drop_lock();
@@ -312,6 +287,29 @@ void fake_verbs_thread(bool is_on) {
 
 /* ---- life ---- */
 
+void fake_verbs_add(const struct fake_hca *hca) {
+  struct fake_device *device = calloc(1, sizeof(*device));
+  take_lock();
+  if (!device || fake.device_count == FAKE_DEVICES_MAX || find(hca->name)) {
+    fake_fatal("cannot add device %s", hca->name);
+  }
+  device->hca = hca;
+  device->is_up = !hca->is_down;
+  device->base.transport_type = hca->is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+  snprintf(device->base.name, sizeof(device->base.name), "%s", hca->name);
+  device->context = (struct ibv_context){
+    .device = &device->base,
+    .cmd_fd = -1,
+    .async_fd = -1,
+    .ops = { .poll_cq = fake_poll_cq,
+             .req_notify_cq = fake_req_notify_cq,
+             .post_send = fake_post_send,
+             .post_recv = fake_post_recv },
+  };
+  fake.devices[fake.device_count++] = device;
+  drop_lock();
+}
+
 const struct verbs_api *fake_verbs_api(void) {
   return &fake.api;
 }
@@ -324,7 +322,7 @@ struct fake_counts fake_verbs_counts(void) {
     counts.remote_mrs += (mr->access & IBV_ACCESS_REMOTE_WRITE) != 0;
   }
   for (const struct fake_qp *qp = fake.qps; qp; qp = qp->next) {
-    counts.remote_qps += (qp->attributes.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) != 0;
+    counts.remote_qps += (qp->access & IBV_ACCESS_REMOTE_WRITE) != 0;
   }
   drop_lock();
   return counts;
@@ -337,9 +335,14 @@ void fake_verbs_start(void) {
   fake.is_started = true;
   fake.next_key = 0x1000;
   fake.next_qp_num = 0x100;
-  memset(&fake.api, 0, sizeof(fake.api));
-  fake_verbs_fill_contexts(&fake.api);
-  fake_verbs_fill_objects(&fake.api);
+  fake.api = (struct verbs_api){
+    .query_device = query_device,
+    .query_port = query_port,
+    .wc_status_str = wc_status_str,
+    .port_state_str = port_state_str,
+    .fork_init = fork_init,
+  };
+  fake_verbs_fill_memory(&fake.api);
   fake_verbs_fill_queues(&fake.api);
   fake_verbs_fill_cm(&fake.api);
   verbs_api_replace(&fake.api, NULL);
@@ -349,24 +352,21 @@ void fake_verbs_stop(void) {
   fake_verbs_thread(false);
   verbs_api_restore();
   const struct fake_counts *left = &fake.counts;
-  if (left->contexts || left->pds || left->mrs || left->channels || left->cqs || left->qps ||
-      left->cm_channels || left->cm_ids) {
-    fake_fatal("left behind: %u contexts, %u domains, %u registrations, %u channels, %u completion "
-               "queues, %u queue pairs; %u channels and %u identifiers of librdmacm",
-               left->contexts, left->pds, left->mrs, left->channels, left->cqs, left->qps,
-               left->cm_channels, left->cm_ids);
+  if (left->pds || left->mrs || left->channels || left->cqs || left->qps || left->cm_channels ||
+      left->cm_ids) {
+    fake_fatal("left behind: %u domains, %u registrations, %u channels, %u completion queues, %u "
+               "queue pairs; %u channels and %u identifiers of librdmacm",
+               left->pds, left->mrs, left->channels, left->cqs, left->qps, left->cm_channels,
+               left->cm_ids);
   }
   for (unsigned i = 0; i < fake.device_count; i++) {
     free(fake.devices[i]);
   }
   fake.device_count = 0;
   memset(fake.calls, 0, sizeof(fake.calls));
-  memset(fake.sends, 0, sizeof(fake.sends));
-  memset(fake.receives, 0, sizeof(fake.receives));
-  memset(fake.writes, 0, sizeof(fake.writes));
-  fake.is_cut = false;
+  memset(fake.work, 0, sizeof(fake.work));
   memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
-  fake.cm_garbled = 0;
-  memset(&fake.counts, 0, sizeof(fake.counts));
+  fake.is_cut = fake.is_cm_garbled = false;
+  fake.counts = (struct fake_counts){ 0 };
   fake.is_started = false;
 }

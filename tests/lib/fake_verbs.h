@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_verbs: a provider of reliable-connected queue pairs inside this process, behind the tables
  * of verbs_api.h, librdmacm's included, and the faults that no software device can be made to have.
+ * That the calls are right for a real one is for tests/vm.
  *
- * Two contexts, of one device or of several, talk through memory. What a lane could do wrong is
- * checked: keys, bounds, rights, order of states, room in the queues (an unsignalled request holds
- * its place until a later completion was polled), objects still in use. Work is done when it is
- * posted, or by a thread (fake_verbs_thread). The members of a completion that an error leaves
- * undefined hold nonsense.
+ * Devices talk through memory. Checked are keys, bounds, rights, the order of states, room in the
+ * queues (an unsignalled request holds its place until a later completion was polled), and objects
+ * that are still in use. Work is done when it is posted, or by a thread (fake_verbs_thread).
  *
  * Owns: all its objects, which a test frees through the table; fake_verbs_stop fails the test for
- * those it left.  Threads: any; one mutex.  Blocks: get_cq_event and get_async_event as the real
- * ones, unless their descriptors are nonblocking.  Fails: the test, for wrong use that a card would
- * not survive either. */
+ * those it left.  Threads: any; one mutex.  Blocks: as fake_verbs_hold_calls says.
+ * Fails: the test, for wrong use that a card would not survive either. */
 #ifndef TESTS_LIB_FAKE_VERBS_H
 #define TESTS_LIB_FAKE_VERBS_H
 
@@ -21,18 +19,15 @@
 
 #include "net_plugin/lane/rdma/verbs_api.h"
 
-enum { FAKE_ADDRESSES_MAX = 4 };
+enum { FAKE_ADDRESSES_MAX = 2 };
 
 /* One device with one port. Zeroes mean an ordinary RoCE device. */
 struct fake_hca {
   const char *name;                          /* "fake0" */
   const char *addresses[FAKE_ADDRESSES_MAX]; /* that librdmacm finds it by: "10.0.0.1", "::1" */
   bool is_infiniband, is_iwarp, is_down;
-  bool has_no_dmabuf, has_no_iova2;
-  uint32_t max_inline;   /* 0: 256 */
-  uint32_t max_send_sge; /* 0: 16 */
-  uint32_t max_recv_sge; /* 0: 16 */
-  uint32_t max_qp_wr;    /* 0: 4096 */
+  bool has_no_iova2;
+  uint32_t max_inline; /* 0: 256 */
   uint32_t vendor_id;
 };
 
@@ -43,21 +38,19 @@ const struct verbs_api *fake_verbs_api(void);
 
 /* The device is found from now on. hca, and what it points to, must stay. */
 void fake_verbs_add(const struct fake_hca *hca);
-/* Unplugged: its queue pairs break, contexts hear IBV_EVENT_DEVICE_FATAL, and it is not found any
- * more. Adding it again makes a new one. */
+/* Unplugged: its queue pairs break, librdmacm tells it, and it is not found any more. Adding it
+ * again makes a new one. */
 void fake_verbs_remove(const char *name);
-/* The port goes down or comes up, with the event; work that needs it fails meanwhile. */
+/* The port goes down or comes up; work that needs it fails meanwhile. */
 void fake_verbs_set_port(const char *name, bool is_up);
 
 /* ---- faults ---- */
 
 enum fake_call {
-  FAKE_OPEN_DEVICE,
   FAKE_QUERY_DEVICE,
   FAKE_QUERY_PORT,
   FAKE_ALLOC_PD,
   FAKE_REG_MR, /* with or without iova */
-  FAKE_REG_DMABUF_MR,
   FAKE_CREATE_CHANNEL,
   FAKE_CREATE_CQ,
   FAKE_REQ_NOTIFY,
@@ -100,18 +93,16 @@ bool fake_verbs_heal_calls(void);
  * others found no queue pair, right, or registration any more. */
 unsigned fake_verbs_write_late(void);
 
-/* The nth send request that is carried out from now on completes with this status, and its queue
- * pair breaks. is_delivered: the receiver got it all the same, as when an acknowledgement is lost.
- */
-void fake_verbs_fail_send(unsigned nth, enum ibv_wc_status status, bool is_delivered);
-/* The same for the nth write. */
-void fake_verbs_fail_write(unsigned nth, enum ibv_wc_status status, bool is_delivered);
-/* The nth receive request that would complete from now on does so with this status. */
-void fake_verbs_fail_receive(unsigned nth, enum ibv_wc_status status);
+enum fake_work { FAKE_SEND, FAKE_WRITE, FAKE_RECEIVE, FAKE_WORKS };
+/* The nth request of this kind (FAKE_SEND: or write) that is carried out from now on completes with
+ * this status, and its queue pair breaks. is_delivered: the receiver got it all the same, as when
+ * an acknowledgement is lost. */
+void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status status,
+                          bool is_delivered);
 /* No packet arrives any more, or does again: what is sent fails with IBV_WC_RETRY_EXC_ERR. */
 void fake_verbs_cut(bool is_cut);
 
-/* Calls of this kind take until this is over: opening a device, say, while a driver removes it. */
+/* Calls of this kind take until this is over. */
 void fake_verbs_hold_calls(enum fake_call call, bool is_held);
 /* How many calls take until then now. */
 unsigned fake_verbs_held(void);
@@ -123,13 +114,10 @@ void fake_verbs_on_call(fake_called_fn *called);
  * never come. */
 enum { FAKE_CM_NOTHING = -1 };
 void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times);
-/* What the next `times` requests and answers carry is garbage, or missing. */
-void fake_verbs_garble_cm(unsigned times);
+/* What requests and answers carry is garbage, or missing, until it is turned off. */
+void fake_verbs_garble_cm(bool is_on);
 /* For all identifiers that there are. */
 void fake_verbs_cm_event(enum rdma_cm_event_type type);
-
-/* An event on all contexts of the device, or, if it is about a queue pair, on that one's. */
-void fake_verbs_event(const char *name, enum ibv_event_type type, struct ibv_qp *qp);
 
 /* A thread does the work, some time later. */
 void fake_verbs_thread(bool is_on);
@@ -137,10 +125,9 @@ void fake_verbs_thread(bool is_on);
 /* ---- what happened ---- */
 
 struct fake_counts {
-  unsigned contexts, pds, mrs, channels, cqs, qps; /* that exist now */
-  uint64_t sends, writes;                          /* requests done without an error */
+  unsigned pds, mrs, channels, cqs, qps; /* that exist now */
+  uint64_t sends, writes;                /* requests done without an error */
   uint64_t written_bytes, sent_bytes;
-  uint64_t completions;              /* of all kinds */
   uint64_t waits;                    /* receiver not ready: a send found no receive request */
   uint64_t refused;                  /* writes without the right to */
   unsigned remote_mrs, remote_qps;   /* of those that exist, which a peer may write to */

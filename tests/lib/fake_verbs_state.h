@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_verbs_state: what the files of fake_verbs share. Everything here is covered by fake.lock;
- * functions named here want it held, unless they say otherwise.
+/* fake_verbs_state: what the files of fake_verbs share. All is covered by fake.lock; functions want
+ * it held.
+ *
+ *   fake_verbs.c         devices, faults
+ *   fake_verbs_memory.c  registrations, completions
+ *   fake_verbs_work.c    queue pairs, and what a card does
+ *   fake_verbs_cm.c      librdmacm
+ *
  * Owns: see fake_verbs.h.  Threads: holder of the lock.  Blocks: never.  Fails: the test. */
 #ifndef TESTS_LIB_FAKE_VERBS_STATE_H
 #define TESTS_LIB_FAKE_VERBS_STATE_H
@@ -9,51 +15,30 @@
 
 #include "tests/lib/fake_verbs.h"
 
-enum {
-  FAKE_DEVICES_MAX = 16,
-  FAKE_EVENTS_MAX = 64,
-  FAKE_FAULTS_MAX = 16,
-  FAKE_SGES_MAX = 32,
-  FAKE_INLINE_MAX = 1024,
-};
+enum { FAKE_DEVICES_MAX = 24, FAKE_FAULTS_MAX = 16, FAKE_SGES_MAX = 2, FAKE_INLINE_MAX = 256 };
 
 struct fake_device {
   struct ibv_device base;
+  struct ibv_context context; /* librdmacm's */
   const struct fake_hca *hca;
-  union ibv_gid gids[FAKE_ADDRESSES_MAX];
-  bool is_up;
-  bool is_removed;
-};
-
-struct fake_context {
-  struct ibv_context base;
-  struct fake_device *device;
-  struct fake_context *next;
-  struct ibv_async_event events[FAKE_EVENTS_MAX];
-  unsigned event_head, event_count;
+  bool is_up, is_removed;
 };
 
 struct fake_pd {
-  struct ibv_pd base;
-  struct fake_pd *next;
+  struct ibv_pd base; /* the first member, here and below */
   unsigned users;
 };
 
 struct fake_mr {
   struct ibv_mr base;
   struct fake_mr *next;
-  char *memory; /* where iova is */
-  uint64_t iova;
   int access;
-  void *mapping; /* of a dma-buf; else NULL */
-  size_t mapping_bytes;
 };
 
+struct fake_cq;
 struct fake_channel {
   struct ibv_comp_channel base;
-  unsigned users;
-  struct fake_cq *queue[FAKE_EVENTS_MAX];
-  unsigned head, count;
+  struct fake_cq *cq; /* the only one */
 };
 
 struct fake_qp;
@@ -66,7 +51,6 @@ struct fake_completion {
 
 struct fake_cq {
   struct ibv_cq base;
-  struct fake_cq *next;
   struct fake_channel *channel;
   unsigned users;
   bool is_armed;
@@ -84,8 +68,7 @@ struct fake_request {
   uint32_t rkey;
   int sge_count;
   struct ibv_sge sges[FAKE_SGES_MAX];
-  uint32_t inline_bytes;
-  char inline_data[FAKE_INLINE_MAX];
+  char inline_data[FAKE_INLINE_MAX]; /* with IBV_SEND_INLINE, where sges[0].addr points */
 };
 
 /* A queue of requests. polled <= done <= posted. A place is free again when polled has passed it.
@@ -99,68 +82,44 @@ struct fake_queue {
 struct fake_qp {
   struct ibv_qp base;
   struct fake_qp *next;
-  enum ibv_qp_state state; /* base.state is what the library knows */
-  struct ibv_qp_cap cap;
-  struct ibv_qp_attr attributes; /* as modified so far */
+  enum ibv_qp_state state;
+  uint32_t max_inline;
+  unsigned access;
+  uint32_t remote; /* the number of the other queue pair */
   struct fake_queue sends, receives;
-  unsigned unacknowledged; /* asynchronous events about it */
-  bool is_stop_refused;    /* see fake_verbs_write_late, which needs the following */
-  uint64_t written_address, written_bytes;
-  uint32_t written_key;
+  bool is_stop_refused; /* see fake_verbs_write_late, which needs the last write: */
+  struct fake_request written;
+  uint64_t written_bytes;
 };
 
-struct fake_cm_id {
-  struct rdma_cm_id base;
-  struct fake_cm_id *next;
-  struct fake_device *device;
-  struct ibv_context context;         /* librdmacm's own of the device */
-  struct sockaddr_storage at, target; /* with ports */
-  bool is_listening, is_accepted;
-  struct fake_cm_id *peer;
-  uint32_t number, psn; /* of the queue pair */
-  unsigned unacknowledged;
-};
-
-enum { FAKE_CM_NOBODY_LISTENS = 8, FAKE_CM_BY_CONSUMER = 28 }; /* why it was rejected */
-
-/* ---- shared ---- */
-
-struct fake_call_fault {
-  unsigned countdown; /* 0: none */
-  int error;
-  int error_always;
-  bool is_held;
-};
 struct fake_work_fault {
   unsigned countdown; /* 0: free */
   enum ibv_wc_status status;
   bool is_delivered;
 };
-struct fake_cm_fault {
-  unsigned times; /* 0: free */
-  enum rdma_cm_event_type type;
-  int becomes;
-};
 
 extern struct fake_state {
   pthread_mutex_t lock;
-  pthread_cond_t has_work, is_acknowledged, may_go;
+  pthread_cond_t has_work, may_go;
   bool is_started;
   struct verbs_api api;
   struct fake_device *devices[FAKE_DEVICES_MAX]; /* removed ones, too */
   unsigned device_count;
-  struct fake_context *contexts;
-  struct fake_pd *pds;
   struct fake_mr *mrs;
-  struct fake_cq *cqs;
   struct fake_qp *qps;
   uint32_t next_key, next_qp_num;
-  struct fake_call_fault calls[FAKE_CALLS];
-  struct fake_work_fault sends[FAKE_FAULTS_MAX], receives[FAKE_FAULTS_MAX];
-  struct fake_work_fault writes[FAKE_FAULTS_MAX];
-  bool is_cut;
-  struct fake_cm_fault cm_faults[FAKE_FAULTS_MAX];
-  unsigned cm_garbled;
+  struct {
+    unsigned countdown; /* 0: none */
+    int error, error_always;
+    bool is_held;
+  } calls[FAKE_CALLS];
+  struct fake_work_fault work[FAKE_WORKS][FAKE_FAULTS_MAX];
+  struct {
+    unsigned times; /* 0: free */
+    enum rdma_cm_event_type type;
+    int becomes;
+  } cm_faults[FAKE_FAULTS_MAX];
+  bool is_cut, is_cm_garbled;
   unsigned held; /* calls that wait */
   fake_called_fn *called;
   bool has_thread, is_thread_stopping;
@@ -172,64 +131,47 @@ extern struct fake_state {
 /* Fails the test; never returns. */
 void fake_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
-/* The errno that this call is to fail with, or 0. Waits, without the lock, while calls of the kind
- * are held. */
+/* Takes the lock. The errno that this call is to fail with, or 0. Waits, without the lock, while
+ * calls of the kind are held. */
+int fake_begin(enum fake_call call);
+/* The same, also for what asks this device. */
+int fake_begin_on(const struct ibv_context *context, enum fake_call call);
+/* With the lock. */
 int fake_call_fault(enum fake_call call);
+/* Drops the lock. Returns the error, which is also in errno. */
+int fake_end(int error);
 /* True if the request that is about to complete is to fail. */
-bool fake_work_fault(struct fake_work_fault *faults, struct fake_work_fault *hit);
+bool fake_work_fault(enum fake_work work, struct fake_work_fault *hit);
 
-struct fake_context *fake_context_of(struct ibv_context *context);
-struct fake_device *fake_device_find(const char *name);
-/* All zeroes for NULL. Needs no lock. */
-void fake_gid_parse(const char *text, union ibv_gid *gid);
-void fake_context_push(struct fake_context *context, enum ibv_event_type type, struct ibv_qp *qp,
-                       struct ibv_cq *cq);
-
-/* Takes away the events about this queue pair that nobody has fetched. */
-void fake_context_forget(struct fake_context *context, const struct ibv_qp *qp);
+static inline struct fake_device *fake_device_of(const struct ibv_context *context) {
+  return (struct fake_device *)context->device;
+}
+static inline bool fake_is_iwarp(const struct ibv_context *context) {
+  return fake_device_of(context)->hca->is_iwarp;
+}
 
 void fake_cq_push(struct fake_cq *cq, const struct fake_completion *completion);
 /* Completions of a queue pair that goes are forgotten as to places, not as to what poll sees. */
 void fake_cq_forget(struct fake_cq *cq, const struct fake_qp *qp);
-
-/* The MR of this key that covers the range in this pd with this access, or NULL. */
-struct fake_mr *fake_mr_find(const struct ibv_pd *pd, uint32_t key, uint64_t address,
-                             uint64_t bytes, int access);
+/* Where the range that the key covers in this pd with this access is; NULL: it does not. */
+char *fake_mr_find(const struct ibv_pd *pd, uint32_t key, uint64_t address, uint64_t bytes,
+                   int access);
 
 struct fake_qp *fake_qp_find(uint32_t number);
 void fake_qp_break(struct fake_qp *qp);
 /* As modify_qp, by whoever may: 0 or errno. */
 int fake_qp_modify(struct fake_qp *qp, const struct ibv_qp_attr *attributes, int mask);
-
-extern struct fake_cm_id *fake_cm_ids;
-static inline struct fake_cm_id *fake_cm_id_of(struct rdma_cm_id *id) {
-  return (struct fake_cm_id *)id; /* base is its first member */
-}
-/* Drops the lock; 0, or -1 with errno. */
-int fake_cm_done(int error);
-struct fake_cm_id *fake_cm_new_id(struct rdma_event_channel *channel);
-struct fake_device *fake_cm_find_device(const struct sockaddr_storage *address);
-/* By its own address. */
-void fake_cm_set_device(struct fake_cm_id *id);
-/* An event on the owner's channel. */
-void fake_cm_push(struct fake_cm_id *owner, struct fake_cm_id *about, enum rdma_cm_event_type type,
-                  int status, const struct rdma_conn_param *told);
-void fake_cm_fill_connecting(struct rdmacm_api *cm);
-unsigned fake_cm_connected(void);
-/* Its identifiers hear that it is removed. */
-void fake_cm_remove(const struct fake_device *device);
-
-/* Does the next send request. False if there is none or it must wait. */
-bool fake_work_one(struct fake_qp *qp);
-/* Does what can be done now, unless work is held. */
+/* Does up to `most` send requests that can be done now; how many it did. */
+unsigned fake_work_some(unsigned most);
+/* Does all, or lets the thread do it. */
 void fake_work_all(void);
-/* One completion, or none where the request did not ask for it and nothing is wrong. */
-void fake_work_complete(struct fake_qp *qp, bool is_send, const struct fake_request *request,
-                        const struct ibv_wc *wc);
 
-/* Fills in the parts of the table; take the lock themselves when called. */
-void fake_verbs_fill_contexts(struct verbs_api *api);
-void fake_verbs_fill_objects(struct verbs_api *api);
+/* The identifiers of the device hear that it is removed; NULL: those of all of the event. */
+void fake_cm_tell(const struct fake_device *device, enum rdma_cm_event_type type);
+unsigned fake_cm_connected(void);
+
+/* Fill in the parts of the table. */
+void fake_verbs_fill_memory(struct verbs_api *api);
 void fake_verbs_fill_queues(struct verbs_api *api);
 void fake_verbs_fill_cm(struct verbs_api *api);
 /* Inline functions of verbs.h come here. */

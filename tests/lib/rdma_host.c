@@ -2,8 +2,11 @@
 /* See rdma_host.h. */
 #include "tests/lib/rdma_host.h"
 
-#include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -16,7 +19,7 @@ const struct fake_hca rdma_host_iwarp = { .name = "fake0",
 static bool is_started; /* by rdma_host_set_up */
 
 void rdma_host_configure(void) {
-  rdma_device_configure(NULL);
+  rdma_device_configure();
 }
 
 void rdma_host_start(const struct fake_hca *hca) {
@@ -25,37 +28,105 @@ void rdma_host_start(const struct fake_hca *hca) {
   rdma_host_configure();
 }
 
+void rdma_host_stop(void) {
+  endpoint_stop_all();
+  fake_verbs_stop();
+  rdma_host_configure();
+}
+
 struct rdma_device *rdma_host_open(const struct nic *nic) {
   char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_device_open(nic, why);
+  rdma_device_wait(nic, 1);
+  struct rdma_device *device = rdma_device_take(nic, why);
   if (!device) {
     fail_msg("%s", why);
   }
   return device;
 }
 
-void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
-                       const struct sockaddr_storage *address) {
-  static const struct lane_tokens tokens = { { 1 }, { 2 } };
-  struct sockaddr_storage to = *address;
-  struct rdma_facts facts;
-  uint16_t port;
-  rdma_qp_facts(dialler, &facts);
-  assert_int_equal(rdma_qp_listen(listener, &facts, address, &tokens, &port), 0);
-  tcp_address_set_port(&to, port);
-  rdma_qp_facts(listener, &facts);
-  assert_int_equal(rdma_qp_connect(dialler, &facts, address, &to, &tokens, -1), 0);
-  for (int i = 0; i < 4; i++) {
-    assert_int_equal(rdma_qp_advance(dialler), 0);
-    assert_int_equal(rdma_qp_advance(listener), 0);
-  }
-  assert_true(dialler->is_connected && listener->is_connected);
+void rdma_host_open_none(const struct nic *nic, char why[RDMA_WHY_MAX]) {
+  rdma_device_wait(nic, 1);
+  assert_null(rdma_device_take(nic, why));
 }
 
-void rdma_host_stop(void) {
-  fake_verbs_stop();
-  rdma_device_configure(NULL);
+/* ---- two queue pairs ---- */
+
+int rdma_host_advance(struct rdma_qp *qp) {
+  int error = 0;
+  for (;;) {
+    bool is_busy = atomic_load(&qp->state) == RDMA_BUSY;
+    int fd = is_busy || !qp->events ? qp->over_fd : qp->events->fd;
+    struct pollfd next = { .fd = fd, .events = POLLIN };
+    if (!is_busy && atomic_load(&qp->state) == RDMA_IDLE && poll(&next, 1, 0) == 0) {
+      return error;
+    }
+    if (is_busy) {
+      assert_int_equal(poll(&next, 1, 20000), 1);
+    }
+    error = endpoint_advance(&qp->endpoint);
+    if (error && error != -EINPROGRESS) {
+      return error;
+    }
+  }
 }
+
+struct rdma_host_two rdma_host_listen(void) {
+  struct rdma_host_two two = { .nic = pair_loopback(AF_INET), .tokens = { { 1 }, { 2 } } };
+  struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+  socklen_t bytes = sizeof address;
+  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  two.fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(bind(listener, (struct sockaddr *)&address, bytes), 0);
+  assert_int_equal(listen(listener, 1), 0);
+  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
+  assert_int_equal(connect(two.fds[0], (struct sockaddr *)&address, bytes), 0);
+  two.fds[1] = accept(listener, NULL, NULL);
+  close(listener);
+  rdma_device_wait(&two.nic, 1);
+  assert_true(endpoint_offer(&two.nic, &two.offer));
+  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
+  two.listener = rdma_qp_of(endpoint_accept(&two.nic, &peer));
+  assert_non_null(two.listener);
+  assert_int_equal(rdma_host_advance(two.listener), 0);
+  assert_true(two.listener->endpoint.port != 0);
+  return two;
+}
+
+int rdma_host_dial(struct rdma_host_two *two, const struct lane_tokens *tokens,
+                   struct rdma_qp **dialler) {
+  const struct endpoint_peer peer = { &two->offer, tokens, two->fds[0], 10 };
+  struct rdma_qp *qp = rdma_qp_of(endpoint_connect(&two->nic, &peer, two->listener->endpoint.port));
+  assert_non_null(qp);
+  int error = rdma_host_advance(qp);
+  for (int i = 0; i < 2 && error == -EINPROGRESS; i++) {
+    rdma_host_advance(two->listener);
+    error = rdma_host_advance(qp);
+  }
+  if (error) {
+    endpoint_free(&qp->endpoint);
+    qp = NULL;
+  } else {
+    rdma_host_advance(two->listener);
+  }
+  *dialler = qp;
+  return error;
+}
+
+struct rdma_host_two rdma_host_two(void) {
+  struct rdma_host_two two = rdma_host_listen();
+  assert_int_equal(rdma_host_dial(&two, &two.tokens, &two.dialler), 0);
+  assert_true(two.dialler->is_connected && two.listener->is_connected);
+  return two;
+}
+
+void rdma_host_free_two(struct rdma_host_two *two) {
+  endpoint_free(two->dialler ? &two->dialler->endpoint : NULL);
+  endpoint_free(two->listener ? &two->listener->endpoint : NULL);
+  close(two->fds[0]);
+  close(two->fds[1]);
+}
+
+/* ---- for cmocka ---- */
 
 int rdma_host_set_up(void **state) {
   const struct rdma_host_way *way = *state;

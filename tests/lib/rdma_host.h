@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rdma_host: a machine whose RDMA devices are those of fake_verbs.
  * Owns: fake_verbs, from start to stop.  Threads: the test's.
- * Blocks: never.  Fails: the test, at stop for what was left behind. */
+ * Blocks: while the plugin's threads are at work.  Fails: the test, at stop for what was left. */
 #ifndef TESTS_LIB_RDMA_HOST_H
 #define TESTS_LIB_RDMA_HOST_H
 
-#include "net_plugin/lane/rdma/rdma_device.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "tests/lib/fake_verbs.h"
 
 /* With one device; its settings are those of the parameters and the environment by now. */
@@ -25,11 +25,28 @@ extern const struct fake_hca rdma_host_roce, rdma_host_iwarp;
 
 /* The device of the NIC, or the test fails and says why there is none. */
 struct rdma_device *rdma_host_open(const struct nic *nic);
+/* There is none: why has the reason. */
+void rdma_host_open_none(const struct nic *nic, char why[RDMA_WHY_MAX]);
 
-/* Both by librdmacm, at this address; the dialler first. */
-struct rdma_qp;
-void rdma_host_connect(struct rdma_qp *dialler, struct rdma_qp *listener,
-                       const struct sockaddr_storage *address);
+/* Two queue pairs of this process, at 127.0.0.1. */
+struct rdma_host_two {
+  struct nic nic;
+  struct lane_tokens tokens;
+  struct lane_offer offer; /* of both */
+  struct rdma_qp *dialler, *listener;
+  int fds[2]; /* a TCP connection, the dialler's end first */
+};
+/* The listener listens. */
+struct rdma_host_two rdma_host_listen(void);
+/* One more dialler, with these tokens; frees one that fails. 0 or the error, once all has happened.
+ */
+int rdma_host_dial(struct rdma_host_two *two, const struct lane_tokens *tokens,
+                   struct rdma_qp **dialler);
+/* Listens, and the dialler has connected. */
+struct rdma_host_two rdma_host_two(void);
+/* Advances until no worker and no event is left. What it came to. */
+int rdma_host_advance(struct rdma_qp *qp);
+void rdma_host_free_two(struct rdma_host_two *two);
 
 /* The settings are read again, and that a NIC was refused a moment ago is forgotten. */
 void rdma_host_configure(void);

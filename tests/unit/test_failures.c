@@ -15,7 +15,6 @@
 #include "common/profile.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/lane_crypto.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
 #include "tests/lib/each_failure.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/job.h"
@@ -120,7 +119,6 @@ FAILURE_TEST(a_job_does_without_devices_that_fail, by_auto) {
   rdma_host_start(&hca);
   assert_true(EACH_FAILURE(&entry, failures) > 0);
   assert_true(fake_verbs_counts().sends > 0);
-  rdma_memory_release(true);
   rdma_host_stop(); /* fails if anything of the devices is left */
 }
 

@@ -1,40 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RDMA devices that can little, that fail when a lane is made or later, or that may not be used:
- * data arrives all the same, by queue pairs or by TCP, and all that was registered is given back.
- * What lanes do on devices that work is test_lanes.c's. */
+/* RDMA devices and librdmacm that can little, that fail when a lane is made or later, or that may
+ * not be used: data arrives all the same, by queue pairs or by TCP until it goes well, and nothing
+ * is left behind. What lanes do on devices that work is test_lanes.c's, single calls that fail are
+ * test_rdma_faults.c's, two queue pairs by hand test_rdma_qp.c's. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "common/param.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static const struct fake_hca ordinary_hca = { .name = "fake0",
-                                              .addresses = { "127.0.0.1", "::1" } };
-/* As eRDMA is: inline data of 96 bytes, one piece of memory for each receive. */
+/* As eRDMA is. */
 static const struct fake_hca small_hca = { .name = "fake0",
                                            .addresses = { "127.0.0.1", "::1" },
-                                           .has_no_dmabuf = true,
                                            .has_no_iova2 = true,
                                            .max_inline = 96,
-                                           .max_send_sge = 6,
-                                           .max_recv_sge = 1,
-                                           .max_qp_wr = 64,
                                            .vendor_id = 0x1ded };
 static const struct fake_hca down_hca = { .name = "fake0",
-                                          .addresses = { "127.0.0.1", "::1" },
+                                          .addresses = { "127.0.0.1" },
                                           .is_down = true };
-static const struct rdma_host_way ordinary = { &ordinary_hca, NULL };
-static const struct rdma_host_way small = { &small_hca, NULL }, down = { &down_hca, NULL };
-static unsigned disturbed; /* times */
+#define PARAMETERS "STRATUS_FLOWS=2"
+static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS };
+static const struct rdma_host_way roce_one = { &rdma_host_roce, "STRATUS_FLOWS=1" };
+static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS };
+static const struct rdma_host_way small = { &small_hca, NULL }, down = { &down_hca, PARAMETERS };
+static const size_t sizes[] = { 8, 70000, 4096, 300000 };
+
+static void exchange(struct pair pair, uint64_t count) {
+  pair_exchange(pair, sizes, 4, count, NULL);
+}
+
+static uint64_t count_sends(void) {
+  return fake_verbs_counts().sends;
+}
+
+static uint64_t count_connected(void) {
+  return fake_verbs_counts().cm_connected;
+}
+
+static uint64_t count_lost(void) {
+  return log_capture_find(" lost: ");
+}
+
+static void exchange_until(struct pair pair, uint64_t (*count)(void), uint64_t least) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (count() < least) {
+    assert_true(clock_now_ns() < until_ns);
+    exchange(pair, 8);
+    usleep(1000);
+  }
+}
+
+/* Until queue pairs carry the data (again). */
+static void expect_rdma(struct pair pair) {
+  exchange_until(pair, count_sends, count_sends() + 50);
+}
+
+static void make_and_exchange(uint64_t count) {
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, count);
+  pair_close(pair);
+}
 
 #define TEST(name, way) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &(way))
+#define BOTH(name) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &iwarp)
+
+/* ---- devices ---- */
 
 TEST(data_arrives, small) {
   int families[] = { AF_INET, AF_INET6 };
@@ -43,116 +76,128 @@ TEST(data_arrives, small) {
     pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
     pair_close(pair);
   }
-  struct fake_counts counts = fake_verbs_counts();
-  assert_true(counts.written_bytes > 0);
-  assert_true(counts.sends > 0);
-}
-
-TEST(lost_lanes_lose_no_data, small) {
+  assert_true(fake_verbs_counts().written_bytes > 0);
+  assert_true(fake_verbs_counts().sends > 0);
   pair_exchange_with_cuts(AF_INET);
 }
 
-static const size_t mixed_sizes[] = { 8, 70000, 300000, 4096, 1000000 };
-
-static void exchange_all(pair_disturb_fn *disturb) {
-  disturbed = 0;
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, mixed_sizes, 5, 60, disturb);
-  pair_close(pair);
-}
-
-static void fail_some_receives(uint64_t done) {
-  if (done % 5 == 2) {
-    fake_verbs_fail_receive(1 + disturbed++ % 4, IBV_WC_LOC_PROT_ERR);
-  }
-}
-
-TEST(failed_receives_lose_no_data, ordinary) {
-  exchange_all(fail_some_receives);
-  assert_true(disturbed >= 10);
-}
-
-static void fail_some_posts(uint64_t done) {
-  if (done % 5 == 2) {
-    fake_verbs_fail_call(disturbed % 2 ? FAKE_POST_SEND : FAKE_POST_RECV, 3, ENOMEM);
-    disturbed++;
-  }
-}
-
-TEST(failed_posts_lose_no_data, ordinary) {
-  exchange_all(fail_some_posts);
-  assert_true(disturbed >= 10);
-}
-
-/* Whatever fails in making a lane, it is a TCP lane then. */
-TEST(devices_that_cannot_are_done_without, ordinary) {
-  static const enum fake_call calls[] = {
-    FAKE_OPEN_DEVICE, FAKE_QUERY_DEVICE,   FAKE_QUERY_PORT, FAKE_ALLOC_PD,
-    FAKE_REG_MR,      FAKE_CREATE_CHANNEL, FAKE_CREATE_CQ,  FAKE_CREATE_QP,
-    FAKE_MODIFY_QP,   FAKE_POST_RECV,      FAKE_REQ_NOTIFY,
-  };
-  for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-    fake_verbs_fail_calls(calls[i], EPERM);
+/* Whatever is needed to make a lane always fails: it is a TCP lane then. */
+TEST(devices_that_cannot_are_done_without, roce) {
+  for (int call = 0; call < FAKE_CALLS; call++) {
+    if (call > FAKE_MODIFY_QP && call < FAKE_CM_CHANNEL && call != FAKE_POST_RECV) {
+      continue;
+    }
+    fake_verbs_fail_calls((enum fake_call)call, EPERM);
     rdma_host_configure();
-    struct pair pair = pair_make(AF_INET);
-    pair_exchange(pair, mixed_sizes, 5, 15, NULL);
-    pair_close(pair);
-    fake_verbs_fail_calls(calls[i], 0);
-    struct fake_counts counts = fake_verbs_counts();
-    if (counts.writes || counts.sends) {
-      fail_msg("call %zu failed, and yet %llu writes and %llu sends were done", i,
-               (unsigned long long)counts.writes, (unsigned long long)counts.sends);
+    make_and_exchange(12);
+    fake_verbs_fail_calls((enum fake_call)call, 0);
+    endpoint_stop_all();
+    if (fake_verbs_counts().writes + fake_verbs_counts().sends > 0) {
+      fail_msg("call %d failed, and yet there were sends", call);
     }
   }
-}
-
-/* Every step on the way to the first lanes fails, on either side: whichever of them has taken the
- * lane for an RDMA lane by then. Each of the calls fails, the first time it is made, the second,
- * and so on. */
-static void fail_calls_once(int first, int last, unsigned times) {
-  for (int call = first; call <= last; call++) {
-    for (unsigned nth = 1; nth <= times; nth++) {
-      log_capture_start();
-      LOG_INFO("the call %d fails, time %u", call, nth);
-      fake_verbs_fail_call((enum fake_call)call, nth, EIO);
-      rdma_host_configure();
-      struct pair pair = pair_make(AF_INET);
-      pair_exchange(pair, mixed_sizes, 5, 10, NULL);
-      pair_close(pair);
-    }
-  }
-}
-
-TEST(calls_that_fail_once_lose_no_data, ordinary) {
-  fail_calls_once(0, FAKE_CALLS - 1, 8);
 }
 
 /* At either end. The sender wants one lane only, so no other comes. */
-TEST(a_first_lane_that_cannot_be_used_is_dialled_again, ordinary) {
-  param_load((char *[]){ "STRATUS_FLOWS=1", NULL });
-  fail_calls_once(FAKE_POST_SEND, FAKE_POST_RECV, 4);
+TEST(a_first_lane_that_cannot_be_used_is_dialled_again, roce_one) {
+  for (int call = FAKE_POST_SEND; call <= FAKE_POST_RECV; call++) {
+    for (unsigned nth = 1; nth <= 4; nth++) {
+      fake_verbs_fail_call((enum fake_call)call, nth, EIO);
+      make_and_exchange(10);
+    }
+  }
 }
 
-TEST(users_can_turn_it_off, ordinary) {
+TEST(users_can_turn_it_off, roce) {
   setenv("NCCL_IB_DISABLE", "1", 1);
   rdma_host_configure();
-  exchange_all(NULL);
+  make_and_exchange(40);
   unsetenv("NCCL_IB_DISABLE");
-  assert_int_equal(fake_verbs_counts().completions, 0);
+  assert_int_equal(fake_verbs_counts().sends, 0);
 }
 
 /* The connection is made without it. */
 TEST(a_port_that_comes_up_later_is_used, down) {
   struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, mixed_sizes, 5, 60, NULL);
+  exchange(pair, 60);
   assert_int_equal(fake_verbs_counts().sends, 0);
   fake_verbs_set_port("fake0", true);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (fake_verbs_counts().written_bytes < 5000000) {
-    assert_true(clock_now_ns() < until_ns);
-    pair_exchange(pair, mixed_sizes, 5, 20, NULL);
-    usleep(1000);
+  expect_rdma(pair);
+  pair_close(pair);
+}
+
+TEST(without_the_library_there_is_tcp, iwarp) {
+  verbs_api_replace(NULL, "librdmacm.so.1: gone");
+  make_and_exchange(12);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  assert_true(log_capture_find("no RDMA through lo, TCP is used: librdmacm.so.1: gone") == 1);
+  verbs_api_replace(fake_verbs_api(), NULL);
+}
+
+/* ---- librdmacm ---- */
+
+/* For each event that ends the attempt, in place of each that should come; and for each that never
+ * comes: there the deadlines decide. */
+BOTH(events_go_wrong) {
+  static const struct {
+    enum rdma_cm_event_type type;
+    int becomes;
+  } cases[] = {
+    { RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR },
+    { RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_DEVICE_REMOVAL },
+    { RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_UNREACHABLE },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_REJECTED },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_CONNECT_ERROR },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_DEVICE_REMOVAL },
+    { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_CONNECT_ERROR },
+    { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fake_verbs_change_cm_events(cases[i].type, cases[i].becomes, 1);
+    make_and_exchange(12);
   }
+}
+
+TEST(events_that_never_come_hold_nobody_up, roce) {
+  fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  expect_rdma(pair);
+  pair_close(pair);
+}
+
+BOTH(garbage_connects_nothing) {
+  fake_verbs_garble_cm(true);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair, 12);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  assert_int_equal(fake_verbs_counts().cm_accepted, 0);
+  assert_true(fake_verbs_counts().cm_rejected > 0);
+  fake_verbs_garble_cm(false);
+  expect_rdma(pair);
+  pair_close(pair);
+}
+
+BOTH(lost_connections_are_made_again) {
+  static const enum rdma_cm_event_type types[] = { RDMA_CM_EVENT_DISCONNECTED,
+                                                   RDMA_CM_EVENT_DEVICE_REMOVAL };
+  struct pair pair = pair_make(AF_INET);
+  for (size_t i = 0; i < 2; i++) {
+    exchange(pair, 12);
+    uint64_t lost = count_lost();
+    fake_verbs_cm_event(types[i]);
+    exchange_until(pair, count_lost, lost + 1);
+    expect_rdma(pair);
+  }
+  /* These harm nobody, once both ends of both flows are connected and none is to connect. */
+  exchange_until(pair, count_connected, 4);
+  uint64_t accepted = fake_verbs_counts().cm_accepted;
+  fake_verbs_cm_event(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  fake_verbs_cm_event(RDMA_CM_EVENT_ADDR_CHANGE);
+  exchange(pair, 40);
+  assert_int_equal(fake_verbs_counts().cm_connected, 4);
+  assert_int_equal(fake_verbs_counts().cm_accepted, accepted);
   pair_close(pair);
 }
 

@@ -16,7 +16,6 @@
 #include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/rdma/rdma_device.h"
 #include "net_plugin/plugin/memory.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
@@ -25,19 +24,14 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
 
-static const struct fake_hca erdma_hca = { .name = "erdma_0",
-                                           .addresses = { "127.0.0.1" },
-                                           .max_inline = 96,
-                                           .max_recv_sge = 1,
-                                           .has_no_dmabuf = true,
-                                           .has_no_iova2 = true };
+static const struct fake_hca erdma_hca = {
+  .name = "erdma_0", .addresses = { "127.0.0.1" }, .max_inline = 96, .has_no_iova2 = true
+};
 /* In standard mode. */
 static const struct fake_hca iwarp_hca = { .name = "erdma_0",
                                            .addresses = { "127.0.0.1" },
                                            .is_iwarp = true,
                                            .max_inline = 96,
-                                           .max_recv_sge = 1,
-                                           .has_no_dmabuf = true,
                                            .has_no_iova2 = true,
                                            .vendor_id = 0x1ded };
 static const struct fake_hca *current; /* NULL: no queue pairs, or real ones */
@@ -61,7 +55,7 @@ static int start(void **state) {
   const struct rdma_host_way *way = *state;
   current = way->hca;
   if (real_device) {
-    rdma_device_configure(NULL);
+    rdma_host_configure();
   }
   return rdma_host_set_up(state);
 }
@@ -201,9 +195,9 @@ static const enum ibv_wc_status statuses[] = {
 static void fail_some(uint64_t done) {
   unsigned kind = (unsigned)(done / 8 % (sizeof statuses / sizeof *statuses));
   if (done % 8 == 1) {
-    fake_verbs_fail_send(1 + (unsigned)done % 5, statuses[kind], done % 16 == 1);
+    fake_verbs_fail_work(FAKE_SEND, 1 + (unsigned)done % 5, statuses[kind], done % 16 == 1);
   } else if (done % 24 == 5) {
-    fake_verbs_fail_receive(2, IBV_WC_LOC_LEN_ERR);
+    fake_verbs_fail_work(FAKE_RECEIVE, 2, IBV_WC_LOC_LEN_ERR, false);
   }
 }
 
@@ -266,13 +260,13 @@ static void tcp_goes_on_while_a_device_is_opened(void **state) {
   (void)state;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, large, 1, 40, remove_in_the_middle);
-  fake_verbs_hold_calls(FAKE_OPEN_DEVICE, true);
+  fake_verbs_hold_calls(FAKE_ALLOC_PD, true);
   fake_verbs_add(&rdma_host_roce);
   uint64_t until_ns = clock_now_ns() + 3 * NS_PER_S / 2; /* it is looked for meanwhile */
   do {
     pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, pair_cut_some);
   } while (clock_now_ns() < until_ns);
-  fake_verbs_hold_calls(FAKE_OPEN_DEVICE, false);
+  fake_verbs_hold_calls(FAKE_ALLOC_PD, false);
   expect_rdma_again(pair);
   pair_close(pair);
 }

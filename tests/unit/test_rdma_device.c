@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device of a NIC: found by librdmacm at its address, opened, shared, lost by its events, found
- * again; the reasons why not; the NICs that NCCL_IB_HCA chooses. */
+/* The device of a NIC: found by librdmacm at its address, opened by a worker, shared, lost, found
+ * again; the reasons why not; the NICs that NCCL_IB_HCA chooses. And ranges of memory, which come
+ * and go like devices, in any order and at the same time. */
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/param.h"
 #include "common/sysfs.h"
+#include "net_plugin/collnet/group.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/lane/endpoint.h"
+#include "net_plugin/plugin/memory.h"
 #include "net_plugin/plugin/rdma_nics.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
@@ -19,9 +25,12 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
+#define PATIENCE_NS (20 * NS_PER_S)
+
 static const struct fake_hca hca = { .name = "fake0", .addresses = { "fe80::1", "10.0.0.1" } };
 static struct nic nic;
 static char why[RDMA_WHY_MAX];
+static uint8_t data[8 * 4096];
 
 static int set_up(void **state) {
   (void)state;
@@ -33,168 +42,30 @@ static int set_up(void **state) {
   rdma_host_start(&hca);
   nic = fake_nic("d0", "10.0.0.1", 24);
   log_capture_start();
+  lane_memory_want(true);
   return 0;
 }
 
 static int tear_down(void **state) {
   (void)state;
+  lane_memory_want(false);
   log_capture_stop();
-  rdma_host_stop();
+  rdma_host_stop(); /* fails if anything is left */
   return 0;
-}
-
-static void expect_none_for(bool is_there, const char *reason) {
-  rdma_host_configure();
-  assert_null(rdma_device_open(&nic, why));
-  assert_int_equal(rdma_device_may_come(&nic), is_there);
-  if (!strstr(why, reason)) {
-    fail_msg("\"%s\" does not say \"%s\"", why, reason);
-  }
-}
-
-static void expect_none(const char *reason) {
-  expect_none_for(false, reason);
-}
-
-/* A connection that is made now should be able to use it later. */
-static void expect_none_yet(const char *reason) {
-  expect_none_for(true, reason);
-}
-
-static bool is_readable(int fd) {
-  struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-  return poll(&poll_fd, 1, 0) == 1;
 }
 
 #define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
 
-TEST(facts_are_put_together) {
-  struct rdma_device *device = rdma_host_open(&nic);
-  const struct rdma_port *port = &device->port;
-  assert_string_equal(port->name, "fake0");
-  assert_int_equal(port->port, 1);
-  assert_int_equal(port->transport, RDMA_ROCE);
-  assert_true(port->can_gather && port->has_immediate);
-  assert_non_null(device->pd);
-  assert_false(is_readable(device->lost_fd));
-  rdma_device_close(device);
-  assert_int_equal(fake_verbs_counts().cm_ids + fake_verbs_counts().cm_channels, 0);
-}
+/* ---- none ---- */
 
-TEST(each_transport_is_known) {
-  static const struct {
-    struct fake_hca hca;
-    enum rdma_transport transport;
-    bool can_gather, has_immediate;
-    const char *text;
-  } kinds[] = {
-    { { .name = "ib0", .addresses = { "10.0.1.1" }, .is_infiniband = true },
-      RDMA_INFINIBAND,
-      true,
-      true,
-      "ib0 port 1 (InfiniBand)" },
-    { { .name = "siw0", .addresses = { "10.0.2.1" }, .is_iwarp = true, .max_send_sge = 1 },
-      RDMA_IWARP,
-      false,
-      false,
-      "siw0 port 1 (iWARP)" },
-    { { .name = "erdma_0", .addresses = { "10.0.3.1" }, .is_iwarp = true, .vendor_id = 0x1ded },
-      RDMA_IWARP,
-      true,
-      true,
-      "erdma_0 port 1 (iWARP)" },
-  };
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-    char text[ENDPOINT_TEXT_MAX];
-    fake_verbs_add(&kinds[i].hca);
-    nic = fake_nic("d1", kinds[i].hca.addresses[0], 24);
-    struct rdma_device *device = rdma_host_open(&nic);
-    assert_int_equal(device->port.transport, kinds[i].transport);
-    assert_int_equal(device->port.can_gather, kinds[i].can_gather);
-    assert_int_equal(device->port.has_immediate, kinds[i].has_immediate);
-    assert_true(endpoint_find(&nic, text));
-    assert_string_equal(text, kinds[i].text);
-    rdma_device_close(device);
-  }
-}
-
-TEST(holders_share_one_device) {
-  struct rdma_device *first = rdma_host_open(&nic), *second = rdma_host_open(&nic);
-  assert_ptr_equal(first, second);
-  rdma_device_hold(first);
-  assert_int_equal(fake_verbs_counts().contexts, 1);
-  rdma_device_close(first);
-  rdma_device_close(first);
-  assert_int_equal(fake_verbs_counts().contexts, 1);
-  rdma_device_close(first);
-  struct fake_counts counts = fake_verbs_counts();
-  assert_int_equal(counts.contexts, 0);
-  assert_int_equal(counts.pds, 0);
-}
-
-TEST(lost_devices_are_looked_for_again) {
-  struct rdma_device *device = rdma_host_open(&nic);
-  fake_verbs_remove("fake0");
-  assert_false(atomic_load(&device->is_lost));
-  assert_true(is_readable(device->context->async_fd));
-  rdma_device_take_events(device);
-  assert_true(atomic_load(&device->is_lost));
-  assert_true(is_readable(device->lost_fd));
-  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is given up"), 1);
-  rdma_device_lose(device, "again"); /* says nothing more */
-  assert_int_equal(log_capture_count(LOG_LEVEL_INFO), 1);
-
-  assert_null(rdma_device_open(&nic, why));
-  assert_non_null(strstr(why, "finds no RDMA device at its address"));
-  fake_verbs_add(&hca);
-  assert_null(rdma_device_open(&nic, why)); /* not asked for again at once */
+/* is_there: a connection that is made now should be able to use it later. */
+static void expect_none_for(bool is_there, const char *reason) {
   rdma_host_configure();
-  struct rdma_device *again = rdma_host_open(&nic);
-  assert_ptr_not_equal(again, device);
-  assert_false(atomic_load(&again->is_lost));
-  rdma_device_close(device);
-  rdma_device_close(again);
-}
-
-TEST(ports_that_go_down_are_lost) {
-  struct rdma_device *device = rdma_host_open(&nic);
-  fake_verbs_set_port("fake0", false);
-  rdma_device_take_events(device);
-  assert_true(atomic_load(&device->is_lost));
-  assert_non_null(strstr(log_capture_text(0), "port error"));
-  expect_none_yet("port 1 of fake0 is down");
-  fake_verbs_set_port("fake0", true);
-  rdma_host_configure();
-  struct rdma_device *again = rdma_host_open(&nic);
-  rdma_device_close(device);
-  rdma_device_close(again);
-}
-
-TEST(queue_pairs_hear_of_their_own_events) {
-  struct rdma_device *device = rdma_host_open(&nic);
-  struct rdma_watch watches[2] = { 0 };
-  struct ibv_qp *qps[2];
-  struct ibv_cq *cq = device->api->create_cq(device->context, 8, NULL, NULL, 0);
-  for (int i = 0; i < 2; i++) {
-    struct ibv_qp_init_attr init = { .qp_context = &watches[i],
-                                     .send_cq = cq,
-                                     .recv_cq = cq,
-                                     .qp_type = IBV_QPT_RC,
-                                     .cap = { .max_send_wr = 1 } };
-    qps[i] = device->api->create_qp(device->pd, &init);
-    assert_non_null(qps[i]);
+  rdma_host_open_none(&nic, why);
+  assert_int_equal(rdma_device_may_come(&nic), is_there);
+  if (!strstr(why, reason)) {
+    fail_msg("\"%s\" does not say \"%s\"", why, reason);
   }
-  fake_verbs_event("fake0", IBV_EVENT_QP_ACCESS_ERR, qps[1]);
-  fake_verbs_event("fake0", IBV_EVENT_QP_FATAL, qps[1]);
-  fake_verbs_event("fake0", IBV_EVENT_PORT_ACTIVE, NULL);
-  rdma_device_take_events(device);
-  assert_int_equal(atomic_load(&watches[0].event), 0);
-  assert_int_equal(atomic_load(&watches[1].event), IBV_EVENT_QP_ACCESS_ERR + 1); /* the first */
-  assert_false(atomic_load(&device->is_lost));
-  assert_int_equal(device->api->destroy_qp(qps[0]), 0); /* all events are acknowledged */
-  assert_int_equal(device->api->destroy_qp(qps[1]), 0);
-  assert_int_equal(device->api->destroy_cq(cq), 0);
-  rdma_device_close(device);
 }
 
 TEST(missing_pieces_are_named) {
@@ -206,8 +77,6 @@ TEST(missing_pieces_are_named) {
     { FAKE_CM_CHANNEL, false, "librdmacm cannot be used (rdma_create_id: Permission denied)" },
     { FAKE_CM_ID, false, "librdmacm cannot be used (rdma_create_id: Permission denied)" },
     { FAKE_CM_BIND, false, "no RDMA device at its address (rdma_bind_addr: Permission denied)" },
-    { FAKE_OPEN_DEVICE, true,
-      "fake0 cannot be opened: Permission denied; /dev/infiniband must be readable" },
     { FAKE_QUERY_DEVICE, true, "fake0 cannot be queried: Permission denied" },
     { FAKE_QUERY_PORT, true, "fake0 cannot be queried: Permission denied" },
     { FAKE_ALLOC_PD, true, "fake0 cannot be used: Permission denied" },
@@ -217,28 +86,28 @@ TEST(missing_pieces_are_named) {
     expect_none_for(cases[i].is_there, cases[i].reason);
   }
   verbs_api_replace(NULL, "libibverbs.so.1: no such file");
-  expect_none("libibverbs.so.1: no such file");
+  expect_none_for(false, "libibverbs.so.1: no such file");
   verbs_api_replace(fake_verbs_api(), NULL);
   nic = fake_nic("d0", "10.0.9.9", 24);
-  expect_none("finds no RDMA device at its address (rdma_bind_addr: No such device)");
+  expect_none_for(false, "finds no RDMA device at its address (rdma_bind_addr: No such device)");
   nic.advertised = fake_nic_address("192.168.0.1");
-  expect_none("others dial it by STRATUS_ADVERTISE_ADDRESS");
+  expect_none_for(false, "others dial it by STRATUS_ADVERTISE_ADDRESS");
   struct fake_counts counts = fake_verbs_counts();
-  assert_int_equal(counts.contexts + counts.pds + counts.cm_ids + counts.cm_channels, 0);
+  assert_int_equal(counts.pds + counts.cm_ids + counts.cm_channels, 0);
 }
 
 TEST(users_wishes_count) {
   setenv("NCCL_IB_HCA", "=fake", 1);
-  expect_none("NCCL_IB_HCA leaves out fake0:1");
+  expect_none_for(false, "NCCL_IB_HCA leaves out fake0:1");
   unsetenv("NCCL_IB_HCA");
   setenv("NCCL_IB_DISABLE", "1", 1);
-  expect_none("NCCL_IB_DISABLE is set");
+  expect_none_for(false, "NCCL_IB_DISABLE is set");
   unsetenv("NCCL_IB_DISABLE");
   setenv("NCCL_IB_RETRY_CNT", "1", 1);
   rdma_host_configure();
   struct rdma_device *device = rdma_host_open(&nic);
   assert_int_equal(device->settings.retry_count, 1);
-  rdma_device_close(device);
+  rdma_device_release(device);
   unsetenv("NCCL_IB_RETRY_CNT");
 }
 
@@ -259,6 +128,289 @@ TEST(a_reason_is_logged_once) {
   param_load((char *[]){ NULL });
 }
 
+/* All places may have devices; those without one are taken again. */
+TEST(there_are_places_for_nics) {
+  static struct fake_hca many[RDMA_DEVICES];
+  static char names[RDMA_DEVICES][16], addresses[RDMA_DEVICES][16];
+  struct nic none[3];
+  for (unsigned i = 0; i < 3; i++) {
+    snprintf(names[i], sizeof names[i], "none%u", i);
+    none[i] = fake_nic(names[i], "10.0.9.9", 24);
+    rdma_host_open_none(&none[i], why);
+  }
+  for (unsigned i = 0; i < RDMA_DEVICES; i++) {
+    snprintf(names[i], sizeof names[i], "many%u", i);
+    snprintf(addresses[i], sizeof addresses[i], "10.1.0.%u", i + 1);
+    many[i] = (struct fake_hca){ .name = names[i], .addresses = { addresses[i] } };
+    fake_verbs_add(&many[i]);
+    nic = fake_nic(names[i], addresses[i], 24);
+    rdma_device_release(rdma_host_open(&nic));
+  }
+  rdma_host_open_none(&none[0], why);
+  assert_string_equal(why, "too many RDMA devices are in use");
+}
+
+/* ---- open ---- */
+
+TEST(each_transport_is_known) {
+  static const struct {
+    struct fake_hca hca;
+    enum rdma_transport transport;
+    bool has_immediate;
+    const char *text;
+  } kinds[] = {
+    { { .name = "roce0", .addresses = { "10.0.4.1" } }, RDMA_ROCE, true, "roce0 port 1 (RoCE)" },
+    { { .name = "ib0", .addresses = { "10.0.1.1" }, .is_infiniband = true },
+      RDMA_INFINIBAND,
+      true,
+      "ib0 port 1 (InfiniBand)" },
+    { { .name = "siw0", .addresses = { "10.0.2.1" }, .is_iwarp = true },
+      RDMA_IWARP,
+      false,
+      "siw0 port 1 (iWARP)" },
+    { { .name = "erdma_0", .addresses = { "10.0.3.1" }, .is_iwarp = true, .vendor_id = 0x1ded },
+      RDMA_IWARP,
+      true,
+      "erdma_0 port 1 (iWARP)" },
+  };
+  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    char text[ENDPOINT_TEXT_MAX];
+    fake_verbs_add(&kinds[i].hca);
+    nic = fake_nic("d1", kinds[i].hca.addresses[0], 24);
+    struct rdma_device *device = rdma_host_open(&nic);
+    assert_int_equal(device->port.transport, kinds[i].transport);
+    assert_int_equal(device->port.has_immediate, kinds[i].has_immediate);
+    assert_true(endpoint_find(&nic, text));
+    assert_string_equal(text, kinds[i].text);
+    rdma_device_release(device);
+  }
+}
+
+/* If asking waited for the driver, this test would never end. */
+TEST(who_asks_does_not_wait_for_drivers) {
+  fake_verbs_hold_calls(FAKE_CM_BIND, true);
+  for (int i = 0; i < 3; i++) {
+    assert_null(rdma_device_take(&nic, why));
+    assert_string_equal(why, "");
+  }
+  fake_verbs_hold_calls(FAKE_CM_BIND, false);
+  struct rdma_device *first = rdma_host_open(&nic), *second = rdma_host_open(&nic);
+  assert_ptr_equal(first, second);
+  assert_int_equal(fake_verbs_counts().pds, 1);
+  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is open: port 1"), 1);
+  rdma_device_release(first);
+  rdma_device_release(second);
+  assert_int_equal(fake_verbs_counts().pds, 1); /* for the next queue pair */
+}
+
+TEST(lost_devices_are_looked_for_again) {
+  struct rdma_device *device = rdma_host_open(&nic);
+  uint32_t id = rdma_device_domain_id(device->index);
+  fake_verbs_remove("fake0");
+  assert_false(rdma_device_check(device, why));
+  assert_true(atomic_load(&device->is_lost));
+  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is given up: fake0 cannot be "
+                                    "queried: Input/output error"),
+                   1);
+  rdma_device_lose(device, "again"); /* says nothing more */
+  assert_int_equal(log_capture_find("is given up"), 1);
+  assert_null(rdma_device_take(&nic, why)); /* while it has users */
+  assert_true(rdma_device_may_come(&nic));
+  assert_int_equal(fake_verbs_counts().pds, 1);
+  rdma_device_release(device);
+  rdma_worker_finish(&device->queue);
+  assert_int_equal(fake_verbs_counts().pds + fake_verbs_counts().cm_ids, 0);
+  assert_int_equal(rdma_device_domain_id(device->index), 0);
+  expect_none_for(false, "finds no RDMA device at its address");
+  fake_verbs_add(&hca);
+  rdma_host_open_none(&nic, why); /* not asked for again at once */
+  rdma_host_configure();
+  device = rdma_host_open(&nic);
+  assert_false(atomic_load(&device->is_lost));
+  assert_int_not_equal(rdma_device_domain_id(device->index), id);
+  rdma_device_release(device);
+}
+
+TEST(ports_that_go_down_are_lost) {
+  struct rdma_device *device = rdma_host_open(&nic);
+  assert_true(rdma_device_check(device, why));
+  fake_verbs_set_port("fake0", false);
+  assert_false(rdma_device_check(device, why));
+  assert_string_equal(why, "port 1 of fake0 is down");
+  rdma_device_release(device);
+  rdma_worker_finish(&device->queue);
+  expect_none_for(true, "port 1 of fake0 is down");
+  fake_verbs_set_port("fake0", true);
+  rdma_host_configure();
+  rdma_device_release(rdma_host_open(&nic));
+}
+
+/* ---- memory ---- */
+
+static bool has_keys(const struct lane_memory *memory, const struct rdma_device *device) {
+  uint32_t local, remote;
+  return rdma_memory_keys(memory, device->index, &local, &remote);
+}
+
+static uint32_t remote_of(const struct lane_memory *memory, const struct rdma_device *device) {
+  return lane_memory_remote_key(
+      memory, (struct lane_domain){ device->index, rdma_device_domain_id(device->index) });
+}
+
+/* Closed; its place is free. */
+static void give_up(struct rdma_device *device) {
+  rdma_device_lose(device, "test");
+  rdma_device_release(device);
+  rdma_worker_finish(&device->queue);
+}
+
+TEST(without_wishes_nothing_is_kept) {
+  lane_memory_want(false);
+  assert_null(lane_memory_register(data, sizeof data, LANE_MEMORY_REMOTE, NULL));
+  lane_memory_want(true);
+}
+
+TEST(ranges_and_devices_come_in_any_order) {
+  struct lane_memory *before = lane_memory_register(data, 4096, LANE_MEMORY_REMOTE, NULL);
+  struct rdma_device *device = rdma_host_open(&nic);
+  struct lane_memory *after = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
+  assert_true(has_keys(before, device) && has_keys(after, device));
+  assert_int_equal(fake_verbs_counts().mrs, 2);
+  lane_memory_free(before);
+  give_up(device);
+  assert_int_equal(fake_verbs_counts().mrs, 0);
+  assert_false(has_keys(after, device));
+  device = rdma_host_open(&nic);
+  assert_true(has_keys(after, device));
+  rdma_device_release(device);
+  lane_memory_free(after);
+}
+
+/* As NCCL registers: on send and receive connections, the same buffer also on both. */
+TEST(only_what_is_received_can_be_written) {
+  const struct memory *sent, *received, *part, *sent_part;
+  uint32_t local, remote;
+  struct rdma_device *device = rdma_host_open(&nic);
+  assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_SENT, &sent), 0);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  assert_true(rdma_memory_keys(sent->devices, device->index, &local, &remote));
+  assert_int_equal(remote, 0);
+  assert_int_equal(memory_register(data, 4096, MEMORY_HOST, MEMORY_RECEIVED, &received), 0);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+  assert_true(rdma_memory_keys(received->devices, device->index, &local, &remote));
+  assert_true(remote != 0);
+  /* Who sends uses what there is. */
+  assert_int_equal(memory_register(data, 100, MEMORY_HOST, MEMORY_RECEIVED, &part), 0);
+  assert_int_equal(memory_register(data, 100, MEMORY_HOST, MEMORY_SENT, &sent_part), 0);
+  assert_ptr_equal(part->devices, received->devices);
+  assert_ptr_equal(sent_part->devices, received->devices);
+  assert_int_equal(fake_verbs_counts().mrs, 2);
+  memory_deregister(received);
+  memory_deregister(part);
+  memory_deregister(sent_part);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  memory_deregister(sent);
+  assert_int_equal(memory_count(), 0);
+  rdma_device_release(device);
+}
+
+/* CollNet's calls register without a word about what for; a group of one moves nothing, so that
+ * nothing but the registrations is looked at. */
+TEST(only_what_a_collnet_call_receives_into_can_be_written) {
+  enum { COUNT = 512 };
+  uint32_t local, remote;
+  struct collnet_memory *sent, *received;
+  struct rdma_device *device = rdma_host_open(&nic);
+  struct collnet_group *group = group_create(COLLNET_FULL, 1, 0, nic_totals_of(&nic));
+  assert_non_null(group);
+  assert_int_equal(collnet_register(group, data, 4096, MEMORY_HOST, &sent), 0);
+  assert_int_equal(collnet_register(group, data + 4096, 4096, MEMORY_HOST, &received), 0);
+  assert_int_equal(fake_verbs_counts().mrs, 2);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  struct collnet_call call = {
+    data, data + 4096, COUNT, REDUCE_FLOAT32, REDUCE_SUM, sent, received
+  };
+  for (int i = 0; i < 2; i++) { /* the second has nothing to register */
+    struct collnet_request *request;
+    bool is_done;
+    size_t bytes;
+    assert_int_equal(collnet_allreduce(group, &call, &request), 0);
+    assert_int_equal(collnet_test(request, &is_done, &bytes), 0);
+    assert_true(is_done);
+    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+    while (!atomic_load(&received->target)) {
+      assert_true(clock_now_ns() < until_ns);
+      usleep(100);
+    }
+    assert_int_equal(fake_verbs_counts().mrs, 3);
+    assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+  }
+  assert_true(rdma_memory_keys(group_memory(sent, true)->devices, device->index, &local, &remote));
+  assert_int_equal(remote, 0);
+  assert_null(sent->target);
+  assert_true(
+      rdma_memory_keys(group_memory(received, false)->devices, device->index, &local, &remote));
+  assert_true(remote != 0);
+  collnet_deregister(group, received);
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  collnet_deregister(group, sent);
+  assert_int_equal(memory_count(), 0);
+  collnet_close(group);
+  rdma_device_release(device);
+}
+
+/* Other devices keep what they have, and what cannot be written by peers stays. */
+TEST(revoked_devices_take_no_writes_any_more) {
+  struct lane_memory *sent = lane_memory_register(data, 4096, LANE_MEMORY_LOCAL, NULL);
+  struct lane_memory *received = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
+  struct rdma_device *device = rdma_host_open(&nic);
+  assert_true(remote_of(received, device) != 0);
+  rdma_device_lose(device, "test");
+  fake_verbs_fail_calls(FAKE_DEREG_MR, EBUSY);
+  assert_int_equal(rdma_memory_revoke(device), EBUSY);
+  assert_int_equal(remote_of(received, device), 0);
+  fake_verbs_heal_calls();
+  assert_int_equal(rdma_memory_revoke(device), 0);
+  assert_int_equal(fake_verbs_counts().mrs, 1);
+  assert_true(has_keys(sent, device));
+  give_up(device);
+  device = rdma_host_open(&nic); /* as new for who comes next */
+  assert_true(remote_of(received, device) != 0);
+  rdma_device_release(device);
+  lane_memory_free(sent);
+  lane_memory_free(received);
+}
+
+static void *come_and_go(void *argument) {
+  uint8_t *own = argument;
+  for (int i = 0; i < 300; i++) {
+    struct lane_memory *kept = lane_memory_register(own, 4096, LANE_MEMORY_REMOTE, NULL);
+    struct lane_memory *other = lane_memory_register(own, 100, LANE_MEMORY_REMOTE, NULL);
+    lane_memory_free(kept);
+    lane_memory_free(other);
+  }
+  return NULL;
+}
+
+TEST(ranges_and_devices_come_and_go_at_once) {
+  pthread_t threads[4];
+  for (int i = 0; i < 4; i++) {
+    pthread_create(&threads[i], NULL, come_and_go, data + i * 4096);
+  }
+  struct lane_memory *kept = lane_memory_register(data + 4 * 4096, 4096, LANE_MEMORY_REMOTE, NULL);
+  for (int i = 0; i < 30; i++) {
+    struct rdma_device *device = rdma_host_open(&nic);
+    assert_true(has_keys(kept, device));
+    give_up(device);
+    assert_false(has_keys(kept, device));
+  }
+  for (int i = 0; i < 4; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  lane_memory_free(kept);
+  assert_int_equal(fake_verbs_counts().mrs, 0);
+}
+
 /* ---- what eRDMA and LL128 do not do together ---- */
 
 static unsigned warnings_with(const char *mtu, const char *protocols) {
@@ -273,8 +425,9 @@ static unsigned warnings_with(const char *mtu, const char *protocols) {
   fake_verbs_add(&erdma);
   nic = fake_nic("d3", "10.0.3.1", 24);
   log_capture_start();
-  rdma_device_close(rdma_host_open(&nic));
+  struct rdma_device *device = rdma_host_open(&nic);
   unsigned warnings = (unsigned)log_capture_find("erdma_0: the MTU of d3 is");
+  give_up(device);
   fake_verbs_remove("erdma_0");
   sysfs_process_root = "/";
   tree_remove(&tree);

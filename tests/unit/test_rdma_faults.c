@@ -15,9 +15,6 @@
 
 #include "common/param.h"
 #include "net_plugin/connection/connection_state.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
-#include "net_plugin/lane/rdma/rdma_opener.h"
-#include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -33,13 +30,6 @@ static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS };
 static const size_t sizes[] = { 8, 70000, 4096, BYTES };
 static enum fake_call pending_call;
 static unsigned pending_k;
-
-/* All that the process holds of devices goes, the devices included. */
-static void let_go(void) {
-  rdma_opener_finish();
-  rdma_worker_finish();
-  rdma_memory_release(true);
-}
 
 /* ---- the k-th call fails ---- */
 
@@ -65,12 +55,12 @@ static void wait_until_closed(void) {
   while (fake_verbs_counts().qps + fake_verbs_counts().cqs + fake_verbs_counts().channels > 0) {
     assert_true(clock_now_ns() < until_ns);
     usleep(200);
-    rdma_worker_finish(); /* tries again what was refused */
+    endpoint_stop_all(); /* tries again what was refused */
   }
 }
 
 static bool is_anything_left(struct fake_counts left) {
-  return left.qps || left.cqs || left.channels || left.mrs || left.pds || left.contexts;
+  return left.qps || left.cqs || left.channels || left.mrs || left.pds || left.cm_ids;
 }
 
 /* Closing is asynchronous: a connection may get a last lane after its others are closed. */
@@ -79,7 +69,7 @@ static struct fake_counts let_all_go(void) {
   struct fake_counts left;
   do {
     usleep(200);
-    let_go();
+    endpoint_stop_all();
     left = fake_verbs_counts();
   } while (is_anything_left(left) && clock_now_ns() < until_ns);
   return left;
@@ -98,14 +88,13 @@ static bool run_with(enum phase phase) {
   }
   pair_close(pair);
   wait_until_closed();
-  let_go();
   bool has_failed = fake_verbs_heal_calls();
   struct fake_counts left = let_all_go(); /* a device that was held because of the fault, too */
   if (is_anything_left(left)) {
     fail_msg("call %d number %u failing in phase %d leaves %u queue pairs, %u completion queues, "
-             "%u channels, %u registrations, %u domains, %u contexts",
+             "%u channels, %u registrations, %u domains, %u identifiers",
              (int)pending_call, pending_k, (int)phase, left.qps, left.cqs, left.channels, left.mrs,
-             left.pds, left.contexts);
+             left.pds, left.cm_ids);
   }
   return has_failed;
 }
@@ -185,8 +174,6 @@ static void half_step(struct half *half, struct connection *connection, uint8_t 
   }
   if (half->request) {
     half->error = plugin_test(half->request, &half->is_done, &bytes);
-  } else if (connection_is_sender(connection)) {
-    half->error = plugin_post(connection, data, BYTES, memory, &half->request);
   } else {
     half->error = plugin_post(connection, data, BYTES, memory, &half->request);
   }
@@ -199,7 +186,7 @@ static bool send_next(struct transfer *transfer, struct half *from, struct half 
   size_t at = (size_t)transfer->sent * BYTES;
   *from = *to = (struct half){ 0 };
   if (transfer->sent % 2 == 1) {
-    fake_verbs_fail_write(1, IBV_WC_RETRY_EXC_ERR, transfer->sent % 4 == 1);
+    fake_verbs_fail_work(FAKE_WRITE, 1, IBV_WC_RETRY_EXC_ERR, transfer->sent % 4 == 1);
   }
   while (!from->error && !to->error && !(from->is_done && to->is_done)) {
     assert_true(clock_now_ns() < until_ns);

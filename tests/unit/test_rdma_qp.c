@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a queue pair and a registration let a peer do, and how a queue pair is stopped for good on
- * devices that refuse to. The late writes are those of tests/lib/fake_verbs: packets that were on
- * their way. What becomes of connections is test_rdma_faults.c's. */
+/* Two queue pairs: whom librdmacm connects, what a peer may write, and how a queue pair is stopped
+ * for good on devices that refuse to. The late writes are those of tests/lib/fake_verbs: packets
+ * that were on their way. What becomes of connections is test_rdma_faults.c's. */
 #include "net_plugin/lane/rdma/rdma_qp.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "net_plugin/setup/setup.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
@@ -14,51 +15,100 @@
 
 enum { BYTES = 8192 };
 
-static const struct fake_hca hca = { .name = "fake0", .addresses = { "10.0.0.1" } };
-static struct nic nic;
 static uint8_t from[BYTES], to[BYTES];
 static struct lane_memory *from_memory, *to_memory;
-static struct rdma_qp *sender, *receiver;
-
-static struct rdma_qp *make(bool is_sender) {
-  char why[RDMA_WHY_MAX];
-  struct rdma_qp *qp = rdma_qp_new(rdma_host_open(&nic), is_sender, why);
-  if (!qp) {
-    fail_msg("%s", why);
-  }
-  return qp;
-}
+static const struct rdma_host_way roce = { &rdma_host_roce, NULL };
+static const struct rdma_host_way iwarp = { &rdma_host_iwarp, NULL };
 
 static int set_up(void **state) {
-  (void)state;
-  rdma_host_start(&hca);
-  log_capture_start();
-  nic = fake_nic("d0", "10.0.0.1", 24);
+  rdma_host_set_up(state);
   lane_memory_want(true);
   memset(from, 1, BYTES);
   memset(to, 0, BYTES);
   from_memory = lane_memory_register(from, BYTES, LANE_MEMORY_LOCAL, NULL);
   to_memory = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
-  sender = make(true);
-  receiver = make(false);
-  rdma_host_connect(sender, receiver, &nic.address);
   return 0;
 }
 
 static int tear_down(void **state) {
-  (void)state;
   fake_verbs_heal_calls();
-  rdma_qp_free(sender);
-  rdma_qp_free(receiver);
-  rdma_worker_finish();
   lane_memory_free(from_memory);
   lane_memory_free(to_memory);
   lane_memory_want(false);
-  rdma_memory_release(true);
-  log_capture_stop();
-  rdma_host_stop(); /* fails if anything is left */
-  return 0;
+  return rdma_host_tear_down(state); /* fails if anything is left */
 }
+
+#define TEST(name) UNIT_TEST_EACH(name, set_up, tear_down, &roce)
+#define BOTH(name) UNIT_TEST_EACH(name, set_up, tear_down, &roce, &iwarp)
+
+/* ---- who is connected ---- */
+
+TEST(strangers_are_rejected_and_the_peer_comes_in) {
+  struct rdma_host_two two = rdma_host_listen();
+  struct lane_tokens wrong = two.tokens;
+  struct rdma_qp *late;
+  wrong.request[LANE_TOKEN_BYTES - 1]++;
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(rdma_host_dial(&two, &wrong, &two.dialler), -ECONNREFUSED);
+  }
+  assert_int_equal(fake_verbs_counts().cm_rejected, 3);
+  assert_true(log_capture_count(LOG_LEVEL_WARN) <= 1); /* told once in a while */
+  assert_int_equal(rdma_host_dial(&two, &two.tokens, &two.dialler), 0);
+  assert_true(two.dialler->is_connected);
+  assert_true(two.listener->is_connected);
+  /* Nobody listens there any more, not even for who knows the token. */
+  assert_int_equal(rdma_host_dial(&two, &two.tokens, &late), -ECONNREFUSED);
+  assert_int_equal(fake_verbs_counts().cm_accepted, 1);
+  rdma_host_free_two(&two);
+}
+
+BOTH(an_answer_of_somebody_else_is_not_taken) {
+  struct rdma_host_two two = rdma_host_listen();
+  struct lane_tokens other = two.tokens;
+  other.answer[0]++;
+  assert_int_equal(rdma_host_dial(&two, &other, &two.dialler), -EKEYREJECTED);
+  rdma_host_free_two(&two);
+}
+
+BOTH(the_end_of_one_is_heard_by_the_other) {
+  struct rdma_host_two two = rdma_host_two();
+  endpoint_free(&two.dialler->endpoint);
+  two.dialler = NULL;
+  rdma_worker_finish(&two.listener->device->queue);
+  assert_int_equal(rdma_host_advance(two.listener), -ECONNRESET);
+  rdma_host_free_two(&two);
+}
+
+TEST(devices_of_two_kinds_are_not_connected) {
+  struct rdma_host_two two = rdma_host_listen();
+  two.offer.bytes[LANE_OFFER_KIND] = RDMA_IWARP + 1;
+  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[0], -1 };
+  assert_null(endpoint_connect(&two.nic, &peer, two.listener->endpoint.port));
+  assert_null(endpoint_accept(&two.nic, &peer));
+  assert_int_equal(log_capture_find("fake0 speaks RoCE, and the peer's device iWARP"), 2);
+  rdma_host_free_two(&two);
+}
+
+/* librdmacm finds another device where the NIC's address is now. */
+TEST(an_address_that_has_moved_ends_the_device) {
+  static const struct fake_hca old = { .name = "fake1", .addresses = { "10.0.0.1" } };
+  struct rdma_host_two two = rdma_host_listen();
+  struct nic nic = fake_nic("d1", "10.0.0.1", 24);
+  fake_verbs_add(&old);
+  rdma_device_wait(&nic, 1);
+  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
+  struct endpoint *endpoint = endpoint_accept(&nic, &peer);
+  assert_non_null(endpoint);
+  assert_int_equal(rdma_host_advance(rdma_qp_of(endpoint)), -ENODEV);
+  assert_true(atomic_load(&rdma_qp_of(endpoint)->device->is_lost));
+  assert_int_equal(log_capture_find("fake1, the RDMA device of d1, is given up: librdmacm finds "
+                                    "another one at the NIC's address"),
+                   1);
+  endpoint_free(endpoint);
+  rdma_host_free_two(&two);
+}
+
+/* ---- rights ---- */
 
 /* One RDMA write of the whole range, from `here` to `there`; its completion. */
 static enum ibv_wc_status write_with(struct rdma_qp *qp, uint8_t *here, uint32_t local,
@@ -76,12 +126,48 @@ static enum ibv_wc_status write_with(struct rdma_qp *qp, uint8_t *here, uint32_t
   return done.status;
 }
 
-static enum ibv_wc_status write_once(void) {
-  uint32_t local, remote, unused;
-  assert_true(rdma_memory_keys(from_memory, sender->domain.index, &local, &unused));
-  assert_true(rdma_memory_keys(to_memory, receiver->domain.index, &unused, &remote));
-  return write_with(sender, from, local, to, remote);
+static uint32_t local_key(const struct lane_memory *memory, const struct rdma_qp *qp) {
+  uint32_t local, remote;
+  assert_true(rdma_memory_keys(memory, qp->endpoint.domain.index, &local, &remote));
+  return local;
 }
+
+static uint32_t remote_key(const struct lane_memory *memory, const struct rdma_qp *qp) {
+  return lane_memory_remote_key(memory, qp->endpoint.domain);
+}
+
+static enum ibv_wc_status write_once(const struct rdma_host_two *two) {
+  return write_with(two->dialler, from, local_key(from_memory, two->dialler), to,
+                    remote_key(to_memory, two->listener));
+}
+
+TEST(only_memory_for_receives_can_be_written) {
+  struct rdma_host_two two = rdma_host_two();
+  assert_true(local_key(from_memory, two.dialler) != 0);
+  assert_int_equal(remote_key(from_memory, two.dialler), 0);
+  struct fake_counts counts = fake_verbs_counts();
+  assert_int_equal(counts.mrs, 4); /* two of slots */
+  assert_int_equal(counts.remote_mrs, 1);
+  assert_int_equal(write_once(&two), IBV_WC_SUCCESS);
+  assert_memory_equal(to, from, BYTES);
+  /* By a peer that guesses: the local key is the remote one, as in many drivers. */
+  assert_int_equal(write_with(two.dialler, to, local_key(to_memory, two.dialler), from,
+                              local_key(from_memory, two.listener)),
+                   IBV_WC_REM_ACCESS_ERR);
+  assert_int_equal(fake_verbs_counts().refused, 1);
+  rdma_host_free_two(&two);
+}
+
+BOTH(sending_queue_pairs_take_no_writes) {
+  struct rdma_host_two two = rdma_host_two();
+  assert_int_equal(fake_verbs_counts().remote_qps, 1);
+  assert_int_equal(write_with(two.listener, to, local_key(to_memory, two.listener), to,
+                              remote_key(to_memory, two.dialler)),
+                   IBV_WC_REM_ACCESS_ERR);
+  rdma_host_free_two(&two);
+}
+
+/* ---- stopping ---- */
 
 /* The peer's last packets come now; to_memory stays as it is. */
 static void expect_no_late_write(void) {
@@ -91,146 +177,140 @@ static void expect_no_late_write(void) {
   assert_int_equal(to[BYTES - 1], 2);
 }
 
-/* ---- rights ---- */
-
-#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
-
-TEST(only_memory_for_receives_has_a_remote_key) {
-  uint32_t local, remote;
-  assert_true(rdma_memory_keys(from_memory, sender->domain.index, &local, &remote));
-  assert_true(local != 0);
-  assert_int_equal(remote, 0);
-  assert_true(rdma_memory_keys(to_memory, sender->domain.index, &local, &remote));
-  assert_true(local != 0 && remote != 0);
-  struct fake_counts counts = fake_verbs_counts();
-  assert_int_equal(counts.mrs, 4); /* two of slots */
-  assert_int_equal(counts.remote_mrs, 1);
+static struct rdma_host_two two_that_wrote(void) {
+  struct rdma_host_two two = rdma_host_two();
+  assert_int_equal(write_once(&two), IBV_WC_SUCCESS);
+  return two;
 }
-
-TEST(memory_for_receives_is_written) {
-  assert_int_equal(write_once(), IBV_WC_SUCCESS);
-  assert_memory_equal(to, from, BYTES);
-}
-
-TEST(sending_queue_pairs_take_no_writes) {
-  assert_int_equal(fake_verbs_counts().qps, 2);
-  assert_int_equal(fake_verbs_counts().remote_qps, 1);
-  uint32_t local, remote;
-  assert_true(rdma_memory_keys(to_memory, receiver->domain.index, &local, &remote));
-  assert_int_equal(write_with(receiver, to, local, to, remote), IBV_WC_REM_ACCESS_ERR);
-  assert_int_equal(fake_verbs_counts().refused, 1);
-}
-
-/* By a peer that guesses: the local key is the remote one in this provider, as in many drivers. */
-TEST(memory_for_sends_is_not_written) {
-  uint32_t key, local, remote;
-  assert_true(rdma_memory_keys(from_memory, receiver->domain.index, &key, &remote));
-  assert_true(rdma_memory_keys(to_memory, sender->domain.index, &local, &remote));
-  assert_int_equal(write_with(sender, to, local, from, key), IBV_WC_REM_ACCESS_ERR);
-  assert_int_equal(from[0], 1);
-}
-
-/* ---- stopping ---- */
 
 TEST(a_stopped_queue_pair_takes_no_writes) {
-  assert_int_equal(write_once(), IBV_WC_SUCCESS);
-  assert_int_equal(rdma_qp_stop(receiver), 0);
+  struct rdma_host_two two = two_that_wrote();
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
   expect_no_late_write();
-  assert_int_equal(write_once(), IBV_WC_RETRY_EXC_ERR);
+  assert_int_equal(write_once(&two), IBV_WC_RETRY_EXC_ERR);
+  rdma_host_free_two(&two);
 }
 
-TEST(what_cannot_be_stopped_is_destroyed_at_once) {
-  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+TEST(what_cannot_be_stopped_is_destroyed) {
+  struct rdma_host_two two = two_that_wrote();
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
-  assert_int_equal(rdma_qp_stop(receiver), 0);
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
   expect_no_late_write();
   assert_int_equal(fake_verbs_counts().qps, 1);
-  assert_int_equal(fake_verbs_counts().remote_mrs, 1);
-  assert_false(atomic_load(&receiver->device->is_lost));
+  assert_false(atomic_load(&two.listener->device->is_lost));
+  rdma_host_free_two(&two);
 }
 
-TEST(what_cannot_be_destroyed_finds_no_memory) {
-  uint32_t local, remote;
-  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+/* The worker that connects it may be using it: no other thread destroys it. */
+TEST(what_a_worker_connects_is_not_destroyed) {
+  struct rdma_host_two two = two_that_wrote();
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
-  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
-  assert_int_equal(rdma_qp_stop(receiver), 0);
-  expect_no_late_write();
+  atomic_store(&two.listener->state, RDMA_BUSY);
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
+  atomic_store(&two.listener->state, RDMA_IDLE);
   assert_int_equal(fake_verbs_counts().qps, 2);
   assert_int_equal(fake_verbs_counts().remote_mrs, 0);
-  assert_true(atomic_load(&receiver->device->is_lost));
-  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, neither stops (ibv_modify_qp: "
-                                    "Input/output error) nor destroys (ibv_destroy_qp: Device or "
-                                    "resource busy) a queue pair"),
-                   1);
-  /* Nor will it, whatever is registered later. */
-  struct lane_memory *later = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
-  assert_false(rdma_memory_keys(later, receiver->domain.index, &local, &remote));
-  lane_memory_free(later);
+  expect_no_late_write();
+  rdma_host_free_two(&two);
 }
 
-TEST(what_cannot_be_kept_from_writing_is_told) {
-  assert_int_equal(write_once(), IBV_WC_SUCCESS);
+TEST(what_cannot_be_destroyed_loses_its_memory) {
+  struct rdma_host_two two = two_that_wrote();
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
+  expect_no_late_write();
+  assert_true(atomic_load(&two.listener->device->is_lost));
+  assert_int_equal(fake_verbs_counts().remote_mrs, 0);
+  assert_int_equal(remote_key(to_memory, two.listener), 0);
+  assert_true(local_key(from_memory, two.listener) != 0);
+  /* Nor is anything registered there that a peer could write. */
+  struct lane_memory *late = lane_memory_register(to, BYTES, LANE_MEMORY_REMOTE, NULL);
+  assert_int_equal(remote_key(late, two.listener), 0);
+  lane_memory_free(late);
+  struct rdma_queue *queue = &two.listener->device->queue;
+  rdma_host_free_two(&two);
+  rdma_worker_finish(queue);
+  assert_int_equal(log_capture_find("fake0 does not give up a queue pair (ibv_destroy_qp: Device "
+                                    "or resource busy): its 147456 bytes are kept"),
+                   1);
+}
+
+TEST(where_nothing_helps_it_is_told) {
+  struct rdma_host_two two = two_that_wrote();
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
   fake_verbs_fail_calls(FAKE_DEREG_MR, ENOMEM);
-  assert_int_equal(rdma_qp_stop(receiver), -ENOTRECOVERABLE);
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), -ENOTRECOVERABLE);
   assert_int_equal(log_capture_find("fake0 cannot deregister memory (ibv_dereg_mr: Cannot allocate "
                                     "memory)"),
                    1);
   assert_int_equal(fake_verbs_write_late(), 1); /* as it was told */
   fake_verbs_heal_calls();
-  assert_int_equal(rdma_qp_stop(receiver), 0); /* the next try */
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0); /* the next try */
   expect_no_late_write();
+  rdma_host_free_two(&two);
 }
 
 /* Nobody can write through it, so nobody else need suffer. */
 TEST(a_sending_queue_pair_may_stay) {
+  struct rdma_host_two two = two_that_wrote();
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
-  assert_int_equal(rdma_qp_stop(sender), 0);
+  assert_int_equal(endpoint_stop(&two.dialler->endpoint), 0);
   assert_int_equal(fake_verbs_counts().remote_mrs, 1);
+  rdma_host_free_two(&two);
 }
 
-/* The worker tries again: a call that fails now and then leaves nothing behind. */
+/* What is refused now and then goes at once; what is refused for long, in the end. */
 TEST(refusals_that_pass_leave_nothing) {
-  static const enum fake_call calls[] = { FAKE_STOP_QP, FAKE_DESTROY_QP, FAKE_DESTROY_CQ,
-                                          FAKE_DESTROY_CHANNEL, FAKE_DEREG_MR };
+  static const enum fake_call calls[] = { FAKE_DESTROY_QP, FAKE_DESTROY_CQ, FAKE_DESTROY_CHANNEL,
+                                          FAKE_DEREG_MR };
+  struct fake_counts before = fake_verbs_counts();
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-    struct fake_counts before = fake_verbs_counts();
-    struct rdma_qp *qp = make(false);
-    fake_verbs_fail_call(calls[i], 1, EAGAIN);
-    assert_int_equal(rdma_qp_free(qp), 0);
-    rdma_worker_finish();
+    struct rdma_host_two two = rdma_host_two();
+    struct rdma_queue *queue = &two.listener->device->queue;
+    fake_verbs_fail_call(calls[i], 2, EAGAIN);
+    rdma_host_free_two(&two);
+    rdma_worker_finish(queue);
     assert_true(fake_verbs_heal_calls());
     struct fake_counts after = fake_verbs_counts();
-    assert_int_equal(after.qps, before.qps);
-    assert_int_equal(after.cqs, before.cqs);
-    assert_int_equal(after.channels, before.channels);
-    assert_int_equal(after.mrs, before.mrs);
+    assert_int_equal(after.qps + after.cqs + after.channels, 0);
+    assert_true(i == 0 || after.mrs == before.mrs);
+    before = after;
+    two = rdma_host_two();
+    fake_verbs_fail_calls(calls[i], EAGAIN);
+    rdma_host_free_two(&two);
+    rdma_worker_finish(queue);
+    assert_true(fake_verbs_counts().mrs > before.mrs);
+    fake_verbs_heal_calls();
+    rdma_worker_finish(queue);
+    assert_int_equal(fake_verbs_counts().mrs, before.mrs);
   }
 }
 
 /* No driver says how much it takes. */
 TEST(inline_data_is_what_the_device_takes) {
-  static const struct fake_hca few = { .name = "fake1",
-                                       .addresses = { "10.0.1.1" },
-                                       .max_inline = 96 };
-  static const struct fake_hca none = { .name = "fake2",
-                                        .addresses = { "10.0.2.1" },
-                                        .max_inline = 8 };
   static const struct {
-    const struct fake_hca *hca;
+    struct fake_hca hca;
     unsigned max_inline;
-  } cases[] = { { &few, RDMA_INLINE_LEAST_BYTES }, { &none, 0 } };
-  assert_int_equal(sender->max_inline, RDMA_INLINE_BYTES);
+  } cases[] = {
+    { { .name = "fake1", .addresses = { "10.0.1.1" }, .max_inline = 96 }, RDMA_INLINE_LEAST_BYTES },
+    { { .name = "fake2", .addresses = { "10.0.2.1" }, .max_inline = 8 }, 0 },
+  };
+  struct rdma_host_two two = rdma_host_listen();
+  assert_int_equal(two.listener->max_inline, RDMA_INLINE_BYTES);
+  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fake_verbs_add(cases[i].hca);
-    nic = fake_nic("d1", cases[i].hca->addresses[0], 24);
-    struct rdma_qp *qp = make(true);
-    assert_int_equal(qp->max_inline, cases[i].max_inline);
-    rdma_qp_free(qp);
+    fake_verbs_add(&cases[i].hca);
+    struct nic nic = fake_nic("d1", cases[i].hca.addresses[0], 24);
+    rdma_device_wait(&nic, 1);
+    struct endpoint *endpoint = endpoint_accept(&nic, &peer);
+    rdma_host_advance(rdma_qp_of(endpoint)); /* it cannot listen at the other address */
+    assert_int_equal(rdma_qp_of(endpoint)->max_inline, cases[i].max_inline);
+    endpoint_free(endpoint);
   }
+  rdma_host_free_two(&two);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -16,7 +16,6 @@
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/lane_memory.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
@@ -262,7 +261,7 @@ BOTH(the_end_waits_for_the_driver) {
     setup_stop();
     pthread_join(thread, NULL);
     struct fake_counts left = fake_verbs_counts();
-    assert_int_equal(left.qps + left.cqs + left.channels + left.mrs + left.contexts, 0);
+    assert_int_equal(left.qps + left.cqs + left.channels + left.mrs + left.pds, 0);
   }
 }
 
@@ -302,69 +301,51 @@ TEST(a_forked_child_ends_and_its_parent_goes_on, roce) {
   pair_close(pair);
 }
 
-/* ---- the queues ---- */
+/* ---- a queue ---- */
 
 struct step {
   struct rdma_job job;
-  unsigned refusals; /* to come */
   atomic_bool may_end;
   atomic_uint runs;
   unsigned place;
 };
 static atomic_uint places;
 
-static bool run_step(struct rdma_job *job) {
+static void run_step(struct rdma_job *job) {
   struct step *step = LIST_ENTRY(job, struct step, job);
   atomic_fetch_add(&step->runs, 1);
   while (!atomic_load(&step->may_end)) {
     usleep(20);
   }
   step->place = atomic_fetch_add(&places, 1);
-  return step->refusals == 0 || step->refusals-- == 0;
 }
 
-static void wait_for_run(struct step *step) {
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; atomic_load(&step->runs) == 0;
+UNIT_TEST(jobs_wait_for_those_before_them) {
+  struct rdma_queue queue = { 0 };
+  struct step first = { .job.run = run_step }, second = first, third = first, gone = first;
+  list_init(&queue.waiting);
+  list_init(&queue.kept);
+  atomic_store(&second.may_end, true);
+  atomic_store(&third.may_end, true);
+  assert_true(rdma_worker_submit(&queue, &first.job));
+  assert_true(rdma_worker_submit(&queue, &second.job));
+  assert_true(rdma_worker_submit(&queue, &gone.job));
+  assert_true(rdma_worker_submit(&queue, &third.job));
+  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; atomic_load(&first.runs) == 0;
        usleep(20)) {
     assert_true(clock_now_ns() < until_ns);
   }
-}
-
-UNIT_TEST(queues_do_not_wait_for_each_other) {
-  struct nic nic = { .index = 3 };
-  struct step first = { .job.run = run_step }, second = first, third = first, other = first,
-              gone = first;
-  atomic_store(&second.may_end, true);
-  atomic_store(&third.may_end, true);
-  atomic_store(&other.may_end, true);
-  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &first.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &second.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &gone.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_OPEN, &nic, &third.job));
-  wait_for_run(&first);
   assert_false(rdma_worker_take_back(&first.job));
-  assert_true(rdma_worker_submit(RDMA_QUEUE_MAKE, &nic, &other.job));
-  wait_for_run(&other);
   assert_int_equal(atomic_load(&second.runs), 0);
   assert_true(rdma_worker_take_back(&gone.job));
   assert_false(rdma_worker_take_back(&gone.job));
   atomic_store(&first.may_end, true);
-  rdma_worker_finish();
+  rdma_worker_finish(&queue);
   assert_int_equal(atomic_load(&gone.runs), 0);
   assert_true(first.place < second.place && second.place < third.place);
-}
-
-UNIT_TEST(what_is_refused_is_tried_again) {
-  struct step stubborn = { .job.run = run_step, .refusals = 3 }, next = { .job.run = run_step };
-  atomic_store(&stubborn.may_end, true);
-  atomic_store(&next.may_end, true);
-  rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &stubborn.job);
-  rdma_worker_finish(); /* and once more at its end */
-  assert_int_equal(atomic_load(&stubborn.runs), 2);
-  rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &next.job);
-  rdma_worker_finish();
-  assert_int_equal(atomic_load(&next.runs), 1);
-  assert_int_equal(atomic_load(&stubborn.runs), 4);
+  rdma_worker_keep(&queue, &first.job);
+  rdma_worker_finish(&queue);
+  assert_int_equal(atomic_load(&first.runs), 2);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -13,7 +13,6 @@
 
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/lane_view.h"
 #include "tests/lib/log_capture.h"
@@ -62,7 +61,6 @@ static int tear_down(void **state) {
   if (kind->transport == RDMA) {
     assert_true(fake_verbs_counts().sends > 0); /* no lane was a TCP flow */
     fake_verbs_thread(false);
-    rdma_memory_release(true);
     rdma_host_stop();
   }
   log_capture_stop();

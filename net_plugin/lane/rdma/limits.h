@@ -53,7 +53,7 @@
 
 /* Since a search began. Real devices are open in a few hundredths of a second, emulated
  * machines take seconds to load libibverbs. */
-#define RDMA_OPENER_WAIT_NS (15 * NS_PER_S)
+#define RDMA_SEARCH_WAIT_NS (15 * NS_PER_S)
 /* Before the next search. One can take long, while a device is being removed, for example, and
  * costs the kernel work. The longer one took, the later is the next, up to a limit. */
 #define RDMA_REFUSAL_NS NS_PER_S

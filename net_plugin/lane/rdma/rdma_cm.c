@@ -16,14 +16,13 @@
 /* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.
  */
 #define KERNEL_BITS 0xE00000
-#define FLOW_LABEL_MASK 0xFFFFFu
+#define RNR_RETRY 7 /* for ever */
 
 /* What there is of an event after it was acknowledged. */
 struct seen {
   struct rdma_cm_id *id;
   enum rdma_cm_event_type type;
   int status;
-  uint32_t number; /* of the peer's queue pair; 0: unknown */
   uint8_t token[LANE_TOKEN_BYTES];
 };
 
@@ -40,22 +39,15 @@ static void connected(struct rdma_qp *qp) {
          qp->device->port.name);
 }
 
-static int make(struct rdma_qp *qp, const struct rdma_facts *peer,
-                const struct lane_tokens *tokens) {
-  int error = rdma_qp_set_peer(qp, peer);
-  if (error) {
-    return error;
-  }
-  qp->tokens = *tokens;
+static int open_events(struct rdma_qp *qp) {
   qp->events = rdmacm_open_channel(qp->api->cm);
   return qp->events ? 0 : failed(qp, "create an event channel", -errno);
 }
 
 /* The address may have moved. */
 static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) {
-  const struct rdma_port *port = &qp->device->port;
-  bool is_same =
-      id->verbs && !strcmp(id->verbs->device->name, port->name) && id->port_num == port->port;
+  const struct rdma_device *device = qp->device;
+  bool is_same = id->verbs == device->bound->verbs && id->port_num == device->port.port;
   if (!is_same) {
     rdma_device_lose(qp->device, "librdmacm finds another one at the NIC's address");
   }
@@ -63,12 +55,6 @@ static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) 
 }
 
 /* ---- the queue pair ---- */
-
-/* Switches spread flows over paths by the UDP source port, which devices make of the flow label. */
-static uint32_t flow_label(const struct rdma_qp *qp) {
-  uint64_t mixed = ((uint64_t)qp->qp->qp_num * qp->peer.number) * 0x9E3779B97F4A7C15ull;
-  return (uint32_t)(mixed >> 40) & FLOW_LABEL_MASK;
-}
 
 static int traffic_class(const struct rdma_qp *qp, int dscp) {
   int wanted = qp->device->settings.traffic_class;
@@ -89,7 +75,6 @@ static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
   if (settings->service_level >= 0) {
     attributes.ah_attr.sl = (uint8_t)settings->service_level;
   }
-  attributes.ah_attr.grh.flow_label = flow_label(qp); /* for devices that use it */
   return mask ? -qp->api->modify_qp(qp->qp, &attributes, mask) : 0;
 }
 
@@ -106,39 +91,35 @@ static struct rdma_conn_param parameters(const struct rdma_qp *qp,
                                    .responder_resources = 1,
                                    .initiator_depth = 1,
                                    .retry_count = qp->device->settings.retry_count,
-                                   .rnr_retry_count = RDMA_RNR_RETRY,
+                                   .rnr_retry_count = RNR_RETRY,
                                    .qp_num = qp->qp->qp_num };
 }
 
-/* Is it the peer of the handshake, and that queue pair? */
-static bool is_peer(const struct rdma_qp *qp, const struct seen *seen,
-                    const uint8_t token[LANE_TOKEN_BYTES]) {
-  return hash_is_equal(seen->token, token, LANE_TOKEN_BYTES) &&
-         (qp->device->port.transport == RDMA_IWARP || seen->number == qp->peer.number);
+/* Is it the peer of the handshake? */
+static bool is_peer(const struct seen *seen, const uint8_t token[LANE_TOKEN_BYTES]) {
+  return hash_is_equal(seen->token, token, LANE_TOKEN_BYTES);
 }
 
 /* ---- the listening side ---- */
 
-int rdma_qp_listen(struct rdma_qp *qp, const struct rdma_facts *peer,
-                   const struct sockaddr_storage *at, const struct lane_tokens *tokens,
-                   uint16_t *port) {
-  struct sockaddr_storage address = *at;
-  int error = make(qp, peer, tokens);
+int rdma_qp_listen(struct rdma_qp *qp) {
+  const struct rdmacm_api *cm = qp->api->cm;
+  int error = open_events(qp);
   if (error) {
     return error;
   }
-  tcp_address_set_port(&address, 0);
-  if (qp->api->cm->create_id(qp->events, &qp->listener, NULL, RDMA_PS_TCP) != 0 ||
-      qp->api->cm->bind_addr(qp->listener, (struct sockaddr *)&address) != 0) {
+  tcp_address_set_port(&qp->here, 0);
+  if (cm->create_id(qp->events, &qp->listener, NULL, RDMA_PS_TCP) != 0 ||
+      cm->bind_addr(qp->listener, (struct sockaddr *)&qp->here) != 0) {
     return failed(qp, "take the NIC's address", -errno);
   }
   if (!is_on_device(qp, qp->listener)) {
     return -ENODEV;
   }
-  if (qp->api->cm->listen(qp->listener, RDMA_CM_BACKLOG) != 0) {
+  if (cm->listen(qp->listener, RDMA_CM_BACKLOG) != 0) {
     return failed(qp, "listen", -errno);
   }
-  *port = be16toh(qp->api->cm->get_src_port(qp->listener));
+  qp->endpoint.port = be16toh(cm->get_src_port(qp->listener));
   return 0;
 }
 
@@ -151,7 +132,7 @@ static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
 }
 
 static int take_request(struct rdma_qp *qp, const struct seen *seen) {
-  if (!qp->listener || qp->id || !is_peer(qp, seen, qp->tokens.request)) {
+  if (!qp->listener || qp->id || !is_peer(seen, qp->tokens.request)) {
     reject(qp, seen->id);
     return 0;
   }
@@ -171,28 +152,25 @@ static int take_request(struct rdma_qp *qp, const struct seen *seen) {
 
 /* ---- the dialling side ---- */
 
-static void set_traffic_class(const struct rdma_qp *qp, int dscp) {
-  uint8_t class = (uint8_t)traffic_class(qp, dscp);
+static void set_traffic_class(const struct rdma_qp *qp) {
+  uint8_t class = (uint8_t)traffic_class(qp, qp->dscp);
   if (class && qp->api->cm->set_option(qp->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class,
                                        sizeof(class)) != 0) {
     LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->port.name, strerror(errno));
   }
 }
 
-int rdma_qp_connect(struct rdma_qp *qp, const struct rdma_facts *peer,
-                    const struct sockaddr_storage *from, const struct sockaddr_storage *to,
-                    const struct lane_tokens *tokens, int dscp) {
-  struct sockaddr_storage source = *from, target = *to;
-  int error = make(qp, peer, tokens);
+int rdma_qp_connect(struct rdma_qp *qp) {
+  int error = open_events(qp);
   if (error) {
     return error;
   }
-  tcp_address_set_port(&source, 0);
+  tcp_address_set_port(&qp->here, 0);
   if (qp->api->cm->create_id(qp->events, &qp->id, NULL, RDMA_PS_TCP) != 0) {
     return failed(qp, "make an identifier", -errno);
   }
-  set_traffic_class(qp, dscp);
-  if (qp->api->cm->resolve_addr(qp->id, (struct sockaddr *)&source, (struct sockaddr *)&target,
+  set_traffic_class(qp);
+  if (qp->api->cm->resolve_addr(qp->id, (struct sockaddr *)&qp->here, (struct sockaddr *)&qp->there,
                                 RDMA_CM_PHASE_MS) != 0) {
     return failed(qp, "resolve the peer's address", -errno);
   }
@@ -214,7 +192,7 @@ static int request(const struct rdma_qp *qp) {
 
 /* must_establish: the queue pair must still be moved, and the peer be notified. */
 static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
-  if (!is_peer(qp, seen, qp->tokens.answer)) {
+  if (!is_peer(seen, qp->tokens.answer)) {
     LOG_INFO("%s: what answered for the peer's queue pair is not the peer", qp->device->port.name);
     return -EKEYREJECTED;
   }
@@ -276,7 +254,6 @@ static void copy_event(const struct rdma_cm_event *event, struct seen *seen) {
   *seen = (struct seen){ .id = event->id, .type = event->event, .status = event->status };
   if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
       event->event == RDMA_CM_EVENT_CONNECT_RESPONSE || event->event == RDMA_CM_EVENT_ESTABLISHED) {
-    seen->number = connection->qp_num;
     if (connection->private_data && connection->private_data_len >= LANE_TOKEN_BYTES) {
       memcpy(seen->token, connection->private_data, LANE_TOKEN_BYTES);
     }

@@ -1,57 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rdma_endpoint.h and endpoint.h. */
-#include "net_plugin/lane/rdma/rdma_endpoint.h"
-
+/* See endpoint.h and rdma_qp.h: who has a device, and the steps of a queue pair. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "common/descriptor.h"
-#include "common/hash.h"
 #include "common/log.h"
-#include "net_plugin/lane/rdma/rdma_opener.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/link/wire.h"
-
-enum endpoint_state { ENDPOINT_IDLE, ENDPOINT_BUSY, ENDPOINT_DONE, ENDPOINT_ABANDONED };
-
-struct rdma_endpoint {
-  struct endpoint endpoint; /* first */
-  struct rdma_job job;
-  int (*step)(struct rdma_endpoint *end); /* that a worker takes, or took last */
-  atomic_int state;                       /* enum endpoint_state */
-  int over_fd;                            /* an eventfd: readable when a step is over */
-  bool is_sender;
-
-  /* the worker's while a step is in progress */
-  struct rdma_device *device; /* held until the queue pair is made */
-  struct rdma_qp *qp;         /* NULL: not made yet */
-  int error;                  /* of the step */
-  struct rdma_facts peer;
-  struct lane_tokens tokens;
-  struct sockaddr_storage here, there;
-  int dscp;
-};
-
-static struct rdma_endpoint *end_of(struct endpoint *endpoint) {
-  return (struct rdma_endpoint *)endpoint;
-}
-
-struct rdma_qp *rdma_endpoint_qp(struct endpoint *endpoint) {
-  return end_of(endpoint)->qp;
-}
 
 /* ---- devices ---- */
 
 void endpoint_configure(void) {
-  rdma_device_configure(NULL);
+  rdma_device_configure();
 }
 
 bool endpoint_names_devices(void) {
@@ -61,31 +26,40 @@ bool endpoint_names_devices(void) {
 
 bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
   char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_device_open(nic, why);
+  rdma_device_wait(nic, 1);
+  struct rdma_device *device = rdma_device_take(nic, why);
   if (!device) {
-    snprintf(text, ENDPOINT_TEXT_MAX, "%s", why);
+    snprintf(text, ENDPOINT_TEXT_MAX, "%s", why[0] ? why : "the driver does not answer");
     return false;
   }
   snprintf(text, ENDPOINT_TEXT_MAX, "%s port %u (%s)", device->port.name, device->port.port,
            rdma_transport_name(device->port.transport));
-  rdma_device_close(device);
+  rdma_device_release(device);
   return true;
 }
 
-/* *is_opening: the search goes on in the background. */
-static bool has_device(const struct nic *nic, bool *is_opening) {
+/* NULL: *is_opening, the search goes on in the background; or there is none, which is logged. */
+static struct rdma_device *take(const struct nic *nic, bool *is_opening) {
   char why[RDMA_WHY_MAX];
-  bool has_one = rdma_opener_has(nic, why);
-  *is_opening = !has_one && !why[0];
-  if (!has_one && why[0]) {
+  struct rdma_device *device = rdma_device_take(nic, why);
+  *is_opening = !device && !why[0];
+  if (!device && why[0]) {
     rdma_device_log_refusal(nic, why);
   }
-  return has_one;
+  return device;
+}
+
+static bool has_device(const struct nic *nic, bool *is_opening) {
+  struct rdma_device *device = take(nic, is_opening);
+  if (device) {
+    rdma_device_release(device);
+  }
+  return device != NULL;
 }
 
 void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted) {
   if (!is_encrypted) {
-    rdma_opener_wait(nics, count);
+    rdma_device_wait(nics, count);
   }
 }
 
@@ -108,210 +82,183 @@ bool endpoint_has_device(const struct nic *nic) {
 }
 
 void endpoint_stop_all(void) {
-  rdma_opener_finish();
-  rdma_worker_finish();
-  rdma_memory_release(true);
+  rdma_device_finish();
 }
 
-/* ---- steps ---- */
+static void offer_of(const struct rdma_device *device, uint8_t key_index,
+                     struct lane_offer *offer) {
+  offer->bytes[LANE_OFFER_KIND] = (uint8_t)(device->port.transport + 1);
+  offer->bytes[LANE_OFFER_KEY] = key_index;
+}
 
-/* What no lane has of it. By a worker, or while no step is in progress. */
-static void end_free(struct rdma_endpoint *end) {
-  if (end->qp) {
-    rdma_qp_abandon(end->qp);
+bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
+  bool is_opening;
+  struct rdma_device *device = take(nic, &is_opening);
+  if (device) {
+    offer_of(device, 0, offer);
+    rdma_device_release(device);
   }
-  rdma_endpoint_taken(&end->endpoint);
+  return device != NULL;
 }
 
-void rdma_endpoint_taken(struct endpoint *endpoint) {
-  struct rdma_endpoint *end = end_of(endpoint);
-  descriptor_close(end->over_fd);
-  hash_wipe(&end->tokens, sizeof(end->tokens));
-  free(end);
-}
+/* ---- steps, by workers ---- */
 
 /* The descriptor first: once the state is DONE, the owner may close it. */
-static bool run_step(struct rdma_job *job) {
-  struct rdma_endpoint *end = LIST_ENTRY(job, struct rdma_endpoint, job);
-  int busy = ENDPOINT_BUSY;
-  end->error = end->step(end);
-  eventfd_write(end->over_fd, 1);
-  if (!atomic_compare_exchange_strong(&end->state, &busy, ENDPOINT_DONE)) {
-    end_free(end);
+static void run_step(struct rdma_job *job) {
+  struct rdma_qp *qp = LIST_ENTRY(job, struct rdma_qp, job);
+  int busy = RDMA_BUSY;
+  qp->error = qp->step(qp);
+  eventfd_write(qp->over_fd, 1);
+  if (!atomic_compare_exchange_strong(&qp->state, &busy, RDMA_DONE)) {
+    rdma_qp_destroy(qp);
   }
-  return true;
 }
 
-/* -EAGAIN: no thread can be had for it. */
-static int begin(struct rdma_endpoint *end, const struct nic *nic,
-                 int (*step)(struct rdma_endpoint *end)) {
-  end->step = step;
-  atomic_store(&end->state, ENDPOINT_BUSY);
-  if (!rdma_worker_submit(RDMA_QUEUE_MAKE, nic, &end->job) && rdma_worker_take_back(&end->job)) {
-    atomic_store(&end->state, ENDPOINT_IDLE);
+static int make(struct rdma_qp *qp) {
+  static atomic_flag has_logged = ATOMIC_FLAG_INIT;
+  char why[RDMA_WHY_MAX];
+  const struct rdma_device *device = qp->device;
+  int error = rdma_qp_make(qp, why);
+  if (error) {
+    rdma_device_log_refusal(&device->nic, why);
+  } else if (!atomic_flag_test_and_set(&has_logged)) {
+    LOG_INFO("RDMA through %s: device %s, port %u", device->nic.name, device->port.name,
+             device->port.port);
+  }
+  return error;
+}
+
+static int step_listen(struct rdma_qp *qp) {
+  int error = make(qp);
+  return error ? error : rdma_qp_listen(qp);
+}
+
+static int step_connect(struct rdma_qp *qp) {
+  int error = make(qp);
+  return error ? error : rdma_qp_connect(qp);
+}
+
+/* -EINPROGRESS: a worker is at it. -EAGAIN: no thread can be had for it. */
+static int begin(struct rdma_qp *qp, int (*step)(struct rdma_qp *qp)) {
+  qp->step = step;
+  atomic_store(&qp->state, RDMA_BUSY);
+  if (!rdma_worker_submit(&qp->device->queue, &qp->job) && rdma_worker_take_back(&qp->job)) {
+    atomic_store(&qp->state, RDMA_IDLE);
     return -EAGAIN;
   }
   return -EINPROGRESS;
 }
 
-static int make(struct rdma_endpoint *end) {
-  static atomic_flag has_logged = ATOMIC_FLAG_INIT;
-  char why[RDMA_WHY_MAX];
-  struct nic nic = end->device->nic;
-  end->qp = rdma_qp_new(end->device, end->is_sender, why);
-  end->device = NULL;
-  if (!end->qp) {
-    rdma_device_log_refusal(&nic, why);
-    return -ENODEV;
-  }
-  end->endpoint.domain = end->qp->domain;
-  if (!atomic_flag_test_and_set(&has_logged)) {
-    LOG_INFO("RDMA through %s: device %s, port %u", nic.name, end->qp->device->port.name,
-             end->qp->device->port.port);
-  }
-  return 0;
-}
-
-static int make_and_accept(struct rdma_endpoint *end) {
-  int error = make(end);
-  return error ? error
-               : rdma_qp_listen(end->qp, &end->peer, &end->here, &end->tokens, &end->endpoint.port);
-}
-
-static int begin_to_connect(struct rdma_endpoint *end) {
-  return rdma_qp_connect(end->qp, &end->peer, &end->here, &end->there, &end->tokens, end->dscp);
-}
-
-static int go_on_connecting(struct rdma_endpoint *end) {
-  return rdma_qp_advance(end->qp);
-}
-
 /* ---- one endpoint ---- */
 
-/* NULL: the NIC has no device now. */
-static struct rdma_endpoint *end_new(const struct nic *nic, bool is_sender) {
-  char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_opener_take(nic, why);
-  if (!device) {
-    if (why[0]) {
-      rdma_device_log_refusal(nic, why);
-    }
-    return NULL;
-  }
-  struct rdma_endpoint *end = calloc(1, sizeof *end);
-  int fd = end ? DESCRIPTOR(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) : -1;
-  if (fd < 0) {
-    free(end);
+/* NULL: the NIC has no device now, or the peer's is of another kind. */
+static struct rdma_device *take_for(const struct nic *nic, const struct lane_offer *offer) {
+  bool is_opening;
+  struct rdma_device *device = take(nic, &is_opening);
+  unsigned kind = offer->bytes[LANE_OFFER_KIND];
+  if (device && kind != device->port.transport + 1u) {
+    LOG_INFO("%s speaks %s, and the peer's device %s", device->port.name,
+             rdma_transport_name(device->port.transport),
+             kind <= RDMA_TRANSPORTS ? rdma_transport_name(kind - 1) : "something else");
     rdma_device_release(device);
     return NULL;
   }
-  end->job.run = run_step;
-  end->over_fd = fd;
-  end->is_sender = is_sender;
-  end->device = device;
-  return end;
+  return device;
 }
 
-/* NULL: no thread can be had. */
-static struct endpoint *end_begin(struct rdma_endpoint *end, const struct nic *nic,
-                                  int (*step)(struct rdma_endpoint *end)) {
-  if (begin(end, nic, step) != -EINPROGRESS) {
-    endpoint_free(&end->endpoint);
+static bool find_addresses(struct rdma_qp *qp, int fd) {
+  socklen_t here_bytes = sizeof qp->here, there_bytes = sizeof qp->there;
+  return getsockname(fd, (struct sockaddr *)&qp->here, &here_bytes) == 0 &&
+         getpeername(fd, (struct sockaddr *)&qp->there, &there_bytes) == 0;
+}
+
+static struct endpoint *qp_begin(const struct nic *nic, const struct endpoint_peer *peer,
+                                 uint16_t port, bool is_sender) {
+  struct rdma_device *device = take_for(nic, peer->offer);
+  if (!device) {
     return NULL;
   }
-  return &end->endpoint;
-}
-
-static int keep_peer(struct rdma_endpoint *end, const struct endpoint_peer *peer) {
-  socklen_t here_bytes = sizeof end->here, there_bytes = sizeof end->there;
-  rdma_facts_decode(peer->offer, &end->peer);
-  end->tokens = *peer->tokens;
-  end->dscp = peer->dscp;
-  bool is_known = getsockname(peer->fd, (struct sockaddr *)&end->here, &here_bytes) == 0 &&
-                  getpeername(peer->fd, (struct sockaddr *)&end->there, &there_bytes) == 0;
-  return is_known ? 0 : -errno;
-}
-
-struct endpoint *endpoint_offer(const struct nic *nic) {
-  struct rdma_endpoint *end = end_new(nic, true);
-  return end ? end_begin(end, nic, make) : NULL;
+  struct rdma_qp *qp = calloc(1, sizeof *qp);
+  int fd = qp ? DESCRIPTOR(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) : -1;
+  if (fd < 0) {
+    free(qp);
+    rdma_device_release(device);
+    return NULL;
+  }
+  qp->endpoint.domain = (struct lane_domain){ device->index, atomic_load(&device->id) };
+  qp->device = device;
+  qp->api = device->api;
+  qp->is_sender = is_sender;
+  qp->job.run = run_step;
+  qp->over_fd = fd;
+  qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
+  qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
+  qp->peer_key = peer->offer->bytes[LANE_OFFER_KEY];
+  qp->tokens = *peer->tokens;
+  qp->dscp = peer->dscp;
+  bool has_begun = find_addresses(qp, peer->fd);
+  tcp_address_set_port(&qp->there, port);
+  has_begun = has_begun && begin(qp, is_sender ? step_connect : step_listen) == -EINPROGRESS;
+  if (!has_begun) {
+    endpoint_free(&qp->endpoint);
+    return NULL;
+  }
+  return &qp->endpoint;
 }
 
 struct endpoint *endpoint_accept(const struct nic *nic, const struct endpoint_peer *peer) {
-  struct rdma_endpoint *end = end_new(nic, false);
-  if (end && keep_peer(end, peer) != 0) {
-    endpoint_free(&end->endpoint);
-    return NULL;
-  }
-  return end ? end_begin(end, nic, make_and_accept) : NULL;
+  return qp_begin(nic, peer, 0, false);
+}
+
+struct endpoint *endpoint_connect(const struct nic *nic, const struct endpoint_peer *peer,
+                                  uint16_t port) {
+  return qp_begin(nic, peer, port, true);
 }
 
 void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer) {
-  struct rdma_facts facts;
-  struct rdma_qp *qp = ((const struct rdma_endpoint *)endpoint)->qp;
-  qp->key_index = endpoint->key_index;
-  rdma_qp_facts(qp, &facts);
-  rdma_facts_encode(&facts, offer);
-}
-
-int endpoint_connect(struct endpoint *endpoint, const struct endpoint_peer *peer, uint16_t port) {
-  struct rdma_endpoint *end = end_of(endpoint);
-  int error = keep_peer(end, peer);
-  if (error) {
-    return error;
-  }
-  tcp_address_set_port(&end->there, port);
-  return begin(end, &end->qp->device->nic, begin_to_connect);
+  offer_of(((const struct rdma_qp *)endpoint)->device, endpoint->key_index, offer);
 }
 
 /* librdmacm tells more before the peer has answered. */
-static bool is_connecting(const struct rdma_endpoint *end) {
-  return (end->step == begin_to_connect || end->step == go_on_connecting) && !end->qp->is_connected;
+static bool is_connecting(const struct rdma_qp *qp) {
+  return qp->step != step_listen && !qp->is_connected;
 }
 
 int endpoint_advance(struct endpoint *endpoint) {
-  struct rdma_endpoint *end = end_of(endpoint);
+  struct rdma_qp *qp = rdma_qp_of(endpoint);
   eventfd_t count;
-  switch ((enum endpoint_state)atomic_load(&end->state)) {
-  case ENDPOINT_DONE:
-    atomic_store(&end->state, ENDPOINT_IDLE);
-    eventfd_read(end->over_fd, &count);
-    return end->error ? end->error : is_connecting(end) ? -EINPROGRESS : 0;
-  case ENDPOINT_IDLE: /* librdmacm has an event */
-    return begin(end, &end->qp->device->nic, go_on_connecting);
+  switch ((enum rdma_step)atomic_load(&qp->state)) {
+  case RDMA_DONE:
+    atomic_store(&qp->state, RDMA_IDLE);
+    eventfd_read(qp->over_fd, &count);
+    return qp->error ? qp->error : is_connecting(qp) ? -EINPROGRESS : 0;
+  case RDMA_IDLE: /* librdmacm has an event */
+    return begin(qp, rdma_qp_advance);
   default:
     return -EINPROGRESS;
   }
 }
 
 int endpoint_fd(const struct endpoint *endpoint) {
-  const struct rdma_endpoint *end = (const struct rdma_endpoint *)endpoint;
-  bool is_idle = atomic_load(&end->state) == ENDPOINT_IDLE;
-  return is_idle && is_connecting(end) ? end->qp->events->fd : end->over_fd;
+  const struct rdma_qp *qp = (const struct rdma_qp *)endpoint;
+  bool is_idle = atomic_load(&qp->state) == RDMA_IDLE;
+  return is_idle && is_connecting(qp) ? qp->events->fd : qp->over_fd;
 }
 
 int endpoint_stop(struct endpoint *endpoint) {
-  struct rdma_endpoint *end = end_of(endpoint);
-  if (!end || end->is_sender) {
-    return 0; /* no peer can write */
-  }
-  bool is_busy = atomic_load(&end->state) == ENDPOINT_BUSY;
-  return is_busy ? rdma_qp_stop_moving(end->qp) : rdma_qp_stop(end->qp);
+  return endpoint ? rdma_qp_stop(rdma_qp_of(endpoint)) : 0;
 }
 
 void endpoint_free(struct endpoint *endpoint) {
-  struct rdma_endpoint *end = end_of(endpoint);
-  if (!end) {
+  struct rdma_qp *qp = rdma_qp_of(endpoint);
+  if (!qp) {
     return;
   }
-  if (rdma_worker_take_back(&end->job)) {
-    atomic_store(&end->state, ENDPOINT_IDLE);
+  if (rdma_worker_take_back(&qp->job)) {
+    atomic_store(&qp->state, RDMA_IDLE);
   }
-  int busy = ENDPOINT_BUSY;
-  if (!atomic_compare_exchange_strong(&end->state, &busy, ENDPOINT_ABANDONED)) {
-    if (end->device) {
-      rdma_device_release(end->device);
-    }
-    end_free(end);
+  int busy = RDMA_BUSY;
+  if (!atomic_compare_exchange_strong(&qp->state, &busy, RDMA_ABANDONED)) {
+    rdma_qp_destroy(qp);
   }
 }

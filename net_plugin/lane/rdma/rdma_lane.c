@@ -19,7 +19,6 @@
 #include "common/log.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/rdma/limits.h"
-#include "net_plugin/lane/rdma/rdma_endpoint.h"
 #include "net_plugin/lane/rdma/rdma_lane_state.h"
 #include "net_plugin/lane/tcp_stats.h"
 
@@ -28,9 +27,8 @@
 static int completion_failed(const struct rdma_lane *rdma, const struct ibv_wc *done) {
   bool is_late = done->status == IBV_WC_WR_FLUSH_ERR; /* something else broke the queue pair */
   LOG_AT(is_late || rdma->is_closing ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
-         "%s: queue pair %u to %u failed: %s (vendor error %#x)", rdma->qp->device->port.name,
-         rdma->qp->qp->qp_num, rdma->qp->peer.number, rdma->qp->api->wc_status_str(done->status),
-         done->vendor_err);
+         "%s: queue pair %u failed: %s (vendor error %#x)", rdma->qp->device->port.name,
+         rdma->qp->qp->qp_num, rdma->qp->api->wc_status_str(done->status), done->vendor_err);
   switch (done->status) {
   case IBV_WC_RETRY_EXC_ERR:
   case IBV_WC_RESP_TIMEOUT_ERR:
@@ -188,22 +186,19 @@ static int watch(const struct rdma_lane *rdma, int operation, int fd, uint32_t e
 
 /* While the lane is joining an event is taken by a worker, and comes once until that is done. */
 static int watch_cm(const struct rdma_lane *rdma, int operation) {
-  uint32_t events = (uint32_t)EPOLLIN | (rdma->joining ? (uint32_t)EPOLLONESHOT : 0);
+  uint32_t events = (uint32_t)EPOLLIN | (rdma->is_joining ? (uint32_t)EPOLLONESHOT : 0);
   return watch(rdma, operation, rdma->qp->events->fd, events, RDMA_SOURCE_CM);
 }
 
 /* librdmacm has an event, or a worker has taken a step. */
 static int go_on_joining(struct rdma_lane *rdma) {
-  int error = endpoint_advance(rdma->joining);
-  bool is_idle = endpoint_fd(rdma->joining) == rdma->qp->events->fd;
-  if (error == -EINPROGRESS) {
-    return is_idle ? watch_cm(rdma, EPOLL_CTL_MOD) : 0;
+  struct endpoint *endpoint = &rdma->qp->endpoint;
+  int error = endpoint_advance(endpoint);
+  bool is_busy = error == -EINPROGRESS && endpoint_fd(endpoint) != rdma->qp->events->fd;
+  if (is_busy || (error && error != -EINPROGRESS)) {
+    return is_busy ? 0 : error;
   }
-  if (error) {
-    return error;
-  }
-  rdma_endpoint_taken(rdma->joining);
-  rdma->joining = NULL;
+  rdma->is_joining = error == -EINPROGRESS;
   return watch_cm(rdma, EPOLL_CTL_MOD);
 }
 
@@ -231,30 +226,15 @@ static int check_sources(struct rdma_lane *rdma, size_t *got, unsigned *count, u
     case RDMA_SOURCE_CM:
     case RDMA_SOURCE_STEP:
       error = drain(rdma, got, count, now_ns); /* as above */
-      if (!error && rdma->joining) {
+      if (!error && rdma->is_joining) {
         error = go_on_joining(rdma);
       } else if (!error) {
         error = rdma_qp_advance(rdma->qp); /* connected: it only ends */
       }
       break;
-    case RDMA_SOURCE_EVENTS:
-      rdma_device_take_events(rdma->qp->device);
-      break;
-    default: /* the device is lost: seen below */
-      break;
     }
   }
   return error;
-}
-
-static int check_device(const struct rdma_lane *rdma) {
-  int event = atomic_load_explicit(&rdma->qp->watch.event, memory_order_relaxed);
-  bool is_lost = atomic_load_explicit(&rdma->qp->device->is_lost, memory_order_relaxed);
-  if (event) {
-    LOG_INFO("%s: queue pair failed: %s", rdma->qp->device->port.name,
-             rdma->qp->api->event_type_str((enum ibv_event_type)(event - 1)));
-  }
-  return event || is_lost ? -ENODEV : 0;
 }
 
 /* A reader that was called because the set is readable must check why. */
@@ -277,7 +257,9 @@ static int rdma_read(struct lane *lane, uint64_t now_ns, size_t *got) {
   if (count > 0) {
     rdma->moved_ns = now_ns;
   }
-  error = error ? error : check_device(rdma);
+  if (!error && atomic_load_explicit(&rdma->qp->device->is_lost, memory_order_relaxed)) {
+    error = -ENODEV;
+  }
   if (error) {
     return rdma->is_closing ? rdma_lane_give_up(rdma) : error;
   }
@@ -319,8 +301,8 @@ static uint64_t rdma_answered(const struct lane *lane, uint64_t now_ns) {
 
 static int rdma_fini(struct lane *lane) {
   struct rdma_lane *rdma = (struct rdma_lane *)lane;
-  int error = rdma->joining ? endpoint_stop(rdma->joining) : rdma_qp_free(rdma->qp);
-  endpoint_free(rdma->joining);
+  int error = endpoint_stop(&rdma->qp->endpoint);
+  endpoint_free(&rdma->qp->endpoint);
   descriptor_close(rdma->socket);
   descriptor_close(lane->fd);
   free(rdma);
@@ -333,26 +315,20 @@ static const struct lane_ops rdma_ops = {
 };
 
 static int watch_all(const struct rdma_lane *rdma) {
-  const struct rdma_device *device = rdma->qp->device;
   const int descriptors[] = {
     [RDMA_SOURCE_QUEUE] = rdma->qp->channel->fd,
     [RDMA_SOURCE_SOCKET] = rdma->socket,
-    [RDMA_SOURCE_EVENTS] = device->context->async_fd,
-    [RDMA_SOURCE_LOST] = device->lost_fd,
+    [RDMA_SOURCE_STEP] = rdma->qp->over_fd,
   };
   int error = 0;
   for (unsigned i = 0; i < sizeof descriptors / sizeof *descriptors && !error; i++) {
     error = watch(rdma, EPOLL_CTL_ADD, descriptors[i], EPOLLIN, (enum rdma_source)i);
   }
-  if (!error && rdma->joining) {
-    error = watch(rdma, EPOLL_CTL_ADD, endpoint_fd(rdma->joining), EPOLLIN, RDMA_SOURCE_STEP);
-  }
   return error ? error : watch_cm(rdma, EPOLL_CTL_ADD);
 }
 
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
-                   struct endpoint *endpoint, bool is_dialler,
-                   const struct lane_memory *link_memory, struct lane **lane) {
+                   struct endpoint *endpoint, bool is_dialler, struct lane **lane) {
   struct rdma_lane *rdma = calloc(1, sizeof(*rdma));
   int set = rdma ? DESCRIPTOR(epoll_create1(EPOLL_CLOEXEC)) : -1;
   if (set < 0) {
@@ -362,11 +338,9 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
   rdma->lane =
       (struct lane){ .ops = &rdma_ops, .link = link, .index = index, .epoch = epoch, .fd = set };
   rdma->socket = fd;
-  rdma->qp = rdma_endpoint_qp(endpoint);
-  rdma->link_memory = link_memory;
+  rdma->qp = rdma_qp_of(endpoint);
   rdma->has_heard = is_dialler;
-  bool is_joining = !rdma->qp->is_connected;
-  rdma->joining = is_joining ? endpoint : NULL;
+  rdma->is_joining = !rdma->qp->is_connected;
   int error = watch_all(rdma);
   if (!error && is_dialler) {
     error = rdma_lane_send_credit(rdma);
@@ -375,9 +349,6 @@ int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
     descriptor_close(set);
     free(rdma);
     return error;
-  }
-  if (!is_joining) {
-    rdma_endpoint_taken(endpoint);
   }
   rdma_lane_update(rdma);
   *lane = &rdma->lane;

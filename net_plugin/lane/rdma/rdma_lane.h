@@ -20,14 +20,11 @@
 #include "net_plugin/lane/lane.h"
 
 struct endpoint;
-struct lane_memory;
 
 /* Over a queue pair that is connected, or that listens (rdma_qp.h), and the socket, both taken
- * over. is_dialler: this side speaks first, so that the other knows that it is there. link_memory:
- * of the link that sends data, else NULL; it outlives the lane. -errno, and both are still the
- * caller's. */
+ * over. is_dialler: this side speaks first, so that the other knows that it is there. -errno, and
+ * both are still the caller's. */
 int rdma_lane_open(struct link *link, unsigned index, uint32_t epoch, int fd,
-                   struct endpoint *endpoint, bool is_dialler,
-                   const struct lane_memory *link_memory, struct lane **lane);
+                   struct endpoint *endpoint, bool is_dialler, struct lane **lane);
 
 #endif

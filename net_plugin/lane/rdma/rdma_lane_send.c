@@ -15,7 +15,7 @@
 
 /* Slots of the peer that are free. */
 static uint32_t credit(const struct rdma_lane *rdma) {
-  return rdma->qp->peer.slots - (rdma->sent - rdma->peer_freed);
+  return RDMA_SLOTS - (rdma->sent - rdma->peer_freed);
 }
 
 static bool has_slot(const struct rdma_lane *rdma) {
@@ -91,20 +91,18 @@ int rdma_lane_send_credit(struct rdma_lane *rdma) {
 static bool find_payload(const struct rdma_lane *rdma, const uint8_t *data, uint32_t bytes,
                          struct ibv_sge *piece) {
   const struct link_frame *frame = &rdma->frame;
-  const struct lane_memory *memory = frame->memory ? frame->memory : rdma->link_memory;
+  const struct lane_memory *memory = frame->memory;
   uint32_t remote;
   *piece = (struct ibv_sge){ .addr = (uintptr_t)data, .length = bytes };
   return frame->header[1] == WIRE_DATA && memory && lane_memory_covers(memory, data, bytes) &&
-         rdma_memory_keys(memory, rdma->qp->domain.index, &piece->lkey, &remote);
+         rdma_memory_keys(memory, rdma->qp->endpoint.domain.index, &piece->lkey, &remote);
 }
 
 /* The next send of the frame: its header if that is not posted yet, and as much as fits. */
 static int send_part(struct rdma_lane *rdma) {
   struct link_frame *frame = &rdma->frame;
   uint8_t *slot = rdma_qp_send_slot(rdma->qp, rdma->sent % RDMA_SLOTS) + RDMA_PREFIX_BYTES;
-  uint32_t most = rdma->qp->peer.slot_bytes < rdma->qp->send_bytes ? rdma->qp->peer.slot_bytes
-                                                                   : rdma->qp->send_bytes;
-  uint32_t room = most - RDMA_PREFIX_BYTES, copied = 0;
+  uint32_t room = rdma->qp->send_bytes - RDMA_PREFIX_BYTES, copied = 0;
   if (!rdma->has_header_put) {
     memcpy(slot, frame->header, WIRE_HEADER_BYTES);
     copied = WIRE_HEADER_BYTES;
@@ -114,8 +112,7 @@ static int send_part(struct rdma_lane *rdma) {
   struct ibv_sge piece = { 0 };
   if (part > 0) {
     const uint8_t *data = (const uint8_t *)frame->payload + rdma->put;
-    if (part <= RDMA_COPY_BYTES || !rdma->qp->can_gather ||
-        !find_payload(rdma, data, part, &piece)) {
+    if (part <= RDMA_COPY_BYTES || !find_payload(rdma, data, part, &piece)) {
       memcpy(slot + copied, data, part);
       copied += part;
       piece = (struct ibv_sge){ 0 };
@@ -148,7 +145,7 @@ static bool can_place(const struct rdma_lane *rdma, struct ibv_sge *piece, uint3
   if (!frame->remote_buffer || frame->length <= LINK_PLACE_BYTES) {
     return false;
   }
-  *key = frame->remote_buffer->keys[rdma->qp->peer.key_index];
+  *key = frame->remote_buffer->keys[rdma->qp->peer_key];
   return *key != 0 && find_payload(rdma, frame->payload, frame->length, piece);
 }
 

@@ -16,10 +16,8 @@
 enum rdma_source {
   RDMA_SOURCE_QUEUE,  /* completions */
   RDMA_SOURCE_SOCKET, /* the peer is gone */
-  RDMA_SOURCE_EVENTS, /* of the device */
-  RDMA_SOURCE_LOST,   /* the device is */
-  RDMA_SOURCE_CM,     /* librdmacm: how the connecting goes on, and that it has ended */
   RDMA_SOURCE_STEP,   /* a worker has taken a step of the connecting */
+  RDMA_SOURCE_CM,     /* librdmacm: how the connecting goes on, and that it has ended */
   RDMA_SOURCES
 };
 
@@ -27,9 +25,7 @@ struct rdma_lane {
   struct lane lane;
   int socket;
   struct rdma_qp *qp;
-  struct endpoint *joining; /* until the peer is there (rdma_qp.h), and owns the queue pair; else
-                               NULL */
-  const struct lane_memory *link_memory;
+  bool is_joining; /* a worker connects the queue pair */
   bool is_closing, is_closed, is_shut;
   bool has_heard; /* the peer is there */
   /* Completions that were polled and not handled yet, or what ibv_poll_cq failed with. */

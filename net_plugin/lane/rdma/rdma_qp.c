@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/log.h"
@@ -22,7 +21,7 @@ static size_t slots_bytes(const struct rdma_qp *qp) {
 
 static const char *make_queues(struct rdma_qp *qp) {
   const struct verbs_api *api = qp->api;
-  struct ibv_context *context = qp->device->context;
+  struct ibv_context *context = qp->device->bound->verbs;
   descriptor_begin();
   qp->channel = api->create_comp_channel(context);
   descriptor_mark(qp->channel ? qp->channel->fd : -1);
@@ -38,13 +37,12 @@ static const char *make_queues(struct rdma_qp *qp) {
   static const uint32_t inline_bytes[] = { RDMA_INLINE_BYTES, RDMA_INLINE_LEAST_BYTES, 0 };
   for (size_t i = 0; i < sizeof inline_bytes / sizeof *inline_bytes && !qp->qp; i++) {
     struct ibv_qp_init_attr wish = {
-      .qp_context = &qp->watch,
       .send_cq = qp->cq,
       .recv_cq = qp->cq,
       .qp_type = IBV_QPT_RC,
       .cap = { .max_send_wr = RDMA_SEND_DEPTH,
                .max_recv_wr = RDMA_SLOTS,
-               .max_send_sge = qp->can_gather ? 2 : 1,
+               .max_send_sge = 2,
                .max_recv_sge = 1,
                .max_inline_data = inline_bytes[i] },
     };
@@ -89,55 +87,18 @@ static const char *begin(struct rdma_qp *qp) {
   return errno ? "ask for events" : NULL;
 }
 
-struct rdma_qp *rdma_qp_new(struct rdma_device *device, bool is_sender, char why[RDMA_WHY_MAX]) {
-  struct rdma_qp *qp = calloc(1, sizeof(*qp));
-  int domain = qp ? rdma_memory_attach(device) : -ENOMEM;
-  if (domain < 0) {
-    snprintf(why, RDMA_WHY_MAX, "%s", strerror(-domain));
-    free(qp);
-    rdma_device_close(device);
-    return NULL;
+int rdma_qp_make(struct rdma_qp *qp, char why[RDMA_WHY_MAX]) {
+  if (!rdma_device_check(qp->device, why)) {
+    return -ENODEV;
   }
-  qp->device = device;
-  qp->api = device->api;
-  qp->domain = (struct lane_domain){ domain, rdma_memory_domain_id(domain) };
-  qp->is_sender = is_sender;
-  qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
-  qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
-  qp->can_gather = device->port.can_gather;
   const char *failed = make_queues(qp);
   failed = failed ? failed : make_slots(qp);
   failed = failed ? failed : begin(qp);
   if (failed) {
-    snprintf(why, RDMA_WHY_MAX, "%s: cannot %s: %s", device->port.name, failed, strerror(errno));
-    rdma_qp_free(qp);
-    return NULL;
+    snprintf(why, RDMA_WHY_MAX, "%s: cannot %s: %s", qp->device->port.name, failed,
+             strerror(errno));
   }
-  return qp;
-}
-
-void rdma_qp_facts(const struct rdma_qp *qp, struct rdma_facts *facts) {
-  const struct rdma_port *port = &qp->device->port;
-  *facts = (struct rdma_facts){
-    .number = qp->qp->qp_num,
-    .transport = (uint8_t)port->transport,
-    .slots = RDMA_SLOTS,
-    .slot_bytes = qp->receive_bytes,
-    .key_index = qp->key_index,
-  };
-}
-
-/* ---- connected ---- */
-
-int rdma_qp_set_peer(struct rdma_qp *qp, const struct rdma_facts *peer) {
-  const struct rdma_port *port = &qp->device->port;
-  if (peer->transport != port->transport) {
-    LOG_INFO("%s speaks %s, and the peer's device %s", port->name,
-             rdma_transport_name(port->transport), rdma_transport_name(peer->transport));
-    return -EPROTO;
-  }
-  qp->peer = *peer;
-  return 0;
+  return failed ? -ENODEV : 0;
 }
 
 /* ---- stopped ---- */
@@ -166,7 +127,7 @@ static int withdraw_memory(const struct rdma_qp *qp) {
   if (qp->is_sender) {
     return 0; /* no peer can write through it */
   }
-  int error = rdma_memory_revoke(qp->domain.index);
+  int error = rdma_memory_revoke(qp->device);
   if (error) {
     LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
              "the connection ends. Look at the kernel's log, and reload the driver, or leave the "
@@ -182,32 +143,24 @@ static int move_to_error(const struct rdma_qp *qp) {
   return qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
 }
 
+/* While a worker connects it, which fails then, only the worker may destroy it. */
 int rdma_qp_stop(struct rdma_qp *qp) {
   const struct rdma_device *device = qp->device;
   int error = move_to_error(qp);
   if (!error) {
     return 0;
   }
-  int destroy_error = destroy_queue_pair(qp);
-  if (!destroy_error) { /* all that a device can do that is gone */
+  bool may_destroy = atomic_load(&qp->state) != RDMA_BUSY;
+  int destroy_error = may_destroy ? destroy_queue_pair(qp) : 0;
+  if (!destroy_error) { /* destroyed: all that a device can do that is gone */
     LOG_AT(atomic_load(&device->is_lost) ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
-           "%s: ibv_modify_qp does not stop a queue pair: %s; it was destroyed", device->port.name,
-           strerror(error));
-    return 0;
+           "%s: ibv_modify_qp does not stop a queue pair: %s", device->port.name, strerror(error));
+    return may_destroy ? 0 : withdraw_memory(qp);
   }
   LOG_WARN("%s, the RDMA device of %s, neither stops (ibv_modify_qp: %s) nor destroys "
            "(ibv_destroy_qp: %s) a queue pair: it is used no more. Look at the kernel's log",
            device->port.name, device->nic.name, strerror(error), strerror(destroy_error));
   return withdraw_memory(qp);
-}
-
-int rdma_qp_stop_moving(struct rdma_qp *qp) {
-  int error = move_to_error(qp);
-  if (error) {
-    LOG_INFO("%s: ibv_modify_qp does not stop a queue pair: %s", qp->device->port.name,
-             strerror(error));
-  }
-  return error ? withdraw_memory(qp) : 0;
 }
 
 /* What is left, in the order in which one needs the other. NULL, or what the device refuses. */
@@ -238,40 +191,33 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
 
 /* What the device keeps may still be written, so that memory is not reused, and the device stays
  * open. */
-static bool destroy(struct rdma_job *job) {
+static void destroy(struct rdma_job *job) {
   struct rdma_qp *qp = LIST_ENTRY(job, struct rdma_qp, job);
   int error = 0;
   const char *refused = give_back(qp, &error);
+  for (unsigned tries = 1; refused && tries < RDMA_DESTROY_TRIES; tries++) {
+    refused = give_back(qp, &error);
+  }
   if (refused) {
     LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                    "%s does not give up a queue pair (%s: %s): its %zu bytes are kept. Look at the "
                    "kernel's log, and reload its driver",
                    qp->device->port.name, refused, strerror(error), slots_bytes(qp));
-    return false;
+    rdma_worker_keep(&qp->device->queue, job);
+    return;
   }
   if (qp->slots) {
     munmap(qp->slots, slots_bytes(qp));
   }
-  rdma_memory_detach(qp->domain.index);
-  rdma_device_close(qp->device);
+  rdma_device_release(qp->device);
+  descriptor_close(qp->over_fd);
   hash_wipe(&qp->tokens, sizeof(qp->tokens));
   free(qp);
-  return true;
 }
 
-int rdma_qp_free(struct rdma_qp *qp) {
-  if (!qp) {
-    return 0;
-  }
-  rdma_device_take_events(qp->device); /* why it broke, perhaps */
-  int error = rdma_qp_stop(qp);
-  rdma_qp_abandon(qp);
-  return error;
-}
-
-void rdma_qp_abandon(struct rdma_qp *qp) {
+void rdma_qp_destroy(struct rdma_qp *qp) {
   qp->job.run = destroy;
-  rdma_worker_submit(RDMA_QUEUE_DESTROY, NULL, &qp->job);
+  rdma_worker_submit(&qp->device->queue, &qp->job);
 }
 
 /* ---- work ---- */

@@ -75,6 +75,11 @@ static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
   if (settings->service_level >= 0) {
     attributes.ah_attr.sl = (uint8_t)settings->service_level;
   }
+  /* Switches spread flows over paths by the UDP source port, which devices make of it. Linux sets
+   * it from 5.7 on. */
+  if (attributes.ah_attr.grh.flow_label == 0) {
+    attributes.ah_attr.grh.flow_label = qp->qp->qp_num * 0x9E3779B1u >> 12;
+  }
   return mask ? -qp->api->modify_qp(qp->qp, &attributes, mask) : 0;
 }
 

@@ -114,6 +114,9 @@ static void print_lines(const struct job_settings *settings, const char *directo
 
 static int print_variables(const char *directory) {
   static struct job_settings settings; /* the process's, until it ends */
+  static const char *const says[] = { [JOB_OBSTACLE] = "jobs will run without stratus",
+                                      [JOB_NO_TUNER] = "jobs will run without the tuner of stratus",
+                                      [JOB_DOUBT] = "jobs may run without stratus" };
   /* In a container the loader will know them. */
   const struct job_request request = {
     .directory = directory,
@@ -121,14 +124,11 @@ static int print_variables(const char *directory) {
     .is_file = form == FORM_CONF,
   };
   job_settings_make(&request, &settings);
-  for (int i = 0; i < JOB_OBSTACLES_MAX && settings.obstacles[i]; i++) {
-    cli_fail("jobs will run without stratus: %s", settings.obstacles[i]);
-  }
-  if (!settings.obstacles[0] && settings.why_not_tuner) {
-    cli_fail("jobs will run without the tuner of stratus: %s", settings.why_not_tuner);
-  }
-  for (int i = 0; i < JOB_DOUBTS_MAX && settings.doubts[i]; i++) {
-    cli_fail("jobs may run without stratus: %s", settings.doubts[i]);
+  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
+    const struct job_setting *setting = &settings.settings[i];
+    if (setting->problem == JOB_OBSTACLE || (setting->problem && !settings.is_obstructed)) {
+      cli_fail("%s: %s", says[setting->problem], setting->text);
+    }
   }
   if (form == FORM_SLURM) {
     return print_for_slurm(&settings);

@@ -65,27 +65,19 @@ static char *why_not_plugin(const char *name, const struct nccl_conf_setting *se
                                                                : why_not(name, setting, NULL);
 }
 
-/* Also an empty one: NCCL then looks for a transport without a name, and finds none. */
-static char *why_not_net(const struct nccl_conf_setting *nccl_net) {
-  return nccl_net->value && strcasecmp(nccl_net->value, STRATUS_TRANSPORT) != 0
-             ? why_not("NCCL_NET", nccl_net, NULL)
-             : NULL;
-}
-
 /* ---- what keeps stratus from being used ---- */
 
-/* Overruled by `value` of `variable`, where that is asked for. */
-static void add_obstacle(struct job_settings *settings, char *text, enum job_variable variable,
-                         const char *value, bool is_override) {
-  size_t count = 0;
-  while (count < JOB_OBSTACLES_MAX - 1 && settings->obstacles[count]) {
-    count++;
-  }
+/* Overruled by `ours`, where that is asked for. `text` NULL: there is no problem. */
+static void note(struct job_settings *settings, enum job_variable variable,
+                 enum job_problem problem, char *text, const char *ours, bool is_override) {
+  struct job_setting *setting = &settings->settings[variable];
   if (text) {
-    settings->obstacles[count] = text;
+    setting->problem = problem;
+    setting->text = text;
+    settings->is_obstructed |= problem == JOB_OBSTACLE;
   }
   if (text && is_override) {
-    settings->settings[variable].value = format_text("%s", value);
+    setting->value = format_text("%s", ours);
   }
 }
 
@@ -107,53 +99,51 @@ static bool has_interface(const char *names) {
 
 static void find_doubts(struct job_settings *settings, bool is_override) {
   const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
-  const struct nccl_conf_setting names = nccl_conf_find("NCCL_SOCKET_IFNAME");
   const struct job_setting *env = &settings->settings[JOB_ENV_PLUGIN];
-  int count = 0;
+  const struct job_setting *names = &settings->settings[JOB_SOCKET_IFNAME];
   if (env->theirs.value && strcasecmp(env->theirs.value, "none") != 0) {
-    settings->doubts[count++] = why_not(
-        env->name, &env->theirs, "what that plugin answers counts more than the environment");
-    settings->settings[JOB_ENV_PLUGIN].value = is_override ? format_text("%s", "none") : NULL;
+    note(settings, JOB_ENV_PLUGIN, JOB_DOUBT,
+         why_not(env->name, &env->theirs,
+                 "what that plugin answers counts more than the environment"),
+         "none", is_override);
   }
-  if (net->theirs.value && strchr(net->theirs.value, ',') && nccl_version_installed() == 0) {
-    settings->doubts[count++] =
-        why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there");
-    settings->settings[JOB_NET_PLUGIN].value = is_override ? format_text("%s", "stratus") : NULL;
+  if (!net->problem && net->theirs.value && strchr(net->theirs.value, ',') &&
+      nccl_version_installed() == 0) {
+    note(settings, JOB_NET_PLUGIN, JOB_DOUBT,
+         why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there"), "stratus",
+         is_override);
   }
-  if (!has_interface(names.value)) {
-    settings->doubts[count] = why_not("NCCL_SOCKET_IFNAME", &names,
-                                      "this host has no such interface, and NCCL does not start on "
-                                      "a host without");
-    /* Empty, it is as if it were not set, in a file either. */
-    settings->settings[JOB_SOCKET_IFNAME].value = is_override ? format_text("%s", "") : NULL;
+  if (!has_interface(names->theirs.value)) { /* Empty, it is as if it were not set */
+    note(settings, JOB_SOCKET_IFNAME, JOB_DOUBT,
+         why_not(names->name, &names->theirs,
+                 "this host has no such interface, and NCCL does not start on a host without"),
+         "", is_override);
   }
 }
 
 /* The values, and what is in their way. */
 static void judge(struct job_settings *settings, const struct job_request *request,
                   const char *const values[]) {
-  struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
-  struct job_setting *tuner = &settings->settings[JOB_TUNER_PLUGIN];
-  const struct nccl_conf_setting other = nccl_conf_find("NCCL_NET");
-  bool is_override = request->is_override;
+  static const enum job_problem problems[] = {
+    [JOB_NET_PLUGIN] = JOB_OBSTACLE, [JOB_TUNER_PLUGIN] = JOB_NO_TUNER
+  };
+  const struct job_setting *net = &settings->settings[JOB_NET];
   for (int i = JOB_NET_PLUGIN; i <= JOB_TUNER_PLUGIN; i++) {
     struct job_setting *setting = &settings->settings[i];
     bool is_theirs = setting->theirs.value && !request->is_file;
     setting->value = is_theirs ? NULL : format_text("%s", values[i]);
+    if (setting->theirs.value) {
+      note(settings, (enum job_variable)i, problems[i],
+           why_not_plugin(setting->name, &setting->theirs), values[i], request->is_override);
+    }
   }
-  if (net->theirs.value) {
-    add_obstacle(settings, why_not_plugin(net->name, &net->theirs), JOB_NET_PLUGIN,
-                 values[JOB_NET_PLUGIN], is_override);
-  }
-  if (request->is_strict && !other.value) {
+  if (request->is_strict && !net->theirs.value) {
     settings->settings[JOB_NET].value = format_text("%s", STRATUS_TRANSPORT);
   }
-  add_obstacle(settings, why_not_net(&other), JOB_NET, STRATUS_TRANSPORT, is_override);
-  if (tuner->theirs.value) {
-    settings->why_not_tuner = why_not_plugin(tuner->name, &tuner->theirs);
-  }
-  if (settings->why_not_tuner && is_override) {
-    tuner->value = format_text("%s", values[JOB_TUNER_PLUGIN]);
+  /* Also an empty one: NCCL then looks for a transport without a name, and finds none. */
+  if (net->theirs.value && strcasecmp(net->theirs.value, STRATUS_TRANSPORT) != 0) {
+    note(settings, JOB_NET, JOB_OBSTACLE, why_not(net->name, &net->theirs, NULL), STRATUS_TRANSPORT,
+         request->is_override);
   }
 }
 
@@ -181,8 +171,9 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
   *settings = (struct job_settings){ 0 };
   for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
     settings->settings[i].name = names[i];
-    settings->settings[i].theirs =
-        i == JOB_LD_LIBRARY_PATH ? (struct nccl_conf_setting){ 0 } : find_theirs(names[i]);
+    settings->settings[i].theirs = i == JOB_LD_LIBRARY_PATH ? (struct nccl_conf_setting){ 0 }
+                                   : i == JOB_NET           ? nccl_conf_find(names[i])
+                                                            : find_theirs(names[i]);
   }
   if (!request->is_known && is_path_for_nccl(paths[PLUGIN_KIND_TUNER]) &&
       (request->is_file || nccl_found_all(request->program, takes_paths, paths))) {
@@ -194,7 +185,7 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
   judge(settings, request, values);
   free(paths[PLUGIN_KIND_NET]);
   free(paths[PLUGIN_KIND_TUNER]);
-  if (settings->obstacles[0] && !request->is_override) {
+  if (settings->is_obstructed && !request->is_override) {
     for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
       settings->settings[i].value = NULL;
     }

@@ -35,21 +35,25 @@ enum job_variable {
   JOB_SOCKET_IFNAME,
   JOB_VARIABLE_COUNT
 };
-enum { JOB_OBSTACLES_MAX = 3, JOB_DOUBTS_MAX = 3 };
+enum job_problem {
+  JOB_FINE,
+  JOB_OBSTACLE, /* keeps stratus from being used */
+  JOB_NO_TUNER, /* the same for the tuner alone */
+  JOB_DOUBT     /* may keep it, which this host cannot tell */
+};
 
 struct job_setting {
   const char *name;
   char *value;                     /* for the job; NULL: the user's stays */
   struct nccl_conf_setting theirs; /* no value: none */
+  enum job_problem problem;        /* that it is */
+  char *text;                      /* of it: one line, with the setting and its origin */
 };
 
-/* Each text is one line, with the setting and its origin. */
 struct job_settings {
   struct job_setting settings[JOB_VARIABLE_COUNT];
-  char *obstacles[JOB_OBSTACLES_MAX]; /* what keeps stratus from being used; NULL: no more */
-  char *why_not_tuner;                /* the same for the tuner alone */
-  char *doubts[JOB_DOUBTS_MAX];       /* what may keep it, which this host cannot tell */
-  bool needs_library_path;            /* by name, and the loader knows none */
+  bool is_obstructed;      /* by one of them */
+  bool needs_library_path; /* by name, and the loader knows none */
 };
 
 /* What is known of the job. */
@@ -58,7 +62,7 @@ struct job_request {
   bool is_known;         /* plugin_file_is_known_to_loader */
   bool is_file;          /* all settings, for a file of NCCL's, which sets no LD_LIBRARY_PATH */
   const char *program;   /* that it runs; NULL: not known */
-  bool is_override;      /* obstacles are overruled, and listed all the same */
+  bool is_override;      /* problems are overruled, and told all the same */
   bool is_strict;        /* NCCL is to end a rank that does not get stratus */
 };
 

@@ -50,23 +50,19 @@ static void set_launch_agent(const char *directory, bool needs_library_path, cha
 }
 
 static void tell(const struct job_settings *settings) {
-  for (int i = 0; i < JOB_OBSTACLES_MAX && settings->obstacles[i]; i++) {
-    cli_fail(is_override ? "--override overrules: %s"
-             : is_strict ? "the job does not run: %s"
-                         : "the job runs without stratus: %s",
-             settings->obstacles[i]);
-  }
-  if (settings->obstacles[0] && !is_override) {
-    return;
-  }
-  for (int i = 0; i < JOB_DOUBTS_MAX && settings->doubts[i]; i++) {
-    cli_fail(is_override ? "--override overrules: %s" : "the job may run without stratus: %s",
-             settings->doubts[i]);
-  }
-  if (settings->why_not_tuner) {
-    cli_fail(is_override ? "--override overrules: %s"
-                         : "the job runs without the tuner of stratus: %s",
-             settings->why_not_tuner);
+  static const char *const says[] = { [JOB_OBSTACLE] = "the job runs without stratus",
+                                      [JOB_NO_TUNER] = "the job runs without the tuner of stratus",
+                                      [JOB_DOUBT] = "the job may run without stratus" };
+  bool is_over = settings->is_obstructed && !is_override; /* the rest does not matter */
+  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
+    const struct job_setting *setting = &settings->settings[i];
+    if (setting->problem == JOB_OBSTACLE || (setting->problem && !is_over)) {
+      cli_fail("%s: %s",
+               is_override            ? "--override overrules"
+               : is_over && is_strict ? "the job does not run"
+                                      : says[setting->problem],
+               setting->text);
+    }
   }
 }
 
@@ -86,7 +82,7 @@ static bool set_variables(const struct job_request *request, char *const *comman
     }
   }
   tell(&settings);
-  if (settings.obstacles[0] && !is_override) {
+  if (settings.is_obstructed && !is_override) {
     return false;
   }
   choose_passed_on(&settings);

@@ -67,7 +67,7 @@ static void check_symbols(void *library) {
       return;
     }
   }
-  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v7 to v12");
+  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v6 to v12");
 }
 
 /* Where NCCL looks for what `value` names; NULL, or a list: for stratus. */
@@ -105,10 +105,10 @@ static void check_choice(void) {
   static const char *const whats[] = { "it", "the tuner of stratus" };
   job_settings_make(&request, &settings);
   char text[NCCL_CONF_TEXT_MAX];
-  const char *obstacles[] = { settings.obstacles[0], settings.why_not_tuner };
   for (enum plugin_kind kind = PLUGIN_KIND_NET; kind <= PLUGIN_KIND_TUNER; kind++) {
     const struct job_setting *setting = &settings.settings[JOB_NET_PLUGIN + (int)kind];
-    const char *value = obstacles[kind] ? NULL : setting->theirs.value;
+    bool is_out = kind == PLUGIN_KIND_NET ? settings.is_obstructed : setting->problem;
+    const char *value = is_out ? NULL : setting->theirs.value;
     bool is_there = (kind == PLUGIN_KIND_NET || value) && check_plugin(kind, value);
     if (value && is_there) {
       doctor_tell(DOCTOR_GOOD, "NCCL will load %s (%s)", whats[kind],
@@ -119,14 +119,13 @@ static void check_choice(void) {
                   kind == PLUGIN_KIND_NET ? STRATUS_TRANSPORT : PLUGIN_TUNER);
     }
   }
-  for (int i = 0; i < JOB_OBSTACLES_MAX && settings.obstacles[i]; i++) {
-    doctor_tell(DOCTOR_BAD, "%s", settings.obstacles[i]);
-  }
-  for (int i = 0; i < JOB_DOUBTS_MAX && settings.doubts[i]; i++) {
-    doctor_tell(DOCTOR_HINT, "%s", settings.doubts[i]);
-  }
-  if (settings.why_not_tuner) {
-    doctor_tell(DOCTOR_HINT, "the tuner of stratus is not used: %s", settings.why_not_tuner);
+  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
+    const struct job_setting *setting = &settings.settings[i];
+    if (setting->problem) {
+      doctor_tell(setting->problem == JOB_OBSTACLE ? DOCTOR_BAD : DOCTOR_HINT, "%s%s",
+                  setting->problem == JOB_NO_TUNER ? "the tuner of stratus is not used: " : "",
+                  setting->text);
+    }
   }
 }
 

@@ -54,7 +54,7 @@ void doctor_tell(enum doctor_finding finding, const char *format, ...) {
 /* ---- the plugin ---- */
 
 static void check_symbols(void *library) {
-  for (int version = 6; version <= 12; version++) {
+  for (int version = 7; version <= 12; version++) {
     char symbol[32];
     snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
     const char *const *table = dlsym(library, symbol);
@@ -67,7 +67,7 @@ static void check_symbols(void *library) {
       return;
     }
   }
-  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v6 to v12");
+  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v7 to v12");
 }
 
 /* Where NCCL looks for what `value` names; NULL, or a list: for stratus. */

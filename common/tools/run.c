@@ -2,7 +2,6 @@
 /* stratus run: sets what makes NCCL load both plugins, and becomes the job. */
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

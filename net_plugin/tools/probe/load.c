@@ -14,6 +14,7 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/peer_proof.h"
 #include "common/plain.h"
 #include "common/quantile.h"
@@ -135,18 +136,15 @@ static int echo_pings(struct peer_gate *gate, int *socket) {
   return error;
 }
 
-int load_serve(struct load_service *service, const struct probe_load *load) {
+void load_serve(struct load_service *service, const struct probe_load *load) {
   struct probe_result unused = { 0 };
   int fd = -1, error = echo_pings(service->gate, &fd);
   peer_gate_free(service->gate);
   close(service->server);
   if (!error) {
-    error = measure(fd, false, load, &unused);
+    measure(fd, false, load, &unused);
   }
-  if (fd >= 0) {
-    close(fd);
-  }
-  return error;
+  descriptor_close(fd);
 }
 
 /* ---- the sending side ---- */
@@ -203,8 +201,6 @@ int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],
   if (!error) {
     error = measure(fd, true, load, result);
   }
-  if (fd >= 0) {
-    close(fd);
-  }
+  descriptor_close(fd);
   return error;
 }

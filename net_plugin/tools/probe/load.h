@@ -20,7 +20,8 @@ struct load_service {
   uint8_t handle[HANDLE_BYTES]; /* for the sender: the server's address, and a secret */
 };
 int load_offer(const struct device *device, struct load_service *service);
-int load_serve(struct load_service *service, const struct probe_load *load);
+/* The sender notices what fails. */
+void load_serve(struct load_service *service, const struct probe_load *load);
 
 /* The sender. result->error says more than the number, or nothing. */
 int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],

@@ -176,7 +176,7 @@ static int measure_pairs(const struct survey *survey, const struct pair *pairs, 
     said = send_to(mine, json_array_get(all, mine->to), &load);
   }
   if (status == CLI_OK && is_offered) {
-    load_serve(&service, &load); /* the sender notices what fails */
+    load_serve(&service, &load);
   }
   json_decref(all);
   all = NULL;

@@ -124,10 +124,8 @@ static int take_launch(struct series *series, int64_t round, const struct bench_
 
 /* "0a1b2c3d-1795313780-2" is of round 2 of the campaign 0a1b2c3d. */
 static bool is_of_round(const char *run, const char *id, int64_t round) {
-  size_t length = strlen(id);
   const char *last = strrchr(run, '-');
-  return strncmp(run, id, length) == 0 && run[length] == '-' && last > run + length &&
-         strtoll(last + 1, NULL, 10) == round;
+  return last && strncmp(run, id, strlen(id)) == 0 && strtoll(last + 1, NULL, 10) == round;
 }
 
 static bool is_measured(const struct series *series, uint64_t bytes, int64_t round) {

@@ -120,7 +120,7 @@ struct engine_lists {
   struct list connections; /* connection/connection.c */
   struct list ports;       /* setup/port.c */
   struct list listeners;   /* setup/acceptor.c */
-  void *receivers;         /* id_tree.h; setup/peering.c: by the identity of their hellos */
+  void *receivers;         /* id_tree.h; setup/receiver.c: by the identity of their hellos */
   void *listener_ids;      /* id_tree.h; setup/acceptor.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);

@@ -24,9 +24,9 @@
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/negotiate.h"
-#include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
+#include "net_plugin/setup/receiver.h"
 #include "net_plugin/setup/settings.h"
 
 struct listener {
@@ -239,16 +239,17 @@ static void warn_if_versions_differ(const struct hello *hello,
  * reply got lost), or a listener, for a new connection. Looked up for each message of the peer:
  * both may have gone in between. */
 struct destination {
-  struct connection *connection;
+  struct receiver *receiver;
   struct listener *listener;
   struct auth_keys keys; /* see destination_keys */
 };
 
 static bool destination_find(struct engine *engine, const struct hello *hello,
                              struct destination *to) {
-  *to = (struct destination){ .connection = peering_find(engine, hello->connection) };
-  if (to->connection) {
-    return !connection_has_failed(to->connection); /* the peer may have missed that it did */
+  *to = (struct destination){ .receiver = receiver_find(engine, hello->connection) };
+  if (to->receiver) {
+    /* The peer may have missed that it has failed. */
+    return !connection_has_failed(to->receiver->peering.connection);
   }
   to->listener = hello->is_first ? find(engine, hello->listener) : NULL;
   return to->listener != NULL;
@@ -257,8 +258,8 @@ static bool destination_find(struct engine *engine, const struct hello *hello,
 /* Of who knows the handle: a stranger does not make us derive any. */
 static void destination_keys(struct destination *to, const struct hello *hello) {
   uint8_t digest[AUTH_KEY_BYTES];
-  if (to->connection) {
-    to->keys = *peering_keys(to->connection);
+  if (to->receiver) {
+    to->keys = to->receiver->peering.keys;
     return;
   }
   const uint8_t *job = protection_secret(digest);
@@ -321,14 +322,6 @@ static bool check_decisions(const struct hello *hello, const struct sockaddr_sto
   return false;
 }
 
-static int make_receiver(const struct accept_peer *peer, const struct hello *hello,
-                         struct link_config link, struct destination *to) {
-  struct connection_config config = { .link = link };
-  peering_name(config.peer, hello->host, &peer->from, hello->nic);
-  memcpy(config.nic, peer->nic->name, sizeof peer->nic->name);
-  return peering_new(peer->talk.engine, &config, hello, &to->keys, NULL, &to->connection);
-}
-
 /* The peer has proved that it may join; fills in the reply, and the connection if one was made or
  * found. */
 static void grant(const struct accept_peer *peer, const struct hello *hello, struct destination *to,
@@ -339,23 +332,23 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
   if (!agree_cipher(&settings, hello, &peer->from, reply)) {
     return;
   }
-  if (to->connection) {
-    if (!connection_lane_fenced(to->connection, hello->lane, hello->epoch,
-                                &reply->received_before)) {
+  if (to->receiver) {
+    struct connection *connection = to->receiver->peering.connection;
+    if (!connection_lane_fenced(connection, hello->lane, hello->epoch, &reply->received_before)) {
       reply->status = REPLY_REFUSED;
       return;
     }
-    if (!peering_take_lane(to->connection, hello->lane)) {
+    if (!peering_take_lane(&to->receiver->peering, hello->lane)) {
       reply->status = REPLY_NO_RESOURCES;
       return;
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
      * targets. */
-    reply->terms.remote_keys = (uint8_t)connection_remote_keys(to->connection);
-    reply->terms.codec = connection_takes_codec(to->connection, hello->lane) ? CODEC_VERSION : 0;
-    reply->terms.lanes = (uint16_t)connection_lane_count(to->connection);
+    reply->terms.remote_keys = (uint8_t)connection_remote_keys(connection);
+    reply->terms.codec = connection_takes_codec(connection, hello->lane) ? CODEC_VERSION : 0;
+    reply->terms.lanes = (uint16_t)connection_lane_count(connection);
     if (hello->is_first) {
-      memcpy(reply->addresses, peering_addresses(to->connection), sizeof reply->addresses);
+      memcpy(reply->addresses, to->receiver->addresses, sizeof reply->addresses);
     }
     return;
   }
@@ -364,13 +357,14 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
   }
   warn_if_versions_differ(hello, &peer->from);
   struct link_config link = negotiate_link(LINK_RECEIVER, &reply->terms, &settings, 0);
-  if (make_receiver(peer, hello, link, to) != 0) {
+  if (receiver_new(peer->talk.engine, hello, &peer->from, &to->keys, &link, peer->nic->name,
+                   &to->receiver) != 0) {
     reply->status = REPLY_NO_RESOURCES;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
     return;
   }
+  memcpy(to->receiver->addresses, to->listener->addresses, sizeof to->receiver->addresses);
   memcpy(reply->addresses, to->listener->addresses, sizeof reply->addresses);
-  peering_set_addresses(to->connection, reply->addresses);
 }
 
 /* ---- endpoints ---- */
@@ -381,8 +375,8 @@ static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
   if (lane_offer_is_none(&proof->offer)) {
     return false;
   }
-  if (to->connection) {
-    return connection_remote_keys(to->connection) > 0;
+  if (to->receiver) {
+    return connection_remote_keys(to->receiver->peering.connection) > 0;
   }
   struct settings settings;
   settings_get(1, &settings);
@@ -407,11 +401,11 @@ static struct endpoint *start_endpoint(const struct accept_peer *peer, const str
  * the reply. */
 static struct endpoint *describe_endpoint(const struct destination *to, struct endpoint *endpoint,
                                           struct reply *reply) {
-  if (!endpoint || !to->connection || reply->terms.remote_keys == 0) {
+  if (!endpoint || !to->receiver || reply->terms.remote_keys == 0) {
     endpoint_free(endpoint);
     return NULL;
   }
-  endpoint->key_index = connection_key_index(to->connection, endpoint->domain);
+  endpoint->key_index = connection_key_index(to->receiver->peering.connection, endpoint->domain);
   endpoint_describe(endpoint, &reply->offer);
   reply->connect_port = endpoint->port;
   return endpoint;
@@ -422,11 +416,11 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
                      const struct destination *to, const struct reply *reply,
                      const struct lane_path *path) {
   int fd = peer->talk.fd, error = reply_send(fd, reply);
-  struct connection *connection = to->connection;
-  if (!connection) {
+  if (!to->receiver) {
     descriptor_close(fd);
     return;
   }
+  struct connection *connection = to->receiver->peering.connection;
   if (error) {
     /* The peer left meanwhile. A connection that NCCL has not seen yet goes, too; others get the
      * lane later. */
@@ -440,7 +434,7 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
   }
   tcp_socket_tune(fd, peer->from.ss_family, hello->dscp);
   tcp_socket_bind_accepted(fd, peer->nic, &peer->from);
-  peering_note_listener(connection, hello, &peer->from);
+  receiver_note_listener(to->receiver, hello, &peer->from);
   if (to->listener) {
     to->listener->pending[to->listener->pending_count++] = connection;
   }
@@ -470,7 +464,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
     reply.status = REPLY_OTHER_SECRET;
   }
   if (reply.status != REPLY_ACCEPTED) {
-    to->connection = NULL;
+    to->receiver = NULL;
   }
   struct lane_path path = { .fd = peer->talk.fd };
   path.endpoint = describe_endpoint(to, endpoint, &reply);
@@ -486,7 +480,7 @@ static void answer(const struct accept_peer *peer, const struct hello *hello, bo
 static int judge(const struct transcript *transcript, const struct hello *hello,
                  const struct proof *proof, struct destination *to, bool *has_secret) {
   const uint8_t *handle_key =
-      to->connection ? peering_keys(to->connection)->handle : to->listener->handle_key;
+      to->receiver ? to->receiver->peering.keys.handle : to->listener->handle_key;
   if (!auth_knows_handle(handle_key, transcript, proof)) {
     return -EACCES;
   }

@@ -6,7 +6,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,32 +21,24 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
-#include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/dialer.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/no_path.h"
-#include "net_plugin/setup/peering.h"
 #include "net_plugin/setup/protection.h"
-#include "net_plugin/setup/refusal.h"
 
 /* "eth0 to 10.0.0.1:4242" */
 #define WAY_TEXT (IF_NAMESIZE + TCP_ADDRESS_TEXT + 4)
 
 /* A connection that is being made, until NCCL has it. */
 struct pending_connect {
+  struct dialer dialer;
   uint64_t token; /* in the handle */
-  struct engine *engine;
   /* guarded by pending_lock */
   struct list_node node;
   uint64_t asked_ns; /* the last connect call */
 
   /* the rest is guarded by the engine lock */
-  struct peering_route route;
-  struct settings settings;
-  struct hello hello;
-  unsigned remote_keys; /* those of the first hello */
-  struct auth_keys keys;
-  struct dial *dial;
   struct engine_timer retry;
   struct engine_timer slow;
   struct engine_timer abandoned;
@@ -55,20 +46,15 @@ struct pending_connect {
   uint64_t deadline_ns, backoff_ns;
   int last_error;
   bool has_failed;    /* with it: NCCL is to be told */
-  unsigned failures;  /* dials without success; each takes another path */
-  unsigned no_ways;   /* of these, the last in a row for which the kernel knew no way */
+  unsigned no_ways;   /* the last dials in a row for which the kernel knew no way */
   uint64_t no_way_ns; /* since when */
-  struct refusal refusal;
-  bool is_gone;      /* the peer's process is */
-  struct path taken; /* the last dial's */
-  struct path told;  /* that of the dial that ended with last_error */
-  bool is_cut;       /* the deadline leaves the last dial less time than one gets */
-  struct connection *connection;
+  bool is_gone;       /* the peer's process is */
+  struct path told;   /* that of the dial that ended with last_error */
+  bool is_cut;        /* the deadline leaves the last dial less time than one gets */
 };
 
 static pthread_mutex_t pending_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list all_pending = { { &all_pending.head, &all_pending.head } };
-static atomic_flag has_logged_cipher = ATOMIC_FLAG_INIT;
 
 static void dial_next(struct pending_connect *pending);
 
@@ -78,14 +64,14 @@ static void fail(struct pending_connect *pending, int error) {
 }
 
 static const char *peer_text(const struct pending_connect *pending, char text[TCP_ADDRESS_TEXT]) {
-  return tcp_address_text(&pending->route.remote.addresses[0], text);
+  return tcp_address_text(&pending->dialer.route.remote.addresses[0], text);
 }
 
 /* A dial's way, what it ended with, and what to do. */
 static const char *describe(const struct pending_connect *pending, char way[WAY_TEXT],
                             char why[NO_PATH_TEXT]) {
   char text[TCP_ADDRESS_TEXT];
-  const struct peering_route *route = &pending->route;
+  const struct peering_route *route = &pending->dialer.route;
   const struct nic *nic = &route->nics[pending->told.nic];
   const struct sockaddr_storage *address = &route->remote.addresses[pending->told.address];
   snprintf(way, WAY_TEXT, "%.15s to %s", nic->name, tcp_address_text(address, text));
@@ -97,22 +83,22 @@ static void slow_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, slow);
   char way[WAY_TEXT], why[NO_PATH_TEXT];
   (void)now_ns;
-  if (!pending->has_failed && !pending->connection) {
+  if (!pending->has_failed && !pending->dialer.peering.connection) {
     describe(pending, way, why);
     LOG_INFO("still connecting from %s: %s. Trying for %g s (STRATUS_CONNECT_TIMEOUT)", way, why,
-             (double)pending->settings.connect_timeout_ns / (double)NS_PER_S);
+             (double)pending->dialer.settings.connect_timeout_ns / (double)NS_PER_S);
   }
 }
 
 /* Each path with each binding. */
 static unsigned ways_of(const struct pending_connect *pending) {
-  return PEERING_BINDINGS * pending->route.path_count;
+  return PEERING_BINDINGS * pending->dialer.route.path_count;
 }
 
 /* All were tried, and the kernel knew none: that only the host itself can change. Where addresses
  * are the host's, a routing daemon brings its routes as links come up. */
 static bool is_hopeless(const struct pending_connect *pending, uint64_t now_ns) {
-  const struct peering_route *route = &pending->route;
+  const struct peering_route *route = &pending->dialer.route;
   if (pending->no_ways < ways_of(pending) || now_ns < pending->no_way_ns + CONNECT_NO_WAY_NS ||
       param_is_set(PARAM_CONNECT_TIMEOUT)) {
     return false;
@@ -139,9 +125,8 @@ static uint64_t before_deadline(const struct pending_connect *pending, uint64_t 
 
 /* Its listener was there before NCCL had the handle: a host that refuses for long has lost it. */
 static void note_refusal(struct pending_connect *pending, int dial_error) {
-  pending->is_gone =
-      refusal_heard(&pending->refusal, dial_error == -ECONNREFUSED, false, false, clock_now_ns()) &&
-      !param_is_set(PARAM_CONNECT_TIMEOUT);
+  pending->is_gone = peering_heard(&pending->dialer.peering, dial_error == -ECONNREFUSED) &&
+                     !param_is_set(PARAM_CONNECT_TIMEOUT);
 }
 
 static void retry_later(struct pending_connect *pending, int error) {
@@ -150,7 +135,7 @@ static void retry_later(struct pending_connect *pending, int error) {
   /* One that was cut short has heard less than the one before. */
   if (!pending->is_cut || error != -ETIMEDOUT || !pending->last_error) {
     pending->last_error = error;
-    pending->told = pending->taken;
+    pending->told = pending->dialer.dials[0].path;
   }
   if (is_hopeless(pending, now_ns)) {
     give_up(pending, CONNECT_NO_WAY_NS,
@@ -164,36 +149,19 @@ static void retry_later(struct pending_connect *pending, int error) {
   }
   if (open_files_are_short(error)) {
     LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "cannot connect from %s to %s yet: %s; trying again",
-                   pending->route.nics[0].name, peer_text(pending, text),
+                   pending->dialer.route.nics[0].name, peer_text(pending, text),
                    open_files_why(error, why));
   }
-  pending->failures++;
+  pending->dialer.dials[0].failures++;
   if (pending->no_ways % ways_of(pending)) {
-    engine_timer_set(pending->engine, &pending->retry, now_ns); /* another may be known */
+    engine_timer_set(pending->dialer.peering.engine, &pending->retry,
+                     now_ns); /* another may be known */
     return;
   }
-  engine_timer_set(pending->engine, &pending->retry,
+  engine_timer_set(pending->dialer.peering.engine, &pending->retry,
                    before_deadline(pending, now_ns + pending->backoff_ns));
   pending->backoff_ns = pending->backoff_ns * 2 < CONNECT_LAST_BACKOFF_NS ? pending->backoff_ns * 2
                                                                           : CONNECT_LAST_BACKOFF_NS;
-}
-
-static int make_sender(struct pending_connect *pending, const struct reply *reply) {
-  struct hello *hello = &pending->hello;
-  pending->route.process = reply->process;
-  peering_route_learn(&pending->route, reply, pending->taken);
-  /* Both links must be made with the same. After an endpoint that could not be connected the hello
-   * asks for none, but the peer may have made its link at the first hello. */
-  hello->terms.remote_keys = (uint8_t)pending->remote_keys;
-  hello->terms = negotiate(&hello->terms, &reply->terms);
-  unsigned paths = pending->route.home_count;
-  struct connection_config config = {
-    .link = negotiate_link(LINK_SENDER, &hello->terms, &pending->settings, paths),
-  };
-  peering_name(config.peer, reply->host, &pending->route.remote.addresses[0], reply->nic);
-  memcpy(config.nic, pending->route.nics[0].name, sizeof pending->route.nics[0].name);
-  return peering_new(pending->engine, &config, hello, &pending->keys, &pending->route,
-                     &pending->connection);
 }
 
 /* A refusal without a proof may be forged on the path: it costs this dial, and is logged once. If
@@ -238,46 +206,26 @@ static void refused_for_good(struct pending_connect *pending, const struct reply
   fail(pending, error);
 }
 
-static void first_dial_done(void *argument, int error, const struct lane_path *path,
-                            const struct reply *reply) {
-  struct pending_connect *pending = argument;
-  const struct lane_crypto *crypto = path->crypto;
-  pending->dial = NULL;
+static void first_failed(struct dialer *dialer, int error, const struct reply *reply,
+                         bool is_final) {
+  struct pending_connect *pending = (struct pending_connect *)dialer;
+  char text[TCP_ADDRESS_TEXT];
   pending->no_ways = 0;
   note_refusal(pending, error);
-  if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
+  if (is_final) {
+    fail(pending, error);
+  } else if (error == -EPROTONOSUPPORT || (error == -ENOLINK && !reply_has_mac(reply->status))) {
     refused_without_proof(pending, error, reply);
-    return;
-  }
-  if (error == -ENOLINK) {
+  } else if (error == -ENOLINK) {
     refused_for_good(pending, reply);
-    return;
-  }
-  if (error == -EKEYREJECTED) {
-    char text[TCP_ADDRESS_TEXT];
-    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
-                   "what answers at %s cannot prove that it is this job's peer; trying again",
-                   peer_text(pending, text));
-  }
-  if (error) {
-    if (error == -ENODEV) {
-      pending->hello.terms.remote_keys = 0; /* TCP works, as this dial shows */
+  } else {
+    if (error == -EKEYREJECTED) {
+      LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
+                     "what answers at %s cannot prove that it is this job's peer; trying again",
+                     peer_text(pending, text));
     }
     retry_later(pending, error);
-    return;
   }
-  error = make_sender(pending, reply);
-  if (error) {
-    lane_path_drop(path);
-    LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
-    fail(pending, error);
-    return;
-  }
-  if (crypto && !atomic_flag_test_and_set(&has_logged_cipher)) {
-    char name[LANE_CRYPTO_NAME_MAX];
-    LOG_INFO("data between hosts is encrypted with %s", lane_crypto_name(crypto->cipher, name));
-  }
-  peering_lane_opened(pending->connection, 0, pending->hello.epoch, path, 0, pending->last_error);
 }
 
 /* What the routing tables, or a rule of this host, say before a packet is sent. */
@@ -289,20 +237,14 @@ static void note_no_way(struct pending_connect *pending, int error) {
 }
 
 static void dial_next(struct pending_connect *pending) {
-  const struct peering_route *route = &pending->route;
-  unsigned path_count = route->path_count, round = pending->failures / path_count;
-  pending->taken = peering_route_choose(route, 0, pending->failures);
-  struct nic nic = peering_route_nic(route, pending->taken, round % PEERING_BINDINGS);
-  pending->hello.epoch++;
-  uint64_t timeout_ns =
-      path_count > 1 && round == 0 ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS;
-  uint64_t due_ns = clock_now_ns() + timeout_ns, deadline_ns = before_deadline(pending, due_ns);
-  int error;
+  unsigned path_count = pending->dialer.route.path_count;
+  bool is_first_round = path_count > 1 && pending->dialer.dials[0].failures < path_count;
+  uint64_t due_ns =
+      clock_now_ns() + (is_first_round ? CONNECT_FIRST_ROUND_NS : CONNECT_DIAL_TIMEOUT_NS);
+  uint64_t deadline_ns = before_deadline(pending, due_ns);
   pending->is_cut = deadline_ns < due_ns;
-  pending->dial =
-      dial_start(pending->engine, &nic, &route->remote.addresses[pending->taken.address],
-                 &pending->hello, &pending->keys, deadline_ns, first_dial_done, pending, &error);
-  if (!pending->dial) {
+  int error = dialer_dial_first(&pending->dialer, deadline_ns);
+  if (error) {
     note_no_way(pending, error);
     note_refusal(pending, error);
     retry_later(pending, error);
@@ -312,28 +254,26 @@ static void dial_next(struct pending_connect *pending) {
 static void retry_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct pending_connect *pending = LIST_ENTRY(timer, struct pending_connect, retry);
   if (now_ns >= pending->deadline_ns) {
-    give_up(pending, pending->settings.connect_timeout_ns, "STRATUS_CONNECT_TIMEOUT");
+    give_up(pending, pending->dialer.settings.connect_timeout_ns, "STRATUS_CONNECT_TIMEOUT");
   } else {
     dial_next(pending);
   }
 }
 
-static int prepare(struct pending_connect *pending, int dscp, unsigned group_peers) {
-  struct peering_route *route = &pending->route;
+static int prepare(struct pending_connect *pending, int dscp) {
+  struct peering_route *route = &pending->dialer.route;
   peering_route_find_paths(route);
   pending->backoff_ns = CONNECT_FIRST_BACKOFF_NS;
   pending->retry.expired = retry_expired;
-  settings_get(route->nic_count, &pending->settings);
-  settings_of_group(route->nic_count, group_peers, &pending->settings);
-  pending->deadline_ns = clock_now_ns() + pending->settings.connect_timeout_ns;
-  struct hello *hello = &pending->hello;
+  pending->deadline_ns = clock_now_ns() + pending->dialer.settings.connect_timeout_ns;
+  struct hello *hello = &pending->dialer.hello;
   memcpy(hello->listener, route->remote.listener, TOKEN_BYTES);
   hello->dscp = (int8_t)dscp;
   hello->is_first = 1;
-  bool is_encrypted = pending->settings.wants_encryption;
+  bool is_encrypted = pending->dialer.settings.wants_encryption;
   endpoint_wait(route->nics, route->nic_count, is_encrypted);
-  pending->remote_keys = endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
-  hello->terms = terms_of_dialler(&pending->settings, pending->remote_keys);
+  unsigned remote_keys = endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
+  hello->terms = terms_of_dialler(&pending->dialer.settings, remote_keys);
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
@@ -347,31 +287,26 @@ static int prepare(struct pending_connect *pending, int dscp, unsigned group_pee
   uint8_t digest[AUTH_KEY_BYTES];
   const uint8_t *job = protection_secret(digest);
   hello->has_secret = job != NULL;
-  auth_keys_derive(route->remote.secret, job, hello->connection, &pending->keys);
+  auth_keys_derive(route->remote.secret, job, hello->connection, &pending->dialer.peering.keys);
   hash_wipe(digest, sizeof digest);
   hash_wipe(route->remote.secret, AUTH_SECRET_BYTES);
-  return engine_get(&route->nics[0], ENGINE_DIALS, &pending->engine);
-}
-
-static void pending_connect_wipe(struct pending_connect *pending) {
-  hash_wipe(pending, sizeof *pending);
-  free(pending);
+  return engine_get(&route->nics[0], ENGINE_DIALS, &pending->dialer.peering.engine);
 }
 
 /* No connect call for so long after the deadline: NCCL has given up. It calls in a loop, so this
  * margin is for debuggers. A later call starts a new one. */
 static uint64_t patience_ns(const struct pending_connect *pending) {
-  return 2 * pending->settings.connect_timeout_ns;
+  return 2 * pending->dialer.settings.connect_timeout_ns;
 }
 
-static void pending_connect_free(struct pending_connect *pending) {
-  if (pending->dial) {
-    dial_cancel(pending->dial);
-  }
+/* NCCL has the connection, or the error, or does not call any more. */
+static void leave(struct pending_connect *pending) {
   engine_timer_stop(&pending->retry);
   engine_timer_stop(&pending->slow);
   engine_timer_stop(&pending->abandoned);
-  pending_connect_wipe(pending);
+  if (!pending->dialer.peering.connection) {
+    dialer_free(&pending->dialer);
+  }
 }
 
 /* An aborted communicator does not call again, and before interface v11 has no call to report it.
@@ -387,15 +322,16 @@ static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
   }
   pthread_mutex_unlock(&pending_lock);
   if (!is_abandoned) {
-    engine_timer_set(pending->engine, timer, since_ns + patience_ns(pending));
+    engine_timer_set(pending->dialer.peering.engine, timer, since_ns + patience_ns(pending));
     return;
   }
   LOG_TRACE("a pending connect is dropped: no connect call after its deadline of %.1f s",
-            (double)pending->settings.connect_timeout_ns / (double)NS_PER_S);
-  if (pending->connection) {
-    connection_destroy(pending->connection);
+            (double)pending->dialer.settings.connect_timeout_ns / (double)NS_PER_S);
+  struct connection *connection = pending->dialer.peering.connection;
+  leave(pending);
+  if (connection) {
+    connection_destroy(connection);
   }
-  pending_connect_free(pending);
 }
 
 /* Handles of NCCL's own transports begin with a socket address (net_socket.cc, net_ib/connect.cc).
@@ -458,18 +394,24 @@ static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle)
 
 static int start(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
                  uint8_t handle[HANDLE_BYTES]) {
-  struct pending_connect *pending = calloc(1, sizeof *pending);
+  struct settings settings;
+  settings_get(count, &settings);
+  settings_of_group(count, group_peers, &settings);
+  struct pending_connect *pending =
+      (struct pending_connect *)dialer_new(sizeof *pending, settings.policy.lanes);
   handle_set_pending(handle, 0);
   if (!pending) {
     return -ENOMEM;
   }
-  pending->route.nic_count = count;
-  memcpy(pending->route.nics, nics, count * sizeof *nics);
-  int error = read_handle(handle, &pending->route.remote);
+  pending->dialer.settings = settings;
+  pending->dialer.first_failed = first_failed;
+  pending->dialer.route.nic_count = count;
+  memcpy(pending->dialer.route.nics, nics, count * sizeof *nics);
+  int error = read_handle(handle, &pending->dialer.route.remote);
   error = error ? error : protection_check();
-  error = error ? error : prepare(pending, dscp, group_peers);
+  error = error ? error : prepare(pending, dscp);
   if (error) {
-    pending_connect_wipe(pending);
+    dialer_free(&pending->dialer);
     return error;
   }
   handle_set_pending(handle, pending->token);
@@ -477,14 +419,15 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
   pending->asked_ns = clock_now_ns();
   list_push_back(&all_pending, &pending->node);
   pthread_mutex_unlock(&pending_lock);
-  engine_lock(pending->engine);
+  engine_lock(pending->dialer.peering.engine);
   pending->slow.expired = slow_expired;
-  engine_timer_set(pending->engine, &pending->slow, clock_now_ns() + CONNECT_SLOW_NS);
+  engine_timer_set(pending->dialer.peering.engine, &pending->slow,
+                   clock_now_ns() + CONNECT_SLOW_NS);
   pending->abandoned.expired = abandoned_expired;
-  engine_timer_set(pending->engine, &pending->abandoned,
+  engine_timer_set(pending->dialer.peering.engine, &pending->abandoned,
                    pending->deadline_ns + patience_ns(pending));
   dial_next(pending);
-  engine_unlock(pending->engine);
+  engine_unlock(pending->dialer.peering.engine);
   return 0;
 }
 
@@ -494,7 +437,7 @@ static struct pending_connect *find(uint64_t token, const uint8_t listener[TOKEN
   LIST_FOR_EACH(node, &all_pending) {
     struct pending_connect *known = LIST_ENTRY(node, struct pending_connect, node);
     if (known->token == token &&
-        hash_is_equal(known->route.remote.listener, listener, TOKEN_BYTES)) {
+        hash_is_equal(known->dialer.route.remote.listener, listener, TOKEN_BYTES)) {
       found = known;
       found->asked_ns = clock_now_ns(); /* it must not be freed before the engine's lock is held */
     }
@@ -510,16 +453,16 @@ int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned
   if (!pending) {
     return start(nics, count, dscp, group_peers, handle);
   }
-  struct engine *engine = pending->engine;
+  struct engine *engine = pending->dialer.peering.engine;
   engine_progress(engine);
   engine_lock(engine);
   int error = pending->has_failed ? pending->last_error : 0;
-  *connection = pending->connection;
+  *connection = pending->dialer.peering.connection;
   if (error || *connection) {
     pthread_mutex_lock(&pending_lock);
     list_remove(&pending->node);
     pthread_mutex_unlock(&pending_lock);
-    pending_connect_free(pending);
+    leave(pending);
     handle_set_pending(handle, 0);
   }
   engine_unlock(engine);
@@ -531,9 +474,9 @@ void connector_drop_all(struct engine *engine) {
   pthread_mutex_lock(&pending_lock);
   LIST_FOR_EACH_SAFE(node, &all_pending) {
     struct pending_connect *pending = LIST_ENTRY(node, struct pending_connect, node);
-    if (pending->engine == engine) {
+    if (pending->dialer.peering.engine == engine) {
       list_remove(node);
-      pending_connect_free(pending);
+      leave(pending);
     }
   }
   pthread_mutex_unlock(&pending_lock);

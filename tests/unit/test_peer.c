@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one connection to a process has seen counts for all of them, and for no other process. */
-#include "net_plugin/setup/peer.h"
+#include "net_plugin/setup/peering.h"
 #include "tests/lib/unit.h"
 
 #include "net_plugin/setup/limits.h"

@@ -2,7 +2,6 @@
 /* See connector.h. */
 #include "net_plugin/setup/connector.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +22,6 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dialer.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/protection.h"
 
@@ -272,8 +270,9 @@ static int prepare(struct pending_connect *pending, int dscp) {
   hello->is_first = 1;
   bool is_encrypted = pending->dialer.settings.wants_encryption;
   endpoint_wait(route->nics, route->nic_count, is_encrypted);
-  unsigned remote_keys = endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
-  hello->terms = terms_of_dialler(&pending->dialer.settings, remote_keys);
+  hello->terms = pending->dialer.settings.terms;
+  hello->terms.remote_keys =
+      (uint8_t)endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
   hello->process = settings_process();
   hello->decision = decision_get();
   snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
@@ -337,17 +336,11 @@ static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
 /* Handles of NCCL's own transports begin with a socket address (net_socket.cc, net_ib/connect.cc).
  */
 static const char *foreign_address(const uint8_t handle[HANDLE_BYTES],
-                                   char text[INET6_ADDRSTRLEN]) {
+                                   char text[TCP_ADDRESS_TEXT]) {
   struct sockaddr_storage address;
   memcpy(&address, handle, sizeof address < HANDLE_BYTES ? sizeof address : HANDLE_BYTES);
-  if (address.ss_family == AF_INET) {
-    return inet_ntop(AF_INET, &((struct sockaddr_in *)&address)->sin_addr, text, INET6_ADDRSTRLEN);
-  }
-  if (address.ss_family == AF_INET6) {
-    return inet_ntop(AF_INET6, &((struct sockaddr_in6 *)&address)->sin6_addr, text,
-                     INET6_ADDRSTRLEN);
-  }
-  return "of unknown address";
+  bool is_one = address.ss_family == AF_INET || address.ss_family == AF_INET6;
+  return is_one ? tcp_address_text(&address, text) : "of unknown address";
 }
 
 /* Whether only LD_LIBRARY_PATH leads NCCL to this plugin: launchers that do not pass it on leave
@@ -375,7 +368,7 @@ static int read_handle(const uint8_t bytes[HANDLE_BYTES], struct handle *handle)
              "%u). Install the same release on every host",
              handle->wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   } else if (error) {
-    char text[INET6_ADDRSTRLEN];
+    char text[TCP_ADDRESS_TEXT];
     LOG_WARN("the peer's NCCL (host %s) does not use stratus: probably its NCCL could not load the "
              "plugin and fell back silently%s. Set the same NCCL_NET_PLUGIN on every host and look "
              "for \"stratus\" "
@@ -398,7 +391,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
   settings_get(count, &settings);
   settings_of_group(count, group_peers, &settings);
   struct pending_connect *pending =
-      (struct pending_connect *)dialer_new(sizeof *pending, settings.policy.lanes);
+      (struct pending_connect *)dialer_new(sizeof *pending, settings.terms.lanes);
   handle_set_pending(handle, 0);
   if (!pending) {
     return -ENOMEM;

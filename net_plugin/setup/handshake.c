@@ -101,9 +101,8 @@ static int decode(const uint8_t *bytes, enum handshake_kind wanted, void *messag
 static bool are_terms_valid(const struct terms *terms) {
   return terms->lanes >= 1 && terms->lanes <= WIRE_MAX_LANES &&
          terms->chunk_bytes >= CHUNK_BYTES_MIN && terms->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
-         terms->eager_bytes <= terms->chunk_bytes && terms->eager_slots <= LINK_WINDOW / 2 &&
-         terms->wants_checksums <= 1 && terms->remote_keys <= WIRE_REMOTE_KEYS &&
-         (terms->ciphers & (1u << LANE_PLAIN)) == 0;
+         terms->eager_bytes <= terms->chunk_bytes && terms->wants_checksums <= 1 &&
+         terms->remote_keys <= WIRE_REMOTE_KEYS && (terms->ciphers & (1u << LANE_PLAIN)) == 0;
 }
 
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {

@@ -73,11 +73,12 @@ struct wire_address {
 struct terms {
   uint32_t chunk_bytes, eager_bytes;
   uint16_t lanes;
-  uint16_t eager_slots;    /* agreed: 0 with eager_bytes 0, and the other way round */
   uint8_t wants_checksums; /* 0 or 1 */
   uint8_t remote_keys;     /* of targets (link.h) that it can use; 0: none */
   uint8_t codec;           /* version that it can write or read; 0: none */
-  uint8_t ciphers; /* that it can use, bits 1 << enum lane_cipher, agreed: one; 0: in clear */
+  /* That it can use, bits 1 << enum lane_cipher; 0: in clear. Agreed: one. */
+  uint8_t ciphers;
+  uint8_t zeros[2];
 };
 
 struct hello {

@@ -2,28 +2,18 @@
 /* See negotiate.h. */
 #include "net_plugin/setup/negotiate.h"
 
-#include "net_plugin/codec/codec.h"
+#include "net_plugin/setup/limits.h"
 
 static uint32_t lesser(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-struct terms terms_of_dialler(const struct settings *settings, unsigned remote_keys) {
-  return (struct terms){ .lanes = (uint16_t)settings->policy.lanes,
-                         .chunk_bytes = settings->policy.chunk_bytes,
-                         .eager_bytes = settings->eager_bytes,
-                         .eager_slots = settings->eager_slots,
-                         .wants_checksums = settings->wants_checksums,
-                         .remote_keys = (uint8_t)remote_keys,
-                         .codec = CODEC_VERSION,
-                         .ciphers = settings->ciphers };
-}
-
 struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys) {
-  struct terms terms = terms_of_dialler(settings, remote_keys);
+  struct terms terms = settings->terms;
   terms.lanes = WIRE_MAX_LANES;
   terms.chunk_bytes = WIRE_MAX_CHUNK_BYTES;
-  terms.codec = settings->policy.compress != POLICY_COMPRESS_OFF ? CODEC_VERSION : 0;
+  terms.remote_keys = (uint8_t)remote_keys;
+  terms.codec = settings->policy.compress != POLICY_COMPRESS_OFF ? terms.codec : 0;
   return terms;
 }
 
@@ -37,16 +27,12 @@ struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
     .lanes = (uint16_t)lesser(ours->lanes, theirs->lanes),
     .chunk_bytes = lesser(ours->chunk_bytes, theirs->chunk_bytes),
     .eager_bytes = lesser(ours->eager_bytes, theirs->eager_bytes),
-    .eager_slots = (uint16_t)lesser(ours->eager_slots, theirs->eager_slots),
     .wants_checksums = ours->wants_checksums || theirs->wants_checksums,
     .remote_keys = (uint8_t)lesser(ours->remote_keys, theirs->remote_keys),
     .ciphers = (uint8_t)(ciphers & -ciphers),
   };
   if (agreed.remote_keys == 0 && ours->codec == theirs->codec) {
     agreed.codec = ours->codec;
-  }
-  if (agreed.eager_bytes == 0 || agreed.eager_slots == 0) {
-    agreed.eager_bytes = agreed.eager_slots = 0;
   }
   return agreed;
 }
@@ -55,7 +41,7 @@ struct link_config negotiate_link(enum link_role role, const struct terms *agree
                                   const struct settings *settings, unsigned paths) {
   struct link_config config = { .role = role,
                                 .eager_bytes = agreed->eager_bytes,
-                                .eager_slots = agreed->eager_slots,
+                                .eager_slots = agreed->eager_bytes ? SETTINGS_EAGER_SLOTS : 0,
                                 .wants_checksums = agreed->wants_checksums,
                                 .remote_keys = agreed->remote_keys,
                                 .timeout_ns = settings->link_timeout_ns,

@@ -10,9 +10,8 @@
 #include "net_plugin/setup/handshake.h"
 #include "net_plugin/setup/settings.h"
 
-/* What each side offers. The listening side takes any number of lanes and any chunk: the dialling
- * side opens the ones, as long as there are descriptors, and cuts the others. */
-struct terms terms_of_dialler(const struct settings *settings, unsigned remote_keys);
+/* What the listening side offers. It takes any number of lanes and any chunk: the dialling side
+ * opens the ones, as long as there are descriptors, and cuts the others. */
 struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys);
 
 /* The lesser of each; checksums where one side wants them; the codec where both have the same, and

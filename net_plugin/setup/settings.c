@@ -9,6 +9,7 @@
 #include "common/param.h"
 #include "common/profile.h"
 #include "common/random.h"
+#include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/link/link.h"
@@ -55,7 +56,6 @@ void settings_get(unsigned nics, struct settings *settings) {
     chunk_bytes = is_most ? WIRE_MAX_CHUNK_BYTES : usual * SETTINGS_QUICK_CHUNKS;
   }
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
-  settings->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->policy_ops = policy_ops;
   settings->policy = (struct policy_config){
     .lanes = learns_lanes ? WIRE_MAX_LANES : lanes,
@@ -66,12 +66,15 @@ void settings_get(unsigned nics, struct settings *settings) {
     .reconnects_slow_lanes = param_bool(PARAM_REDIAL_SLOW),
     .compress = compress_mode(settings->wants_encryption),
   };
-  settings->eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
-  if (settings->eager_bytes > usual) {
-    settings->eager_bytes = usual;
-  }
-  settings->eager_slots = settings->eager_bytes ? SETTINGS_EAGER_SLOTS : 0;
-  settings->wants_checksums = param_bool(PARAM_CHECKSUM);
+  uint32_t eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
+  settings->terms = (struct terms){
+    .lanes = (uint16_t)settings->policy.lanes,
+    .chunk_bytes = chunk_bytes,
+    .eager_bytes = eager_bytes < usual ? eager_bytes : usual,
+    .wants_checksums = param_bool(PARAM_CHECKSUM),
+    .codec = CODEC_VERSION,
+    .ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0,
+  };
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
@@ -87,6 +90,7 @@ void settings_of_group(unsigned nics, unsigned group_peers, struct settings *set
   lanes = lanes > least ? lanes : least;
   if (policy->learns_lanes && lanes < policy->first_lanes) {
     policy->first_lanes = policy->lanes = lanes;
+    settings->terms.lanes = (uint16_t)lanes;
     policy->learns_lanes = false; /* members wait for each other: windows tell too little */
   }
 }

@@ -18,12 +18,9 @@ struct settings {
    * are not taken either. paths and shared are not settings. */
   struct policy_config policy;
   const struct policy_ops *policy_ops;
-  uint32_t eager_bytes;
-  uint16_t eager_slots;
+  struct terms terms; /* what it offers when it dials, but for remote_keys */
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
-  bool wants_checksums;
-  bool wants_encryption;
-  uint8_t ciphers; /* bits 1 << enum lane_cipher; 0: no encryption, or none works here */
+  bool wants_encryption; /* terms.ciphers is 0 also if none works here */
 };
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */

@@ -12,18 +12,16 @@
 #include "tests/lib/unit.h"
 
 static struct hello sample_hello(void) {
-  struct hello hello = {
-    .lane = 3,
-    .epoch = 7,
-    .terms = { .lanes = 16, .chunk_bytes = 131072, .eager_bytes = 16384, .eager_slots = 16 },
-    .dscp = -1,
-    .is_first = 1,
-    .has_secret = 1,
-    .process = 4711,
-    .host = "host-a",
-    .nic = "eth0",
-    .decision = { 0x1234, 0x5678, 1, "NCCL_ALGO=ring" }
-  };
+  struct hello hello = { .lane = 3,
+                         .epoch = 7,
+                         .terms = { .lanes = 16, .chunk_bytes = 131072, .eager_bytes = 16384 },
+                         .dscp = -1,
+                         .is_first = 1,
+                         .has_secret = 1,
+                         .process = 4711,
+                         .host = "host-a",
+                         .nic = "eth0",
+                         .decision = { 0x1234, 0x5678, 1, "NCCL_ALGO=ring" } };
   memset(hello.listener, 0x11, TOKEN_BYTES);
   memset(hello.connection, 0x22, TOKEN_BYTES);
   memset(hello.nonce, 0x44, NONCE_BYTES);
@@ -56,7 +54,6 @@ UNIT_TEST(reply_comes_back) {
                               .terms = { .lanes = 16,
                                          .chunk_bytes = 131072,
                                          .eager_bytes = 4096,
-                                         .eager_slots = 8,
                                          .wants_checksums = 1,
                                          .codec = 1,
                                          .ciphers = 1 << (LANE_CIPHERS - 1) },
@@ -74,7 +71,7 @@ UNIT_TEST(reply_comes_back) {
   assert_memory_equal(again, bytes, REPLY_BYTES);
   assert_string_equal(got.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
-  assert_int_equal(got.terms.eager_slots, 8);
+  assert_int_equal(got.terms.eager_bytes, 4096);
   assert_int_equal(got.terms.wants_checksums, 1);
   assert_int_equal(got.terms.ciphers, 1 << (LANE_CIPHERS - 1));
   assert_int_equal(got.terms.codec, 1);
@@ -145,7 +142,6 @@ UNIT_TEST(fields_out_of_range_are_refused) {
     { "epoch 0", AT(epoch), 0 },
     { "chunk 16 MiB", AT(terms.chunk_bytes) + 3, 1 },
     { "eager over chunk", AT(terms.eager_bytes) + 3, 1 },
-    { "eager slots over window", AT(terms.eager_slots), 200 },
     { "dscp 64", AT(dscp), 64 },
     { "first 2", AT(is_first), 2 },
     { "checksums 2", AT(terms.wants_checksums), 2 },

@@ -14,15 +14,16 @@ static struct settings settings_some(void) {
                                         .reconnects_slow_lanes = true,
                                         .compress = POLICY_COMPRESS_AUTO },
                             .policy_ops = &policy_adaptive,
-                            .eager_bytes = 16 << 10,
-                            .eager_slots = 32,
+                            .terms = { .lanes = 16,
+                                       .chunk_bytes = 512 << 10,
+                                       .eager_bytes = 16 << 10,
+                                       .codec = CODEC_VERSION },
                             .link_timeout_ns = 7,
                             .stopped_timeout_ns = 8 };
 }
 
 static struct terms dialler_some(void) {
-  struct settings settings = settings_some();
-  return terms_of_dialler(&settings, 0);
+  return settings_some().terms;
 }
 
 /* What the listening side agrees to; checks that the dialling side makes the same of its reply, and
@@ -41,7 +42,7 @@ static struct terms agree(const struct terms *dialled, const struct settings *li
     assert_int_equal(agreed.lanes, others[i]->lanes);
     assert_int_equal(agreed.chunk_bytes, others[i]->chunk_bytes);
     assert_int_equal(agreed.eager_bytes, others[i]->eager_bytes);
-    assert_int_equal(agreed.eager_slots, others[i]->eager_slots);
+    assert_int_equal(agreed.ciphers, others[i]->ciphers);
     assert_int_equal(agreed.wants_checksums, others[i]->wants_checksums);
     assert_int_equal(agreed.remote_keys, others[i]->remote_keys);
     assert_int_equal(agreed.codec, others[i]->codec);
@@ -51,23 +52,28 @@ static struct terms agree(const struct terms *dialled, const struct settings *li
 
 UNIT_TEST(the_lesser_of_both) {
   static const uint32_t bytes[] = { 0, 1, 8 << 10, 16 << 10, 64 << 10 };
-  static const uint16_t slots[] = { 0, 1, 16, 31, 32 };
-  for (unsigned i = 0; i < 5 * 5 * 5 * 5; i++) {
+  for (unsigned i = 0; i < 5 * 5; i++) {
     struct terms dialled = dialler_some();
     struct settings listener = settings_some();
     dialled.eager_bytes = bytes[i % 5];
-    listener.eager_bytes = bytes[i / 5 % 5];
-    dialled.eager_slots = slots[i / 25 % 5];
-    listener.eager_slots = slots[i / 125];
+    listener.terms.eager_bytes = bytes[i / 5];
+    assert_int_equal(agree(&dialled, &listener, 0).eager_bytes,
+                     bytes[i % 5 < i / 5 ? i % 5 : i / 5]);
+  }
+}
+
+UNIT_TEST(one_cipher_that_both_have) {
+  static const struct {
+    uint8_t dialler, listener, agreed;
+  } cases[] = { { 0, 0, 0 }, { 0, 6, 0 }, { 6, 6, 2 }, { 6, 4, 4 }, { 2, 4, 0 } };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct terms dialled = dialler_some();
+    struct settings listener = settings_some();
+    dialled.ciphers = cases[i].dialler;
+    listener.terms.ciphers = cases[i].listener;
     struct terms agreed = agree(&dialled, &listener, 0);
-    bool has_eager =
-        dialled.eager_bytes && listener.eager_bytes && dialled.eager_slots && listener.eager_slots;
-    bool is_less = dialled.eager_bytes < listener.eager_bytes;
-    bool has_fewer = dialled.eager_slots < listener.eager_slots;
-    assert_int_equal(agreed.eager_bytes,
-                     has_eager ? is_less ? dialled.eager_bytes : listener.eager_bytes : 0);
-    assert_int_equal(agreed.eager_slots,
-                     has_eager ? has_fewer ? dialled.eager_slots : listener.eager_slots : 0);
+    assert_int_equal(agreed.ciphers, cases[i].agreed);
+    assert_int_equal(terms_cipher(&agreed), cases[i].agreed / 2);
   }
 }
 
@@ -88,7 +94,7 @@ UNIT_TEST(checksums_where_one_side_wants_them) {
     struct terms dialled = dialler_some();
     struct settings listener = settings_some();
     dialled.wants_checksums = i & 1;
-    listener.wants_checksums = i >> 1;
+    listener.terms.wants_checksums = i >> 1 & 1;
     assert_int_equal(agree(&dialled, &listener, 0).wants_checksums, i != 0);
   }
 }

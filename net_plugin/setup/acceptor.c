@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See listener.h and acceptor.h. */
-#include "net_plugin/setup/acceptor.h"
+/* See listener.h, and the end of pending_peer.h. */
+#include "net_plugin/setup/listener.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,8 +22,8 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/negotiate.h"
+#include "net_plugin/setup/pending_peer.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/receiver.h"
@@ -241,7 +241,7 @@ static void warn_if_versions_differ(const struct hello *hello,
 struct destination {
   struct receiver *receiver;
   struct listener *listener;
-  struct auth_keys keys; /* see destination_keys */
+  struct auth_keys keys; /* of who knows the handle */
 };
 
 static bool destination_find(struct engine *engine, const struct hello *hello,
@@ -253,18 +253,6 @@ static bool destination_find(struct engine *engine, const struct hello *hello,
   }
   to->listener = hello->is_first ? find(engine, hello->listener) : NULL;
   return to->listener != NULL;
-}
-
-/* Of who knows the handle: a stranger does not make us derive any. */
-static void destination_keys(struct destination *to, const struct hello *hello) {
-  uint8_t digest[AUTH_KEY_BYTES];
-  if (to->receiver) {
-    to->keys = to->receiver->peering.keys;
-    return;
-  }
-  const uint8_t *job = protection_secret(digest);
-  auth_keys_derive(to->listener->secret, job, hello->connection, &to->keys);
-  hash_wipe(digest, sizeof digest);
 }
 
 int accept_hello(struct accept_peer *peer) {
@@ -453,10 +441,8 @@ static void warn_of_other_secret(const struct accept_peer *peer, const struct he
 static void answer(const struct accept_peer *peer, const struct hello *hello, bool has_secret,
                    struct destination *to, struct endpoint *endpoint) {
   struct reply reply;
-  uint8_t digest[AUTH_KEY_BYTES];
   reply_prepare(&reply, peer->nic);
-  reply.has_secret = protection_secret(digest) != NULL;
-  hash_wipe(digest, sizeof digest);
+  reply.has_secret = protection_has_secret();
   if (has_secret) {
     grant(peer, hello, to, &reply);
   } else {
@@ -484,7 +470,12 @@ static int judge(const struct transcript *transcript, const struct hello *hello,
   if (!auth_knows_handle(handle_key, transcript, proof)) {
     return -EACCES;
   }
-  destination_keys(to, hello);
+  /* A stranger does not make us derive any. */
+  if (to->receiver) {
+    to->keys = to->receiver->peering.keys;
+  } else {
+    protection_keys(to->listener->secret, hello->connection, &to->keys);
+  }
   *has_secret = auth_knows_connection(&to->keys, transcript, proof);
   return 0;
 }

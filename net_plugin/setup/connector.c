@@ -283,11 +283,8 @@ static int prepare(struct pending_connect *pending, int dscp) {
     return error;
   }
   pending->token |= 1; /* 0 is none */
-  uint8_t digest[AUTH_KEY_BYTES];
-  const uint8_t *job = protection_secret(digest);
-  hello->has_secret = job != NULL;
-  auth_keys_derive(route->remote.secret, job, hello->connection, &pending->dialer.peering.keys);
-  hash_wipe(digest, sizeof digest);
+  hello->has_secret = protection_has_secret();
+  protection_keys(route->remote.secret, hello->connection, &pending->dialer.peering.keys);
   hash_wipe(route->remote.secret, AUTH_SECRET_BYTES);
   return engine_get(&route->nics[0], ENGINE_DIALS, &pending->dialer.peering.engine);
 }

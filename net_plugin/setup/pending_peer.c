@@ -15,7 +15,6 @@
 #include "common/open_files.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
-#include "net_plugin/setup/acceptor.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
 

@@ -23,6 +23,7 @@
 
 #include "common/list.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/talk.h"
 
 struct pending_peers {
   struct engine *engine;
@@ -39,5 +40,31 @@ void pending_peers_admit(struct pending_peers *peers, int fd, const struct socka
 bool pending_peers_evict(struct pending_peers *peers, uint64_t before_ns);
 /* Before the port goes. */
 void pending_peers_close_all(struct pending_peers *peers);
+
+/* ---- what becomes of a peer: acceptor.c ----
+ *
+ * Whether what the hello names exists, and, once the peer has proved that it may join, what it
+ * gets: a new connection for a listener, a lane for a connection, or a refusal. Where it offers an
+ * endpoint, the answer waits for one of this side. Blocks: where the peer connects an RDMA lane
+ * anew, as the fini of the old one (lane.h); else never. */
+
+/* A peer, and what both have said. */
+struct accept_peer {
+  struct talk talk;
+  const struct nic *nic; /* where it arrived */
+  struct sockaddr_storage from;
+};
+
+/* The hello is complete. 0: the challenge was sent, the proof comes next. Else close the socket:
+ * -EPROTO, the hello is invalid; others, the peer got a refusal. */
+int accept_hello(struct accept_peer *peer);
+/* The proof is complete. -EINPROGRESS: an endpoint is being made for the peer; once that is over,
+ * or takes too long, it gets its answer. Else the socket has been taken over: the reply was sent,
+ * and the socket handed on, or closed. -EACCES: a stranger, who gets no answer. */
+int accept_proof(struct accept_peer *peer);
+/* The answer that has waited. Takes socket and endpoint over. */
+void accept_answer(struct accept_peer *peer);
+/* The peer runs another wire version: replies with ours, and warns of both. */
+void accept_refuse_version(const struct accept_peer *peer, const struct handshake_prefix *theirs);
 
 #endif

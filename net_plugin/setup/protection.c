@@ -84,19 +84,23 @@ int protection_check(void) {
   return load_secret();
 }
 
-const uint8_t *protection_secret(uint8_t digest[AUTH_KEY_BYTES]) {
+bool protection_has_secret(void) {
   pthread_mutex_lock(&lock);
   bool has_secret = is_present;
-  memcpy(digest, kept, AUTH_KEY_BYTES);
   pthread_mutex_unlock(&lock);
-  return has_secret ? digest : NULL;
+  return has_secret;
+}
+
+void protection_keys(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t connection[TOKEN_BYTES],
+                     struct auth_keys *keys) {
+  pthread_mutex_lock(&lock);
+  auth_keys_derive(secret, is_present ? kept : NULL, connection, keys);
+  pthread_mutex_unlock(&lock);
 }
 
 const char *protection_secret_differs(const char *peer_host, const char *peer_address,
                                       bool is_set_there, char text[PROTECTION_TEXT_BYTES]) {
-  uint8_t digest[AUTH_KEY_BYTES];
-  bool is_set_here = protection_secret(digest) != NULL;
-  hash_wipe(digest, sizeof digest);
+  bool is_set_here = protection_has_secret();
   const char *how = is_set_here && is_set_there ? "differs from the one of"
                     : is_set_here               ? "is set, but not on"
                                                 : "is not set, but it is on";

@@ -18,8 +18,11 @@
  * place. NCCL hands the warning on with its error, also where its log is silent. */
 int protection_check(void);
 
-/* The digest of the secret that was loaded last, for auth_keys_derive; NULL if there is none. */
-const uint8_t *protection_secret(uint8_t digest[AUTH_KEY_BYTES]);
+/* Is there a job secret, as it was loaded last? */
+bool protection_has_secret(void);
+/* The keys of a connection with this identity, made of it and of the secret in the handle. */
+void protection_keys(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t connection[TOKEN_BYTES],
+                     struct auth_keys *keys);
 
 #define PROTECTION_TEXT_BYTES 384
 /* The warning when a peer has another secret, or one of us has none; returns text. */

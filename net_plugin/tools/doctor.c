@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "common/cli.h"
-#include "common/hash.h"
 #include "common/machine.h"
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
@@ -265,15 +264,11 @@ static void check_devices(void) {
 static void check_trust(void) {
   unsigned ciphers = lane_crypto_ciphers();
   bool is_encrypted = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
-  const uint8_t *secret = NULL;
-  uint8_t digest[AUTH_KEY_BYTES];
   if (protection_check() != 0) {
     doctor_tell(DOCTOR_BAD, "connections are refused: see the message above");
   } else {
-    secret = protection_secret(digest);
-    doctor_tell(DOCTOR_GOOD, "job secret: %s", secret ? "set" : "none");
+    doctor_tell(DOCTOR_GOOD, "job secret: %s", protection_has_secret() ? "set" : "none");
   }
-  hash_wipe(digest, sizeof digest);
   doctor_tell(DOCTOR_GOOD, "checksums: %s",
               param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
   char name[LANE_CRYPTO_NAME_MAX];

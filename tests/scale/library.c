@@ -26,7 +26,7 @@ static void make_ideal(const struct options *options, unsigned connections,
                        struct service *service) {
   const struct network_config *network = &options->host.network;
   double rate = (double)network->nic_rate * network->nics;
-  *service = (struct service){ .connection_count = connections, .bytes_per_s = rate };
+  *service = (struct service){ .connection_count = connections };
   for (unsigned c = 0; c < connections; c++) {
     for (unsigned size = 0; size < SERVICE_SIZES; size++) {
       double ns = 1e9 * (double)((uint64_t)SERVICE_LEAST_BYTES << size) / rate;

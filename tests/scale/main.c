@@ -16,27 +16,21 @@ struct job {
   json_t *results;
 };
 
-static int compare(const void *a, const void *b) {
-  double first = *(const double *)a, second = *(const double *)b;
-  return (first > second) - (first < second);
-}
-
-static void report(struct job *job, unsigned hosts, struct steps_result *result, double wall_s) {
-  unsigned measured = job->options.steps.measured;
-  qsort(result->step_us, measured, sizeof *result->step_us, compare);
+static void report(struct job *job, unsigned hosts, const struct steps_result *result,
+                   double wall_s) {
   json_array_append_new(
       job->results,
-      json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:I, s:i, s:i, s:f, s:f}", "workload",
+      json_pack("{s:s, s:i, s:i, s:f, s:f, s:f, s:i, s:i, s:f, s:f}", "workload",
                 job->workload.name, "hosts", (int)hosts, "gpus", (int)job->options.schedule.gpus,
-                "step_us", result->mean_us, "p50_us", result->step_us[measured / 2], "compute_us",
-                result->compute_us, "scaling", result->compute_us / result->mean_us, "bytes",
-                (json_int_t)result->bytes, "rings", (int)result->rings, "trees", (int)result->trees,
-                "simulated_s", result->mean_us * (measured + job->options.steps.skipped) / 1e6,
+                "step_us", result->mean_us, "compute_us", result->compute_us, "scaling",
+                result->compute_us / result->mean_us, "rings", (int)result->rings, "trees",
+                (int)result->trees, "simulated_s",
+                result->mean_us * (job->options.steps.measured + job->options.steps.skipped) / 1e6,
                 "wall_s", wall_s));
 }
 
 static int run_hosts(struct job *job, unsigned hosts, char *error) {
-  static struct steps_result result;
+  struct steps_result result;
   struct schedule schedule;
   struct schedule_config config = job->options.schedule;
   config.hosts = hosts;

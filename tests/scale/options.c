@@ -56,7 +56,7 @@ const struct cli_option options_table[] = {
   NUMBER("stragglers", stragglers, "PERCENT", "hosts that compute slowly, rounded up"),
   NUMBER("slowdown", slowdown, "X", "a straggler's times are multiplied by it"),
   NUMBER("jitter", jitter, "PERCENT", "each host's times vary by so much, in each step"),
-  COUNT("steps", measured, 1, STEPS_MAX, "steps that are measured"),
+  COUNT("steps", measured, 1, 20000, "steps that are measured"),
   COUNT("skip", skipped, 0, 100000, "steps before them"),
   COUNT("seed", seed, 0, INT32_MAX, "of all draws"),
   { .name = NULL },

@@ -13,7 +13,6 @@
 struct user {
   uint64_t to_send, sent, received; /* of this phase */
   unsigned receives;                /* posted and not complete */
-  uint64_t last_ns, longest_ns;     /* an arrival; the longest time without */
   double received_ns[PHASE_MESSAGES];
 };
 
@@ -45,14 +44,11 @@ static void load_sent(void *owner, unsigned connection) {
 static void load_received(void *owner, unsigned connection) {
   struct load *load = owner;
   struct user *user = &load->users[connection];
-  uint64_t now_ns = load->events.now_ns, silent_ns = now_ns - user->last_ns;
   if (user->received < PHASE_MESSAGES) {
-    user->received_ns[user->received] = (double)(now_ns - load->begun_ns);
+    user->received_ns[user->received] = (double)(load->events.now_ns - load->begun_ns);
   }
   user->received++;
   user->receives--;
-  user->longest_ns = silent_ns > user->longest_ns ? silent_ns : user->longest_ns;
-  user->last_ns = now_ns;
   post_receive(load, connection);
   if (user->to_send > 0) {
     post_send(load, connection);
@@ -78,8 +74,7 @@ static void phase_start(struct load *load, uint64_t bytes, uint64_t messages) {
   for (unsigned c = 0; c < load->transport->config.connections; c++) {
     struct user *user = &load->users[c];
     user->to_send = messages;
-    user->sent = user->received = user->longest_ns = 0;
-    user->last_ns = load->begun_ns;
+    user->sent = user->received = 0;
     while (user->receives < window) {
       post_receive(load, c);
     }
@@ -124,22 +119,14 @@ static void bulk_stop(struct load *load) {
 }
 
 /* Half of the time with all NICs. */
-static void learn(struct load *load, const struct service_config *config, struct service *service) {
+static void learn(struct load *load, const struct service_config *config) {
   const struct network_config *network = &config->transport.network;
   phase_start(load, config->learn_bytes, UINT64_MAX);
   pass(load, config->learn_ns / 2);
-  for (unsigned c = 0; c < service->connection_count; c++) {
-    load->users[c].longest_ns = 0;
-  }
   for (unsigned i = 0; i < config->down_nics; i++) {
     network_set_down(&load->transport->network, network->nics - 1 - i, true);
   }
   pass(load, config->learn_ns / 2);
-  for (unsigned c = 0; c < service->connection_count; c++) {
-    uint64_t longest_ns = load->users[c].longest_ns;
-    bool is_longer = config->down_nics > 0 && longest_ns > service->stall_ns;
-    service->stall_ns = is_longer ? longest_ns : service->stall_ns;
-  }
   bulk_stop(load);
 }
 
@@ -194,19 +181,13 @@ void service_measure(const struct service_config *config, struct service *servic
   struct load load;
   load_begin(&load, config);
   *service = (struct service){ .connection_count = config->transport.connections };
-  learn(&load, config, service);
+  learn(&load, config);
   for (unsigned size = 0; size < SERVICE_SIZES; size++) {
     uint64_t bytes = (uint64_t)SERVICE_LEAST_BYTES << size;
     measure_gaps(&load, size, bytes, service);
     measure_latency(&load, size, bytes, service);
     measure_lead(&load, size, bytes, service);
   }
-  uint64_t largest = (uint64_t)SERVICE_LEAST_BYTES << (SERVICE_SIZES - 1);
-  for (unsigned c = 0; c < service->connection_count; c++) {
-    service->bytes_per_s +=
-        (double)largest * 1e9 / mean(service->connections[c].gap[SERVICE_SIZES - 1]);
-  }
-  service->flows = load.transport->ops->flows(load.transport, 0);
   service->simulated_ns = load.events.now_ns;
   load_end(&load);
 }

@@ -28,9 +28,6 @@ struct service_curve { /* of a connection, in ns */
 struct service {
   struct service_curve connections[TRANSPORT_CONNECTIONS_MAX];
   unsigned connection_count;
-  unsigned flows;     /* of the first connection, at the end */
-  double bytes_per_s; /* of all connections, in the largest messages */
-  uint64_t stall_ns;  /* the longest time without an arrival on a connection, after NICs failed */
   uint64_t simulated_ns; /* of all of it */
 };
 

@@ -134,11 +134,6 @@ static void socket_receive(struct transport *transport, unsigned number, uint64_
   (void)transport, (void)number, (void)bytes; /* its kernel takes what comes */
 }
 
-static unsigned socket_flows(const struct transport *transport, unsigned number) {
-  (void)number;
-  return transport->config.sockets;
-}
-
 static void socket_free(struct transport *transport) {
   struct sockets *all = (struct sockets *)transport;
   for (unsigned c = 0; c < transport->config.connections; c++) {
@@ -153,8 +148,7 @@ static void socket_free(struct transport *transport) {
 
 struct transport *transport_socket_new(const struct transport_config *config, struct events *events,
                                        const struct transport_user *user) {
-  static const struct transport_ops ops = { socket_send, socket_receive, socket_flows,
-                                            socket_free };
+  static const struct transport_ops ops = { socket_send, socket_receive, socket_free };
   struct sockets *all = transport_memory(sizeof *all);
   transport_begin(&all->transport, &ops, config, events, user);
   for (unsigned c = 0; c < config->connections; c++) {

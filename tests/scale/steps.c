@@ -118,18 +118,14 @@ static void draw_paces(struct run *run) {
 }
 
 static void measure(struct run *run, const struct workload *workload, struct steps_result *result) {
-  uint64_t before = schedule_bytes(run->schedule);
   double last_ns = 0;
   for (unsigned step = 0; step < run->config->skipped + run->config->measured; step++) {
     double end_ns = run_step(run, workload);
     if (step >= run->config->skipped) {
-      double us = (end_ns - last_ns) / 1000;
-      result->step_us[step - run->config->skipped] = us;
-      result->mean_us += us / run->config->measured;
+      result->mean_us += (end_ns - last_ns) / 1000 / run->config->measured;
     }
     last_ns = end_ns;
   }
-  result->bytes = schedule_bytes(run->schedule) - before;
 }
 
 int steps_run(struct schedule *schedule, const struct workload *workload,

@@ -24,13 +24,9 @@ struct steps_config {
   uint64_t nic_rate; /* bytes per second, for NCCL's choice */
 };
 
-#define STEPS_MAX 20000u
-
 struct steps_result {
-  double step_us[STEPS_MAX]; /* of the slowest host */
-  double mean_us;
+  double mean_us;        /* of a step, of the slowest host */
   double compute_us;     /* of a step without collectives, of a host that is no straggler */
-  uint64_t bytes;        /* that the hosts sent in the measured and skipped steps */
   unsigned rings, trees; /* collectives of a step */
 };
 

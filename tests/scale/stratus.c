@@ -404,13 +404,6 @@ static void stratus_receive(struct transport *transport, unsigned number, uint64
   pump_at(side, now_of(side));
 }
 
-static unsigned stratus_flows(const struct transport *transport, unsigned number) {
-  const struct stratus *stratus = (const struct stratus *)transport;
-  struct link_view view;
-  link_view(stratus->connections[number].sides[LINK_SENDER].link, &view);
-  return view.lanes_wanted;
-}
-
 static void stratus_free(struct transport *transport) {
   struct stratus *stratus = (struct stratus *)transport;
   for (unsigned c = 0; c < transport->config.connections; c++) {
@@ -484,8 +477,7 @@ static void make_connection(struct stratus *stratus, unsigned number) {
 
 struct transport *transport_stratus_new(const struct transport_config *config,
                                         struct events *events, const struct transport_user *user) {
-  static const struct transport_ops ops = { stratus_send, stratus_receive, stratus_flows,
-                                            stratus_free };
+  static const struct transport_ops ops = { stratus_send, stratus_receive, stratus_free };
   struct stratus *stratus = transport_memory(sizeof *stratus);
   transport_begin(&stratus->transport, &ops, config, events, user);
   stratus->out = transport_memory(TRANSPORT_MESSAGE_MAX);

@@ -56,8 +56,6 @@ struct transport {
 struct transport_ops {
   void (*send)(struct transport *transport, unsigned connection, uint64_t bytes);
   void (*receive)(struct transport *transport, unsigned connection, uint64_t bytes);
-  /* Flows that a connection uses. */
-  unsigned (*flows)(const struct transport *transport, unsigned connection);
   void (*free)(struct transport *transport);
 };
 

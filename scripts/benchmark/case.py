@@ -45,15 +45,10 @@ class Case:
     variants: List[Variant]
     rows: List[Row]
     sweep: Optional[Sweep] = None
-    needs: Optional[str] = None  # a STRATUS_ parameter that this build must know
     rounds_max: Optional[int] = None
 
 
-LABELS = {
-    "stratus": "stratus", "socket": "Socket", "socket-1x1": "Socket 1x1", "socket-2x2": "Socket 2x2",
-    "socket-2x4": "Socket 2x4", "socket-4x2": "Socket 4x2", "socket-2x8": "Socket 2x8",
-    "socket-4x4": "Socket 4x4",
-}
+LABELS = {"stratus": "stratus", "socket": "Socket", "socket-2x4": "Socket 2x4", "socket-2x8": "Socket 2x8"}
 # Caps are by flow, as clouds have them: with so many buckets two flows hardly share one.
 BY_FLOW = ["--flow-buckets", "1024"]
 

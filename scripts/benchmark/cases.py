@@ -7,7 +7,7 @@ import statistics
 import time
 
 from benchmark.case import (
-    BY_FLOW, LABELS, Case, Row, Sweep, Variant, at_least, at_most, best_of, median_of, network, of, of_best, of_constant, perf,
+    BY_FLOW, LABELS, Case, Row, Sweep, Variant, at_least, at_most, median_of, network, of, of_best, of_constant, perf,
     shown, value)
 from benchmark.compression import cases as compression_cases
 from benchmark.losses import cases as loss_cases
@@ -34,9 +34,9 @@ def capped(nic_gbps, flow_gbps, name):
          Row("stratus-of-bound", "stratus of iperf3 -P 8", of("gbps", "stratus", "iperf3"))])
 
 
-def learned_flows(part, buckets, target):
+def learned_flows(part, target):
     """Flows at 1/part of the NIC, nothing configured, after 2 s of load: how much of what the paths allow."""
-    nic_gbps = 4
+    nic_gbps, buckets = 4, 1024
     flow_gbps = nic_gbps / part
 
     def measure(bench):
@@ -109,20 +109,6 @@ def slow_flow(percent, target):
              at_least(target), shown(variants, "gbps", "Gb/s")),
          Row("redial", "with reconnect / Socket 2x4, another port takes another path",
              of("gbps", "stratus-redial", "socket-2x4"))])
-
-
-def equal_flows():
-    sockets = [key for key in LABELS if key.startswith("socket-")]
-    variants = [perf("stratus"), *(perf(key) for key in sockets)]
-
-    def name_best(rounds):
-        best = best_of("gbps", rounds, sockets)
-        return f"best: {LABELS[best]}" if best else ""
-    return Case(
-        "equal-flows", "1 connection, equal flows of 0.25 Gb/s, 2 Gb/s NIC",
-        network(2), variants,
-        [Row("of-best", "stratus / the best Socket setting", of_best("gbps", "stratus", sockets), at_least(0.97),
-             shown(variants, "gbps", "Gb/s"), note=name_best)])
 
 
 def uncapped():
@@ -257,20 +243,18 @@ def collnet(hosts, gpus, nic_gbps, full, half):
              at_least(full) if full else None, shown(variants, "busbw_gbs", "GB/s")),
          Row("bf16", "CollNet bf16 / the better of ring and tree", of_best("busbw_gbs", "bf16", ("ring", "tree")),
              at_least(half)),
-         Row("of-nic", "CollNet bf16, busbw of the NIC", of_constant("busbw_gbs", "bf16", nic_gbps / 8))],
-        needs="STRATUS_COLLNET")
+         Row("of-nic", "CollNet bf16, busbw of the NIC", of_constant("busbw_gbs", "bf16", nic_gbps / 8))])
 
 
 # ---- training steps ----
 
-def training_steps(hosts, faster, key, label, extra):
-    """Steps per second of the models of scripts/steps, at its scale, on GPUs that compute so many times faster. With the
-    tuner, nothing forced."""
+def training_steps(hosts, key, label, extra):
+    """Steps per second of the models of scripts/steps, at its scale. With the tuner, nothing forced."""
     def measure(bench):
         steps = bench.settings.pick(2, 1)
         text = bench.coll_json("stratus", [
             "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1",
-            *SCALE.replay_arguments(hosts, 1 / faster), "--ppn", "1", "-c", "0"],  # results in 16 bits are not exact
+            *SCALE.replay_arguments(hosts), "--ppn", "1", "-c", "0"],  # results in 16 bits are not exact
             {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so", **extra})
         return {each["name"]: 1e6 / statistics.mean(each["step_us"]) for each in json.loads(text)["workloads"]}
     return Variant(key, label, measure)
@@ -282,20 +266,20 @@ def of_models(choose, subject):
         if subject in each and "stratus" in each]
 
 
-def steps_with(name, subject, label, extra, target, needs, faster=1):
+def steps_with(name, subject, label, extra, target):
     """With caps: stratus with some variables against stratus without, and without against itself."""
     setting = Setting(CAPPED, 4, 1)
-    variants = [training_steps(4, faster, *each) for each in (
+    variants = [training_steps(4, *each) for each in (
         ("stratus", "stratus", {}), ("again", "stratus again", {}), (subject, label, extra))]
     figures = [(model, subject, model, "steps/s") for model in MODELS]
     return Case(
-        name, f"training steps of {len(MODELS)} models, {f'GPUs {faster} times as fast, ' if faster > 1 else ''}{setting.text}",
+        name, f"training steps of {len(MODELS)} models, {setting.text}",
         setting.cluster(SCALE), variants,
         [Row("median", f"{label} / stratus, median of the models", of_models(statistics.median, subject), at_least(target),
              figures),
          Row("worst", "the same, worst model", of_models(min, subject)),
          Row("noise", "stratus again / stratus, median of the models", of_models(statistics.median, "again")),
-         Row("noise-worst", "the same, worst model", of_models(min, "again"))], needs=needs)
+         Row("noise-worst", "the same, worst model", of_models(min, "again"))])
 
 
 SWEEP_SIZES = "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M"
@@ -318,28 +302,6 @@ def sweep(operation, limits, name, limits_text):
         sweep=Sweep(operation, "stratus", "socket", "again"))
 
 
-# ---- the tuner ----
-
-def tuner_idle():
-    """Without measured rows it changes nothing: what does asking it cost?"""
-    def coll(key, tuner, label):
-        def measure(bench):
-            found = bench.coll("stratus", ["-O", "all_reduce", "-b", "8", "-e", "2M", "-f", "8", "-n", "2", "-w", "1",
-                                           "--min-time", bench.settings.pick("300ms", "50ms"), "-c", "0"],
-                               {"NCCL_TUNER_PLUGIN": tuner})
-            times = [row["time_us"] for row in found["rows"].values()]
-            return {**found, "mean_us": statistics.geometric_mean(times)}
-        return Variant(key, label, measure)
-    variants = [coll("without", "none", "without"), coll("idle", "libnccl-tuner-stratus.so", "tuner loaded"),
-                coll("again", "none", "without, again")]
-    return Case(
-        "tuner-idle", "stock NCCL AllReduce, 2 hosts, 8 B to 2 MiB, tuner loaded and nothing to do (geometric mean)", [],
-        variants,
-        [Row("idle", "time with the tuner / without", of("mean_us", "idle", "without"), at_most(1.01),
-             shown(variants, "mean_us", "us")),
-         Row("noise", "without, again / without", of("mean_us", "again", "without"))])
-
-
 # ---- what protection costs ----
 
 def protection(name, parameter, title, target):
@@ -351,7 +313,7 @@ def protection(name, parameter, title, target):
         [Row("bandwidth", "bandwidth with / without", of("gbytes_per_s", "with", "stratus"),
              at_least(target), shown(variants, "gbytes_per_s", "GB/s")),
          Row("cpu", "CPU per byte with / without", of("cpu_s_per_gb", "with", "stratus"), None,
-             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))], needs=parameter)
+             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))])
 
 
 # ---- faults ----
@@ -380,21 +342,17 @@ VETH = ([], "no limits")
 
 def all_cases():
     return [
-        capped(8, 1, "capped"), capped(2, 0.25, "capped-quarter"),
-        *(learned_flows(part, buckets, target) for part, target in ((2, 0.97), (8, 0.95), (32, 0.85))
-          for buckets in (1024, 64)),
-        policed(), *loss_cases(), slow_flow(50, 1.8), slow_flow(10, 8.0), equal_flows(), uncapped(), connections(), latency(),
+        capped(8, 1, "capped"), *(learned_flows(*each) for each in ((2, 0.97), (8, 0.95), (32, 0.85))),
+        policed(), *loss_cases(), slow_flow(50, 1.8), slow_flow(10, 8.0), uncapped(), connections(), latency(),
         rate(),
         two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
-        allreduce(0.5, "allreduce", 0.93), allreduce(0.125, "allreduce-32", 0.85),
+        allreduce(0.5, "allreduce", 0.93),
         collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
-        *(steps_with(name, "bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"}, 1.3,
-                     "STRATUS_COLLNET", faster) for name, faster in (("collnet-steps-4", 1), ("collnet-steps-4-4x", 4))),
+        steps_with("collnet-steps-4", "bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"}, 1.3),
         sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
         sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
         sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),
         sweep("alltoall", VETH[0], "sweep-alltoall-uncapped", VETH[1]),
-        tuner_idle(),
         protection("checksum", "STRATUS_CHECKSUM", "CRC32C of every chunk", 0.9),
         protection("encryption", "STRATUS_ENCRYPT", "encryption", 0.5),
         *compression_cases(),

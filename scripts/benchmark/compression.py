@@ -42,7 +42,7 @@ def one_connection(kind, target):
         [Row("on", "compressed / not", of("gbps", "on", "off"), at_least(target), shown(variants, "gbps", "Gb/s")),
          Row("auto", "auto / off", of("gbps", "auto", "off"), at_least(target)),
          Row("cpu", "CPU per byte, compressed / not", of("cpu_s_per_gb", "on", "off"), None,
-             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))], needs="STRATUS_COMPRESS")
+             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))])
 
 
 def collective(operation, hosts, nic_gbps, target):
@@ -60,8 +60,7 @@ def collective(operation, hosts, nic_gbps, target):
         [Row("on", "compressed / not", of("busbw_gbs", "on", "off"), at_least(target),
              shown(variants, "busbw_gbs", "GB/s")),
          Row("auto", "auto / off", of("busbw_gbs", "auto", "off"), at_least(target)),
-         Row("of-nic", "compressed, busbw of the NIC", of_constant("busbw_gbs", "on", nic_gbps / 8), at_least(1.0))],
-        needs="STRATUS_COMPRESS")
+         Row("of-nic", "compressed, busbw of the NIC", of_constant("busbw_gbs", "on", nic_gbps / 8), at_least(1.0))])
 
 
 COLLNET = {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "full", "NCCL_ALGO": "collnetchain"}
@@ -88,8 +87,7 @@ def collnet(hosts, gpus, nic_gbps):
          Row("ring-on", "CollNet compressed / ring compressed", of(metric, "collnet-on", "ring-on"), at_least(1.1)),
          Row("tree-on", "CollNet compressed / tree compressed", of(metric, "collnet-on", "tree-on")),
          Row("on", "CollNet, compressed / not", of(metric, "collnet-on", "collnet-off")),
-         Row("full", "CollNet / ring, neither compressed", of(metric, "collnet-off", "ring-off"))],
-        needs="STRATUS_COLLNET")
+         Row("full", "CollNet / ring, neither compressed", of(metric, "collnet-off", "ring-off"))])
 
 
 STEPS_HOSTS = 4
@@ -130,8 +128,7 @@ def steps(kind, gradient_type, target, faster=1):
         ["--hosts", str(STEPS_HOSTS), *network(nic_gbps)], variants,
         [Row("on", "steps per second, compressed / not, the median model", speed_up("on"), at_least(target),
              note=by_model("on")),
-         Row("auto", "auto / off, the median model", speed_up("auto"), at_least(NEVER), note=by_model("auto"))],
-        needs="STRATUS_COMPRESS")
+         Row("auto", "auto / off, the median model", speed_up("auto"), at_least(NEVER), note=by_model("auto"))])
 
 
 # ---- what auto must not cost ----
@@ -140,8 +137,7 @@ def never(name, title, cluster, measure, metric="gbps", unit="Gb/s"):
     variants = labelled(("off", "auto"), measure)
     return Case(
         f"compress-never-{name}", f"STRATUS_COMPRESS=auto: {title}", cluster, variants,
-        [Row("auto", "auto / off", of(metric, "auto", "off"), at_least(NEVER), shown(variants, metric, unit))],
-        needs="STRATUS_COMPRESS")
+        [Row("auto", "auto / off", of(metric, "auto", "off"), at_least(NEVER), shown(variants, metric, unit))])
 
 
 def bulk(bench, mode, data, *arguments, meanwhile=None):
@@ -174,7 +170,7 @@ def latency():
     return Case(
         "compress-never-latency", "STRATUS_COMPRESS=auto: 8 B half round trip (median)", [], variants,
         [Row("auto", "auto / off", of("half_trip_us", "auto", "off"), at_most(1 / NEVER),
-             shown(variants, "half_trip_us", "us"))], needs="STRATUS_COMPRESS")
+             shown(variants, "half_trip_us", "us"))])
 
 
 def cases():

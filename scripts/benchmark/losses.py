@@ -70,9 +70,7 @@ def cases():
     loss = ["--loss", "10"]
     return [
         lossy("lossy", "where 1 % of the packets are lost", loss, at_most(0.5)),
-        lossy("lossy-one-way", "where 1 % of the packets of one direction are lost", [*loss, "--loss-of", "one-way"]),
         lossy_bulk(loss),
-        lossy("lossy-acks", "where 10 % of the packets without data are lost", ["--loss", "100", "--loss-of", "acks"]),
         lossy("blackout", "while nothing arrives at one host for 50 ms, twice a second", [], tail=("longest", "the longest"),
               meanwhile=black_out),
         incast()]

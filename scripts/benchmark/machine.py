@@ -82,8 +82,3 @@ def facts(rounds, is_quick):
         "rounds": f"{rounds}, the transports in turn{', shortened (--quick)' if is_quick else ''}",
         "date": time.strftime("%Y-%m-%d %H:%M"),
     }
-
-
-def known_parameters():
-    """The STRATUS_ variables that this build knows."""
-    return set(re.findall(r"STRATUS_[A-Z0-9_]+", output("build/bin/stratus", "params")))

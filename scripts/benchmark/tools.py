@@ -22,12 +22,8 @@ TRIES = 4
 TRANSPORTS = {
     "stratus": ("stratus", {}),
     "socket": ("socket", {}),
-    "socket-1x1": ("socket", {"NCCL_SOCKET_NTHREADS": "1", "NCCL_NSOCKS_PERTHREAD": "1"}),
-    "socket-2x2": ("socket", {"NCCL_SOCKET_NTHREADS": "2", "NCCL_NSOCKS_PERTHREAD": "2"}),
     "socket-2x4": ("socket", {"NCCL_SOCKET_NTHREADS": "2", "NCCL_NSOCKS_PERTHREAD": "4"}),
-    "socket-4x2": ("socket", {"NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "2"}),
     "socket-2x8": ("socket", {"NCCL_SOCKET_NTHREADS": "2", "NCCL_NSOCKS_PERTHREAD": "8"}),
-    "socket-4x4": ("socket", {"NCCL_SOCKET_NTHREADS": "4", "NCCL_NSOCKS_PERTHREAD": "4"}),
 }
 
 

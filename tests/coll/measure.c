@@ -123,18 +123,6 @@ static double time_launches(struct run *run, int iterations, double *times_us) {
   return seconds_since(start_ns) / iterations;
 }
 
-double *measure_slowest(const struct job *job, const double *mine, int count) {
-  size_t length = (size_t)count;
-  if (length * sizeof *mine * (size_t)job->processes > RENDEZVOUS_BYTES_MAX)
-    message_fail("the times of %d iterations of %d processes are too many to be reported", count,
-                 job->processes);
-  double *all = message_allocate(length * (size_t)job->processes, sizeof *all);
-  rendezvous_gather(job->rendezvous, mine, all, length * sizeof *mine);
-  for (size_t i = length; i < length * (size_t)job->processes; i++)
-    all[i % length] = all[i] > all[i % length] ? all[i] : all[i % length];
-  return all;
-}
-
 static void measure_time(struct run *run, struct measure_result *result) {
   struct job *job = run->job;
   const struct options *options = job->options;
@@ -146,18 +134,13 @@ static void measure_time(struct run *run, struct measure_result *result) {
   int iterations = choose_iterations(run);
   double *times_us =
       options->is_per_iteration ? message_allocate((size_t)iterations, sizeof(double)) : NULL;
-  double *all = message_allocate((size_t)job->processes, sizeof *all);
-  double mine = time_launches(run, iterations, times_us);
-  rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
-  double sum = 0;
-  for (int i = 0; i < job->processes; i++)
-    sum += all[i];
-  result->time_us = sum / job->processes * 1e6;
+  double seconds = time_launches(run, iterations, times_us);
+  rendezvous_sum(job->rendezvous, &seconds, 1);
+  result->time_us = seconds / job->processes * 1e6;
   result->iterations = iterations;
+  result->times_us = times_us;
   if (times_us)
-    result->times_us = measure_slowest(job, times_us, iterations);
-  free(times_us);
-  free(all);
+    rendezvous_most(job->rendezvous, times_us, (size_t)iterations);
 }
 
 /* ---- correctness ---- */
@@ -177,18 +160,11 @@ static void measure_wrong(struct run *run, struct measure_result *result) {
 }
 
 void measure_add_up(const struct job *job, struct measure_result *result) {
-  struct {
-    uint64_t wrong, out_of_bounds;
-  } mine = { result->wrong, result->out_of_bounds },
-    *all = message_allocate((size_t)job->processes, sizeof *all);
-  rendezvous_exchange(job->rendezvous, &mine, all, sizeof mine);
-  result->wrong = result->out_of_bounds = 0;
-  for (int i = 0; i < job->processes; i++) {
-    result->wrong += all[i].wrong;
-    result->out_of_bounds += all[i].out_of_bounds;
-  }
+  double counts[] = { (double)result->wrong, (double)result->out_of_bounds };
+  rendezvous_sum(job->rendezvous, counts, 2);
+  result->wrong = (uint64_t)counts[0];
+  result->out_of_bounds = (uint64_t)counts[1];
   result->has_check = job->options->checks > 0;
-  free(all);
 }
 
 static struct run open_run(struct job *job, const struct operation_case *measure_case,

@@ -11,7 +11,6 @@
 #include "tests/coll/job.h"
 #include "tests/coll/operation.h"
 
-/* Rank 0 has all of it, the other processes only wrong and out_of_bounds. */
 struct measure_result {
   bool has_run, has_check;
   double time_us;   /* of one iteration, mean of the processes */
@@ -35,9 +34,5 @@ void measure_run(struct job *job, const struct operation_case *measure_case, boo
 void measure_check(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                    uint64_t seed, struct measure_result *result);
 void measure_add_up(const struct job *job, struct measure_result *result);
-
-/* For each of `count` times of this process, that of the slowest process: at process 0 alone, whose
- * array it is; the others' has no meaning. To be freed. */
-double *measure_slowest(const struct job *job, const double *mine, int count);
 
 #endif

@@ -116,6 +116,28 @@ void rendezvous_barrier(struct rendezvous *r) {
   rendezvous_broadcast(r, NULL, 0);
 }
 
+static void combine(struct rendezvous *r, double *numbers, size_t count, bool is_sum) {
+  size_t bytes = count * sizeof *numbers, processes = (size_t)r->size;
+  if (bytes * processes > RENDEZVOUS_BYTES_MAX)
+    message_fail("%zu numbers of %zu processes are too many", count, processes);
+  double *all = r->rank ? NULL : message_allocate(count * processes, sizeof *all);
+  rendezvous_gather(r, numbers, all, bytes);
+  for (size_t i = count; all && i < count * processes; i++) {
+    double *to = &numbers[i % count];
+    *to = is_sum ? *to + all[i] : all[i] > *to ? all[i] : *to;
+  }
+  free(all);
+  rendezvous_broadcast(r, numbers, bytes);
+}
+
+void rendezvous_sum(struct rendezvous *r, double *numbers, size_t count) {
+  combine(r, numbers, count, true);
+}
+
+void rendezvous_most(struct rendezvous *r, double *numbers, size_t count) {
+  combine(r, numbers, count, false);
+}
+
 int rendezvous_find_lost(struct rendezvous *r) {
   int peers = r->rank ? 1 : r->size;
   for (int i = 0; i < peers; i++) {

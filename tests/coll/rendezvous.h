@@ -35,6 +35,10 @@ void rendezvous_exchange(struct rendezvous *rendezvous, const void *mine, void *
 
 void rendezvous_barrier(struct rendezvous *rendezvous);
 
+/* In place of each number, at every process, the sum or the largest of all processes'. */
+void rendezvous_sum(struct rendezvous *rendezvous, double *numbers, size_t count);
+void rendezvous_most(struct rendezvous *rendezvous, double *numbers, size_t count);
+
 /* A process whose connection is gone, or -1. Any thread. */
 int rendezvous_find_lost(struct rendezvous *rendezvous);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: reads each file; measures; says percentiles, samples per second, and
- * what explains them. Processes meet before the first step and never between steps, where only
- * collectives hold them together, as in training. */
+/* replay: reads each file; measures; says what came of it. Processes meet before the first step and
+ * never between steps, where only collectives hold them together, as in training. */
 #include "tests/coll/replay/replay.h"
 
 #include <errno.h>
@@ -100,14 +99,12 @@ static double measure_compute(const struct job *job, struct step *step,
                               const struct replay_part *part) {
   int count = job->options->replay_steps < REPLAY_COMPUTE_STEPS_MAX ? job->options->replay_steps
                                                                     : REPLAY_COMPUTE_STEPS_MAX;
-  double mine[REPLAY_COMPUTE_STEPS_MAX];
+  double times_us[REPLAY_COMPUTE_STEPS_MAX];
   rendezvous_barrier(job->rendezvous);
   time_steps(step, part, false, 1, NULL);
-  time_steps(step, part, false, count, mine);
-  double *slowest = measure_slowest(job, mine, count);
-  double compute_us = mean(slowest, count);
-  free(slowest);
-  return compute_us;
+  time_steps(step, part, false, count, times_us);
+  rendezvous_most(job->rendezvous, times_us, (size_t)count);
+  return mean(times_us, count);
 }
 
 static double cpu_seconds(void) {
@@ -115,14 +112,6 @@ static double cpu_seconds(void) {
   getrusage(RUSAGE_SELF, &usage);
   return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
          (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-static double mean_of_processes(const struct job *job, double mine) {
-  double *all = message_allocate((size_t)job->processes, sizeof *all);
-  rendezvous_gather(job->rendezvous, &mine, all, sizeof mine);
-  double result = mean(all, job->processes);
-  free(all);
-  return result;
 }
 
 /* Sums of sums would grow to infinity in the course of the steps; zeroes stay, and so do averages
@@ -139,8 +128,8 @@ static void fill_buffers(const struct job *job) {
 
 static void run_part(struct job *job, const struct replay_part *part, struct result *result) {
   const struct options *o = job->options;
-  double *mine = message_allocate((size_t)o->replay_steps, sizeof *mine);
   *result = (struct result){ .part = part };
+  result->step_us = message_allocate((size_t)o->replay_steps, sizeof(double));
   watchdog_set_place("%s", part->workload.name);
   fill_buffers(job);
   struct step *step = step_open(job, part);
@@ -148,46 +137,16 @@ static void run_part(struct job *job, const struct replay_part *part, struct res
   rendezvous_barrier(job->rendezvous);
   time_steps(step, part, true, o->replay_skip, NULL);
   double before_s = cpu_seconds();
-  time_steps(step, part, true, o->replay_steps, mine);
-  result->cpu_s = mean_of_processes(job, (cpu_seconds() - before_s) / o->replay_steps);
-  result->step_us = measure_slowest(job, mine, o->replay_steps);
+  time_steps(step, part, true, o->replay_steps, result->step_us);
+  result->cpu_s = (cpu_seconds() - before_s) / o->replay_steps / job->processes;
+  rendezvous_sum(job->rendezvous, &result->cpu_s, 1);
+  rendezvous_most(job->rendezvous, result->step_us, (size_t)o->replay_steps);
   result->mean_us = mean(result->step_us, o->replay_steps);
   step_check(step, &result->check);
   step_close(step);
-  free(mine);
 }
 
 /* ---- report ---- */
-
-static int compare(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
-double replay_percentile(const double *sorted, int count, double percent) {
-  double place = percent / 100 * (count - 1);
-  int below = (int)place;
-  int above = below + 1 < count ? below + 1 : below;
-  return sorted[below] + (sorted[above] - sorted[below]) * (place - below);
-}
-
-static void print_percentiles(FILE *table, const struct job *job, const struct result *result) {
-  static const int percents[] = { 50, 75, 90, 95 };
-  int count = job->options->replay_steps;
-  double *sorted = message_allocate((size_t)count, sizeof *sorted);
-  memcpy(sorted, result->step_us, (size_t)count * sizeof *sorted);
-  qsort(sorted, (size_t)count, sizeof *sorted, compare);
-  fprintf(table, "%s: %d GPUs -- %dM/%dG:", result->part->workload.name, job->ranks, job->hosts,
-          job->ranks);
-  for (size_t i = 0; i < sizeof percents / sizeof percents[0]; i++) {
-    double s = replay_percentile(sorted, count, percents[i]) / 1e6;
-    double samples = result->part->workload.batch / s;
-    fprintf(table, " p%d: %.*fs %.*f/s", percents[i], s < 0.01 ? 6 : 3, s, samples < 10 ? 2 : 0,
-            samples);
-  }
-  fputc('\n', table);
-  free(sorted);
-}
 
 static void print_facts(FILE *table, const struct options *o, const struct result *result) {
   const struct workload_sum *sum = &result->part->sum;
@@ -252,7 +211,6 @@ void replay_run(struct job *job, const struct replay *replay, FILE *table, uint6
     struct result result;
     run_part(job, &replay->parts[i], &result);
     if (table) {
-      print_percentiles(table, job, &result);
       print_facts(table, job->options, &result);
       remember(workloads, job->options, &result);
     }

@@ -6,15 +6,12 @@
  * Fails: replay_load with a message; nothing is loaded then. replay_run ends the process with a
  * message.
  *
- * Per workload a line on the table, in the format of PyTorch's benchmarks/distributed/ddp, and one
- * with what belongs to it:
+ * Per workload two lines on the table:
  *
- *  resnet50: 2 GPUs -- 2M/2G: p50: 0.091s 351/s p75: 0.092s 348/s p90: ... p95: ...
  *  # resnet50: mean 91.2 ms of 100 steps after 20, compute 72.7 ms, exposed 18.5 ms, 0.03 s of CPU
  *  # resnet50: 5 collectives, 102.228 MB a step; 0 wrong
  *
- * where 351/s are samples per second of one rank, and percentiles are those of the steps, each of
- * the slowest rank. The JSON file has {"format": "stratus-replay", "version": 1, "nccl", "gpu",
+ * The JSON file has {"format": "stratus-replay", "version": 1, "nccl", "gpu",
  * "hosts", "ranks", "workloads": [{"name", "batch", "compute_scale", "bytes_scale", "collectives",
  * "bytes_per_step", "skipped_steps", "step_us": [...], "compute_us", "exposed_us",
  * "cpu_s_per_step", "wrong"}]}: step_us are the slowest rank's, collectives
@@ -51,8 +48,5 @@ size_t replay_bytes(const struct replay *replay);
  * were written around results. */
 void replay_run(struct job *job, const struct replay *replay, FILE *table, uint64_t *wrong,
                 uint64_t *out_of_bounds);
-
-/* The value below which `percent` of the sorted ones are, interpolated as numpy does. */
-double replay_percentile(const double *sorted, int count, double percent);
 
 #endif

@@ -125,13 +125,9 @@ static bool is_running(const struct abort_test *t) {
 }
 
 static bool is_running_everywhere(const struct abort_test *t) {
-  bool mine = is_running(t), answer = true,
-       *all = message_allocate((size_t)t->job->processes, sizeof *all);
-  rendezvous_exchange(t->job->rendezvous, &mine, all, sizeof mine);
-  for (int i = 0; i < t->job->processes; i++)
-    answer = answer && all[i];
-  free(all);
-  return answer;
+  double is_done = !is_running(t);
+  rendezvous_most(t->job->rendezvous, &is_done, 1);
+  return !is_done;
 }
 
 /* The operation to be aborted; with -G 1 the kernel is a graph's. */
@@ -283,13 +279,9 @@ static struct resources count_resources(void) {
 /* A sum may contain a few bytes of NOT_WRITTEN: hence 99 %. */
 static void look_for_middle(struct abort_test *t) {
   uint64_t moved = count_other_bytes(t, t->gpu->recv + PATTERN_GUARD_BYTES, t->bytes, NOT_WRITTEN);
-  bool mine = moved > 0 && moved < t->bytes * 99 / 100, is_middle = false,
-       *all = message_allocate((size_t)t->job->processes, sizeof *all);
-  rendezvous_exchange(t->job->rendezvous, &mine, all, sizeof mine);
-  for (int i = 0; i < t->job->processes; i++)
-    is_middle = is_middle || all[i];
-  t->mine.middle += is_middle;
-  free(all);
+  double is_middle = moved > 0 && moved < t->bytes * 99 / 100;
+  rendezvous_most(t->job->rendezvous, &is_middle, 1);
+  t->mine.middle += is_middle > 0;
 }
 
 static void run_round(struct abort_test *t, int baseline_round) {
@@ -312,29 +304,23 @@ static void run_round(struct abort_test *t, int baseline_round) {
   job_open_comms(t->job);
 }
 
-static struct result add_up(const struct abort_test *t) {
-  struct result sum = { .middle = t->mine.middle },
-                *all = message_allocate((size_t)t->job->processes, sizeof *all);
-  rendezvous_exchange(t->job->rendezvous, &t->mine, all, sizeof *all);
-  for (int i = 0; i < t->job->processes; i++) {
-    const struct resources *g = &all[i].growth;
-    sum.abort_ms = all[i].abort_ms > sum.abort_ms ? all[i].abort_ms : sum.abort_ms;
-    sum.unnoticed += all[i].unnoticed;
-    sum.wrong += all[i].wrong;
-    sum.touched += all[i].touched;
-    if (i == 0 || g->descriptors > sum.growth.descriptors)
-      sum.growth.descriptors = g->descriptors;
-    if (i == 0 || g->threads > sum.growth.threads)
-      sum.growth.threads = g->threads;
-    if (i == 0 || g->memory_mib > sum.growth.memory_mib)
-      sum.growth.memory_mib = g->memory_mib;
-  }
-  free(all);
-  return sum;
+/* Those of the rank that has most of each. */
+static struct result combine(const struct abort_test *t) {
+  const struct result *mine = &t->mine;
+  double most[] = { mine->abort_ms,         mine->unnoticed,          (double)mine->wrong,
+                    (double)mine->touched,  mine->growth.descriptors, mine->growth.threads,
+                    mine->growth.memory_mib };
+  rendezvous_most(t->job->rendezvous, most, sizeof most / sizeof most[0]);
+  return (struct result){ .abort_ms = most[0],
+                          .middle = mine->middle,
+                          .unnoticed = (int)most[1],
+                          .wrong = (uint64_t)most[2],
+                          .touched = (uint64_t)most[3],
+                          .growth = { (int)most[4], (int)most[5], most[6] } };
 }
 
 static bool conclude(const struct abort_test *t, int baseline_round, FILE *table) {
-  struct result r = add_up(t);
+  struct result r = combine(t);
   bool is_good = !r.wrong && !r.touched && !r.unnoticed && r.abort_ms < LIMIT_MS &&
                  r.growth.descriptors <= 0 && r.growth.threads <= 0 &&
                  r.growth.memory_mib <= GROWTH_MIB_MAX;

@@ -235,17 +235,12 @@ static void take_turn(struct soak_state *e, struct soak_result *result) {
 
 /* Between rounds only: within a round NCCL should notice a process that ends. */
 static bool is_over(struct soak_state *e, uint64_t end_ns, struct soak_result *result) {
-  struct {
-    uint64_t wrong, is_over;
-  } mine = { e->wrong, is_told_to_end || clock_now_ns() >= end_ns },
-    *all = message_allocate((size_t)e->job->processes, sizeof *all);
-  rendezvous_exchange(e->job->rendezvous, &mine, all, sizeof mine);
-  for (int i = 0; i < e->job->processes; i++)
-    result->wrong += all[i].wrong;
-  bool answer = all[0].is_over;
+  bool is_first_over = is_told_to_end || clock_now_ns() >= end_ns;
+  double sums[] = { (double)e->wrong, e->job->process == 0 && is_first_over };
+  rendezvous_sum(e->job->rendezvous, sums, 2);
+  result->wrong += (uint64_t)sums[0];
   e->wrong = 0;
-  free(all);
-  return answer;
+  return sums[1] > 0;
 }
 
 bool soak_run(struct job *job, FILE *table) {

@@ -26,15 +26,7 @@ class Row:
     measured: List[tuple] = field(default_factory=list)  # (label, variant, metric, unit)
     unit: Optional[str] = None  # of the figure; None: it is a ratio
     note: Callable = lambda rounds: ""
-
-
-@dataclass
-class Sweep:
-    """Times of many sizes; its row's ratio is that of the size where `subject` does worst."""
-    name: str
-    subject: str
-    baseline: str
-    again: str  # the baseline once more in each round: the noise
+    noise: Callable = lambda rounds: None  # a ratio as far from the target as the baseline is from itself, which says nothing
 
 
 @dataclass
@@ -44,7 +36,6 @@ class Case:
     cluster: Optional[List[str]]  # options of `cluster up`; None: the variants need none
     variants: List[Variant]
     rows: List[Row]
-    sweep: Optional[Sweep] = None
     rounds_max: Optional[int] = None
 
 
@@ -113,26 +104,35 @@ def of_best(metric, subject, keys):
 
 # ---- sweeps over sizes ----
 
-def sweep_points(sweep, rounds):
-    """One point per size: how many times as fast the subject is, and the baseline against itself."""
+def sweep_points(rounds, keys):
+    """One point per size: how many times as fast the subject is, and the baseline against itself. `keys`: subject, baseline,
+    and the baseline once more in each round."""
     points = []
-    keys = (sweep.subject, sweep.baseline, sweep.again)
     complete = [each for each in rounds if all(key in each for key in keys)]
-    for size in complete[0][sweep.baseline]["rows"] if complete else []:
+    for size in complete[0][keys[1]]["rows"] if complete else []:
         subject, one, other = ([each[key]["rows"][size]["time_us"] for each in complete] for key in keys)
         # The baseline of a round is what its two runs took on average.
-        base = [(a + b) / 2 for a, b in zip(one, other)]
-        ratios = [b / s for b, s in zip(base, subject)]
+        ratios = [(a + b) / 2 / s for s, a, b in zip(subject, one, other)]
         noise = statistics.median(a / b for a, b in zip(one, other))
-        points.append({
-            "bytes": size, "ratios": ratios, "ratio": statistics.median(ratios), "min": min(ratios),
-            "max": max(ratios), "noise": min(noise, 1 / noise),
-            "subject_us": statistics.median(subject), "baseline_us": statistics.median(base)})
+        points.append({"bytes": size, "ratios": ratios, "ratio": statistics.median(ratios), "noise": min(noise, 1 / noise)})
     return points
 
 
 def worst_point(points):
     return min(points, key=lambda point: point["ratio"])
+
+
+def sweep_row(keys, target):
+    """Times of many sizes: the ratio is that of the size where the subject does worst."""
+    def of_points(value):
+        def of_rounds(rounds):
+            points = sweep_points(rounds, keys)
+            return value(points) if points else []
+        return of_rounds
+    return Row("worst", "Socket's time / stratus', worst size", of_points(lambda points: worst_point(points)["ratios"]), target,
+               note=of_points(lambda points: f"worst at {size_text(worst_point(points)['bytes'])}; Socket against itself, where it differs "
+                              f"most: {worst_noise(points):.2f}; " + ", ".join(f"{size_text(each['bytes'])} {each['ratio']:.2f}" for each in points)),
+               noise=of_points(worst_noise))
 
 
 def worst_noise(points):

@@ -7,8 +7,7 @@ The JSON file:
      "variants": [{"key", "label", "command", "retries": N, "rounds": [{METRIC: NUMBER} or {"error": TEXT}]}],
      "rows": [{"name", "what", "measured": [{"label", "value", "unit"}], "ratios": [PER ROUND],
                "ratio": MEDIAN or null, "min", "max", "target": TEXT, "is_met": BOOL or null, "note",
-               "repeat"}],
-     "sweeps": [{"name", "points": [{"bytes", "ratio", "min", "max", "noise_low", "noise_high", LABEL: US}]}]}]}
+               "repeat"}]}]}
 """
 import json
 import statistics
@@ -52,14 +51,18 @@ def summarize_row(row, rounds, repeat):
     ratios = row.ratios(rounds)
     target = row.target
     median = statistics.median(ratios) if ratios else None
+    met = is_met(target, median)
+    noise = row.noise(rounds)
+    if met is False and noise and median >= noise:
+        met = None
     measured = []
     for label, key, metric, unit in row.measured:
         measured.append({"label": label, "value": median_of(rounds, key, metric), "unit": unit})
     return {
         "name": row.name, "what": row.what, "unit": row.unit, "measured": measured, "ratios": ratios,
         "ratio": median, "min": min(ratios, default=None), "max": max(ratios, default=None),
-        "target": f"{target[0]} {target[1]:g}" if target else "", "is_met": is_met(target, median),
-        "note": row.note(rounds), "repeat": repeat}
+        "target": f"{target[0]} {target[1]:g}" if target else "", "is_met": met,
+        "note": row.note(rounds) or "", "repeat": repeat}
 
 
 def measured_text(row):

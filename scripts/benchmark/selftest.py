@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 from benchmark import report, tools
-from benchmark.case import Row, Sweep, at_least, at_most, of, of_best, sweep_points, value, worst_noise, worst_point
+from benchmark.case import Row, at_least, at_most, of, of_best, sweep_row, value
 from benchmark.run import ROOT
 
 sys.path.append(os.path.join(ROOT, "tests/lib"))
@@ -53,9 +53,13 @@ def test_a_sweep_finds_its_worst_size():
     def rows(small, large):
         return {"rows": {8: {"time_us": small}, 64: {"time_us": large}}}
     rounds = [{"s": rows(10, 200), "a": rows(20, 100), "b": rows(20, 100)}] * 3
-    points = sweep_points(Sweep("o", "s", "a", "b"), rounds)
-    assert (worst_point(points)["bytes"], worst_point(points)["ratio"], worst_noise(points)) == (64, 0.5, 1.0), points
-    assert sweep_points(Sweep("o", "s", "a", "b"), [{"s": rows(1, 1)}]) == []
+    sweep = sweep_row(("s", "a", "b"), at_least(0.97))
+    row = report.summarize_row(sweep, rounds, "c")
+    assert (row["ratio"], row["is_met"]) == (0.5, False) and "worst at 64 B; " in row["note"] and "8 B 2.00" in row["note"], row
+    noisy = [{"s": rows(10, 200), "a": rows(20, 100), "b": rows(20, 300)}] * 3  # nobody can tell
+    assert report.summarize_row(sweep, noisy, "c")["is_met"] is True and report.summarize_row(
+        sweep, [{**noisy[0], "s": rows(10, 210)}], "c")["is_met"] is None
+    assert report.summarize_row(sweep, [{"s": rows(1, 1)}], "c")["is_met"] is None
 
 
 def check_result(result, table):

@@ -4,7 +4,6 @@
 #   make fake-cuda               libcudart.so.12 and libnvidia-ml.so.1
 #   make nccl SUITE=sid|trixie   libnccl.so.2 from Debian's objects, which are fetched when missing
 #   make nccl-transports SUITE=  libnccl-net-socket.so and -ib.so: NCCL's own transports as plugins
-#   make fake-cuda-tests SUITE=  what tests/fake_cuda/run SUITE runs
 
 SUITE ?= sid
 NCCL_DIR ?= build/nccl/$(SUITE)
@@ -85,6 +84,4 @@ $(FAKE_TRANSPORTS): $(FAKE_NCCL)/libnccl-net-%.so: tests/fake_cuda/transport/as_
 
 nccl-transports: fake-cuda $(FAKE_TRANSPORTS)
 
-fake-cuda-tests: nccl coll
-
-.PHONY: fake-cuda nccl nccl-transports fake-cuda-tests
+.PHONY: fake-cuda nccl nccl-transports

@@ -11,19 +11,15 @@
 
 struct device {
   char bus_id[16]; /* dddd:bb:ss.0 */
-  unsigned domain, bus, slot;
+  unsigned bus;
 };
 extern int device_count;
-extern int device_first; /* number of device 0 among the host's emulated GPUs */
-extern int device_cc;    /* compute capability, major * 10 + minor */
+extern int device_cc; /* compute capability, major * 10 + minor */
 extern struct device devices[MAX_DEVICES];
 /* LL and LL128 kernels that receive from the network wait until the proxy has the whole step. On a
  * CPU they need that where a transport lets recv() fill NCCL's buffers, as NCCL's Socket does: the
  * stores of a copy in the operating system are not in order, and a flag may show before its data.
  * Without, a transport is held to what the kernels ask for. */
 extern bool waits_for_proxy;
-
-/* True when the environment variable is set, and neither empty nor 0. */
-bool env_flag(const char *name);
 
 #endif

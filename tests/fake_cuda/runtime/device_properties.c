@@ -60,9 +60,6 @@ static const struct {
 /* Attributes that depend on the device or on FAKE_CUDA_*; false if this is not one of them. */
 static bool own_attribute(int *value, int attribute, const struct device *d) {
   switch (attribute) {
-  case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
-    *value = env_flag("FAKE_CUDA_DMABUF");
-    return true;
   case cudaDevAttrComputeCapabilityMajor:
     *value = device_cc / 10;
     return true;
@@ -74,12 +71,6 @@ static bool own_attribute(int *value, int attribute, const struct device *d) {
     return true;
   case cudaDevAttrPciBusId:
     *value = (int)d->bus;
-    return true;
-  case cudaDevAttrPciDeviceId:
-    *value = (int)d->slot;
-    return true;
-  case cudaDevAttrPciDomainId:
-    *value = (int)d->domain;
     return true;
   default:
     return false;
@@ -113,7 +104,7 @@ EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int d
   snprintf(prop->name, sizeof prop->name, "stratus emulated GPU %d", device);
   memcpy(prop->uuid.bytes, "SEGP", 4);
   gethostname(prop->uuid.bytes + 4, 8);
-  prop->uuid.bytes[15] = (char)(device_first + device);
+  prop->uuid.bytes[15] = (char)device;
   prop->totalGlobalMem = DEVICE_MEMORY_BYTES;
   prop->sharedMemPerBlock = 48 << 10;
   prop->sharedMemPerBlockOptin = SHARED_MEMORY_OPTIN_BYTES;
@@ -137,8 +128,6 @@ EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int d
   prop->canMapHostMemory = 1;
   prop->concurrentKernels = 1;
   prop->pciBusID = d->bus;
-  prop->pciDeviceID = d->slot;
-  prop->pciDomainID = d->domain;
   prop->asyncEngineCount = 2;
   prop->unifiedAddressing = 1;
   prop->maxThreadsPerMultiProcessor = 2048;

@@ -109,7 +109,6 @@ static const struct {
   ENTRY(cuMemRetainAllocationHandle),
   ENTRY(cuMemGetAllocationPropertiesFromHandle),
   ENTRY(cuMemGetAddressRange),
-  ENTRY(cuMemGetHandleForAddressRange),
   ENTRY(cuPointerGetAttribute),
   ENTRY(cuStreamBatchMemOp),
   ENTRY(cuStreamWaitValue32),

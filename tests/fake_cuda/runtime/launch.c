@@ -102,8 +102,6 @@ static void run_launch(void *arg) {
   if (nccl_kernel_params(l->kernel->name)) {
     if (!nccl_kernel_run(l->kernel, l->grid, l->args))
       device_set_fault();
-  } else if (env_flag("FAKE_CUDA_IGNORE_UNKNOWN")) {
-    LOG(LOG_INFO, "kernel %s is ignored", l->kernel->name);
   } else {
     LOG(LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
     device_set_fault();

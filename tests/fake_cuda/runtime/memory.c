@@ -122,7 +122,6 @@ cudaError_t memory_free_device(void *ptr) {
     return cudaSuccess;
   if (!memory_take(ptr, MEM_MALLOC, &m))
     return error_set(cudaErrorInvalidValue);
-  vmm_forget_dmabuf(m.base, m.size);
   munmap(ptr, m.size);
   close(m.fd);
   return cudaSuccess;

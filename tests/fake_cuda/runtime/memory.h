@@ -43,7 +43,4 @@ size_t round_up(size_t size, size_t alignment);
 int memory_memfd(size_t size);
 void *memory_map_fd(int fd, size_t size, size_t offset);
 
-/* vmm.c: forgets dma-buf exports inside a range that is being unmapped. */
-void vmm_forget_dmabuf(uintptr_t base, size_t size);
-
 #endif

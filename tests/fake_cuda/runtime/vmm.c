@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Driver API virtual memory management (cuMem*) and dma-buf export.
  * A physical allocation handle is a reference counted memfd. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -109,7 +108,6 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   struct memory m;
   if (!memory_take((void *)ptr, MEM_VMM, &m))
     return CUDA_ERROR_INVALID_VALUE;
-  vmm_forget_dmabuf(ptr, size);
   int mode = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
   mmap((void *)ptr, size, PROT_NONE, mode, -1, 0);
   physical_release(m.physical);
@@ -231,86 +229,4 @@ CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr) {
     return CUDA_ERROR_NOT_SUPPORTED;
   }
   return CUDA_SUCCESS;
-}
-
-/* ---- dma-buf (FAKE_CUDA_DMABUF=1) ----
- *
- * The result is a file descriptor whose offset 0 is the given address. For part of an allocation
- * the range is moved to a memfd of its own (copied, then mapped over the same addresses). That is
- * safe as long as nobody writes to the range meanwhile and no other process has it mapped. */
-
-struct dmabuf {
-  uintptr_t base;
-  size_t size;
-  int fd;
-  struct dmabuf *next;
-};
-static pthread_mutex_t dmabuf_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct dmabuf *dmabufs;
-
-/* Moves a range to a new memfd without changing its address. */
-static int move_range(uintptr_t base, size_t size) {
-  int fd = memory_memfd(size);
-  if (fd < 0)
-    return -1;
-  void *copy = memory_map_fd(fd, size, 0);
-  if (!copy) {
-    close(fd);
-    return -1;
-  }
-  memcpy(copy, (void *)base, size);
-  munmap(copy, size);
-  mmap((void *)base, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
-  return fd;
-}
-
-/* Finds or makes the export for a range; called with dmabuf_lock held. */
-static int dmabuf_get(uintptr_t base, size_t size) {
-  struct memory m;
-  for (struct dmabuf *d = dmabufs; d; d = d->next) {
-    if (base < d->base + d->size && d->base < base + size)
-      return d->base == base && d->size == size ? d->fd : -1;
-  }
-  if (!memory_find((void *)base, &m) || !m.on_device || base + size > m.base + m.size)
-    return -1;
-  bool whole = base == m.base && size == m.size;
-  int fd = whole ? dup(m.kind == MEM_VMM ? m.physical->fd : m.fd) : move_range(base, size);
-  if (fd < 0)
-    return -1;
-  struct dmabuf *d = malloc(sizeof *d);
-  *d = (struct dmabuf){ base, size, fd, dmabufs };
-  dmabufs = d;
-  return fd;
-}
-
-CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t size, int type,
-                                       unsigned long long flags) {
-  (void)flags;
-  if (type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || !env_flag("FAKE_CUDA_DMABUF") || (ptr & 4095))
-    return CUDA_ERROR_NOT_SUPPORTED;
-  pthread_mutex_lock(&dmabuf_lock);
-  int fd = dmabuf_get(ptr, round_up(size, 4096));
-  if (fd >= 0)
-    fd = dup(fd);
-  pthread_mutex_unlock(&dmabuf_lock);
-  if (fd < 0)
-    return CUDA_ERROR_NOT_SUPPORTED;
-  *(int *)handle = fd;
-  return CUDA_SUCCESS;
-}
-
-void vmm_forget_dmabuf(uintptr_t base, size_t size) {
-  pthread_mutex_lock(&dmabuf_lock);
-  struct dmabuf **link = &dmabufs;
-  while (*link) {
-    struct dmabuf *d = *link;
-    if (d->base >= base && d->base < base + size) {
-      *link = d->next;
-      close(d->fd);
-      free(d);
-    } else {
-      link = &d->next;
-    }
-  }
-  pthread_mutex_unlock(&dmabuf_lock);
 }

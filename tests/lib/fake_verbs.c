@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/random.h"
@@ -91,6 +92,61 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
   return fake_end(port == 1 ? error : EINVAL);
 }
 
+/* ---- contexts, for events ---- */
+
+static struct ibv_context *open_device(struct ibv_device *base) {
+  struct fake_device *device = (struct fake_device *)base;
+  int error = fake_begin_on(&device->context, FAKE_OPEN_DEVICE);
+  struct fake_context *context = error ? NULL : calloc(1, sizeof(*context));
+  if (context) {
+    context->base = device->context;
+    context->base.async_fd = eventfd(0, EFD_CLOEXEC);
+    context->next = fake.contexts;
+    fake.contexts = context;
+    fake.counts.contexts++;
+  }
+  fake_end(error);
+  return context ? &context->base : NULL;
+}
+
+static int close_device(struct ibv_context *base) {
+  struct fake_context **place = &fake.contexts;
+  take_lock();
+  while (&(*place)->base != base) {
+    place = &(*place)->next;
+  }
+  struct fake_context *context = *place;
+  *place = context->next;
+  fake.counts.contexts--;
+  close(base->async_fd);
+  free(context);
+  return fake_end(0);
+}
+
+static int get_async_event(struct ibv_context *base, struct ibv_async_event *event) {
+  eventfd_t count;
+  if (eventfd_read(base->async_fd, &count) != 0) {
+    return -1;
+  }
+  take_lock();
+  *event = (struct ibv_async_event){ .event_type = ((struct fake_context *)base)->event,
+                                     .element.port_num = 1 };
+  return fake_end(0);
+}
+
+static void ack_async_event(struct ibv_async_event *event) {
+  (void)event;
+}
+
+static void tell(const struct fake_device *device, enum ibv_event_type type) {
+  for (struct fake_context *it = fake.contexts; it; it = it->next) {
+    if (fake_device_of(&it->base) == device) {
+      it->event = type;
+      eventfd_write(it->base.async_fd, 1);
+    }
+  }
+}
+
 static struct fake_device *find(const char *name) {
   for (unsigned i = 0; i < fake.device_count; i++) {
     if (!fake.devices[i]->is_removed && !strcmp(fake.devices[i]->base.name, name)) {
@@ -118,13 +174,22 @@ void fake_verbs_remove(const char *name) {
       fake_qp_break(qp);
     }
   }
+  tell(device, IBV_EVENT_DEVICE_FATAL);
   fake_cm_tell(device, RDMA_CM_EVENT_DEVICE_REMOVAL);
   drop_lock();
 }
 
 void fake_verbs_set_port(const char *name, bool is_up) {
   take_lock();
-  find_or_fail(name)->is_up = is_up;
+  struct fake_device *device = find_or_fail(name);
+  device->is_up = is_up;
+  tell(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+  drop_lock();
+}
+
+void fake_verbs_event(const char *name, enum ibv_event_type type) {
+  take_lock();
+  tell(find_or_fail(name), type);
   drop_lock();
 }
 
@@ -132,6 +197,10 @@ void fake_verbs_set_port(const char *name, bool is_up) {
 
 static const char *wc_status_str(enum ibv_wc_status status) {
   return status == IBV_WC_SUCCESS ? "success" : "error";
+}
+
+static const char *event_type_str(enum ibv_event_type type) {
+  return type == IBV_EVENT_PORT_ERR ? "port error" : "event";
 }
 
 static const char *port_state_str(enum ibv_port_state state) {
@@ -248,6 +317,12 @@ void fake_verbs_cut(bool is_cut) {
   drop_lock();
 }
 
+void fake_verbs_mute(bool is_mute) {
+  take_lock();
+  fake.is_mute = is_mute;
+  drop_lock();
+}
+
 /* ---- time ---- */
 
 /* A little work, then a moment in which others may post, poll or destroy. */
@@ -336,6 +411,11 @@ void fake_verbs_start(void) {
   fake.next_key = 0x1000;
   fake.next_qp_num = 0x100;
   fake.api = (struct verbs_api){
+    .open_device = open_device,
+    .close_device = close_device,
+    .get_async_event = get_async_event,
+    .ack_async_event = ack_async_event,
+    .event_type_str = event_type_str,
     .query_device = query_device,
     .query_port = query_port,
     .wc_status_str = wc_status_str,
@@ -352,12 +432,13 @@ void fake_verbs_stop(void) {
   fake_verbs_thread(false);
   verbs_api_restore();
   const struct fake_counts *left = &fake.counts;
-  if (left->pds || left->mrs || left->channels || left->cqs || left->qps || left->cm_channels ||
-      left->cm_ids) {
-    fake_fatal("left behind: %u domains, %u registrations, %u channels, %u completion queues, %u "
+  if (left->contexts || left->pds || left->mrs || left->channels || left->cqs || left->qps ||
+      left->cm_channels || left->cm_ids) {
+    fake_fatal("left behind: %u contexts, %u domains, %u registrations, %u channels, %u completion "
+               "queues, %u "
                "queue pairs; %u channels and %u identifiers of librdmacm",
-               left->pds, left->mrs, left->channels, left->cqs, left->qps, left->cm_channels,
-               left->cm_ids);
+               left->contexts, left->pds, left->mrs, left->channels, left->cqs, left->qps,
+               left->cm_channels, left->cm_ids);
   }
   for (unsigned i = 0; i < fake.device_count; i++) {
     free(fake.devices[i]);
@@ -366,7 +447,7 @@ void fake_verbs_stop(void) {
   memset(fake.calls, 0, sizeof(fake.calls));
   memset(fake.work, 0, sizeof(fake.work));
   memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
-  fake.is_cut = fake.is_cm_garbled = false;
+  fake.is_cut = fake.is_mute = fake.is_cm_garbled = false;
   fake.counts = (struct fake_counts){ 0 };
   fake.is_started = false;
 }

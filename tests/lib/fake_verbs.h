@@ -38,15 +38,16 @@ const struct verbs_api *fake_verbs_api(void);
 
 /* The device is found from now on. hca, and what it points to, must stay. */
 void fake_verbs_add(const struct fake_hca *hca);
-/* Unplugged: its queue pairs break, librdmacm tells it, and it is not found any more. Adding it
- * again makes a new one. */
+/* Unplugged: its queue pairs break, librdmacm and an event tell it, and it is not found any more.
+ * Adding it again makes a new one. */
 void fake_verbs_remove(const char *name);
-/* The port goes down or comes up; work that needs it fails meanwhile. */
+/* The port goes down or comes up, with the event; work that needs it fails meanwhile. */
 void fake_verbs_set_port(const char *name, bool is_up);
 
 /* ---- faults ---- */
 
 enum fake_call {
+  FAKE_OPEN_DEVICE,
   FAKE_QUERY_DEVICE,
   FAKE_QUERY_PORT,
   FAKE_ALLOC_PD,
@@ -101,6 +102,8 @@ void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status 
                           bool is_delivered);
 /* No packet arrives any more, or does again: what is sent fails with IBV_WC_RETRY_EXC_ERR. */
 void fake_verbs_cut(bool is_cut);
+/* Devices do nothing that they are asked, and tell nobody. */
+void fake_verbs_mute(bool is_mute);
 
 /* Calls of this kind take until this is over. */
 void fake_verbs_hold_calls(enum fake_call call, bool is_held);
@@ -118,6 +121,8 @@ void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsi
 void fake_verbs_garble_cm(bool is_on);
 /* For all identifiers that there are. */
 void fake_verbs_cm_event(enum rdma_cm_event_type type);
+/* For all who have opened the device. */
+void fake_verbs_event(const char *name, enum ibv_event_type type);
 
 /* A thread does the work, some time later. */
 void fake_verbs_thread(bool is_on);
@@ -125,8 +130,8 @@ void fake_verbs_thread(bool is_on);
 /* ---- what happened ---- */
 
 struct fake_counts {
-  unsigned pds, mrs, channels, cqs, qps; /* that exist now */
-  uint64_t sends, writes;                /* requests done without an error */
+  unsigned contexts, pds, mrs, channels, cqs, qps; /* that exist now */
+  uint64_t sends, writes;                          /* requests done without an error */
   uint64_t written_bytes, sent_bytes;
   uint64_t waits;                    /* receiver not ready: a send found no receive request */
   uint64_t refused;                  /* writes without the right to */

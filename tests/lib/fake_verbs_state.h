@@ -24,6 +24,13 @@ struct fake_device {
   bool is_up, is_removed;
 };
 
+/* One that was opened for events. */
+struct fake_context {
+  struct ibv_context base;
+  struct fake_context *next;
+  enum ibv_event_type event; /* the last */
+};
+
 struct fake_pd {
   struct ibv_pd base; /* the first member, here and below */
   unsigned users;
@@ -105,6 +112,7 @@ extern struct fake_state {
   struct verbs_api api;
   struct fake_device *devices[FAKE_DEVICES_MAX]; /* removed ones, too */
   unsigned device_count;
+  struct fake_context *contexts;
   struct fake_mr *mrs;
   struct fake_qp *qps;
   uint32_t next_key, next_qp_num;
@@ -119,7 +127,7 @@ extern struct fake_state {
     enum rdma_cm_event_type type;
     int becomes;
   } cm_faults[FAKE_FAULTS_MAX];
-  bool is_cut, is_cm_garbled;
+  bool is_cut, is_mute, is_cm_garbled;
   unsigned held; /* calls that wait */
   fake_called_fn *called;
   bool has_thread, is_thread_stopping;

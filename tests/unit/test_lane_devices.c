@@ -126,6 +126,21 @@ TEST(a_port_that_comes_up_later_is_used, down) {
   pair_close(pair);
 }
 
+/* A device that is dead, whose queue pairs tell nobody. */
+TEST(tcp_goes_on_where_devices_die, roce) {
+  struct pair pair = pair_make(AF_INET);
+  expect_rdma(pair);
+  fake_verbs_mute(true);
+  fake_verbs_fail_calls(FAKE_CREATE_QP, EIO);
+  fake_verbs_event("fake0", IBV_EVENT_PORT_ACTIVE);
+  fake_verbs_event("fake0", IBV_EVENT_DEVICE_FATAL);
+  exchange(pair, 60);
+  fake_verbs_mute(false);
+  fake_verbs_heal_calls();
+  expect_rdma(pair);
+  pair_close(pair);
+}
+
 TEST(without_the_library_there_is_tcp, iwarp) {
   verbs_api_replace(NULL, "librdmacm.so.1: gone");
   make_and_exchange(12);

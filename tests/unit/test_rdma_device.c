@@ -5,6 +5,7 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,8 @@ TEST(missing_pieces_are_named) {
     { FAKE_CM_CHANNEL, false, "librdmacm cannot be used (rdma_create_id: Permission denied)" },
     { FAKE_CM_ID, false, "librdmacm cannot be used (rdma_create_id: Permission denied)" },
     { FAKE_CM_BIND, false, "no RDMA device at its address (rdma_bind_addr: Permission denied)" },
+    { FAKE_OPEN_DEVICE, true,
+      "fake0 cannot be opened: Permission denied; /dev/infiniband must be readable" },
     { FAKE_QUERY_DEVICE, true, "fake0 cannot be queried: Permission denied" },
     { FAKE_QUERY_PORT, true, "fake0 cannot be queried: Permission denied" },
     { FAKE_ALLOC_PD, true, "fake0 cannot be used: Permission denied" },
@@ -93,7 +96,7 @@ TEST(missing_pieces_are_named) {
   nic.advertised = fake_nic_address("192.168.0.1");
   expect_none_for(false, "others dial it by STRATUS_ADVERTISE_ADDRESS");
   struct fake_counts counts = fake_verbs_counts();
-  assert_int_equal(counts.pds + counts.cm_ids + counts.cm_channels, 0);
+  assert_int_equal(counts.contexts + counts.pds + counts.cm_ids + counts.cm_channels, 0);
 }
 
 TEST(users_wishes_count) {
@@ -203,15 +206,21 @@ TEST(who_asks_does_not_wait_for_drivers) {
   assert_int_equal(fake_verbs_counts().pds, 1); /* for the next queue pair */
 }
 
+static bool is_readable(int fd) {
+  struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+  return poll(&poll_fd, 1, 0) == 1;
+}
+
 TEST(lost_devices_are_looked_for_again) {
   struct rdma_device *device = rdma_host_open(&nic);
   uint32_t id = rdma_device_domain_id(device->index);
   fake_verbs_remove("fake0");
-  assert_false(rdma_device_check(device, why));
+  assert_false(atomic_load(&device->is_lost));
+  assert_true(is_readable(device->events->async_fd) && !is_readable(device->lost_fd));
+  rdma_device_take_events(device);
   assert_true(atomic_load(&device->is_lost));
-  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is given up: fake0 cannot be "
-                                    "queried: Input/output error"),
-                   1);
+  assert_true(is_readable(device->lost_fd));
+  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is given up: event"), 1);
   rdma_device_lose(device, "again"); /* says nothing more */
   assert_int_equal(log_capture_find("is given up"), 1);
   assert_null(rdma_device_take(&nic, why)); /* while it has users */
@@ -231,17 +240,25 @@ TEST(lost_devices_are_looked_for_again) {
   rdma_device_release(device);
 }
 
+/* Also without users, who would read its events. */
 TEST(ports_that_go_down_are_lost) {
-  struct rdma_device *device = rdma_host_open(&nic);
-  assert_true(rdma_device_check(device, why));
-  fake_verbs_set_port("fake0", false);
-  assert_false(rdma_device_check(device, why));
-  assert_string_equal(why, "port 1 of fake0 is down");
-  rdma_device_release(device);
-  rdma_worker_finish(&device->queue);
-  expect_none_for(true, "port 1 of fake0 is down");
-  fake_verbs_set_port("fake0", true);
-  rdma_host_configure();
+  for (int i = 0; i < 2; i++) {
+    struct rdma_device *device = rdma_host_open(&nic);
+    if (i == 1) {
+      rdma_device_release(device);
+    }
+    fake_verbs_set_port("fake0", false);
+    if (i == 0) {
+      rdma_device_take_events(device);
+      rdma_device_release(device);
+    }
+    assert_null(rdma_device_take(&nic, why));
+    rdma_worker_finish(&device->queue);
+    assert_int_equal(log_capture_find("is given up: port error"), i + 1);
+    expect_none_for(true, "port 1 of fake0 is down");
+    fake_verbs_set_port("fake0", true);
+    rdma_host_configure();
+  }
   rdma_device_release(rdma_host_open(&nic));
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #include "common/clock.h"
 #include "common/descriptor.h"
@@ -34,6 +35,7 @@ static void make_table(void) {
   thread_init_condition(&search_over);
   for (int i = 0; i < RDMA_DEVICES; i++) {
     devices[i].index = i;
+    devices[i].lost_fd = -1;
     list_init(&devices[i].queue.waiting);
     list_init(&devices[i].queue.kept);
   }
@@ -107,31 +109,39 @@ static bool bind_to_nic(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   return true;
 }
 
-/* What the device itself reports. */
-static bool query_port(const struct rdma_device *device, struct ibv_port_attr *now,
-                       char why[RDMA_WHY_MAX]) {
-  const struct rdma_port *port = &device->port;
-  int error = verbs_query_port(device->api, device->bound->verbs, port->port, now);
-  if (error) {
-    snprintf(why, RDMA_WHY_MAX, "%s cannot be queried: %s", port->name, strerror(error));
-  } else if (now->state != IBV_PORT_ACTIVE) {
-    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
-             device->api->port_state_str(now->state));
+static bool open_events(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
+  errno = 0;
+  descriptor_begin();
+  device->events = device->api->open_device(device->bound->verbs->device);
+  descriptor_mark(device->events ? device->events->cmd_fd : -1);
+  descriptor_mark(device->events ? device->events->async_fd : -1);
+  descriptor_end();
+  device->lost_fd = DESCRIPTOR(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  bool is_open =
+      device->events && device->lost_fd >= 0 && verbs_make_nonblocking(device->events->async_fd);
+  if (!is_open) {
+    snprintf(why, RDMA_WHY_MAX,
+             "%s cannot be opened: %s; /dev/infiniband must be readable and writable",
+             device->port.name, strerror(errno));
   }
-  return !error && now->state == IBV_PORT_ACTIVE;
+  return is_open;
 }
 
+/* What the device itself reports. */
 static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   struct rdma_port *port = &device->port;
   struct ibv_context *context = device->bound->verbs;
   struct ibv_device_attr attributes;
   struct ibv_port_attr now;
   int error = device->api->query_device(context, &attributes);
+  error = error ? error : verbs_query_port(device->api, context, port->port, &now);
   if (error) {
     snprintf(why, RDMA_WHY_MAX, "%s cannot be queried: %s", port->name, strerror(error));
     return false;
   }
-  if (!query_port(device, &now, why)) {
+  if (now.state != IBV_PORT_ACTIVE) {
+    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
+             device->api->port_state_str(now.state));
     return false;
   }
   bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
@@ -163,7 +173,7 @@ static bool open_device(struct rdma_device *device, bool *may_come, char why[RDM
     snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
     return false;
   }
-  if (!query(device, why)) {
+  if (!open_events(device, why) || !query(device, why)) {
     return false;
   }
   device->pd = device->api->alloc_pd(device->bound->verbs);
@@ -173,21 +183,47 @@ static bool open_device(struct rdma_device *device, bool *may_come, char why[RDM
   return device->pd != NULL;
 }
 
+/* Does another NIC's device have the same context? */
+static bool is_shared(const struct rdma_device *device) {
+  bool is_found = false;
+  take_lock();
+  for (int i = 0; i < RDMA_DEVICES; i++) {
+    const struct rdma_device *other = &devices[i];
+    is_found |=
+        other != device && other->state == RDMA_OPEN && other->bound->verbs == device->bound->verbs;
+  }
+  drop_lock();
+  return is_found;
+}
+
 /* Whatever there is of it. */
 static void close_device(struct rdma_device *device) {
   /* Refused for good, it stays: what it still has was warned of. */
   for (unsigned i = 0; device->pd && i < RDMA_DESTROY_TRIES; i++) {
     device->pd = device->api->dealloc_pd(device->pd) ? device->pd : NULL;
   }
-  if (device->bound && device->bound->verbs) { /* librdmacm may close them from here on */
+  /* librdmacm may close them from here on. */
+  if (device->bound && device->bound->verbs && !is_shared(device)) {
     descriptor_unmark(device->bound->verbs->cmd_fd);
     descriptor_unmark(device->bound->verbs->async_fd);
+  }
+  if (device->events) {
+    descriptor_begin();
+    descriptor_unmark(device->events->cmd_fd);
+    descriptor_unmark(device->events->async_fd);
+    device->api->close_device(device->events);
+    descriptor_end();
+  }
+  if (device->lost_fd >= 0) {
+    descriptor_close(device->lost_fd);
   }
   if (device->api) {
     rdmacm_destroy_id(device->api->cm, device->bound);
     rdmacm_close_channel(device->api->cm, device->channel);
   }
   device->pd = NULL;
+  device->events = NULL;
+  device->lost_fd = -1;
   device->bound = NULL;
   device->channel = NULL;
 }
@@ -309,6 +345,12 @@ struct rdma_device *rdma_device_take(const struct nic *nic, char why[RDMA_WHY_MA
   why[0] = '\0';
   take_lock();
   struct rdma_device *device = place_of(nic);
+  if (device && device->state == RDMA_OPEN && device->users == 0) {
+    rdma_device_take_events(device); /* it has no lane that does */
+    if (atomic_load(&device->is_lost)) {
+      begin_close(device);
+    }
+  }
   if (configured()->is_off) {
     snprintf(why, RDMA_WHY_MAX, "%s", configured()->off_why);
   } else if (nic->advertised.ss_family != AF_UNSPEC) {
@@ -392,16 +434,21 @@ void rdma_device_lose(struct rdma_device *device, const char *why) {
   if (!atomic_exchange(&device->is_lost, true)) {
     LOG_INFO("%s, the RDMA device of %s, is given up: %s", device->port.name, device->nic.name,
              why);
+    eventfd_write(device->lost_fd, 1);
   }
 }
 
-bool rdma_device_check(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
-  struct ibv_port_attr now;
-  bool is_up = query_port(device, &now, why);
-  if (!is_up) {
-    rdma_device_lose(device, why);
+void rdma_device_take_events(struct rdma_device *device) {
+  struct ibv_async_event event;
+  while (device->api->get_async_event(device->events, &event) == 0) {
+    const char *text = device->api->event_type_str(event.event_type);
+    LOG_TRACE("%s: event: %s", device->port.name, text);
+    if (event.event_type == IBV_EVENT_DEVICE_FATAL ||
+        (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num == device->port.port)) {
+      rdma_device_lose(device, text);
+    }
+    device->api->ack_async_event(&event);
   }
-  return is_up;
 }
 
 void rdma_device_finish(void) {

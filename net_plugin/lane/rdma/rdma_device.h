@@ -11,13 +11,13 @@
  * that the job has registered. The holder of the engine lock must not wait for that. A device whose
  * queue pair a driver does not give up stays lost: its NIC is used without RDMA.
  *
- * The context is librdmacm's. Asynchronous events are left alone, since others in the process may
- * use the same context: a queue pair that breaks completes its receives, and librdmacm tells each
- * of them that a device goes. A port that is down is noticed when the next queue pair is made.
+ * Queue pairs are made in librdmacm's context. A second one is for asynchronous events, which
+ * others in the process could take away from that one: a device or port that fails is lost. A queue
+ * pair that breaks completes its receives, so that its own events are of no interest.
  *
- * Owns: the table, protection domains, what is bound to the NICs' addresses.  Threads: any.
- * Blocks: wait up to RDMA_SEARCH_WAIT_NS; check as drivers do; finish until no job is left; the
- * others never.
+ * Owns: the table, protection domains, contexts for events, what is bound to the NICs' addresses.
+ * Threads: any.
+ * Blocks: wait up to RDMA_SEARCH_WAIT_NS; finish until no job is left; the others never.
  * Fails: take returns NULL: there is no device, or none yet. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
@@ -65,7 +65,9 @@ struct rdma_device {
   const struct verbs_api *api;
   struct rdma_port port;
   struct rdma_event_channel *channel;
-  struct rdma_cm_id *bound; /* to the NIC's address: keeps the context */
+  struct rdma_cm_id *bound;   /* to the NIC's address: keeps the context */
+  struct ibv_context *events; /* lanes watch its async_fd */
+  int lost_fd;                /* an eventfd, readable from the moment that the device is lost */
   struct ibv_pd *pd;
 
   /* covered by rdma_device.c's mutex */
@@ -100,8 +102,8 @@ void rdma_device_log_refusal(const struct nic *nic, const char *why);
 
 /* It does not work any more. It stays open until its users have left. */
 void rdma_device_lose(struct rdma_device *device, const char *why);
-/* Asks whether the port is up. False: the device is lost. */
-bool rdma_device_check(struct rdma_device *device, char why[RDMA_WHY_MAX]);
+/* Reads what is waiting on events->async_fd. */
+void rdma_device_take_events(struct rdma_device *device);
 /* After all jobs: closes the devices that have no users. Nothing may call take any more. */
 void rdma_device_finish(void);
 

@@ -232,6 +232,11 @@ static int check_sources(struct rdma_lane *rdma, size_t *got, unsigned *count, u
         error = rdma_qp_advance(rdma->qp); /* connected: it only ends */
       }
       break;
+    case RDMA_SOURCE_EVENTS:
+      rdma_device_take_events(rdma->qp->device);
+      break;
+    default: /* the device is lost: the caller looks */
+      break;
     }
   }
   return error;
@@ -318,6 +323,8 @@ static int watch_all(const struct rdma_lane *rdma) {
   const int descriptors[] = {
     [RDMA_SOURCE_QUEUE] = rdma->qp->channel->fd,
     [RDMA_SOURCE_SOCKET] = rdma->socket,
+    [RDMA_SOURCE_EVENTS] = rdma->qp->device->events->async_fd,
+    [RDMA_SOURCE_LOST] = rdma->qp->device->lost_fd,
     [RDMA_SOURCE_STEP] = rdma->qp->over_fd,
   };
   int error = 0;

@@ -16,6 +16,8 @@
 enum rdma_source {
   RDMA_SOURCE_QUEUE,  /* completions */
   RDMA_SOURCE_SOCKET, /* the peer is gone */
+  RDMA_SOURCE_EVENTS, /* of the device */
+  RDMA_SOURCE_LOST,   /* the device is */
   RDMA_SOURCE_STEP,   /* a worker has taken a step of the connecting */
   RDMA_SOURCE_CM,     /* librdmacm: how the connecting goes on, and that it has ended */
   RDMA_SOURCES

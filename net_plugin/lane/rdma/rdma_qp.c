@@ -88,9 +88,6 @@ static const char *begin(struct rdma_qp *qp) {
 }
 
 int rdma_qp_make(struct rdma_qp *qp, char why[RDMA_WHY_MAX]) {
-  if (!rdma_device_check(qp->device, why)) {
-    return -ENODEV;
-  }
   const char *failed = make_queues(qp);
   failed = failed ? failed : make_slots(qp);
   failed = failed ? failed : begin(qp);

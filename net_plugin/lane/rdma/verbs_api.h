@@ -44,6 +44,8 @@
 /* Without ibv_. Those of version 1.8 and 1.12 may be NULL (rdma-core before 28 and 34). reg_mr does
  * not know IBV_ACCESS_RELAXED_ORDERING: that takes reg_mr_iova2, with the address as iova. */
 #define VERBS_FUNCTIONS(X)                                                                         \
+  X(open_device, "IBVERBS_1.1", true)                                                              \
+  X(close_device, "IBVERBS_1.1", true)                                                             \
   X(query_device, "IBVERBS_1.1", true)                                                             \
   X(alloc_pd, "IBVERBS_1.1", true)                                                                 \
   X(dealloc_pd, "IBVERBS_1.1", true)                                                               \
@@ -60,7 +62,10 @@
   X(create_qp, "IBVERBS_1.1", true)                                                                \
   X(modify_qp, "IBVERBS_1.1", true)                                                                \
   X(destroy_qp, "IBVERBS_1.1", true)                                                               \
+  X(get_async_event, "IBVERBS_1.1", true)                                                          \
+  X(ack_async_event, "IBVERBS_1.1", true)                                                          \
   X(wc_status_str, "IBVERBS_1.1", true)                                                            \
+  X(event_type_str, "IBVERBS_1.1", true)                                                           \
   X(port_state_str, "IBVERBS_1.1", true)                                                           \
   X(fork_init, "IBVERBS_1.1", true)
 

@@ -12,7 +12,6 @@
 
 #include "common/random.h"
 #include "tests/lib/fake_verbs_state.h"
-#include "tests/lib/fault_state.h"
 
 struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -51,10 +50,6 @@ int fake_call_fault(enum fake_call call) {
   }
   if (fake.calls[call].countdown && --fake.calls[call].countdown == 0) {
     return fake.calls[call].error;
-  }
-  bool is_polling = call == FAKE_POLL_CQ || call == FAKE_CM_EVENT;
-  if (!is_polling && fault_is_due(FAULT_VERBS)) {
-    return errno;
   }
   return fake.calls[call].error_always;
 }

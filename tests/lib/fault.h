@@ -49,8 +49,7 @@
   X(MAKE_DIRECTORY, "mkdir", ENOSPC)                                                               \
   X(LIMIT, "setrlimit", EPERM) /* and getrlimit */                                                 \
   X(LIBRARY, "dlopen", ENOENT) /* and dlsym */                                                     \
-  X(SEAL, "EVP", EIO)          /* what of libcrypto can fail: decryption, keys, contexts */        \
-  X(VERBS, "verbs", EIO)       /* of fake_verbs, but polling */
+  X(SEAL, "EVP", EIO)          /* what of libcrypto can fail: decryption, keys, contexts */
 
 enum fault_call {
 #define FAULT_KIND(kind, name, error) FAULT_##kind,

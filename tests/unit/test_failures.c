@@ -19,7 +19,6 @@
 #include "tests/lib/fault.h"
 #include "tests/lib/job.h"
 #include "tests/lib/log_capture.h"
-#include "tests/lib/rdma_host.h"
 #include "tests/lib/stats_file.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
@@ -102,24 +101,6 @@ FAILURE_TEST(loses_nothing_when_a_dial_fails, by_auto) {
     { FAULT_SETSOCKOPT, EACCES }, { FAULT_SEND, EPIPE },           { FAULT_RECEIVE, ECONNRESET },
   };
   assert_true(EACH_FAILURE(&cut_job, failures) > 0);
-}
-
-/* With RDMA devices, whatever of them fails, flows of TCP do it. */
-static void run_rdma_job(struct outcome *outcome) {
-  rdma_host_configure();
-  run_job(outcome);
-}
-
-FAILURE_TEST(a_job_does_without_devices_that_fail, by_auto) {
-  static const struct fake_hca hca = { .name = "fake0", .addresses = { "127.0.0.1" } };
-  static const struct entry_point entry = { .name = "net table, RDMA",
-                                            .run = run_rdma_job,
-                                            .must_succeed = true };
-  static const struct failure failures[] = { { FAULT_VERBS, EIO } };
-  rdma_host_start(&hca);
-  assert_true(EACH_FAILURE(&entry, failures) > 0);
-  assert_true(fake_verbs_counts().sends > 0);
-  rdma_host_stop(); /* fails if anything of the devices is left */
 }
 
 FAILURE_TEST(an_encrypted_job_survives_each_failing_call, encrypted) {

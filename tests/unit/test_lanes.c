@@ -209,24 +209,6 @@ static void failed_work_is_done_again(void **state) {
   pair_close(pair);
 }
 
-static void calls_fail(uint64_t done) {
-  static const enum fake_call calls[] = { FAKE_POST_SEND,     FAKE_POST_RECV, FAKE_REQ_NOTIFY,
-                                          FAKE_MODIFY_QP,     FAKE_CREATE_QP, FAKE_CREATE_CQ,
-                                          FAKE_CREATE_CHANNEL };
-  fake_verbs_fail_call(calls[done % (sizeof calls / sizeof *calls)], 1, EIO);
-  if (done % 6 == 0) {
-    pair_cut_flows(2);
-  }
-}
-
-static void failed_calls_harm_nobody(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, calls_fail);
-  fake_verbs_fail_calls(FAKE_POST_SEND, 0);
-  pair_close(pair);
-}
-
 /* Sends small messages until writes or sends are done by queue pairs again. */
 static void expect_rdma_again(struct pair pair) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = fake_verbs_counts().sends;
@@ -420,7 +402,6 @@ int main(void) {
     TEST(data_arrives_later, rdma_thread),
     RDMA(unregistered_memory_is_copied),
     RDMA(failed_work_is_done_again),
-    RDMA(failed_calls_harm_nobody),
     RDMA(tcp_goes_on_without_the_device),
     TEST(tcp_goes_on_while_a_device_is_opened, rdma),
     TEST(tcp_goes_on_while_a_device_is_opened, rdma_thread),

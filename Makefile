@@ -311,6 +311,7 @@ $(addprefix $(BUILD)/tests/test_,calibrate ab_test): $(BUILD)/tests/%: $(BUILD)/
 
 # Runs the tool.
 $(addprefix $(BUILD)/tests/test_,compare tuner_tool net_tool): | $(RUNNABLE)
+$(BUILD)/tests/test_net_tool: | $(NET_PLUGIN)
 $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c common/tools/program_path.c)
 $(BUILD)/tests/test_doctor_host: $(call objects,net_plugin/tools/doctor_host.c)
 $(BUILD)/tests/test_doctor_nics: $(call objects,net_plugin/tools/doctor_nics.c)

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/version.h"
+
 /* ---- any plugin ---- */
 
 const char *plugin_file_path(void *library) {
@@ -28,15 +30,23 @@ void *plugin_file_open(enum plugin_kind kind, const char *name, int release,
   return library;
 }
 
+void plugin_file_versions(enum plugin_kind kind, int *first, int *last) {
+  static const char *const versions[] = {
+    [PLUGIN_KIND_NET] = STRATUS_NET_ABI, [PLUGIN_KIND_TUNER] = STRATUS_TUNER_ABI
+  };
+  *first = *last = 0;
+  sscanf(versions[kind], "v%d to v%d", first, last);
+}
+
 const void *plugin_file_table(enum plugin_kind kind, void *library, int *version) {
-  static const struct {
-    const char *symbol;
-    int first, last;
-  } tables[] = { [PLUGIN_KIND_NET] = { "ncclNetPlugin", 7, 12 },
-                 [PLUGIN_KIND_TUNER] = { "ncclTunerPlugin", 1, 6 } };
-  for (*version = tables[kind].last; *version >= tables[kind].first; (*version)--) {
+  static const char *const symbols[] = {
+    [PLUGIN_KIND_NET] = "ncclNetPlugin", [PLUGIN_KIND_TUNER] = "ncclTunerPlugin"
+  };
+  int first;
+  plugin_file_versions(kind, &first, version);
+  for (; *version >= first; (*version)--) {
     char symbol[32];
-    snprintf(symbol, sizeof symbol, "%s_v%d", tables[kind].symbol, *version);
+    snprintf(symbol, sizeof symbol, "%s_v%d", symbols[kind], *version);
     const void *table = dlsym(library, symbol);
     if (table) {
       return table;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* version: the release, for banners, `--version`, the handshake's error text, man pages and
- * packages; and the interfaces of NCCL that the plugins export, for packages and
- * tests/abi/check_exports. All else is derived. */
+ * packages; and the interfaces of NCCL that the plugins export, for packages, stratus doctor,
+ * stratus perf and tests/abi/check_exports. All else is derived. */
 #ifndef COMMON_VERSION_H
 #define COMMON_VERSION_H
 

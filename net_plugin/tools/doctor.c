@@ -53,7 +53,9 @@ void doctor_tell(enum doctor_finding finding, const char *format, ...) {
 /* ---- the plugin ---- */
 
 static void check_symbols(void *library) {
-  for (int version = 7; version <= 12; version++) {
+  int first, last;
+  plugin_file_versions(PLUGIN_KIND_NET, &first, &last);
+  for (int version = first; version <= last; version++) {
     char symbol[32];
     snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
     const char *const *table = dlsym(library, symbol);
@@ -66,7 +68,7 @@ static void check_symbols(void *library) {
       return;
     }
   }
-  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v7 to v12");
+  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_" STRATUS_NET_ABI);
 }
 
 /* Where NCCL looks for what `value` names; NULL, or a list: for stratus. */

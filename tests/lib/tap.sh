@@ -66,10 +66,10 @@ tap_program() {
   tap_passed=$((tap_passed + passed)) tap_failed=$((tap_failed + failed)) tap_skipped=$((tap_skipped + skipped))
 }
 
-# What failed and why: TAP has the reason behind the line, a sanitizer a report of its own. What is not known by either ends
-# where the program died.
+# What failed and why: TAP has the reason behind the line, fail_msg of cmocka before it, a sanitizer a report of its own. What is
+# not known by these ends where the program died.
 tap_failures() { # OUTPUT
-  grep -aE -A 8 '^not ok|ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$1" | head -n 40 || tail -n 12 "$1"
+  grep -aE -A 8 '^not ok|^ERROR: |ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$1" | head -n 40 || tail -n 12 "$1"
 }
 
 tap_end() {

@@ -68,10 +68,11 @@ static bool has_date(const char *text) {
 static void check_flows(const char *name, const char *line, const char *comment, unsigned mbps) {
   unsigned flows = 0, cap_gbps = 1;
   if (sscanf(line, "flows = %u", &flows) != 1 ||
-      sscanf(comment, "  # %u Gb/s per flow;", &cap_gbps) != 1 || !strstr(comment, " (docs.") ||
+      sscanf(comment, "  # %u Gb/s per flow;", &cap_gbps) != 1 || !strstr(comment, " (") ||
       !strstr(comment, "not measured")) {
-    fail_msg("%s: flows need the cap of a flow, its document, and \"not measured\": %s", name,
-             line);
+    fail_msg("%s: it has to be \"flows = N  # CAP Gb/s per flow; ... (DOCUMENT, YYYY-MM); not "
+             "measured\": %s",
+             name, line);
   }
   if (flows != (mbps / 1000 + cap_gbps - 1) / cap_gbps) {
     fail_msg("%s: a NIC of %u Mb/s is not filled by %u flows of %u Gb/s", name, mbps, flows,

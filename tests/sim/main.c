@@ -132,6 +132,10 @@ int main(int argc, char **argv) {
       i++;
     } else if (strcmp(argv[i], "--verbose") == 0) {
       is_verbose = true;
+    } else if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
+      printf("sim [--runs N] [--seed N] [--verbose]   without options 1,000 runs, and their counts "
+             "are compared\n");
+      return 0;
     } else {
       fprintf(stderr, "sim: unknown option '%s'; --runs N, --seed N, --verbose\n", argv[i]);
       return 2;

@@ -169,8 +169,10 @@ int profile_match_find(const struct profile_search *search, const struct machine
     search_directory(*directory, machine, &best);
   }
   if (best.score == 0) {
-    snprintf(error->text, sizeof error->text, "no profile fits this machine%s%s",
-             machine->topology[0] ? ", topology " : "", machine->topology);
+    snprintf(error->text, sizeof error->text,
+             "no profile fits this machine: cloud %s, instance type %s, topology %s",
+             machine->cloud, machine->instance_type[0] ? machine->instance_type : "unknown",
+             machine->topology[0] ? machine->topology : "unknown");
     return -ENOENT;
   }
   *out = best.profile;

@@ -4,7 +4,7 @@
  * Sources: NVIDIA/nccl at tag v2.30.7-1, src/include/plugin/net/net_v7.h to net_v12.h,
  * src/include/plugin/nccl_net.h, src/include/nccl_device/net_device.h.
  * Which release asks for which version: 2.19 v7; 2.20-2.23 v8; 2.24-2.25 v9; 2.26-2.27 v10;
- * 2.28-2.29 v11; 2.30 v12; older versions after those, newest first.
+ * 2.28-2.29 v11; 2.30-2.32 v12; older versions after those, newest first.
  * tests/abi/layouts.c compares every member with those headers. */
 #ifndef NET_PLUGIN_ABI_NET_ABI_H
 #define NET_PLUGIN_ABI_NET_ABI_H

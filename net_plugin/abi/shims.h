@@ -62,7 +62,7 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
 #define SHIMS_COPY_V8(to, from)                                                                    \
   do {                                                                                             \
     SHIMS_COPY_V7(to, from);                                                                       \
-    (to)->regIsGlobal = 0; /* see below */                                                         \
+    (to)->regIsGlobal = 0; /* see above */                                                         \
   } while (0)
 
 /* Fused devices come from NCCL's own makeVDevice, so their parts fit in its array. */

@@ -58,12 +58,11 @@ fails("end-1-of-4", "A rank of 4 is told to end, as by a scheduler, and does so 
       lambda _, job: os.kill(job.pid(2), signal.SIGTERM), 5, GONE, [0, 1, 3], env=PATIENT, hosts=4)
 fails("kill-sender",
       "The same where the other one only receives: no dial of its own tells, but those of its other connection do.",
-      kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b"], [0], sender=1, more=["-O", "broadcast", "-r", "1"],
-      is_quick=True)
+      kill_rank(1), 5, [r"\w+ \(10\.77\.0\.2\b", r"\beth0\b"], [0], sender=1, more=["-O", "broadcast", "-r", "1"])
 survives("stop-peer-5s", "A rank stopped (a debugger, say) for 5 s under load: longer than the deadline (here 2 s) of a host "
          "that does not answer. It is named, and goes on.",
          stop(1), go_on(1), hold_s=5, env={"STRATUS_LINK_TIMEOUT": "2s"},
-         says=[r"\w+ \(10\.77\.0\.2\b.* is stopped", r"\beth0\b", r"\brequest", r"not for \d\.\d s"], is_quick=True)
+         says=[r"\w+ \(10\.77\.0\.2\b.* is stopped", r"\beth0\b", r"\brequest", r"not for \d\.\d s"])
 survives("stop-peer-20s", "The same for 20 s, with the deadline as it comes (10 s).", stop(1), go_on(1), hold_s=20,
          says=[r"\w+ \(10\.77\.0\.2\b.* is stopped"])
 fails("stop-peer", "A rank stopped for longer than a host that answers has (here 4 s).", stop(1), 4,

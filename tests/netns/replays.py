@@ -72,8 +72,8 @@ def replay(test, workload, damage, repair=None, hold_s=0.0):
 STAGES, EXPERTS = "gpt_7b_tp8_pp2_hosts", "mixtral_8x7b_ep"
 
 
-def replayed(name, what, workload, *damage, is_quick=False, **more):
-    add_case(name, what, lambda test: replay(test, workload, *damage, **more), is_quick)
+def replayed(name, what, workload, *damage, **more):
+    add_case(name, what, lambda test: replay(test, workload, *damage, **more))
 
 
 replayed("replay-stages-reset", "Two stages and data parallelism: all flows of two of 4 hosts reset, three times.", STAGES,
@@ -81,4 +81,4 @@ replayed("replay-stages-reset", "Two stages and data parallelism: all flows of t
 replayed("replay-stages-nic-2s", "The same: the only NIC of a host down for 2 s.", STAGES, **away(2))
 replayed("replay-experts-reset", "Experts on 4 hosts: all flows of two hosts reset, three times.", EXPERTS,
          again(3, reset_all, wait(0.3)))
-replayed("replay-experts-nic-2s", "The same: the only NIC of a host down for 2 s.", EXPERTS, **away(2), is_quick=True)
+replayed("replay-experts-nic-2s", "The same: the only NIC of a host down for 2 s.", EXPERTS, **away(2))

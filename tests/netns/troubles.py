@@ -16,9 +16,9 @@ ALL_PORTS = f"{victim.PORTS[0]}-{victim.PORTS[-1]}"
 HOSTS = (0, 1)
 
 
-def trouble(name, what, damage, repair=None, hold_s=0.0, is_quick=False, **more):
+def trouble(name, what, damage, repair=None, hold_s=0.0, **more):
     """A case by the name trouble-NAME: `damage` for `hold_s`, then `repair`. How fast the job is then is no matter here."""
-    survives(f"trouble-{name}", what, damage, repair, hold_s=hold_s, left=None, is_quick=is_quick, **more)
+    survives(f"trouble-{name}", what, damage, repair, hold_s=hold_s, left=None, **more)
 
 
 # ---- what is done ----
@@ -104,7 +104,7 @@ trouble("address", "The address of a host taken away for 2 s, with its route.", 
 trouble("address-reset", "The same, and all flows reset meanwhile.", in_turn(fault("address-down", 1), reset_all),
         fault("address-up", 1), hold_s=2)
 trouble("route", "The route of a host taken away for 2 s, and all flows reset meanwhile.",
-        in_turn(fault("route-down", 1), reset_all), fault("route-up", 1), hold_s=2, is_quick=True)
+        in_turn(fault("route-down", 1), reset_all), fault("route-up", 1), hold_s=2)
 trouble("neighbours", "Both hosts forget their neighbours every 0.1 s for 3 s.",
         again(30, both(lambda host: on(host, "ip", "neigh", "flush", "dev", "eth0")), wait(0.1)))
 trouble("mtu", "A host takes packets of up to 1300 bytes for 3 s; its peer does not know.",
@@ -132,7 +132,7 @@ trouble("refused-stop", "Both hosts refuse new connections while a rank is stopp
         in_turn(both(lambda host: fault("refuse", host, ALL_PORTS)), stop(1)), in_turn(go_on(1), heal_both), hold_s=8)
 # A quarter of it: on a busy machine to break and to repair has taken 2 s more.
 trouble("refused-reset", "All flows reset, and new ones refused by both hosts for 1 s.",
-        in_turn(both(lambda host: fault("refuse", host, ALL_PORTS)), reset_all), heal_both, hold_s=1, is_quick=True)
+        in_turn(both(lambda host: fault("refuse", host, ALL_PORTS)), reset_all), heal_both, hold_s=1)
 trouble("no-answer-reset", "All flows reset, and new ones not answered for 5 s.",
         in_turn(fault("drop", 1, ALL_PORTS), reset_all), heal(1), hold_s=5)
 trouble("one-way", "What arrives at a host lost for 3 s, of all flows that there are or will be.",

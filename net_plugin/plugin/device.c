@@ -90,6 +90,16 @@ static void set_speed(struct device *device, uint32_t system_mbps, const struct 
   }
 }
 
+/* Unique within the host, equal in all its processes: the index, and the hardware address, which a
+ * bond and its ports share. */
+static uint64_t guid_of(const struct interface *interface, unsigned index) {
+  uint64_t guid = index & 0x7fff;
+  for (int i = 0; i < 6; i++) {
+    guid = guid << 8 | interface->hardware[i];
+  }
+  return guid;
+}
+
 static void add_physical(struct device_table *table, const struct interface *interface,
                          const struct device_settings *settings, char port[NIC_FACTS_PORT_MAX]) {
   int index = table->count++;
@@ -106,11 +116,10 @@ static void add_physical(struct device_table *table, const struct interface *int
       !(interface->flags & (IFF_LOOPBACK | IFF_NOARP)) && !interface->has_host_address;
 
   struct nic_facts facts;
-  nic_facts_read(settings->sysfs_root, interface->name, nic->index ? nic->index : (unsigned)index,
-                 &facts);
+  nic_facts_read(settings->sysfs_root, interface->name, &facts);
   bool asks = settings->asks_routes && !(interface->flags & IFF_LOOPBACK);
   nic->is_idle = interface->is_inner_bridge || (asks && !route_exists_through(nic));
-  device->guid = facts.guid;
+  device->guid = guid_of(interface, nic->index ? nic->index : (unsigned)index);
   memcpy(device->name, interface->name, sizeof(interface->name));
   memcpy(device->pci_path, facts.pci_path, sizeof(device->pci_path));
   memcpy(port, facts.port, NIC_FACTS_PORT_MAX);

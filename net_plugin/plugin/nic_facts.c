@@ -37,21 +37,6 @@ static void read_pci_path(const char *root, const char *name, char path[NIC_FACT
   }
 }
 
-/* The hardware address, which a bond and its ports share, and the index, which is unique. */
-static uint64_t read_guid(const char *root, const char *name, unsigned index) {
-  char text[SYSFS_TEXT_MAX];
-  unsigned part[6] = { 0 };
-  uint64_t address = 0;
-  if (sysfs_read_text(root, text, sizeof(text), "sys/class/net/%s/address", name) > 0 &&
-      sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x", &part[0], &part[1], &part[2], &part[3], &part[4],
-             &part[5]) == 6) {
-    for (int i = 0; i < 6; i++) {
-      address = address << 8 | part[i];
-    }
-  }
-  return (uint64_t)(index & 0x7fff) << 48 | address;
-}
-
 /* What virtio_net reports was set by hand in the guest or made up by the host. */
 static bool has_untruthful_driver(const char *root, const char *name) {
   char driver[32];
@@ -129,11 +114,10 @@ bool nic_facts_is_inner_bridge(const char *root, const char *name) {
   return inner == count;
 }
 
-void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out) {
+void nic_facts_read(const char *root, const char *name, struct nic_facts *out) {
   enum { STACKED_MAX = 4 }; /* VLAN on bridge on bond on NIC */
   *out = (struct nic_facts){ 0 };
   read_pci_path(root, name, out->pci_path);
-  out->guid = read_guid(root, name, index);
   out->speed_mbps = read_speed(root, name, STACKED_MAX);
   read_port(root, name, out->port);
 }

@@ -15,7 +15,6 @@ enum { NIC_FACTS_PATH_MAX = 256, NIC_FACTS_PORT_MAX = 80 };
 
 struct nic_facts {
   char pci_path[NIC_FACTS_PATH_MAX]; /* "/sys/devices/pci0000:00/0000:00:05.0", or empty */
-  uint64_t guid;                     /* unique within the host, equal in all its processes */
   uint32_t speed_mbps;               /* 0: the driver does not know or cannot be trusted */
   /* The physical port: the card's GUID and the port's name on it; empty if not known. Interfaces
    * with the same one share a port: a card with several PCI links has one for each, and each tells
@@ -23,8 +22,8 @@ struct nic_facts {
   char port[NIC_FACTS_PORT_MAX];
 };
 
-/* `root` as in common/sysfs.h; `index` is the interface's, which makes the guid unique. */
-void nic_facts_read(const char *root, const char *name, unsigned index, struct nic_facts *out);
+/* `root` as in common/sysfs.h. */
+void nic_facts_read(const char *root, const char *name, struct nic_facts *out);
 
 /* Whether it is a bridge without a NIC, as containers and virtual machines have, which leads to
  * this host alone. */

@@ -128,7 +128,7 @@ static void check_left_out(struct check *check) {
         !sysfs_exists(check->root, "sys/class/net/%s/device", it->name)) {
       continue;
     }
-    nic_facts_read(check->root, it->name, 0, &facts);
+    nic_facts_read(check->root, it->name, &facts);
     if (facts.speed_mbps && facts.speed_mbps >= most) {
       add_name(&left, it->name);
       fastest = facts.speed_mbps > fastest ? facts.speed_mbps : fastest;

@@ -23,14 +23,12 @@ static void make_sysfs(void) {
   tree_link(&sysfs, "topology.xml", here);
   /* eth0: a real NIC at 25 Gb/s */
   tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/speed", "25000\n");
-  tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/address", "02:00:00:00:00:05\n");
   tree_link(&sysfs, PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
   tree_make_directory(&sysfs, "sys/bus/pci/drivers/ena");
   tree_link(&sysfs, PCI "/0000:00:05.0/net/eth0/device", "../..");
   tree_link(&sysfs, "sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/net/eth0");
   /* eth1: virtio that claims 10 Gb/s; the NIC is a child of its PCI function */
   tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/speed", "10000\n");
-  tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/address", "02:00:00:00:00:06\n");
   tree_make_directory(&sysfs, "sys/bus/virtio/drivers/virtio_net");
   tree_link(&sysfs, PCI "/0000:00:06.0/virtio2/driver",
             "../../../../bus/virtio/drivers/virtio_net");
@@ -80,7 +78,9 @@ static void discover(const char *names, const char *speed, const struct profile 
   size_t count = 0;
   while (*names) {
     size_t length = strcspn(names, " ");
-    list[count] = (struct interface){ .flags = IFF_RUNNING, .verdict = INTERFACE_CHOSEN };
+    list[count] = (struct interface){ .flags = IFF_RUNNING,
+                                      .hardware = { 2, 0, 0, 0, 0, (uint8_t)(5 + 3 * count) },
+                                      .verdict = INTERFACE_CHOSEN };
     snprintf(list[count].name, sizeof(list[count].name), "%.*s", (int)length, names);
     list[count++].address.ss_family = AF_INET;
     names += length + (names[length] == ' ');
@@ -107,17 +107,16 @@ static void assert_speed(const char *name, uint32_t mbps, enum device_origin ori
 
 LOG_CAPTURE_TEST(pci_path_is_the_function) {
   struct nic_facts facts;
-  nic_facts_read(sysfs.root, "eth0", 2, &facts);
+  nic_facts_read(sysfs.root, "eth0", &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:05.0");
-  assert_int_equal(facts.guid, UINT64_C(0x0002020000000005));
-  nic_facts_read(sysfs.root, "eth1", 3, &facts);
+  nic_facts_read(sysfs.root, "eth1", &facts);
   assert_string_equal(facts.pci_path, "/" PCI "/0000:00:06.0");
-  nic_facts_read(sysfs.root, "veth0", 4, &facts);
+  nic_facts_read(sysfs.root, "veth0", &facts);
   assert_string_equal(facts.pci_path, "");
-  nic_facts_read(sysfs.root, "hv0", 5, &facts);
+  nic_facts_read(sysfs.root, "hv0", &facts);
   assert_string_equal(facts.pci_path, "");
   assert_int_equal(facts.speed_mbps, 40000);
-  nic_facts_read(sysfs.root, "absent", 6, &facts);
+  nic_facts_read(sysfs.root, "absent", &facts);
   assert_string_equal(facts.pci_path, "");
   assert_int_equal(facts.speed_mbps, 0);
 }
@@ -129,11 +128,10 @@ LOG_CAPTURE_TEST(nics_are_near_the_node_of_their_function) {
   assert_int_equal(table.devices[2].nics[0].numa_node, -1);
 }
 
-LOG_CAPTURE_TEST(guids_differ_even_with_equal_addresses) {
-  struct nic_facts a, b;
-  nic_facts_read(sysfs.root, "veth0", 4, &a);
-  nic_facts_read(sysfs.root, "veth0", 5, &b);
-  assert_true(a.guid != b.guid);
+LOG_CAPTURE_TEST(guids_are_of_index_and_hardware) {
+  discover("eth0 veth0", "", NULL);
+  assert_true(table.devices[0].guid == UINT64_C(0x0000020000000005));
+  assert_true(table.devices[1].guid == UINT64_C(0x0001020000000008));
 }
 
 LOG_CAPTURE_TEST(some_drivers_tell_the_truth) {
@@ -144,7 +142,7 @@ LOG_CAPTURE_TEST(some_drivers_tell_the_truth) {
   } expected[] = { { "eth0", 25000 }, { "eth1", 0 },      { "eth2", 0 },
                    { "veth0", 0 },    { "bond0", 50000 }, { "vlan1", 0 } };
   for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-    nic_facts_read(sysfs.root, expected[i].name, 1, &facts);
+    nic_facts_read(sysfs.root, expected[i].name, &facts);
     assert_int_equal(facts.speed_mbps, expected[i].mbps);
   }
 }
@@ -154,7 +152,7 @@ LOG_CAPTURE_TEST(unknown_speeds_are_no_speeds) {
   struct nic_facts facts;
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
     tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "%s", texts[i]);
-    nic_facts_read(sysfs.root, "eth2", 1, &facts);
+    nic_facts_read(sysfs.root, "eth2", &facts);
     assert_int_equal(facts.speed_mbps, 0);
   }
   tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/fork_guard.h"
 #include "common/limits.h"
 
 enum { WORD_BITS = 64, WORDS = DESCRIPTORS_MAX / WORD_BITS };

@@ -33,8 +33,6 @@
 /* How long to wait where the process has no descriptor left; the longest sleep else. */
 #define PEER_GATE_NO_DESCRIPTOR_MS 20
 #define PEER_GATE_POLL_MS 1000
-/* Hosts on which commands run at the same time. */
-#define REMOTE_AT_ONCE 64
 /* Of what is invented: more than the caches of a processor core hold. */
 #define CONTENTS_INVENTED_BYTES ((size_t)8 << 20)
 /* Numbers that belong together, as the weights of one output do. */

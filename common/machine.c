@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "common/clock.h"
 #include "common/limits.h"
 #include "common/log.h"
 #include "common/param.h"

@@ -10,7 +10,6 @@
 
 #include "common/profile.h"
 #include "common/quantity.h"
-#include "common/topology.h"
 
 enum {
   TABLES_MAX = 1024, /* keeps the search for a second table of one kind short */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/clock.h"
 #include "common/hash.h"
 #include "common/hex.h"
 #include "common/limits.h"

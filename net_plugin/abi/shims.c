@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "common/log.h"
 #include "common/nccl_version.h"
 #include "net_plugin/abi/logger.h"
 #include "net_plugin/connection/connection.h"
@@ -150,20 +149,11 @@ static enum nccl_result make_vdevice_v12(int *device, struct net_vdevice_v12 *pa
       plugin_fuse_devices(parts->devs, parts->ndevs, NCCL_NET_MAX_DEVS_PER_NIC_V12, device));
 }
 
-/* Advisory: for who reads a trace. NCCL changes them before each kind of operation, when its
- * connections exist already; and they are bounds that follow from the communicator's size. So they
- * do not choose the number of lanes: a connection's own traffic does. */
+/* Advisory. NCCL changes them before each kind of operation, when its connections exist already;
+ * and they are bounds that follow from the communicator's size. So they do not choose the number of
+ * lanes: a connection's own traffic does. */
 static enum nccl_result set_attributes_v11(void *context, struct net_attributes_v11 *attributes) {
-  SHIMS_DO_NOTHING_IN_CHILD;
-  (void)context;
-  const struct net_comm_attributes_v11 *send = &attributes->sendCommAttr;
-  const struct net_comm_attributes_v11 *receive = &attributes->recvCommAttr;
-  LOG_TRACE("coming traffic: send: %d to %d peers, %d to %d connections each; receive: %d to %d "
-            "peers, %d to %d connections each; operations 0x%x, algorithms 0x%x, protocols 0x%x",
-            send->minConcurrentPeers, send->maxConcurrentPeers, send->minFlowsPerPeer,
-            send->maxFlowsPerPeer, receive->minConcurrentPeers, receive->maxConcurrentPeers,
-            receive->minFlowsPerPeer, receive->maxFlowsPerPeer, attributes->op, attributes->algo,
-            attributes->proto);
+  (void)context, (void)attributes;
   return NCCL_SUCCESS;
 }
 

@@ -6,9 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 
-#include "common/nccl_version.h"
 #include "net_plugin/abi/collnet_abi.h"
-#include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/shims.h"
 #include "net_plugin/collnet/collnet.h"
 #include "net_plugin/plugin/plugin.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/log.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection_snapshot.h"

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "common/log.h"
-#include "net_plugin/lane/tcp_socket.h"
 
 #define VARIABLE "STRATUS_ADVERTISE_ADDRESS"
 #define ACCEPTED "accepted is one address, or a list as in eth0=203.0.113.7,eth1=203.0.113.8"

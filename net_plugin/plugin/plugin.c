@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/fork_guard.h"
 #include "common/limits.h"
 #include "common/log.h"
@@ -30,7 +29,6 @@
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/plugin/default_name.h"
 #include "net_plugin/plugin/discovery.h"
-#include "net_plugin/plugin/limits.h"
 #include "net_plugin/plugin/nic_renewal.h"
 #include "net_plugin/plugin/placement.h"
 #include "net_plugin/plugin/profile_use.h"

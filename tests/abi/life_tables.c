@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 
-#include "net_plugin/abi/collnet_abi.h"
 #include "tuner_plugin/abi/tuner_abi.h"
 
 enum { NODES = 2, RANKS = 4, ID = 0x1234 };

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"

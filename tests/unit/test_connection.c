@@ -10,7 +10,6 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
-#include "common/log.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"

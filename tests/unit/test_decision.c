@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "common/profile.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/plugin/profile_use.h"

@@ -11,7 +11,6 @@
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"

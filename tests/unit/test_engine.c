@@ -16,7 +16,6 @@
 #include "common/sysfs.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine_state.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"

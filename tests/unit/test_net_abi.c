@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is decided at the edge to NCCL: result codes, log levels, traffic classes, attributes. The
+/* What is decided at the edge to NCCL: result codes, log levels, traffic classes. The
  * calls themselves are tested by tests/abi/net_host.c against the built plugin. */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include "net_plugin/abi/net_abi.h"
 #include "net_plugin/abi/shims.h"
 
-#include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
 
 UNIT_TEST(results_name_the_culprit) {
@@ -108,15 +107,6 @@ UNIT_TEST(tables_are_complete) {
   }
   assert_null(ncclNetPlugin_v12.getDeviceMr);
   assert_null(ncclNetPlugin_v12.irecvConsumed);
-}
-
-LOG_CAPTURE_TEST(attributes_can_be_traced) {
-  struct net_attributes_v11 told = { .sendCommAttr = { 2, 1, 4, 3 }, .op = 16 };
-  log_set_threshold(LOG_LEVEL_TRACE);
-  assert_int_equal(ncclNetPlugin_v11.setNetAttr(NULL, &told), NCCL_SUCCESS);
-  log_set_threshold(LOG_LEVEL_INFO);
-  assert_int_equal(log_capture_find("send: 1 to 2 peers, 3 to 4 connections each"), 1);
-  assert_int_equal(log_capture_find("operations 0x10"), 1);
 }
 
 UNIT_MAIN(NULL, NULL)

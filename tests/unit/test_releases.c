@@ -6,10 +6,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/param.h"
-#include "net_plugin/abi/logger.h"
 #include "net_plugin/abi/net_abi.h"
-#include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/job.h"
 #include "tests/lib/pair.h"

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/observe.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"

@@ -21,6 +21,7 @@ struct impostor {
   uint8_t handle[HANDLE_BYTES];
   uint8_t secret[AUTH_SECRET_BYTES];
   struct transcript transcript;
+  struct hello hello; /* the last one */
 };
 
 static void impostor_open(struct impostor *impostor) {
@@ -41,7 +42,7 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
                          .terms = { .lanes = 1, .chunk_bytes = 131072 },
                          .has_secret = 1,
                          .host = "impostor" };
-  struct hello hello;
+  struct hello *hello = &impostor->hello;
   struct auth_keys keys;
   uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];
   int fd;
@@ -49,13 +50,13 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
     usleep(100);
   }
   assert_int_equal(recv(fd, impostor->transcript.hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
-  assert_int_equal(hello_decode(impostor->transcript.hello, &hello), 0);
+  assert_int_equal(hello_decode(impostor->transcript.hello, hello), 0);
   challenge_encode(&challenge, impostor->transcript.challenge);
   if (has_challenge) {
     by_hand_say(fd, impostor->transcript.challenge, CHALLENGE_BYTES, impostor->is_slow);
     assert_int_equal(recv(fd, proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
   }
-  auth_keys_derive(secret, job, hello.connection, &keys);
+  auth_keys_derive(secret, job, hello->connection, &keys);
   auth_sign_reply(&keys, &impostor->transcript, &reply);
   reply_encode(&reply, bytes);
   by_hand_say(fd, bytes, REPLY_BYTES, impostor->is_slow);
@@ -131,6 +132,11 @@ TEST(an_impostor_is_not_believed) {
   int fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);
   assert_int_equal(outcome(&impostor, fd, &connection), 0);
   assert_non_null(connection);
+  assert_int_equal(impostor.hello.is_first, 1);
+  /* A lane that reconnects must not pass for a new connection's, should this one be forgotten. */
+  close(fd);
+  fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);
+  assert_int_equal(impostor.hello.is_first, 0);
   connection_detach(connection);
   close(fd);
   close(impostor.fd);

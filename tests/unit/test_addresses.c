@@ -105,15 +105,19 @@ static unsigned make_nics(const char *families, struct nic *nics) {
   return count;
 }
 
+/* Both families may have the same number: even ones are IPv4's. */
+enum { PORTS = 2 * 65536 };
+
 static unsigned port_of(const struct sockaddr_storage *address) {
-  return ntohs(address->ss_family == AF_INET6 ? ((const struct sockaddr_in6 *)address)->sin6_port
-                                              : ((const struct sockaddr_in *)address)->sin_port);
+  return address->ss_family == AF_INET6
+             ? 2u * ntohs(((const struct sockaddr_in6 *)address)->sin6_port) + 1
+             : 2u * ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
 
 /* How many of this process's ports are listened on, and how many of them somebody is connected to.
  */
 static void count_ports(unsigned *listening, unsigned *reached) {
-  static bool is_listened[65536], is_reached[65536];
+  static bool is_listened[PORTS], is_reached[PORTS];
   memset(is_listened, 0, sizeof is_listened);
   memset(is_reached, 0, sizeof is_reached);
   DIR *fds = opendir("/proc/self/fd");
@@ -133,7 +137,7 @@ static void count_ports(unsigned *listening, unsigned *reached) {
   }
   closedir(fds);
   *listening = *reached = 0;
-  for (unsigned port = 1; port < 65536; port++) {
+  for (unsigned port = 0; port < PORTS; port++) {
     *listening += is_listened[port];
     *reached += is_listened[port] && is_reached[port];
   }

@@ -53,7 +53,7 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
 }
 
 UNIT_TEST_WITH(doctor_knows_the_built_plugin, tool_set_up, tool_tear_down) {
-  tool_run("LD_LIBRARY_PATH=$(dirname $(command -v stratus))/../lib stratus doctor");
+  tool_run("LD_LIBRARY_PATH=\"$(dirname \"$(command -v stratus)\")/../lib\" stratus doctor");
   tool_assert_contains(tool.output, "ok    it exports ncclNetPlugin_v");
 }
 

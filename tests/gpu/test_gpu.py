@@ -150,7 +150,7 @@ COLL_RANK = """
 import subprocess
 root = os.environ["ROOT"]
 libraries = [root + "/build/fake_cuda/lib/sid", root + "/build/fake_cuda/lib", os.environ["LD_LIBRARY_PATH"]]
-environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries), "COLL_ADDR": "127.0.0.1:29561"}
+environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(libraries), "COLL_ADDR": "127.0.0.1:29561", "FAKE_CUDA_WAIT_FOR_PROXY": "1"}
 command = [root + "/build/tests/coll/coll", "-O", "all_reduce", "-b", "64K", "-e", "64K", "-n", "2", "-w", "1", "-c", "1"]
 status = subprocess.call(command, env=environment)
 json.dump({}, open(sys.argv[2], "w"))

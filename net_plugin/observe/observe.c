@@ -85,6 +85,10 @@ static void summarise(const struct nic *nic) {
            (unsigned long long)counts[NIC_SLOW_RECONNECTS],
            (unsigned long long)counts[NIC_REQUEUED],
            (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
+  if (counts[NIC_CODED_BEFORE] > 0) {
+    LOG_INFO("%s: chunks of %.3f GB were compressed to %.3f GB", nic->name,
+             gigabytes(counts[NIC_CODED_BEFORE]), gigabytes(counts[NIC_CODED_AFTER]));
+  }
 }
 
 /* ---- engines ---- */

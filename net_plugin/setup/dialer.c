@@ -14,7 +14,6 @@
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
-#include "net_plugin/setup/port.h"
 
 /* Until there is a connection every path is tried, then with less firm bindings. Later a lane waits
  * for its home path: it must be there when a NIC comes back, and others carry its share meanwhile.
@@ -53,11 +52,8 @@ static void process_is_gone(const struct peering *gone) {
 
 static void lane_closed(struct connection *connection, unsigned lane, bool has_left) {
   struct dialer *dialer = connection_setup_data(connection);
-  peering_give_lane(&dialer->peering, lane);
+  peering_lane_closed(&dialer->peering, lane, has_left);
   nic_shares_closed(&dialer->shares, lane);
-  if (has_left) {
-    peer_left(dialer->peering.process, clock_now_ns());
-  }
 }
 
 static void lane_refused(struct lane_dial *dial) {
@@ -242,7 +238,6 @@ static int dial_lane(struct lane_dial *dial, uint64_t deadline_ns) {
   hello.epoch = dial->epoch;
   note_endpoint_end(dial, now_ns);
   hello.terms.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.terms.remote_keys : 0;
-  port_for_hello(engine, &nic, &hello.listens);
   dial->dial = dial_start(engine, &nic, address, &hello, &dialer->peering.keys, deadline_ns,
                           lane_dial_done, dial, &error);
   return error;

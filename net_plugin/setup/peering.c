@@ -154,6 +154,13 @@ void peering_give_lane(struct peering *peering, unsigned lane) {
   peering->counted &= ~bit;
 }
 
+void peering_lane_closed(struct peering *peering, unsigned lane, bool has_left) {
+  peering_give_lane(peering, lane);
+  if (has_left) {
+    peer_left(peering->process, clock_now_ns());
+  }
+}
+
 /* Something else says that the process is gone, too. */
 static bool is_confirmed(const struct peering *peering) {
   return peering->connection && (peer_has_left(peering->process, peering->refused_ns) ||

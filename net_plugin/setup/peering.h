@@ -65,6 +65,8 @@ void peering_end(struct peering *peering);
 /* False: there is no descriptor for the lane. */
 bool peering_take_lane(struct peering *peering, unsigned lane);
 void peering_give_lane(struct peering *peering, unsigned lane);
+/* As connection_setup's lane_closed. */
+void peering_lane_closed(struct peering *peering, unsigned lane, bool has_left);
 
 /* How a dial, or an inquiry, ended. True: the process is gone. */
 bool peering_heard(struct peering *peering, bool is_refused);

@@ -62,10 +62,7 @@ static void inquire_expired(struct engine_timer *timer, uint64_t now_ns) {
 
 static void lane_closed(struct connection *connection, unsigned lane, bool has_left) {
   struct receiver *receiver = connection_setup_data(connection);
-  peering_give_lane(&receiver->peering, lane);
-  if (has_left) {
-    peer_left(receiver->peering.process, clock_now_ns());
-  }
+  peering_lane_closed(&receiver->peering, lane, has_left);
   if (receiver->listens.ss_family != AF_UNSPEC) {
     inquire_later(receiver, REFUSAL_FIRST_INQUIRY_NS);
   }

@@ -382,18 +382,13 @@ uint32_t rdma_device_domain_id(int index) {
   return atomic_load(&devices[index].id);
 }
 
-static bool has_device(const struct nic *nic) {
-  char why[RDMA_WHY_MAX];
-  struct rdma_device *device = rdma_device_take(nic, why);
-  if (device) {
-    rdma_device_release(device);
-  }
-  return device != NULL;
-}
-
 void rdma_device_wait(const struct nic *nics, unsigned count) {
-  for (unsigned i = 0; i < count; i++) {
-    has_device(&nics[i]);
+  for (unsigned i = 0; i < count; i++) { /* searches begin */
+    char why[RDMA_WHY_MAX];
+    struct rdma_device *device = rdma_device_take(&nics[i], why);
+    if (device) {
+      rdma_device_release(device);
+    }
   }
   take_lock();
   for (unsigned i = 0; i < count; i++) {

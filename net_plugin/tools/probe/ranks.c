@@ -102,9 +102,12 @@ static int open_other(struct ranks *ranks, const struct rendezvous_address *meet
   bytes_put_le32(hello + RANK_AT, (uint32_t)place->rank);
   hello[TAKES_PART_AT] = place->local_rank == 0;
   int status = rendezvous_call(PURPOSE, meeting, NULL, hello, &fd);
-  if (status != CLI_OK || !hello[TAKES_PART_AT]) {
-    status == CLI_OK ? close(fd) : 0;
+  if (status != CLI_OK) {
     return status;
+  }
+  if (!hello[TAKES_PART_AT]) {
+    close(fd);
+    return CLI_OK;
   }
   ranks->count = ranks->own = 1; /* as far as it is known */
   status = control_channel_open(&ranks->channels[0], fd, "rank 0");

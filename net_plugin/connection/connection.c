@@ -53,15 +53,9 @@ static uint64_t take_posts(struct connection *connection, uint64_t posted, uint6
 
 /* Logs what the link closes by its own decision; other closes are logged where they begin. */
 static void log_close(const struct connection *connection, const struct link_order *order) {
-  static const char *const why[] = {
-    [LINK_CLOSE_STALLED] = "it stalled while others did not; its data moves to them",
-    [LINK_CLOSE_SLOW] = "it was much slower than the others; another path is tried",
-    [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
-    [LINK_CLOSE_BETTER] = "RDMA can be tried again",
-  };
   if (order->reason != LINK_CLOSE_OVER && !connection->is_released) {
     LOG_INFO("flow %u to %s on %s reconnects: %s", order->lane, connection->peer, connection->nic,
-             why[order->reason]);
+             link_close_reason_text(order->reason));
   }
 }
 

@@ -227,6 +227,7 @@ enum link_close_reason {
   LINK_CLOSE_SILENT,  /* all lanes were silent: a new one is tried */
   LINK_CLOSE_BETTER,  /* the owner may have a better path: see link_lane_outdated */
 };
+const char *link_close_reason_text(enum link_close_reason reason);
 struct link_order {
   enum link_order_kind kind;
   unsigned lane;

@@ -28,6 +28,17 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
   }
 }
 
+const char *link_close_reason_text(enum link_close_reason reason) {
+  static const char *const texts[] = {
+    [LINK_CLOSE_OVER] = "it is over",
+    [LINK_CLOSE_STALLED] = "it stalled while others did not; its data moves to them",
+    [LINK_CLOSE_SLOW] = "it was much slower than the others; another path is tried",
+    [LINK_CLOSE_SILENT] = "the peer is silent on all flows; a new one is tried",
+    [LINK_CLOSE_BETTER] = "RDMA can be tried again",
+  };
+  return texts[reason];
+}
+
 const char *link_limit_name(enum policy_limit limit) {
   static const char *const names[] = { "-", "application", "CPU", "peer", "network" };
   return names[limit];

@@ -29,14 +29,6 @@ static void port_lose(struct world *world, enum side side, unsigned lane, const 
 
 /* ---- orders ---- */
 
-static const char *const close_reasons[] = {
-  [LINK_CLOSE_OVER] = "it is over",
-  [LINK_CLOSE_STALLED] = "it stalled",
-  [LINK_CLOSE_SLOW] = "it is slow",
-  [LINK_CLOSE_SILENT] = "the peer is silent",
-  [LINK_CLOSE_BETTER] = "RDMA can be tried again",
-};
-
 static void owner_carry_out(struct world *world, enum side side, const struct link_order *order) {
   const struct socket *socket = world->ends[side].ports[order->lane].socket;
   if (order->kind == LINK_ORDER_OPEN) {
@@ -51,7 +43,7 @@ static void owner_carry_out(struct world *world, enum side side, const struct li
   } else if (socket != NULL && socket->epoch <= order->epoch) {
     world_trace(world, "%s closes lane %u epoch %u by order: %s",
                 side == SENDER ? "sender" : "receiver", order->lane, socket->epoch,
-                close_reasons[order->reason]);
+                link_close_reason_text(order->reason));
     port_drop(world, side, order->lane);
   }
 }

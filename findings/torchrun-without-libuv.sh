@@ -14,7 +14,9 @@
 set -eu
 cd "$(dirname "$0")/.."
 temporary=$(mktemp -d)
-trap 'rm -rf --one-file-system "$temporary"' EXIT
+network=libuv-$$
+trap 'ip netns del "$network" 2>/dev/null; rm -rf --one-file-system "$temporary"' EXIT
+trap 'exit 1' INT TERM
 root=$temporary/root
 tests/package/chroot make trixie "$root" python3-torch >/dev/null
 # shellcheck disable=SC2016 # a variable of dpkg-query's
@@ -42,9 +44,7 @@ has() { # TEXT OUTPUT
   esac
 }
 
-network=libuv-$$
 ip netns add "$network"
-trap 'ip netns del "$network"; rm -rf --one-file-system "$temporary"' EXIT
 ip -n "$network" link set lo up
 has 'the barrier is over' "$(starts env MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 RANK=0 WORLD_SIZE=1 python3 /rank.py)"
 lacks='use_libuv was requested but PyTorch was build without libuv support'

@@ -74,7 +74,7 @@ unsigned connection_remote_keys(const struct connection *connection);
 bool connection_takes_codec(const struct connection *connection, unsigned lane);
 /* The peer does not, on this lane. Sender only. */
 void connection_lane_is_raw(struct connection *connection, unsigned lane);
-/* Which key of targets is for this device. Receiver only. */
+/* Which key of remote buffers is for this device. Receiver only. */
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain);
 /* How many of its lanes are open? */
 unsigned connection_open_lanes(const struct connection *connection);

@@ -61,11 +61,12 @@ struct connection {
   char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
 
   /* guarded by the engine lock */
-  struct lane_slot *slots;                   /* by lane */
-  uint64_t opened;                           /* lanes that are open */
-  uint64_t rdma_lanes;                       /* of these, those that are queue pairs */
-  struct link_ready ready;                   /* of these: can_write; lane_has_taken */
-  struct lane_domain keys[WIRE_REMOTE_KEYS]; /* receiver: the devices that targets have keys for */
+  struct lane_slot *slots; /* by lane */
+  uint64_t opened;         /* lanes that are open */
+  uint64_t rdma_lanes;     /* of these, those that are queue pairs */
+  struct link_ready ready; /* of these: can_write; lane_has_taken */
+  /* Receiver: the devices that remote buffers have keys for. */
+  struct lane_domain keys[WIRE_REMOTE_KEYS];
   unsigned next_key;
   int hot_lane;         /* where the next small message is likely to arrive; -1: anywhere */
   unsigned other_lane;  /* polled last in turn, besides the hot lane */

@@ -330,8 +330,8 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
       reply->status = REPLY_NO_RESOURCES;
       return;
     }
-    /* An earlier hello made it, maybe with more keys than this one asks for: its link sends
-     * targets. */
+    /* An earlier hello made it, maybe with more keys than this one asks for: its link tells
+     * remote buffers. */
     reply->terms.remote_keys = (uint8_t)connection_remote_keys(connection);
     reply->terms.codec = connection_takes_codec(connection, hello->lane) ? CODEC_VERSION : 0;
     reply->terms.lanes = (uint16_t)connection_lane_count(connection);

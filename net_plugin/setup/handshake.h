@@ -74,7 +74,7 @@ struct terms {
   uint32_t chunk_bytes, eager_bytes;
   uint16_t lanes;
   uint8_t wants_checksums; /* 0 or 1 */
-  uint8_t remote_keys;     /* of targets (link.h) that it can use; 0: none */
+  uint8_t remote_keys;     /* of remote buffers (link.h) that it can use; 0: none */
   uint8_t codec;           /* version that it can write or read; 0: none */
   /* That it can use, bits 1 << enum lane_cipher; 0: in clear. Agreed: one. */
   uint8_t ciphers;

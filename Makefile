@@ -364,9 +364,6 @@ $(COLL_FAULTY): $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/elemen
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -ldl -lm
 
-$(BUILD)/tests/test_coll_%: $(BUILD)/obj/tests/unit/test_coll_%.o $(COLL_PARTS)
-	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
-
 coll: all $(COLL) $(COLL_NAMES) $(COLL_STRESS) $(COLL_FAULTY) ## build/tests/coll/coll: collectives and training steps
 .PHONY: coll
 

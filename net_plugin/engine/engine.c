@@ -9,9 +9,7 @@
  *   hold      Ends by itself soon after the last poll. Until then the thread takes no lock and
  *             sleeps on wake_fd alone; events and deadlines are the pollers', afterwards its own.
  *   wake-up   wake_fd stays readable until the thread, and nobody else, reads it. Written for
- *             three things: an earlier deadline, engine_leave_to_thread, the end.
- *
- * tests/unit/test_wakeup_model.c explores all interleavings of these rules. */
+ *             three things: an earlier deadline, engine_leave_to_thread, the end. */
 #include "net_plugin/engine/engine.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hand-over between NCCL's threads and the engine's, in both modes. Whatever is handed over
  * must be dealt with although nobody polls, so a wake-up that is lost shows as a test that stands
- * still. That the rules lose none, over all interleavings: test_wakeup_model.c. */
+ * still. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

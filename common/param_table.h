@@ -99,8 +99,8 @@
     "fingerprint of the machine's topology, by which profiles match; empty: detected")             \
   X(TUNER, BOOL, "1", "", "", TUNER, PLAIN, "0: the tuner leaves every choice to NCCL")            \
   X(CALIBRATE, STRING, "", "", "", BOTH, PLAIN,                                                    \
-    "plan by which the tuner tries NCCL's choices, in place of a profile; set by stratus "         \
-    "calibrate, equal on all hosts")                                                               \
+    "cell that the tuner tries, in place of a profile; set by stratus calibrate, equal on all "    \
+    "hosts")                                                                                       \
   X(LOG, ENUM, "info", "warn|info|trace", "", BOTH, PLAIN,                                         \
     "most detailed level passed to NCCL's log, which filters by NCCL_DEBUG")
 

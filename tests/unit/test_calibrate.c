@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calibrate: the command line for every launcher, labels by replay, which cells stay in the race.
- */
+/* calibrate: the command line for every launcher, labels, what is not measured again. */
 #include <argz.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,7 +16,7 @@
 /* ---- launchers ---- */
 
 static const uint64_t sizes[] = { 8, 64, 4096 };
-static const char *const ours[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=allreduce:8", NULL };
+static const char *const ours[] = { "STRATUS_TUNER=1", "STRATUS_CALIBRATE=ring.ll", NULL };
 static const struct launch_job job = {
   .collective = PROFILE_ALLGATHER, .sizes = sizes, .size_count = 3, .iterations = 20, .ours = ours
 };
@@ -86,64 +85,36 @@ UNIT_TEST(srun_hands_on_the_environment) {
 
 #define OPEN_LINE                                                                                  \
   "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 "  \
-  "cells ring.ll tree.ll tree.simple@2 ."
-#define END_LINE "host:1:2 [0] NCCL INFO TUNER/stratus: calibrate end allreduce 64 calls 42 ."
+  "cells ring.ll tree.ll tree.simple ."
 
-enum { ITERATIONS = 20, SEED = 9, RUN = 3 };
+static const struct bench_json_row row = {
+  .collective = PROFILE_ALLREDUCE, .bytes = 64, .calls = 26, .median_us = 100, .mad_us = 2
+};
 
-/* Cell i takes 100 * (i + 1) us in truth; there is one call of each place before the timed ones. */
-static void fill_row(struct bench_json_row *row, double calls_us[BENCH_JSON_PLACES][ITERATIONS]) {
-  struct schedule_key key = { SEED, RUN, PROFILE_ALLREDUCE, 64 };
-  uint64_t call = 0;
-  *row = (struct bench_json_row){ .collective = PROFILE_ALLREDUCE, .bytes = 64 };
-  for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-    call++;
-    for (int i = 0; i < ITERATIONS; i++, call++) {
-      calls_us[place][i] = 100.0 * (double)(schedule_pick(key, 3, call).cell + 1);
-      if (!schedule_pick(key, 3, call).is_counted) {
-        calls_us[place][i] = 5000; /* sets up its connections */
-      }
-    }
-    row->places[place].calls_us = calls_us[place];
-    row->places[place].count = ITERATIONS;
-  }
-  assert_int_equal(call, 42);
-}
-
-UNIT_TEST(replay_finds_every_call) {
+UNIT_TEST(lines_say_what_ran) {
   struct label_log *log = calloc(1, sizeof *log);
-  static const char *const lines[] = { "nothing", OPEN_LINE, OPEN_LINE "\r", END_LINE, END_LINE };
+  static const char *const lines[] = { "nothing", OPEN_LINE, OPEN_LINE "\r" };
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
     label_take_line(log, lines[i]);
   }
   assert_int_equal(log->count, 1);
   const struct label_entry *entry = label_find(log, PROFILE_ALLREDUCE, 64);
-  assert_int_equal(entry->nccl, 22907);
-  assert_int_equal(entry->set.cells[2].channels, 2);
-  struct bench_json_row row;
-  double calls_us[BENCH_JSON_PLACES][ITERATIONS];
-  fill_row(&row, calls_us);
-  struct sample samples[SCHEDULE_CELLS_MAX];
-  char error[LABEL_ERROR_MAX];
-  assert_int_equal(label_row(&row, entry, SEED, RUN, samples, error), 3);
-  size_t count = 0;
-  for (size_t i = 0; i < 3; i++) {
-    count += samples[i].n;
-    assert_true(samples[i].median_us == 100.0 * (double)(i + 1));
-    assert_true(samples[i].mad_us == 0);
-    assert_int_equal(samples[i].is_default, i == 0);
-    assert_int_equal(samples[i].ppn, 2);
-    assert_int_equal(samples[i].nodes, 2);
-  }
-  assert_int_equal(samples[0].algorithm, PROFILE_RING);
-  assert_int_equal(samples[2].algorithm, PROFILE_TREE);
-  assert_int_equal(samples[2].protocol, PROFILE_SIMPLE);
-  assert_int_equal(samples[2].channels, 2);
-  /* Of the first block two calls were timed; of runs of three the first is left out. */
-  assert_int_equal(count, 26);
-  row.places[1].count--;
-  assert_true(label_row(&row, entry, SEED, RUN, samples, error) < 0);
-  assert_non_null(strstr(error, "42 calls, 41 expected"));
+  static const struct cell ring = { PROFILE_RING, PROFILE_LL, 0 },
+                           ring_2 = { PROFILE_RING, PROFILE_LL, 2 },
+                           tree = { PROFILE_TREE, PROFILE_SIMPLE, 2 },
+                           other = { PROFILE_PAT, PROFILE_SIMPLE, 0 };
+  assert_false(label_is_open(entry, &ring)); /* that is NCCL's own choice */
+  assert_true(label_is_open(entry, &ring_2));
+  struct sample sample;
+  assert_null(label_row(&row, entry, NULL, &sample));
+  assert_true(sample.is_default && sample.algorithm == PROFILE_RING &&
+              sample.protocol == PROFILE_LL);
+  assert_null(label_row(&row, entry, &tree, &sample));
+  assert_true(!sample.is_default && sample.algorithm == PROFILE_TREE &&
+              sample.protocol == PROFILE_SIMPLE && sample.channels == 2);
+  assert_true(sample.nccl == 22907 && sample.nodes == 2 && sample.ppn == 2);
+  assert_true(sample.n == 26 && sample.median_us == 100 && sample.mad_us == 2);
+  assert_string_equal(label_row(&row, entry, &other, &sample), "NCCL does not offer it");
   free(log);
 }
 
@@ -188,28 +159,20 @@ UNIT_TEST(ranks_agree_on_a_topology_or_have_none) {
 
 UNIT_TEST(doubtful_logs_label_nothing) {
   static const struct {
-    const char *lines[3], *part;
+    const char *line, *part;
   } cases[] = {
-    { { OPEN_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 4" }, "no rank logged" },
-    { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 calls 47 ." }, "disagree" },
-    { { OPEN_LINE, END_LINE, "TUNER/stratus: calibrate end allreduce 64 unsteady ." }, "changed" },
-    { { OPEN_LINE, END_LINE,
-        "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 cells ring.ll ." },
+    { "TUNER/stratus: calibrate unsteady allreduce 64 .", "changed" },
+    { "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 22907 cells ring.ll .",
       "disagree" },
   };
+  struct sample sample;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct label_log *log = calloc(1, sizeof *log);
-    for (int k = 0; k < 3 && cases[i].lines[k]; k++) {
-      label_take_line(log, cases[i].lines[k]);
-    }
-    struct bench_json_row row;
-    double calls_us[BENCH_JSON_PLACES][ITERATIONS];
-    fill_row(&row, calls_us);
-    struct sample samples[SCHEDULE_CELLS_MAX];
-    char error[LABEL_ERROR_MAX];
-    assert_true(label_row(&row, &log->entries[0], SEED, RUN, samples, error) < 0);
-    if (!strstr(error, cases[i].part)) {
-      fail_msg("\"%s\" is not in: %s", cases[i].part, error);
+    label_take_line(log, OPEN_LINE);
+    label_take_line(log, cases[i].line);
+    const char *objection = label_row(&row, &log->entries[0], NULL, &sample);
+    if (!objection || !strstr(objection, cases[i].part)) {
+      fail_msg("\"%s\" is not in: %s", cases[i].part, objection ? objection : "none");
     }
     free(log);
   }
@@ -218,30 +181,14 @@ UNIT_TEST(doubtful_logs_label_nothing) {
       log, "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 1 cells ring.ll");
   label_take_line(
       log, "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 0 nccl 1 cells pat.ll .");
-  label_take_line(log, END_LINE);
   assert_int_equal(log->count, 0); /* cut off, or nonsense */
   free(log);
-}
-
-/* ---- times ---- */
-
-UNIT_TEST(calls_are_summed_up) {
-  enum { CALLS = 100 };
-  double calls_us[CALLS];
-  for (int i = 0; i < CALLS; i++) {
-    calls_us[i] = 100 + (double)(i - CALLS / 2) * 0.2;
-  }
-  struct sample sample = { 0 };
-  label_summarize(calls_us, CALLS, &sample);
-  assert_int_equal(sample.n, CALLS);
-  assert_true(sample.median_us > 99.8 && sample.median_us < 100.1);
-  assert_true(sample.mad_us > 4.9 && sample.mad_us < 5.1);
 }
 
 /* ---- resuming ---- */
 
 /* Stands in for a whole job under nccl-tests: says what the tuner would, writes what the benchmark
- * would, and keeps a list of the plans that it was given. */
+ * would, and keeps a list of the cells that it was given. */
 static const char fake_perf[] =
     "#!/bin/sh\n"
     "echo \"$STRATUS_TUNER $STRATUS_CALIBRATE\" >>\"$0.log\"\n"
@@ -251,7 +198,6 @@ static const char fake_perf[] =
     "  [ $size -le $last ] || continue\n"
     "  echo \"TUNER/stratus: calibrate open allreduce $size ranks 2 nodes 2 nccl 22907 cells "
     "ring.ll tree.ll .\"\n"
-    "  echo \"TUNER/stratus: calibrate end allreduce $size calls 10 .\"\n"
     "  "
     "rows=\"$rows${rows:+,}{\\\"size\\\":$size,\\\"out_of_place\\\":$place,\\\"in_place\\\":$place,"
     "\\\"out_of_place_per_iter\\\":$calls,\\\"in_place_per_iter\\\":$calls}\"\n"
@@ -285,23 +231,29 @@ UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down)
   tree_write(tree, "all_reduce_perf",
              "#!/bin/sh\n[ -e \"$0.busy\" ] || { touch \"$0.busy\"; exit 3; }\n%s", fake_perf);
   assert_int_equal(chmod(tree_path(tree, "all_reduce_perf", full), 0755), 0);
-  TOOL_WARNS(run_tool("8"), 0, /* although the first launch fails */
-             "allreduce: up to 1 launches of 1 sizes, each 0 s and more\n");
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 "), 1);
+  TOOL_WARNS(
+      run_tool("8 --rounds 1"), 0, /* although the first launch fails */
+      "allreduce: 1 cells beside NCCL's own choice, 1 rounds of launches, each 0 s and more\n");
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 default"), 1);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 tree.ll"), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
   assert_int_equal(count_lines(tree, "s.jsonl", "\"default\":true"), 1);
-  assert_int_equal(run_tool("8"), 0);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", ""), 2);
-  assert_int_equal(run_tool("16"), 0); /* one size more: only that one is tried */
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "allreduce:16"), 1);
+  /* NCCL's own choice tells what is open; nothing else runs again. */
+  assert_int_equal(run_tool("8 --rounds 1"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", ""), 3);
+  assert_int_equal(count_lines(tree, "s.jsonl", ""), 2);
+  assert_int_equal(run_tool("16 --rounds 1"), 0); /* one size more: only that one is tried */
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2);
   assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":16,"), 2);
-  /* What changes the measurement makes another campaign; each round has its own launch. */
-  assert_int_equal(run_tool("16 --rounds 3"), 0);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "/allreduce:8,16"), 3);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 seed=3/run=1/channels=0/"), 1);
-  assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
-  assert_int_equal(run_tool("16 --rounds 3"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "tree.ll"), 2);
+  /* More rounds go on behind those; another number of channels is another cell. */
+  assert_int_equal(run_tool("16"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "default"), 6);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "tree.ll"), 4);
+  assert_int_equal(count_lines(tree, "s.jsonl", ""), 12);
+  assert_int_equal(run_tool("16 --rounds 1 --channels 0,2"), 0);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 ring.ll@2"), 1);
+  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 tree.ll@2"), 1);
   assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
   /* A launch that fails leaves what there was. */
   tree_write(tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
@@ -319,10 +271,11 @@ UNIT_TEST_WITH(what_follows_is_said_first, tool_set_up, tool_tear_down) {
   TOOL_WARNS(tool_run_there("stratus calibrate -c allreduce -e 1G -f 4 -n 40 --rounds 3 -- "
                             "./all_reduce_perf"),
              1,
-             "stratus: 1 collectives, 14 sizes each: up to 4 launches, about 4 min if calls take "
+             "stratus: 1 collectives, 14 sizes each: about 18 launches, 21 min if calls take "
              "200 us and 1 GB/s\nstratus: samples go to samples.jsonl after each launch, and /");
-  tool_assert_contains(tool.errors, "goes on by the same command\n"
-                                    "stratus: allreduce, NCCL's own choice: 14 sizes\n");
+  tool_assert_contains(tool.errors,
+                       "goes on by the same command\n"
+                       "stratus: allreduce, NCCL's own choice, round 1 of 3: 14 sizes\n");
   tool_assert_contains(tool.errors, "./all_reduce_perf was ended: interrupted\n");
 }
 
@@ -350,11 +303,12 @@ UNIT_TEST_WITH(the_median_of_calls_counts, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "x.json",
              "{\"results\":[{\"size\":0},{\"size\":8,\"out_of_place\":" PLACE ",\"in_place\":" PLACE
              ",\"out_of_place_per_iter\":{\"times_us\":[900,10,11,500]},"
-             "\"in_place_per_iter\":{\"times_us\":[900,900,11,11]}}]}");
+             "\"in_place_per_iter\":{\"times_us\":[900,900,11,12]}}]}");
   tree_path(&tool.tree, "x.json", full);
   assert_int_equal(bench_json_read(full, PROFILE_ALLREDUCE, &bench, error), 0);
   assert_int_equal(bench.count, 1);
-  assert_true(bench.rows[0].median_us == 11 && bench.rows[0].wrong == 4);
+  assert_true(bench.rows[0].median_us == 11.5 && bench.rows[0].wrong == 4);
+  assert_true(bench.rows[0].calls == 4 && bench.rows[0].mad_us == 0.5);
   assert_ptr_equal(bench_json_find(&bench, PROFILE_ALLREDUCE, 8), &bench.rows[0]);
   assert_null(bench_json_find(&bench, PROFILE_ALLREDUCE, 0));
   bench_json_free(&bench);
@@ -383,18 +337,15 @@ static const char fake_mpirun[] =
 static const char any_perf[] =
     "#!/bin/sh\n"
     "coll=$(basename \"$0\" _perf | tr -d _)\n"
-    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; -c) c=$2 "
-    ";; "
-    "esac; shift; done\n"
+    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; esac; "
+    "shift; done\n"
     "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a match'\n"
-    "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v c=$c -v json=\"$json\" 'BEGIN {\n"
+    "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v json=\"$json\" 'BEGIN {\n"
     "  times = \"10\"; for (i = 1; i < n; i++) times = times \",\" 10 + i % 2\n"
     "  for (size = b; size <= e; size *= 2) {\n"
     "    print \"TUNER/stratus: calibrate open \" coll \" \" size \" ranks 16 nodes 2 nccl 22907 "
     "cells "
     "ring.ll tree.ll .\"\n"
-    "    print \"TUNER/stratus: calibrate end \" coll \" \" size \" calls \" 2 * (1 + n + c) \" "
-    ".\"\n"
     "    place = \"{\\\"time\\\":10,\\\"nwrong\\\":0}\"; calls = \"{\\\"times_us\\\":[\" times "
     "\"]}\"\n"
     "    rows = rows (rows ? \",\" : \"\") \"{\\\"size\\\":\" size \",\\\"out_of_place\\\":\" "
@@ -427,7 +378,7 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "a.profile",
              "schema = 1\n[meta]\nid = a\n[table allreduce nodes=2 ppn=8]\n1K 64K ring ll 0\n");
   run_example("calibrate");
-  assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2);
+  assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2 * 3);
   run_example("verify");
   assert_true(tool.output[0] != '\0');
 }

@@ -70,16 +70,16 @@ TEST(what_is_not_used_does_not_count) {
   assert_true(hash_of(old, 22809) != 0);
   assert_true(hash_of(old, 0) != 0);
   uint64_t tuning = hash_of(HEAD TABLE, 22907);
-  pair_set_parameters("STRATUS_CALIBRATE=allreduce:8");
+  pair_set_parameters("STRATUS_CALIBRATE=ring.ll");
   assert_true(hash_of(HEAD TABLE, 22907) != tuning);
   pair_set_parameters("STRATUS_TUNER=0");
   assert_true(hash_of(HEAD TABLE, 22907) == 0);
 }
 
-/* Rows do not count in a calibration, and its plan does. */
-TEST(calibration_decides_by_its_plan) {
-  static const char *const plans[] = { "STRATUS_CALIBRATE=allreduce:8",
-                                       "STRATUS_CALIBRATE=seed=2/allreduce:8" };
+/* Rows do not count in a calibration, and its cell does. */
+TEST(calibration_decides_by_its_cell) {
+  static const char *const plans[] = { "STRATUS_CALIBRATE=ring.ll",
+                                       "STRATUS_CALIBRATE=ring.simple" };
   uint64_t hashes[2];
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
   for (int i = 0; i < 2; i++) {

@@ -42,7 +42,7 @@ struct sample {
   uint64_t time;     /* seconds since 1970, when the block ended; 0: not known */
   int nccl;          /* as ncclGetVersion counts; 0: not known */
   /* Empty: not known. Only letters, digits and . _ - */
-  char run[SAMPLE_WORD_MAX];      /* one launch: only samples of one launch are paired */
+  char run[SAMPLE_WORD_MAX];      /* one round: only samples of one round are paired */
   char topology[TOPOLOGY_ID_MAX]; /* fingerprint of all ranks' machines, common/topology.h */
 };
 

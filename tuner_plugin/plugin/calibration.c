@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts the calls of each size and applies the schedule to the next one. */
+/* Tells what is open to each size, and puts the one cell in. */
 #include "tuner_plugin/plugin/calibration.h"
 
 #include <inttypes.h>
@@ -10,29 +10,35 @@
 
 #include "common/log.h"
 #include "common/topology.h"
-#include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/calibrate/cell.h"
 
-/* The calls of one collective and size. */
-struct stream {
-  uint64_t calls;
-  struct schedule_set set; /* of the first call */
-  bool is_unsteady;        /* later calls were offered other cells */
+/* The calls of one collective and size, as the first one was. */
+struct seen {
+  int coll;
+  uint64_t bytes;
+  uint32_t open;
+  unsigned usual;
+  bool is_unsteady; /* later calls were offered other cells */
 };
 
 struct calibration {
   pthread_mutex_t lock;
   struct tuner_host host;
   struct tuner_shape shape;
-  struct plan plan;
-  struct stream *streams; /* one for each entry of the plan */
-  struct plan_entry entries[PLAN_ENTRIES_MAX];
+  bool has_cell; /* else all is NCCL's own choice */
+  struct cell cell;
+  size_t count;
+  struct seen seen[CALIBRATE_SIZES_MAX];
 };
 
-/* All communicators of a process have the same plan, so one warning is enough. */
-static void warn_of_plan(const char *error) {
+/* All communicators of a process have the same text, so one warning is enough. */
+static void warn_of_text(const char *text) {
   static bool is_said; /* atomic */
   if (!__atomic_exchange_n(&is_said, true, __ATOMIC_RELAXED)) {
-    LOG_WARN("STRATUS_CALIBRATE: %s; nothing is calibrated, NCCL's own choice is untouched", error);
+    LOG_WARN(
+        "STRATUS_CALIBRATE=%.64s is neither \"default\" nor a cell as ring.simple or tree.ll@2; "
+        "nothing is calibrated, NCCL's own choice is untouched",
+        text);
   }
 }
 
@@ -43,8 +49,9 @@ static void say_topology(void) {
   LOG_INFO("calibrate topology %s .", id[0] ? id : "unknown");
 }
 
-struct calibration *calibration_open(const char *plan, struct tuner_host host,
+struct calibration *calibration_open(const char *what, struct tuner_host host,
                                      struct tuner_shape shape) {
+  struct cell cell = { 0 };
   if (shape.nodes < 2 || shape.ranks % shape.nodes != 0 || shape.is_uneven ||
       host.abi_version < 3) {
     LOG_INFO("%zu ranks on %zu nodes, tuner interface v%d: not calibrated; that needs two or more "
@@ -52,105 +59,79 @@ struct calibration *calibration_open(const char *plan, struct tuner_host host,
              shape.ranks, shape.nodes, host.abi_version);
     return NULL;
   }
+  bool has_cell = strcmp(what, "default") != 0;
+  if (has_cell && cell_parse(what, &cell) < 0) {
+    warn_of_text(what);
+    return NULL;
+  }
   struct calibration *opened = calloc(1, sizeof *opened);
-  char error[PLAN_ERROR_MAX] = "out of memory";
-  if (!opened || plan_parse(plan, opened->entries, &opened->plan, error) < 0) {
-    warn_of_plan(error);
-    free(opened);
-    return NULL;
+  if (opened) {
+    pthread_mutex_init(&opened->lock, NULL);
+    opened->host = host;
+    opened->shape = shape;
+    opened->has_cell = has_cell;
+    opened->cell = cell;
+    say_topology();
   }
-  opened->streams = calloc(opened->plan.entry_count, sizeof *opened->streams);
-  if (!opened->streams) {
-    free(opened);
-    return NULL;
-  }
-  pthread_mutex_init(&opened->lock, NULL);
-  opened->host = host;
-  opened->shape = shape;
-  say_topology();
   return opened;
 }
 
-static void say_end(const struct plan_entry *entry, const struct stream *stream) {
-  const char *name = profile_collective_name(entry->collective);
-  if (stream->is_unsteady) {
-    LOG_INFO("calibrate end %s %" PRIu64 " unsteady .", name, entry->bytes);
-  } else if (stream->calls > 0) {
-    LOG_INFO("calibrate end %s %" PRIu64 " calls %" PRIu64 " .", name, entry->bytes, stream->calls);
-  }
-}
-
 void calibration_close(struct calibration *calibration) {
-  if (!calibration) {
-    return;
+  if (calibration) {
+    pthread_mutex_destroy(&calibration->lock);
+    free(calibration);
   }
-  for (size_t i = 0; i < calibration->plan.entry_count; i++) {
-    say_end(&calibration->entries[i], &calibration->streams[i]);
-  }
-  pthread_mutex_destroy(&calibration->lock);
-  free(calibration->streams);
-  free(calibration);
 }
 
-static void say_open(const struct calibration *calibration, const struct plan_entry *entry,
-                     const struct schedule_set *set) {
-  char cells[SCHEDULE_CELLS_MAX * PLAN_CELL_TEXT_MAX] = "";
+static void say_open(const struct calibration *calibration, const struct seen *seen) {
+  char cells[COSTS_CELLS * CELL_TEXT_MAX] = "", text[CELL_TEXT_MAX];
   size_t length = 0;
-  for (size_t i = 0; i < set->count; i++) {
-    char cell[PLAN_CELL_TEXT_MAX];
-    length += (size_t)snprintf(cells + length, sizeof cells - length, " %s",
-                               plan_format_cell(set->cells[i], cell));
+  for (unsigned i = 0; seen->open && i <= COSTS_CELLS; i++) {
+    unsigned place = i == 0 ? seen->usual : i - 1;
+    if (i == 0 || (place != seen->usual && seen->open >> place & 1)) {
+      length += (size_t)snprintf(cells + length, sizeof cells - length, " %s",
+                                 cell_format(cell_of_costs(place, 0), text));
+    }
   }
   LOG_INFO("calibrate open %s %" PRIu64 " ranks %zu nodes %zu nccl %d cells%s .",
-           profile_collective_name(entry->collective), entry->bytes, calibration->shape.ranks,
-           calibration->shape.nodes, calibration->host.nccl_version, cells);
+           profile_collective_name((enum profile_collective)seen->coll), seen->bytes,
+           calibration->shape.ranks, calibration->shape.nodes, calibration->host.nccl_version,
+           cells);
 }
 
-/* The cell of the next call, from what NCCL offers for it, and its place; 0: NCCL's own. */
-static size_t next_cell(struct calibration *calibration, int place, struct decide_costs costs,
-                        struct schedule_cell *cell) {
-  const struct plan_entry *entry = &calibration->entries[place];
-  struct stream *stream = &calibration->streams[place];
-  struct schedule_set set;
-  plan_open(&calibration->plan, entry->bytes, costs, &set);
-  uint64_t call = stream->calls++;
-  if (call == 0) {
-    stream->set = set;
-    say_open(calibration, entry, &set);
-  } else if (!schedule_is_same(&set, &stream->set)) {
-    stream->is_unsteady = true;
+/* What is open to this call; told for the first of a size, and where a later one differs. */
+static void look(struct calibration *calibration, struct seen now) {
+  struct seen *seen = calibration->seen, *end = seen + calibration->count;
+  while (seen < end && (seen->coll != now.coll || seen->bytes != now.bytes)) {
+    seen++;
   }
-  if (set.count == 0) {
-    return 0;
+  if (seen == end && calibration->count < CALIBRATE_SIZES_MAX) {
+    calibration->count++;
+    *seen = now;
+    say_open(calibration, seen);
+  } else if (seen < end && !seen->is_unsteady &&
+             (seen->open != now.open || seen->usual != now.usual)) {
+    seen->is_unsteady = true;
+    LOG_INFO("calibrate unsteady %s %" PRIu64 " .",
+             profile_collective_name((enum profile_collective)now.coll), now.bytes);
   }
-  struct schedule_key key = {
-    .seed = calibration->plan.seed,
-    .run = calibration->plan.run,
-    .collective = entry->collective,
-    .bytes = entry->bytes,
-  };
-  size_t picked = schedule_pick(key, set.count, call).cell;
-  *cell = set.cells[picked];
-  return picked;
-}
-
-static bool put_cell(struct schedule_cell cell, struct decide_costs costs, int *channels) {
-  const struct decide_choice choice = { .algo = cell.algorithm,
-                                        .proto = cell.protocol,
-                                        .channels = (uint8_t)cell.channels,
-                                        .over = DECIDE_ANY_CELL };
-  return decide_put(&choice, costs, channels);
 }
 
 bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
                         struct decide_costs costs, int *channels) {
-  int entry = plan_find(&calibration->plan, coll, bytes);
-  if (entry < 0) {
+  struct seen now = { .coll = coll, .bytes = bytes };
+  if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT) {
     return false;
   }
-  struct schedule_cell cell;
+  now.open = cell_open(bytes, costs, &now.usual);
   pthread_mutex_lock(&calibration->lock);
-  bool is_ours = next_cell(calibration, entry, costs, &cell) > 0 && put_cell(cell, costs, channels);
+  look(calibration, now);
   pthread_mutex_unlock(&calibration->lock);
-  return is_ours;
+  const struct cell *cell = &calibration->cell;
+  const struct decide_choice choice = { .algo = (uint8_t)cell->algorithm,
+                                        .proto = (uint8_t)cell->protocol,
+                                        .channels = (uint8_t)cell->channels,
+                                        .over = DECIDE_ANY_CELL };
+  return calibration->has_cell && now.open >> costs_cell(cell->algorithm, cell->protocol) & 1 &&
+         decide_put(&choice, costs, channels);
 }

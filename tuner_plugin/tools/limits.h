@@ -8,10 +8,12 @@
 /* ---- calibrate ---- */
 
 /* For the time that is told before anything was measured: of a call, of its bytes, and to start and
- * end the ranks of a launch. Of the order of what a cloud of 25 Gb/s gives. */
+ * end the ranks of a launch, of the order of what a cloud of 25 Gb/s gives; and cells beside NCCL's
+ * own choice: of AllReduce by Ring and Tree with three protocols. */
 #define CALIBRATE_ASSUMED_US 200.0
 #define CALIBRATE_ASSUMED_GBS 1.0
 #define CALIBRATE_START_S 10.0
+#define CALIBRATE_ASSUMED_CELLS 5
 
 /* ---- verify ---- */
 

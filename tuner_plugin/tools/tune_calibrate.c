@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus calibrate: for each collective a run of NCCL's own choices, then `rounds` launches in
- * which every call tries another cell. Appends samples.
+/* stratus calibrate: for each collective, in each of `rounds` rounds, a launch of NCCL's own choice
+ * and one of every other cell that it offers. Appends samples.
  *
  * All state is in the samples, so an interrupted campaign continues where it ended: the name of
- * each sample's run has the campaign's id and the number of its launch. */
+ * each sample's run has the campaign's id and the number of its round. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "common/hex.h"
 #include "common/tools/commands.h"
+#include "tuner_plugin/decide/guard.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
@@ -27,21 +28,29 @@ static struct {
 } options = {
   .samples = "samples.jsonl",
   .channels = "0",
-  .rounds = 1,
+  .rounds = 3,
 };
 
 static const struct cli_option option_rows[] = {
   { "samples", 's', CLI_STRING, &options.samples, "FILE",
-    "append samples to it; sizes already in it are not measured again", 0, 0 },
+    "append samples to it; what is already in it is not measured again", 0, 0 },
   LAUNCH_OPTION_ROWS,
   { "channels", 0, CLI_STRING, &options.channels, "LIST",
     "numbers of channels to try, as in 0,1,4; 0 is NCCL's own", 0, 0 },
   { "rounds", 0, CLI_INT, &options.rounds, "N",
-    "launches of each size: they differ by more than the calls of one", 1, 99 },
+    "launches of each cell, in turn: they differ by more than the calls of one", 1, 99 },
   { 0 },
 };
 
-enum { PLAN_TEXT_MAX = 1 << 16, ID_MAX = 9 };
+enum {
+  ID_MAX = 9,
+  WHAT_MAX = CELL_TEXT_MAX + 64,
+  CELLS_MAX = COSTS_CELLS * CALIBRATE_CHANNELS_MAX
+};
+
+/* All that may be tried. */
+static struct cell cells[CELLS_MAX];
+static size_t cell_count, channel_count;
 
 /* ---- one collective ---- */
 
@@ -50,22 +59,54 @@ struct series {
   struct sample_file *samples; /* new and old */
   const char *id;              /* of everything that affects the measurement, except sizes */
   enum profile_collective collective;
-  struct bench_json alone;          /* NCCL's own choice, nothing else */
-  uint64_t sizes[PLAN_ENTRIES_MAX]; /* of the next launch */
+  struct bench_json alone;             /* NCCL's own choice, in the first round */
+  struct label_log offered, log;       /* what was open then; in the last launch */
+  uint64_t sizes[CALIBRATE_SIZES_MAX]; /* of the next launch */
   size_t size_count;
-  struct label_log log;
-  uint64_t time;
 };
 
 static const char *name_of(const struct series *series) {
   return profile_collective_name(series->collective);
 }
 
-/* Consecutive calls with the same cell: as many as let every cell get some of the calls that
- * --iters makes. */
-static uint32_t run_length(void) {
-  int64_t most = 1 + launch_options.iterations / 20;
-  return most < PLAN_RUN ? (uint32_t)most : PLAN_RUN;
+static const char *run_of(const struct series *series, int64_t round, char run[SAMPLE_WORD_MAX]) {
+  snprintf(run, SAMPLE_WORD_MAX, "%s-%" PRId64, series->id, round);
+  return run;
+}
+
+/* ---- what is still to be done ---- */
+
+static bool is_measured(const struct series *series, uint64_t bytes, int64_t round,
+                        const struct cell *cell) {
+  char run[SAMPLE_WORD_MAX];
+  run_of(series, round, run);
+  for (size_t i = 0; i < series->samples->count; i++) {
+    const struct sample *sample = &series->samples->samples[i];
+    bool is_cell = cell ? !sample->is_default && sample->algorithm == cell->algorithm &&
+                              sample->protocol == cell->protocol &&
+                              sample->channels == cell->channels
+                        : sample->is_default;
+    if (is_cell && sample->collective == series->collective && sample->bytes == bytes &&
+        strcmp(sample->run, run) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The sizes, as the benchmark made them of those that were asked for, that are not measured and to
+ * which the cell is open. */
+static size_t list_due(struct series *series, int64_t round, const struct cell *cell) {
+  series->size_count = 0;
+  for (size_t i = 0; i < series->alone.count && i < CALIBRATE_SIZES_MAX; i++) {
+    uint64_t bytes = series->alone.rows[i].bytes;
+    const struct label_entry *entry = label_find(&series->offered, series->collective, bytes);
+    if ((!cell || (entry && label_is_open(entry, cell))) &&
+        !is_measured(series, bytes, round, cell)) {
+      series->sizes[series->size_count++] = bytes;
+    }
+  }
+  return series->size_count;
 }
 
 /* ---- samples ---- */
@@ -75,31 +116,26 @@ static int fail_to_write(int error) {
                   error == -EINVAL ? "its last line is no sample" : strerror(-error));
 }
 
-/* Labels one size, and takes its samples; false if its calls cannot be identified. */
+/* False if nobody can tell what the calls of the size have used. */
 static bool take_size(struct series *series, const struct bench_json *bench, int64_t round,
-                      uint64_t bytes) {
+                      const struct cell *cell, uint64_t bytes) {
   const struct bench_json_row *row = bench_json_find(bench, series->collective, bytes);
   const struct label_entry *entry = label_find(&series->log, series->collective, bytes);
-  struct sample samples[SCHEDULE_CELLS_MAX];
-  char error[LABEL_ERROR_MAX] = "the tuner logged nothing about it";
-  int count =
-      row && entry ? label_row(row, entry, (uint64_t)round, run_length(), samples, error) : -ENOENT;
-  if (count < 0) {
-    cli_fail("%s, %" PRIu64 " bytes not labelled: %s", name_of(series), bytes, error);
+  struct sample sample;
+  const char *objection =
+      row && entry ? label_row(row, entry, cell, &sample) : "the tuner logged nothing about it";
+  if (objection) {
+    cli_fail("%s, %" PRIu64 " bytes not taken: %s", name_of(series), bytes, objection);
     return false;
   }
-  bool is_taken = true;
-  for (int i = 0; i < count; i++) {
-    samples[i].time = series->time;
-    snprintf(samples[i].run, sizeof samples[i].run, "%s-%" PRIu64 "-%" PRId64, series->id,
-             series->time, round);
-    snprintf(samples[i].topology, sizeof samples[i].topology, "%s", series->log.topology);
-    is_taken &= samples[i].n == 0 || sample_file_add(series->samples, &samples[i]) == 0;
-  }
-  return is_taken;
+  sample.time = (uint64_t)time(NULL);
+  run_of(series, round, sample.run);
+  snprintf(sample.topology, sizeof sample.topology, "%s", series->log.topology);
+  return sample_file_add(series->samples, &sample) == 0;
 }
 
-static int take_launch(struct series *series, int64_t round, const struct bench_json *bench) {
+static int take_launch(struct series *series, int64_t round, const struct cell *cell,
+                       const struct bench_json *bench) {
   if (series->log.count == 0) {
     return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }
@@ -107,49 +143,16 @@ static int take_launch(struct series *series, int64_t round, const struct bench_
     launch_say("the ranks' machines have different topologies (stratus doctor shows each), so the "
                "samples name none");
   }
-  series->time = (uint64_t)time(NULL);
-  size_t labelled = 0, before = series->samples->count;
+  size_t taken = 0, before = series->samples->count;
   for (size_t i = 0; i < series->size_count; i++) {
-    labelled += take_size(series, bench, round, series->sizes[i]);
+    taken += take_size(series, bench, round, cell, series->sizes[i]);
   }
-  if (labelled == 0) {
+  if (taken == 0 && series->size_count > 0) {
     return cli_fail("no samples could be written");
   }
   int error = sample_file_append(options.samples, series->samples->samples + before,
                                  series->samples->count - before);
   return error ? fail_to_write(error) : CLI_OK;
-}
-
-/* ---- what is still to be done ---- */
-
-/* "0a1b2c3d-1795313780-2" is of round 2 of the campaign 0a1b2c3d. */
-static bool is_of_round(const char *run, const char *id, int64_t round) {
-  const char *last = strrchr(run, '-');
-  return last && strncmp(run, id, strlen(id)) == 0 && strtoll(last + 1, NULL, 10) == round;
-}
-
-static bool is_measured(const struct series *series, uint64_t bytes, int64_t round) {
-  const struct sample_file *file = series->samples;
-  for (size_t i = 0; i < file->count; i++) {
-    const struct sample *sample = &file->samples[i];
-    if (sample->collective == series->collective && sample->bytes == bytes &&
-        is_of_round(sample->run, series->id, round)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* Those of the sizes that are not measured in this round; returns how many. */
-static size_t list_due(const struct series *series, int64_t round, const uint64_t *sizes,
-                       size_t count, uint64_t *due) {
-  size_t due_count = 0;
-  for (size_t i = 0; i < count; i++) {
-    if (!is_measured(series, sizes[i], round)) {
-      due[due_count++] = sizes[i];
-    }
-  }
-  return due_count;
 }
 
 /* ---- launches ---- */
@@ -163,86 +166,85 @@ static void take_label(void *to, const char *line) {
   }
 }
 
-/* It shows the sizes and about how long they take: a quarter of the calls is enough. */
-static int run_alone(struct series *series) {
-  static const char *const ours[] = { "STRATUS_CALIBRATE=", "STRATUS_TUNER=0", NULL };
-  struct launch_job job = { .what = "NCCL's own choice",
-                            .collective = series->collective,
-                            .sizes = series->launch->sizes,
-                            .size_count = series->launch->size_count,
-                            .iterations = ((uint64_t)launch_options.iterations + 3) / 4,
-                            .ours = ours };
-  return launch_run(series->launch, &job, &series->alone);
-}
-
-/* Each launch has another shuffle seed. */
-static void write_plan(const struct series *series, int64_t round, char plan[PLAN_TEXT_MAX]) {
-  int length = snprintf(plan, PLAN_TEXT_MAX,
-                        "STRATUS_CALIBRATE=seed=%" PRId64 "/run=%" PRIu32 "/channels=%.200s/%s",
-                        round, run_length(), options.channels, name_of(series));
-  for (size_t i = 0; i < series->size_count; i++) {
-    length += snprintf(plan + length, (size_t)(PLAN_TEXT_MAX - length), "%c%" PRIu64,
-                       i == 0 ? ':' : ',', series->sizes[i]);
-  }
-}
-
-static int run_round(struct series *series, int64_t round) {
-  static char plan[PLAN_TEXT_MAX], what[64];
+/* `bench` gets the results. */
+static int launch_cell(struct series *series, int64_t round, const struct cell *cell,
+                       const uint64_t *sizes, size_t size_count, struct bench_json *bench) {
+  char text[CELL_TEXT_MAX] = "default", plan[WHAT_MAX], what[WHAT_MAX];
   const char *const ours[] = { "STRATUS_TUNER=1", plan, NULL };
-  struct bench_json bench = { 0 };
-  snprintf(what, sizeof what, "every cell, round %" PRId64 " of %" PRId64, round, options.rounds);
-  write_plan(series, round, plan);
+  if (cell) {
+    cell_format(*cell, text);
+  }
+  snprintf(plan, sizeof plan, "STRATUS_CALIBRATE=%s", text);
+  snprintf(what, sizeof what, "%s, round %" PRId64 " of %" PRId64,
+           cell ? text : "NCCL's own choice", round, options.rounds);
   struct launch_job job = { .what = what,
                             .collective = series->collective,
-                            .sizes = series->sizes,
-                            .size_count = series->size_count,
+                            .sizes = sizes,
+                            .size_count = size_count,
                             .iterations = (uint64_t)launch_options.iterations,
                             .ours = ours,
-                            .expected = &series->alone,
+                            .expected = series->alone.count > 0 ? &series->alone : NULL,
                             .take = take_label,
                             .to = &series->log };
-  int status = launch_run(series->launch, &job, &bench);
+  return launch_run(series->launch, &job, bench);
+}
+
+static int run_due(struct series *series, int64_t round, const struct cell *cell) {
+  struct bench_json bench = { 0 };
+  if (list_due(series, round, cell) == 0) {
+    return CLI_OK;
+  }
+  int status = launch_cell(series, round, cell, series->sizes, series->size_count, &bench);
   if (status == CLI_OK) {
-    status = take_launch(series, round, &bench);
+    status = take_launch(series, round, cell, &bench);
   }
   bench_json_free(&bench);
   return status;
 }
 
-/* The sizes as the benchmark made them of those that were asked for. Every call tries a cell, so
- * that a launch takes as long as NCCL's own choice does with all calls, and as much more as the
- * other cells are slower. */
-static int run_rounds(struct series *series) {
-  uint64_t sizes[PLAN_ENTRIES_MAX];
-  double launch_s = 0;
-  size_t count = 0;
-  for (; count < series->alone.count && count < PLAN_ENTRIES_MAX; count++) {
-    sizes[count] = series->alone.rows[count].bytes;
-    launch_s += launch_expect_s(&series->alone, series->collective, sizes[count]);
-  }
-  launch_say("%s: up to %" PRId64 " launches of %zu sizes, each %.0f s and more", name_of(series),
-             options.rounds, count, launch_s);
-  int status = CLI_OK;
-  for (int64_t round = 1; status == CLI_OK && round <= options.rounds; round++) {
-    series->size_count = list_due(series, round, sizes, count, series->sizes);
-    status = series->size_count > 0 ? run_round(series, round) : CLI_OK;
+/* It shows the sizes, which cells are open to them, and about how long they take: even where its
+ * samples are there. */
+static int run_first(struct series *series) {
+  const struct launch *launch = series->launch;
+  int status = launch_cell(series, 1, NULL, launch->sizes, launch->size_count, &series->alone);
+  if (status == CLI_OK) {
+    series->offered = series->log;
+    list_due(series, 1, NULL);
+    status = take_launch(series, 1, NULL, &series->alone);
   }
   return status;
 }
 
+static void say_rounds(const struct series *series) {
+  size_t open = 0;
+  double launch_s = 0;
+  for (size_t c = 0; c < cell_count; c++) {
+    bool is_open = false;
+    for (size_t i = 0; i < series->offered.count; i++) {
+      is_open |= label_is_open(&series->offered.entries[i], &cells[c]);
+    }
+    open += is_open;
+  }
+  for (size_t i = 0; i < series->alone.count; i++) {
+    launch_s += launch_expect_s(&series->alone, series->collective, series->alone.rows[i].bytes);
+  }
+  launch_say("%s: %zu cells beside NCCL's own choice, %" PRId64 " rounds of launches, each %.0f s "
+             "and more",
+             name_of(series), open, options.rounds, launch_s);
+}
+
+/* Each round begins with another cell. */
 static int run_series(struct series *series) {
-  const struct launch *launch = series->launch;
-  size_t due = 0;
-  for (int64_t round = 1; round <= options.rounds; round++) {
-    due += list_due(series, round, launch->sizes, launch->size_count, series->sizes);
+  int status = run_first(series);
+  if (status == CLI_OK) {
+    say_rounds(series);
   }
-  if (due == 0) {
-    launch_say("%s: all %zu sizes are in %s already", name_of(series), launch->size_count,
-               options.samples);
-    return CLI_OK;
+  for (int64_t round = 1; status == CLI_OK && round <= options.rounds; round++) {
+    status = run_due(series, round, NULL);
+    for (size_t i = 0; status == CLI_OK && i < cell_count; i++) {
+      status = run_due(series, round, &cells[(i + (size_t)round - 1) % cell_count]);
+    }
   }
-  int status = run_alone(series);
-  status = status ? status : run_rounds(series);
   bench_json_free(&series->alone);
   return status;
 }
@@ -264,16 +266,27 @@ static int calibrate_collective(struct launch *launch, struct sample_file *sampl
 
 /* ---- all of them ---- */
 
-static int check_channels(void) {
-  char text[256], error[PLAN_ERROR_MAX];
-  struct plan plan;
-  struct plan_entry *entries = calloc(PLAN_ENTRIES_MAX, sizeof *entries);
-  snprintf(text, sizeof text, "channels=%.200s/allreduce:8", options.channels);
-  int result = entries ? plan_parse(text, entries, &plan, error) : -1;
-  free(entries);
-  return result == 0 ? CLI_OK
-                     : cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
-                                      PLAN_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
+/* CollNet takes NCCL's own number alone. */
+static int choose_cells(void) {
+  char copy[256], *rest = NULL;
+  bool is_good = snprintf(copy, sizeof copy, "%s", options.channels) < (int)sizeof copy;
+  for (char *word = strtok_r(copy, ",", &rest); is_good && word;
+       word = strtok_r(NULL, ",", &rest)) {
+    int64_t channels = 0;
+    is_good = channel_count++ < CALIBRATE_CHANNELS_MAX &&
+              quantity_parse_int(word, &channels) == 0 && channels >= 0 &&
+              channels <= PROFILE_CHANNELS_MAX;
+    for (unsigned place = 0; is_good && place < COSTS_CELLS; place++) {
+      if (channels == 0 ||
+          guard_bound_channels(costs_cell_algorithm(place), (unsigned)channels, 0) > 0) {
+        cells[cell_count++] = cell_of_costs(place, (uint32_t)channels);
+      }
+    }
+  }
+  return is_good && cell_count > 0
+             ? CLI_OK
+             : cli_fail_usage("--channels takes up to %d numbers from 0 to %d, as in 0,1,4",
+                              CALIBRATE_CHANNELS_MAX, PROFILE_CHANNELS_MAX);
 }
 
 static void hash_text(struct hash_sha256 *hash, const char *text) {
@@ -284,9 +297,8 @@ static void identify(const struct launch *launch, char id[ID_MAX]) {
   static const char *const none[] = { NULL };
   uint8_t digest[HASH_SHA256_BYTES];
   struct hash_sha256 hash;
-  char text[512];
-  snprintf(text, sizeof text, "%.400s %" PRId64 " %" PRId64, options.channels, options.rounds,
-           launch_options.iterations);
+  char text[64];
+  snprintf(text, sizeof text, "%" PRId64, launch_options.iterations);
   hash_sha256_init(&hash);
   hash_text(&hash, text);
   for (int i = 0; i < launch->command_count; i++) {
@@ -299,20 +311,21 @@ static void identify(const struct launch *launch, char id[ID_MAX]) {
   hex_write(digest, (ID_MAX - 1) / 2, id);
 }
 
-/* Before anything is started. How fast the network is nobody knows yet. */
+/* Before anything is started. How fast the network is, and what NCCL offers, nobody knows yet. */
 static void say_before(const struct launch *launch) {
-  double calls_s = 0,
-         calls = 2 * (double)launch_options.iterations * ((double)options.rounds + 0.25);
-  int64_t launches = (int64_t)launch->collective_count * (1 + options.rounds);
+  int64_t of_each = options.rounds * (1 + CALIBRATE_ASSUMED_CELLS * (int64_t)channel_count);
+  double launches = (double)launch->collective_count * (double)of_each,
+         launch_s = CALIBRATE_START_S;
   for (size_t i = 0; i < launch->size_count; i++) {
-    calls_s += calls * (CALIBRATE_ASSUMED_US / 1e6 +
-                        (double)launch->sizes[i] / (CALIBRATE_ASSUMED_GBS * 1e9));
+    launch_s +=
+        2 * (double)launch_options.iterations *
+        (CALIBRATE_ASSUMED_US / 1e6 + (double)launch->sizes[i] / (CALIBRATE_ASSUMED_GBS * 1e9));
   }
-  double all_s = (double)launch->collective_count * calls_s + (double)launches * CALIBRATE_START_S;
-  launch_say("%zu collectives, %zu sizes each: up to %" PRId64 " launches, about %.0f min if calls "
-             "take %g us and %g GB/s",
-             launch->collective_count, launch->size_count, launches, all_s / 60 + 0.5,
-             CALIBRATE_ASSUMED_US, CALIBRATE_ASSUMED_GBS);
+  launch_say(
+      "%zu collectives, %zu sizes each: about %.0f launches, %.0f min if calls take %g us and "
+      "%g GB/s",
+      launch->collective_count, launch->size_count, launches, launches * launch_s / 60 + 0.5,
+      CALIBRATE_ASSUMED_US, CALIBRATE_ASSUMED_GBS);
   launch_say("samples go to %s after each launch, and %s is written meanwhile; what is interrupted "
              "goes on by the same command",
              options.samples, launch->json_path);
@@ -335,10 +348,8 @@ static int run(int argument_count, char **arguments, bool is_json) {
   static struct launch launch;
   struct sample_file samples = { 0 };
   char id[ID_MAX];
-  int status = check_channels();
-  if (status == CLI_OK) {
-    status = launch_open(&launch, argument_count, arguments);
-  }
+  int status = choose_cells();
+  status = status ? status : launch_open(&launch, argument_count, arguments);
   status = status ? status : open_samples(&samples);
   if (status == CLI_OK) {
     identify(&launch, id);

@@ -4,9 +4,9 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/quantile.h"
 
@@ -20,40 +20,45 @@ const char *bench_json_operation(enum profile_collective collective) {
   return operations[collective];
 }
 
-/* The times of a place's calls; false: there are none, though it was run. */
-static bool take_place(const json_t *from, int place, struct bench_json_row *row) {
-  static const char *const keys[] = { "out_of_place", "in_place" };
-  static const char *const calls_keys[] = { "out_of_place_per_iter", "in_place_per_iter" };
-  const json_t *object = json_object_get(from, keys[place]);
+/* Adds the later times of a place's calls; false: there are none, though it was run. */
+static bool take_place(const json_t *from, const char *name, const char *calls_name,
+                       struct bench_json_row *row, double *times_us) {
+  const json_t *object = json_object_get(from, name);
+  const json_t *list = json_object_get(json_object_get(from, calls_name), "times_us");
+  size_t count = json_array_size(list);
+  bool is_good = count > 0;
   if (!json_is_object(object)) {
     return true; /* cannot be run so */
   }
-  const json_t *list = json_object_get(json_object_get(from, calls_keys[place]), "times_us");
-  size_t count = json_array_size(list);
-  double *calls_us = row->places[place].calls_us = calloc(count + 1, sizeof *calls_us);
-  bool is_good = calls_us && count > 0;
   for (size_t i = 0; is_good && i < count; i++) {
-    calls_us[i] = json_number_value(json_array_get(list, i));
-    is_good = calls_us[i] > 0;
+    double us = json_number_value(json_array_get(list, i));
+    is_good = us > 0;
+    if (i >= (count + 2) / 3) {
+      times_us[row->calls++] = us;
+    }
   }
-  row->places[place].count = count;
   row->wrong += (uint64_t)json_number_value(json_object_get(object, "nwrong"));
   return is_good;
 }
 
-static bool take_median(struct bench_json_row *row) {
-  size_t count = 0;
-  double *times = calloc(row->places[0].count + row->places[1].count + 1, sizeof *times);
-  for (int place = 0; times && place < BENCH_JSON_PLACES; place++) {
-    size_t calls = row->places[place].count, first = (calls + 2) / 3;
-    if (first < calls) {
-      memcpy(times + count, row->places[place].calls_us + first, (calls - first) * sizeof *times);
-      count += calls - first;
+static size_t calls_of(const json_t *from, const char *name) {
+  return json_array_size(json_object_get(json_object_get(from, name), "times_us"));
+}
+
+static bool take_times(const json_t *from, struct bench_json_row *row) {
+  static const char out[] = "out_of_place_per_iter", in[] = "in_place_per_iter";
+  double *times_us = calloc(calls_of(from, out) + calls_of(from, in) + 1, sizeof *times_us);
+  bool is_good = times_us && take_place(from, "out_of_place", out, row, times_us) &&
+                 take_place(from, "in_place", in, row, times_us);
+  if (is_good) {
+    row->median_us = quantile_median(times_us, row->calls);
+    for (uint32_t i = 0; i < row->calls; i++) {
+      times_us[i] = fabs(times_us[i] - row->median_us);
     }
+    row->mad_us = quantile_median(times_us, row->calls);
   }
-  row->median_us = times ? quantile_median(times, count) : 0;
-  free(times);
-  return row->median_us > 0;
+  free(times_us);
+  return is_good && row->median_us > 0;
 }
 
 static bool take_row(const json_t *from, enum profile_collective collective,
@@ -64,7 +69,7 @@ static bool take_row(const json_t *from, enum profile_collective collective,
   }
   struct bench_json_row *row = &bench->rows[bench->count++];
   *row = (struct bench_json_row){ .collective = collective, .bytes = (uint64_t)bytes };
-  return take_place(from, 0, row) && take_place(from, 1, row) && take_median(row);
+  return take_times(from, row);
 }
 
 int bench_json_read(const char *path, enum profile_collective collective, struct bench_json *bench,
@@ -92,11 +97,6 @@ int bench_json_read(const char *path, enum profile_collective collective, struct
 }
 
 void bench_json_free(struct bench_json *bench) {
-  for (size_t i = 0; i < bench->count; i++) {
-    for (int place = 0; place < BENCH_JSON_PLACES; place++) {
-      free(bench->rows[i].places[place].calls_us);
-    }
-  }
   free(bench->rows);
   *bench = (struct bench_json){ 0 };
 }

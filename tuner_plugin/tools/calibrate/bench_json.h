@@ -14,19 +14,16 @@
 
 #include "common/profile.h"
 
-enum { BENCH_JSON_PLACES = 2, BENCH_JSON_ERROR_MAX = 512 }; /* out of place, in place */
+enum { BENCH_JSON_ERROR_MAX = 512 };
 
 struct bench_json_row {
   enum profile_collective collective;
   uint64_t bytes; /* as NCCL counts for its tuner */
-  struct {
-    double *calls_us; /* of each one; NULL: it cannot be run so */
-    size_t count;
-  } places[BENCH_JSON_PLACES];
-  /* Of the later two thirds of each place's calls. The first third warms up, and may use the burst
-   * credit that a cloud grants to idle flows. */
-  double median_us;
-  uint64_t wrong; /* values */
+  /* Of the later two thirds of the calls out of place, and of those in place. The first third warms
+   * up, and may use the burst credit that a cloud grants to idle flows. */
+  uint32_t calls;
+  double median_us, mad_us; /* and the median absolute deviation from it */
+  uint64_t wrong;           /* values */
 };
 
 struct bench_json {

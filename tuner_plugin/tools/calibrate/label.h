@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* label: finds out which cell each measured call used, by replaying the schedule.
- * Owns: nothing.  Threads: the main thread.
- * Blocks: never.  Fails: with a text; a size whose calls cannot be identified gets no labels.
- *
- * Every rank logs which cells were open to each size and how many calls there were
- * (plugin/calibration.h). If they disagree, or the number is not the one that the benchmark should
- * have made, the size is rejected. */
+/* label: what the tuner's lines (plugin/calibration.h) say of a launch: which cells were open to
+ * each size, and so which one its calls have used. Owns: nothing.  Threads: the main thread.
+ * Blocks: never.  Fails: with a text; a size of which ranks say different things gets no label. */
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 
 #include "common/topology.h"
-#include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/calibrate/cell.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
@@ -20,14 +16,14 @@ struct label_entry {
   uint32_t ranks;
   uint32_t nodes;
   int nccl;
-  struct schedule_set set;
-  uint64_t calls; /* 0: no rank logged the end */
+  unsigned usual; /* costs_cell of NCCL's own choice */
+  uint32_t open;  /* a bit for each costs_cell */
   bool is_unsteady;
   bool is_disputed; /* ranks disagree */
 };
 
 struct label_log {
-  struct label_entry entries[PLAN_ENTRIES_MAX];
+  struct label_entry entries[CALIBRATE_SIZES_MAX];
   size_t count;
   bool is_refused;                /* a rank logged that its communicators cannot be calibrated */
   char topology[TOPOLOGY_ID_MAX]; /* of all ranks; empty: not known, or not one */
@@ -42,18 +38,15 @@ void label_take_line(struct label_log *log, const char *line);
 struct label_entry *label_find(struct label_log *log, enum profile_collective collective,
                                uint64_t bytes);
 
+/* Whether the cell is open to the size, and not what NCCL itself takes. */
+bool label_is_open(const struct label_entry *entry, const struct cell *cell);
+
 /* Why a log without entries has none. */
 const char *label_why_none(const struct label_log *log);
 
-enum { LABEL_ERROR_MAX = 256 };
-/* A sample of each cell, the first one of NCCL's own choice, without the calls that set up
- * connections; n is 0 where none is left. Time, run and topology are the caller's. `seed` and `run`
- * of the plan. In each place the benchmark makes one call before those that it times, to
- * synchronise. Returns how many, or negative errno. */
-int label_row(const struct bench_json_row *row, const struct label_entry *entry, uint64_t seed,
-              uint32_t run, struct sample samples[SCHEDULE_CELLS_MAX], char error[LABEL_ERROR_MAX]);
-
-/* Sets n, median_us and mad_us. Sorts the times. */
-void label_summarize(double *times_us, size_t count, struct sample *sample);
+/* Why the size has no sample of the cell (NULL: of NCCL's own choice); NULL: it has, *sample, but
+ * for time, run and topology. */
+const char *label_row(const struct bench_json_row *row, const struct label_entry *entry,
+                      const struct cell *cell, struct sample *sample);
 
 #endif

@@ -109,7 +109,7 @@ static int take_sizes(struct launch *launch) {
     return cli_fail_usage("-b must be above 0, and -e not below it");
   }
   for (uint64_t bytes = o->min_bytes;
-       bytes <= o->max_bytes && launch->size_count < PLAN_ENTRIES_MAX;
+       bytes <= o->max_bytes && launch->size_count < CALIBRATE_SIZES_MAX;
        bytes *= (uint64_t)o->factor) {
     uint64_t rounded = bytes / 4 * 4;
     if (rounded > 0 &&

@@ -13,7 +13,7 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
-#include "tuner_plugin/calibrate/plan.h"
+#include "tuner_plugin/calibrate/limits.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
 struct launch_options {
@@ -48,7 +48,7 @@ struct launch {
   bool is_open_mpi;
   enum profile_collective collectives[PROFILE_COLLECTIVE_COUNT];
   size_t collective_count;
-  uint64_t sizes[PLAN_ENTRIES_MAX]; /* that were asked for; the benchmark may round them */
+  uint64_t sizes[CALIBRATE_SIZES_MAX]; /* that were asked for; the benchmark may round them */
   size_t size_count;
   char json_path[PROFILE_PATH_MAX];
 };

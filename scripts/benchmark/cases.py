@@ -268,7 +268,7 @@ def of_models(choose, subject):
 
 def steps_with(name, subject, label, extra, target):
     """With caps: stratus with some variables against stratus without, and without against itself."""
-    setting = Setting(CAPPED, 4, 1)
+    setting = Setting(CAPPED, 4)
     variants = [training_steps(4, *each) for each in (
         ("stratus", "stratus", {}), ("again", "stratus again", {}), (subject, label, extra))]
     figures = [(model, subject, model, "steps/s") for model in MODELS]

@@ -6,8 +6,8 @@ import sys
 import tempfile
 
 from tap import Skip
-from training import result, summary
-from training.plan import CAPPED, NO_NETWORK, PROTOCOLS, SCALE, Setting, launches_of
+from training import result
+from training.plan import CAPPED, NO_NETWORK, SCALE, Setting, launches_of
 from training import workload
 
 SCRIPT = "scripts/steps"
@@ -21,7 +21,7 @@ def steps(*arguments):
 
 def test_wrong_use_is_said():
     for arguments, wanted in ((["--hosts", "2,9"], "'2,9': numbers from 2 to 8"), (["--rounds", "0"], "'0': 1 to 99"),
-                              (["--hosts", "2,2"], "each once"), (["--compute-scales", "nan"], "numbers from 0.01 to 100"),
+                              (["--hosts", "2,2"], "each once"), (["--compute-scale", "nan"], "0.01 to 100"),
                               (["--caps", "some"], "invalid choice: 'some'"), (["--plot", "x.png"], "ends in .svg"), (["--nope"], "--nope")):
         done = steps(*arguments)
         assert done.returncode == 2 and wanted in done.stderr, (arguments, done.returncode, done.stderr)
@@ -40,12 +40,11 @@ def test_a_file_that_is_none_is_said():
 
 def check_launch(launch):
     assert launch["error"] is None and [model["name"] for model in launch["models"]] == list(MODELS), launch
-    assert 0 < launch["cpu_busy"] <= 1 and launch["took_s"] > 0, launch
     for model in launch["models"]:
         assert model["wrong"] == (None if launch["hosts"] == 1 else 0) and len(model["step_us"]) == 2 and model["collectives"] > 0, model
         # Compute is slept, and a sleep never ends early: neither steps nor compute alone are shorter than the plan. (On a
         # busy machine either may be longer, compute alone longer than a step.)
-        planned_us = sum(workload.computes(workload.read(model["name"]))) * SCALE.time
+        planned_us = sum(workload.computes(workload.read(model["name"])))
         assert 0 < planned_us <= min(model["compute_us"], *model["step_us"]), (planned_us, model)
         # With its cap a NIC gives what AllReduce on two hosts sends no faster.
         need_us = 8 * model["bytes_per_step"] / (SCALE.nic_gbps(launch["hosts"]) * 1e3) if launch["hosts"] > 1 else 0
@@ -57,18 +56,18 @@ def test_a_short_run():
         raise Skip("network namespaces need root")
     with tempfile.TemporaryDirectory() as scratch:
         json_path, picture_path = (os.path.join(scratch, name) for name in ("r.json", "r.svg"))
-        done = steps("--no-build", "--quick", "--models", ",".join(MODELS), "--hosts", "2", "--json", json_path)
+        done = steps("--no-build", "--rounds", "1", "--caps", "capped", "--models", ",".join(MODELS), "--hosts", "2", "--json", json_path)
         assert done.returncode == 0, done.stdout + done.stderr
         found = result.read(json_path)
         assert found["machine"]["congestion control"] in ("cubic", "reno"), found["machine"]
         assert [(each["caps"], each["hosts"], each["variant"]) for each in found["launches"]] == [
-            (setting.caps, setting.hosts, variant.key) for setting in (Setting(NO_NETWORK, 1, 1), Setting(CAPPED, 2, 1))
-            for _, variant in launches_of(setting, PROTOCOLS["quick"])], found["launches"]
+            (setting.caps, setting.hosts, variant.key) for setting in (Setting(NO_NETWORK, 1), Setting(CAPPED, 2))
+            for _, variant in launches_of(setting, 1)], found["launches"]
         for launch in found["launches"]:
             check_launch(launch)
-        points = summary.points(found["launches"])
-        assert len(points) == 4 and all(point["acc_ratio"]["socket"]["median"] > 0 for point in points), points
-        for text in ("TARGETS", "acc_ratio against Socket 2x8", *MODELS):
+        points = result.points(found["launches"])
+        assert len(points) == 4 and all(point.acc_ratio["socket"] > 0 for point in points), points
+        for text in ("acc_ratio against Socket 2x8", "2 hosts, capped", *MODELS):
             assert text in done.stdout, done.stdout
         drawn = steps("--from", json_path, "--plot", picture_path)
         assert drawn.returncode == 0 and drawn.stdout == done.stdout, drawn.stderr

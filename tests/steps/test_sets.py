@@ -6,8 +6,11 @@ import struct
 import tempfile
 
 from benchmark.run import ROOT
-from training import sets, workload
-from training.sets import ACSPEED, DATA, FLOAT16, LOSS_SCALE, SETS, TODAY
+from training import plan, workload
+from training.plan import DATA, FLOAT16, LOSS_SCALE, SETS, TODAY
+
+ACSPEED = SETS["acspeed"]
+
 
 def test_a_part_is_what_coll_makes_of_it():
     """Times and elements of every line; what is not scaled stays."""
@@ -64,9 +67,9 @@ def test_runs_of_a_launch():
 
 def test_float16_are_the_gradients_of_float32():
     with tempfile.TemporaryDirectory() as scratch:
-        with open(sets.data_file(FLOAT16, scratch), "rb") as file:
+        with open(plan.data_file(FLOAT16, scratch), "rb") as file:
             halves = [value for value, in struct.iter_unpack("<e", file.read())]
-        with open(os.path.join(sets.SAMPLES, DATA[FLOAT16]), "rb") as file:
+        with open(os.path.join(plan.SAMPLES, DATA[FLOAT16]), "rb") as file:
             floats = [value for value, in struct.iter_unpack("<f", file.read())]
     assert len(halves) == len(floats) > 10000 and all(map(math.isfinite, halves)), len(halves)
     normal = [(half, value) for half, value in zip(halves, floats) if abs(half) > 2**-14]
@@ -75,16 +78,10 @@ def test_float16_are_the_gradients_of_float32():
 
 
 def test_some_models_of_a_set():
-    assert ACSPEED.of(["vgg16", "./mine.json"]).models == (sets.Model("vgg16"), sets.Model("./mine.json"))
+    assert ACSPEED.of(["vgg16", "./mine.json"]).models == (plan.Model("vgg16"), plan.Model("./mine.json"))
     assert [model.part for model in TODAY.of(["llama2_7b_fsdp"]).models] == [0.25]
     try:
         TODAY.of(["llama2_7b_fsdp", "vgg16"])
         assert False, "vgg16 was taken, whose data nobody knows"
     except ValueError as error:
         assert str(error).startswith("vgg16: not in the set; it has llama2_7b_fsdp,"), error
-
-
-def test_every_set_says_what_it_is():
-    for chosen in SETS.values():
-        assert len({model.name for model in chosen.models}) == len(chosen.models), chosen
-    assert ACSPEED.text == "" and "x 0.25: llama2_7b_fsdp" in TODAY.text, TODAY.text

@@ -82,10 +82,11 @@ NO_DATA = {"says": [r"10\.77\.0\.[12]\b", "data does not pass"], "warns": [r"10\
            "survivors": [0, 1]}
 
 
-def no_data(name, fault, env=(), flows=FLOWS, is_quick=False, found_s=0.0, **more):
+def no_data(name, fault, env=(), flows=FLOWS, is_quick=False, **more):
     def run(test):
-        slack_s = found_s + (25.0 if "from_start" in more else 5.0)  # NCCL sets up what it needs meanwhile
-        test.fails(fault, 10, env=env, flows=flows, slack_s=slack_s, **{**NO_DATA, **more})
+        # A host that gets no CPU for 100 ms, or a peer not heard for 300, begins its lanes' clocks anew (link/liveness.h):
+        # on a busy machine it takes longer than LINK_STUCK_NS. And NCCL sets up what it needs meanwhile.
+        test.fails(fault, 10, env=env, flows=flows, slack_s=25.0, **{**NO_DATA, **more})
     add_case(name, f"Only {'small packets' if 'large' in name else 'the first packets of a flow'} arrive"
              f"{' from the start' if 'start' in name else ''}: the job ends, and says why.", run, is_quick)
 
@@ -98,8 +99,7 @@ no_data("large-700-start-1-flow", spoil("large", 700), from_start=True, **ONE_FL
 no_data("large-1500", spoil("large", 1500))
 no_data("large-1500-start", spoil("large", 1500), from_start=True)
 no_data("forget", spoil("forget", 20))
-# The only flow is forgotten: nothing but its replacement shows that there is a path.
-no_data("forget-1-flow", spoil("forget", 20), found_s=10.0, **ONE_FLOW)
+no_data("forget-1-flow", spoil("forget", 20), **ONE_FLOW)
 no_data("forget-start", spoil("forget", 20), from_start=True)
 survives("large-merged", "One of two NICs passes small packets only: the other carries all.", spoil("large", 700, 1),
          left=0.5, hold_s=3, finds_a_way=True, env={"STRATUS_MERGE_NICS": "all"}, nics=2, nic_gbps=NIC_GBPS / 2)

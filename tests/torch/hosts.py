@@ -99,10 +99,13 @@ class Job:
     def until(self, pattern, seconds=90, host=0):
         """A host has said so."""
         deadline = time.monotonic() + seconds
-        while not re.search(pattern, self.said(host)):
-            if time.monotonic() > deadline or self.processes[host].poll() is not None:
+        while True:
+            is_over = time.monotonic() > deadline or self.processes[host].poll() is not None
+            if re.search(pattern, self.said(host)):
+                return
+            if is_over:
                 raise self.unexpected(f"host {host} has not said '{pattern}'")
-            time.sleep(0.05)
+            time.sleep(0.02)
 
     def ends(self, seconds=150, hosts=None):
         """When each of the hosts' processes (all) has ended, in seconds of the monotonic clock, and their statuses."""

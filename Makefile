@@ -389,24 +389,20 @@ $(CODEC_SPEED): $(call objects,tests/codec/speed.c) $(STRATUS_A)
 
 codec-speed: $(CODEC_SPEED) ## build/tests/codec-speed: GB/s and ratio of the codec's forms
 .PHONY: codec-speed
-# ---- speed and use of net_plugin/reduce ----
 
-$(BUILD)/tests/reduce-speed: $(call objects,tests/reduce/speed.c) $(STRATUS_A)
-	$(link) $^ $(SYSTEM_LIBS)
+# ---- net_plugin/reduce alone, for tests/reduce/train ----
 
-# The module alone, for Python.
 $(BUILD)/tests/reduce/libexchange.so: $(call objects,tests/reduce/exchange.c $(call sources,net_plugin/reduce))
 	$(link) -shared $^ -lm
 
-reduce-tests: $(BUILD)/tests/reduce-speed $(BUILD)/tests/reduce/libexchange.so ## speed of sums, what tests/reduce/train uses
+reduce-tests: $(BUILD)/tests/reduce/libexchange.so ## what tests/reduce/train uses
 .PHONY: reduce-tests
 
 # ---- fuzz targets: tests/fuzz/fuzz_<name>.c, one program each; tests/fuzz/run runs them ----
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-# Calls that a target must not make for real are sent to its own file.
-FUZZ_WRAP_interface = -Wl,--wrap=getaddrinfo
+# A call that a target must not make for real is sent to its own file.
 FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 # By the usual compiler: what runs kept inputs alone.
 FUZZ_REPLAY = $(if $(filter fuzz,$(SAN)),,$(call objects,tests/fuzz/replay.c))

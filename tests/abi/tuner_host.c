@@ -35,6 +35,8 @@ static float random_cost(uint64_t *random) {
     return 1e-40f; /* denormal */
   case 6:
     return (float)(value >> 40) * 1024.0f;
+  case 7: /* dearer by what is just too much */
+    return value >> 40 & 1 ? 4.0f : 4.0f * 256.0f;
   default:
     return value % 3 == 0 ? HOST_IGNORE : (float)((value >> 40) % 100000) * 0.125f;
   }
@@ -94,6 +96,7 @@ static const struct expected_row expected_rows[] = {
   { HOST_BROADCAST, 32, 4, 8, 1 << 20, HOST_RING, HOST_LL, 1, false },
   { HOST_REDUCE, 32, 4, 8, 1 << 20, HOST_TREE, HOST_SIMPLE, 1, false },
   { HOST_ALLREDUCE, 2, 2, 0, SIZE_MAX, HOST_TREE, HOST_SIMPLE, 0, false },
+  { HOST_ALLREDUCE, 64, 8, 0, SIZE_MAX, HOST_COLLNET_CHAIN, HOST_SIMPLE, 0, false },
 };
 
 static const char profile_text[] =
@@ -112,10 +115,14 @@ static const char profile_text[] =
     "0    max ring ll     0 over=ring/simple default_us=2 choice_us=1\n"
     "[table broadcast nodes=4 ppn=8]\n"
     "8    1M  ring ll     1\n"
+    "1M   2M  ring ll     1 over=tree/ll default_us=102 choice_us=100 noise_pct=1\n" /* too little
+                                                                                      */
     "[table reduce nodes=4 ppn=8]\n"
     "8    1M  tree simple 1\n"
     "[table allreduce nodes=2 ppn=1]\n"
     "0    max tree simple 0\n"
+    "[table allreduce nodes=8 ppn=8]\n"
+    "0    max collnetchain simple 4\n" /* takes the channels that NCCL has */
     "[table allreduce nodes=1 ppn=8]\n"
     "0    max ring ll     1\n";
 

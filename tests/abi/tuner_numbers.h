@@ -11,7 +11,14 @@ enum {
   HOST_REDUCESCATTER = 3,
   HOST_ALLREDUCE = 4,
 };
-enum { HOST_TREE = 0, HOST_RING = 1, HOST_NVLS = 4, HOST_PAT = 6, HOST_ALGOS_MAX = 7 };
+enum {
+  HOST_TREE = 0,
+  HOST_RING = 1,
+  HOST_COLLNET_CHAIN = 3,
+  HOST_NVLS = 4,
+  HOST_PAT = 6,
+  HOST_ALGOS_MAX = 7,
+};
 enum { HOST_LL = 0, HOST_LL128 = 1, HOST_SIMPLE = 2, HOST_PROTOS = 3 };
 #define HOST_IGNORE (-1.0f)
 

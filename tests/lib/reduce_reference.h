@@ -26,17 +26,6 @@ uint64_t reference_element(const void *const srcs[], unsigned n, size_t i, enum 
 /* The number of an element, for floating-point types. */
 double reference_number(const void *array, size_t i, enum reduce_type type);
 
-/* |result - exact| <= relative * M + absolute, where M is the sum of the sources' absolute values
- * (SUM) or the absolute value of their product (PROD). Holds where nothing overflows, and for PROD
- * where no partial product is denormal. Both 0: the result is exact; integers are exact modulo 2 to
- * the number of bits. */
-struct reference_bound {
-  double relative, absolute;
-};
-struct reference_bound reference_bound(enum reduce_type type, enum reduce_op op, unsigned n);
-/* The same for a sum of f32 by reduce_narrow(), reduce_from_wire() and reduce_widen(). */
-struct reference_bound reference_wire_bound(enum reduce_wire type, unsigned n);
-
 /* Elements of any size; bytes need no alignment. */
 uint64_t reference_get(const void *array, size_t i, size_t bytes);
 void reference_put(void *array, size_t i, size_t bytes, uint64_t element);

@@ -348,4 +348,61 @@ TEST(errors_are_formatted_with_what_is_known) {
   assert_string_equal(profile_error_format(&error, text, sizeof text), "a.profile: wrong");
 }
 
+/* ---- which row has a size ---- */
+
+/* It finds what a linear search over the rows does. */
+static void assert_found(const struct profile_table *table, uint64_t bytes) {
+  const struct profile_row *found = NULL;
+  for (size_t i = 0; i < table->row_count; i++) {
+    if (bytes >= table->rows[i].bytes_lo && bytes < table->rows[i].bytes_hi) {
+      found = &table->rows[i];
+    }
+  }
+  assert_ptr_equal(profile_find_row(table, bytes), found);
+}
+
+/* At each border and beside it: rows crowded at one size, over all octaves, up to the largest size;
+ * with gaps and without. */
+UNIT_TEST(finds_rows_however_they_are_spread) {
+  enum { ROWS = 500 };
+  static const struct {
+    uint64_t first, apart, gap;
+    int doubled_every; /* rows after which they lie twice as far apart; 0: never */
+  } spreads[] = {
+    { 0, 1024, 0, 0 },
+    { 1, 1023, 0, 0 },
+    { 0, 1000, 24, 0 },
+    { 3, 1, 1, 0 },
+    { (UINT64_C(1) << 40) - 100, 1, 0, 0 },
+    { (UINT64_C(1) << 40) - 100, 2, 3, 0 },
+    { (UINT64_C(1) << 63) - 250, 3, 0, 0 },
+    { UINT64_MAX - ROWS, 1, 0, 0 },
+    { 0, 1, 0, 9 },
+    { 8, 8, 0, 10 },
+    { 8, 8, 2, 10 },
+  };
+  for (size_t i = 0; i < sizeof spreads / sizeof spreads[0]; i++) {
+    static struct profile_row rows[ROWS];
+    uint64_t low = spreads[i].first, apart = spreads[i].apart;
+    for (int row = 0; row < ROWS; row++) {
+      rows[row] = (struct profile_row){ .bytes_lo = low, .bytes_hi = low + apart };
+      low += apart + spreads[i].gap;
+      int every = spreads[i].doubled_every;
+      apart *= every > 0 && row % every == every - 1 ? 2 : 1;
+    }
+    const struct profile_table table = { .rows = rows, .row_count = ROWS };
+    for (int row = 0; row < ROWS; row++) {
+      for (int beside = -2; beside <= 2; beside++) {
+        assert_found(&table, rows[row].bytes_lo + (uint64_t)(int64_t)beside);
+        assert_found(&table, rows[row].bytes_hi + (uint64_t)(int64_t)beside);
+      }
+    }
+    for (unsigned bit = 0; bit < 64; bit++) {
+      assert_found(&table, UINT64_C(1) << bit);
+      assert_found(&table, (UINT64_C(1) << bit) - 1);
+    }
+    assert_found(&table, UINT64_MAX);
+  }
+}
+
 UNIT_MAIN(NULL, NULL)

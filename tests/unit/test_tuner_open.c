@@ -161,51 +161,6 @@ TUNER_JOB_TEST(only_the_measured_shape_and_release) {
   }
 }
 
-TUNER_JOB_TEST(the_user_wins_where_costs_are_hidden) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
-  tuner_job_set("p.profile", "");
-  for (int has_choice = 0; has_choice < 2; has_choice++) {
-    if (has_choice) {
-      setenv("NCCL_ALGO", "Tree", 1);
-    }
-    struct tuner *tuner =
-        tuner_job_open_as((struct tuner_host){ 2, 22105, NET_USE_OTHER }, tuner_job_shape);
-    int algo = -1, proto = -1, channels = 0;
-    tuner_choose_by_number(tuner, PROFILE_ALLREDUCE, 4096, &algo, &proto, &channels);
-    assert_int_equal(algo, has_choice ? -1 : PROFILE_RING);
-    assert_int_equal(proto, has_choice ? -1 : PROFILE_SIMPLE);
-    assert_int_equal(channels, has_choice ? 0 : 4);
-    tuner_close(tuner);
-  }
-}
-
-TUNER_JOB_TEST(turned_off_it_reads_nothing) {
-  tree_write(&tuner_job_tree, "p.profile", "not a profile");
-  tuner_job_set("p.profile", "STRATUS_TUNER=0");
-  struct tuner *tuner = tuner_job_open();
-  int channels = 0;
-  assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels));
-  tuner_close(tuner);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-}
-
-TUNER_JOB_TEST(bad_profile_is_one_warning) {
-  tree_write(&tuner_job_tree, "bad.profile", "schema = 1\n[meta]\nid = x\nwrong = 1\n");
-  tuner_job_set("bad.profile", "");
-  for (int i = 0; i < 3; i++) {
-    struct tuner *first = tuner_job_open();
-    struct tuner *second = tuner_job_open();
-    int channels = 0;
-    assert_false(tuner_job_call(first, PROFILE_ALLREDUCE, 4096, &channels));
-    assert_false(tuner_job_call(second, PROFILE_ALLREDUCE, 4096, &channels));
-    tuner_close(first);
-    tuner_close(second);
-  }
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
-  assert_int_equal(log_capture_find("bad.profile:4:1: "), 1);
-  assert_int_equal(log_capture_find("the job continues"), 1);
-}
-
 /* The file is read by the first communicator and again only after the last has gone. */
 TUNER_JOB_TEST(profile_is_read_once) {
   tree_write(&tuner_job_tree, "p.profile", "%s", good_text);

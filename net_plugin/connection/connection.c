@@ -246,10 +246,13 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
     engine_leave_to_thread(connection->engine);
   }
   posted = atomic_load_explicit(&connection->posted, memory_order_relaxed);
-  if (connection->published != posted && !connection->watch.timer.deadline_ns) {
+  if (connection->published != posted && !connection->watch.next_ns) {
     connection_watch_start(connection, now_ns);
   }
   uint64_t deadline_ns = step.deadline_ns, report_ns = connection_next_report_ns(connection);
+  if (connection->watch.next_ns && connection->watch.next_ns < deadline_ns) {
+    deadline_ns = connection->watch.next_ns;
+  }
   if (report_ns < deadline_ns) {
     deadline_ns = report_ns;
   }
@@ -274,6 +277,9 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
     }
     link_time_passed(connection->link, now_ns);
     connection_watch_peer(connection, now_ns);
+    if (connection->watch.next_ns && now_ns >= connection->watch.next_ns) {
+      connection_watch_stall(connection, now_ns);
+    }
     if (connection->is_released && now_ns >= connection->linger_ns) {
       link_fail(connection->link, -ETIMEDOUT);
     }
@@ -317,6 +323,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->engine = engine;
   connection->timeout_ns = config->link.timeout_ns;
   connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
+  connection->stall_report_ns = config->stall_report_ns;
   connection->remote_keys = config->link.remote_keys;
   connection->has_codec = config->link.policy.compress != POLICY_COMPRESS_OFF;
   connection->is_sender = config->link.role == LINK_SENDER;

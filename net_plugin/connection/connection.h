@@ -56,6 +56,7 @@ struct connection_setup {
 struct connection_config {
   struct link_config link;
   const struct connection_setup *setup;
+  uint64_t stall_report_ns; /* a request that does not move is reported after so long; 0: never */
   char peer[CONNECTION_NAME_BYTES]; /* for messages: host, address, NIC */
   char nic[CONNECTION_NAME_BYTES];  /* our side, for messages */
 };

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
+#include "common/log.h"
 #include "net_plugin/connection/connection_state.h"
-#include "net_plugin/engine/observer.h"
 
 static void count_up(struct nic_totals *totals, uint64_t added[NIC_COUNTER_COUNT],
                      enum nic_counter counter, uint64_t value) {
@@ -94,6 +94,11 @@ static bool snapshot_waiting_post(struct connection *connection, uint64_t posted
   return true;
 }
 
+/* The two times may come from different clock reads: never negative. */
+static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
+  return now_ns > then_ns ? now_ns - then_ns : 0;
+}
+
 void connection_snapshot(struct connection *connection, uint64_t now_ns,
                          struct connection_snapshot *snapshot) {
   engine_assert_locked(connection->engine);
@@ -116,72 +121,26 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
     snapshot->bytes += connection->is_sender ? lane.bytes_acked : lane.bytes_received;
     snapshot->limited[lane.limit] += lane.state == LINK_LANE_UP;
   }
+  uint64_t heard_ns = snapshot->link.heard_ns ? snapshot->link.heard_ns : connection->created_ns;
+  snapshot->silent_ns = since(heard_ns, now_ns);
   struct link_message_view *oldest = &snapshot->oldest;
-  snapshot->has_oldest = link_view_oldest(connection->link, oldest) ||
-                         snapshot_waiting_post(connection, snapshot->posted, oldest);
+  snapshot->is_waiting = (link_view_oldest(connection->link, oldest) ||
+                          snapshot_waiting_post(connection, snapshot->posted, oldest)) &&
+                         !snapshot->is_detached && !snapshot->error;
   const struct connection_watch *watch = &connection->watch;
-  snapshot->reports = watch->reports;
-  snapshot->still_ns = oldest->posted_ns ? oldest->posted_ns : now_ns;
+  uint64_t still_ns = oldest->posted_ns ? oldest->posted_ns : now_ns;
   if (watch->since_ns) {
     bool is_same = oldest->number == watch->number && oldest->moved == watch->moved;
     uint64_t since_ns = is_same ? watch->since_ns : watch->checked_ns;
-    snapshot->still_ns = since_ns > oldest->posted_ns ? since_ns : oldest->posted_ns;
-    snapshot->still_losses = snapshot->link.losses - watch->losses;
+    still_ns = since_ns > oldest->posted_ns ? since_ns : oldest->posted_ns;
+    snapshot->stalled_losses = snapshot->link.losses - watch->losses;
   }
+  snapshot->stalled_ns = snapshot->is_waiting ? since(still_ns, now_ns) : 0;
   count_connection(connection, snapshot);
 }
 
 uint64_t connection_number(const struct connection *connection) {
   return connection->number;
-}
-
-/* ---- the watch: while requests wait, the observer is called each watch_period_ns ---- */
-
-static void watch_again(struct connection *connection, uint64_t now_ns) {
-  uint64_t period_ns = engine_observer()->watch_period_ns;
-  connection->watch.checked_ns = now_ns;
-  if (period_ns) {
-    engine_timer_set(connection->engine, &connection->watch.timer, now_ns + period_ns);
-  }
-}
-
-static void watch_note(struct connection_watch *watch, uint64_t now_ns,
-                       const struct link_message_view *oldest, uint64_t losses) {
-  watch->losses = losses;
-  watch->number = oldest->number;
-  watch->moved = oldest->moved;
-  watch->since_ns = now_ns;
-  watch->reports = 0;
-}
-
-static void watch_expired(struct engine_timer *timer, uint64_t now_ns) {
-  struct connection *connection = LIST_ENTRY(timer, struct connection, watch.timer);
-  struct connection_watch *watch = &connection->watch;
-  struct connection_snapshot seen;
-  connection_snapshot(connection, now_ns, &seen);
-  if (!seen.has_oldest || seen.is_detached || seen.error) {
-    watch->since_ns = 0;
-    return; /* the next post that waits starts it again */
-  }
-  if (seen.oldest.number != watch->number || seen.oldest.moved != watch->moved) {
-    watch_note(watch, now_ns, &seen.oldest, seen.link.losses);
-  } else if (engine_observer()->connection_waits(connection, now_ns)) {
-    watch->reports++;
-  }
-  watch_again(connection, now_ns);
-}
-
-void connection_watch_start(struct connection *connection, uint64_t now_ns) {
-  engine_assert_locked(connection->engine);
-  struct link_message_view oldest;
-  if (engine_observer()->watch_period_ns == 0 || !link_view_oldest(connection->link, &oldest)) {
-    return;
-  }
-  connection->watch.timer.expired = watch_expired;
-  struct link_view link;
-  link_view(connection->link, &link);
-  watch_note(&connection->watch, now_ns, &oldest, link.losses);
-  watch_again(connection, now_ns);
 }
 
 void connection_report_end(struct connection *connection, uint64_t now_ns) {
@@ -192,6 +151,14 @@ void connection_report_end(struct connection *connection, uint64_t now_ns) {
   for (unsigned i = 0; i < connection->lanes; i++) {
     connection_snapshot_lane(connection, i, &lane);
   }
-  engine_timer_stop(&connection->watch.timer);
-  engine_observer()->connection_ending(connection, now_ns);
+  bool is_uneventful = !last.link.losses && !last.checksum_errors && !last.error;
+  LOG_AT(
+      is_uneventful ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
+      "connection %llu %s %s on %s closed after %.1f s: %llu messages, %.3f GB, %llu flow failures "
+      "(%llu stalled, %llu slow), %llu chunks failed over, %llu checksum errors",
+      (unsigned long long)last.number, last.is_sender ? "to" : "from", last.peer, last.nic,
+      (double)(now_ns - last.created_ns) * 1e-9, (unsigned long long)last.completed,
+      (double)last.bytes * 1e-9, (unsigned long long)last.link.losses,
+      (unsigned long long)last.link.stalls_cut, (unsigned long long)last.link.slow_reconnects,
+      (unsigned long long)last.link.chunks_requeued, (unsigned long long)last.checksum_errors);
 }

@@ -8,6 +8,18 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/lane/lane.h"
 
+/* Why the oldest request does not move. */
+enum stall_kind {
+  STALL_NONE,           /* no request waits, or it makes progress */
+  STALL_AWAITS_RECEIVE, /* the peer has not posted the receive for this send */
+  STALL_AWAITS_SEND,    /* the peer has not begun to send what this receive is for */
+  /* faults: */
+  STALL_NO_FLOW,     /* no flow is up */
+  STALL_PEER_SILENT, /* flows are up, and the peer sends nothing, not even keepalives */
+  STALL_SEND_STUCK,  /* the peer has posted the receive, and does not acknowledge the data */
+  STALL_HALF_ARRIVED /* the rest of a message is missing */
+};
+
 struct connection_snapshot {
   uint64_t number; /* counts the process's connections, from 1 */
   bool is_sender;
@@ -21,12 +33,12 @@ struct connection_snapshot {
   uint64_t posted, completed; /* requests; link.posted may lag while its window is full */
   uint64_t bytes;             /* payload that was acknowledged (sender) or arrived (receiver) */
   uint64_t checksum_errors;
+  uint64_t silent_ns; /* since anything was received from the peer */
 
-  bool has_oldest; /* a request is waiting: */
+  bool is_waiting; /* for a request, and NCCL with it: */
   struct link_message_view oldest;
-  uint64_t still_ns;     /* since when nothing of it has moved, exact to the observer's period */
-  unsigned reports;      /* how often that was reported */
-  uint64_t still_losses; /* flows that were lost since then */
+  uint64_t stalled_ns;     /* for so long nothing of it has moved, exact to a check of the watch */
+  uint64_t stalled_losses; /* flows that were lost meanwhile */
 };
 
 struct lane_snapshot {
@@ -36,6 +48,17 @@ struct lane_snapshot {
   /* The counts are over all epochs; what is measured is 0 while none is open. */
   struct lane_stats transport;
 };
+
+enum stall_kind stall_classify(const struct connection_snapshot *seen);
+static inline bool stall_is_fault(enum stall_kind kind) {
+  return kind >= STALL_NO_FLOW;
+}
+/* For people: "the peer has not posted its receive". */
+const char *stall_reason(enum stall_kind kind);
+/* One log line: which request is stalled, for how long, by whom and why, and what limits the flows.
+ * Returns text. */
+enum { STALL_TEXT_MAX = 768 };
+const char *stall_describe(const struct connection_snapshot *seen, char text[STALL_TEXT_MAX]);
 
 uint64_t connection_number(const struct connection *connection);
 void connection_snapshot(struct connection *connection, uint64_t now_ns,

@@ -9,7 +9,8 @@
  *   connection_requests.c  request slots: posted, coalesced, complete; what a waiting thread polls
  *   connection_failure.c   why it failed, in one message
  *   connection_release.c   the user takes its memory back, or leaves
- *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
+ *   connection_snapshot.c  how it is doing: counts, what waits and for how long
+ *   connection_stall.c     why nothing moves, and its reports */
 #ifndef NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
 #define NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
 
@@ -37,14 +38,14 @@ struct lane_slot {
   } past; /* of lanes that are gone */
 };
 
-/* Checks each watch_period_ns whether the oldest request has moved, while there is one. */
+/* Checks now and then whether the oldest request has moved, while there is one. */
 struct connection_watch {
-  struct engine_timer timer;
+  uint64_t next_ns; /* the next check; 0: nothing was waiting */
   uint64_t checked_ns;
-  uint64_t since_ns;      /* nothing has moved since; 0: nothing was waiting */
-  uint64_t number, moved; /* of the oldest request, as seen then */
-  unsigned reports;       /* of that, by the observer */
-  uint64_t losses;        /* of the link's lanes, as seen when it had moved last */
+  uint64_t since_ns;        /* nothing has moved since; 0: nothing was waiting */
+  uint64_t number, moved;   /* of the oldest request, as seen then */
+  uint64_t report_after_ns; /* without a move */
+  uint64_t losses;          /* of the link's lanes, as seen when it had moved last */
 };
 
 struct connection {
@@ -52,6 +53,7 @@ struct connection {
   struct link *link;
   size_t link_bytes;
   uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
+  uint64_t stall_report_ns;                /* as its config's */
   unsigned lanes;
   unsigned remote_keys; /* as the link's */
   bool has_codec;       /* its chunks may be compressed */
@@ -174,9 +176,14 @@ void connection_free_coding(struct connection *connection);
 /* The slot's lane has been opened, is about to be freed: for the counts. */
 void connection_lane_starting(struct connection *connection, unsigned index);
 void connection_lane_ending(struct connection *connection, unsigned index);
+/* The last snapshot, for the log: it is about to be destroyed, and nothing of it is gone yet. */
+void connection_report_end(struct connection *connection, uint64_t now_ns);
+
+/* ---- connection_stall.c ---- */
+
 /* A request waits that is not watched yet. */
 void connection_watch_start(struct connection *connection, uint64_t now_ns);
-/* The last snapshot: it is about to be destroyed, and nothing of it is gone yet. */
-void connection_report_end(struct connection *connection, uint64_t now_ns);
+/* At watch.next_ns. */
+void connection_watch_stall(struct connection *connection, uint64_t now_ns);
 
 #endif

@@ -43,6 +43,16 @@
  * sees that it lasts. */
 #define TROUBLE_REPORTS_NS                                                                         \
   { 0, 30 * NS_PER_S, 120 * NS_PER_S }
+/* While data is in flight, a working peer answers a PING at least every 2.5 s (link/). */
+#define STALL_SILENT_NS (4 * NS_PER_S)
+/* Shorter pauses are no stall. */
+#define STALL_LEAST_NS (2 * NS_PER_S)
+/* Many connections of a process stall at the same time: one line is enough. */
+#define STALL_REPORT_INTERVAL_NS (1 * NS_PER_S)
+/* A waiting connection is checked at least so many times before a report is due, and each second.
+ */
+#define STALL_CHECKS_PER_REPORT 4
+#define STALL_CHECK_NS (1 * NS_PER_S)
 /* What NCCL has closed and the peer does not have: the kernel keeps trying for a closed socket for
  * about as long (tcp_orphan_retries). STRATUS_LINK_TIMEOUT, if that is less. */
 #define LINGER_NS (100 * NS_PER_S)

@@ -55,6 +55,15 @@ int engine_get(const struct nic *nic, enum engine_use use, struct engine **engin
  * its lists. NULL: there is nothing. Later engine_get calls make new ones. */
 void engine_stop_all(uint64_t linger_ns, void (*stop)(struct engine *engine));
 
+/* What is told of engines, locked; observe/ listens. */
+struct engine_observer {
+  void (*started)(struct engine *engine);
+  /* Its thread has ended, its connections are gone; watched descriptors must go now. */
+  void (*stopping)(struct engine *engine);
+};
+/* Before the first engine is made; it outlives all of them. */
+void engine_observe(const struct engine_observer *observer);
+
 void engine_lock(struct engine *engine);
 /* Does not wait. False: another thread has it. */
 bool engine_try_lock(struct engine *engine);

@@ -19,10 +19,16 @@
 #include "common/thread.h"
 #include "net_plugin/engine/engine_state.h"
 #include "net_plugin/engine/limits.h"
-#include "net_plugin/engine/observer.h"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct list registry = { { &registry.head, &registry.head } };
+static const struct engine_observer *observer; /* guarded by registry_lock */
+
+void engine_observe(const struct engine_observer *told) {
+  pthread_mutex_lock(&registry_lock);
+  observer = told;
+  pthread_mutex_unlock(&registry_lock);
+}
 
 /* ---- how many, and who moves their bytes ---- */
 
@@ -206,7 +212,9 @@ static int engine_find_or_make(const struct nic *nic, unsigned shard, struct eng
     (*result)->first = shard ? engine_find(nic, 0) : *result;
     list_push_back(&registry, &(*result)->node);
     engine_lock(*result);
-    engine_observer()->engine_started(*result);
+    if (observer) {
+      observer->started(*result);
+    }
     engine_unlock(*result);
   }
   return error;
@@ -299,7 +307,9 @@ static void engine_free(struct engine *engine, void (*stop)(struct engine *engin
   if (stop) {
     stop(engine);
   }
-  engine_observer()->engine_stopping(engine);
+  if (observer) {
+    observer->stopping(engine);
+  }
   engine_unlock(engine);
   close_descriptors(engine);
   pthread_mutex_destroy(&engine->lock);

@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits: every tuned constant of statistics and reports, with its unit and the evidence for it.
+/* limits: every tuned constant of statistics, with its unit and the evidence for it.
  * Where none is given a value is not measured by itself: chosen by reasoning, and part of what was
  * measured as a whole. */
 #ifndef NET_PLUGIN_OBSERVE_LIMITS_H
 #define NET_PLUGIN_OBSERVE_LIMITS_H
 
 #include "common/time_units.h"
-
-/* ---- stall reports ---- */
-
-/* While data is in flight, a working peer answers a PING at least every 2.5 s (link/). */
-#define STALL_SILENT_NS (4 * NS_PER_S)
-/* Shorter pauses are no stall: the engine checks once a second (OBSERVE_CHECK_NS). */
-#define STALL_LEAST_NS (2 * NS_PER_S)
-/* Many connections of a process stall at the same time: one line is enough. */
-#define OBSERVE_REPORT_NS (1 * NS_PER_S)
-/* A waiting connection is checked at least so many times before a report is due. */
-#define OBSERVE_CHECKS_PER_REPORT 4
-#define OBSERVE_CHECK_NS (1 * NS_PER_S)
-
-/* ---- statistics ---- */
 
 /* Clients at a time, and how long one may take. */
 #define STATS_CLIENTS_MAX 8

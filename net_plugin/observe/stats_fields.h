@@ -55,10 +55,9 @@
   X(flows_up, GAUGE, 1, seen->link.lanes_up, "Flows that are up")                                  \
   X(age_seconds, GAUGE, 1e-9, since(seen->created_ns, now_ns),                                     \
     "Time since the connection was made")                                                          \
-  X(peer_silent_seconds, GAUGE, 1e-9, facts.silent_ns,                                             \
+  X(peer_silent_seconds, GAUGE, 1e-9, seen->silent_ns,                                             \
     "Time since anything was received from the peer")                                              \
-  X(stalled_seconds, GAUGE, 1e-9, (facts.is_waiting ? facts.stalled_ns : 0),                       \
-    "Time since the oldest request made progress")                                                 \
+  X(stalled_seconds, GAUGE, 1e-9, seen->stalled_ns, "Time since the oldest request made progress") \
   X(engine, GAUGE, 1, engine->index, "Index of the engine among those of its NIC, from 0")         \
   X(compresses, GAUGE, 1, engine->compression.is_on,                                               \
     "1 if STRATUS_COMPRESS=auto has compression on for its engine")                                \

@@ -8,7 +8,6 @@
 
 #include "common/version.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/observe/stall.h"
 #include "net_plugin/observe/stats_fields.h"
 
 #define PS_PER_S 1000000000000ull
@@ -106,8 +105,6 @@ static void add_stall(FILE *to, const struct link_message_view *oldest, enum sta
 
 void stats_json_connection(FILE *to, const struct connection_snapshot *seen,
                            const struct stats_engine *engine, uint64_t now_ns, bool is_first) {
-  struct stall_facts facts;
-  stall_find_facts(seen, now_ns, &facts);
   const uint64_t values[] = { STATS_CONNECTION_FIELDS(VALUE) };
   fprintf(to, "%s\n{\"connection\":%" PRIu64 ",\"role\":\"%s\"", is_first ? "" : ",", seen->number,
           seen->is_sender ? "send" : "receive");
@@ -116,7 +113,7 @@ void stats_json_connection(FILE *to, const struct connection_snapshot *seen,
   fprintf(to, ",\"is_closed\":%s", bool_text(seen->is_detached));
   add_string(to, "error", seen->error ? strerror(-seen->error) : NULL);
   add_fields(to, &stats_connection_fields, values);
-  add_stall(to, &seen->oldest, stall_classify(&facts));
+  add_stall(to, &seen->oldest, stall_classify(seen));
   fprintf(to, ",\"flow_list\":[");
 }
 

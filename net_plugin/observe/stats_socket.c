@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/log.h"
+#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/limits.h"
 #include "net_plugin/observe/stats_collect.h"
 #include "net_plugin/observe/stats_path.h"
@@ -243,10 +244,7 @@ int stats_socket_open(struct engine *engine, const char **where) {
   return 0;
 }
 
-void stats_socket_close(struct engine *engine) {
-  if (server.engine != engine) {
-    return;
-  }
+static void close_socket(struct engine *engine) {
   for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
     if (server.clients[i]) {
       client_free(server.clients[i]);
@@ -258,4 +256,54 @@ void stats_socket_close(struct engine *engine) {
   remove_file();
   descriptor_close(fd);
   server.engine = NULL;
+}
+
+/* ---- engines ---- */
+
+static double gigabytes(uint64_t bytes) {
+  return (double)bytes * 1e-9;
+}
+
+static void summarise(const struct nic *nic) {
+  const struct nic_totals *totals = nic_totals_of(nic);
+  uint64_t counts[NIC_COUNTER_COUNT];
+  for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
+    counts[i] = atomic_load_explicit(&totals->counts[i], memory_order_relaxed);
+  }
+  LOG_INFO("%s: sent %.3f GB, received %.3f GB, %llu connections so far; %llu flow failures, "
+           "%llu reconnects of slow flows, %llu chunks failed over, %llu checksum errors",
+           nic->name, gigabytes(counts[NIC_BYTES_SENT]), gigabytes(counts[NIC_BYTES_RECEIVED]),
+           (unsigned long long)counts[NIC_CONNECTIONS], (unsigned long long)counts[NIC_LOSSES],
+           (unsigned long long)counts[NIC_SLOW_RECONNECTS],
+           (unsigned long long)counts[NIC_REQUEUED],
+           (unsigned long long)counts[NIC_CHECKSUM_ERRORS]);
+  if (counts[NIC_CODED_BEFORE] > 0) {
+    LOG_INFO("%s: chunks of %.3f GB were compressed to %.3f GB", nic->name,
+             gigabytes(counts[NIC_CODED_BEFORE]), gigabytes(counts[NIC_CODED_AFTER]));
+  }
+}
+
+static void engine_started(struct engine *engine) {
+  const char *where;
+  int error = stats_socket_open(engine, &where);
+  if (!error) {
+    LOG_TRACE("statistics of this process for stratus stats: %s", where);
+  } else if (error != -EALREADY) {
+    LOG_INFO("no statistics of this process for stratus stats: %s: %s%s", where, strerror(-error),
+             error == -EPERM ? " (the directory must belong to this user and have mode 0700)" : "");
+  }
+}
+
+static void engine_stopping(struct engine *engine) {
+  if (engine == server.engine) {
+    close_socket(engine);
+  }
+  if (engine_shard(engine) == 0) { /* the last engine of the NIC */
+    summarise(engine_nic(engine));
+  }
+}
+
+void stats_socket_start(void) {
+  static const struct engine_observer observer = { engine_started, engine_stopping };
+  engine_observe(&observer);
 }

@@ -5,7 +5,7 @@
  * its other work; there is no thread. After STATS_CLIENT_NS a client is
  * disconnected in any case; with STATS_CLIENTS_MAX clients, further ones wait in the listen queue.
  *
- * Owns: the socket and its file, until stats_socket_close.  Threads: as stated.  Blocks: on the
+ * Owns: the socket and its file, while there are engines.  Threads: as stated.  Blocks: on the
  * file system in stats_socket_open.  Fails: stats_socket_open returns a negative errno; a client
  * that cannot be served is disconnected. */
 #ifndef NET_PLUGIN_OBSERVE_STATS_SOCKET_H
@@ -13,10 +13,11 @@
 
 #include "net_plugin/engine/engine.h"
 
-/* Both with the lock of the engine held. -EALREADY: another engine has the socket. *where becomes
- * the path, also after an error; it is valid as long as the process. */
+/* Before the first engine is made, which opens it; without a socket there are no statistics, and
+ * one LOG_INFO says why. When the last engine of a NIC goes, the log has its counts. */
+void stats_socket_start(void);
+/* With the lock of the engine held. -EALREADY: another engine has the socket. *where becomes the
+ * path, also after an error; it is valid as long as the process. */
 int stats_socket_open(struct engine *engine, const char **where);
-/* Does nothing if another engine serves the socket. */
-void stats_socket_close(struct engine *engine);
 
 #endif

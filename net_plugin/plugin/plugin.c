@@ -26,7 +26,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/observe/observe.h"
+#include "net_plugin/observe/stats_socket.h"
 #include "net_plugin/plugin/default_name.h"
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/nic_renewal.h"
@@ -184,7 +184,7 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   }
   fork_guard_install();
   open_files_raise();
-  observe_start();
+  stats_socket_start();
   state.api_version = host->api_version;
   state.nccl_version = host->nccl_version;
   default_name_take(host->nccl_version);

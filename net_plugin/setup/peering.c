@@ -14,6 +14,7 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "common/open_files.h"
+#include "common/param.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/limits.h"
@@ -113,7 +114,9 @@ static bool take_flow(unsigned flows, unsigned least) {
 int peering_connect(struct peering *peering, const struct link_config *link,
                     const struct connection_setup *setup, const struct peer_said *said,
                     const char *nic) {
-  struct connection_config config = { .link = *link, .setup = setup };
+  struct connection_config config = { .link = *link,
+                                      .setup = setup,
+                                      .stall_report_ns = param_duration_ns(PARAM_STALL_REPORT) };
   char text[TCP_ADDRESS_TEXT];
   peering->process = peer_get(said->process);
   if (!peering->process) {

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "common/param.h"
-#include "net_plugin/observe/observe.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
 #include "net_plugin/plugin/plugin.h"
@@ -46,7 +45,7 @@ static void use_directory(const char *path) {
 static struct engine *start_engine(void) {
   struct nic nic = pair_loopback(AF_INET);
   struct engine *engine;
-  observe_start();
+  stats_socket_start();
   assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
   stats_file_find(directory, socket_path);
   return engine;

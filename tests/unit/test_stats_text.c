@@ -33,8 +33,7 @@ static struct process make_process(unsigned connections, unsigned flows) {
     strcpy(seen->peer, NASTY);
     strcpy(seen->nic, "eth0");
     seen->bytes = 1000 * (c + 1);
-    seen->has_oldest = true;
-    seen->still_ns = NOW_NS - 1500000000;
+    seen->stalled_ns = 1500000000;
   }
   return process;
 }
@@ -102,10 +101,10 @@ UNIT_TEST(json_is_read_back) {
   struct process process = make_process(3, 2);
   process.rank = "5";
   process.seen[1].link.lanes_up = 1;
-  process.seen[1].link.heard_ns = NOW_NS;
-  process.seen[1].still_ns = NOW_NS - 3000000000;
+  process.seen[1].stalled_ns = 3000000000;
   process.seen[1].oldest.number = 9;
   process.seen[2].error = -110;
+  process.seen[2].stalled_ns = 0;
   char *text = write_json(&process);
   json_error_t error;
   json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);

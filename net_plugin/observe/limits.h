@@ -7,8 +7,7 @@
 
 #include "common/time_units.h"
 
-/* Clients at a time, and how long one may take. */
-#define STATS_CLIENTS_MAX 8
+/* How long a client may take. */
 #define STATS_CLIENT_NS (5 * NS_PER_S)
 #define STATS_BACKLOG 64
 /* After an engine that was busy. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See stats_socket.h. Each readiness event of a client does one bounded step: some connections are
- * written down, then what the socket takes is sent. */
+/* See stats_socket.h. */
 #include "net_plugin/observe/stats_socket.h"
 
 #include <errno.h>
@@ -20,16 +19,20 @@
 #include "common/log.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/limits.h"
-#include "net_plugin/observe/stats_collect.h"
+#include "net_plugin/observe/stats_json.h"
 #include "net_plugin/observe/stats_path.h"
 
-struct client {
-  struct engine_source source;
-  struct engine_timer timer;
-  uint64_t deadline_ns;
-  struct stats_collect collect;
-  bool is_complete; /* the text is, and is being sent */
-  size_t sent;
+/* One client at a time: its document is written connection by connection, in bounded steps, one for
+ * each time that its socket is writable, and then sent. */
+struct document {
+  FILE *to;    /* NULL: it is complete */
+  char *bytes; /* once it is */
+  size_t size, sent;
+  unsigned engine; /* index of the one being read */
+  uint64_t after;  /* its connections up to this number are done */
+  bool is_engine_done, has_some;
+  bool
+      is_truncated; /* STATS_TEXT_MAX_BYTES are there: the rest is left out, and the text says so */
 };
 
 /* Guarded by the lock of `engine`; `engine` itself is written when engines are made and ended,
@@ -37,103 +40,159 @@ struct client {
 static struct {
   struct engine *engine; /* serves the socket; NULL: no socket */
   struct engine_source source;
-  struct engine_timer timer; /* to resume accepting */
+  struct engine_source client; /* fd -1: nobody is served */
+  struct engine_timer timer;   /* the client's pause or end; without one: to resume accepting */
+  uint64_t deadline_ns;        /* the client's */
+  struct document document;    /* the client's */
   uint64_t started_ns;
   char id[STATS_ID_MAX]; /* of started_ns */
-  struct client *clients[STATS_CLIENTS_MAX];
-  unsigned client_count;
   char path[STATS_PATH_MAX + 32];
   _Atomic pid_t owner; /* the process that made the file at path; 0: none */
-} server;
+} server = { .client.fd = -1 };
 
-/* ---- clients ---- */
+/* ---- the document ---- */
 
-static void client_free(struct client *client) {
-  engine_timer_stop(&client->timer);
-  int fd = client->source.fd;
-  engine_unwatch(server.engine, &client->source);
-  descriptor_close(fd);
-  stats_collect_free(&client->collect);
-  for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
-    if (server.clients[i] == client) {
-      server.clients[i] = NULL;
+static const char *find_rank(void) {
+  static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                       "SLURM_PROCID" };
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    const char *value = getenv(names[i]);
+    if (value && *value && strlen(value) < 16 && strspn(value, "0123456789") == strlen(value)) {
+      return value;
     }
   }
-  server.client_count--;
-  free(client);
+  return "";
+}
+
+/* False: memory is out. */
+static bool document_begin(void) {
+  struct document *document = &server.document;
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  const struct stats_process process = {
+    .pid = (int)getpid(),
+    .id = server.id,
+    .host = host,
+    .rank = find_rank(),
+    .uptime_ns = clock_now_ns() - server.started_ns,
+  };
+  *document = (struct document){ 0 };
+  document->to = open_memstream(&document->bytes, &document->size);
+  if (document->to) {
+    stats_json_begin(document->to, &process);
+  }
+  return document->to;
+}
+
+static bool has_room(struct document *document) {
+  document->is_truncated |= ftello(document->to) > STATS_TEXT_MAX_BYTES;
+  return !document->is_truncated;
+}
+
+static void take_connection(struct document *document, struct engine *engine,
+                            struct connection *connection, uint64_t now_ns) {
+  struct connection_snapshot seen;
+  const struct stats_engine its = { engine_shard(engine), engine_is_polled(engine),
+                                    engine_policy_shared(engine)->compression };
+  connection_snapshot(connection, now_ns, &seen);
+  if (!has_room(document)) {
+    return;
+  }
+  stats_json_connection(document->to, &seen, &its, now_ns, !document->has_some);
+  document->has_some = true;
+  bool has_flow = false;
+  for (unsigned i = 0; i < seen.lanes; i++) {
+    struct lane_snapshot flow;
+    connection_snapshot_lane(connection, i, &flow);   /* also updates the totals of the NIC */
+    if (flow.link.epoch != 0 && has_room(document)) { /* else it was never opened */
+      stats_json_flow(document->to, &flow, !has_flow);
+      has_flow = true;
+    }
+  }
+  stats_json_connection_end(document->to);
+}
+
+static void take_some(struct engine *engine, void *argument) {
+  struct document *document = argument;
+  uint64_t now_ns = clock_now_ns();
+  unsigned flows = 0;
+  struct connection *connection = NULL;
+  while (flows < STATS_FLOWS_PER_STEP && (connection = connection_next(engine, connection))) {
+    if (connection_number(connection) > document->after) {
+      take_connection(document, engine, connection, now_ns);
+      document->after = connection_number(connection);
+      flows += connection_lane_count(connection);
+    }
+  }
+  document->is_engine_done = !connection;
+}
+
+/* False: memory was out. */
+static bool end_text(struct document *document) {
+  bool is_good = !ferror(document->to);
+  is_good = fclose(document->to) == 0 && is_good;
+  document->to = NULL;
+  return is_good;
+}
+
+/* ---- the client ---- */
+
+static void client_close(void) {
+  int fd = server.client.fd;
+  engine_timer_stop(&server.timer);
+  engine_unwatch(server.engine, &server.client);
+  descriptor_close(fd);
+  if (server.document.to) {
+    end_text(&server.document);
+  }
+  free(server.document.bytes);
   engine_rewatch(server.engine, &server.source, EPOLLIN);
 }
 
-/* Continues after STATS_RETRY_NS. */
-static void client_pause(struct client *client, uint64_t now_ns) {
-  engine_rewatch(server.engine, &client->source, 0);
-  engine_timer_set(server.engine, &client->timer, now_ns + STATS_RETRY_NS);
-}
-
-static void client_expired(struct engine_timer *timer, uint64_t now_ns) {
-  struct client *client = LIST_ENTRY(timer, struct client, timer);
-  if (now_ns >= client->deadline_ns) {
-    client_free(client);
-    return;
-  }
-  engine_timer_set(server.engine, &client->timer, client->deadline_ns);
-  engine_rewatch(server.engine, &client->source, EPOLLOUT);
-}
-
 /* Both: false: close the client. */
-static bool client_collect(struct client *client) {
-  int error = stats_collect_step(&client->collect);
-  if (error == -EAGAIN) {
-    client_pause(client, clock_now_ns());
+static bool client_collect(struct document *document) {
+  int error = engine_try_visit(server.engine, document->engine, take_some, document);
+  if (error == -ENOENT) {
+    stats_json_end(document->to, document->is_truncated);
+    return end_text(document);
   }
-  client->is_complete = !error;
-  return error != -ENOMEM;
+  if (error) { /* it is busy */
+    engine_rewatch(server.engine, &server.client, 0);
+    engine_timer_set(server.engine, &server.timer, clock_now_ns() + STATS_RETRY_NS);
+  } else if (document->is_engine_done) {
+    document->engine++;
+    document->after = 0;
+  }
+  return true;
 }
 
-static bool client_send(struct client *client) {
-  const struct stats_collect *text = &client->collect;
-  ssize_t n = send(client->source.fd, text->bytes + client->sent, text->size - client->sent,
-                   MSG_DONTWAIT | MSG_NOSIGNAL);
+static bool client_send(struct document *document) {
+  ssize_t n = send(server.client.fd, document->bytes + document->sent,
+                   document->size - document->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
   if (n < 0) {
     return errno == EAGAIN || errno == EINTR;
   }
-  client->sent += (size_t)n;
-  return client->sent < text->size;
+  document->sent += (size_t)n;
+  return document->sent < document->size;
 }
 
 static void client_ready(struct engine_source *source, uint32_t events) {
-  struct client *client = LIST_ENTRY(source, struct client, source);
+  struct document *document = &server.document;
+  (void)source;
   if ((events & (EPOLLHUP | EPOLLERR)) ||
-      !(client->is_complete ? client_send(client) : client_collect(client))) {
-    client_free(client);
+      !(document->to ? client_collect(document) : client_send(document))) {
+    client_close();
   }
 }
 
 static void client_new(int fd, uint64_t now_ns) {
-  struct client *client = calloc(1, sizeof *client);
-  int error =
-      client ? stats_collect_start(&client->collect, server.engine, server.id, server.started_ns)
-             : -ENOMEM;
-  error = error ? error : engine_watch(server.engine, &client->source, fd, EPOLLOUT);
-  if (error) {
-    descriptor_close(fd);
-    if (client) {
-      stats_collect_free(&client->collect);
-    }
-    free(client);
-    return;
+  server.client = (struct engine_source){ .ready = client_ready, .fd = fd };
+  server.deadline_ns = now_ns + STATS_CLIENT_NS;
+  engine_rewatch(server.engine, &server.source, 0);
+  engine_timer_set(server.engine, &server.timer, server.deadline_ns);
+  if (!document_begin() || engine_watch(server.engine, &server.client, fd, EPOLLOUT) != 0) {
+    client_close();
   }
-  client->source.ready = client_ready;
-  client->timer.expired = client_expired;
-  client->deadline_ns = now_ns + STATS_CLIENT_NS;
-  engine_timer_set(server.engine, &client->timer, client->deadline_ns);
-  for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
-    if (!server.clients[i]) {
-      server.clients[i] = client;
-      break;
-    }
-  }
-  server.client_count++;
 }
 
 /* ---- the socket ---- */
@@ -148,16 +207,16 @@ static void server_ready(struct engine_source *source, uint32_t events) {
     engine_rewatch(server.engine, source, 0);
     engine_timer_set(server.engine, &server.timer, now_ns + STATS_ACCEPT_PAUSE_NS);
   }
-  if (server.client_count == STATS_CLIENTS_MAX) {
-    engine_rewatch(server.engine, source, 0);
-  }
 }
 
-static void server_expired(struct engine_timer *timer, uint64_t now_ns) {
-  (void)timer;
-  (void)now_ns;
-  if (server.client_count < STATS_CLIENTS_MAX) {
+static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
+  if (server.client.fd < 0) {
     engine_rewatch(server.engine, &server.source, EPOLLIN);
+  } else if (now_ns >= server.deadline_ns) {
+    client_close();
+  } else {
+    engine_timer_set(server.engine, timer, server.deadline_ns);
+    engine_rewatch(server.engine, &server.client, EPOLLOUT);
   }
 }
 
@@ -233,7 +292,7 @@ int stats_socket_open(struct engine *engine, const char **where) {
     return fd;
   }
   server.source.ready = server_ready;
-  server.timer.expired = server_expired;
+  server.timer.expired = timer_expired;
   int error = engine_watch(engine, &server.source, fd, EPOLLIN);
   if (error) {
     remove_file();
@@ -245,10 +304,8 @@ int stats_socket_open(struct engine *engine, const char **where) {
 }
 
 static void close_socket(struct engine *engine) {
-  for (unsigned i = 0; i < STATS_CLIENTS_MAX; i++) {
-    if (server.clients[i]) {
-      client_free(server.clients[i]);
-    }
+  if (server.client.fd >= 0) {
+    client_close();
   }
   engine_timer_stop(&server.timer);
   int fd = server.source.fd;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stats_socket: a unix socket that serves the statistics of a process.
  *
- * A client receives the document, says nothing, and is disconnected. The engine serves it between
- * its other work; there is no thread. After STATS_CLIENT_NS a client is
- * disconnected in any case; with STATS_CLIENTS_MAX clients, further ones wait in the listen queue.
+ * A client receives the document, says nothing, and is disconnected, after STATS_CLIENT_NS in any
+ * case; others wait in the listen queue. The engine serves it between its other work, in bounded
+ * steps, so that no engine is paused for long, however many connections there are.
  *
  * Owns: the socket and its file, while there are engines.  Threads: as stated.  Blocks: on the
  * file system in stats_socket_open.  Fails: stats_socket_open returns a negative errno; a client

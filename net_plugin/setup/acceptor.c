@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See listener.h, and the end of pending_peer.h. */
+/* See listener.h and accept.h. */
 #include "net_plugin/setup/listener.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@
 #include "net_plugin/engine/id_tree.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/accept.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
-#include "net_plugin/setup/pending_peer.h"
 #include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/receiver.h"
@@ -60,8 +60,10 @@ static int fill_handle(struct listener *listener, const struct nic *nics, unsign
   memcpy(handle->secret, listener->secret, AUTH_SECRET_BYTES);
   int error = -EADDRNOTAVAIL;
   for (unsigned i = 0; i < count && handle->count < ADDRESSES_MAX; i++) {
-    error = port_address(listener->engine, &nics[i], &handle->addresses[handle->count]);
+    struct port *port;
+    error = port_get(listener->engine, &nics[i], &port);
     if (!error) {
+      handle->addresses[handle->count] = port_address(port);
       handle->advertised |= (uint8_t)((nics[i].advertised.ss_family != AF_UNSPEC) << handle->count);
       handle->count++;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pending_peer: whom a flood of strangers evicts, by addresses. */
+/* port: whom a flood of strangers evicts, by addresses. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/pending_peer.h"
+#include "net_plugin/setup/port.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
@@ -17,7 +17,7 @@ enum { FLOOD = PENDING_PEERS_MAX + 200 };
 
 static struct nic nic;
 static struct engine *engine;
-static struct pending_peers peers;
+static struct port *port;
 static int flood[FLOOD];
 
 static int start(void **state) {
@@ -34,7 +34,7 @@ static int come(const char *address) {
   memcpy(&storage, &from, sizeof from);
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   engine_lock(engine);
-  pending_peers_admit(&peers, ends[0], &storage);
+  port_admit(port, ends[0], &storage);
   engine_unlock(engine);
   return ends[1];
 }
@@ -46,15 +46,14 @@ static bool is_open(int fd) {
 
 static void begin(void) {
   engine_lock(engine);
-  pending_peers_init(&peers, engine, &nic);
+  assert_int_equal(port_get(engine, &nic, &port), 0);
   engine_unlock(engine);
 }
 
 static void end(void) {
   engine_lock(engine);
-  pending_peers_close_all(&peers);
+  port_close_all(engine);
   engine_unlock(engine);
-  assert_int_equal(peers.count, 0);
   for (int i = 0; i < FLOOD; i++) {
     assert_false(is_open(flood[i]));
     close(flood[i]);
@@ -67,7 +66,7 @@ UNIT_TEST_WITH(a_flood_leaves_others_of_its_network, start, pair_tear_down) {
   for (int i = 0; i < FLOOD; i++) {
     flood[i] = come("fd00::1");
   }
-  assert_true(peers.count <= PENDING_PEERS_MAX);
+  assert_false(is_open(flood[FLOOD - PENDING_PEERS_MAX]));
   assert_true(is_open(honest));
   assert_false(is_open(flood[0]));
   assert_true(is_open(flood[FLOOD - 1]));

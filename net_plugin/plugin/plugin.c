@@ -31,8 +31,8 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/nic_renewal.h"
 #include "net_plugin/plugin/placement.h"
-#include "net_plugin/plugin/profile_use.h"
 #include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 
@@ -147,7 +147,8 @@ static int discover(void) {
     warn_without_device(&state.discovery);
   } else {
     announce(state.api_version, &state.discovery.devices, &state.discovery);
-    profile_use(state.discovery.has_profile ? &state.discovery.profile : NULL, state.nccl_version);
+    decision_use_profile(state.discovery.has_profile ? &state.discovery.profile : NULL,
+                         state.nccl_version);
     for (int i = 0; i < state.discovery.devices.physical_count; i++) {
       nic_totals_of(&state.discovery.devices.devices[i].nics[0]);
     }

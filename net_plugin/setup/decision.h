@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decision: what the ranks of this process decide by, compared with every peer's before a
  * connection is made: ranks that decide differently would wait for each other for ever.
- * Owns: this process's identity of decisions.  Threads: any; decision_use before the first
- * connection.  Blocks: never.  Fails: cannot. */
+ * Owns: this process's identity of decisions.  Threads: any; decision_use and decision_use_profile
+ * before the first connection.  Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_SETUP_DECISION_H
 #define NET_PLUGIN_SETUP_DECISION_H
 
 #include <stdbool.h>
 
+#include "common/profile.h"
 #include "net_plugin/setup/handshake.h"
+
+/* Hands a profile on to all that go by it: the lanes' settings, and these decisions. NULL: there is
+ * none. nccl_version as ncclGetVersion counts; 0: not known. */
+void decision_use_profile(const struct profile *profile, int nccl_version);
+/* By what the ranks of a process decide. */
+struct decision decision_of(const struct profile *profile, int nccl_version);
 
 void decision_use(const struct decision *ours);
 struct decision decision_get(void);

@@ -9,7 +9,6 @@
 
 #include "common/profile.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/plugin/profile_use.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
@@ -31,7 +30,7 @@ static struct profile parse(const char *text) {
 
 static uint64_t hash_of(const char *text, int nccl_version) {
   struct profile profile = parse(text);
-  struct decision decision = profile_use_decision(&profile, nccl_version);
+  struct decision decision = decision_of(&profile, nccl_version);
   assert_true(decision.profile == profile_hash(&profile));
   assert_int_equal(decision.version, PROFILE_DECISION_VERSION);
   profile_free(&profile);
@@ -57,7 +56,7 @@ TEST(only_what_decides_counts) {
   assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 22907) !=
               table);
   assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
-  assert_true(profile_use_decision(NULL, 22907).hash == 0);
+  assert_true(decision_of(NULL, 22907).hash == 0);
 }
 
 TEST(what_is_not_used_does_not_count) {
@@ -86,7 +85,7 @@ TEST(calibration_decides_by_its_cell) {
     pair_set_parameters(plans[i]);
     hashes[i] = hash_of(HEAD TABLE, 22907);
     assert_true(hash_of(HEAD, 22907) == hashes[i]);
-    assert_true(profile_use_decision(NULL, 22907).hash == hashes[i]);
+    assert_true(decision_of(NULL, 22907).hash == hashes[i]);
   }
   assert_true(hashes[0] != hashes[1] && hashes[0] != 0 && hashes[1] != 0);
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
@@ -98,7 +97,7 @@ TEST(calibration_decides_by_its_cell) {
 static const char *choices_of(const char *profile_text) {
   static struct decision decision;
   struct profile profile = parse(profile_text);
-  decision = profile_use_decision(&profile, 22907);
+  decision = decision_of(&profile, 22907);
   profile_free(&profile);
   return decision.choices;
 }
@@ -117,7 +116,7 @@ TEST(choices_count_where_a_profile_decides) {
     setenv(names[i], "2", 1);
     uint64_t two = hash_of(HEAD TABLE, 22907);
     /* Nothing decides beside NCCL itself. */
-    assert_true(profile_use_decision(NULL, 22907).hash == 0);
+    assert_true(decision_of(NULL, 22907).hash == 0);
     assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
     assert_true(hash_of(HEAD, 22907) == 0);
     setenv("NCCL_TUNER_PLUGIN", "none", 1);

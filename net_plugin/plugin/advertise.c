@@ -63,7 +63,7 @@ static int refuse(const struct advertise *advertise, const char *part, size_t le
   size_t used = 0;
   for (unsigned i = 0; i < advertise->count; i++) {
     used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? "," : "",
-                             advertise->wishes[i].interface->name);
+                             advertise->wishes[i].interface->nic.name);
   }
   LOG_WARN(VARIABLE "=%s: \"%.*s\" %s; " ACCEPTED ", of the interfaces in use: %s", advertise->text,
            (int)length, part, why, used ? known : "none");
@@ -92,7 +92,7 @@ static int read_entry(struct advertise *advertise, const char *entry, size_t len
   unsigned used = 0;
   for (unsigned i = 0; i < advertise->count; i++) {
     struct wish *wish = &advertise->wishes[i];
-    if (!equals || strcmp(wish->interface->name, text) == 0) {
+    if (!equals || strcmp(wish->interface->nic.name, text) == 0) {
       if (wish->address.ss_family != AF_UNSPEC) {
         return refuse(advertise, entry, length, "is a second one for the same NIC");
       }
@@ -112,20 +112,21 @@ static int check_wish(const struct advertise *advertise, const struct wish *wish
   if (wish->address.ss_family == AF_UNSPEC || wish->is_own) {
     return 0;
   }
-  interface_address_text(&interface->address, own);
+  interface_address_text(&interface->nic.address, own);
   interface_address_text(&wish->address, dialled);
-  if (interface->address.ss_family != wish->address.ss_family) {
+  if (interface->nic.address.ss_family != wish->address.ss_family) {
     LOG_WARN(VARIABLE ": %s listens at %s, where nobody arrives who dials %s: both must be IPv4, "
                       "or both IPv6 (NCCL_SOCKET_FAMILY), or the latter an address of this host",
-             interface->name, own, dialled);
+             interface->nic.name, own, dialled);
     return -EINVAL;
   }
   for (const struct wish *other = advertise->wishes; other < wish; other++) {
     if (memcmp(&other->address, &wish->address, sizeof(wish->address)) == 0) {
       LOG_WARN(VARIABLE ": who dials %s cannot reach both %s (%s) and %s (%s): give each NIC an "
                         "address of its own, or choose one of them by NCCL_SOCKET_IFNAME",
-               dialled, other->interface->name,
-               interface_address_text(&other->interface->address, other_own), interface->name, own);
+               dialled, other->interface->nic.name,
+               interface_address_text(&other->interface->nic.address, other_own),
+               interface->nic.name, own);
       return -EINVAL;
     }
   }
@@ -135,21 +136,22 @@ static int check_wish(const struct advertise *advertise, const struct wish *wish
 static void change(const struct wish *wish) {
   char own[INTERFACE_ADDRESS_TEXT_MAX], dialled[INTERFACE_ADDRESS_TEXT_MAX];
   struct interface *interface = wish->interface;
-  interface_address_text(&interface->address, own);
+  interface_address_text(&interface->nic.address, own);
   interface_address_text(&wish->address, dialled);
   if (wish->address.ss_family == AF_UNSPEC || strcmp(own, dialled) == 0) {
     return;
   }
   if (wish->is_own) {
     LOG_INFO("%s uses %s, an address of this host, and not its own %s (" VARIABLE ")",
-             interface->name, dialled, own);
-    interface->address = wish->address;
-    interface->has_host_address = true;
-    interface->prefix_bits = 0; /* no subnet is on the NIC */
+             interface->nic.name, dialled, own);
+    interface->nic.address = wish->address;
+    interface->nic.has_host_address = true;
+    interface->nic.has_neighbours = false;
+    interface->nic.prefix_bits = 0; /* no subnet is on the NIC */
   } else {
-    LOG_INFO("%s listens at %s, and other hosts dial %s (" VARIABLE ")", interface->name, own,
+    LOG_INFO("%s listens at %s, and other hosts dial %s (" VARIABLE ")", interface->nic.name, own,
              dialled);
-    interface->advertised = wish->address;
+    interface->nic.advertised = wish->address;
   }
 }
 

@@ -106,21 +106,13 @@ static void add_physical(struct device_table *table, const struct interface *int
   struct device *device = &table->devices[index];
   struct nic *nic = &device->nics[0];
   *device = (struct device){ .part_count = 1, .parts = { index }, .nic_count = 1 };
-  memcpy(nic->name, interface->name, sizeof(nic->name));
-  nic->index = interface->index;
-  nic->address = interface->address;
-  nic->advertised = interface->advertised;
-  nic->has_host_address = interface->has_host_address;
-  nic->prefix_bits = interface->prefix_bits;
-  nic->has_neighbours =
-      !(interface->flags & (IFF_LOOPBACK | IFF_NOARP)) && !interface->has_host_address;
-
+  *nic = interface->nic;
   struct nic_facts facts;
-  nic_facts_read(settings->sysfs_root, interface->name, &facts);
+  nic_facts_read(settings->sysfs_root, interface->nic.name, &facts);
   bool asks = settings->asks_routes && !(interface->flags & IFF_LOOPBACK);
   nic->is_idle = interface->is_inner_bridge || (asks && !route_exists_through(nic));
   device->guid = guid_of(interface, nic->index ? nic->index : (unsigned)index);
-  memcpy(device->name, interface->name, sizeof(interface->name));
+  memcpy(device->name, interface->nic.name, sizeof(interface->nic.name));
   memcpy(device->pci_path, facts.pci_path, sizeof(device->pci_path));
   memcpy(port, facts.port, NIC_FACTS_PORT_MAX);
   set_speed(device, facts.speed_mbps, settings->profile);

@@ -16,7 +16,6 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/advertise.h"
-#include "net_plugin/plugin/rdma_nics.h"
 
 static void load_profile(struct discovery *discovery) {
   struct profile_error error;
@@ -33,7 +32,8 @@ static void load_profile(struct discovery *discovery) {
 static void find_inner_bridges(struct discovery *discovery, const char *root) {
   for (int i = 0; i < discovery->interface_count; i++) {
     struct interface *it = &discovery->interfaces[i];
-    it->is_inner_bridge = (it->flags & IFF_RUNNING) && nic_facts_is_inner_bridge(root, it->name);
+    it->is_inner_bridge =
+        (it->flags & IFF_RUNNING) && nic_facts_is_inner_bridge(root, it->nic.name);
   }
 }
 
@@ -52,7 +52,7 @@ int discovery_run(struct discovery *discovery) {
   load_profile(discovery);
   endpoint_configure();
   if (endpoint_names_devices()) {
-    rdma_nics_choose(discovery->interfaces, (size_t)count);
+    interface_choose_hcas(discovery->interfaces, (size_t)count);
   }
   int rc = advertise_apply(param_string(PARAM_ADVERTISE_ADDRESS), discovery->interfaces,
                            (size_t)count, route_is_own);
@@ -91,7 +91,7 @@ void discovery_free(struct discovery *discovery) {
 /* An interface may have several addresses; one reason is enough. */
 static bool is_told_before(const struct discovery *discovery, int index) {
   for (int i = 0; i < index; i++) {
-    if (!strcmp(discovery->interfaces[i].name, discovery->interfaces[index].name)) {
+    if (!strcmp(discovery->interfaces[i].nic.name, discovery->interfaces[index].nic.name)) {
       return true;
     }
   }
@@ -133,7 +133,7 @@ const char *discovery_unused_text(const struct discovery *discovery,
   for (int i = 0; i < discovery->interface_count; i++) {
     const struct interface *it = &discovery->interfaces[i];
     if (it->verdict != INTERFACE_CHOSEN && !is_told_before(discovery, i)) {
-      add_text(&list, "; ", it->name, interface_verdict_text(it->verdict));
+      add_text(&list, "; ", it->nic.name, interface_verdict_text(it->verdict));
     }
   }
   return end_text(&list);
@@ -145,7 +145,7 @@ const char *discovery_left_out_text(const struct discovery *discovery,
   text[0] = '\0';
   for (int i = 0; i < discovery->interface_count; i++) {
     if (discovery->interfaces[i].verdict == verdict) { /* at most one address of each has it */
-      add_text(&list, ", ", discovery->interfaces[i].name, NULL);
+      add_text(&list, ", ", discovery->interfaces[i].nic.name, NULL);
     }
   }
   return end_text(&list);

@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/name_list.h"
 #include "common/plain.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/host_nics.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -90,12 +91,15 @@ static const struct host_link *find_link(const struct host_link *links, int coun
 
 static void fill(struct interface *to, const struct host_link *link,
                  const struct host_address *from) {
-  *to = (struct interface){ .index = link->index,
-                            .flags = link->flags,
-                            .address = from->address,
-                            .address_flags = from->flags,
-                            .prefix_bits = from->prefix_bits };
-  memcpy(to->name, link->name, sizeof(to->name));
+  *to = (struct interface){
+    .nic = { .index = link->index,
+             .address = from->address,
+             .prefix_bits = from->prefix_bits,
+             .has_neighbours = !(link->flags & (IFF_LOOPBACK | IFF_NOARP)) },
+    .flags = link->flags,
+    .address_flags = from->flags,
+  };
+  memcpy(to->nic.name, link->name, sizeof(to->nic.name));
   for (unsigned i = 0; i < link->hardware_bytes && !to->hardware_bytes; i++) {
     to->hardware_bytes = link->hardware[i] ? link->hardware_bytes : 0;
   }
@@ -115,16 +119,17 @@ static void find_route_sources(struct interface *list, int count) {
   for (int i = 0; i < count; i++) {
     struct interface *it = &list[i];
     bool is_usable = (it->flags & IFF_RUNNING) && !(it->flags & IFF_LOOPBACK);
-    bool is_first = i == 0 || list[i - 1].index != it->index ||
-                    list[i - 1].address.ss_family != it->address.ss_family;
+    bool is_first = i == 0 || list[i - 1].nic.index != it->nic.index ||
+                    list[i - 1].nic.address.ss_family != it->nic.address.ss_family;
     if (is_first) {
-      bool is_only = i + 1 == count || list[i + 1].index != it->index ||
-                     list[i + 1].address.ss_family != it->address.ss_family;
-      if (!is_usable || is_only || !route_source(it->index, it->address.ss_family, &source)) {
+      bool is_only = i + 1 == count || list[i + 1].nic.index != it->nic.index ||
+                     list[i + 1].nic.address.ss_family != it->nic.address.ss_family;
+      if (!is_usable || is_only ||
+          !route_source(it->nic.index, it->nic.address.ss_family, &source)) {
         source = (struct sockaddr_storage){ 0 };
       }
     }
-    it->is_route_source = interface_is_same_ip(&it->address, &source);
+    it->is_route_source = interface_is_same_ip(&it->nic.address, &source);
   }
 }
 
@@ -152,8 +157,8 @@ int interface_list(struct interface **list) {
 /* ---- searches ---- */
 
 static bool is_ipv6_loopback(const struct interface *interface) {
-  return interface->address.ss_family == AF_INET6 &&
-         IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&interface->address)->sin6_addr);
+  return interface->nic.address.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)&interface->nic.address)->sin6_addr);
 }
 
 /* How good an address of an interface is, of its family. Users and DHCP give several for a purpose:
@@ -162,14 +167,14 @@ static bool is_ipv6_loopback(const struct interface *interface) {
  * kernel marks as it does secondary ones. */
 static unsigned rank(const struct interface *it) {
   const unsigned flags = it->address_flags;
-  bool is_v6 = it->address.ss_family == AF_INET6, is_primary = !(flags & IFA_F_SECONDARY);
+  bool is_v6 = it->nic.address.ss_family == AF_INET6, is_primary = !(flags & IFA_F_SECONDARY);
   const bool merits[] = {
     !(flags & IFA_F_DADFAILED), /* the weightiest first */
-    !interface_is_of_link(&it->address),
+    !interface_is_of_link(&it->nic.address),
     !(flags & IFA_F_DEPRECATED),
     !is_v6 || is_primary,
     it->is_route_source,
-    it->prefix_bits < (is_v6 ? 128 : 32),
+    it->nic.prefix_bits < (is_v6 ? 128 : 32),
     is_primary,
     !(flags & IFA_F_TENTATIVE),
   };
@@ -185,10 +190,10 @@ static void keep_best_addresses(struct interface *list, size_t count) {
   for (size_t i = 0; i < count; i++) {
     size_t best = i;
     for (size_t j = i + 1; j < count && list[i].verdict == INTERFACE_CHOSEN; j++) {
-      if (list[j].verdict != INTERFACE_CHOSEN || strcmp(list[j].name, list[i].name) != 0) {
+      if (list[j].verdict != INTERFACE_CHOSEN || strcmp(list[j].nic.name, list[i].nic.name) != 0) {
         continue;
       }
-      bool is_better = list[j].address.ss_family == list[i].address.ss_family &&
+      bool is_better = list[j].nic.address.ss_family == list[i].nic.address.ss_family &&
                        rank(&list[j]) > rank(&list[best]);
       list[is_better ? best : j].verdict = INTERFACE_SECOND_ADDRESS;
       best = is_better ? j : best;
@@ -201,7 +206,7 @@ static bool is_of_this_host(const struct interface *it) {
 }
 
 static bool is_of_its_link(const struct interface *it) {
-  return interface_is_of_link(&it->address);
+  return interface_is_of_link(&it->nic.address);
 }
 
 /* Those of which this holds are left out, unless it holds of all. */
@@ -253,12 +258,12 @@ static size_t select_by_name(struct interface *list, size_t count, int family, c
     struct interface *it = &list[i];
     if (!(it->flags & IFF_RUNNING)) {
       it->verdict = INTERFACE_NOT_RUNNING;
-    } else if (family != AF_UNSPEC && it->address.ss_family != family) {
+    } else if (family != AF_UNSPEC && it->nic.address.ss_family != family) {
       it->verdict = INTERFACE_OTHER_FAMILY;
     } else if (is_ipv6_loopback(it)) {
       it->verdict = INTERFACE_LOOPBACK_ADDRESS;
     } else {
-      bool is_wanted = name_list_has(&wanted, it->name, NAME_LIST_ANY_PORT);
+      bool is_wanted = name_list_has(&wanted, it->nic.name, NAME_LIST_ANY_PORT);
       it->verdict = is_wanted ? INTERFACE_CHOSEN : unnamed;
     }
   }
@@ -292,11 +297,10 @@ static int parse_comm_id(const char *text, struct sockaddr_storage *address) {
 }
 
 static bool is_in_subnet(const struct interface *interface, const struct sockaddr_storage *remote) {
-  struct nic nic = { .address = interface->address, .prefix_bits = interface->prefix_bits };
   /* All links have the same link-local subnet. */
-  return tcp_address_is_near(remote, &nic) &&
+  return tcp_address_is_near(remote, &interface->nic) &&
          (remote->ss_family != AF_INET6 ||
-          ((const struct sockaddr_in6 *)&interface->address)->sin6_scope_id ==
+          ((const struct sockaddr_in6 *)&interface->nic.address)->sin6_scope_id ==
               ((const struct sockaddr_in6 *)remote)->sin6_scope_id);
 }
 
@@ -331,4 +335,48 @@ size_t interface_select(struct interface *list, size_t count,
     chosen = select_by_name(list, count, family, fallbacks[i], INTERFACE_LESS_PREFERRED);
   }
   return chosen;
+}
+
+/* ---- NCCL_IB_HCA ---- */
+
+/* Whether naming could have made it a NIC, or did. */
+static bool is_eligible(const struct interface *interface) {
+  return interface->verdict == INTERFACE_CHOSEN || interface->verdict == INTERFACE_NOT_NAMED ||
+         interface->verdict == INTERFACE_LESS_PREFERRED ||
+         interface->verdict == INTERFACE_OF_ITS_LINK ||
+         interface->verdict == INTERFACE_SAME_HARDWARE ||
+         interface->verdict == INTERFACE_OVER_LIMIT;
+}
+
+/* The place of the address with which this interface was found; count: none. */
+static size_t find_found(const struct interface *interfaces, const size_t *found,
+                         unsigned found_count, size_t count, const char *name) {
+  for (unsigned i = 0; i < found_count; i++) {
+    if (!strcmp(interfaces[found[i]].nic.name, name)) {
+      return found[i];
+    }
+  }
+  return count;
+}
+
+void interface_choose_hcas(struct interface *interfaces, size_t count) {
+  size_t found[INTERFACE_CHOSEN_MAX];
+  unsigned found_count = 0;
+  char text[ENDPOINT_TEXT_MAX];
+  for (size_t i = 0; i < count && found_count < INTERFACE_CHOSEN_MAX; i++) {
+    if (is_eligible(&interfaces[i]) &&
+        find_found(interfaces, found, found_count, count, interfaces[i].nic.name) == count &&
+        endpoint_find(&interfaces[i].nic, text)) {
+      found[found_count++] = i;
+    }
+  }
+  for (size_t i = 0; i < count && found_count > 0; i++) {
+    struct interface *it = &interfaces[i];
+    size_t at = find_found(interfaces, found, found_count, count, it->nic.name);
+    if (at < count && is_eligible(it)) {
+      it->verdict = at == i ? INTERFACE_CHOSEN : INTERFACE_SECOND_ADDRESS;
+    } else if (it->verdict == INTERFACE_CHOSEN) {
+      it->verdict = INTERFACE_WITHOUT_HCA;
+    }
+  }
 }

@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "net_plugin/lane/nic.h"
+
 enum {
   INTERFACE_HARDWARE_MAX = 32, /* bytes; InfiniBand's have 20 */
   INTERFACE_CHOSEN_MAX = 16,   /* MAX_IFS, src/include/socket.h of NCCL */
@@ -37,22 +39,18 @@ enum interface_verdict {
   INTERFACE_OF_ITS_LINK,      /* its address is of the link, and others' are not */
   INTERFACE_SAME_HARDWARE,    /* an earlier one has its hardware address, and so its path */
   INTERFACE_OVER_LIMIT,       /* INTERFACE_CHOSEN_MAX are taken */
-  INTERFACE_WITHOUT_HCA,      /* NCCL_IB_HCA chooses others, see rdma_nics.h */
+  INTERFACE_WITHOUT_HCA,      /* NCCL_IB_HCA chooses others, see interface_choose_hcas */
 };
 
 /* One address of one interface. */
 struct interface {
-  char name[IF_NAMESIZE];
-  unsigned index, flags; /* IFF_* */
+  struct nic nic; /* as lanes use it; the rest of one that is chosen: device.c */
+  unsigned flags; /* IFF_* */
   uint8_t hardware[INTERFACE_HARDWARE_MAX];
   unsigned hardware_bytes; /* 0: none, or only zeroes */
   bool is_inner_bridge;    /* nic_facts.h; for who looks there */
-  struct sockaddr_storage address;
-  unsigned address_flags; /* IFA_F_* */
-  unsigned prefix_bits;   /* of its subnet; 0: not known */
-  bool is_route_source;   /* routes to afar through the interface have it as their source */
-  struct sockaddr_storage advertised; /* see advertise.h; family 0: others dial `address` */
-  bool has_host_address;          /* `address` is the host's, and routing chooses the NIC for it */
+  unsigned address_flags;  /* IFA_F_* */
+  bool is_route_source;    /* routes to afar through the interface have its address as source */
   enum interface_verdict verdict; /* set by interface_select */
 };
 
@@ -70,6 +68,12 @@ int interface_list(struct interface **list);
 /* Sets every verdict. Returns how many are chosen. */
 size_t interface_select(struct interface *list, size_t count,
                         const struct interface_wishes *wishes);
+
+/* Where NCCL_IB_HCA names devices (endpoint_names_devices), chooses again. It chooses the devices
+ * that NCCL's own IB transport moves data with, while NCCL_SOCKET_IFNAME then only serves its
+ * bootstrap: such a job gets their NICs, whatever NCCL_SOCKET_IFNAME names; if none of them has the
+ * address of an interface, nothing changes. Blocks: as endpoint_find. */
+void interface_choose_hcas(struct interface *list, size_t count);
 
 /* "does not match NCCL_SOCKET_IFNAME". */
 const char *interface_verdict_text(enum interface_verdict verdict);

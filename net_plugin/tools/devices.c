@@ -83,8 +83,8 @@ static int print_json(const struct discovery *found) {
     const struct interface *it = &found->interfaces[i];
     if (it->verdict != INTERFACE_CHOSEN) {
       char address[INTERFACE_ADDRESS_TEXT_MAX];
-      json_array_append_new(unused, json_pack("{s:s, s:s, s:s}", "name", it->name, "address",
-                                              interface_address_text(&it->address, address),
+      json_array_append_new(unused, json_pack("{s:s, s:s, s:s}", "name", it->nic.name, "address",
+                                              interface_address_text(&it->nic.address, address),
                                               "reason", interface_verdict_text(it->verdict)));
     }
   }
@@ -135,7 +135,8 @@ static void print_table(const struct discovery *found) {
         printf("\nnot used%s%s:\n", wishes->ifname ? ", with " : "",
                wishes->ifname ? interface_wish_text(wishes, title) : "");
       }
-      printf("     %-15s  %-28s  %s\n", it->name, interface_address_text(&it->address, address),
+      printf("     %-15s  %-28s  %s\n", it->nic.name,
+             interface_address_text(&it->nic.address, address),
              interface_verdict_text(it->verdict));
       has_title = true;
     }

@@ -36,7 +36,7 @@ static void add_name(struct names *names, const char *name) {
 
 static bool is_loopback(const struct check *check, const struct nic *nic) {
   for (int i = 0; i < check->found->interface_count; i++) {
-    if (!strcmp(check->found->interfaces[i].name, nic->name)) {
+    if (!strcmp(check->found->interfaces[i].nic.name, nic->name)) {
       return check->found->interfaces[i].flags & IFF_LOOPBACK;
     }
   }
@@ -124,15 +124,15 @@ static void check_left_out(struct check *check) {
   for (int i = 0; i < found->interface_count; i++) {
     const struct interface *it = &found->interfaces[i];
     struct nic_facts facts;
-    if (it->verdict != INTERFACE_NOT_NAMED || !strcmp(it->name, last) ||
-        !sysfs_exists(check->root, "sys/class/net/%s/device", it->name)) {
+    if (it->verdict != INTERFACE_NOT_NAMED || !strcmp(it->nic.name, last) ||
+        !sysfs_exists(check->root, "sys/class/net/%s/device", it->nic.name)) {
       continue;
     }
-    nic_facts_read(check->root, it->name, &facts);
+    nic_facts_read(check->root, it->nic.name, &facts);
     if (facts.speed_mbps && facts.speed_mbps >= most) {
-      add_name(&left, it->name);
+      add_name(&left, it->nic.name);
       fastest = facts.speed_mbps > fastest ? facts.speed_mbps : fastest;
-      last = it->name;
+      last = it->nic.name;
     }
   }
   if (left.count && check->nic_count) {

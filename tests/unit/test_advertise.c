@@ -21,9 +21,9 @@ static void make_interfaces(void) {
                          { "eth1", "10.0.1.2", INTERFACE_CHOSEN } };
   memset(list, 0, sizeof(list));
   for (int i = 0; i < INTERFACES; i++) {
-    snprintf(list[i].name, sizeof(list[i].name), "%s", made[i].name);
-    list[i].address = fake_nic_address(made[i].address);
-    list[i].prefix_bits = 24;
+    snprintf(list[i].nic.name, sizeof(list[i].nic.name), "%s", made[i].name);
+    list[i].nic.address = fake_nic_address(made[i].address);
+    list[i].nic.prefix_bits = 24;
     list[i].verdict = made[i].verdict;
   }
 }
@@ -43,11 +43,11 @@ static int apply(const char *text) {
 
 static void has(int index, const char *address, const char *advertised) {
   char text[INTERFACE_ADDRESS_TEXT_MAX];
-  assert_string_equal(interface_address_text(&list[index].address, text), address);
+  assert_string_equal(interface_address_text(&list[index].nic.address, text), address);
   if (!advertised) {
-    assert_int_equal(list[index].advertised.ss_family, AF_UNSPEC);
+    assert_int_equal(list[index].nic.advertised.ss_family, AF_UNSPEC);
   } else {
-    assert_string_equal(interface_address_text(&list[index].advertised, text), advertised);
+    assert_string_equal(interface_address_text(&list[index].nic.advertised, text), advertised);
   }
 }
 
@@ -78,7 +78,7 @@ LOG_CAPTURE_TEST(an_address_of_the_host_is_used_itself) {
   for (int i = 0; i < INTERFACES; i++) {
     has(i, "10.9.9.9", NULL);
   }
-  assert_int_equal(list[0].prefix_bits, 0);
+  assert_int_equal(list[0].nic.prefix_bits, 0);
   assert_int_equal(log_capture_find("eth0 uses 10.9.9.9, an address of this host"), 1);
   /* The NICs may have addresses of another family, or of one link only. */
   assert_int_equal(apply("fd99::9"), 0);

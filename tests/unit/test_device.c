@@ -81,8 +81,8 @@ static void discover(const char *names, const char *speed, const struct profile 
     list[count] = (struct interface){ .flags = IFF_RUNNING,
                                       .hardware = { 2, 0, 0, 0, 0, (uint8_t)(5 + 3 * count) },
                                       .verdict = INTERFACE_CHOSEN };
-    snprintf(list[count].name, sizeof(list[count].name), "%.*s", (int)length, names);
-    list[count++].address.ss_family = AF_INET;
+    snprintf(list[count].nic.name, sizeof(list[count].nic.name), "%.*s", (int)length, names);
+    list[count++].nic.address.ss_family = AF_INET;
     names += length + (names[length] == ' ');
   }
   struct device_settings settings = {

@@ -35,8 +35,8 @@ static void add_interface(const char *name, const char *address, int mtu, int mb
   char path[128];
   it->verdict = verdict;
   it->flags = IFF_RUNNING | (strcmp(name, "lo") ? 0 : IFF_LOOPBACK);
-  it->address = fake_nic_address(address);
-  snprintf(it->name, sizeof(it->name), "%s", name);
+  it->nic.address = fake_nic_address(address);
+  snprintf(it->nic.name, sizeof(it->nic.name), "%s", name);
   snprintf(path, sizeof(path), "sys/class/net/%s/mtu", name);
   tree_write(&tree, path, "%d\n", mtu);
   if (mbps) {

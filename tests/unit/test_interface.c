@@ -23,10 +23,10 @@ static struct interface *add(struct list *list, const char *name, const char *ad
                              unsigned prefix, unsigned flags) {
   struct interface *to = &list->items[list->count++];
   *to = (struct interface){ .flags = flags,
-                            .prefix_bits = prefix,
-                            .address = fake_nic_address(address),
+                            .nic.prefix_bits = prefix,
+                            .nic.address = fake_nic_address(address),
                             .verdict = INTERFACE_OVER_LIMIT };
-  snprintf(to->name, sizeof(to->name), "%s", name);
+  snprintf(to->nic.name, sizeof(to->nic.name), "%s", name);
   return to;
 }
 
@@ -39,7 +39,7 @@ static const char *chosen(struct list *list, const char *ifname, const char *fam
   text[0] = '\0';
   for (size_t i = 0; i < list->count; i++) {
     if (list->items[i].verdict == INTERFACE_CHOSEN) {
-      strcat(strcat(text, list->items[i].name), ",");
+      strcat(strcat(text, list->items[i].nic.name), ",");
       count--;
     }
   }
@@ -241,7 +241,7 @@ static const char *address_of(struct list *list) {
   assert_int_equal(interface_select(list->items, list->count, &wishes), 1);
   for (size_t i = 0; i < list->count; i++) {
     if (list->items[i].verdict == INTERFACE_CHOSEN) {
-      interface_address_text(&list->items[i].address, text);
+      interface_address_text(&list->items[i].nic.address, text);
     }
   }
   return text;
@@ -260,7 +260,7 @@ LOG_CAPTURE_TEST(the_address_for_traffic_is_taken) {
   assert_string_equal(address_of(&list), "10.0.0.6");
   third->address_flags = IFA_F_DEPRECATED;
   assert_string_equal(address_of(&list), "10.0.0.5");
-  first->prefix_bits = 24;
+  first->nic.prefix_bits = 24;
   third->address_flags = 0;
   assert_string_equal(address_of(&list), "10.0.0.100"); /* equals: the first, as NCCL */
   third->is_route_source = true;
@@ -292,11 +292,11 @@ LOG_CAPTURE_TEST(the_system_has_a_loopback) {
   bool is_found = false;
   char text[INTERFACE_ADDRESS_TEXT_MAX];
   for (int i = 0; i < count; i++) {
-    if (!strcmp(items[i].name, "lo") && items[i].address.ss_family == AF_INET) {
+    if (!strcmp(items[i].nic.name, "lo") && items[i].nic.address.ss_family == AF_INET) {
       is_found = true;
-      assert_string_equal(interface_address_text(&items[i].address, text), "127.0.0.1");
-      assert_int_equal(items[i].prefix_bits, 8);
-      assert_int_equal(items[i].index, 1);
+      assert_string_equal(interface_address_text(&items[i].nic.address, text), "127.0.0.1");
+      assert_int_equal(items[i].nic.prefix_bits, 8);
+      assert_int_equal(items[i].nic.index, 1);
       assert_int_equal(items[i].hardware_bytes, 0);
     }
   }

@@ -19,7 +19,7 @@
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/plugin/memory.h"
-#include "net_plugin/plugin/rdma_nics.h"
+#include "net_plugin/plugin/interface.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
@@ -478,13 +478,13 @@ static void choose(struct interface list[INTERFACES], const char *rules) {
   };
   for (int i = 0; i < INTERFACES; i++) {
     list[i] = (struct interface){ .verdict = given[i].verdict };
-    snprintf(list[i].name, sizeof(list[i].name), "%s", given[i].name);
-    list[i].address = fake_nic_address(given[i].address);
+    snprintf(list[i].nic.name, sizeof(list[i].nic.name), "%s", given[i].name);
+    list[i].nic.address = fake_nic_address(given[i].address);
   }
   rules ? setenv("NCCL_IB_HCA", rules, 1) : unsetenv("NCCL_IB_HCA");
   endpoint_configure();
   if (endpoint_names_devices()) {
-    rdma_nics_choose(list, INTERFACES);
+    interface_choose_hcas(list, INTERFACES);
   }
 }
 

@@ -52,7 +52,7 @@ enum nccl_result shims_result(int error) {
 
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger) {
   SHIMS_FAIL_IN_CHILD;
-  logger_keep(logger);
+  logger_use(logger);
   const struct plugin_host host = {
     .api_version = api_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
@@ -82,13 +82,9 @@ static enum nccl_result init_context(int api_version, void **context, struct net
     .api_version = api_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
     .traffic_class = config ? config->trafficClass : PLUGIN_TRAFFIC_CLASS_NONE,
-    .owner = (plugin_owner_fn *)logger,
   };
   struct plugin_context *created = NULL;
   int rc = plugin_init(&host, &created);
-  if (rc) {
-    logger_leave(logger);
-  }
   *context = created;
   return shims_result(rc);
 }
@@ -105,7 +101,7 @@ INIT_CONTEXT(12)
 
 static enum nccl_result finalize_v11(void *context) {
   SHIMS_DO_NOTHING_IN_CHILD;
-  logger_leave((nccl_logger_fn *)plugin_finalize(context));
+  plugin_finalize(context);
   return NCCL_SUCCESS;
 }
 

@@ -38,7 +38,6 @@
 
 struct plugin_context {
   int traffic_class;
-  plugin_owner_fn *owner;
 };
 
 static struct {
@@ -175,7 +174,6 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
       return tell_if_out_of_memory(-ENOMEM, "start");
     }
     created->traffic_class = host->traffic_class;
-    created->owner = host->owner;
   }
   pthread_mutex_lock(&state.lock);
   log_set_threshold((enum log_level)param_enum(PARAM_LOG));
@@ -206,11 +204,10 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
   return rc;
 }
 
-plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
+void plugin_finalize(struct plugin_context *context) {
   if (!context) {
-    return NULL;
+    return;
   }
-  plugin_owner_fn *owner = context->owner;
   pthread_mutex_lock(&state.lock);
   state.contexts--;
   count_users();
@@ -219,7 +216,6 @@ plugin_owner_fn *plugin_finalize(struct plugin_context *context) {
   }
   pthread_mutex_unlock(&state.lock);
   free(context);
-  return owner;
 }
 
 /* ---- devices ---- */

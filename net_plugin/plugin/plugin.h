@@ -28,14 +28,11 @@ struct request;
 
 enum { PLUGIN_TRAFFIC_CLASS_NONE = -1 };
 
-typedef void plugin_owner_fn(void); /* any function */
-
 /* What NCCL gives at init. */
 struct plugin_host {
   int api_version;  /* 7 to 12 */
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
   int traffic_class;
-  plugin_owner_fn *owner; /* what plugin_finalize gives back */
 };
 
 /* `context` is NULL for versions up to 10, which know no communicators and no finalize: what they
@@ -43,9 +40,9 @@ struct plugin_host {
  * plugin_device_count is 0 then, and NCCL goes on without this plugin. */
 int plugin_init(const struct plugin_host *host, struct plugin_context **context);
 
-/* With the last context of a process in which all users have one, everything ends. Returns the
- * owner that init brought. NULL, as after a failed init, is nothing. */
-plugin_owner_fn *plugin_finalize(struct plugin_context *context);
+/* With the last context of a process in which all users have one, everything ends. NULL, as after a
+ * failed init, is nothing. */
+void plugin_finalize(struct plugin_context *context);
 
 int plugin_device_count(int *count);
 int plugin_device_properties(int device, struct net_properties *out);

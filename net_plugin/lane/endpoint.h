@@ -35,7 +35,8 @@
 
 /* ---- devices ---- */
 
-/* From now on with the settings of the environment. Devices that are open stay as they are. */
+/* From now on with the settings of the environment. Why NICs had no device is forgotten, devices
+ * that are open stay as they are. */
 void endpoint_configure(void);
 /* Does NCCL_IB_HCA choose devices? Then it also chooses the NICs, for discovery. */
 bool endpoint_names_devices(void);
@@ -54,7 +55,8 @@ unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_en
 bool endpoint_has_device(const struct nic *nic);
 /* The same, with what to tell the peer. */
 bool endpoint_offer(const struct nic *nic, struct lane_offer *offer);
-/* After the last engine has stopped: destroys what is left, ends all threads. */
+/* After the last engine has stopped: destroys what is left, ends all threads. Until no job is left;
+ * then closes the devices that have no users. */
 void endpoint_stop_all(void);
 
 /* ---- one endpoint ---- */

@@ -19,7 +19,7 @@ const struct fake_hca rdma_host_iwarp = { .name = "fake0",
 static bool is_started; /* by rdma_host_set_up */
 
 void rdma_host_configure(void) {
-  rdma_device_configure();
+  endpoint_configure();
 }
 
 void rdma_host_start(const struct fake_hca *hca) {

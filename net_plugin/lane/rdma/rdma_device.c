@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rdma_device.h. */
+/* See rdma_device.h, and endpoint.h for what begins and ends all of it. */
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "common/log.h"
 #include "common/sysfs.h"
 #include "common/thread.h"
+#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -66,7 +67,7 @@ static const struct rdma_settings *configured(void) {
   return &current;
 }
 
-void rdma_device_configure(void) {
+void endpoint_configure(void) {
   take_lock();
   is_configured = false;
   configured();
@@ -446,7 +447,7 @@ void rdma_device_take_events(struct rdma_device *device) {
   }
 }
 
-void rdma_device_finish(void) {
+void endpoint_stop_all(void) {
   take_lock();
   for (int i = 0; i < RDMA_DEVICES; i++) {
     drop_lock();

@@ -17,7 +17,7 @@
  *
  * Owns: the table, protection domains, contexts for events, what is bound to the NICs' addresses.
  * Threads: any.
- * Blocks: wait up to RDMA_SEARCH_WAIT_NS; finish until no job is left; the others never.
+ * Blocks: wait up to RDMA_SEARCH_WAIT_NS; the others never.
  * Fails: take returns NULL: there is no device, or none yet. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
@@ -81,10 +81,7 @@ struct rdma_device {
   char logged[RDMA_WHY_MAX]; /* the reason that was logged last */
 };
 
-/* The settings are those of the environment from now on. Why NICs had no device is forgotten,
- * devices that are open stay as they are. */
-void rdma_device_configure(void);
-/* Those in force. */
+/* The settings in force. */
 struct rdma_settings rdma_device_settings(void);
 
 /* The NIC's device, with one more user. NULL: why has the reason, and is empty while it is not
@@ -104,7 +101,5 @@ void rdma_device_log_refusal(const struct nic *nic, const char *why);
 void rdma_device_lose(struct rdma_device *device, const char *why);
 /* Reads what is waiting on events->async_fd. */
 void rdma_device_take_events(struct rdma_device *device);
-/* After all jobs: closes the devices that have no users. Nothing may call take any more. */
-void rdma_device_finish(void);
 
 #endif

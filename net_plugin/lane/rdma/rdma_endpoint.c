@@ -15,10 +15,6 @@
 
 /* ---- devices ---- */
 
-void endpoint_configure(void) {
-  rdma_device_configure();
-}
-
 bool endpoint_names_devices(void) {
   struct rdma_settings settings = rdma_device_settings();
   return !settings.is_off && (settings.hcas.count > 0 || settings.hcas.is_excluding);
@@ -38,19 +34,18 @@ bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
   return true;
 }
 
-/* NULL: *is_opening, the search goes on in the background; or there is none, which is logged. */
-static struct rdma_device *take(const struct nic *nic, bool *is_opening) {
+/* NULL: there is none, which is logged, or the search goes on in the background. */
+static struct rdma_device *take(const struct nic *nic) {
   char why[RDMA_WHY_MAX];
   struct rdma_device *device = rdma_device_take(nic, why);
-  *is_opening = !device && !why[0];
   if (!device && why[0]) {
     rdma_device_log_refusal(nic, why);
   }
   return device;
 }
 
-static bool has_device(const struct nic *nic, bool *is_opening) {
-  struct rdma_device *device = take(nic, is_opening);
+bool endpoint_has_device(const struct nic *nic) {
+  struct rdma_device *device = take(nic);
   if (device) {
     rdma_device_release(device);
   }
@@ -70,19 +65,9 @@ unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_en
     return 0;
   }
   for (unsigned i = 0; i < count && !is_possible; i++) {
-    bool is_opening;
-    is_possible = has_device(&nics[i], &is_opening) || is_opening || rdma_device_may_come(&nics[i]);
+    is_possible = endpoint_has_device(&nics[i]) || rdma_device_may_come(&nics[i]);
   }
   return is_possible ? WIRE_REMOTE_KEYS : 0;
-}
-
-bool endpoint_has_device(const struct nic *nic) {
-  bool is_opening;
-  return has_device(nic, &is_opening);
-}
-
-void endpoint_stop_all(void) {
-  rdma_device_finish();
 }
 
 static void offer_of(const struct rdma_device *device, uint8_t key_index,
@@ -92,8 +77,7 @@ static void offer_of(const struct rdma_device *device, uint8_t key_index,
 }
 
 bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
-  bool is_opening;
-  struct rdma_device *device = take(nic, &is_opening);
+  struct rdma_device *device = take(nic);
   if (device) {
     offer_of(device, 0, offer);
     rdma_device_release(device);
@@ -153,8 +137,7 @@ static int begin(struct rdma_qp *qp, int (*step)(struct rdma_qp *qp)) {
 
 /* NULL: the NIC has no device now, or the peer's is of another kind. */
 static struct rdma_device *take_for(const struct nic *nic, const struct lane_offer *offer) {
-  bool is_opening;
-  struct rdma_device *device = take(nic, &is_opening);
+  struct rdma_device *device = take(nic);
   unsigned kind = offer->bytes[LANE_OFFER_KIND];
   if (device && kind != device->port.transport + 1u) {
     LOG_INFO("%s speaks %s, and the peer's device %s", device->port.name,

@@ -11,7 +11,6 @@
 #include "common/quantity.h"
 #include "common/topology.h"
 #include "net_plugin/lane/route.h"
-#include "net_plugin/plugin/merge.h"
 #include "net_plugin/plugin/placement.h"
 
 enum { SPEED_MAX_MBPS = 10000000 };
@@ -73,6 +72,185 @@ static void apply_speed_parameter(struct device_table *table, const char *text) 
     }
     text += length + (text[length] == ',');
   }
+}
+
+/* ---- devices of several NICs: what shares a port, and what STRATUS_MERGE_NICS says ----
+ *
+ * NCCL fuses NICs by itself where PCI shows that they belong together, from 2.24 on. This is for
+ * the others: NICs that are not on PCI (NCCL could not place what it fused), on different cards, or
+ * under an older NCCL. Every connection then uses all of them. The table stays as it is until all
+ * groups are made: names are looked up in it. */
+
+/* Of a device of several NICs: those that are idle are not promised to NCCL, unless all are. */
+static uint32_t speed_of_nics(const struct device *device) {
+  uint32_t all = 0, in_use = 0;
+  for (unsigned i = 0; i < device->nic_count; i++) {
+    all += device->nics[i].speed_mbps;
+    in_use += device->nics[i].is_idle ? 0 : device->nics[i].speed_mbps;
+  }
+  return in_use ? in_use : all;
+}
+
+/* Adds the part's name, speed, guid and interfaces to a device that starts as zeroes; the caller
+ * has checked that NIC_MAX_FUSED is enough. */
+static void append(struct device *device, const struct device *part) {
+  if (device->nic_count) {
+    strcat(device->name, "+");         /* DEVICE_NAME_MAX has room for all parts */
+    device->guid |= UINT64_C(1) << 63; /* no physical one has it */
+  }
+  strcat(device->name, part->name);
+  device->guid ^= part->guid;
+  /* The least certain origin is what the sum is worth. */
+  if (part->speed_origin > device->speed_origin) {
+    device->speed_origin = part->speed_origin;
+  }
+  if (!device->pci_path[0]) {
+    memcpy(device->pci_path, part->pci_path, sizeof(device->pci_path));
+  }
+  memcpy(&device->nics[device->nic_count], part->nics, part->nic_count * sizeof(part->nics[0]));
+  device->nic_count += part->nic_count;
+  device->speed_mbps = speed_of_nics(device);
+}
+
+struct merge {
+  struct device_table *table;
+  const char *text;
+  bool is_taken[DEVICE_PHYSICAL_MAX];      /* the interface is in a group, or found no room */
+  bool is_gone[DEVICE_PHYSICAL_MAX];       /* it is part of a device of several */
+  struct device made[DEVICE_PHYSICAL_MAX]; /* in the place of a group's lowest member */
+  char without_room[DEVICE_PHYSICAL_MAX * (IF_NAMESIZE + 1)];
+};
+
+/* Interfaces, in the order of the names. */
+struct group {
+  int members[NIC_MAX_FUSED], count;
+};
+
+static void add_name(char *names, const char *name) {
+  strcat(names, names[0] ? "," : "");
+  strcat(names, name);
+}
+
+static void complain(const struct merge *merge, const char *what, const char *name, size_t length) {
+  char known[sizeof(merge->without_room)] = "";
+  for (int i = 0; i < merge->table->count; i++) {
+    add_name(known, merge->table->devices[i].name);
+  }
+  LOG_WARN("STRATUS_MERGE_NICS=%s: \"%.*s\" %s; accepted are all, none, or groups as in "
+           "eth0+eth1,eth2+eth3 of the interfaces in use: %s",
+           merge->text, (int)length, name, what, known[0] ? known : "none");
+}
+
+static void add_member(struct merge *merge, struct group *group, int index) {
+  merge->is_taken[index] = true;
+  if (group->count == NIC_MAX_FUSED) {
+    add_name(merge->without_room, merge->table->devices[index].name);
+  } else {
+    group->members[group->count++] = index;
+  }
+}
+
+/* One makes no device. */
+static void end_group(struct merge *merge, const struct group *group) {
+  struct device device = { .part_count = 1 };
+  int lowest = DEVICE_PHYSICAL_MAX;
+  for (int i = 0; i < group->count; i++) {
+    int member = group->members[i];
+    append(&device, &merge->table->devices[member]);
+    merge->is_taken[member] = merge->is_gone[member] = group->count > 1;
+    lowest = member < lowest ? member : lowest;
+  }
+  if (group->count < 2) {
+    return;
+  }
+  merge->made[lowest] = device;
+  if (!merge->text[0]) {
+    LOG_INFO("%s are one, as they are one port (STRATUS_MERGE_NICS=none keeps them apart)",
+             device.name);
+  }
+}
+
+static void add_named(struct merge *merge, struct group *group, const char *name, size_t length) {
+  int index = merge->table->count - 1;
+  while (index >= 0 && (strlen(merge->table->devices[index].name) != length ||
+                        memcmp(merge->table->devices[index].name, name, length) != 0)) {
+    index--;
+  }
+  if (index < 0) {
+    complain(merge, "is none of the interfaces in use", name, length);
+  } else if (merge->is_taken[index]) {
+    complain(merge, "is named twice", name, length);
+  } else {
+    add_member(merge, group, index);
+  }
+}
+
+static void find_named(struct merge *merge) {
+  const char *text = merge->text;
+  do {
+    const char *begin = text;
+    struct group group = { .count = 0 };
+    int names = 0;
+    do {
+      size_t length = strcspn(text, "+,");
+      add_named(merge, &group, text, length);
+      text += length + 1;
+      names++;
+    } while (text[-1] == '+');
+    if (names == 1 && group.count == 1) {
+      complain(merge, "is alone: a group has two or more", begin, (size_t)(text - 1 - begin));
+    }
+    end_group(merge, &group);
+  } while (text[-1] == ',');
+}
+
+/* Of all, or of those that share a port. */
+static void find_alike(struct merge *merge, char ports[][NIC_FACTS_PORT_MAX]) {
+  for (int i = 0; i < (ports ? merge->table->count : 1); i++) {
+    struct group group = { .count = 0 };
+    for (int j = i; j < merge->table->count && (!ports || ports[i][0]); j++) {
+      if (!merge->is_taken[j] && (!ports || strcmp(ports[i], ports[j]) == 0)) {
+        add_member(merge, &group, j);
+      }
+    }
+    end_group(merge, &group);
+  }
+}
+
+static void rebuild(struct merge *merge) {
+  struct device_table *table = merge->table;
+  int kept = 0;
+  for (int i = 0; i < table->count; i++) {
+    bool is_made = merge->made[i].nic_count > 0;
+    if (is_made || !merge->is_gone[i]) {
+      table->devices[kept] = is_made ? merge->made[i] : table->devices[i];
+      table->devices[kept].parts[0] = kept;
+      kept++;
+    }
+  }
+  table->count = kept;
+}
+
+/* text: "none", "all", or "eth0+eth1,eth2+eth3"; empty: those that share a port. What makes no
+ * sense is one LOG_WARN that lists the interfaces, and is left as it was. */
+static void merge(struct device_table *table, char ports[][NIC_FACTS_PORT_MAX], const char *text) {
+  struct merge state = { .table = table, .text = text };
+  if (!strcmp(text, "none") || table->count == 0) {
+    return;
+  }
+  if (!text[0]) {
+    find_alike(&state, ports);
+  } else if (!strcmp(text, "all")) {
+    find_alike(&state, NULL);
+  } else {
+    find_named(&state);
+  }
+  if (state.without_room[0]) {
+    LOG_WARN("%s%s%sa device has at most %d interfaces, so these stay apart: %s",
+             text[0] ? "STRATUS_MERGE_NICS=" : "", text, text[0] ? ": " : "", NIC_MAX_FUSED,
+             state.without_room);
+  }
+  rebuild(&state);
 }
 
 /* ---- discovery ---- */
@@ -165,7 +343,7 @@ void device_table_discover(struct device_table *table, const struct interface *i
     table->devices[i].nics[0].speed_mbps = table->devices[i].speed_mbps;
   }
   place_threads(table, settings);
-  merge_apply(table, ports, settings->merge_nics);
+  merge(table, ports, settings->merge_nics);
   table->physical_count = table->count;
   if (settings->profile) {
     memcpy(table->profile_id, settings->profile->meta.id, sizeof(table->profile_id));
@@ -192,35 +370,6 @@ const struct device *device_table_find(const struct device_table *table, int ind
 }
 
 /* ---- fusion ---- */
-
-/* Of a device of several NICs: those that are idle are not promised to NCCL, unless all are. */
-static uint32_t speed_of_nics(const struct device *device) {
-  uint32_t all = 0, in_use = 0;
-  for (unsigned i = 0; i < device->nic_count; i++) {
-    all += device->nics[i].speed_mbps;
-    in_use += device->nics[i].is_idle ? 0 : device->nics[i].speed_mbps;
-  }
-  return in_use ? in_use : all;
-}
-
-void device_append(struct device *device, const struct device *part) {
-  if (device->nic_count) {
-    strcat(device->name, "+");         /* DEVICE_NAME_MAX has room for all parts */
-    device->guid |= UINT64_C(1) << 63; /* no physical one has it */
-  }
-  strcat(device->name, part->name);
-  device->guid ^= part->guid;
-  /* The least certain origin is what the sum is worth. */
-  if (part->speed_origin > device->speed_origin) {
-    device->speed_origin = part->speed_origin;
-  }
-  if (!device->pci_path[0]) {
-    memcpy(device->pci_path, part->pci_path, sizeof(device->pci_path));
-  }
-  memcpy(&device->nics[device->nic_count], part->nics, part->nic_count * sizeof(part->nics[0]));
-  device->nic_count += part->nic_count;
-  device->speed_mbps = speed_of_nics(device);
-}
 
 static int check_parts(const struct device_table *table, const int *parts, int part_count,
                        int limit) {
@@ -299,7 +448,7 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
   }
   struct device fused = { .part_count = (unsigned)part_count };
   for (int i = 0; i < part_count; i++) {
-    device_append(&fused, &table->devices[parts[i]]);
+    append(&fused, &table->devices[parts[i]]);
     fused.parts[i] = parts[i];
   }
   table->devices[table->count] = fused;

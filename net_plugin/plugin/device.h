@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* device: the NICs that NCCL sees: first those that it takes for physical ones, which are
- * interfaces or what STRATUS_MERGE_NICS made of them (merge.c), then those that it had fused.
+ * interfaces or what STRATUS_MERGE_NICS made of them, then those that it had fused.
  *
  * Owns: everything in its table, of fixed size; names and paths stay where they are, so that NCCL
  * may keep pointers to them.  Threads: app and NCCL's service thread; plugin.c serialises.
@@ -78,10 +78,6 @@ struct device_settings {
 /* Fills the table from the chosen ones among `interfaces`. A table without any is no error. */
 void device_table_discover(struct device_table *table, const struct interface *interfaces,
                            size_t count, const struct device_settings *settings);
-
-/* Adds the part's name, speed, guid and interfaces to a device that starts as zeroes; the caller
- * has checked that NIC_MAX_FUSED is enough. */
-void device_append(struct device *device, const struct device *part);
 
 /* Makes one device of several physical ones, at most `limit`; the same set again is the same
  * device, and a single one is that device once more, under another index. -EINVAL if that cannot

@@ -20,6 +20,7 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/accept.h"
+#include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
@@ -28,6 +29,7 @@
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/receiver.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/setup/setup.h"
 
 struct listener {
   struct engine *engine;
@@ -169,16 +171,6 @@ static struct listener *find(struct engine *engine, const uint8_t id[TOKEN_BYTES
   uint8_t *found = id_tree_find(&engine_lists(engine)->listener_ids, id);
   struct listener *listener = found ? LIST_ENTRY(found, struct listener, id) : NULL;
   return listener && listener->pending_count < LISTENER_MAX_PENDING ? listener : NULL;
-}
-
-void listener_drop_all(struct engine *engine) {
-  engine_assert_locked(engine);
-  struct list_node *node;
-  while ((node = list_first(&engine_lists(engine)->listeners))) {
-    struct listener *listener = LIST_ENTRY(node, struct listener, node);
-    forget(listener);
-    listener_free(listener);
-  }
 }
 
 /* ---- handshakes ---- */
@@ -517,4 +509,37 @@ int accept_proof(struct accept_peer *peer) {
 
 void accept_answer(struct accept_peer *peer) {
   take_proof(peer, false);
+}
+
+/* ---- the end of everything: setup.h ---- */
+
+static void drop_listeners(struct engine *engine) {
+  engine_assert_locked(engine);
+  struct list_node *node;
+  while ((node = list_first(&engine_lists(engine)->listeners))) {
+    struct listener *listener = LIST_ENTRY(node, struct listener, node);
+    forget(listener);
+    listener_free(listener);
+  }
+}
+
+static void leave_engine(struct engine *engine, void *unused) {
+  (void)unused;
+  connector_drop_all(engine);
+  drop_listeners(engine);
+  connection_detach_all(engine);
+}
+
+static void stop_engine(struct engine *engine) {
+  struct connection *connection;
+  while ((connection = connection_next(engine, NULL))) {
+    connection_destroy(connection);
+  }
+  port_close_all(engine);
+}
+
+void setup_stop(void) {
+  engine_visit_all(leave_engine, NULL);
+  engine_stop_all(SETUP_CLOSE_NS, stop_engine);
+  endpoint_stop_all();
 }

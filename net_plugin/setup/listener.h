@@ -22,7 +22,6 @@
 #define HANDLE_BYTES 128 /* NCCL_NET_HANDLE_MAXSIZE */
 
 struct connection;
-struct engine;
 struct listener;
 
 /* count NICs make one fused device (1 in the common case). The handle is written whole. */
@@ -32,8 +31,5 @@ int listener_open(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_
 int listener_accept(struct listener *listener, struct connection **connection);
 /* NULL is nothing. */
 void listener_close(struct listener *listener);
-
-/* For an engine that stops; connections are ended separately. */
-void listener_drop_all(struct engine *engine);
 
 #endif

@@ -64,8 +64,7 @@ struct link_config {
   /* lanes, chunk_bytes and compress are agreed in the handshake. Receiver: it reads only
    * these, and takes compressed chunks unless compress is OFF, as it is with remote keys. */
   struct policy_config policy;
-  const struct policy_ops *policy_ops; /* sender: what decides; NULL: policy_adaptive */
-  uint32_t eager_bytes;                /* <= policy.chunk_bytes; agreed in the handshake */
+  uint32_t eager_bytes; /* <= policy.chunk_bytes; agreed in the handshake */
   unsigned eager_slots; /* messages beyond the credit, 0..LINK_WINDOW/2; agreed in the handshake */
   uint64_t timeout_ns;  /* no lane up, or nothing heard, for this long: see link_status. Patience:
                            what works is found, and what is dead is replaced, as soon without */

@@ -20,10 +20,6 @@ struct layout {
   size_t control_stride, staging_stride, eager_stride; /* staging: 0 of a sender */
 };
 
-static const struct policy_ops *link_policy_ops(const struct link_config *config) {
-  return config->policy_ops != NULL ? config->policy_ops : &policy_adaptive;
-}
-
 /* false: the configuration is impossible. */
 static bool link_lay_out(const struct link_config *config, struct layout *layout) {
   if (config->policy.lanes < 1 || config->policy.lanes > WIRE_MAX_LANES ||
@@ -50,8 +46,7 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
   layout->policy = layout->lanes + round_up(config->policy.lanes * sizeof(struct link_lane));
-  layout->requeue =
-      layout->policy + (is_sender ? round_up(link_policy_ops(config)->state_bytes) : 0);
+  layout->requeue = layout->policy + (is_sender ? round_up(policy_bytes()) : 0);
   layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
   layout->remote_buffers = layout->controls + config->policy.lanes * layout->control_stride;
   layout->eager = layout->remote_buffers + remote_buffers_bytes;
@@ -97,7 +92,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->requeue = (struct requeue){ .chunks = (struct chunk *)(void *)(bytes + layout.requeue),
                                       .capacity = config->policy.lanes * LINK_JOURNAL };
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
-    policy_init(link->policy, link_policy_ops(config), &config->policy,
+    policy_init(link->policy, &config->policy,
                 &(struct policy_lanes){
                     .up = &link->failover.up,
                     .rdma = &link->rdma,

@@ -198,8 +198,7 @@ struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
 /* ---- lanes that stand still ---- */
 
 void link_stands_still(struct link *link, unsigned lane) {
-  bool may_repeat = link->policy == NULL || link->policy->ops->repeats;
-  if (!may_repeat || (link->still & lane_bit(lane)) != 0) {
+  if ((link->still & lane_bit(lane)) != 0) {
     return;
   }
   link->still |= lane_bit(lane);

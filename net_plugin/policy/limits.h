@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits: every constant of the adaptive policy, with its unit in its name and the evidence for it.
+/* limits: every constant of the policy, with its unit in its name and the evidence for it.
  * "Not measured by itself": chosen by reasoning, and part of what was measured as a whole. */
 #ifndef NET_PLUGIN_POLICY_LIMITS_H
 #define NET_PLUGIN_POLICY_LIMITS_H
@@ -13,7 +13,7 @@
 /* A message of this size makes more than one lane worth opening, if flows are slow. Where flows are
  * capped, AllReduce of 8 to 64 KiB waited for one flow: 260 to 530 us, against 90 to 200 us
  * over 16. */
-#define ADAPTIVE_LANES_BYTES (4u << 10)
+#define POLICY_LANES_BYTES (4u << 10)
 
 /* ---- stripe: which lane takes the next chunk ---- */
 

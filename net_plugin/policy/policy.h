@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy: the decisions of a sending link, behind one table of operations: which lane carries the
- * next chunk, how large the chunk is, whether it is compressed, which lanes are wanted, which one
- * is reconnected. Facts go in, decisions come out. The link keeps what must be right whatever is
- * decided here: order, acknowledgements, credit, lane states, time limits. PURE: time arrives as an
- * argument.
+/* policy: the decisions of a sending link: which lane carries the next chunk, how large the chunk
+ * is, whether it is compressed, which lanes are wanted, which one is reconnected. Facts go in,
+ * decisions come out. The link keeps what must be right whatever is decided here: order,
+ * acknowledgements, credit, lane states, time limits. PURE: time arrives as an argument.
  *
- * Owns: the link_init memory of `state_bytes` that starts with struct policy; policy_shared (see
- * policy_shared.h) belongs to the engine and is used by all links of that engine.
- * Threads: the link's; policy_shared: one at a time (the holder of the engine lock).
- * Blocks: never.  Fails: cannot; "no lane" is -1.
+ * Owns: its policy_bytes of the link's memory; policy_shared (see policy_shared.h) belongs to the
+ * engine and is used by all links of that engine. Threads: the link's; policy_shared: one at a time
+ * (the holder of the engine lock). Blocks: never.  Fails: cannot; "no lane" is -1.
  *
- * Contract, checked for every policy by tests/unit/test_policy.c:
+ * Contract, checked by tests/unit/test_policy.c:
  *  1. pick returns one of the candidates or -1. It may return -1 although there are candidates, if
  *     waiting for another lane is better; but then a later call returns a lane, at the latest when
  *     all lanes are candidates and nothing is in flight.
@@ -130,173 +128,63 @@ static inline uint64_t policy_in_flight(const struct policy_lanes *lanes, unsign
   return (*lanes->up >> lane & 1) != 0 ? policy_count_of(lanes, lanes->in_flight, lane) : 0;
 }
 
-/* The head of a policy's state. */
-struct policy {
-  const struct policy_ops *ops;
-  const struct policy_config *config; /* the link's */
-  struct policy_lanes lanes;
-};
+struct policy; /* policy.c */
 
-/* Only sent, lanes_wanted, pick and chunk_bytes must be there. Without the others a policy
- * hears less and decides less; callers use the functions below, which know what that means. */
-struct policy_ops {
-  const char *name;
-  size_t state_bytes; /* struct policy and what follows it */
-  bool repeats;       /* what a lane lost is sent again on another one, see link_repeat.c */
+size_t policy_bytes(void);
+/* In `policy_bytes` of memory. config, what lanes points to and config->shared outlive it. */
+void policy_init(struct policy *policy, const struct policy_config *config,
+                 const struct policy_lanes *lanes);
+/* The link ends; policy_shared keeps no reference to it. */
+void policy_end(struct policy *policy);
 
-  /* Builds the state, which is zeroed, behind a head that is filled in. */
-  void (*init)(struct policy *policy);
-  /* The link ends; policy_shared keeps no reference to it. */
-  void (*end)(struct policy *policy);
+/* ---- facts ---- */
 
-  /* ---- facts ---- */
+/* The lane can carry frames. Nothing is in flight on it. */
+void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns);
+/* The lane cannot carry frames any more; what was in flight on it is sent again or was
+ * acknowledged. The lane was up. */
+void policy_lane_lost(struct policy *policy, unsigned lane);
+/* A message was posted. */
+void policy_posted(struct policy *policy, uint64_t bytes);
+/* A chunk is about to be handed to the lane, which is up: it is not in flight yet. */
+void policy_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
+/* Chunks with so many bytes in total were acknowledged at once, and are not in flight any more.
+ * The lane is up, and they were sent since it came up. */
+void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
+/* A chunk that was to be compressed is about to be written. policy_sent was told of it before, and
+ * policy_acked will be: both count bytes as they were before. */
+void policy_encoded(struct policy *policy, const struct policy_encoded *encoded);
+/* The transport of a lane that is up was asked for its counters. NULL: it has none. */
+void policy_measured(struct policy *policy, unsigned lane, const struct policy_transport *transport,
+                     uint64_t now_ns);
 
-  /* The lane can carry frames. Nothing is in flight on it. */
-  void (*lane_up)(struct policy *policy, unsigned lane, uint64_t now_ns);
-  /* The lane cannot carry frames any more; what was in flight on it is sent again or was
-   * acknowledged. The lane was up. */
-  void (*lane_lost)(struct policy *policy, unsigned lane);
-  /* A message was posted. */
-  void (*posted)(struct policy *policy, uint64_t bytes);
-  /* A chunk is about to be handed to the lane, which is up: it is not in flight yet. */
-  void (*sent)(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
-  /* Chunks with so many bytes in total were acknowledged at once, and are not in flight any more.
-   * The lane is up, and they were sent since it came up. */
-  void (*acked)(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
-  /* A chunk that was to be compressed is about to be written. `sent` was told of it before, and
-   * `acked` will be: both count bytes as they were before. */
-  void (*encoded)(struct policy *policy, const struct policy_encoded *encoded);
-  /* The transport of a lane that is up was asked for its counters. NULL: it has none. */
-  void (*measured)(struct policy *policy, unsigned lane, const struct policy_transport *transport,
-                   uint64_t now_ns);
+/* ---- decisions ---- */
 
-  /* ---- decisions ---- */
+/* How many lanes should be open, 1 to `lanes`: those with the lowest numbers. Others are closed
+ * once nothing is in flight on them. Asked often. */
+unsigned policy_lanes_wanted(const struct policy *policy, uint64_t now_ns);
+/* The lane, among the candidates, for the next chunk of a message of which `left` bytes are not
+ * cut yet (UINT64_MAX: a chunk that is sent again). Candidates are up and can take a chunk. */
+int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns);
+/* How much of a message of `total` bytes, `left` of them not cut yet, the lane takes.
+ * is_placed: a NIC writes the bytes where they belong. */
+uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t total,
+                            uint64_t left, bool is_placed);
+/* Is the chunk that was cut just now to be compressed? Asked for each one that could be (it is
+ * large enough, no kernel polls it, no NIC places it, and it is not sent again), if the
+ * configuration says AUTO. */
+bool policy_compress(const struct policy *policy);
+/* Lanes whose transports are to be asked now, up to some microseconds each; the answers are given
+ * at once. Asked often. */
+uint64_t policy_wants_measured(const struct policy *policy, uint64_t now_ns);
+/* The lane to close and reconnect now, for another path; -1: none. Asked about every 100 ms while
+ * anything is in flight. */
+int policy_reconnect(struct policy *policy, uint64_t now_ns);
 
-  /* How many lanes should be open, 1 to `lanes`: those with the lowest numbers. Others are closed
-   * once nothing is in flight on them. Asked often. */
-  unsigned (*lanes_wanted)(const struct policy *policy, uint64_t now_ns);
-  /* The lane, among the candidates, for the next chunk of a message of which `left` bytes are not
-   * cut yet (UINT64_MAX: a chunk that is sent again). Candidates are up and can take a chunk. */
-  int (*pick)(struct policy *policy, uint64_t candidates, uint64_t left, uint64_t now_ns);
-  /* How much of a message of `total` bytes, `left` of them not cut yet, the lane takes.
-   * is_placed: a NIC writes the bytes where they belong. */
-  uint32_t (*chunk_bytes)(const struct policy *policy, unsigned lane, uint64_t total, uint64_t left,
-                          bool is_placed);
-  /* Is the chunk that was cut just now to be compressed? Asked for each one that could be (it is
-   * large enough, no kernel polls it, no NIC places it, and it is not sent again), if the
-   * configuration says AUTO. Not there: no. */
-  bool (*compress)(const struct policy *policy);
-  /* Lanes whose transports are to be asked now, up to some microseconds each; the answers are given
-   * at once. Asked often. Not there: none. */
-  uint64_t (*wants_measured)(const struct policy *policy, uint64_t now_ns);
-  /* The lane to close and reconnect now, for another path; -1: none. Asked about every 100 ms while
-   * anything is in flight. */
-  int (*reconnect)(struct policy *policy, uint64_t now_ns);
+/* ---- views: for time limits, statistics and tests ---- */
 
-  /* ---- views: for time limits, statistics and tests ---- */
-
-  /* The time per byte that was learned for the lane, in picoseconds; 0: not known. */
-  uint32_t (*ps_per_byte)(const struct policy *policy, unsigned lane);
-  enum policy_limit (*limit)(const struct policy *policy, unsigned lane);
-};
-
-/* ---- the operations, for callers ---- */
-
-static inline void policy_init(struct policy *policy, const struct policy_ops *ops,
-                               const struct policy_config *config,
-                               const struct policy_lanes *lanes) {
-  *policy = (struct policy){ ops, config, *lanes };
-  if (ops->init) {
-    ops->init(policy);
-  }
-}
-
-static inline void policy_end(struct policy *policy) {
-  if (policy->ops->end) {
-    policy->ops->end(policy);
-  }
-}
-
-static inline void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
-  if (policy->ops->lane_up) {
-    policy->ops->lane_up(policy, lane, now_ns);
-  }
-}
-
-static inline void policy_lane_lost(struct policy *policy, unsigned lane) {
-  if (policy->ops->lane_lost) {
-    policy->ops->lane_lost(policy, lane);
-  }
-}
-
-static inline void policy_posted(struct policy *policy, uint64_t bytes) {
-  if (policy->ops->posted) {
-    policy->ops->posted(policy, bytes);
-  }
-}
-
-static inline void policy_sent(struct policy *policy, unsigned lane, uint32_t bytes,
-                               uint64_t now_ns) {
-  policy->ops->sent(policy, lane, bytes, now_ns);
-}
-
-static inline void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes,
-                                uint64_t now_ns) {
-  if (policy->ops->acked) {
-    policy->ops->acked(policy, lane, bytes, now_ns);
-  }
-}
-
-static inline unsigned policy_lanes_wanted(const struct policy *policy, uint64_t now_ns) {
-  return policy->ops->lanes_wanted(policy, now_ns);
-}
-
-static inline int policy_pick(struct policy *policy, uint64_t candidates, uint64_t left,
-                              uint64_t now_ns) {
-  return policy->ops->pick(policy, candidates, left, now_ns);
-}
-
-static inline uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane,
-                                          uint64_t total, uint64_t left, bool is_placed) {
-  return policy->ops->chunk_bytes(policy, lane, total, left, is_placed);
-}
-
-static inline void policy_encoded(struct policy *policy, const struct policy_encoded *encoded) {
-  if (policy->ops->encoded) {
-    policy->ops->encoded(policy, encoded);
-  }
-}
-
-static inline bool policy_compress(const struct policy *policy) {
-  return policy->ops->compress && policy->ops->compress(policy);
-}
-
-static inline int policy_reconnect(struct policy *policy, uint64_t now_ns) {
-  return policy->ops->reconnect ? policy->ops->reconnect(policy, now_ns) : -1;
-}
-
-static inline void policy_measured(struct policy *policy, unsigned lane,
-                                   const struct policy_transport *transport, uint64_t now_ns) {
-  if (policy->ops->measured) {
-    policy->ops->measured(policy, lane, transport, now_ns);
-  }
-}
-
-static inline uint64_t policy_wants_measured(const struct policy *policy, uint64_t now_ns) {
-  return policy->ops->wants_measured ? policy->ops->wants_measured(policy, now_ns) : 0;
-}
-
-static inline enum policy_limit policy_limit_of(const struct policy *policy, unsigned lane) {
-  return policy->ops->limit ? policy->ops->limit(policy, lane) : POLICY_LIMIT_UNKNOWN;
-}
-
-static inline uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane) {
-  return policy->ops->ps_per_byte ? policy->ops->ps_per_byte(policy, lane) : 0;
-}
-
-/* Learns the rates of lanes and adapts to them. The default. */
-extern const struct policy_ops policy_adaptive;
-/* The baseline to measure others against: round robin, constant chunks and number of lanes. */
-extern const struct policy_ops policy_fixed;
+/* The time per byte that was learned for the lane, in picoseconds; 0: not known. */
+uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane);
+enum policy_limit policy_limit_of(const struct policy *policy, unsigned lane);
 
 #endif

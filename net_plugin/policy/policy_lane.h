@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy_lane: what the adaptive policy knows of one lane, besides what the link counts (struct
+/* policy_lane: what the policy knows of one lane, besides what the link counts (struct
  * policy_lanes). stripe, limit and slow_flow_reconnect write it, as the fields say.
  * Owns: only its own struct; the policy has an array of them, by lane.  Threads: the link's.
  * Blocks: never.  Fails: cannot. */

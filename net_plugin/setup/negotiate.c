@@ -54,7 +54,6 @@ struct link_config negotiate_link(enum link_role role, const struct terms *agree
     /* One flow at least over each NIC of either side. */
     unsigned first = policy->first_lanes > paths ? policy->first_lanes : paths;
     policy->first_lanes = lesser(first, agreed->lanes);
-    config.policy_ops = settings->policy_ops;
   }
   policy->lanes = agreed->lanes;
   policy->chunk_bytes = agreed->chunk_bytes;

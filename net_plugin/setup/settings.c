@@ -36,12 +36,6 @@ static enum policy_compress compress_mode(bool wants_encryption) {
                                            : modes[param_enum(PARAM_COMPRESS)];
 }
 
-static const struct policy_ops *policy_ops = &policy_adaptive;
-
-void settings_use_policy(const struct policy_ops *ops) {
-  policy_ops = ops ? ops : &policy_adaptive;
-}
-
 void settings_get(unsigned nics, struct settings *settings) {
   unsigned lanes = (unsigned)param_int(PARAM_FLOWS);
   if (!lanes) {
@@ -56,7 +50,6 @@ void settings_get(unsigned nics, struct settings *settings) {
     chunk_bytes = is_most ? WIRE_MAX_CHUNK_BYTES : usual * SETTINGS_QUICK_CHUNKS;
   }
   settings->wants_encryption = param_enum(PARAM_ENCRYPT) == PARAM_ENCRYPT_ON;
-  settings->policy_ops = policy_ops;
   settings->policy = (struct policy_config){
     .lanes = learns_lanes ? WIRE_MAX_LANES : lanes,
     .first_lanes = lanes,

@@ -17,7 +17,6 @@ struct settings {
   /* learns_lanes: neither the user nor the policy sets how many. compress OFF: compressed chunks
    * are not taken either. paths and shared are not settings. */
   struct policy_config policy;
-  const struct policy_ops *policy_ops;
   struct terms terms; /* what it offers when it dials, but for remote_keys */
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
   bool wants_encryption; /* terms.ciphers is 0 also if none works here */
@@ -25,8 +24,6 @@ struct settings {
 
 /* The [net] part of a profile gives defaults that parameters override. NULL: none. */
 void settings_use_profile(const struct profile *profile);
-/* For tests: what decides for links that are made from now on; NULL: policy_adaptive. */
-void settings_use_policy(const struct policy_ops *ops);
 
 /* nics: how many the device has; each gets its share of the lanes. */
 void settings_get(unsigned nics, struct settings *settings);

@@ -407,7 +407,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     .remote_keys = (shape >> 5 & 3) % 3,
     .coding_memory = coding_memory_get,
     .coding_owner = &lent,
-    .policy_ops = (shape & 128) != 0 ? &policy_fixed : &policy_adaptive,
   };
   lent.refused = size; /* some inputs have lanes without */
   world.link = link_init(fuzz_link_memory(&world.config), &world.config, world.now_ns);

@@ -439,7 +439,6 @@ static struct link *make_link(struct stratus *stratus, enum link_role role, unsi
     .timeout_ns = LINK_TIMEOUT_NS,
     .stopped_timeout_ns = STOPPED_TIMEOUT_NS,
     .seed = stratus->transport.config.seed + number,
-    .policy_ops = &policy_adaptive,
   };
   return link_init(transport_memory(link_memory_bytes(&config)), &config,
                    stratus->transport.events->now_ns);

@@ -42,8 +42,8 @@ uint64_t world_clock(struct world *world) {
 void world_fail(struct world *world, const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  printf("# seed %llu, %s policy, failed at %.6f ms: ", (unsigned long long)world->seed,
-         world->config[SENDER].policy_ops->name, (double)world->now_ns / 1e6);
+  printf("# seed %llu failed at %.6f ms: ", (unsigned long long)world->seed,
+         (double)world->now_ns / 1e6);
   vprintf(format, arguments);
   printf("\n");
   va_end(arguments);
@@ -89,7 +89,6 @@ static void draw_config(struct world *world) {
     .timeout_ns = 120000 * MS, /* many failed dials of a second each fit in */
     .stopped_timeout_ns = 1200000 * MS,
     .seed = world_random(world),
-    .policy_ops = world->seed % 2 == 0 ? &policy_fixed : &policy_adaptive,
   };
   config.policy.reconnects_slow_lanes = world_chance(world, 50);
   config.wants_checksums = world_chance(world, 30);
@@ -200,12 +199,11 @@ struct world *world_create(uint64_t seed, bool is_verbose) {
     world->ends[side].link = make_link(&world->config[side]);
   }
   world_trace(world,
-              "seed %llu: %s policy, %u lanes, chunk %u, eager %u x %u, %u messages, depth %u and "
+              "seed %llu: %u lanes, chunk %u, eager %u x %u, %u messages, depth %u and "
               "%u",
-              (unsigned long long)seed, world->config[SENDER].policy_ops->name, world->lanes,
-              world->config[SENDER].policy.chunk_bytes, world->config[SENDER].eager_slots,
-              world->config[SENDER].eager_bytes, world->message_count, world->depth[SENDER],
-              world->depth[RECEIVER]);
+              (unsigned long long)seed, world->lanes, world->config[SENDER].policy.chunk_bytes,
+              world->config[SENDER].eager_slots, world->config[SENDER].eager_bytes,
+              world->message_count, world->depth[SENDER], world->depth[RECEIVER]);
   world_trace(world, "pipes of %u bytes, %llu ns, %llu bytes/s, reads of up to %u bytes",
               world->buffer_bytes, (unsigned long long)world->latency_ns,
               (unsigned long long)world->bytes_per_second, world->read_bytes);

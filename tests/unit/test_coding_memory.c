@@ -16,18 +16,16 @@
 #include "tests/lib/unit.h"
 
 enum { LANES = 64, KIB = 1024 };
-/* What a chunk of 128 KiB takes to be decoded and to be compressed, in the pieces of
- * connection_lanes.c. */
-enum { CHUNK = 128 * KIB, DECODED_MOST = 128 * KIB, CODED_MOST = 144 * KIB };
-enum { MESSAGES = 96 };
+/* What a chunk takes to be decoded and to be compressed, in the pieces of connection_lanes.c. */
+enum { CHUNK = 32 * KIB, DECODED_MOST = CHUNK, CODED_MOST = CHUNK + 16 * KIB };
+enum { MESSAGES = 64 };
 #define QUIET_NS (2 * NS_PER_S) /* no lane has come up for so long: no more will */
-static const size_t large[] = { 22 * CHUNK };
+static const size_t large[] = { LANES * CHUNK };
 
-static void set(const char *compress) {
+static void set(const char *compress, const char *chunk_bytes) {
   char *environment[] = { (char *)(uintptr_t)compress, (char *)(uintptr_t) "STRATUS_FLOWS=64",
-                          NULL };
+                          (char *)(uintptr_t)chunk_bytes, NULL };
   param_load(environment);
-  settings_use_policy(&policy_fixed);
 }
 
 /* Of this process, as `ulimit -v` and strict overcommit count it. */
@@ -54,9 +52,9 @@ static unsigned lanes_up(struct pair pair) {
 }
 
 /* With all lanes up, or all that come: a process of few descriptors has fewer. */
-static struct pair make_pair(const char *compress) {
-  set(compress);
-  static const size_t small[] = { 8 };
+static struct pair make_pair(const char *compress, const char *chunk_bytes) {
+  set(compress, chunk_bytes);
+  static const size_t small[] = { 4 * KIB }; /* POLICY_LANES_BYTES */
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, small, 1, 1, NULL); /* lanes are opened when there is something to send */
   assert_int_equal(connection_lane_count(pair.sender), LANES);
@@ -86,7 +84,7 @@ static long taken_by_pair(const char *compress) {
   long least = LONG_MAX;
   for (int round = 0; round < 3; round++) {
     long mappings = fault_mappings(), before = address_space();
-    struct pair pair = make_pair(compress);
+    struct pair pair = make_pair(compress, "STRATUS_CHUNK_BYTES=128K");
     long taken = address_space() - before;
     end_pair(pair, mappings);
     least = taken < least ? taken : least;
@@ -113,7 +111,7 @@ static size_t lent_to(const struct connection *connection) {
 
 LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need) {
   content_set_codable(true);
-  struct pair pair = make_pair("STRATUS_COMPRESS=on");
+  struct pair pair = make_pair("STRATUS_COMPRESS=on", "STRATUS_CHUNK_BYTES=32K");
   assert_int_equal(lent_to(pair.sender) + lent_to(pair.receiver), 0);
   long before = address_space();
   pair_exchange(pair, large, 1, MESSAGES, NULL);
@@ -134,7 +132,7 @@ LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need) {
 
 LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
   content_set_codable(true);
-  struct pair pair = make_pair("STRATUS_COMPRESS=on");
+  struct pair pair = make_pair("STRATUS_COMPRESS=on", "STRATUS_CHUNK_BYTES=32K");
   fault_refuse_mappings(1, SIZE_MAX);
   pair_exchange(pair, large, 1, MESSAGES, NULL);
   assert_true(fault_clear());
@@ -149,7 +147,7 @@ LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
 /* Each lane that a compressed chunk comes on is lost once, and what follows comes as it is. */
 LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are) {
   content_set_codable(true);
-  struct pair pair = make_pair("STRATUS_COMPRESS=on");
+  struct pair pair = make_pair("STRATUS_COMPRESS=on", "STRATUS_CHUNK_BYTES=32K");
   fault_refuse_mappings(1, DECODED_MOST);
   pair_exchange(pair, large, 1, 2 * MESSAGES, NULL);
   assert_true(fault_clear());

@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "common/random.h"
+#include "net_plugin/policy/policy_shared.h"
 #include "tests/lib/coding_memory.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/tensors.h"
@@ -34,7 +35,6 @@ static struct link_config config_of(enum link_role role) {
     .eager_slots = 4,
     .timeout_ns = 1000 * MS,
     .seed = 1,
-    .policy_ops = &policy_fixed,
     .coding_memory = coding_memory_get,
     .coding_owner = &memories[role],
   };
@@ -251,42 +251,23 @@ TEST(a_sender_without_memory_sends_as_it_is) {
 
 /* ---- the policy ---- */
 
-static struct {
-  unsigned asked;
-  struct policy_encoded encoded;
-} told;
-
-/* Every other chunk. */
-static bool wants_some(const struct policy *policy) {
-  (void)policy;
-  return told.asked++ % 2 == 0;
-}
-
-static void hears_encoded(struct policy *policy, const struct policy_encoded *encoded) {
-  (void)policy;
-  told.encoded = *encoded;
-}
-
 TEST(auto_asks_the_policy) {
-  struct policy_ops ops = policy_fixed;
+  struct policy_shared shared;
+  policy_shared_init(&shared);
   struct link_config from = config_of(LINK_SENDER);
   from.policy.compress = POLICY_COMPRESS_AUTO;
-  from.policy_ops = &ops;
+  from.policy.shared = &shared;
   start(from, config_of(LINK_RECEIVER));
   post(MESSAGE);
   all_arrives(MESSAGE);
-  assert_int_equal(coding_of(LINK_SENDER).untried, 3); /* who cannot be asked says no */
-  ops.compress = wants_some;
-  ops.encoded = hears_encoded;
-  memset(&told, 0, sizeof told);
+  assert_int_equal(coding_of(LINK_SENDER).untried, 3);
+  shared.compression.is_on = true;
   post(MESSAGE);
   all_arrives(MESSAGE);
-  assert_int_equal(told.asked, 3);
-  assert_int_equal(coding_of(LINK_SENDER).coded, 2);
-  assert_int_equal(coding_of(LINK_SENDER).untried, 4);
-  assert_int_equal(told.encoded.bytes, CHUNK);
-  assert_in_range(told.encoded.coded_bytes, 1, CHUNK * 4 / 5);
-  assert_int_equal(told.encoded.took_ns, 100);
+  assert_int_equal(coding_of(LINK_SENDER).coded, 3);
+  assert_int_equal(coding_of(LINK_SENDER).untried, 3);
+  assert_int_equal(shared.compression.ps_per_byte, 100 * 1000 / CHUNK); /* by the clock's steps */
+  assert_in_range(shared.compression.saved_bytes, 3 * CHUNK / 5, MESSAGE);
 }
 
 /* ---- what goes wrong ---- */

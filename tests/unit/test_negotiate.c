@@ -13,7 +13,6 @@ static struct settings settings_some(void) {
                                         .learns_lanes = true,
                                         .reconnects_slow_lanes = true,
                                         .compress = POLICY_COMPRESS_AUTO },
-                            .policy_ops = &policy_adaptive,
                             .terms = { .lanes = 16,
                                        .chunk_bytes = 512 << 10,
                                        .eager_bytes = 16 << 10,
@@ -146,7 +145,6 @@ UNIT_TEST(a_link_of_either_role) {
   assert_int_equal(receiver.policy.compress, POLICY_COMPRESS_ON);
   assert_int_equal(sender.policy.usual_chunk_bytes, 128 << 10);
   assert_int_equal(sender.policy.paths, 2);
-  assert_ptr_equal(sender.policy_ops, &policy_adaptive);
   assert_true(sender.policy.learns_lanes && sender.policy.reconnects_slow_lanes);
   agreed.codec = 0;
   assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.compress,

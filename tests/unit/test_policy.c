@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds for every policy, whatever it decides: the contract of policy.h. Random facts in an
- * order that a link can produce, each followed by every decision. */
+/* The contract of policy.h: random facts in an order that a link can produce, each followed by
+ * every decision. Then what the policy makes of the facts. */
 #include "net_plugin/policy/policy.h"
 
 #include <stdlib.h>
@@ -16,8 +16,6 @@
 #define RUNS 200u
 #define FACTS 600u
 #define IN_FLIGHT_MAX_BYTES (64u << 20) /* of a lane: its journal holds 64 chunks */
-
-static const struct policy_ops *const policies[] = { &policy_adaptive, &policy_fixed };
 
 static struct policy_shared shared;
 static struct policy_config config;
@@ -43,7 +41,7 @@ static unsigned draw_lane(uint64_t lanes) {
   return (unsigned)__builtin_ctzll(lanes);
 }
 
-static void make(const struct policy_ops *ops, uint64_t seed) {
+static void make(uint64_t seed) {
   random_state = seed;
   now_ns = draw(2) * 1000 * MS;
   up = rdma = 0;
@@ -62,9 +60,9 @@ static void make(const struct policy_ops *ops, uint64_t seed) {
     .shared = chance(80) ? &shared : NULL,
   };
   config.first_lanes = (unsigned)draw(config.lanes + 1);
-  policy = calloc(1, ops->state_bytes);
+  policy = calloc(1, policy_bytes());
   assert_non_null(policy);
-  policy_init(policy, ops, &config, &lanes_now);
+  policy_init(policy, &config, &lanes_now);
 }
 
 static void finish(void) {
@@ -190,22 +188,20 @@ static void some_fact(void) {
   lanes_measured();
 }
 
-/* Random facts for each policy. NULL: nothing is checked then. */
+/* NULL: nothing is checked then. */
 static void run_facts(void (*after_each)(void), void (*at_the_end)(void)) {
-  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
-    for (uint64_t seed = 1; seed <= RUNS; seed++) {
-      make(policies[i], seed);
-      for (unsigned fact = 0; fact < FACTS; fact++) {
-        some_fact();
-        if (after_each) {
-          after_each();
-        }
+  for (uint64_t seed = 1; seed <= RUNS; seed++) {
+    make(seed);
+    for (unsigned fact = 0; fact < FACTS; fact++) {
+      some_fact();
+      if (after_each) {
+        after_each();
       }
-      if (at_the_end) {
-        at_the_end();
-      }
-      finish();
     }
+    if (at_the_end) {
+      at_the_end();
+    }
+    finish();
   }
 }
 
@@ -227,53 +223,47 @@ UNIT_TEST(a_chunk_is_carried_in_the_end) {
   run_facts(NULL, check_that_a_chunk_is_carried);
 }
 
-/* Two lanes of the same rate share what there is to send. */
-UNIT_TEST(lanes_share_the_load) {
-  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
-    make(policies[i], 1);
-    config = (struct policy_config){ .lanes = 2, .chunk_bytes = 128 * KIB };
-    memset(policy, 0, policies[i]->state_bytes);
-    policy_init(policy, policies[i], &config, &lanes_now);
-    uint64_t carried[2] = { 0 };
-    for (unsigned lane = 0; lane < 2; lane++) {
-      up |= lane_bit(lane);
-      policy_lane_up(policy, lane, now_ns);
-    }
-    policy_posted(policy, 64u << 20);
-    for (unsigned chunk = 0; chunk < 100; chunk++) {
-      int lane = policy_pick(policy, 3, 32u << 20, now_ns);
-      assert_in_range(lane, 0, 1);
-      uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
-      policy_sent(policy, (unsigned)lane, bytes, now_ns);
-      in_flight[lane] += bytes;
-      now_ns += MS;
-      bytes_acked((unsigned)lane, bytes);
-      carried[lane] += bytes;
-    }
-    assert_in_range(carried[0] * 100 / (carried[0] + carried[1]), 40, 60);
-    finish();
+/* With all lanes up. */
+static void begin(const struct policy_config *wanted) {
+  make(1);
+  config = *wanted;
+  policy_shared_init(&shared);
+  policy_init(policy, &config, &lanes_now);
+  for (unsigned lane = 0; lane < config.lanes; lane++) {
+    up |= lane_bit(lane);
+    policy_lane_up(policy, lane, now_ns);
   }
+  policy_posted(policy, 64u << 20);
 }
 
-/* Nobody else compresses: not another mode, not the baseline. */
+/* Two lanes of the same rate share what there is to send. */
+UNIT_TEST(lanes_share_the_load) {
+  uint64_t carried[2] = { 0 };
+  begin(&(struct policy_config){ .lanes = 2, .chunk_bytes = 128 * KIB });
+  for (unsigned chunk = 0; chunk < 100; chunk++) {
+    int lane = policy_pick(policy, 3, 32u << 20, now_ns);
+    assert_in_range(lane, 0, 1);
+    uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
+    policy_sent(policy, (unsigned)lane, bytes, now_ns);
+    in_flight[lane] += bytes;
+    now_ns += MS;
+    bytes_acked((unsigned)lane, bytes);
+    carried[lane] += bytes;
+  }
+  assert_in_range(carried[0] * 100 / (carried[0] + carried[1]), 40, 60);
+  finish();
+}
+
+/* Nobody but this mode is asked. */
 UNIT_TEST(what_compresses) {
-  for (unsigned i = 0; i < sizeof policies / sizeof *policies; i++) {
-    for (enum policy_compress mode = POLICY_COMPRESS_OFF; mode <= POLICY_COMPRESS_ON; mode++) {
-      make(policies[i], 1);
-      config = (struct policy_config){
-        .lanes = 1, .chunk_bytes = 128 * KIB, .compress = mode, .shared = &shared
-      };
-      memset(policy, 0, policies[i]->state_bytes);
-      policy_init(policy, policies[i], &config, &lanes_now);
-      up = 1;
-      policy_lane_up(policy, 0, now_ns);
-      shared.compression.is_on = true;
-      bool is_wanted = mode == POLICY_COMPRESS_AUTO && policies[i] == &policy_adaptive;
-      assert_int_equal(policy_compress(policy), is_wanted);
-      shared.compression.is_on = false;
-      assert_false(policy_compress(policy));
-      finish();
-    }
+  for (enum policy_compress mode = POLICY_COMPRESS_OFF; mode <= POLICY_COMPRESS_ON; mode++) {
+    begin(&(struct policy_config){
+        .lanes = 1, .chunk_bytes = 128 * KIB, .compress = mode, .shared = &shared });
+    shared.compression.is_on = true;
+    assert_int_equal(policy_compress(policy), mode == POLICY_COMPRESS_AUTO);
+    shared.compression.is_on = false;
+    assert_false(policy_compress(policy));
+    finish();
   }
 }
 
@@ -288,20 +278,6 @@ static void pass_bulk(void) {
   bytes_acked(0, LIMIT_BULK_BYTES);
   now_ns += MS;
   policy_measured(policy, 0, NULL, now_ns);
-}
-
-/* The adaptive policy, with all lanes up. */
-static void begin(const struct policy_config *wanted) {
-  make(&policy_adaptive, 1);
-  config = *wanted;
-  policy_shared_init(&shared);
-  memset(policy, 0, policy_adaptive.state_bytes);
-  policy_init(policy, &policy_adaptive, &config, &lanes_now);
-  for (unsigned lane = 0; lane < config.lanes; lane++) {
-    up |= lane_bit(lane);
-    policy_lane_up(policy, lane, now_ns);
-  }
-  policy_posted(policy, 64u << 20);
 }
 
 /* Two lanes, the first of which is used. Bulk traffic on it counts. */

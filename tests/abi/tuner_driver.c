@@ -47,12 +47,6 @@ int driver_log_count(enum nccl_log_level level, const char *part) {
   return count;
 }
 
-void driver_log_clear(void) {
-  pthread_mutex_lock(&log_lock);
-  log_count = 0;
-  pthread_mutex_unlock(&log_lock);
-}
-
 void driver_log_print(FILE *to) {
   for (int i = 0; i < log_count; i++) {
     fprintf(to, "  log %d: %s\n", log_lines[i].level, log_lines[i].text);

@@ -89,7 +89,6 @@ bool driver_select(const float *costs, int algos, int *algo, int *proto);
 
 /* What the plugin logged. */
 int driver_log_count(enum nccl_log_level level, const char *part);
-void driver_log_clear(void);
 void driver_log_print(FILE *to);
 
 /* Takes away what this machine and the caller's environment could decide, and makes a scratch

@@ -67,6 +67,20 @@ static inline void fuzz_bytes(struct fuzz_input *input, void *to, size_t bytes) 
   input->left -= have;
 }
 
+/* The input up to the next newline as a text of its own, so that reading past its end shows. */
+static inline char *fuzz_line(struct fuzz_input *input) {
+  size_t length = 0;
+  while (length < input->left && input->at[length] != '\n' && input->at[length] != '\0') {
+    length++;
+  }
+  char *text = malloc(length + 1);
+  FUZZ_CHECK(text != NULL);
+  fuzz_bytes(input, text, length);
+  text[length] = '\0';
+  fuzz_u8(input); /* the newline */
+  return text;
+}
+
 /* Reads every byte, so that a sanitizer sees which of them may not be read. */
 static inline void fuzz_read_all(const void *data, size_t bytes) {
   static volatile uint8_t sum;

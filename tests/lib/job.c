@@ -2,7 +2,6 @@
 /* See job.h. */
 #include "tests/lib/job.h"
 
-#include <dirent.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,16 +57,6 @@ void job_set_parameters(const char *one, const char *other) {
   setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
   param_load(environment);
   sysfs_process_root = "/nonexistent";
-}
-
-unsigned job_descriptors(void) {
-  DIR *directory = opendir("/proc/self/fd");
-  unsigned count = 0;
-  while (readdir(directory)) {
-    count++;
-  }
-  closedir(directory);
-  return count;
 }
 
 /* Cuts TCP connections of this process; every keep-th stays, with 0 none. */

@@ -28,7 +28,4 @@ struct job_options {
 void job_set_parameters(const char *one, const char *other);
 void job_run(const struct job_options *options, struct outcome *outcome);
 
-/* Open descriptors of this process. */
-unsigned job_descriptors(void);
-
 #endif

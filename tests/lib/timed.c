@@ -64,21 +64,17 @@ void timed_begin_patient(unsigned lanes_up, uint64_t timeout_ns) {
   begin(lanes_up, lanes_up, timeout_ns);
 }
 
-static uint64_t read_clock(void) {
-  return timed.now_ns - (++timed.readings % 2 == 0 ? timed.behind_ns : 0);
-}
-
 static void deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
   struct wire_header header;
   assert_int_equal(wire_header_decode(frame->header, &header), 0);
-  if (link_frame_received(timed.links[to], lane, &header, read_clock()) != 0) {
+  if (link_frame_received(timed.links[to], lane, &header, timed.now_ns) != 0) {
     return;
   }
   timed.received_frames[header.type]++;
   if (header.length > 0) {
     memcpy(link_receive_buffer(timed.links[to], lane), frame->payload, header.length);
   }
-  link_frame_completed(timed.links[to], lane, read_clock());
+  link_frame_completed(timed.links[to], lane, timed.now_ns);
 }
 
 bool timed_carry(enum link_role from) {

@@ -21,8 +21,6 @@ struct timed {
   bool is_stopped[2];
   bool does_host_answer[2]; /* to who looks whether it does */
   bool can_dial;
-  uint64_t behind_ns; /* every other frame arrives with a time that is so much earlier */
-  unsigned readings;
   uint64_t now_ns, received_frames[WIRE_TYPE_END];
   unsigned completed[2];
   struct coding_memory memory; /* of the sender */

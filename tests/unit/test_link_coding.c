@@ -133,12 +133,6 @@ static void take_data(unsigned lane, struct link_frame *frame) {
   assert_int_equal(frame->header[1], WIRE_DATA);
 }
 
-/* What it makes of the frame that the sender has just given out. */
-static int write_taken(const struct link_frame *frame) {
-  link_frame_taken(ends[LINK_SENDER], 0, now_ns);
-  return deliver(LINK_SENDER, 0, frame);
-}
-
 static void pass_all(unsigned lane) {
   struct link_frame frame;
   while (take(lane, &frame)) {
@@ -195,60 +189,6 @@ TEST(chunks_are_coded_and_come_back) {
   }
 }
 
-TEST(noise_goes_as_it_is_and_is_not_copied) {
-  struct link_frame frame;
-  start_both(true);
-  tensor_fill(TENSOR_RANDOM, sent, MESSAGE);
-  post(MESSAGE);
-  take_data(0, &frame);
-  assert_ptr_equal(frame.payload, sent);
-  assert_int_equal(frame.length, CHUNK);
-  assert_int_equal(header_of(&frame).flags, WIRE_HAS_CRC | WIRE_WANTS_ACK);
-  assert_int_equal(write_taken(&frame), 0);
-  all_arrives(MESSAGE);
-  assert_int_equal(coding_of(LINK_SENDER).raw, 3);
-  assert_int_equal(coding_of(LINK_SENDER).coded, 0);
-}
-
-static void count_of_none(size_t bytes) {
-  post(bytes);
-  all_arrives(bytes);
-  assert_int_equal(coding_of(LINK_SENDER).coded, 0);
-  assert_int_equal(coding_of(LINK_SENDER).raw, 0);
-}
-
-TEST(what_is_small_or_polled_is_not_tried) {
-  start_both(false);
-  count_of_none(LINK_CODED_BYTES - 1);
-  for (size_t at = 120; at < CHUNK; at += 128) {
-    memset(sent + at, 7, 8); /* LL128's flags */
-  }
-  count_of_none(CHUNK);
-  assert_int_equal(coding_of(LINK_SENDER).untried, 0);
-}
-
-TEST(off_codes_nothing_and_takes_no_memory) {
-  struct link_config from = config_of(LINK_SENDER), to = config_of(LINK_RECEIVER);
-  from.policy.compress = to.policy.compress = POLICY_COMPRESS_OFF;
-  from.remote_keys = 1;
-  assert_true(link_memory_bytes(&from) > 0);
-  from.policy.compress = POLICY_COMPRESS_ON;
-  assert_int_equal(link_memory_bytes(&from), 0);
-  from.policy.compress = POLICY_COMPRESS_OFF;
-  from.remote_keys = 0;
-  start(from, to);
-  count_of_none(MESSAGE);
-  assert_int_equal(coding_of(LINK_SENDER).untried + memories[0].asked + memories[1].asked, 0);
-}
-
-TEST(a_sender_without_memory_sends_as_it_is) {
-  start_both(true);
-  memories[LINK_SENDER].refused = 1;
-  count_of_none(MESSAGE);
-  assert_int_equal(memories[LINK_SENDER].asked, 1); /* not for each chunk */
-  assert_int_equal(coding_of(LINK_SENDER).untried, 3);
-}
-
 /* ---- the policy ---- */
 
 TEST(auto_asks_the_policy) {
@@ -285,58 +225,6 @@ static void reconnect(unsigned lane, uint32_t epoch) {
   lane_up(lane, order.epoch);
 }
 
-TEST(what_is_sent_again_goes_as_it_is) {
-  struct link_frame frame;
-  start_both(true);
-  post(MESSAGE);
-  take_data(0, &frame);
-  assert_true(header_of(&frame).coded > 0);
-  reconnect(0, 1); /* while it is written */
-  take_data(0, &frame);
-  assert_int_equal(header_of(&frame).coded, 0);
-  assert_int_equal(header_of(&frame).offset, 0);
-  assert_int_equal(write_taken(&frame), 0);
-  all_arrives(MESSAGE);
-  assert_int_equal(coding_of(LINK_SENDER).coded, 3);
-  assert_int_equal(coding_of(LINK_RECEIVER).coded, 2);
-}
-
-/* A compressed frame with another byte is refused; the chunk arrives all the same. */
-TEST(damaged_bytes_lose_the_lane) {
-  static const struct {
-    const char *name;
-    bool has_checksums;
-    size_t at; /* of the payload; SIZE_MAX: the end */
-    uint32_t flip;
-  } cases[] = {
-    { "version", false, 0, CODEC_VERSION ^ (CODEC_VERSION + 1) },
-    { "length", false, 4, CHUNK ^ (CHUNK - 4096) },
-    { "last byte", true, SIZE_MAX, 1u << 24 },
-    { "first byte", true, 0, 1 },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    static uint8_t payload[CHUNK];
-    struct link_frame frame;
-    start_both(cases[i].has_checksums);
-    post(MESSAGE);
-    take_data(0, &frame);
-    assert_true(header_of(&frame).coded > 0);
-    memcpy(payload, frame.payload, frame.length);
-    uint8_t *word = payload + (cases[i].at < frame.length ? cases[i].at : frame.length - 4);
-    bytes_put_le32(word, bytes_get_le32(word) ^ cases[i].flip);
-    frame.payload = payload;
-    struct link_lane_view view;
-    int error = write_taken(&frame);
-    link_view_lane(ends[LINK_RECEIVER], 0, &view);
-    if (error != -EBADMSG || view.state != LINK_LANE_LOST || coding_of(LINK_RECEIVER).coded != 0) {
-      fail_msg("another %s: %d, the lane is in state %d", cases[i].name, error, (int)view.state);
-    }
-    reconnect(0, 1);
-    all_arrives(MESSAGE);
-    end(NULL);
-  }
-}
-
 /* An encoder or a memory that errs: the checksum of what is sent is right, that of the chunk is
  * not. */
 TEST(what_comes_out_is_checked) {
@@ -355,20 +243,6 @@ TEST(what_comes_out_is_checked) {
   link_frame_taken(ends[LINK_SENDER], 0, now_ns);
   reconnect(0, 1);
   all_arrives(MESSAGE);
-}
-
-/* The lane is lost, not the link; all comes as it is once the sender knows. */
-TEST(a_receiver_without_memory_loses_the_lane) {
-  struct link_frame frame;
-  start_both(false);
-  memories[LINK_RECEIVER].refused = 1;
-  post(MESSAGE);
-  take_data(0, &frame);
-  assert_int_equal(write_taken(&frame), -ENOMEM);
-  link_lane_is_raw(ends[LINK_SENDER], 0);
-  reconnect(0, 1);
-  all_arrives(MESSAGE);
-  assert_int_equal(coding_of(LINK_SENDER).coded, 1);
 }
 
 static int receive_header(const struct wire_header *header) {
@@ -440,16 +314,6 @@ UNIT_TEST(hostile_payloads_stay_inside) {
 }
 
 /* ---- where the bytes go ---- */
-
-TEST(early_ones_are_decoded_where_they_wait) {
-  start_both(true);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER], sent, CHUNK, NULL, now_ns), 0);
-  pass_all(0);
-  assert_int_equal(coding_of(LINK_RECEIVER).coded, 1);
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], landing(), MESSAGE, NULL, now_ns), 0);
-  link_check(ends[LINK_RECEIVER]);
-  all_arrives(CHUNK);
-}
 
 TEST(nothing_is_written_once_the_user_has_left) {
   struct link_frame frame;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a link does when time passes and nothing comes: silent peers, stopped processes, black
- * holes; and what it says when it gives up. Frames are handed over by function call, or vanish. */
+/* What a link does when time passes and nothing comes, and what it says when it gives up. Frames
+ * are handed over by function call, or vanish. Black holes, and how soon lanes are replaced:
+ * tests/sim. */
 #include <errno.h>
 #include <string.h>
 
@@ -12,16 +13,6 @@
 #define MS 1000000ull
 #define SECOND (1000 * MS)
 
-static void post_receive(size_t bytes) {
-  assert_int_equal(
-      link_receive_posted(timed.links[LINK_RECEIVER], timed.in, bytes, NULL, timed.now_ns), 0);
-}
-
-static void post_send(size_t bytes) {
-  assert_int_equal(link_send_posted(timed.links[LINK_SENDER], timed.out, bytes, NULL, timed.now_ns),
-                   0);
-}
-
 static enum link_trouble trouble(enum link_role role) {
   return link_health(timed.links[role], timed.now_ns).trouble;
 }
@@ -29,33 +20,6 @@ static enum link_trouble trouble(enum link_role role) {
 /* ---- the peer ---- */
 
 #define TEST(name) UNIT_TEST_WITH(name, NULL, timed_end)
-
-TEST(who_waits_for_nothing_asks_nothing) {
-  timed_begin(TIMED_LANES);
-  timed_post(TIMED_BULK);
-  timed_pass(SECOND);
-  assert_int_equal(timed.completed[LINK_SENDER], 1);
-  assert_true(link_next_deadline_ns(timed.links[LINK_SENDER]) == LINK_NO_DEADLINE);
-  assert_true(link_next_deadline_ns(timed.links[LINK_RECEIVER]) == LINK_NO_DEADLINE);
-  timed.is_stopped[LINK_SENDER] = true;
-  timed_pass(100 * TIMED_TIMEOUT);
-  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), 0);
-  assert_int_equal(timed_view(LINK_RECEIVER).pings_sent, 0);
-}
-
-TEST(a_peer_that_answers_may_take_its_time) {
-  timed_begin(TIMED_LANES);
-  post_receive(TIMED_BULK);
-  timed_pass(10 * TIMED_TIMEOUT);
-  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), 0);
-  /* One per interval is enough while it is answered. */
-  assert_in_range(timed_view(LINK_RECEIVER).pings_sent, 30, 41);
-  assert_int_equal(timed_view(LINK_RECEIVER).stalls_cut, 0);
-  assert_true(timed_view(LINK_RECEIVER).heard_ns >= timed.now_ns - 3 * SECOND);
-  post_send(TIMED_BULK);
-  timed_pass(SECOND);
-  assert_int_equal(timed.completed[LINK_RECEIVER], 1);
-}
 
 TEST(a_silent_peer_is_told_apart) {
   for (int role = 0; role < 2; role++) {
@@ -69,21 +33,6 @@ TEST(a_silent_peer_is_told_apart) {
     assert_int_equal(link_status(timed.links[role]), -EHOSTDOWN);
     assert_true(link_next_deadline_ns(timed.links[role]) == LINK_NO_DEADLINE);
   }
-}
-
-TEST(a_peer_that_was_stopped_goes_on) {
-  timed_begin(TIMED_LANES);
-  for (int i = 0; i < 5; i++) {
-    timed_post(TIMED_BULK);
-    enum link_role role = i % 2 == 0 ? LINK_SENDER : LINK_RECEIVER;
-    timed.is_stopped[role] = true;
-    timed_pass(TIMED_TIMEOUT - 300 * MS);
-    timed.is_stopped[role] = false;
-    timed_pass(SECOND);
-    assert_int_equal(timed.completed[LINK_SENDER], i + 1);
-    assert_int_equal(timed.completed[LINK_RECEIVER], i + 1);
-  }
-  assert_int_equal(timed_view(LINK_SENDER).stalls_cut + timed_view(LINK_RECEIVER).stalls_cut, 0);
 }
 
 /* Its kernel acknowledges what its process does not read. */
@@ -121,34 +70,6 @@ TEST(a_peer_that_stays_stopped_is_given_up) {
   timed_pass(2 * MS);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), -ETIME);
   assert_true(trouble(LINK_SENDER) == LINK_WELL);
-}
-
-TEST(our_own_stop_is_nobodys_silence) {
-  timed_begin(1);
-  post_receive(TIMED_BULK);
-  timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = TIMED_ALL;
-  timed_pass(TIMED_TIMEOUT / 2);
-  timed.now_ns += 10 * TIMED_TIMEOUT; /* nobody ran */
-  timed_pass(TIMED_TIMEOUT / 4);
-  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), 0);
-  timed_pass(TIMED_TIMEOUT / 2);
-  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -EHOSTDOWN);
-}
-
-TEST(our_own_stop_is_no_time_without_lanes) {
-  timed_begin(1);
-  timed.can_dial = false;
-  for (int role = 0; role < 2; role++) {
-    link_lane_lost(timed.links[role], 0, 1, timed.now_ns);
-  }
-  timed_pass(TIMED_TIMEOUT / 2);
-  timed.now_ns += 10 * TIMED_TIMEOUT;
-  timed_pass(TIMED_TIMEOUT / 4);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), 0);
-  timed_pass(TIMED_TIMEOUT / 2);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), -ETIMEDOUT);
-  assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ETIMEDOUT);
 }
 
 /* ---- patience ---- */
@@ -228,24 +149,6 @@ TEST(a_path_without_data_ends_the_patient_too) {
   }
 }
 
-/* What comes up first after a long outage is lost again: that is no path without data yet. */
-TEST(a_path_that_comes_back_may_stumble) {
-  timed_begin_patient(TIMED_LANES, PATIENCE);
-  timed_post(TIMED_BULK);
-  timed_pass(SECOND);
-  lose_the_path();
-  timed_post(TIMED_BULK);
-  timed_pass(60 * SECOND);
-  timed.largest = 700;
-  timed.can_dial = true;
-  timed_pass(4 * SECOND);
-  assert_in_range(timed_view(LINK_SENDER).vain_lanes, 1, 5 * TIMED_LANES);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-  timed.largest = 0;
-  timed_pass(6 * SECOND);
-  assert_int_equal(timed.completed[LINK_RECEIVER], 2);
-}
-
 /* ---- lanes ---- */
 
 TEST(a_lane_that_the_peer_closed_is_no_loss) {
@@ -258,111 +161,6 @@ TEST(a_lane_that_the_peer_closed_is_no_loss) {
     assert_int_equal(view.state, LINK_LANE_LOST);
     assert_true(view.losses == lane);
   }
-}
-
-TEST(a_black_hole_is_given_up) {
-  /* There, back, both; the last lane that is left is sound. */
-  for (unsigned directions = 1; directions <= 3; directions++) {
-    timed_begin(TIMED_LANES);
-    timed.black[LINK_SENDER] = (directions & 1) != 0 ? 3 : 0;
-    timed.black[LINK_RECEIVER] = (directions & 2) != 0 ? 3 : 0;
-    timed_post(TIMED_BULK);
-    timed_pass(4 * SECOND);
-    assert_int_equal(timed.completed[LINK_RECEIVER], 1);
-    assert_int_equal(timed.completed[LINK_SENDER], 1);
-    assert_memory_equal(timed.in, timed.out, TIMED_BULK);
-    struct link_view view = timed_view(LINK_SENDER);
-    assert_in_range(view.losses, 1, 4);
-    if (directions < 3) { /* in both, the receiver may be the first to cut */
-      assert_in_range(view.stalls_cut, 1, 4);
-    }
-    assert_int_equal(view.lanes_up, TIMED_LANES);
-  }
-}
-
-/* In both directions, under load; rates are not known here, where frames take no time. */
-TEST(a_black_hole_costs_little_time) {
-  /* Threads read the clock before they take the engine's lock, so that a later one may come with an
-   * earlier time: that is no silence that has just ended. */
-  for (uint64_t behind_ns = 0; behind_ns <= MS; behind_ns += MS) {
-    timed_begin(TIMED_LANES);
-    timed.behind_ns = behind_ns;
-    timed_post(TIMED_BULK);
-    timed_pass(10 * MS);
-    timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = 6;
-    timed_post(TIMED_BULK);
-    timed_pass(2 * SECOND);
-    assert_int_equal(timed.completed[LINK_SENDER], 2);
-    assert_in_range(timed_view(LINK_SENDER).stalls_cut, 1, 2);
-  }
-}
-
-TEST(a_black_hole_is_found_without_others) {
-  timed_begin(1); /* the other lanes were never opened */
-  timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = 1;
-  timed_post(8);
-  timed_pass(TIMED_TIMEOUT - MS);
-  assert_int_equal(timed.completed[LINK_RECEIVER], 1);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-}
-
-TEST(when_all_are_silent_a_new_one_is_tried_soon) {
-  for (int directions = 1; directions <= 3; directions++) {
-    timed_begin(TIMED_LANES);
-    timed_post(TIMED_BULK);
-    timed_pass(MS);
-    assert_int_equal(timed.completed[LINK_SENDER], 1);
-    timed.black[LINK_SENDER] = (directions & 1) != 0 ? TIMED_ALL : 0;
-    timed.black[LINK_RECEIVER] = (directions & 2) != 0 ? TIMED_ALL : 0;
-    timed_post(TIMED_BULK);
-    timed_pass(TIMED_TIMEOUT / 2 - MS);
-    assert_int_equal(timed.completed[LINK_SENDER], 2);
-    assert_in_range(timed_view(LINK_SENDER).losses, 1, TIMED_LANES);
-  }
-}
-
-TEST(a_stopped_peer_costs_one_lane_and_no_more) {
-  timed_begin(TIMED_LANES);
-  timed_post(TIMED_BULK);
-  timed.is_stopped[LINK_RECEIVER] = true;
-  timed_pass(TIMED_TIMEOUT * 3 / 4);
-  assert_int_equal(timed_view(LINK_SENDER).losses, 1);
-  assert_int_equal(timed_view(LINK_SENDER).lanes_up, TIMED_LANES - 1);
-  timed.is_stopped[LINK_RECEIVER] = false;
-  timed_pass(TIMED_TIMEOUT);
-  assert_int_equal(timed.completed[LINK_RECEIVER], 1);
-  assert_int_equal(timed_view(LINK_SENDER).losses, 1);
-  assert_int_equal(timed_view(LINK_SENDER).lanes_up, TIMED_LANES);
-}
-
-TEST(a_path_that_takes_no_bytes_is_tried_less_and_less) {
-  timed_begin(TIMED_LANES);
-  for (int i = 0; i < 200; i++) {
-    timed.black[LINK_SENDER] = 4; /* again after each re-dial */
-    timed_post(TIMED_BULK);
-    timed_pass(SECOND);
-  }
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-  assert_in_range(timed.completed[LINK_RECEIVER], 180, 200);
-  assert_in_range(timed_view(LINK_SENDER).stalls_cut, 3, 12);
-}
-
-/* The one that would be new waits for its backoff, which is longer than the timeout by then. */
-TEST(when_all_others_are_silent_nobody_waits_long) {
-  struct link_lane_view view;
-  timed_begin(TIMED_LANES);
-  do {
-    timed.black[LINK_SENDER] = 4;
-    timed_post(TIMED_BULK);
-    timed_pass(SECOND);
-  } while (timed_view(LINK_SENDER).stalls_cut < 6);
-  link_view_lane(timed.links[LINK_SENDER], 2, &view);
-  assert_int_equal(view.state, LINK_LANE_LOST);
-  unsigned completed = timed.completed[LINK_SENDER];
-  timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = TIMED_ALL;
-  timed_post(TIMED_BULK);
-  timed_pass(TIMED_TIMEOUT / 2 - MS);
-  assert_int_equal(timed.completed[LINK_SENDER], completed + 1);
 }
 
 /* ---- giving up ---- */
@@ -389,40 +187,6 @@ TEST(small_frames_pass_and_data_does_not) {
       assert_int_equal(timed_view(LINK_RECEIVER).peer_error, -ECOMM);
     }
   }
-}
-
-TEST(what_passes_again_in_time_goes_on) {
-  timed_begin(TIMED_LANES);
-  for (int i = 1; i <= 3; i++) {
-    timed.largest = 700;
-    timed_post(TIMED_BULK);
-    timed_pass(TIMED_TIMEOUT * 4 / 5);
-    assert_true(trouble(LINK_SENDER) == LINK_STUCK);
-    timed.largest = 0;
-    timed_pass(2 * SECOND);
-    assert_true(trouble(LINK_SENDER) != LINK_STUCK);
-    assert_int_equal(timed.completed[LINK_RECEIVER], i);
-  }
-}
-
-/* All lanes are cut, and none can be dialled until shortly before the end: no path was tried. */
-TEST(an_outage_is_no_path_without_data) {
-  timed_begin(TIMED_LANES);
-  timed_post(TIMED_BULK);
-  timed.largest = 700;
-  timed_settle();
-  timed.can_dial = false;
-  for (unsigned lane = 0; lane < TIMED_LANES; lane++) {
-    link_lane_lost(timed.links[LINK_SENDER], lane, 1, timed.now_ns);
-    link_lane_lost(timed.links[LINK_RECEIVER], lane, 1, timed.now_ns);
-  }
-  timed_pass(TIMED_TIMEOUT - 2 * SECOND);
-  assert_true(trouble(LINK_SENDER) != LINK_STUCK);
-  timed.largest = 0;
-  timed.can_dial = true;
-  timed_pass(3 * SECOND);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-  assert_int_equal(timed.completed[LINK_RECEIVER], 1);
 }
 
 TEST(the_reason_travels) {
@@ -480,23 +244,6 @@ TEST(without_a_lane_nothing_can_be_said) {
 
 /* ---- what a lost lane took along ---- */
 
-TEST(a_request_that_was_lost_is_repeated) {
-  timed_begin(2);
-  struct link_frame frame;
-  struct wire_header header;
-  post_send(TIMED_BULK);
-  for (uint32_t i = 0; i < 2; i++) {
-    int lane = pick_lane(timed.links[LINK_SENDER], lane_bit(i));
-    assert_int_equal(lane, i);
-    assert_true(next_frame(timed.links[LINK_SENDER], i, &frame, timed.now_ns));
-    assert_int_equal(wire_header_decode(frame.header, &header), 0);
-    assert_int_equal(header.type, WIRE_REQUEST);
-    link_frame_taken(timed.links[LINK_SENDER], i, timed.now_ns);
-    assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
-    link_lane_lost(timed.links[LINK_SENDER], i, 1, timed.now_ns);
-  }
-}
-
 static void fenced(unsigned lane, uint32_t epoch, uint64_t count, unsigned on) {
   struct wire_header header = {
     .type = WIRE_FENCED, .message = lane, .offset = epoch, .total = count
@@ -534,6 +281,29 @@ TEST(a_stale_fence_changes_nothing) {
   assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
   fenced(0, order.epoch, 0, 1); /* again */
   assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
+}
+
+/* ---- leaving ---- */
+
+/* The peer's eager messages wait in all slots. */
+TEST(who_leaves_says_what_has_landed) {
+  enum { EAGER_SLOTS = 8 };
+  struct wire_header header = { .type = WIRE_PING };
+  struct link_frame frame;
+  timed_begin(1);
+  struct link *receiver = timed.links[LINK_RECEIVER];
+  for (unsigned i = 0; i < EAGER_SLOTS; i++) {
+    assert_int_equal(link_send_posted(timed.links[LINK_SENDER], timed.out, 64, NULL, timed.now_ns),
+                     0);
+  }
+  timed_settle();
+  link_user_detached(receiver, timed.now_ns);
+  while (header.type != WIRE_BYE) {
+    assert_true(next_frame(receiver, 0, &frame, timed.now_ns));
+    link_frame_taken(receiver, 0, timed.now_ns);
+    assert_int_equal(wire_header_decode(frame.header, &header), 0);
+  }
+  assert_int_equal(header.offset, EAGER_SLOTS);
 }
 
 UNIT_MAIN(NULL, NULL)

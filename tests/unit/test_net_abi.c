@@ -82,6 +82,23 @@ UNIT_TEST(messages_reach_nccls_log) {
   assert_int_equal(logged.calls, 3);
 }
 
+static int calls_of_other;
+
+static void other_logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
+                         const char *format, ...) {
+  (void)level, (void)flags, (void)file, (void)line, (void)format;
+  calls_of_other++;
+}
+
+UNIT_TEST(the_latest_logger_is_told) {
+  logger_use(nccl_logger);
+  logger_use(other_logger);
+  logged.calls = 0;
+  LOG_INFO("to the latest");
+  assert_int_equal(logged.calls, 0);
+  assert_int_equal(calls_of_other, 1);
+}
+
 /* NCCL calls what is not NULL; what is NULL it must be able to do without. */
 UNIT_TEST(tables_are_complete) {
   static const struct {

@@ -89,7 +89,7 @@ class Facts:
         header = version_header()
         self.version = header["VERSION"]
         self.nccl = header["NCCL_RELEASES"]
-        self.abi = {kind: header[f"{kind.upper()}_ABI"] for kind in ("net", "collnet", "tuner")}
+        self.abi = {kind: header[f"{kind.upper()}_ABI"] for kind in ("net", "tuner")}
         self.epoch = source_date_epoch()
         self.elf_files = [each for each in files_below(tree) if is_elf(os.path.join(tree, each))]
         if not self.elf_files:

@@ -15,7 +15,6 @@ from facts import NAME, ROOT, Problem, directories_below, files_below, fill, is_
 
 LIBRARIES = "lib/stratus"
 DOCUMENTS = f"share/doc/{NAME}"
-# A script of the .deb and the .rpm.
 
 
 def mode_of(path):
@@ -144,7 +143,7 @@ def wheel_content(tree, facts, stem):
     entries = [(f"{info}/METADATA", fill("METADATA.in", facts.words()).encode(), 0o644),
                (f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: stratus\nRoot-Is-Purelib: false\nTag: {tag}\n".encode(), 0o644)]
     # pip takes a directory away when a file lies in it and all below is the wheel's; it leaves one that has directories alone.
-    special = {f"{DOCUMENTS}/copyright": f"{info}/licenses/LICENSE", f"{DOCUMENTS}/sbom.cdx.json": f"{info}/sboms/sbom.cdx.json",
+    special = {f"{DOCUMENTS}/copyright": f"{info}/licenses/LICENSE",
                f"{DOCUMENTS}/changelog.gz": f"{data}/data/share/stratus/changelog.gz"}
     for each in files_below(tree):
         path = os.path.join(tree, each)

@@ -53,7 +53,7 @@ JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
 # ---- the oldest glibc: what users get is linked against stand-ins for it (scripts/glibc-floor) ----
 
 # 2.28 is RHEL 8's; distributions that NCCL's users have are that old. Sanitizers need this machine's glibc.
-# Without python3 there are no stand-ins, man pages nor completion; `man` says so.
+# Without python3 there are no stand-ins nor man pages; `man` says so.
 PYTHON := $(shell command -v python3)
 GLIBC ?= $(if $(SAN),,$(if $(PYTHON),2.28))
 GLIBC_DIR := $(if $(GLIBC),$(BUILD)/glibc-$(GLIBC))
@@ -87,13 +87,12 @@ NET_PLUGIN := $(BUILD)/lib/libnccl-net-stratus.so
 TUNER_PLUGIN := $(BUILD)/lib/libnccl-tuner-stratus.so
 STRATUS := $(BUILD)/bin/stratus
 MAN := $(addprefix $(BUILD)/man/,stratus.7 stratus.1)
-COMPLETION := $(BUILD)/completion/stratus
+COMPLETION := common/tools/completion/stratus
 ifeq ($(PYTHON),)
   MAN :=
-  COMPLETION :=
 endif
 
-all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(STRATUS) man ## plugins, command, man pages, shell completion (the default)
+all: $(NET_PLUGIN) $(TUNER_PLUGIN) $(STRATUS) man ## plugins, command, man pages (the default)
 
 help: ## this list
 	@sed -n 's/^# \( *[A-Z]*[=,].*\)/\1/p' Makefile
@@ -166,7 +165,7 @@ $(STRATUS_A) $(COMMON_A): | $(HWLOC_A)
 $(STRATUS): $(call objects,$(TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
 	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
 
-# ---- man pages and completion, from what the tools print for -h ----
+# ---- man pages, from what the tools print for -h ----
 
 # As this machine can run them.
 RUNNABLE_DIR := $(BUILD)/$(if $(CROSS),emulated,bin)
@@ -180,14 +179,10 @@ ifneq ($(PYTHON),)
 $(MAN) &: scripts/gen-man scripts/tool_help.py $(wildcard docs/man/*.in) $(RUNNABLE)
 	$(if $(Q),@echo "  GEN     $(BUILD)/man")
 	$(Q)scripts/gen-man $(RUNNABLE) $(BUILD)/man
-
-$(COMPLETION): scripts/gen-completion scripts/tool_help.py $(RUNNABLE)
-	$(if $(Q),@echo "  GEN     $@")
-	$(Q)scripts/gen-completion $(RUNNABLE) $@
 endif
 
-man: $(MAN) $(COMPLETION) ## man pages and shell completion alone
-	@$(if $(PYTHON),:,echo "no python3: no man pages and no shell completion; plugins and tools need $(if \
+man: $(MAN) ## man pages alone
+	@$(if $(PYTHON),:,echo "no python3: no man pages; plugins and tools need $(if \
 	  $(GLIBC),glibc $(GLIBC),this machine's glibc or a newer one)")
 
 # ---- install and uninstall: one list of what goes where ----

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `stratus` prints for -h into tables, for the man page, the completion and their test.
+"""Reads what `stratus` prints for -h into tables, for the man page and its test.
 
 -h is printed from the tables that the command line is parsed by, so nothing that is made from these can name an option
 that there is not, or miss one."""

@@ -110,13 +110,16 @@ def runs_of(measured, hosts):
     return rows
 
 
+def changes():
+    return machine.output("git", "status", "--porcelain", "--untracked-files=no", "--", *MEASURED)
+
+
 def document(options, measured):
-    changes = machine.output("git", "status", "--porcelain", "--untracked-files=no", "--", *MEASURED)
     return {
         "version": 1, "hosts": int(options.hosts), "limit": {"nic_gbps": float(options.nic_gbps), "flow_gbps": float(options.flow_gbps)},
         "congestion_control": options.congestion, "rounds": int(options.rounds), "is_quick": options.quick, "date": time.strftime("%Y-%m-%d"),
         "stratus": machine.output("build/bin/stratus", "--version").split("\n")[0],
-        "commit": machine.output("git", "rev-parse", "--short", "HEAD") or None, "has_changes": changes != "",
+        "commit": machine.output("git", "rev-parse", "--short", "HEAD") or None, "has_changes": changes() != "",
         "nccl": measured[0][1]["nccl"], "gpu": measured[0][1]["gpu"], "cpu": machine.cpu_model(), "cpus": len(os.sched_getaffinity(0)),
         "kernel": f"{platform.system()} {platform.release()}", "runs": runs_of(measured, int(options.hosts))}
 

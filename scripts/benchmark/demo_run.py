@@ -21,7 +21,7 @@ import sys
 SCRIPTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, SCRIPTS)
 
-from benchmark import demo, machine  # noqa: E402
+from benchmark import demo, machine, readme  # noqa: E402
 from benchmark.case import size_text  # noqa: E402
 from benchmark.run import CLUSTER, ROOT, Failure, Runner, python_with_matplotlib  # noqa: E402
 from benchmark.tools import Bench  # noqa: E402
@@ -39,7 +39,7 @@ QUICK_RANGES = ((8, 8 << 10, 32, 200, 20), (64 << 10, 64 << 10, 2, 50, 5), (1 <<
 # By the names of benchmark/tools.py, and what they set.
 TRANSPORTS = {"socket": ("socket", {}), "socket-aws": ("socket-2x8", {}),
               "stratus": ("stratus", {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so"})}
-README_FILES = {"json": os.path.join(ROOT, "docs/measured/demo.json"), "plot": os.path.join(ROOT, "docs/measured/demo.svg")}
+README_FILES = {"json": os.path.join(ROOT, readme.FIGURES), "plot": os.path.join(ROOT, readme.PICTURE)}
 
 
 class Settings:
@@ -101,8 +101,8 @@ def call(*words):
 
 
 def prepare(options):
-    if options.readme and not call("scripts/readme-table", "--can-measure"):
-        sys.exit(1)
+    if options.readme and demo.changes():
+        raise Failure(f"the table names a commit, and these files are not committed:\n{demo.changes()}")
     if not options.read:
         if os.geteuid() != 0:
             raise Failure("needs root for network namespaces: sudo scripts/demo")
@@ -208,14 +208,14 @@ def main():
             from benchmark import demo_picture  # pylint: disable=import-outside-toplevel
             with open(options.plot, "w", encoding="utf-8") as file:
                 file.write(demo_picture.as_svg(document))
+        if options.readme:
+            readme.write(document)
     except (Failure, demo.BadFile, OSError) as failure:
         say(str(failure))
         return 1
     except KeyboardInterrupt:
         return 130
-    if demo.wrong(document):
-        return 1
-    return 0 if not options.readme or call("scripts/readme-table") else 1
+    return 1 if demo.wrong(document) else 0
 
 
 if __name__ == "__main__":

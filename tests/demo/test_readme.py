@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of README.md, from invented figures; what is said of its age."""
-import importlib.machinery
-import importlib.util
+"""The table of README.md: from invented figures, and as it is."""
 import os
-import tempfile
 
+from benchmark import demo, readme as table
+from benchmark.run import ROOT, Failure
 import invent
-from tap import Skip
-
-LOADER = importlib.machinery.SourceFileLoader("readme_table", "scripts/readme-table")
-table = importlib.util.module_from_spec(importlib.util.spec_from_loader("readme_table", LOADER))
-LOADER.exec_module(table)
 
 PICTURE = "scripts/demo, 2026-11-26, abc1234. At 64 MiB"
 
@@ -22,10 +16,14 @@ def readme(lines):
 def fails(text, function, *arguments):
     try:
         function(*arguments)
-    except table.Wrong as problem:
+    except Failure as problem:
         assert text in str(problem), problem
     else:
         assert False, f"no error with '{text}'"
+
+
+def test_readme_has_the_figures_of_the_file():
+    table.check(demo.read(os.path.join(ROOT, table.FIGURES)), table.read(table.README), table.read(table.PICTURE))
 
 
 def test_the_table():
@@ -36,6 +34,7 @@ def test_the_table():
     assert "| 64 MiB | 0.112 GB/s | 0.224 GB/s | 0.447 GB/s | 2.00 |" in lines, lines
     assert "sizes: 0.90 times (64 B) to 2.00 times (64 MiB) as fast as the better Socket." in "\n".join(lines), lines
     table.check(invent.document(), readme(lines), PICTURE)
+    assert table.split(readme(lines)) == (["# x", table.BEGIN], lines, [table.END, "after", ""])
 
 
 def test_what_is_not_of_the_figures_is_found():
@@ -57,42 +56,3 @@ def test_markers():
 def test_figures_that_are_for_no_readme():
     for changes, text in (({"is_quick": True}, "--quick"), ({"has_changes": True}, "without a commit"), ({"commit": None}, "names no commit")):
         fails(text, table.table_of, invent.document(**changes))
-
-
-def test_refused_figures_leave_the_readme():
-    before = table.ROOT
-    with tempfile.TemporaryDirectory() as table.ROOT:
-        try:
-            path = os.path.join(table.ROOT, table.README)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(readme(["as it was"]))
-            fails("without a commit", table.write_table, invent.document(has_changes=True))
-            assert table.read(table.README) == readme(["as it was"])
-            table.write_table(invent.document())
-            assert table.read(table.README) == readme(table.table_of(invent.document()))
-        finally:
-            table.ROOT = before
-
-
-def test_its_age():
-    def history(count):
-        return lambda *words: table.ROOT if words[0] == "rev-parse" else count
-    assert table.age_note("abc1234", history("0")) is None
-    note = table.age_note("abc1234", history("2"))
-    assert note.startswith("note: ") and "older than net_plugin/policy: 2 commits since abc1234" in note and "scripts/demo --readme" in note, note
-    # No git, no repository; a repository that is not ours; a shallow clone that does not have the commit.
-    for ask in (lambda *words: None, lambda *words: "/", history(None)):
-        assert "cannot be told" in table.age_note("abc1234", ask), ask
-
-
-def test_only_what_is_committed_is_measured():
-    table.can_measure(lambda *words: "")
-    fails("not committed: common/log.c", table.can_measure, lambda *words: "M common/log.c")
-    fails("no git repository", table.can_measure, lambda *words: None)
-
-
-def test_the_age_by_git_itself():
-    if not os.path.exists(".git"):
-        raise Skip("no git repository here")
-    assert table.git("rev-list", "--count", "HEAD..HEAD", "--", table.POLICY) == "0"
-    assert table.git("rev-list", "--count", "0" * 40 + "..HEAD") is None

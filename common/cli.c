@@ -94,7 +94,6 @@ static void format_default(const struct cli_option *option, char *text, size_t t
     break;
   }
   case CLI_FLAG:
-  case CLI_LIST:
     break;
   }
 }
@@ -109,7 +108,7 @@ static void print_option(const struct cli_option *option) {
   snprintf(left, sizeof left, "%s--%s%s%s", letter, option->name,
            option->type == CLI_FLAG ? "" : " ", option->type == CLI_FLAG ? "" : option->argument);
   format_default(option, preset, sizeof preset);
-  /* Two blanks at least end the left part: scripts/tool_help.py reads this. */
+  /* Two blanks at least end the left part: scripts/gen-man and the shell's completion read this. */
   bool is_long = strlen(left) >= HELP_LEFT;
   printf("  %s%s%-*s ", is_long ? left : "", is_long ? "\n  " : "", HELP_LEFT, is_long ? "" : left);
   for (const char *c = option->help; *c; c++) {
@@ -203,15 +202,6 @@ static int parse_size(const struct cli_option *option, const char *text) {
   return CLI_OK;
 }
 
-static int add_to_list(const struct cli_option *option, const char *text) {
-  struct cli_list *list = option->value;
-  if (list->count == CLI_LIST_MAX) {
-    return cli_fail_usage("--%s: more than %d", option->name, CLI_LIST_MAX);
-  }
-  list->items[list->count++] = text;
-  return CLI_OK;
-}
-
 static int parse_value(const struct cli_option *option, const char *text) {
   int place;
   if (!cli_given(option->name) && given_count < sizeof given / sizeof given[0]) {
@@ -226,8 +216,6 @@ static int parse_value(const struct cli_option *option, const char *text) {
     return parse_int(option, text);
   case CLI_SIZE:
     return parse_size(option, text);
-  case CLI_LIST:
-    return add_to_list(option, text);
   case CLI_DURATION:
     return quantity_parse_duration(text, option->value) == 0
                ? CLI_OK

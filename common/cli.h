@@ -20,14 +20,7 @@ enum cli_type {
   CLI_SIZE,     /* uint64_t bytes: 8, 64K, 1G */
   CLI_DURATION, /* uint64_t ns: 10s, 250ms */
   CLI_STRING,   /* const char *, points into argv */
-  CLI_LIST,     /* struct cli_list; the option may be repeated */
   CLI_WORD,     /* int: index of the word in `argument` */
-};
-
-enum { CLI_LIST_MAX = 64 };
-struct cli_list {
-  const char *items[CLI_LIST_MAX];
-  size_t count;
 };
 
 struct cli_option {

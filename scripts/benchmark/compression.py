@@ -3,15 +3,10 @@
 
 The data is that of tests/data/codec, gradients of real training. More hosts share the processors of this machine, so
 their NICs are slower: the network, not the processors, is to be the limit."""
-import json
 import os
-import statistics
-import tempfile
 
 from benchmark.case import Case, Row, Variant, at_least, at_most, network, of, of_constant, shown
 from benchmark.run import ROOT, cpus_of_host
-from training.plan import MODELS, SCALE
-from training import workload
 
 MODES = ("off", "on", "auto")
 NEVER = 0.98  # what auto must keep of off, whatever it finds
@@ -90,47 +85,6 @@ def collnet(hosts, gpus, nic_gbps):
          Row("full", "CollNet / ring, neither compressed", of(metric, "collnet-off", "ring-off"))])
 
 
-STEPS_HOSTS = 4
-
-
-def steps(kind, gradient_type, target, faster=1):
-    """Training steps of the models of scripts/steps, with its scale; all figures of one launch, model by model. Where GPUs
-    compute faster than those of its table, more models wait for the network."""
-    def measure(bench, mode):
-        with tempfile.TemporaryDirectory() as scratch:
-            files = [workload.write(workload.with_head(workload.read(model), "type", gradient_type), scratch, model) for model in MODELS]
-            text = bench.coll_json("stratus", [
-                "--replay", ",".join(files), "--data", gradient(kind), "--replay-skip", "2", "--replay-steps",
-                bench.settings.pick("4", "1"), *SCALE.replay_arguments(STEPS_HOSTS, 1 / faster)], mode_of(mode))
-        document = json.loads(text)
-        return {"step_us": {each["name"]: statistics.mean(each["step_us"]) for each in document["workloads"]},
-                "wrong": sum(each["wrong"] for each in document["workloads"])}
-    variants = labelled(MODES, measure)
-
-    def speed_up(subject):
-        return lambda rounds: [
-            statistics.median(each["off"]["step_us"][model] / each[subject]["step_us"][model] for model in MODELS)
-            for each in rounds if "off" in each and subject in each]
-
-    def by_model(subject):
-        def text(rounds):
-            whole = [each for each in rounds if "off" in each and subject in each]
-            ratios = {model: statistics.median(each["off"]["step_us"][model] / each[subject]["step_us"][model]
-                                               for each in whole) for model in MODELS} if whole else {}
-            return ", ".join(f"{model} {ratio:.2f}" for model, ratio in sorted(ratios.items(), key=lambda item: -item[1]))
-        return text
-    nic_gbps = SCALE.nic_gbps(STEPS_HOSTS)
-    return Case(
-        f"compress-steps-{kind}{f'-{faster}x' if faster > 1 else ''}",
-        f"training steps of {len(MODELS)} models, {f'GPUs {faster} times as fast, ' if faster > 1 else ''}"
-        f"gradients {kind}, {STEPS_HOSTS} hosts, {nic_gbps:g} Gb/s NIC, {SCALE.flow_gbps(STEPS_HOSTS):g} Gb/s per flow "
-        "(scales of scripts/steps)",
-        ["--hosts", str(STEPS_HOSTS), *network(nic_gbps)], variants,
-        [Row("on", "steps per second, compressed / not, the median model", speed_up("on"), at_least(target),
-             note=by_model("on")),
-         Row("auto", "auto / off, the median model", speed_up("auto"), at_least(NEVER), note=by_model("auto"))])
-
-
 # ---- what auto must not cost ----
 
 def never(name, title, cluster, measure, metric="gbps", unit="Gb/s"):
@@ -179,8 +133,6 @@ def cases():
         collective("all_reduce", 2, 4, 1.25), collective("all_gather", 2, 4, 1.25),
         collective("all_reduce", 4, 1, 1.25), collective("all_gather", 4, 1, 1.25),
         collnet(4, 2, 1),
-        *(steps(kind, gradient_type, target, faster) for faster in (1, 4)
-          for kind, gradient_type, target in (("f32", "float32", 1.1), ("bf16", "bfloat16", 1.2))),
         never("random", "random data, 4 Gb/s NIC, 0.5 Gb/s per flow", network(4),
               lambda bench, mode: bulk(bench, mode, "random", *WARMUP)),
         never("uncapped", "bf16, veth without limits, 2 connections, 512 KiB", [],

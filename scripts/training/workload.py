@@ -28,10 +28,6 @@ def head(lines, key):
     return next((words[1] for words in lines if words[0] == key), None)
 
 
-def with_head(lines, key, value):
-    return [[key, value] if words[0] == key else words for words in lines]
-
-
 def number_at(words, kind):
     """Where the number is in a line of this kind, behind a stage as well; None in others."""
     place = 1 if words[0].endswith(":") else 0

@@ -15,15 +15,11 @@ static const char text[] = "schema = 1\n[meta]\nid = x\n"
                            "[table allreduce nodes=4 ppn=1]\n8 64 tree ll 0\n"
                            "[table allgather nodes=2 ppn=1]\n8 64 ring ll 0\n";
 
-static struct profile parse_text(const char *of) {
+static struct profile parse(void) {
   struct profile profile;
   struct profile_error error;
-  assert_int_equal(profile_parse(of, strlen(of), &profile, &error), 0);
+  assert_int_equal(profile_parse(text, strlen(text), &profile, &error), 0);
   return profile;
-}
-
-static struct profile parse(void) {
-  return parse_text(text);
 }
 
 /* Runs of one size: `scatter` is the difference of neighbouring runs, as a part of the time. */
@@ -104,54 +100,21 @@ UNIT_TEST(rows_that_do_not_hold_go) {
   profile_free(&profile);
 }
 
-/* Calibration found 10 % to be gained, sure to 2 %. */
-UNIT_TEST(what_calibration_said_counts) {
-  struct profile profile =
-      parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
-                 "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
-                 "64 512 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
-                 "512 4K tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
-                 "1M 2M tree ll 0\n");
-  struct ab_test test = { 0 };
-  add(&test, PROFILE_ALLREDUCE, 8, 100, 103, 0.10);   /* says little, and so it stays */
-  add(&test, PROFILE_ALLREDUCE, 512, 100, 103, 0.10); /* so it does */
-  add(&test, PROFILE_ALLREDUCE, 1024, 100, 104, 0.10);
-  add(&test, PROFILE_ALLREDUCE, 1 << 20, 100, 103, 0.10); /* there is nothing but this */
-  add(&test, PROFILE_ALLGATHER, 8, 100, 103, 0);
-  ab_test_judge(&test, &profile, 2, 1);
-  assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
-  assert_int_equal(profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1)->row_count, 3);
-  ab_test_free(&test);
-
-  for (uint64_t bytes = 64; bytes <= 256; bytes *= 2) {
-    add(&test, PROFILE_ALLREDUCE, bytes, 100, 102.5, 0); /* surer than calibration */
-  }
-  add(&test, PROFILE_ALLREDUCE, 512, 100, 101.4, 0); /* too little against it */
-  ab_test_judge(&test, &profile, 2, 1);
-  assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
-  const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
-  assert_int_equal(table->row_count, 2);
-  assert_int_equal(table->rows[0].bytes_lo, 8);
-  assert_int_equal(table->rows[1].bytes_lo, 512);
-  ab_test_free(&test);
-  profile_free(&profile);
-}
-
 /* Within their noise as both are, a row that is far slower has not shown that it holds. */
 UNIT_TEST(far_slower_goes_whatever_the_noise) {
-  struct profile profile =
-      parse_text("schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n"
-                 "8 64 tree ll 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n"
-                 "64 512 tree simple 0 over=ring/ll default_us=110 choice_us=100 noise_pct=2\n");
+  struct profile profile = parse();
   struct ab_test test = { 0 };
-  add(&test, PROFILE_ALLREDUCE, 8, 100, 109, 0.20);
-  add(&test, PROFILE_ALLREDUCE, 64, 100, 111, 0.20);
+  add(&test, PROFILE_ALLREDUCE, 8, 100, 80, 0.20);
+  add(&test, PROFILE_ALLREDUCE, 32, 100, 109, 0.20);
+  add(&test, PROFILE_ALLREDUCE, 64, 100, 80, 0.20);
+  add(&test, PROFILE_ALLREDUCE, 256, 100, 111, 0.20);
   ab_test_judge(&test, &profile, 2, 1);
   assert_int_equal(ab_test_sum(&test).slower, 0);
   assert_int_equal(ab_test_drop_rows(&test, &profile, 2, 1), 1);
   const struct profile_table *table = profile_find_table(&profile, PROFILE_ALLREDUCE, 2, 1);
-  assert_int_equal(table->row_count, 1);
-  assert_int_equal(table->rows[0].bytes_lo, 8);
+  assert_int_equal(table->rows[0].bytes_hi, 64);
+  assert_int_equal(table->rows[1].bytes_lo, 64);
+  assert_int_equal(table->rows[1].bytes_hi, 128);
   ab_test_free(&test);
   profile_free(&profile);
 }

@@ -50,7 +50,7 @@ enum {
 
 /* All that may be tried. */
 static struct cell cells[CELLS_MAX];
-static size_t cell_count, channel_count;
+static size_t cell_count;
 
 /* ---- one collective ---- */
 
@@ -183,7 +183,6 @@ static int launch_cell(struct series *series, int64_t round, const struct cell *
                             .size_count = size_count,
                             .iterations = (uint64_t)launch_options.iterations,
                             .ours = ours,
-                            .expected = series->alone.count > 0 ? &series->alone : NULL,
                             .take = take_label,
                             .to = &series->log };
   return launch_run(series->launch, &job, bench);
@@ -202,8 +201,8 @@ static int run_due(struct series *series, int64_t round, const struct cell *cell
   return status;
 }
 
-/* It shows the sizes, which cells are open to them, and about how long they take: even where its
- * samples are there. */
+/* It shows the sizes and which cells are open to them, and so runs even where its samples are
+ * there. */
 static int run_first(struct series *series) {
   const struct launch *launch = series->launch;
   int status = launch_cell(series, 1, NULL, launch->sizes, launch->size_count, &series->alone);
@@ -215,9 +214,9 @@ static int run_first(struct series *series) {
   return status;
 }
 
+/* How long one takes, the first has just told. */
 static void say_rounds(const struct series *series) {
   size_t open = 0;
-  double launch_s = 0;
   for (size_t c = 0; c < cell_count; c++) {
     bool is_open = false;
     for (size_t i = 0; i < series->offered.count; i++) {
@@ -225,12 +224,8 @@ static void say_rounds(const struct series *series) {
     }
     open += is_open;
   }
-  for (size_t i = 0; i < series->alone.count; i++) {
-    launch_s += launch_expect_s(&series->alone, series->collective, series->alone.rows[i].bytes);
-  }
-  launch_say("%s: %zu cells beside NCCL's own choice, %" PRId64 " rounds of launches, each %.0f s "
-             "and more",
-             name_of(series), open, options.rounds, launch_s);
+  launch_say("%s: %zu cells beside NCCL's own choice: %" PRIu64 " launches at most follow",
+             name_of(series), open, (uint64_t)options.rounds * (1 + open) - 1);
 }
 
 /* Each round begins with another cell. */
@@ -269,6 +264,7 @@ static int calibrate_collective(struct launch *launch, struct sample_file *sampl
 /* CollNet takes NCCL's own number alone. */
 static int choose_cells(void) {
   char copy[256], *rest = NULL;
+  size_t channel_count = 0;
   bool is_good = snprintf(copy, sizeof copy, "%s", options.channels) < (int)sizeof copy;
   for (char *word = strtok_r(copy, ",", &rest); is_good && word;
        word = strtok_r(NULL, ",", &rest)) {
@@ -311,26 +307,6 @@ static void identify(const struct launch *launch, char id[ID_MAX]) {
   hex_write(digest, (ID_MAX - 1) / 2, id);
 }
 
-/* Before anything is started. How fast the network is, and what NCCL offers, nobody knows yet. */
-static void say_before(const struct launch *launch) {
-  int64_t of_each = options.rounds * (1 + CALIBRATE_ASSUMED_CELLS * (int64_t)channel_count);
-  double launches = (double)launch->collective_count * (double)of_each,
-         launch_s = CALIBRATE_START_S;
-  for (size_t i = 0; i < launch->size_count; i++) {
-    launch_s +=
-        2 * (double)launch_options.iterations *
-        (CALIBRATE_ASSUMED_US / 1e6 + (double)launch->sizes[i] / (CALIBRATE_ASSUMED_GBS * 1e9));
-  }
-  launch_say(
-      "%zu collectives, %zu sizes each: about %.0f launches, %.0f min if calls take %g us and "
-      "%g GB/s",
-      launch->collective_count, launch->size_count, launches, launches * launch_s / 60 + 0.5,
-      CALIBRATE_ASSUMED_US, CALIBRATE_ASSUMED_GBS);
-  launch_say("samples go to %s after each launch, and %s is written meanwhile; what is interrupted "
-             "goes on by the same command",
-             options.samples, launch->json_path);
-}
-
 /* Fails before minutes are spent. */
 static int open_samples(struct sample_file *samples) {
   struct profile_error error;
@@ -353,7 +329,10 @@ static int run(int argument_count, char **arguments, bool is_json) {
   status = status ? status : open_samples(&samples);
   if (status == CLI_OK) {
     identify(&launch, id);
-    say_before(&launch);
+    launch_say(
+        "samples go to %s after each launch, and %s is written meanwhile; what is interrupted "
+        "goes on by the same command",
+        options.samples, launch.json_path);
   }
   for (size_t i = 0; status == CLI_OK && i < launch.collective_count; i++) {
     status = calibrate_collective(&launch, &samples, id, launch.collectives[i]);

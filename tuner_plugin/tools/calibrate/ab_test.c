@@ -116,59 +116,16 @@ static const struct ab_test_point *next_point(const struct ab_test *test,
   return next;
 }
 
-/* An estimate of a row's gain: log of its time over that of NCCL's choice, and the standard error.
- */
-struct evidence {
-  double log_ratio, error;
-};
-
-/* From these runs, over all sizes of the row; false: it has none. */
-static bool say_runs(const struct ab_test *test, enum profile_collective collective,
-                     const struct profile_row *row, struct evidence *said) {
-  double sum = 0, squares = 0;
-  size_t sizes = 0;
-  for (const struct ab_test_point *point = next_point(test, collective, row, row->bytes_lo); point;
-       point = next_point(test, collective, row, point->bytes + 1)) {
-    size_t rounds =
-        point->run_count[0] < point->run_count[1] ? point->run_count[0] : point->run_count[1];
-    double scatter = point->tolerance / 2;
-    sum += log(point->ratio);
-    squares += rounds > 0 ? 2 * scatter * scatter / (double)rounds : INFINITY;
-    sizes++;
-  }
-  double count = (double)sizes;
-  *said = (struct evidence){
-    .log_ratio = sum / count,
-    .error = sqrt(squares / count) * fmin(1, AB_TEST_LAUNCH_PART / sqrt(count)),
-  };
-  return sizes > 0;
-}
-
-/* From calibration; false: the row has no times. */
-static bool say_row(const struct profile_row *row, struct evidence *said) {
-  if (!row->is_measured || row->choice_ns == 0 || row->default_ns == 0) {
-    return false;
-  }
-  said->log_ratio = log((double)row->choice_ns / (double)row->default_ns);
-  said->error = fmax(row->noise_permille / 1000.0, AB_TEST_LEAST_TOLERANCE / 2);
-  return true;
-}
-
-/* Does it gain over all its sizes, by calibration and these runs combined? Launches differ: a few
- * of them may contradict what calibration found within launches, so each estimate is weighted by
- * its certainty. */
+/* Over all its sizes; one that has none is taken to. */
 static bool does_gain(const struct ab_test *test, enum profile_collective collective,
                       const struct profile_row *row) {
-  struct evidence runs, before;
-  if (!say_runs(test, collective, row, &runs)) {
-    return true;
+  const struct ab_test_point *point = next_point(test, collective, row, row->bytes_lo);
+  double sum = 0;
+  bool has_points = point;
+  for (; point; point = next_point(test, collective, row, point->bytes + 1)) {
+    sum += log(point->ratio);
   }
-  if (!say_row(row, &before)) {
-    return runs.log_ratio < 0;
-  }
-  return runs.log_ratio / (runs.error * runs.error) +
-             before.log_ratio / (before.error * before.error) <
-         0;
+  return !has_points || sum < 0;
 }
 
 static uint64_t midway(uint64_t a, uint64_t b) {

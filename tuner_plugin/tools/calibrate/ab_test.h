@@ -37,8 +37,7 @@ void ab_test_judge(struct ab_test *test, const struct profile *profile, uint32_t
 
 /* Removes from the profile's tables for this shape the parts of rows around points that are slower,
  * or that are over 10 % slower but within their noise, and rows without a gain over all their
- * points, by these runs and calibration, each weighted by its noise. Rows without a point stay.
- * Returns how many were removed or cut. */
+ * points. Rows without a point stay. Returns how many were removed or cut. */
 size_t ab_test_drop_rows(const struct ab_test *test, struct profile *profile, uint32_t nodes,
                          uint32_t ppn);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings, variables, command line, progress and results of a launch. */
+/* Settings, variables, command line and results of a launch. */
 #include "tuner_plugin/tools/calibrate/launch.h"
 
 #include <argz.h>
@@ -268,56 +268,21 @@ struct launch_words launch_build(const struct launch *launch, const struct launc
   return list;
 }
 
-/* ---- progress ---- */
+/* ---- output ---- */
 
 enum { TAIL_LINES = 8 };
 
 struct output {
   const struct launch_job *job;
   char tail[TAIL_LINES][256]; /* the last lines, for when it fails */
-  size_t lines, rows;
-  uint64_t start_ns, said_ns;
+  size_t lines;
 };
 
-double launch_expect_s(const struct bench_json *expected, enum profile_collective collective,
-                       uint64_t bytes) {
-  const struct bench_json_row *row = expected ? bench_json_find(expected, collective, bytes) : NULL;
-  return row ? 2 * (double)launch_options.iterations * row->median_us / 1e6 : 0;
-}
-
-/* Other cells are slower than NCCL's choice; by how much is learned during the run. */
-static void say_progress(const struct output *output) {
-  const struct launch_job *job = output->job;
-  double done_s = 0, left_s = 0;
-  for (size_t i = 0; i < job->size_count; i++) {
-    *(i < output->rows ? &done_s : &left_s) +=
-        launch_expect_s(job->expected, job->collective, job->sizes[i]);
-  }
-  double spent_s = (double)(clock_now_ns() - output->start_ns) / 1e9;
-  char left[64] = "";
-  if (done_s > 0) {
-    snprintf(left, sizeof left, ", about %.0f s left", left_s * spent_s / done_s);
-  }
-  launch_say("%s, %s: %zu of %zu sizes%s", profile_collective_name(job->collective), job->what,
-             output->rows, job->size_count, left);
-}
-
-/* A row of the benchmark's table begins with size and count; nothing else of its output does. */
 static void take_line(struct output *output, char *line) {
   line[strcspn(line, "\n")] = '\0';
   snprintf(output->tail[output->lines++ % TAIL_LINES], sizeof output->tail[0], "%.255s", line);
   if (output->job->take) {
     output->job->take(output->job->to, line);
-  }
-  uint64_t bytes, count;
-  char type[16];
-  if (sscanf(line, " %" SCNu64 " %" SCNu64 " %15[a-z0-9]", &bytes, &count, type) == 3) {
-    output->rows++;
-    uint64_t now_ns = clock_now_ns();
-    if (now_ns - output->said_ns > 5 * NS_PER_S && output->rows < output->job->size_count) {
-      output->said_ns = now_ns;
-      say_progress(output);
-    }
   }
 }
 
@@ -420,7 +385,7 @@ static int read_results(const struct launch *launch, const struct launch_job *jo
 
 static int try_once(struct launch *launch, const struct launch_job *job, struct bench_json *bench) {
   uint64_t now_ns = clock_now_ns();
-  struct output output = { .job = job, .start_ns = now_ns, .said_ns = now_ns };
+  struct output output = { .job = job };
   struct launch_words list = launch_build(launch, job);
   char **words = calloc(argz_count(list.words, list.bytes) + 1, sizeof *words);
   if (!words) {

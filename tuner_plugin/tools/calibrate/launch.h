@@ -78,21 +78,16 @@ struct launch_job {
   uint64_t iterations; /* of each size and place */
   bool is_checked;     /* one more call of each place, whose values are checked */
   const char *const *ours;
-  const struct bench_json *expected; /* times of calls, for progress; NULL: not known */
-  launch_line_fn *take;              /* NULL: nobody wants the lines */
+  launch_line_fn *take; /* NULL: nobody wants the lines */
   void *to;
 };
 
 /* The command line. */
 struct launch_words launch_build(const struct launch *launch, const struct launch_job *job);
 
-/* Runs it, once more if it fails, as a host may be busy for a moment, and reports progress.
+/* Runs it, once more if it fails, as a host may be busy for a moment.
  * `bench`, which is to be freed, gets the results. */
 int launch_run(struct launch *launch, const struct launch_job *job, struct bench_json *bench);
-
-/* What the calls of a size take, in seconds, out of place and in place. */
-double launch_expect_s(const struct bench_json *expected, enum profile_collective collective,
-                       uint64_t bytes);
 
 /* A line on stderr. */
 __attribute__((format(printf, 1, 2))) void launch_say(const char *format, ...);

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 enum { KNOWS_CONF_FILE = 22304, READS_HOME = 23003 };
-enum { LINE_MAX_BYTES = 4095 }; /* of fgets with a buffer of 4096, from READS_HOME on */
 
 static struct {
   struct nccl_conf_line *lines;
@@ -128,23 +127,6 @@ static FILE *open_file(const char *path) {
   return NULL;
 }
 
-/* A line of the file; where a release takes only so much for one, in several parts. */
-static int take_parts(const char *line, size_t length, const char *file, unsigned number,
-                      nccl_conf_release_fn *release) {
-  bool is_odd = length > LINE_MAX_BYTES || (length > 0 && line[length - 1] == '\r');
-  if (!is_odd || release() < READS_HOME) {
-    return take_line(line, length, true, file, number);
-  }
-  int error = 0;
-  while (!error && length > 0) {
-    size_t part = length < LINE_MAX_BYTES ? length : LINE_MAX_BYTES;
-    error = take_line(line, part, false, file, number);
-    line += part;
-    length -= part;
-  }
-  return error;
-}
-
 static int read_file(const char *path, nccl_conf_release_fn *release) {
   FILE *file = open_file(path);
   char *line = NULL;
@@ -155,7 +137,8 @@ static int read_file(const char *path, nccl_conf_release_fn *release) {
        number++) {
     size_t bytes = (size_t)length - (line[length - 1] == '\n');
     line[bytes] = '\0';
-    error = take_parts(line, bytes, path, number, release);
+    bool has_return = bytes > 0 && line[bytes - 1] == '\r'; /* a release may take it off */
+    error = take_line(line, bytes, !has_return || release() < READS_HOME, path, number);
   }
   free(line);
   if (file) {

@@ -9,7 +9,7 @@
  * sets nothing that anybody reads. What releases do in their own way:
  *   2.23.4  NCCL_CONF_FILE of the environment names the user's file, which is ~/.nccl.conf else
  *   2.30.3  ~ is HOME, before the home in the user database; a carriage return at the end of a line
- *           is not part of it, before part of the value; at most 4095 bytes are a line
+ *           is not part of it, before part of the value
  * The NCCL in the library path says which release it is, and is asked only where this matters.
  * Where there is none, as with frameworks that bring their own: as 2.23.4 to 2.29.7.
  *

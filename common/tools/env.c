@@ -11,33 +11,19 @@
 #include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
 
-enum form { FORM_BASH, FORM_FISH, FORM_SLURM, FORM_DOCKER, FORM_ENV_FILE, FORM_CONF };
+enum form { FORM_BASH, FORM_SLURM, FORM_DOCKER, FORM_ENV_FILE, FORM_CONF };
 static int form = FORM_BASH;
 
-/* In single quotes, as bash and fish read it; they differ in how a quote itself is written. */
-static void print_quoted(const char *text, bool is_fish) {
-  putchar('\'');
-  for (; *text; text++) {
-    if (*text == '\'') {
-      fputs(is_fish ? "\\'" : "'\\''", stdout);
-    } else if (*text == '\\' && is_fish) {
-      fputs("\\\\", stdout);
-    } else {
-      putchar(*text);
-    }
-  }
-  putchar('\'');
-}
-
-/* A path that the shell has when it runs this goes on behind the plugins' directory. */
+/* In single quotes. A path that the shell has when it runs this goes on behind the plugins'. */
 static void print_for_shell(const struct job_setting *setting, const char *directory) {
-  bool is_path = strcmp(setting->name, "LD_LIBRARY_PATH") == 0, is_fish = form == FORM_FISH;
-  printf(is_fish ? "set -gx %s%s " : "export %s%s=", is_fish && is_path ? "--path " : "",
-         setting->name);
-  print_quoted(is_path ? directory : setting->value, is_fish);
-  puts(!is_path  ? is_fish ? "" : ";"
-       : is_fish ? " $LD_LIBRARY_PATH"
-                 : "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH};");
+  bool is_path = strcmp(setting->name, "LD_LIBRARY_PATH") == 0;
+  printf("export %s='", setting->name);
+  for (const char *text = is_path ? directory : setting->value; *text; text++) {
+    fputs(*text == '\'' ? "'\\'" : "", stdout);
+    putchar(*text);
+    fputs(*text == '\'' ? "'" : "", stdout);
+  }
+  puts(is_path ? "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH};" : "';");
 }
 
 static int print_for_slurm(const struct job_settings *settings) {
@@ -161,7 +147,7 @@ static const struct cli_option options[] = {
     .letter = 'f',
     .type = CLI_WORD,
     .value = &form,
-    .argument = "bash|fish|slurm|docker|env-file|conf",
+    .argument = "bash|slurm|docker|env-file|conf",
     .help = "what reads it: a shell, srun and sbatch, docker run, a file of NAME=value, or "
             "nccl.conf" },
   { 0 },

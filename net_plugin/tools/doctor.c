@@ -132,29 +132,8 @@ static void check_choice(void) {
 
 /* ---- NCCL ---- */
 
-/* AMD's NCCL. Which of the two a framework loads only its own process knows. */
-static bool check_rccl(void) {
-  void *library = dlopen("librccl.so.1", RTLD_LAZY | RTLD_LOCAL);
-  if (!library) {
-    return false;
-  }
-  void *plugin = dlopen("librccl-net-stratus.so", RTLD_LAZY | RTLD_LOCAL);
-  doctor_tell(
-      DOCTOR_HINT,
-      "RCCL is here (%s): it has NCCL's interfaces, and stratus with it is untested on ROCm",
-      plugin_file_path(library));
-  doctor_tell(plugin ? DOCTOR_GOOD : DOCTOR_BAD,
-              plugin ? "RCCL will find librccl-net-stratus.so"
-                     : "RCCL looks for librccl-net-stratus.so, which is not in the library path");
-  return true;
-}
-
 static void check_nccl(void) {
-  bool has_rccl = check_rccl();
   void *library = dlopen("libnccl.so.2", RTLD_LAZY | RTLD_LOCAL);
-  if (!library && has_rccl) {
-    return;
-  }
   if (!library) {
     doctor_tell(DOCTOR_HINT, "no NCCL in the library path (%s); frameworks may bring their own",
                 dlerror());
@@ -169,8 +148,8 @@ static void check_nccl(void) {
   doctor_tell(version < 21304 ? DOCTOR_BAD
               : is_tested     ? DOCTOR_GOOD
                               : DOCTOR_HINT,
-              "NCCL %d.%d.%d (%s)%s%s", version / 10000, version / 100 % 100, version % 100,
-              plugin_file_path(library), has_rccl ? "; a job of RCCL does not use it" : "",
+              "NCCL %d.%d.%d (%s)%s", version / 10000, version / 100 % 100, version % 100,
+              plugin_file_path(library),
               is_tested ? "" : "; stratus is tested with " STRATUS_NCCL_RELEASES);
 }
 

@@ -170,18 +170,10 @@ TEST(what_is_no_file_sets_nothing) {
 TEST(long_lines_are_cut_as_nccl_cuts_them) {
   static char text[6000];
   memset(text, 'x', sizeof text - 1);
-  memcpy(text + 4095, "NCCL_B=", 7); /* where 2.30.3 begins a line */
   memcpy(text, "NCCL_A=", 7);
-  text[4095 + 7 + 10] = '\0';
   tree_write(&tree, "etc.conf", "%s\nSTRATUS_C=1\n", text);
   load(false);
   assert_int_equal(strlen(nccl_conf_find("NCCL_A").value), 1023);
-  assert_setting("NCCL_B", "-", NULL, 0);
-  assert_setting("STRATUS_C", "1", system_file, 2);
-  release_is = 23003;
-  load(false);
-  assert_int_equal(strlen(nccl_conf_find("NCCL_A").value), 1023);
-  assert_setting("NCCL_B", "xxxxxxxxxx", system_file, 1);
   assert_setting("STRATUS_C", "1", system_file, 2);
 }
 

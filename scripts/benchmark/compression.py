@@ -58,33 +58,6 @@ def collective(operation, hosts, nic_gbps, target):
          Row("of-nic", "compressed, busbw of the NIC", of_constant("busbw_gbs", "on", nic_gbps / 8), at_least(1.0))])
 
 
-COLLNET = {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "full", "NCCL_ALGO": "collnetchain"}
-ALGORITHMS = (("ring", "ring", {"NCCL_ALGO": "ring"}), ("tree", "tree", {"NCCL_ALGO": "tree"}),
-              ("collnet", "CollNet", COLLNET))
-
-
-def collnet(hosts, gpus, nic_gbps):
-    """Exchange between hosts sends fewer bytes than a ring of all GPUs, and compression makes each of them shorter."""
-    def variant(key, label, extra, mode):
-        return Variant(f"{key}-{mode}", f"{label}, {mode}", lambda bench: bench.coll(
-            "stratus", ["-O", "all_reduce", "-d", "bfloat16", "-b", "64M", "-e", "64M", "--ppn", str(gpus), "--data",
-                        gradient("bf16"), "-c", "1", "-n", bench.settings.pick("3", "1"), "-w",
-                        bench.settings.pick("3", "1")], {**extra, **mode_of(mode)}))
-    variants = [variant(*each, mode) for each in ALGORITHMS for mode in ("off", "on")]
-    metric = "busbw_gbs"
-    return Case(
-        f"compress-collnet-{hosts}x{gpus}",
-        f"stock NCCL AllReduce of 64 MiB bf16 gradients by STRATUS_COLLNET=full, {hosts} hosts x {gpus} GPUs, {nic_gbps:g} Gb/s "
-        f"NIC, {nic_gbps / 8:g} Gb/s per flow",
-        ["--hosts", str(hosts), *network(nic_gbps)], variants,
-        [Row("ring-off", "CollNet compressed / ring not", of(metric, "collnet-on", "ring-off"), at_least(1.5),
-             shown(variants, metric, "GB/s")),
-         Row("ring-on", "CollNet compressed / ring compressed", of(metric, "collnet-on", "ring-on"), at_least(1.1)),
-         Row("tree-on", "CollNet compressed / tree compressed", of(metric, "collnet-on", "tree-on")),
-         Row("on", "CollNet, compressed / not", of(metric, "collnet-on", "collnet-off")),
-         Row("full", "CollNet / ring, neither compressed", of(metric, "collnet-off", "ring-off"))])
-
-
 # ---- what auto must not cost ----
 
 def never(name, title, cluster, measure, metric="gbps", unit="Gb/s"):
@@ -132,7 +105,6 @@ def cases():
         one_connection("bf16", 1.28), one_connection("f32", 1.1), one_connection("bf16-in-f32", 2.2),
         collective("all_reduce", 2, 4, 1.25), collective("all_gather", 2, 4, 1.25),
         collective("all_reduce", 4, 1, 1.25), collective("all_gather", 4, 1, 1.25),
-        collnet(4, 2, 1),
         never("random", "random data, 4 Gb/s NIC, 0.5 Gb/s per flow", network(4),
               lambda bench, mode: bulk(bench, mode, "random", *WARMUP)),
         never("uncapped", "bf16, veth without limits, 2 connections, 512 KiB", [],

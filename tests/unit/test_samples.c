@@ -103,15 +103,20 @@ UNIT_TEST(what_is_no_sample_is_named) {
     const char *says;
   } cases[] = {
     { "nonsense\n", "is no JSON object" },
-    { "[1]\n", "is no JSON object" },
-    { "{}\n", "\"schema\" must be a whole number from 1 to 1" },
+    { "[1]\n", "is no sample: Expected object" },
+    { "{}\n", "is no sample: Object item not found: schema" },
+    { "{\"schema\":2,\"coll\":\"allreduce\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","
+      "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5}\n",
+      "\"schema\" must be a whole number from 1 to 1" },
     { "{" NEEDED ",\"channels\":65}\n", "\"channels\" must be a whole number from 0 to 64" },
-    { "{" NEEDED ",\"default\":1}\n", "\"default\" must be true or false" },
-    { "{" NEEDED ",\"mad_us\":-1}\n", "\"mad_us\" must be microseconds" },
-    { "{" NEEDED ",\"run\":\"a b\"}\n", "\"run\" must be a text of letters" },
+    { "{" NEEDED ",\"default\":1}\n", "Expected true or false" },
+    { "{" NEEDED ",\"mad_us\":-1}\n", "mad_us not less" },
+    { "{" NEEDED ",\"run\":\"a b\"}\n", "run consists of letters" },
     { "{" NEEDED ",\"topology\":\"a100\"}\n", "\"topology\" must be 12 digits" },
     { "{" NEEDED ",\"n\":5}\n", "duplicate" },
-    { "{\"schema\":1,\"coll\":\"alltoall\"}\n", "\"coll\" must be one of broadcast|" },
+    { "{\"schema\":1,\"coll\":\"alltoall\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","
+      "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5}\n",
+      "\"coll\" is none of broadcast|" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char text[1024], message[sizeof(struct profile_error)];

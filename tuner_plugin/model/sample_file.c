@@ -100,111 +100,86 @@ int sample_file_append(const char *path, const struct sample *samples, size_t co
 
 /* ---- reading ---- */
 
-/* One line while it is read; the first thing that is wrong is kept. */
-struct line {
-  json_t *object;
-  struct profile_error *error;
-};
-
-__attribute__((format(printf, 2, 3))) static void fail(struct line *line, const char *format, ...) {
-  if (line->error->text[0] != '\0') {
-    return;
-  }
+__attribute__((format(printf, 2, 3))) static int fail(struct profile_error *error,
+                                                      const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(line->error->text, sizeof line->error->text, format, arguments);
+  vsnprintf(error->text, sizeof error->text, format, arguments);
   va_end(arguments);
+  return -EINVAL;
 }
 
-static int64_t take_integer(struct line *line, const char *key, bool is_needed, int64_t low,
-                            int64_t high) {
-  json_t *value = json_object_get(line->object, key);
-  if (!value && !is_needed) {
-    return 0;
+static int take_sample(json_t *line, struct sample *sample, struct profile_error *error) {
+  const char *names[3], *run = "", *topology = "";
+  json_int_t schema, bytes, nodes, ppn, channels = 0, n, time = 0, nccl = 0;
+  double median_us, mad_us = 0;
+  int is_default = 0;
+  json_error_t problem;
+  if (json_unpack_ex(line, &problem, 0,
+                     "{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s?I, s?b, s:I, s:F, s?F, s?I, s?I, s?s, "
+                     "s?s}",
+                     "schema", &schema, "coll", &names[0], "algo", &names[1], "proto", &names[2],
+                     "bytes", &bytes, "nodes", &nodes, "ppn", &ppn, "channels", &channels,
+                     "default", &is_default, "n", &n, "median_us", &median_us, "mad_us", &mad_us,
+                     "time", &time, "nccl", &nccl, "run", &run, "topology", &topology) != 0) {
+    return fail(error, "is no sample: %s", problem.text);
   }
-  if (!json_is_integer(value) || json_integer_value(value) < low ||
-      json_integer_value(value) > high) {
-    fail(line, "\"%s\" must be a whole number from %lld to %lld", key, (long long)low,
-         (long long)high);
-    return 0;
-  }
-  return json_integer_value(value);
-}
-
-static double take_time(struct line *line, const char *key, bool is_needed) {
-  json_t *value = json_object_get(line->object, key);
-  if (!value && !is_needed) {
-    return 0;
-  }
-  double us = json_number_value(value);
-  if (!json_is_number(value) || !isfinite(us) || us < 0 || (is_needed && us <= 0)) {
-    fail(line, "\"%s\" must be microseconds%s", key, is_needed ? ", more than 0" : "");
-    return 0;
-  }
-  return us;
-}
-
-static bool take_bool(struct line *line, const char *key) {
-  json_t *value = json_object_get(line->object, key);
-  if (value && !json_is_boolean(value)) {
-    fail(line, "\"%s\" must be true or false", key);
-  }
-  return json_is_true(value);
-}
-
-static int take_name(struct line *line, const char *key, const char *words) {
-  const char *text = json_string_value(json_object_get(line->object, key));
-  int place = text ? quantity_find_word(words, text) : -EINVAL;
-  if (place < 0) {
-    fail(line, "\"%s\" must be one of %s", key, words);
-    return 0;
-  }
-  return place;
-}
-
-static void take_word(struct line *line, const char *key, char word[SAMPLE_WORD_MAX]) {
-  json_t *value = json_object_get(line->object, key);
-  word[0] = '\0';
-  if (!value) {
-    return;
-  }
-  if (!json_is_string(value) || !sample_is_word(json_string_value(value))) {
-    fail(line, "\"%s\" must be a text of letters, digits and . _ -, shorter than %d", key,
-         SAMPLE_WORD_MAX);
-    return;
-  }
-  strcpy(word, json_string_value(value));
-}
-
-static void take_topology(struct line *line, char topology[TOPOLOGY_ID_MAX]) {
-  char word[SAMPLE_WORD_MAX];
-  take_word(line, "topology", word);
-  if (word[0] && !topology_is_id(word, strlen(word))) {
-    fail(line, "\"topology\" must be %d digits 0-9 and a-f", TOPOLOGY_ID_DIGITS);
-    word[0] = '\0';
-  }
-  snprintf(topology, TOPOLOGY_ID_MAX, "%.*s", TOPOLOGY_ID_DIGITS, word);
-}
-
-static void take_sample(struct line *line, struct sample *sample) {
-  take_integer(line, "schema", true, SAMPLE_SCHEMA, SAMPLE_SCHEMA);
-  *sample = (struct sample){
-    .collective = (enum profile_collective)take_name(line, "coll", PROFILE_COLLECTIVE_WORDS),
-    .bytes = (uint64_t)take_integer(line, "bytes", true, 0, INT64_MAX),
-    .nodes = (uint32_t)take_integer(line, "nodes", true, 1, 1000000),
-    .ppn = (uint32_t)take_integer(line, "ppn", true, 1, 1024),
-    .algorithm = (enum profile_algorithm)take_name(line, "algo", PROFILE_ALGORITHM_WORDS),
-    .protocol = (enum profile_protocol)take_name(line, "proto", PROFILE_PROTOCOL_WORDS),
-    .channels = (uint32_t)take_integer(line, "channels", false, 0, PROFILE_CHANNELS_MAX),
-    .is_default = take_bool(line, "default"),
-    .n = (uint32_t)take_integer(line, "n", true, 1, UINT32_MAX),
-    .median_us = take_time(line, "median_us", true),
-    .mad_us = take_time(line, "mad_us", false),
-    .time = (uint64_t)take_integer(line, "time", false, 0, INT64_MAX),
-    .nccl = (int)take_integer(line, "nccl", false, 0, INT32_MAX),
+  const struct {
+    const char *key;
+    json_int_t value, low, high;
+  } numbers[] = {
+    { "schema", schema, SAMPLE_SCHEMA, SAMPLE_SCHEMA },
+    { "bytes", bytes, 0, INT64_MAX },
+    { "nodes", nodes, 1, 1000000 },
+    { "ppn", ppn, 1, 1024 },
+    { "channels", channels, 0, PROFILE_CHANNELS_MAX },
+    { "n", n, 1, UINT32_MAX },
+    { "time", time, 0, INT64_MAX },
+    { "nccl", nccl, 0, INT32_MAX },
   };
-  take_word(line, "run", sample->run);
-  take_topology(line, sample->topology);
+  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    if (numbers[i].value < numbers[i].low || numbers[i].value > numbers[i].high) {
+      return fail(error, "\"%s\" must be a whole number from %lld to %lld", numbers[i].key,
+                  (long long)numbers[i].low, (long long)numbers[i].high);
+    }
+  }
+  static const char *const words[] = { PROFILE_COLLECTIVE_WORDS, PROFILE_ALGORITHM_WORDS,
+                                       PROFILE_PROTOCOL_WORDS };
+  static const char *const keys[] = { "coll", "algo", "proto" };
+  int places[3];
+  for (int i = 0; i < 3; i++) {
+    places[i] = quantity_find_word(words[i], names[i]);
+    if (places[i] < 0) {
+      return fail(error, "\"%s\" is none of %s", keys[i], words[i]);
+    }
+  }
+  if (median_us <= 0 || mad_us < 0 || !sample_is_word(run)) {
+    return fail(error,
+                "median_us is more than 0, mad_us not less, and run consists of letters, "
+                "digits and . _ -, fewer than %d",
+                SAMPLE_WORD_MAX);
+  }
+  if (*topology && !topology_is_id(topology, strlen(topology))) {
+    return fail(error, "\"topology\" must be %d digits 0-9 and a-f", TOPOLOGY_ID_DIGITS);
+  }
+  *sample = (struct sample){
+    .collective = (enum profile_collective)places[0],
+    .algorithm = (enum profile_algorithm)places[1],
+    .protocol = (enum profile_protocol)places[2],
+    .bytes = (uint64_t)bytes,
+    .nodes = (uint32_t)nodes,
+    .ppn = (uint32_t)ppn,
+    .channels = (uint32_t)channels,
+    .is_default = is_default,
+    .n = (uint32_t)n,
+    .median_us = median_us,
+    .mad_us = mad_us,
+    .time = (uint64_t)time,
+    .nccl = (int)nccl,
+  };
+  strcpy(sample->run, run);
+  strcpy(sample->topology, topology);
+  return 0;
 }
 
 int sample_file_add(struct sample_file *file, const struct sample *sample) {
@@ -229,21 +204,16 @@ static int read_line(struct sample_file *out, const char *text, size_t length,
   if (is_blank(text)) {
     return 0;
   }
-  json_error_t json_error;
-  struct line line = { json_loads(text, JSON_REJECT_DUPLICATES, &json_error), error };
-  if (!line.object && text[length - 1] != '\n') {
+  json_error_t problem;
+  struct sample sample;
+  json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &problem);
+  if (!line && text[length - 1] != '\n') {
     return 0; /* its writer was interrupted */
   }
-  if (!json_is_object(line.object)) {
-    fail(&line, "is no JSON object%s%s", line.object ? "" : ": ",
-         line.object ? "" : json_error.text);
-    json_decref(line.object);
-    return -EINVAL;
-  }
-  struct sample sample;
-  take_sample(&line, &sample);
-  json_decref(line.object);
-  return error->text[0] == '\0' ? sample_file_add(out, &sample) : -EINVAL;
+  int result =
+      line ? take_sample(line, &sample, error) : fail(error, "is no JSON object: %s", problem.text);
+  json_decref(line);
+  return result == 0 ? sample_file_add(out, &sample) : result;
 }
 
 int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error) {

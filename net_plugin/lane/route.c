@@ -28,57 +28,51 @@ static void add_addresses(struct netlink_request *request, const struct sockaddr
 
 /* ---- reading ---- */
 
-/* Whether it names this NIC as one of its next hops; *names_any: it names some. */
-static bool names(const struct nlmsghdr *header, unsigned index, bool *names_any) {
-  const struct rtmsg *route = NLMSG_DATA(header);
-  size_t left = RTM_PAYLOAD(header);
-  bool is_named = false;
-  *names_any = false;
-  for (const struct rtattr *each = RTM_RTA(route); RTA_OK(each, left);
-       each = RTA_NEXT(each, left)) {
-    if (each->rta_type == RTA_OIF && RTA_PAYLOAD(each) == sizeof(uint32_t)) {
-      uint32_t number;
-      memcpy(&number, RTA_DATA(each), sizeof number);
-      is_named = is_named || number == index;
-      *names_any = true;
-    } else if (each->rta_type == RTA_MULTIPATH) {
-      int hops = (int)RTA_PAYLOAD(each);
-      const struct rtnexthop *hop = RTA_DATA(each);
-      for (; hops >= (int)sizeof *hop && RTNH_OK(hop, hops); hop = RTNH_NEXT(hop)) {
-        is_named = is_named || (unsigned)hop->rtnh_ifindex == index;
-        *names_any = true;
-        hops -= (int)RTNH_ALIGN(hop->rtnh_len);
-      }
-    }
-  }
-  return is_named;
-}
-
-/* The address that it leads to, in network order; NULL: all. */
-static const uint8_t *destination_of(const struct nlmsghdr *header) {
+/* NULL: it has none of this type. */
+static const struct rtattr *attribute(const struct nlmsghdr *header, unsigned type) {
   const struct rtmsg *route = NLMSG_DATA(header);
   size_t left = RTM_PAYLOAD(header);
   for (const struct rtattr *each = RTM_RTA(route); RTA_OK(each, left);
        each = RTA_NEXT(each, left)) {
-    if (each->rta_type == RTA_DST) {
-      return RTA_DATA(each);
+    if (each->rta_type == type) {
+      return each;
     }
   }
   return NULL;
 }
 
+/* What it holds. NULL: there is none, or one of another size. */
+static const void *value(const struct nlmsghdr *header, unsigned type, size_t bytes) {
+  const struct rtattr *found = attribute(header, type);
+  return found && RTA_PAYLOAD(found) == bytes ? RTA_DATA(found) : NULL;
+}
+
+static uint32_t number_of(const void *bytes) {
+  uint32_t number;
+  memcpy(&number, bytes, sizeof number);
+  return number;
+}
+
+/* Whether it names this NIC as one of its next hops; *names_any: it names some. */
+static bool names(const struct nlmsghdr *header, unsigned index, bool *names_any) {
+  const void *single = value(header, RTA_OIF, sizeof(uint32_t));
+  const struct rtattr *several = attribute(header, RTA_MULTIPATH);
+  bool is_named = single && number_of(single) == index;
+  *names_any = single || several;
+  int left = several ? (int)RTA_PAYLOAD(several) : 0;
+  const struct rtnexthop *hop = several ? RTA_DATA(several) : NULL;
+  for (; left >= (int)sizeof *hop && RTNH_OK(hop, left); hop = RTNH_NEXT(hop)) {
+    is_named = is_named || (unsigned)hop->rtnh_ifindex == index;
+    left -= (int)RTNH_ALIGN(hop->rtnh_len);
+  }
+  return is_named;
+}
+
 /* A number above 255 has no room in the header. */
 static uint32_t table_of(const struct nlmsghdr *header) {
   const struct rtmsg *route = NLMSG_DATA(header);
-  size_t left = RTM_PAYLOAD(header);
-  uint32_t table = route->rtm_table;
-  for (const struct rtattr *each = RTM_RTA(route); RTA_OK(each, left);
-       each = RTA_NEXT(each, left)) {
-    if (each->rta_type == RTA_TABLE && RTA_PAYLOAD(each) == sizeof table) {
-      memcpy(&table, RTA_DATA(each), sizeof table);
-    }
-  }
-  return table;
+  const void *table = value(header, RTA_TABLE, sizeof(uint32_t));
+  return table ? number_of(table) : route->rtm_table;
 }
 
 static bool is_of_link(const struct sockaddr_storage *address) {
@@ -191,21 +185,15 @@ struct sockaddr_storage route_far(int family) {
 
 static bool read_source(const struct nlmsghdr *entry, void *argument) {
   struct sockaddr_storage *source = argument;
-  const struct rtmsg *route = NLMSG_DATA(entry);
-  size_t left = RTM_PAYLOAD(entry);
-  struct sockaddr_in *in = (struct sockaddr_in *)source;
-  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)source;
-  for (const struct rtattr *each = RTM_RTA(route);
-       entry->nlmsg_type == RTM_NEWROUTE && RTA_OK(each, left); each = RTA_NEXT(each, left)) {
-    if (each->rta_type != RTA_PREFSRC) {
-      continue;
-    }
-    source->ss_family = route->rtm_family;
-    if (RTA_PAYLOAD(each) == sizeof in->sin_addr) {
-      memcpy(&in->sin_addr, RTA_DATA(each), sizeof in->sin_addr);
-    } else if (RTA_PAYLOAD(each) == sizeof in6->sin6_addr) {
-      memcpy(&in6->sin6_addr, RTA_DATA(each), sizeof in6->sin6_addr);
-    }
+  bool is_route = entry->nlmsg_type == RTM_NEWROUTE;
+  const void *in = is_route ? value(entry, RTA_PREFSRC, sizeof(struct in_addr)) : NULL;
+  const void *in6 = is_route ? value(entry, RTA_PREFSRC, sizeof(struct in6_addr)) : NULL;
+  if (in) {
+    source->ss_family = AF_INET;
+    memcpy(&((struct sockaddr_in *)source)->sin_addr, in, sizeof(struct in_addr));
+  } else if (in6) {
+    source->ss_family = AF_INET6;
+    memcpy(&((struct sockaddr_in6 *)source)->sin6_addr, in6, sizeof(struct in6_addr));
   }
   return false;
 }
@@ -228,9 +216,9 @@ bool route_source(unsigned index, int family, struct sockaddr_storage *source) {
  * IPv6 has. */
 static bool is_to_others(const struct nlmsghdr *header, const struct nic *nic) {
   const struct rtmsg *route = NLMSG_DATA(header);
-  const uint8_t *to = destination_of(header);
   unsigned bytes;
   const uint8_t *own = tcp_address_ip(&nic->address, &bytes);
+  const uint8_t *to = value(header, RTA_DST, bytes); /* NULL: all */
   if (route->rtm_type != RTN_UNICAST || route->rtm_table == RT_TABLE_LOCAL) {
     return false;
   }

@@ -109,6 +109,10 @@ __attribute__((format(printf, 2, 3))) static int fail(struct profile_error *erro
   return -EINVAL;
 }
 
+static const char *const name_keys[] = { "coll", "algo", "proto" };
+static const char *const name_words[] = { PROFILE_COLLECTIVE_WORDS, PROFILE_ALGORITHM_WORDS,
+                                          PROFILE_PROTOCOL_WORDS };
+
 static int take_sample(json_t *line, struct sample *sample, struct profile_error *error) {
   const char *names[3], *run = "", *topology = "";
   json_int_t schema, bytes, nodes, ppn, channels = 0, n, time = 0, nccl = 0;
@@ -143,14 +147,11 @@ static int take_sample(json_t *line, struct sample *sample, struct profile_error
                   (long long)numbers[i].low, (long long)numbers[i].high);
     }
   }
-  static const char *const words[] = { PROFILE_COLLECTIVE_WORDS, PROFILE_ALGORITHM_WORDS,
-                                       PROFILE_PROTOCOL_WORDS };
-  static const char *const keys[] = { "coll", "algo", "proto" };
   int places[3];
   for (int i = 0; i < 3; i++) {
-    places[i] = quantity_find_word(words[i], names[i]);
+    places[i] = quantity_find_word(name_words[i], names[i]);
     if (places[i] < 0) {
-      return fail(error, "\"%s\" is none of %s", keys[i], words[i]);
+      return fail(error, "\"%s\" is none of %s", name_keys[i], name_words[i]);
     }
   }
   if (median_us <= 0 || mad_us < 0 || !sample_is_word(run)) {

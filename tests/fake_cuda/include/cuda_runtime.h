@@ -169,20 +169,6 @@ enum cudaGraphNodeType {
   cudaGraphNodeTypeBatchMemOp = 12
 };
 
-struct cudaHostNodeParams {
-  cudaHostFn_t fn;
-  void *userData;
-};
-
-struct cudaKernelNodeParams {
-  void *func;
-  dim3 gridDim;
-  dim3 blockDim;
-  unsigned sharedMemBytes;
-  void **kernelParams;
-  void **extra;
-};
-
 typedef struct cudaGraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -409,20 +395,10 @@ cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
                                                    unsigned flags);
 cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 
-cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                 const cudaGraphNode_t *dependencies, size_t count,
-                                 const struct cudaHostNodeParams *params);
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                   const cudaGraphNode_t *dependencies, size_t count,
-                                   const struct cudaKernelNodeParams *params);
 cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                         const cudaGraphNode_t *dependencies, size_t count,
                                         cudaEvent_t event);
-cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                      const cudaGraphNode_t *dependencies, size_t count,
-                                      cudaEvent_t event);
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,
                                      const cudaGraphNode_t *to, size_t count);
 cudaError_t cudaGraphAddDependencies_v2(cudaGraph_t graph, const cudaGraphNode_t *from,

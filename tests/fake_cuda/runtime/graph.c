@@ -3,8 +3,6 @@
 #include <stdlib.h>
 
 #include "tests/fake_cuda/runtime/event.h"
-#include "tests/fake_cuda/runtime/launch.h"
-#include "tests/fake_cuda/runtime/stream.h"
 
 pthread_mutex_t graph_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -77,13 +75,6 @@ void graph_free(cudaGraph_t graph) {
   free(graph);
 }
 
-EXPORT cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags) {
-  if (flags)
-    return error_set(cudaErrorInvalidValue);
-  *graph = graph_new();
-  return cudaSuccess;
-}
-
 EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   if (!graph)
     return error_set(cudaErrorInvalidValue);
@@ -93,57 +84,19 @@ EXPORT cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 /* ---- nodes ---- */
 
-/* Adds a node made by an API call; op and event are taken over, also when the call fails. */
-static cudaError_t add(cudaGraphNode_t *node, cudaGraph_t graph,
-                       const cudaGraphNode_t *dependencies, size_t count,
-                       enum cudaGraphNodeType type, struct op *op, struct CUevent_st *event) {
-  bool is_valid = node && graph && (dependencies || !count);
-  for (size_t i = 0; is_valid && i < count; i++)
-    is_valid = dependencies[i]->graph == graph;
-  if (!is_valid) {
-    if (op)
-      op_release(op);
-    if (event)
-      event_release(event);
-    return error_set(cudaErrorInvalidValue);
-  }
-  const struct node_list list = { count, count, (cudaGraphNode_t *)dependencies };
-  pthread_mutex_lock(&graph_lock);
-  *node = graph_add_node(graph, type, op, event, &list);
-  pthread_mutex_unlock(&graph_lock);
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                        const cudaGraphNode_t *dependencies, size_t count,
-                                        const struct cudaHostNodeParams *params) {
-  struct op *op = host_op(params->fn, params->userData);
-  return add(node, graph, dependencies, count, cudaGraphNodeTypeHost, op, NULL);
-}
-
-EXPORT cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                          const cudaGraphNode_t *dependencies, size_t count,
-                                          const struct cudaKernelNodeParams *params) {
-  struct kernel *kernel = kernel_find(params->func);
-  if (!kernel)
-    return error_set(cudaErrorInvalidDeviceFunction);
-  unsigned grid = params->gridDim.x * params->gridDim.y * params->gridDim.z;
-  struct op *op = kernel_op(kernel, grid, params->kernelParams, params->extra);
-  return add(node, graph, dependencies, count, cudaGraphNodeTypeKernel, op, NULL);
-}
-
 EXPORT cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                                const cudaGraphNode_t *dependencies, size_t count,
                                                cudaEvent_t event) {
-  return add(node, graph, dependencies, count, cudaGraphNodeTypeEventRecord, NULL,
-             event_retain(event));
-}
-
-EXPORT cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                             const cudaGraphNode_t *dependencies, size_t count,
-                                             cudaEvent_t event) {
-  return add(node, graph, dependencies, count, cudaGraphNodeTypeWaitEvent, NULL,
-             event_retain(event));
+  bool is_valid = node && graph && (dependencies || !count);
+  for (size_t i = 0; is_valid && i < count; i++)
+    is_valid = dependencies[i]->graph == graph;
+  if (!is_valid)
+    return error_set(cudaErrorInvalidValue);
+  const struct node_list list = { count, count, (cudaGraphNode_t *)dependencies };
+  pthread_mutex_lock(&graph_lock);
+  *node = graph_add_node(graph, cudaGraphNodeTypeEventRecord, NULL, event_retain(event), &list);
+  pthread_mutex_unlock(&graph_lock);
+  return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from,

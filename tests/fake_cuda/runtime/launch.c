@@ -24,7 +24,8 @@ static unsigned bucket(const void *host_function) {
   return ((uintptr_t)host_function >> 4) % KERNEL_BUCKETS;
 }
 
-struct kernel *kernel_find(const void *function) {
+/* The kernel of a host stub, or NULL. */
+static struct kernel *kernel_find(const void *function) {
   struct kernel *found = NULL;
   pthread_mutex_lock(&lock);
   for (struct kernel *k = kernels[bucket(function)]; k && !found; k = k->next) {
@@ -108,8 +109,8 @@ static void run_launch(void *arg) {
   }
 }
 
-/* Copies the parameters out of either kind of argument passing. */
-struct op *kernel_op(struct kernel *kernel, unsigned grid, void **params, void **extra) {
+/* An op that runs the kernel with a copy of its arguments, of either kind of argument passing. */
+static struct op *kernel_op(struct kernel *kernel, unsigned grid, void **params, void **extra) {
   const size_t *sizes = nccl_kernel_params(kernel->name);
   const void *buffer = NULL;
   size_t total = 0;

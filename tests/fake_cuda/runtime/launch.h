@@ -14,9 +14,4 @@ struct kernel {
   struct kernel *next;
 };
 
-/* The kernel of a host stub, or NULL. */
-struct kernel *kernel_find(const void *host_function);
-/* An op that runs the kernel with a copy of its arguments. */
-struct op *kernel_op(struct kernel *kernel, unsigned grid, void **params, void **extra);
-
 #endif

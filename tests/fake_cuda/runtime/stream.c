@@ -262,12 +262,9 @@ static void run_host_call(void *arg) {
   call->fn(call->arg);
 }
 
-struct op *host_op(cudaHostFn_t fn, void *arg) {
+EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg) {
   struct host_call *call = malloc(sizeof *call);
   *call = (struct host_call){ fn, arg };
-  return op_new(run_host_call, free, call);
-}
-
-EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg) {
-  return stream_submit(stream_resolve(stream), host_op(fn, arg), cudaGraphNodeTypeHost);
+  return stream_submit(stream_resolve(stream), op_new(run_host_call, free, call),
+                       cudaGraphNodeTypeHost);
 }

@@ -51,7 +51,4 @@ void stream_apply_default_rules(struct CUstream_st *stream);
 void stream_drain(struct CUstream_st *stream);
 cudaError_t stream_wait_idle(struct CUstream_st *stream);
 
-/* An op that calls a host function. */
-struct op *host_op(cudaHostFn_t fn, void *arg);
-
 #endif

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -141,7 +142,17 @@ EACH(eager_data_survives_a_close, NULL, four_engines) {
 }
 
 EACH(data_survives_lost_flows, NULL, one_thread, two_threads, four_engines) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   pair_exchange_with_cuts(AF_INET);
+  while (log_capture_find(" closed after ") == 0) { /* what it has seen is told at its end */
+    assert_true(clock_now_ns() < until_ns);
+    breathe();
+  }
+  const char *told = NULL;
+  for (size_t i = 0; !told; i++) {
+    told = strstr(log_capture_text(i), " closed after ");
+  }
+  assert_true(strtod(told + strlen(" closed after "), NULL) * NS_PER_S < 2 * PATIENCE_NS);
 }
 
 EACH(a_vanished_peer_is_named, "STRATUS_LINK_TIMEOUT=300ms") {

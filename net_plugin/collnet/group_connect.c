@@ -27,7 +27,7 @@
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
 
 struct collnet_listener {
   int device;

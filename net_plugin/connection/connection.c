@@ -328,6 +328,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->has_codec = config->link.policy.compress != POLICY_COMPRESS_OFF;
   connection->is_sender = config->link.role == LINK_SENDER;
   connection->setup = config->setup;
+  connection->setup_data = config->setup_data;
   memcpy(connection->peer, config->peer, sizeof connection->peer);
   memcpy(connection->nic, config->nic, sizeof connection->nic);
   connection->hot_lane = -1;
@@ -379,10 +380,6 @@ struct connection *connection_next(struct engine *engine, const struct connectio
   struct list *list = &engine_lists(engine)->connections;
   struct list_node *node = after ? after->node.next : list->head.next;
   return node == &list->head ? NULL : LIST_ENTRY(node, struct connection, node);
-}
-
-void connection_set_setup_data(struct connection *connection, void *data) {
-  connection->setup_data = data;
 }
 
 void *connection_setup_data(const struct connection *connection) {

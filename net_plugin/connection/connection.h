@@ -56,6 +56,7 @@ struct connection_setup {
 struct connection_config {
   struct link_config link;
   const struct connection_setup *setup;
+  void *setup_data;         /* set-up's own data about the connection */
   uint64_t stall_report_ns; /* a request that does not move is reported after so long; 0: never */
   char peer[CONNECTION_NAME_BYTES]; /* for messages: host, address, NIC */
   char nic[CONNECTION_NAME_BYTES];  /* our side, for messages */
@@ -103,8 +104,6 @@ bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32
 void connection_destroy(struct connection *connection);
 /* Walks the connections of an engine: NULL gives the first, NULL comes after the last. */
 struct connection *connection_next(struct engine *engine, const struct connection *after);
-/* Set-up's own data about the connection. */
-void connection_set_setup_data(struct connection *connection, void *data);
 void *connection_setup_data(const struct connection *connection);
 
 /* ---- NCCL's progress thread ---- */

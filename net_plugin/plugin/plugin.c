@@ -31,10 +31,9 @@
 #include "net_plugin/plugin/discovery.h"
 #include "net_plugin/plugin/nic_renewal.h"
 #include "net_plugin/plugin/placement.h"
-#include "net_plugin/setup/connector.h"
+#include "net_plugin/setup/setup.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
-#include "net_plugin/setup/setup.h"
 
 struct plugin_context {
   int traffic_class;

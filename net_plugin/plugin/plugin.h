@@ -7,7 +7,7 @@
  * threads; post, irecv and test: the progress thread of the connection, one at a time. What is
  * shared is locked.
  * Blocks: plugin_init and plugin_device_count, while interfaces and profiles are read;
- * plugin_listen and plugin_connect as listener.h and connector.h say (up to 15 s for RDMA devices);
+ * plugin_listen and plugin_connect as setup.h says (up to 15 s for RDMA devices);
  * plugin_finalize of the last context as setup_stop; plugin_test as connection_progress;
  * plugin_deregister for the engine lock and for devices; post and irecv never.  Fails: negative
  * errno, after LOG_WARN. */
@@ -20,7 +20,7 @@
 
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/plugin/memory.h"
-#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
 
 struct plugin_context; /* one per communicator with its own resources, from v11 on */
 struct connection;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See listener.h and accept.h. */
-#include "net_plugin/setup/listener.h"
+/* See setup.h and accept.h. */
+#include "net_plugin/setup/setup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,6 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/accept.h"
-#include "net_plugin/setup/connector.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
@@ -29,7 +28,6 @@
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/receiver.h"
 #include "net_plugin/setup/settings.h"
-#include "net_plugin/setup/setup.h"
 
 struct listener {
   struct engine *engine;
@@ -511,7 +509,7 @@ void accept_answer(struct accept_peer *peer) {
   take_proof(peer, false);
 }
 
-/* ---- the end of everything: setup.h ---- */
+/* ---- the end of everything ---- */
 
 static void drop_listeners(struct engine *engine) {
   engine_assert_locked(engine);

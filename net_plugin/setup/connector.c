@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See connector.h. */
-#include "net_plugin/setup/connector.h"
+/* See setup.h. */
+#include "net_plugin/setup/setup.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -30,7 +30,7 @@ struct dial {
   enum dial_state state;
   dial_done_fn *done;
   void *argument;
-  struct auth_keys keys;
+  const struct auth_keys *keys;
   struct nic nic;
   struct sockaddr_storage target;
   bool is_inquiry, has_offered; /* an endpoint */
@@ -38,28 +38,23 @@ struct dial {
   struct reply reply; /* while JOINING */
 };
 
-static void dial_free(struct dial *dial) {
-  hash_wipe(&dial->keys, sizeof dial->keys);
-  free(dial);
-}
-
 void dial_cancel(struct dial *dial) {
   engine_assert_locked(dial->talk.engine);
   talk_close(&dial->talk);
-  dial_free(dial);
+  free(dial);
 }
 
 static void finish(struct dial *dial, int error, const struct reply *reply) {
   struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : terms_cipher(&reply->terms) };
   if (crypto.cipher != LANE_PLAIN) {
-    auth_lane_keys(&dial->keys, &dial->talk.transcript, crypto.cipher, true, &crypto);
+    auth_lane_keys(dial->keys, &dial->talk.transcript, crypto.cipher, true, &crypto);
   }
   dial_done_fn *done = dial->done;
   void *argument = dial->argument;
   struct lane_path path = { .fd = dial->talk.fd, .endpoint = dial->talk.endpoint };
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
   talk_stop(&dial->talk);
-  dial_free(dial);
+  free(dial);
   if (error) {
     lane_path_drop(&path);
     path = (struct lane_path){ .fd = -1 };
@@ -105,7 +100,7 @@ static int prove(struct dial *dial) {
   dial->state = DIAL_PROVING;
   look_later(dial);
   dial->has_offered = dial->hello.terms.remote_keys && endpoint_offer(&dial->nic, &proof.offer);
-  auth_prove(&dial->keys, &dial->talk.transcript, &proof);
+  auth_prove(dial->keys, &dial->talk.transcript, &proof);
   proof_encode(&proof, bytes);
   return tcp_socket_send_whole(dial->talk.fd, bytes, PROOF_BYTES);
 }
@@ -237,7 +232,7 @@ static int connect_endpoint(struct dial *dial, const struct reply *reply) {
   if (lane_offer_is_none(&reply->offer) || !dial->has_offered) {
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
-  auth_endpoint_tokens(&dial->keys, &dial->talk.transcript, &tokens);
+  auth_endpoint_tokens(dial->keys, &dial->talk.transcript, &tokens);
   const struct endpoint_peer peer = { &reply->offer, &tokens, dial->talk.fd, dial->hello.dscp };
   dial->talk.endpoint = endpoint_connect(&dial->nic, &peer, reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
@@ -269,7 +264,7 @@ static void replied(struct dial *dial) {
   if (!error && dial->state != DIAL_PROVING && reply_has_mac(reply.status)) {
     error = -EPROTO;
   }
-  if (!error && !auth_is_genuine(&dial->keys, &dial->talk.transcript, dial->talk.message, &reply)) {
+  if (!error && !auth_is_genuine(dial->keys, &dial->talk.transcript, dial->talk.message, &reply)) {
     error = -EKEYREJECTED;
   }
   if (!error && reply.status != REPLY_ACCEPTED) {
@@ -338,7 +333,7 @@ static int prepare(struct dial *dial, const struct hello *hello, const struct au
     return error;
   }
   memcpy(&dial->random, dial->hello.nonce, sizeof dial->random);
-  dial->keys = *keys;
+  dial->keys = keys;
   return 0;
 }
 
@@ -368,7 +363,7 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
     *error = call_peer(dial);
   }
   if (*error) {
-    dial_free(dial);
+    free(dial);
     return NULL;
   }
   set_redial(dial, clock_now_ns());

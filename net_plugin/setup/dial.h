@@ -35,7 +35,8 @@ struct dial;
 typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);
 
-/* hello, keys: NULL for an inquiry, which says nothing and leaves at once.
+/* hello, keys: NULL for an inquiry, which says nothing and leaves at once. The keys stay where they
+ * are until the dial is over.
  * With hello->terms.remote_keys an endpoint is offered to the peer. The hello's NIC, where this
  * process listens, and nonce are filled in here. NULL with *error set: could not even start; done
  * is not called. */

@@ -116,6 +116,7 @@ int peering_connect(struct peering *peering, const struct link_config *link,
                     const char *nic) {
   struct connection_config config = { .link = *link,
                                       .setup = setup,
+                                      .setup_data = peering,
                                       .stall_report_ns = param_duration_ns(PARAM_STALL_REPORT) };
   char text[TCP_ADDRESS_TEXT];
   peering->process = peer_get(said->process);
@@ -130,7 +131,6 @@ int peering_connect(struct peering *peering, const struct link_config *link,
   config.link.seed = clock_now_ns();
   int error = connection_new(peering->engine, &config, &peering->connection);
   if (!error) {
-    connection_set_setup_data(peering->connection, peering);
     peering_take_lane(peering, 0); /* which is why there is a connection */
   }
   return error;

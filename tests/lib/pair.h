@@ -8,8 +8,7 @@
 
 #include "common/clock.h"
 #include "net_plugin/plugin/plugin.h"
-#include "net_plugin/setup/connector.h"
-#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
 
 #define PATIENCE_NS (20 * NS_PER_S)
 

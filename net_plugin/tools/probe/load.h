@@ -9,7 +9,7 @@
 
 #include "common/peer_gate.h"
 #include "net_plugin/plugin/device.h"
-#include "net_plugin/setup/listener.h"
+#include "net_plugin/setup/setup.h"
 #include "net_plugin/tools/probe/probe.h"
 
 /* The receiver. */

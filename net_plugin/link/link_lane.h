@@ -43,6 +43,7 @@ struct link_tail {
       in_vain; /* PINGs that brought nothing, in LINK_TAIL_PARTS; kept while nothing is missing */
   bool has_pinged;  /* since something was written after nothing was missing */
   bool is_lost;     /* nothing had moved then */
+  bool is_acked;    /* the peer's kernel had all of it then */
   unsigned pongs;   /* for want of the rest of a frame, since a part of it arrived */
   uint64_t pong_ns; /* the next one */
 };

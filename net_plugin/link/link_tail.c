@@ -21,6 +21,7 @@ static uint64_t link_tail_patience_ns(const struct link *link) {
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   link->tails |= lane_bit(lane) & ~link->rdma;
   link->lanes[lane].tail.written_ns = now_ns;
+  link->lanes[lane].tail.is_acked = false;
   if (link->tail_ns == LINK_NO_DEADLINE && link->tails != 0) {
     link->tail_ns = now_ns + link_tail_patience_ns(link);
   }
@@ -51,7 +52,7 @@ void link_tail_dropped(struct link *link, unsigned lane) {
   tail->in_vain -= tail->has_pinged || tail->in_vain == 0 ? 0 : 1;
   tail->written_ns = tail->looked_ns = tail->look_ns = 0;
   tail->looks = 0;
-  tail->is_lost = tail->has_pinged = false;
+  tail->is_lost = tail->is_acked = tail->has_pinged = false;
   link_moves(link, lane);
 }
 
@@ -134,8 +135,10 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   }
   if (transport == NULL || !transport->has_unacked) {
     link_tail_dropped(link, lane); /* until it is written again */
+    tail->is_acked = transport != NULL;
     return;
   }
+  tail->is_acked = false;
   uint64_t pause_ns = LINK_TAIL_RTTS * transport->rtt_min_us * 1000ull;
   uint64_t patience_ns = link_tail_patience_ns(link);
   pause_ns = pause_ns > patience_ns ? pause_ns : patience_ns;
@@ -157,6 +160,16 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   tail->look_ns = now_ns + pause_ns;
   link->tails_due &= ~lane_bit(lane);
   link->tail_ns = tail->look_ns < link->tail_ns ? tail->look_ns : link->tail_ns;
+}
+
+bool link_tails_are_acked(struct link *link, uint64_t lanes) {
+  bool is_acked = true;
+  for (uint64_t left = lanes; left != 0; left &= left - 1) {
+    is_acked &= link->lanes[__builtin_ctzll(left)].tail.is_acked;
+  }
+  link->tails |= lanes & ~link->rdma;
+  link->tails_due |= lanes & ~link->rdma;
+  return is_acked;
 }
 
 /* ---- a frame of which a part is missing ---- */

@@ -140,7 +140,7 @@ struct link_health link_health(const struct link *link, uint64_t now_ns) {
 /* The state of the lanes' clocks. */
 struct watch {
   bool is_busy;     /* some clock runs */
-  bool is_suspect;  /* for rather long */
+  uint64_t suspect; /* lanes whose clock runs for rather long */
   uint64_t overdue; /* lanes that have used up their time */
   uint64_t stalled; /* of these, those that are stalled although the peer was heard since */
   uint64_t mute;    /* of these, those on which nothing at all was heard */
@@ -168,7 +168,7 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
     uint64_t limit_ns =
         liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;
-    found.is_suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS;
+    found.suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS ? lane_bit(lane) : 0;
     bool is_overdue = now_ns >= start_ns + limit_ns;
     bool is_stalled = is_overdue && liveness->spoke_ns >= start_ns + limit_ns;
     bool is_mute = is_stalled && liveness->lanes[lane].spoke_ns <= start_ns;
@@ -219,8 +219,8 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
     failover_hurry(&link->failover, now_ns); /* the path may be there again for any lane */
   }
   bool has_others = (up & (up - 1)) != 0;
-  if (found.is_suspect && has_others && quiet_ns >= LIVENESS_WATCH_NS / 2) {
-    link->ping |= link->failover.up;
+  if (found.suspect && has_others && quiet_ns >= LIVENESS_WATCH_NS / 2) {
+    link->ping |= link_tails_are_acked(link, found.suspect) ? found.suspect : link->failover.up;
   }
   if (link_is_waiting(link) && found.overdue == up && quiet_ns >= LIVENESS_RESCUE_NS) {
     link_try_new_lane(link, now_ns);

@@ -83,7 +83,10 @@ bool timed_carry(enum link_role from) {
   while (!timed.is_stopped[from] && !timed.is_stopped[timed_other(from)] &&
          (picked = pick_lane(timed.links[from], UINT64_MAX)) >= 0) {
     struct link_frame frame;
+    struct wire_header header;
     assert_true(next_frame(timed.links[from], (unsigned)picked, &frame, timed.now_ns));
+    assert_int_equal(wire_header_decode(frame.header, &header), 0);
+    timed.pinged[from] |= header.type == WIRE_PING ? 1ull << picked : 0;
     if (timed.largest > 0 && frame.length > timed.largest) {
       timed.black[from] |= 1ull << picked; /* a stream: until the lane reconnects */
     }
@@ -126,6 +129,14 @@ void timed_settle(void) {
   } while (timed_carry(LINK_SENDER) + timed_carry(LINK_RECEIVER) > 0);
 }
 
+static void measure_lanes(struct link *link) {
+  const struct policy_transport all = { .has_unacked = false };
+  uint64_t wanted = timed.has_kernel_all ? link_wants_measured(link, timed.now_ns) : 0;
+  for (; wanted != 0; wanted &= wanted - 1) {
+    link_lane_measured(link, (unsigned)__builtin_ctzll(wanted), &all, timed.now_ns);
+  }
+}
+
 void timed_pass(uint64_t for_ns) {
   uint64_t end_ns = timed.now_ns + for_ns;
   timed_settle();
@@ -144,6 +155,7 @@ void timed_pass(uint64_t for_ns) {
           link_host_answered(timed.links[role], timed.now_ns, timed.now_ns);
         }
         link_time_passed(timed.links[role], timed.now_ns);
+        measure_lanes(timed.links[role]);
       }
     }
     timed_settle();

@@ -20,6 +20,8 @@ struct timed {
   uint32_t largest;      /* a frame with more payload vanishes, and what follows it; 0: none */
   bool is_stopped[2];
   bool does_host_answer[2]; /* to who looks whether it does */
+  bool has_kernel_all;      /* who asks its lanes hears that nothing is unacknowledged */
+  uint64_t pinged[2];       /* lanes on which this side has written a PING */
   bool can_dial;
   uint64_t now_ns, received_frames[WIRE_TYPE_END];
   unsigned completed[2];

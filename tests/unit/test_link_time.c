@@ -163,6 +163,17 @@ TEST(a_lane_that_the_peer_closed_is_no_loss) {
   }
 }
 
+TEST(other_lanes_are_asked_only_where_a_path_may_be_gone) {
+  for (int has_all = 0; has_all < 2; has_all++) {
+    timed_begin(TIMED_LANES);
+    timed.black[LINK_SENDER] = timed.black[LINK_RECEIVER] = TIMED_ALL;
+    timed.has_kernel_all = has_all;
+    timed_post(8);
+    timed_pass(SECOND);
+    assert_int_equal(timed.pinged[LINK_SENDER] == TIMED_ALL, !has_all);
+  }
+}
+
 /* ---- giving up ---- */
 
 /* As with an MTU that is too large for the path: handshakes, PINGs and their answers arrive. */

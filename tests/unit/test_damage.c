@@ -90,6 +90,7 @@ UNIT_TEST_WITH(sealed_data_is_not_seen, log_capture_set_up, pair_tear_down) {
   assert_true(seen_on_the_way("STRATUS_ENCRYPT=off") > 0);
   assert_int_equal(seen_on_the_way("STRATUS_ENCRYPT=on"), 0);
   assert_int_equal(log_capture_find("data between hosts is encrypted with"), 1);
+  assert_int_equal(log_capture_find("STRATUS_ENCRYPT=on without STRATUS_SECRET"), 1);
 }
 
 UNIT_TEST_WITH(every_flip_of_sealed_data_is_found, log_capture_set_up, pair_tear_down) {

@@ -62,6 +62,7 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
     const char *command, *says;
   } cases[] = {
     { "stratus device", "no command device: did you mean devices?" },
+    { "stratus prof", "no command prof: did you mean perf?" }, /* the first of two */
     { "stratus quickly", "no command quickly; `stratus -h` lists them" },
     { "stratus devices eth0", "does not take \"eth0\"" },
     { "stratus devices --yaml", "no option --yaml" },

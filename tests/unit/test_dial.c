@@ -85,7 +85,7 @@ static void begin(void) {
   const struct hello hello = {
     .terms = { .lanes = 1, .chunk_bytes = 131072 }, .epoch = 1, .dscp = -1, .host = "here"
   };
-  const struct auth_keys keys = { .handle = { 1 } };
+  static const struct auth_keys keys = { .handle = { 1 } };
   int error;
   engine_lock(engine);
   ended = NONE;

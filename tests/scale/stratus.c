@@ -354,6 +354,8 @@ static void measure_lanes(struct side *side) {
       struct policy_transport transport = { .busy_us = network_busy_ns(stream) / 1000,
                                             .is_app_limited = stream->is_app_limited,
                                             .acked_bytes = stream->arrived_bytes,
+                                            .has_unacked =
+                                                stream->written_bytes > stream->arrived_bytes,
                                             .rtt_min_us = rtt_us };
       link_lane_measured(side->link, index, &transport, now_of(side));
     }

@@ -19,9 +19,13 @@ static void write_to_nccl(enum log_level level, const char *file, int line, cons
 
 void logger_use(nccl_logger_fn *logger) {
   Dl_info library;
+  if (!logger) { /* another thread may be writing by the one before, which stays */
+    log_set_sink(NULL);
+    return;
+  }
   if (__atomic_exchange_n(&current_logger, logger, __ATOMIC_ACQ_REL) != logger &&
       dladdr((void *)logger, &library) != 0) {
     dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   }
-  log_set_sink(logger ? write_to_nccl : NULL);
+  log_set_sink(write_to_nccl);
 }

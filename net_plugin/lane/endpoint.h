@@ -55,8 +55,8 @@ unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_en
 bool endpoint_has_device(const struct nic *nic);
 /* The same, with what to tell the peer. */
 bool endpoint_offer(const struct nic *nic, struct lane_offer *offer);
-/* After the last engine has stopped: destroys what is left, ends all threads. Until no job is left;
- * then closes the devices that have no users. */
+/* After the last engine has stopped: destroys what is left, ends all threads, and closes the
+ * devices that have no users. */
 void endpoint_stop_all(void);
 
 /* ---- one endpoint ---- */

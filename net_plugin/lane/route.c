@@ -76,9 +76,8 @@ static uint32_t table_of(const struct nlmsghdr *header) {
 }
 
 static bool is_of_link(const struct sockaddr_storage *address) {
-  unsigned bytes;
-  const uint8_t *ip = tcp_address_ip(address, &bytes);
-  return address->ss_family == AF_INET6 && ip[0] == 0xfe && (ip[1] & 0xc0) == 0x80;
+  return address->ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
 /* ---- one way ---- */
@@ -218,7 +217,7 @@ static bool is_to_others(const struct nlmsghdr *header, const struct nic *nic) {
   const struct rtmsg *route = NLMSG_DATA(header);
   unsigned bytes;
   const uint8_t *own = tcp_address_ip(&nic->address, &bytes);
-  const uint8_t *to = value(header, RTA_DST, bytes); /* NULL: all */
+  const void *to = value(header, RTA_DST, bytes); /* NULL: all */
   if (route->rtm_type != RTN_UNICAST || route->rtm_table == RT_TABLE_LOCAL) {
     return false;
   }
@@ -226,7 +225,7 @@ static bool is_to_others(const struct nlmsghdr *header, const struct nic *nic) {
     return false;
   }
   bool is_link_only =
-      to && route->rtm_family == AF_INET6 && to[0] == 0xfe && (to[1] & 0xc0) == 0x80;
+      to && route->rtm_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL((const struct in6_addr *)to);
   return !is_link_only || is_of_link(&nic->address);
 }
 

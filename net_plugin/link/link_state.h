@@ -244,8 +244,9 @@ void link_look_at_tails(struct link *link, uint64_t now_ns);
 /* Of a lane that is due: a PING goes out on it if its last packets were lost. */
 void link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
-/* The peer's kernel had all that these lanes carried when it was asked last; it is asked again. */
-bool link_tails_are_acked(struct link *link, uint64_t lanes);
+/* Has these lanes measured again. True: the peer's kernel had acknowledged all that they carried
+ * when they were measured last. */
+bool link_measure_tails(struct link *link, uint64_t lanes);
 /* A part of a frame has arrived, and the rest has not. */
 void link_partial_arrived(struct link *link, unsigned lane, uint64_t now_ns);
 /* All of it has, or it never will. */

@@ -162,7 +162,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   link->tail_ns = tail->look_ns < link->tail_ns ? tail->look_ns : link->tail_ns;
 }
 
-bool link_tails_are_acked(struct link *link, uint64_t lanes) {
+bool link_measure_tails(struct link *link, uint64_t lanes) {
   bool is_acked = true;
   for (uint64_t left = lanes; left != 0; left &= left - 1) {
     is_acked &= link->lanes[__builtin_ctzll(left)].tail.is_acked;

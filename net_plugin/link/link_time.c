@@ -220,7 +220,8 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   }
   bool has_others = (up & (up - 1)) != 0;
   if (found.suspect && has_others && quiet_ns >= LIVENESS_WATCH_NS / 2) {
-    link->ping |= link_tails_are_acked(link, found.suspect) ? found.suspect : link->failover.up;
+    bool are_acked = link_measure_tails(link, found.suspect);
+    link->ping |= are_acked ? found.suspect : link->failover.up;
   }
   if (link_is_waiting(link) && found.overdue == up && quiet_ns >= LIVENESS_RESCUE_NS) {
     link_try_new_lane(link, now_ns);

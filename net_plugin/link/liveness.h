@@ -16,10 +16,11 @@
  * A lane. Its clock runs while it has bytes in flight: from its last acknowledgement, or from when
  * the first bytes went out; without bytes, while it has not answered a PING. It is stalled if it
  * has used up its time and the peer was heard after that, on any lane. So that there is something
- * to hear, PINGs go out on all lanes while one is suspect; on those alone that are if the peer's
- * kernel has all that they carried: the path is there, and where its process ends, lanes without
- * unread bytes end by a FIN (setup/peering.h). A lane also gets a PING if it carried a frame on
- * which the peer may depend, and nothing was heard on it since.
+ * to hear, PINGs go out on all lanes while one is suspect. If the peer's kernel has acknowledged
+ * all that the suspect lanes carried, its path works and its process is slow: then only they get
+ * PINGs, so that the sockets of the others have no unread bytes, and end by a FIN if the process is
+ * killed (setup/peering.h). A lane also gets a PING if it carried a frame on which the peer may
+ * depend, and nothing was heard on it since.
  *
  * If all lanes have used up their time and the peer was not heard for LIVENESS_RESCUE_NS, either
  * the peer is stopped or all paths are gone: a new lane decides which (link_try_new_lane).

@@ -18,7 +18,6 @@ struct run {
   bool is_in_place;
   int gpus;
   struct operation_rank *places; /* one per GPU of this process */
-  cudaGraphExec_t *graphs;       /* likewise, with -G 1; else NULL */
 };
 
 static void select_gpu(const struct run *run, int i) {
@@ -39,7 +38,7 @@ struct operation_rank measure_place(const struct operation_case *c, const struct
                                   .stream = gpu->stream };
 }
 
-static void call_nccl(const struct run *run) {
+static void launch(const struct run *run) {
   if (run->gpus > 1)
     NCCL(ncclGroupStart());
   for (int i = 0; i < run->gpus; i++) {
@@ -48,33 +47,6 @@ static void call_nccl(const struct run *run) {
   }
   if (run->gpus > 1)
     NCCL(ncclGroupEnd());
-}
-
-static void capture(struct run *run) {
-  run->graphs = message_allocate((size_t)run->gpus, sizeof *run->graphs);
-  for (int i = 0; i < run->gpus; i++) {
-    select_gpu(run, i);
-    CUDA(cudaStreamBeginCapture(run->places[i].stream, cudaStreamCaptureModeThreadLocal));
-  }
-  call_nccl(run);
-  for (int i = 0; i < run->gpus; i++) {
-    cudaGraph_t graph;
-    select_gpu(run, i);
-    CUDA(cudaStreamEndCapture(run->places[i].stream, &graph));
-    CUDA(cudaGraphInstantiateWithFlags(&run->graphs[i], graph, 0));
-    CUDA(cudaGraphDestroy(graph));
-  }
-}
-
-static void launch(const struct run *run) {
-  if (!run->graphs) {
-    call_nccl(run);
-    return;
-  }
-  for (int i = 0; i < run->gpus; i++) {
-    select_gpu(run, i);
-    CUDA(cudaGraphLaunch(run->graphs[i], run->places[i].stream));
-  }
 }
 
 static void wait_for_gpus(const struct run *run) {
@@ -177,15 +149,10 @@ static struct run open_run(struct job *job, const struct operation_case *measure
                      .places = message_allocate((size_t)gpus, sizeof(struct operation_rank)) };
   for (int i = 0; i < gpus; i++)
     run.places[i] = measure_place(measure_case, &job->gpus[i], job->ranks, is_in_place);
-  if (job->options->is_graph)
-    capture(&run);
   return run;
 }
 
 static void close_run(struct run *run) {
-  for (int i = 0; run->graphs && i < run->gpus; i++)
-    CUDA(cudaGraphExecDestroy(run->graphs[i]));
-  free(run->graphs);
   free(run->places);
 }
 

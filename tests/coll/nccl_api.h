@@ -27,14 +27,11 @@ enum { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 };
 typedef int cudaError_t; /* an enum there; 0 is success */
 typedef struct CUstream_st *cudaStream_t;
 typedef struct CUevent_st *cudaEvent_t;
-typedef struct CUgraph_st *cudaGraph_t;
-typedef struct CUgraphExec_st *cudaGraphExec_t;
 
 enum { cudaSuccess = 0, cudaErrorNotReady = 600 };
 enum { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 enum { cudaStreamNonBlocking = 1 };
 enum { cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
-enum { cudaStreamCaptureModeThreadLocal = 1 };
 
 /* ---- functions: X(result, name, arguments) ---- */
 
@@ -98,13 +95,6 @@ enum { cudaStreamCaptureModeThreadLocal = 1 };
   X(cudaError_t, cudaEventRecord, (cudaEvent_t event, cudaStream_t stream))                        \
   X(cudaError_t, cudaEventSynchronize, (cudaEvent_t event))                                        \
   X(cudaError_t, cudaEventDestroy, (cudaEvent_t event))                                            \
-  X(cudaError_t, cudaStreamBeginCapture, (cudaStream_t stream, int mode))                          \
-  X(cudaError_t, cudaStreamEndCapture, (cudaStream_t stream, cudaGraph_t * graph))                 \
-  X(cudaError_t, cudaGraphInstantiateWithFlags,                                                    \
-    (cudaGraphExec_t * exec, cudaGraph_t graph, unsigned long long flags))                         \
-  X(cudaError_t, cudaGraphLaunch, (cudaGraphExec_t exec, cudaStream_t stream))                     \
-  X(cudaError_t, cudaGraphExecDestroy, (cudaGraphExec_t exec))                                     \
-  X(cudaError_t, cudaGraphDestroy, (cudaGraph_t graph))                                            \
   X(cudaError_t, cudaLaunchHostFunc,                                                               \
     (cudaStream_t stream, void (*function)(void *argument), void *argument))
 

@@ -72,7 +72,6 @@ static const struct cli_option rows[] = {
       "left out; --replay sends averages, which do not grow. Not given:\n"
       "numbers made for checks (--replay: zeros). These compress as no\n"
       "gradients do: STRATUS_COMPRESS=off is set, unless it is set"),
-  COUNT_ROW("cudagraph", 'G', is_graph, 0, 1, "1: as a CUDA graph, which is launched"),
   COUNT_ROW("local_register", 'R', is_registered, 0, 1, "1: register the buffers with NCCL"),
   COUNT_ROW("ngpus", 'g', gpus, 1, 64, "GPUs per process"),
   ROW("timeout", 'T', CLI_DURATION, o.timeout_ns, "TIME", 0, 0,
@@ -101,7 +100,7 @@ static const struct cli_option rows[] = {
 
 /* Options only for the table, and only for --replay. */
 static const char of_table[] = "op|root|minbytes|maxbytes|stepfactor|sizes|datatype|redop|iters|"
-                               "warmup_iters|min-time|per-iteration|cudagraph|local_register";
+                               "warmup_iters|min-time|per-iteration|local_register";
 static const char of_replay[] = "replay-steps|replay-skip|compute-scale|bytes-scale";
 
 /* ---- lists and texts ---- */

@@ -27,7 +27,6 @@ struct options {
   int sizes_count;
 
   int iterations, warmup, checks;
-  int is_graph;         /* -G 1 */
   int is_registered;    /* -R 1 */
   int is_per_iteration; /* -I 1: synchronize after each one */
   uint64_t min_time_ns; /* more iterations until this, 0 = as many as -n says */

@@ -130,24 +130,6 @@ static bool is_running_everywhere(const struct abort_test *t) {
   return !is_done;
 }
 
-/* The operation to be aborted; with -G 1 the kernel is a graph's. */
-static void start_operation(const struct abort_test *t) {
-  const struct job_gpu *gpu = t->gpu;
-  cudaGraph_t graph;
-  cudaGraphExec_t exec;
-  if (t->job->options->is_graph)
-    CUDA(cudaStreamBeginCapture(gpu->stream, cudaStreamCaptureModeThreadLocal));
-  NCCL(ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
-                     t->bytes / sizeof(float), ELEMENT_FLOAT, ncclSum, gpu->comm, gpu->stream));
-  if (!t->job->options->is_graph)
-    return;
-  CUDA(cudaStreamEndCapture(gpu->stream, &graph));
-  CUDA(cudaGraphInstantiateWithFlags(&exec, graph, 0));
-  CUDA(cudaGraphDestroy(graph));
-  CUDA(cudaGraphLaunch(exec, gpu->stream));
-  CUDA(cudaGraphExecDestroy(exec));
-}
-
 /* Starts the operation until no rank has finished it after the wait. */
 static void come_to_the_middle(struct abort_test *t) {
   const struct job_gpu *gpu = t->gpu;
@@ -157,7 +139,8 @@ static void come_to_the_middle(struct abort_test *t) {
     CUDA(cudaMemset(gpu->recv, NOT_WRITTEN, job_buffer_bytes(t->job)));
     CUDA(cudaDeviceSynchronize());
     rendezvous_barrier(t->job->rendezvous);
-    start_operation(t);
+    NCCL(ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
+                       t->bytes / sizeof(float), ELEMENT_FLOAT, ncclSum, gpu->comm, gpu->stream));
     pause_for((uint64_t)wait_ns);
     if (is_running_everywhere(t))
       return;

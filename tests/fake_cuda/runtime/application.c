@@ -124,13 +124,6 @@ EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const void *access, 
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, int attribute, void *value) {
-  (void)pool;
-  (void)attribute;
-  (void)value;
-  return error_set(cudaErrorNotSupported);
-}
-
 /* ---- the driver's, by name: PyTorch's expandable segments ask for them ---- */
 
 struct fill {
@@ -147,70 +140,10 @@ static void run_fill(void *arg) {
 EXPORT CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned value, size_t count, CUstream stream) {
   struct fill *fill = malloc(sizeof *fill);
   *fill = (struct fill){ (uint32_t *)ptr, value, count };
-  return (CUresult)stream_submit(stream_resolve(stream), op_new(run_fill, free, fill),
-                                 cudaGraphNodeTypeMemset);
+  return (CUresult)stream_submit(stream_resolve(stream), op_new(run_fill, free, fill));
 }
 
-EXPORT CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const void *prop) {
-  (void)handle;
-  (void)prop;
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device) {
-  (void)handle;
-  (void)device;
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
-                                   CUmemGenericAllocationHandle memory, size_t memory_offset,
-                                   size_t size, unsigned long long flags) {
-  (void)handle;
-  (void)offset;
-  (void)memory;
-  (void)memory_offset;
-  (void)size;
-  (void)flags;
-  return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-/* ---- graphs ---- */
-
-EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
-                                        unsigned long long flags) {
-  return cudaGraphInstantiateWithFlags(exec, graph, flags);
-}
-
-EXPORT cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, size_t *count) {
-  const struct node_list *have = &graph->nodes;
-  if (!nodes || *count > have->count)
-    *count = have->count;
-  for (size_t i = 0; nodes && i < *count; i++)
-    nodes[i] = have->nodes[i];
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned flags) {
-  (void)graph;
-  (void)path;
-  (void)flags;
-  return error_set(cudaErrorNotSupported);
-}
-
-/* ---- sharing events between processes, profiling ---- */
-
-EXPORT cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event) {
-  (void)handle;
-  (void)event;
-  return error_set(cudaErrorNotSupported);
-}
-
-EXPORT cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle) {
-  (void)event;
-  (void)handle;
-  return error_set(cudaErrorNotSupported);
-}
+/* ---- profiling ---- */
 
 EXPORT cudaError_t cudaProfilerStart(void) {
   return cudaSuccess;

@@ -3,10 +3,7 @@
  *
  * As in CUDA, a pageable source may be reused as soon as an asynchronous copy returns, and a
  * pageable destination is complete on return. Here both are: such a copy waits for its stream.
- * NCCL relies on the first, as src/channel.cc copies from variables on the stack, and on more than
- * CUDA promises: 2.22 launches a graph without waiting for what it has told its kernels of a new
- * connection from pageable memory. A GPU has done that long before; a thread for each stream that
- * gets no CPU has not. In a capture neither holds, because the copy runs later. */
+ * NCCL relies on it, as src/channel.cc copies from variables on the stack. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,25 +50,21 @@ EXPORT cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t size,
   if (!dst || !src)
     return error_set(cudaErrorInvalidValue);
   struct CUstream_st *stream = stream_resolve(handle);
-  bool must_wait = !capture_is_on(stream) && (is_pageable(dst) || is_pageable(src));
-  cudaError_t error = stream_submit(stream, copy_op(dst, src, size), cudaGraphNodeTypeMemcpy);
+  bool must_wait = is_pageable(dst) || is_pageable(src);
+  cudaError_t error = stream_submit(stream, copy_op(dst, src, size));
   return error || !must_wait ? error : stream_wait_idle(stream);
 }
 
 EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind) {
-  cudaError_t error = capture_check_unsafe();
-  if (!error)
-    error = cudaMemcpyAsync(dst, src, size, kind, NULL);
+  cudaError_t error = cudaMemcpyAsync(dst, src, size, kind, NULL);
   return error ? error : stream_wait_idle(stream_resolve(NULL));
 }
 
 EXPORT cudaError_t cudaMemsetAsync(void *dst, int value, size_t size, cudaStream_t stream) {
-  return stream_submit(stream_resolve(stream), fill_op(dst, value, size), cudaGraphNodeTypeMemset);
+  return stream_submit(stream_resolve(stream), fill_op(dst, value, size));
 }
 
 EXPORT cudaError_t cudaMemset(void *dst, int value, size_t size) {
-  cudaError_t error = capture_check_unsafe();
-  if (!error)
-    error = cudaMemsetAsync(dst, value, size, NULL);
+  cudaError_t error = cudaMemsetAsync(dst, value, size, NULL);
   return error ? error : stream_wait_idle(stream_resolve(NULL));
 }

@@ -44,7 +44,6 @@ static const struct {
   NAMED(cudaErrorNoDevice),
   NAMED(cudaErrorInvalidDevice),
   NAMED(cudaErrorInvalidResourceHandle),
-  NAMED(cudaErrorIllegalState),
   NAMED(cudaErrorSymbolNotFound),
   NAMED(cudaErrorNotReady),
   NAMED(cudaErrorPeerAccessAlreadyEnabled),
@@ -52,15 +51,6 @@ static const struct {
   NAMED(cudaErrorHostMemoryNotRegistered),
   NAMED(cudaErrorLaunchFailure),
   NAMED(cudaErrorNotSupported),
-  NAMED(cudaErrorStreamCaptureUnsupported),
-  NAMED(cudaErrorStreamCaptureInvalidated),
-  NAMED(cudaErrorStreamCaptureMerge),
-  NAMED(cudaErrorStreamCaptureUnmatched),
-  NAMED(cudaErrorStreamCaptureUnjoined),
-  NAMED(cudaErrorStreamCaptureIsolation),
-  NAMED(cudaErrorStreamCaptureImplicit),
-  NAMED(cudaErrorCapturedEvent),
-  NAMED(cudaErrorStreamCaptureWrongThread),
 };
 
 EXPORT const char *cudaGetErrorName(cudaError_t error) {

@@ -22,7 +22,6 @@ struct CUevent_st *event_retain(struct CUevent_st *event) {
 void event_release(struct CUevent_st *event) {
   if (__atomic_sub_fetch(&event->references, 1, __ATOMIC_ACQ_REL))
     return;
-  capture_forget_event(event);
   pthread_mutex_destroy(&event->lock);
   pthread_cond_destroy(&event->changed);
   free(event);
@@ -105,49 +104,27 @@ EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t handle,
-                                            unsigned flags) {
-  if (!event)
-    return error_set(cudaErrorInvalidResourceHandle);
-  struct CUstream_st *stream = stream_resolve(handle);
-  if (!capture_is_on(stream)) {
-    capture_forget_event(event);
-    return stream_submit(stream, event_record_op(event), cudaGraphNodeTypeEventRecord);
-  }
-  if (flags & cudaEventRecordExternal)
-    return capture_add(stream, cudaGraphNodeTypeEventRecord, NULL, event_retain(event));
-  return capture_record(stream, event);
-}
-
 EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return cudaEventRecordWithFlags(event, stream, cudaEventRecordDefault);
-}
-
-EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned flags) {
   if (!event)
     return error_set(cudaErrorInvalidResourceHandle);
-  struct CUstream_st *stream = stream_resolve(handle);
-  bool is_done = false;
-  if (!(flags & cudaEventWaitExternal)) {
-    cudaError_t error = capture_wait(stream, event, &is_done);
-    if (error || is_done)
-      return error;
-  }
-  if (capture_is_on(stream)) {
-    if (flags & cudaEventWaitExternal)
-      return capture_add(stream, cudaGraphNodeTypeWaitEvent, NULL, event_retain(event));
-    return capture_refuse(stream, cudaErrorStreamCaptureIsolation);
-  }
+  return stream_submit(stream_resolve(stream), event_record_op(event));
+}
+
+EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+                                            unsigned flags) {
+  (void)flags;
+  return cudaEventRecord(event, stream);
+}
+
+EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  (void)flags;
+  if (!event)
+    return error_set(cudaErrorInvalidResourceHandle);
   struct op *op = event_wait_op(event);
-  return op ? stream_submit(stream, op, cudaGraphNodeTypeWaitEvent) : cudaSuccess;
+  return op ? stream_submit(stream_resolve(stream), op) : cudaSuccess;
 }
 
 EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) {
-  cudaError_t error = capture_check_unsafe();
-  if (error)
-    return error;
-  if (capture_has_event(event))
-    return error_set(cudaErrorCapturedEvent);
   pthread_mutex_lock(&event->lock);
   bool is_done = event->executed >= event->requested;
   pthread_mutex_unlock(&event->lock);
@@ -155,8 +132,6 @@ EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 
 EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  if (capture_has_event(event))
-    return error_set(cudaErrorCapturedEvent);
   pthread_mutex_lock(&event->lock);
   uint64_t number = event->requested;
   pthread_mutex_unlock(&event->lock);

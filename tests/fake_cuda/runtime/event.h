@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "tests/fake_cuda/runtime/graph.h"
+#include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/op.h"
 
 struct CUevent_st {
@@ -17,8 +17,6 @@ struct CUevent_st {
   uint64_t requested, executed;
   struct timespec at; /* of the latest recording that has run */
   int references;
-  struct capture *capture;   /* the capture it was last recorded in, or NULL; capture.c's lock */
-  struct node_list captured; /* the nodes that the recording stands for */
 };
 
 struct CUevent_st *event_new(void);

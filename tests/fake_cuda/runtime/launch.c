@@ -142,7 +142,7 @@ static CUresult launch(struct kernel *kernel, unsigned grid, cudaStream_t stream
                        void **extra) {
   LOG(LOG_LAUNCH, "launch %s grid %u", kernel->name, grid);
   struct op *op = kernel_op(kernel, grid, params, extra);
-  return (CUresult)stream_submit(stream_resolve(stream), op, cudaGraphNodeTypeKernel);
+  return (CUresult)stream_submit(stream_resolve(stream), op);
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -51,8 +51,7 @@ static CUresult submit(CUstream stream, void (*run)(void *), CUdeviceptr address
                        bool is_wide, unsigned flags) {
   struct value_op *o = malloc(sizeof *o);
   *o = (struct value_op){ (void *)address, value, is_wide, flags & 3 };
-  return (CUresult)stream_submit(stream_resolve(stream), op_new(run, free, o),
-                                 cudaGraphNodeTypeBatchMemOp);
+  return (CUresult)stream_submit(stream_resolve(stream), op_new(run, free, o));
 }
 
 CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr address, uint32_t value, unsigned flags) {

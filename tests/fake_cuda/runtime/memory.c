@@ -128,17 +128,13 @@ cudaError_t memory_free_device(void *ptr) {
 }
 
 EXPORT cudaError_t cudaMalloc(void **ptr, size_t size) {
-  cudaError_t error = capture_check_unsafe();
-  return error ? error : memory_alloc_device(ptr, size);
+  return memory_alloc_device(ptr, size);
 }
 
 /* As in CUDA, freeing waits until the device is idle. */
 EXPORT cudaError_t cudaFree(void *ptr) {
   if (!ptr)
     return cudaSuccess;
-  cudaError_t error = capture_check_unsafe();
-  if (error)
-    return error;
   cudaDeviceSynchronize();
   return memory_free_device(ptr);
 }
@@ -288,26 +284,17 @@ EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *v
   return cudaSuccess;
 }
 
-/* A graph's memory nodes are not emulated. */
-static cudaError_t refuse_capture(struct CUstream_st *stream) {
-  return capture_is_on(stream) ? capture_refuse(stream, cudaErrorStreamCaptureUnsupported)
-                               : cudaSuccess;
-}
-
 EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
                                            cudaStream_t stream) {
   (void)pool;
-  cudaError_t error = refuse_capture(stream_resolve(stream));
-  return error ? error : memory_alloc_device(ptr, size);
+  (void)stream;
+  return memory_alloc_device(ptr, size);
 }
 
 static void run_free(void *ptr) {
   memory_free_device(ptr);
 }
 
-EXPORT cudaError_t cudaFreeAsync(void *ptr, cudaStream_t handle) {
-  struct CUstream_st *stream = stream_resolve(handle);
-  cudaError_t error = refuse_capture(stream);
-  return error ? error
-               : stream_submit(stream, op_new(run_free, NULL, ptr), cudaGraphNodeTypeMemFree);
+EXPORT cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream) {
+  return stream_submit(stream_resolve(stream), op_new(run_free, NULL, ptr));
 }

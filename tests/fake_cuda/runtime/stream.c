@@ -45,7 +45,7 @@ static void *stream_thread(void *arg) {
       s->tail = &s->head;
     pthread_mutex_unlock(&s->lock);
     w->op->run(w->op->arg);
-    op_release(w->op);
+    op_free(w->op);
     free(w);
     pthread_mutex_lock(&s->lock);
     s->completed++;
@@ -74,7 +74,6 @@ struct CUstream_st *stream_new(bool is_blocking) {
 }
 
 void stream_destroy(struct CUstream_st *s) {
-  capture_forget_stream(s);
   pthread_mutex_lock(&list_lock);
   for (struct CUstream_st **link = &streams; *link; link = &(*link)->next) {
     if (*link == s) {
@@ -104,18 +103,8 @@ struct CUstream_st *stream_resolve(cudaStream_t handle) {
   return *slot;
 }
 
-bool stream_is_legacy(const struct CUstream_st *s) {
-  return s == legacy_stream[s->device];
-}
-
-void stream_for_each(void (*fn)(struct CUstream_st *stream, void *arg), void *arg) {
-  pthread_mutex_lock(&list_lock);
-  for (struct CUstream_st *s = streams; s; s = s->next)
-    fn(s, arg);
-  pthread_mutex_unlock(&list_lock);
-}
-
-void stream_push(struct CUstream_st *s, struct op *op) {
+/* Appends an op at the end of the queue, past the default streams' rules. */
+static void stream_push(struct CUstream_st *s, struct op *op) {
   struct work *w = malloc(sizeof *w);
   *w = (struct work){ op, NULL };
   pthread_mutex_lock(&s->lock);
@@ -150,8 +139,9 @@ static void add_dependency(struct CUstream_st *later, struct CUstream_st *earlie
   event_release(event);
 }
 
-/* Streams in the list are kept alive by the list's lock. */
-void stream_apply_default_rules(struct CUstream_st *s) {
+/* Work in the default stream waits for the device's blocking streams, and the other way round.
+ * Streams in the list are kept alive by the list's lock. */
+static void apply_default_rules(struct CUstream_st *s) {
   struct CUstream_st *legacy = legacy_stream[s->device];
   if (s == legacy) {
     pthread_mutex_lock(&list_lock);
@@ -165,20 +155,13 @@ void stream_apply_default_rules(struct CUstream_st *s) {
   }
 }
 
-cudaError_t stream_submit(struct CUstream_st *s, struct op *op, enum cudaGraphNodeType type) {
-  if (capture_is_on(s))
-    return capture_add(s, type, op, NULL);
-  cudaError_t error = stream_is_legacy(s) ? capture_check_legacy(s) : cudaSuccess;
-  if (error) {
-    op_release(op);
-    return error;
-  }
-  stream_apply_default_rules(s);
+cudaError_t stream_submit(struct CUstream_st *s, struct op *op) {
+  apply_default_rules(s);
   stream_push(s, op);
   return cudaSuccess;
 }
 
-void stream_drain(struct CUstream_st *s) {
+static void stream_drain(struct CUstream_st *s) {
   pthread_mutex_lock(&s->lock);
   uint64_t target = s->submitted;
   while (s->completed < target)
@@ -187,8 +170,8 @@ void stream_drain(struct CUstream_st *s) {
 }
 
 cudaError_t stream_wait_idle(struct CUstream_st *s) {
-  if (stream_is_legacy(s))
-    stream_apply_default_rules(s);
+  if (s == legacy_stream[s->device])
+    apply_default_rules(s);
   stream_drain(s);
   return device_fault();
 }
@@ -212,24 +195,16 @@ EXPORT cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 }
 
 EXPORT cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  struct CUstream_st *s = stream_resolve(handle);
-  if (capture_is_on(s))
-    return capture_refuse(s, cudaErrorStreamCaptureUnsupported);
-  return stream_wait_idle(s);
+  return stream_wait_idle(stream_resolve(handle));
 }
 
 EXPORT cudaError_t cudaStreamQuery(cudaStream_t handle) {
   struct CUstream_st *s = stream_resolve(handle);
-  if (capture_is_on(s))
-    return capture_refuse(s, cudaErrorStreamCaptureUnsupported);
   return is_busy(s) ? cudaErrorNotReady : device_fault();
 }
 
 EXPORT cudaError_t cudaDeviceSynchronize(void) {
   int device = device_current();
-  cudaError_t error = capture_check_unsafe();
-  if (error)
-    return error;
   for (;;) {
     struct CUstream_st *found = NULL;
     pthread_mutex_lock(&list_lock);
@@ -265,6 +240,5 @@ static void run_host_call(void *arg) {
 EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg) {
   struct host_call *call = malloc(sizeof *call);
   *call = (struct host_call){ fn, arg };
-  return stream_submit(stream_resolve(stream), op_new(run_host_call, free, call),
-                       cudaGraphNodeTypeHost);
+  return stream_submit(stream_resolve(stream), op_new(run_host_call, free, call));
 }

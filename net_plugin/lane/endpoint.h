@@ -4,12 +4,12 @@
  * lane that is opened over an endpoint (lane.h) owns it from then on.
  *
  *   dialling side, which sends the data           listening side
- *     endpoint_offer ------------- offer ------->   endpoint_accept, advance until 0
+ *     endpoint_offer ------------- offer ------->   endpoint_accept, until result is 0
  *     endpoint_connect  <-- offer and port ------   endpoint_describe
- *     advance until 0                               [the lane waits for the peer]
+ *     until result is 0                             [the lane waits for the peer]
  *
- * Drivers may take long over each step, and the holder of the engine lock must not wait for them:
- * a worker takes the step, and endpoint_fd becomes readable when it is over.
+ * Drivers may take long, and the holder of the engine lock must not wait for them: a worker calls
+ * them, and endpoint_fd becomes readable when there is a result.
  *
  * Endpoints are connected by a protocol of the transport's own, at the port in the answer.
  *
@@ -77,21 +77,22 @@ struct endpoint_peer {
   int dscp; /* -1: none */
 };
 
-/* Both begin a step of a new endpoint: see endpoint_advance. NULL: the NIC has no device now, or
+/* Both begin to make a new endpoint: see endpoint_result. NULL: the NIC has no device now, or
  * one of another kind. port: the one in the answer. */
 struct endpoint *endpoint_accept(const struct nic *nic, const struct endpoint_peer *peer);
 struct endpoint *endpoint_connect(const struct nic *nic, const struct endpoint_peer *peer,
                                   uint16_t port);
-/* Whenever endpoint_fd is readable. 0: the step is done. -EINPROGRESS: it goes on; endpoint_fd may
- * be another one now. Other negative errno: the endpoint is of no use any more. */
-int endpoint_advance(struct endpoint *endpoint);
+/* Readable when there is a result. It stays the same. */
 int endpoint_fd(const struct endpoint *endpoint);
-/* No step is in progress. */
+/* 0: what accepts listens, what connects is connected. Negative errno: the endpoint is of no use,
+ * also after a 0. -EINPROGRESS: neither yet. */
+int endpoint_result(struct endpoint *endpoint);
+/* After endpoint_result was 0. */
 void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer);
 /* 0: from now on no peer writes memory through it. Negative errno, after LOG_WARN: one still may,
  * so the link must fail. NULL: nothing happens. */
 int endpoint_stop(struct endpoint *endpoint);
-/* Whatever step is in progress; a worker does what drivers have to. One whose peer may have used it
+/* Whatever a worker is about; it does what drivers have to. One whose peer may have used it
  * is stopped before. NULL: nothing happens. */
 void endpoint_free(struct endpoint *endpoint);
 

@@ -218,11 +218,8 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
 static void endpoint_ready(struct engine_source *source, uint32_t events) {
   struct dial *dial = LIST_ENTRY(source, struct dial, talk.endpoint_source);
   (void)events;
-  int error = talk_advance_endpoint(&dial->talk);
-  if (error != -EINPROGRESS) {
-    struct reply reply = dial->reply;
-    finish(dial, error ? -ENODEV : 0, &reply);
-  }
+  struct reply reply = dial->reply;
+  finish(dial, endpoint_result(dial->talk.endpoint) ? -ENODEV : 0, &reply);
 }
 
 /* 0: the lane is a TCP flow. -EINPROGRESS: the endpoint is being connected, and the dial goes on

@@ -168,10 +168,7 @@ static int wait_for_endpoint(struct pending_peer *peer) {
 static void endpoint_ready(struct engine_source *source, uint32_t events) {
   struct pending_peer *peer = LIST_ENTRY(source, struct pending_peer, accept.talk.endpoint_source);
   (void)events;
-  int error = talk_advance_endpoint(&peer->accept.talk);
-  if (error != -EINPROGRESS) {
-    answer(peer, error == 0);
-  }
+  answer(peer, endpoint_result(peer->accept.talk.endpoint) == 0);
 }
 
 static void proof_arrived(struct pending_peer *peer) {

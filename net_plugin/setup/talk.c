@@ -30,18 +30,7 @@ int talk_receive(struct talk *talk, enum handshake_kind *kind, struct handshake_
 }
 
 int talk_watch_endpoint(struct talk *talk) {
-  int fd = endpoint_fd(talk->endpoint);
-  if (talk->endpoint_source.fd == fd) {
-    return 0;
-  }
-  engine_unwatch(talk->engine, &talk->endpoint_source);
-  return engine_watch(talk->engine, &talk->endpoint_source, fd, EPOLLIN);
-}
-
-int talk_advance_endpoint(struct talk *talk) {
-  int error = endpoint_advance(talk->endpoint);
-  int unwatched = error == -EINPROGRESS ? talk_watch_endpoint(talk) : 0;
-  return unwatched ? unwatched : error;
+  return engine_watch(talk->engine, &talk->endpoint_source, endpoint_fd(talk->endpoint), EPOLLIN);
 }
 
 void talk_drop_endpoint(struct talk *talk) {

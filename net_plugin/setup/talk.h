@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* talk: one end of a handshake in progress, dialled or accepted: its socket, the message that is
- * arriving, and the endpoint (endpoint.h) whose next step the handshake waits for.
+ * arriving, and the endpoint (endpoint.h) that the handshake waits for.
  * Owns: socket and endpoint, until whoever ends it hands them on.  Threads: holder of the engine
  * lock.  Blocks: never.  Fails: negative errno. */
 #ifndef NET_PLUGIN_SETUP_TALK_H
@@ -12,7 +12,7 @@
 
 struct talk {
   struct engine_source source;          /* first: what engines call has this address */
-  struct engine_source endpoint_source; /* while a step of the endpoint is waited for */
+  struct engine_source endpoint_source; /* while the endpoint is waited for */
   struct engine_timer timer;
   struct engine *engine;
   int fd;                    /* -1: none */
@@ -28,10 +28,8 @@ struct talk {
  * -EPROTO and -EPROTONOSUPPORT as handshake_prefix_check, *prefix for the latter; else the path is
  * broken, -ECONNRESET where the peer has closed it. */
 int talk_receive(struct talk *talk, enum handshake_kind *kind, struct handshake_prefix *prefix);
-/* Calls endpoint_source when the step is over. 0, or there is no descriptor for it. */
+/* Calls endpoint_source when the endpoint has a result. 0, or there is no descriptor for it. */
 int talk_watch_endpoint(struct talk *talk);
-/* endpoint_source was called. -EINPROGRESS: the endpoint goes on. Else as endpoint_advance. */
-int talk_advance_endpoint(struct talk *talk);
 void talk_drop_endpoint(struct talk *talk);
 /* Nothing is called any more. Before the socket is closed: then its number may belong to another
  * thread's descriptor, which is not ours to unwatch. */

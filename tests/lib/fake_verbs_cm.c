@@ -166,12 +166,13 @@ static void destroy_event_channel(struct rdma_event_channel *base) {
   fake_end(0);
 }
 
-static struct fake_cm_id *new_id(struct rdma_event_channel *channel) {
+static struct fake_cm_id *new_id(struct rdma_event_channel *channel, void *context) {
   struct fake_cm_id *id = calloc(1, sizeof(*id));
   if (!id) {
     fake_fatal("no memory");
   }
   id->base.channel = channel;
+  id->base.context = context;
   id->next = ids;
   ids = id;
   fake.counts.cm_ids++;
@@ -180,9 +181,9 @@ static struct fake_cm_id *new_id(struct rdma_event_channel *channel) {
 
 static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
                      enum rdma_port_space space) {
-  (void)context, (void)space;
+  (void)space;
   int error = fake_begin(FAKE_CM_ID);
-  *out = error ? NULL : &new_id(channel)->base;
+  *out = error ? NULL : &new_id(channel, context)->base;
   return done(error);
 }
 
@@ -389,12 +390,12 @@ static int connect_id(struct rdma_cm_id *base, struct rdma_conn_param *told) {
   struct fake_cm_id *listener = find_listener(id);
   const struct fake_device *there = find_device(&id->target);
   id->number = told->qp_num;
-  if (!there || !fake_device_of(base->verbs)->is_up || !there->is_up || fake.is_cut) {
+  if (!there || !fake_device_of(base->verbs)->is_up || !there->is_up) {
     push_own(id, RDMA_CM_EVENT_UNREACHABLE);
   } else if (!listener) {
     push_own(id, RDMA_CM_EVENT_REJECTED);
   } else {
-    struct fake_cm_id *child = new_id(listener->base.channel);
+    struct fake_cm_id *child = new_id(listener->base.channel, listener->base.context);
     child->at = listener->at;
     child->target = id->at;
     set_device(child);
@@ -459,25 +460,22 @@ unsigned fake_cm_connected(void) {
 }
 
 void fake_verbs_fill_cm(struct verbs_api *api) {
-  static const struct rdmacm_api cm = {
-    .create_event_channel = create_event_channel,
-    .destroy_event_channel = destroy_event_channel,
-    .create_id = create_id,
-    .destroy_id = destroy_id,
-    .bind_addr = bind_addr,
-    .resolve_addr = resolve_addr,
-    .resolve_route = resolve_route,
-    .listen = listen_id,
-    .get_cm_event = get_cm_event,
-    .ack_cm_event = ack_cm_event,
-    .event_str = event_str,
-    .get_src_port = get_src_port,
-    .set_option = set_option,
-    .init_qp_attr = init_qp_attr,
-    .connect = connect_id,
-    .establish = establish,
-    .accept = accept_id,
-    .reject = reject,
-  };
-  api->cm = &cm;
+  api->create_event_channel = create_event_channel;
+  api->destroy_event_channel = destroy_event_channel;
+  api->create_id = create_id;
+  api->destroy_id = destroy_id;
+  api->bind_addr = bind_addr;
+  api->resolve_addr = resolve_addr;
+  api->resolve_route = resolve_route;
+  api->listen = listen_id;
+  api->get_cm_event = get_cm_event;
+  api->ack_cm_event = ack_cm_event;
+  api->event_str = event_str;
+  api->get_src_port = get_src_port;
+  api->set_option = set_option;
+  api->init_qp_attr = init_qp_attr;
+  api->connect = connect_id;
+  api->establish = establish;
+  api->accept = accept_id;
+  api->reject = reject;
 }

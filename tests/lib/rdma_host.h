@@ -44,8 +44,8 @@ int rdma_host_dial(struct rdma_host_two *two, const struct lane_tokens *tokens,
                    struct rdma_qp **dialler);
 /* Listens, and the dialler has connected. */
 struct rdma_host_two rdma_host_two(void);
-/* Advances until no worker and no event is left. What it came to. */
-int rdma_host_advance(struct rdma_qp *qp);
+/* Waits until endpoint_result is another one than before, and returns it. */
+int rdma_host_result(struct rdma_qp *qp, int before);
 void rdma_host_free_two(struct rdma_host_two *two);
 
 /* The settings are read again, and that a NIC was refused a moment ago is forgotten. */

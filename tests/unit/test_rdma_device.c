@@ -35,7 +35,8 @@ static uint8_t data[8 * 4096];
 
 static int set_up(void **state) {
   (void)state;
-  static const char *const variables[] = { "NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_IB_RETRY_CNT",
+  static const char *const variables[] = { "NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_IB_TC",
+                                           "NCCL_IB_SL",  "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT",
                                            "NCCL_PROTO" };
   for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
     unsetenv(variables[i]);
@@ -56,6 +57,55 @@ static int tear_down(void **state) {
 }
 
 #define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
+/* ---- settings ---- */
+
+static struct rdma_settings with(const char *name, const char *value) {
+  setenv(name, value, 1);
+  rdma_host_configure();
+  unsetenv(name);
+  return rdma_device_settings();
+}
+
+TEST(settings_are_nccls) {
+  struct rdma_settings settings = rdma_device_settings();
+  assert_false(settings.off_why || settings.is_wanted || settings.hcas.count);
+  assert_int_equal(settings.traffic_class, -1);
+  assert_int_equal(settings.service_level, -1);
+  assert_int_equal(settings.timeout, 14);
+  assert_int_equal(settings.retry_count, 7);
+  assert_int_equal(with("NCCL_IB_TC", "0x6a").traffic_class, 106);
+  assert_int_equal(with("NCCL_IB_SL", "5").service_level, 5);
+  assert_int_equal(with("NCCL_IB_TIMEOUT", "22").timeout, 22);
+  assert_int_equal(with("NCCL_IB_RETRY_CNT", "1").retry_count, 1);
+  struct rdma_device *device = rdma_host_open(&nic);
+  assert_int_equal(device->settings.retry_count, 1);
+  rdma_device_release(device);
+  assert_int_equal(with("NCCL_IB_TC", "").traffic_class, -1); /* as if not set */
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+}
+
+TEST(bad_settings_are_told_and_not_taken) {
+  assert_int_equal(with("NCCL_IB_TIMEOUT", "32").timeout, 14);
+  assert_int_equal(log_capture_find("NCCL_IB_TIMEOUT=32 is ignored: accepted is 0..31; 14 is used"),
+                   1);
+  assert_int_equal(with("NCCL_IB_RETRY_CNT", "8").retry_count, 7);
+  assert_int_equal(with("NCCL_IB_SL", "sl1").service_level, -1);
+  assert_int_equal(with("NCCL_IB_TC", "-2").traffic_class, -1);
+  assert_int_equal(with("NCCL_IB_TC", "99999999999999999999").traffic_class, -1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 5);
+}
+
+TEST(users_turn_it_off) {
+  assert_string_equal(with("NCCL_IB_DISABLE", "2").off_why, "NCCL_IB_DISABLE is set");
+  assert_null(with("NCCL_IB_DISABLE", "0").off_why);
+  param_load((char *[]){ "STRATUS_RDMA=off", NULL });
+  assert_string_equal(with("NCCL_IB_DISABLE", "0").off_why, "STRATUS_RDMA=off");
+  param_load((char *[]){ "STRATUS_RDMA=on", NULL });
+  assert_true(with("NCCL_IB_DISABLE", "0").is_wanted);
+  assert_non_null(with("NCCL_IB_DISABLE", "1").off_why); /* NCCL's own win */
+  param_load((char *[]){ NULL });
+}
 
 /* ---- none ---- */
 
@@ -106,12 +156,6 @@ TEST(users_wishes_count) {
   setenv("NCCL_IB_DISABLE", "1", 1);
   expect_none_for(false, "NCCL_IB_DISABLE is set");
   unsetenv("NCCL_IB_DISABLE");
-  setenv("NCCL_IB_RETRY_CNT", "1", 1);
-  rdma_host_configure();
-  struct rdma_device *device = rdma_host_open(&nic);
-  assert_int_equal(device->settings.retry_count, 1);
-  rdma_device_release(device);
-  unsetenv("NCCL_IB_RETRY_CNT");
 }
 
 TEST(a_reason_is_logged_once) {
@@ -215,12 +259,11 @@ TEST(lost_devices_are_looked_for_again) {
   struct rdma_device *device = rdma_host_open(&nic);
   uint32_t id = rdma_device_domain_id(device->index);
   fake_verbs_remove("fake0");
-  assert_false(atomic_load(&device->is_lost));
-  assert_true(is_readable(device->events->async_fd) && !is_readable(device->lost_fd));
+  assert_true(is_readable(device->events->async_fd));
   rdma_device_take_events(device);
   assert_true(atomic_load(&device->is_lost));
   assert_true(is_readable(device->lost_fd));
-  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is given up: event"), 1);
+  assert_int_equal(log_capture_find("fake0, the RDMA device of d0, is given up: "), 1);
   rdma_device_lose(device, "again"); /* says nothing more */
   assert_int_equal(log_capture_find("is given up"), 1);
   assert_null(rdma_device_take(&nic, why)); /* while it has users */
@@ -267,11 +310,6 @@ TEST(ports_that_go_down_are_lost) {
 static bool has_keys(const struct lane_memory *memory, const struct rdma_device *device) {
   uint32_t local, remote;
   return rdma_memory_keys(memory, device->index, &local, &remote);
-}
-
-static uint32_t remote_of(const struct lane_memory *memory, const struct rdma_device *device) {
-  return lane_memory_remote_key(
-      memory, (struct lane_domain){ device->index, rdma_device_domain_id(device->index) });
 }
 
 /* Closed; its place is free. */
@@ -374,28 +412,6 @@ TEST(only_what_a_collnet_call_receives_into_can_be_written) {
   assert_int_equal(memory_count(), 0);
   collnet_close(group);
   rdma_device_release(device);
-}
-
-/* Other devices keep what they have, and what cannot be written by peers stays. */
-TEST(revoked_devices_take_no_writes_any_more) {
-  struct lane_memory *sent = lane_memory_register(data, 4096, LANE_MEMORY_LOCAL, NULL);
-  struct lane_memory *received = lane_memory_register(data + 4096, 4096, LANE_MEMORY_REMOTE, NULL);
-  struct rdma_device *device = rdma_host_open(&nic);
-  assert_true(remote_of(received, device) != 0);
-  rdma_device_lose(device, "test");
-  fake_verbs_fail_calls(FAKE_DEREG_MR, EBUSY);
-  assert_int_equal(rdma_memory_revoke(device), EBUSY);
-  assert_int_equal(remote_of(received, device), 0);
-  fake_verbs_heal_calls();
-  assert_int_equal(rdma_memory_revoke(device), 0);
-  assert_int_equal(fake_verbs_counts().mrs, 1);
-  assert_true(has_keys(sent, device));
-  give_up(device);
-  device = rdma_host_open(&nic); /* as new for who comes next */
-  assert_true(remote_of(received, device) != 0);
-  rdma_device_release(device);
-  lane_memory_free(sent);
-  lane_memory_free(received);
 }
 
 static void *come_and_go(void *argument) {

@@ -74,8 +74,7 @@ BOTH(the_end_of_one_is_heard_by_the_other) {
   struct rdma_host_two two = rdma_host_two();
   endpoint_free(&two.dialler->endpoint);
   two.dialler = NULL;
-  rdma_worker_finish(&two.listener->device->queue);
-  assert_int_equal(rdma_host_advance(two.listener), -ECONNRESET);
+  assert_int_equal(rdma_host_result(two.listener, 0), -ECONNRESET);
   rdma_host_free_two(&two);
 }
 
@@ -99,7 +98,7 @@ TEST(an_address_that_has_moved_ends_the_device) {
   const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
   struct endpoint *endpoint = endpoint_accept(&nic, &peer);
   assert_non_null(endpoint);
-  assert_int_equal(rdma_host_advance(rdma_qp_of(endpoint)), -ENODEV);
+  assert_int_equal(rdma_host_result(rdma_qp_of(endpoint), -EINPROGRESS), -ENODEV);
   assert_true(atomic_load(&rdma_qp_of(endpoint)->device->is_lost));
   assert_int_equal(log_capture_find("fake1, the RDMA device of d1, is given up: librdmacm finds "
                                     "another one at the NIC's address"),
@@ -108,7 +107,7 @@ TEST(an_address_that_has_moved_ends_the_device) {
   rdma_host_free_two(&two);
 }
 
-/* ---- rights ---- */
+/* ---- stopping ---- */
 
 /* One RDMA write of the whole range, from `here` to `there`; its completion. */
 static enum ibv_wc_status write_with(struct rdma_qp *qp, uint8_t *here, uint32_t local,
@@ -141,34 +140,6 @@ static enum ibv_wc_status write_once(const struct rdma_host_two *two) {
                     remote_key(to_memory, two->listener));
 }
 
-TEST(only_memory_for_receives_can_be_written) {
-  struct rdma_host_two two = rdma_host_two();
-  assert_true(local_key(from_memory, two.dialler) != 0);
-  assert_int_equal(remote_key(from_memory, two.dialler), 0);
-  struct fake_counts counts = fake_verbs_counts();
-  assert_int_equal(counts.mrs, 4); /* two of slots */
-  assert_int_equal(counts.remote_mrs, 1);
-  assert_int_equal(write_once(&two), IBV_WC_SUCCESS);
-  assert_memory_equal(to, from, BYTES);
-  /* By a peer that guesses: the local key is the remote one, as in many drivers. */
-  assert_int_equal(write_with(two.dialler, to, local_key(to_memory, two.dialler), from,
-                              local_key(from_memory, two.listener)),
-                   IBV_WC_REM_ACCESS_ERR);
-  assert_int_equal(fake_verbs_counts().refused, 1);
-  rdma_host_free_two(&two);
-}
-
-BOTH(sending_queue_pairs_take_no_writes) {
-  struct rdma_host_two two = rdma_host_two();
-  assert_int_equal(fake_verbs_counts().remote_qps, 1);
-  assert_int_equal(write_with(two.listener, to, local_key(to_memory, two.listener), to,
-                              remote_key(to_memory, two.dialler)),
-                   IBV_WC_REM_ACCESS_ERR);
-  rdma_host_free_two(&two);
-}
-
-/* ---- stopping ---- */
-
 /* The peer's last packets come now; to_memory stays as it is. */
 static void expect_no_late_write(void) {
   memset(to, 2, BYTES);
@@ -181,14 +152,6 @@ static struct rdma_host_two two_that_wrote(void) {
   struct rdma_host_two two = rdma_host_two();
   assert_int_equal(write_once(&two), IBV_WC_SUCCESS);
   return two;
-}
-
-TEST(a_stopped_queue_pair_takes_no_writes) {
-  struct rdma_host_two two = two_that_wrote();
-  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
-  expect_no_late_write();
-  assert_int_equal(write_once(&two), IBV_WC_RETRY_EXC_ERR);
-  rdma_host_free_two(&two);
 }
 
 TEST(what_cannot_be_stopped_is_destroyed) {
@@ -205,9 +168,9 @@ TEST(what_cannot_be_stopped_is_destroyed) {
 TEST(what_a_worker_connects_is_not_destroyed) {
   struct rdma_host_two two = two_that_wrote();
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
-  atomic_store(&two.listener->state, RDMA_BUSY);
+  pthread_mutex_lock(&two.listener->in_use);
   assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
-  atomic_store(&two.listener->state, RDMA_IDLE);
+  pthread_mutex_unlock(&two.listener->in_use);
   assert_int_equal(fake_verbs_counts().qps, 2);
   assert_int_equal(fake_verbs_counts().remote_mrs, 0);
   expect_no_late_write();
@@ -236,22 +199,6 @@ TEST(what_cannot_be_destroyed_loses_its_memory) {
                    1);
 }
 
-TEST(where_nothing_helps_it_is_told) {
-  struct rdma_host_two two = two_that_wrote();
-  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
-  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
-  fake_verbs_fail_calls(FAKE_DEREG_MR, ENOMEM);
-  assert_int_equal(endpoint_stop(&two.listener->endpoint), -ENOTRECOVERABLE);
-  assert_int_equal(log_capture_find("fake0 cannot deregister memory (ibv_dereg_mr: Cannot allocate "
-                                    "memory)"),
-                   1);
-  assert_int_equal(fake_verbs_write_late(), 1); /* as it was told */
-  fake_verbs_heal_calls();
-  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0); /* the next try */
-  expect_no_late_write();
-  rdma_host_free_two(&two);
-}
-
 /* Nobody can write through it, so nobody else need suffer. */
 TEST(a_sending_queue_pair_may_stay) {
   struct rdma_host_two two = two_that_wrote();
@@ -260,33 +207,6 @@ TEST(a_sending_queue_pair_may_stay) {
   assert_int_equal(endpoint_stop(&two.dialler->endpoint), 0);
   assert_int_equal(fake_verbs_counts().remote_mrs, 1);
   rdma_host_free_two(&two);
-}
-
-/* What is refused now and then goes at once; what is refused for long, in the end. */
-TEST(refusals_that_pass_leave_nothing) {
-  static const enum fake_call calls[] = { FAKE_DESTROY_QP, FAKE_DESTROY_CQ, FAKE_DESTROY_CHANNEL,
-                                          FAKE_DEREG_MR };
-  struct fake_counts before = fake_verbs_counts();
-  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-    struct rdma_host_two two = rdma_host_two();
-    struct rdma_queue *queue = &two.listener->device->queue;
-    fake_verbs_fail_call(calls[i], 2, EAGAIN);
-    rdma_host_free_two(&two);
-    rdma_worker_finish(queue);
-    assert_true(fake_verbs_heal_calls());
-    struct fake_counts after = fake_verbs_counts();
-    assert_int_equal(after.qps + after.cqs + after.channels, 0);
-    assert_true(i == 0 || after.mrs == before.mrs);
-    before = after;
-    two = rdma_host_two();
-    fake_verbs_fail_calls(calls[i], EAGAIN);
-    rdma_host_free_two(&two);
-    rdma_worker_finish(queue);
-    assert_true(fake_verbs_counts().mrs > before.mrs);
-    fake_verbs_heal_calls();
-    rdma_worker_finish(queue);
-    assert_int_equal(fake_verbs_counts().mrs, before.mrs);
-  }
 }
 
 /* No driver says how much it takes. */
@@ -306,7 +226,8 @@ TEST(inline_data_is_what_the_device_takes) {
     struct nic nic = fake_nic("d1", cases[i].hca.addresses[0], 24);
     rdma_device_wait(&nic, 1);
     struct endpoint *endpoint = endpoint_accept(&nic, &peer);
-    rdma_host_advance(rdma_qp_of(endpoint)); /* it cannot listen at the other address */
+    rdma_host_result(rdma_qp_of(endpoint),
+                     -EINPROGRESS); /* it cannot listen at the other address */
     assert_int_equal(rdma_qp_of(endpoint)->max_inline, cases[i].max_inline);
     endpoint_free(endpoint);
   }

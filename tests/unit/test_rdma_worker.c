@@ -191,9 +191,9 @@ BOTH(others_go_on_while_a_driver_makes_a_queue_pair) {
 #define TEST(name, way) UNIT_TEST_EACH(name, start, stop, &(way))
 
 TEST(others_go_on_while_librdmacm_connects, iwarp) {
-  static const enum fake_call calls[] = { FAKE_CM_CHANNEL, FAKE_CM_ID,      FAKE_CM_BIND,
-                                          FAKE_CM_LISTEN,  FAKE_CM_ADDRESS, FAKE_CM_ROUTE,
-                                          FAKE_CM_CONNECT, FAKE_CM_ACCEPT };
+  static const enum fake_call calls[] = { FAKE_CM_ID,      FAKE_CM_BIND,  FAKE_CM_LISTEN,
+                                          FAKE_CM_ADDRESS, FAKE_CM_ROUTE, FAKE_CM_CONNECT,
+                                          FAKE_CM_ACCEPT };
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     go_on_while_held(calls[i]);
   }
@@ -323,8 +323,7 @@ static void run_step(struct rdma_job *job) {
 UNIT_TEST(jobs_wait_for_those_before_them) {
   struct rdma_queue queue = { 0 };
   struct step first = { .job.run = run_step }, second = first, third = first, gone = first;
-  list_init(&queue.waiting);
-  list_init(&queue.kept);
+  rdma_worker_init(&queue);
   atomic_store(&second.may_end, true);
   atomic_store(&third.may_end, true);
   assert_true(rdma_worker_submit(&queue, &first.job));

@@ -13,11 +13,13 @@
 #include "common/descriptor.h"
 #include "common/fork_guard.h"
 #include "common/log.h"
+#include "common/param.h"
 #include "common/sysfs.h"
 #include "common/thread.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
+#include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp_socket.h"
 
 /* Alibaba Cloud's elastic RDMA, as ibv_query_device tells it (the erdma driver of Linux 6.12). */
@@ -37,8 +39,8 @@ static void make_table(void) {
   for (int i = 0; i < RDMA_DEVICES; i++) {
     devices[i].index = i;
     devices[i].lost_fd = -1;
-    list_init(&devices[i].queue.waiting);
-    list_init(&devices[i].queue.kept);
+    rdma_worker_init(&devices[i].queue);
+    devices[i].queue.readable = rdma_qp_take_events;
   }
 }
 
@@ -58,10 +60,57 @@ const char *rdma_transport_name(enum rdma_transport transport) {
 
 /* ---- settings ---- */
 
+/* NULL: not set, or empty, which is the same to NCCL. */
+static const char *variable(const char *name) {
+  const char *value = getenv(name);
+  return value && *value ? value : NULL;
+}
+
+/* Decimal, or as C has it: 0x10, 010. NCCL takes what strtoll makes of anything, so that a typing
+ * error is a zero. */
+static bool parse_number(const char *text, long long low, long long high, long long *value) {
+  char *end;
+  errno = 0;
+  long long number = strtoll(text, &end, 0);
+  if (errno || end == text || *end || number < low || number > high) {
+    return false;
+  }
+  *value = number;
+  return true;
+}
+
+static long long read_number(const char *name, long long low, long long high, long long otherwise) {
+  const char *text = variable(name);
+  long long value = otherwise;
+  if (text && !parse_number(text, low, high, &value)) {
+    LOG_WARN("%s=%s is ignored: accepted is %lld..%lld; %lld is used", name, text, low, high,
+             otherwise);
+  }
+  return value;
+}
+
+static void read_settings(struct rdma_settings *out) {
+  *out = (struct rdma_settings){ 0 };
+  int mode = param_enum(PARAM_RDMA);
+  /* NCCL takes any number but 0 for true. */
+  bool is_disabled = read_number("NCCL_IB_DISABLE", INT32_MIN, INT32_MAX, 0) != 0;
+  if (mode == PARAM_RDMA_OFF) {
+    out->off_why = "STRATUS_RDMA=off";
+  } else if (is_disabled) {
+    out->off_why = "NCCL_IB_DISABLE is set";
+  }
+  out->is_wanted = mode == PARAM_RDMA_ON;
+  name_list_parse(&out->hcas, "NCCL_IB_HCA", variable("NCCL_IB_HCA"), true);
+  out->traffic_class = (int)read_number("NCCL_IB_TC", -1, 255, -1);
+  out->service_level = (int)read_number("NCCL_IB_SL", -1, 15, -1);
+  out->timeout = (uint8_t)read_number("NCCL_IB_TIMEOUT", 0, 31, RDMA_TIMEOUT);
+  out->retry_count = (uint8_t)read_number("NCCL_IB_RETRY_CNT", 0, 7, 7);
+}
+
 /* With the lock held. */
 static const struct rdma_settings *configured(void) {
   if (!is_configured) {
-    rdma_settings_read(&current);
+    read_settings(&current);
     is_configured = true;
   }
   return &current;
@@ -89,16 +138,16 @@ struct rdma_settings rdma_device_settings(void) {
 
 /* False: why. What there is of it is unbound by close_device. */
 static bool bind_to_nic(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
-  const struct rdmacm_api *cm = device->api->cm;
+  const struct verbs_api *api = device->api;
   struct sockaddr_storage address = device->nic.address;
   tcp_address_set_port(&address, 0);
-  device->channel = rdmacm_open_channel(cm);
-  if (!device->channel || cm->create_id(device->channel, &device->bound, NULL, RDMA_PS_TCP) != 0) {
+  device->channel = rdmacm_open_channel(api);
+  if (!device->channel || api->create_id(device->channel, &device->bound, NULL, RDMA_PS_TCP) != 0) {
     snprintf(why, RDMA_WHY_MAX, "librdmacm cannot be used (rdma_create_id: %s)", strerror(errno));
     return false;
   }
   fork_guard_unmap("/dev/infiniband/");
-  bool is_bound = cm->bind_addr(device->bound, (struct sockaddr *)&address) == 0;
+  bool is_bound = api->bind_addr(device->bound, (struct sockaddr *)&address) == 0;
   if (!is_bound || !device->bound->verbs) {
     snprintf(why, RDMA_WHY_MAX,
              "librdmacm finds no RDMA device at its address (rdma_bind_addr: %s)",
@@ -219,8 +268,8 @@ static void close_device(struct rdma_device *device) {
     descriptor_close(device->lost_fd);
   }
   if (device->api) {
-    rdmacm_destroy_id(device->api->cm, device->bound);
-    rdmacm_close_channel(device->api->cm, device->channel);
+    rdmacm_destroy_id(device->api, device->bound);
+    rdmacm_close_channel(device->api, device->channel);
   }
   device->pd = NULL;
   device->events = NULL;
@@ -263,6 +312,7 @@ static void search(struct rdma_job *job) {
   atomic_store(&device->is_lost, false);
   bool is_open = open_device(device, &may_come, why);
   if (is_open) {
+    device->queue.fd = device->channel->fd;
     rdma_memory_add(device);
     LOG_INFO("%s, the RDMA device of %s, is open: port %u", device->port.name, device->nic.name,
              device->port.port);
@@ -287,6 +337,7 @@ static void search(struct rdma_job *job) {
 static void close_lost(struct rdma_job *job) {
   struct rdma_device *device = LIST_ENTRY(job, struct rdma_device, job);
   rdma_memory_remove(device);
+  device->queue.fd = -1;
   close_device(device);
   take_lock();
   device->state = RDMA_CLOSED;
@@ -352,7 +403,7 @@ struct rdma_device *rdma_device_take(const struct nic *nic, char why[RDMA_WHY_MA
       begin_close(device);
     }
   }
-  if (configured()->is_off) {
+  if (configured()->off_why) {
     snprintf(why, RDMA_WHY_MAX, "%s", configured()->off_why);
   } else if (nic->advertised.ss_family != AF_UNSPEC) {
     snprintf(why, RDMA_WHY_MAX,

@@ -27,14 +27,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/name_list.h"
 #include "net_plugin/lane/nic.h"
-#include "net_plugin/lane/rdma/rdma_settings.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
 #include "net_plugin/lane/rdma/verbs_api.h"
 
 enum {
   RDMA_WHY_MAX = 256, /* texts for the log: why something is not used */
   RDMA_DEVICES = 16,  /* at once; more NICs than a host has for NCCL */
+};
+
+/* STRATUS_RDMA and NCCL's NCCL_IB_* variables with NCCL's meaning and defaults
+ * (src/transport/net_ib/{init,connect}.cc at NVIDIA/nccl v2.30.7-1), but for a shorter timeout. A
+ * bad value is one WARN with what is accepted, and the default is kept. */
+struct rdma_settings {
+  const char *off_why;   /* STRATUS_RDMA=off or NCCL_IB_DISABLE; NULL: it is not off */
+  bool is_wanted;        /* STRATUS_RDMA=on: doing without is worth a warning */
+  struct name_list hcas; /* NCCL_IB_HCA, with ports; rail and plane there are NCCL's own */
+  int traffic_class;     /* -1: the communicator's, or else 0 */
+  int service_level;     /* -1: the same */
+  uint8_t timeout;       /* of a queue pair: 4.096 us * 2^timeout; 0: none */
+  uint8_t retry_count;   /* 0..7 */
 };
 
 /* Two of different kinds cannot talk. */
@@ -44,8 +57,8 @@ const char *rdma_transport_name(enum rdma_transport transport);
 
 /* What is known about a port; a plain value. */
 struct rdma_port {
-  char name[RDMA_HCA_NAME_MAX]; /* "mlx5_0" */
-  uint8_t port;                 /* from 1 */
+  char name[NAME_LIST_NAME_MAX]; /* "mlx5_0" */
+  uint8_t port;                  /* from 1 */
   enum rdma_transport transport;
   bool is_erdma;      /* Alibaba Cloud's elastic RDMA */
   bool has_immediate; /* a write can bring 32 bits along */

@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See endpoint.h and rdma_qp.h: who has a device, and the steps of a queue pair. */
+/* See endpoint.h and rdma_qp.h: who has a device, and how librdmacm connects a queue pair. iWARP's
+ * kernel side moves the queue pair by itself; for the others, what rdma_init_qp_attr returns is
+ * passed to ibv_modify_qp. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include "common/descriptor.h"
+#include "common/hash.h"
 #include "common/log.h"
+#include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/link/wire.h"
+
+/* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.
+ */
+#define KERNEL_BITS 0xE00000
+#define RNR_RETRY 7 /* for ever */
 
 /* ---- devices ---- */
 
 bool endpoint_names_devices(void) {
   struct rdma_settings settings = rdma_device_settings();
-  return !settings.is_off && (settings.hcas.count > 0 || settings.hcas.is_excluding);
+  return !settings.off_why && (settings.hcas.count > 0 || settings.hcas.is_excluding);
 }
 
 bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
@@ -35,7 +46,7 @@ bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
 }
 
 /* NULL: there is none, which is logged, or the search goes on in the background. */
-static struct rdma_device *take(const struct nic *nic) {
+static struct rdma_device *take_device(const struct nic *nic) {
   char why[RDMA_WHY_MAX];
   struct rdma_device *device = rdma_device_take(nic, why);
   if (!device && why[0]) {
@@ -45,7 +56,7 @@ static struct rdma_device *take(const struct nic *nic) {
 }
 
 bool endpoint_has_device(const struct nic *nic) {
-  struct rdma_device *device = take(nic);
+  struct rdma_device *device = take_device(nic);
   if (device) {
     rdma_device_release(device);
   }
@@ -77,7 +88,7 @@ static void offer_of(const struct rdma_device *device, uint8_t key_index,
 }
 
 bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
-  struct rdma_device *device = take(nic);
+  struct rdma_device *device = take_device(nic);
   if (device) {
     offer_of(device, 0, offer);
     rdma_device_release(device);
@@ -85,18 +96,287 @@ bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
   return device != NULL;
 }
 
-/* ---- steps, by workers ---- */
+/* ---- what the worker does ---- */
 
-/* The descriptor first: once the state is DONE, the owner may close it. */
-static void run_step(struct rdma_job *job) {
-  struct rdma_qp *qp = LIST_ENTRY(job, struct rdma_qp, job);
-  int busy = RDMA_BUSY;
-  qp->error = qp->step(qp);
-  eventfd_write(qp->over_fd, 1);
-  if (!atomic_compare_exchange_strong(&qp->state, &busy, RDMA_DONE)) {
-    rdma_qp_destroy(qp);
+/* What there is of an event after it was acknowledged: an identifier cannot be destroyed before. */
+struct seen {
+  struct rdma_qp *qp; /* NULL: the device's own */
+  struct rdma_cm_id *id;
+  enum rdma_cm_event_type type;
+  int status;
+  uint8_t token[LANE_TOKEN_BYTES];
+};
+
+static int failed(const struct rdma_qp *qp, const char *what, int error) {
+  LOG_INFO("%s: librdmacm cannot %s: %s", qp->device->port.name, what, strerror(-error));
+  return error;
+}
+
+/* What the worker has come to, for the engine. */
+static void tell(struct rdma_qp *qp, int result) {
+  int before = atomic_load(&qp->result);
+  if (before == 0 || before == -EINPROGRESS) {
+    atomic_store(&qp->result, result);
+  }
+  eventfd_write(qp->news_fd, 1);
+}
+
+static int connected(struct rdma_qp *qp) {
+  static atomic_flag is_told = ATOMIC_FLAG_INIT;
+  bool is_first = !atomic_flag_test_and_set(&is_told);
+  atomic_store(&qp->is_connected, true);
+  tell(qp, 0);
+  LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s: librdmacm has connected a queue pair",
+         qp->device->port.name);
+  return 0;
+}
+
+/* The address may have moved. */
+static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) {
+  const struct rdma_device *device = qp->device;
+  bool is_same = id->verbs == device->bound->verbs && id->port_num == device->port.port;
+  if (!is_same) {
+    rdma_device_lose(qp->device, "librdmacm finds another one at the NIC's address");
+  }
+  return is_same;
+}
+
+/* Whatever the worker does with a queue pair. */
+static void step(struct rdma_qp *qp, int (*take)(struct rdma_qp *qp, const struct seen *seen),
+                 const struct seen *seen) {
+  pthread_mutex_lock(&qp->in_use);
+  int error = take(qp, seen);
+  if (error) {
+    tell(qp, error);
+  }
+  pthread_mutex_unlock(&qp->in_use);
+}
+
+/* ---- the queue pair ---- */
+
+static int traffic_class(const struct rdma_qp *qp, int dscp) {
+  int wanted = qp->device->settings.traffic_class;
+  return wanted >= 0 ? wanted : dscp >= 0 ? dscp << 2 : 0;
+}
+
+static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
+  const struct rdma_settings *settings = &qp->device->settings;
+  struct ibv_qp_attr attributes = { .qp_state = state };
+  int mask = 0;
+  if (qp->api->init_qp_attr(qp->id, &attributes, &mask) != 0) {
+    return -errno;
+  }
+  mask &= ~KERNEL_BITS;
+  attributes.qp_access_flags = rdma_qp_access(qp);
+  attributes.min_rnr_timer = RDMA_MIN_RNR_TIMER;
+  attributes.timeout = settings->timeout;
+  if (settings->service_level >= 0) {
+    attributes.ah_attr.sl = (uint8_t)settings->service_level;
+  }
+  /* Switches spread flows over paths by the UDP source port, which devices make of it. Linux sets
+   * it from 5.7 on. */
+  if (attributes.ah_attr.grh.flow_label == 0) {
+    attributes.ah_attr.grh.flow_label = qp->qp->qp_num * 0x9E3779B1u >> 12;
+  }
+  return mask ? -qp->api->modify_qp(qp->qp, &attributes, mask) : 0;
+}
+
+static int move_to_ready(struct rdma_qp *qp) {
+  int error = qp->qp ? 0 : -ECANCELED; /* it was stopped, and had to be destroyed for that */
+  error = error ? error : move(qp, IBV_QPS_INIT); /* its partition */
+  error = error ? error : move(qp, IBV_QPS_RTR);
+  return error ? error : move(qp, IBV_QPS_RTS);
+}
+
+static struct rdma_conn_param parameters(const struct rdma_qp *qp,
+                                         const uint8_t token[LANE_TOKEN_BYTES]) {
+  return (struct rdma_conn_param){ .private_data = token,
+                                   .private_data_len = LANE_TOKEN_BYTES,
+                                   .responder_resources = 1,
+                                   .initiator_depth = 1,
+                                   .retry_count = qp->device->settings.retry_count,
+                                   .rnr_retry_count = RNR_RETRY,
+                                   .qp_num = qp->qp->qp_num };
+}
+
+/* Is it the peer of the handshake? */
+static bool is_peer(const struct seen *seen, const uint8_t token[LANE_TOKEN_BYTES]) {
+  return hash_is_equal(seen->token, token, LANE_TOKEN_BYTES);
+}
+
+/* ---- the listening side ---- */
+
+static int await_request(struct rdma_qp *qp) {
+  const struct verbs_api *api = qp->api;
+  tcp_address_set_port(&qp->here, 0);
+  if (api->create_id(qp->device->channel, &qp->listener, qp, RDMA_PS_TCP) != 0 ||
+      api->bind_addr(qp->listener, (struct sockaddr *)&qp->here) != 0) {
+    return failed(qp, "take the NIC's address", -errno);
+  }
+  if (!is_on_device(qp, qp->listener)) {
+    return -ENODEV;
+  }
+  if (api->listen(qp->listener, RDMA_CM_BACKLOG) != 0) {
+    return failed(qp, "listen", -errno);
+  }
+  qp->endpoint.port = be16toh(api->get_src_port(qp->listener));
+  return 0;
+}
+
+static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
+  LOG_WARN_EVERY(RDMA_STRANGER_INTERVAL_NS,
+                 "%s: rejected a queue pair that does not belong to this job",
+                 qp->device->port.name);
+  qp->api->reject(id, NULL, 0);
+  rdmacm_destroy_id(qp->api, id);
+}
+
+static int take_request(struct rdma_qp *qp, const struct seen *seen) {
+  if (!qp->listener || qp->id || !is_peer(seen, qp->tokens.request)) {
+    reject(qp, seen->id);
+    return 0;
+  }
+  qp->id = seen->id;
+  rdmacm_destroy_id(qp->api, qp->listener);
+  qp->listener = NULL;
+  if (!is_on_device(qp, qp->id)) {
+    return -ENODEV;
+  }
+  struct rdma_conn_param answer = parameters(qp, qp->tokens.answer);
+  int error = move_to_ready(qp);
+  if (!error && qp->api->accept(qp->id, &answer) != 0) {
+    error = -errno;
+  }
+  return error ? failed(qp, "accept", error) : 0;
+}
+
+/* ---- the dialling side ---- */
+
+static void set_traffic_class(const struct rdma_qp *qp) {
+  uint8_t class = (uint8_t)traffic_class(qp, qp->dscp);
+  if (class &&
+      qp->api->set_option(qp->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, sizeof(class)) != 0) {
+    LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->port.name, strerror(errno));
   }
 }
+
+static int resolve(struct rdma_qp *qp) {
+  tcp_address_set_port(&qp->here, 0);
+  if (qp->api->create_id(qp->device->channel, &qp->id, qp, RDMA_PS_TCP) != 0) {
+    return failed(qp, "make an identifier", -errno);
+  }
+  set_traffic_class(qp);
+  if (qp->api->resolve_addr(qp->id, (struct sockaddr *)&qp->here, (struct sockaddr *)&qp->there,
+                            RDMA_CM_PHASE_MS) != 0) {
+    return failed(qp, "resolve the peer's address", -errno);
+  }
+  return 0;
+}
+
+static int find_route(const struct rdma_qp *qp) {
+  if (!is_on_device(qp, qp->id)) {
+    return -ENODEV;
+  }
+  return qp->api->resolve_route(qp->id, RDMA_CM_PHASE_MS) ? failed(qp, "find a route", -errno) : 0;
+}
+
+static int request(const struct rdma_qp *qp) {
+  struct rdma_conn_param asked = parameters(qp, qp->tokens.request);
+  return qp->api->connect(qp->id, &asked) ? failed(qp, "connect", -errno) : 0;
+}
+
+/* must_establish: the queue pair must still be moved, and the peer be notified. */
+static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
+  if (!is_peer(seen, qp->tokens.answer)) {
+    LOG_INFO("%s: what answered for the peer's queue pair is not the peer", qp->device->port.name);
+    return -EKEYREJECTED;
+  }
+  int error = must_establish ? move_to_ready(qp) : 0;
+  if (!error && must_establish && qp->api->establish(qp->id) != 0) {
+    error = -errno;
+  }
+  return error ? failed(qp, "connect", error) : connected(qp);
+}
+
+/* ---- events ---- */
+
+static int event_failed(const struct rdma_qp *qp, const struct seen *seen) {
+  const char *text = qp->api->event_str(seen->type);
+  LOG_AT(qp->is_connected ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO, "%s: librdmacm: %s (%d)",
+         qp->device->port.name, text, seen->status);
+  switch (seen->type) {
+  case RDMA_CM_EVENT_DEVICE_REMOVAL:
+    rdma_device_lose(qp->device, text);
+    return -ENODEV;
+  case RDMA_CM_EVENT_REJECTED:
+    return -ECONNREFUSED;
+  case RDMA_CM_EVENT_DISCONNECTED:
+    return -ECONNRESET;
+  default:
+    return -EHOSTUNREACH;
+  }
+}
+
+static int take(struct rdma_qp *qp, const struct seen *seen) {
+  switch (seen->type) {
+  case RDMA_CM_EVENT_ADDR_RESOLVED:
+    return find_route(qp);
+  case RDMA_CM_EVENT_ROUTE_RESOLVED:
+    return request(qp);
+  case RDMA_CM_EVENT_CONNECT_REQUEST:
+    return take_request(qp, seen);
+  case RDMA_CM_EVENT_CONNECT_RESPONSE:
+    return take_answer(qp, seen, true);
+  case RDMA_CM_EVENT_ESTABLISHED: /* iWARP's only answer */
+    return qp->is_sender && !qp->is_connected ? take_answer(qp, seen, false) : connected(qp);
+  case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+  case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: if it breaks the queue pair, that has an event of
+                                     its own */
+    return 0;
+  default:
+    return event_failed(qp, seen);
+  }
+}
+
+static void copy_event(const struct rdma_cm_event *event, struct seen *seen) {
+  const struct rdma_conn_param *connection = &event->param.conn;
+  bool is_request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+  *seen = (struct seen){ .qp = (is_request ? event->listen_id : event->id)->context,
+                         .id = event->id,
+                         .type = event->event,
+                         .status = event->status };
+  if (is_request || event->event == RDMA_CM_EVENT_CONNECT_RESPONSE ||
+      event->event == RDMA_CM_EVENT_ESTABLISHED) {
+    if (connection->private_data && connection->private_data_len >= LANE_TOKEN_BYTES) {
+      memcpy(seen->token, connection->private_data, LANE_TOKEN_BYTES);
+    }
+  }
+}
+
+void rdma_qp_take_events(struct rdma_queue *queue) {
+  struct rdma_device *device = LIST_ENTRY(queue, struct rdma_device, queue);
+  const struct verbs_api *api = device->api;
+  struct rdma_cm_event *event;
+  struct seen seen;
+  for (int i = 0; i < RDMA_CM_EVENTS_MOST; i++) {
+    if (api->get_cm_event(device->channel, &event) != 0) {
+      if (errno != EAGAIN && errno != EINTR) {
+        queue->fd = -1;
+        rdma_device_lose(device, "librdmacm cannot report events");
+      }
+      return;
+    }
+    copy_event(event, &seen);
+    api->ack_cm_event(event);
+    if (seen.qp) {
+      step(seen.qp, take, &seen);
+    } else if (seen.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+      rdma_device_lose(device, api->event_str(seen.type));
+    }
+  }
+}
+
+/* ---- one endpoint ---- */
 
 static int make(struct rdma_qp *qp) {
   static atomic_flag has_logged = ATOMIC_FLAG_INIT;
@@ -112,32 +392,23 @@ static int make(struct rdma_qp *qp) {
   return error;
 }
 
-static int step_listen(struct rdma_qp *qp) {
+static int begin(struct rdma_qp *qp, const struct seen *nothing) {
+  (void)nothing;
   int error = make(qp);
-  return error ? error : rdma_qp_listen(qp);
-}
-
-static int step_connect(struct rdma_qp *qp) {
-  int error = make(qp);
-  return error ? error : rdma_qp_connect(qp);
-}
-
-/* -EINPROGRESS: a worker is at it. -EAGAIN: no thread can be had for it. */
-static int begin(struct rdma_qp *qp, int (*step)(struct rdma_qp *qp)) {
-  qp->step = step;
-  atomic_store(&qp->state, RDMA_BUSY);
-  if (!rdma_worker_submit(&qp->device->queue, &qp->job) && rdma_worker_take_back(&qp->job)) {
-    atomic_store(&qp->state, RDMA_IDLE);
-    return -EAGAIN;
+  error = error ? error : qp->is_sender ? resolve(qp) : await_request(qp);
+  if (!error && !qp->is_sender) {
+    tell(qp, 0);
   }
-  return -EINPROGRESS;
+  return error;
 }
 
-/* ---- one endpoint ---- */
+static void run_begin(struct rdma_job *job) {
+  step(LIST_ENTRY(job, struct rdma_qp, job), begin, NULL);
+}
 
 /* NULL: the NIC has no device now, or the peer's is of another kind. */
-static struct rdma_device *take_for(const struct nic *nic, const struct lane_offer *offer) {
-  struct rdma_device *device = take(nic);
+static struct rdma_device *take_kind(const struct nic *nic, const struct lane_offer *offer) {
+  struct rdma_device *device = take_device(nic);
   unsigned kind = offer->bytes[LANE_OFFER_KIND];
   if (device && kind != device->port.transport + 1u) {
     LOG_INFO("%s speaks %s, and the peer's device %s", device->port.name,
@@ -157,7 +428,7 @@ static bool find_addresses(struct rdma_qp *qp, int fd) {
 
 static struct endpoint *qp_begin(const struct nic *nic, const struct endpoint_peer *peer,
                                  uint16_t port, bool is_sender) {
-  struct rdma_device *device = take_for(nic, peer->offer);
+  struct rdma_device *device = take_kind(nic, peer->offer);
   if (!device) {
     return NULL;
   }
@@ -172,17 +443,18 @@ static struct endpoint *qp_begin(const struct nic *nic, const struct endpoint_pe
   qp->device = device;
   qp->api = device->api;
   qp->is_sender = is_sender;
-  qp->job.run = run_step;
-  qp->over_fd = fd;
+  qp->job.run = run_begin;
+  atomic_store(&qp->result, -EINPROGRESS);
+  qp->news_fd = fd;
+  pthread_mutex_init(&qp->in_use, NULL);
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
   qp->peer_key = peer->offer->bytes[LANE_OFFER_KEY];
   qp->tokens = *peer->tokens;
   qp->dscp = peer->dscp;
-  bool has_begun = find_addresses(qp, peer->fd);
+  bool has_addresses = find_addresses(qp, peer->fd);
   tcp_address_set_port(&qp->there, port);
-  has_begun = has_begun && begin(qp, is_sender ? step_connect : step_listen) == -EINPROGRESS;
-  if (!has_begun) {
+  if (!has_addresses || !rdma_worker_submit(&device->queue, &qp->job)) {
     endpoint_free(&qp->endpoint);
     return NULL;
   }
@@ -202,30 +474,15 @@ void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer
   offer_of(((const struct rdma_qp *)endpoint)->device, endpoint->key_index, offer);
 }
 
-/* librdmacm tells more before the peer has answered. */
-static bool is_connecting(const struct rdma_qp *qp) {
-  return qp->step != step_listen && !qp->is_connected;
-}
-
-int endpoint_advance(struct endpoint *endpoint) {
+int endpoint_result(struct endpoint *endpoint) {
   struct rdma_qp *qp = rdma_qp_of(endpoint);
   eventfd_t count;
-  switch ((enum rdma_step)atomic_load(&qp->state)) {
-  case RDMA_DONE:
-    atomic_store(&qp->state, RDMA_IDLE);
-    eventfd_read(qp->over_fd, &count);
-    return qp->error ? qp->error : is_connecting(qp) ? -EINPROGRESS : 0;
-  case RDMA_IDLE: /* librdmacm has an event */
-    return begin(qp, rdma_qp_advance);
-  default:
-    return -EINPROGRESS;
-  }
+  eventfd_read(qp->news_fd, &count);
+  return atomic_load(&qp->result);
 }
 
 int endpoint_fd(const struct endpoint *endpoint) {
-  const struct rdma_qp *qp = (const struct rdma_qp *)endpoint;
-  bool is_idle = atomic_load(&qp->state) == RDMA_IDLE;
-  return is_idle && is_connecting(qp) ? qp->events->fd : qp->over_fd;
+  return ((const struct rdma_qp *)endpoint)->news_fd;
 }
 
 int endpoint_stop(struct endpoint *endpoint) {
@@ -233,15 +490,7 @@ int endpoint_stop(struct endpoint *endpoint) {
 }
 
 void endpoint_free(struct endpoint *endpoint) {
-  struct rdma_qp *qp = rdma_qp_of(endpoint);
-  if (!qp) {
-    return;
-  }
-  if (rdma_worker_take_back(&qp->job)) {
-    atomic_store(&qp->state, RDMA_IDLE);
-  }
-  int busy = RDMA_BUSY;
-  if (!atomic_compare_exchange_strong(&qp->state, &busy, RDMA_ABANDONED)) {
-    rdma_qp_destroy(qp);
+  if (endpoint) {
+    rdma_qp_destroy(rdma_qp_of(endpoint));
   }
 }

@@ -13,6 +13,10 @@
  * header is sent; where the device can, and the frame carries a whole message without checksum, the
  * write's immediate data stands for the header (wire.h). It takes a slot like a send.
  *
+ * Every send has a slot, where its prefix, a header and small payloads are put together; larger
+ * payloads are gathered from where they are, if that is registered. One send in RDMA_SIGNAL_EVERY
+ * asks for a completion, which frees the slots of all before.
+ *
  * The socket that the handshake ran over stays open: its end is the peer's. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_LANE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_LANE_H

@@ -140,15 +140,18 @@ static int move_to_error(const struct rdma_qp *qp) {
   return qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
 }
 
-/* While a worker connects it, which fails then, only the worker may destroy it. */
+/* While the worker connects it, which fails then, only the worker may destroy it. */
 int rdma_qp_stop(struct rdma_qp *qp) {
   const struct rdma_device *device = qp->device;
-  int error = move_to_error(qp);
+  int destroy_error = 0, error = move_to_error(qp);
   if (!error) {
     return 0;
   }
-  bool may_destroy = atomic_load(&qp->state) != RDMA_BUSY;
-  int destroy_error = may_destroy ? destroy_queue_pair(qp) : 0;
+  bool may_destroy = pthread_mutex_trylock(&qp->in_use) == 0;
+  if (may_destroy) {
+    destroy_error = destroy_queue_pair(qp);
+    pthread_mutex_unlock(&qp->in_use);
+  }
   if (!destroy_error) { /* destroyed: all that a device can do that is gone */
     LOG_AT(atomic_load(&device->is_lost) ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
            "%s: ibv_modify_qp does not stop a queue pair: %s", device->port.name, strerror(error));
@@ -166,11 +169,9 @@ static const char *give_back(struct rdma_qp *qp, int *error) {
   if ((*error = destroy_queue_pair(qp)) != 0) {
     return "ibv_destroy_qp";
   }
-  rdmacm_destroy_id(api->cm, qp->listener);
-  rdmacm_destroy_id(api->cm, qp->id);
-  rdmacm_close_channel(api->cm, qp->events);
+  rdmacm_destroy_id(api, qp->listener);
+  rdmacm_destroy_id(api, qp->id);
   qp->listener = qp->id = NULL;
-  qp->events = NULL;
   if (qp->cq && (*error = api->destroy_cq(qp->cq)) != 0) {
     return "ibv_destroy_cq";
   }
@@ -207,12 +208,14 @@ static void destroy(struct rdma_job *job) {
     munmap(qp->slots, slots_bytes(qp));
   }
   rdma_device_release(qp->device);
-  descriptor_close(qp->over_fd);
+  descriptor_close(qp->news_fd);
+  pthread_mutex_destroy(&qp->in_use);
   hash_wipe(&qp->tokens, sizeof(qp->tokens));
   free(qp);
 }
 
 void rdma_qp_destroy(struct rdma_qp *qp) {
+  rdma_worker_take_back(&qp->job); /* it was not made yet */
   qp->job.run = destroy;
   rdma_worker_submit(&qp->device->queue, &qp->job);
 }
@@ -240,4 +243,24 @@ bool rdma_qp_take_event(struct rdma_qp *qp) {
   }
   qp->api->ack_cq_events(cq, 1);
   return true;
+}
+
+int rdma_qp_failed(const struct rdma_qp *qp, const struct ibv_wc *done, bool is_closing) {
+  bool is_late = done->status == IBV_WC_WR_FLUSH_ERR; /* something else broke the queue pair */
+  LOG_AT(is_late || is_closing ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
+         "%s: queue pair %u failed: %s (vendor error %#x)", qp->device->port.name, qp->qp->qp_num,
+         qp->api->wc_status_str(done->status), done->vendor_err);
+  switch (done->status) {
+  case IBV_WC_RETRY_EXC_ERR:
+  case IBV_WC_RESP_TIMEOUT_ERR:
+    return -ETIMEDOUT;
+  case IBV_WC_REM_ACCESS_ERR:
+  case IBV_WC_REM_INV_REQ_ERR:
+  case IBV_WC_REM_OP_ERR:
+    return -EREMOTEIO;
+  case IBV_WC_WR_FLUSH_ERR:
+    return -ECONNRESET;
+  default:
+    return -EIO;
+  }
 }

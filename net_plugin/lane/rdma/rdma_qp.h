@@ -13,22 +13,22 @@
  *
  * A request with another token is rejected, and the next one is waited for.
  *
- * Who holds an engine lock only starts steps; a worker takes them:
+ * The device's worker makes, connects and destroys it, and hears librdmacm's events for it; who
+ * holds an engine lock learns of it by endpoint_fd.
  *
- *   IDLE --a step begins--> BUSY --it is over: endpoint_fd is readable--> DONE --advance--> IDLE
- *                            `--freed meanwhile--> ABANDONED: the worker frees it
- *
- *   rdma_endpoint.c  steps
+ *   rdma_endpoint.c  connected
  *   rdma_qp.c        made, stopped, destroyed
- *   rdma_cm.c        connected
  *
  * Owns: all of that, and a use of the device.  Threads: one at a time.
- * Blocks: make and listen, as drivers do: a millisecond or so each, so workers call them; stop
- * longer where a device refuses it. What a device does not give back stays, with its memory and the
+ * Blocks: make, as drivers do: a millisecond or so, so the worker calls it; stop longer where a
+ * device refuses it. What a device does not give back stays, with its memory and the
  * device.
  * Fails: negative errno, after LOG_INFO. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_QP_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_QP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
 
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/rdma/limits.h"
@@ -36,20 +36,17 @@
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
 
-enum rdma_step { RDMA_IDLE, RDMA_BUSY, RDMA_DONE, RDMA_ABANDONED };
-
 struct rdma_qp {
   struct endpoint endpoint; /* first */
   struct rdma_device *device;
   const struct verbs_api *api;
   bool is_sender;
-  struct rdma_job job;
-  int (*step)(struct rdma_qp *qp); /* that a worker takes, or took last */
-  atomic_int state;                /* enum rdma_step */
-  int over_fd;                     /* an eventfd: readable when a step is over */
+  struct rdma_job job; /* makes or destroys it */
+  atomic_int result;   /* see endpoint_result; the worker's; an error stays */
+  int news_fd;         /* an eventfd: readable when there is a result */
+  /* Held by the worker while it does anything with the queue pair, and by who destroys it. */
+  pthread_mutex_t in_use;
 
-  /* the worker's while a step is in progress */
-  int error; /* of the step */
   struct ibv_comp_channel *channel;
   struct ibv_cq *cq;
   struct ibv_qp *qp;
@@ -57,15 +54,14 @@ struct rdma_qp {
   struct ibv_mr *slots_mr;
   uint32_t send_bytes, receive_bytes; /* of a slot; the peer's are the same the other way round */
   uint32_t max_inline;
-  /* what connects it; NULL: nothing has begun to */
+  /* what connects it, the worker's; NULL: nothing has begun to */
   uint8_t peer_key; /* which key of a target is for the peer's domain */
   int dscp;
   struct lane_tokens tokens;
   struct sockaddr_storage here, there;
-  struct rdma_event_channel *events;
   struct rdma_cm_id *listener; /* until the peer's request has come */
   struct rdma_cm_id *id;
-  bool is_connected;
+  atomic_bool is_connected;
 };
 
 static inline struct rdma_qp *rdma_qp_of(struct endpoint *endpoint) {
@@ -78,20 +74,15 @@ int rdma_qp_make(struct rdma_qp *qp, char why[RDMA_WHY_MAX]);
 static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
   return qp->is_sender ? 0 : IBV_ACCESS_REMOTE_WRITE;
 }
-/* Waits for the peer, at a port of its own: endpoint.port. */
-int rdma_qp_listen(struct rdma_qp *qp);
-/* Begins to connect. The caller has a deadline. */
-int rdma_qp_connect(struct rdma_qp *qp);
-/* Goes on with what has happened, whenever the descriptor of `events` is readable. -ENODEV: the
- * device goes; others: it cannot be connected, or is not any more. */
-int rdma_qp_advance(struct rdma_qp *qp);
+/* librdmacm has events for queue pairs of the device: its worker calls this. */
+void rdma_qp_take_events(struct rdma_queue *queue);
 /* After this, the peer writes no memory through it any more. Tried in this order: modify to ERR,
  * the normal case; destroy at once, when the device has been removed; give up the device and every
  * registration on it that a peer may write to, so that other connections lose their lanes on it,
  * too. One that sends needs the first two only. -ENOTRECOVERABLE, after LOG_WARN: none of these
  * could be done, so the peer must not get FENCED for the lane, and the connection ends. */
 int rdma_qp_stop(struct rdma_qp *qp);
-/* Whatever there is of it, by a worker, and no step is in progress. */
+/* Whatever there is of it, by the worker. */
 void rdma_qp_destroy(struct rdma_qp *qp);
 
 static inline uint8_t *rdma_qp_send_slot(const struct rdma_qp *qp, unsigned slot) {
@@ -108,5 +99,7 @@ int rdma_qp_post_receive(struct rdma_qp *qp, unsigned slot);
 int rdma_qp_arm(struct rdma_qp *qp);
 /* Takes the one that waits, if any. */
 bool rdma_qp_take_event(struct rdma_qp *qp);
+/* The errno for a completion that is no success, which is logged. */
+int rdma_qp_failed(const struct rdma_qp *qp, const struct ibv_wc *done, bool is_closing);
 
 #endif

@@ -18,32 +18,20 @@
 #define DEVICE_FILES "/dev/infiniband" /* the kernel adds rdma_cm when librdmacm asks for it */
 #define VERBS(name, since, is_required)                                                            \
   { "ibv_" #name, since, offsetof(struct verbs_api, name), is_required },
-#define RDMACM(name, since) { "rdma_" #name, since, offsetof(struct rdmacm_api, name), true },
+#define RDMACM(name, since) { "rdma_" #name, since, offsetof(struct verbs_api, name), true },
 
-static const struct dynlib_symbol verbs_symbols[] = {
-  VERBS_FUNCTIONS(VERBS) VERBS(query_port, "IBVERBS_1.1", true){ 0 },
+static const struct dynlib_symbol symbols[] = {
+  RDMACM_FUNCTIONS(RDMACM) VERBS_FUNCTIONS(VERBS) VERBS(query_port, "IBVERBS_1.1", true){ 0 },
 };
-static const char *const verbs_sonames[] = { "libibverbs.so.1", "libibverbs.so", NULL };
-static const struct dynlib_symbol cm_symbols[] = { RDMACM_FUNCTIONS(RDMACM){ 0 } };
-static const char *const cm_sonames[] = { "librdmacm.so.1", "librdmacm.so", NULL };
+static const char *const sonames[] = { "librdmacm.so.1", "librdmacm.so", NULL };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Below: covered by the lock. Readers keep the pointers that they were given: the tables stay. */
+/* Below: covered by the lock. Readers keep the pointer that they were given: the table stays. */
 static bool is_asked;
 static const struct verbs_api *current;
 static struct verbs_api loaded;
-static struct rdmacm_api loaded_cm;
 static char reason[DYNLIB_REASON_MAX];
-static struct dynlib library, cm_library;
-
-static bool open_library(struct dynlib *into, const char *const *sonames,
-                         const struct dynlib_symbol *symbols, void *table) {
-  bool is_open = into->handle || !dynlib_open(into, sonames, symbols, table);
-  if (!is_open) {
-    memcpy(reason, into->reason, sizeof(reason));
-  }
-  return is_open;
-}
+static struct dynlib library;
 
 /* Most machines have no RDMA device: the files of devices are looked for first, and again when
  * there were none. A library stays once it is there: libibverbs loses what ibv_fork_init allocated
@@ -54,15 +42,14 @@ static void load(void) {
     return;
   }
   is_asked = true;
-  if (!open_library(&library, verbs_sonames, verbs_symbols, &loaded) ||
-      !open_library(&cm_library, cm_sonames, cm_symbols, &loaded_cm)) {
+  if (!library.handle && dynlib_open(&library, sonames, symbols, &loaded)) {
+    memcpy(reason, library.reason, sizeof(reason));
     return;
   }
   /* As NCCL does, and like there before anything else: without it a child of fork() that writes to
    * registered pages takes them away from its parent on kernels before 5.12. An error says that the
    * kernel cannot, which is no reason to do without RDMA. */
   loaded.fork_init();
-  loaded.cm = &loaded_cm;
   current = &loaded;
 }
 
@@ -85,10 +72,10 @@ bool verbs_make_nonblocking(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm) {
+struct rdma_event_channel *rdmacm_open_channel(const struct verbs_api *api) {
   errno = ENODEV;
   descriptor_begin();
-  struct rdma_event_channel *channel = cm->create_event_channel();
+  struct rdma_event_channel *channel = api->create_event_channel();
   descriptor_mark(channel ? channel->fd : -1);
   descriptor_end();
   if (channel) {
@@ -98,19 +85,19 @@ struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm) {
   return channel;
 }
 
-void rdmacm_close_channel(const struct rdmacm_api *cm, struct rdma_event_channel *channel) {
+void rdmacm_close_channel(const struct verbs_api *api, struct rdma_event_channel *channel) {
   if (channel) {
     descriptor_begin();
     descriptor_unmark(channel->fd);
-    cm->destroy_event_channel(channel);
+    api->destroy_event_channel(channel);
     descriptor_end();
   }
 }
 
-void rdmacm_destroy_id(const struct rdmacm_api *cm, struct rdma_cm_id *id) {
+void rdmacm_destroy_id(const struct verbs_api *api, struct rdma_cm_id *id) {
   bool is_gone = !id;
   for (unsigned tries = 0; !is_gone && tries < RDMA_DESTROY_TRIES; tries++) {
-    is_gone = cm->destroy_id(id) == 0;
+    is_gone = api->destroy_id(id) == 0;
   }
   if (!is_gone) {
     LOG_INFO("librdmacm does not give up an identifier: %s", strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verbs_api: libibverbs and librdmacm as a table of function pointers, loaded when first asked for.
- * Layouts are those of <infiniband/verbs.h>; nothing is linked, so the plugin loads anywhere.
+/* verbs_api: librdmacm, and libibverbs, which it brings along, as a table of function pointers,
+ * loaded when first asked for. Layouts are those of <infiniband/verbs.h>; nothing is linked, so the
+ * plugin loads anywhere.
  *
  * What the data path calls is not in the table: ibv_post_send, ibv_post_recv, ibv_poll_cq and
  * ibv_req_notify_cq are inline functions that go through the context of a queue, and work as they
@@ -20,7 +21,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Each function with the version of its symbol, named without rdma_ (rdma-core 23 or later). */
+/* Without rdma_; each with the version of its symbol (rdma-core 23 or later). */
 #define RDMACM_FUNCTIONS(X)                                                                        \
   X(create_event_channel, "RDMACM_1.0")                                                            \
   X(destroy_event_channel, "RDMACM_1.0")                                                           \
@@ -72,15 +73,11 @@
 #define RDMACM_MEMBER(name, since) __typeof__(rdma_##name) *name;
 #define VERBS_MEMBER(name, since, is_required) __typeof__(ibv_##name) *name;
 
-struct rdmacm_api {
-  RDMACM_FUNCTIONS(RDMACM_MEMBER)
-};
-
 struct verbs_api {
+  RDMACM_FUNCTIONS(RDMACM_MEMBER)
   VERBS_FUNCTIONS(VERBS_MEMBER)
   /* Leaves the newer members as they were: see verbs_query_port. */
   int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attributes);
-  const struct rdmacm_api *cm;
 };
 
 /* NULL: there is no device for librdmacm, or one of the libraries is missing, and verbs_api_reason
@@ -95,11 +92,11 @@ bool verbs_make_nonblocking(int fd);
 
 /* Of librdmacm, with its descriptor marked (common/descriptor.h) and not blocking. NULL with errno.
  */
-struct rdma_event_channel *rdmacm_open_channel(const struct rdmacm_api *cm);
+struct rdma_event_channel *rdmacm_open_channel(const struct verbs_api *api);
 /* NULL: nothing happens. */
-void rdmacm_close_channel(const struct rdmacm_api *cm, struct rdma_event_channel *channel);
+void rdmacm_close_channel(const struct verbs_api *api, struct rdma_event_channel *channel);
 /* Blocks until the kernel is done with it. NULL: nothing happens. */
-void rdmacm_destroy_id(const struct rdmacm_api *cm, struct rdma_cm_id *id);
+void rdmacm_destroy_id(const struct verbs_api *api, struct rdma_cm_id *id);
 
 /* For tests: this table from now on; NULL: none, and `reason` is why. */
 void verbs_api_replace(const struct verbs_api *api, const char *reason);

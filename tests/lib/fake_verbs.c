@@ -306,12 +306,6 @@ void fake_verbs_on_call(fake_called_fn *called) {
   drop_lock();
 }
 
-void fake_verbs_cut(bool is_cut) {
-  take_lock();
-  fake.is_cut = is_cut;
-  drop_lock();
-}
-
 void fake_verbs_mute(bool is_mute) {
   take_lock();
   fake.is_mute = is_mute;
@@ -442,7 +436,7 @@ void fake_verbs_stop(void) {
   memset(fake.calls, 0, sizeof(fake.calls));
   memset(fake.work, 0, sizeof(fake.work));
   memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
-  fake.is_cut = fake.is_mute = fake.is_cm_garbled = false;
+  fake.is_mute = fake.is_cm_garbled = false;
   fake.counts = (struct fake_counts){ 0 };
   fake.is_started = false;
 }

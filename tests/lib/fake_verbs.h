@@ -100,8 +100,6 @@ enum fake_work { FAKE_SEND, FAKE_WRITE, FAKE_RECEIVE, FAKE_WORKS };
  * an acknowledgement is lost. */
 void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status status,
                           bool is_delivered);
-/* No packet arrives any more, or does again: what is sent fails with IBV_WC_RETRY_EXC_ERR. */
-void fake_verbs_cut(bool is_cut);
 /* Devices do nothing that they are asked, and tell nobody. */
 void fake_verbs_mute(bool is_mute);
 

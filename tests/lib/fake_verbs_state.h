@@ -127,7 +127,7 @@ extern struct fake_state {
     enum rdma_cm_event_type type;
     int becomes;
   } cm_faults[FAKE_FAULTS_MAX];
-  bool is_cut, is_mute, is_cm_garbled;
+  bool is_mute, is_cm_garbled;
   unsigned held; /* calls that wait */
   fake_called_fn *called;
   bool has_thread, is_thread_stopping;

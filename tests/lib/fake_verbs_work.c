@@ -250,8 +250,8 @@ static struct fake_qp *find_remote(const struct fake_qp *qp) {
       remote->remote != qp->base.qp_num) {
     return NULL;
   }
-  bool is_way_open = fake_device_of(qp->base.context)->is_up &&
-                     fake_device_of(remote->base.context)->is_up && !fake.is_cut;
+  bool is_way_open =
+      fake_device_of(qp->base.context)->is_up && fake_device_of(remote->base.context)->is_up;
   return is_way_open ? remote : NULL;
 }
 

@@ -326,42 +326,6 @@ static void memory_of_times_without_a_device_is_written_later(void **state) {
   free(to);
 }
 
-static void port_goes_down(uint64_t done) {
-  if (done == 10) {
-    fake_verbs_set_port(current->name, false);
-  }
-}
-
-static void tcp_goes_on_without_the_port(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, large, 1, 40, port_goes_down);
-  fake_verbs_set_port(current->name, true);
-  expect_rdma_again(pair);
-  pair_close(pair);
-}
-
-/* RoCE packets that a switch drops while it forwards TCP. */
-static void tcp_goes_on_where_rdma_packets_are_lost(void **state) {
-  (void)state;
-  fake_verbs_cut(true);
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 30, NULL);
-  pair_close(pair);
-  fake_verbs_cut(false);
-}
-
-static void a_device_that_makes_no_queue_pairs_is_left_alone(void **state) {
-  (void)state;
-  fake_verbs_fail_calls(FAKE_CREATE_QP, ENOMEM);
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  assert_int_equal(fake_verbs_counts().sends, 0);
-  fake_verbs_fail_calls(FAKE_CREATE_QP, 0);
-  expect_rdma_again(pair);
-  pair_close(pair);
-}
-
 #define TEST(name, way)                                                                            \
   cmocka_unit_test_prestate_setup_teardown(name, start, stop, (void *)(uintptr_t) & (way))
 #define EACH(name)                                                                                 \
@@ -398,18 +362,13 @@ int main(void) {
     EACH(a_sender_may_leave_early),
     EACH(a_receiver_may_leave_early),
     RDMA(small_messages_are_sent_and_large_ones_written),
-    RDMA(data_arrives_later),
     TEST(data_arrives_later, rdma_thread),
     RDMA(unregistered_memory_is_copied),
     RDMA(failed_work_is_done_again),
     RDMA(tcp_goes_on_without_the_device),
-    TEST(tcp_goes_on_while_a_device_is_opened, rdma),
-    TEST(tcp_goes_on_while_a_device_is_opened, rdma_thread),
-    TEST(devices_do_not_write_to_gpu_memory, rdma),
-    TEST(memory_of_times_without_a_device_is_written_later, rdma),
-    RDMA(tcp_goes_on_without_the_port),
-    RDMA(tcp_goes_on_where_rdma_packets_are_lost),
-    RDMA(a_device_that_makes_no_queue_pairs_is_left_alone),
+    RDMA(tcp_goes_on_while_a_device_is_opened),
+    RDMA(devices_do_not_write_to_gpu_memory),
+    RDMA(memory_of_times_without_a_device_is_written_later),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,10 +45,9 @@ ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(CFLAGS) $(WARNINGS) $(SAN_FLAGS_$(SAN)) 
 PLUGIN_LDFLAGS = -shared -Wl,-z,nodelete -Wl,--exclude-libs,ALL -Wl,--gc-sections \
   $(if $(SAN),,-Wl$(comma)-z$(comma)defs)
 comma := ,
-SYSTEM_LIBS = $(HWLOC_A) -ldl -lm
+SYSTEM_LIBS = $(STATIC_A) -ldl -lm
 # Linked statically, so that plugins and tools run where they are not installed.
-HWLOC_A := $(BUILD)/obj/hwloc/libhwloc.a
-JSON_LIBS = -Wl,-Bstatic -ljansson -Wl,-Bdynamic
+STATIC_A := $(patsubst %,$(BUILD)/obj/static/lib%.a,jansson hwloc)
 
 # ---- the oldest glibc: what users get is linked against stand-ins for it (scripts/glibc-floor) ----
 
@@ -75,7 +74,7 @@ CROSS_LDFLAGS = $(if $(CROSS),-L$(CROSS_DIR)/usr/lib/$(CROSS))
 sources = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c)))
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
-COMMON_SRC := $(filter-out common/old_glibc_start.c common/hwloc_calls.c,$(call sources,common))
+COMMON_SRC := $(filter-out common/old_glibc_start.c common/static_calls.c,$(call sources,common))
 NET_SRC := $(call sources,$(addprefix net_plugin/,abi collnet plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy reduce))
 TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
 MODEL_SRC := $(call sources,tuner_plugin/model)
@@ -110,14 +109,14 @@ $(CROSS_DIR)/packages:
 CROSS_DEBIAN_aarch64 = arm64
 endif
 
-# Debian's, with names of ours for what it shall not find outside of itself (common/hwloc_calls.c). It is not made for
-# shared objects: it takes variables of other libraries for near ones. The file beside it says where it is from.
-HWLOC_RENAMED = getenv stderr stdout program_invocation_name
-$(HWLOC_A): $(call objects,common/hwloc_calls.c) Makefile | $(if $(CROSS),$(CROSS_DIR)/packages)
+# Debian's, with names of ours for what they shall not find outside of themselves (common/static_calls.c). They are not made
+# for shared objects: they take variables of other libraries for near ones. The file beside each says where it is from.
+STATIC_RENAMED = getenv stdin stderr stdout program_invocation_name
+$(STATIC_A): $(call objects,common/static_calls.c) Makefile | $(if $(CROSS),$(CROSS_DIR)/packages)
 	@mkdir -p $(@D)
 	$(Q)$(if $(CROSS),echo $(CROSS_DIR)/usr/lib/$(CROSS)/$(@F),$(CC) -print-file-name=$(@F)) >$@.from
-	$(Q)$(OBJCOPY) $(foreach name,$(HWLOC_RENAMED),--redefine-sym $(name)=hwloc_$(name)) "$$(cat $@.from)" $@
-	$(Q)$(AR) rcs $@ $<
+	$(Q)$(OBJCOPY) $(foreach name,$(STATIC_RENAMED),--redefine-sym $(name)=static_$(name)) "$$(cat $@.from)" $@
+	$(if $(filter %hwloc.a,$@),$(Q)$(AR) rcs $@ $<)
 
 $(BUILD)/obj/%.o: %.c | $(if $(CROSS),$(CROSS_DIR)/packages)
 	@mkdir -p $(@D)
@@ -147,10 +146,10 @@ $(DEFAULT_NAME): Makefile
 $(call objects,net_plugin/plugin/default_name.c): $(DEFAULT_NAME)
 $(call objects,net_plugin/plugin/default_name.c): ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY="$(DEFAULT_NAME)"'
 
-$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE) $(HWLOC_A)
+$(NET_PLUGIN): $(call objects,$(COMMON_SRC) $(NET_SRC)) net_plugin/abi/exports.map | $(FLOOR_MADE) $(STATIC_A)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,-soname,$(NET_NAME) -Wl,--version-script=net_plugin/abi/exports.map $(filter %.o,$^) $(SYSTEM_LIBS) $(FLOOR)
 
-$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE) $(HWLOC_A)
+$(TUNER_PLUGIN): $(call objects,$(COMMON_SRC) $(TUNER_SRC)) tuner_plugin/abi/exports.map | $(FLOOR_MADE) $(STATIC_A)
 	$(link) $(PLUGIN_LDFLAGS) -Wl,--version-script=tuner_plugin/abi/exports.map $(filter %.o,$^) $(SYSTEM_LIBS) $(FLOOR)
 
 # Everything but main functions: what tools and tests link against; and what has nothing of the plugins.
@@ -158,12 +157,12 @@ STRATUS_A := $(BUILD)/obj/libstratus.a
 COMMON_A := $(BUILD)/obj/libcommon.a
 $(STRATUS_A): $(call objects,$(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC))
 $(COMMON_A): $(call objects,$(COMMON_SRC))
-$(STRATUS_A) $(COMMON_A): | $(HWLOC_A)
+$(STRATUS_A) $(COMMON_A): | $(STATIC_A)
 	@mkdir -p $(@D)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(STRATUS): $(call objects,$(TOOL_SRC)) $(TOOL_START) $(STRATUS_A) | $(FLOOR_MADE)
-	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(TOOL_FLOOR)
+	$(link) $^ $(SYSTEM_LIBS) $(TOOL_FLOOR)
 
 # ---- man pages, from what the tools print for -h ----
 
@@ -291,7 +290,7 @@ FAST_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(BUILD)/tests/test_% $(BUILD)/fuzz/fuzz_%: FAST := $(if $(filter address thread,$(SAN)),$(FAST_LINKER))
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
-	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(SYSTEM_LIBS)
 
 # Stands between auth and common/hash.
 $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
@@ -302,11 +301,11 @@ $(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
 # Parts of the command.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
   $(filter-out %/stratus.o,$(call objects,$(TOOL_SRC))) $(STRATUS_A)
-	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $^ -lcmocka $(SYSTEM_LIBS)
 
 $(addprefix $(BUILD)/tests/test_,calibrate ab_test): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
   $(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c) $(STRATUS_A) | $(RUNNABLE)
-	$(link) $^ -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $^ -lcmocka $(SYSTEM_LIBS)
 
 # Runs the tool.
 $(addprefix $(BUILD)/tests/test_,compare tuner_tool net_tool): | $(RUNNABLE)
@@ -344,14 +343,14 @@ COLL_FAULTY := $(BUILD)/tests/coll/libnccl-faulty.so
 COLL_RUNPATH := -Wl,--enable-new-dtags,-rpath,'$$ORIGIN/../../fake_cuda/lib/sid:$$ORIGIN/../../fake_cuda/lib/trixie'
 
 $(COLL): $(COLL_OBJ) $(COMMON_A)
-	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(COLL_RUNPATH)
+	$(link) $^ $(SYSTEM_LIBS) $(COLL_RUNPATH)
 
 $(COLL_NAMES): $(COLL)
 	$(Q)ln -sf $(<F) $@
 
 # With jobs to be broken.
 $(COLL_STRESS): $(call objects,$(call sources,tests/coll/stress)) $(COLL_PARTS)
-	$(link) $^ $(JSON_LIBS) $(SYSTEM_LIBS) $(COLL_RUNPATH)
+	$(link) $^ $(SYSTEM_LIBS) $(COLL_RUNPATH)
 
 # An NCCL with faults, for LD_PRELOAD.
 $(COLL_FAULTY): $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
@@ -368,11 +367,11 @@ SCALE := $(BUILD)/tests/scale
 SCALE_SRC := $(call sources,tests/scale)
 # Workloads, plans and counts of collectives are those of tests/coll.
 $(SCALE): $(call objects,$(SCALE_SRC)) $(filter %.o,$(COLL_PARTS)) $(STRATUS_A)
-	$(link) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
 
 $(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o \
   $(filter-out %/main.o,$(call objects,$(SCALE_SRC)) $(COLL_OBJ)) $(STRATUS_A)
-	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(SYSTEM_LIBS)
 
 tests-scale: $(SCALE) ## build/tests/scale: training steps on up to 1024 simulated hosts
 
@@ -402,7 +401,7 @@ FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 # By the usual compiler: what runs kept inputs alone.
 FUZZ_REPLAY = $(if $(filter fuzz,$(SAN)),,$(call objects,tests/fuzz/replay.c))
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_REPLAY) $(STRATUS_A)
-	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(JSON_LIBS) $(SYSTEM_LIBS)
+	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
 
 # Parts of the tools.
 net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))

@@ -2,40 +2,42 @@
 /* profile: a tuning profile: which machines it fits, network settings, and measured choices.
  * Owns: the tables of a struct profile, until profile_free.  Threads: any, on different profiles.
  * Blocks: profile_read and profile_write, on the file.  Fails: -EINVAL for bad text, with file,
- * line, column and what is accepted; -EFBIG over 1 MiB; -ENOMEM; errors of the file system. A
- * profile that failed to parse is empty and owns nothing.
+ * place (line and column, or "tables[0].rows[2].algo") and what is accepted; -EFBIG over 1 MiB;
+ * -ENOMEM; errors of the file system. A profile that failed to parse is empty and owns nothing.
  *
- * The text, schema 1. `#` at the start of a line or after a blank opens a comment. Every section
- * and key but `schema` and `id` may be left out; none may come twice; an unknown one is an error.
+ * The text is one JSON object. Only schema and id are needed; none may come twice, and a key that
+ * is not known is an error.
  *
- *   schema = 1                   always the first line that is not a comment
- *   [meta]
- *   id = aws-p4d                 letters, digits and . _ -
- *   created = 2026-08-01
- *   source = "calibrated on 4 x p4d.24xlarge in one placement group"
- *   nccl_min = 2.19.1            releases that the tables hold for, both included
- *   nccl_max = 2.30              without the third number: all of 2.30
- *   [match]                      all that are given must fit; without any, the profile is used
- *   cloud = aws                  only where STRATUS_PROFILE names it
- *   instance_type = p4d.*, p4de.24xlarge    patterns with * and ?, any of them
- *   topology = 0d5fc02a91e7                 a fingerprint, as printed by stratus doctor
- *   [net]
- *   flows = 8                    flows per connection and NIC
- *   chunk_bytes = 128K           these are defaults of the STRATUS_ variables of the same names
- *   speed_mbps = 100000          of one NIC
- *   [table allreduce nodes=4 ppn=8]
- *   # bytes_lo  bytes_hi  algo  proto   channels
- *   64K         1M        tree  ll128   0
- *   1M          max       ring  simple  8  over=tree/simple default_us=812.4 ...
+ *   {"schema": 2,
+ *    "id": "aws-p4d",            letters, digits and . _ -
+ *    "created": "2026-08-01",
+ *    "source": "calibrated on 4 x p4d.24xlarge in one placement group",
+ *    "nccl_min": 21901,          releases that the tables hold for, both included, as
+ *    "nccl_max": 23099,          ncclGetVersion counts: 2.19.1 and all of 2.30
+ *    "match": {                  all that are given must fit; without any, the profile is used
+ *      "cloud": "aws",           only where STRATUS_PROFILE names it
+ *      "instance_type": "p4d.*, p4de.24xlarge",   patterns with * and ?, any of them
+ *      "topology": "0d5fc02a91e7"},               a fingerprint, as printed by stratus doctor
+ *    "net": {
+ *      "flows": 8,               flows per connection and NIC
+ *      "chunk_bytes": 131072,    these are defaults of the STRATUS_ variables of the same names
+ *      "speed_mbps": 100000},    of one NIC
+ *    "tables": [
+ *      {"coll": "allreduce", "nodes": 4, "ppn": 8, "rows": [
+ *        {"bytes_lo": 65536, "bytes_hi": 1048576, "algo": "tree", "proto": "ll128"},
+ *        {"bytes_lo": 1048576, "algo": "ring", "proto": "simple", "channels": 8,
+ *         "over_algo": "tree", "over_proto": "simple", "default_ns": 812400, "choice_ns": 700000,
+ *         "noise_permille": 21}]}],
+ *    "notes": ...}               anything: for people
  *
  * A row matches bytes_lo <= bytes < bytes_hi, bytes as NCCL counts them for its tuner
  * (nRanks * count * size for AllGather and ReduceScatter, else count * size; enqueue.h:39 at
- * v2.28.9). Rows ascend and do not overlap; without a row, NCCL chooses.
+ * v2.28.9); without bytes_hi all from bytes_lo on. Rows ascend and do not overlap; without a row,
+ * NCCL chooses.
  *
- * A row may continue with its measurement: over=, the cell that NCCL had chosen, default_us= and
- * choice_us=, the times per call of both at the size with the smallest gain, and noise_pct=, which
- * may be missing. Such a row matches
- * only while NCCL would choose that cell, and while its gain exceeds noise and a margin
+ * A row may have its measurement: the cell that NCCL had chosen, the times per call of both at the
+ * size with the smallest gain, and their noise, which may be missing. Such a row matches only while
+ * NCCL would choose that cell, and while its gain exceeds noise and a margin
  * (tuner_plugin/decide/guard.h). */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
@@ -48,8 +50,7 @@
 #include "common/topology_id.h"
 
 enum {
-  PROFILE_SCHEMA = 1,
-  PROFILE_VERSION_PATCH_MAX = 99,
+  PROFILE_SCHEMA = 2,
   PROFILE_FILE_MAX = 1 << 20,
   PROFILE_ID_MAX = 64,
   PROFILE_NAME_MAX = 16, /* TCP_CA_NAME_MAX of the kernel */
@@ -94,7 +95,7 @@ const char *profile_protocol_name(enum profile_protocol protocol);
 
 struct profile_row {
   uint64_t bytes_lo; /* first size */
-  uint64_t bytes_hi; /* first size after the row; UINT64_MAX for `max` */
+  uint64_t bytes_hi; /* first size after the row; UINT64_MAX: there is none */
   enum profile_algorithm algorithm;
   enum profile_protocol protocol;
   uint32_t channels;                     /* 0: NCCL's own number */
@@ -118,8 +119,7 @@ struct profile_meta {
   char id[PROFILE_ID_MAX];
   char created[PROFILE_DATE_MAX];
   char source[PROFILE_TEXT_MAX];
-  int nccl_min; /* as ncclGetVersion counts: 2.21.5 is 22105; 0: no limit */
-  int nccl_max; /* the same; 2.30 without a third number is 23099 */
+  int nccl_min, nccl_max; /* as ncclGetVersion counts: 2.21.5 is 22105; 0: no limit */
 };
 
 /* Conditions on the machine; empty: none. Instance types are patterns separated by commas. */
@@ -138,7 +138,7 @@ struct profile_net {
 
 struct profile {
   struct profile_meta meta;
-  struct profile_fit fit; /* section [match] */
+  struct profile_fit fit; /* "match" */
   struct profile_net net;
   struct profile_table *tables; /* no two for the same collective, nodes and ppn */
   size_t table_count;
@@ -146,8 +146,8 @@ struct profile {
 
 struct profile_error {
   char path[PROFILE_PATH_MAX]; /* empty where text was parsed */
-  int line;                    /* from 1; 0: the file as a whole */
-  int column;                  /* from 1, in bytes; 0: the line as a whole */
+  int line;                    /* from 1; 0: `text` has the place, or is about all of it */
+  int column;                  /* from 1; 0: the line as a whole */
   char text[512];
 };
 
@@ -176,45 +176,11 @@ const struct profile_table *profile_find_table(const struct profile *profile,
 /* The row that matches this size, or NULL, also if table is NULL. */
 const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
 
-/* ---- the keys of the text, in one table for reader and writer: a new one is one row in profile.c
- * and one field in struct profile ---- */
+enum profile_section { PROFILE_ROOT, PROFILE_MATCH, PROFILE_NET };
 
-enum profile_section {
-  PROFILE_SECTION_META,
-  PROFILE_SECTION_MATCH,
-  PROFILE_SECTION_NET,
-  PROFILE_SECTION_COUNT
-};
-extern const char *const profile_section_names[PROFILE_SECTION_COUNT];
-
-#define PROFILE_CLOUD_WORDS "aws|gcp|azure|alibaba|oci|tencent"
-
-enum profile_key_type {
-  PROFILE_KEY_ID,          /* char[]: letters, digits and . _ - */
-  PROFILE_KEY_TEXT,        /* char[]: anything on one line but a double quote */
-  PROFILE_KEY_TOPOLOGY,    /* char[]: a fingerprint */
-  PROFILE_KEY_CLOUD,       /* char[]: one of PROFILE_CLOUD_WORDS */
-  PROFILE_KEY_VERSION_MIN, /* int: 2.21 is 22100 */
-  PROFILE_KEY_VERSION_MAX, /* int: 2.21 is 22199 */
-  PROFILE_KEY_NUMBER,      /* uint32_t */
-  PROFILE_KEY_SIZE,        /* uint32_t bytes */
-};
-
-struct profile_key {
-  enum profile_section section;
-  const char *name;
-  enum profile_key_type type;
-  size_t offset;     /* in struct profile */
-  uint32_t capacity; /* of a char[], with the NUL; else 0 */
-  uint32_t low;      /* of a number */
-  uint32_t high;
-};
-
-extern const struct profile_key profile_keys[];
-extern const size_t profile_key_count;
-
-/* The value of the key as the canonical text has it, without quotes; false if it is not given. */
-bool profile_key_value(const struct profile *profile, const struct profile_key *key,
-                       char text[PROFILE_TEXT_MAX]);
+/* The name of key number `index` of this part of the text, with its value, which is empty if it is
+ * not given; NULL behind the last. */
+const char *profile_key(const struct profile *profile, enum profile_section section, size_t index,
+                        char value[PROFILE_TEXT_MAX]);
 
 #endif

@@ -46,7 +46,7 @@ int profile_match_score(const struct profile_fit *fit, const struct machine *mac
     bool is_met;
     int weight;
   } wishes[] = {
-    { fit->cloud[0], strcmp(fit->cloud, machine->cloud) == 0, 1 },
+    { fit->cloud[0], strcasecmp(fit->cloud, machine->cloud) == 0, 1 },
     { fit->instance_type[0], is_pattern_in_list(fit->instance_type, machine->instance_type), 1 },
     /* Such a profile was measured on just this machine's kind: over all else. */
     { fit->topology[0], profile_match_has_topology(fit, machine->topology), 3 },

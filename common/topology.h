@@ -3,7 +3,7 @@
  * the placement of its GPUs and NICs as a text, equal for equal machines, with a fingerprint.
  *
  * hwloc is linked statically and sees no variable of its own, no plugin and no udev
- * (hwloc_calls.c), so equal machines see equal things. Of what it does not know, three facts are
+ * (static_calls.c), so equal machines see equal things. Of what it does not know, three facts are
  * added from sysfs: the drivers and speeds of NICs, and which are virtual functions; and for an
  * interface that is not on PCI, whether it is on USB.
  *

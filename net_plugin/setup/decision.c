@@ -74,7 +74,7 @@ void decision_use_profile(const struct profile *profile, int nccl_version) {
   settings_use_profile(profile);
   current = decision_of(profile, nccl_version);
   if (profile && !profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
-    LOG_INFO("profile %s was made for other releases of NCCL: only its [net] part is used",
+    LOG_INFO("profile %s was made for other releases of NCCL: only its net part is used",
              profile->meta.id);
   }
 }

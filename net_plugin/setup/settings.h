@@ -22,7 +22,7 @@ struct settings {
   bool wants_encryption; /* terms.ciphers is 0 also if none works here */
 };
 
-/* The [net] part of a profile gives defaults that parameters override. NULL: none. */
+/* The net part of a profile gives defaults that parameters override. NULL: none. */
 void settings_use_profile(const struct profile *profile);
 
 /* nics: how many the device has; each gets its share of the lanes. */

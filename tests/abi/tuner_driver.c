@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/lib/json_text.h"
+
 /* ---- the log ---- */
 
 enum { LOG_LINES_MAX = 4096, LOG_LINE_MAX = 600 };
@@ -227,6 +229,6 @@ void driver_remove_scratch(void) {
 void driver_write_profile(const char *text) {
   const char *path = profile_path();
   FILE *file = fopen(path, "w");
-  CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0, "cannot write %s", path);
+  CHECK(file && fputs(json_text(text), file) >= 0 && fclose(file) == 0, "cannot write %s", path);
   setenv("STRATUS_PROFILE", path, 1);
 }

@@ -95,7 +95,7 @@ void driver_log_print(FILE *to);
  * directory; before the plugin is opened, since it reads its parameters once. */
 void driver_isolate(void);
 void driver_remove_scratch(void);
-/* Writes test.profile there and points STRATUS_PROFILE to it. */
+/* Writes test.profile there, with ' for ", and points STRATUS_PROFILE to it. */
 void driver_write_profile(const char *text);
 
 #endif

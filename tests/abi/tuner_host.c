@@ -100,31 +100,34 @@ static const struct expected_row expected_rows[] = {
 };
 
 static const char profile_text[] =
-    "schema = 1\n"
-    "[meta]\n"
-    "id = host-test\n"
-    "%s"
-    "[table allreduce nodes=4 ppn=8]\n"
-    "1K   64K tree ll     0\n"
-    "64K  1M  ring ll128  4\n"
-    "1M   16M ring simple 8\n"
-    "32M  max pat  simple 2\n"
-    "[table allgather nodes=4 ppn=8]\n"
-    "0    max ring simple 3\n"
-    "[table reducescatter nodes=4 ppn=8]\n"
-    "0    max ring ll     0 over=ring/simple default_us=2 choice_us=1\n"
-    "[table broadcast nodes=4 ppn=8]\n"
-    "8    1M  ring ll     1\n"
-    "1M   2M  ring ll     1 over=tree/ll default_us=102 choice_us=100 noise_pct=1\n" /* too little
-                                                                                      */
-    "[table reduce nodes=4 ppn=8]\n"
-    "8    1M  tree simple 1\n"
-    "[table allreduce nodes=2 ppn=1]\n"
-    "0    max tree simple 0\n"
-    "[table allreduce nodes=8 ppn=8]\n"
-    "0    max collnetchain simple 4\n" /* takes the channels that NCCL has */
-    "[table allreduce nodes=1 ppn=8]\n"
-    "0    max ring ll     1\n";
+    "{'schema': 2, 'id': 'host-test', %s'tables': ["
+    "{'coll': 'allreduce', 'nodes': 4, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 1024, 'bytes_hi': 65536, 'algo': 'tree', 'proto': 'll'}, "
+    "{'bytes_lo': 65536, 'bytes_hi': 1048576, 'algo': 'ring', 'proto': 'll128', 'channels': 4}, "
+    "{'bytes_lo': 1048576, 'bytes_hi': 16777216, 'algo': 'ring', 'proto': 'simple', 'channels': "
+    "8}, "
+    "{'bytes_lo': 33554432, 'algo': 'pat', 'proto': 'simple', 'channels': 2}]}"
+    ", {'coll': 'allgather', 'nodes': 4, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'simple', 'channels': 3}]}"
+    ", {'coll': 'reducescatter', 'nodes': 4, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'll', 'over_algo': 'ring', 'over_proto': 'simple', "
+    "'default_ns': 2000, 'choice_ns': 1000}]}"
+    ", {'coll': 'broadcast', 'nodes': 4, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 8, 'bytes_hi': 1048576, 'algo': 'ring', 'proto': 'll', 'channels': 1}, "
+    "{'bytes_lo': 1048576, 'bytes_hi': 2097152, 'algo': 'ring', 'proto': 'll', 'channels': 1, "
+    "'over_algo': 'tree', 'over_proto': 'll', 'default_ns': 102000, 'choice_ns': 100000, "
+    "'noise_permille': 10}]}" /* too little */
+    ", {'coll': 'reduce', 'nodes': 4, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 8, 'bytes_hi': 1048576, 'algo': 'tree', 'proto': 'simple', 'channels': 1}]}"
+    ", {'coll': 'allreduce', 'nodes': 2, 'ppn': 1, 'rows': ["
+    "{'bytes_lo': 0, 'algo': 'tree', 'proto': 'simple'}]}"
+    ", {'coll': 'allreduce', 'nodes': 8, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 0, 'algo': 'collnetchain', 'proto': 'simple', 'channels': 4}]}" /* takes the
+                                                                                     channels that
+                                                                                     NCCL has */
+    ", {'coll': 'allreduce', 'nodes': 1, 'ppn': 8, 'rows': ["
+    "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'll', 'channels': 1}]}"
+    "]}";
 
 static const struct expected_row *find_expected(const struct driver_comm *comm,
                                                 struct driver_call call) {
@@ -321,10 +324,12 @@ static void case_no_profile(const struct tuner_release *release, const char *pat
 
 static void case_bad_profile(const struct tuner_release *release, const char *path) {
   driver_write_profile(
-      "schema = 1\n[meta]\nid = bad\n[table allreduce nodes=2 ppn=1]\n1K 64K tre ll 0\n");
+      "{'schema': 2, 'id': 'bad', 'tables': [{'coll': 'allreduce', 'nodes': 2, 'ppn': 1, "
+      "'rows': [{'bytes_lo': 1024, 'algo': 'tre', 'proto': 'll'}]}]}");
   run_all(release, path, false);
   check_banner(release, "bad profile: NCCL's own choice is untouched");
-  CHECK(driver_log_count(NCCL_LOG_WARN, "test.profile:5:8: ") == 1, "the place is not named");
+  CHECK(driver_log_count(NCCL_LOG_WARN, "test.profile: tables[0].rows[0].algo takes tree") == 1,
+        "the place is not named");
   CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
@@ -350,7 +355,7 @@ static void case_profile(const struct tuner_release *release, const char *path) 
 }
 
 static void case_other_release(const struct tuner_release *release, const char *path) {
-  write_good_profile("nccl_min = 2.99.1\n");
+  write_good_profile("'nccl_min': 29901, ");
   struct tally tally = run_all(release, path, false);
   CHECK(tally.chosen == 0, "chosen with a profile of another release");
   check_banner(release, "made for other releases of NCCL");

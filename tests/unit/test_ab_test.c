@@ -4,21 +4,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/json_text.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/tools/calibrate/ab_test.h"
 
 enum { ROUNDS = 5 };
 
-static const char text[] = "schema = 1\n[meta]\nid = x\n"
-                           "[table allreduce nodes=2 ppn=1]\n"
-                           "8 64 tree ll 0\n64 512 tree simple 0\n1M 4M ring simple 2\n"
-                           "[table allreduce nodes=4 ppn=1]\n8 64 tree ll 0\n"
-                           "[table allgather nodes=2 ppn=1]\n8 64 ring ll 0\n";
+static const char text[] =
+    "{'schema': 2, 'id': 'x', 'tables': ["
+    "{'coll': 'allreduce', 'nodes': 2, 'ppn': 1, 'rows': ["
+    "{'bytes_lo': 8, 'bytes_hi': 64, 'algo': 'tree', 'proto': 'll'},"
+    "{'bytes_lo': 64, 'bytes_hi': 512, 'algo': 'tree', 'proto': 'simple'},"
+    "{'bytes_lo': 1048576, 'bytes_hi': 4194304, 'algo': 'ring', 'proto': 'simple', 'channels': 2}"
+    "]}, {'coll': 'allreduce', 'nodes': 4, 'ppn': 1, 'rows': ["
+    "{'bytes_lo': 8, 'bytes_hi': 64, 'algo': 'tree', 'proto': 'll'}]},"
+    "{'coll': 'allgather', 'nodes': 2, 'ppn': 1, 'rows': ["
+    "{'bytes_lo': 8, 'bytes_hi': 64, 'algo': 'ring', 'proto': 'll'}]}]}";
 
 static struct profile parse(void) {
   struct profile profile;
   struct profile_error error;
-  assert_int_equal(profile_parse(text, strlen(text), &profile, &error), 0);
+  const char *json = json_text(text);
+  assert_int_equal(profile_parse(json, strlen(json), &profile, &error), 0);
   return profile;
 }
 

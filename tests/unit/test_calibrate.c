@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/lib/json_text.h"
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/tools/calibrate/label.h"
@@ -371,8 +372,10 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
     tree_write(&tool.tree, programs[i], "%s", any_perf);
     assert_int_equal(chmod(tree_path(&tool.tree, programs[i], full), 0755), 0);
   }
-  tree_write(&tool.tree, "a.profile",
-             "schema = 1\n[meta]\nid = a\n[table allreduce nodes=2 ppn=8]\n1K 64K ring ll 0\n");
+  tree_write(&tool.tree, "a.profile", "%s",
+             json_text("{'schema': 2, 'id': 'a', 'tables': [{'coll': 'allreduce', 'nodes': 2, "
+                       "'ppn': 8, 'rows': [{'bytes_lo': 1024, 'bytes_hi': 65536, "
+                       "'algo': 'ring', 'proto': 'll'}]}]}"));
   run_example("calibrate");
   assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2 * 3);
   run_example("verify");

@@ -11,17 +11,22 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-#define HEAD "schema = 1\n[meta]\nid = a\n"
-#define TABLE "[table allreduce nodes=2 ppn=1]\n1K 1M ring simple 0\n"
+#define HEAD "{'schema': 2, 'id': 'a'"
+#define TABLE_TO(bytes)                                                                            \
+  ", 'tables': [{'coll': 'allreduce', 'nodes': 2, 'ppn': 1, 'rows': ["                             \
+  "{'bytes_lo': 1024, 'bytes_hi': " bytes ", 'algo': 'ring', 'proto': 'simple'}]}]}"
+#define TABLE TABLE_TO("1048576")
 
 static struct profile parse(const char *text) {
   struct profile profile;
   struct profile_error error;
+  text = json_text(text);
   if (profile_parse(text, strlen(text), &profile, &error) != 0) {
     fail_msg("%s", error.text);
   }
@@ -50,17 +55,16 @@ TEST(only_what_decides_counts) {
   setenv("NCCL_TUNER_PLUGIN", "libnccl-tuner-stratus.so", 1);
   uint64_t table = hash_of(HEAD TABLE, 22907);
   assert_true(table != 0);
-  assert_true(hash_of("schema = 1\n[meta]\nid = b\ncreated = 2026-01-01\nnccl_max = 2.30\n"
-                      "[match]\ncloud = aws\n[net]\nflows = 4\nspeed_mbps = 25000\n" TABLE,
+  assert_true(hash_of("{'schema': 2, 'id': 'b', 'created': '2026-01-01', 'nccl_max': 23099, "
+                      "'match': {'cloud': 'aws'}, 'net': {'flows': 4, 'speed_mbps': 25000}" TABLE,
                       22907) == table);
-  assert_true(hash_of(HEAD "[table allreduce nodes=2 ppn=1]\n1K 2M ring simple 0\n", 22907) !=
-              table);
-  assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
+  assert_true(hash_of(HEAD TABLE_TO("2097152"), 22907) != table);
+  assert_true(hash_of(HEAD ", 'net': {'flows': 8}}", 22907) == 0);
   assert_true(decision_of(NULL, 22907).hash == 0);
 }
 
 TEST(what_is_not_used_does_not_count) {
-  static const char old[] = "schema = 1\n[meta]\nid = a\nnccl_max = 2.28\n" TABLE;
+  static const char old[] = HEAD ", 'nccl_max': 22899" TABLE;
   setenv("NCCL_TUNER_PLUGIN", "none", 1);
   assert_true(hash_of(HEAD TABLE, 22907) == 0);
   setenv("NCCL_TUNER_PLUGIN", "stratus", 1);
@@ -84,7 +88,7 @@ TEST(calibration_decides_by_its_cell) {
   for (int i = 0; i < 2; i++) {
     pair_set_parameters(plans[i]);
     hashes[i] = hash_of(HEAD TABLE, 22907);
-    assert_true(hash_of(HEAD, 22907) == hashes[i]);
+    assert_true(hash_of(HEAD "}", 22907) == hashes[i]);
     assert_true(decision_of(NULL, 22907).hash == hashes[i]);
   }
   assert_true(hashes[0] != hashes[1] && hashes[0] != 0 && hashes[1] != 0);
@@ -117,8 +121,8 @@ TEST(choices_count_where_a_profile_decides) {
     uint64_t two = hash_of(HEAD TABLE, 22907);
     /* Nothing decides beside NCCL itself. */
     assert_true(decision_of(NULL, 22907).hash == 0);
-    assert_true(hash_of(HEAD "[net]\nflows = 8\n", 22907) == 0);
-    assert_true(hash_of(HEAD, 22907) == 0);
+    assert_true(hash_of(HEAD ", 'net': {'flows': 8}}", 22907) == 0);
+    assert_true(hash_of(HEAD "}", 22907) == 0);
     setenv("NCCL_TUNER_PLUGIN", "none", 1);
     assert_true(hash_of(HEAD TABLE, 22907) == 0);
     setenv("NCCL_TUNER_PLUGIN", "stratus", 1);

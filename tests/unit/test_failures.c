@@ -18,6 +18,7 @@
 #include "tests/lib/each_failure.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/job.h"
+#include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/stats_file.h"
 #include "tests/lib/tree.h"
@@ -191,9 +192,10 @@ static void use_new_profile(void) {
   static unsigned number;
   char name[32], path[TREE_PATH_MAX];
   snprintf(name, sizeof name, "p%u.profile", number++);
-  tree_write(&profiles, name,
-             "schema = 1\n[meta]\nid = p\n"
-             "[table allreduce nodes=4 ppn=8]\n1K 1M ring simple 4\n");
+  tree_write(&profiles, name, "%s",
+             json_text("{'schema': 2, 'id': 'p', 'tables': [{'coll': 'allreduce', 'nodes': 4, "
+                       "'ppn': 8, 'rows': [{'bytes_lo': 1024, 'bytes_hi': 1048576, 'algo': 'ring', "
+                       "'proto': 'simple', 'channels': 4}]}]}"));
   snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&profiles, name, path));
   sysfs_process_root = profiles.root;
   param_load((char *[]){ profile, NULL });

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: everything schema 1 can say, nothing that crashes. Errors are in test_profile_bad.c. */
+/* Profiles: everything their text can say, nothing that crashes. Errors are in test_profile_bad.c.
+ */
 #include "common/profile.h"
 
 #include <errno.h>
@@ -8,12 +9,13 @@
 #include <sys/stat.h>
 
 #include "tests/lib/each_failure.h"
+#include "tests/lib/json_text.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 static const char complete_path[] = "tests/data/profiles/complete.profile";
 
-#define HEAD "schema = 1\n[meta]\nid = a\n"
+#define HEAD "{'schema': 2, 'id': 'a'"
 
 /* Read or parsed last. */
 static struct profile profile;
@@ -29,6 +31,7 @@ static int release(void **state) {
 
 static void parse(const char *text) {
   profile_free(&profile);
+  text = json_text(text);
   assert_int_equal(profile_parse(text, strlen(text), &profile, &error), 0);
 }
 
@@ -58,7 +61,7 @@ TEST(sections_are_read) {
   assert_string_equal(profile.meta.source, "two hosts, # is no comment here");
   assert_int_equal(profile.meta.nccl_min, 21901);
   assert_int_equal(profile.meta.nccl_max, 23099);
-  assert_string_equal(profile.fit.cloud, "aws");
+  assert_string_equal(profile.fit.cloud, "AWS");
   assert_string_equal(profile.fit.instance_type, "p4d.*, p4de.24xlarge");
   assert_string_equal(profile.fit.topology, "43d74c2872d9");
   assert_int_equal(profile.net.flows, 8);
@@ -127,14 +130,14 @@ TEST(numbers_are_those_of_nccl) {
 }
 
 TEST(smallest_profile_is_an_id) {
-  parse("schema=1\n[meta]\nid=a");
+  parse(HEAD "}");
   assert_string_equal(profile.meta.id, "a");
   assert_int_equal(profile.meta.nccl_max, 0);
   assert_int_equal(profile.table_count, 0);
 }
 
-TEST(line_ends_of_windows_are_read) {
-  parse("schema = 1\r\n\r\n[meta]\r\n\tid = a \r\n");
+TEST(notes_are_for_people) {
+  parse("{'notes': [{'schema': 9}, null], 'id': 'a', 'schema': 2}");
   assert_string_equal(profile.meta.id, "a");
 }
 
@@ -162,7 +165,9 @@ TEST(what_is_written_reads_the_same) {
   }
   char *text_again = write_text(&again, &bytes_again);
   assert_string_equal(text, text_again);
-  assert_non_null(strstr(text, "over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1\n"));
+  assert_non_null(strstr(text, "\"over_algo\": \"tree\", \"over_proto\": \"simple\", "
+                               "\"default_ns\": 812450, \"choice_ns\": 700000, "
+                               "\"noise_permille\": 21}"));
   assert_true(profile_hash(&profile) == profile_hash(&again));
   free(text);
   free(text_again);
@@ -175,30 +180,35 @@ static uint64_t hash_of(const char *text) {
   return hash;
 }
 
+#define ROWS(coll) ", 'tables': [{'coll': '" coll "', 'nodes': 2, 'ppn': 8, 'rows': ["
+
 TEST(hash_sees_content_only) {
-  uint64_t hash = hash_of(HEAD "[net]\nflows = 8\n");
-  assert_true(hash == hash_of("# a comment\nschema = 1\n[net]\nflows=8\n\n[meta]\n  id = a\n"));
-  assert_false(hash == hash_of(HEAD "[net]\nflows = 4\n"));
-  assert_false(hash == hash_of("schema = 1\n[meta]\nid = b\n[net]\nflows = 8\n"));
-  assert_false(hash_of(HEAD "[table reduce nodes=2 ppn=1]\n0 1 ring ll 0\n") ==
-               hash_of(HEAD "[table reduce nodes=2 ppn=1]\n0 1 ring ll 1\n"));
+  uint64_t hash = hash_of(HEAD ", 'net': {'flows': 8}}");
+  assert_true(hash == hash_of("{ 'net':\n{'flows': 8}, 'notes': 1, 'schema':2, 'id': 'a'}"));
+  assert_false(hash == hash_of(HEAD ", 'net': {'flows': 4}}"));
+  assert_false(hash == hash_of("{'schema': 2, 'id': 'b', 'net': {'flows': 8}}"));
+  assert_false(hash_of(HEAD ROWS("reduce") "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'll'}]}]}") ==
+               hash_of(HEAD ROWS("reduce") "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'll', "
+                                           "'channels': 1}]}]}"));
 }
 
 /* The hash is compared between hosts, so it must not change by accident: this one was computed
  * with `sha256sum` over the canonical text. */
 TEST(hash_is_stable) {
-  assert_true(hash_of(HEAD) == UINT64_C(0x2446672fb9742df7));
+  assert_true(hash_of(HEAD "}") == UINT64_C(0xa78441dfb50ae539));
 }
 
-#define MEASURED HEAD "[table allreduce nodes=2 ppn=8]\n0 1K ring ll 2 "
+#define MEASURED                                                                                   \
+  HEAD ROWS("allreduce") "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'll', 'channels': 2, "
 
 /* Ranks with other figures may choose otherwise. */
 TEST(figures_are_part_of_the_decision) {
   static const char *const texts[] = {
-    MEASURED "over=tree/ll default_us=2 choice_us=1\n",
-    MEASURED "over=tree/ll default_us=2.001 choice_us=1\n",
-    MEASURED "over=tree/ll default_us=2 choice_us=1 noise_pct=0.1\n",
-    MEASURED "over=ring/ll default_us=2 choice_us=1\n",
+    MEASURED "'over_algo': 'tree', 'over_proto': 'll', 'default_ns': 2000, 'choice_ns': 1}]}]}",
+    MEASURED "'over_algo': 'tree', 'over_proto': 'll', 'default_ns': 2001, 'choice_ns': 1}]}]}",
+    MEASURED "'over_algo': 'tree', 'over_proto': 'll', 'default_ns': 2000, 'choice_ns': 1, "
+             "'noise_permille': 1}]}]}",
+    MEASURED "'over_algo': 'ring', 'over_proto': 'll', 'default_ns': 2000, 'choice_ns': 1}]}]}",
   };
   enum { COUNT = sizeof texts / sizeof texts[0] };
   uint64_t hashes[COUNT];
@@ -264,7 +274,7 @@ TEST(every_truncation_is_survived) {
 }
 
 TEST(changed_bytes_are_survived) {
-  static const char changes[] = "\0\n\r\t #\"=[]09zA.,-_\177\377";
+  static const char changes[] = "\0\n\t \"\\{}[]:,09zA.-_\177\377";
   size_t bytes;
   char *text = read_file(complete_path, &bytes);
   for (size_t at = 0; at < bytes; at++) {
@@ -290,7 +300,7 @@ static void read_a_file(struct outcome *outcome) {
 
 TEST(every_failing_call_is_survived) {
   static const struct entry_point entry = { .name = "profile_read", .run = read_a_file };
-  /* The file, three growths to five tables and more for their rows. */
+  /* The file, its objects, the tables and their rows. */
   assert_true(each_failure_of_all(&entry) > 8);
 }
 
@@ -308,11 +318,16 @@ TEST(unreadable_files_say_why) {
   tree_path(&tree, "fifo", path);
   assert_int_equal(mkfifo(path, 0600), 0);
   assert_int_equal(profile_read(path, &profile, &error), -ENODEV); /* and does not wait */
-  tree_write(&tree, "bad", HEAD "[net]\nflows = many\n");
+  tree_write(&tree, "bad", "%s", json_text(HEAD ",\n'net': {'flows': 'many'}}"));
   assert_int_equal(profile_read(tree_path(&tree, "bad", path), &profile, &error), -EINVAL);
   profile_error_format(&error, text, sizeof text);
   assert_memory_equal(text, path, strlen(path));
-  assert_string_equal(text + strlen(path), ":5:9: flows takes a number from 1 to 64, not \"many\"");
+  assert_string_equal(text + strlen(path),
+                      ": net.flows takes a whole number from 1 to 64, not \"many\"");
+  tree_write(&tree, "bad", "%s", json_text(HEAD ",\n'net' {}}"));
+  assert_int_equal(profile_read(path, &profile, &error), -EINVAL);
+  profile_error_format(&error, text, sizeof text);
+  assert_string_equal(text + strlen(path), ":2:7: ':' expected near '{'");
   tree_remove(&tree);
 }
 
@@ -322,7 +337,7 @@ TEST(size_is_limited) {
   char *text = malloc(PROFILE_FILE_MAX + 1);
   assert_non_null(text);
   memset(text, '\n', PROFILE_FILE_MAX + 1);
-  memcpy(text, HEAD, sizeof HEAD - 1);
+  memcpy(text, json_text(HEAD "}"), sizeof HEAD);
   tree_create(&tree);
   tree_path(&tree, "big", path);
   tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX);

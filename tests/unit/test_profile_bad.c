@@ -1,179 +1,172 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles that are not accepted: every error with its place, line and column. */
+/* Profiles that are not accepted: every error with its place and what is accepted. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/profile.h"
+#include "tests/lib/json_text.h"
 #include "tests/lib/unit.h"
 
-#define HEAD "schema = 1\n[meta]\nid = a\n"
+#define HEAD "{'schema': 2, 'id': 'a'"
 
-static int parse(const char *text, struct profile *profile, struct profile_error *error) {
-  return profile_parse(text, strlen(text), profile, error);
-}
-
-struct bad_case {
-  const char *text;
-  int line;
-  int column;
-  const char *message; /* part of it */
-};
-
-static void assert_all_bad(const struct bad_case *cases, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    struct profile profile;
-    struct profile_error error;
-    assert_int_equal(parse(cases[i].text, &profile, &error), -EINVAL);
-    assert_null(profile.tables);
-    if (!strstr(error.text, cases[i].message) || error.line != cases[i].line ||
-        error.column != cases[i].column) {
-      fail_msg("case %zu: got %d:%d: %s", i, error.line, error.column, error.text);
-    }
+static void assert_bad(const char *text, size_t bytes, int line, int column, const char *message) {
+  struct profile profile;
+  struct profile_error error;
+  assert_int_equal(profile_parse(text, bytes, &profile, &error), -EINVAL);
+  assert_null(profile.tables);
+  if (!strstr(error.text, message) || error.line != line || error.column != column) {
+    fail_msg("%s: got %d:%d: %s", text, error.line, error.column, error.text);
   }
 }
 
-#define ASSERT_ALL_BAD(cases) assert_all_bad(cases, sizeof(cases) / sizeof((cases)[0]))
+struct bad_case {
+  const char *text, *message; /* a part of it */
+};
+
+static void assert_all_bad(const char *before, const struct bad_case *cases, const char *after) {
+  for (size_t i = 0; cases[i].text; i++) {
+    char text[1024];
+    snprintf(text, sizeof text, "%s%s%s", before, cases[i].text, after);
+    const char *json = json_text(text);
+    assert_bad(json, strlen(json), 0, 0, cases[i].message);
+  }
+}
+
+UNIT_TEST(what_is_no_json_is_placed) {
+  static const struct {
+    const char *text;
+    int line, column;
+    const char *message;
+  } cases[] = {
+    { "", 1, 0, "'[' or '{' expected near end of file" },
+    { "schema = 1\n", 1, 6, "'[' or '{' expected near 'schema'" },
+    { HEAD ",\n 'net' {}}", 2, 8, "':' expected near '{'" },
+    { HEAD ",\n 'id': 'b'}", 2, 5, "duplicate object key near '\"id\"'" },
+    { HEAD "} x", 1, 26, "end of file expected near 'x'" },
+    { HEAD ",\n 'source': 'a\001b'}", 2, 13, "control character 0x1 near '\"a'" },
+    { HEAD ",\n 'source': 'a\\u0000b'}", 2, 21, "\\u0000 is not allowed" },
+    { HEAD ",\n 'source': \033[2J}", 2, 12, "invalid token near '?'" }, /* not to a terminal */
+    { HEAD ",\n 'net': {'flows': 99999999999999999999999}}", 2, 41, "too big integer" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const char *json = json_text(cases[i].text);
+    assert_bad(json, strlen(json), cases[i].line, cases[i].column, cases[i].message);
+  }
+  static const char with_nul[] = "{\"schema\": 2, \"id\": \"a\0b\"}";
+  assert_bad(with_nul, sizeof with_nul - 1, 1, 22, "control character 0x0 near");
+}
 
 UNIT_TEST(bad_structure_is_placed) {
   static const struct bad_case cases[] = {
-    { "", 0, 0, "starts with \"schema = 1\"" },
-    { "# nothing\n\n", 0, 0, "starts with \"schema = 1\"" },
-    { "[meta]\nid = a\n", 1, 1, "starts with \"schema = 1\"" },
-    { "schema = 2\n", 1, 10, "schema 2 is not known; this version reads schema 1" },
-    { "schema =\n", 1, 1, "starts with \"schema = 1\"" },
-    { "schema = 1\nid = a\n", 2, 1, "expected a section" },
-    { "schema = 1\n", 0, 0, "[meta] with an id is missing" },
-    { "schema = 1\n[meta]\n", 0, 0, "[meta] with an id is missing" },
-    { HEAD "[nets]\n", 4, 1, "unknown section; there are [meta], [match], [net] and" },
-    { HEAD "[net x]\n", 4, 1, "unknown section" },
-    { HEAD "[net\n", 4, 1, "not closed by ]" },
-    { HEAD "[\n", 4, 1, "not closed by ]" },
-    { HEAD "[]\n", 4, 1, "unknown section" },
-    { HEAD "[meta]\n", 4, 1, "a second section [meta]" },
-    { HEAD "  flow = 8\n", 4, 3, "[meta] has no key \"flow\"; it takes id, created, source" },
-    { HEAD "[net]\nid = 8\n", 5, 1, "[net] has no key \"id\"; it takes flows, chunk_bytes" },
-    { HEAD "id = b\n", 4, 1, "id is given twice" },
-    { HEAD "created\n", 4, 1, "expected \"key = value\"" },
-    { HEAD "created =   # none\n", 4, 9, "created has no value" },
-    { HEAD "source = a\001b\n", 4, 11, "byte 0x01 is not text" },
-    { HEAD "source = a\rb\n", 4, 11, "byte 0x0d is not text" },
+    { "[]", "a profile must be a JSON object" },
+    { "{'id': 'a'}", "schema is missing" },
+    { "{'schema': 2}", "id is missing" },
+    { "{'schema': 1, 'id': 'a'}", "schema takes 2 in this release, not 1" },
+    { "{'schema': '2', 'id': 'a'}", "schema takes 2 in this release, not \"2\"" },
+    { HEAD ", 'nets': {}}", "a profile has no key \"nets\"; it takes schema, id, created" },
+    { HEAD ", 'net': []}", "net must be a JSON object" },
+    { HEAD ", 'net': {'id': 8}}",
+      "net has no key \"id\"; it takes flows, chunk_bytes, speed_mbps" },
+    { HEAD ", 'match': {'gpu_count': 8}}", "match has no key \"gpu_count\"; it takes cloud, inst" },
+    { HEAD ", 'tables': {}}", "tables takes an array of at most 1024 tables, not {}" },
+    { HEAD ", '\\u001b[2J': 1}", "has no key \"?[2J\"" },
+    { NULL, NULL },
   };
-  ASSERT_ALL_BAD(cases);
+  assert_all_bad("", cases, "");
 }
 
 UNIT_TEST(bad_values_are_placed) {
   static const struct bad_case cases[] = {
-    { "schema = 1\n[meta]\nid = a/b\n", 3, 7, "id takes letters, digits and . _ -" },
-    { "schema = 1\n[meta]\nid = \"\"\n", 3, 7, "id has no value" },
-    { "schema = 1\n[meta]\n"
-      "id = 0123456789012345678901234567890123456789012345678901234567890123\n",
-      3, 6, "id takes at most 63 bytes" },
-    { HEAD "created = 1/8/2026\n", 4, 12, "created takes letters, digits and . _ -" },
-    { HEAD "[match]\ntopology = 0123456789AB\n", 5, 12,
-      "topology takes a fingerprint of 12 digits" },
-    { HEAD "[match]\ntopology = 43d7\n", 5, 12, "not \"43d7\"" },
-    { HEAD "source = \"open\n", 4, 10, "the quote is not closed" },
-    { HEAD "source = \"\n", 4, 10, "the quote is not closed" },
-    { HEAD "source = a \"b\"\n", 4, 12, "cannot hold a double quote" },
-    { HEAD "nccl_min = 2\n", 4, 12, "nccl_min takes a version such as 2.21 or 2.21.5" },
-    { HEAD "nccl_min = 2.\n", 4, 12, "nccl_min takes a version" },
-    { HEAD "nccl_min = 2.21.5.1\n", 4, 12, "nccl_min takes a version" },
-    { HEAD "nccl_min = 2.100\n", 4, 12, "nccl_min takes a version" },
-    { HEAD "nccl_min = -2.21\n", 4, 12, "nccl_min takes a version" },
-    { HEAD "nccl_min = v2.21\n", 4, 12, "nccl_min takes a version" },
-    { HEAD "nccl_min = 2.22\nnccl_max = 2.21\n", 0, 0, "nccl_max is below nccl_min" },
-    { HEAD "[match]\ncloud = amazon\n", 5, 9,
-      "cloud takes aws|gcp|azure|alibaba|oci|tencent, not" },
-    { HEAD "[match]\ngpu_count = 8\n", 5, 1,
-      "[match] has no key \"gpu_count\"; it takes cloud, instance" },
-    { HEAD "[env]\nNCCL_ALGO = ring\n", 4, 1, "unknown section" },
-    { HEAD "[net]\nflows = 65\n", 5, 9, "flows takes a number from 1 to 64, not \"65\"" },
-    { HEAD "[net]\nflows = 8K\n", 5, 9, "flows takes a number" },
-    { HEAD "[net]\nflows = -1\n", 5, 9, "flows takes a number" },
-    { HEAD "[net]\nflows = 99999999999999999999999\n", 5, 9, "flows takes a number" },
-    { HEAD "[net]\nchunk_bytes = 1K\n", 5, 15,
-      "chunk_bytes takes a size from 4K to 4M, not \"1K\"" },
-    { HEAD "[net]\nchunk_bytes = 4097K\n", 5, 15, "chunk_bytes takes a size" },
-    { HEAD "[net]\nlatency_us = 7\n", 5, 1, "[net] has no key \"latency_us\"" },
+    { "'created': '1/8/2026'", "created takes letters, digits and . _ -, not \"1/8/2026\"" },
+    { "'created': ''", "created takes letters" },
+    { "'created': 2026", "created takes letters" },
+    { "'created': '2026-08-011'", "created takes at most 10 bytes" },
+    { "'source': ' '", "source takes a text without quotes" },
+    { "'source': 'a\\'b\\''", "source takes a text without quotes, backslashes and control" },
+    { "'source': 'a\\\\b'", "source takes a text without quotes" },
+    { "'source': 'a\\nb'", "source takes a text without quotes" },
+    { "'source': 'a\177b'", "source takes a text without quotes" },
+    { "'nccl_min': '2.21'", "nccl_min takes a whole number from 1 to 999999, not \"2.21\"" },
+    { "'nccl_min': 22200, 'nccl_max': 22199", "nccl_max is below nccl_min" },
+    { "'match': {'cloud': 'amazon'}",
+      "match.cloud takes aws|gcp|azure|alibaba|oci|tencent, not \"amazon\"" },
+    { "'match': {'topology': '0123456789AB'}",
+      "match.topology takes a fingerprint of 12 digits 0-9 and a-f, as stratus doctor" },
+    { "'match': {'topology': '43d7'}", "not \"43d7\"" },
+    { "'net': {'flows': 65}", "net.flows takes a whole number from 1 to 64, not 65" },
+    { "'net': {'flows': 0}", "net.flows takes a whole number" },
+    { "'net': {'flows': 8.5}", "not 8.5" },
+    { "'net': {'flows': '8'}", "not \"8\"" },
+    { "'net': {'chunk_bytes': 4095}", "net.chunk_bytes takes a whole number from 4096 to 4194304" },
+    { "'net': {'chunk_bytes': 4194305}", "net.chunk_bytes takes" },
+    { NULL, NULL },
   };
-  ASSERT_ALL_BAD(cases);
+  assert_all_bad(HEAD ", ", cases, "}");
 }
 
-#define TABLE HEAD "[table allreduce nodes=2 ppn=8]\n"
+#define TABLE "{'coll': 'allreduce', 'nodes': 2, 'ppn': 8, 'rows': []}"
 
 UNIT_TEST(bad_tables_are_placed) {
   static const struct bad_case cases[] = {
-    { HEAD "[table]\n", 4, 7, "table takes broadcast|reduce|allgather|reducescatter|allr" },
-    { HEAD "[table alltoall nodes=2 ppn=8]\n", 4, 8, "not \"alltoall\"" },
-    { HEAD "[table allreduce]\n", 4, 17, "expected nodes=N" },
-    { HEAD "[table allreduce ppn=8 nodes=2]\n", 4, 18, "expected nodes=N" },
-    { HEAD "[table allreduce nodes=0 ppn=8]\n", 4, 24, "nodes takes a number from 1 to" },
-    { HEAD "[table allreduce nodes=2]\n", 4, 25, "expected ppn=N" },
-    { HEAD "[table allreduce nodes=2 ppn=]\n", 4, 30, "ppn takes a number" },
-    { HEAD "[table allreduce nodes=2 ppn=8 x]\n", 4, 32, "nothing may follow ppn" },
-    { TABLE "[table AllReduce nodes=2 ppn=8]\n", 5, 1, "a second table for allreduce nodes=2 ppn" },
-    { TABLE "0 64K ring ll\n", 5, 14, "a row has five fields" },
-    { TABLE "0 64K ring ll 0 0\n", 5, 17, "after channels a row takes over=" },
-    { TABLE "x 64K ring ll 0\n", 5, 1, "bytes_lo takes a size such as 64K, not \"x\"" },
-    { TABLE "max 64K ring ll 0\n", 5, 1, "bytes_lo takes a size" },
-    { TABLE "0 64KK ring ll 0\n", 5, 3, "bytes_hi takes a size such as 64K or max" },
-    { TABLE "0 64K rings ll 0\n", 5, 7, "algo takes tree|ring|collnetdirect|collnetchain" },
-    { TABLE "0 64K ring ll64 0\n", 5, 12, "proto takes ll|ll128|simple, not \"ll64\"" },
-    { TABLE "0 64K ring ll 65\n", 5, 15, "channels takes a number from 0 to 64" },
-    { TABLE "0 64K ring ll -1\n", 5, 15, "channels takes a number" },
-    { TABLE "64K 64K ring ll 0\n", 5, 1, "bytes_hi must be greater than bytes_lo" },
-    { TABLE "64K 1K ring ll 0\n", 5, 1, "bytes_hi must be greater than bytes_lo" },
-    { TABLE "0 64K ring ll 0\n63K 1M ring ll 0\n", 6, 1, "overlaps the one before it" },
-    { TABLE "64K 1M ring ll 0\n0 64K ring ll 0\n", 6, 1, "overlaps the one before it" },
-    { TABLE "0 max ring ll 0\n64K max ring ll 0\n", 6, 1, "overlaps the one before it" },
-    { TABLE "flows = 8\n", 5, 10, "a row has five fields" },
+    { "8", "tables[0] must be a JSON object" },
+    { TABLE ", {'coll': 'alltoall', 'nodes': 2, 'ppn': 8, 'rows': []}",
+      "tables[1].coll takes broadcast|reduce|allgather|reducescatter|allreduce, not \"alltoall\"" },
+    { "{'coll': 'allreduce', 'nodes': 0, 'ppn': 8, 'rows': []}",
+      "tables[0].nodes takes a whole number from 1 to 1048576, not 0" },
+    { "{'coll': 'allreduce', 'nodes': 2, 'rows': []}", "tables[0].ppn is missing" },
+    { "{'coll': 'allreduce', 'nodes': 2, 'ppn': 8}", "tables[0].rows is missing" },
+    { "{'coll': 'allreduce', 'nodes': 2, 'ppn': 8, 'rows': 1}", "tables[0].rows takes an array" },
+    { TABLE ", {'coll': 'AllReduce', 'nodes': 2, 'ppn': 8, 'rows': []}",
+      "tables[1] is a second table for allreduce, nodes 2, ppn 8" },
+    { NULL, NULL },
   };
-  ASSERT_ALL_BAD(cases);
+  assert_all_bad(HEAD ", 'tables': [", cases, "]}");
 }
 
-UNIT_TEST(bad_ends_of_rows_are_placed) {
+#define ROW "'bytes_lo': 65536, 'bytes_hi': 131072, 'algo': 'ring', 'proto': 'll'"
+#define OVER "'over_algo': 'tree', 'over_proto': 'll', 'default_ns': 2"
+
+UNIT_TEST(bad_rows_are_placed) {
   static const struct bad_case cases[] = {
-    { TABLE "0 64K ring ll 0 chunk=64K\n", 5, 17, "after channels a row takes over=, default_us=" },
-    { TABLE "0 64K ring ll 0 over=a over=b\n", 5, 22, "over takes a cell" },
-    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=1 noise_pct=1 noise_pct=1\n", 5,
-      67, "nothing may follow noise_pct" },
-    { TABLE "0 64K ring ll 0 over=tree\n", 5, 22, "over takes a cell such as tree/ll" },
-    { TABLE "0 64K ring ll 0 over=tree/ll\n", 5, 29, "in this order" },
-    { TABLE "0 64K ring ll 0 noise_pct=1\n", 5, 17, "in this order" },
-    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1.2345 choice_us=1\n", 5, 41,
-      "default_us takes a number from 0 to 1000000000 with up to three decimals" },
-    { TABLE "0 64K ring ll 0 over=tree/ll default_us=1 choice_us=0\n", 5, 53, "is more than 0" },
+    { "{'algo': 'ring', 'proto': 'll'}", "rows[0].bytes_lo is missing" },
+    { "{'bytes_lo': 0, 'proto': 'll'}", "rows[0].algo is missing" },
+    { "{'bytes_lo': -1}", "rows[0].bytes_lo takes a whole number from 0 to" },
+    { "{'bytes_lo': '64K'}", "rows[0].bytes_lo takes a whole number" },
+    { "{'algo': 'rings'}", "tables[0].rows[0].algo takes tree|ring|collnetdirect|collnetchain|" },
+    { "{'proto': 'll64'}", "rows[0].proto takes ll|ll128|simple, not \"ll64\"" },
+    { "{'channels': 65}", "rows[0].channels takes a whole number from 0 to 64, not 65" },
+    { "{" ROW ", 'chunk': 1}", "rows[0] has no key \"chunk\"; it takes bytes_lo, bytes_hi, algo" },
+    { "{'bytes_lo': 8, 'bytes_hi': 8, 'algo': 'ring', 'proto': 'll'}",
+      "rows[0]: bytes_hi must be greater than bytes_lo" },
+    { "{" ROW "}, {'bytes_lo': 131071, 'algo': 'ring', 'proto': 'll'}",
+      "rows[1] overlaps the row before it" },
+    { "{" ROW "}, {'bytes_lo': 0, 'bytes_hi': 8, 'algo': 'ring', 'proto': 'll'}",
+      "rows[1] overlaps the row before it, or comes before it" },
+    { "{'bytes_lo': 0, 'algo': 'ring', 'proto': 'll'}, {" ROW "}", "rows[1] overlaps" },
+    { "{" ROW ", " OVER "}", "rows[0]: over_algo, over_proto, default_ns and choice_ns go toge" },
+    { "{" ROW ", 'noise_permille': 1}", "and noise_permille with them" },
+    { "{" ROW ", " OVER ", 'choice_ns': 0}", "choice_ns takes a whole number from 1 to" },
+    { "{" ROW ", " OVER ", 'choice_ns': 1, 'noise_permille': 10001}", "from 0 to 10000" },
+    { NULL, NULL },
   };
-  ASSERT_ALL_BAD(cases);
+  assert_all_bad(HEAD ", 'tables': [{'coll': 'allreduce', 'nodes': 2, 'ppn': 8, 'rows': [", cases,
+                 "]}]}");
 }
 
 UNIT_TEST(too_many_tables_are_refused) {
-  struct profile profile;
-  struct profile_error error;
   size_t bytes;
   char *text = NULL;
   FILE *to = open_memstream(&text, &bytes);
-  fputs(HEAD, to);
-  for (int i = 1; i <= 1025; i++) {
-    fprintf(to, "[table reduce nodes=%d ppn=1]\n", i);
+  fputs("{\"tables\": [0", to);
+  for (int i = 1; i <= 1024; i++) {
+    fputs(", 0", to);
   }
+  fputs("]}", to);
   fclose(to);
-  assert_int_equal(profile_parse(text, bytes, &profile, &error), -EINVAL);
-  assert_int_equal(error.line, 3 + 1025);
-  assert_non_null(strstr(error.text, "more than 1024 tables"));
+  assert_bad(text, bytes, 0, 0, "tables takes an array of at most 1024 tables, not [0,0,");
   free(text);
-}
-
-UNIT_TEST(nul_bytes_are_refused) {
-  static const char text[] = "schema = 1\n[meta]\nid = a\0b\n";
-  struct profile profile;
-  struct profile_error error;
-  assert_int_equal(profile_parse(text, sizeof text - 1, &profile, &error), -EINVAL);
-  assert_int_equal(error.line, 3);
-  assert_int_equal(error.column, 7);
-  assert_non_null(strstr(error.text, "byte 0x00 is not text"));
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -10,6 +10,7 @@
 
 #include "common/param.h"
 #include "common/sysfs.h"
+#include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
@@ -35,8 +36,11 @@ static int stop(void **state) {
   return 0;
 }
 
+/* `match`: members of that object. */
 static void write_profile(const char *path, const char *id, const char *match) {
-  tree_write(&tree, path, "schema = 1\n[meta]\nid = %s\n[match]\n%s\n", id, match);
+  char text[512];
+  snprintf(text, sizeof text, "{'schema': 2, 'id': '%s', 'match': {%s}}", id, match);
+  tree_write(&tree, path, "%s", json_text(text));
 }
 
 /* ---- fitting ---- */
@@ -62,19 +66,19 @@ MATCH_TEST(every_wish_counts) {
     int score;
   } cases[] = {
     { "", -1 },
-    { "cloud = aws", 1 },
-    { "cloud = gcp", -1 },
-    { "instance_type = p4d.24xlarge", 1 },
-    { "instance_type = P4D.*", 1 },
-    { "instance_type = p4d", -1 },
-    { "instance_type = p5.*, p4?.24xlarge", 1 },
-    { "instance_type = p5.* , p6.*", -1 },
-    { "instance_type = \", ,\"", -1 },
-    { "topology = ba08feb192b3", 3 },
-    { "topology = 0123456789ab", -1 },
-    { "instance_type = p4d.24xlarge\ntopology = 0123456789ab", -1 },
-    { "cloud = aws\ninstance_type = p4d.*", 2 },
-    { "cloud = aws\ninstance_type = p5.*", -1 },
+    { "'cloud': 'aws'", 1 },
+    { "'cloud': 'gcp'", -1 },
+    { "'instance_type': 'p4d.24xlarge'", 1 },
+    { "'instance_type': 'P4D.*'", 1 },
+    { "'instance_type': 'p4d'", -1 },
+    { "'instance_type': 'p5.*, p4?.24xlarge'", 1 },
+    { "'instance_type': 'p5.* , p6.*'", -1 },
+    { "'instance_type': ', ,'", -1 },
+    { "'topology': 'ba08feb192b3'", 3 },
+    { "'topology': '0123456789ab'", -1 },
+    { "'instance_type': 'p4d.24xlarge', 'topology': '0123456789ab'", -1 },
+    { "'cloud': 'aws', 'instance_type': 'p4d.*'", 2 },
+    { "'cloud': 'aws', 'instance_type': 'p5.*'", -1 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     struct profile_fit fit = fit_of(cases[i].match);
@@ -85,8 +89,8 @@ MATCH_TEST(every_wish_counts) {
 /* What a machine does not tell matches no pattern, not even `*`. */
 MATCH_TEST(unknown_machine_fits_nothing) {
   static const struct machine unknown = { .cloud = "unknown" };
-  static const char *const wishes[] = { "cloud = aws", "instance_type = *",
-                                        "topology = ba08feb192b3" };
+  static const char *const wishes[] = { "'cloud': 'aws'", "'instance_type': '*'",
+                                        "'topology': 'ba08feb192b3'" };
   for (size_t i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
     struct profile_fit fit = fit_of(wishes[i]);
     assert_int_equal(profile_match_score(&fit, &unknown), -1);
@@ -131,43 +135,43 @@ MATCH_TEST(first_directory_with_a_fit_wins) {
   int result;
   assert_string_equal(search(&result), "");
   assert_int_equal(result, -ENOENT);
-  write_profile("3/a.profile", "packaged", "cloud = aws\ninstance_type = p4d.*");
+  write_profile("3/a.profile", "packaged", "'cloud': 'aws', 'instance_type': 'p4d.*'");
   assert_string_equal(search(&result), "packaged");
-  write_profile("2/a.profile", "other-cloud", "cloud = gcp");
+  write_profile("2/a.profile", "other-cloud", "'cloud': 'gcp'");
   assert_string_equal(search(&result), "packaged");
-  write_profile("1/a.profile", "user", "cloud = aws");
+  write_profile("1/a.profile", "user", "'cloud': 'aws'");
   assert_string_equal(search(&result), "user");
   assert_int_equal(result, 0);
 }
 
 MATCH_TEST(in_a_directory_the_most_particular_wins) {
   int result;
-  write_profile("1/a.profile", "cloud", "cloud = aws");
-  write_profile("1/b.profile", "type", "cloud = aws\ninstance_type = p4d.*");
-  write_profile("1/c.profile", "also-type", "cloud = aws\ninstance_type = p4*");
+  write_profile("1/a.profile", "cloud", "'cloud': 'aws'");
+  write_profile("1/b.profile", "type", "'cloud': 'aws', 'instance_type': 'p4d.*'");
+  write_profile("1/c.profile", "also-type", "'cloud': 'aws', 'instance_type': 'p4*'");
   write_profile("1/d.profile", "nothing-asked", "");
   assert_string_equal(search(&result), "type");
-  write_profile("1/e.profile", "measured", "topology = ba08feb192b3");
+  write_profile("1/e.profile", "measured", "'topology': 'ba08feb192b3'");
   assert_string_equal(search(&result), "measured");
 }
 
 MATCH_TEST(only_profiles_are_read) {
   int result;
-  write_profile("1/a.profile~", "backup", "cloud = aws");
-  write_profile("1/.a.profile", "hidden", "cloud = aws");
-  write_profile("1/.profile", "shell", "cloud = aws");
-  write_profile("1/a.txt", "text", "cloud = aws");
+  write_profile("1/a.profile~", "backup", "'cloud': 'aws'");
+  write_profile("1/.a.profile", "hidden", "'cloud': 'aws'");
+  write_profile("1/.profile", "shell", "'cloud': 'aws'");
+  write_profile("1/a.txt", "text", "'cloud': 'aws'");
   assert_string_equal(search(&result), "");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
 MATCH_TEST(bad_file_is_passed_over_with_a_warning) {
   int result;
-  tree_write(&tree, "1/a.profile", "schema = 9\n");
-  write_profile("1/b.profile", "good", "cloud = aws");
+  tree_write(&tree, "1/a.profile", "{\"schema\": 9}");
+  write_profile("1/b.profile", "good", "'cloud': 'aws'");
   assert_string_equal(search(&result), "good");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
-  assert_int_equal(log_capture_find("1/a.profile:1:10: schema 9 is not known"), 1);
+  assert_int_equal(log_capture_find("1/a.profile: schema takes 2 in this release, not 9"), 1);
 }
 
 MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not) {
@@ -176,7 +180,7 @@ MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not) {
   struct profile profile;
   struct profile_error error;
   const char *const none[] = { NULL };
-  write_profile("mine", "mine", "cloud = gcp");
+  write_profile("mine", "mine", "'cloud': 'gcp'");
   struct profile_search where = { .explicit_path = tree_path(&tree, "mine", file),
                                   .directories = none };
   assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), 0);
@@ -194,7 +198,9 @@ MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
   static const struct {
     const char *match;
     int warnings;
-  } cases[] = { { "topology = ba08feb192b3", 0 }, { "topology = 0123456789ab", 1 }, { "", 1 } };
+  } cases[] = { { "'topology': 'ba08feb192b3'", 0 },
+                { "'topology': '0123456789ab'", 1 },
+                { "", 1 } };
   const char *const none[] = { NULL };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char file[TREE_PATH_MAX], path[PROFILE_PATH_MAX];
@@ -233,8 +239,8 @@ static const char *load(const char *profile_variable, int *result) {
 MATCH_TEST(user_directory_comes_from_the_environment) {
   int result;
   char path[TREE_PATH_MAX];
-  write_profile("xdg/stratus/profiles/a.profile", "from-xdg", "cloud = aws");
-  write_profile("home/.config/stratus/profiles/a.profile", "from-home", "cloud = aws");
+  write_profile("xdg/stratus/profiles/a.profile", "from-xdg", "'cloud': 'aws'");
+  write_profile("home/.config/stratus/profiles/a.profile", "from-home", "'cloud': 'aws'");
   setenv("HOME", tree_path(&tree, "home", path), 1);
   setenv("XDG_CONFIG_HOME", tree_path(&tree, "xdg", path), 1);
   assert_string_equal(load("STRATUS_PROFILE=", &result), "from-xdg");
@@ -250,10 +256,10 @@ MATCH_TEST(current_directory_is_never_searched) {
   int result;
   char here[TREE_PATH_MAX];
   assert_non_null(getcwd(here, sizeof here));
-  write_profile("stratus/profiles/a.profile", "trap", "cloud = aws");
-  write_profile(".config/stratus/profiles/a.profile", "trap", "cloud = aws");
-  write_profile("share/stratus/profiles/a.profile", "trap", "cloud = aws");
-  write_profile("a.profile", "trap", "cloud = aws");
+  write_profile("stratus/profiles/a.profile", "trap", "'cloud': 'aws'");
+  write_profile(".config/stratus/profiles/a.profile", "trap", "'cloud': 'aws'");
+  write_profile("share/stratus/profiles/a.profile", "trap", "'cloud': 'aws'");
+  write_profile("a.profile", "trap", "'cloud': 'aws'");
   setenv("XDG_CONFIG_HOME", ".", 1);
   setenv("HOME", "", 1);
   assert_int_equal(chdir(tree.root), 0);

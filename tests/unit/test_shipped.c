@@ -3,6 +3,7 @@
  * measured, and every machine of tests/data/machines gets the one made for it. */
 #include <ctype.h>
 #include <dirent.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,14 +66,13 @@ static bool has_date(const char *text) {
 }
 
 /* As many as fill the NIC, by the cap that the cloud's document says. */
-static void check_flows(const char *name, const char *line, const char *comment, unsigned mbps) {
-  unsigned flows = 0, cap_gbps = 1;
-  if (sscanf(line, "flows = %u", &flows) != 1 ||
-      sscanf(comment, "  # %u Gb/s per flow;", &cap_gbps) != 1 || !strstr(comment, " (") ||
-      !strstr(comment, "not measured")) {
-    fail_msg("%s: it has to be \"flows = N  # CAP Gb/s per flow; ... (DOCUMENT, YYYY-MM); not "
+static void check_flows(const char *name, unsigned flows, const char *note, unsigned mbps) {
+  unsigned cap_gbps = 1;
+  if (sscanf(note, "%u Gb/s per flow;", &cap_gbps) != 1 || !strstr(note, " (") ||
+      !strstr(note, "not measured")) {
+    fail_msg("%s: flows' note has to be \"CAP Gb/s per flow; ... (DOCUMENT, YYYY-MM); not "
              "measured\": %s",
-             name, line);
+             name, note);
   }
   if (flows != (mbps / 1000 + cap_gbps - 1) / cap_gbps) {
     fail_msg("%s: a NIC of %u Mb/s is not filled by %u flows of %u Gb/s", name, mbps, flows,
@@ -80,35 +80,31 @@ static void check_flows(const char *name, const char *line, const char *comment,
   }
 }
 
-static void check_sources(const char *name, const char *path) {
-  char line[512];
-  bool is_value = false;
+static void check_notes(const char *name, const char *path) {
+  static const char *const parts[] = { "match", "net" };
+  json_t *profile = json_load_file(path, 0, NULL), *value;
+  const json_t *notes = json_object_get(profile, "notes"), *net = json_object_get(profile, "net");
+  const char *key;
   int values = 0;
-  unsigned mbps = 0;
-  FILE *file = fopen(path, "r");
-  assert_non_null(file);
-  while (fgets(line, sizeof line, file)) {
-    if (line[0] == '[') {
-      is_value = strcmp(line, "[meta]\n") != 0;
-    } else if (is_value && strchr(line, '=')) {
-      const char *comment = strstr(line, "  # ");
+  for (int i = 0; i < 2; i++) {
+    json_object_foreach(json_object_get(profile, parts[i]), key, value) {
+      const char *note = json_string_value(json_object_get(notes, key));
       values++;
-      if (!comment || !has_date(comment)) {
-        fail_msg("%s has a value without source and date: %s", name, line);
+      if (!note || !has_date(note)) {
+        fail_msg("%s has %s without source and date in its notes", name, key);
       }
-      if (strncmp(line, "speed_mbps", 10) == 0) {
-        assert_int_equal(sscanf(line, "speed_mbps = %u", &mbps), 1);
-      } else if (strncmp(line, "flows", 5) == 0) {
-        check_flows(name, line, comment, mbps);
+      if (strcmp(key, "flows") == 0) {
+        check_flows(name, (unsigned)json_integer_value(value), note,
+                    (unsigned)json_integer_value(json_object_get(net, "speed_mbps")));
       }
     }
   }
-  fclose(file);
   assert_true(values >= 2);
+  json_decref(profile);
 }
 
 UNIT_TEST(each_value_has_source_and_date) {
-  for_each(check_sources);
+  for_each(check_notes);
 }
 
 UNIT_TEST(every_machine_gets_the_one_made_for_it) {

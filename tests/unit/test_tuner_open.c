@@ -4,19 +4,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/tuner_job.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/plugin/profile_cache.h"
 #include "tuner_plugin/plugin/tuner.h"
 
-static const char good_text[] =
-    "schema = 1\n[meta]\nid = good\nnccl_min = 2.21.5\nnccl_max = 2.29\n"
-    "[table allreduce nodes=4 ppn=8]\n"
-    "1K 1M ring simple 4\n";
+/* The text without its last brace. */
+#define GOOD                                                                                       \
+  "{'schema': 2, 'id': 'good', 'nccl_min': 22105, 'nccl_max': 22999, 'tables': ["                  \
+  "{'coll': 'allreduce', 'nodes': 4, 'ppn': 8, 'rows': [{'bytes_lo': 1024, 'bytes_hi': 1048576, "  \
+  "'algo': 'ring', 'proto': 'simple', 'channels': 4}]}]"
+
+static void write_good(void) {
+  tree_write(&tuner_job_tree, "p.profile", "%s", json_text(GOOD "}"));
+}
 
 TUNER_JOB_TEST(profile_chooses_and_counts) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "");
   struct tuner *tuner = tuner_job_open();
   int channels = 0;
@@ -37,7 +43,7 @@ TUNER_JOB_TEST(profile_chooses_and_counts) {
 TUNER_JOB_TEST(leaves_nccl_alone_when_it_does_not_send_over_stratus) {
   struct tuner_host host = tuner_job_host;
   host.net = NET_USE_LOST;
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "STRATUS_COLLNET=full");
   for (int life = 0; life < 2; life++) {
     int channels = 0;
@@ -56,7 +62,7 @@ TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own) {
     enum net_use net;
     bool is_chosen;
   } cases[] = { { NET_USE_STRATUS, false }, { NET_USE_OTHER, true } };
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "");
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     int channels = 0;
@@ -72,7 +78,7 @@ TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own) {
 
 /* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks. */
 TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "");
   for (int version = 5; version <= 6; version++) {
     struct tuner_host host = tuner_job_host;
@@ -110,7 +116,7 @@ TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
     { 5, "STRATUS_COLLNET=off", NET_USE_STRATUS, false },
     { 2, "STRATUS_COLLNET=full", NET_USE_STRATUS, false }, /* shows no costs */
   };
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     tuner_job_set("p.profile", cases[i].collnet);
     struct tuner_host host = tuner_job_host;
@@ -134,7 +140,7 @@ TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
 }
 
 TUNER_JOB_TEST(only_the_measured_shape_and_release) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "");
   static const struct {
     struct tuner_host host;
@@ -163,7 +169,7 @@ TUNER_JOB_TEST(only_the_measured_shape_and_release) {
 
 /* The file is read by the first communicator and again only after the last has gone. */
 TUNER_JOB_TEST(profile_is_read_once) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "");
   struct tuner *first = tuner_job_open();
   tree_write(&tuner_job_tree, "p.profile", "gone bad");
@@ -193,8 +199,8 @@ TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
     { NET_USE_OTHER, "0123456789ab", "stratus/profiles/p.profile", true },
     { NET_USE_OTHER, "ba9876543210", "stratus/profiles/p.profile", true },
   };
-  tree_write(&tuner_job_tree, "stratus/profiles/p.profile", "%s[match]\ntopology = 0123456789ab\n",
-             good_text);
+  tree_write(&tuner_job_tree, "stratus/profiles/p.profile", "%s",
+             json_text(GOOD ", 'match': {'topology': '0123456789ab'}}"));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char word[64];
     snprintf(word, sizeof word, "STRATUS_TOPOLOGY=%s", cases[i].topology);
@@ -210,11 +216,12 @@ TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
 }
 
 TUNER_JOB_TEST(cache_names_what_it_holds) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "");
+  const char *text = json_text(GOOD "}");
   struct profile profile;
   struct profile_error error;
-  assert_int_equal(profile_parse(good_text, strlen(good_text), &profile, &error), 0);
+  assert_int_equal(profile_parse(text, strlen(text), &profile, &error), 0);
   struct profile_cache_view view;
   assert_int_equal(profile_cache_acquire(&view), 0);
   assert_string_equal(view.profile->meta.id, "good");
@@ -254,7 +261,7 @@ static void *open_and_choose(void *argument) {
 
 TUNER_JOB_TEST(threads_share_profile_and_tuner) {
   enum { THREADS = 4, CALLS = 100 };
-  tree_write(&tuner_job_tree, "p.profile", "%s", good_text);
+  write_good();
   tuner_job_set("p.profile", "STRATUS_LOG=warn");
   struct thread_work work[THREADS];
   pthread_t threads[THREADS];

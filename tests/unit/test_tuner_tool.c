@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/lib/json_text.h"
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 
@@ -52,33 +53,38 @@ UNIT_TEST(files_are_tried_before_ranks_start) {
 }
 
 UNIT_TEST(a_bad_profile_is_told_with_its_place) {
-  tree_write(&tool.tree, "bad.profile",
-             "schema = 1\n[meta]\nid = x\n[table allreduce nodes=2 ppn=1]\n1K 64K ring ll256 0\n");
+  tree_write(&tool.tree, "bad.profile", "%s",
+             json_text("{'schema': 2, 'id': 'x', 'tables': [{'coll': 'allreduce', 'nodes': 2, "
+                       "'ppn': 1, 'rows': [{'bytes_lo': 1024, 'algo': 'ring', 'proto': "
+                       "'ll256'}]}]}"));
   static const char *const commands[] = { "show", "verify -p" };
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
     char command[256];
     snprintf(command, sizeof command, "stratus %s $XDG_CONFIG_HOME/bad.profile", commands[i]);
     TOOL_WARNS(tool_run(command), 1,
-               "bad.profile:5:13: proto takes ll|ll128|simple, not \"ll256\"");
+               "bad.profile: tables[0].rows[0].proto takes ll|ll128|simple, not \"ll256\"");
     snprintf(command, sizeof command, "stratus %s /nowhere/a.profile", commands[i]);
     TOOL_WARNS(tool_run(command), 1, "/nowhere/a.profile: cannot be read: No such file");
   }
 }
 
 UNIT_TEST(show_prints_all_of_it) {
-  TOOL_SAYS(tool_run("stratus show " EXAMPLE), 0, "profile example, hash ", "nccl_min       2.21.5",
-            "nccl_max       2.30\n", "used where STRATUS_PROFILE names it",
+  TOOL_SAYS(tool_run("stratus show " EXAMPLE), 0, "profile example, hash ", "nccl_min       22105",
+            "nccl_max       23099\n", "used where STRATUS_PROFILE names it",
             "allreduce, 8 nodes x 8 ranks", "64K to under 4M      tree", "4M and more",
             "at most 8 channels");
 }
 
 /* A row that gains less than 3 %, or less than twice its noise, is not used. */
 UNIT_TEST(show_tells_rows_that_do_not_hold) {
-#define ROW(sizes, us, noise)                                                                      \
-  sizes " ring ll 0 over=tree/ll default_us=100 choice_us=" us " noise_pct=" noise "\n"
-  tree_write(&tool.tree, "weak.profile",
-             "schema = 1\n[meta]\nid = x\n[table reduce nodes=2 ppn=1]\n" ROW("1K 2K", "90", "1")
-                 ROW("2K 3K", "98", "0.1") ROW("3K 4K", "90", "9"));
+#define ROW(low, high, ns, noise)                                                                  \
+  "{'bytes_lo': " low ", 'bytes_hi': " high ", 'algo': 'ring', 'proto': 'll', "                    \
+  "'over_algo': 'tree', 'over_proto': 'll', 'default_ns': 100000, 'choice_ns': " ns                \
+  ", 'noise_permille': " noise "}"
+  tree_write(&tool.tree, "weak.profile", "%s",
+             json_text("{'schema': 2, 'id': 'x', 'tables': [{'coll': 'reduce', 'nodes': 2, "
+                       "'ppn': 1, 'rows': [" ROW("1", "2", "90000", "10") "," ROW(
+                           "2", "3", "98000", "1") "," ROW("3", "4", "90000", "90") "]}]}"));
   TOOL_SAYS(tool_run("stratus show $XDG_CONFIG_HOME/weak.profile"), 0,
             "; 90.0 us where tree ll took 100.0\n",
             "; 98.0 us where tree ll took 100.0: too little, left to NCCL\n",
@@ -108,7 +114,7 @@ UNIT_TEST(packaged_profiles_lie_beside_the_program) {
   TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=gcp:a3-megagpu-8g bin/stratus show"), 0,
             "profile gcp-a3-mega, hash ");
   tree_write(&tool.tree, "stratus/profiles/mine.profile",
-             "schema = 1\n[meta]\nid = mine\n[match]\ncloud = aws\n");
+             "{\"schema\": 2, \"id\": \"mine\", \"match\": {\"cloud\": \"aws\"}}");
   TOOL_SAYS(tool_run_there("STRATUS_INSTANCE_TYPE=aws:p5.48xlarge bin/stratus show"), 0,
             "profile mine, hash ");
 }
@@ -119,10 +125,10 @@ UNIT_TEST(fit_makes_a_profile_that_show_tells_about) {
             0, "110 samples, 2 collectives and shapes");
   TOOL_SAYS(tool_run("stratus show $XDG_CONFIG_HOME/fitted.profile"), 0, "profile fitted-here",
             "allreduce, 2 nodes x 1 ranks", " us where ");
-  /* [match] and [net] are the base's, the tables are not. */
+  /* match and net are the base's, the tables are not. */
   TOOL_SAYS(tool_run("stratus fit tests/data/samples/example.jsonl --base "
                      "tests/data/profiles/complete.profile"),
-            0, "instance_type = ", "flows = ");
+            0, "\"instance_type\": \"p4d.*, ", "\"flows\": 8");
   assert_null(strstr(tool.output, "pat"));
   TOOL_WARNS(tool_run("stratus fit " EXAMPLE), 1, "example.profile:1: is no JSON object");
 }
@@ -132,11 +138,11 @@ UNIT_TEST(fit_asks_for_the_topology_of_the_samples) {
 #define ON(id) "sed 's/^{/{\"topology\":\"" id "\",/' tests/data/samples/example.jsonl"
   TOOL_SAYS(tool_run(ON("0d5fc02a91e7") " >$XDG_CONFIG_HOME/a; " ON(
                 "43d74c2872d9") " >$XDG_CONFIG_HOME/b; stratus fit $XDG_CONFIG_HOME/a"),
-            0, "[match]\ntopology = 0d5fc02a91e7\n");
+            0, "\"match\": {\"topology\": \"0d5fc02a91e7\"}");
   assert_int_equal(tool_run("stratus fit tests/data/samples/example.jsonl"), 0);
   assert_null(strstr(tool.output, "topology"));
   TOOL_SAYS(tool_run("stratus fit $XDG_CONFIG_HOME/a tests/data/samples/example.jsonl"), 0,
-            "[match]\ntopology = 0d5fc02a91e7\n");
+            "\"match\": {\"topology\": \"0d5fc02a91e7\"}");
   tool_assert_contains(tool.errors, "110 of 220 samples name no topology, and are taken to be of");
   TOOL_WARNS(tool_run("stratus fit $XDG_CONFIG_HOME/a $XDG_CONFIG_HOME/b"), 1,
              "0d5fc02a91e7 and 43d74c2872d9: a profile is for one");

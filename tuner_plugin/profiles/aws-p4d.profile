@@ -1,16 +1,11 @@
-# AWS P4d and P4de: 8 x A100, four cards of 100 Gb/s
-# Match, link facts and flow counts only: nobody has measured collectives for these tables yet.
-schema = 1
-
-[meta]
-id = aws-p4d
-created = 2026-11-21
-source = "public documents of the provider; not measured"
-
-[match]
-cloud = aws  # DMI names cloud and type (cloud-init ds-identify, 2026-08)
-instance_type = p4d.24xlarge, p4de.24xlarge  # docs.aws.amazon.com instance-types, 2026-08
-
-[net]
-speed_mbps = 100000  # 4 cards of 100 Gb/s (aws-ofi-nccl platform-aws.cpp and AWS documents, 2026-08)
-flows = 20  # 5 Gb/s per flow; 10 flows do in a cluster placement group with 10, 4 with ENA Express with 25 (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured
+{"schema": 2,
+ "id": "aws-p4d",
+ "created": "2026-11-21",
+ "source": "public documents of the provider; not measured",
+ "match": {"cloud": "aws", "instance_type": "p4d.24xlarge, p4de.24xlarge"},
+ "net": {"speed_mbps": 100000, "flows": 20},
+ "notes": {"about": "AWS P4d and P4de: 8 x A100, four cards of 100 Gb/s. Match, link facts and flow counts only: nobody has measured collectives for these tables yet.",
+           "cloud": "DMI names cloud and type (cloud-init ds-identify, 2026-08)",
+           "instance_type": "docs.aws.amazon.com instance-types, 2026-08",
+           "speed_mbps": "4 cards of 100 Gb/s (aws-ofi-nccl platform-aws.cpp and AWS documents, 2026-08)",
+           "flows": "5 Gb/s per flow; 10 flows do in a cluster placement group with 10, 4 with ENA Express with 25 (docs.aws.amazon.com ec2-instance-network-bandwidth, 2026-11); not measured"}}

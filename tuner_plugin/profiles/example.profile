@@ -1,24 +1,14 @@
-# An example of the format, to copy from. Nobody measured these rows: they show what can be said, and
-# without a [match] section the profile is used only where STRATUS_PROFILE names it.
-schema = 1
-
-[meta]
-id = example
-source = "an example of the format, not measured"
-nccl_min = 2.21.5
-nccl_max = 2.30
-
-# Link facts for the net plugin.
-[net]
-flows = 8
-chunk_bytes = 128K
-
-# Communicators of 8 nodes with 8 ranks each.
-[table allreduce nodes=8 ppn=8]
-# bytes_lo  bytes_hi  algo  proto   channels
-  8         64K       tree  ll      0
-  64K       4M        tree  simple  0
-  4M        max       ring  simple  8
-
-[table allgather nodes=8 ppn=8]
-  1M        max       ring  simple  8
+{"schema": 2,
+ "id": "example",
+ "source": "an example of the format, not measured",
+ "nccl_min": 22105,
+ "nccl_max": 23099,
+ "net": {"flows": 8, "chunk_bytes": 131072},
+ "notes": {"about": "An example of the format, to copy from. Nobody measured these rows: they show what can be said, and without \"match\" the profile is used only where STRATUS_PROFILE names it."},
+ "tables": [
+  {"coll": "allreduce", "nodes": 8, "ppn": 8, "rows": [
+   {"bytes_lo": 8, "bytes_hi": 65536, "algo": "tree", "proto": "ll"},
+   {"bytes_lo": 65536, "bytes_hi": 4194304, "algo": "tree", "proto": "simple"},
+   {"bytes_lo": 4194304, "algo": "ring", "proto": "simple", "channels": 8}]},
+  {"coll": "allgather", "nodes": 8, "ppn": 8, "rows": [
+   {"bytes_lo": 1048576, "algo": "ring", "proto": "simple", "channels": 8}]}]}

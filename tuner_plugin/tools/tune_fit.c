@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus fit: samples -> a profile. What the tables do not say, [match] and [net],
- * comes from a base profile, if one is given; but [match] topology from the samples. */
+/* stratus fit: samples -> a profile. What the tables do not say, match and net,
+ * comes from a base profile, if one is given; but its topology from the samples. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,8 +23,7 @@ static struct {
 
 static const struct cli_option option_rows[] = {
   { "output", 'o', CLI_STRING, &options.output, "FILE", "write the profile to it", 0, 0 },
-  { "base", 0, CLI_STRING, &options.base, "FILE", "copy [match] and [net] from this profile", 0,
-    0 },
+  { "base", 0, CLI_STRING, &options.base, "FILE", "copy match and net from this profile", 0, 0 },
   { "id", 0, CLI_STRING, &options.id, "NAME", "id of the new profile", 0, 0 },
   { 0 },
 };
@@ -53,7 +52,7 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
     meta->nccl_max = sample->nccl > meta->nccl_max ? sample->nccl : meta->nccl_max;
   }
   if (meta->nccl_max > 0) {
-    meta->nccl_max = meta->nccl_max / 100 * 100 + PROFILE_VERSION_PATCH_MAX;
+    meta->nccl_max = meta->nccl_max / 100 * 100 + 99;
   }
   snprintf(meta->id, sizeof meta->id, "%s", options.id);
   snprintf(meta->source, sizeof meta->source, "stratus fit, %zu samples of run %s", file->count,

@@ -11,19 +11,18 @@
 
 static void print_section(const struct profile *profile, enum profile_section section,
                           const char *title) {
+  char value[PROFILE_TEXT_MAX];
   bool has_title = false;
-  for (size_t i = 0; i < profile_key_count; i++) {
-    const struct profile_key *key = &profile_keys[i];
-    char value[PROFILE_TEXT_MAX];
-    if (key->section != section || !profile_key_value(profile, key, value) ||
-        strcmp(key->name, "id") == 0) {
+  const char *name;
+  for (size_t i = 0; (name = profile_key(profile, section, i, value)); i++) {
+    if (!value[0] || strcmp(name, "schema") == 0 || strcmp(name, "id") == 0) {
       continue;
     }
     if (!has_title && title) {
       printf("%s\n", title);
     }
     has_title = true;
-    printf("  %-14s %s\n", key->name, value);
+    printf("  %-14s %s\n", name, value);
   }
 }
 
@@ -33,7 +32,7 @@ static void print_fit(const struct profile *profile) {
   if (memcmp(&profile->fit, &empty, sizeof empty) == 0) {
     printf("fits no machine by itself: used where STRATUS_PROFILE names it\n");
   }
-  print_section(profile, PROFILE_SECTION_MATCH, "fits machines with");
+  print_section(profile, PROFILE_MATCH, "fits machines with");
   topology_identify(here);
   if (profile_match_has_topology(&profile->fit, here)) {
     printf("  %-14s which is this machine's topology\n", "");
@@ -72,9 +71,9 @@ static void print_measured(const struct profile_row *row) {
 static int print_profile(const struct profile *profile, const char *path) {
   printf("profile %s, hash %016" PRIx64 ", from %s\n", profile->meta.id, profile_hash(profile),
          path);
-  print_section(profile, PROFILE_SECTION_META, NULL);
+  print_section(profile, PROFILE_ROOT, NULL);
   print_fit(profile);
-  print_section(profile, PROFILE_SECTION_NET, "links");
+  print_section(profile, PROFILE_NET, "links");
   for (size_t i = 0; i < profile->table_count; i++) {
     const struct profile_table *table = &profile->tables[i];
     printf("%s, %" PRIu32 " nodes x %" PRIu32 " ranks\n",

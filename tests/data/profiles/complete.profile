@@ -1,38 +1,26 @@
-# Every section and key of schema 1, in the spellings a person would use. For tests: no measurement.
-schema = 1
-
-[meta]
-id      = test-complete_1.0
-created = 2026-08-01
-source  = "two hosts, # is no comment here"   # but here it is
-nccl_min = 2.19.1
-nccl_max = 2.30
-
-[match]
-cloud         = AWS
-instance_type = p4d.*, p4de.24xlarge
-topology      = 43d74c2872d9
-
-[net]
-flows       = 8
-chunk_bytes = 128K
-speed_mbps  = 100000
-
-[table allreduce nodes=2 ppn=8]
-# bytes_lo  bytes_hi  algo  proto   channels
-0           64K       Tree  LL      0
-64K         1M        tree  ll128   2
-4M          max       RING  simple  64
-
-[table AllGather nodes=4 ppn=1]
-1K 2K pat simple 1
-[table reducescatter nodes=4 ppn=1]
-[table broadcast nodes=4 ppn=1]
-0 1 collnetdirect simple 0
-1 2 collnetchain simple 0
-[table reduce nodes=4 ppn=1]
-0 1 nvls simple 0
-1 2 nvlstree simple 0
-[table allreduce nodes=4 ppn=8]
-64K 1M ring simple 8 over=tree/simple default_us=812.45 choice_us=700 noise_pct=2.1
-1M  2M tree ll128 0 over=ring/ll default_us=9.001 choice_us=8.5
+{"schema": 2,
+ "id": "test-complete_1.0",
+ "created": "2026-08-01",
+ "source": "two hosts, # is no comment here",
+ "nccl_min": 21901,
+ "nccl_max": 23099,
+ "match": {"cloud": "AWS", "instance_type": "p4d.*, p4de.24xlarge", "topology": "43d74c2872d9"},
+ "net": {"flows": 8, "chunk_bytes": 131072, "speed_mbps": 100000},
+ "notes": {"about": "Every section and key of a profile. For tests: no measurement."},
+ "tables": [
+  {"coll": "allreduce", "nodes": 2, "ppn": 8, "rows": [
+   {"bytes_lo": 0, "bytes_hi": 65536, "algo": "tree", "proto": "ll"},
+   {"bytes_lo": 65536, "bytes_hi": 1048576, "algo": "tree", "proto": "ll128", "channels": 2},
+   {"bytes_lo": 4194304, "algo": "ring", "proto": "simple", "channels": 64}]},
+  {"coll": "AllGather", "nodes": 4, "ppn": 1, "rows": [
+   {"bytes_lo": 1024, "bytes_hi": 2048, "algo": "pat", "proto": "simple", "channels": 1}]},
+  {"coll": "reducescatter", "nodes": 4, "ppn": 1, "rows": []},
+  {"coll": "broadcast", "nodes": 4, "ppn": 1, "rows": [
+   {"bytes_lo": 0, "bytes_hi": 1, "algo": "collnetdirect", "proto": "simple"},
+   {"bytes_lo": 1, "bytes_hi": 2, "algo": "collnetchain", "proto": "simple"}]},
+  {"coll": "reduce", "nodes": 4, "ppn": 1, "rows": [
+   {"bytes_lo": 0, "bytes_hi": 1, "algo": "nvls", "proto": "simple"},
+   {"bytes_lo": 1, "bytes_hi": 2, "algo": "nvlstree", "proto": "simple"}]},
+  {"coll": "allreduce", "nodes": 4, "ppn": 8, "rows": [
+   {"bytes_lo": 65536, "bytes_hi": 1048576, "algo": "ring", "proto": "simple", "channels": 8, "over_algo": "tree", "over_proto": "simple", "default_ns": 812450, "choice_ns": 700000, "noise_permille": 21},
+   {"bytes_lo": 1048576, "bytes_hi": 2097152, "algo": "tree", "proto": "ll128", "over_algo": "ring", "over_proto": "ll", "default_ns": 9001, "choice_ns": 8500}]}]}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hwloc_calls: what our copy of hwloc finds outside of itself in the place of the C library's (the
- * Makefile's HWLOC_RENAMED) and of udev. No variable reaches it, so none changes what it sees or
- * crashes it; it looks for no plugin, which would bring CUDA, OpenCL or an X server into the
- * process; and there is no udev, whether its library is installed or not: it knows of disks alone.
+/* static_calls: what our copies of hwloc and jansson find outside of themselves in the place of the
+ * C library's (the Makefile's STATIC_RENAMED) and of udev. No variable reaches hwloc, so none
+ * changes what it sees or crashes it; it looks for no plugin, which would bring CUDA, OpenCL or an
+ * X server into the process; and there is no udev, whether its library is installed or not: it
+ * knows of disks alone.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
 #include <stddef.h>
@@ -12,9 +13,9 @@
 struct udev;
 struct udev_device;
 
-extern FILE *hwloc_stderr, *hwloc_stdout;
-extern char *hwloc_program_invocation_name;
-char *hwloc_getenv(const char *name);
+extern FILE *static_stdin, *static_stderr, *static_stdout;
+extern char *static_program_invocation_name;
+char *static_getenv(const char *name);
 struct udev *udev_new(void);
 struct udev *udev_unref(struct udev *udev);
 struct udev_device *udev_device_new_from_subsystem_sysname(struct udev *udev, const char *subsystem,
@@ -22,15 +23,16 @@ struct udev_device *udev_device_new_from_subsystem_sysname(struct udev *udev, co
 struct udev_device *udev_device_unref(struct udev_device *device);
 const char *udev_device_get_property_value(struct udev_device *device, const char *key);
 
-FILE *hwloc_stderr, *hwloc_stdout;
-char *hwloc_program_invocation_name = (char[]){ "" };
+FILE *static_stdin, *static_stderr, *static_stdout;
+char *static_program_invocation_name = (char[]){ "" };
 
 __attribute__((constructor)) static void set_streams(void) {
-  hwloc_stderr = stderr;
-  hwloc_stdout = stdout;
+  static_stdin = stdin;
+  static_stderr = stderr;
+  static_stdout = stdout;
 }
 
-char *hwloc_getenv(const char *name) {
+char *static_getenv(const char *name) {
   static struct {
     const char *name;
     char value[8];

@@ -13,6 +13,9 @@
 #include "common/random.h"
 #include "tests/lib/fake_verbs_state.h"
 
+#define FAKE_CM(name, since) .name = fake_##name,
+#define FAKE_VERBS(name, since, is_required) .name = fake_##name,
+
 struct fake_state fake = {
   .lock = PTHREAD_MUTEX_INITIALIZER,
   .has_work = PTHREAD_COND_INITIALIZER,
@@ -72,7 +75,7 @@ int fake_end(int error) {
 
 /* ---- devices ---- */
 
-static int query_device(struct ibv_context *context, struct ibv_device_attr *out) {
+int fake_query_device(struct ibv_context *context, struct ibv_device_attr *out) {
   int error = fake_begin_on(context, FAKE_QUERY_DEVICE);
   *out = (struct ibv_device_attr){ .vendor_id = fake_device_of(context)->hca->vendor_id };
   return fake_end(error);
@@ -89,7 +92,7 @@ static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port
 
 /* ---- contexts, for events ---- */
 
-static struct ibv_context *open_device(struct ibv_device *base) {
+struct ibv_context *fake_open_device(struct ibv_device *base) {
   struct fake_device *device = (struct fake_device *)base;
   int error = fake_begin_on(&device->context, FAKE_OPEN_DEVICE);
   struct fake_context *context = error ? NULL : calloc(1, sizeof(*context));
@@ -104,7 +107,7 @@ static struct ibv_context *open_device(struct ibv_device *base) {
   return context ? &context->base : NULL;
 }
 
-static int close_device(struct ibv_context *base) {
+int fake_close_device(struct ibv_context *base) {
   struct fake_context **place = &fake.contexts;
   take_lock();
   while (&(*place)->base != base) {
@@ -118,7 +121,7 @@ static int close_device(struct ibv_context *base) {
   return fake_end(0);
 }
 
-static int get_async_event(struct ibv_context *base, struct ibv_async_event *event) {
+int fake_get_async_event(struct ibv_context *base, struct ibv_async_event *event) {
   eventfd_t count;
   if (eventfd_read(base->async_fd, &count) != 0) {
     return -1;
@@ -129,7 +132,7 @@ static int get_async_event(struct ibv_context *base, struct ibv_async_event *eve
   return fake_end(0);
 }
 
-static void ack_async_event(struct ibv_async_event *event) {
+void fake_ack_async_event(struct ibv_async_event *event) {
   (void)event;
 }
 
@@ -190,19 +193,19 @@ void fake_verbs_event(const char *name, enum ibv_event_type type) {
 
 /* ---- words ---- */
 
-static const char *wc_status_str(enum ibv_wc_status status) {
+const char *fake_wc_status_str(enum ibv_wc_status status) {
   return status == IBV_WC_SUCCESS ? "success" : "error";
 }
 
-static const char *event_type_str(enum ibv_event_type type) {
+const char *fake_event_type_str(enum ibv_event_type type) {
   return type == IBV_EVENT_PORT_ERR ? "port error" : "event";
 }
 
-static const char *port_state_str(enum ibv_port_state state) {
+const char *fake_port_state_str(enum ibv_port_state state) {
   return state == IBV_PORT_ACTIVE ? "active" : "down";
 }
 
-static int fork_init(void) {
+int fake_fork_init(void) {
   return 0;
 }
 
@@ -399,27 +402,14 @@ void fake_verbs_start(void) {
   fake.is_started = true;
   fake.next_key = 0x1000;
   fake.next_qp_num = 0x100;
-  fake.api = (struct verbs_api){
-    .open_device = open_device,
-    .close_device = close_device,
-    .get_async_event = get_async_event,
-    .ack_async_event = ack_async_event,
-    .event_type_str = event_type_str,
-    .query_device = query_device,
-    .query_port = query_port,
-    .wc_status_str = wc_status_str,
-    .port_state_str = port_state_str,
-    .fork_init = fork_init,
-  };
-  fake_verbs_fill_memory(&fake.api);
-  fake_verbs_fill_queues(&fake.api);
-  fake_verbs_fill_cm(&fake.api);
+  fake.api = (struct verbs_api){ .query_port = query_port,
+                                 RDMACM_FUNCTIONS(FAKE_CM) VERBS_FUNCTIONS(FAKE_VERBS) };
   verbs_api_replace(&fake.api, NULL);
 }
 
 void fake_verbs_stop(void) {
   fake_verbs_thread(false);
-  verbs_api_restore();
+  verbs_api_replace(NULL, NULL);
   const struct fake_counts *left = &fake.counts;
   if (left->contexts || left->pds || left->mrs || left->channels || left->cqs || left->qps ||
       left->cm_channels || left->cm_ids) {

@@ -109,7 +109,7 @@ static void push_own(struct fake_cm_id *id, enum rdma_cm_event_type type) {
   push(id, id, type, NULL);
 }
 
-static int get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **event) {
+int fake_get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **event) {
   uint64_t one;
   if (done(fake_begin(FAKE_CM_EVENT)) != 0 || read(base->fd, &one, sizeof(one)) != sizeof(one)) {
     return -1;
@@ -122,7 +122,7 @@ static int get_cm_event(struct rdma_event_channel *base, struct rdma_cm_event **
   return done(0);
 }
 
-static int ack_cm_event(struct rdma_cm_event *base) {
+int fake_ack_cm_event(struct rdma_cm_event *base) {
   struct fake_cm_event *event = (struct fake_cm_event *)base;
   pthread_mutex_lock(&fake.lock);
   event->owner->unacknowledged--;
@@ -130,7 +130,7 @@ static int ack_cm_event(struct rdma_cm_event *base) {
   return done(0);
 }
 
-static const char *event_str(enum rdma_cm_event_type type) {
+const char *fake_event_str(enum rdma_cm_event_type type) {
   return type == RDMA_CM_EVENT_DEVICE_REMOVAL ? "DEVICE_REMOVAL" : "other";
 }
 
@@ -144,7 +144,7 @@ void fake_cm_tell(const struct fake_device *device, enum rdma_cm_event_type type
 
 /* ---- channels and identifiers ---- */
 
-static struct rdma_event_channel *create_event_channel(void) {
+struct rdma_event_channel *fake_create_event_channel(void) {
   int error = fake_begin(FAKE_CM_CHANNEL);
   struct fake_cm_channel *channel = error ? NULL : calloc(1, sizeof(*channel));
   if (channel) {
@@ -155,7 +155,7 @@ static struct rdma_event_channel *create_event_channel(void) {
   return channel ? &channel->base : NULL;
 }
 
-static void destroy_event_channel(struct rdma_event_channel *base) {
+void fake_destroy_event_channel(struct rdma_event_channel *base) {
   pthread_mutex_lock(&fake.lock);
   if (channel_of(base)->first) {
     fake_fatal("an event channel is destroyed before its identifiers");
@@ -179,8 +179,8 @@ static struct fake_cm_id *new_id(struct rdma_event_channel *channel, void *conte
   return id;
 }
 
-static int create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
-                     enum rdma_port_space space) {
+int fake_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
+                   enum rdma_port_space space) {
   (void)space;
   int error = fake_begin(FAKE_CM_ID);
   *out = error ? NULL : &new_id(channel, context)->base;
@@ -228,7 +228,7 @@ static void free_id(struct fake_cm_id *id) {
   free(id);
 }
 
-static int destroy_id(struct rdma_cm_id *id) {
+int fake_destroy_id(struct rdma_cm_id *id) {
   int error = fake_begin(FAKE_CM_DESTROY_ID);
   if (!error) {
     free_id(id_of(id));
@@ -275,7 +275,7 @@ static __be16 *port_of(struct sockaddr_storage *address) {
   return (__be16 *)&((struct sockaddr_in *)address)->sin_port;
 }
 
-static int bind_addr(struct rdma_cm_id *base, struct sockaddr *address) {
+int fake_bind_addr(struct rdma_cm_id *base, struct sockaddr *address) {
   int error = fake_begin(FAKE_CM_BIND);
   set_address(&id_of(base)->at, address);
   bool is_found = set_device(id_of(base));
@@ -283,19 +283,19 @@ static int bind_addr(struct rdma_cm_id *base, struct sockaddr *address) {
   return done(error ? error : is_found ? 0 : ENODEV);
 }
 
-static int listen_id(struct rdma_cm_id *id, int backlog) {
+int fake_listen(struct rdma_cm_id *id, int backlog) {
   (void)backlog;
   int error = fake_begin(FAKE_CM_LISTEN);
   id_of(id)->is_listening = !error;
   return done(error);
 }
 
-static __be16 get_src_port(struct rdma_cm_id *id) {
+__be16 fake_get_src_port(struct rdma_cm_id *id) {
   return *port_of(&id_of(id)->at);
 }
 
-static int resolve_addr(struct rdma_cm_id *base, struct sockaddr *source,
-                        struct sockaddr *destination, int timeout_ms) {
+int fake_resolve_addr(struct rdma_cm_id *base, struct sockaddr *source,
+                      struct sockaddr *destination, int timeout_ms) {
   struct fake_cm_id *id = id_of(base);
   (void)timeout_ms;
   int error = fake_begin(FAKE_CM_ADDRESS);
@@ -308,7 +308,7 @@ static int resolve_addr(struct rdma_cm_id *base, struct sockaddr *source,
   return done(error);
 }
 
-static int resolve_route(struct rdma_cm_id *id, int timeout_ms) {
+int fake_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
   (void)timeout_ms;
   int error = fake_begin(FAKE_CM_ROUTE);
   if (!error) {
@@ -317,7 +317,7 @@ static int resolve_route(struct rdma_cm_id *id, int timeout_ms) {
   return done(error);
 }
 
-static int set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t bytes) {
+int fake_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t bytes) {
   (void)id, (void)level, (void)name, (void)value, (void)bytes;
   return done(fake_begin(FAKE_CM_OPTION));
 }
@@ -339,7 +339,7 @@ static int mask_of(enum ibv_qp_state state) {
   }
 }
 
-static int init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attributes, int *mask) {
+int fake_init_qp_attr(struct rdma_cm_id *base, struct ibv_qp_attr *attributes, int *mask) {
   const struct fake_cm_id *id = id_of(base);
   int error = fake_begin(FAKE_CM_ATTRIBUTES);
   error = error ? error : !id->peer || !find_device(&id->target) ? ENOTCONN : 0;
@@ -380,7 +380,7 @@ static struct fake_cm_id *find_listener(const struct fake_cm_id *from) {
   return id;
 }
 
-static int connect_id(struct rdma_cm_id *base, struct rdma_conn_param *told) {
+int fake_connect(struct rdma_cm_id *base, struct rdma_conn_param *told) {
   struct fake_cm_id *id = id_of(base);
   int error = fake_begin(FAKE_CM_CONNECT);
   error = error ? error : has_state(told->qp_num, IBV_QPS_INIT) && base->verbs ? 0 : EINVAL;
@@ -406,7 +406,7 @@ static int connect_id(struct rdma_cm_id *base, struct rdma_conn_param *told) {
   return done(0);
 }
 
-static int accept_id(struct rdma_cm_id *base, struct rdma_conn_param *told) {
+int fake_accept(struct rdma_cm_id *base, struct rdma_conn_param *told) {
   struct fake_cm_id *id = id_of(base);
   int error = fake_begin(FAKE_CM_ACCEPT);
   bool is_right = has_state(told->qp_num, is_iwarp(id) ? IBV_QPS_INIT : IBV_QPS_RTS);
@@ -428,7 +428,7 @@ static int accept_id(struct rdma_cm_id *base, struct rdma_conn_param *told) {
   return done(error);
 }
 
-static int establish(struct rdma_cm_id *base) {
+int fake_establish(struct rdma_cm_id *base) {
   struct fake_cm_id *id = id_of(base);
   int error = fake_begin(FAKE_CM_ESTABLISH);
   error = error ? error : has_state(id->number, IBV_QPS_RTS) && !is_iwarp(id) ? 0 : EINVAL;
@@ -438,7 +438,7 @@ static int establish(struct rdma_cm_id *base) {
   return done(error);
 }
 
-static int reject(struct rdma_cm_id *base, const void *data, uint8_t bytes) {
+int fake_reject(struct rdma_cm_id *base, const void *data, uint8_t bytes) {
   struct fake_cm_id *id = id_of(base);
   (void)data, (void)bytes;
   int error = fake_begin(FAKE_CM_REJECT);
@@ -457,25 +457,4 @@ unsigned fake_cm_connected(void) {
     connected += id->peer && (id->is_accepted || id->peer->is_accepted);
   }
   return connected;
-}
-
-void fake_verbs_fill_cm(struct verbs_api *api) {
-  api->create_event_channel = create_event_channel;
-  api->destroy_event_channel = destroy_event_channel;
-  api->create_id = create_id;
-  api->destroy_id = destroy_id;
-  api->bind_addr = bind_addr;
-  api->resolve_addr = resolve_addr;
-  api->resolve_route = resolve_route;
-  api->listen = listen_id;
-  api->get_cm_event = get_cm_event;
-  api->ack_cm_event = ack_cm_event;
-  api->event_str = event_str;
-  api->get_src_port = get_src_port;
-  api->set_option = set_option;
-  api->init_qp_attr = init_qp_attr;
-  api->connect = connect_id;
-  api->establish = establish;
-  api->accept = accept_id;
-  api->reject = reject;
 }

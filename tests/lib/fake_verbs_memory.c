@@ -9,7 +9,7 @@
 
 /* ---- protection domains, registrations ---- */
 
-static struct ibv_pd *alloc_pd(struct ibv_context *context) {
+struct ibv_pd *fake_alloc_pd(struct ibv_context *context) {
   int error = fake_begin_on(context, FAKE_ALLOC_PD);
   struct fake_pd *pd = error ? NULL : calloc(1, sizeof(*pd));
   if (pd) {
@@ -20,7 +20,7 @@ static struct ibv_pd *alloc_pd(struct ibv_context *context) {
   return pd ? &pd->base : NULL;
 }
 
-static int dealloc_pd(struct ibv_pd *base) {
+int fake_dealloc_pd(struct ibv_pd *base) {
   struct fake_pd *pd = (struct fake_pd *)base;
   int error = fake_begin(FAKE_DEALLOC_PD);
   error = pd->users ? EBUSY : error;
@@ -44,7 +44,7 @@ char *fake_mr_find(const struct ibv_pd *pd, uint32_t key, uint64_t address, uint
   return NULL;
 }
 
-static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int access) {
+struct ibv_mr *fake_reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int access) {
   int error = fake_begin_on(pd->context, FAKE_REG_MR);
   bool is_wrong = access == IBV_ACCESS_REMOTE_WRITE || (access & IBV_ACCESS_OPTIONAL_RANGE);
   error = error ? error : is_wrong ? EINVAL : 0;
@@ -66,16 +66,24 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *address, size_t bytes, int
   return mr ? &mr->base : NULL;
 }
 
-static struct ibv_mr *reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova,
-                                   unsigned access) {
+struct ibv_mr *fake_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t bytes, uint64_t iova,
+                                 unsigned access) {
   if (fake_device_of(pd->context)->hca->has_no_iova2 || iova != (uintptr_t)address) {
     errno = EOPNOTSUPP;
     return NULL;
   }
-  return reg_mr(pd, address, bytes, (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE));
+  return fake_reg_mr(pd, address, bytes, (int)(access & ~(unsigned)IBV_ACCESS_OPTIONAL_RANGE));
 }
 
-static int dereg_mr(struct ibv_mr *base) {
+/* As on rdma-core before 34. */
+struct ibv_mr *fake_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+                                  int fd, int access) {
+  (void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
+  errno = EOPNOTSUPP;
+  return NULL;
+}
+
+int fake_dereg_mr(struct ibv_mr *base) {
   int error = fake_begin(FAKE_DEREG_MR);
   struct fake_mr **place = &fake.mrs;
   while (*place && &(*place)->base != base) {
@@ -96,7 +104,7 @@ static int dereg_mr(struct ibv_mr *base) {
 
 /* ---- completion channels ---- */
 
-static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context) {
+struct ibv_comp_channel *fake_create_comp_channel(struct ibv_context *context) {
   int error = fake_begin_on(context, FAKE_CREATE_CHANNEL);
   struct fake_channel *channel = error ? NULL : calloc(1, sizeof(*channel));
   if (channel) {
@@ -108,7 +116,7 @@ static struct ibv_comp_channel *create_comp_channel(struct ibv_context *context)
   return channel ? &channel->base : NULL;
 }
 
-static int destroy_comp_channel(struct ibv_comp_channel *base) {
+int fake_destroy_comp_channel(struct ibv_comp_channel *base) {
   struct fake_channel *channel = (struct fake_channel *)base;
   int error = fake_begin(FAKE_DESTROY_CHANNEL);
   error = channel->cq ? EBUSY : error;
@@ -120,7 +128,7 @@ static int destroy_comp_channel(struct ibv_comp_channel *base) {
   return fake_end(error);
 }
 
-static int get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **cq_context) {
+int fake_get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void **cq_context) {
   struct fake_cq *found = ((struct fake_channel *)base)->cq;
   uint64_t one;
   if (read(base->fd, &one, sizeof(one)) != sizeof(one)) {
@@ -134,7 +142,7 @@ static int get_cq_event(struct ibv_comp_channel *base, struct ibv_cq **cq, void 
   return 0;
 }
 
-static void ack_cq_events(struct ibv_cq *base, unsigned events) {
+void fake_ack_cq_events(struct ibv_cq *base, unsigned events) {
   pthread_mutex_lock(&fake.lock);
   ((struct fake_cq *)base)->unacknowledged -= events;
   pthread_mutex_unlock(&fake.lock);
@@ -142,8 +150,8 @@ static void ack_cq_events(struct ibv_cq *base, unsigned events) {
 
 /* ---- completion queues ---- */
 
-static struct ibv_cq *create_cq(struct ibv_context *context, int entries, void *cq_context,
-                                struct ibv_comp_channel *channel, int vector) {
+struct ibv_cq *fake_create_cq(struct ibv_context *context, int entries, void *cq_context,
+                              struct ibv_comp_channel *channel, int vector) {
   (void)cq_context, (void)vector;
   int error = fake_begin_on(context, FAKE_CREATE_CQ);
   struct fake_cq *cq = error ? NULL : calloc(1, sizeof(*cq));
@@ -161,7 +169,7 @@ static struct ibv_cq *create_cq(struct ibv_context *context, int entries, void *
 }
 
 /* Events that nobody has fetched stay readable, until the channel goes, too. */
-static int destroy_cq(struct ibv_cq *base) {
+int fake_destroy_cq(struct ibv_cq *base) {
   struct fake_cq *cq = (struct fake_cq *)base;
   int error = fake_begin(FAKE_DESTROY_CQ);
   error = cq->users ? EBUSY : error;
@@ -220,18 +228,4 @@ int fake_poll_cq(struct ibv_cq *base, int most, struct ibv_wc *wc) {
   }
   pthread_mutex_unlock(&fake.lock);
   return taken;
-}
-
-void fake_verbs_fill_memory(struct verbs_api *api) {
-  api->alloc_pd = alloc_pd;
-  api->dealloc_pd = dealloc_pd;
-  api->reg_mr = reg_mr;
-  api->reg_mr_iova2 = reg_mr_iova2;
-  api->dereg_mr = dereg_mr;
-  api->create_comp_channel = create_comp_channel;
-  api->destroy_comp_channel = destroy_comp_channel;
-  api->create_cq = create_cq;
-  api->destroy_cq = destroy_cq;
-  api->get_cq_event = get_cq_event;
-  api->ack_cq_events = ack_cq_events;
 }

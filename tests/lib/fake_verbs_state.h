@@ -178,10 +178,11 @@ void fake_work_all(void);
 void fake_cm_tell(const struct fake_device *device, enum rdma_cm_event_type type);
 unsigned fake_cm_connected(void);
 
-/* Fill in the parts of the table. */
-void fake_verbs_fill_memory(struct verbs_api *api);
-void fake_verbs_fill_queues(struct verbs_api *api);
-void fake_verbs_fill_cm(struct verbs_api *api);
+/* What the table has. */
+#define FAKE_CM_FUNCTION(name, since) __typeof__(rdma_##name) fake_##name;
+#define FAKE_VERBS_FUNCTION(name, since, is_required) __typeof__(ibv_##name) fake_##name;
+RDMACM_FUNCTIONS(FAKE_CM_FUNCTION)
+VERBS_FUNCTIONS(FAKE_VERBS_FUNCTION)
 /* Inline functions of verbs.h come here. */
 int fake_poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int is_solicited_only);

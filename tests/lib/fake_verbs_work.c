@@ -26,7 +26,7 @@ static void free_qp(struct fake_qp *qp) {
   free(qp);
 }
 
-static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init) {
+struct ibv_qp *fake_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init) {
   int error = fake_begin_on(pd->context, FAKE_CREATE_QP);
   uint32_t most = fake_device_of(pd->context)->hca->max_inline;
   bool fits = init->qp_type == IBV_QPT_RC && init->cap.max_send_sge <= FAKE_SGES_MAX &&
@@ -57,7 +57,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init
   return qp ? &qp->base : NULL;
 }
 
-static int destroy_qp(struct ibv_qp *base) {
+int fake_destroy_qp(struct ibv_qp *base) {
   struct fake_qp *qp = (struct fake_qp *)base;
   int error = fake_begin(FAKE_DESTROY_QP);
   struct fake_qp **place = &fake.qps;
@@ -143,7 +143,7 @@ int fake_qp_modify(struct fake_qp *qp, const struct ibv_qp_attr *attributes, int
   return 0;
 }
 
-static int modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attributes, int mask) {
+int fake_modify_qp(struct ibv_qp *base, struct ibv_qp_attr *attributes, int mask) {
   struct fake_qp *qp = (struct fake_qp *)base;
   int error = fake_begin_on(base->context, FAKE_MODIFY_QP);
   if (attributes->qp_state == IBV_QPS_ERR) {
@@ -420,10 +420,4 @@ unsigned fake_verbs_write_late(void) {
   }
   pthread_mutex_unlock(&fake.lock);
   return written;
-}
-
-void fake_verbs_fill_queues(struct verbs_api *api) {
-  api->create_qp = create_qp;
-  api->modify_qp = modify_qp;
-  api->destroy_qp = destroy_qp;
 }

@@ -243,6 +243,29 @@ static void wait_for(struct request *request) {
   }
 }
 
+void pair_half_step(struct pair_half *half) {
+  size_t bytes;
+  if (half->is_done || half->error) {
+    return;
+  }
+  if (half->request) {
+    half->error = plugin_test(half->request, &half->is_done, &bytes);
+  } else {
+    half->error =
+        plugin_post(half->connection, half->data, half->bytes, half->memory, &half->request);
+  }
+}
+
+void pair_halves(struct pair_half *from, struct pair_half *to) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (!from->error && !to->error && !(from->is_done && to->is_done)) {
+    assert_true(clock_now_ns() < until_ns);
+    pair_half_step(from);
+    pair_half_step(to);
+    breathe();
+  }
+}
+
 int pair_error(struct request *request) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   bool is_done = false;

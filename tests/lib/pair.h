@@ -48,6 +48,20 @@ void pair_cut_all(uint64_t done);
 /* Makes a connection over which data arrives all the same, through both. */
 void pair_exchange_with_cuts(int family);
 
+/* One message at one end: posts it, or else tests it. */
+struct pair_half {
+  struct connection *connection;
+  uint8_t *data;
+  size_t bytes;
+  const struct memory *memory; /* NULL: not registered */
+  struct request *request;
+  bool is_done;
+  int error;
+};
+void pair_half_step(struct pair_half *half);
+/* Until both are done, or one has failed. */
+void pair_halves(struct pair_half *from, struct pair_half *to);
+
 /* Tests the request until it fails; the error, or 0: it was done, or PATIENCE_NS have passed. */
 int pair_error(struct request *request);
 

@@ -9,7 +9,6 @@
 
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
-#include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
 const struct fake_hca rdma_host_roce = { .name = "fake0", .addresses = { "127.0.0.1" } };
@@ -32,6 +31,16 @@ void rdma_host_stop(void) {
   endpoint_stop_all();
   fake_verbs_stop();
   rdma_host_configure();
+}
+
+void rdma_host_expect(struct pair pair, uint64_t sends) {
+  static const size_t sizes[] = { 8, 70000, 4096 };
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, least = fake_verbs_counts().sends + sends;
+  while (fake_verbs_counts().sends < least) {
+    assert_true(clock_now_ns() < until_ns);
+    pair_exchange(pair, sizes, 3, 6, NULL);
+    usleep(1000);
+  }
 }
 
 struct rdma_device *rdma_host_open(const struct nic *nic) {

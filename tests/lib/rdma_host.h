@@ -7,6 +7,7 @@
 
 #include "net_plugin/lane/rdma/rdma_qp.h"
 #include "tests/lib/fake_verbs.h"
+#include "tests/lib/pair.h"
 
 /* With one device; its settings are those of the parameters and the environment by now. */
 void rdma_host_start(const struct fake_hca *hca);
@@ -22,6 +23,9 @@ int rdma_host_set_up(void **state);
 int rdma_host_tear_down(void **state);
 /* At 127.0.0.1. */
 extern const struct fake_hca rdma_host_roce, rdma_host_iwarp;
+
+/* Sends messages until queue pairs have carried so many more (again). */
+void rdma_host_expect(struct pair pair, uint64_t sends);
 
 /* The device of the NIC, or the test fails and says why there is none. */
 struct rdma_device *rdma_host_open(const struct nic *nic);

@@ -27,10 +27,6 @@ static void exchange(struct pair pair, uint64_t count) {
   pair_exchange(pair, sizes, 4, count, NULL);
 }
 
-static uint64_t count_sends(void) {
-  return fake_verbs_counts().sends;
-}
-
 static uint64_t count_connected(void) {
   return fake_verbs_counts().cm_connected;
 }
@@ -46,11 +42,6 @@ static void exchange_until(struct pair pair, uint64_t (*count)(void), uint64_t l
     exchange(pair, 8);
     usleep(1000);
   }
-}
-
-/* Until queue pairs carry the data (again). */
-static void expect_rdma(struct pair pair) {
-  exchange_until(pair, count_sends, count_sends() + 50);
 }
 
 static void make_and_exchange(uint64_t count) {
@@ -104,14 +95,14 @@ TEST(a_port_that_comes_up_later_is_used, down) {
   exchange(pair, 60);
   assert_int_equal(fake_verbs_counts().sends, 0);
   fake_verbs_set_port("fake0", true);
-  expect_rdma(pair);
+  rdma_host_expect(pair, 50);
   pair_close(pair);
 }
 
 /* A device that is dead, whose queue pairs tell nobody. */
 TEST(tcp_goes_on_where_devices_die, roce) {
   struct pair pair = pair_make(AF_INET);
-  expect_rdma(pair);
+  rdma_host_expect(pair, 50);
   fake_verbs_mute(true);
   fake_verbs_fail_calls(FAKE_CREATE_QP, EIO);
   fake_verbs_event("fake0", IBV_EVENT_PORT_ACTIVE);
@@ -119,11 +110,23 @@ TEST(tcp_goes_on_where_devices_die, roce) {
   exchange(pair, 60);
   fake_verbs_mute(false);
   fake_verbs_heal_calls();
-  expect_rdma(pair);
+  rdma_host_expect(pair, 50);
   pair_close(pair);
 }
 
 /* ---- librdmacm ---- */
+
+/* The device is opened again. */
+TEST(events_that_cannot_be_read_end_the_device, roce) {
+  struct pair pair = pair_make(AF_INET);
+  rdma_host_expect(pair, 50);
+  fake_verbs_fail_call(FAKE_CM_EVENT, 1, EIO);
+  fake_verbs_cm_event(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  exchange_until(pair, count_lost, 1);
+  rdma_host_expect(pair, 50);
+  assert_true(log_capture_find("is given up: librdmacm cannot report events") > 0);
+  pair_close(pair);
+}
 
 /* For each event that ends the attempt, in place of each that should come; and for each that never
  * comes: there the deadlines decide. */
@@ -152,7 +155,7 @@ TEST(events_that_never_come_hold_nobody_up, roce) {
   fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
   struct pair pair = pair_make(AF_INET);
   exchange(pair, 12);
-  expect_rdma(pair);
+  rdma_host_expect(pair, 50);
   pair_close(pair);
 }
 
@@ -164,7 +167,7 @@ BOTH(garbage_connects_nothing) {
   assert_int_equal(fake_verbs_counts().cm_accepted, 0);
   assert_true(fake_verbs_counts().cm_rejected > 0);
   fake_verbs_garble_cm(false);
-  expect_rdma(pair);
+  rdma_host_expect(pair, 50);
   pair_close(pair);
 }
 
@@ -177,7 +180,7 @@ BOTH(lost_connections_are_made_again) {
     uint64_t lost = count_lost();
     fake_verbs_cm_event(types[i]);
     exchange_until(pair, count_lost, lost + 1);
-    expect_rdma(pair);
+    rdma_host_expect(pair, 50);
   }
   /* These harm nobody, once both ends of both flows are connected and none is to connect. */
   exchange_until(pair, count_connected, 4);

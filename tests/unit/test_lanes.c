@@ -209,16 +209,6 @@ static void failed_work_is_done_again(void **state) {
   pair_close(pair);
 }
 
-/* Sends small messages until writes or sends are done by queue pairs again. */
-static void expect_rdma_again(struct pair pair) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = fake_verbs_counts().sends;
-  while (fake_verbs_counts().sends < before + 100) {
-    assert_true(clock_now_ns() < until_ns);
-    pair_exchange(pair, small, 3, 20, NULL);
-    usleep(1000);
-  }
-}
-
 static void remove_in_the_middle(uint64_t done) {
   if (done == 10) {
     fake_verbs_remove(current->name);
@@ -233,7 +223,7 @@ static void tcp_goes_on_without_the_device(void **state) {
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 30, NULL);
   assert_int_equal(fake_verbs_counts().sends, before);
   fake_verbs_add(current);
-  expect_rdma_again(pair);
+  rdma_host_expect(pair, 100);
   pair_close(pair);
 }
 
@@ -249,30 +239,21 @@ static void tcp_goes_on_while_a_device_is_opened(void **state) {
     pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, pair_cut_some);
   } while (clock_now_ns() < until_ns);
   fake_verbs_hold_calls(FAKE_ALLOC_PD, false);
-  expect_rdma_again(pair);
+  rdma_host_expect(pair, 100);
   pair_close(pair);
 }
 
 /* One message, in memory that is registered already. */
 static void send_one(struct pair pair, uint8_t *from, const struct memory *from_memory, uint8_t *to,
                      const struct memory *to_memory, size_t total) {
-  struct request *requests[2] = { NULL, NULL };
-  bool is_done[2] = { false, false };
-  size_t bytes;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (!is_done[0] || !is_done[1]) {
-    assert_true(clock_now_ns() < until_ns);
-    if (!requests[0]) {
-      plugin_post(pair.receiver, to, total, to_memory, &requests[0]);
-    } else if (!is_done[0]) {
-      assert_int_equal(plugin_test(requests[0], &is_done[0], &bytes), 0);
-    }
-    if (!requests[1]) {
-      plugin_post(pair.sender, from, total, from_memory, &requests[1]);
-    } else if (!is_done[1]) {
-      assert_int_equal(plugin_test(requests[1], &is_done[1], &bytes), 0);
-    }
-  }
+  struct pair_half sent = {
+    .connection = pair.sender, .data = from, .bytes = total, .memory = from_memory
+  };
+  struct pair_half received = {
+    .connection = pair.receiver, .data = to, .bytes = total, .memory = to_memory
+  };
+  pair_halves(&sent, &received);
+  assert_int_equal(sent.error | received.error, 0);
 }
 
 /* Of a GPU's memory devices read what is sent; what a device wrote there would need a flush. */

@@ -160,40 +160,26 @@ static void transfer_stop(struct transfer *transfer) {
   free(transfer->to);
 }
 
-struct half {
-  struct request *request;
-  bool is_done;
-  int error;
-};
-
-static void half_step(struct half *half, struct connection *connection, uint8_t *data,
-                      const struct memory *memory) {
-  size_t bytes;
-  if (half->is_done || half->error) {
-    return;
-  }
-  if (half->request) {
-    half->error = plugin_test(half->request, &half->is_done, &bytes);
-  } else {
-    half->error = plugin_post(connection, data, BYTES, memory, &half->request);
-  }
+/* Of the next message. */
+static struct pair_half half_of(const struct transfer *transfer, bool is_sender) {
+  const struct pair *pair = &transfer->pair;
+  return (struct pair_half){
+    .connection = is_sender ? pair->sender : pair->receiver,
+    .data = (is_sender ? transfer->from : transfer->to) + (size_t)transfer->sent * BYTES,
+    .bytes = BYTES,
+    .memory = is_sender ? transfer->from_memory : transfer->to_memory,
+  };
 }
 
 /* Every other one breaks the sender's queue pair, with a write that has arrived, or has not: the
  * receiver's has to be stopped. Returns whether the receiver got it. */
-static bool send_next(struct transfer *transfer, struct half *from, struct half *to) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  size_t at = (size_t)transfer->sent * BYTES;
-  *from = *to = (struct half){ 0 };
+static bool send_next(struct transfer *transfer, struct pair_half *from, struct pair_half *to) {
+  *from = half_of(transfer, true);
+  *to = half_of(transfer, false);
   if (transfer->sent % 2 == 1) {
     fake_verbs_fail_work(FAKE_WRITE, 1, IBV_WC_RETRY_EXC_ERR, transfer->sent % 4 == 1);
   }
-  while (!from->error && !to->error && !(from->is_done && to->is_done)) {
-    assert_true(clock_now_ns() < until_ns);
-    half_step(from, transfer->pair.sender, transfer->from + at, transfer->from_memory);
-    half_step(to, transfer->pair.receiver, transfer->to + at, transfer->to_memory);
-    usleep(20);
-  }
+  pair_halves(from, to);
   transfer->sent += to->is_done;
   return to->is_done;
 }
@@ -204,7 +190,7 @@ static void expect_untouched(const struct transfer *transfer) {
 
 /* A connection begins with one lane: it is an RDMA lane, and data has been written through it. */
 static void use_queue_pairs(struct transfer *transfer) {
-  struct half from, to;
+  struct pair_half from, to;
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   while (fake_verbs_counts().qps < 2 || fake_verbs_counts().written_bytes < 2 * BYTES) {
     assert_true(clock_now_ns() < until_ns);
@@ -217,7 +203,7 @@ static void use_queue_pairs(struct transfer *transfer) {
 
 /* What has arrived stays as it is, whatever comes late, also after the close. */
 static void send_all_with_late_writes(void) {
-  struct half from, to;
+  struct pair_half from, to;
   struct transfer transfer = transfer_start();
   use_queue_pairs(&transfer);
   while (transfer.sent < MESSAGES) {
@@ -252,7 +238,7 @@ EACH(late_writes_change_nothing_where_nothing_is_destroyed) {
 }
 
 /* A receive that the peer may write: the link has taken it. */
-static void receive_is_taken(struct connection *receiver, const struct half *half) {
+static void receive_is_taken(struct connection *receiver, const struct pair_half *half) {
   bool is_taken = false;
   for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; !is_taken; usleep(20)) {
     assert_true(clock_now_ns() < until_ns);
@@ -265,15 +251,16 @@ static void receive_is_taken(struct connection *receiver, const struct half *hal
 
 /* Closed in the middle of a message: the memory is the user's, whatever the device does. */
 EACH(closed_memory_is_left_alone) {
-  struct half to = { 0 };
+  struct pair_half to;
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
   fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
   struct transfer transfer = transfer_start();
   use_queue_pairs(&transfer);
+  to = half_of(&transfer, false);
   while (!to.request) {
-    half_step(&to, transfer.pair.receiver, transfer.to, transfer.to_memory);
+    pair_half_step(&to);
   }
-  half_step(&to, transfer.pair.receiver, transfer.to, transfer.to_memory); /* asked for, so sent */
+  pair_half_step(&to); /* asked for, so sent */
   receive_is_taken(transfer.pair.receiver, &to);
   connection_detach(transfer.pair.receiver);
   memset(transfer.to, 3, (size_t)MESSAGES * BYTES);
@@ -289,7 +276,7 @@ EACH(closed_memory_is_left_alone) {
 /* Nothing keeps the device from writing: no message that it could change is ever done. */
 EACH(where_nothing_helps_the_connection_ends) {
   static bool was_told; /* once in a while */
-  struct half from = { 0 }, to = { 0 };
+  struct pair_half from = { 0 }, to = { 0 };
   struct transfer transfer = transfer_start();
   use_queue_pairs(&transfer);
   fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
@@ -303,8 +290,8 @@ EACH(where_nothing_helps_the_connection_ends) {
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   while (!from.error || !to.error) { /* both get to know */
     assert_true(clock_now_ns() < until_ns);
-    half_step(&from, transfer.pair.sender, transfer.from, transfer.from_memory);
-    half_step(&to, transfer.pair.receiver, transfer.to, transfer.to_memory);
+    pair_half_step(&from);
+    pair_half_step(&to);
     usleep(20);
   }
   assert_int_equal(to.error, -ENOTRECOVERABLE);
@@ -336,7 +323,7 @@ EACH(only_receives_can_be_written) {
 
 /* NCCL may use a handle on another connection (regIsGlobal). */
 EACH(receives_into_memory_for_sends_are_copied) {
-  struct half from, to;
+  struct pair_half from, to;
   struct transfer transfer = transfer_start();
   memory_deregister(transfer.to_memory);
   assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST, MEMORY_SENT,

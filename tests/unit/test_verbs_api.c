@@ -37,7 +37,7 @@ static int forget(void **state) {
   (void)state;
   hidden_library = NULL;
   is_file_hidden = false;
-  verbs_api_restore();
+  verbs_api_replace(NULL, NULL);
   return 0;
 }
 

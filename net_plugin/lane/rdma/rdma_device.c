@@ -3,6 +3,7 @@
 #include "net_plugin/lane/rdma/rdma_device.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,13 +137,31 @@ struct rdma_settings rdma_device_settings(void) {
 
 /* ---- opening and closing, by workers ---- */
 
+/* For librdmacm's events of the device and of its queue pairs. */
+static bool open_channel(struct rdma_device *device) {
+  errno = ENODEV;
+  descriptor_begin();
+  device->channel = device->api->create_event_channel();
+  descriptor_mark(device->channel ? device->channel->fd : -1);
+  descriptor_end();
+  return device->channel && verbs_make_nonblocking(device->channel->fd) &&
+         fcntl(device->channel->fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static void close_channel(const struct rdma_device *device) {
+  descriptor_begin();
+  descriptor_unmark(device->channel->fd);
+  device->api->destroy_event_channel(device->channel);
+  descriptor_end();
+}
+
 /* False: why. What there is of it is unbound by close_device. */
 static bool bind_to_nic(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
   const struct verbs_api *api = device->api;
   struct sockaddr_storage address = device->nic.address;
   tcp_address_set_port(&address, 0);
-  device->channel = rdmacm_open_channel(api);
-  if (!device->channel || api->create_id(device->channel, &device->bound, NULL, RDMA_PS_TCP) != 0) {
+  if (!open_channel(device) ||
+      api->create_id(device->channel, &device->bound, NULL, RDMA_PS_TCP) != 0) {
     snprintf(why, RDMA_WHY_MAX, "librdmacm cannot be used (rdma_create_id: %s)", strerror(errno));
     return false;
   }
@@ -267,9 +286,9 @@ static void close_device(struct rdma_device *device) {
   if (device->lost_fd >= 0) {
     descriptor_close(device->lost_fd);
   }
-  if (device->api) {
+  if (device->channel) {
     rdmacm_destroy_id(device->api, device->bound);
-    rdmacm_close_channel(device->api, device->channel);
+    close_channel(device);
   }
   device->pd = NULL;
   device->events = NULL;

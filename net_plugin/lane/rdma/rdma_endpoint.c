@@ -114,10 +114,7 @@ static int failed(const struct rdma_qp *qp, const char *what, int error) {
 
 /* What the worker has come to, for the engine. */
 static void tell(struct rdma_qp *qp, int result) {
-  int before = atomic_load(&qp->result);
-  if (before == 0 || before == -EINPROGRESS) {
-    atomic_store(&qp->result, result);
-  }
+  atomic_store(&qp->result, result);
   eventfd_write(qp->news_fd, 1);
 }
 

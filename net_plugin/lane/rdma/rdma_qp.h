@@ -42,7 +42,7 @@ struct rdma_qp {
   const struct verbs_api *api;
   bool is_sender;
   struct rdma_job job; /* makes or destroys it */
-  atomic_int result;   /* see endpoint_result; the worker's; an error stays */
+  atomic_int result;   /* see endpoint_result; the worker's */
   int news_fd;         /* an eventfd: readable when there is a result */
   /* Held by the worker while it does anything with the queue pair, and by who destroys it. */
   pthread_mutex_t in_use;

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/descriptor.h"
 #include "common/dynlib.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/limits.h"
@@ -72,28 +71,6 @@ bool verbs_make_nonblocking(int fd) {
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
 }
 
-struct rdma_event_channel *rdmacm_open_channel(const struct verbs_api *api) {
-  errno = ENODEV;
-  descriptor_begin();
-  struct rdma_event_channel *channel = api->create_event_channel();
-  descriptor_mark(channel ? channel->fd : -1);
-  descriptor_end();
-  if (channel) {
-    verbs_make_nonblocking(channel->fd);
-    fcntl(channel->fd, F_SETFD, FD_CLOEXEC);
-  }
-  return channel;
-}
-
-void rdmacm_close_channel(const struct verbs_api *api, struct rdma_event_channel *channel) {
-  if (channel) {
-    descriptor_begin();
-    descriptor_unmark(channel->fd);
-    api->destroy_event_channel(channel);
-    descriptor_end();
-  }
-}
-
 void rdmacm_destroy_id(const struct verbs_api *api, struct rdma_cm_id *id) {
   bool is_gone = !id;
   for (unsigned tries = 0; !is_gone && tries < RDMA_DESTROY_TRIES; tries++) {
@@ -106,16 +83,8 @@ void rdmacm_destroy_id(const struct verbs_api *api, struct rdma_cm_id *id) {
 
 void verbs_api_replace(const struct verbs_api *api, const char *why) {
   pthread_mutex_lock(&lock);
-  is_asked = true;
+  is_asked = api || why;
   current = api;
   snprintf(reason, sizeof(reason), "%s", why ? why : "");
-  pthread_mutex_unlock(&lock);
-}
-
-void verbs_api_restore(void) {
-  pthread_mutex_lock(&lock);
-  is_asked = false;
-  current = NULL;
-  reason[0] = '\0';
   pthread_mutex_unlock(&lock);
 }

@@ -90,18 +90,12 @@ const char *verbs_api_reason(void);
 /* Reading the events of a library's descriptor must not block. False: errno. */
 bool verbs_make_nonblocking(int fd);
 
-/* Of librdmacm, with its descriptor marked (common/descriptor.h) and not blocking. NULL with errno.
- */
-struct rdma_event_channel *rdmacm_open_channel(const struct verbs_api *api);
-/* NULL: nothing happens. */
-void rdmacm_close_channel(const struct verbs_api *api, struct rdma_event_channel *channel);
 /* Blocks until the kernel is done with it. NULL: nothing happens. */
 void rdmacm_destroy_id(const struct verbs_api *api, struct rdma_cm_id *id);
 
-/* For tests: this table from now on; NULL: none, and `reason` is why. */
+/* For tests: this table from now on; NULL: none, and `reason` is why. Both NULL: the libraries',
+ * which are loaded again where they were missing. */
 void verbs_api_replace(const struct verbs_api *api, const char *reason);
-/* Back to the libraries, which are loaded again where they were missing. */
-void verbs_api_restore(void);
 
 static inline int verbs_query_port(const struct verbs_api *api, struct ibv_context *context,
                                    uint8_t port, struct ibv_port_attr *attributes) {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See setup.h and accept.h. */
-#include "net_plugin/setup/setup.h"
+/* See acceptor.h. */
+#include "net_plugin/setup/acceptor.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/descriptor.h"
@@ -17,168 +16,82 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/id_tree.h"
-#include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/setup/accept.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
-#include "net_plugin/setup/port.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/receiver.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/setup/talk.h"
 
-struct listener {
-  struct engine *engine;
-  uint8_t id[TOKEN_BYTES], secret[AUTH_SECRET_BYTES];
-  uint8_t handle_key[AUTH_KEY_BYTES]; /* made once, not for each stranger */
-  /* Those of the handle and the others; none: the handle has all. */
-  struct wire_address addresses[ADDRESSES_MAX];
-  struct connection *pending[LISTENER_MAX_PENDING];
-  unsigned pending_count;
-  int error; /* what accept returns when nothing is pending */
+enum pending_peer_state { PENDING_PEER_HELLO, PENDING_PEER_PROOF, PENDING_PEER_PROVED };
+
+struct pending_peer {
+  struct talk talk;
+  struct acceptor *acceptor;
   struct list_node node;
+  enum pending_peer_state state;
+  struct hello hello; /* that it has sent, once it has */
+  struct sockaddr_storage from;
+  uint64_t since_ns;                     /* when it was accepted */
+  struct in6_addr source;                /* IPv4: mapped */
+  unsigned network_peers, address_peers; /* waiting from there, itself included */
 };
 
-static void forget(struct listener *listener) {
-  list_remove(&listener->node);
-  id_tree_remove(&engine_lists(listener->engine)->listener_ids, listener->id);
+/* ---- where they come from ---- */
+
+/* Of IPv6, the network: its owner has all addresses in it. */
+#define NETWORK_BYTES 8
+
+static bool is_same_network(const struct in6_addr *one, const struct in6_addr *other) {
+  bool is_mapped = IN6_IS_ADDR_V4MAPPED(one) || IN6_IS_ADDR_V4MAPPED(other);
+  return memcmp(one, other, is_mapped ? sizeof *one : NETWORK_BYTES) == 0;
 }
 
-static void listener_free(struct listener *listener) {
-  hash_wipe(listener->secret, sizeof listener->secret);
-  hash_wipe(listener->handle_key, sizeof listener->handle_key);
-  free(listener);
+/* It comes (1), or goes (-1): whoever waits from there has one more, or one less, beside it. */
+static void count_source(struct pending_peer *peer, int change) {
+  struct acceptor *acceptor = peer->acceptor;
+  acceptor->count += (unsigned)change;
+  LIST_FOR_EACH(node, &acceptor->waiting) {
+    struct pending_peer *other = LIST_ENTRY(node, struct pending_peer, node);
+    bool is_near = is_same_network(&other->source, &peer->source);
+    bool is_same = IN6_ARE_ADDR_EQUAL(&other->source, &peer->source);
+    other->network_peers += (unsigned)change * is_near;
+    other->address_peers += (unsigned)change * is_same;
+    peer->network_peers += change > 0 ? is_near : 0;
+    peer->address_peers += change > 0 ? is_same : 0;
+  }
 }
 
-/* A NIC that is down has no address to listen on; the others must do. */
-static int fill_handle(struct listener *listener, const struct nic *nics, unsigned count,
-                       struct handle *handle) {
-  memset(handle, 0, sizeof *handle);
-  memcpy(handle->listener, listener->id, TOKEN_BYTES);
-  memcpy(handle->secret, listener->secret, AUTH_SECRET_BYTES);
-  int error = -EADDRNOTAVAIL;
-  for (unsigned i = 0; i < count && handle->count < ADDRESSES_MAX; i++) {
-    struct port *port;
-    error = port_get(listener->engine, &nics[i], &port);
-    if (!error) {
-      handle->addresses[handle->count] = port_address(port);
-      handle->advertised |= (uint8_t)((nics[i].advertised.ss_family != AF_UNSPEC) << handle->count);
-      handle->count++;
-    }
-  }
-  return handle->count ? 0 : error;
+/* The heaviest goes first. */
+static uint64_t weight_of(const struct pending_peer *peer) {
+  bool is_silent = peer->state == PENDING_PEER_HELLO;
+  return (uint64_t)peer->network_peers << 32 | (uint64_t)peer->address_peers << 1 | is_silent;
 }
 
-/* Makes the listener known to this engine. */
-static int join(struct listener *listener, struct engine *engine, const struct nic *nics,
-                unsigned count, uint8_t bytes[HANDLE_BYTES]) {
-  struct handle handle;
-  listener->engine = engine;
-  engine_lock(engine);
-  int error = fill_handle(listener, nics, count, &handle);
-  if (!error) {
-    error = id_tree_add(&engine_lists(engine)->listener_ids, listener->id);
-    if (error) {
-      LOG_WARN("cannot listen on %s: %s", nics[0].name, strerror(-error));
-    }
+/* ---- the end of a peer ---- */
+
+static void pending_peer_leave(struct pending_peer *peer) {
+  list_remove(&peer->node);
+  if (peer->state != PENDING_PEER_PROVED) {
+    count_source(peer, -1);
   }
-  if (!error) {
-    if (handle_encode(&handle, bytes) < handle.count) {
-      for (unsigned i = 0; i < handle.count; i++) {
-        address_to_wire(&handle.addresses[i], &listener->addresses[i]);
-      }
-    }
-    list_push_back(&engine_lists(engine)->listeners, &listener->node);
-  }
-  engine_unlock(engine);
-  hash_wipe(&handle, sizeof handle);
-  return error;
 }
 
-int listener_open(const struct nic *nics, unsigned count, uint8_t bytes[HANDLE_BYTES],
-                  struct listener **result) {
-  struct engine *engine;
-  struct settings settings;
-  int error = protection_check();
-  if (!error) {
-    error = engine_get(&nics[0], ENGINE_LISTENS, &engine);
-  }
-  if (error) {
-    return error;
-  }
-  settings_get(count, &settings);
-  endpoint_wait(nics, count, settings.wants_encryption); /* the first hello asks for them */
-  struct listener *listener = calloc(1, sizeof *listener);
-  if (!listener) {
-    return -ENOMEM;
-  }
-  error = random_secret(listener->id, TOKEN_BYTES);
-  error = error ? error : random_secret(listener->secret, AUTH_SECRET_BYTES);
-  if (error) {
-    LOG_WARN("cannot draw a random secret: %s", strerror(-error));
-  }
-  if (!error) {
-    auth_handle_key(listener->secret, listener->handle_key);
-    error = join(listener, engine, nics, count, bytes);
-    if (error && engine_first(engine) != engine) {
-      /* The first has ports already: STRATUS_PORT_RANGE may have none for this one. */
-      error = join(listener, engine_first(engine), nics, count, bytes);
-    }
-  }
-  if (error) {
-    listener_free(listener);
-    return error;
-  }
-  *result = listener;
-  return 0;
+static void pending_peer_close(struct pending_peer *peer) {
+  pending_peer_leave(peer);
+  talk_close(&peer->talk);
+  free(peer);
 }
 
-int listener_accept(struct listener *listener, struct connection **connection) {
-  engine_progress(listener->engine);
-  engine_lock(listener->engine);
-  *connection = NULL;
-  int error = listener->pending_count ? 0 : listener->error;
-  if (listener->pending_count) {
-    *connection = listener->pending[0];
-    listener->pending_count--;
-    memmove(&listener->pending[0], &listener->pending[1],
-            listener->pending_count * sizeof listener->pending[0]);
-  }
-  engine_unlock(listener->engine);
-  return error;
-}
+/* ---- what it gets ---- */
 
-void listener_close(struct listener *listener) {
-  if (!listener) {
-    return;
-  }
-  struct engine *engine = listener->engine;
-  engine_lock(engine);
-  forget(listener);
-  for (unsigned i = 0; i < listener->pending_count; i++) {
-    connection_destroy(listener->pending[i]);
-  }
-  engine_unlock(engine);
-  listener_free(listener);
-}
-
-static struct listener *find(struct engine *engine, const uint8_t id[TOKEN_BYTES]) {
-  engine_assert_locked(engine);
-  uint8_t *found = id_tree_find(&engine_lists(engine)->listener_ids, id);
-  struct listener *listener = found ? LIST_ENTRY(found, struct listener, id) : NULL;
-  return listener && listener->pending_count < LISTENER_MAX_PENDING ? listener : NULL;
-}
-
-/* ---- handshakes ---- */
-
-static void reply_prepare(struct reply *reply, const struct nic *nic) {
-  memset(reply, 0, sizeof *reply);
-  snprintf(reply->host, sizeof reply->host, "%s", settings_host_name());
-  memcpy(reply->nic, nic->name, sizeof reply->nic);
-  reply->process = settings_process();
-  reply->decision = decision_get();
+static struct reply reply_of(const struct pending_peer *peer, enum reply_status status) {
+  struct reply reply = { .params = *settings_identity(), .status = (uint16_t)status };
+  memcpy(reply.params.nic, peer->acceptor->nic.name, sizeof reply.params.nic);
+  return reply;
 }
 
 static int reply_send(int fd, const struct reply *reply) {
@@ -187,43 +100,44 @@ static int reply_send(int fd, const struct reply *reply) {
   return tcp_socket_send_whole(fd, bytes, REPLY_BYTES);
 }
 
-static void refuse(const struct accept_peer *peer, enum reply_status status) {
-  struct reply reply;
-  reply_prepare(&reply, peer->nic);
-  reply.status = (uint16_t)status;
+static void refuse(const struct pending_peer *peer, enum reply_status status) {
+  const struct reply reply = reply_of(peer, status);
   if (reply_send(peer->talk.fd, &reply) != 0) {
-    LOG_TRACE("%s: a peer left before it was refused", peer->nic->name);
+    LOG_TRACE("%s: a peer left before it was refused", peer->acceptor->nic.name);
   }
 }
 
-void accept_refuse_version(const struct accept_peer *peer, const struct handshake_prefix *theirs) {
+static void refuse_version(const struct pending_peer *peer, const struct handshake_prefix *theirs) {
   char text[TCP_ADDRESS_TEXT];
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
       "%s: refused a connection from %s: it runs stratus %s (wire version %u), this host "
       "%s (wire version %u). Install the same release on every host",
-      peer->nic->name, tcp_address_text(&peer->from, text), theirs->version, theirs->wire_version,
-      STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
+      peer->acceptor->nic.name, tcp_address_text(&peer->from, text), theirs->version,
+      theirs->wire_version, STRATUS_VERSION, HANDSHAKE_WIRE_VERSION);
   refuse(peer, REPLY_OTHER_VERSION);
 }
 
-static struct terms agree(const struct nic *nic, const struct hello *hello,
-                          const struct settings *settings) {
+static struct conn_params agree(const struct pending_peer *peer, const struct settings *settings) {
+  const struct nic *nic = &peer->acceptor->nic;
+  const struct conn_params *theirs = &peer->hello.params;
   unsigned keys =
-      hello->terms.remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
-  struct terms ours = terms_of_listener(settings, keys);
-  return negotiate(&ours, &hello->terms);
+      theirs->remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
+  struct conn_params ours = params_of_listener(settings, keys);
+  memcpy(ours.nic, nic->name, sizeof ours.nic);
+  return negotiate(&ours, theirs);
 }
 
-static void warn_if_versions_differ(const struct hello *hello,
-                                    const struct sockaddr_storage *from) {
+static void warn_if_versions_differ(const struct pending_peer *peer) {
+  const struct hello *hello = &peer->hello;
   if (strcmp(hello->prefix.version, STRATUS_VERSION) != 0) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(
         SETUP_WARN_INTERVAL_NS,
         "%s (%s) runs stratus %s, this host %s: compatible, but install the same release "
         "on every host",
-        hello->host, tcp_address_text(from, text), hello->prefix.version, STRATUS_VERSION);
+        hello->params.host, tcp_address_text(&peer->from, text), hello->prefix.version,
+        STRATUS_VERSION);
   }
 }
 
@@ -243,44 +157,26 @@ static bool destination_find(struct engine *engine, const struct hello *hello,
     /* The peer may have missed that it has failed. */
     return !connection_has_failed(to->receiver->peering.connection);
   }
-  to->listener = hello->is_first ? find(engine, hello->listener) : NULL;
-  return to->listener != NULL;
-}
-
-int accept_hello(struct accept_peer *peer) {
-  engine_assert_locked(peer->talk.engine);
-  struct hello hello;
-  struct destination to;
-  struct challenge challenge = { 0 };
-  if (hello_decode(peer->talk.message, &hello) != 0) {
-    return -EPROTO;
-  }
-  memcpy(peer->talk.transcript.hello, peer->talk.message, HELLO_BYTES);
-  if (!destination_find(peer->talk.engine, &hello, &to)) {
-    refuse(peer, REPLY_UNKNOWN);
-    return -ENOENT;
-  }
-  int error = random_secret(challenge.nonce, NONCE_BYTES);
-  if (error) {
-    return error;
-  }
-  challenge_encode(&challenge, peer->talk.transcript.challenge);
-  return tcp_socket_send_whole(peer->talk.fd, peer->talk.transcript.challenge, CHALLENGE_BYTES);
+  void *const *listeners = &engine_lists(engine)->listener_ids;
+  uint8_t *found = hello->is_first ? id_tree_find(listeners, hello->listener) : NULL;
+  to->listener = found ? LIST_ENTRY(found, struct listener, id) : NULL;
+  return to->listener && to->listener->pending_count < LISTENER_MAX_PENDING;
 }
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
  */
-static bool agree_cipher(const struct settings *settings, const struct hello *hello,
-                         const struct sockaddr_storage *from, struct reply *reply) {
-  unsigned theirs = hello->terms.ciphers;
+static bool agree_cipher(const struct pending_peer *peer, const struct settings *settings,
+                         struct reply *reply) {
+  const struct conn_params *params = &peer->hello.params;
+  unsigned theirs = params->ciphers;
   if (!theirs != !settings->wants_encryption ||
-      (settings->wants_encryption && !reply->terms.ciphers)) {
+      (settings->wants_encryption && !reply->params.ciphers)) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                    "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
                    "it on every host, or on none",
-                   settings->wants_encryption ? "on" : "off", settings_host_name(),
-                   theirs ? "on" : "off", hello->host, tcp_address_text(from, text));
+                   settings->wants_encryption ? "on" : "off", reply->params.host,
+                   theirs ? "on" : "off", params->host, tcp_address_text(&peer->from, text));
     reply->status = REPLY_OTHER_ENCRYPTION;
     return false;
   }
@@ -289,14 +185,14 @@ static bool agree_cipher(const struct settings *settings, const struct hello *he
 
 /* It knows the secrets, so it is a rank of this job, and NCCL's accept ends with this error, too:
  * nobody else will come. */
-static bool check_decisions(const struct hello *hello, const struct sockaddr_storage *from,
-                            const struct destination *to, struct reply *reply) {
-  struct decision ours = decision_get();
-  if (decision_is_same(&ours, &hello->decision)) {
+static bool check_decisions(const struct pending_peer *peer, const struct destination *to,
+                            struct reply *reply) {
+  const struct conn_params *theirs = &peer->hello.params;
+  if (decision_is_same(&reply->params.decision, &theirs->decision)) {
     return true;
   }
   char address[TCP_ADDRESS_TEXT];
-  decision_tell(hello->host, tcp_address_text(from, address), &hello->decision);
+  decision_tell(&reply->params, theirs, tcp_address_text(&peer->from, address));
   to->listener->error = -EPROTO;
   reply->status = REPLY_OTHER_DECISIONS;
   return false;
@@ -304,12 +200,12 @@ static bool check_decisions(const struct hello *hello, const struct sockaddr_sto
 
 /* The peer has proved that it may join; fills in the reply, and the connection if one was made or
  * found. */
-static void grant(const struct accept_peer *peer, const struct hello *hello, struct destination *to,
-                  struct reply *reply) {
+static void grant(const struct pending_peer *peer, struct destination *to, struct reply *reply) {
+  const struct hello *hello = &peer->hello;
   struct settings settings;
   settings_get(1, &settings);
-  reply->terms = agree(peer->nic, hello, &settings);
-  if (!agree_cipher(&settings, hello, &peer->from, reply)) {
+  reply->params = agree(peer, &settings);
+  if (!agree_cipher(peer, &settings, reply)) {
     return;
   }
   if (to->receiver) {
@@ -324,23 +220,23 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link tells
      * remote buffers. */
-    reply->terms.remote_keys = (uint8_t)connection_remote_keys(connection);
-    reply->terms.codec = connection_takes_codec(connection, hello->lane) ? CODEC_VERSION : 0;
-    reply->terms.lanes = (uint16_t)connection_lane_count(connection);
+    reply->params.remote_keys = (uint8_t)connection_remote_keys(connection);
+    reply->params.codec = connection_takes_codec(connection, hello->lane) ? CODEC_VERSION : 0;
+    reply->params.lanes = (uint16_t)connection_lane_count(connection);
     if (hello->is_first) {
       memcpy(reply->addresses, to->receiver->addresses, sizeof reply->addresses);
     }
     return;
   }
-  if (!check_decisions(hello, &peer->from, to, reply)) {
+  if (!check_decisions(peer, to, reply)) {
     return;
   }
-  warn_if_versions_differ(hello, &peer->from);
-  struct link_config link = negotiate_link(LINK_RECEIVER, &reply->terms, &settings, 0);
-  if (receiver_new(peer->talk.engine, hello, &peer->from, &to->keys, &link, peer->nic->name,
-                   &to->receiver) != 0) {
+  warn_if_versions_differ(peer);
+  struct link_config link = negotiate_link(LINK_RECEIVER, &reply->params, &settings, 0);
+  if (receiver_new(peer->talk.engine, hello, &peer->from, &to->keys, &link,
+                   peer->acceptor->nic.name, &to->receiver) != 0) {
     reply->status = REPLY_NO_RESOURCES;
-    LOG_WARN("cannot accept a connection from %s: out of memory", hello->host);
+    LOG_WARN("cannot accept a connection from %s: out of memory", hello->params.host);
     return;
   }
   memcpy(to->receiver->addresses, to->listener->addresses, sizeof to->receiver->addresses);
@@ -349,30 +245,23 @@ static void grant(const struct accept_peer *peer, const struct hello *hello, str
 
 /* ---- endpoints ---- */
 
-/* Does the peer's offer get an answer? As the reply will say. */
-static bool wants_endpoint(const struct nic *nic, const struct hello *hello,
-                           const struct proof *proof, const struct destination *to) {
-  if (lane_offer_is_none(&proof->offer)) {
-    return false;
-  }
-  if (to->receiver) {
-    return connection_remote_keys(to->receiver->peering.connection) > 0;
-  }
-  struct settings settings;
-  settings_get(1, &settings);
-  return agree(nic, hello, &settings).remote_keys > 0;
-}
-
-/* Begins to make one and to connect it. NULL: there is none. */
-static struct endpoint *start_endpoint(const struct accept_peer *peer, const struct hello *hello,
-                                       const struct proof *proof, const struct destination *to) {
+/* Begins to make one and to connect it. NULL: there is none. The peer's offer gets an answer where
+ * the reply will say so. */
+static struct endpoint *start_endpoint(const struct pending_peer *peer, const struct proof *proof,
+                                       const struct destination *to) {
   struct lane_tokens tokens;
-  if (!wants_endpoint(peer->nic, hello, proof, to)) {
+  struct settings settings;
+  if (lane_offer_is_none(&proof->offer)) {
+    return NULL;
+  }
+  settings_get(1, &settings);
+  if (to->receiver ? !connection_remote_keys(to->receiver->peering.connection)
+                   : !agree(peer, &settings).remote_keys) {
     return NULL;
   }
   auth_endpoint_tokens(&to->keys, &peer->talk.transcript, &tokens);
-  const struct endpoint_peer other = { &proof->offer, &tokens, peer->talk.fd, hello->dscp };
-  struct endpoint *endpoint = endpoint_accept(peer->nic, &other);
+  const struct endpoint_peer other = { &proof->offer, &tokens, peer->talk.fd, peer->hello.dscp };
+  struct endpoint *endpoint = endpoint_accept(&peer->acceptor->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
   return endpoint;
 }
@@ -381,7 +270,7 @@ static struct endpoint *start_endpoint(const struct accept_peer *peer, const str
  * the reply. */
 static struct endpoint *describe_endpoint(const struct destination *to, struct endpoint *endpoint,
                                           struct reply *reply) {
-  if (!endpoint || !to->receiver || reply->terms.remote_keys == 0) {
+  if (!endpoint || !to->receiver || reply->params.remote_keys == 0) {
     endpoint_free(endpoint);
     return NULL;
   }
@@ -392,9 +281,9 @@ static struct endpoint *describe_endpoint(const struct destination *to, struct e
 }
 
 /* Sends the reply, and does what it says. */
-static void complete(const struct accept_peer *peer, const struct hello *hello,
-                     const struct destination *to, const struct reply *reply,
-                     const struct lane_path *path) {
+static void complete(const struct pending_peer *peer, const struct destination *to,
+                     const struct reply *reply, const struct lane_path *path) {
+  const struct hello *hello = &peer->hello;
   int fd = peer->talk.fd, error = reply_send(fd, reply);
   if (!to->receiver) {
     descriptor_close(fd);
@@ -413,7 +302,7 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
     return;
   }
   tcp_socket_tune(fd, peer->from.ss_family, hello->dscp);
-  tcp_socket_bind_accepted(fd, peer->nic, &peer->from);
+  tcp_socket_bind_accepted(fd, &peer->acceptor->nic, &peer->from);
   receiver_note_listener(to->receiver, hello, &peer->from);
   if (to->listener) {
     to->listener->pending[to->listener->pending_count++] = connection;
@@ -421,42 +310,37 @@ static void complete(const struct accept_peer *peer, const struct hello *hello,
   connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
 }
 
-/* Both users get a warning. The listener goes on: the peer may only have read the handle. */
-static void warn_of_other_secret(const struct accept_peer *peer, const struct hello *hello) {
-  char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
-  LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "%s",
-                 protection_secret_differs(hello->host, tcp_address_text(&peer->from, text),
-                                           hello->has_secret, why));
-}
-
 /* The proof is right: sends the reply, and does what it says. */
-static void answer(const struct accept_peer *peer, const struct hello *hello, bool has_secret,
-                   struct destination *to, struct endpoint *endpoint) {
-  struct reply reply;
-  reply_prepare(&reply, peer->nic);
-  reply.has_secret = protection_has_secret();
+static void reply_to(struct pending_peer *peer, bool has_secret, struct destination *to) {
+  struct reply reply = reply_of(peer, REPLY_ACCEPTED);
   if (has_secret) {
-    grant(peer, hello, to, &reply);
+    grant(peer, to, &reply);
   } else {
-    warn_of_other_secret(peer, hello);
+    /* Both users get a warning. The listener goes on: the peer may only have read the handle. */
+    char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
+    reply.params.has_secret = protection_has_secret();
+    protection_secret_differs(&reply.params, &peer->hello.params,
+                              tcp_address_text(&peer->from, text), why);
+    LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "%s", why);
     reply.status = REPLY_OTHER_SECRET;
   }
   if (reply.status != REPLY_ACCEPTED) {
     to->receiver = NULL;
   }
   struct lane_path path = { .fd = peer->talk.fd };
-  path.endpoint = describe_endpoint(to, endpoint, &reply);
+  path.endpoint = describe_endpoint(to, peer->talk.endpoint, &reply);
   auth_sign_reply(&to->keys, &peer->talk.transcript, &reply);
   struct lane_crypto crypto;
-  auth_lane_keys(&to->keys, &peer->talk.transcript, terms_cipher(&reply.terms), false, &crypto);
+  auth_lane_keys(&to->keys, &peer->talk.transcript, params_cipher(&reply.params), false, &crypto);
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
-  complete(peer, hello, to, &reply, &path);
+  complete(peer, to, &reply, &path);
   hash_wipe(&crypto, sizeof crypto);
 }
 
 /* -EACCES: it does not know the handle. has_secret: it knows the job's secret, too. */
-static int judge(const struct transcript *transcript, const struct hello *hello,
-                 const struct proof *proof, struct destination *to, bool *has_secret) {
+static int judge(const struct pending_peer *peer, const struct proof *proof, struct destination *to,
+                 bool *has_secret) {
+  const struct transcript *transcript = &peer->talk.transcript;
   const uint8_t *handle_key =
       to->receiver ? to->receiver->peering.keys.handle : to->listener->handle_key;
   if (!auth_knows_handle(handle_key, transcript, proof)) {
@@ -466,78 +350,201 @@ static int judge(const struct transcript *transcript, const struct hello *hello,
   if (to->receiver) {
     to->keys = to->receiver->peering.keys;
   } else {
-    protection_keys(to->listener->secret, hello->connection, &to->keys);
+    protection_keys(to->listener->secret, peer->hello.connection, &to->keys);
   }
   *has_secret = auth_knows_connection(&to->keys, transcript, proof);
   return 0;
 }
 
-static int take_proof(struct accept_peer *peer, bool may_wait) {
-  struct hello hello;
+/* The proof is complete. -EINPROGRESS: an endpoint is being made for the peer, if that may be
+ * waited for; then it is judged again. Else the socket is gone: the reply was sent, and it was
+ * handed on, or closed. -EACCES: a stranger, who gets no answer. */
+static int take_proof(struct pending_peer *peer, bool may_wait) {
   struct proof proof;
   struct destination to = { 0 };
-  struct endpoint **endpoint = &peer->talk.endpoint;
   bool has_secret = false, is_over = true;
-  int error = 0;
-  engine_assert_locked(peer->talk.engine);
-  if (hello_decode(peer->talk.transcript.hello, &hello) != 0 ||
-      proof_decode(peer->talk.message, &proof) != 0) {
-    error = -EPROTO;
-  } else if (!destination_find(peer->talk.engine, &hello, &to)) {
+  int error = proof_decode(peer->talk.message, &proof) != 0 ? -EPROTO : 0;
+  if (!error && !destination_find(peer->talk.engine, &peer->hello, &to)) {
     refuse(peer, REPLY_UNKNOWN);
-  } else {
-    error = judge(&peer->talk.transcript, &hello, &proof, &to, &has_secret);
+  } else if (!error) {
+    error = judge(peer, &proof, &to, &has_secret);
     is_over = error;
   }
   if (is_over) {
     talk_close(&peer->talk);
   } else if (may_wait && has_secret &&
-             (*endpoint = start_endpoint(peer, &hello, &proof, &to)) != NULL) {
+             (peer->talk.endpoint = start_endpoint(peer, &proof, &to)) != NULL) {
     error = -EINPROGRESS;
   } else {
-    answer(peer, &hello, has_secret, &to, *endpoint);
+    talk_stop(&peer->talk);
+    reply_to(peer, has_secret, &to);
   }
   hash_wipe(&to, sizeof to);
   return error;
 }
 
-int accept_proof(struct accept_peer *peer) {
-  return take_proof(peer, true);
+static void warn_rejected(const struct pending_peer *peer, const char *why) {
+  char text[TCP_ADDRESS_TEXT];
+  LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
+                 "%s: rejected a connection from %s: %s (a port scanner or a foreign service; the "
+                 "job goes on)",
+                 peer->acceptor->nic.name, tcp_address_text(&peer->from, text), why);
 }
 
-void accept_answer(struct accept_peer *peer) {
+static void pending_peer_reject(struct pending_peer *peer, const char *why) {
+  warn_rejected(peer, why);
+  pending_peer_close(peer);
+}
+
+/* A challenge that was lost is not waited for: the peer dials anew. The end of the stream, behind
+ * it, tells it so at once, as TCP then sends both again. */
+static void unheard(struct talk *talk, uint64_t now_ns) {
+  (void)now_ns;
+  pending_peer_close((struct pending_peer *)talk);
+}
+
+/* ---- what a peer sends ---- */
+
+static void hello_arrived(struct pending_peer *peer) {
+  struct transcript *transcript = &peer->talk.transcript;
+  struct challenge challenge = { 0 };
+  struct destination to;
+  int error = -ENOENT;
+  if (hello_decode(peer->talk.message, &peer->hello) != 0) {
+    pending_peer_reject(peer, "it does not speak this protocol");
+    return;
+  }
+  memcpy(transcript->hello, peer->talk.message, HELLO_BYTES);
+  if (!destination_find(peer->talk.engine, &peer->hello, &to)) {
+    refuse(peer, REPLY_UNKNOWN);
+  } else if (!(error = random_secret(challenge.nonce, NONCE_BYTES))) {
+    challenge_encode(&challenge, transcript->challenge);
+    error = tcp_socket_send_whole(peer->talk.fd, transcript->challenge, CHALLENGE_BYTES);
+  }
+  if (error) {
+    pending_peer_close(peer);
+  } else {
+    peer->state = PENDING_PEER_PROOF;
+    talk_look_later(&peer->talk);
+  }
+}
+
+/* Without an endpoint the lane is a TCP flow. */
+static void joined(struct talk *talk, int error) {
+  struct pending_peer *peer = (struct pending_peer *)talk;
+  pending_peer_leave(peer);
+  if (error) {
+    talk_drop_endpoint(talk);
+  }
   take_proof(peer, false);
+  free(peer);
 }
 
-/* ---- the end of everything ---- */
+static void proof_arrived(struct pending_peer *peer) {
+  pending_peer_leave(peer);
+  peer->state = PENDING_PEER_PROVED;
+  int error = take_proof(peer, true);
+  if (error == -EINPROGRESS) {
+    list_push_back(&peer->acceptor->proved, &peer->node);
+    error = talk_join(&peer->talk, ACCEPT_PATIENCE_NS);
+    if (error) {
+      joined(&peer->talk, error);
+    }
+    return;
+  }
+  if (error) {
+    warn_rejected(peer, error == -EACCES ? "it does not belong to this job"
+                                         : "it does not speak this protocol");
+  }
+  free(peer);
+}
 
-static void drop_listeners(struct engine *engine) {
-  engine_assert_locked(engine);
-  struct list_node *node;
-  while ((node = list_first(&engine_lists(engine)->listeners))) {
-    struct listener *listener = LIST_ENTRY(node, struct listener, node);
-    forget(listener);
-    listener_free(listener);
+static void heard(struct talk *talk, int error, enum handshake_kind kind,
+                  const struct handshake_prefix *prefix) {
+  struct pending_peer *peer = (struct pending_peer *)talk;
+  bool is_hello = peer->state == PENDING_PEER_HELLO;
+  if (error == -EPROTONOSUPPORT && is_hello) {
+    refuse_version(peer, prefix);
+    pending_peer_close(peer);
+  } else if (error == -ETIMEDOUT) {
+    pending_peer_reject(peer, "it did not say in time who it is");
+  } else if (error == -EPROTO || error == -EPROTONOSUPPORT ||
+             (!error && kind != (is_hello ? HANDSHAKE_HELLO : HANDSHAKE_PROOF))) {
+    pending_peer_reject(peer, "it does not speak this protocol");
+  } else if (error) {
+    /* A health check of the cloud, or a peer that gave up: nothing worth a word. */
+    pending_peer_close(peer);
+  } else if (is_hello) {
+    hello_arrived(peer);
+  } else {
+    proof_arrived(peer);
   }
 }
 
-static void leave_engine(struct engine *engine, void *unused) {
-  (void)unused;
-  connector_drop_all(engine);
-  drop_listeners(engine);
-  connection_detach_all(engine);
+static const struct talk_ops peer_ops = { NULL, heard, unheard, joined };
+
+static struct pending_peer *first_of(const struct list *list) {
+  struct list_node *node = list_first(list);
+  return node ? LIST_ENTRY(node, struct pending_peer, node) : NULL;
 }
 
-static void stop_engine(struct engine *engine) {
-  struct connection *connection;
-  while ((connection = connection_next(engine, NULL))) {
-    connection_destroy(connection);
+bool acceptor_evict_oldest(struct acceptor *acceptor, uint64_t before_ns) {
+  struct pending_peer *oldest = first_of(&acceptor->waiting);
+  bool has_had_turn = oldest && oldest->since_ns <= before_ns;
+  if (has_had_turn) {
+    pending_peer_reject(oldest, "descriptors are missing, and it has not proved who it is");
   }
-  port_close_all(engine);
+  return has_had_turn;
 }
 
-void setup_stop(void) {
-  engine_visit_all(leave_engine, NULL);
-  engine_stop_all(SETUP_CLOSE_NS, stop_engine);
-  endpoint_stop_all();
+static void evict_one(struct acceptor *acceptor) {
+  struct pending_peer *chosen = first_of(&acceptor->waiting);
+  LIST_FOR_EACH(node, &acceptor->waiting) {
+    struct pending_peer *peer = LIST_ENTRY(node, struct pending_peer, node);
+    chosen = weight_of(peer) > weight_of(chosen) ? peer : chosen;
+  }
+  pending_peer_reject(chosen, "too many strangers at once");
+}
+
+void acceptor_init(struct acceptor *acceptor, struct engine *engine, const struct nic *nic) {
+  acceptor->engine = engine;
+  acceptor->nic = *nic;
+  list_init(&acceptor->waiting);
+  list_init(&acceptor->proved);
+}
+
+void acceptor_admit(struct acceptor *acceptor, int fd, const struct sockaddr_storage *from,
+                    unsigned most) {
+  engine_assert_locked(acceptor->engine);
+  while (acceptor->count >= most) {
+    evict_one(acceptor);
+  }
+  struct pending_peer *peer = calloc(1, sizeof *peer);
+  if (!peer) {
+    descriptor_close(fd);
+    return;
+  }
+  struct wire_address source;
+  address_to_wire(from, &source);
+  memcpy(&peer->source, source.ip, sizeof peer->source);
+  peer->acceptor = acceptor;
+  peer->since_ns = clock_now_ns();
+  peer->from = *from;
+  talk_init(&peer->talk, acceptor->engine, &peer_ops, peer->since_ns + PENDING_PEER_NS);
+  peer->talk.fd = fd;
+  peer->network_peers = peer->address_peers = 1;
+  count_source(peer, 1);
+  list_push_back(&acceptor->waiting, &peer->node);
+  if (talk_watch(&peer->talk, TALK_LISTENING) != 0) {
+    pending_peer_reject(peer, "it cannot be watched");
+  } else {
+    talk_set_timer(&peer->talk, peer->talk.deadline_ns);
+  }
+}
+
+void acceptor_close_all(struct acceptor *acceptor) {
+  struct pending_peer *peer;
+  while ((peer = first_of(&acceptor->waiting)) || (peer = first_of(&acceptor->proved))) {
+    pending_peer_close(peer);
+  }
 }

@@ -186,18 +186,18 @@ static void refused_without_proof(struct pending_connect *pending, int error,
 }
 
 static void refused_for_good(struct pending_connect *pending, const struct reply *reply) {
+  const struct conn_params *ours = &pending->dialer.hello.params;
   char text[TCP_ADDRESS_TEXT];
   int error;
   if (reply->status == REPLY_OTHER_SECRET) {
     char why[PROTECTION_TEXT_BYTES];
-    LOG_WARN("%s", protection_secret_differs(reply->host, peer_text(pending, text),
-                                             reply->has_secret, why));
+    LOG_WARN("%s", protection_secret_differs(ours, &reply->params, peer_text(pending, text), why));
     error = -EACCES;
   } else if (reply->status == REPLY_OTHER_DECISIONS) {
-    decision_tell(reply->host, peer_text(pending, text), &reply->decision);
+    decision_tell(ours, &reply->params, peer_text(pending, text));
     error = -EPROTO;
   } else {
-    LOG_WARN("%s at %s refused the connection: %s", reply->host, peer_text(pending, text),
+    LOG_WARN("%s at %s refused the connection: %s", reply->params.host, peer_text(pending, text),
              reply_status_text(reply->status));
     error = reply->status == REPLY_OTHER_ENCRYPTION ? -EPROTO : -ECONNREFUSED;
   }
@@ -270,12 +270,9 @@ static int prepare(struct pending_connect *pending, int dscp) {
   hello->is_first = 1;
   bool is_encrypted = pending->dialer.settings.wants_encryption;
   endpoint_wait(route->nics, route->nic_count, is_encrypted);
-  hello->terms = pending->dialer.settings.terms;
-  hello->terms.remote_keys =
+  hello->params = pending->dialer.settings.params;
+  hello->params.remote_keys =
       (uint8_t)endpoint_remote_keys(route->nics, route->nic_count, is_encrypted);
-  hello->process = settings_process();
-  hello->decision = decision_get();
-  snprintf(hello->host, sizeof hello->host, "%s", settings_host_name());
   int error = random_secret(hello->connection, TOKEN_BYTES);
   error = error ? error : random_secret(&pending->token, sizeof pending->token);
   if (error) {
@@ -283,7 +280,7 @@ static int prepare(struct pending_connect *pending, int dscp) {
     return error;
   }
   pending->token |= 1; /* 0 is none */
-  hello->has_secret = protection_has_secret();
+  hello->params.has_secret = protection_has_secret();
   protection_keys(route->remote.secret, hello->connection, &pending->dialer.peering.keys);
   hash_wipe(route->remote.secret, AUTH_SECRET_BYTES);
   return engine_get(&route->nics[0], ENGINE_DIALS, &pending->dialer.peering.engine);
@@ -388,7 +385,7 @@ static int start(const struct nic *nics, unsigned count, int dscp, unsigned grou
   settings_get(count, &settings);
   settings_of_group(count, group_peers, &settings);
   struct pending_connect *pending =
-      (struct pending_connect *)dialer_new(sizeof *pending, settings.terms.lanes);
+      (struct pending_connect *)dialer_new(sizeof *pending, settings.params.lanes);
   handle_set_pending(handle, 0);
   if (!pending) {
     return -ENOMEM;

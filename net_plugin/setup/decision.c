@@ -16,8 +16,6 @@
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/settings.h"
 
-static struct decision current;
-
 /* A library elsewhere by NCCL's default name is not searched: README.md names it. */
 static bool is_tuner_used(void) {
   const char *name = getenv("NCCL_TUNER_PLUGIN");
@@ -71,20 +69,13 @@ struct decision decision_of(const struct profile *profile, int nccl_version) {
 }
 
 void decision_use_profile(const struct profile *profile, int nccl_version) {
+  struct decision decision = decision_of(profile, nccl_version);
   settings_use_profile(profile);
-  current = decision_of(profile, nccl_version);
+  settings_use_decision(&decision);
   if (profile && !profile_match_is_nccl_in_range(&profile->meta, nccl_version)) {
     LOG_INFO("profile %s was made for other releases of NCCL: only its net part is used",
              profile->meta.id);
   }
-}
-
-void decision_use(const struct decision *ours) {
-  current = *ours;
-}
-
-struct decision decision_get(void) {
-  return current;
 }
 
 bool decision_is_same(const struct decision *a, const struct decision *b) {
@@ -109,41 +100,42 @@ static const char *describe(const struct decision *decision, bool has_same_profi
 /* Room for each entry and what separates it: a blank becomes a comma and a blank. */
 enum { DIFFERENCES_MAX = 2 * CHOICES_TEXT_BYTES };
 
-static void tell_choices(const struct decision *ours, const struct decision *theirs,
-                         const char *peer_host, const char *peer_address) {
+static void tell_choices(const struct conn_params *ours, const struct conn_params *theirs,
+                         const char *their_address) {
+  const char *our_choices = ours->decision.choices, *their_choices = theirs->decision.choices;
   char here[DIFFERENCES_MAX], there[DIFFERENCES_MAX];
   LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                  "ranks would choose algorithms differently and hang, as a profile decides beside "
                  "the user's variables, so there is no connection: %s on this host, %s; %s on %s "
                  "(%s). Set them alike on every host, or on none",
-                 choices_difference(ours->choices, theirs->choices, here, sizeof here),
-                 settings_host_name(),
-                 choices_difference(theirs->choices, ours->choices, there, sizeof there), peer_host,
-                 peer_address);
+                 choices_difference(our_choices, their_choices, here, sizeof here), ours->host,
+                 choices_difference(their_choices, our_choices, there, sizeof there), theirs->host,
+                 their_address);
 }
 
-static void tell_profiles(const struct decision *ours, const struct decision *theirs,
-                          const char *peer_host, const char *peer_address) {
+static void tell_profiles(const struct conn_params *ours, const struct conn_params *theirs,
+                          const char *their_address) {
   char here[96], there[96];
-  bool has_same_profile = ours->profile == theirs->profile;
+  bool has_same_profile = ours->decision.profile == theirs->decision.profile;
   LOG_WARN_EVERY(
       SETUP_WARN_INTERVAL_NS,
       "ranks would choose algorithms differently and hang, so there is no connection: %s on "
       "this host, %s; %s on %s (%s). %s; stratus show tells a host's profile",
-      describe(ours, has_same_profile, here), settings_host_name(),
-      describe(theirs, has_same_profile, there), peer_host, peer_address,
+      describe(&ours->decision, has_same_profile, here), ours->host,
+      describe(&theirs->decision, has_same_profile, there), theirs->host, their_address,
       has_same_profile ? "Set STRATUS_TUNER, STRATUS_CALIBRATE and "
                          "NCCL_TUNER_PLUGIN alike on every host, and install the same release"
                        : "Use the same profile on every host; where machines differ, name it with "
                          "STRATUS_PROFILE");
 }
 
-void decision_tell(const char *peer_host, const char *peer_address, const struct decision *theirs) {
-  struct decision ours = decision_get();
-  bool is_alike = ours.profile == theirs->profile && ours.version == theirs->version;
-  if (is_alike && strcmp(ours.choices, theirs->choices) != 0) {
-    tell_choices(&ours, theirs, peer_host, peer_address);
+void decision_tell(const struct conn_params *ours, const struct conn_params *theirs,
+                   const char *their_address) {
+  const struct decision *here = &ours->decision, *there = &theirs->decision;
+  bool is_alike = here->profile == there->profile && here->version == there->version;
+  if (is_alike && strcmp(here->choices, there->choices) != 0) {
+    tell_choices(ours, theirs, their_address);
   } else {
-    tell_profiles(&ours, theirs, peer_host, peer_address);
+    tell_profiles(ours, theirs, their_address);
   }
 }

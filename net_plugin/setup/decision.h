@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* decision: what the ranks of this process decide by, compared with every peer's before a
  * connection is made: ranks that decide differently would wait for each other for ever.
- * Owns: this process's identity of decisions.  Threads: any; decision_use and decision_use_profile
- * before the first connection.  Blocks: never.  Fails: cannot. */
+ * Owns: nothing.  Threads: any; decision_use_profile before the first connection.  Blocks: never.
+ * Fails: cannot. */
 #ifndef NET_PLUGIN_SETUP_DECISION_H
 #define NET_PLUGIN_SETUP_DECISION_H
 
@@ -17,13 +17,11 @@ void decision_use_profile(const struct profile *profile, int nccl_version);
 /* By what the ranks of a process decide. */
 struct decision decision_of(const struct profile *profile, int nccl_version);
 
-void decision_use(const struct decision *ours);
-struct decision decision_get(void);
-
 /* Do ranks with these choose the same? Their profiles may differ otherwise. */
 bool decision_is_same(const struct decision *a, const struct decision *b);
 
 /* Tells the user that a peer has others: once for all connections that fail of it. */
-void decision_tell(const char *peer_host, const char *peer_address, const struct decision *theirs);
+void decision_tell(const struct conn_params *ours, const struct conn_params *theirs,
+                   const char *their_address);
 
 #endif

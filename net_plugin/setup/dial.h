@@ -2,11 +2,11 @@
 /* dial: opens one lane towards a listener: connects, sends the hello, proves to know the
  * connection's key, and checks that the other side knows it, too.
  *
- *   CONNECTING --connected--> GREETING --challenge--> PROVING --genuine reply--> done(0)
- *   PROVING --genuine reply, endpoints to be connected--> JOINING --they are--> done(0)
+ *   connecting --connected--> greeting --challenge--> proving --genuine reply--> done(0)
+ *   proving --genuine reply, endpoints to be connected--> joining --they are--> done(0)
  *   any --error, refusal, deadline--> done(negative errno)
  *
- * While JOINING a worker asks drivers (endpoint.h), for half of the time there is left at most.
+ * While joining a worker asks drivers (endpoint.h), for half of the time there is left at most.
  *
  * Owns: its socket until done, then the callback has it.  Threads: all functions and the callback:
  * holder of the engine lock.  Blocks: never.  Fails: through the callback:
@@ -37,8 +37,8 @@ typedef void dial_done_fn(void *argument, int error, const struct lane_path *pat
 
 /* hello, keys: NULL for an inquiry, which says nothing and leaves at once. The keys stay where they
  * are until the dial is over.
- * With hello->terms.remote_keys an endpoint is offered to the peer. The hello's NIC, where this
- * process listens, and nonce are filled in here. NULL with *error set: could not even start; done
+ * With hello->params.remote_keys an endpoint is offered to the peer. The hello's nonce is filled in
+ * here. NULL with *error set: could not even start; done
  * is not called. */
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,

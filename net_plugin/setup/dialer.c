@@ -14,6 +14,7 @@
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"
+#include "net_plugin/setup/port.h"
 
 /* Until there is a connection every path is tried, then with less firm bindings. Later a lane waits
  * for its home path: it must be there when a NIC comes back, and others carry its share meanwhile.
@@ -93,7 +94,7 @@ static void note_endpoint_end(struct lane_dial *dial, uint64_t now_ns) {
 static void upgrade_later(struct dialer *dialer) {
   unsigned doublings =
       dialer->vain_upgrades < UPGRADE_DOUBLINGS ? dialer->vain_upgrades : UPGRADE_DOUBLINGS;
-  if (dialer->hello.terms.remote_keys && !dialer->upgrade.deadline_ns) {
+  if (dialer->hello.params.remote_keys && !dialer->upgrade.deadline_ns) {
     engine_timer_set(dialer->peering.engine, &dialer->upgrade,
                      clock_now_ns() + (UPGRADE_NS << doublings));
   }
@@ -103,7 +104,7 @@ static void upgrade_later(struct dialer *dialer) {
 static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct dialer *dialer = LIST_ENTRY(timer, struct dialer, upgrade);
   struct connection *connection = dialer->peering.connection;
-  for (unsigned i = 0; i < dialer->hello.terms.lanes; i++) {
+  for (unsigned i = 0; i < dialer->hello.params.lanes; i++) {
     struct lane_dial *dial = &dialer->dials[i];
     if (!connection_lane_is_flow(connection, i) || dial->dial) {
       continue;
@@ -136,13 +137,12 @@ static const struct connection_setup dialer_setup;
 static int make_connection(struct dialer *dialer, const struct reply *reply) {
   struct peering_route *route = &dialer->route;
   peering_route_learn(route, reply, dialer->dials[0].path);
-  dialer->hello.terms = negotiate(&dialer->hello.terms, &reply->terms);
+  dialer->hello.params = negotiate(&dialer->hello.params, &reply->params);
   const struct link_config link =
-      negotiate_link(LINK_SENDER, &dialer->hello.terms, &dialer->settings, route->home_count);
-  const struct peer_said said = { reply->process, reply->host, reply->nic,
-                                  &route->remote.addresses[0] };
+      negotiate_link(LINK_SENDER, &dialer->hello.params, &dialer->settings, route->home_count);
   dialer->peering.least_lanes = route->nic_count;
-  int error = peering_connect(&dialer->peering, &link, &dialer_setup, &said, route->nics[0].name);
+  int error = peering_connect(&dialer->peering, &link, &dialer_setup, &reply->params,
+                              &route->remote.addresses[0], route->nics[0].name);
   if (!error) {
     dialer->hello.is_first = 0;
     dialer->dials[0].path = peering_route_choose(route, 0, 0);
@@ -171,7 +171,7 @@ static void lane_dialled(struct lane_dial *dial, const struct lane_path *path,
   } else {
     upgrade_later(dialer);
   }
-  if (!reply->terms.codec) {
+  if (!reply->params.codec) {
     connection_lane_is_raw(connection, dial->lane);
   }
   log_cipher(path->crypto);
@@ -218,7 +218,7 @@ static void lane_dial_done(void *argument, int error, const struct lane_path *pa
     lane_not_dialled(dial, error, reply);
   } else if (is_first && (error = make_connection(dialer, reply)) != 0) {
     lane_path_drop(path);
-    LOG_WARN("cannot set up the connection to %s: %s", reply->host, strerror(-error));
+    LOG_WARN("cannot set up the connection to %s: %s", reply->params.host, strerror(-error));
     dialer->first_failed(dialer, error, reply, true);
   } else {
     peering->refused_ns = 0;
@@ -236,8 +236,10 @@ static int dial_lane(struct lane_dial *dial, uint64_t deadline_ns) {
   int error;
   hello.lane = (uint16_t)dial->lane;
   hello.epoch = dial->epoch;
+  memcpy(hello.params.nic, nic.name, sizeof hello.params.nic);
+  port_for_hello(engine, &nic, &hello.listens);
   note_endpoint_end(dial, now_ns);
-  hello.terms.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.terms.remote_keys : 0;
+  hello.params.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.params.remote_keys : 0;
   dial->dial = dial_start(engine, &nic, address, &hello, &dialer->peering.keys, deadline_ns,
                           lane_dial_done, dial, &error);
   return error;
@@ -303,7 +305,7 @@ struct dialer *dialer_new(size_t bytes, unsigned lanes) {
 }
 
 void dialer_free(struct dialer *dialer) {
-  for (unsigned i = 0; i < dialer->hello.terms.lanes; i++) {
+  for (unsigned i = 0; i < dialer->hello.params.lanes; i++) {
     if (dialer->dials[i].dial) {
       dial_cancel(dialer->dials[i].dial);
     }

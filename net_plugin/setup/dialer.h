@@ -35,7 +35,7 @@ struct dialer {
   struct engine_timer upgrade;
   unsigned vain_upgrades;  /* in a row */
   size_t bytes;            /* of the struct that this is the head of */
-  struct lane_dial *dials; /* as many as hello.terms.lanes, at most */
+  struct lane_dial *dials; /* as many as hello.params.lanes, at most */
   /* While there is no connection: a dial of lane 0 has failed; reply as in dial.h. is_final: there
    * was a reply, but no connection could be made of it. */
   void (*first_failed)(struct dialer *dialer, int error, const struct reply *reply, bool is_final);

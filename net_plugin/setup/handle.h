@@ -23,7 +23,6 @@
 #include "net_plugin/lane/nic.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handshake.h"
-#include "net_plugin/setup/setup.h"
 
 enum { HANDLE_LISTENER_AT = 8, HANDLE_PENDING_AT = 112, HANDLE_ADDRESSES = 4 };
 _Static_assert(ADDRESSES_MAX == NIC_MAX_FUSED, "each NIC of a device has one");

@@ -98,11 +98,18 @@ static int decode(const uint8_t *bytes, enum handshake_kind wanted, void *messag
 
 #define CHUNK_BYTES_MIN 4096 /* bytes: the least that link_config takes */
 
-static bool are_terms_valid(const struct terms *terms) {
-  return terms->lanes >= 1 && terms->lanes <= WIRE_MAX_LANES &&
-         terms->chunk_bytes >= CHUNK_BYTES_MIN && terms->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
-         terms->eager_bytes <= terms->chunk_bytes && terms->wants_checksums <= 1 &&
-         terms->remote_keys <= WIRE_REMOTE_KEYS && (terms->ciphers & (1u << LANE_PLAIN)) == 0;
+/* Their texts may go into logs, whatever else is wrong. */
+static void end_texts(struct conn_params *params) {
+  end_text(params->host, sizeof params->host);
+  end_text(params->nic, sizeof params->nic);
+  end_text(params->decision.choices, sizeof params->decision.choices);
+}
+
+static bool are_params_valid(const struct conn_params *params) {
+  return params->lanes >= 1 && params->lanes <= WIRE_MAX_LANES &&
+         params->chunk_bytes >= CHUNK_BYTES_MIN && params->chunk_bytes <= WIRE_MAX_CHUNK_BYTES &&
+         params->eager_bytes <= params->chunk_bytes && params->wants_checksums <= 1 &&
+         params->remote_keys <= WIRE_REMOTE_KEYS && (params->ciphers & (1u << LANE_PLAIN)) == 0;
 }
 
 int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
@@ -110,12 +117,10 @@ int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
   if (error) {
     return error;
   }
-  end_text(hello->host, sizeof hello->host);
-  end_text(hello->nic, sizeof hello->nic);
-  end_text(hello->decision.choices, sizeof hello->decision.choices);
-  bool is_valid = are_terms_valid(&hello->terms) && hello->lane < hello->terms.lanes &&
+  end_texts(&hello->params);
+  bool is_valid = are_params_valid(&hello->params) && hello->lane < hello->params.lanes &&
                   hello->epoch >= 1 && hello->dscp >= -1 && hello->dscp <= 63 &&
-                  hello->is_first <= 1 && hello->has_secret <= 1;
+                  hello->is_first <= 1 && hello->params.has_secret <= 1;
   return is_valid ? 0 : -EINVAL;
 }
 
@@ -133,15 +138,13 @@ int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
   if (error) {
     return error;
   }
-  end_text(reply->host, sizeof reply->host);
-  end_text(reply->nic, sizeof reply->nic);
-  end_text(reply->decision.choices, sizeof reply->decision.choices);
-  unsigned ciphers = reply->terms.ciphers;
-  bool is_valid = reply->status < REPLY_STATUS_END && reply->has_secret <= 1 &&
+  end_texts(&reply->params);
+  unsigned ciphers = reply->params.ciphers;
+  bool is_valid = reply->status < REPLY_STATUS_END && reply->params.has_secret <= 1 &&
                   lane_offer_is_valid(&reply->offer) &&
                   (reply->connect_port == 0) == lane_offer_is_none(&reply->offer) &&
                   (reply->status != REPLY_ACCEPTED ||
-                   (are_terms_valid(&reply->terms) && ciphers < 1u << LANE_CIPHERS &&
+                   (are_params_valid(&reply->params) && ciphers < 1u << LANE_CIPHERS &&
                     (ciphers & (ciphers - 1)) == 0));
   return is_valid ? 0 : -EINVAL;
 }

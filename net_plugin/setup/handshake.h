@@ -23,7 +23,8 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 13
+#define HANDSHAKE_WIRE_VERSION 14
+#define HANDLE_BYTES 128 /* NCCL_NET_HANDLE_MAXSIZE */
 #define HELLO_BYTES 432
 #define CHALLENGE_BYTES 60
 #define PROOF_BYTES 96
@@ -69,8 +70,11 @@ struct wire_address {
   uint8_t port[2]; /* in network order */
 };
 
-/* What one side offers, or what was agreed (negotiate.h); as link_config's. */
-struct terms {
+/* Who one side is, and what it offers, or what was agreed (negotiate.h). */
+struct conn_params {
+  struct decision decision;
+  uint32_t process; /* see settings_identity */
+  /* As link_config's. */
   uint32_t chunk_bytes, eager_bytes;
   uint16_t lanes;
   uint8_t wants_checksums; /* 0 or 1 */
@@ -78,28 +82,26 @@ struct terms {
   uint8_t codec;           /* version that it can write or read; 0: none */
   /* That it can use, bits 1 << enum lane_cipher; 0: in clear. Agreed: one. */
   uint8_t ciphers;
-  uint8_t zeros[2];
+  uint8_t has_secret; /* it has a job secret; for messages */
+  char host[HOST_TEXT_BYTES];
+  char nic[NIC_TEXT_BYTES];
+  uint8_t zeros[5];
 };
 
 struct hello {
   struct handshake_prefix prefix;
   uint8_t listener[TOKEN_BYTES];   /* from NCCL's handle: whom the lane is for */
   uint8_t connection[TOKEN_BYTES]; /* drawn by the dialling side: where the lane belongs */
-  struct decision decision;
-  struct terms terms; /* what the dialling side wants; without remote_keys no offer follows */
-  uint32_t epoch;     /* of this lane, from 1 */
-  uint32_t process;   /* of the dialling side: see settings_process */
-  uint16_t lane;      /* this one of terms.lanes */
+  struct conn_params params;       /* of the dialling side; without remote_keys no offer follows */
+  uint32_t epoch;                  /* of this lane, from 1 */
+  uint16_t lane;                   /* this one of params.lanes */
   /* Where the dialling process listens, on the NIC of this dial: the other side asks there whether
    * it still lives. */
   struct wire_address listens;
-  int8_t dscp;        /* -1: none */
-  uint8_t is_first;   /* the first lane of a new connection */
-  uint8_t has_secret; /* the dialling side has a job secret; for messages */
+  int8_t dscp;      /* -1: none */
+  uint8_t is_first; /* the first lane of a new connection */
   uint8_t nonce[NONCE_BYTES];
-  char host[HOST_TEXT_BYTES];
-  char nic[NIC_TEXT_BYTES];
-  uint8_t zeros[5];
+  uint8_t zeros[2];
   uint32_t crc;
 };
 
@@ -137,21 +139,16 @@ enum reply_status {
 
 struct reply {
   struct handshake_prefix prefix;
-  struct decision decision; /* of the listening side; for messages */
-  /* Agreed. The codec is that of the connection with its first lane; 0 with a later one: none on
-   * that lane any more. */
-  struct terms terms;
+  /* Of the listening side; agreed, if the status is REPLY_ACCEPTED. The codec is that of the
+   * connection with its first lane; 0 with a later one: none on that lane any more. */
+  struct conn_params params;
   uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
-  uint32_t process;         /* of the listening side */
   uint16_t status;
   uint16_t connect_port;   /* for endpoint_connect; 0: there is no endpoint */
   struct lane_offer offer; /* answers the one in the proof; none: the lane is a TCP flow */
-  uint8_t has_secret;      /* the listening side has a job secret; for messages */
   /* The listener's, all of them; only with a first hello, and if the handle has no room. */
   struct wire_address addresses[ADDRESSES_MAX];
-  char host[HOST_TEXT_BYTES];
-  char nic[NIC_TEXT_BYTES];
-  uint8_t zeros[9];
+  uint8_t zeros[6];
   uint8_t mac[MAC_BYTES]; /* zero for REPLY_OTHER_VERSION and REPLY_UNKNOWN: no key to make it of */
   uint32_t crc;
 };

@@ -8,36 +8,33 @@ static uint32_t lesser(uint32_t a, uint32_t b) {
   return a < b ? a : b;
 }
 
-struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys) {
-  struct terms terms = settings->terms;
-  terms.lanes = WIRE_MAX_LANES;
-  terms.chunk_bytes = WIRE_MAX_CHUNK_BYTES;
-  terms.remote_keys = (uint8_t)remote_keys;
-  terms.codec = settings->policy.compress != POLICY_COMPRESS_OFF ? terms.codec : 0;
-  return terms;
+struct conn_params params_of_listener(const struct settings *settings, unsigned remote_keys) {
+  struct conn_params params = settings->params;
+  params.lanes = WIRE_MAX_LANES;
+  params.chunk_bytes = WIRE_MAX_CHUNK_BYTES;
+  params.remote_keys = (uint8_t)remote_keys;
+  params.codec = settings->policy.compress != POLICY_COMPRESS_OFF ? params.codec : 0;
+  return params;
 }
 
-enum lane_cipher terms_cipher(const struct terms *agreed) {
+enum lane_cipher params_cipher(const struct conn_params *agreed) {
   return agreed->ciphers ? (enum lane_cipher)__builtin_ctz(agreed->ciphers) : LANE_PLAIN;
 }
 
-struct terms negotiate(const struct terms *ours, const struct terms *theirs) {
+struct conn_params negotiate(const struct conn_params *ours, const struct conn_params *theirs) {
   unsigned ciphers = ours->ciphers & theirs->ciphers;
-  struct terms agreed = {
-    .lanes = (uint16_t)lesser(ours->lanes, theirs->lanes),
-    .chunk_bytes = lesser(ours->chunk_bytes, theirs->chunk_bytes),
-    .eager_bytes = lesser(ours->eager_bytes, theirs->eager_bytes),
-    .wants_checksums = ours->wants_checksums || theirs->wants_checksums,
-    .remote_keys = (uint8_t)lesser(ours->remote_keys, theirs->remote_keys),
-    .ciphers = (uint8_t)(ciphers & -ciphers),
-  };
-  if (agreed.remote_keys == 0 && ours->codec == theirs->codec) {
-    agreed.codec = ours->codec;
-  }
+  struct conn_params agreed = *ours;
+  agreed.lanes = (uint16_t)lesser(ours->lanes, theirs->lanes);
+  agreed.chunk_bytes = lesser(ours->chunk_bytes, theirs->chunk_bytes);
+  agreed.eager_bytes = lesser(ours->eager_bytes, theirs->eager_bytes);
+  agreed.wants_checksums = ours->wants_checksums || theirs->wants_checksums;
+  agreed.remote_keys = (uint8_t)lesser(ours->remote_keys, theirs->remote_keys);
+  agreed.ciphers = (uint8_t)(ciphers & -ciphers);
+  agreed.codec = agreed.remote_keys == 0 && ours->codec == theirs->codec ? ours->codec : 0;
   return agreed;
 }
 
-struct link_config negotiate_link(enum link_role role, const struct terms *agreed,
+struct link_config negotiate_link(enum link_role role, const struct conn_params *agreed,
                                   const struct settings *settings, unsigned paths) {
   struct link_config config = { .role = role,
                                 .eager_bytes = agreed->eager_bytes,

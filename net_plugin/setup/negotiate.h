@@ -12,18 +12,18 @@
 
 /* What the listening side offers. It takes any number of lanes and any chunk: the dialling side
  * opens the ones, as long as there are descriptors, and cuts the others. */
-struct terms terms_of_listener(const struct settings *settings, unsigned remote_keys);
+struct conn_params params_of_listener(const struct settings *settings, unsigned remote_keys);
 
-/* The lesser of each; checksums where one side wants them; the codec where both have the same, and
- * no queue pair carries the data: what they carry is placed, and never compressed; the first cipher
- * that both have. */
-struct terms negotiate(const struct terms *ours, const struct terms *theirs);
+/* Of ours: the lesser of each; checksums where one side wants them; the codec where both have the
+ * same, and no queue pair carries the data: what they carry is placed, and never compressed; the
+ * first cipher that both have. */
+struct conn_params negotiate(const struct conn_params *ours, const struct conn_params *theirs);
 
-enum lane_cipher terms_cipher(const struct terms *agreed);
+enum lane_cipher params_cipher(const struct conn_params *agreed);
 
 /* A link of this side. paths: the sender's, see policy_config. What is neither agreed nor a setting
  * is left out: the engine's policy.shared, seed, memory for the codec. */
-struct link_config negotiate_link(enum link_role role, const struct terms *agreed,
+struct link_config negotiate_link(enum link_role role, const struct conn_params *agreed,
                                   const struct settings *settings, unsigned paths);
 
 #endif

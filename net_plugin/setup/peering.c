@@ -112,19 +112,19 @@ static bool take_flow(unsigned flows, unsigned least) {
 /* ---- one connection ---- */
 
 int peering_connect(struct peering *peering, const struct link_config *link,
-                    const struct connection_setup *setup, const struct peer_said *said,
-                    const char *nic) {
+                    const struct connection_setup *setup, const struct conn_params *theirs,
+                    const struct sockaddr_storage *their_address, const char *nic) {
   struct connection_config config = { .link = *link,
                                       .setup = setup,
                                       .setup_data = peering,
                                       .stall_report_ns = param_duration_ns(PARAM_STALL_REPORT) };
   char text[TCP_ADDRESS_TEXT];
-  peering->process = peer_get(said->process);
+  peering->process = peer_get(theirs->process);
   if (!peering->process) {
     return -ENOMEM;
   }
-  snprintf(peering->peer, sizeof peering->peer, "%.60s (%s, %.15s)", said->host,
-           tcp_address_text(said->address, text), said->nic);
+  snprintf(peering->peer, sizeof peering->peer, "%.60s (%s, %.15s)", theirs->host,
+           tcp_address_text(their_address, text), theirs->nic);
   memcpy(config.peer, peering->peer, sizeof config.peer);
   snprintf(config.nic, sizeof config.nic, "%.15s", nic);
   config.link.policy.shared = engine_policy_shared(peering->engine);

@@ -49,16 +49,11 @@ struct peering {
   char peer[CONNECTION_NAME_BYTES]; /* "host-7 (10.0.0.7:4242, eth0)" */
 };
 
-/* Makes the connection of an agreed handshake with the process that these messages are from. nic:
- * ours. Its first lane is not open yet. */
-struct peer_said {
-  uint32_t process;
-  const char *host, *nic;
-  const struct sockaddr_storage *address;
-};
+/* Makes the connection of an agreed handshake with the process that these are of. nic: ours. Its
+ * first lane is not open yet. */
 int peering_connect(struct peering *peering, const struct link_config *link,
-                    const struct connection_setup *setup, const struct peer_said *said,
-                    const char *nic);
+                    const struct connection_setup *setup, const struct conn_params *theirs,
+                    const struct sockaddr_storage *their_address, const char *nic);
 /* The connection is gone, or could not be made. */
 void peering_end(struct peering *peering);
 

@@ -13,7 +13,6 @@
 #include "common/secret_file.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/settings.h"
 
 /* Held while a file is read, which may be a FIFO that nobody has written to yet; taken before the
  * lock, never with it: holders of the engine lock take that. */
@@ -98,15 +97,15 @@ void protection_keys(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t conn
   pthread_mutex_unlock(&lock);
 }
 
-const char *protection_secret_differs(const char *peer_host, const char *peer_address,
-                                      bool is_set_there, char text[PROTECTION_TEXT_BYTES]) {
-  bool is_set_here = protection_has_secret();
-  const char *how = is_set_here && is_set_there ? "differs from the one of"
-                    : is_set_here               ? "is set, but not on"
-                                                : "is not set, but it is on";
+const char *protection_secret_differs(const struct conn_params *ours,
+                                      const struct conn_params *theirs, const char *their_address,
+                                      char text[PROTECTION_TEXT_BYTES]) {
+  const char *how = ours->has_secret && theirs->has_secret ? "differs from the one of"
+                    : ours->has_secret                     ? "is set, but not on"
+                                                           : "is not set, but it is on";
   snprintf(text, PROTECTION_TEXT_BYTES,
            "the job secret (STRATUS_SECRET or STRATUS_SECRET_FILE) of this host, %s, %s %s (%s): "
            "no connection. Give every host the same, or none",
-           settings_host_name(), how, peer_host, peer_address);
+           ours->host, how, theirs->host, their_address);
   return text;
 }

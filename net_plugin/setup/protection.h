@@ -26,7 +26,8 @@ void protection_keys(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t conn
 
 #define PROTECTION_TEXT_BYTES 384
 /* The warning when a peer has another secret, or one of us has none; returns text. */
-const char *protection_secret_differs(const char *peer_host, const char *peer_address,
-                                      bool is_set_there, char text[PROTECTION_TEXT_BYTES]);
+const char *protection_secret_differs(const struct conn_params *ours,
+                                      const struct conn_params *theirs, const char *their_address,
+                                      char text[PROTECTION_TEXT_BYTES]);
 
 #endif

@@ -97,7 +97,6 @@ int receiver_new(struct engine *engine, const struct hello *hello,
                  const struct sockaddr_storage *from, const struct auth_keys *keys,
                  const struct link_config *link, const char *nic, struct receiver **result) {
   engine_assert_locked(engine);
-  const struct peer_said said = { hello->process, hello->host, hello->nic, from };
   struct receiver *receiver = calloc(1, sizeof *receiver);
   if (!receiver) {
     return -ENOMEM;
@@ -112,7 +111,7 @@ int receiver_new(struct engine *engine, const struct hello *hello,
     free(receiver);
     return error;
   }
-  error = peering_connect(&receiver->peering, link, &receiver_setup, &said, nic);
+  error = peering_connect(&receiver->peering, link, &receiver_setup, &hello->params, from, nic);
   if (error) {
     receiver_free(receiver);
     return error;

@@ -17,9 +17,8 @@
 #include "net_plugin/setup/limits.h"
 
 static struct profile_net from_profile;
-static char host_name[HOST_TEXT_BYTES];
-static uint32_t process;
-static pthread_once_t host_once = PTHREAD_ONCE_INIT, process_once = PTHREAD_ONCE_INIT;
+static struct conn_params identity;
+static pthread_once_t identity_once = PTHREAD_ONCE_INIT;
 
 void settings_use_profile(const struct profile *profile) {
   from_profile = profile ? profile->net : (struct profile_net){ 0 };
@@ -60,14 +59,14 @@ void settings_get(unsigned nics, struct settings *settings) {
     .compress = compress_mode(settings->wants_encryption),
   };
   uint32_t eager_bytes = (uint32_t)param_size(PARAM_EAGER_BYTES);
-  settings->terms = (struct terms){
-    .lanes = (uint16_t)settings->policy.lanes,
-    .chunk_bytes = chunk_bytes,
-    .eager_bytes = eager_bytes < usual ? eager_bytes : usual,
-    .wants_checksums = param_bool(PARAM_CHECKSUM),
-    .codec = CODEC_VERSION,
-    .ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0,
-  };
+  struct conn_params *params = &settings->params;
+  *params = *settings_identity();
+  params->lanes = (uint16_t)settings->policy.lanes;
+  params->chunk_bytes = chunk_bytes;
+  params->eager_bytes = eager_bytes < usual ? eager_bytes : usual;
+  params->wants_checksums = param_bool(PARAM_CHECKSUM);
+  params->codec = CODEC_VERSION;
+  params->ciphers = settings->wants_encryption ? (uint8_t)lane_crypto_ciphers() : 0;
   settings->link_timeout_ns = param_duration_ns(PARAM_LINK_TIMEOUT);
   settings->stopped_timeout_ns = param_duration_ns(PARAM_STOPPED_TIMEOUT);
   settings->connect_timeout_ns = param_duration_ns(PARAM_CONNECT_TIMEOUT);
@@ -83,29 +82,25 @@ void settings_of_group(unsigned nics, unsigned group_peers, struct settings *set
   lanes = lanes > least ? lanes : least;
   if (policy->learns_lanes && lanes < policy->first_lanes) {
     policy->first_lanes = policy->lanes = lanes;
-    settings->terms.lanes = (uint16_t)lanes;
+    settings->params.lanes = (uint16_t)lanes;
     policy->learns_lanes = false; /* members wait for each other: windows tell too little */
   }
 }
 
-static void read_host_name(void) {
-  if (gethostname(host_name, sizeof host_name - 1) != 0) {
-    strcpy(host_name, "unknown host");
+void settings_use_decision(const struct decision *decision) {
+  identity.decision = *decision;
+}
+
+static void make_identity(void) {
+  if (gethostname(identity.host, sizeof identity.host - 1) != 0) {
+    strcpy(identity.host, "unknown host");
+  }
+  if (random_secret(&identity.process, sizeof identity.process) != 0) {
+    identity.process = (uint32_t)getpid();
   }
 }
 
-const char *settings_host_name(void) {
-  pthread_once(&host_once, read_host_name);
-  return host_name;
-}
-
-static void draw_process(void) {
-  if (random_secret(&process, sizeof process) != 0) {
-    process = (uint32_t)getpid();
-  }
-}
-
-uint32_t settings_process(void) {
-  pthread_once(&process_once, draw_process);
-  return process;
+const struct conn_params *settings_identity(void) {
+  pthread_once(&identity_once, make_identity);
+  return &identity;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* settings: what this side wants for its connections, from parameters and profile, and its
- * identity. Owns: the values taken from a profile.  Threads: any; settings_use_profile before the
- * first connection. Blocks: never.  Fails: cannot. */
+ * identity. Owns: the values taken from a profile, the identity.  Threads: any; settings_use_*
+ * before the first connection. Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_SETUP_SETTINGS_H
 #define NET_PLUGIN_SETUP_SETTINGS_H
 
@@ -17,9 +17,10 @@ struct settings {
   /* learns_lanes: neither the user nor the policy sets how many. compress OFF: compressed chunks
    * are not taken either. paths and shared are not settings. */
   struct policy_config policy;
-  struct terms terms; /* what it offers when it dials, but for remote_keys */
+  struct conn_params
+      params; /* the identity, and what it offers when it dials, but for remote_keys */
   uint64_t link_timeout_ns, stopped_timeout_ns, connect_timeout_ns;
-  bool wants_encryption; /* terms.ciphers is 0 also if none works here */
+  bool wants_encryption; /* params.ciphers is 0 also if none works here */
 };
 
 /* The net part of a profile gives defaults that parameters override. NULL: none. */
@@ -32,8 +33,10 @@ void settings_get(unsigned nics, struct settings *settings);
  * for each than otherwise it is not learned. Evidence: collnet/README.md, "Flows". */
 void settings_of_group(unsigned nics, unsigned group_peers, struct settings *settings);
 
-const char *settings_host_name(void);
-/* Random: identifies this process, also where host names and pids are equal, as in containers. */
-uint32_t settings_process(void);
+/* What its ranks decide by (decision.h). */
+void settings_use_decision(const struct decision *decision);
+/* Who this side is: decision, process and host; the rest is zero. The process is a random number,
+ * as host names and pids may be equal, in containers. */
+const struct conn_params *settings_identity(void);
 
 #endif

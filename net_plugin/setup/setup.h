@@ -31,8 +31,6 @@
 #include "net_plugin/lane/nic.h"
 #include "net_plugin/setup/handshake.h"
 
-#define HANDLE_BYTES 128 /* NCCL_NET_HANDLE_MAXSIZE */
-
 struct connection;
 struct engine;
 struct listener;

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* talk: one end of a handshake in progress, dialled or accepted: its socket, the message that is
  * arriving, and the endpoint (endpoint.h) that the handshake waits for.
+ *
+ *   CONNECTING --talk_listen--> LISTENING --talk_join--> JOINING
+ *
+ * An accepted one begins with LISTENING. Whose it is hears of everything by talk_ops, and may end
+ * the talk there.
+ *
  * Owns: socket and endpoint, until whoever ends it hands them on.  Threads: holder of the engine
  * lock.  Blocks: never.  Fails: negative errno. */
 #ifndef NET_PLUGIN_SETUP_TALK_H
@@ -10,26 +16,54 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/handshake.h"
 
+enum talk_state { TALK_CONNECTING, TALK_LISTENING, TALK_JOINING };
+
+struct talk;
+struct talk_ops {
+  /* CONNECTING: the socket is writable. */
+  void (*connected)(struct talk *talk);
+  /* LISTENING. 0: a whole message is in `message`. Else none will be: -ETIMEDOUT, the deadline has
+   * passed; -EPROTO and -EPROTONOSUPPORT as handshake_prefix_check, *prefix for the latter; else
+   * the path is broken, -ECONNRESET where the peer has closed it. JOINING: it has left, which is
+   * all that it can say meanwhile. */
+  void (*heard)(struct talk *talk, int error, enum handshake_kind kind,
+                const struct handshake_prefix *prefix);
+  /* The time of talk_look_later, or one that was set while CONNECTING, is over, and the peer's
+   * kernel has not acknowledged what was sent. */
+  void (*unheard)(struct talk *talk, uint64_t now_ns);
+  /* JOINING: endpoint_result, or -ETIMEDOUT, it takes too long. */
+  void (*joined)(struct talk *talk, int error);
+};
+
 struct talk {
   struct engine_source source;          /* first: what engines call has this address */
-  struct engine_source endpoint_source; /* while the endpoint is waited for */
+  struct engine_source endpoint_source; /* while JOINING */
   struct engine_timer timer;
   struct engine *engine;
-  int fd;                    /* -1: none */
+  const struct talk_ops *ops;
+  enum talk_state state;
+  uint64_t deadline_ns; /* of what the peer says */
+  uint64_t patience_ns; /* the least wait of talk_look_later; doubled each time that a wait ends */
+  int fd;               /* -1: none */
   struct endpoint *endpoint; /* NULL: none */
   size_t got;                /* of the message */
   uint8_t message[HANDSHAKE_MAX_BYTES];
   struct transcript transcript;
 };
 
-/* 0: a whole message is in `message`. -EAGAIN: not yet. Reads no byte beyond it: what follows the
- * last one belongs to the lane. Looks at the prefix before the rest is there: who is none of ours
- * sends less, and another wire version may have messages of another size.
- * -EPROTO and -EPROTONOSUPPORT as handshake_prefix_check, *prefix for the latter; else the path is
- * broken, -ECONNRESET where the peer has closed it. */
-int talk_receive(struct talk *talk, enum handshake_kind *kind, struct handshake_prefix *prefix);
-/* Calls endpoint_source when the endpoint has a result. 0, or there is no descriptor for it. */
-int talk_watch_endpoint(struct talk *talk);
+/* It has no socket yet. The rest is zero. */
+void talk_init(struct talk *talk, struct engine *engine, const struct talk_ops *ops,
+               uint64_t deadline_ns);
+/* Begins with its socket, in this state. */
+int talk_watch(struct talk *talk, enum talk_state state);
+/* The socket is connected, and messages are to come. */
+void talk_listen(struct talk *talk);
+/* At this time, or at the deadline if that is earlier. */
+void talk_set_timer(struct talk *talk, uint64_t due_ns);
+/* Something was sent: has it arrived, when it should have? */
+void talk_look_later(struct talk *talk);
+/* Waits for the endpoint, which it has now, but no longer than this. 0, or it cannot. */
+int talk_join(struct talk *talk, uint64_t wait_ns);
 void talk_drop_endpoint(struct talk *talk);
 /* Nothing is called any more. Before the socket is closed: then its number may belong to another
  * thread's descriptor, which is not ours to unwatch. */

@@ -42,13 +42,13 @@ static void try_hello(const uint8_t bytes[HELLO_BYTES]) {
   if (hello_decode(bytes, &hello) != 0) {
     return;
   }
-  FUZZ_CHECK(hello.terms.lanes >= 1 && hello.terms.lanes <= WIRE_MAX_LANES &&
-             hello.lane < hello.terms.lanes);
-  FUZZ_CHECK(hello.epoch >= 1 && hello.terms.eager_bytes <= hello.terms.chunk_bytes);
-  FUZZ_CHECK(hello.terms.chunk_bytes <= WIRE_MAX_CHUNK_BYTES);
+  FUZZ_CHECK(hello.params.lanes >= 1 && hello.params.lanes <= WIRE_MAX_LANES &&
+             hello.lane < hello.params.lanes);
+  FUZZ_CHECK(hello.epoch >= 1 && hello.params.eager_bytes <= hello.params.chunk_bytes);
+  FUZZ_CHECK(hello.params.chunk_bytes <= WIRE_MAX_CHUNK_BYTES);
   check_text(hello.prefix.version, sizeof hello.prefix.version);
-  check_text(hello.host, sizeof hello.host);
-  check_text(hello.nic, sizeof hello.nic);
+  check_text(hello.params.host, sizeof hello.params.host);
+  check_text(hello.params.nic, sizeof hello.params.nic);
   hello_encode(&hello, encoded);
   FUZZ_CHECK(hello_decode(encoded, &again) == 0);
   hello_encode(&again, twice);
@@ -116,13 +116,13 @@ static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
   }
   FUZZ_CHECK(reply.status < REPLY_STATUS_END);
   FUZZ_CHECK(reply.status != REPLY_ACCEPTED ||
-             (reply.terms.lanes >= 1 && reply.terms.lanes <= WIRE_MAX_LANES &&
-              reply.terms.eager_bytes <= WIRE_MAX_CHUNK_BYTES));
+             (reply.params.lanes >= 1 && reply.params.lanes <= WIRE_MAX_LANES &&
+              reply.params.eager_bytes <= WIRE_MAX_CHUNK_BYTES));
   FUZZ_CHECK(reply_status_text(reply.status)[0] != '\0');
   try_learned(&reply);
   check_text(reply.prefix.version, sizeof reply.prefix.version);
-  check_text(reply.host, sizeof reply.host);
-  check_text(reply.nic, sizeof reply.nic);
+  check_text(reply.params.host, sizeof reply.params.host);
+  check_text(reply.params.nic, sizeof reply.params.nic);
   reply_encode(&reply, encoded);
   FUZZ_CHECK(reply_decode(encoded, &again) == 0);
   reply_encode(&again, twice);

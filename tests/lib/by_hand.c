@@ -14,12 +14,12 @@
 
 void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello *hello,
                    struct auth_keys *keys) {
-  *hello = (struct hello){ .terms = { .lanes = 2, .chunk_bytes = 131072 },
-                           .epoch = 1,
-                           .dscp = -1,
-                           .is_first = 1,
-                           .host = "caller",
-                           .nic = "lo" };
+  *hello = (struct hello){
+    .params = { .lanes = 2, .chunk_bytes = 131072, .host = "caller", .nic = "lo" },
+    .epoch = 1,
+    .dscp = -1,
+    .is_first = 1
+  };
   memset(hello->connection, 0x5a, TOKEN_BYTES);
   memcpy(hello->listener, handle->listener, TOKEN_BYTES);
   auth_keys_derive(handle->secret, job, hello->connection, keys);

@@ -66,7 +66,7 @@ UNIT_TEST(a_handle_tells_of_each_family) {
 UNIT_TEST(a_reply_brings_all_of_them) {
   for (unsigned count = 0; count <= ADDRESSES_MAX; count++) {
     struct sockaddr_storage list[ADDRESSES_MAX], got_list[ADDRESSES_MAX];
-    struct reply got, reply = { .terms = { .lanes = 8, .chunk_bytes = 131072 } };
+    struct reply got, reply = { .params = { .lanes = 8, .chunk_bytes = 131072 } };
     uint8_t bytes[REPLY_BYTES];
     make_list("66666644", list);
     for (unsigned i = 0; i < count; i++) {

@@ -107,7 +107,7 @@ UNIT_TEST(the_handle_key_needs_the_handle_only) {
 }
 
 static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, size_t flip) {
-  struct reply reply = { .status = REPLY_ACCEPTED, .terms.lanes = 4, .received_before = 7 };
+  struct reply reply = { .status = REPLY_ACCEPTED, .params.lanes = 4, .received_before = 7 };
   uint8_t bytes[REPLY_BYTES];
   auth_sign_reply(&talk->keys, &talk->transcript, &reply);
   reply_encode(&reply, bytes);
@@ -132,7 +132,7 @@ UNIT_TEST(a_reply_is_genuine_as_it_is_only) {
 UNIT_TEST(proofs_have_a_direction) {
   struct talk talk = sample();
   struct proof proof = { 0 };
-  struct reply reply = { .terms.lanes = 1 };
+  struct reply reply = { .params.lanes = 1 };
   uint8_t bytes[REPLY_BYTES];
   auth_prove(&talk.keys, &talk.transcript, &proof);
   memcpy(reply.mac, proof.connection, MAC_BYTES);

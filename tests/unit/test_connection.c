@@ -200,7 +200,7 @@ TEST(another_version_is_told_apart) {
   struct handle handle;
   assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
   assert_int_equal(handle_decode(bytes, &handle), 0);
-  struct hello hello = { .terms.lanes = 1, .epoch = 1 };
+  struct hello hello = { .params.lanes = 1, .epoch = 1 };
   memcpy(hello.listener, handle.listener, TOKEN_BYTES);
   uint8_t hello_bytes[HELLO_BYTES];
   hello_encode(&hello, hello_bytes);

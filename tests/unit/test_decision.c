@@ -10,6 +10,7 @@
 #include "common/profile.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/decision.h"
+#include "net_plugin/setup/settings.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
@@ -45,7 +46,7 @@ static uint64_t hash_of(const char *text, int nccl_version) {
 /* ---- what counts ---- */
 
 static int stop(void **state) {
-  decision_use(&(struct decision){ 0 });
+  settings_use_decision(&(struct decision){ 0 });
   return pair_tear_down(state);
 }
 
@@ -177,7 +178,7 @@ static int host_rank(int pipe, const struct decision *ours, const char *here, co
   struct listener *listener;
   struct connection *connection = NULL;
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  decision_use(ours);
+  settings_use_decision(ours);
   int error = listener_open(&nic, 1, handle, &listener);
   if (write(pipe, handle, sizeof handle) != sizeof handle) {
     return 0;
@@ -203,7 +204,7 @@ static void connect_both(const struct decision *a, const char *said_a, const str
     _exit(host_rank(pipes[1], b, said_b, said_a));
   }
   assert_int_equal(read(pipes[0], handle, sizeof handle), sizeof handle);
-  decision_use(a);
+  settings_use_decision(a);
   uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
   while (!error && !connection && clock_now_ns() < until_ns) {

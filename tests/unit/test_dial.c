@@ -82,9 +82,9 @@ static int dial_ended(void) {
 
 /* Dials the test's socket. */
 static void begin(void) {
-  const struct hello hello = {
-    .terms = { .lanes = 1, .chunk_bytes = 131072 }, .epoch = 1, .dscp = -1, .host = "here"
-  };
+  const struct hello hello = { .params = { .lanes = 1, .chunk_bytes = 131072, .host = "here" },
+                               .epoch = 1,
+                               .dscp = -1 };
   static const struct auth_keys keys = { .handle = { 1 } };
   int error;
   engine_lock(engine);

@@ -14,14 +14,16 @@
 static struct hello sample_hello(void) {
   struct hello hello = { .lane = 3,
                          .epoch = 7,
-                         .terms = { .lanes = 16, .chunk_bytes = 131072, .eager_bytes = 16384 },
+                         .params = { .lanes = 16,
+                                     .chunk_bytes = 131072,
+                                     .eager_bytes = 16384,
+                                     .has_secret = 1,
+                                     .process = 4711,
+                                     .host = "host-a",
+                                     .nic = "eth0",
+                                     .decision = { 0x1234, 0x5678, 1, "NCCL_ALGO=ring" } },
                          .dscp = -1,
-                         .is_first = 1,
-                         .has_secret = 1,
-                         .process = 4711,
-                         .host = "host-a",
-                         .nic = "eth0",
-                         .decision = { 0x1234, 0x5678, 1, "NCCL_ALGO=ring" } };
+                         .is_first = 1 };
   memset(hello.listener, 0x11, TOKEN_BYTES);
   memset(hello.connection, 0x22, TOKEN_BYTES);
   memset(hello.nonce, 0x44, NONCE_BYTES);
@@ -42,42 +44,42 @@ UNIT_TEST(hello_comes_back) {
   uint8_t again[HELLO_BYTES];
   hello_encode(&got, again);
   assert_memory_equal(again, bytes, HELLO_BYTES);
-  assert_string_equal(got.host, "host-a");
+  assert_string_equal(got.params.host, "host-a");
   assert_int_equal(got.epoch, 7);
   assert_int_equal(got.dscp, -1);
-  assert_int_equal(got.decision.hash, 0x1234);
-  assert_string_equal(got.decision.choices, "NCCL_ALGO=ring");
+  assert_int_equal(got.params.decision.hash, 0x1234);
+  assert_string_equal(got.params.decision.choices, "NCCL_ALGO=ring");
 }
 
 UNIT_TEST(reply_comes_back) {
   struct reply got, reply = { .status = REPLY_ACCEPTED,
-                              .terms = { .lanes = 16,
-                                         .chunk_bytes = 131072,
-                                         .eager_bytes = 4096,
-                                         .wants_checksums = 1,
-                                         .codec = 1,
-                                         .ciphers = 1 << (LANE_CIPHERS - 1) },
-                              .received_before = UINT64_C(0x123456789abc),
-                              .has_secret = 1,
-                              .process = 1,
-                              .host = "host-b",
-                              .nic = "eth1",
-                              .decision = { 0x4321, 0x8765, 2, "NCCL_PROTO=ll" } };
+                              .params = { .lanes = 16,
+                                          .chunk_bytes = 131072,
+                                          .eager_bytes = 4096,
+                                          .wants_checksums = 1,
+                                          .codec = 1,
+                                          .ciphers = 1 << (LANE_CIPHERS - 1),
+                                          .has_secret = 1,
+                                          .process = 1,
+                                          .host = "host-b",
+                                          .nic = "eth1",
+                                          .decision = { 0x4321, 0x8765, 2, "NCCL_PROTO=ll" } },
+                              .received_before = UINT64_C(0x123456789abc) };
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
   assert_int_equal(reply_decode(bytes, &got), 0);
   uint8_t again[REPLY_BYTES];
   reply_encode(&got, again);
   assert_memory_equal(again, bytes, REPLY_BYTES);
-  assert_string_equal(got.nic, "eth1");
+  assert_string_equal(got.params.nic, "eth1");
   assert_true(got.received_before == UINT64_C(0x123456789abc));
-  assert_int_equal(got.terms.eager_bytes, 4096);
-  assert_int_equal(got.terms.wants_checksums, 1);
-  assert_int_equal(got.terms.ciphers, 1 << (LANE_CIPHERS - 1));
-  assert_int_equal(got.terms.codec, 1);
-  assert_int_equal(got.decision.version, 2);
-  assert_int_equal(got.decision.profile, 0x8765);
-  assert_string_equal(got.decision.choices, "NCCL_PROTO=ll");
+  assert_int_equal(got.params.eager_bytes, 4096);
+  assert_int_equal(got.params.wants_checksums, 1);
+  assert_int_equal(got.params.ciphers, 1 << (LANE_CIPHERS - 1));
+  assert_int_equal(got.params.codec, 1);
+  assert_int_equal(got.params.decision.version, 2);
+  assert_int_equal(got.params.decision.profile, 0x8765);
+  assert_string_equal(got.params.decision.choices, "NCCL_PROTO=ll");
 }
 
 UNIT_TEST(challenge_and_proof_come_back) {
@@ -137,17 +139,17 @@ UNIT_TEST(fields_out_of_range_are_refused) {
   } cases[] = {
 #define AT(member) offsetof(struct hello, member)
     { "lane beyond lanes", AT(lane), 16 },
-    { "no lanes", AT(terms.lanes), 0 },
-    { "65 lanes", AT(terms.lanes), 65 },
+    { "no lanes", AT(params.lanes), 0 },
+    { "65 lanes", AT(params.lanes), 65 },
     { "epoch 0", AT(epoch), 0 },
-    { "chunk 16 MiB", AT(terms.chunk_bytes) + 3, 1 },
-    { "eager over chunk", AT(terms.eager_bytes) + 3, 1 },
+    { "chunk 16 MiB", AT(params.chunk_bytes) + 3, 1 },
+    { "eager over chunk", AT(params.eager_bytes) + 3, 1 },
     { "dscp 64", AT(dscp), 64 },
     { "first 2", AT(is_first), 2 },
-    { "checksums 2", AT(terms.wants_checksums), 2 },
-    { "9 target keys", AT(terms.remote_keys), 9 },
-    { "in clear as a cipher", AT(terms.ciphers), 1 },
-    { "secret 2", AT(has_secret), 2 },
+    { "checksums 2", AT(params.wants_checksums), 2 },
+    { "9 target keys", AT(params.remote_keys), 9 },
+    { "in clear as a cipher", AT(params.ciphers), 1 },
+    { "secret 2", AT(params.has_secret), 2 },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct hello hello = sample_hello(), got;
@@ -166,8 +168,8 @@ UNIT_TEST(chunks_that_the_link_cannot_take_are_refused) {
   for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
     struct hello hello = sample_hello(), got;
     uint8_t bytes[HELLO_BYTES];
-    hello.terms.chunk_bytes = chunks[i];
-    hello.terms.eager_bytes = 0;
+    hello.params.chunk_bytes = chunks[i];
+    hello.params.eager_bytes = 0;
     hello_encode(&hello, bytes);
     assert_int_equal(hello_decode(bytes, &got), chunks[i] < 4096 ? -EINVAL : 0);
     struct link_config config = { .role = LINK_RECEIVER,
@@ -178,18 +180,18 @@ UNIT_TEST(chunks_that_the_link_cannot_take_are_refused) {
 
 UNIT_TEST(offers_come_back) {
   struct proof proof = { .offer = { { 2, 3 } } }, got;
-  struct reply reply = { .terms = { .lanes = 1, .chunk_bytes = 131072 } }, got_reply;
+  struct reply reply = { .params = { .lanes = 1, .chunk_bytes = 131072 } }, got_reply;
   uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES];
   proof_encode(&proof, proof_bytes);
   assert_int_equal(proof_decode(proof_bytes, &got), 0);
   assert_memory_equal(&got.offer, &proof.offer, sizeof got.offer);
   reply.offer = proof.offer;
-  reply.terms.remote_keys = 8;
+  reply.params.remote_keys = 8;
   reply.connect_port = 0x1234;
   reply_encode(&reply, reply_bytes);
   assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
   assert_memory_equal(&got_reply.offer, &reply.offer, sizeof reply.offer);
-  assert_int_equal(got_reply.terms.remote_keys, 8);
+  assert_int_equal(got_reply.params.remote_keys, 8);
   assert_int_equal(got_reply.connect_port, 0x1234);
   reply.connect_port = 0; /* an endpoint that nothing could be connected to */
   reply_encode(&reply, reply_bytes);
@@ -202,11 +204,11 @@ UNIT_TEST(offers_come_back) {
 UNIT_TEST(hostile_text_cannot_reach_the_log) {
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
-  memset(hello.host, '\n', sizeof hello.host);
+  memset(hello.params.host, '\n', sizeof hello.params.host);
   hello_encode(&hello, bytes);
   assert_int_equal(hello_decode(bytes, &got), 0);
-  assert_int_equal(strlen(got.host), HOST_TEXT_BYTES - 1);
-  assert_null(strchr(got.host, '\n'));
+  assert_int_equal(strlen(got.params.host), HOST_TEXT_BYTES - 1);
+  assert_null(strchr(got.params.host, '\n'));
 }
 
 static struct handle sample_handle(void) {

@@ -38,10 +38,10 @@ static void impostor_open(struct impostor *impostor) {
 static int impostor_answer(struct impostor *impostor, const uint8_t *secret, const uint8_t *job,
                            unsigned status, bool has_challenge) {
   struct challenge challenge = { 0 };
-  struct reply reply = { .status = (uint16_t)status,
-                         .terms = { .lanes = 1, .chunk_bytes = 131072 },
-                         .has_secret = 1,
-                         .host = "impostor" };
+  struct reply reply = {
+    .status = (uint16_t)status,
+    .params = { .lanes = 1, .chunk_bytes = 131072, .has_secret = 1, .host = "impostor" }
+  };
   struct hello *hello = &impostor->hello;
   struct auth_keys keys;
   uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];

@@ -13,30 +13,30 @@ static struct settings settings_some(void) {
                                         .learns_lanes = true,
                                         .reconnects_slow_lanes = true,
                                         .compress = POLICY_COMPRESS_AUTO },
-                            .terms = { .lanes = 16,
-                                       .chunk_bytes = 512 << 10,
-                                       .eager_bytes = 16 << 10,
-                                       .codec = CODEC_VERSION },
+                            .params = { .lanes = 16,
+                                        .chunk_bytes = 512 << 10,
+                                        .eager_bytes = 16 << 10,
+                                        .codec = CODEC_VERSION },
                             .link_timeout_ns = 7,
                             .stopped_timeout_ns = 8 };
 }
 
-static struct terms dialler_some(void) {
-  return settings_some().terms;
+static struct conn_params dialler_some(void) {
+  return settings_some().params;
 }
 
 /* What the listening side agrees to; checks that the dialling side makes the same of its reply, and
  * that neither's order matters. */
-static struct terms agree(const struct terms *dialled, const struct settings *listener,
-                          unsigned listener_keys) {
-  struct terms here = terms_of_listener(listener, listener_keys);
-  struct terms agreed = negotiate(&here, dialled), swapped = negotiate(dialled, &here);
-  struct reply reply = { .terms = agreed }, said;
+static struct conn_params agree(const struct conn_params *dialled, const struct settings *listener,
+                                unsigned listener_keys) {
+  struct conn_params here = params_of_listener(listener, listener_keys);
+  struct conn_params agreed = negotiate(&here, dialled), swapped = negotiate(dialled, &here);
+  struct reply reply = { .params = agreed }, said;
   uint8_t bytes[REPLY_BYTES];
   reply_encode(&reply, bytes);
   assert_int_equal(reply_decode(bytes, &said), 0);
-  struct terms there = negotiate(dialled, &said.terms);
-  const struct terms *others[] = { &swapped, &there };
+  struct conn_params there = negotiate(dialled, &said.params);
+  const struct conn_params *others[] = { &swapped, &there };
   for (unsigned i = 0; i < 2; i++) {
     assert_int_equal(agreed.lanes, others[i]->lanes);
     assert_int_equal(agreed.chunk_bytes, others[i]->chunk_bytes);
@@ -52,10 +52,10 @@ static struct terms agree(const struct terms *dialled, const struct settings *li
 UNIT_TEST(the_lesser_of_both) {
   static const uint32_t bytes[] = { 0, 1, 8 << 10, 16 << 10, 64 << 10 };
   for (unsigned i = 0; i < 5 * 5; i++) {
-    struct terms dialled = dialler_some();
+    struct conn_params dialled = dialler_some();
     struct settings listener = settings_some();
     dialled.eager_bytes = bytes[i % 5];
-    listener.terms.eager_bytes = bytes[i / 5];
+    listener.params.eager_bytes = bytes[i / 5];
     assert_int_equal(agree(&dialled, &listener, 0).eager_bytes,
                      bytes[i % 5 < i / 5 ? i % 5 : i / 5]);
   }
@@ -66,66 +66,66 @@ UNIT_TEST(one_cipher_that_both_have) {
     uint8_t dialler, listener, agreed;
   } cases[] = { { 0, 0, 0 }, { 0, 6, 0 }, { 6, 6, 2 }, { 6, 4, 4 }, { 2, 4, 0 } };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct terms dialled = dialler_some();
+    struct conn_params dialled = dialler_some();
     struct settings listener = settings_some();
     dialled.ciphers = cases[i].dialler;
-    listener.terms.ciphers = cases[i].listener;
-    struct terms agreed = agree(&dialled, &listener, 0);
+    listener.params.ciphers = cases[i].listener;
+    struct conn_params agreed = agree(&dialled, &listener, 0);
     assert_int_equal(agreed.ciphers, cases[i].agreed);
-    assert_int_equal(terms_cipher(&agreed), cases[i].agreed / 2);
+    assert_int_equal(params_cipher(&agreed), cases[i].agreed / 2);
   }
 }
 
 UNIT_TEST(the_dialling_side_says_lanes_and_chunks) {
-  struct terms dialled = dialler_some();
+  struct conn_params dialled = dialler_some();
   struct settings listener = settings_some();
   listener.policy.lanes = listener.policy.first_lanes = 2;
   listener.policy.chunk_bytes = listener.policy.usual_chunk_bytes = 4 << 10;
   assert_int_equal(agree(&dialled, &listener, 0).lanes, 16);
   assert_int_equal(agree(&dialled, &listener, 0).chunk_bytes, 512 << 10);
-  struct terms said = { .lanes = 3, .chunk_bytes = 8 << 10 };
+  struct conn_params said = { .lanes = 3, .chunk_bytes = 8 << 10 };
   assert_int_equal(negotiate(&dialled, &said).lanes, 3);
   assert_int_equal(negotiate(&dialled, &said).chunk_bytes, 8 << 10);
 }
 
 UNIT_TEST(checksums_where_one_side_wants_them) {
   for (unsigned i = 0; i < 4; i++) {
-    struct terms dialled = dialler_some();
+    struct conn_params dialled = dialler_some();
     struct settings listener = settings_some();
     dialled.wants_checksums = i & 1;
-    listener.terms.wants_checksums = i >> 1 & 1;
+    listener.params.wants_checksums = i >> 1 & 1;
     assert_int_equal(agree(&dialled, &listener, 0).wants_checksums, i != 0);
   }
 }
 
 UNIT_TEST(a_codec_of_the_same_version) {
-  struct terms dialled = dialler_some();
+  struct conn_params dialled = dialler_some();
   struct settings listener = settings_some();
   assert_int_equal(agree(&dialled, &listener, 0).codec, CODEC_VERSION);
   listener.policy.compress = POLICY_COMPRESS_OFF;
   assert_int_equal(agree(&dialled, &listener, 0).codec, 0);
-  struct terms said = dialled;
+  struct conn_params said = dialled;
   said.codec = CODEC_VERSION + 1;
   assert_int_equal(negotiate(&dialled, &said).codec, 0);
 }
 
 UNIT_TEST(queue_pairs_carry_nothing_compressed) {
   for (unsigned i = 0; i < 9; i++) {
-    struct terms dialled = dialler_some();
+    struct conn_params dialled = dialler_some();
     struct settings listener = settings_some();
     unsigned here = i % 3, there = i / 3;
     dialled.remote_keys = (uint8_t)there;
-    struct terms agreed = agree(&dialled, &listener, here);
+    struct conn_params agreed = agree(&dialled, &listener, here);
     assert_int_equal(agreed.remote_keys, here < there ? here : there);
     assert_int_equal(agreed.codec, here && there ? 0 : CODEC_VERSION);
   }
 }
 
 UNIT_TEST(a_link_of_either_role) {
-  struct terms dialled = dialler_some();
+  struct conn_params dialled = dialler_some();
   struct settings settings = settings_some();
   dialled.wants_checksums = 1;
-  struct terms agreed = agree(&dialled, &settings, 0);
+  struct conn_params agreed = agree(&dialled, &settings, 0);
   struct link_config sender = negotiate_link(LINK_SENDER, &agreed, &settings, 2);
   struct link_config receiver = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
   for (unsigned i = 0; i < 2; i++) {
@@ -155,7 +155,7 @@ UNIT_TEST(a_link_of_either_role) {
 
 UNIT_TEST(a_first_lane_for_each_path) {
   struct settings settings = settings_some(); /* first_lanes 4 */
-  struct terms agreed = { .lanes = 16 };
+  struct conn_params agreed = { .lanes = 16 };
   assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.first_lanes, 4);
   assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 8);
   agreed.lanes = 3;

@@ -102,7 +102,7 @@ UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
   settings_get(2, &settings);
   assert_int_equal(settings.policy.first_lanes, 3);
   assert_int_equal(settings.policy.usual_chunk_bytes, 32 << 10);
-  assert_int_equal(settings.terms.eager_bytes, 0);
+  assert_int_equal(settings.params.eager_bytes, 0);
 }
 
 UNIT_TEST_WITH(a_group_shares_lanes, NULL, tear_down) {

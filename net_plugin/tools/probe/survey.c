@@ -34,7 +34,7 @@ static json_t *describe_host(void) {
                                              (int)device->speed_mbps, "numa_node",
                                              device->nics[0].numa_node));
   }
-  return json_pack("{s:s, s:o}", "host", settings_host_name(), "devices", devices);
+  return json_pack("{s:s, s:o}", "host", settings_identity()->host, "devices", devices);
 }
 
 static void take_name(const json_t *object, const char *key, char name[PROBE_NAME_MAX]) {
@@ -268,7 +268,7 @@ int survey_run(struct ranks *ranks, uint64_t duration_ns, struct probe_report *r
   const struct survey survey = { ranks, duration_ns, report };
   int status = discovery_run(&found) == 0
                    ? meet(ranks, report)
-                   : cli_fail("%s cannot list its interfaces", settings_host_name());
+                   : cli_fail("%s cannot list its interfaces", settings_identity()->host);
   status = status ? status : measure_matrix(&survey);
   for (unsigned round = 0, left = SURVEY_AGAIN_MAX; round < SURVEY_AGAIN_ROUNDS && status == CLI_OK;
        round++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port: whom a flood of strangers evicts, by addresses. */
+/* acceptor: whom a flood of strangers evicts, by addresses. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/setup/acceptor.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/port.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
@@ -17,7 +17,7 @@ enum { FLOOD = PENDING_PEERS_MAX + 200 };
 
 static struct nic nic;
 static struct engine *engine;
-static struct port *port;
+static struct acceptor acceptor;
 static int flood[FLOOD];
 
 static int start(void **state) {
@@ -34,7 +34,7 @@ static int come(const char *address) {
   memcpy(&storage, &from, sizeof from);
   assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   engine_lock(engine);
-  port_admit(port, ends[0], &storage);
+  acceptor_admit(&acceptor, ends[0], &storage, PENDING_PEERS_MAX);
   engine_unlock(engine);
   return ends[1];
 }
@@ -45,14 +45,12 @@ static bool is_open(int fd) {
 }
 
 static void begin(void) {
-  engine_lock(engine);
-  assert_int_equal(port_get(engine, &nic, &port), 0);
-  engine_unlock(engine);
+  acceptor_init(&acceptor, engine, &nic);
 }
 
 static void end(void) {
   engine_lock(engine);
-  port_close_all(engine);
+  acceptor_close_all(&acceptor);
   engine_unlock(engine);
   for (int i = 0; i < FLOOD; i++) {
     assert_false(is_open(flood[i]));

@@ -8,6 +8,7 @@
 #define NET_PLUGIN_ABI_SHIMS_H
 
 #include "common/fork_guard.h"
+#include "common/param.h"
 #include "common/version.h"
 #include "net_plugin/abi/net_abi.h"
 #include "net_plugin/plugin/device.h"
@@ -38,14 +39,14 @@ net_devices_v7_fn shims_devices;
 enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
 
 /* getProperties, one macro per version: the previous one and what was added. `to` is NCCL's struct,
- * `from` a struct net_properties. NCCL keeps the two texts as char *, and does not write them. */
+ * `from` a struct device. NCCL keeps the two texts as char *, and does not write them. */
 #define SHIMS_COPY_V7(to, from)                                                                    \
   do {                                                                                             \
     (to)->name = (char *)(uintptr_t)(from)->name;                                                  \
-    (to)->pciPath = (char *)(uintptr_t)(from)->pci_path;                                           \
+    (to)->pciPath = (from)->pci_path[0] ? (char *)(uintptr_t)(from)->pci_path : NULL;              \
     (to)->guid = (from)->guid;                                                                     \
     (to)->ptrSupport =                                                                             \
-        NCCL_PTR_HOST | ((from)->has_gpu_pointers ? NCCL_PTR_CUDA | NCCL_PTR_DMABUF : 0);          \
+        NCCL_PTR_HOST | (param_bool(PARAM_GPU_POINTERS) ? NCCL_PTR_CUDA | NCCL_PTR_DMABUF : 0);    \
     (to)->speed = (int)(from)->speed_mbps;                                                         \
     (to)->port = 0;                                                                                \
     (to)->latency = 0;      /* it changes costs, by which NCCL chooses */                          \
@@ -72,7 +73,7 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
     (to)->forceFlush = 0;                /* the CPU copies: what is complete is visible */         \
     (to)->maxP2pBytes = (size_t)1 << 40; /* NCCL_MAX_NET_SIZE_BYTES, nccl_net.h:18 */              \
     (to)->maxCollBytes = (size_t)1 << 40;                                                          \
-    (to)->vProps.ndevs = (from)->part_count;                                                       \
+    (to)->vProps.ndevs = (int)(from)->part_count;                                                  \
     for (size_t i = 0; i < sizeof((to)->vProps.devs) / sizeof(int); i++) {                         \
       (to)->vProps.devs[i] = (from)->parts[i];                                                     \
     }                                                                                              \
@@ -92,15 +93,14 @@ enum nccl_result shims_init_process(int api_version, nccl_logger_fn *logger);
   } while (0)
 
 #define SHIMS_GET_PROPERTIES(version, COPY)                                                        \
-  static enum nccl_result get_properties_v##version(int device,                                    \
+  static enum nccl_result get_properties_v##version(int index,                                     \
                                                     struct net_properties_v##version *out) {       \
     SHIMS_FAIL_IN_CHILD;                                                                           \
-    struct net_properties properties;                                                              \
-    int rc = plugin_device_properties(device, &properties);                                        \
-    if (rc == 0) {                                                                                 \
-      COPY(out, &properties);                                                                      \
+    const struct device *device = plugin_device(index);                                            \
+    if (device) {                                                                                  \
+      COPY(out, device);                                                                           \
     }                                                                                              \
-    return shims_result(rc);                                                                       \
+    return shims_result(device ? 0 : -EINVAL);                                                     \
   }
 
 #endif

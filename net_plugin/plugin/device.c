@@ -456,16 +456,3 @@ int device_table_fuse(struct device_table *table, const int *parts, int part_cou
   LOG_INFO("device %d is %s, %u Mb/s", *index, fused.name, fused.speed_mbps);
   return 0;
 }
-
-void device_read_properties(const struct device *device, bool has_gpu_pointers,
-                            struct net_properties *out) {
-  *out = (struct net_properties){
-    .name = device->name,
-    .pci_path = device->pci_path[0] ? device->pci_path : NULL,
-    .guid = device->guid,
-    .speed_mbps = device->speed_mbps,
-    .has_gpu_pointers = has_gpu_pointers,
-    .part_count = (int)device->part_count,
-  };
-  memcpy(out->parts, device->parts, sizeof(out->parts));
-}

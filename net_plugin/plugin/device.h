@@ -53,17 +53,6 @@ struct device_table {
   char profile_id[PROFILE_ID_MAX]; /* of the profile in use; empty: none */
 };
 
-/* What NCCL asks for, in no particular version of its interface. */
-struct net_properties {
-  const char *name;
-  const char *pci_path; /* NULL: not on PCI */
-  uint64_t guid;
-  uint32_t speed_mbps;
-  bool has_gpu_pointers;
-  int part_count;
-  int parts[NIC_MAX_FUSED];
-};
-
 /* What decides besides the system itself. */
 struct device_settings {
   const char *sysfs_root;
@@ -91,9 +80,6 @@ unsigned device_table_nics(const struct device_table *table, struct nic out[DEVI
 
 /* NULL, after LOG_WARN, if there is no such device. */
 const struct device *device_table_find(const struct device_table *table, int index);
-
-void device_read_properties(const struct device *device, bool has_gpu_pointers,
-                            struct net_properties *out);
 
 /* "parameter", "profile", "system", "default". */
 const char *device_origin_name(enum device_origin origin);

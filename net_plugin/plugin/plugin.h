@@ -45,7 +45,8 @@ int plugin_init(const struct plugin_host *host, struct plugin_context **context)
 void plugin_finalize(struct plugin_context *context);
 
 int plugin_device_count(int *count);
-int plugin_device_properties(int device, struct net_properties *out);
+/* NULL, after LOG_WARN: there is none. It stays where it is, as NCCL keeps its texts. */
+const struct device *plugin_device(int device);
 /* The first interface of the device. */
 int plugin_device_nic(int device, struct nic *nic);
 int plugin_fuse_devices(const int *devices, int count, int limit, int *device);

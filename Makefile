@@ -276,6 +276,8 @@ nightly: ## all of check, and what takes hours: fuzzing, soak, all cases, the ot
 # ThreadSanitizer: those that start threads, as tests/unit/run finds, but for those of the night.
 UNIT_SRC := $(if $(filter thread,$(SAN)),$(patsubst %,tests/unit/test_%.c,$(shell grep -v night tests/unit/threaded)),$(call sources,tests/unit))
 TEST_LIB_SRC := $(call sources,tests/lib)
+# With sanitizers a test takes longer to compile than to run.
+$(BUILD)/obj/tests/unit/%.o: ALL_CFLAGS += $(if $(SAN),-O0)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 # tests/lib/fault*.c stand between our objects and the allocator and the kernel.
 FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup strndup vasprintf asprintf open_memstream posix_memalign \
@@ -289,8 +291,13 @@ FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarra
 FAST_LINKER := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(BUILD)/tests/test_% $(BUILD)/fuzz/fuzz_%: FAST := $(if $(filter address thread,$(SAN)),$(FAST_LINKER))
 
-$(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(call objects,$(TEST_LIB_SRC)) $(STRATUS_A)
-	$(link) $(FAULT_WRAP) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(SYSTEM_LIBS)
+# A library: what a program does not use would be most of it, and half of what building the tests takes.
+TEST_LIB_A := $(BUILD)/obj/libtest.a
+$(TEST_LIB_A): $(call objects,$(TEST_LIB_SRC))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(TEST_LIB_A) $(STRATUS_A)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) -Wl,--start-group $(TEST_LIB_A) $(STRATUS_A) -Wl,--end-group -lcmocka $(SYSTEM_LIBS)
 
 # Stands between auth and common/hash.
 $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)

@@ -135,7 +135,7 @@ enum { IS_THREAD_BUILD = false };
 static unsigned long call_step(const struct entry_point *entry, enum fault_call call,
                                unsigned long k) {
   if (IS_THREAD_BUILD) {
-    return 3 * k;
+    return 15 * k;
   }
   if (entry->is_slow) {
     return k;

@@ -220,15 +220,15 @@ void pair_cut_some(uint64_t done) {
 }
 
 void pair_cut_all(uint64_t done) {
-  if (done == 20 || done == 41) {
+  if (done == 10 || done == 23) {
     pair_cut_flows(0);
   }
 }
 
 void pair_exchange_with_cuts(int family) {
   struct pair pair = pair_make(family);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_some);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_all);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, pair_cut_some);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, pair_cut_all);
   pair_close(pair);
 }
 

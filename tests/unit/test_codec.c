@@ -96,7 +96,7 @@ static void try_all_widths(struct buffers *buffers, unsigned tensor, size_t byte
 }
 
 UNIT_TEST(every_kind_comes_back) {
-  static const size_t lengths[] = { 4096, 16384, 100003, 131072, 131071, MIB, MIB - 1 };
+  static const size_t lengths[] = { 4096, 16384, 100003, 131072, 131071, MIB };
   for (unsigned tensor = 0; tensor < TENSORS; tensor++) {
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
       try_all_widths(*state, tensor, lengths[i]);

@@ -53,7 +53,7 @@ static void exchange_with_flips(const char *dialling, const char *listening, con
   struct proxy *proxy;
   struct proxy_plan plan = { .flip_every_bytes = 1u << 20 };
   struct pair pair = pair_through(&plan, dialling, listening, both, &proxy);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, NULL);
   struct proxy_result result = proxy_stop(proxy);
   pair_close(pair);
   assert_in_range(result.flipped, 2, 1000); /* one for each MiB: few where chunks are compressed */
@@ -247,13 +247,9 @@ UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_te
 
 UNIT_TEST_WITH(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down) {
   set("STRATUS_ENCRYPT=on");
-  int families[] = { AF_INET, AF_INET6 };
-  for (int i = 0; i < 2; i++) {
-    struct pair pair = pair_make(families[i]);
-    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, NULL);
-    pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, pair_cut_some);
-    pair_close(pair);
-  }
+  struct pair pair = pair_make(AF_INET6);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, pair_cut_some);
+  pair_close(pair);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -358,12 +358,12 @@ static const struct {
   { "finished_buffers_go_while_others_are_in_flight",
     finished_buffers_go_while_others_are_in_flight },
 };
-enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, WAYS = 3 };
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, WAYS = 2 };
 
 /* test_teardown PATTERN: only these, as in '*large*'. */
 int main(int argc, char **argv) {
   static const char *const transports[TRANSPORTS] = { "tcp", "sealed", "rdma" };
-  static const char *const ways[WAYS] = { "auto", "inline", "thread" };
+  static const char *const ways[WAYS] = { "inline", "thread" };
   static struct kind kinds[TRANSPORTS * WAYS];
   static char names[TRANSPORTS * WAYS * SCENARIOS][96];
   struct CMUnitTest tests[TRANSPORTS * WAYS * SCENARIOS];

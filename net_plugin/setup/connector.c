@@ -35,6 +35,7 @@ struct pending_connect {
   /* guarded by pending_lock */
   struct list_node node;
   uint64_t asked_ns; /* the last connect call */
+  bool is_asked;     /* it goes on */
 
   /* the rest is guarded by the engine lock */
   struct engine_timer retry;
@@ -309,7 +310,7 @@ static void abandoned_expired(struct engine_timer *timer, uint64_t now_ns) {
   pthread_mutex_lock(&pending_lock);
   uint64_t since_ns =
       pending->asked_ns > pending->deadline_ns ? pending->asked_ns : pending->deadline_ns;
-  bool is_abandoned = now_ns >= since_ns + patience_ns(pending);
+  bool is_abandoned = !pending->is_asked && now_ns >= since_ns + patience_ns(pending);
   if (is_abandoned) {
     list_remove(&pending->node);
   }
@@ -426,7 +427,8 @@ static struct pending_connect *find(uint64_t token, const uint8_t listener[TOKEN
     if (known->token == token &&
         hash_is_equal(known->dialer.route.remote.listener, listener, TOKEN_BYTES)) {
       found = known;
-      found->asked_ns = clock_now_ns(); /* it must not be freed before the engine's lock is held */
+      found->asked_ns = clock_now_ns();
+      found->is_asked = true; /* not freed meanwhile, however long this thread gets no processor */
     }
   }
   pthread_mutex_unlock(&pending_lock);
@@ -445,10 +447,14 @@ int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned
   engine_lock(engine);
   int error = pending->has_failed ? pending->last_error : 0;
   *connection = pending->dialer.peering.connection;
-  if (error || *connection) {
-    pthread_mutex_lock(&pending_lock);
+  bool is_over = error || *connection;
+  pthread_mutex_lock(&pending_lock);
+  pending->is_asked = false;
+  if (is_over) {
     list_remove(&pending->node);
-    pthread_mutex_unlock(&pending_lock);
+  }
+  pthread_mutex_unlock(&pending_lock);
+  if (is_over) {
     leave(pending);
     handle_set_pending(handle, 0);
   }

@@ -113,8 +113,6 @@ int main(int argc, char **argv) {
     fprintf(stderr, "usage: abi collnet|fork|life|net|tuner [RELEASE CASE [PLUGIN]]\n");
     return 2;
   }
-  int played = host->play ? host->play(plugin_of(host), argc - 2, argv + 2) : CASES_NOT_PLAYED;
-  return played != CASES_NOT_PLAYED ? played
-         : argc >= 4 ? run_here(host, argv[2], argv[3], argc > 4 ? argv[4] : plugin_of(host))
-                     : run_all(host);
+  return argc >= 4 ? run_here(host, argv[2], argv[3], argc > 4 ? argv[4] : plugin_of(host))
+                   : run_all(host);
 }

@@ -27,16 +27,11 @@ struct cases_list {
 #define CASES_LIST(array)                                                                          \
   { array, sizeof *(array), sizeof(array) / sizeof *(array) }
 
-enum { CASES_NOT_PLAYED = -1 };
-
 struct cases_host {
   const char *name, *title;
   const char *plugin_variable, *plugin; /* where the plugin is: by the environment, otherwise */
   struct cases_list releases, cases;
   void (*run)(int release, int which, const char *path); /* exits with a failure */
-  /* What a host does beside its cases, with the words behind its name; may be NULL. Returns an exit
-   * status, or CASES_NOT_PLAYED. */
-  int (*play)(const char *path, int argc, char **argv);
 };
 
 /* All that there are, each in a file of its name. */

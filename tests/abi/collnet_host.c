@@ -175,7 +175,7 @@ struct exchange {
  * members have the same bits. */
 static void exchange_and_check(struct member *member, const struct exchange *exchange, int repeats,
                                int *rounds) {
-  size_t size = number_bytes(exchange->type), bytes = exchange->count * size;
+  size_t size = element_infos[exchange->type].size_bytes, bytes = exchange->count * size;
   unsigned char *memory = mmap(NULL, bytes * 2 * STEPS + 4096, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(memory != MAP_FAILED);
@@ -229,15 +229,15 @@ static void run_matrix(struct member *member, int first_type, double tolerance) 
   listen_and_meet(member);
   join(member);
   CHECK(member->group);
-  for (int type = first_type; type < NUMBER_TYPES; type++) {
-    for (int op = 0; op < NUMBER_OPS; op++) {
+  for (int type = first_type; type < ELEMENT_TYPES; type++) {
+    for (int op = 0; op < OPS; op++) {
       int is_supported = 0;
       CHECK_OK(CALL(member, reduceSupport, type, op, &is_supported));
       /* The largest takes most of the time, and how it is cut does not depend on the operation. */
-      size_t end = op == type % NUMBER_OPS ? COUNTS : COUNTS - 1;
+      size_t end = op == type % OPS ? COUNTS : COUNTS - 1;
       for (size_t i = 0; is_supported && i < end; i++) {
         struct exchange exchange = { type, op, counts[i], i % 2 == 1,
-                                     type == NUMBER_FLOAT32 && op == NUMBER_SUM ? tolerance : 0 };
+                                     type == ELEMENT_FLOAT && op == SUM ? tolerance : 0 };
         exchange_and_check(member, &exchange, i + 1 == COUNTS ? 1 : STEPS, &rounds);
       }
     }
@@ -261,13 +261,13 @@ static void case_full(struct member *member) {
 static void case_bf16(struct member *member) {
   setenv("STRATUS_COLLNET", "bf16", 1);
   start(member);
-  run_matrix(member, NUMBER_FLOAT16, 2.0 / 256);
+  run_matrix(member, ELEMENT_HALF, 2.0 / 256);
 }
 
 static void case_fp16(struct member *member) {
   setenv("STRATUS_COLLNET", "fp16", 1);
   start(member);
-  run_matrix(member, NUMBER_FLOAT16, 2.0 / 2048);
+  run_matrix(member, ELEMENT_HALF, 2.0 / 2048);
 }
 
 /* Longer than any call with maxCollBytes: before v9 NCCL hands over up to 512 MiB. */
@@ -278,7 +278,7 @@ static void case_long(struct member *member) {
   join(member);
   CHECK(member->group);
   int rounds = 0;
-  const struct exchange exchange = { NUMBER_FLOAT32, NUMBER_SUM, LONGEST, member->version % 2 == 1,
+  const struct exchange exchange = { ELEMENT_FLOAT, SUM, LONGEST, member->version % 2 == 1,
                                      2.0 / 256 };
   exchange_and_check(member, &exchange, 2, &rounds);
   leave(member);
@@ -299,7 +299,7 @@ static void case_withdrawn(struct member *member) {
   int is_done = 0, size = 0;
   if (member->number == 0) {
     for (int i = 0; i < STEPS; i++) {
-      request = post(member, memory, memory, bytes / sizeof(*memory), NUMBER_FLOAT32, NUMBER_SUM,
+      request = post(member, memory, memory, bytes / sizeof(*memory), ELEMENT_FLOAT, SUM,
                      registration, registration);
     }
     CHECK_OK(CALL(member, deregMr, member->group, registration));
@@ -311,8 +311,8 @@ static void case_withdrawn(struct member *member) {
   }
   meet(member, 1);
   double begin = seconds_now();
-  request = post(member, memory, memory, bytes / sizeof(*memory), NUMBER_FLOAT32, NUMBER_SUM,
-                 registration, registration);
+  request = post(member, memory, memory, bytes / sizeof(*memory), ELEMENT_FLOAT, SUM, registration,
+                 registration);
   CHECK(!request || wait_for(member, request, (int)bytes) != NCCL_SUCCESS);
   CHECK(seconds_now() - begin < 10);
   CHECK_OK(CALL(member, closeColl, member->group));
@@ -390,7 +390,7 @@ static void case_strangers(struct member *member) {
   CHECK(member->group);
   CHECK(seconds_now() - begin < 10);
   int rounds = 0;
-  const struct exchange exchange = { NUMBER_FLOAT32, NUMBER_SUM, LARGEST, false, 0 };
+  const struct exchange exchange = { ELEMENT_FLOAT, SUM, LARGEST, false, 0 };
   exchange_and_check(member, &exchange, STEPS, &rounds);
   leave(member);
 }
@@ -423,7 +423,7 @@ static void case_killed(struct member *member) {
     if (member->number == 1 && i == 20) {
       _Exit(0);
     }
-    void *request = post(member, send, recv, 1 << 16, NUMBER_FLOAT32, NUMBER_SUM, NULL, NULL);
+    void *request = post(member, send, recv, 1 << 16, ELEMENT_FLOAT, SUM, NULL, NULL);
     enum nccl_result result = request ? wait_for(member, request, sizeof(send)) : NCCL_REMOTE_ERROR;
     if (result != NCCL_SUCCESS) {
       CHECK(i >= 19);

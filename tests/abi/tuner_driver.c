@@ -144,18 +144,18 @@ void driver_close_comm(struct driver_comm *comm) {
 /* ---- calls ---- */
 
 /* v2.30.7-1 src/enqueue.cc:2308-2318: a plugin without the function keeps NCCL's chunk. */
-size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto) {
+static size_t ask_chunk(struct driver_comm *comm, int func, size_t bytes) {
   const struct tuner_abi_v6 *tuner = TABLE(comm->plugin->symbol, 6);
   size_t chunk_size = 524288;
   if (tuner->getChunkSize) {
     enum nccl_result result =
-        tuner->getChunkSize(comm->context, func, bytes, algo, proto, 1, &chunk_size);
+        tuner->getChunkSize(comm->context, func, bytes, HOST_RING, HOST_SIMPLE, 1, &chunk_size);
     CHECK(result == NCCL_SUCCESS, "getChunkSize gave %d", (int)result);
   }
   return chunk_size;
 }
 
-enum nccl_result driver_get(struct driver_comm *comm, struct driver_call call,
+static enum nccl_result get(struct driver_comm *comm, struct driver_call call,
                             struct driver_memory *memory) {
   const void *table = comm->plugin->symbol;
   int func = call.func, algos = comm->plugin->release->algos;
@@ -179,10 +179,10 @@ enum nccl_result driver_get(struct driver_comm *comm, struct driver_call call,
 enum nccl_result driver_ask(struct driver_comm *comm, struct driver_call call,
                             struct driver_memory *memory) {
   if (comm->plugin->abi >= 6) {
-    CHECK(driver_ask_chunk(comm, call.func, call.bytes, HOST_RING, HOST_SIMPLE) == 524288,
+    CHECK(ask_chunk(comm, call.func, call.bytes) == 524288,
           "the chunk of a row without one was changed");
   }
-  return driver_get(comm, call, memory);
+  return get(comm, call, memory);
 }
 
 /* v2.30.7-1 src/enqueue.cc:2028-2046. */

@@ -74,13 +74,9 @@ const char *driver_name(const struct driver_plugin *plugin);
 
 enum nccl_result driver_init_comm(struct driver_comm *comm, const struct driver_plugin *plugin,
                                   size_t ranks, size_t nodes);
-/* getCollInfo; driver_ask also asks for a chunk that no row changes, from v6 on. */
-enum nccl_result driver_get(struct driver_comm *comm, struct driver_call call,
-                            struct driver_memory *memory);
+/* getCollInfo, and from v6 on for a chunk that no row changes. */
 enum nccl_result driver_ask(struct driver_comm *comm, struct driver_call call,
                             struct driver_memory *memory);
-/* From v6 on: the chunk for what one channel carries; 524288, NCCL's own here, where it is left. */
-size_t driver_ask_chunk(struct driver_comm *comm, int func, size_t bytes, int algo, int proto);
 /* Also checks that the NVLink facts that v5 to v7 hand in were left alone. */
 void driver_close_comm(struct driver_comm *comm);
 

@@ -4,7 +4,6 @@
  * plugin reads its parameters once and says some things once per process. */
 #include "tests/abi/cases.h"
 #include "tests/abi/tuner_driver.h"
-#include "tests/abi/tuner_perf.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -395,22 +394,6 @@ static void run(int release, int which, const char *path) {
   driver_remove_scratch();
 }
 
-static int run_perf(const char *release, const char *path, int count, char **arguments) {
-  for (int r = 0; r < TUNER_RELEASE_COUNT; r++) {
-    if (strcmp(tuner_releases[r].name, release) == 0) {
-      return tuner_perf_run(&tuner_releases[r], path, count, arguments);
-    }
-  }
-  fprintf(stderr, "no such release: %s\n", release);
-  return 2;
-}
-
-/* perf RELEASE ARGUMENT...: plays nccl-tests. */
-static int play(const char *path, int argc, char **argv) {
-  return argc >= 2 && strcmp(argv[0], "perf") == 0 ? run_perf(argv[1], path, argc - 2, argv + 2)
-                                                   : CASES_NOT_PLAYED;
-}
-
 const struct cases_host tuner_host = {
   .name = "tuner",
   .title = "tuner plugin, every release",
@@ -419,5 +402,4 @@ const struct cases_host tuner_host = {
   .releases = CASES_LIST(tuner_releases),
   .cases = CASES_LIST(cases),
   .run = run,
-  .play = play,
 };

@@ -291,7 +291,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int dev
 cudaError_t cudaDeviceGetPCIBusId(char *busId, int len, int device);
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *busId);
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
-cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaDeviceSetLimit(int limit, size_t value);
 cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
 
@@ -303,9 +302,6 @@ cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *ptr);
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags);
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attr, const void *ptr);
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr);
-cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned flags);
-cudaError_t cudaIpcCloseMemHandle(void *ptr);
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *props);
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value);

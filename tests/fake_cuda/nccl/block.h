@@ -67,12 +67,9 @@ struct block {
 
   /* from the communicator */
   int rank, n_ranks, p2p_chunk_size;
-  bool is_all_nvlink;
   const int *buff_sizes;
   volatile uint32_t *abort_flag;
-  const int *rank_to_local_rank;
   uint32_t *work_consumed;
-  struct nccl_profiler_channel *work_started, *work_completed;
 
   /* from the channel */
   char *channel;
@@ -86,12 +83,9 @@ struct block {
 /* A collective work item (ncclDevWorkColl), decoded. */
 struct collective {
   int channel_lo, channel_hi;
-  bool arg_is_ptr, reg_used, net_reg_used, collnet_reg_used, is_one_rank;
-  int direct;
+  bool arg_is_ptr, net_reg_used, collnet_reg_used, is_one_rank;
   int root;
   char *sendbuff, *recvbuff;
-  uintptr_t send_offset, recv_offset;
-  uintptr_t *send_remote, *recv_remote;
   union {
     struct nccl_cbd cbd;
     struct nccl_collnet collnet;
@@ -115,16 +109,12 @@ struct part collective_part(const struct block *b, const struct collective *c, i
 
 enum buffer { BUF_NONE = -1, BUF_IN = 0, BUF_OUT = 1 };
 
-/* What one primitive operation does. DIRECT_*: may use the peer's user buffer. */
+/* What one primitive operation does. DIRECT_*: the NIC may use the user buffer. */
 enum { RECV = 1, SEND = 2, DIRECT_RECV = 4 | RECV, DIRECT_SEND = 8 | SEND, POST_OP = 16 };
-
-enum direct_mode { DIRECT_NONE, DIRECT_WRITE, DIRECT_READ };
 
 struct end {
   struct nccl_conn *conn;
   uint64_t step;
-  enum direct_mode direct;
-  char *user_buffer; /* the peer's, or ours as published to the peer */
 };
 
 struct prims {
@@ -147,10 +137,9 @@ struct prims_config {
   int max_recv, max_send;
   int conn_index;
   char *in, *out;
-  ssize_t step_elements;         /* 0: from the buffer size */
-  bool direct;                   /* the kernel's Direct template argument */
-  bool is_p2p, net_reg, ipc_reg; /* user buffer registration state */
-  const struct collective *work; /* NULL for send/recv */
+  ssize_t step_elements; /* 0: from the buffer size */
+  bool is_p2p;
+  bool net_reg; /* the NIC may use the user buffers */
 };
 
 void prims_init(struct prims *p, struct block *b, struct reduction red,

@@ -38,8 +38,7 @@ static struct pass common_pass(struct block *b, const struct collective *c, stru
                                     .slices = 1,
                                     .steps_per_slice = 1,
                                     .in = c->sendbuff,
-                                    .out = c->recvbuff,
-                                    .work = c },
+                                    .out = c->recvbuff },
                         .chunk = chunk,
                         .chunks_at_once = at_once,
                         .begin = ((b->channel_id - c->channel_lo) * at_once + first) * chunk,
@@ -66,10 +65,8 @@ void chain_allreduce(struct block *b, const struct collective *c, struct reducti
   if (run_registered(b, c, r.size, is_head && is_last))
     return;
 
-  up.config.ipc_reg = c->reg_used;
   struct pass down = up;
   connect_pass(&up, UP, chain->down, 1, &chain->up, 1);
-  up.config.direct = direct;
   up.src = BUF_IN;
   up.dst = BUF_NONE;
   up.flags = direct ? DIRECT_SEND : SEND;
@@ -77,7 +74,6 @@ void chain_allreduce(struct block *b, const struct collective *c, struct reducti
     up.flags |= direct ? DIRECT_RECV : RECV;
 
   connect_pass(&down, DOWN, &chain->up, 1, chain->down, 1);
-  down.config.direct = true;
   down.src = BUF_NONE;
   down.dst = BUF_OUT;
   down.flags = is_head && !direct ? RECV : DIRECT_RECV;

@@ -77,7 +77,7 @@ struct comm_229 { /* ncclKernelComm */
   volatile uint32_t *abort_flag;
   void *channels;
   int *rank_to_local_rank;
-  struct nccl_profiler_channel *work_started, *work_completed;
+  void *work_started, *work_completed;
 };
 
 struct comm_channels_229 {
@@ -121,56 +121,29 @@ struct coll_reg_229 {
   .recvbuff = offsetof(struct coll, recvbuff), .sendbuff = offsetof(struct coll, sendbuff),        \
   .cbd = offsetof(struct coll, cbd), .red_op_arg = offsetof(struct coll, red_op_arg)
 
-#define COMM_EXTRAS_229                                                                            \
-  .comm_is_all_nvlink = offsetof(struct comm_229, is_all_nvlink),                                  \
-  .comm_rank_to_local_rank = offsetof(struct comm_229, rank_to_local_rank),                        \
-  .comm_work_consumed = ABSENT, .comm_work_started = offsetof(struct comm_229, work_started),      \
-  .comm_work_completed = offsetof(struct comm_229, work_completed)
-
-#define COLL_EXTRAS_229                                                                            \
-  .send_offset = offsetof(struct coll_229, sendbuff_offset),                                       \
-  .recv_offset = offsetof(struct coll_229, recvbuff_offset),                                       \
-  .send_remote = offsetof(struct coll_229, sendbuff_rmt_addrs),                                    \
-  .recv_remote = offsetof(struct coll_229, recvbuff_rmt_addrs), .reg_used = { 25, 1 },             \
-  .net_reg_used = { 26, 1 }, .direct = { 28, 2 }, .is_one_rank = { 30, 1 }, .profiler = { 31, 1 }, \
-  .collnet_reg = { 26, 1 }, .p2p_net = 2, .p2p_ipc = 4, .p2p_profiler = 6
-
 static const struct nccl_facts table[] = {
   {
       .release = "2.22.3",
       .version = 22203,
       COMM_OFFSETS(comm_222),
-      .comm_is_all_nvlink = ABSENT,
-      .comm_rank_to_local_rank = ABSENT,
       .comm_work_consumed = offsetof(struct comm_222, work_consumed),
-      .comm_work_started = ABSENT,
-      .comm_work_completed = ABSENT,
       CHANNEL_OFFSETS(comm_channels_222, channel_222),
-      .work_counter = ABSENT,
       COLL_OFFSETS(coll_222, coll_reg_222),
-      .send_offset = ABSENT,
-      .recv_offset = ABSENT,
-      .send_remote = ABSENT,
-      .recv_remote = ABSENT,
-      .reg_used = { 25, 2 },
-      .direct = { 28, 4 },
       .collnet_reg = { 25, 2 },    /* regUsed is NCCL_COLLNET_REG_BUFFER, 3 */
       .collnet_reg_step = 1 << 29, /* NCCL_MAX_COLLNET_SIZE */
-      .p2p_net = 2,
       .part_bit_reversed = true,
-      .direct_unregistered = true,
-      .xor_pointer_exchange = true,
       .user_buffer_one_step = true,
   },
   {
       .release = "2.29.7",
       .version = 22907,
       COMM_OFFSETS(comm_229),
-      COMM_EXTRAS_229,
+      .comm_work_consumed = ABSENT,
       CHANNEL_OFFSETS(comm_channels_229, channel_229),
-      .work_counter = offsetof(struct channel_229, work_counter),
       COLL_OFFSETS(coll_229, coll_reg_229),
-      COLL_EXTRAS_229,
+      .net_reg_used = { 26, 1 },
+      .is_one_rank = { 30, 1 },
+      .collnet_reg = { 26, 1 },
       .direct_reduce = true,
       .direct_broadcast = true,
       .post_div_sign_in_arg = true,

@@ -16,7 +16,6 @@
 
 #define NCCL_STEPS 8
 #define NCCL_MAX_CHANNELS 64
-#define NCCL_PROFILER_EVENTS 64 /* MAX_PROFILER_EVENTS_PER_CHANNEL */
 
 enum nccl_proto { PROTO_LL, PROTO_LL128, PROTO_SIMPLE };
 enum nccl_algo {
@@ -54,8 +53,8 @@ enum nccl_type {
 };
 enum nccl_redop { OP_SUM, OP_PROD, OP_MINMAX, OP_PREMULSUM, OP_SUMPOSTDIV, OP_COUNT };
 
-/* ncclConnInfo.flags: NCCL_DIRECT_WRITE/READ/NIC, later named NCCL_P2P_WRITE/READ. */
-enum { CONN_WRITE = 1, CONN_READ = 2, CONN_NIC = 4 };
+/* ncclConnInfo.flags: NCCL_DIRECT_NIC */
+enum { CONN_NIC = 4 };
 
 /* ncclConnFifo (src/include/collectives.h) */
 struct nccl_fifo {
@@ -125,7 +124,7 @@ struct nccl_kernel_args {
 enum { STORAGE_ARGS, STORAGE_FIFO, STORAGE_PERSISTENT };
 _Static_assert(sizeof(struct nccl_kernel_args) == 32, "ncclDevKernelArgs");
 
-/* ncclDevWorkP2p; only the meaning of the flags differs between releases. */
+/* ncclDevWorkP2p */
 struct nccl_work_p2p {
   char *send_addr, *recv_addr;
   size_t send_bytes, recv_bytes;
@@ -133,7 +132,7 @@ struct nccl_work_p2p {
   uint8_t n_p2p_channels, channel_base;
   uint8_t n_send_channels, n_recv_channels;
   uint8_t send_chunk_size, recv_chunk_size; /* u32fp8 coded */
-  uint8_t flags; /* bit 0/1: send/recv uses LL; see p2pNet, p2pIpc below */
+  uint8_t flags; /* bits 0 and 1: send, recv use LL; 2 and 3: the NIC uses the user buffer */
 } __attribute__((aligned(16)));
 _Static_assert(sizeof(struct nccl_work_p2p) == 48, "ncclDevWorkP2p");
 
@@ -147,13 +146,6 @@ struct nccl_cbd {
 struct nccl_collnet {
   size_t count; /* elements of the whole operation */
   uint32_t chunk_count;
-};
-
-/* One element of ncclDevProfiler (an array per channel) */
-struct nccl_profiler_channel {
-  struct {
-    uint64_t counter, timestamp;
-  } data[NCCL_PROFILER_EVENTS];
 };
 
 /* ---- what differs ---- */
@@ -170,30 +162,25 @@ struct nccl_facts {
   int version; /* NCCL_VERSION_CODE: only releases whose kernels have been run here have a row */
 
   /* Offsets in ncclDevComm / ncclKernelComm */
-  int comm_n_ranks, comm_buff_sizes, comm_p2p_chunk_size, comm_is_all_nvlink, comm_abort_flag;
-  int comm_rank_to_local_rank, comm_work_consumed, comm_work_started, comm_work_completed;
+  int comm_n_ranks, comm_buff_sizes, comm_p2p_chunk_size, comm_abort_flag;
+  int comm_work_consumed;
   /* The channel array behind it (…CommAndChannels) */
   int channels, channel_size;
 
   /* Offsets in ncclDevChannel */
-  int ring_prev, ring_next, ring_user_ranks, ring_index, tree, work_counter;
+  int ring_prev, ring_next, ring_user_ranks, ring_index, tree;
   int collnet_chain, collnet_direct;
 
   /* ncclDevWorkColl */
   int coll_size, coll_reg_size;
-  int recvbuff, sendbuff, send_offset, recv_offset, send_remote, recv_remote, cbd, red_op_arg;
-  struct nccl_bits reg_used, net_reg_used, direct, is_one_rank, profiler; /* in the first word */
-  struct nccl_bits collnet_reg; /* all set: CollNet works on user buffers */
-
-  /* ncclDevWorkP2p.flags: bit of the send flag (the recv flag is the next one), 0 if absent */
-  uint8_t p2p_net, p2p_ipc, p2p_profiler;
+  int recvbuff, sendbuff, cbd, red_op_arg;
+  struct nccl_bits net_reg_used, is_one_rank; /* in the first word */
+  struct nccl_bits collnet_reg;               /* all set: CollNet works on user buffers */
 
   /* Behaviour of the kernels (src/device) */
   bool part_bit_reversed;    /* ncclP2pChannelToPart reverses bits */
-  bool direct_unregistered;  /* P2P within a process writes straight into the peer's user buffer */
-  bool direct_reduce;        /* reducing steps may use direct pointers too */
+  bool direct_reduce;        /* reducing steps may use registered buffers too */
   bool direct_broadcast;     /* so may ring broadcast */
-  bool xor_pointer_exchange; /* pointers are published XORed with the slot's address */
   bool user_buffer_one_step; /* a send from a registered net buffer posts one empty step */
   size_t collnet_reg_step;   /* bytes per step of CollNet on user buffers, 0: one step */
 

@@ -121,12 +121,8 @@ static void block_init(struct block *b, const struct nccl_kernel_args *args, int
   b->n_ranks = int_at(comm, f->comm_n_ranks);
   b->buff_sizes = (const int *)(comm + f->comm_buff_sizes);
   b->p2p_chunk_size = int_at(comm, f->comm_p2p_chunk_size);
-  b->is_all_nvlink = int_at(comm, f->comm_is_all_nvlink);
   b->abort_flag = pointer_at(comm, f->comm_abort_flag);
-  b->rank_to_local_rank = pointer_at(comm, f->comm_rank_to_local_rank);
   b->work_consumed = pointer_at(comm, f->comm_work_consumed);
-  b->work_started = pointer_at(comm, f->comm_work_started);
-  b->work_completed = pointer_at(comm, f->comm_work_completed);
   b->channel = comm + f->channels + channel_id * f->channel_size;
   b->peers = pointer_at(b->channel, 0);
   b->ring_prev = int_at(b->channel, f->ring_prev);
@@ -145,18 +141,12 @@ static struct collective decode_collective(const struct nccl_facts *f, const cha
   c.channel_lo = word & 0xff;
   c.channel_hi = word >> 8 & 0xff;
   c.arg_is_ptr = word >> 24 & 1;
-  c.reg_used = bits_of(word, f->reg_used);
   c.net_reg_used = bits_of(word, f->net_reg_used);
   c.collnet_reg_used = bits_of(word, f->collnet_reg) == (1u << f->collnet_reg.width) - 1;
-  c.direct = (int)bits_of(word, f->direct);
   c.is_one_rank = bits_of(word, f->is_one_rank);
   c.root = int_at(work, 4);
   c.recvbuff = pointer_at(work, f->recvbuff);
   c.sendbuff = pointer_at(work, f->sendbuff);
-  c.send_offset = (uintptr_t)pointer_at(work, f->send_offset);
-  c.recv_offset = (uintptr_t)pointer_at(work, f->recv_offset);
-  c.send_remote = pointer_at(work, f->send_remote);
-  c.recv_remote = pointer_at(work, f->recv_remote);
   memcpy(&c.cbd, work + f->cbd, sizeof c.cbd);
   c.red_op_arg = (uintptr_t)pointer_at(work, f->red_op_arg);
   return c;
@@ -244,34 +234,6 @@ static int load_works(struct block *b, int index, struct works *w) {
     index += batch->next_jump;
   }
   return batch->next_jump ? index + batch->next_jump : -1;
-}
-
-/* Reports start or end of each item to the profiler, where that was asked for. */
-static void profile(struct block *b, struct nccl_profiler_channel *events, uint64_t counter,
-                    const struct works *w) {
-  struct timespec now;
-  if (!events)
-    return;
-  clock_gettime(CLOCK_REALTIME, &now);
-  for (int i = 0; i < w->count; i++) {
-    const char *item = w->data + i * w->size;
-    bool enabled;
-    if (w->type == WORK_P2P) {
-      const struct nccl_work_p2p *p2p = (const void *)item;
-      enabled = b->facts->p2p_profiler && (p2p->flags >> b->facts->p2p_profiler & 1);
-    } else {
-      uint32_t word;
-      memcpy(&word, item, sizeof word);
-      enabled = bits_of(word, b->facts->profiler);
-    }
-    if (!enabled)
-      continue;
-    uint64_t number = counter + 1 + (uint64_t)i;
-    int slot = (int)(number % NCCL_PROFILER_EVENTS);
-    events[b->channel_id].data[slot].timestamp =
-        (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    store_release(&events[b->channel_id].data[slot].counter, number);
-  }
 }
 
 /* The reduction of a function with the argument of an item. */
@@ -371,19 +333,10 @@ static bool run_block(struct block *b) {
   struct works *w = malloc(sizeof *w);
   int index = b->index;
   bool ok = true;
-  uint64_t counter = 0;
-  int counter_offset = b->facts->work_counter;
-  if (counter_offset != ABSENT)
-    memcpy(&counter, b->channel + counter_offset, sizeof counter);
   while (index >= 0 && ok && !b->aborted) {
     index = load_works(b, index, w);
-    profile(b, b->work_started, counter, w);
     ok = run_works(b, w);
-    profile(b, b->work_completed, counter, w);
-    counter += (uint64_t)w->count;
   }
-  if (counter_offset != ABSENT)
-    memcpy(b->channel + counter_offset, &counter, sizeof counter);
   free(w);
   return ok;
 }
@@ -394,60 +347,8 @@ static void *block_thread(void *arg) {
 
 /* ---- entry ---- */
 
-/* oneRankReduce<FuncPreMulSum<T>>(dst, src, count, argument, argumentIsPointer),
- * src/device/onerank.cu. The mangled name ends the template argument with T: "FuncPreMulSumI" and
- * the type's code. */
-static int type_from_mangled(const char *name) {
-  const char *code = strstr(name, "FuncPreMulSumI");
-  if (!code)
-    return TYPE_F32;
-  code += strlen("FuncPreMulSumI");
-  switch (*code) {
-  case 'a':
-    return TYPE_I8;
-  case 'h':
-    return TYPE_U8;
-  case 'i':
-    return TYPE_I32;
-  case 'j':
-    return TYPE_U32;
-  case 'l':
-    return TYPE_I64;
-  case 'm':
-    return TYPE_U64;
-  case 'f':
-    return TYPE_F32;
-  case 'd':
-    return TYPE_F64;
-  default:
-    break;
-  }
-  return strstr(code, "bfloat") ? TYPE_BF16 : TYPE_F16;
-}
-
-static void run_one_rank(const char *name, const uint64_t *args) {
-  int type = type_from_mangled(name);
-  void *dst = (void *)args[0];
-  void *src = (void *)args[1];
-  struct reduction r = {
-    .type = type, .op = OP_PREMULSUM, .size = nccl_type_size(type), .arg = args[3]
-  };
-  if (args[4] & 1) {
-    r.arg = 0;
-    memcpy(&r.arg, (void *)args[3], (size_t)r.size);
-  }
-  reduce_copy(&r, true, false, 1, &src, 1, &dst, args[2]);
-}
-
-static bool is_one_rank(const char *name) {
-  return strstr(name, "oneRankReduce") != NULL;
-}
-
 const size_t *nccl_kernel_params(const char *name) {
-  static const size_t one_rank[] = { 8, 8, 8, 8, 1, 0 };
   static const size_t collective[] = { 4096, 0 }; /* ncclDevKernelArgs4K */
-  if (is_one_rank(name))
-    return one_rank;
   return strstr(name, "ncclDevKernel_") ? collective : NULL;
 }
 
@@ -459,10 +360,6 @@ bool nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *arg
   pthread_once(&nccl.once, select_facts);
   if (!nccl.facts)
     return false;
-  if (is_one_rank(kernel->name)) {
-    run_one_rank(kernel->name, arg_bytes);
-    return true;
-  }
   unsigned n = MIN(grid, (unsigned)NCCL_MAX_CHANNELS);
   uint64_t mask = args->channel_mask;
   for (unsigned i = 0; i < n; i++, mask &= mask - 1) {

@@ -36,18 +36,13 @@ struct transfer {
   pthread_t thread;
 };
 
-static bool work_flag(const struct transfer *t, uint8_t send_bit) {
-  return send_bit && (t->work->flags >> (send_bit + !t->is_send) & 1);
-}
-
 static void run_transfer(struct transfer *t) {
   struct block *b = t->b;
   struct nccl_work_p2p *w = t->work;
-  bool net = work_flag(t, b->facts->p2p_net);
-  bool ipc = work_flag(t, b->facts->p2p_ipc);
+  bool net = w->flags >> (2 + !t->is_send) & 1;
   bool is_ll = w->flags >> !t->is_send & 1;
   bool one_step = net && b->facts->user_buffer_one_step;
-  bool whole = !one_step && (net || (ipc && b->is_all_nvlink));
+  bool whole = !one_step && net;
   size_t bytes = t->is_send ? w->send_bytes : w->recv_bytes;
   size_t chunk = decode_chunk_size(t->is_send ? w->send_chunk_size : w->recv_chunk_size);
   struct reduction bytes_only = { .type = TYPE_I8, .op = OP_SUM, .size = 1 };
@@ -62,10 +57,8 @@ static void run_transfer(struct transfer *t) {
                                  .in = w->send_addr,
                                  .out = w->recv_addr,
                                  .step_elements = whole ? WHOLE_MESSAGE : b->p2p_chunk_size,
-                                 .direct = true,
                                  .is_p2p = true,
-                                 .net_reg = net && !one_step,
-                                 .ipc_reg = ipc };
+                                 .net_reg = net && !one_step };
   struct prims p;
   prims_init(&p, b, bytes_only, &config);
   if (whole)

@@ -10,110 +10,15 @@
 
 /* ---- set-up ---- */
 
-static enum direct_mode choose_direct(const struct prims *p, const struct prims_config *config,
-                                      const struct nccl_conn *conn) {
-  if (p->proto != PROTO_SIMPLE || !config->direct)
-    return DIRECT_NONE;
-  if (p->b->facts->direct_unregistered)
-    return !conn->fifo && (conn->flags & CONN_WRITE) ? DIRECT_WRITE : DIRECT_NONE;
-  if (!config->ipc_reg || !(conn->flags & (CONN_READ | CONN_WRITE)))
-    return DIRECT_NONE;
-  if (config->is_p2p)
-    return conn->flags & CONN_WRITE ? DIRECT_WRITE : DIRECT_READ;
-  return config->work->direct & CONN_READ ? DIRECT_READ : DIRECT_WRITE;
-}
-
 static bool uses_nic_buffer(const struct prims *p, const struct prims_config *config,
                             const struct nccl_conn *conn) {
-  return p->proto == PROTO_SIMPLE && config->direct && config->net_reg && (conn->flags & CONN_NIC);
+  return p->proto == PROTO_SIMPLE && config->net_reg && (conn->flags & CONN_NIC);
 }
 
 /* Steps are counted in whole chunks. */
 static uint64_t round_step(const struct prims *p, uint64_t step) {
   uint64_t unit = (uint64_t)(p->slices * p->steps_per_slice);
   return (step + unit - 1) / unit * unit;
-}
-
-static void publish(const struct prims *p, void **slot, uintptr_t pointer) {
-  if (p->b->facts->xor_pointer_exchange)
-    pointer ^= (uintptr_t)slot;
-  store_release(slot, pointer);
-}
-
-/* Waits for a published pointer and empties the slot. */
-static char *accept_pointer(const struct prims *p, void **slot) {
-  unsigned spins = 0;
-  uintptr_t pointer;
-  while (!(pointer = load_acquire(slot)) && !give_up(p->b, &spins))
-    ;
-  if (p->b->facts->xor_pointer_exchange)
-    pointer ^= (uintptr_t)slot;
-  return (char *)pointer;
-}
-
-/* Receivers that will be written to announce their buffer. */
-static void announce_receive(struct prims *p, const struct prims_config *config, int i) {
-  struct end *e = &p->recv[i];
-  void **slot = e->conn->ptr_exchange;
-  unsigned spins = 0;
-  e->user_buffer = p->out;
-  while (load_acquire(slot) && !give_up(p->b, &spins))
-    ;
-  uintptr_t pointer = (uintptr_t)p->out;
-  if (!config->is_p2p && !p->b->facts->direct_unregistered) {
-    int local = p->b->rank_to_local_rank[config->recv_peers[i]];
-    pointer = config->work->recv_offset + config->work->recv_remote[local];
-  }
-  publish(p, slot, pointer);
-}
-
-/* Senders that will be read from announce their buffer and the reduction's argument. */
-static void announce_send(struct prims *p, const struct prims_config *config, int i) {
-  struct end *e = &p->send[i];
-  void **slot = e->conn->ptr_exchange;
-  volatile uint64_t *arg = e->conn->red_op_arg_exchange;
-  unsigned spins = 0;
-  e->user_buffer = p->n_recv ? p->out : p->in;
-  while ((load_acquire(slot) || arg[0] || arg[1]) && !give_up(p->b, &spins))
-    ;
-  uintptr_t pointer = (uintptr_t)e->user_buffer;
-  if (!config->is_p2p) {
-    int local = p->b->rank_to_local_rank[config->send_peers[i]];
-    const struct collective *c = config->work;
-    pointer =
-        p->n_recv ? c->recv_offset + c->recv_remote[local] : c->send_offset + c->send_remote[local];
-  }
-  arg[0] = 1ull << 32 | (uint32_t)p->red.arg;
-  arg[1] = 1ull << 32 | (uint32_t)(p->red.arg >> 32);
-  publish(p, slot, pointer);
-}
-
-/* Exchanges user buffer addresses with the neighbours (setDataPtrs). */
-static void exchange_pointers(struct prims *p, const struct prims_config *config) {
-  for (int i = 0; i < p->n_recv; i++) {
-    if (p->recv[i].direct == DIRECT_WRITE && p->recv[i].conn->ptr_exchange)
-      announce_receive(p, config, i);
-  }
-  for (int i = 0; i < p->n_send; i++) {
-    if (p->send[i].direct == DIRECT_READ && p->send[i].conn->ptr_exchange)
-      announce_send(p, config, i);
-  }
-  for (int i = 0; i < p->n_send; i++) {
-    struct nccl_conn *conn = p->send[i].conn;
-    if (p->send[i].direct == DIRECT_WRITE && conn->ptr_exchange) {
-      p->send[i].user_buffer = accept_pointer(p, conn->ptr_exchange);
-      store_release(conn->ptr_exchange, 0);
-    }
-  }
-  for (int i = 0; i < p->n_recv; i++) {
-    struct nccl_conn *conn = p->recv[i].conn;
-    if (p->recv[i].direct == DIRECT_READ && conn->ptr_exchange) {
-      p->recv[i].user_buffer = accept_pointer(p, conn->ptr_exchange);
-      conn->red_op_arg_exchange[0] = 0;
-      conn->red_op_arg_exchange[1] = 0;
-      store_release(conn->ptr_exchange, 0);
-    }
-  }
 }
 
 void prims_init(struct prims *p, struct block *b, struct reduction red,
@@ -136,7 +41,6 @@ void prims_init(struct prims *p, struct block *b, struct reduction red,
     struct end *e = &p->recv[p->n_recv++];
     e->conn = conn;
     e->step = round_step(p, conn->step);
-    e->direct = choose_direct(p, config, conn);
     if (p->proto == PROTO_SIMPLE)
       store_release(conn->head, e->step); /* return credits in case the step was rounded up */
     if (uses_nic_buffer(p, config, conn)) {
@@ -149,11 +53,9 @@ void prims_init(struct prims *p, struct block *b, struct reduction red,
     struct end *e = &p->send[p->n_send++];
     e->conn = conn;
     e->step = round_step(p, conn->step);
-    e->direct = choose_direct(p, config, conn);
     if (uses_nic_buffer(p, config, conn))
       p->send_net = true;
   }
-  exchange_pointers(p, config);
 }
 
 /* Saves the steps. The proxy marks a slot with size -1 when it has sent a registered user buffer;
@@ -169,10 +71,6 @@ void prims_finish(struct prims *p) {
       uint64_t last = e->step - (uint64_t)p->steps_per_slice;
       ssize_t *size = &e->conn->fifo[last % NCCL_STEPS].size;
       while (__atomic_load_n(size, __ATOMIC_ACQUIRE) != -1 && !give_up(p->b, &spins))
-        ;
-    }
-    if (e->direct == DIRECT_READ && p->is_p2p) {
-      while (load_acquire(e->conn->tail) > load_acquire(e->conn->head) && !give_up(p->b, &spins))
         ;
     }
   }
@@ -225,29 +123,20 @@ static void *slot_of(const struct nccl_conn *conn, uint64_t step) {
   return base + (step % NCCL_STEPS) * (uint64_t)conn->step_size;
 }
 
-/* Where a send writes; NULL if the peer or the NIC takes the data from a user buffer. `at` is the
- * byte offset of this slice in the destination. */
+/* Where a send writes; NULL if the NIC takes the data from a user buffer. `at` is the byte offset
+ * of this slice in the destination. */
 static void *send_target(const struct prims *p, const struct end *e, int flags, ssize_t at) {
   bool direct = (flags & DIRECT_SEND) == DIRECT_SEND;
   if (direct && p->send_net && (e->conn->flags & CONN_NIC))
     return p->is_p2p || !(flags & RECV) ? NULL : p->out + at;
-  if (direct && e->direct == DIRECT_WRITE)
-    return e->user_buffer + at;
-  if (direct && e->direct == DIRECT_READ)
-    return NULL;
   return slot_of(e->conn, e->step);
 }
 
 /* Where a receive reads from. */
-static void *recv_source(const struct prims *p, const struct end *e, int flags, ssize_t src_at,
-                         ssize_t dst_at) {
+static void *recv_source(const struct prims *p, const struct end *e, int flags, ssize_t at) {
   bool direct = (flags & DIRECT_RECV) == DIRECT_RECV;
   if (direct && p->recv_net && (e->conn->flags & CONN_NIC))
-    return p->is_p2p ? NULL : p->out + src_at;
-  if (direct && e->direct == DIRECT_READ)
-    return e->user_buffer + src_at;
-  if (direct && e->direct == DIRECT_WRITE)
-    return e->user_buffer + dst_at;
+    return p->is_p2p ? NULL : p->out + at;
   return slot_of(e->conn, e->step);
 }
 
@@ -303,7 +192,7 @@ void prims_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssiz
     for (int i = 0; (flags & RECV) && i < p->n_recv; i++) {
       prims_wait_for_data(p, &p->recv[i]);
       set_fifo_size(&p->recv[i], n * size);
-      sources[n_sources++] = recv_source(p, &p->recv[i], flags, src_at, dst_at);
+      sources[n_sources++] = recv_source(p, &p->recv[i], flags, src_at);
     }
     if (n > 0 && !p->b->aborted && !p->net_offload)
       move_slice(p, flags, src, dst, n_sources, sources, n_targets, targets, (size_t)n);

@@ -19,15 +19,7 @@ static struct prims_config ring_config(const struct block *b, const struct colle
                                 .max_recv = 1,
                                 .max_send = 1,
                                 .in = c->sendbuff,
-                                .out = c->recvbuff,
-                                .work = c };
-}
-
-/* Lets the kernel use registered user buffers. */
-static void allow_direct(struct prims_config *config, const struct collective *c) {
-  config->direct = true;
-  config->net_reg = c->net_reg_used;
-  config->ipc_reg = c->reg_used;
+                                .out = c->recvbuff };
 }
 
 void ring_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto) {
@@ -41,7 +33,7 @@ void ring_allreduce(struct block *b, const struct collective *c, struct reductio
   ssize_t chunk = part.chunk;
   ssize_t loop = n * chunk;
 
-  allow_direct(&config, c);
+  config.net_reg = c->net_reg_used;
   prims_init(&p, b, r, &config);
   for (ssize_t start = 0; start < part.length; start += loop) {
     ssize_t remaining = part.length - start;
@@ -77,7 +69,7 @@ void ring_allgather(struct block *b, const struct collective *c, struct reductio
   /* With one rank per node and registered buffers the NICs do all the work, in one huge step. */
   bool offload = c->is_one_rank && c->net_reg_used && proto == PROTO_SIMPLE;
 
-  allow_direct(&config, c);
+  config.net_reg = c->net_reg_used;
   if (offload) {
     part.chunk = 1l << 30;
     config.slices = 1;
@@ -140,7 +132,7 @@ void ring_broadcast(struct block *b, const struct collective *c, struct reductio
   config.slices = 1;
   config.steps_per_slice = 1;
   if (b->facts->direct_broadcast)
-    allow_direct(&config, c);
+    config.net_reg = c->net_reg_used;
   prims_init(&p, b, r, &config);
   for (ssize_t start = 0; start < part.length; start += part.chunk) {
     ssize_t count = MIN(part.chunk, part.length - start);

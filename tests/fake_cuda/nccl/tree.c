@@ -12,10 +12,7 @@ static struct prims_config tree_config(const struct collective *c, int proto) {
                                 .steps_per_slice = 1,
                                 .in = c->sendbuff,
                                 .out = c->recvbuff,
-                                .direct = true,
-                                .net_reg = c->net_reg_used,
-                                .ipc_reg = c->reg_used,
-                                .work = c };
+                                .net_reg = c->net_reg_used };
 }
 
 void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto) {

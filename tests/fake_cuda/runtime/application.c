@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What PyTorch calls and NCCL does not: launches by kernel<<<>>>, priorities, pools, the primary
  * context. */
-#include <stdlib.h>
-
-#include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
 
@@ -122,25 +119,6 @@ EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const void *access, 
   (void)access;
   (void)count;
   return cudaSuccess;
-}
-
-/* ---- the driver's, by name: PyTorch's expandable segments ask for them ---- */
-
-struct fill {
-  uint32_t *words, value;
-  size_t count;
-};
-
-static void run_fill(void *arg) {
-  const struct fill *fill = arg;
-  for (size_t i = 0; i < fill->count; i++)
-    fill->words[i] = fill->value;
-}
-
-EXPORT CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned value, size_t count, CUstream stream) {
-  struct fill *fill = malloc(sizeof *fill);
-  *fill = (struct fill){ (uint32_t *)ptr, value, count };
-  return (CUresult)stream_submit(stream_resolve(stream), op_new(run_fill, free, fill));
 }
 
 /* ---- profiling ---- */

@@ -23,12 +23,12 @@ static const struct cli_option option_rows[] = {
 };
 
 /* Rank 0 says what was found. */
-static int probe(struct ranks *ranks, bool is_json) {
+static int probe(struct ranks *ranks) {
   static struct probe_report report; /* too large for the stack */
   int status = survey_run(ranks, options.duration_ns, &report);
   ranks_close(ranks, status);
   if (status == CLI_OK && ranks->own == 0) {
-    status = is_json ? report_json(&report) : report_table(&report);
+    status = report_table(&report);
     status = status == CLI_OK && findings_has_failed(&report) ? CLI_FAILED : status;
   }
   free(report.results);
@@ -36,7 +36,7 @@ static int probe(struct ranks *ranks, bool is_json) {
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
-  (void)argument_count, (void)arguments;
+  (void)argument_count, (void)arguments, (void)is_json;
   static struct ranks ranks; /* too large for the stack */
   struct launcher_place place;
   char error[256];
@@ -56,7 +56,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
     ranks_close(&ranks, status);
     return status;
   }
-  return ranks.count == 0 ? CLI_OK : probe(&ranks, is_json);
+  return ranks.count == 0 ? CLI_OK : probe(&ranks);
 }
 
 const struct cli_command command_probe = {
@@ -65,7 +65,6 @@ const struct cli_command command_probe = {
   .arguments = "",
   .example = "for rank in 0 1; do RANK=$rank WORLD_SIZE=2 stratus probe --root localhost & "
              "done; wait",
-  .has_json = true,
   .options = option_rows,
   .run = run,
 };

@@ -17,8 +17,7 @@ enum {
 
 struct probe_device {
   char name[PROBE_NAME_MAX];
-  unsigned speed_mbps; /* as the plugin reports it to NCCL */
-  int numa_node;       /* -1: unknown */
+  int numa_node; /* -1: unknown */
 };
 
 struct probe_host {
@@ -105,6 +104,5 @@ struct probe_usual findings_usual(const struct probe_report *report, unsigned de
 /* ---- report ---- */
 
 int report_table(const struct probe_report *report);
-int report_json(const struct probe_report *report);
 
 #endif

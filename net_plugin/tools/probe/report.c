@@ -5,11 +5,8 @@
 #include <stdio.h>
 
 #include "common/cli.h"
-#include "net_plugin/tools/document.h"
 
-enum { MATRIX_HOSTS_MAX = 16, FINDINGS_MAX = 64 };
-
-/* ---- for people ---- */
+enum { FINDINGS_MAX = 64 };
 
 static void print_hosts(const struct probe_report *report) {
   for (unsigned i = 0; i < report->host_count; i++) {
@@ -73,66 +70,10 @@ static void print_findings(const struct probe_report *report) {
 int report_table(const struct probe_report *report) {
   print_hosts(report);
   for (unsigned device = 0; device < report->device_count; device++) {
-    if (report->host_count <= MATRIX_HOSTS_MAX) {
-      print_matrix(report, device, false);
-      print_matrix(report, device, true);
-    }
+    print_matrix(report, device, false);
+    print_matrix(report, device, true);
     print_usual(report, device);
   }
   print_findings(report);
   return fflush(stdout) == 0 ? CLI_OK : cli_fail("cannot write the result");
-}
-
-/* ---- for programs ---- */
-
-static json_t *json_pairs(const struct probe_report *report) {
-  json_t *pairs = json_array();
-  unsigned hosts = report->host_count;
-  for (unsigned i = 0; i < report->device_count * hosts * hosts; i++) {
-    const struct probe_result *it = &report->results[i];
-    if (it->is_measured || it->error[0]) {
-      json_array_append_new(pairs, json_pack("{s:i, s:i, s:i, s:f, s:f, s:i, s:s*}", "device",
-                                             (int)(i / (hosts * hosts)), "from",
-                                             (int)(i / hosts % hosts), "to", (int)(i % hosts),
-                                             "gbps", it->gbps, "rtt_us", it->rtt_us, "mtu",
-                                             (int)it->mtu, "error", document_or_null(it->error)));
-    }
-  }
-  return pairs;
-}
-
-static json_t *json_hosts(const struct probe_report *report) {
-  json_t *hosts = json_array();
-  for (unsigned i = 0; i < report->host_count; i++) {
-    json_t *devices = json_array();
-    for (unsigned j = 0; j < report->hosts[i].device_count; j++) {
-      const struct probe_device *it = &report->hosts[i].devices[j];
-      json_array_append_new(devices, json_pack("{s:s, s:i, s:i}", "name", it->name, "numa_node",
-                                               it->numa_node, "speed_mbps", (int)it->speed_mbps));
-    }
-    json_array_append_new(
-        hosts, json_pack("{s:s, s:o}", "name", report->hosts[i].name, "devices", devices));
-  }
-  return hosts;
-}
-
-static json_t *json_findings(const struct probe_report *report) {
-  static const char *const kinds[] = { "failed", "slow", "one-way", "far", "mtu", "black-hole" };
-  struct finding list[FINDINGS_MAX];
-  unsigned count = findings_list(report, list, FINDINGS_MAX);
-  json_t *findings = json_array();
-  for (unsigned i = 0; i < count && i < FINDINGS_MAX; i++) {
-    char text[FINDING_TEXT_MAX];
-    json_array_append_new(findings,
-                          json_pack("{s:s, s:i, s:i, s:i, s:s}", "kind", kinds[list[i].kind],
-                                    "device", (int)list[i].device, "from", (int)list[i].from, "to",
-                                    (int)list[i].to, "text", finding_text(report, &list[i], text)));
-  }
-  return findings;
-}
-
-int report_json(const struct probe_report *report) {
-  return document_print(json_pack("{s:o, s:o, s:o}", "hosts", json_hosts(report), "pairs",
-                                  json_pairs(report), "findings", json_findings(report)),
-                        JSON_INDENT(2));
 }

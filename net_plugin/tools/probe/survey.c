@@ -30,8 +30,7 @@ static json_t *describe_host(void) {
   json_t *devices = json_array();
   for (int i = 0; i < found.devices.count && i < PROBE_DEVICES_MAX; i++) {
     const struct device *device = &found.devices.devices[i];
-    json_array_append_new(devices, json_pack("{s:s, s:i, s:i}", "name", device->name, "speed_mbps",
-                                             (int)device->speed_mbps, "numa_node",
+    json_array_append_new(devices, json_pack("{s:s, s:i}", "name", device->name, "numa_node",
                                              device->nics[0].numa_node));
   }
   return json_pack("{s:s, s:o}", "host", settings_identity()->host, "devices", devices);
@@ -49,7 +48,6 @@ static int take_host(const json_t *from, struct probe_host *host) {
   for (size_t i = 0; i < json_array_size(devices) && i < PROBE_DEVICES_MAX; i++) {
     const json_t *it = json_array_get(devices, i);
     struct probe_device *device = &host->devices[host->device_count++];
-    device->speed_mbps = (unsigned)json_integer_value(json_object_get(it, "speed_mbps"));
     device->numa_node = (int)json_integer_value(json_object_get(it, "numa_node"));
     take_name(it, "name", device->name);
   }

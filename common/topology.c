@@ -4,7 +4,6 @@
 #include "common/topology.h"
 
 #include <hwloc.h>
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,11 +18,8 @@
 
 /* Facts of ours beside hwloc's. */
 #define DRIVER "Driver"
-#define SPEED "Speed" /* in Mb/s; there may be several, of which the fastest holds */
 #define VIRTUAL "VirtualFunction"
 #define ON_USB "USB"
-
-#define PORT "sys/class/infiniband/%s/ports/%s/"
 
 /* ---- kinds of PCI functions ---- */
 
@@ -80,55 +76,14 @@ static void complete_nic(const char *root, hwloc_obj_t device) {
   }
 }
 
-static void add_speed(hwloc_obj_t device, int64_t mbps) {
-  char text[24];
-  /* -1 as drivers print it, in 16 bits or 32. */
-  if (mbps > 0 && mbps != UINT16_MAX && mbps < INT32_MAX) {
-    snprintf(text, sizeof text, "%" PRId64, mbps);
-    hwloc_obj_add_info(device, SPEED, text);
-  }
-}
-
+/* One that is not on PCI. */
 static void complete_interface(const char *root, hwloc_obj_t interface) {
   char path[96];
-  int64_t mbps;
-  if (interface->parent->type == HWLOC_OBJ_PCI_DEVICE) {
-    if (sysfs_read_int(root, &mbps, "sys/class/net/%s/speed", interface->name) == 0) {
-      add_speed(interface->parent, mbps);
-    }
-    return;
-  }
   snprintf(path, sizeof path, "sys/class/net/%.64s/device", interface->name);
   add_driver(root, interface, path);
   if (sysfs_exists(root, "%s/bInterfaceNumber", path)) {
     hwloc_obj_add_info(interface, ON_USB, "1");
   }
-}
-
-/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)". Whole numbers, as the dot of a fraction is another
- * one in some locales. A port that is down has a rate as well, the lowest or its last one, and
- * counts for nothing: another boot shall have the same text. */
-static uint32_t read_rate(const char *root, const char *hca, const char *port) {
-  char state[64], rate[64];
-  uint32_t gbps = 0, tenths = 0;
-  bool is_rate = sysfs_read_text(root, state, sizeof state, PORT "state", hca, port) > 0 &&
-                 strcmp(state, "4: ACTIVE") == 0 &&
-                 sysfs_read_text(root, rate, sizeof rate, PORT "rate", hca, port) > 0 &&
-                 strstr(rate, " Gb/sec") &&
-                 sscanf(rate, "%5" SCNu32 ".%1" SCNu32, &gbps, &tenths) > 0;
-  return is_rate ? gbps * 1000 + tenths * 100 : 0;
-}
-
-static void complete_hca(const char *root, hwloc_obj_t hca) {
-  glob_t ports;
-  if (hca->parent->type != HWLOC_OBJ_PCI_DEVICE) {
-    return;
-  }
-  size_t count = sysfs_find(root, &ports, "sys/class/infiniband/%s/ports/*", hca->name);
-  for (size_t i = 0; i < count; i++) {
-    add_speed(hca->parent, read_rate(root, hca->name, sysfs_name(ports.gl_pathv[i])));
-  }
-  globfree(&ports);
 }
 
 static void complete(const char *root, hwloc_topology_t topology) {
@@ -138,10 +93,8 @@ static void complete(const char *root, hwloc_topology_t topology) {
     }
   }
   for (hwloc_obj_t device = NULL; (device = hwloc_get_next_osdev(topology, device));) {
-    if (is_interface(device)) {
+    if (is_interface(device) && device->parent->type != HWLOC_OBJ_PCI_DEVICE) {
       complete_interface(root, device);
-    } else if (device->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS) {
-      complete_hca(root, device);
     }
   }
 }
@@ -333,44 +286,11 @@ static const char *driver_of(hwloc_obj_t device) {
   return driver ? driver : "";
 }
 
-/* 0: not told, or made up by the host. */
-static uint32_t speed_of(hwloc_obj_t device) {
-  bool is_made_up = strncmp(driver_of(device), "virtio", 6) == 0;
-  uint32_t fastest = 0;
-  for (unsigned i = 0; !is_made_up && i < device->infos_count; i++) {
-    uint32_t mbps = strcmp(device->infos[i].name, SPEED) == 0
-                        ? (uint32_t)strtoul(device->infos[i].value, NULL, 10)
-                        : 0;
-    fastest = mbps > fastest ? mbps : fastest;
-  }
-  return fastest;
-}
-
-static bool is_of_kind(hwloc_obj_t a, hwloc_obj_t b) {
-  return a->attr->pcidev.vendor_id == b->attr->pcidev.vendor_id &&
-         a->attr->pcidev.device_id == b->attr->pcidev.device_id &&
-         strcmp(driver_of(a), driver_of(b)) == 0;
-}
-
-/* Without a link a NIC tells no speed, or another time another one: it has that of its kind. */
-static uint32_t speed_of_kind(hwloc_topology_t topology, hwloc_obj_t device) {
-  uint32_t own = speed_of(device), fastest = own;
-  for (hwloc_obj_t other = NULL; own == 0 && (other = hwloc_get_next_pcidev(topology, other));) {
-    uint32_t mbps = is_of_kind(device, other) ? speed_of(other) : 0;
-    fastest = mbps > fastest ? mbps : fastest;
-  }
-  return fastest;
-}
-
-static char *describe(hwloc_topology_t topology, hwloc_obj_t device) {
-  char *text, id[TOPOLOGY_PCI_ID_MAX], speed[16] = "";
+static char *describe(hwloc_obj_t device) {
+  char *text, id[TOPOLOGY_PCI_ID_MAX];
   const char *driver = driver_of(device);
-  uint32_t mbps = speed_of_kind(topology, device);
-  if (mbps > 0) {
-    snprintf(speed, sizeof speed, " %" PRIu32, mbps);
-  }
-  int length = asprintf(&text, "%s %s%s%s%s", kind_of(device), format_id(device, id),
-                        driver[0] ? " " : "", driver, speed);
+  int length = asprintf(&text, "%s %s%s%s", kind_of(device), format_id(device, id),
+                        driver[0] ? " " : "", driver);
   return length < 0 ? NULL : text;
 }
 
@@ -383,11 +303,11 @@ static char *describe_interface(hwloc_obj_t interface) {
 
 /* ---- the tree ---- */
 
-static bool add_devices(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t above);
+static bool add_devices(struct parts *parts, hwloc_obj_t above);
 
-static bool add_bridge(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t bridge) {
+static bool add_bridge(struct parts *parts, hwloc_obj_t bridge) {
   struct parts inner = { 0 };
-  bool is_good = add_devices(&inner, topology, bridge);
+  bool is_good = add_devices(&inner, bridge);
   if (is_good && inner.count > 0) {
     bool is_root = bridge->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
     const char *bracket = inner.count == 1 ? "" : is_root ? "root(" : "switch(";
@@ -397,30 +317,30 @@ static bool add_bridge(struct parts *parts, hwloc_topology_t topology, hwloc_obj
   return is_good;
 }
 
-static bool add_device(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t device) {
+static bool add_device(struct parts *parts, hwloc_obj_t device) {
   switch (device->type) {
   case HWLOC_OBJ_BRIDGE:
-    return add_bridge(parts, topology, device);
+    return add_bridge(parts, device);
   case HWLOC_OBJ_PCI_DEVICE:
-    return !kind_of(device) || add_part(parts, describe(topology, device));
+    return !kind_of(device) || add_part(parts, describe(device));
   default:
     return !is_interface(device) || hwloc_obj_get_info_by_name(device, ON_USB) ||
            add_part(parts, describe_interface(device));
   }
 }
 
-static bool add_devices(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t above) {
+static bool add_devices(struct parts *parts, hwloc_obj_t above) {
   bool is_good = true;
   for (hwloc_obj_t device = above->io_first_child; is_good && device;
        device = device->next_sibling) {
-    is_good = add_device(parts, topology, device);
+    is_good = add_device(parts, device);
   }
   return is_good;
 }
 
 /* What hangs on this part of the machine, and on its parts, if it is near the node. */
 static bool add_near(struct parts *parts, hwloc_topology_t topology, hwloc_obj_t place, int node) {
-  bool is_good = node_of(topology, place) != node || add_devices(parts, topology, place);
+  bool is_good = node_of(topology, place) != node || add_devices(parts, place);
   for (hwloc_obj_t child = place->first_child; is_good && child; child = child->next_sibling) {
     is_good = add_near(parts, topology, child, node);
   }

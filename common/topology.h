@@ -4,7 +4,7 @@
  *
  * hwloc is linked statically and sees no variable of its own, no plugin and no udev
  * (static_calls.c), so equal machines see equal things. Of what it does not know, three facts are
- * added from sysfs: the drivers and speeds of NICs, and which are virtual functions; and for an
+ * added from sysfs: the drivers of NICs, and which are virtual functions; and for an
  * interface that is not on PCI, whether it is on USB.
  *
  * Owns: the topology of the root that was asked for last, for the life of the process: it is loaded
@@ -13,9 +13,9 @@
  * 70 ms where a hypervisor is slow to show PCI configuration space.  Fails: NULL, 0, -1 or empty
  * where nothing is known: no sysfs, neither GPU nor NIC in it, or out of memory.
  *
- *   numa 2: 2 x node[4 x switch(gpu 10de:2330, nic 15b3:1021 mlx5_core 400000)]
+ *   numa 2: 2 x node[4 x switch(gpu 10de:2330, nic 15b3:1021 mlx5_core)]
  *
- * Devices are PCI ids, for a NIC with driver and Mb/s if known. node[] groups devices near one NUMA
+ * Devices are PCI ids, for a NIC with its driver. node[] groups devices near one NUMA
  * node, unplaced[] those near none; root() those below one PCI root, switch() those behind one
  * bridge; a group of one is written without brackets. So the text shows how any two devices are
  * connected: PIX or PXB inside of switch(), PHB inside of node[], SYS between nodes. NVLinks and
@@ -23,9 +23,8 @@
  * different ids.
  *
  * No name, number or order in it depends on enumeration, so another boot or another machine of the
- * same kind has the same text. A NIC without a link has no speed and counts as fast as the fastest
- * of its kind. Interfaces on USB, virtual functions beside their physical one, and speeds invented
- * by a host (virtio, not on PCI) are left out. */
+ * same kind has the same text; nor has what comes and goes, such as a link and its speed.
+ * Interfaces on USB and virtual functions beside their physical one are left out. */
 #ifndef COMMON_TOPOLOGY_H
 #define COMMON_TOPOLOGY_H
 

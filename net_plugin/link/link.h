@@ -7,22 +7,23 @@
  * (link_status).
  *
  * An NCCL connection carries messages one way: the connecting side is the SENDER, the accepting
- * side the RECEIVER. Lanes are two-way: data flows one way, windows and fences the other.
+ * side the RECEIVER. Lanes are two-way: DATA and FENCE (what arrived on a lost lane?) flow one way,
+ * WINDOW and FENCED (the answer) the other.
  *
  * Callers report facts in the past tense (link_lane_lost, link_frame_received, ...), then ask
  * link_step what follows from them: orders to the owner of the lanes, frames to write, completed
  * messages, the next deadline.
  *
  * Invariants, asserted by link_check:
- *  1. A chunk is in one place: unsent, in one lane's journal, requeued, or acknowledged; or in two
- *     journals, as an origin and its repeat (link_repeat.c).
+ *  1. A chunk is in one place: unsent, in one lane's journal (handed to the lane, written or not),
+ *     requeued, or acknowledged; or in two journals, as an origin and its repeat (link_repeat.c).
  *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
  *     at most eager_bytes is copied if there is room, and completes when written) or landed
  *     (receiver).
  *  3. No DATA without credit, except eager messages up to eager_slots beyond it: of at most
  *     eager_bytes, and none that an RDMA lane could place.
- *  4. Each byte of a message lands once per completed frame; a half-received frame counts for
- * nothing.
+ *  4. Each byte of a message counts once, when the first frame that has it is complete. A half
+ *     received frame counts for nothing: its bytes may be in place, and are written again.
  *  5. Frames and facts of an older lane epoch change nothing.
  *
  *  6. User memory is written only for messages that were posted and are not complete, while the
@@ -110,7 +111,8 @@ void link_lane_measured(struct link *link, unsigned lane, const struct policy_tr
 
 /* A lane can carry frames. epoch: which connect, from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
- * before. An epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
+ * before, unless a FENCED on another lane has. An epoch that is not the latest is refused by a
+ * LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns);
 /* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:

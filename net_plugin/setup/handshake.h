@@ -142,7 +142,7 @@ struct reply {
   /* Of the listening side; agreed, if the status is REPLY_ACCEPTED. The codec is that of the
    * connection with its first lane; 0 with a later one: none on that lane any more. */
   struct conn_params params;
-  uint64_t received_before; /* DATA frames of the lane's previous epoch that arrived */
+  uint64_t received_before; /* DATA frames that arrived on the lane, in all epochs */
   uint16_t status;
   uint16_t connect_port;   /* for endpoint_connect; 0: there is no endpoint */
   struct lane_offer offer; /* answers the one in the proof; none: the lane is a TCP flow */

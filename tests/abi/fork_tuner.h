@@ -5,7 +5,7 @@
 #ifndef TESTS_ABI_FORK_TUNER_H
 #define TESTS_ABI_FORK_TUNER_H
 
-/* net_version: the interface of the network plugin, which tells the release: 6 or 12. */
+/* net_version: the interface of the network plugin, which tells the release: 7 or 12. */
 void fork_tuner(int net_version);
 
 #endif

@@ -9,7 +9,7 @@
 
 struct net_release {
   const char *name;
-  int versions[8]; /* 0 ends the list */
+  int versions[16]; /* 0 ends the list */
 };
 
 /* Releases that look for the same are one row: a plugin sees no difference. */

@@ -168,7 +168,7 @@ class Job:
         return [f"{ROOT}/build/tests/coll/coll-stress", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
                 "--soak", f"{self.limit_s}s", "--log", f"{self.scratch}/log"]
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
         if self.process.poll() is None:
             for host in range(self.cluster.hosts):  # a stopped rank does not hear that it is to end
                 for pid in self.pids(host):
@@ -176,7 +176,10 @@ class Job:
             self.process.kill()
             self.process.wait()
         self.output.close()
-        shutil.rmtree(self.scratch)
+        if kind:
+            print(f"# the logs of its ranks: {self.scratch}", flush=True)
+        else:
+            shutil.rmtree(self.scratch)
 
     # ---- what it does ----
 

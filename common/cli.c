@@ -86,11 +86,9 @@ static void format_default(const struct cli_option *option, char *text, size_t t
     break;
   }
   case CLI_WORD: {
-    const char *word = option->argument;
-    for (int skip = *(const int *)option->value; skip > 0; skip--) {
-      word += strcspn(word, "|") + 1;
-    }
-    snprintf(text, text_bytes, " [%.*s]", (int)strcspn(word, "|"), word);
+    int length;
+    const char *word = quantity_word(option->argument, *(const int *)option->value, &length);
+    snprintf(text, text_bytes, " [%.*s]", length, word);
     break;
   }
   case CLI_FLAG:

@@ -106,6 +106,18 @@ static const struct launcher *launcher_recognize(struct reader *reader) {
   return NULL;
 }
 
+const char *launcher_rank(void) {
+  for (int i = 0; i < LAUNCHERS; i++) {
+    const struct launcher *l = &launchers[i];
+    const char *rank = get(l->rank);
+    if (rank && (!l->needs || get(l->needs)) && (!l->size || get(l->size)) && strlen(rank) < 16 &&
+        rank[strspn(rank, "0123456789")] == '\0') {
+      return rank;
+    }
+  }
+  return "";
+}
+
 static void check_numbers(struct reader *reader, const struct launcher *l,
                           const struct launcher_place *place) {
   if (place->rank >= place->size) {

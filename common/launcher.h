@@ -35,6 +35,9 @@ struct launcher_place {
 /* 1: a launcher started this process; 0: none did. */
 int launcher_find(struct launcher_place *place, char *error, size_t error_size);
 
+/* The rank alone, as the innermost launcher's variable has it, a number; empty if unknown. */
+const char *launcher_rank(void);
+
 /* Is the command Open MPI's mpirun, or PRRTE's, which pass on the variables that -x names? Runs
  * `COMMAND --version`, as Hydra (MPICH, Intel MPI) has programs of the same names, without -x. */
 bool launcher_is_open_mpi(const char *command);

@@ -438,11 +438,9 @@ static void format_value(enum param_id id, char *text, size_t text_bytes) {
     snprintf(text, text_bytes, "%s", quantity_format_duration((uint64_t)value->number, number));
     break;
   case PARAM_TYPE_ENUM: {
-    const char *word = row->accepted;
-    for (int64_t skip = value->number; skip > 0; skip--) {
-      word += strcspn(word, "|") + 1;
-    }
-    snprintf(text, text_bytes, "%.*s", (int)strcspn(word, "|"), word);
+    int length;
+    const char *word = quantity_word(row->accepted, (int)value->number, &length);
+    snprintf(text, text_bytes, "%.*s", length, word);
     break;
   }
   default:

@@ -136,6 +136,14 @@ int quantity_find_word(const char *words, const char *text) {
   }
 }
 
+const char *quantity_word(const char *words, int place, int *length) {
+  for (; place > 0; place--) {
+    words += strcspn(words, "|") + 1;
+  }
+  *length = (int)strcspn(words, "|");
+  return words;
+}
+
 static const char *format_units(const struct unit *units, size_t count, uint64_t value,
                                 const char *zero, char text[QUANTITY_TEXT_MAX]) {
   if (value == 0) {

@@ -26,6 +26,9 @@ int quantity_parse_bool(const char *text, bool *value);
 /* Place of `text` in "one|two|three" (either case), or -EINVAL. */
 int quantity_find_word(const char *words, const char *text);
 
+/* The word of this place in "one|two|three", of *length letters. */
+const char *quantity_word(const char *words, int place, int *length);
+
 /* Shortest exact form, as in "64K"; 24 bytes always suffice. */
 enum { QUANTITY_TEXT_MAX = 24 };
 const char *quantity_format_size(uint64_t bytes, char text[QUANTITY_TEXT_MAX]);

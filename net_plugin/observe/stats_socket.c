@@ -16,6 +16,7 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
+#include "common/launcher.h"
 #include "common/log.h"
 #include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/observe/limits.h"
@@ -52,18 +53,6 @@ static struct {
 
 /* ---- the document ---- */
 
-static const char *find_rank(void) {
-  static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
-                                       "SLURM_PROCID" };
-  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-    const char *value = getenv(names[i]);
-    if (value && *value && strlen(value) < 16 && strspn(value, "0123456789") == strlen(value)) {
-      return value;
-    }
-  }
-  return "";
-}
-
 /* False: memory is out. */
 static bool document_begin(void) {
   struct document *document = &server.document;
@@ -73,7 +62,7 @@ static bool document_begin(void) {
     .pid = (int)getpid(),
     .id = server.id,
     .host = host,
-    .rank = find_rank(),
+    .rank = launcher_rank(),
     .uptime_ns = clock_now_ns() - server.started_ns,
   };
   *document = (struct document){ 0 };

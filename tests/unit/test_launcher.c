@@ -51,6 +51,7 @@ UNIT_TEST(each_launcher_is_known) {
     assert_int_equal(find(cases[i].variables), 1);
     assert_string_equal(place.launcher, cases[i].launcher);
     assert_int_equal(place.rank, 5);
+    assert_string_equal(launcher_rank(), "5");
     assert_int_equal(place.size, 8);
     assert_int_equal(place.local_rank, 1);
     assert_int_equal(place.local_size, cases[i].local_size);
@@ -61,6 +62,7 @@ UNIT_TEST(each_launcher_is_known) {
 UNIT_TEST(none_started_it) {
   assert_int_equal(find(""), 0);
   assert_null(place.launcher);
+  assert_string_equal(launcher_rank(), "");
   /* A batch script, not a step. */
   assert_int_equal(find("SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_JOB_ID=1"), 0);
   assert_int_equal(find("LOCAL_RANK=1 MASTER_ADDR=a"), 0);
@@ -85,6 +87,7 @@ UNIT_TEST(the_innermost_counts) {
   /* A cluster's variables for the container, and mpirun in it. */
   assert_int_equal(find("RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=6"), 1);
   assert_int_equal(place.rank, 3);
+  assert_string_equal(launcher_rank(), "3");
 }
 
 UNIT_TEST(what_makes_no_sense_is_named) {
@@ -113,6 +116,15 @@ UNIT_TEST(what_makes_no_sense_is_named) {
     assert_int_equal(find(cases[i].variables), -EINVAL);
     assert_memory_equal(error, cases[i].error, strlen(cases[i].error));
   }
+}
+
+UNIT_TEST(a_rank_needs_no_size_where_there_is_none) {
+  find("PMIX_RANK=1 PMIX_NAMESPACE=prterun-h0-1602@1");
+  assert_string_equal(launcher_rank(), "1");
+  find("RANK=one WORLD_SIZE=4");
+  assert_string_equal(launcher_rank(), "");
+  find("SLURM_PROCID=0 SLURM_NTASKS=4");
+  assert_string_equal(launcher_rank(), "");
 }
 
 /* Slurm tells how many tasks the first host has, and others may have more. */

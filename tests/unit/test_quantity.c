@@ -129,6 +129,11 @@ UNIT_TEST(words) {
   assert_int_equal(quantity_find_word("auto|inline|thread", "threads"), -EINVAL);
   assert_int_equal(quantity_find_word("auto|inline|thread", ""), -EINVAL);
   assert_int_equal(quantity_find_word("auto|inline|thread", "auto|inline"), -EINVAL);
+  int length;
+  assert_memory_equal(quantity_word("auto|inline|thread", 1, &length), "inline|", 7);
+  assert_int_equal(length, 6);
+  assert_string_equal(quantity_word("auto|inline|thread", 2, &length), "thread");
+  assert_int_equal(length, 6);
 }
 
 UNIT_TEST(formatted_quantities_are_exact) {

@@ -104,6 +104,8 @@ int rdma_host_dial(struct rdma_host_two *two, const struct lane_tokens *tokens,
   while (qp && !atomic_load(&two->listener->is_connected)) {
     usleep(20);
   }
+  pthread_mutex_lock(&two->listener->in_use); /* the worker has done with it */
+  pthread_mutex_unlock(&two->listener->in_use);
   *dialler = qp;
   return error;
 }

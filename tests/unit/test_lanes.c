@@ -172,13 +172,6 @@ static void small_messages_are_sent_and_large_ones_written(void **state) {
   pair_close(pair);
 }
 
-/* A thread carries the work out, while completions are polled. */
-static void data_arrives_later(void **state) {
-  fake_verbs_thread(true);
-  data_arrives(state);
-  fake_verbs_thread(false);
-}
-
 static void unregistered_memory_is_copied(void **state) {
   (void)state;
   struct pair pair = pair_make(AF_INET);
@@ -347,7 +340,6 @@ int main(void) {
     SOME(a_sender_may_leave_early),
     SOME(a_receiver_may_leave_early),
     RDMA(small_messages_are_sent_and_large_ones_written),
-    TEST(data_arrives_later, rdma_thread),
     RDMA(unregistered_memory_is_copied),
     RDMA(failed_work_is_done_again),
     RDMA(tcp_goes_on_without_the_device),

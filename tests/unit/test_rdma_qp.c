@@ -164,6 +164,16 @@ TEST(what_cannot_be_stopped_is_destroyed) {
   rdma_host_free_two(&two);
 }
 
+/* Nor does the worker use it any more, when the peer comes. */
+TEST(what_was_destroyed_takes_nobody) {
+  struct rdma_host_two two = rdma_host_listen();
+  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
+  assert_int_equal(endpoint_stop(&two.listener->endpoint), 0);
+  assert_int_equal(rdma_host_dial(&two, &two.tokens, &two.dialler), -ECONNREFUSED);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  rdma_host_free_two(&two);
+}
+
 /* The worker that connects it may be using it: no other thread destroys it. */
 TEST(what_a_worker_connects_is_not_destroyed) {
   struct rdma_host_two two = two_that_wrote();

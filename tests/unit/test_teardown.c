@@ -38,8 +38,6 @@ struct kind {
   const char *progress;
 };
 
-static const struct fake_hca hca = { .name = "fake0", .addresses = { "127.0.0.1" } };
-
 static int set_up(void **state) {
   const struct kind *kind = *state;
   static char progress[40];
@@ -48,7 +46,7 @@ static int set_up(void **state) {
       (char *[]){ progress, "STRATUS_FLOWS=4", "STRATUS_SECRET=0123456789abcdef0123456789abcdef",
                   kind->transport == SEALED ? "STRATUS_ENCRYPT=on" : "STRATUS_ENCRYPT=off", NULL });
   if (kind->transport == RDMA) {
-    rdma_host_start(&hca);
+    rdma_host_start(&rdma_host_roce);
     fake_verbs_thread(true);
   }
   log_capture_start();

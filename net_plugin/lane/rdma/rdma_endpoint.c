@@ -100,7 +100,7 @@ bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
 
 /* What there is of an event after it was acknowledged: an identifier cannot be destroyed before. */
 struct seen {
-  struct rdma_qp *qp; /* NULL: the device's own */
+  struct rdma_qp *qp; /* NULL: the device's own, which has events of its own (rdma_device.h) */
   struct rdma_cm_id *id;
   enum rdma_cm_event_type type;
   int status;
@@ -112,17 +112,10 @@ static int failed(const struct rdma_qp *qp, const char *what, int error) {
   return error;
 }
 
-/* What the worker has come to, for the engine. */
-static void tell(struct rdma_qp *qp, int result) {
-  atomic_store(&qp->result, result);
-  eventfd_write(qp->news_fd, 1);
-}
-
 static int connected(struct rdma_qp *qp) {
   static atomic_flag is_told = ATOMIC_FLAG_INIT;
   bool is_first = !atomic_flag_test_and_set(&is_told);
   atomic_store(&qp->is_connected, true);
-  tell(qp, 0);
   LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s: librdmacm has connected a queue pair",
          qp->device->port.name);
   return 0;
@@ -138,23 +131,20 @@ static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) 
   return is_same;
 }
 
-/* Whatever the worker does with a queue pair. */
+/* Whatever the worker does with a queue pair comes to a result (endpoint_result), or goes on:
+ * -EINPROGRESS. Who hears of it may stop the queue pair at once. */
 static void step(struct rdma_qp *qp, int (*take)(struct rdma_qp *qp, const struct seen *seen),
                  const struct seen *seen) {
   pthread_mutex_lock(&qp->in_use);
-  int error = take(qp, seen);
-  if (error) {
-    tell(qp, error);
-  }
+  int result = take(qp, seen);
   pthread_mutex_unlock(&qp->in_use);
+  if (result != -EINPROGRESS) {
+    atomic_store(&qp->result, result);
+    eventfd_write(qp->news_fd, 1);
+  }
 }
 
 /* ---- the queue pair ---- */
-
-static int traffic_class(const struct rdma_qp *qp, int dscp) {
-  int wanted = qp->device->settings.traffic_class;
-  return wanted >= 0 ? wanted : dscp >= 0 ? dscp << 2 : 0;
-}
 
 static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
   const struct rdma_settings *settings = &qp->device->settings;
@@ -179,8 +169,7 @@ static int move(struct rdma_qp *qp, enum ibv_qp_state state) {
 }
 
 static int move_to_ready(struct rdma_qp *qp) {
-  int error = qp->qp ? 0 : -ECANCELED; /* it was stopped, and had to be destroyed for that */
-  error = error ? error : move(qp, IBV_QPS_INIT); /* its partition */
+  int error = move(qp, IBV_QPS_INIT); /* its partition */
   error = error ? error : move(qp, IBV_QPS_RTR);
   return error ? error : move(qp, IBV_QPS_RTS);
 }
@@ -221,17 +210,20 @@ static int await_request(struct rdma_qp *qp) {
 }
 
 static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
-  LOG_WARN_EVERY(RDMA_STRANGER_INTERVAL_NS,
-                 "%s: rejected a queue pair that does not belong to this job",
-                 qp->device->port.name);
+  if (qp->qp) {
+    LOG_WARN_EVERY(RDMA_STRANGER_INTERVAL_NS,
+                   "%s: rejected a queue pair that does not belong to this job",
+                   qp->device->port.name);
+  }
   qp->api->reject(id, NULL, 0);
   rdmacm_destroy_id(qp->api, id);
 }
 
 static int take_request(struct rdma_qp *qp, const struct seen *seen) {
-  if (!qp->listener || qp->id || !is_peer(seen, qp->tokens.request)) {
+  bool is_destroyed = !qp->qp; /* since it could not be stopped otherwise */
+  if (is_destroyed || !qp->listener || qp->id || !is_peer(seen, qp->tokens.request)) {
     reject(qp, seen->id);
-    return 0;
+    return -EINPROGRESS;
   }
   qp->id = seen->id;
   rdmacm_destroy_id(qp->api, qp->listener);
@@ -244,13 +236,14 @@ static int take_request(struct rdma_qp *qp, const struct seen *seen) {
   if (!error && qp->api->accept(qp->id, &answer) != 0) {
     error = -errno;
   }
-  return error ? failed(qp, "accept", error) : 0;
+  return error ? failed(qp, "accept", error) : -EINPROGRESS;
 }
 
 /* ---- the dialling side ---- */
 
 static void set_traffic_class(const struct rdma_qp *qp) {
-  uint8_t class = (uint8_t)traffic_class(qp, qp->dscp);
+  int wanted = qp->device->settings.traffic_class;
+  uint8_t class = (uint8_t)(wanted >= 0 ? wanted : qp->dscp >= 0 ? qp->dscp << 2 : 0);
   if (class &&
       qp->api->set_option(qp->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, sizeof(class)) != 0) {
     LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->port.name, strerror(errno));
@@ -267,19 +260,20 @@ static int resolve(struct rdma_qp *qp) {
                             RDMA_CM_PHASE_MS) != 0) {
     return failed(qp, "resolve the peer's address", -errno);
   }
-  return 0;
+  return -EINPROGRESS;
 }
 
 static int find_route(const struct rdma_qp *qp) {
   if (!is_on_device(qp, qp->id)) {
     return -ENODEV;
   }
-  return qp->api->resolve_route(qp->id, RDMA_CM_PHASE_MS) ? failed(qp, "find a route", -errno) : 0;
+  return qp->api->resolve_route(qp->id, RDMA_CM_PHASE_MS) ? failed(qp, "find a route", -errno)
+                                                          : -EINPROGRESS;
 }
 
 static int request(const struct rdma_qp *qp) {
   struct rdma_conn_param asked = parameters(qp, qp->tokens.request);
-  return qp->api->connect(qp->id, &asked) ? failed(qp, "connect", -errno) : 0;
+  return qp->api->connect(qp->id, &asked) ? failed(qp, "connect", -errno) : -EINPROGRESS;
 }
 
 /* must_establish: the queue pair must still be moved, and the peer be notified. */
@@ -329,7 +323,7 @@ static int take(struct rdma_qp *qp, const struct seen *seen) {
   case RDMA_CM_EVENT_TIMEWAIT_EXIT:
   case RDMA_CM_EVENT_ADDR_CHANGE: /* of a bond: if it breaks the queue pair, that has an event of
                                      its own */
-    return 0;
+    return -EINPROGRESS;
   default:
     return event_failed(qp, seen);
   }
@@ -367,8 +361,6 @@ void rdma_qp_take_events(struct rdma_queue *queue) {
     api->ack_cm_event(event);
     if (seen.qp) {
       step(seen.qp, take, &seen);
-    } else if (seen.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-      rdma_device_lose(device, api->event_str(seen.type));
     }
   }
 }
@@ -392,11 +384,7 @@ static int make(struct rdma_qp *qp) {
 static int begin(struct rdma_qp *qp, const struct seen *nothing) {
   (void)nothing;
   int error = make(qp);
-  error = error ? error : qp->is_sender ? resolve(qp) : await_request(qp);
-  if (!error && !qp->is_sender) {
-    tell(qp, 0);
-  }
-  return error;
+  return error ? error : qp->is_sender ? resolve(qp) : await_request(qp);
 }
 
 static void run_begin(struct rdma_job *job) {

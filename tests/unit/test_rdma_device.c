@@ -225,8 +225,8 @@ TEST(each_transport_is_known) {
     fake_verbs_add(&kinds[i].hca);
     nic = fake_nic("d1", kinds[i].hca.addresses[0], 24);
     struct rdma_device *device = rdma_host_open(&nic);
-    assert_int_equal(device->port.transport, kinds[i].transport);
-    assert_int_equal(device->port.has_immediate, kinds[i].has_immediate);
+    assert_int_equal(device->transport, kinds[i].transport);
+    assert_int_equal(device->has_immediate, kinds[i].has_immediate);
     assert_true(endpoint_find(&nic, text));
     assert_string_equal(text, kinds[i].text);
     rdma_device_release(device);

@@ -190,43 +190,41 @@ static bool open_events(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
       device->events && device->lost_fd >= 0 && verbs_make_nonblocking(device->events->async_fd);
   if (!is_open) {
     snprintf(why, RDMA_WHY_MAX,
-             "%s cannot be opened: %s; /dev/infiniband must be readable and writable",
-             device->port.name, strerror(errno));
+             "%s cannot be opened: %s; /dev/infiniband must be readable and writable", device->name,
+             strerror(errno));
   }
   return is_open;
 }
 
 /* What the device itself reports. */
 static bool query(struct rdma_device *device, char why[RDMA_WHY_MAX]) {
-  struct rdma_port *port = &device->port;
   struct ibv_context *context = device->bound->verbs;
   struct ibv_device_attr attributes;
   struct ibv_port_attr now;
   int error = device->api->query_device(context, &attributes);
-  error = error ? error : verbs_query_port(device->api, context, port->port, &now);
+  error = error ? error : verbs_query_port(device->api, context, device->port, &now);
   if (error) {
-    snprintf(why, RDMA_WHY_MAX, "%s cannot be queried: %s", port->name, strerror(error));
+    snprintf(why, RDMA_WHY_MAX, "%s cannot be queried: %s", device->name, strerror(error));
     return false;
   }
   if (now.state != IBV_PORT_ACTIVE) {
-    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", port->port, port->name,
+    snprintf(why, RDMA_WHY_MAX, "port %d of %s is %s", device->port, device->name,
              device->api->port_state_str(now.state));
     return false;
   }
   bool is_iwarp = context->device->transport_type == IBV_TRANSPORT_IWARP;
-  port->transport = is_iwarp                                      ? RDMA_IWARP
-                    : now.link_layer == IBV_LINK_LAYER_INFINIBAND ? RDMA_INFINIBAND
-                                                                  : RDMA_ROCE;
-  port->is_erdma = attributes.vendor_id == VENDOR_ERDMA;
+  device->transport = is_iwarp                                      ? RDMA_IWARP
+                      : now.link_layer == IBV_LINK_LAYER_INFINIBAND ? RDMA_INFINIBAND
+                                                                    : RDMA_ROCE;
+  device->is_erdma = attributes.vendor_id == VENDOR_ERDMA;
   /* iWARP knows it as an extension only; eRDMA, which is iWARP in its standard mode, has it
    * (Alibaba Cloud's manual). */
-  port->has_immediate = !is_iwarp || port->is_erdma;
+  device->has_immediate = !is_iwarp || device->is_erdma;
   return true;
 }
 
 /* *may_come: the NIC has a device that may be used, once it works. */
 static bool open_device(struct rdma_device *device, bool *may_come, char why[RDMA_WHY_MAX]) {
-  struct rdma_port *port = &device->port;
   device->api = verbs_api_get();
   if (!device->api) {
     snprintf(why, RDMA_WHY_MAX, "%.250s", verbs_api_reason());
@@ -235,11 +233,11 @@ static bool open_device(struct rdma_device *device, bool *may_come, char why[RDM
   if (!bind_to_nic(device, why)) {
     return false;
   }
-  snprintf(port->name, sizeof(port->name), "%s", device->bound->verbs->device->name);
-  port->port = device->bound->port_num;
-  *may_come = name_list_has(&device->settings.hcas, port->name, port->port);
+  snprintf(device->name, sizeof(device->name), "%s", device->bound->verbs->device->name);
+  device->port = device->bound->port_num;
+  *may_come = name_list_has(&device->settings.hcas, device->name, device->port);
   if (!*may_come) {
-    snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", port->name, port->port);
+    snprintf(why, RDMA_WHY_MAX, "NCCL_IB_HCA leaves out %s:%d", device->name, device->port);
     return false;
   }
   if (!open_events(device, why) || !query(device, why)) {
@@ -247,7 +245,7 @@ static bool open_device(struct rdma_device *device, bool *may_come, char why[RDM
   }
   device->pd = device->api->alloc_pd(device->bound->verbs);
   if (!device->pd) {
-    snprintf(why, RDMA_WHY_MAX, "%s cannot be used: %s", port->name, strerror(errno));
+    snprintf(why, RDMA_WHY_MAX, "%s cannot be used: %s", device->name, strerror(errno));
   }
   return device->pd != NULL;
 }
@@ -308,12 +306,12 @@ static bool may_use_ll128(const char *protocols) {
 static void warn_of_mtu(const struct rdma_device *device) {
   enum { JUMBO_MTU = 8500, PLAIN_MTU = 1400 };
   int64_t mtu;
-  if (device->port.is_erdma && may_use_ll128(getenv("NCCL_PROTO")) &&
+  if (device->is_erdma && may_use_ll128(getenv("NCCL_PROTO")) &&
       sysfs_read_int(sysfs_process_root, &mtu, "sys/class/net/%s/mtu", device->nic.name) >= 0 &&
       mtu != JUMBO_MTU && mtu != PLAIN_MTU) {
     LOG_WARN("%s: the MTU of %s is %d, and with eRDMA NCCL's LL128 protocol may then deliver wrong "
              "data: set the MTU to %d (or %d without jumbo frames), or NCCL_PROTO=^LL128",
-             device->port.name, device->nic.name, (int)mtu, JUMBO_MTU, PLAIN_MTU);
+             device->name, device->nic.name, (int)mtu, JUMBO_MTU, PLAIN_MTU);
   }
 }
 
@@ -333,8 +331,8 @@ static void search(struct rdma_job *job) {
   if (is_open) {
     device->queue.fd = device->channel->fd;
     rdma_memory_add(device);
-    LOG_INFO("%s, the RDMA device of %s, is open: port %u", device->port.name, device->nic.name,
-             device->port.port);
+    LOG_INFO("%s, the RDMA device of %s, is open: port %u", device->name, device->nic.name,
+             device->port);
     warn_of_mtu(device);
   } else {
     close_device(device);
@@ -498,8 +496,7 @@ void rdma_device_log_refusal(const struct nic *nic, const char *why) {
 
 void rdma_device_lose(struct rdma_device *device, const char *why) {
   if (!atomic_exchange(&device->is_lost, true)) {
-    LOG_INFO("%s, the RDMA device of %s, is given up: %s", device->port.name, device->nic.name,
-             why);
+    LOG_INFO("%s, the RDMA device of %s, is given up: %s", device->name, device->nic.name, why);
     eventfd_write(device->lost_fd, 1);
   }
 }
@@ -508,9 +505,9 @@ void rdma_device_take_events(struct rdma_device *device) {
   struct ibv_async_event event;
   while (device->api->get_async_event(device->events, &event) == 0) {
     const char *text = device->api->event_type_str(event.event_type);
-    LOG_TRACE("%s: event: %s", device->port.name, text);
+    LOG_TRACE("%s: event: %s", device->name, text);
     if (event.event_type == IBV_EVENT_DEVICE_FATAL ||
-        (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num == device->port.port)) {
+        (event.event_type == IBV_EVENT_PORT_ERR && event.element.port_num == device->port)) {
       rdma_device_lose(device, text);
     }
     device->api->ack_async_event(&event);

@@ -55,15 +55,6 @@ enum rdma_transport { RDMA_ROCE, RDMA_INFINIBAND, RDMA_IWARP, RDMA_TRANSPORTS };
 /* "RoCE" */
 const char *rdma_transport_name(enum rdma_transport transport);
 
-/* What is known about a port; a plain value. */
-struct rdma_port {
-  char name[NAME_LIST_NAME_MAX]; /* "mlx5_0" */
-  uint8_t port;                  /* from 1 */
-  enum rdma_transport transport;
-  bool is_erdma;      /* Alibaba Cloud's elastic RDMA */
-  bool has_immediate; /* a write can bring 32 bits along */
-};
-
 enum rdma_device_state { RDMA_CLOSED, RDMA_SEARCHING, RDMA_OPEN, RDMA_CLOSING };
 
 struct rdma_device {
@@ -76,7 +67,11 @@ struct rdma_device {
   /* while it is OPEN */
   struct rdma_settings settings;
   const struct verbs_api *api;
-  struct rdma_port port;
+  char name[NAME_LIST_NAME_MAX]; /* "mlx5_0" */
+  uint8_t port;                  /* from 1 */
+  enum rdma_transport transport;
+  bool is_erdma;      /* Alibaba Cloud's elastic RDMA */
+  bool has_immediate; /* a write can bring 32 bits along */
   struct rdma_event_channel *channel;
   struct rdma_cm_id *bound;   /* to the NIC's address: keeps the context */
   struct ibv_context *events; /* lanes watch its async_fd */

@@ -39,8 +39,8 @@ bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
     snprintf(text, ENDPOINT_TEXT_MAX, "%s", why[0] ? why : "the driver does not answer");
     return false;
   }
-  snprintf(text, ENDPOINT_TEXT_MAX, "%s port %u (%s)", device->port.name, device->port.port,
-           rdma_transport_name(device->port.transport));
+  snprintf(text, ENDPOINT_TEXT_MAX, "%s port %u (%s)", device->name, device->port,
+           rdma_transport_name(device->transport));
   rdma_device_release(device);
   return true;
 }
@@ -83,7 +83,7 @@ unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_en
 
 static void offer_of(const struct rdma_device *device, uint8_t key_index,
                      struct lane_offer *offer) {
-  offer->bytes[LANE_OFFER_KIND] = (uint8_t)(device->port.transport + 1);
+  offer->bytes[LANE_OFFER_KIND] = (uint8_t)(device->transport + 1);
   offer->bytes[LANE_OFFER_KEY] = key_index;
 }
 
@@ -108,7 +108,7 @@ struct seen {
 };
 
 static int failed(const struct rdma_qp *qp, const char *what, int error) {
-  LOG_INFO("%s: librdmacm cannot %s: %s", qp->device->port.name, what, strerror(-error));
+  LOG_INFO("%s: librdmacm cannot %s: %s", qp->device->name, what, strerror(-error));
   return error;
 }
 
@@ -117,14 +117,14 @@ static int connected(struct rdma_qp *qp) {
   bool is_first = !atomic_flag_test_and_set(&is_told);
   atomic_store(&qp->is_connected, true);
   LOG_AT(is_first ? LOG_LEVEL_INFO : LOG_LEVEL_TRACE, "%s: librdmacm has connected a queue pair",
-         qp->device->port.name);
+         qp->device->name);
   return 0;
 }
 
 /* The address may have moved. */
 static bool is_on_device(const struct rdma_qp *qp, const struct rdma_cm_id *id) {
   const struct rdma_device *device = qp->device;
-  bool is_same = id->verbs == device->bound->verbs && id->port_num == device->port.port;
+  bool is_same = id->verbs == device->bound->verbs && id->port_num == device->port;
   if (!is_same) {
     rdma_device_lose(qp->device, "librdmacm finds another one at the NIC's address");
   }
@@ -212,8 +212,7 @@ static int await_request(struct rdma_qp *qp) {
 static void reject(const struct rdma_qp *qp, struct rdma_cm_id *id) {
   if (qp->qp) {
     LOG_WARN_EVERY(RDMA_STRANGER_INTERVAL_NS,
-                   "%s: rejected a queue pair that does not belong to this job",
-                   qp->device->port.name);
+                   "%s: rejected a queue pair that does not belong to this job", qp->device->name);
   }
   qp->api->reject(id, NULL, 0);
   rdmacm_destroy_id(qp->api, id);
@@ -246,7 +245,7 @@ static void set_traffic_class(const struct rdma_qp *qp) {
   uint8_t class = (uint8_t)(wanted >= 0 ? wanted : qp->dscp >= 0 ? qp->dscp << 2 : 0);
   if (class &&
       qp->api->set_option(qp->id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, sizeof(class)) != 0) {
-    LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->port.name, strerror(errno));
+    LOG_TRACE("%s: librdmacm sets no traffic class: %s", qp->device->name, strerror(errno));
   }
 }
 
@@ -279,7 +278,7 @@ static int request(const struct rdma_qp *qp) {
 /* must_establish: the queue pair must still be moved, and the peer be notified. */
 static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_establish) {
   if (!is_peer(seen, qp->tokens.answer)) {
-    LOG_INFO("%s: what answered for the peer's queue pair is not the peer", qp->device->port.name);
+    LOG_INFO("%s: what answered for the peer's queue pair is not the peer", qp->device->name);
     return -EKEYREJECTED;
   }
   int error = must_establish ? move_to_ready(qp) : 0;
@@ -294,7 +293,7 @@ static int take_answer(struct rdma_qp *qp, const struct seen *seen, bool must_es
 static int event_failed(const struct rdma_qp *qp, const struct seen *seen) {
   const char *text = qp->api->event_str(seen->type);
   LOG_AT(qp->is_connected ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO, "%s: librdmacm: %s (%d)",
-         qp->device->port.name, text, seen->status);
+         qp->device->name, text, seen->status);
   switch (seen->type) {
   case RDMA_CM_EVENT_DEVICE_REMOVAL:
     rdma_device_lose(qp->device, text);
@@ -375,8 +374,7 @@ static int make(struct rdma_qp *qp) {
   if (error) {
     rdma_device_log_refusal(&device->nic, why);
   } else if (!atomic_flag_test_and_set(&has_logged)) {
-    LOG_INFO("RDMA through %s: device %s, port %u", device->nic.name, device->port.name,
-             device->port.port);
+    LOG_INFO("RDMA through %s: device %s, port %u", device->nic.name, device->name, device->port);
   }
   return error;
 }
@@ -395,9 +393,9 @@ static void run_begin(struct rdma_job *job) {
 static struct rdma_device *take_kind(const struct nic *nic, const struct lane_offer *offer) {
   struct rdma_device *device = take_device(nic);
   unsigned kind = offer->bytes[LANE_OFFER_KIND];
-  if (device && kind != device->port.transport + 1u) {
-    LOG_INFO("%s speaks %s, and the peer's device %s", device->port.name,
-             rdma_transport_name(device->port.transport),
+  if (device && kind != device->transport + 1u) {
+    LOG_INFO("%s speaks %s, and the peer's device %s", device->name,
+             rdma_transport_name(device->transport),
              kind <= RDMA_TRANSPORTS ? rdma_transport_name(kind - 1) : "something else");
     rdma_device_release(device);
     return NULL;

@@ -203,7 +203,7 @@ static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key) {
   bool owes_credit = rdma->freed - rdma->announced >= RDMA_SLOTS / 4;
   uint32_t immediate;
   int error;
-  if (rdma->qp->device->port.has_immediate && !owes_credit &&
+  if (rdma->qp->device->has_immediate && !owes_credit &&
       wire_header_to_immediate(frame->header, &immediate)) {
     write.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; /* takes a receive of the peer's, as a send does */
     write.imm_data = htobe32(immediate);

@@ -71,7 +71,7 @@ static void register_with(struct lane_memory *memory, const struct rdma_device *
     LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                    "%s does not register %zu bytes at %p: %s; they are copied instead. Often the "
                    "limit of locked memory is too low (ulimit -l)",
-                   device->port.name, memory->bytes, (void *)memory->base, strerror(errno));
+                   device->name, memory->bytes, (void *)memory->base, strerror(errno));
     return;
   }
   uint32_t remote = memory->rights == LANE_MEMORY_REMOTE ? mr->rkey : 0;
@@ -91,7 +91,7 @@ static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
   LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                  "%s cannot deregister memory (ibv_dereg_mr: %s): %zu bytes at %p stay pinned, and "
                  "the device can reach them. Look at the kernel's log, and reload its driver",
-                 device->port.name, strerror(error), mr->length, mr->addr);
+                 device->name, strerror(error), mr->length, mr->addr);
   return error;
 }
 

@@ -68,11 +68,11 @@ static const char *make_slots(struct rdma_qp *qp) {
 static const char *begin(struct rdma_qp *qp) {
   struct ibv_qp_attr attributes = {
     .qp_state = IBV_QPS_INIT,
-    .port_num = qp->device->port.port,
+    .port_num = qp->device->port,
     .qp_access_flags = rdma_qp_access(qp),
   };
   int mask = IBV_QP_STATE | IBV_QP_ACCESS_FLAGS;
-  mask |= qp->device->port.transport == RDMA_IWARP ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+  mask |= qp->device->transport == RDMA_IWARP ? 0 : IBV_QP_PKEY_INDEX | IBV_QP_PORT;
   errno = qp->api->modify_qp(qp->qp, &attributes, mask);
   if (errno) {
     return "initialise a queue pair";
@@ -92,8 +92,7 @@ int rdma_qp_make(struct rdma_qp *qp, char why[RDMA_WHY_MAX]) {
   failed = failed ? failed : make_slots(qp);
   failed = failed ? failed : begin(qp);
   if (failed) {
-    snprintf(why, RDMA_WHY_MAX, "%s: cannot %s: %s", qp->device->port.name, failed,
-             strerror(errno));
+    snprintf(why, RDMA_WHY_MAX, "%s: cannot %s: %s", qp->device->name, failed, strerror(errno));
   }
   return failed ? -ENODEV : 0;
 }
@@ -129,7 +128,7 @@ static int withdraw_memory(const struct rdma_qp *qp) {
     LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
              "the connection ends. Look at the kernel's log, and reload the driver, or leave the "
              "device out (NCCL_IB_HCA)",
-             qp->device->port.name, qp->device->nic.name, strerror(error));
+             qp->device->name, qp->device->nic.name, strerror(error));
   }
   return error ? -ENOTRECOVERABLE : 0;
 }
@@ -154,12 +153,12 @@ int rdma_qp_stop(struct rdma_qp *qp) {
   }
   if (!destroy_error) { /* destroyed: all that a device can do that is gone */
     LOG_AT(atomic_load(&device->is_lost) ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
-           "%s: ibv_modify_qp does not stop a queue pair: %s", device->port.name, strerror(error));
+           "%s: ibv_modify_qp does not stop a queue pair: %s", device->name, strerror(error));
     return may_destroy ? 0 : withdraw_memory(qp);
   }
   LOG_WARN("%s, the RDMA device of %s, neither stops (ibv_modify_qp: %s) nor destroys "
            "(ibv_destroy_qp: %s) a queue pair: it is used no more. Look at the kernel's log",
-           device->port.name, device->nic.name, strerror(error), strerror(destroy_error));
+           device->name, device->nic.name, strerror(error), strerror(destroy_error));
   return withdraw_memory(qp);
 }
 
@@ -200,7 +199,7 @@ static void destroy(struct rdma_job *job) {
     LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                    "%s does not give up a queue pair (%s: %s): its %zu bytes are kept. Look at the "
                    "kernel's log, and reload its driver",
-                   qp->device->port.name, refused, strerror(error), slots_bytes(qp));
+                   qp->device->name, refused, strerror(error), slots_bytes(qp));
     rdma_worker_keep(&qp->device->queue, job);
     return;
   }
@@ -248,7 +247,7 @@ bool rdma_qp_take_event(struct rdma_qp *qp) {
 int rdma_qp_failed(const struct rdma_qp *qp, const struct ibv_wc *done, bool is_closing) {
   bool is_late = done->status == IBV_WC_WR_FLUSH_ERR; /* something else broke the queue pair */
   LOG_AT(is_late || is_closing ? LOG_LEVEL_TRACE : LOG_LEVEL_INFO,
-         "%s: queue pair %u failed: %s (vendor error %#x)", qp->device->port.name, qp->qp->qp_num,
+         "%s: queue pair %u failed: %s (vendor error %#x)", qp->device->name, qp->qp->qp_num,
          qp->api->wc_status_str(done->status), done->vendor_err);
   switch (done->status) {
   case IBV_WC_RETRY_EXC_ERR:

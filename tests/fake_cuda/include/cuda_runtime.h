@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subset of the public CUDA runtime API that this emulation provides.
+/* Types of the public CUDA runtime API, and those of its functions that this emulation's files call
+ * of each other; all are found in the runtime's files by EXPORT.
  *
  * Written for this project from the public API documentation; it is not a copy of NVIDIA's header.
  * Structure layouts follow the CUDA 12 ABI, because Debian builds NCCL with CUDA 12.
@@ -50,14 +51,6 @@ typedef struct {
   char bytes[16];
 } cudaUUID_t;
 
-typedef struct {
-  char reserved[64];
-} cudaIpcMemHandle_t;
-
-typedef struct {
-  char reserved[64];
-} cudaIpcEventHandle_t;
-
 typedef struct cudaLaunchConfig_st {
   dim3 gridDim;
   dim3 blockDim;
@@ -72,10 +65,6 @@ typedef struct cudaLaunchConfig_st {
 
 enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
 enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
-enum { cudaHostAllocDefault = 0, cudaHostAllocPortable = 1, cudaHostAllocMapped = 2 };
-enum { cudaHostRegisterDefault = 0, cudaHostRegisterPortable = 1, cudaHostRegisterMapped = 2 };
-enum { cudaIpcMemLazyEnablePeerAccess = 1 };
-enum { cudaEnableDefault = 0 };
 
 enum cudaMemcpyKind {
   cudaMemcpyHostToHost = 0,
@@ -160,19 +149,15 @@ enum cudaDeviceAttr {
   cudaDevAttrTextureAlignment = 14,
   cudaDevAttrGpuOverlap = 15,
   cudaDevAttrMultiProcessorCount = 16,
-  cudaDevAttrIntegrated = 18,
   cudaDevAttrCanMapHostMemory = 19,
-  cudaDevAttrComputeMode = 20,
   cudaDevAttrConcurrentKernels = 31,
   cudaDevAttrPciBusId = 33,
-  cudaDevAttrPciDeviceId = 34,
   cudaDevAttrMemoryClockRate = 36,
   cudaDevAttrGlobalMemoryBusWidth = 37,
   cudaDevAttrL2CacheSize = 38,
   cudaDevAttrMaxThreadsPerMultiProcessor = 39,
   cudaDevAttrAsyncEngineCount = 40,
   cudaDevAttrUnifiedAddressing = 41,
-  cudaDevAttrPciDomainId = 50,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
   cudaDevAttrStreamPrioritiesSupported = 78,
@@ -277,88 +262,26 @@ struct cudaDeviceProp {
 #define cudaGetDeviceProperties cudaGetDeviceProperties_v2
 
 const char *cudaGetErrorName(cudaError_t error);
-const char *cudaGetErrorString(cudaError_t error);
-cudaError_t cudaGetLastError(void);
-cudaError_t cudaPeekAtLastError(void);
 
-cudaError_t cudaDriverGetVersion(int *version);
-cudaError_t cudaRuntimeGetVersion(int *version);
-cudaError_t cudaGetDeviceCount(int *count);
-cudaError_t cudaGetDevice(int *device);
-cudaError_t cudaSetDevice(int device);
 cudaError_t cudaDeviceSynchronize(void);
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int device);
-cudaError_t cudaDeviceGetPCIBusId(char *busId, int len, int device);
-cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *busId);
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer);
-cudaError_t cudaDeviceSetLimit(int limit, size_t value);
-cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int device);
 
-cudaError_t cudaMalloc(void **ptr, size_t size);
-cudaError_t cudaFree(void *ptr);
-cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned flags);
-cudaError_t cudaFreeHost(void *ptr);
-cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags);
-cudaError_t cudaHostUnregister(void *ptr);
-cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags);
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attr, const void *ptr);
 cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *props);
-cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool);
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value);
 cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t n, cudaMemPool_t pool, cudaStream_t stream);
-cudaError_t cudaFreeAsync(void *ptr, cudaStream_t stream);
 
-cudaError_t cudaMemcpy(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t size, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
-cudaError_t cudaMemset(void *dst, int value, size_t size);
 cudaError_t cudaMemsetAsync(void *dst, int value, size_t size, cudaStream_t stream);
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
-cudaError_t cudaStreamDestroy(cudaStream_t stream);
-cudaError_t cudaStreamSynchronize(cudaStream_t stream);
-cudaError_t cudaStreamQuery(cudaStream_t stream);
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags);
-cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id);
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg);
 
-cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
-cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags);
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-cudaError_t cudaEventSynchronize(cudaEvent_t event);
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status);
-cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
 
-cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const void *func);
-cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value);
-cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol);
 cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
                              cudaStream_t stream);
-
-/* application.c */
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, cudaStream_t stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared,
-                                       cudaStream_t *stream);
-cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args);
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *func,
-                                                                   int threads, size_t shared,
-                                                                   unsigned flags);
-cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest);
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority);
-cudaError_t cudaMemGetInfo(size_t *unused, size_t *total);
-cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
-                                size_t size, cudaStream_t stream);
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
-cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream);
-cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
-                                    enum cudaDriverEntryPointQueryResult *status);
 
 #ifdef __cplusplus
 }

@@ -102,35 +102,19 @@ EXPORT int nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int index, int
   return NVML_SUCCESS;
 }
 
-EXPORT int nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned link, int *active) {
-  (void)device;
-  (void)link;
-  (void)active;
-  return NVML_ERROR_NOT_SUPPORTED;
-}
+/* Whatever the arguments. The last three PyTorch looks up, and asserts that they are there. */
+#define REFUSED(name)                                                                              \
+  EXPORT int name(void) {                                                                          \
+    return NVML_ERROR_NOT_SUPPORTED;                                                               \
+  }
 
-EXPORT int nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t device, unsigned link, void *pci) {
-  (void)device;
-  (void)link;
-  (void)pci;
-  return NVML_ERROR_NOT_SUPPORTED;
-}
-
-EXPORT int nvmlDeviceGetNvLinkCapability(nvmlDevice_t device, unsigned link, int capability,
-                                         unsigned *result) {
-  (void)device;
-  (void)link;
-  (void)capability;
-  (void)result;
-  return NVML_ERROR_NOT_SUPPORTED;
-}
-
-EXPORT int nvmlDeviceGetFieldValues(nvmlDevice_t device, int n, void *values) {
-  (void)device;
-  (void)n;
-  (void)values;
-  return NVML_ERROR_NOT_SUPPORTED;
-}
+REFUSED(nvmlDeviceGetNvLinkState)
+REFUSED(nvmlDeviceGetNvLinkRemotePciInfo)
+REFUSED(nvmlDeviceGetNvLinkCapability)
+REFUSED(nvmlDeviceGetFieldValues)
+REFUSED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+REFUSED(nvmlDeviceGetNvLinkRemoteDeviceType)
+REFUSED(nvmlDeviceGetComputeRunningProcesses)
 
 struct conf_compute_state {
   unsigned environment;
@@ -143,27 +127,6 @@ EXPORT int nvmlSystemGetConfComputeState(struct conf_compute_state *state) {
   return NVML_SUCCESS;
 }
 
-/* What PyTorch looks up besides, and asserts that it is there. */
-
 EXPORT int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device) {
   return nvmlDeviceGetHandleByPciBusId(bus_id, device);
-}
-
-EXPORT int nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned link, void *pci) {
-  return nvmlDeviceGetNvLinkRemotePciInfo(device, link, pci);
-}
-
-EXPORT int nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned link, int *type) {
-  (void)device;
-  (void)link;
-  (void)type;
-  return NVML_ERROR_NOT_SUPPORTED;
-}
-
-EXPORT int nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned *count,
-                                                void *processes) {
-  (void)device;
-  (void)processes;
-  *count = 0;
-  return NVML_SUCCESS;
 }

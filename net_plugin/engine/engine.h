@@ -127,10 +127,10 @@ void engine_timer_stop(struct engine_timer *timer);
  * strangers, too: there may be thousands of connections. */
 struct engine_lists {
   struct list connections; /* connection/connection.c */
-  struct list ports;       /* setup/port.c */
-  struct list listeners;   /* setup/acceptor.c */
+  struct list ports;       /* setup/listener.c */
+  struct list listeners;   /* setup/listener.c */
   void *receivers;         /* id_tree.h; setup/receiver.c: by the identity of their hellos */
-  void *listener_ids;      /* id_tree.h; setup/acceptor.c */
+  void *listener_ids;      /* id_tree.h; setup/listener.c */
 };
 struct engine_lists *engine_lists(struct engine *engine);
 /* What the engine's links measure together; guarded by the lock. */

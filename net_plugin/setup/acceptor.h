@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* acceptor: the peers that have come to one port (port.h), until each is let in or sent away: what
- * the hello names must exist, and the peer prove that it may join. Then it gets a new connection of
- * a listener, a lane of a connection, or a refusal. Those that wait are few, cheap and short-lived,
- * so that scanners and strangers cost nothing.
+/* acceptor: the peers that have come to one port (listener.h), until each is let in or sent away:
+ * what the hello names must exist, and the peer prove that it may join. Then it gets a new
+ * connection of a listener, a lane of a connection, or a refusal. Those that wait are few, cheap
+ * and short-lived, so that scanners and strangers cost nothing.
  *
  *   HELLO --hello--> PROOF --proof--> let in, or sent away
  *                             `-- an endpoint is made for it --> PROVED --it is, or not--> the same

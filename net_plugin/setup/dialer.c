@@ -13,8 +13,8 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/limits.h"
+#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/negotiate.h"
-#include "net_plugin/setup/port.h"
 
 /* Until there is a connection every path is tried, then with less firm bindings. Later a lane waits
  * for its home path: it must be there when a NIC comes back, and others carry its share meanwhile.
@@ -237,7 +237,7 @@ static int dial_lane(struct lane_dial *dial, uint64_t deadline_ns) {
   hello.lane = (uint16_t)dial->lane;
   hello.epoch = dial->epoch;
   memcpy(hello.params.nic, nic.name, sizeof hello.params.nic);
-  port_for_hello(engine, &nic, &hello.listens);
+  listener_for_hello(engine, &nic, &hello.listens);
   note_endpoint_end(dial, now_ns);
   hello.params.remote_keys = now_ns >= dial->no_endpoint_ns ? hello.params.remote_keys : 0;
   dial->dial = dial_start(engine, &nic, address, &hello, &dialer->peering.keys, deadline_ns,

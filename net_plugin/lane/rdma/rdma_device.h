@@ -70,12 +70,12 @@ struct rdma_device {
   char name[NAME_LIST_NAME_MAX]; /* "mlx5_0" */
   uint8_t port;                  /* from 1 */
   enum rdma_transport transport;
-  bool is_erdma;      /* Alibaba Cloud's elastic RDMA */
-  bool has_immediate; /* a write can bring 32 bits along */
-  struct rdma_event_channel *channel;
-  struct rdma_cm_id *bound;   /* to the NIC's address: keeps the context */
-  struct ibv_context *events; /* lanes watch its async_fd */
-  int lost_fd;                /* an eventfd, readable from the moment that the device is lost */
+  bool is_erdma;                      /* Alibaba Cloud's elastic RDMA */
+  bool has_immediate;                 /* a write can bring 32 bits along */
+  struct rdma_event_channel *channel; /* of all its identifiers; the worker's */
+  struct rdma_cm_id *bound;           /* to the NIC's address: keeps the context */
+  struct ibv_context *events;         /* lanes watch its async_fd */
+  int lost_fd; /* an eventfd, readable from the moment that the device is lost */
   struct ibv_pd *pd;
 
   /* covered by rdma_device.c's mutex */

@@ -17,6 +17,7 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/lane_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
+#include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -28,6 +29,8 @@ enum { BYTES = 70000 };
 #define PARAMETERS "STRATUS_FLOWS=2 STRATUS_THREADS=1 STRATUS_PROGRESS="
 static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS "inline" };
 static const struct rdma_host_way roce_with_thread = { &rdma_host_roce, PARAMETERS "thread" };
+static const struct rdma_host_way roce_hasty = { &rdma_host_roce,
+                                                 PARAMETERS "inline STRATUS_CONNECT_TIMEOUT=1s" };
 static const struct rdma_host_way iwarp = { &rdma_host_iwarp, PARAMETERS "inline" };
 
 /* ---- calls with an engine's lock ---- */
@@ -190,6 +193,28 @@ TEST(a_connection_is_made_without_a_driver_that_hangs, roce) {
   assert_int_equal(fake_verbs_counts().sends, 0);
   fake_verbs_hold_calls(FAKE_CREATE_QP, false);
   pair_close(pair);
+}
+
+/* It is not answered when its endpoint is ready, or would be: NCCL would get a connection without a
+ * peer. */
+TEST(who_leaves_while_a_driver_hangs_gets_no_connection, roce_hasty) {
+  fake_verbs_hold_calls(FAKE_CREATE_QP, true);
+  struct attempt attempt = attempt_start();
+  struct pair *pair = &attempt.pair;
+  for (int error = 0; !error; usleep(20)) {
+    error = connector_connect(&attempt.nic, 1, -1, 0, attempt.handle, &pair->sender);
+    assert_int_equal(listener_accept(attempt.listener, &pair->receiver), 0);
+    assert_null(pair->receiver);
+  }
+  assert_true(fake_verbs_held() > 0);
+  uint64_t until_ns = clock_now_ns() + ACCEPT_PATIENCE_NS + NS_PER_S / 2;
+  while (clock_now_ns() < until_ns) {
+    assert_int_equal(listener_accept(attempt.listener, &pair->receiver), 0);
+    assert_null(pair->receiver);
+    usleep(1000);
+  }
+  fake_verbs_hold_calls(FAKE_CREATE_QP, false);
+  listener_close(attempt.listener);
 }
 
 /* ---- the user's memory ---- */

@@ -62,7 +62,7 @@ static const struct policy_model short_of_bytes = {
 };
 
 UNIT_TEST(it_is_on_where_coding_costs_next_to_nothing) {
-  for (uint64_t seed = 1; seed <= 20; seed++) {
+  for (uint64_t seed = 1; seed <= 6; seed++) {
     policy_model_init(&model, &short_of_bytes, seed);
     policy_model_run(&model, SECOND);
     assert_true(is_on());
@@ -143,7 +143,7 @@ UNIT_TEST(it_ends_where_the_network_carries_more) {
 }
 
 UNIT_TEST(noise_does_not_turn_it) {
-  for (uint64_t seed = 1; seed <= 20; seed++) {
+  for (uint64_t seed = 1; seed <= 6; seed++) {
     struct policy_model config = bound_by_network;
     config.noise_percent = 10;
     policy_model_init(&model, &config, seed);

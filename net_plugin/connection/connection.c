@@ -291,6 +291,10 @@ static void task_run(struct engine_task *task) {
   connection_pump(LIST_ENTRY(task, struct connection, task), clock_now_ns());
 }
 
+static void arrived_run(struct engine_deferred *deferred) {
+  connection_pump(LIST_ENTRY(deferred, struct connection, arrived), clock_now_ns());
+}
+
 /* ---- life ---- */
 
 static _Atomic uint64_t connections_made;
@@ -337,6 +341,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->totals = nic_totals_of(engine_nic(engine));
   connection->timer.expired = timer_expired;
   connection->task.run = task_run;
+  connection->arrived.run = arrived_run;
   for (unsigned i = 0; i < connection->lanes; i++) {
     connection->slots[i].source =
         (struct engine_source){ .ready = connection_lane_ready, .fd = -1 };
@@ -364,6 +369,7 @@ void connection_destroy(struct connection *connection) {
     connection_drop_lane(connection, i);
   }
   engine_timer_stop(&connection->timer);
+  engine_cancel(&connection->arrived);
   list_remove(&connection->node);
   if (connection->remote_keys) {
     lane_memory_want(false);

@@ -122,6 +122,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   if (got) {
     engine_note_activity(now_ns);
     connection->hot_lane = (int)index;
+    connection->idle_polls = 0;
   }
   bool was_read = error == 0;
   if (was_read && (events & EPOLLOUT)) {
@@ -130,11 +131,11 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
              lane_has_taken(lane) == had_taken && !connection->is_closing_lanes) {
     return; /* nothing there, nothing changed */
   }
+  engine_defer(connection->engine, &connection->arrived);
   if (connection->is_closing_lanes) {
     if (lane->ops->is_closed(lane)) {
       connection_drop_lane(connection, index); /* the end of its stream stays readable */
     }
-    connection_pump(connection, now_ns);
     return;
   }
   if (error && !link_status(connection->link)) {
@@ -143,7 +144,6 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   } else {
     connection_update_lane(connection, index); /* a failed link may have a last word for it */
   }
-  connection_pump(connection, now_ns);
 }
 
 void connection_lane_ready(struct engine_source *source, uint32_t events) {

@@ -73,18 +73,20 @@ struct connection {
   int hot_lane;         /* where the next small message is likely to arrive; -1: anywhere */
   unsigned other_lane;  /* polled last in turn, besides the hot lane */
   unsigned other_polls; /* of another TCP lane than the hot one */
+  unsigned idle_polls;  /* in a row that found nothing */
   uint64_t taken;       /* posts given to the link */
   uint64_t published;   /* completions made visible */
   bool is_released;     /* no user memory is touched any more: closed, or memory was taken back */
   bool is_detached;     /* NCCL has closed it */
   bool is_closing_lanes, is_running;
   struct engine_timer timer;
-  uint64_t linger_ns;         /* released: what is not delivered by then is dropped */
-  uint64_t last_word_ns;      /* failed: the peer is told until then; 0: not failed */
-  struct link_health health;  /* a trouble that was reported; LINK_WELL: there is none */
-  unsigned reports;           /* of it */
-  uint64_t close_deadline_ns; /* is_closing_lanes: what is open then is dropped */
-  uint64_t number;            /* counts the process's connections, from 1 */
+  struct engine_deferred arrived; /* lanes were served, connection_pump is due */
+  uint64_t linger_ns;             /* released: what is not delivered by then is dropped */
+  uint64_t last_word_ns;          /* failed: the peer is told until then; 0: not failed */
+  struct link_health health;      /* a trouble that was reported; LINK_WELL: there is none */
+  unsigned reports;               /* of it */
+  uint64_t close_deadline_ns;     /* is_closing_lanes: what is open then is dropped */
+  uint64_t number;                /* counts the process's connections, from 1 */
   uint64_t created_ns;
   uint64_t checksum_errors;
   struct nic_totals *totals;
@@ -147,7 +149,7 @@ uint64_t connection_next_report_ns(const struct connection *connection);
 
 /* What epoll calls for a lane_slot. */
 void connection_lane_ready(struct engine_source *source, uint32_t epoll_events);
-/* Does what the events ask for, and what follows from it. */
+/* Does what the events ask for, and defers what follows from it. */
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t epoll_events,
                            uint64_t now_ns);
 /* What the epoll set should report, and whether the lane takes a frame. */

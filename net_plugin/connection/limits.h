@@ -20,6 +20,11 @@
  * deadlines, and for devices that are lost. */
 #define PEEKS_PER_POLL 16
 
+/* After so many polls in vain another lane than the hot one is looked at in one of so many: where
+ * threads wait for a CPU each system call of a poll in vain keeps it from who has something to do.
+ * Figures: EPOLL_PERIOD_NS. */
+#define OTHER_POLLS 8
+
 /* How long the peer has to close its lanes once everything is delivered. */
 #define CLOSE_TIMEOUT_NS (1 * NS_PER_S)
 

@@ -241,6 +241,31 @@ static bool expire_timers(struct engine *engine, uint64_t now_ns) {
 
 /* ---- polling ---- */
 
+void engine_defer(struct engine *engine, struct engine_deferred *deferred) {
+  engine_assert_locked(engine);
+  if (!deferred->is_queued) {
+    deferred->is_queued = true;
+    list_push_back(&engine->deferred, &deferred->node);
+  }
+}
+
+void engine_run_deferred(struct engine *engine) {
+  engine_assert_locked(engine);
+  struct list_node *node;
+  while ((node = list_pop_front(&engine->deferred))) {
+    struct engine_deferred *deferred = LIST_ENTRY(node, struct engine_deferred, node);
+    deferred->is_queued = false;
+    deferred->run(deferred);
+  }
+}
+
+void engine_cancel(struct engine_deferred *deferred) {
+  if (deferred->is_queued) {
+    deferred->is_queued = false;
+    list_remove(&deferred->node);
+  }
+}
+
 bool engine_poll(struct engine *engine) {
   engine_assert_locked(engine);
   int count = epoll_wait(engine->epoll_fd, engine->events, EVENTS_PER_ROUND, 0);
@@ -252,6 +277,7 @@ bool engine_poll(struct engine *engine) {
       source->ready(source, event->events);
     }
   }
+  engine_run_deferred(engine);
   bool has_tasks = engine_run_tasks(engine);
   engine->polled_ns = clock_now_ns();
   bool has_deadlines = expire_timers(engine, engine->polled_ns);
@@ -260,10 +286,11 @@ bool engine_poll(struct engine *engine) {
 
 void engine_poll_if_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns) {
   engine_assert_locked(engine);
-  bool is_due = is_only_rdma ? now_ns >= engine->polled_ns + RDMA_EPOLL_PERIOD_NS
-                             : ++engine->polls % POLLS_PER_EPOLL == 0;
-  if (is_due || now_ns >= engine->next_deadline_ns) {
+  uint64_t period_ns = is_only_rdma ? RDMA_EPOLL_PERIOD_NS : EPOLL_PERIOD_NS;
+  if (now_ns >= engine->polled_ns + period_ns || now_ns >= engine->next_deadline_ns) {
     engine_poll(engine);
+  } else {
+    engine_run_deferred(engine);
   }
 }
 

@@ -45,6 +45,13 @@ struct engine_task {
   atomic_bool is_queued;
 };
 
+/* What follows from events of several sources, once for all of them. */
+struct engine_deferred {
+  void (*run)(struct engine_deferred *deferred); /* locked */
+  bool is_queued;
+  struct list_node node;
+};
+
 /* What an engine is wanted for; each use goes round robin over the NIC's engines. */
 enum engine_use { ENGINE_LISTENS, ENGINE_DIALS, ENGINE_USES };
 /* The engine of this NIC whose turn it is, made on first use. The result lives until
@@ -102,9 +109,16 @@ static inline void engine_assert_locked(const struct engine *engine) {
 
 /* Delivers what the epoll set has, runs tasks and expired timers. False: there was nothing. */
 bool engine_poll(struct engine *engine);
-/* The same in one of several calls, and when a deadline has come: for a caller that polls its lanes
- * first. is_only_rdma: all of these are RDMA, of which the epoll set says nothing, so seldom. */
+/* The same if that was not done lately, or a deadline has come: for a caller that has polled its
+ * lanes; else only what is deferred. is_only_rdma: all of these are RDMA, of which the epoll set
+ * says nothing, so seldom. */
 void engine_poll_if_due(struct engine *engine, bool is_only_rdma, uint64_t now_ns);
+/* Runs it once the events of a round are delivered, or in engine_run_deferred; once, however often
+ * it is asked. */
+void engine_defer(struct engine *engine, struct engine_deferred *deferred);
+/* It is not to run any more, if it was. */
+void engine_cancel(struct engine_deferred *deferred);
+void engine_run_deferred(struct engine *engine);
 /* Runs what other threads submitted so far. False: there was nothing. */
 bool engine_run_tasks(struct engine *engine);
 /* A lane was opened (1) or closed (-1). While all are RDMA, the thread keeps off in both modes. */

@@ -167,6 +167,7 @@ static int engine_new(const struct nic *nic, unsigned shard, struct engine **res
   engine->next_deadline_ns = NO_DEADLINE;
   pthread_mutex_init(&engine->lock, NULL);
   list_init(&engine->timers);
+  list_init(&engine->deferred);
   list_init(&engine->lists.connections);
   list_init(&engine->lists.ports);
   list_init(&engine->lists.listeners);

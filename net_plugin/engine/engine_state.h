@@ -46,9 +46,9 @@ struct engine {
   uint64_t next_deadline_ns;  /* never later than the earliest timer */
   uint64_t sleeping_until_ns; /* the thread sleeps until then; 0: it is woken for no deadline */
   struct epoll_event events[EVENTS_PER_ROUND];
-  int events_left;    /* of the round being delivered */
-  unsigned polls;     /* engine_poll_if_due calls of those with TCP lanes */
-  uint64_t polled_ns; /* when engine_poll was called last */
+  int events_left;      /* of the round being delivered */
+  struct list deferred; /* until these are delivered */
+  uint64_t polled_ns;   /* when engine_poll was called last */
   struct engine_lists lists;
   struct policy_shared policy_shared;
 

@@ -67,9 +67,10 @@ static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
  * time of the last write came before it, and says nothing about it. Nothing that a receiver hears
  * says that its WINDOW arrived: what follows may have been allowed by the one before. */
 static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
-  const struct link_tail *tail = &link->lanes[lane].tail;
-  if (link->config.role == LINK_SENDER && journal_count(&link->lanes[lane].journal) == 0 &&
-      tail->written_ns < link->lanes[lane].heard_ns &&
+  const struct link_lane *written = &link->lanes[lane];
+  const struct link_tail *tail = &written->tail;
+  bool is_heard = tail->written_ns < written->heard_ns || tail->written_ns < written->moved_ns;
+  if (link->config.role == LINK_SENDER && journal_count(&written->journal) == 0 && is_heard &&
       !liveness_owes_answer(&link->liveness, lane)) {
     return LINK_NO_DEADLINE;
   }

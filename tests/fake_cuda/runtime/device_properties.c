@@ -52,6 +52,8 @@ static const struct {
   { cudaDevAttrGPUDirectRDMASupported, 1 },
   { cudaDevAttrGPUDirectRDMAFlushWritesOptions, 1 },
   { cudaDevAttrGPUDirectRDMAWritesOrdering, 200 }, /* visible to all devices */
+  { CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
+  { CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
 };
 
 /* Attributes that depend on the device or on FAKE_CUDA_*; false if this is not one of them. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver API entry points: contexts, errors, and the table behind cudaGetDriverEntryPoint. A
- * program that links with libcuda.so.1 finds them by name. */
+/* Driver API entry points: contexts, errors, virtual memory management, and the table behind
+ * cudaGetDriverEntryPoint. A program that links with libcuda.so.1 finds them by name. */
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/memory.h"
 
 /* A context is just a device number here; there is one per device. */
 struct CUctx_st {
@@ -79,17 +81,113 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
   return CUDA_SUCCESS;
 }
 
+/* ---- virtual memory management: where a GPU has it, NCCL connects at the first collective, not at
+ * init. The pages are those of the reserved addresses, and a handle only says whose memory it is,
+ * as its device plus 1: nothing is mapped twice, and nothing by another process. ---- */
+
+#define GRANULARITY 4096
+
+EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                              int option) {
+  (void)prop;
+  (void)option;
+  *granularity = GRANULARITY;
+  return CUDA_SUCCESS;
+}
+
+/* Not for host memory: NCCL then shares files in /dev/shm between GPUs of a host. */
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                            const CUmemAllocationProp *prop, unsigned long long flags) {
+  (void)size;
+  (void)flags;
+  if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  *handle = (CUmemGenericAllocationHandle)prop->location.id + 1;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  (void)handle;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+                                    CUdeviceptr hint, unsigned long long flags) {
+  (void)hint;
+  (void)flags;
+  if (alignment > GRANULARITY)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  int mode = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void *pages = mmap(NULL, size, PROT_READ | PROT_WRITE, mode, -1, 0);
+  if (pages == MAP_FAILED)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  *ptr = (CUdeviceptr)pages;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
+  munmap((void *)ptr, size);
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+                         CUmemGenericAllocationHandle handle, unsigned long long flags) {
+  (void)offset;
+  (void)flags;
+  memory_add((struct memory){ ptr, size, MEM_DEVICE, (int)handle - 1, NULL });
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
+  struct memory m;
+  (void)size;
+  return memory_take((void *)ptr, MEM_DEVICE, &m) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const void *access, size_t count) {
+  (void)ptr;
+  (void)size;
+  (void)access;
+  (void)count;
+  return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *ptr) {
+  struct memory m;
+  if (!memory_find(ptr, &m))
+    return CUDA_ERROR_INVALID_VALUE;
+  *handle = (CUmemGenericAllocationHandle)m.device + 1;
+  return CUDA_SUCCESS;
+}
+
 #define ENTRY(name)                                                                                \
   { #name, (void *)name }
 static const struct {
   const char *name;
   void *function;
 } entries[] = {
-  ENTRY(cuGetErrorName),        ENTRY(cuGetErrorString), ENTRY(cuDeviceGet),
-  ENTRY(cuDeviceGetAttribute),  ENTRY(cuCtxCreate),      ENTRY(cuCtxDestroy),
-  ENTRY(cuCtxGetCurrent),       ENTRY(cuCtxSetCurrent),  ENTRY(cuCtxGetDevice),
-  ENTRY(cuLaunchKernel),        ENTRY(cuLaunchKernelEx), ENTRY(cuMemGetAddressRange),
+  ENTRY(cuGetErrorName),
+  ENTRY(cuGetErrorString),
+  ENTRY(cuDeviceGet),
+  ENTRY(cuDeviceGetAttribute),
+  ENTRY(cuCtxCreate),
+  ENTRY(cuCtxDestroy),
+  ENTRY(cuCtxGetCurrent),
+  ENTRY(cuCtxSetCurrent),
+  ENTRY(cuCtxGetDevice),
+  ENTRY(cuLaunchKernel),
+  ENTRY(cuLaunchKernelEx),
+  ENTRY(cuMemGetAddressRange),
   ENTRY(cuPointerGetAttribute),
+  ENTRY(cuMemGetAllocationGranularity),
+  ENTRY(cuMemCreate),
+  ENTRY(cuMemRelease),
+  ENTRY(cuMemAddressReserve),
+  ENTRY(cuMemAddressFree),
+  ENTRY(cuMemMap),
+  ENTRY(cuMemUnmap),
+  ENTRY(cuMemSetAccess),
+  ENTRY(cuMemRetainAllocationHandle),
 };
 
 void *driver_entry(const char *symbol) {

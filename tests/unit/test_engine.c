@@ -262,6 +262,50 @@ IN_BOTH_MODES(events_are_seen) {
   }
 }
 
+/* What follows from the events of several sources is done once, when all of them were told. */
+static struct engine_deferred answer;
+static unsigned told, told_before[2], answers;
+
+static void tell(struct engine_source *source, uint32_t events) {
+  (void)source;
+  (void)events;
+  told++;
+  engine_defer(engine, &answer);
+}
+
+static void give_answer(struct engine_deferred *deferred) {
+  assert_ptr_equal(deferred, &answer);
+  told_before[answers++ % 2] = told;
+}
+
+TEST(events_of_several_are_answered_once, by_pollers) {
+  struct engine_source sources[3] = { 0 };
+  int fds[3];
+  answer = (struct engine_deferred){ .run = give_answer };
+  told = answers = 0;
+  engine_lock(engine);
+  for (unsigned i = 0; i < 3; i++) {
+    fds[i] = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+    sources[i].ready = tell;
+    assert_int_equal(engine_watch(engine, &sources[i], fds[i], EPOLLIN), 0);
+  }
+  assert_true(engine_poll(engine));
+  assert_int_equal(answers, 1);
+  assert_int_equal(told_before[0], 3);
+  engine_defer(engine, &answer); /* who polls soon after another only does what is left */
+  engine_poll_if_due(engine, false, clock_now_ns());
+  assert_int_equal(answers, 2);
+  engine_defer(engine, &answer);
+  engine_cancel(&answer);
+  engine_run_deferred(engine);
+  assert_int_equal(answers, 2);
+  for (unsigned i = 0; i < 3; i++) {
+    engine_unwatch(engine, &sources[i]);
+    close(fds[i]);
+  }
+  engine_unlock(engine);
+}
+
 /* ---- messages ---- */
 
 enum { PAIRS = 3, MESSAGES = 400, DEPTH = 4, LARGEST = 300000, ASKS = 2 };

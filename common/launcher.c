@@ -82,13 +82,17 @@ static int read_number(struct reader *reader, const char *name, int least) {
 
 /* ---- which launcher ---- */
 
+static bool may_have_started_us(const struct launcher *l) {
+  return !l->needs || get(l->needs);
+}
+
 /* NULL: none. A rank without a size, or a size without a rank, is an error: each process would be a
  * job of its own. */
 static const struct launcher *launcher_recognize(struct reader *reader) {
   for (int i = 0; i < LAUNCHERS; i++) {
     const struct launcher *l = &launchers[i];
     const char *rank = get(l->rank), *size = l->size ? get(l->size) : NULL;
-    bool is_possible = (rank || size) && (!l->needs || get(l->needs));
+    bool is_possible = (rank || size) && may_have_started_us(l);
     if (is_possible && rank && size) {
       return l;
     }
@@ -110,7 +114,7 @@ const char *launcher_rank(void) {
   for (int i = 0; i < LAUNCHERS; i++) {
     const struct launcher *l = &launchers[i];
     const char *rank = get(l->rank);
-    if (rank && (!l->needs || get(l->needs)) && (!l->size || get(l->size)) && strlen(rank) < 16 &&
+    if (rank && may_have_started_us(l) && (!l->size || get(l->size)) && strlen(rank) < 16 &&
         rank[strspn(rank, "0123456789")] == '\0') {
       return rank;
     }

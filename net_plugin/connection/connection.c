@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See connection.h. connection_pump is the heart: it takes what the progress thread posted to the
  * link, carries out the link's orders, writes what the link wants written, and publishes what
- * completed. It runs after every fact. */
+ * completed. It runs after a fact, and once after all that a round of polls or events has read. */
 #include "net_plugin/connection/connection.h"
 
 #include <errno.h>

@@ -5,7 +5,8 @@
  *   progress_cq_peek  RDMA only: are all completion queues empty? Then nothing else is done
  *   progress_locked   the hot lane, which brought the last bytes: one system call for a small
  *                     message; each RDMA lane: a read of memory
- *   progress_other    one more TCP lane: the hot lane's successor, or the next in turn
+ *   progress_other    one more TCP lane: the hot lane's successor, or the next in turn; after some
+ *                     polls in vain seldom
  *   engine_poll       the epoll set, every 20 us, and when a deadline has come
  *
  * What follows from all that was read is done once, afterwards: a WINDOW acknowledges what came on

@@ -4,7 +4,7 @@
  * RDMA lane ends, as its fini (lane.h); else never.
  * Fails: as stated.
  *
- *   connection.c           its life, and the pump that runs after every fact
+ *   connection.c           its life, and the pump that runs after facts
  *   connection_lanes.c     its lanes: opened, served, broken, gone; memory for compressed chunks
  *   connection_requests.c  request slots: posted, coalesced, complete; what a waiting thread polls
  *   connection_failure.c   why it failed, in one message

@@ -4,6 +4,7 @@
  *   task      It is in the stack before its poster tries the lock; who unlocks looks at the stack
  *             afterwards. One of the two runs it: the thread need not be woken.
  *   event     The epoll set stays readable until it is served, which ends a sleep on the set.
+ *   deferred  Run in the same engine_poll or engine_poll_if_due, before the lock is given back.
  *   deadline  Set under the lock, under which the thread reads the next one and sets
  *             sleeping_until_ns: one set before is seen, an earlier one set later wakes it.
  *   hold      Ends by itself soon after the last poll. Until then the thread takes no lock and

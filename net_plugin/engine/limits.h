@@ -40,12 +40,12 @@
 #define SPIN_NS (50 * NS_PER_US)
 /* How often the thread offers the lock to a thread that waits for it. */
 #define LOCK_OFFERS 100
-/* Pollers ask the epoll set, which costs as much as reading a flow, after so long: about 16 polls
- * of a thread that has a CPU, and each one of a thread that had none, whose lanes have all got
- * something meanwhile. Together with OTHER_POLLS and engine_defer, with 4 flows, of the time
- * without them: AllReduce on 2 hosts without caps, 64 B, 8 KiB, 64 KiB, 256 KiB, 1 MiB, 4 MiB 0.97,
- * 0.94, 0.90, 0.78, 0.71, 0.98 (medians of 5 rounds); 8 hosts on the same 2 CPUs, 64 KiB, 256 KiB,
- * 1 MiB 0.85, 1.06, 0.81 (6 rounds). */
+/* Pollers ask the epoll set, which costs as much as reading a flow, after so long: seldom where a
+ * thread has a CPU, at once where it had none for a while, as all its lanes may have something.
+ * Together with OTHER_POLLS and engine_defer, with 4 flows, of the time without them: AllReduce on
+ * 2 hosts without caps, 64 B, 8 KiB, 64 KiB, 256 KiB, 1 MiB, 4 MiB 0.97, 0.94, 0.90, 0.78, 0.71,
+ * 0.98, in another run 1.01, 0.51, 0.99, 0.99, 0.94, 1.02 (medians of 5 rounds each); 8 hosts on
+ * the same 2 CPUs, 64 KiB, 256 KiB, 1 MiB 0.85, 1.06, 0.81 (6 rounds). By emulation. */
 #define EPOLL_PERIOD_NS (20 * NS_PER_US)
 /* RDMA lanes are polled without the set, which has only deadlines and lost devices for them. */
 #define RDMA_EPOLL_PERIOD_NS (4 * NS_PER_MS)

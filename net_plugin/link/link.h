@@ -104,7 +104,7 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
                         const struct wire_remote_buffer *remote_buffer, uint64_t now_ns);
 
 /* Lanes whose transports are to be asked what they have counted, now: each answer is reported by
- * link_lane_measured at once (NULL: it counts nothing). Asked after every fact; seldom any. */
+ * link_lane_measured at once (NULL: it counts nothing). Asked before link_step; seldom any. */
 uint64_t link_wants_measured(struct link *link, uint64_t now_ns);
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);

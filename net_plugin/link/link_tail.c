@@ -64,7 +64,8 @@ static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
 }
 
 /* When the lane is to be looked at; LINK_NO_DEADLINE: nothing is missing. What was heard at the
- * time of the last write came before it, and says nothing about it. Nothing that a receiver hears
+ * time of the last write came before it, and says nothing about it. A WINDOW on another lane may
+ * have acknowledged what this one carried. Nothing that a receiver hears
  * says that its WINDOW arrived: what follows may have been allowed by the one before. */
 static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
   const struct link_lane *written = &link->lanes[lane];

@@ -52,7 +52,7 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
     meta->nccl_max = sample->nccl > meta->nccl_max ? sample->nccl : meta->nccl_max;
   }
   if (meta->nccl_max > 0) {
-    meta->nccl_max = meta->nccl_max / 100 * 100 + 99;
+    meta->nccl_max = meta->nccl_max / 100 * 100 + 99; /* and its later patches */
   }
   snprintf(meta->id, sizeof meta->id, "%s", options.id);
   snprintf(meta->source, sizeof meta->source, "stratus fit, %zu samples of run %s", file->count,

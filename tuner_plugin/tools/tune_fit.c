@@ -3,11 +3,13 @@
  * comes from a base profile, if one is given; but its topology from the samples. */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "common/plain.h"
 #include "common/tools/commands.h"
 #include "tuner_plugin/model/fit.h"
 #include "tuner_plugin/model/sample_file.h"
@@ -42,7 +44,6 @@ static int read_samples(int count, char **paths, struct sample_file *file) {
 /* Releases and date of the samples; the tables hold for the last release's patches, too. */
 static void fill_meta(const struct sample_file *file, struct profile_meta *meta) {
   uint64_t newest = 0;
-  meta->nccl_min = meta->nccl_max = 0;
   for (size_t i = 0; i < file->count; i++) {
     const struct sample *sample = &file->samples[i];
     newest = sample->time > newest ? sample->time : newest;
@@ -54,12 +55,10 @@ static void fill_meta(const struct sample_file *file, struct profile_meta *meta)
   if (meta->nccl_max > 0) {
     meta->nccl_max = meta->nccl_max / 100 * 100 + 99; /* and its later patches */
   }
-  snprintf(meta->id, sizeof meta->id, "%s", options.id);
   snprintf(meta->source, sizeof meta->source, "stratus fit, %zu samples of run %s", file->count,
            file->samples[0].run);
   time_t seconds = (time_t)newest;
   struct tm date;
-  meta->created[0] = '\0';
   if (newest > 0 && gmtime_r(&seconds, &date)) {
     strftime(meta->created, sizeof meta->created, "%Y-%m-%d", &date);
   }
@@ -90,20 +89,27 @@ static int take_topology(const struct sample_file *file, struct profile_fit *fit
   return CLI_OK;
 }
 
+/* A profile that has an id alone, as the reader takes it. */
+static int begin_profile(struct profile *profile) {
+  struct profile_error error;
+  char id[2 * PROFILE_ID_MAX];
+  snprintf(id, sizeof id, "%s", options.id);
+  json_t *root = json_pack("{s:i, s:s}", "schema", PROFILE_SCHEMA, "id", plain_text(id));
+  char *text = json_dumps(root, 0);
+  int result = profile_parse(text ? text : "", text ? strlen(text) : 0, profile, &error);
+  free(text);
+  json_decref(root);
+  return result ? cli_fail_usage("--id: %s", error.text) : CLI_OK;
+}
+
 static int load_base(struct profile *profile) {
   char path[PROFILE_PATH_MAX];
-  if (!options.base) {
-    *profile = (struct profile){ 0 };
-    return CLI_OK;
-  }
-  int status = tune_load(options.base, profile, path);
-  if (status != CLI_OK) {
-    return status;
-  }
-  struct profile kept = { .fit = profile->fit, .net = profile->net };
-  profile_free(profile);
-  *profile = kept;
-  return CLI_OK;
+  struct profile base = { 0 };
+  int status = options.base ? tune_load(options.base, &base, path) : CLI_OK;
+  profile->fit = base.fit;
+  profile->net = base.net;
+  profile_free(&base);
+  return status;
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
@@ -112,13 +118,10 @@ static int run(int argument_count, char **arguments, bool is_json) {
   struct profile profile = { 0 };
   struct profile_error error = { 0 };
   struct fit_counts counts;
-  int status = read_samples(argument_count, arguments, &file);
-  if (status == CLI_OK) {
-    status = load_base(&profile);
-  }
-  if (status == CLI_OK) {
-    status = take_topology(&file, &profile.fit);
-  }
+  int status = begin_profile(&profile);
+  status = status ? status : load_base(&profile);
+  status = status ? status : read_samples(argument_count, arguments, &file);
+  status = status ? status : take_topology(&file, &profile.fit);
   if (status == CLI_OK && fit_profile(file.samples, file.count, &profile, &counts, &error) < 0) {
     status = cli_fail("%s", error.text[0] ? error.text : "out of memory");
   }

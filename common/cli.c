@@ -3,7 +3,6 @@
 #include "common/cli.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,40 +59,36 @@ int cli_fail_usage(const char *format, ...) {
 
 /* ---- help ---- */
 
+/* By enum cli_type: what its text is, and what is said to be wanted. */
+static const struct {
+  enum quantity_type type;
+  const char *wanted;
+} kinds[] = {
+  [CLI_FLAG] = { QUANTITY_BOOL, NULL },
+  [CLI_INT] = { QUANTITY_INT, "a number" },
+  [CLI_NUMBER] = { QUANTITY_INT, "a number" },
+  [CLI_SIZE] = { QUANTITY_SIZE, "a size such as 64K" },
+  [CLI_DURATION] = { QUANTITY_DURATION, "a time such as 250ms or 10s" },
+  [CLI_STRING] = { QUANTITY_STRING, NULL },
+  [CLI_WORD] = { QUANTITY_ENUM, NULL }, /* one of `argument` */
+};
+
+static bool is_int(const struct cli_option *option) {
+  return option->type == CLI_NUMBER || option->type == CLI_WORD;
+}
+
 static void format_default(const struct cli_option *option, char *text, size_t text_bytes) {
-  char quantity[QUANTITY_TEXT_MAX];
-  text[0] = '\0';
-  switch (option->type) {
-  case CLI_INT:
-    snprintf(text, text_bytes, " [%" PRId64 "]", *(const int64_t *)option->value);
-    break;
-  case CLI_NUMBER:
-    snprintf(text, text_bytes, " [%d]", *(const int *)option->value);
-    break;
-  case CLI_SIZE:
-    snprintf(text, text_bytes, " [%s]",
-             quantity_format_size(*(const uint64_t *)option->value, quantity));
-    break;
-  case CLI_DURATION:
-    snprintf(text, text_bytes, " [%s]",
-             quantity_format_duration(*(const uint64_t *)option->value, quantity));
-    break;
-  case CLI_STRING: {
-    const char *value = *(const char *const *)option->value;
-    if (value) {
-      snprintf(text, text_bytes, " [%s]", value);
-    }
-    break;
+  char number[QUANTITY_TEXT_MAX];
+  const char *value = number;
+  if (option->type == CLI_STRING) {
+    value = *(const char *const *)option->value;
+  } else if (option->type != CLI_FLAG) {
+    quantity_format(kinds[option->type].type, option->argument,
+                    is_int(option) ? *(const int *)option->value : *(const int64_t *)option->value,
+                    number);
   }
-  case CLI_WORD: {
-    int length;
-    const char *word = quantity_word(option->argument, *(const int *)option->value, &length);
-    snprintf(text, text_bytes, " [%.*s]", length, word);
-    break;
-  }
-  case CLI_FLAG:
-    break;
-  }
+  bool has_one = option->type != CLI_FLAG && value;
+  snprintf(text, text_bytes, has_one ? " [%s]" : "", value);
 }
 
 static void print_option(const struct cli_option *option) {
@@ -167,17 +162,22 @@ const char *cli_given(const char *names) {
   return NULL;
 }
 
-static int parse_int(const struct cli_option *option, const char *text) {
+static int parse_number(const struct cli_option *option, const char *text) {
+  const enum quantity_type type = kinds[option->type].type;
+  const char *wanted = kinds[option->type].wanted;
   int64_t number;
-  if (quantity_parse_int(text, &number) < 0) {
-    return cli_fail_usage("--%s takes a number, not \"%s\"", option->name, text);
+  if (quantity_parse(type, option->argument, text, &number) < 0) {
+    return cli_fail_usage("--%s takes %s, not \"%s\"", option->name,
+                          wanted ? wanted : option->argument, text);
   }
   bool is_limited = option->low != 0 || option->high != 0;
   if (is_limited && (number < option->low || number > option->high)) {
-    return cli_fail_usage("--%s takes %" PRId64 " to %" PRId64 ", not %s", option->name,
-                          option->low, option->high, text);
+    char low[QUANTITY_TEXT_MAX], high[QUANTITY_TEXT_MAX];
+    return cli_fail_usage("--%s takes %s to %s, not %s", option->name,
+                          quantity_format(type, NULL, option->low, low),
+                          quantity_format(type, NULL, option->high, high), text);
   }
-  if (option->type == CLI_NUMBER) {
+  if (is_int(option)) {
     *(int *)option->value = (int)number;
   } else {
     *(int64_t *)option->value = number;
@@ -185,52 +185,18 @@ static int parse_int(const struct cli_option *option, const char *text) {
   return CLI_OK;
 }
 
-static int parse_size(const struct cli_option *option, const char *text) {
-  char low[QUANTITY_TEXT_MAX], high[QUANTITY_TEXT_MAX];
-  uint64_t bytes;
-  if (quantity_parse_size(text, &bytes) < 0) {
-    return cli_fail_usage("--%s takes a size such as 64K, not \"%s\"", option->name, text);
-  }
-  if (option->high > 0 && (bytes < (uint64_t)option->low || bytes > (uint64_t)option->high)) {
-    return cli_fail_usage("--%s takes %s to %s, not %s", option->name,
-                          quantity_format_size((uint64_t)option->low, low),
-                          quantity_format_size((uint64_t)option->high, high), text);
-  }
-  *(uint64_t *)option->value = bytes;
-  return CLI_OK;
-}
-
 static int parse_value(const struct cli_option *option, const char *text) {
-  int place;
   if (!cli_given(option->name) && given_count < sizeof given / sizeof given[0]) {
     given[given_count++] = option;
   }
-  switch (option->type) {
-  case CLI_FLAG:
+  if (option->type == CLI_FLAG) {
     *(bool *)option->value = true;
-    return CLI_OK;
-  case CLI_INT:
-  case CLI_NUMBER:
-    return parse_int(option, text);
-  case CLI_SIZE:
-    return parse_size(option, text);
-  case CLI_DURATION:
-    return quantity_parse_duration(text, option->value) == 0
-               ? CLI_OK
-               : cli_fail_usage("--%s takes a time such as 250ms or 10s, not \"%s\"", option->name,
-                                text);
-  case CLI_STRING:
+  } else if (option->type == CLI_STRING) {
     *(const char **)option->value = text;
-    return CLI_OK;
-  case CLI_WORD:
-    place = quantity_find_word(option->argument, text);
-    if (place < 0) {
-      return cli_fail_usage("--%s takes %s, not \"%s\"", option->name, option->argument, text);
-    }
-    *(int *)option->value = place;
-    return CLI_OK;
+  } else {
+    return parse_number(option, text);
   }
-  return CLI_USAGE;
+  return CLI_OK;
 }
 
 static const struct cli_option *find_option(const struct cli_command *command, const char *name,

@@ -30,7 +30,7 @@ struct cli_option {
   void *value;          /* of the type above; holds the default, which -h shows */
   const char *argument; /* its name in -h; for CLI_WORD the words, as in "a|b" */
   const char *help;
-  int64_t low;  /* smallest number or size accepted; both 0: any */
+  int64_t low;  /* smallest number, size or time accepted; both 0: any */
   int64_t high; /* largest */
 };
 

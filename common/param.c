@@ -18,22 +18,12 @@
 #include "common/quantity.h"
 #include "common/version.h"
 
-enum param_type {
-  PARAM_TYPE_BOOL,
-  PARAM_TYPE_INT,
-  PARAM_TYPE_SIZE,
-  PARAM_TYPE_DURATION,
-  PARAM_TYPE_ENUM,
-  PARAM_TYPE_STRING,
-  PARAM_TYPE_SECRET,
-};
-
 /* The consequence of a bad value. */
 enum param_duty { PARAM_DUTY_PLAIN, PARAM_DUTY_PROTECTS };
 
 struct param_row {
   const char *name;
-  enum param_type type;
+  enum quantity_type type;
   const char *default_text;
   const char *accepted;
   const char *unit;
@@ -48,7 +38,7 @@ struct param_row {
 
 static const struct param_row rows[PARAM_COUNT] = {
 #define PARAM_ROW(name, type, default_text, accepted, unit, plugin, duty, help)                    \
-  { "STRATUS_" #name,      PARAM_TYPE_##type, default_text, accepted, unit,                        \
+  { "STRATUS_" #name,      QUANTITY_##type,   default_text, accepted, unit,                        \
     PARAM_PLUGIN_##plugin, PARAM_DUTY_##duty, help },
   PARAM_TABLE(PARAM_ROW)
 #undef PARAM_ROW
@@ -71,52 +61,15 @@ static const char name_prefix[] = "STRATUS_";
 static const char test_prefix[] = "STRATUS_TEST_";
 
 static bool is_text(const struct param_row *row) {
-  return row->type == PARAM_TYPE_STRING || row->type == PARAM_TYPE_SECRET;
+  return row->type == QUANTITY_STRING || row->type == QUANTITY_SECRET;
 }
 
 /* ---- parsing ---- */
 
-/* The number that stands for `text` in this type. */
-static int parse_number(const struct param_row *row, const char *text, int64_t *number) {
-  uint64_t magnitude;
-  bool flag;
-  int result;
-  switch (row->type) {
-  case PARAM_TYPE_BOOL:
-    result = quantity_parse_bool(text, &flag);
-    *number = result == 0 && flag;
-    return result;
-  case PARAM_TYPE_INT:
-    return quantity_parse_int(text, number);
-  case PARAM_TYPE_SIZE:
-    result = quantity_parse_size(text, &magnitude);
-    break;
-  case PARAM_TYPE_DURATION:
-    result = quantity_parse_duration(text, &magnitude);
-    break;
-  case PARAM_TYPE_ENUM:
-    *number = quantity_find_word(row->accepted, text);
-    if (*number < 0 && quantity_parse_bool(text, &flag) == 0) {
-      *number = quantity_find_word(row->accepted, flag ? "on" : "off");
-    }
-    return *number < 0 ? -EINVAL : 0;
-  default:
-    return -EINVAL;
-  }
-  if (result < 0) {
-    return result;
-  }
-  if (magnitude > INT64_MAX) {
-    return -ERANGE;
-  }
-  *number = (int64_t)magnitude;
-  return 0;
-}
-
 /* Whether the number lies in "0|4K..4M". The alternatives are our own text, so they parse; a unit
  * test loads every row. */
 static bool is_number_accepted(const struct param_row *row, int64_t number) {
-  if (row->accepted[0] == '\0' || row->type == PARAM_TYPE_ENUM) {
+  if (row->accepted[0] == '\0' || row->type == QUANTITY_ENUM) {
     return true;
   }
   char copy[128];
@@ -130,19 +83,19 @@ static bool is_number_accepted(const struct param_row *row, int64_t number) {
     }
     int64_t low = 0;
     int64_t high = -1;
-    if (parse_number(row, choice, &low) == 0 && parse_number(row, high_text, &high) == 0 &&
-        number >= low && number <= high) {
+    if (quantity_parse(row->type, NULL, choice, &low) == 0 &&
+        quantity_parse(row->type, NULL, high_text, &high) == 0 && number >= low && number <= high) {
       return true;
     }
   }
   return false;
 }
 
-/* As quantity_parse_bool takes them. */
+/* As QUANTITY_BOOL takes them. */
 static const char switch_words[] = "0|1|off|on|no|yes|false|true";
 
 static bool has_switch_words(const struct param_row *row) {
-  return row->type == PARAM_TYPE_ENUM && quantity_find_word(row->accepted, "off") >= 0 &&
+  return row->type == QUANTITY_ENUM && quantity_find_word(row->accepted, "off") >= 0 &&
          quantity_find_word(row->accepted, "on") >= 0;
 }
 
@@ -151,7 +104,7 @@ enum { ACCEPTED_MAX = 128 };
 
 static const char *accepted_text(const struct param_row *row, char text[ACCEPTED_MAX]) {
   const char *words = row->accepted;
-  if (row->type == PARAM_TYPE_BOOL) {
+  if (row->type == QUANTITY_BOOL) {
     words = switch_words;
   } else if (!*words) {
     words = is_text(row) ? "any text" : "any number";
@@ -168,7 +121,8 @@ static bool parse_value(const struct param_row *row, const char *text, struct pa
     return value->string != NULL;
   }
   int64_t number;
-  if (parse_number(row, text, &number) < 0 || !is_number_accepted(row, number)) {
+  if (quantity_parse(row->type, row->accepted, text, &number) < 0 ||
+      !is_number_accepted(row, number)) {
     return false;
   }
   value->number = number;
@@ -226,7 +180,7 @@ static void load_row(const struct param_row *row, const char *text, struct param
   free(value->string);
   *value = (struct param_value){ 0 };
   if (!is_text(row)) {
-    int result = parse_number(row, row->default_text, &value->number);
+    int result = quantity_parse(row->type, row->accepted, row->default_text, &value->number);
     assert(result == 0 && is_number_accepted(row, value->number));
     (void)result;
   }
@@ -247,7 +201,7 @@ static void load_row(const struct param_row *row, const char *text, struct param
   }
   char quoted[QUOTE_MAX], origin[ORIGIN_MAX];
   LOG_WARN("%s=%s%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
-           row->type == PARAM_TYPE_SECRET ? "..." : quote(text, quoted), format_origin(row, origin),
+           row->type == QUANTITY_SECRET ? "..." : quote(text, quoted), format_origin(row, origin),
            accepted, row->unit[0] ? " " : "", row->unit,
            row->default_text[0] ? row->default_text : "empty");
 }
@@ -278,7 +232,7 @@ void param_load(char *const *environment) {
 
 /* ---- getters ---- */
 
-static const struct param_value *value_of(enum param_id id, enum param_type type) {
+static const struct param_value *value_of(enum param_id id, enum quantity_type type) {
   assert(id < PARAM_COUNT && rows[id].type == type);
   (void)type;
   param_init();
@@ -286,23 +240,23 @@ static const struct param_value *value_of(enum param_id id, enum param_type type
 }
 
 bool param_bool(enum param_id id) {
-  return value_of(id, PARAM_TYPE_BOOL)->number != 0;
+  return value_of(id, QUANTITY_BOOL)->number != 0;
 }
 
 int64_t param_int(enum param_id id) {
-  return value_of(id, PARAM_TYPE_INT)->number;
+  return value_of(id, QUANTITY_INT)->number;
 }
 
 uint64_t param_size(enum param_id id) {
-  return (uint64_t)value_of(id, PARAM_TYPE_SIZE)->number;
+  return (uint64_t)value_of(id, QUANTITY_SIZE)->number;
 }
 
 uint64_t param_duration_ns(enum param_id id) {
-  return (uint64_t)value_of(id, PARAM_TYPE_DURATION)->number;
+  return (uint64_t)value_of(id, QUANTITY_DURATION)->number;
 }
 
 int param_enum(enum param_id id) {
-  return (int)value_of(id, PARAM_TYPE_ENUM)->number;
+  return (int)value_of(id, QUANTITY_ENUM)->number;
 }
 
 const char *param_string(enum param_id id) {
@@ -424,28 +378,11 @@ static void format_value(enum param_id id, char *text, size_t text_bytes) {
   const struct param_row *row = &rows[id];
   const struct param_value *value = &values[id];
   char number[QUANTITY_TEXT_MAX];
-  switch (row->type) {
-  case PARAM_TYPE_STRING:
-    snprintf(text, text_bytes, "%s", value->string ? value->string : row->default_text);
-    break;
-  case PARAM_TYPE_SECRET:
-    snprintf(text, text_bytes, "%s", value->string ? "hidden" : "");
-    break;
-  case PARAM_TYPE_SIZE:
-    snprintf(text, text_bytes, "%s", quantity_format_size((uint64_t)value->number, number));
-    break;
-  case PARAM_TYPE_DURATION:
-    snprintf(text, text_bytes, "%s", quantity_format_duration((uint64_t)value->number, number));
-    break;
-  case PARAM_TYPE_ENUM: {
-    int length;
-    const char *word = quantity_word(row->accepted, (int)value->number, &length);
-    snprintf(text, text_bytes, "%.*s", length, word);
-    break;
-  }
-  default:
-    snprintf(text, text_bytes, "%" PRId64, value->number);
-  }
+  const char *string = row->type == QUANTITY_SECRET && value->string ? "hidden" : value->string;
+  snprintf(text, text_bytes, "%s",
+           !is_text(row) ? quantity_format(row->type, row->accepted, value->number, number)
+           : string      ? string
+                         : row->default_text);
 }
 
 static void print_list(FILE *to) {
@@ -476,7 +413,7 @@ static void print_accepted(FILE *to, const struct param_row *row) {
     return;
   }
   fputc('`', to);
-  print_alternatives(to, row->type == PARAM_TYPE_BOOL ? "0|1" : row->accepted);
+  print_alternatives(to, row->type == QUANTITY_BOOL ? "0|1" : row->accepted);
   fprintf(to, "`%s%s", row->unit[0] ? " " : "", row->unit);
 }
 

@@ -374,9 +374,7 @@ int profile_parse(const char *text, size_t text_bytes, struct profile *out,
 static void format_value(const struct key *key, const void *base, char text[PROFILE_TEXT_MAX]) {
   const void *field = (const char *)base + key->offset;
   const struct profile_row *row = base; /* of an optional WORD */
-  const char *word;
   uint64_t number = 0;
-  int length;
   text[0] = '\0';
   switch (key->type) {
   case TEXT:
@@ -385,9 +383,8 @@ static void format_value(const struct key *key, const void *base, char text[PROF
     snprintf(text, PROFILE_TEXT_MAX, "%s", (const char *)field);
     break;
   case WORD:
-    word = quantity_word(key->words, *(const int *)field, &length);
     if (key->is_needed || row->is_measured) {
-      snprintf(text, PROFILE_TEXT_MAX, "%.*s", length, word);
+      quantity_format(QUANTITY_ENUM, key->words, *(const int *)field, text);
     }
     break;
   case SCHEMA:

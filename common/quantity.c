@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,7 +98,7 @@ int quantity_parse_size(const char *text, uint64_t *bytes) {
   return -EINVAL;
 }
 
-int quantity_parse_duration(const char *text, uint64_t *ns) {
+static int parse_duration(const char *text, uint64_t *ns) {
   uint64_t number;
   const char *end;
   int result = parse_digits(text, &number, &end);
@@ -113,15 +114,6 @@ int quantity_parse_duration(const char *text, uint64_t *ns) {
   return -EINVAL;
 }
 
-int quantity_parse_bool(const char *text, bool *value) {
-  int word = quantity_find_word("0|1|no|yes|off|on|false|true", text);
-  if (word < 0) {
-    return word;
-  }
-  *value = word % 2 == 1;
-  return 0;
-}
-
 int quantity_find_word(const char *words, const char *text) {
   size_t length = strlen(text);
   for (int place = 0;; place++) {
@@ -134,14 +126,6 @@ int quantity_find_word(const char *words, const char *text) {
     }
     words += word_length + 1;
   }
-}
-
-const char *quantity_word(const char *words, int place, int *length) {
-  for (; place > 0; place--) {
-    words += strcspn(words, "|") + 1;
-  }
-  *length = (int)strcspn(words, "|");
-  return words;
 }
 
 static const char *format_units(const struct unit *units, size_t count, uint64_t value,
@@ -162,6 +146,55 @@ const char *quantity_format_size(uint64_t bytes, char text[QUANTITY_TEXT_MAX]) {
   return format_units(size_units, COUNT_OF(size_units), bytes, "0", text);
 }
 
-const char *quantity_format_duration(uint64_t ns, char text[QUANTITY_TEXT_MAX]) {
-  return format_units(duration_units, COUNT_OF(duration_units), ns, "0s", text);
+int quantity_parse(enum quantity_type type, const char *words, const char *text, int64_t *number) {
+  int flag = quantity_find_word("0|1|no|yes|off|on|false|true", text); /* odd: on */
+  int result = -EINVAL;
+  uint64_t magnitude = 0;
+  switch (type) {
+  case QUANTITY_BOOL:
+    result = flag;
+    magnitude = (uint64_t)flag % 2;
+    break;
+  case QUANTITY_INT:
+    return quantity_parse_int(text, number);
+  case QUANTITY_SIZE:
+    result = quantity_parse_size(text, &magnitude);
+    break;
+  case QUANTITY_DURATION:
+    result = parse_duration(text, &magnitude);
+    break;
+  case QUANTITY_ENUM:
+    result = quantity_find_word(words, text);
+    result = result < 0 && flag >= 0 ? quantity_find_word(words, flag % 2 ? "on" : "off") : result;
+    magnitude = (uint64_t)result;
+    break;
+  default:
+    break;
+  }
+  if (result >= 0 && magnitude > INT64_MAX) {
+    return -ERANGE;
+  }
+  if (result >= 0) {
+    *number = (int64_t)magnitude;
+  }
+  return result < 0 ? result : 0;
+}
+
+const char *quantity_format(enum quantity_type type, const char *words, int64_t number,
+                            char text[QUANTITY_TEXT_MAX]) {
+  switch (type) {
+  case QUANTITY_SIZE:
+    return quantity_format_size((uint64_t)number, text);
+  case QUANTITY_DURATION:
+    return format_units(duration_units, COUNT_OF(duration_units), (uint64_t)number, "0s", text);
+  case QUANTITY_ENUM:
+    for (; number > 0; number--) {
+      words += strcspn(words, "|") + 1;
+    }
+    snprintf(text, QUANTITY_TEXT_MAX, "%.*s", (int)strcspn(words, "|"), words);
+    return text;
+  default:
+    snprintf(text, QUANTITY_TEXT_MAX, "%" PRId64, number);
+    return text;
+  }
 }

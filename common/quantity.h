@@ -8,7 +8,6 @@
 #ifndef COMMON_QUANTITY_H
 #define COMMON_QUANTITY_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* Decimal with optional sign: "-1". */
@@ -17,21 +16,27 @@ int quantity_parse_int(const char *text, int64_t *value);
 /* Bytes: "8", "64K", "128KiB", "1G"; K, M, G, T are powers of 1024, in either case. */
 int quantity_parse_size(const char *text, uint64_t *bytes);
 
-/* "250ms", "10s", "5m", "1h", "20us", "100ns"; without a unit, seconds. */
-int quantity_parse_duration(const char *text, uint64_t *ns);
-
-/* 0/1, no/yes, off/on, false/true, in either case. */
-int quantity_parse_bool(const char *text, bool *value);
-
 /* Place of `text` in "one|two|three" (either case), or -EINVAL. */
 int quantity_find_word(const char *words, const char *text);
-
-/* The word of this place in "one|two|three", of *length letters. */
-const char *quantity_word(const char *words, int place, int *length);
 
 /* Shortest exact form, as in "64K"; 24 bytes always suffice. */
 enum { QUANTITY_TEXT_MAX = 24 };
 const char *quantity_format_size(uint64_t bytes, char text[QUANTITY_TEXT_MAX]);
-const char *quantity_format_duration(uint64_t ns, char text[QUANTITY_TEXT_MAX]);
+
+/* ---- any of them, as a number ---- */
+
+enum quantity_type {
+  QUANTITY_BOOL, /* 0/1, no/yes, off/on, false/true, in either case */
+  QUANTITY_INT,
+  QUANTITY_SIZE,
+  QUANTITY_DURATION, /* "250ms", "10s", "5m", "1h", "20us", "100ns"; without a unit seconds */
+  QUANTITY_ENUM,     /* place of one of `words`; if these have `off` and `on`, as BOOL as well */
+  QUANTITY_STRING,   /* no number */
+  QUANTITY_SECRET,   /* the same */
+};
+int quantity_parse(enum quantity_type type, const char *words, const char *text, int64_t *number);
+/* What parses to it, as in "250ms". */
+const char *quantity_format(enum quantity_type type, const char *words, int64_t number,
+                            char text[QUANTITY_TEXT_MAX]);
 
 #endif

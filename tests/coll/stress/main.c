@@ -40,7 +40,8 @@ static bool read_count(const char *text, int least, int *value) {
 static bool take_own(const char *option, const char *value) {
   bool is_good = value != NULL;
   if (!strcmp(option, "--soak"))
-    is_good = is_good && !quantity_parse_duration(value, &stress.soak_ns);
+    is_good =
+        is_good && !quantity_parse(QUANTITY_DURATION, NULL, value, (int64_t *)&stress.soak_ns);
   else if (!strcmp(option, "--abort"))
     is_good = is_good && read_count(value, 1, &stress.abort_rounds);
   else if (!strcmp(option, "--unmade"))
@@ -48,7 +49,8 @@ static bool take_own(const char *option, const char *value) {
   else if (!strcmp(option, "--command"))
     stress.command = value;
   else if (!strcmp(option, "--patience"))
-    is_good = is_good && !quantity_parse_duration(value, &stress.patience_ns);
+    is_good =
+        is_good && !quantity_parse(QUANTITY_DURATION, NULL, value, (int64_t *)&stress.patience_ns);
   else if (!strcmp(option, "--seed"))
     is_good = is_good && read_count(value, 0, &stress.seed);
   else if (!strcmp(option, "--log"))

@@ -76,7 +76,7 @@ objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 COMMON_SRC := $(filter-out common/old_glibc_start.c common/static_calls.c,$(call sources,common))
 NET_SRC := $(call sources,$(addprefix net_plugin/,abi collnet plugin setup observe connection engine lane lane/tcp lane/rdma link codec policy reduce))
-TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide calibrate))
+TUNER_SRC := $(call sources,$(addprefix tuner_plugin/,abi plugin decide))
 MODEL_SRC := $(call sources,tuner_plugin/model)
 NET_TOOL_SRC := $(call sources,$(addprefix net_plugin/,tools tools/perf tools/probe))
 TUNER_TOOL_SRC := $(call sources,$(addprefix tuner_plugin/,tools tools/calibrate))

@@ -38,7 +38,7 @@
  * A row may have its measurement: the cell that NCCL had chosen, the times per call of both at the
  * size with the smallest gain, and their noise, which may be missing. Such a row matches only while
  * NCCL would choose that cell, and while its gain exceeds noise and a margin
- * (tuner_plugin/decide/guard.h). */
+ * (tuner_plugin/decide/decide.h). */
 #ifndef COMMON_PROFILE_H
 #define COMMON_PROFILE_H
 
@@ -93,15 +93,19 @@ const char *profile_collective_name(enum profile_collective collective);
 const char *profile_algorithm_name(enum profile_algorithm algorithm);
 const char *profile_protocol_name(enum profile_protocol protocol);
 
+/* A way to run a collective. */
+struct profile_cell {
+  enum profile_algorithm algorithm;
+  enum profile_protocol protocol;
+  uint32_t channels; /* at most; 0: NCCL's own number */
+};
+
 struct profile_row {
   uint64_t bytes_lo; /* first size */
   uint64_t bytes_hi; /* first size after the row; UINT64_MAX: there is none */
-  enum profile_algorithm algorithm;
-  enum profile_protocol protocol;
-  uint32_t channels;                     /* 0: NCCL's own number */
-  bool is_measured;                      /* the fields below are */
-  enum profile_algorithm over_algorithm; /* what NCCL chose */
-  enum profile_protocol over_protocol;
+  struct profile_cell cell;
+  bool is_measured;         /* the fields below are */
+  struct profile_cell over; /* what NCCL chose */
   uint64_t default_ns;
   uint64_t choice_ns;
   uint32_t noise_permille; /* of the difference of the two */

@@ -5,7 +5,7 @@
 #include "common/profile.h"
 #include "common/profile_match.h"
 #include "tests/fuzz/fuzz.h"
-#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/decide.h"
 
 enum { CELLS = PROFILE_ALGORITHM_COUNT * PROFILE_PROTOCOL_COUNT };
 

@@ -46,7 +46,7 @@ void synthetic_draw(struct synthetic *cluster, uint64_t seed) {
   double rate = uniform(random, 0.4, 1.0), collapse = uniform(random, 1, 8);
   for (int c = 0; c < PROFILE_COLLECTIVE_COUNT; c++) {
     for (unsigned cell = 0; cell < COSTS_CELLS; cell++) {
-      bool is_ll = costs_cell_protocol(cell) == PROFILE_LL;
+      bool is_ll = cell_of_costs(cell, 0).protocol == PROFILE_LL;
       cluster->latency_factors[c][cell] = lognormal(random, 0.2);
       cluster->rate_factors[c][cell] = rate * lognormal(random, 0.15) / (is_ll ? collapse : 1);
     }
@@ -87,8 +87,8 @@ static struct cost tree_cost(const struct synthetic *cluster, int protocol, doub
 
 double synthetic_us(const struct synthetic *cluster, enum synthetic_view view,
                     enum profile_collective collective, int nodes, unsigned cell, uint64_t bytes) {
-  enum profile_algorithm algorithm = costs_cell_algorithm(cell);
-  int protocol = (int)costs_cell_protocol(cell);
+  enum profile_algorithm algorithm = cell_of_costs(cell, 0).algorithm;
+  int protocol = (int)cell_of_costs(cell, 0).protocol;
   bool is_reduced = collective == PROFILE_ALLREDUCE;
   double ranks = (double)nodes * cluster->ppn;
   double network_us = view == SYNTHETIC_TRUE ? cluster->network_us : 0;
@@ -172,8 +172,7 @@ static size_t measure_launch(struct synthetic *cluster, enum profile_collective 
                                  .bytes = bytes,
                                  .nodes = (uint32_t)nodes,
                                  .ppn = (uint32_t)cluster->ppn,
-                                 .algorithm = costs_cell_algorithm(cell),
-                                 .protocol = costs_cell_protocol(cell),
+                                 .cell = cell_of_costs(cell, 0),
                                  .is_default = i == COSTS_CELLS,
                                  .run = { (char)('a' + launch) } };
       double us = synthetic_us(cluster, SYNTHETIC_TRUE, collective, nodes, cell, bytes);

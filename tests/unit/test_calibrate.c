@@ -100,19 +100,19 @@ UNIT_TEST(lines_say_what_ran) {
   }
   assert_int_equal(log->count, 1);
   const struct label_entry *entry = label_find(log, PROFILE_ALLREDUCE, 64);
-  static const struct cell ring = { PROFILE_RING, PROFILE_LL, 0 },
-                           ring_2 = { PROFILE_RING, PROFILE_LL, 2 },
-                           tree = { PROFILE_TREE, PROFILE_SIMPLE, 2 },
-                           other = { PROFILE_PAT, PROFILE_SIMPLE, 0 };
+  static const struct profile_cell ring = { PROFILE_RING, PROFILE_LL, 0 },
+                                   ring_2 = { PROFILE_RING, PROFILE_LL, 2 },
+                                   tree = { PROFILE_TREE, PROFILE_SIMPLE, 2 },
+                                   other = { PROFILE_PAT, PROFILE_SIMPLE, 0 };
   assert_false(label_is_open(entry, &ring)); /* that is NCCL's own choice */
   assert_true(label_is_open(entry, &ring_2));
   struct sample sample;
   assert_null(label_row(&row, entry, NULL, &sample));
-  assert_true(sample.is_default && sample.algorithm == PROFILE_RING &&
-              sample.protocol == PROFILE_LL);
+  assert_true(sample.is_default && sample.cell.algorithm == PROFILE_RING &&
+              sample.cell.protocol == PROFILE_LL);
   assert_null(label_row(&row, entry, &tree, &sample));
-  assert_true(!sample.is_default && sample.algorithm == PROFILE_TREE &&
-              sample.protocol == PROFILE_SIMPLE && sample.channels == 2);
+  assert_true(!sample.is_default && sample.cell.algorithm == PROFILE_TREE &&
+              sample.cell.protocol == PROFILE_SIMPLE && sample.cell.channels == 2);
   assert_true(sample.nccl == 22907 && sample.nodes == 2 && sample.ppn == 2);
   assert_true(sample.n == 26 && sample.median_us == 100 && sample.mad_us == 2);
   assert_string_equal(label_row(&row, entry, &other, &sample), "NCCL does not offer it");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cell: names, and what a calibration may try: nothing that NCCL ruled out, and nothing hopeless.
  */
-#include "tuner_plugin/calibrate/cell.h"
+#include "tuner_plugin/decide/limits.h"
+#include "tuner_plugin/decide/costs.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,7 +35,7 @@ static const char *open_text(struct table *table, int algos, uint64_t bytes) {
   char name[CELL_TEXT_MAX];
   unsigned usual = 0;
   uint32_t open =
-      cell_open(bytes, (struct decide_costs){ &table->us[0][0], algos, PROTOS }, &usual);
+      costs_open(bytes, (struct decide_costs){ &table->us[0][0], algos, PROTOS }, &usual);
   snprintf(text, sizeof text, "%s:", open ? cell_format(cell_of_costs(usual, 0), name) : "none");
   for (unsigned place = 0; place < COSTS_CELLS; place++) {
     if (open >> place & 1) {
@@ -52,7 +53,7 @@ UNIT_TEST(never_what_nccl_ruled_out) {
   assert_string_equal(open_text(&table, 6, 8), "ring.ll: tree.simple ring.ll"); /* 2.22: no PAT */
   table = offer(-1.0f, INFINITY, -1.0f, NAN);
   assert_string_equal(open_text(&table, ALGOS, 8), "none:");
-  assert_int_equal(cell_open(8, (struct decide_costs){ NULL, ALGOS, PROTOS }, &usual), 0);
+  assert_int_equal(costs_open(8, (struct decide_costs){ NULL, ALGOS, PROTOS }, &usual), 0);
 }
 
 UNIT_TEST(only_offered_cells_whatever_the_table) {
@@ -65,7 +66,7 @@ UNIT_TEST(only_offered_cells_whatever_the_table) {
           rand() % 3 ? -1.0f : (float)(rand() % 1000) * (rand() % 2 ? 1.0f : 1024.0f);
     }
     struct table before = table;
-    uint32_t open = cell_open(8, (struct decide_costs){ &table.us[0][0], ALGOS, PROTOS }, &usual);
+    uint32_t open = costs_open(8, (struct decide_costs){ &table.us[0][0], ALGOS, PROTOS }, &usual);
     assert_memory_equal(&table, &before, sizeof table);
     assert_true(open == 0 || (open >> usual & 1));
     for (unsigned place = 0; place < COSTS_CELLS; place++) {
@@ -101,7 +102,7 @@ UNIT_TEST(cells_have_names) {
                                      ".ll",
                                      "ring.ll ",
                                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.ll" };
-  struct cell cell;
+  struct profile_cell cell;
   char text[CELL_TEXT_MAX];
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     assert_int_equal(cell_parse(names[i], &cell), 0);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tests/lib/unit.h"
-#include "tuner_plugin/decide/collnet_range.h"
+#include "tuner_plugin/decide/decide.h"
 
 enum { ALGOS = 7, PROTOS = 3 };
 

@@ -11,7 +11,7 @@
 #include "common/quantile.h"
 #include "tests/lib/synthetic.h"
 #include "tests/lib/unit.h"
-#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/decide.h"
 #include "tuner_plugin/model/fit.h"
 
 static int draw_count(int usual) {
@@ -32,14 +32,12 @@ static struct sample make_sample(uint64_t bytes, const char *cell, uint32_t chan
                            .bytes = bytes,
                            .nodes = 4,
                            .ppn = 1,
-                           .algorithm = PROFILE_RING,
-                           .protocol = PROFILE_LL,
-                           .channels = channels,
+                           .cell = { cell[1] == 't' ? PROFILE_TREE : PROFILE_RING, PROFILE_LL,
+                                     channels },
                            .is_default = cell[0] == 'd',
                            .n = 20,
                            .median_us = us,
                            .mad_us = us * 0.01 };
-  sample.algorithm = cell[1] == 't' ? PROFILE_TREE : PROFILE_RING;
   return sample;
 }
 
@@ -97,8 +95,8 @@ TEST(a_row_ends_between_sizes_where_the_gain_does) {
   const struct profile_row *row = &table->rows[0];
   assert_int_equal(row->bytes_lo, 16384);
   assert_true(row->bytes_hi > 64 << 10 && row->bytes_hi < 128 << 10);
-  assert_int_equal(row->algorithm, PROFILE_TREE);
-  assert_int_equal(row->over_algorithm, PROFILE_RING);
+  assert_int_equal(row->cell.algorithm, PROFILE_TREE);
+  assert_int_equal(row->over.algorithm, PROFILE_RING);
   assert_true(row->is_measured);
   assert_true(row->default_ns * 100 >= row->choice_ns * 103);
 }
@@ -116,8 +114,8 @@ TEST(between_two_choices_a_row_holds_over_the_first) {
   const struct profile_table *table = fit_table();
   assert_int_equal(table->row_count, 1);
   const struct profile_row *row = &table->rows[0];
-  assert_int_equal(row->algorithm, PROFILE_TREE);
-  assert_int_equal(row->over_algorithm, PROFILE_RING);
+  assert_int_equal(row->cell.algorithm, PROFILE_TREE);
+  assert_int_equal(row->over.algorithm, PROFILE_RING);
   assert_int_equal(row->bytes_lo, 2048);
   assert_true(row->bytes_hi > 16384 && row->bytes_hi < 32768);
   assert_int_equal(row->default_ns * 3, row->choice_ns * 4);
@@ -150,7 +148,7 @@ TEST(who_gains_next_to_it_is_not_alone) {
     }
     const struct profile_table *table = fit_table();
     assert_int_equal(table->row_count, has_company ? 2 : 1);
-    assert_int_equal(table->rows[0].algorithm, has_company ? PROFILE_TREE : PROFILE_RING);
+    assert_int_equal(table->rows[0].cell.algorithm, has_company ? PROFILE_TREE : PROFILE_RING);
   }
 }
 
@@ -168,12 +166,12 @@ TEST(a_row_reaches_as_far_as_its_gain) {
     }
     const struct profile_table *table = fit_table();
     assert_int_equal(table->row_count, 1 + has_other);
-    assert_int_equal(table->rows[0].algorithm, PROFILE_TREE);
+    assert_int_equal(table->rows[0].cell.algorithm, PROFILE_TREE);
     assert_int_equal(table->rows[0].bytes_lo, 16384);
     double share = has_other ? 0.5 : log(1.3 / 1.1) / log(1.3);
     assert_int_equal(table->rows[0].bytes_hi, (uint64_t)ceil((16384 << 4) * pow(4, share)));
     if (has_other) {
-      assert_int_equal(table->rows[1].channels, 1);
+      assert_int_equal(table->rows[1].cell.channels, 1);
       assert_int_equal(table->rows[1].bytes_lo, table->rows[0].bytes_hi);
       assert_int_equal(table->rows[1].bytes_hi, (16384 << 10) + 1);
     }
@@ -190,7 +188,7 @@ TEST(few_channels_are_preferred_where_they_cost_little) {
   }
   const struct profile_table *table = fit_table();
   assert_int_equal(table->row_count, 1);
-  assert_int_equal(table->rows[0].channels, 4);
+  assert_int_equal(table->rows[0].cell.channels, 4);
 }
 
 TEST(without_a_default_there_is_nothing_to_say) {
@@ -211,7 +209,7 @@ TEST(a_real_fall_is_no_gain) {
   }
   const struct profile_table *table = fit_table();
   assert_int_equal(table->row_count, 1);
-  assert_int_equal(table->rows[0].algorithm, PROFILE_TREE);
+  assert_int_equal(table->rows[0].cell.algorithm, PROFILE_TREE);
   assert_true(table->rows[0].bytes_hi < 32);
 }
 

@@ -77,9 +77,9 @@ static void assert_row(const struct profile_row *row, uint64_t lo, uint64_t hi,
                        uint32_t channels) {
   assert_true(row->bytes_lo == lo);
   assert_true(row->bytes_hi == hi);
-  assert_int_equal(row->algorithm, algorithm);
-  assert_int_equal(row->protocol, protocol);
-  assert_int_equal(row->channels, channels);
+  assert_int_equal(row->cell.algorithm, algorithm);
+  assert_int_equal(row->cell.protocol, protocol);
+  assert_int_equal(row->cell.channels, channels);
 }
 
 TEST(tables_are_read) {
@@ -95,16 +95,16 @@ TEST(tables_are_read) {
   assert_row(&table->rows[0], 1024, 2048, PROFILE_PAT, PROFILE_SIMPLE, 1);
   assert_int_equal(profile_find_table(&profile, PROFILE_REDUCESCATTER, 4, 1)->row_count, 0);
   table = profile_find_table(&profile, PROFILE_BROADCAST, 4, 1);
-  assert_int_equal(table->rows[0].algorithm, PROFILE_COLLNET_DIRECT);
-  assert_int_equal(table->rows[1].algorithm, PROFILE_COLLNET_CHAIN);
+  assert_int_equal(table->rows[0].cell.algorithm, PROFILE_COLLNET_DIRECT);
+  assert_int_equal(table->rows[1].cell.algorithm, PROFILE_COLLNET_CHAIN);
   table = profile_find_table(&profile, PROFILE_REDUCE, 4, 1);
-  assert_int_equal(table->rows[0].algorithm, PROFILE_NVLS);
-  assert_int_equal(table->rows[1].algorithm, PROFILE_NVLS_TREE);
+  assert_int_equal(table->rows[0].cell.algorithm, PROFILE_NVLS);
+  assert_int_equal(table->rows[1].cell.algorithm, PROFILE_NVLS_TREE);
   const struct profile_row *row = profile_find_table(&profile, PROFILE_ALLREDUCE, 4, 8)->rows;
   assert_row(row, 65536, 1 << 20, PROFILE_RING, PROFILE_SIMPLE, 8);
   assert_true(row->is_measured);
-  assert_int_equal(row->over_algorithm, PROFILE_TREE);
-  assert_int_equal(row->over_protocol, PROFILE_SIMPLE);
+  assert_int_equal(row->over.algorithm, PROFILE_TREE);
+  assert_int_equal(row->over.protocol, PROFILE_SIMPLE);
   assert_int_equal(row->default_ns, 812450);
   assert_int_equal(row->choice_ns, 700000);
   assert_int_equal(row->noise_permille, 21);
@@ -159,8 +159,8 @@ TEST(what_is_written_reads_the_same) {
     assert_int_equal(table->row_count, again.tables[i].row_count);
     for (size_t j = 0; j < table->row_count; j++) {
       const struct profile_row *row = &table->rows[j];
-      assert_row(&again.tables[i].rows[j], row->bytes_lo, row->bytes_hi, row->algorithm,
-                 row->protocol, row->channels);
+      assert_row(&again.tables[i].rows[j], row->bytes_lo, row->bytes_hi, row->cell.algorithm,
+                 row->cell.protocol, row->cell.channels);
     }
   }
   char *text_again = write_text(&again, &bytes_again);

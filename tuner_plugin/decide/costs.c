@@ -1,9 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches the table without a branch per cell: costs change from call to call, and a mispredicted
- * branch takes longer than all the rest. */
+/* See costs.h. */
 #include "tuner_plugin/decide/costs.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "common/quantity.h"
+#include "tuner_plugin/decide/limits.h"
+
+/* ---- the text of a cell ---- */
+
+int cell_parse(const char *text, struct profile_cell *cell) {
+  char algorithm[24], protocol[16];
+  int end = 0;
+  int64_t channels = 0;
+  if (sscanf(text, "%23[a-z].%15[a-z0-9]%n", algorithm, protocol, &end) != 2) {
+    return -EINVAL;
+  }
+  int a = quantity_find_word(PROFILE_ALGORITHM_WORDS, algorithm);
+  int p = quantity_find_word(PROFILE_PROTOCOL_WORDS, protocol);
+  bool is_bounded = text[end] == '@';
+  if (a < 0 || p < 0 || (text[end] && !is_bounded) ||
+      (is_bounded && (quantity_parse_int(text + end + 1, &channels) < 0 || channels < 1 ||
+                      channels > PROFILE_CHANNELS_MAX))) {
+    return -EINVAL;
+  }
+  *cell = (struct profile_cell){ (enum profile_algorithm)a, (enum profile_protocol)p,
+                                 (uint32_t)channels };
+  return 0;
+}
+
+const char *cell_format(struct profile_cell cell, char text[CELL_TEXT_MAX]) {
+  int length = snprintf(text, CELL_TEXT_MAX, "%s.%s", profile_algorithm_name(cell.algorithm),
+                        profile_protocol_name(cell.protocol));
+  if (cell.channels > 0) {
+    snprintf(text + length, CELL_TEXT_MAX - (size_t)length, "@%" PRIu32, cell.channels);
+  }
+  return text;
+}
+
+/* ---- the search: without a branch per cell, as costs change from call to call, and a mispredicted
+ * branch takes longer than all the rest ---- */
 
 /* FLT_MAX and what is beyond it: infinity, NaN, and, with their sign, all negative numbers. */
 #define ORDER_NONE ((uint64_t)UINT32_C(0x7f7fffff) << 32)
@@ -52,4 +91,23 @@ bool costs_choose(struct decide_costs costs, struct costs_choice *choice) {
   }
   *choice = (struct costs_choice){ cell_of(costs, (unsigned)even), costs.us[(unsigned)even] };
   return true;
+}
+
+uint32_t costs_open(uint64_t bytes, struct decide_costs costs, unsigned *usual) {
+  struct costs_choice choice;
+  uint32_t open = 0;
+  if (!costs_choose(costs, &choice) || choice.cell == COSTS_UNKNOWN_CELL) {
+    return 0;
+  }
+  for (unsigned place = 0; place < COSTS_CELLS; place++) {
+    struct profile_cell cell = cell_of_costs(place, 0);
+    double cost = (double)costs_at(costs, cell.algorithm, cell.protocol);
+    bool is_hopeless = (cell.protocol == PROFILE_LL && bytes > CALIBRATE_LL_BYTES) ||
+                       cost > (double)choice.us * CALIBRATE_COST_FACTOR;
+    if (cost >= 0 && (place == choice.cell || !is_hopeless)) {
+      open |= UINT32_C(1) << place;
+    }
+  }
+  *usual = choice.cell;
+  return open;
 }

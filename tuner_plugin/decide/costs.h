@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* costs: NCCL's cost table of one call, and what NCCL chooses by it.
- * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot. */
+/* costs: NCCL's cost table of one call, what NCCL chooses by it, and the text of its cells.
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cell_parse, -EINVAL for text that is none.
+ */
 #ifndef TUNER_PLUGIN_DECIDE_COSTS_H
 #define TUNER_PLUGIN_DECIDE_COSTS_H
 
@@ -21,13 +22,15 @@ static inline unsigned costs_cell(unsigned algorithm, unsigned protocol) {
   return algorithm * PROFILE_PROTOCOL_COUNT + protocol;
 }
 
-static inline enum profile_algorithm costs_cell_algorithm(unsigned cell) {
-  return (enum profile_algorithm)(cell / PROFILE_PROTOCOL_COUNT);
+static inline struct profile_cell cell_of_costs(unsigned cell, uint32_t channels) {
+  return (struct profile_cell){ (enum profile_algorithm)(cell / PROFILE_PROTOCOL_COUNT),
+                                (enum profile_protocol)(cell % PROFILE_PROTOCOL_COUNT), channels };
 }
 
-static inline enum profile_protocol costs_cell_protocol(unsigned cell) {
-  return (enum profile_protocol)(cell % PROFILE_PROTOCOL_COUNT);
-}
+/* "ring.simple", "tree.ll@2"; and back. */
+enum { CELL_TEXT_MAX = 40 };
+const char *cell_format(struct profile_cell cell, char text[CELL_TEXT_MAX]);
+int cell_parse(const char *text, struct profile_cell *cell);
 
 /* Microseconds of every (algorithm, protocol), row-major; negative: not available. */
 struct decide_costs {
@@ -50,5 +53,9 @@ struct costs_choice {
 /* NCCL's own choice: the first of the cheapest cells that are not negative. False: there is none.
  */
 bool costs_choose(struct decide_costs costs, struct costs_choice *choice);
+
+/* What a calibration may try for calls of a size: a bit for each costs_cell that is worth it
+ * (limits.h), NCCL's own choice, *usual, among them. 0: NCCL offers nothing. */
+uint32_t costs_open(uint64_t bytes, struct decide_costs costs, unsigned *usual);
 
 #endif

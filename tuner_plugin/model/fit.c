@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the winning cell at each measured size, and joins equal answers to rows. */
+/* What each cell takes at each size, by samples; then the winning cell at each size, and equal
+ * answers joined to rows.
+ *
+ * Runs are hours or hosts apart, so a cell is compared only with NCCL's choice of the same run:
+ * each run is scaled so that all have the same default, and samples of runs without one do not
+ * count. */
 #include "tuner_plugin/model/fit.h"
 
 #include <errno.h>
@@ -8,9 +13,247 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tuner_plugin/decide/guard.h"
-#include "tuner_plugin/model/estimates.h"
+#include "common/quantile.h"
+#include "tuner_plugin/decide/decide.h"
 #include "tuner_plugin/model/limits.h"
+
+struct estimate {
+  double us;    /* 0: was not measured */
+  double noise; /* standard error of `us`, as a share of it */
+};
+
+/* Of one collective on one shape. */
+struct estimates {
+  uint64_t *sizes; /* at which NCCL's own choice was measured, ascending */
+  size_t *usual;   /* which of the ways that was, at each size */
+  size_t size_count;
+  struct profile_cell *ways; /* by algorithm, protocol, channels; 0 where NCCL chose the cell */
+  size_t way_count;
+  struct estimate *all; /* see estimates_at */
+};
+
+static inline const struct estimate *estimates_at(const struct estimates *estimates, size_t size,
+                                                  size_t way) {
+  return &estimates->all[size * estimates->way_count + way];
+}
+
+/* Standard errors of n values whose median absolute deviation is 1, were they normal: of their
+ * median, and of the median of the means of all pairs, which is nearly as sure as their mean (1.023
+ * and not 1.253 of its error) and hardly less hurt by a few launches that went wrong. */
+static const double median_error = 1.2533 * 1.4826, pairs_error = 1.0233 * 1.4826;
+
+enum { BLOCKS_MAX = 256 }; /* of one estimate; more add nothing */
+
+#define COMPARE(a, b)                                                                              \
+  if ((a) != (b)) {                                                                                \
+    return (a) < (b) ? -1 : 1;                                                                     \
+  }
+
+static int compare_shapes(const struct sample *a, const struct sample *b) {
+  COMPARE(a->collective, b->collective)
+  COMPARE(a->nodes, b->nodes)
+  COMPARE(a->ppn, b->ppn)
+  return 0;
+}
+
+/* By shape, size and run, the default first. */
+static int compare_samples(const void *left, const void *right) {
+  const struct sample *a = left, *b = right;
+  int shape = compare_shapes(a, b);
+  if (shape != 0) {
+    return shape;
+  }
+  COMPARE(a->bytes, b->bytes)
+  int run = strcmp(a->run, b->run);
+  if (run != 0) {
+    return run;
+  }
+  COMPARE(b->is_default, a->is_default)
+  return 0;
+}
+
+/* How many samples are of the first one's collective and shape. */
+static size_t count_shape(const struct sample *samples, size_t count) {
+  size_t end = 1;
+  while (end < count && compare_shapes(&samples[0], &samples[end]) == 0) {
+    end++;
+  }
+  return end;
+}
+
+/* ---- runs of one size ---- */
+
+static size_t end_of_run(const struct sample *samples, size_t count) {
+  size_t end = 1;
+  while (end < count && strcmp(samples[end].run, samples[0].run) == 0) {
+    end++;
+  }
+  return end;
+}
+
+/* What NCCL's own choice took in a run; 0: it was not measured there. */
+static double default_of_run(const struct sample *samples, size_t count) {
+  double values[BLOCKS_MAX];
+  size_t found = 0;
+  for (size_t i = 0; i < count && found < BLOCKS_MAX && samples[i].is_default; i++) {
+    values[found++] = samples[i].median_us;
+  }
+  return quantile_median(values, found);
+}
+
+/* Scales each run; of those without a default all times become 0. False if no run has one. */
+static bool level_runs(struct sample *samples, size_t count) {
+  double values[BLOCKS_MAX];
+  size_t runs = 0, end;
+  for (size_t start = 0; start < count && runs < BLOCKS_MAX; start += end) {
+    end = end_of_run(samples + start, count - start);
+    values[runs] = default_of_run(samples + start, end);
+    runs += values[runs] > 0;
+  }
+  double common_us = quantile_median(values, runs);
+  for (size_t start = 0; start < count; start += end) {
+    end = end_of_run(samples + start, count - start);
+    double us = default_of_run(samples + start, end);
+    for (size_t i = start; i < start + end; i++) {
+      samples[i].median_us *= us > 0 ? common_us / us : 0;
+      samples[i].mad_us *= us > 0 ? common_us / us : 0;
+    }
+  }
+  return runs > 0;
+}
+
+/* ---- ways ---- */
+
+static struct profile_cell way_of(const struct sample *sample) {
+  struct profile_cell way = sample->cell;
+  way.channels = sample->is_default ? 0 : way.channels;
+  return way;
+}
+
+static int compare_ways(const struct profile_cell *a, const struct profile_cell *b) {
+  COMPARE(a->algorithm, b->algorithm)
+  COMPARE(a->protocol, b->protocol)
+  COMPARE(a->channels, b->channels)
+  return 0;
+}
+
+/* Place of the way, or where it would be. */
+static size_t find_way(const struct estimates *estimates, struct profile_cell way) {
+  size_t place = 0;
+  while (place < estimates->way_count && compare_ways(&estimates->ways[place], &way) < 0) {
+    place++;
+  }
+  return place;
+}
+
+/* There is room for all. */
+static void add_way(struct estimates *estimates, struct profile_cell way) {
+  size_t place = find_way(estimates, way);
+  if (place < estimates->way_count && compare_ways(&estimates->ways[place], &way) == 0) {
+    return;
+  }
+  memmove(&estimates->ways[place + 1], &estimates->ways[place],
+          (estimates->way_count++ - place) * sizeof way);
+  estimates->ways[place] = way;
+}
+
+/* ---- estimates ---- */
+
+/* The median of the means of all pairs (Hodges and Lehmann), each value with itself as well;
+ * geometric means, as times differ by factors. */
+static double middle_of(const double *values, size_t count) {
+  double means[BLOCKS_MAX * (BLOCKS_MAX + 1) / 2];
+  size_t pairs = 0;
+  for (size_t i = 0; i < count; i++) {
+    for (size_t j = i; j < count; j++) {
+      means[pairs++] = sqrt(values[i] * values[j]);
+    }
+  }
+  return quantile_median(means, pairs);
+}
+
+/* The square of a sample's own noise. */
+static double noise_within(const struct sample *sample) {
+  double noise = sample->mad_us > 0
+                     ? median_error * sample->mad_us / sqrt((double)sample->n) / sample->median_us
+                     : ESTIMATES_UNKNOWN_NOISE;
+  return noise * noise;
+}
+
+/* Of one way, from the samples of one size. */
+static struct estimate estimate(const struct sample *samples, size_t count,
+                                struct profile_cell way) {
+  double values[BLOCKS_MAX], apart[BLOCKS_MAX], within = 0;
+  size_t blocks = 0;
+  for (size_t i = 0; i < count && blocks < BLOCKS_MAX; i++) {
+    struct profile_cell own = way_of(&samples[i]);
+    if (samples[i].median_us > 0 && compare_ways(&own, &way) == 0) {
+      within += noise_within(&samples[i]);
+      values[blocks++] = samples[i].median_us;
+    }
+  }
+  if (blocks == 0) {
+    return (struct estimate){ 0 };
+  }
+  double us = middle_of(values, blocks), median_us = quantile_median(values, blocks);
+  for (size_t i = 0; i < blocks; i++) {
+    apart[i] = fabs(values[i] - median_us);
+  }
+  /* Blocks that differ more than their calls do were disturbed for longer than a call. Of two, half
+   * their difference is the standard error of their mean. */
+  double error = blocks > 2 ? pairs_error : M_SQRT2;
+  double between = blocks > 1 ? error * quantile_median(apart, blocks) / us : 0;
+  return (struct estimate){ us,
+                            fmax(sqrt(within / (double)blocks), between) / sqrt((double)blocks) };
+}
+
+static void take_size(struct estimates *out, struct sample *samples, size_t count) {
+  if (!level_runs(samples, count)) {
+    return;
+  }
+  size_t size = out->size_count++, first = 0;
+  while (!samples[first].is_default) {
+    first++;
+  }
+  out->sizes[size] = samples[0].bytes;
+  out->usual[size] = find_way(out, way_of(&samples[first]));
+  for (size_t way = 0; way < out->way_count; way++) {
+    out->all[size * out->way_count + way] = estimate(samples, count, out->ways[way]);
+  }
+}
+
+static void estimates_free(struct estimates *estimates) {
+  free(estimates->sizes);
+  free(estimates->usual);
+  free(estimates->ways);
+  free(estimates->all);
+  *estimates = (struct estimates){ 0 };
+}
+
+/* From samples of one collective and shape, sorted, whose times it scales. 0 or -ENOMEM. */
+static int estimates_make(struct sample *samples, size_t count, struct estimates *out) {
+  size_t size_count = 1;
+  *out = (struct estimates){ .ways = calloc(count, sizeof *out->ways) };
+  for (size_t i = 0; out->ways && i < count; i++) {
+    add_way(out, way_of(&samples[i]));
+    size_count += i > 0 && samples[i].bytes != samples[i - 1].bytes;
+  }
+  out->sizes = calloc(size_count, sizeof *out->sizes);
+  out->usual = calloc(size_count, sizeof *out->usual);
+  out->all = calloc(size_count * out->way_count + 1, sizeof *out->all);
+  if (!out->ways || !out->sizes || !out->usual || !out->all) {
+    estimates_free(out);
+    return -ENOMEM;
+  }
+  for (size_t start = 0, end; start < count; start = end) {
+    for (end = start + 1; end < count && samples[end].bytes == samples[start].bytes; end++) {
+    }
+    take_size(out, samples + start, end - start);
+  }
+  return 0;
+}
+
+/* ---- the fit ---- */
 
 /* A way against the one that NCCL takes at a measured size. */
 struct match {
@@ -42,7 +285,8 @@ static bool compare(const struct estimates *shape, size_t size, size_t one, size
 }
 
 /* Fewer channels are preferred if they cost little; 0 is NCCL's number, the most. */
-static bool is_better(const struct way *one, double us, const struct way *other, double other_us) {
+static bool is_better(const struct profile_cell *one, double us, const struct profile_cell *other,
+                      double other_us) {
   bool is_same_cell = one->algorithm == other->algorithm && one->protocol == other->protocol;
   if (is_same_cell && one->channels != other->channels) {
     bool has_fewer = one->channels - 1 < other->channels - 1;
@@ -109,17 +353,15 @@ static struct profile_row make_row(const struct estimates *shape, const struct a
     least = gain_of(&answers[i].match) < gain_of(&least->match) ? &answers[i] : least;
   }
   const uint64_t *sizes = shape->sizes;
-  const struct way *winner = &shape->ways[least->winner], *over = &shape->ways[least->over];
+  const struct profile_cell *winner = &shape->ways[least->winner],
+                            *over = &shape->ways[least->over];
   uint64_t hi = end < shape->size_count ? find_end(shape, answers, end - 1, end) : 0;
   return (struct profile_row){
     .bytes_lo = start > 0 ? find_end(shape, answers, start, start - 1) : sizes[start],
     .bytes_hi = hi > sizes[end - 1] ? hi : sizes[end - 1] + 1,
-    .algorithm = winner->algorithm,
-    .protocol = winner->protocol,
-    .channels = winner->channels,
+    .cell = *winner,
     .is_measured = true,
-    .over_algorithm = over->algorithm,
-    .over_protocol = over->protocol,
+    .over = { over->algorithm, over->protocol, 0 },
     .default_ns = (uint64_t)llround(least->match.over_us * 1000),
     .choice_ns = (uint64_t)llround(least->match.us * 1000),
     .noise_permille = (uint32_t)lround(fmin(least->match.noise, 1) * 1000),
@@ -198,10 +440,10 @@ int fit_profile(const struct sample *samples, size_t count, struct profile *prof
   *counts = (struct fit_counts){ 0 };
   if (sorted && count > 0) {
     memcpy(sorted, samples, count * sizeof *sorted);
-    estimates_sort(sorted, count);
+    qsort(sorted, count, sizeof *sorted, compare_samples);
   }
   for (size_t start = 0, end; start < count && result == 0; start = end) {
-    end = start + estimates_count_shape(sorted + start, count - start);
+    end = start + count_shape(sorted + start, count - start);
     result = add_table(sorted + start, end - start, profile, counts);
   }
   free(sorted);

@@ -4,7 +4,7 @@
  * Blocks: never.  Fails: -ENOMEM; -EINVAL if nothing can be compared, with the reason.
  *
  * Where a cell was measured to be better than NCCL's default by more than the guard asks for
- * (tuner_plugin/decide/guard.h), and at neighbouring sizes as well, there is a row;
+ * (tuner_plugin/decide/decide.h), and at neighbouring sizes as well, there is a row;
  * otherwise there is none. A row reaches beyond its measured sizes as far as the gain is likely to
  * last, and not beyond the smallest and the largest of all. */
 #ifndef TUNER_PLUGIN_MODEL_FIT_H

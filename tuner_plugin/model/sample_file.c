@@ -36,8 +36,8 @@ size_t sample_format(const struct sample *sample, char *text, size_t text_bytes)
       ",\"median_us\":%.3f,\"mad_us\":%.3f,\"time\":%" PRIu64
       ",\"nccl\":%d,\"run\":\"%s\",\"topology\":\"%s\"}\n",
       SAMPLE_SCHEMA, profile_collective_name(sample->collective), sample->bytes, sample->nodes,
-      sample->ppn, profile_algorithm_name(sample->algorithm),
-      profile_protocol_name(sample->protocol), sample->channels,
+      sample->ppn, profile_algorithm_name(sample->cell.algorithm),
+      profile_protocol_name(sample->cell.protocol), sample->cell.channels,
       sample->is_default ? "true" : "false", sample->n, sample->median_us, sample->mad_us,
       sample->time, sample->nccl, sample->run, sample->topology);
   return length > 0 && (size_t)length < text_bytes ? (size_t)length : 0;
@@ -165,12 +165,11 @@ static int take_sample(json_t *line, struct sample *sample, struct profile_error
   }
   *sample = (struct sample){
     .collective = (enum profile_collective)places[0],
-    .algorithm = (enum profile_algorithm)places[1],
-    .protocol = (enum profile_protocol)places[2],
+    .cell = { (enum profile_algorithm)places[1], (enum profile_protocol)places[2],
+              (uint32_t)channels },
     .bytes = (uint64_t)bytes,
     .nodes = (uint32_t)nodes,
     .ppn = (uint32_t)ppn,
-    .channels = (uint32_t)channels,
     .is_default = is_default,
     .n = (uint32_t)n,
     .median_us = median_us,

@@ -28,19 +28,17 @@ enum { SAMPLE_SCHEMA = 1, SAMPLE_WORD_MAX = 40, SAMPLE_LINE_MAX = 1024 };
 
 struct sample {
   enum profile_collective collective; /* "coll", in the words of profiles */
-  uint64_t bytes; /* as NCCL counts for its tuner: nRanks * count * size for allgather and
-                     reducescatter; the size column of nccl-tests */
-  uint32_t nodes; /* of the communicator */
-  uint32_t ppn;   /* ranks on each of them */
-  enum profile_algorithm algorithm; /* what ran, also where NCCL chose it */
-  enum profile_protocol protocol;
-  uint32_t channels; /* most channels that were asked for; 0: NCCL's own number */
-  bool is_default;   /* "default": nothing was asked for, NCCL chose all of it */
-  uint32_t n;        /* calls behind the times, warm-up left out */
-  double median_us;  /* per call; of each call the slowest rank's time where that is known */
-  double mad_us;     /* median absolute deviation from the median; 0: not known */
-  uint64_t time;     /* seconds since 1970, when the block ended; 0: not known */
-  int nccl;          /* as ncclGetVersion counts; 0: not known */
+  uint64_t bytes;           /* as NCCL counts for its tuner: nRanks * count * size for allgather and
+                               reducescatter; the size column of nccl-tests */
+  uint32_t nodes;           /* of the communicator */
+  uint32_t ppn;             /* ranks on each of them */
+  struct profile_cell cell; /* what ran, also where NCCL chose it, with the channels asked for */
+  bool is_default;          /* "default": nothing was asked for, NCCL chose all of it */
+  uint32_t n;               /* calls behind the times, warm-up left out */
+  double median_us;         /* per call; of each call the slowest rank's time where that is known */
+  double mad_us;            /* median absolute deviation from the median; 0: not known */
+  uint64_t time;            /* seconds since 1970, when the block ended; 0: not known */
+  int nccl;                 /* as ncclGetVersion counts; 0: not known */
   /* Empty: not known. Only letters, digits and . _ - */
   char run[SAMPLE_WORD_MAX];      /* one round: only samples of one round are paired */
   char topology[TOPOLOGY_ID_MAX]; /* fingerprint of all ranks' machines, common/topology.h */

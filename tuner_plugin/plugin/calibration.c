@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "common/topology.h"
-#include "tuner_plugin/calibrate/cell.h"
+#include "tuner_plugin/decide/limits.h"
 
 /* The calls of one collective and size, as the first one was. */
 struct seen {
@@ -26,7 +26,7 @@ struct calibration {
   struct tuner_host host;
   struct tuner_shape shape;
   bool has_cell; /* else all is NCCL's own choice */
-  struct cell cell;
+  struct profile_cell cell;
   size_t count;
   struct seen seen[CALIBRATE_SIZES_MAX];
 };
@@ -51,7 +51,7 @@ static void say_topology(void) {
 
 struct calibration *calibration_open(const char *what, struct tuner_host host,
                                      struct tuner_shape shape) {
-  struct cell cell = { 0 };
+  struct profile_cell cell = { 0 };
   if (shape.nodes < 2 || shape.ranks % shape.nodes != 0 || shape.is_uneven ||
       host.abi_version < 3) {
     LOG_INFO("%zu ranks on %zu nodes, tuner interface v%d: not calibrated; that needs two or more "
@@ -123,15 +123,11 @@ bool calibration_choose(struct calibration *calibration, int coll, size_t bytes,
   if (coll < 0 || coll >= PROFILE_COLLECTIVE_COUNT) {
     return false;
   }
-  now.open = cell_open(bytes, costs, &now.usual);
+  now.open = costs_open(bytes, costs, &now.usual);
   pthread_mutex_lock(&calibration->lock);
   look(calibration, now);
   pthread_mutex_unlock(&calibration->lock);
-  const struct cell *cell = &calibration->cell;
-  const struct decide_choice choice = { .algo = (uint8_t)cell->algorithm,
-                                        .proto = (uint8_t)cell->protocol,
-                                        .channels = (uint8_t)cell->channels,
-                                        .over = DECIDE_ANY_CELL };
+  const struct profile_cell *cell = &calibration->cell;
   return calibration->has_cell && now.open >> costs_cell(cell->algorithm, cell->protocol) & 1 &&
-         decide_put(&choice, costs, channels);
+         decide_put(cell, DECIDE_ANY_CELL, costs, channels);
 }

@@ -9,7 +9,7 @@
 #include "common/log.h"
 #include "common/param.h"
 #include "common/profile_match.h"
-#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/decide.h"
 
 /* All of this is under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

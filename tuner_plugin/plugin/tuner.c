@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens a tuner on the rows that match its communicator, logs what it found, and passes each call
  * to decide/. Without a row it counts the call and, where stratus' CollNet is configured, leaves it
- * out at some sizes (collnet_range.h). */
+ * out at some sizes (decide.h). */
 #include "tuner_plugin/plugin/tuner.h"
 
 #include <errno.h>
@@ -14,7 +14,6 @@
 #include "common/param.h"
 #include "common/profile_match.h"
 #include "common/version.h"
-#include "tuner_plugin/decide/collnet_range.h"
 #include "tuner_plugin/plugin/calibration.h"
 #include "tuner_plugin/plugin/profile_cache.h"
 

@@ -14,7 +14,7 @@
 #include "common/hash.h"
 #include "common/hex.h"
 #include "common/tools/commands.h"
-#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/decide.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/label.h"
 #include "tuner_plugin/tools/calibrate/launch.h"
@@ -49,7 +49,7 @@ enum {
 };
 
 /* All that may be tried. */
-static struct cell cells[CELLS_MAX];
+static struct profile_cell cells[CELLS_MAX];
 static size_t cell_count;
 
 /* ---- one collective ---- */
@@ -77,14 +77,12 @@ static const char *run_of(const struct series *series, int64_t round, char run[S
 /* ---- what is still to be done ---- */
 
 static bool is_measured(const struct series *series, uint64_t bytes, int64_t round,
-                        const struct cell *cell) {
+                        const struct profile_cell *cell) {
   char run[SAMPLE_WORD_MAX];
   run_of(series, round, run);
   for (size_t i = 0; i < series->samples->count; i++) {
     const struct sample *sample = &series->samples->samples[i];
-    bool is_cell = cell ? !sample->is_default && sample->algorithm == cell->algorithm &&
-                              sample->protocol == cell->protocol &&
-                              sample->channels == cell->channels
+    bool is_cell = cell ? !sample->is_default && memcmp(&sample->cell, cell, sizeof *cell) == 0
                         : sample->is_default;
     if (is_cell && sample->collective == series->collective && sample->bytes == bytes &&
         strcmp(sample->run, run) == 0) {
@@ -96,7 +94,7 @@ static bool is_measured(const struct series *series, uint64_t bytes, int64_t rou
 
 /* The sizes, as the benchmark made them of those that were asked for, that are not measured and to
  * which the cell is open. */
-static size_t list_due(struct series *series, int64_t round, const struct cell *cell) {
+static size_t list_due(struct series *series, int64_t round, const struct profile_cell *cell) {
   series->size_count = 0;
   for (size_t i = 0; i < series->alone.count && i < CALIBRATE_SIZES_MAX; i++) {
     uint64_t bytes = series->alone.rows[i].bytes;
@@ -118,7 +116,7 @@ static int fail_to_write(int error) {
 
 /* False if nobody can tell what the calls of the size have used. */
 static bool take_size(struct series *series, const struct bench_json *bench, int64_t round,
-                      const struct cell *cell, uint64_t bytes) {
+                      const struct profile_cell *cell, uint64_t bytes) {
   const struct bench_json_row *row = bench_json_find(bench, series->collective, bytes);
   const struct label_entry *entry = label_find(&series->log, series->collective, bytes);
   struct sample sample;
@@ -134,7 +132,7 @@ static bool take_size(struct series *series, const struct bench_json *bench, int
   return sample_file_add(series->samples, &sample) == 0;
 }
 
-static int take_launch(struct series *series, int64_t round, const struct cell *cell,
+static int take_launch(struct series *series, int64_t round, const struct profile_cell *cell,
                        const struct bench_json *bench) {
   if (series->log.count == 0) {
     return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
@@ -167,7 +165,7 @@ static void take_label(void *to, const char *line) {
 }
 
 /* `bench` gets the results. */
-static int launch_cell(struct series *series, int64_t round, const struct cell *cell,
+static int launch_cell(struct series *series, int64_t round, const struct profile_cell *cell,
                        const uint64_t *sizes, size_t size_count, struct bench_json *bench) {
   char text[CELL_TEXT_MAX] = "default", plan[WHAT_MAX], what[WHAT_MAX];
   const char *const ours[] = { "STRATUS_TUNER=1", plan, NULL };
@@ -188,7 +186,7 @@ static int launch_cell(struct series *series, int64_t round, const struct cell *
   return launch_run(series->launch, &job, bench);
 }
 
-static int run_due(struct series *series, int64_t round, const struct cell *cell) {
+static int run_due(struct series *series, int64_t round, const struct profile_cell *cell) {
   struct bench_json bench = { 0 };
   if (list_due(series, round, cell) == 0) {
     return CLI_OK;
@@ -274,7 +272,7 @@ static int choose_cells(void) {
               channels <= PROFILE_CHANNELS_MAX;
     for (unsigned place = 0; is_good && place < COSTS_CELLS; place++) {
       if (channels == 0 ||
-          guard_bound_channels(costs_cell_algorithm(place), (unsigned)channels, 0) > 0) {
+          guard_bound_channels(cell_of_costs(place, 0).algorithm, (unsigned)channels, 0) > 0) {
         cells[cell_count++] = cell_of_costs(place, (uint32_t)channels);
       }
     }

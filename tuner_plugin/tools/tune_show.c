@@ -6,7 +6,7 @@
 
 #include "common/profile_match.h"
 #include "common/topology.h"
-#include "tuner_plugin/decide/guard.h"
+#include "tuner_plugin/decide/decide.h"
 #include "tuner_plugin/tools/tune.h"
 
 static void print_section(const struct profile *profile, enum profile_section section,
@@ -51,12 +51,12 @@ static void print_choice(const struct profile_row *row) {
   } else {
     snprintf(range, sizeof range, "%s to under %s", low, quantity_format_size(row->bytes_hi, high));
   }
-  printf("  %-20s %-13s %-7s ", range, profile_algorithm_name(row->algorithm),
-         profile_protocol_name(row->protocol));
-  if (row->channels == 0) {
+  printf("  %-20s %-13s %-7s ", range, profile_algorithm_name(row->cell.algorithm),
+         profile_protocol_name(row->cell.protocol));
+  if (row->cell.channels == 0) {
     printf("NCCL's number of channels");
   } else {
-    printf("at most %" PRIu32 " channel%s", row->channels, row->channels == 1 ? "" : "s");
+    printf("at most %" PRIu32 " channel%s", row->cell.channels, row->cell.channels == 1 ? "" : "s");
   }
 }
 
@@ -64,7 +64,7 @@ static void print_choice(const struct profile_row *row) {
 static void print_measured(const struct profile_row *row) {
   bool holds = guard_is_worth(row->default_ns, row->choice_ns, row->noise_permille);
   printf("; %.1f us where %s %s took %.1f%s", (double)row->choice_ns * 1e-3,
-         profile_algorithm_name(row->over_algorithm), profile_protocol_name(row->over_protocol),
+         profile_algorithm_name(row->over.algorithm), profile_protocol_name(row->over.protocol),
          (double)row->default_ns * 1e-3, holds ? "" : ": too little, left to NCCL");
 }
 

@@ -21,7 +21,7 @@ struct label_entry *label_find(struct label_log *log, enum profile_collective co
 /* " ring.simple tree.ll .": NCCL's own choice is the first. */
 static bool take_cells(const char *text, struct label_entry *entry) {
   char copy[COSTS_CELLS * CELL_TEXT_MAX], *rest = NULL;
-  struct cell cell;
+  struct profile_cell cell;
   snprintf(copy, sizeof copy, "%s", text);
   for (char *word = strtok_r(copy, " \r\n", &rest); word; word = strtok_r(NULL, " \r\n", &rest)) {
     if (strcmp(word, ".") == 0) {
@@ -112,13 +112,13 @@ const char *label_why_none(const struct label_log *log) {
                          : "the tuner logged nothing: was it loaded? NCCL_DEBUG=INFO shows";
 }
 
-bool label_is_open(const struct label_entry *entry, const struct cell *cell) {
+bool label_is_open(const struct label_entry *entry, const struct profile_cell *cell) {
   unsigned place = costs_cell(cell->algorithm, cell->protocol);
   return (entry->open >> place & 1) && (cell->channels > 0 || place != entry->usual);
 }
 
 const char *label_row(const struct bench_json_row *row, const struct label_entry *entry,
-                      const struct cell *cell, struct sample *sample) {
+                      const struct profile_cell *cell, struct sample *sample) {
   if (entry->is_disputed) {
     return "ranks disagree";
   }
@@ -128,15 +128,12 @@ const char *label_row(const struct bench_json_row *row, const struct label_entry
   if (!entry->open || (cell && !label_is_open(entry, cell))) {
     return "NCCL does not offer it";
   }
-  struct cell used = cell ? *cell : cell_of_costs(entry->usual, 0);
   *sample = (struct sample){
     .collective = entry->collective,
     .bytes = entry->bytes,
     .nodes = entry->nodes,
     .ppn = entry->ranks / entry->nodes,
-    .algorithm = used.algorithm,
-    .protocol = used.protocol,
-    .channels = used.channels,
+    .cell = cell ? *cell : cell_of_costs(entry->usual, 0),
     .is_default = !cell,
     .n = row->calls,
     .median_us = row->median_us,

@@ -6,7 +6,8 @@
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LABEL_H
 
 #include "common/topology.h"
-#include "tuner_plugin/calibrate/cell.h"
+#include "tuner_plugin/decide/costs.h"
+#include "tuner_plugin/decide/limits.h"
 #include "tuner_plugin/model/sample_file.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
@@ -39,7 +40,7 @@ struct label_entry *label_find(struct label_log *log, enum profile_collective co
                                uint64_t bytes);
 
 /* Whether the cell is open to the size, and not what NCCL itself takes. */
-bool label_is_open(const struct label_entry *entry, const struct cell *cell);
+bool label_is_open(const struct label_entry *entry, const struct profile_cell *cell);
 
 /* Why a log without entries has none. */
 const char *label_why_none(const struct label_log *log);
@@ -47,6 +48,6 @@ const char *label_why_none(const struct label_log *log);
 /* Why the size has no sample of the cell (NULL: of NCCL's own choice); NULL: it has, *sample, but
  * for time, run and topology. */
 const char *label_row(const struct bench_json_row *row, const struct label_entry *entry,
-                      const struct cell *cell, struct sample *sample);
+                      const struct profile_cell *cell, struct sample *sample);
 
 #endif

@@ -13,7 +13,7 @@
 #ifndef TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 #define TUNER_PLUGIN_TOOLS_CALIBRATE_LAUNCH_H
 
-#include "tuner_plugin/calibrate/limits.h"
+#include "tuner_plugin/decide/limits.h"
 #include "tuner_plugin/tools/calibrate/bench_json.h"
 
 struct launch_options {

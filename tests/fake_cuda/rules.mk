@@ -41,7 +41,7 @@ $(FAKE_LIB)/libnvidia-ml.so.1: $(call objects,$(FAKE_NVML_SRC) tests/fake_cuda/r
 fake-cuda: $(FAKE_LIB)/libcudart.so.12 $(FAKE_LIB)/libnvidia-ml.so.1
 
 $(NCCL_DIR)/complete:
-	scripts/fetch-nccl $(SUITE) $(NCCL_DIR)
+	DEBIAN_COMPONENT=contrib scripts/fetch-packages $(SUITE) amd64 $(NCCL_DIR) libnccl-dev && touch $@
 
 # enhcompat.o holds weak, hidden fallbacks for CUDA runtime functions; without it those calls reach
 # libcudart. All other objects are linked as they are.

@@ -1,37 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of what must be shown, case by case.
+"""The cases of scripts/bench.
 
-To add one, write a function that returns a Case and name it in all_cases."""
-import json
-import statistics
+  case      one cluster, some variants, the rows of the table made of them
+  variant   a transport with its settings; `measure(bench)` returns {metric: number}
+  row       of a metric, a variant's value over that of another one in each round, and the target of their median
+
+To add a case, write a function that returns one and name it in all_cases."""
+from dataclasses import dataclass
+import os
 import time
+from typing import Callable, List, Optional, Tuple, Union
 
-from benchmark.case import (
-    BY_FLOW, LABELS, Case, Row, Variant, at_least, at_most, median_of, network, of, of_best, of_constant, perf,
-    shown, sweep_row, value)
-from benchmark.compression import cases as compression_cases
-from benchmark.losses import cases as loss_cases
-from benchmark.run import CLUSTER, Failure
-from training.plan import CAPPED, MODELS, SCALE, Setting
+from benchmark.run import CLUSTER, ROOT, Failure, cpus_of_host
+
+
+@dataclass
+class Variant:
+    key: str
+    label: str
+    measure: Callable
+
+
+@dataclass
+class Row:
+    metric: str
+    subject: str
+    against: Union[str, Tuple[str, ...], float] = 1  # a variant, the better one of some, or a number
+    target: Optional[Tuple[str, float]] = None  # ">=" or "<="
+
+
+@dataclass
+class Case:
+    name: str
+    title: str
+    cluster: List[str]  # options of `cluster up`
+    variants: List[Variant]
+    rows: List[Row]
+
+
+LABELS = {"stratus": "stratus", "socket": "Socket", "socket-2x4": "Socket 2x4", "socket-2x8": "Socket 2x8"}
+BESIDE = ("stratus", "socket", "socket-2x8")
+COLLECTIVE_SIZE = ("-b", "64M", "-e", "64M")
+SMALL_BULK = ("--bytes", "512K", "--connections", "2")
+
+
+def network(nic_gbps, flow_gbps=None, hosts=2):
+    """Options of `cluster up`; a flow has an eighth of the NIC unless another rate is given. Caps are by flow, as clouds have them: with
+    so many buckets two flows hardly share one."""
+    return ["--hosts", str(hosts), "--nic-gbps", f"{nic_gbps:g}", "--flow-gbps", f"{flow_gbps or nic_gbps / 8:g}", "--flow-buckets", "1024"]
+
+
+def network_text(nic_gbps, flow_gbps=None):
+    return f"{nic_gbps:g} Gb/s NIC, {flow_gbps or nic_gbps / 8:g} Gb/s per flow"
+
+
+def perf(key, *arguments, name=None, label=None, extra=None, meanwhile=None):
+    """What stratus perf measures of a transport."""
+    return Variant(name or key, label or LABELS[key], lambda bench: bench.perf(key, list(arguments), extra, meanwhile))
+
+
+def coll(key, *arguments, name=None, label=None, extra=None, iterations=(6, 5)):
+    """What stock NCCL has over a transport. `iterations`: those that are timed, and the warm-up; in short one of each."""
+    def measure(bench):
+        timed, warm_up = (bench.pick(each, 1) for each in iterations)
+        return bench.coll(key, ["-c", "1", "-n", str(timed), "-w", str(warm_up), *arguments], extra)
+    return Variant(name or key, label or LABELS[key], measure)
+
+
+def rows_against(metric, targets):
+    """stratus against some others."""
+    return [Row(metric, "stratus", key, target) for key, target in targets.items()]
+
 
 # ---- bandwidth of one connection ----
 
-def capped(nic_gbps, flow_gbps, name):
+def capped():
     """A NIC that takes eight flows to fill."""
-    variants = [
-        perf("stratus"), perf("socket"), perf("socket-2x8"),
-        Variant("iperf3", "iperf3 -P 8", lambda bench: bench.iperf3(8))]
-
-    def parts(rounds):
-        """What the others make of the NIC."""
-        medians = ((variant.label, median_of(rounds, variant.key, "gbps")) for variant in variants[1:])
-        return "of the NIC: " + ", ".join(f"{label} {gbps / nic_gbps:.2f}" for label, gbps in medians if gbps)
-    return Case(
-        name, f"1 connection, {flow_gbps:g} Gb/s per flow, {nic_gbps:g} Gb/s NIC",
-        network(nic_gbps, flow_gbps), variants,
-        [Row("stratus-of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps), at_least(0.95),
-             shown(variants, "gbps", "Gb/s"), note=parts),
-         Row("stratus-of-bound", "stratus of iperf3 -P 8", of("gbps", "stratus", "iperf3"))])
+    variants = [*map(perf, BESIDE), Variant("iperf3", "iperf3 -P 8", lambda bench: bench.iperf3(8))]
+    return Case("capped", f"1 connection, {network_text(8)}", network(8), variants,
+                [Row("gbps", "stratus", 8, (">=", 0.95)), Row("gbps", "stratus", "iperf3")])
 
 
 def learned_flows(part, target):
@@ -40,321 +87,268 @@ def learned_flows(part, target):
     flow_gbps = nic_gbps / part
 
     def measure(bench):
-        found = {}
+        allowed = []
 
         def count_paths(bench):
             time.sleep(1.8)  # in the warm-up, as it takes a CPU
             flows = bench.runner.run([CLUSTER, "flows", bench.cluster, "0"]).splitlines()
-            found["flows"] = len(flows)
-            found["allowed_gbps"] = min(nic_gbps, flow_gbps * len({flow.split()[-1] for flow in flows}))
-        found.update(bench.perf("stratus", ["--warmup", "2s"], None, count_paths))
-        found["of_allowed"] = found["gbps"] / found["allowed_gbps"]
-        return found
-    variants = [Variant("stratus", "stratus", measure)]
+            allowed.append(min(nic_gbps, flow_gbps * len({flow.split()[-1] for flow in flows})))
+        found = bench.perf("stratus", ["--warmup", "2s"], None, count_paths)
+        return {**found, "of_allowed": found["gbps"] / allowed[-1]}
     return Case(
         f"learned-{part}-of-{buckets}", f"flows at 1/{part} of a {nic_gbps} Gb/s NIC, {buckets} paths, after 2 s",
-        ["--nic-gbps", str(nic_gbps), "--flow-gbps", f"{flow_gbps:g}", "--flow-buckets", str(buckets)], variants,
-        [Row("of-allowed", "of what the NIC and the paths in use allow", value("of_allowed", "stratus"),
-             at_least(target), shown(variants, "gbps", "Gb/s"))])
+        network(nic_gbps, flow_gbps), [Variant("stratus", "stratus", measure)], [Row("of_allowed", "stratus", 1, (">=", target))])
 
 
 def policed():
     """Packets above a flow's rate are dropped. After 2 s of load, when flows have used up the second that a policer gives."""
-    nic_gbps, flow_gbps = 4, 0.5
-    arguments = ("--warmup", "2s")
-    by_hand = [perf("stratus", *arguments, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}",
-                    label=f"STRATUS_FLOWS={flows}") for flows in (8, 16)]
-    variants = [perf("stratus", *arguments), *by_hand, perf("socket", *arguments), perf("socket-2x8", *arguments)]
+    warm_up = ("--warmup", "2s")
+    by_hand = [perf("stratus", *warm_up, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}", label=f"STRATUS_FLOWS={flows}")
+               for flows in (8, 16)]
     return Case(
-        "policed", f"1 connection, flows policed at {flow_gbps:g} Gb/s, {nic_gbps} Gb/s NIC, after 2 s",
-        ["--nic-gbps", str(nic_gbps), "--flow-gbps", str(flow_gbps), "--police"], variants,
-        [Row("of-hand", "stratus / the better number of flows set by hand",
-             of_best("gbps", "stratus", [each.key for each in by_hand]), at_least(0.95), shown(variants, "gbps", "Gb/s")),
-         Row("of-nic", "stratus of the NIC", of_constant("gbps", "stratus", nic_gbps)),
-         Row("socket", "stratus / Socket", of("gbps", "stratus", "socket")),
-         Row("socket-2x8", "stratus / Socket 2x8", of("gbps", "stratus", "socket-2x8"))])
+        "policed", "1 connection, flows policed at 0.5 Gb/s, 4 Gb/s NIC, after 2 s", ["--nic-gbps", "4", "--flow-gbps", "0.5", "--police"],
+        [*(perf(key, *warm_up) for key in BESIDE), *by_hand],
+        [Row("gbps", "stratus", ("flows-8", "flows-16"), (">=", 0.95)), Row("gbps", "stratus", 4),
+         *rows_against("gbps", {"socket": None, "socket-2x8": None})])
 
 
-def slow_one_flow(gbps):
-    """Gives the flow that has sent most another rate, once there is one."""
+def slow_flow(percent, target):
+    """Eight flows, as many as Socket 2x4 has: more would leave less to the slow one. A flow that reconnects leaves its cap behind."""
+    flow_gbps = 0.25
+
     def slow(bench):
-        fault = [CLUSTER, "fault", bench.cluster, "slow-flow", "0", str(gbps)]
-
+        """Gives the flow that has sent most another rate, once there is one."""
         def is_slowed():
             try:
-                bench.runner.run(fault)
+                bench.runner.run([CLUSTER, "fault", bench.cluster, "slow-flow", "0", str(flow_gbps * percent / 100)])
                 return True
             except Failure:
                 return False
         bench.runner.until(is_slowed, 3, "a flow to slow down")
-    return slow
-
-
-def slow_flow(percent, target):
-    """Eight flows, as many as Socket 2x4 has: more would leave less to the slow one."""
-    flow_gbps = 0.25
     eight = {"STRATUS_FLOWS": "8"}
-    slow = slow_one_flow(flow_gbps * percent / 100)
-    arguments = ("--warmup", "1500ms")
-    late = ("--warmup", "4s")
-    variants = [
-        perf("stratus", *arguments, extra={**eight, "STRATUS_REDIAL_SLOW": "0"}, meanwhile=slow),
-        perf("socket-2x4", *arguments, meanwhile=slow),
-        perf("stratus", *late, extra=eight, name="stratus-redial", label="stratus that reconnects slow flows",
-             meanwhile=slow)]
     return Case(
         f"slow-flow-{percent}", f"one of 8 flows at {percent} % of the others ({flow_gbps:g} Gb/s)",
-        ["--flow-gbps", str(flow_gbps), *BY_FLOW], variants,
-        [Row("slow-path", "stratus / Socket 2x4, the path stays slow", of("gbps", "stratus", "socket-2x4"),
-             at_least(target), shown(variants, "gbps", "Gb/s")),
-         Row("redial", "with reconnect / Socket 2x4, another port takes another path",
-             of("gbps", "stratus-redial", "socket-2x4"))])
+        ["--flow-gbps", str(flow_gbps), "--flow-buckets", "1024"],
+        [perf("stratus", "--warmup", "1500ms", extra={**eight, "STRATUS_REDIAL_SLOW": "0"}, meanwhile=slow),
+         perf("socket-2x4", "--warmup", "1500ms", meanwhile=slow),
+         perf("stratus", "--warmup", "4s", extra=eight, name="redial", label="stratus that reconnects slow flows", meanwhile=slow)],
+        [Row("gbps", "stratus", "socket-2x4", (">=", target)), Row("gbps", "redial", "socket-2x4")])
 
 
 def uncapped():
     """After the number of flows is learned, which falls."""
-    arguments = ("--bytes", "512K", "--connections", "2", "--warmup", "4s")
-    variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
-    cpu = "cpu_s_per_gb"
     return Case(
-        "uncapped", "veth without limits, 2 connections, 512 KiB, after 4 s", [], variants,
-        [Row("socket", "stratus / Socket", of("gbytes_per_s", "stratus", "socket"), at_least(1.0),
-             shown(variants, "gbytes_per_s", "GB/s")),
-         Row("socket-2x8", "stratus / Socket 2x8", of("gbytes_per_s", "stratus", "socket-2x8"), at_least(2.5)),
-         Row("cpu-socket", "CPU per byte, stratus / Socket", of(cpu, "stratus", "socket"), at_most(1.0),
-             shown(variants, cpu, "CPU-s/GB")),
-         Row("cpu-socket-2x8", "CPU per byte, stratus / Socket 2x8", of(cpu, "stratus", "socket-2x8"),
-             at_most(0.4))])
+        "uncapped", "veth without limits, 2 connections, 512 KiB, after 4 s", [],
+        [perf(key, *SMALL_BULK, "--warmup", "4s") for key in BESIDE],
+        [*rows_against("gbytes_per_s", {"socket": (">=", 1.0), "socket-2x8": (">=", 2.5)}),
+         *rows_against("cpu_s_per_gb", {"socket": ("<=", 1.0), "socket-2x8": ("<=", 0.4)})])
 
 
-# ---- many connections, small messages ----
+# ---- many connections, small messages, two NICs ----
 
 def connections():
-    arguments = ("--bytes", "64K", "--connections", "64", "--idle", "2s")
-    variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
-        "connections", "64 connections; threads with the one that drives them, at the end that has more", [],
-        variants,
-        [Row("threads", "threads", value("threads", "stratus"), at_most(4), shown(variants, "threads", "threads"), ""),
-         Row("idle", "CPU of both ends while nothing is asked of them", value("idle_cpu_percent", "stratus"),
-             at_most(1), shown(variants, "idle_cpu_percent", "%"), "%"),
-         Row("bandwidth", "GB/s, stratus / Socket", of("gbytes_per_s", "stratus", "socket"), None,
-             shown(variants, "gbytes_per_s", "GB/s"))])
+        "connections", "64 connections; threads with the one that drives them, at the end that has more; CPU of both ends while idle", [],
+        [perf(key, "--bytes", "64K", "--connections", "64", "--idle", "2s") for key in BESIDE],
+        [Row("threads", "stratus", 1, ("<=", 4)), Row("idle_cpu_percent", "stratus", 1, ("<=", 1)),
+         *rows_against("gbytes_per_s", {"socket": None})])
 
 
 def latency():
-    arguments = ("--test", "latency", "--bytes", "8")
-    variants = [perf(key, *arguments) for key in ("stratus", "socket", "socket-2x8")]
-    return Case(
-        "latency", "8 B half round trip (median)", [], variants,
-        [Row("socket", "stratus / Socket", of("half_trip_us", "stratus", "socket"), at_most(0.8),
-             shown(variants, "half_trip_us", "us"))])
-
-
-RATE_SIZES = (1024, 4096, 16384)
+    return Case("latency", "8 B half round trip (median)", [], [perf(key, "--test", "latency", "--bytes", "8") for key in BESIDE],
+                rows_against("half_trip_us", {"socket": ("<=", 0.8)}))
 
 
 def rate():
-    arguments = ("--bytes", ",".join(str(size) for size in RATE_SIZES))
-
-    def by_size(key):
-        def measure(bench):
-            found = bench.perf(key, list(arguments))
-            for size in RATE_SIZES:
-                found[f"rate-{size}"] = found["sizes"][size]["messages_per_s"] / 1e3
-            return found
-        return Variant(key, LABELS[key], measure)
-    variants = [by_size(key) for key in ("stratus", "socket", "socket-2x8")]
-    rows = []
-    for size in RATE_SIZES:
-        metric = f"rate-{size}"
-        text = f"{size // 1024} KiB messages/s"
-        rows += [Row(f"{metric}-socket", f"{text}, stratus / Socket", of(metric, "stratus", "socket"), at_least(1.0),
-                     shown(variants, metric, "k/s")),
-                 Row(f"{metric}-socket-2x8", f"{text}, stratus / Socket 2x8", of(metric, "stratus", "socket-2x8"),
-                     at_least(3.0))]
-    return Case("rate", "message rate, 1 connection", [], variants, rows)
+    rows = [row for size in ("1 KiB", "4 KiB", "16 KiB")
+            for row in rows_against(f"messages_per_s {size}", {"socket": (">=", 1.0), "socket-2x8": (">=", 3.0)})]
+    return Case("rate", "message rate, 1 connection", [], [perf(key, "--bytes", "1K,4K,16K") for key in BESIDE], rows)
 
 
-# ---- two NICs ----
+def two_nics(rates, name, rows):
+    # As one device by parameter: NCCL does not ask to fuse NICs that are not on PCI.
+    variants = [perf("stratus", extra={"STRATUS_MERGE_NICS": "all"}, label="stratus, both NICs"),
+                perf("stratus", "--devices", "0", name="one", label="stratus, first NIC"),
+                perf("socket", "--devices", "0,1", "--connections", "2", label="Socket, a connection on each")]
+    return Case(name, f"1 connection over two NICs of {' and '.join(rates)} Gb/s", ["--nics", "2", "--nic-gbps", ",".join(rates)], variants, rows)
 
-def two_nics(rates, name):
-    total = sum(rates)
-    variants = [
-        # As one device by parameter: NCCL does not ask to fuse NICs that are not on PCI.
-        perf("stratus", extra={"STRATUS_MERGE_NICS": "all"}, label="stratus, both NICs"),
-        perf("stratus", "--devices", "0", name="one", label="stratus, first NIC"),
-        perf("socket", "--devices", "0,1", "--connections", "2", label="Socket, a connection on each")]
-    against_one = Row("one", "both NICs / one NIC", of("gbps", "stratus", "one"), at_least(1.9))
-    of_sum = Row("sum", "both NICs of their sum", of_constant("gbps", "stratus", total), at_least(0.95))
-    rows = [against_one, of_sum] if rates[0] == rates[1] else [of_sum]
-    if rates[0] == rates[1]:
-        of_sum.target = None
-    rows[0].measured = shown(variants, "gbps", "Gb/s")
-    text = " and ".join(f"{each:g}" for each in rates)
-    return Case(name, f"1 connection over two NICs of {text} Gb/s",
-                ["--nics", "2", "--nic-gbps", ",".join(f"{each:g}" for each in rates)], variants, rows)
+
+# ---- lost packets ----
+
+LOSS = ["--loss", "10"]
+
+
+def lossy(name, title, cluster, rare, target=None, meanwhile=None):
+    """Messages whose packets are lost: the mean, and how long the rarest take."""
+    arguments = ("--test", "latency", "--bytes", "8,64K", "--time", "2s")
+    return Case(
+        name, f"half round trips {title}", cluster, [perf(key, *arguments, meanwhile=meanwhile) for key in ("stratus", "socket")],
+        [Row(f"{metric} {size}", "stratus", "socket", target) for size in ("8 B", "64 KiB") for metric in ("mean_us", rare)])
+
+
+def black_out(bench):
+    """Nothing arrives at the other host for 50 ms, twice a second, from the warm-up on."""
+    for _ in range(10):
+        time.sleep(0.5)
+        bench.runner.run([CLUSTER, "fault", bench.cluster, "blackout", "1", "50"])
+
+
+def lossy_bulk():
+    """One connection as fast as it can: by itself, as by hand, and as Socket."""
+    bulk = ("--bytes", "512K", "--time", "2s")
+    by_hand = [perf("stratus", *bulk, extra={"STRATUS_FLOWS": str(flows)}, name=f"flows-{flows}", label=f"STRATUS_FLOWS={flows}")
+               for flows in (1, 2, 8)]
+    return Case("lossy-bulk", "1 connection, 512 KiB, where 1 % of the packets are lost", LOSS,
+                [perf("stratus", *bulk), *by_hand, perf("socket", *bulk)],
+                rows_against("gbps", {"socket": (">=", 1.2), **{each.key: None for each in by_hand}}))
+
+
+def incast():
+    """Each host gets from seven at once, and the last hop has room for few packets of up to 64 KiB."""
+    variants = [coll(key, "-O", "alltoall", "--sizes", "64K,1M,8M", "-d", "uint8", iterations=(4, 2)) for key in BESIDE]
+    return Case("incast", "stock NCCL AllToAll, 8 hosts, 0.5 Gb/s NIC, 8 packets wait at the switch for a NIC",
+                ["--hosts", "8", "--nic-gbps", "0.5", "--queue", "8"], variants,
+                [Row(f"time_us {size}", "stratus", "socket") for size in ("64 KiB", "1 MiB", "8 MiB")])
 
 
 # ---- stock NCCL ----
 
-def allreduce(flow_gbps, name, target):
+def allreduce():
     """Warmed up as training is after its first seconds: the first calls touch memory and open flows."""
-    nic_gbps = 4
-
-    def coll(key):
-        return Variant(key, LABELS[key], lambda bench: bench.coll(
-            key, ["-O", "all_reduce", "-b", "64M", "-e", "64M", "-n", bench.settings.pick("6", "1"), "-w",
-                  bench.settings.pick("5", "1"), "-c", "1"]))
-    variants = [coll(key) for key in ("stratus", "socket", "socket-2x8")]
     return Case(
-        name, f"stock NCCL AllReduce 64 MiB, 2 hosts, 4 Gb/s NIC, {flow_gbps:g} Gb/s per flow",
-        network(nic_gbps, flow_gbps), variants,
-        [Row("of-nic", "stratus' busbw of the NIC", of_constant("busbw_gbs", "stratus", nic_gbps / 8), at_least(target),
-             shown(variants, "busbw_gbs", "GB/s")),
-         Row("socket", "stratus / Socket", of("busbw_gbs", "stratus", "socket")),
-         Row("socket-2x8", "stratus / Socket 2x8", of("busbw_gbs", "stratus", "socket-2x8"))])
-
-
-# NCCL's own choices over stratus, and CollNet over it.
-COLLNET = {"NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "collnetchain"}
-COLLNET_VARIANTS = (
-    ("ring", "ring", {"NCCL_ALGO": "ring"}), ("tree", "tree", {"NCCL_ALGO": "tree"}),
-    ("full", "CollNet", {**COLLNET, "STRATUS_COLLNET": "full"}),
-    ("bf16", "CollNet bf16", {**COLLNET, "STRATUS_COLLNET": "bf16"}))
+        "allreduce", f"stock NCCL AllReduce 64 MiB, 2 hosts, {network_text(4)}", network(4),
+        [coll(key, "-O", "all_reduce", *COLLECTIVE_SIZE) for key in BESIDE],
+        [Row("busbw_gbs", "stratus", 0.5, (">=", 0.93)), *rows_against("busbw_gbs", {"socket": None, "socket-2x8": None})])
 
 
 def collnet(hosts, gpus, nic_gbps, full, half):
-    """AllReduce of f32 reduced by the hosts, against the better of ring and tree. `full` and `half`: targets of
-    exact exchange and of 16 bits. More hosts share the processors of this machine, so their NICs are slower."""
-    def coll(key, label, extra):
-        return Variant(key, label, lambda bench: bench.coll(
-            # Results in 16 bits are not exact, as a check would want them.
-            "stratus", ["-O", "all_reduce", "-b", "64M", "-e", "64M", "--ppn", str(gpus), "-c", "10"[key == "bf16"],
-                        "-n", bench.settings.pick("6", "1"), "-w", bench.settings.pick("4", "1")], extra))
-    variants = [coll(*each) for each in COLLNET_VARIANTS]
-    flow_gbps = nic_gbps / 8
+    """AllReduce of f32 reduced by the hosts, against NCCL's own choices over stratus. `full` and `half`: targets of exact exchange and of
+    16 bits, whose results are not exact, as a check would want them. More hosts share the processors of this machine, so their NICs are
+    slower."""
+    forced = {"NCCL_COLLNET_ENABLE": "1", "NCCL_ALGO": "collnetchain"}
+    variants = [coll("stratus", "-O", "all_reduce", *COLLECTIVE_SIZE, "--ppn", str(gpus), *(("-c", "0") if key == "bf16" else ()),
+                     name=key, label=label, extra=extra, iterations=(6, 4)) for key, label, extra in (
+        ("ring", "ring", {"NCCL_ALGO": "ring"}), ("tree", "tree", {"NCCL_ALGO": "tree"}),
+        ("full", "CollNet", {**forced, "STRATUS_COLLNET": "full"}), ("bf16", "CollNet bf16", {**forced, "STRATUS_COLLNET": "bf16"}))]
     return Case(
-        f"collnet-{hosts}x{gpus}",
-        f"stock NCCL AllReduce of 64 MiB f32, {hosts} hosts x {gpus} GPUs, {nic_gbps:g} Gb/s NIC, {flow_gbps:g} Gb/s "
-        "per flow",
-        ["--hosts", str(hosts), *network(nic_gbps)], variants,
-        [Row("full", "CollNet / the better of ring and tree", of_best("busbw_gbs", "full", ("ring", "tree")),
-             at_least(full) if full else None, shown(variants, "busbw_gbs", "GB/s")),
-         Row("bf16", "CollNet bf16 / the better of ring and tree", of_best("busbw_gbs", "bf16", ("ring", "tree")),
-             at_least(half)),
-         Row("of-nic", "CollNet bf16, busbw of the NIC", of_constant("busbw_gbs", "bf16", nic_gbps / 8))])
+        f"collnet-{hosts}x{gpus}", f"stock NCCL AllReduce of 64 MiB f32, {hosts} hosts x {gpus} GPUs, {network_text(nic_gbps)}",
+        network(nic_gbps, hosts=hosts), variants,
+        [Row("busbw_gbs", "full", ("ring", "tree"), full and (">=", full)), Row("busbw_gbs", "bf16", ("ring", "tree"), (">=", half)),
+         Row("busbw_gbs", "bf16", nic_gbps / 8)])
 
 
-# ---- training steps ----
-
-def training_steps(hosts, key, label, extra):
-    """Steps per second of the models of scripts/steps, at its scale. With the tuner, nothing forced."""
-    def measure(bench):
-        steps = bench.settings.pick(2, 1)
-        text = bench.coll_json("stratus", [
-            "--replay", ",".join(MODELS), "--replay-steps", str(steps), "--replay-skip", "1",
-            *SCALE.replay_arguments(hosts), "--ppn", "1", "-c", "0"],  # results in 16 bits are not exact
-            {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so", **extra})
-        return {each["name"]: 1e6 / statistics.mean(each["step_us"]) for each in json.loads(text)["workloads"]}
-    return Variant(key, label, measure)
-
-
-def of_models(choose, subject):
-    return lambda rounds: [
-        choose(each[subject][model] / each["stratus"][model] for model in MODELS) for each in rounds
-        if subject in each and "stratus" in each]
-
-
-def steps_with(name, subject, label, extra, target):
-    """With caps: stratus with some variables against stratus without, and without against itself."""
-    setting = Setting(CAPPED, 4)
-    variants = [training_steps(4, *each) for each in (
-        ("stratus", "stratus", {}), ("again", "stratus again", {}), (subject, label, extra))]
-    figures = [(model, subject, model, "steps/s") for model in MODELS]
-    return Case(
-        name, f"training steps of {len(MODELS)} models, {setting.text}",
-        setting.cluster(SCALE), variants,
-        [Row("median", f"{label} / stratus, median of the models", of_models(statistics.median, subject), at_least(target),
-             figures),
-         Row("worst", "the same, worst model", of_models(min, subject)),
-         Row("noise", "stratus again / stratus, median of the models", of_models(statistics.median, "again")),
-         Row("noise-worst", "the same, worst model", of_models(min, "again"))])
-
-
-SWEEP_SIZES = "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M"
-SWEEP_SIZES_QUICK = "8,2K,32K,512K,8M"
-
-
-def sweep(operation, limits, name, limits_text):
+def sweep(operation, name, cluster, text):
     """Every size, against Socket; and Socket against itself, which shows what of it is chance."""
     # Of 8 bytes, each rank has to get some.
     kind = "uint8" if operation == "alltoall" else "float"
-
-    def coll(key, transport, label):
-        return Variant(key, label, lambda bench: bench.coll(
-            transport, ["-O", operation, "--sizes", bench.settings.pick(SWEEP_SIZES, SWEEP_SIZES_QUICK), "-d", kind,
-                        "-n", "2", "-w", "1", "--min-time", bench.settings.pick("100ms", "30ms"), "-c", "1"]))
-    variants = [coll("socket", "socket", "Socket"), coll("stratus", "stratus", "stratus"),
-                coll("again", "socket", "Socket again")]
-    return Case(
-        name, f"stock NCCL {operation}, 4 hosts, 8 B to 64 MiB, {limits_text}", ["--hosts", "4", *limits], variants,
-        [sweep_row(("stratus", "socket", "again"), at_least(0.97))])
+    sizes = ("8 B", "64 B", "512 B", "2 KiB", "8 KiB", "32 KiB", "128 KiB", "512 KiB", "2 MiB", "8 MiB", "64 MiB")
+    arguments = ("-O", operation, "--sizes", "8,64,512,2K,8K,32K,128K,512K,2M,8M,64M", "-d", kind, "--min-time", "100ms")
+    variants = [coll(key, *arguments, name=name, label=label, iterations=(2, 1)) for key, name, label in (
+        ("socket", "socket", "Socket"), ("stratus", "stratus", "stratus"), ("socket", "again", "Socket again"))]
+    return Case(name, f"stock NCCL {operation}, 4 hosts, {text}", ["--hosts", "4", *cluster], variants,
+                [Row(f"time_us {size}", "socket", other, target) for size in sizes for other, target in (("stratus", (">=", 0.97)), ("again", None))])
 
 
 # ---- what protection costs ----
 
 def protection(name, parameter, title, target):
-    arguments = ("--bytes", "512K", "--connections", "2")
-    variants = [perf("stratus", *arguments, extra={parameter: "off"}, label="without"),
-                perf("stratus", *arguments, extra={parameter: "on"}, name="with", label="with")]
+    variants = [perf("stratus", *SMALL_BULK, extra={parameter: value}, name=name, label=name) for name, value in (("without", "off"), ("with", "on"))]
+    return Case(name, f"{title} ({parameter}=on), veth without limits, 2 connections, 512 KiB", [], variants,
+                [Row("gbytes_per_s", "with", "without", (">=", target)), Row("cpu_s_per_gb", "with", "without")])
+
+
+# ---- compression: what it brings where the network is the limit, and that auto never costs anything ----
+
+def gradient(kind):
+    """Of real training."""
+    return os.path.join(ROOT, "tests/data/codec", f"resnet18-gradient.{kind}")
+
+
+def of_modes(make, *arguments, modes=("off", "auto"), **more):
+    """`make`: perf or coll."""
+    return [make("stratus", *arguments, name=mode, label=mode, extra={"STRATUS_COMPRESS": mode}, **more) for mode in modes]
+
+
+# auto tries flows first, and then compression.
+TRIED = ("--warmup", "1500ms")
+MODES = ("off", "on", "auto")
+
+
+def compressed(kind, target):
     return Case(
-        name, f"{title} ({parameter}=on), veth without limits, 2 connections, 512 KiB", [], variants,
-        [Row("bandwidth", "bandwidth with / without", of("gbytes_per_s", "with", "stratus"),
-             at_least(target), shown(variants, "gbytes_per_s", "GB/s")),
-         Row("cpu", "CPU per byte with / without", of("cpu_s_per_gb", "with", "stratus"), None,
-             shown(variants, "cpu_s_per_gb", "CPU-s/GB"))])
+        f"compress-{kind}", f"1 connection, gradients {kind}, {network_text(4)}", network(4),
+        of_modes(perf, "--data", gradient(kind), *TRIED, modes=MODES),
+        [Row("gbps", "on", "off", (">=", target)), Row("gbps", "auto", "off", (">=", target)), Row("cpu_s_per_gb", "on", "off")])
 
 
-# ---- faults ----
-
-FAULTS = (("reset-1", 1.0), ("reset-7", 1.0), ("drop-1", None), ("drop-7", None), ("nic-down-2s-sender", None))
-
-
-def faults():
-    """By the test that breaks a running job: how long it stalled, and what bandwidth came back."""
-    def fault(name):
-        return Variant(name, name, lambda bench: bench.fault(name))
-    rows = []
-    for name, stall_s in FAULTS:
-        figures = [("before", name, "before_gbs", "GB/s"), ("after", name, "after_gbs", "GB/s")]
-        rows += [Row(f"{name}-stall", f"{name}: stalled", value("stall_s", name),
-                     at_most(stall_s) if stall_s else None, figures, "s"),
-                 Row(f"{name}-back", f"{name}: bandwidth after / before", value("back", name), at_least(0.85))]
+def compressed_collective(operation, hosts, nic_gbps):
+    """Sums of gradients are gradients, too; results are checked. Warmed up for some seconds: each host tries by itself."""
+    text = operation.replace("_", "")
     return Case(
-        "faults", "stock NCCL AllReduce while flows of 8 are reset or black-holed, and the NIC goes and comes", None,
-        [fault(name) for name, _ in FAULTS], rows, rounds_max=3)
+        f"compress-{text}-{hosts}", f"stock NCCL {text} of 64 MiB bf16 gradients, {hosts} hosts, {network_text(nic_gbps)}",
+        network(nic_gbps, hosts=hosts),
+        of_modes(coll, "-O", operation, "-d", "bfloat16", *COLLECTIVE_SIZE, "--data", gradient("bf16"), modes=MODES, iterations=(4, 64 // hosts)),
+        [Row("busbw_gbs", "on", "off", (">=", 1.25)), Row("busbw_gbs", "auto", "off", (">=", 1.25)), Row("busbw_gbs", "on", nic_gbps / 8, (">=", 1.0))])
 
 
-CLOUD = (network(4), "4 Gb/s NIC, 0.5 Gb/s per flow")
-VETH = ([], "no limits")
+def never(name, title, cluster, variants, metric="gbps", target=(">=", 0.98)):
+    return Case(f"compress-never-{name}", f"STRATUS_COMPRESS=auto: {title}", cluster, variants, [Row(metric, "auto", "off", target)])
+
+
+def beside_others(variant):
+    """With two other processes on each CPU that the hosts use."""
+    def measure(bench):
+        spin = ["python3", "-c", "while True: pass"]
+        others = [bench.runner.start(["taskset", "-c", str(cpu), *spin]) for host in range(2)
+                  for cpu in cpus_of_host(host, 2) for _ in range(2)]
+        try:
+            return variant.measure(bench)
+        finally:
+            for other in others:
+                bench.runner.kill(other)
+    return Variant(variant.key, variant.label, measure)
+
+
+def with_slow_direction(variant):
+    """What host 1 sends is slow, what it receives is not; both are asked for."""
+    def measure(bench):
+        for bucket in ("0", "1"):
+            bench.runner.run([CLUSTER, "fault", bench.cluster, "slow", "1", "0", bucket, "0.1"])
+        return variant.measure(bench)
+    return Variant(variant.key, variant.label, measure)
+
+
+def never_cases():
+    bf16 = ("--data", gradient("bf16"))
+    return [
+        never("random", f"random data, {network_text(4)}", network(4), of_modes(perf, "--data", "random", *TRIED)),
+        never("uncapped", "bf16, veth without limits, 2 connections, 512 KiB", [], of_modes(perf, *bf16, *SMALL_BULK)),
+        never("busy", f"bf16, {network_text(4)}, two other processes on each CPU", network(4),
+              list(map(beside_others, of_modes(perf, *bf16, *TRIED)))),
+        never("one-slow", "AllReduce of 8 MiB bf16, 2 hosts, one direction of 0.2 Gb/s, the other of 4 Gb/s",
+              ["--nic-gbps", "4", "--flow-gbps", "2", "--flow-buckets", "2"],
+              list(map(with_slow_direction, of_modes(coll, "-O", "all_reduce", "-d", "bfloat16", "-b", "8M", "-e", "8M", *bf16, iterations=(3, 4)))),
+              "busbw_gbs"),
+        never("rate", "messages of 16 KiB, bf16", [], of_modes(perf, "--bytes", "16K", *bf16), "messages_per_s"),
+        never("latency", "8 B half round trip (median)", [], of_modes(perf, "--test", "latency", "--bytes", "8"), "half_trip_us", ("<=", 1 / 0.98)),
+    ]
 
 
 def all_cases():
     return [
-        capped(8, 1, "capped"), *(learned_flows(*each) for each in ((2, 0.97), (8, 0.95), (32, 0.85))),
-        policed(), *loss_cases(), slow_flow(50, 1.8), slow_flow(10, 8.0), uncapped(), connections(), latency(),
-        rate(),
-        two_nics((2, 2), "two-nics"), two_nics((3, 1), "two-nics-unequal"),
-        allreduce(0.5, "allreduce", 0.93),
-        collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
-        steps_with("collnet-steps-4", "bf16", "CollNet bf16", {"NCCL_COLLNET_ENABLE": "1", "STRATUS_COLLNET": "bf16"}, 1.3),
-        sweep("all_reduce", CLOUD[0], "sweep-allreduce", CLOUD[1]),
-        sweep("alltoall", CLOUD[0], "sweep-alltoall", CLOUD[1]),
-        sweep("all_reduce", VETH[0], "sweep-allreduce-uncapped", VETH[1]),
-        sweep("alltoall", VETH[0], "sweep-alltoall-uncapped", VETH[1]),
+        capped(), *(learned_flows(*each) for each in ((2, 0.97), (8, 0.95), (32, 0.85))), policed(),
+        lossy("lossy", "where 1 % of the packets are lost", LOSS, "rare_us", ("<=", 0.5)), lossy_bulk(),
+        lossy("blackout", "while nothing arrives at one host for 50 ms, twice a second", [], "longest_us", meanwhile=black_out), incast(),
+        slow_flow(50, 1.8), slow_flow(10, 8.0), uncapped(), connections(), latency(), rate(),
+        two_nics(("2", "2"), "two-nics", [Row("gbps", "stratus", "one", (">=", 1.9)), Row("gbps", "stratus", 4)]),
+        two_nics(("3", "1"), "two-nics-unequal", [Row("gbps", "stratus", 4, (">=", 0.95))]),
+        allreduce(), collnet(2, 1, 4, None, 1.7), collnet(2, 2, 4, 1.0, 1.8), collnet(4, 2, 1, 1.2, 2.2),
+        *(sweep(operation, f"sweep-{operation.replace('_', '')}{name}", cluster, text)
+          for name, cluster, text in (("", network(4)[2:], network_text(4)), ("-uncapped", [], "no limits"))
+          for operation in ("all_reduce", "alltoall")),
         protection("checksum", "STRATUS_CHECKSUM", "CRC32C of every chunk", 0.9),
         protection("encryption", "STRATUS_ENCRYPT", "encryption", 0.5),
-        *compression_cases(),
-        faults(),
+        compressed("bf16", 1.28), compressed("f32", 1.1), compressed("bf16-in-f32", 2.2),
+        *(compressed_collective(operation, *each) for each in ((2, 4), (4, 1)) for operation in ("all_reduce", "all_gather")),
+        *never_cases(),
     ]

@@ -1,196 +1,258 @@
+#!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/demo measured: its JSON file, and what can be said of it in words.
+"""Shows what stratus does: NCCL's AllReduce over a small cloud on this machine.
 
-  {"version": 1, "hosts": N, "limit": {"nic_gbps": R, "flow_gbps": R}, "congestion_control": NAME,
-   "rounds": N, "is_quick": BOOL, "date": "YYYY-MM-DD", "stratus": TEXT, "commit": HASH or null, "has_changes": BOOL,
-   "nccl": TEXT, "gpu": TEXT, "cpu": TEXT, "cpus": N, "kernel": TEXT,
-   "runs": [{"net": NET, "op": "all_reduce", "bytes": N, "time_us": X, "algbw_gbs": X, "busbw_gbs": X, "wrong": N}]}
-
-`has_changes`: of what is measured, beyond the commit."""
-import dataclasses
-import json
+Installs what is missing and builds first; makes a cluster of network namespaces with the limits of a cloud and runs
+AllReduce, 8 B to 64 MiB, with NCCL's Socket transport as it comes, with Socket as NCCL sets it on AWS (2 threads x 8
+sockets), and with both plugins of stratus, in alternating rounds. Prints the median of each size as a Markdown table;
+progress goes to stderr. The exit status is 1 if a value was wrong or a run failed."""
+import argparse
 import os
-import platform
+import re
+import signal
 import statistics
+import subprocess
+import sys
 import time
 
-from benchmark import machine
-from benchmark.case import size_text
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-TRANSPORTS = ("socket", "socket-aws", "stratus")
-LABELS = {"socket": "Socket", "socket-aws": "Socket as on AWS", "stratus": "stratus"}
+from benchmark import machine  # noqa: E402
+from benchmark.run import CLUSTER, ROOT, Failure, Runner  # noqa: E402
+from benchmark.tools import Bench, size_text  # noqa: E402
+
+EXAMPLES = """examples:
+  scripts/demo --quick --nic-gbps 2 --flow-gbps 0.25
+  scripts/demo --hosts 4 --rounds 5 --plot out.svg"""
+
+# Sizes with the iterations they need: small ones are over in a moment and scatter.
+#   first, last, factor, iterations, warm-ups
+RANGES = ((8, 64 << 10, 2, 200, 20), (128 << 10, 4 << 20, 2, 50, 10), (8 << 20, 64 << 20, 2, 3, 1))
+QUICK_RANGES = ((8, 8 << 10, 32, 200, 20), (64 << 10, 64 << 10, 2, 50, 5), (1 << 20, 64 << 20, 8, 2, 1))
+# By the names of benchmark/tools.py, and what they set.
+TRANSPORTS = {"Socket, its defaults": ("socket", {}), "Socket as NCCL sets it on AWS": ("socket-2x8", {}),
+              "stratus": ("stratus", {"NCCL_TUNER_PLUGIN": "libnccl-tuner-stratus.so"})}
 CONTROLS = {"cubic": "CUBIC", "reno": "Reno", "bbr": "BBR"}
-# What it measures, and with what: paths, for git.
-MEASURED = ("Makefile", "common", "net_plugin", "tuner_plugin", "tests/fake_cuda", "tests/netns/cluster", "scripts/demo")
-# "About as fast": launches of one transport differ from each other by as much on two CPUs.
-NEAR = 0.03
+
+README, PICTURE = "README.md", "docs/measured/demo.svg"
+BEGIN = "<!-- The demo's table, by scripts/demo: begin -->"
+END = "<!-- The demo's table: end -->"
+SHOWN = (64, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20)  # in the README, besides the best and the worst
 
 
-class BadFile(Exception):
-    """No file of scripts/demo --json; the text says what is wrong with it."""
+def say(text):
+    print(f"demo: {text}", file=sys.stderr, flush=True)
 
 
-@dataclasses.dataclass
+# ---- options ----
+
+def parse():
+    parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", default="2", metavar="N", help="hosts, 2 to 8, with one rank each (2)")
+    parser.add_argument("--nic-gbps", default="4", metavar="R", help="rate of a host's NIC, 0 = no limit (4)")
+    parser.add_argument("--flow-gbps", default="0.5", metavar="R", help="rate of one TCP flow, 0 = no limit (0.5)")
+    parser.add_argument("--congestion", default="", metavar="C", help="congestion control of TCP, e.g. bbr (cubic where the kernel lets network "
+                        "namespaces have it, else reno)")
+    parser.add_argument("--rounds", metavar="N", help="rounds of each transport (3)")
+    parser.add_argument("--quick", action="store_true", help="few sizes, one round")
+    parser.add_argument("--plot", metavar="FILE", help="the figures as a picture, FILE.svg")
+    parser.add_argument("--readme", action="store_true", help="table and picture go to README.md and docs/measured")
+    parser.add_argument("--nccl", metavar="SUITE", help="NCCL of Debian's sid or trixie (sid, else trixie)")
+    options = parser.parse_args()
+    if options.readme:
+        if sys.argv[1:] != ["--readme"]:
+            parser.error("--readme is about the defaults: leave the other options out")
+        options.plot = os.path.join(ROOT, PICTURE)
+    options.rounds = options.rounds or ("1" if options.quick else "3")
+    for name, pattern, accepted in (("hosts", "[2-8]", "2 to 8"), ("rounds", "[1-9][0-9]?", "1 to 99"),
+                                    ("nic_gbps", r"\d+(\.\d+)?", "Gb/s as a decimal number, 0 for no limit"),
+                                    ("flow_gbps", r"\d+(\.\d+)?", "Gb/s as a decimal number, 0 for no limit")):
+        if not re.fullmatch(pattern, getattr(options, name)):
+            parser.error(f"bad --{name.replace('_', '-')} '{getattr(options, name)}': {accepted}")
+    if options.plot and not options.plot.endswith(".svg"):
+        parser.error(f"bad --plot '{options.plot}': a name that ends in .svg")
+    return options
+
+
+# ---- what is needed: packages, root, the plugins, an NCCL ----
+
+def prepare(options):
+    if options.readme and machine.has_changes():
+        raise Failure("the table names a commit, and there are changes beyond it: git status shows them")
+    if os.geteuid() != 0:
+        raise Failure("needs root for network namespaces: sudo scripts/demo")
+    if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
+        raise Failure("root may not make network namespaces here. In a container: start it with all privileges (--privileged)")
+    say("installing what is missing")
+    groups = ["build", "nccl", "hosts", *(["plot"] if options.plot else [])]
+    if subprocess.run(["scripts/install-deps", *groups], cwd=ROOT, stdout=sys.stderr, check=False).returncode:
+        raise Failure("packages are missing")
+
+
+def build(what, *targets):
+    say(f"building {what}")
+    os.makedirs(os.path.join(ROOT, "build/log"), exist_ok=True)
+    log = os.path.join(ROOT, "build/log/demo-build.log")
+    with open(log, "w", encoding="utf-8") as file:
+        status = subprocess.run(["make", f"-j{os.cpu_count()}", *targets], cwd=ROOT, stdout=file, stderr=file, check=False).returncode
+    if status:
+        with open(log, encoding="utf-8") as file:
+            print("".join(file.readlines()[-20:]), end="", file=sys.stderr)
+    return status == 0
+
+
+def find_nccl(suites):
+    """What LD_LIBRARY_PATH has: Debian's NCCL on the emulated GPU, the newest that can be had."""
+    for suite in suites:
+        if build(f"NCCL of Debian {suite} and the emulated GPU", "nccl", f"SUITE={suite}"):
+            return f"{ROOT}/build/lib:{ROOT}/build/fake_cuda/lib/{suite}:{ROOT}/build/fake_cuda/lib"
+    raise Failure("no NCCL could be built; the output is in build/log/demo-build.log")
+
+
+# ---- the demonstration ----
+
+def measure(runner, options):
+    """[(transport, what coll has)]. Rounds alternate, and each starts with another transport: whatever else the
+    machine does meanwhile hits all three alike. Hosts have CPUs of their own (--split-cpus): without that, where the scheduler
+    puts the threads of both hosts decides about small messages more than the transport does. What is left of such chance is
+    evened out by three times as many processes for small sizes; they are short."""
+    cluster = runner.cluster_up(["--hosts", options.hosts, "--nic-gbps", options.nic_gbps, "--flow-gbps", options.flow_gbps,
+                                 "--congestion", options.congestion])
+    if not build("stratus", "coll"):
+        raise Failure("stratus could not be built; the output is above")
+    libraries = find_nccl([options.nccl] if options.nccl else ["sid", "trixie"])
+    measured, names = [], list(TRANSPORTS)
+    for first, last, factor, iterations, warm_ups in QUICK_RANGES if options.quick else RANGES:
+        rounds = int(options.rounds) * (3 if first == 8 else 1)
+        arguments = ["--op", "all_reduce", "-b", str(first), "-e", str(last), "-f", str(factor), "-n", str(iterations), "-w",
+                     str(warm_ups), "-c", "1", "-T", "300s"]
+        for number in range(rounds):
+            for name in names[number % 3:] + names[:number % 3]:
+                say(f"{size_text(first)} to {size_text(last)}, round {number + 1} of {rounds}: {name}")
+                transport, variables = TRANSPORTS[name]
+                bench = Bench(runner, cluster, limit_s=310)
+                measured.append((name, bench.coll(transport, arguments, {**variables, "LD_LIBRARY_PATH": libraries})))
+    return measured
+
+
+# ---- what it shows ----
+
 class Size:
-    """All transports at one size."""
-    bytes: int
-    cells: dict  # by net
+    """Medians of all rounds at one size; busbw, the field's term, is what a link carried."""
 
-    def __getitem__(self, net):
-        return self.cells[net]
-
-    @property
-    def better(self):
-        """The faster one of both Socket settings."""
-        return min(TRANSPORTS[:2], key=lambda net: self.cells[net]["time_us"])
-
-    def against(self, net):
-        """How many times as fast stratus is."""
-        return self.cells[net]["time_us"] / self.cells["stratus"]["time_us"]
+    def __init__(self, size, measured):
+        self.bytes, self.cells = size, {}
+        for name in TRANSPORTS:
+            rows = [found["rows"][size] for net, found in measured if net == name and size in found["rows"]]
+            self.cells[name] = {key: statistics.median(row[key] for row in rows) for key in ("time_us", "busbw_gbs")}
 
     @property
     def ratio(self):
-        return self.against(self.better)
+        """How many times as fast as the faster one of both Socket settings stratus is."""
+        *sockets, stratus = (cell["time_us"] for cell in self.cells.values())
+        return min(sockets) / stratus
+
+    def row(self):
+        """Small messages are a matter of time, large ones of bandwidth."""
+        cells = (f"{cell['time_us']:.1f} us" if self.bytes < 1 << 20 else f"{cell['busbw_gbs']:.3f} GB/s" for cell in self.cells.values())
+        return [size_text(self.bytes), *cells, f"{self.ratio:.2f}"]
 
 
-def sizes_of(runs):
-    by_size = {}
-    for run in runs:
-        by_size.setdefault(run["bytes"], {})[run["net"]] = run
-    for size, cells in by_size.items():
-        missing = [net for net in TRANSPORTS if net not in cells]
-        if missing:
-            raise BadFile(f"{size_text(size)}: no {', '.join(missing)}")
-    return [Size(size, by_size[size]) for size in sorted(by_size)]
+def sizes_of(measured):
+    return [Size(size, measured) for size in sorted({size for _, found in measured for size in found["rows"]})]
 
 
-def best_and_worst(sizes):
-    return tuple(choose(sizes, key=lambda size: size.ratio) for choose in (max, min))
+def wrong(measured):
+    return sum(found["wrong"] for _, found in measured)
 
 
-def wrong(document):
-    return sum(run["wrong"] for run in document["runs"])
-
-
-# ---- the file ----
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            document = json.load(file)
-        if document["version"] != 1:
-            raise BadFile("another version")
-        sizes_of(document["runs"])
-        text(document)  # all that is said of it is there
-        return document
-    except OSError as error:
-        raise BadFile(f"{path}: {error.strerror}") from None
-    except (BadFile, ValueError, KeyError, TypeError, IndexError) as error:
-        raise BadFile(f"{path}: not what scripts/demo --json writes: {error}") from None
-
-
-def significant(value):
-    return float(f"{value:.5g}")
-
-
-def runs_of(measured, hosts):
-    """A row for each transport and size, the median over all rounds, out of place and in place, in the field's terms:
-    algbw = bytes / time, busbw what a link carried. `measured`: [(transport, what coll wrote)]."""
-    found = {}
-    for net, document in measured:
-        for row in document["results"]:
-            places = found.setdefault((net, row["size"]), [])
-            places += [row["out_of_place"], row["in_place"]]
-    rows = []
-    for net, size in sorted(found, key=lambda key: (TRANSPORTS.index(key[0]), key[1])):
-        time_us = statistics.median(place["time"] for place in found[net, size])
-        algbw_gbs = size / time_us / 1e3
-        rows.append({"net": net, "op": "all_reduce", "bytes": size, "time_us": round(time_us, 2), "algbw_gbs": significant(algbw_gbs),
-                     "busbw_gbs": significant(algbw_gbs * 2 * (hosts - 1) / hosts), "wrong": sum(place["nwrong"] for place in found[net, size])})
-    return rows
-
-
-def changes():
-    return machine.output("git", "status", "--porcelain", "--untracked-files=no", "--", *MEASURED)
-
-
-def document(options, measured):
-    return {
-        "version": 1, "hosts": int(options.hosts), "limit": {"nic_gbps": float(options.nic_gbps), "flow_gbps": float(options.flow_gbps)},
-        "congestion_control": options.congestion, "rounds": int(options.rounds), "is_quick": options.quick, "date": time.strftime("%Y-%m-%d"),
-        "stratus": machine.output("build/bin/stratus", "--version").split("\n")[0],
-        "commit": machine.output("git", "rev-parse", "--short", "HEAD") or None, "has_changes": changes() != "",
-        "nccl": measured[0][1]["nccl"], "gpu": measured[0][1]["gpu"], "cpu": machine.cpu_model(), "cpus": len(os.sched_getaffinity(0)),
-        "kernel": f"{platform.system()} {platform.release()}", "runs": runs_of(measured, int(options.hosts))}
-
-
-# ---- in words ----
-
-def network_text(document):
+def network_text(options):
     """ "2 hosts, NICs of 4 Gb/s, 0.5 Gb/s for a flow, congestion control Reno" """
-    nic, flow = (document["limit"][key] for key in ("nic_gbps", "flow_gbps"))
-    control = document["congestion_control"]
-    return (f"{document['hosts']} hosts, {f'NICs of {nic:g} Gb/s' if nic else 'NICs without limit'}, "
+    nic, flow = float(options.nic_gbps), float(options.flow_gbps)
+    return (f"{options.hosts} hosts, {f'NICs of {nic:g} Gb/s' if nic else 'NICs without limit'}, "
             f"{f'{flow:g} Gb/s for a flow' if flow else 'flows without limit'}, "
-            f"congestion control {CONTROLS.get(control, control)}")
+            f"congestion control {CONTROLS.get(options.congestion, options.congestion)}")
 
 
-def made_text(document):
-    """What it was measured with."""
-    commit = document["commit"] or "unknown"
-    rounds = document["rounds"]
-    return (f"NCCL {document['nccl']} on {'emulated GPUs' if document['gpu'] == 'emulated' else document['gpu']}; "
-            f"{document['stratus']}, commit {commit}{' with changes' if document['has_changes'] else ''}; "
-            f"{document['cpu']}, {document['cpus']} CPU{'s' if document['cpus'] != 1 else ''}, {document['kernel']}; "
-            f"{rounds} round{'s' if rounds != 1 else ''}{', shortened (--quick)' if document['is_quick'] else ''}; "
-            f"{document['date']}")
+def table(options, measured, shown=None):
+    """The lines in Markdown; with `shown`, of these sizes, the best and the worst."""
+    sizes, cpus = sizes_of(measured), len(os.sched_getaffinity(0))
+    worst, best = (choose(sizes, key=lambda size: size.ratio) for choose in (min, max))
+    rows = [["size", *TRANSPORTS, "against the better Socket"]]
+    rows += [size.row() for size in sizes if not shown or size.bytes in shown or size in (worst, best)]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths))} |" for row in rows]
+    return [f"AllReduce by stock NCCL {measured[0][1]['nccl']}, {network_text(options)}; hosts and GPUs are emulated",
+            f"(`sudo scripts/demo{' --quick' if options.quick else ''}`, {cpus} CPU{'s' if cpus != 1 else ''}, {time.strftime('%Y-%m-%d')}, "
+            f"commit {machine.commit()}):", "", lines[0], f"|{'|'.join('-' * (width + 2) for width in widths)}|", *lines[1:], "",
+            f"Across {len(sizes)} sizes: {worst.ratio:.2f} times ({size_text(worst.bytes)}) to "
+            f"{best.ratio:.2f} times ({size_text(best.bytes)}) as fast as the better Socket."]
 
 
-def rate_text(size, net):
-    """Small messages are a matter of time, large ones of bandwidth."""
-    cell = size[net]
-    return f"{cell['time_us']:.1f} us" if size.bytes < 1 << 20 else f"{cell['busbw_gbs']:.3f} GB/s"
+def draw(options, measured):
+    from benchmark import picture  # pylint: disable=import-outside-toplevel
+    sizes = sizes_of(measured)
+    figure, (left, right) = picture.pyplot.subplots(1, 2, figsize=(8.6, 3.3), layout="constrained")
+    for name, marker in zip(TRANSPORTS, "o^s"):
+        left.plot([size.bytes for size in sizes], [size.cells[name]["busbw_gbs"] for size in sizes], label=name, marker=marker)
+    for limit, text in ((float(options.nic_gbps) / 8, "NIC"), (float(options.flow_gbps) / 8, "one flow")):
+        if limit:
+            left.axhline(limit, color="gray", linewidth=1)
+            left.annotate(text, (sizes[0].bytes, limit), (0, -3), textcoords="offset points", va="top")
+    left.set_ylabel("AllReduce, bus bandwidth (GB/s)")
+    left.legend(loc="center left")
+    right.axhline(1, color="gray", linewidth=1)
+    right.plot([size.bytes for size in sizes], [size.ratio for size in sizes], marker="s", color="C2")
+    right.set_ylabel("stratus, times as fast as the better Socket")
+    for axes in (left, right):
+        axes.set_xscale("log", base=2)
+        axes.set_xticks([size.bytes for size in sizes[::-4]], [size_text(size.bytes) for size in sizes[::-4]])
+    picture.save(figure, options.plot, f"AllReduce: {network_text(options)}", f"scripts/demo, {time.strftime('%Y-%m-%d')}, {machine.commit()}")
 
 
-def line_of(size, name):
-    return (f"  {name + ', ' + size_text(size.bytes):23}{size.ratio:.2f} times as fast: {rate_text(size, 'stratus')}, "
-            f"{LABELS[size.better]} {rate_text(size, size.better)}")
+def with_table(text, lines):
+    """README.md with these lines between its markers."""
+    parts = text.split("\n")
+    if [line for line in parts if line in (BEGIN, END)] != [BEGIN, END]:
+        raise Failure(f"{README} needs one line '{BEGIN}', and one line '{END}' below it")
+    return "\n".join([*parts[:parts.index(BEGIN) + 1], *lines, *parts[parts.index(END):]])
 
 
-def words(document):
-    """The last lines of the demo: what it shows, against the better of both Socket settings at each size."""
-    sizes = sizes_of(document["runs"])
-    largest, nic_gbs = sizes[-1], document["limit"]["nic_gbps"] / 8
-    lines = [f"What this shows: AllReduce, {network_text(document)}.",
-             "stratus against the better of both Socket settings, size by size:", line_of(largest, "largest size")]
-    if nic_gbs:
-        part = (largest[net]["busbw_gbs"] / nic_gbs for net in ("stratus", largest.better))
-        lines[-1] += "; {:.2f} and {:.2f} of the NIC".format(*part)
-    lines += [line_of(best_and_worst(sizes)[0], "best size"), line_of(best_and_worst(sizes)[1], "worst size")]
-    counts = (sum(size.ratio > 1 + NEAR for size in sizes), sum(abs(size.ratio - 1) <= NEAR for size in sizes),
-              sum(size.ratio < 1 - NEAR for size in sizes))
-    lines.append("  all {} sizes: median {:.2f}; {} faster, {} the same within {:.0f} %, {} slower".format(
-        len(sizes), statistics.median(size.ratio for size in sizes), *counts[:2], 100 * NEAR, counts[2]))
-    return lines
+def write_readme(options, measured):
+    path = os.path.join(ROOT, README)
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    lines = [*table(options, measured, SHOWN), "", f"![Bandwidth of AllReduce over sizes, and how many times as fast stratus is]({PICTURE})"]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(with_table(text, lines))
 
 
-def table(document):
-    limit_gbs = document["limit"]["nic_gbps"] / 8
-    lines = [f"{'':>8}  {'Socket':>17}  {'Socket as on AWS':>17}  {'stratus':>17}  {'stratus is, times as fast as':>30}  of NIC",
-             f"{'size':>8}  {'us':>9} {'GB/s':>7}  {'us':>9} {'GB/s':>7}  {'us':>9} {'GB/s':>7}"
-             f"  {'Socket':>10} {'as on AWS':>10} {'better':>8}  {'limit':>6}"]
-    for size in sizes_of(document["runs"]):
-        line = f"{size_text(size.bytes):>8}"
-        for net in TRANSPORTS:
-            line += f"  {size[net]['time_us']:>9.1f} {size[net]['busbw_gbs']:>7.4f}"
-        line += f"  {size.against('socket'):>10.2f} {size.against('socket-aws'):>10.2f} {size.ratio:>8.2f}"
-        line += f"  {size['stratus']['busbw_gbs'] / limit_gbs:>6.2f}" if limit_gbs else f"  {'-':>6}"
-        bad = sum(size[net]["wrong"] for net in TRANSPORTS)
-        lines.append(line + (f"  {bad} WRONG" if bad else ""))
-    return lines
+def main():
+    options = parse()
+    runner = Runner()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
+    try:
+        prepare(options)
+        # What a machine refuses, it refuses here.
+        options.congestion = runner.run([CLUSTER, "congestion", *filter(None, [options.congestion])]).strip()
+        say(f"cluster: {network_text(options)}")
+        measured = measure(runner, options)
+        print("\n".join(table(options, measured)))
+        if wrong(measured):
+            raise Failure(f"{wrong(measured)} values were wrong")
+        if options.plot:
+            draw(options, measured)
+        if options.readme:
+            write_readme(options, measured)
+    except (Failure, OSError) as failure:
+        say(str(failure))
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        runner.close()
+    return 0
 
 
-def text(document):
-    """All that the demo prints."""
-    return "\n".join([f"AllReduce: {network_text(document)}; {made_text(document)}", "", *table(document), "", *words(document),
-                      f"  wrong values: {wrong(document)}", ""])
+if __name__ == "__main__":
+    sys.exit(main())

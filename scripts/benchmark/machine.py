@@ -30,33 +30,28 @@ def nccl_release():
     return match.group(1).decode() if match else "unknown"
 
 
+def has_changes():
+    return output("git", "status", "--porcelain", "--untracked-files=no") != ""
+
+
+def commit():
+    return f"{output('git', 'rev-parse', '--short', 'HEAD') or 'unknown'}{' with changes' if has_changes() else ''}"
+
+
 def stratus_version():
-    version = output("build/bin/stratus", "--version").split("\n")[0]
-    commit = output("git", "rev-parse", "--short", "HEAD")
-    has_changes = output("git", "status", "--porcelain", "--untracked-files=no") != ""
-    return f"{version or 'stratus'}, commit {commit or 'unknown'}{' with changes' if has_changes else ''}"
-
-
-def load_average():
-    return os.getloadavg()[0]
+    return f"{output('build/bin/stratus', '--version') or 'stratus'}, commit {commit()}"
 
 
 def cpu_times():
-    """(ticks of all CPUs, those when they were wanted, those of them that the machine's host gave to others), since it was booted."""
+    """(ticks of all CPUs that were wanted, those of them that the machine's host gave to others), since it was booted."""
     with open("/proc/stat", encoding="utf-8") as file:
         times = list(map(int, file.readline().split()[1:9]))
-    return sum(times), sum(times) - sum(times[3:5]), times[7]  # without idle and iowait; steal
-
-
-def busy_since(before):
-    """The part of the CPUs' time that was used since `before`, a cpu_times()."""
-    whole, wanted, _ = (now - then for now, then in zip(cpu_times(), before))
-    return wanted / max(1, whole)
+    return sum(times) - sum(times[3:5]), times[7]  # without idle and iowait; steal
 
 
 def stolen_since(before):
     """How much of it was missing since `before`, a cpu_times(): a virtual machine may be slower than an hour ago."""
-    _, wanted, stolen = (now - then for now, then in zip(cpu_times(), before))
+    wanted, stolen = (now - then for now, then in zip(cpu_times(), before))
     return f"{100 * stolen / max(1, wanted):.0f} % of the CPU time that was wanted (steal)"
 
 
@@ -78,7 +73,7 @@ def facts(rounds, is_quick):
         "congestion control": congestion_control(),
         "CPU": f"{cpu_model()}, {cpus} core{'s' if cpus != 1 else ''}, shared out evenly to two hosts",
         "kernel": f"{platform.system()} {platform.release()}",
-        "load before": f"{load_average():.2f} (average of a minute: what else the machine did)",
+        "load before": f"{os.getloadavg()[0]:.2f} (average of a minute: what else the machine did)",
         "rounds": f"{rounds}, the transports in turn{', shortened (--quick)' if is_quick else ''}",
         "date": time.strftime("%Y-%m-%d %H:%M"),
     }

@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was measured, as JSON, and the JSON as a Markdown table.
-
-The JSON file:
-  {"version": 1, "machine": {NAME: TEXT}, "rounds": N, "is_quick": BOOL, "wrong": N, "cases": [
-    {"name", "title", "cluster", "repeat", "error": TEXT or null,
-     "variants": [{"key", "label", "command", "retries": N, "rounds": [{METRIC: NUMBER} or {"error": TEXT}]}],
-     "rows": [{"name", "what", "measured": [{"label", "value", "unit"}], "ratios": [PER ROUND],
-               "ratio": MEDIAN or null, "min", "max", "target": TEXT, "is_met": BOOL or null, "note",
-               "repeat"}]}]}
-"""
-import json
+"""Rounds of a case as rows of ratios, and these as a Markdown table."""
 import statistics
 
-from benchmark.case import median_of
+METRICS = {  # what it is, and its unit
+    "gbps": ("rate", " Gb/s"), "gbytes_per_s": ("rate", " GB/s"), "busbw_gbs": ("busbw", " GB/s"), "messages_per_s": ("messages", "/s"),
+    "time_us": ("time", " us"), "half_trip_us": ("time", " us"), "mean_us": ("mean", " us"), "rare_us": ("p99.9", " us"),
+    "longest_us": ("longest", " us"), "cpu_s_per_gb": ("CPU per byte", " CPU-s/GB"), "idle_cpu_percent": ("CPU while idle", " %"),
+    "threads": ("threads", ""), "of_allowed": ("of what the NIC and the paths in use allow", "")}
 
 
 def number(value):
@@ -25,92 +19,73 @@ def number(value):
     return f"{value:.2g}"
 
 
+def median_of(rounds, key, metric):
+    values = [each[key][metric] for each in rounds if metric in each.get(key, {})]
+    return statistics.median(values) if values else None
+
+
+def ratios_of(row, rounds):
+    """Of each round that has both. The best of several variants is chosen over all rounds: the best of each would be the luckiest."""
+    base = row.against
+    if isinstance(base, tuple):
+        base = max(base, key=lambda key: median_of(rounds, key, row.metric) or 0)
+    found = []
+    for each in rounds:
+        value = each.get(row.subject, {}).get(row.metric)
+        other = each.get(base, {}).get(row.metric) if isinstance(base, str) else base
+        if value is not None and other:
+            found.append(value / other)
+    return found
+
+
+def summarize(case, row, rounds):
+    """One line of the table. `rounds`: {variant: metrics} of each, without those that failed."""
+    metric, _, size = row.metric.partition(" ")
+    what, unit = METRICS[metric]
+    labels = {variant.key: variant.label for variant in case.variants}
+    against = row.against if isinstance(row.against, tuple) else (row.against,)
+    base = " or ".join(labels.get(each, f"{each:g}{unit}" if isinstance(each, (int, float)) else "") for each in against)
+    ratios = ratios_of(row, rounds)
+    median = statistics.median(ratios) if ratios else None
+    met = None
+    if row.target and ratios:
+        met = median >= row.target[1] if row.target[0] == ">=" else median <= row.target[1]
+    return {
+        "what": f"{what}{size and f' of {size}'}: {labels[row.subject]}{'' if row.against == 1 else f' / {base}'}", "metric": row.metric, "unit": unit,
+        "measured": {label: median_of(rounds, key, row.metric) for key, label in labels.items()},
+        "ratios": ratios, "ratio": median, "target": f"{row.target[0]} {row.target[1]:.3g}" if row.target else "", "is_met": met}
+
+
 def ratio_text(row):
     if row["ratio"] is None:
         return "-"
-    text = f"{row['ratio']:.2f}" if row["unit"] is None else f"{number(row['ratio'])} {row['unit']}".strip()
-    if len(row["ratios"]) > 1:
-        low, high = (f"{each:.2f}" if row["unit"] is None else number(each) for each in (row["min"], row["max"]))
-        text += f" ({low}..{high})"
-    return text
-
-
-def is_met(target, value):
-    """`target`: (">=" or "<=", number), or None: only reported."""
-    if target is None or value is None:
-        return None
-    return value >= target[1] if target[0] == ">=" else value <= target[1]
-
-
-def met_text(row):
-    return {None: "-", True: "yes", False: "**no**"}[row["is_met"]]
-
-
-def summarize_row(row, rounds, repeat):
-    """One line of the table, of a Row and {variant: metrics} for each round."""
-    ratios = row.ratios(rounds)
-    target = row.target
-    median = statistics.median(ratios) if ratios else None
-    met = is_met(target, median)
-    noise = row.noise(rounds)
-    if met is False and noise and median >= noise:
-        met = None
-    measured = []
-    for label, key, metric, unit in row.measured:
-        measured.append({"label": label, "value": median_of(rounds, key, metric), "unit": unit})
-    return {
-        "name": row.name, "what": row.what, "unit": row.unit, "measured": measured, "ratios": ratios,
-        "ratio": median, "min": min(ratios, default=None), "max": max(ratios, default=None),
-        "target": f"{target[0]} {target[1]:g}" if target else "", "is_met": met,
-        "note": row.note(rounds) or "", "repeat": repeat}
+    return f"{row['ratio']:.2f}" + (f" ({min(row['ratios']):.2f}..{max(row['ratios']):.2f})" if len(row["ratios"]) > 1 else "")
 
 
 def measured_text(row):
-    parts = []
-    for each in row["measured"]:
-        value = "failed" if each["value"] is None else f"{number(each['value'])} {each['unit']}".strip()
-        parts.append(f"{each['label']} {value}")
-    return ", ".join(parts)
+    return ", ".join(f"{label} {number(value)}{row['unit']}" for label, value in row["measured"].items() if value is not None)
+
+
+def case_lines(case):
+    """The figures stand in the first row of each metric."""
+    title, told, lines = f"**{case['name']}**: {case['title']}", set(), []
+    for row in case["rows"]:
+        figures = "" if row["metric"] in told else measured_text(row)
+        told.add(row["metric"])
+        met = {None: "-", True: "yes", False: "**no**"}[row["is_met"]]
+        lines.append(f"| {title} | {figures} | {row['what']} | {ratio_text(row)} | {row['target'] or '-'} | {met} |")
+        title = case["name"]
+    return lines + [f"| {title} | {error.replace('|', '/')} | - | - | - | - |" for error in case["errors"]]
 
 
 def markdown(result):
-    lines = ["| | |", "|---|---|"]
-    lines += [f"| {name} | {text} |" for name, text in result["machine"].items()]
-    lines += ["", "Ratios are medians of the ratios of each round, with their extremes.", "",
-              "| case | measured (medians) | ratio | is | target | met |", "|---|---|---|---|---|---|"]
+    lines = ["| | |", "|---|---|", *(f"| {name} | {text} |" for name, text in result["machine"].items()), "",
+             "Ratios are medians of the ratios of each round, with their extremes.", "",
+             "| case | measured (medians) | ratio of | is | target | met |", "|---|---|---|---|---|---|"]
     for case in result["cases"]:
-        title = f"**{case['name']}**: {case['title']}"
-        for row in case["rows"]:
-            note = f"; {row['note']}" if row["note"] else ""
-            lines.append(f"| {title} | {measured_text(row)}{note} | {row['what']} | {ratio_text(row)} "
-                         f"| {row['target'] or '-'} | {met_text(row)} |")
-            title = f"{case['name']}"
-        if case["error"]:
-            lines.append(f"| {title} | {case['error'].replace('|', '/')} | - | - | - | - |")
-    lines += ["", "Repeat a case:", ""]
-    lines += [f"    {case['repeat']}" for case in result["cases"]]
-    lines += failures(result)
+        lines += case_lines(case)
+    lines += ["", "Repeat a case:", "", *(f"    {case['repeat']}" for case in result["cases"])]
     met = [row["is_met"] for case in result["cases"] for row in case["rows"]]
-    lines += ["", f"{met.count(True)} targets met, {met.count(False)} not met, {met.count(None)} rows without a "
-              f"target or a figure; wrong values: {result['wrong']}"]
+    lines += ["", f"{met.count(True)} targets met, {met.count(False)} not met, {met.count(None)} rows without a target or a figure; "
+              f"wrong values: {result['wrong']}; tried again: {result['retries']}"]
     return "\n".join(lines) + "\n"
-
-
-def failures(result):
-    """What went wrong in single rounds, and what had to be tried again."""
-    lines = []
-    for case in result["cases"]:
-        for variant in case["variants"]:
-            errors = [each["error"] for each in variant["rounds"] if "error" in each]
-            if errors:
-                lines.append(f"- {case['name']}, {variant['label']}: {len(errors)} of {len(variant['rounds'])} "
-                             f"rounds failed: {errors[0]}")
-            if variant["retries"]:
-                lines.append(f"- {case['name']}, {variant['label']}: ended with NCCL's \"message truncated\" "
-                             f"{variant['retries']} times, and was tried again")
-    return ["", "Failures:", "", *lines] if lines else []
-
-
-def write_json(result, path):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(result, indent=1) + "\n")

@@ -2,7 +2,6 @@
 """Runs things: processes with a limit, clusters of network namespaces, CPUs for each host.
 
 Whatever was started or made is ended and removed by close(), which the caller must reach."""
-import importlib.util
 import os
 import signal
 import subprocess
@@ -24,16 +23,6 @@ def say(text):
 def tail(text, lines=3):
     kept = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(kept[-lines:])[-400:]
-
-
-def python_with_matplotlib():
-    """Debian's Python may have it where the one first in PATH does not."""
-    if importlib.util.find_spec("matplotlib"):
-        return sys.executable
-    debian = "/usr/bin/python3"
-    found = os.path.exists(debian) and subprocess.run(
-        [debian, "-c", "import matplotlib"], capture_output=True, check=False).returncode == 0
-    return debian if found else None
 
 
 def build(*targets):
@@ -61,6 +50,7 @@ class Runner:
         self.processes = []
         self.clusters = []
         self.serial = 0
+        self.retries = 0  # of measurements, which Bench.retrying counts
 
     # ---- processes ----
 

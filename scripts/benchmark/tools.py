@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that measure: coll, stratus perf, iperf3. Each returns {metric: number}.
+"""The tools that measure: coll, stratus perf, iperf3. Each returns {metric: number} of the last size, and of several sizes
+"METRIC SIZE" as well.
 
 Both ends of every measurement are kept to CPUs of their own in the same way, whatever moves the data."""
 import json
 import os
 import secrets
-import shlex
 import tempfile
 
 from benchmark.run import ROOT, Failure, cpus_of_host, tail
@@ -40,15 +40,22 @@ def words(variables):
     return ["env", *(f"{name}={value}" for name, value in variables.items())]
 
 
-class Bench:
-    """What a measurement is given: runner, cluster, how long, and a place to note what was run."""
+def size_text(size):
+    for shift, unit in ((20, "MiB"), (10, "KiB")):
+        if size >= 1 << shift:
+            return f"{size >> shift} {unit}"
+    return f"{size} B"
 
-    def __init__(self, runner, settings, cluster):
-        self.runner = runner
-        self.settings = settings
-        self.cluster = cluster
-        self.command = None
-        self.retries = 0
+
+class Bench:
+    """What a measurement is given: runner, cluster, how long it takes, in seconds, and may take."""
+
+    def __init__(self, runner, cluster, limit_s=120, seconds=1.5, is_quick=False, is_checked=False):
+        self.runner, self.cluster, self.limit_s = runner, cluster, limit_s
+        self.seconds, self.is_quick, self.is_checked = seconds, is_quick, is_checked
+
+    def pick(self, full, quick):
+        return quick if self.is_quick else full
 
     def retrying(self, measure):
         """NCCL's Socket of 2.27.3 and later may lose a header whose payload is late and then ends with
@@ -61,20 +68,20 @@ class Bench:
                 is_known = TRUNCATED in str(failure) or NOTHING_DONE in str(failure)
                 if not is_known or attempt == TRIES - 1:
                     raise
-                self.retries += 1
+                self.runner.retries += 1
         return None
 
     # ---- stock NCCL ----
 
     def coll(self, transport, arguments, extra=None):
-        """{"rows": {bytes: {"time_us", "busbw_gbs"}}, "wrong"}; the mean of out of place and in place."""
-        return self.retrying(lambda: self.coll_once(transport, arguments, extra))
-
-    def coll_once(self, transport, arguments, extra):
-        return coll_metrics(json.loads(self.coll_json(transport, arguments, extra)))
+        """The mean of out of place and in place; "rows" has each size by its bytes."""
+        return coll_metrics(self.coll_json(transport, arguments, extra))
 
     def coll_json(self, transport, arguments, extra=None, hosts=None):
-        """What coll writes with --json, as text; on `hosts`, or on all of the cluster."""
+        """What coll writes with --json; on `hosts`, or on all of the cluster."""
+        return self.retrying(lambda: self.coll_once(transport, arguments, extra, hosts))
+
+    def coll_once(self, transport, arguments, extra, hosts):
         plugin, _ = TRANSPORTS[transport]
         variables = {**environment(transport, extra),
                      "NCCL_NET_PLUGIN": "none" if plugin == "socket" else plugin,
@@ -84,14 +91,13 @@ class Bench:
             variables["NCCL_DEBUG_FILE"] = f"{scratch}/nccl.%h.%p"
             argv = words(variables) + ["build/tests/coll/coll", "--hosts", hosts, "--split-cpus", *arguments,
                                        "--json", f"{scratch}/out.json"]
-            self.command = shlex.join(argv)
             try:
-                self.runner.run(argv, limit_s=self.settings.limit_s)
+                self.runner.run(argv, limit_s=self.limit_s)
             except Failure as failure:
                 raise Failure(f"{failure} {self.nccl_warnings(scratch)}") from None
             self.check_transport(scratch, "Socket" if plugin == "socket" else plugin)
             with open(f"{scratch}/out.json", encoding="utf-8") as file:
-                return file.read()
+                return json.load(file)
 
     def nccl_logs(self, scratch):
         for name in os.listdir(scratch):
@@ -112,26 +118,22 @@ class Bench:
     # ---- one plugin, driven as NCCL drives it ----
 
     def perf(self, transport, arguments, extra=None, meanwhile=None):
-        """{"gbps", "messages_per_s", ...} of the last size, and the same by size in "sizes".
-        `meanwhile(self)` is called when both ends run."""
+        """`meanwhile(self)` is called when both ends run."""
         return self.retrying(lambda: self.perf_once(transport, arguments, extra, meanwhile))
 
     def perf_once(self, transport, arguments, extra, meanwhile):
-        options = list(arguments)
+        plugin = ["--plugin", os.path.join(ROOT, SOCKET_PLUGIN)] if TRANSPORTS[transport][0] == "socket" else []
+        options = [*arguments, *plugin]
         variables = {**environment(transport, extra), "NCCL_DEBUG": "WARN", "NCCL_DEBUG_FILE": "/dev/stderr"}
-        if TRANSPORTS[transport][0] == "socket":
-            options += ["--plugin", os.path.join(ROOT, SOCKET_PLUGIN)]
         if "--time" not in options:
-            options += ["--time", self.settings.time_text]
+            options += ["--time", f"{round(self.seconds * 1000)}ms"]
         if "--warmup" not in options:
-            options += ["--warmup", self.settings.warmup_text]
-        if self.settings.is_checked:
+            options += ["--warmup", f"{round(min(0.4, self.seconds / 2) * 1000)}ms"]
+        if self.is_checked:
             options += ["--check"]
         tool = words(variables) + ["build/bin/stratus", "perf"]
-        plugin = options[options.index("--plugin"):][:2] if "--plugin" in options else []
         server = self.at_host(1, tool + ["--listen", *plugin])
         client = self.at_host(0, tool + ["10.77.0.2", *options, "--json"])
-        self.command = f"{shlex.join(server)} & {shlex.join(client)}"
         return perf_metrics(json.loads(self.run_pair(server, client, "sport = :29591", meanwhile)))
 
     def at_host(self, host, argv):
@@ -147,7 +149,7 @@ class Bench:
             try:
                 if meanwhile:
                     meanwhile(self)
-                status, out, err = self.runner.finish(client, self.settings.limit_s)
+                status, out, err = self.runner.finish(client, self.limit_s)
             finally:
                 self.runner.kill(client)
             if status != 0:
@@ -163,32 +165,12 @@ class Bench:
             raise Failure(f"the server ended: {tail(server.communicate()[1])}")
         return self.runner.run(self.runner.on_host(self.cluster, 1, ["ss", "-Hltn", port_filter])).strip() != ""
 
-    # ---- a job that is broken ----
-
-    def fault(self, name, extra=None):
-        """{"stall_s", "back", "wrong", ...} of one case of tests/netns/faults, which makes its own cluster."""
-        with tempfile.TemporaryDirectory() as scratch:
-            self.command = f"tests/netns/faults --quick --json {scratch}/out.json {name}"
-            status, out, err = self.runner.finish(
-                self.runner.start(shlex.split(self.command), extra), self.settings.limit_s)
-            try:
-                with open(f"{scratch}/out.json", encoding="utf-8") as file:
-                    cases = json.load(file)["cases"]
-            except OSError:
-                raise Failure(f"faults: exit status {status}: {tail(err or out)}") from None
-        found = next(case for case in cases if case["case"] == name)
-        if not found["ok"]:
-            raise Failure(found["problem"])
-        return {"stall_s": found["stall_s"], "before_gbs": found["before_gbs"], "after_gbs": found["after_gbs"],
-                "back": found["after_gbs"] / found["before_gbs"], "wrong": found["wrong"]}
-
     # ---- bounds ----
 
     def iperf3(self, flows):
-        seconds = max(1, round(self.settings.seconds))
+        seconds = max(1, round(self.seconds))
         server = self.at_host(1, ["iperf3", "-s", "-1"])
         client = self.at_host(0, ["iperf3", "-c", "10.77.0.2", "-P", str(flows), "-t", str(seconds), "-J"])
-        self.command = f"{shlex.join(server)} & {shlex.join(client)}"
         return iperf3_metrics(json.loads(self.run_pair(server, client, "sport = :5201")))
 
 
@@ -199,6 +181,14 @@ def iperf3_metrics(document):
     return {"gbps": document["end"]["sum_received"]["bits_per_second"] / 1e9}
 
 
+def by_size(sizes):
+    """Of the last size, and of each by its name. `sizes`: {bytes: metrics}."""
+    found = dict(list(sizes.values())[-1])
+    for size, metrics in sizes.items():
+        found.update({f"{metric} {size_text(size)}": value for metric, value in metrics.items()})
+    return found
+
+
 def coll_metrics(document):
     rows = {}
     for row in document["results"]:
@@ -206,29 +196,21 @@ def coll_metrics(document):
         rows[row["size"]] = {
             "time_us": sum(place["time"] for place in places) / len(places),
             "busbw_gbs": sum(place["bus_bw"] for place in places) / len(places)}
-    largest = rows[max(rows)]
-    return {**largest, "rows": rows, "wrong": document["out_of_bounds"], "nccl": document["nccl"]}
+    return {**by_size(rows), "rows": rows, "wrong": document["out_of_bounds"], "nccl": document["nccl"]}
 
 
 def perf_metrics(document):
     sizes = {}
     for each in document["rounds"]:
-        sides = (each["client"], each["server"])
-        sizes[each["bytes"]] = {
-            "gbps": each["gbytes_per_s"] * 8, "gbytes_per_s": each["gbytes_per_s"],
-            "messages_per_s": each["messages_per_s"],
-            "cpu_s_per_gb": each["cpu_seconds_per_gbyte"],
-            "cpu_s_per_gb_without_driver": each["cpu_seconds_per_gbyte_without_driver"],
-            "threads": max(side["threads"] for side in sides)}
-        if document["test"] == "latency" and not each["half_round_trip_us"]:
+        metrics = sizes[each["bytes"]] = {
+            "gbps": each["gbytes_per_s"] * 8, "gbytes_per_s": each["gbytes_per_s"], "messages_per_s": each["messages_per_s"],
+            "cpu_s_per_gb": each["cpu_seconds_per_gbyte"], "threads": max(each[side]["threads"] for side in ("client", "server"))}
+        trips = each["half_round_trip_us"]
+        if trips:
+            metrics.update(half_trip_us=trips["p50"], mean_us=trips["mean"], rare_us=trips["p99.9"], longest_us=trips["max"])
+        elif document["test"] == "latency":
             raise Failure(NOTHING_DONE)
-        if each["half_round_trip_us"]:
-            trips = each["half_round_trip_us"]
-            sizes[each["bytes"]].update(half_trip_us=trips["p50"], mean_us=trips["mean"], rare_us=trips["p99.9"],
-                                        longest_us=trips["max"])
-    last = sizes[document["rounds"][-1]["bytes"]]
-    found = {**last, "sizes": sizes, "wrong": sum(each["wrong_messages"] for each in document["rounds"])}
+    found = {**by_size(sizes), "wrong": sum(each["wrong_messages"] for each in document["rounds"])}
     if document["idle"]:
-        found["idle_cpu_percent"] = sum(
-            100 * side["cpu_seconds"] / side["seconds"] for side in document["idle"].values())
+        found["idle_cpu_percent"] = sum(100 * side["cpu_seconds"] / side["seconds"] for side in document["idle"].values())
     return found

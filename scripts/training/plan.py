@@ -3,13 +3,12 @@
 
 Of a model of a set, times and bytes may be a part of the job's, beyond the scale: a step of some seconds has hundreds of
 collectives and says as much in a tenth of its time. What ranks send matters where stratus compresses: a model that has data
-sends numbers of its gradients' type, and models with the same data are one launch."""
+sends numbers of its gradients' type, and models with the same part and data are one launch."""
 import dataclasses
 import os
 import struct
 
 from benchmark.run import ROOT
-from training import workload
 
 # The models of AIACC-ACSpeed's plot, by their names in TorchBench: tests/workloads.
 MODELS = ("alexnet", "resnet18", "resnet50", "vgg16", "timm_vovnet", "timm_vision_transformer", "pytorch_unet",
@@ -58,9 +57,9 @@ class Scale:
         """So that a byte takes the same part of a step as in the job."""
         return self.nic_gbps(hosts) / self.job_nic_gbps
 
-    def replay_arguments(self, hosts, compute_scale=1.0):
+    def replay_arguments(self, hosts, compute_scale=1.0, part=1.0):
         """Of coll --replay."""
-        return ["--compute-scale", f"{compute_scale:.9g}", "--bytes-scale", f"{self.bytes(hosts):.9g}"]
+        return ["--compute-scale", f"{compute_scale * part:.9g}", "--bytes-scale", f"{self.bytes(hosts) * part:.9g}"]
 
 
 # 32 Gb/s: the NIC of AIACC's 8-GPU instances; a flow of their VPC has an eighth. 6.4 Gb/s: two CPUs carry it without
@@ -129,13 +128,13 @@ class Set:
             raise ValueError(f"{', '.join(unknown)}: not in the set; it has {', '.join(own)}")
         return dataclasses.replace(self, models=tuple(own.get(name) or Model(name) for name in names))
 
-    def replays(self, ranks, scratch):
-        """[(workloads, options that say what is sent)] of each run of coll that a launch of a transport has."""
-        by_data = {}
+    def replays(self, ranks):
+        """[(workloads, part, kind of data)] of each run of coll that a launch of a transport has."""
+        runs = {}
         for model in self.models:
             if ranks % model.ranks == 0:
-                by_data.setdefault(model.data, []).append(workload_file(model, scratch))
-        return [(files, ["--data", data_file(data, scratch)] if data else []) for data, files in by_data.items()]
+                runs.setdefault((model.part, model.data), []).append(model.name)
+        return [(names, *run) for run, names in runs.items()]
 
 
 # 100 Gb/s: a common instance with 8 GPUs and TCP today. Parts: so that the table takes 30 minutes, and that a collective as large as DDP's
@@ -160,10 +159,3 @@ def data_file(kind, scratch):
     with open(path, "wb") as file:
         file.write(struct.pack(f"<{len(values)}e", *values))
     return path
-
-
-def workload_file(model, scratch):
-    """For coll --replay: the name, or a file with a part of the model's times and bytes."""
-    if model.part == 1:
-        return model.name
-    return workload.write(workload.scaled(workload.read(model.name), model.part), scratch, model.name)

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/steps measured: a file of launches, what follows from them, and that as text and as a picture.
+"""What scripts/steps measured: launches, as in the file of --json, what follows from them, and that as text and as a picture.
 
-  {"format": "stratus-steps", "version": 4,
-   "machine": {NAME: TEXT},                                what it was measured on and with
+  {"machine": {NAME: TEXT},                                what it was measured on and with
    "launches": [                                           in the order in which they ran
      {"caps": "capped" | "uncapped" | "none" (one host), "hosts": N,
       "variant": "socket" | "socket-again" | "socket-2x8" | "stratus" | "stratus-off", "round": N from 0,
-      "error": TEXT or null, "retries": N, "models": [...]}]}   workloads of coll --replay --json (tests/coll/replay/replay.h)
+      "error": TEXT or null, "models": [...]}]}   workloads of coll --replay --json (tests/coll/replay/replay.h)
 
   samples/s   batch / mean time of a step, of one rank; Socket's of a round: the mean of its two launches
   acc_ratio   of a round: stratus' samples/s / another's; of a point: the median of its rounds
@@ -14,33 +13,16 @@
               measured, as it can't be where a job has stages: / those of its computing alone
   noise       Socket's second launch / its first, median of rounds, as a part below 1"""
 import dataclasses
-import json
 import statistics
 
 from benchmark.run import Failure
 from training.plan import AGAIN, CAPPED, CAPS_TEXT, LABELS, NO_NETWORK, OFF, SOCKET, SOCKET_2X8, STRATUS, UNCAPPED
 
-FORMAT, VERSION = "stratus-steps", 4
 BASES = (SOCKET, SOCKET_2X8, OFF)
 
 
 def wrong(result):
     return sum(model["wrong"] or 0 for launch in result["launches"] for model in launch["models"])
-
-
-def as_json(result):
-    return json.dumps({"format": FORMAT, "version": VERSION, **result}, indent=1) + "\n"
-
-
-def read(path):
-    try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
-        if (value["format"], value["version"]) != (FORMAT, VERSION):
-            raise ValueError(f"{value['format']!r}, version {value['version']!r}")
-        return value
-    except (ValueError, KeyError, TypeError) as error:
-        raise Failure(f"{path}: not what scripts/steps --json writes, version {VERSION}: {error}") from None
 
 
 # ---- points: a model on a number of hosts ----
@@ -139,20 +121,25 @@ def as_text(result):
 
 # ---- the picture ----
 
-def as_svg(result):
-    """A dot is a model on a number of hosts. x: ddp_acc; y: acc_ratio against Socket. The band is as far as Socket is from itself
-    where that is most."""
+def draw(result, path):
+    """The plot of AIACC-ACSpeed: a dot is a model on a number of hosts. x: ddp_acc; y: acc_ratio against Socket. The band is as far as
+    Socket is from itself where that is most."""
     from benchmark import picture  # pylint: disable=import-outside-toplevel
-    from training import plot  # pylint: disable=import-outside-toplevel
     all_points = points(result["launches"])
     caps = next((each for each in (CAPPED, UNCAPPED) if any(point.caps == each for point in all_points)), None)
     shown = [point for point in all_points if point.caps in (caps, NO_NETWORK) and point.ddp_acc and SOCKET in point.acc_ratio]
     if not caps or not shown:
         raise Failure("nothing to draw: no model ran on several hosts with each transport")
-    dots = [(point.model, point.hosts, point.ddp_acc, point.acc_ratio[SOCKET]) for point in shown]
     noise = max((point.noise for point in all_points if point.caps == caps and point.noise is not None), default=0)
-    alt = (f"scripts/steps, {result['machine'].get('date', '')}, {result['machine'].get('stratus', '')}. {len(dots)} dots, from "
-           f"{min(y for *_, y in dots):.2f} to {max(y for *_, y in dots):.2f} times as fast, over a scaling from "
-           f"{min(x for _, _, x, _ in dots):.2f} to {max(x for _, _, x, _ in dots):.2f}; a line at 1.")
-    title = f"{'With' if caps == CAPPED else 'Without'} caps of flows: stratus against Socket"
-    return picture.svg_of(plot.draw(dots, noise, "acc_ratio: stratus / Socket"), title, alt)
+    figure, axes = picture.pyplot.subplots(figsize=(11.2, 4.6), layout="constrained")
+    axes.axhspan(1 - noise, 1 / (1 - noise), color="gray", alpha=0.2, linewidth=0)
+    axes.axhline(1, color="gray", linewidth=1)
+    for hosts, marker in zip(sorted({point.hosts for point in shown}), "soD^vP*"):
+        dots = [(point.ddp_acc, point.acc_ratio[SOCKET]) for point in shown if point.hosts == hosts]
+        axes.plot(*zip(*dots), linestyle="none", marker=marker, markersize=8, label=f"{hosts} host{'s' if hosts > 1 else ''}", gid=f"dots-{hosts}")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("ddp_acc: scaling with Socket")
+    axes.set_ylabel("acc_ratio: stratus / Socket")
+    axes.legend()
+    picture.save(figure, path, f"{'With' if caps == CAPPED else 'Without'} caps of flows: stratus against Socket",
+                 f"scripts/steps, {result['machine'].get('date', '')}, {result['machine'].get('stratus', '')}")

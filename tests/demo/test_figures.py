@@ -1,87 +1,80 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is printed and drawn of figures."""
+"""What is printed, drawn and written into README.md of invented figures."""
 import argparse
-import json
 import os
 import subprocess
 import tempfile
 import xml.etree.ElementTree
 
 from benchmark import demo
-import invent
+from benchmark.run import ROOT, Failure
+
+# bytes: time in us of Socket, of Socket as on AWS, of stratus. Worst at 64 B, best at 64 MiB.
+TIMES = {64: (90.0, 120.0, 100.0), 128: (100.0, 150.0, 102.0), 1 << 20: (8000.0, 4000.0, 4000.0), 64 << 20: (600000.0, 300000.0, 150000.0)}
 
 
-def run(*argv):
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
+def options(**changes):
+    return argparse.Namespace(**{"hosts": "2", "nic_gbps": "4", "flow_gbps": "0.5", "congestion": "reno", "quick": False, "plot": None, **changes})
 
 
-def write(path, value):
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(value, file)
+def measured(factors=(1,)):
+    """A launch of each transport for each factor of the times."""
+    return [(net, {"nccl": "2.29.7", "wrong": 0, "rows": {
+        size: {"time_us": factor * times[place], "busbw_gbs": size / times[place] / factor / 1e3} for size, times in TIMES.items()}})
+            for factor in factors for place, net in enumerate(demo.TRANSPORTS)]
 
 
-def test_words_take_the_better_socket_of_each_size():
-    words = demo.words(invent.document())
-    for text in ("2 hosts, NICs of 4 Gb/s, 0.5 Gb/s for a flow, congestion control CUBIC.",
-                 "largest size, 64 MiB   2.00 times as fast: 0.447 GB/s, Socket as on AWS 0.224 GB/s; 0.89 and 0.45 of the NIC",
-                 "best size, 64 MiB ", "worst size, 64 B       0.90 times as fast: 100.0 us, Socket 90.0 us",
-                 "all 4 sizes: median 0.99; 1 faster, 2 the same within 3 %, 1 slower"):
-        assert any(text in line for line in words), (text, words)
-    assert max(map(len, words)) <= 120, words
-
-
-def test_words_without_limits():
-    words = "\n".join(demo.words(invent.document(limit={"nic_gbps": 0, "flow_gbps": 0}, congestion_control="bbr")))
-    assert "NICs without limit, flows without limit, congestion control BBR" in words and "of the NIC" not in words, words
-
-
-def launch(out_of_place, in_place, size, wrong=0):
-    places = [{"time": time_us, "nwrong": wrong} for time_us in (out_of_place, in_place)]
-    return {"nccl": "2.29.7", "gpu": "emulated", "results": [{"size": size, "out_of_place": places[0], "in_place": places[1]}]}
+def test_the_table():
+    lines = demo.table(options(), measured())
+    assert lines[0].startswith("AllReduce by stock NCCL 2.29.7, 2 hosts, NICs of 4 Gb/s, 0.5 Gb/s for a flow, congestion control Reno;"), lines
+    rows = [line.replace("|", " ").split() for line in lines]
+    assert ["64", "B", "90.0", "us", "120.0", "us", "100.0", "us", "0.90"] in rows, rows
+    assert ["64", "MiB", "0.112", "GB/s", "0.224", "GB/s", "0.447", "GB/s", "2.00"] in rows, rows
+    assert lines[-1] == "Across 4 sizes: 0.90 times (64 B) to 2.00 times (64 MiB) as fast as the better Socket.", lines
+    assert len({len(line) for line in lines[3:-2]}) == 1, lines
 
 
 def test_the_table_is_of_medians():
-    options = argparse.Namespace(hosts="2", nic_gbps="4", flow_gbps="0.5", congestion="reno", rounds="2", quick=False)
-    measured = [(net, launch(time_us, time_us, 1 << 20)) for net, times in (
-        ("stratus", (100.0, 200.0)), ("socket", (400.0, 800.0)), ("socket-aws", (200.0, 400.0))) for time_us in times]
-    text = demo.text(demo.document(options, measured))
-    assert "congestion control Reno" in text.split("\n")[0], text
-    row, = (line for line in text.split("\n") if line.startswith("   1 MiB"))
-    assert row.split() == ["1", "MiB", "600.0", "1.7476", "300.0", "3.4953", "150.0", "6.9905", "4.00", "2.00", "2.00", "13.98"], row
-    assert "wrong values: 0" in text and "NCCL 2.29.7 on emulated GPUs" in text and "; 2 rounds; " in text, text
-    text = demo.text(demo.document(options, [*measured, ("stratus", launch(100.0, 100.0, 1 << 20, wrong=3))]))
-    assert "6 WRONG" in text and "wrong values: 6" in text, text
+    assert demo.table(options(), measured((1, 2, 1)))[3:] == demo.table(options(), measured())[3:]
+    assert demo.sizes_of(measured((1, 2)))[0].cells["stratus"]["time_us"] == 150
 
 
-def test_files_that_are_none_are_said():
-    with tempfile.TemporaryDirectory() as scratch:
-        path = f"{scratch}/d.json"
-        for value, text in (([], "not what scripts/demo --json writes"), ({"version": 1, "hosts": 2, "limit": {}}, "'runs'"),
-                            (invent.document(runs=invent.document()["runs"][:-1]), "64 MiB: no stratus"),
-                            (invent.document(limit={"nic_gbps": "4"}), "not what"), (invent.document(runs=[]), "not what")):
-            write(path, value)
-            done = run("scripts/demo", "--from", path, "--plot", f"{scratch}/d.svg")
-            assert done.returncode == 1 and f"{path}: " in done.stderr and text in done.stderr, (text, done.stderr)
-            assert os.path.getsize(f"{scratch}/d.svg") == 0
+def test_the_network_without_limits():
+    text = demo.network_text(options(nic_gbps="0", flow_gbps="0", congestion="bbr"))
+    assert text == "2 hosts, NICs without limit, flows without limit, congestion control BBR", text
+
+
+def test_readme_shows_some_sizes_the_best_and_the_worst():
+    lines = demo.table(options(), measured(), (1 << 20,))
+    assert [line[2:8].strip() for line in lines[5:-2]] == ["64 B", "1 MiB", "64 MiB"], lines
+
+
+def test_readme_takes_the_table_between_its_markers():
+    with open(os.path.join(ROOT, demo.README), encoding="utf-8") as file:
+        readme = file.read()
+    changed = demo.with_table(readme, ["one", "two"])
+    assert f"{demo.BEGIN}\none\ntwo\n{demo.END}\n" in changed and changed.split(demo.END)[1] == readme.split(demo.END)[1]
+    for text in ("", demo.BEGIN, f"{demo.END}\n{demo.BEGIN}", f"{demo.BEGIN}\n{demo.BEGIN}\n{demo.END}"):
+        try:
+            demo.with_table(text, [])
+        except Failure as failure:
+            assert "needs one line" in str(failure)
+        else:
+            assert False, f"{text!r} was taken"
 
 
 def test_the_picture_is_small_and_says_what_it_is():
-    with tempfile.TemporaryDirectory() as scratch:
-        write(f"{scratch}/d.json", invent.document())
-        done = run("scripts/demo", "--from", f"{scratch}/d.json", "--plot", f"{scratch}/d.svg")
-        assert done.returncode == 0, done.stderr
-        with open(f"{scratch}/d.svg", encoding="utf-8") as file:
-            text = file.read()
-    root = xml.etree.ElementTree.fromstring(text)
-    said = " ".join("".join(each.itertext()) for each in root.iter() if each.tag.endswith(("desc", "text")))
-    for wanted in ("scripts/demo, 2026-11-26, abc1234.", "0.90 times as fast at 64 B, 2.00 at 64 MiB", "Socket as on AWS", "NIC", "one flow"):
-        assert wanted in said, (wanted, said)
-    assert "var(--" not in text and "#0a0b" not in text and len(text) < 60000, len(text)
+    with tempfile.NamedTemporaryFile(suffix=".svg") as file:
+        demo.draw(options(plot=file.name), measured())
+        text = file.read().decode()
+    xml.etree.ElementTree.fromstring(text)
+    for wanted in ("AllReduce: 2 hosts", "scripts/demo, 20", "Socket as NCCL sets it on AWS", "NIC", "one flow", "64 MiB"):
+        assert wanted in text, wanted
+    assert len(text) < 60000, len(text)
 
 
 def test_wrong_use_of_the_demo_ends_before_anything_is_built():
-    for words, text in ((["--plot", "x.png"], "ends in .svg"), (["--json", "/nonesuch/x"], "cannot write /nonesuch/x"),
-                        (["--readme", "--quick"], "--readme is about the defaults"), (["--rounds", "0"], "bad --rounds"),
-                        (["--congestion"], "expected one argument")):
-        done = run("scripts/demo", *words)
+    for words, text in ((["--plot", "x.png"], "ends in .svg"), (["--readme", "--quick"], "--readme is about the defaults"),
+                        (["--rounds", "0"], "bad --rounds"), (["--hosts", "9"], "bad --hosts '9': 2 to 8"), (["--congestion"], "expected one argument")):
+        done = subprocess.run(["scripts/demo", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 2 and text in done.stderr and "installing" not in done.stderr, (words, done.stderr)

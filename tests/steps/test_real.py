@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The script as people run it: wrong use, and a short run of two models on two hosts. How fast anything is, is not looked at."""
+import json
 import os
 import subprocess
 import sys
@@ -27,17 +28,6 @@ def test_wrong_use_is_said():
         assert done.returncode == 2 and wanted in done.stderr, (arguments, done.returncode, done.stderr)
 
 
-def test_a_file_that_is_none_is_said():
-    with tempfile.TemporaryDirectory() as scratch:
-        path = os.path.join(scratch, "r.json")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write('{\n "format": "x"}')
-        done = steps("--from", path)
-        assert done.returncode == 1 and f"steps: {path}: not what scripts/steps --json writes" in done.stderr, done.stderr
-        done = steps("--from", os.path.join(scratch, "none"))
-        assert done.returncode == 1 and "No such file" in done.stderr, done.stderr
-
-
 def check_launch(launch):
     assert launch["error"] is None and [model["name"] for model in launch["models"]] == list(MODELS), launch
     for model in launch["models"]:
@@ -56,9 +46,11 @@ def test_a_short_run():
         raise Skip("network namespaces need root")
     with tempfile.TemporaryDirectory() as scratch:
         json_path, picture_path = (os.path.join(scratch, name) for name in ("r.json", "r.svg"))
-        done = steps("--no-build", "--rounds", "1", "--caps", "capped", "--models", ",".join(MODELS), "--hosts", "2", "--json", json_path)
+        done = steps("--no-build", "--rounds", "1", "--caps", "capped", "--models", ",".join(MODELS), "--hosts", "2", "--json", json_path,
+                     "--plot", picture_path)
         assert done.returncode == 0, done.stdout + done.stderr
-        found = result.read(json_path)
+        with open(json_path, encoding="utf-8") as file:
+            found = json.load(file)
         assert found["machine"]["congestion control"] in ("cubic", "reno"), found["machine"]
         assert [(each["caps"], each["hosts"], each["variant"]) for each in found["launches"]] == [
             (setting.caps, setting.hosts, variant.key) for setting in (Setting(NO_NETWORK, 1), Setting(CAPPED, 2))
@@ -69,8 +61,6 @@ def test_a_short_run():
         assert len(points) == 4 and all(point.acc_ratio["socket"] > 0 for point in points), points
         for text in ("acc_ratio against Socket 2x8", "2 hosts, capped", *MODELS):
             assert text in done.stdout, done.stdout
-        drawn = steps("--from", json_path, "--plot", picture_path)
-        assert drawn.returncode == 0 and drawn.stdout == done.stdout, drawn.stderr
         with open(picture_path, encoding="utf-8") as file:
             picture = file.read()
-        assert "dot-resnet18-2" in picture and "dot-tts_angular-2" in picture and "scripts/steps, 20" in picture, picture
+        assert "dots-2" in picture and "scripts/steps, 20" in picture, picture

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums on invented launches, what is run in which order, the JSON file, what is printed of it, and the picture."""
-import json
+"""Sums on invented launches, what is run in which order, what is printed of it, and the picture."""
 import re
 import tempfile
 import xml.etree.ElementTree
@@ -76,46 +75,35 @@ def test_rates_are_scaled_with_bytes():
     assert "--flow-gbps" not in Setting(UNCAPPED, 8).cluster(SCALE)
 
 
-def test_it_is_read_as_it_was_written():
-    text = result.as_json(invent.result())
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        file.write(text)
-        file.flush()
-        assert result.as_json(result.read(file.name)) == text
+def test_a_part_of_a_model_is_a_part_of_its_times_and_bytes():
+    assert SCALE.replay_arguments(2, 2, 0.25) == ["--compute-scale", "0.5", "--bytes-scale", f"{SCALE.bytes(2) / 4:.9g}"]
 
 
-def test_another_file_is_refused():
-    value = json.loads(result.as_json(invent.result(models=("a", "b"), hosts=(2,), rounds=1)))
-    for text in ("", "[]", "{}", json.dumps({**value, "version": 1})):
-        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            file.write(text)
-            file.flush()
-            try:
-                result.read(file.name)
-                assert False, f"{text[:60]!r} was taken"
-            except Failure as failure:
-                assert str(failure).startswith(f"{file.name}: not what scripts/steps --json writes"), failure
+def picture_of(found):
+    with tempfile.NamedTemporaryFile(suffix=".svg") as file:
+        result.draw(found, file.name)
+        return file.read().decode()
 
 
 def test_the_picture_has_a_dot_for_each_model_and_number_of_hosts():
     found = invent.result()
-    text = result.as_svg(found)
+    text = picture_of(found)
     xml.etree.ElementTree.fromstring(text)
     assert f"scripts/steps, {found['machine']['date']}" in text and len(text) < 60000, len(text)
-    places = {}
-    for name, body in re.findall(r'<g id="dot-([\w-]+)">(.*?)</g>', text, flags=re.DOTALL):
-        x, y = re.search(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', body).groups()
-        places[name] = float(x), float(y)
-    points = [point for point in result.points(found["launches"]) if point.caps in (CAPPED, NO_NETWORK)]
-    assert len(points) == len(places) == 4 * len(MODELS), (len(points), len(places))
-    # Right of it is what scales better, above it what gains more.
-    ordered = sorted(points, key=lambda point: point.ddp_acc)
-    for one, other in zip(ordered, ordered[1:]):
-        (x, y), (next_x, next_y) = (places[f"{each.model}-{each.hosts}"] for each in (one, other))
-        ratio, next_ratio = (each.acc_ratio[SOCKET] for each in (one, other))
-        assert x <= next_x + 0.02 and ((y - next_y) * (next_ratio - ratio) >= 0 or abs(y - next_y) < 0.02), (one, other)
+    for hosts in (1, 2, 4, 8):
+        body = re.search(rf'<g id="dots-{hosts}">(.*?)</g>\s*</g>', text, flags=re.DOTALL)[1]
+        places = [(float(x), float(y)) for x, y in re.findall(r'<use [^>]*x="([\d.]+)" y="([\d.]+)"', body)]
+        points = [point for point in result.points(found["launches"]) if point.hosts == hosts and point.caps in (CAPPED, NO_NETWORK)]
+        assert len(points) == len(places) == len(MODELS), (len(points), len(places))
+        # Right of it is what scales better, above it what gains more.
+        for (point, (x, y)), (other, (next_x, next_y)) in zip(zip(points, places), list(zip(points, places))[1:]):
+            assert (next_x - x) * (other.ddp_acc - point.ddp_acc) >= 0, (point, other)
+            assert (y - next_y) * (other.acc_ratio[SOCKET] - point.acc_ratio[SOCKET]) >= 0, (point, other)
 
 
-def test_names_cannot_break_the_picture():
-    text = result.as_svg(invent.result(models=('<b onload="x">&', "my-model 2"), hosts=(2,), rounds=1))
-    xml.etree.ElementTree.fromstring(text)
+def test_there_is_no_picture_of_nothing():
+    try:
+        picture_of(invent.result(hosts=()))
+        assert False, "drawn"
+    except Failure as failure:
+        assert str(failure).startswith("nothing to draw"), failure

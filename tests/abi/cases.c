@@ -7,7 +7,6 @@
 #include <setjmp.h>
 #include <spawn.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,57 +16,80 @@
 
 #include <cmocka.h>
 
+enum { TESTS_MAX = 256 };
 extern char **environ;
+const struct release *cases_release;
+int cases_variant;
 
 struct one {
   const struct cases_host *host;
-  int release, which;
+  const struct release *release;
+  const struct cases_case *which;
   char name[64];
 };
 
-static const char *plugin_of(const struct cases_host *host) {
-  const char *path = getenv(host->plugin_variable);
-  return path ? path : host->plugin;
+void cases_fail(const char *file, int line, const char *condition, const char *format, ...) {
+  va_list arguments;
+  fprintf(stderr, "%s:%d: check failed: %s:", file, line, condition);
+  va_start(arguments, format);
+  vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  fputc('\n', stderr);
+  _Exit(1);
 }
 
-void cases_leave_running(void) {
-  fflush(stdout);
-  _Exit(0);
+const char *cases_net_plugin(void) {
+  const char *path = getenv("STRATUS_TEST_NET_PLUGIN");
+  return path ? path : "build/lib/libnccl-net-stratus.so";
 }
 
-static const char *name_of(const struct cases_list *list, int index) {
-  const char *items = list->items;
-  return *(const char *const *)(const void *)(items + (size_t)index * list->item_bytes);
+const char *cases_tuner_plugin(void) {
+  const char *path = getenv("STRATUS_TEST_TUNER_PLUGIN");
+  return path ? path : "build/lib/libnccl-tuner-stratus.so";
 }
 
-static int index_of(const struct cases_list *list, const char *name) {
-  int index = (int)list->count - 1;
-  while (index >= 0 && strcmp(name_of(list, index), name) != 0) {
-    index--;
+static bool has_release(const struct cases_host *host, const struct release *release) {
+  const struct release *last = &releases[RELEASES - 1];
+  bool is_last_of_net = release == last || release[1].net != release->net;
+  return release->net >= host->first_net && (!host->is_by_net || is_last_of_net) &&
+         (!host->is_of_ends || release == releases || release == last);
+}
+
+static void run(const struct cases_host *host, const struct release *release,
+                const struct cases_case *which) {
+  cases_release = release;
+  cases_variant = which->variant;
+  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+  if (host->begin) {
+    host->begin();
   }
-  return index;
+  which->run();
+  if (host->end) {
+    host->end();
+  }
+  if (host->leaves_threads && release->net < 11) {
+    fflush(stdout);
+    _Exit(0);
+  }
 }
 
-static int run_here(const struct cases_host *host, const char *release, const char *which,
-                    const char *path) {
-  int r = index_of(&host->releases, release), c = index_of(&host->cases, which);
-  if (r < 0 || c < 0) {
-    fprintf(stderr, "no such release or case: %s %s\n", release, which);
-    return 2;
+static int run_here(const struct cases_host *host, const char *name, const char *of_case) {
+  for (const struct release *release = releases; release < releases + RELEASES; release++) {
+    for (const struct cases_case *which = host->cases; which->name; which++) {
+      if (strcmp(release->name, name) == 0 && strcmp(which->name, of_case) == 0) {
+        run(host, release, which);
+        return 0;
+      }
+    }
   }
-  host->run(r, c, path);
-  return 0;
+  fprintf(stderr, "no such release or case: %s %s\n", name, of_case);
+  return 2;
 }
 
 static void run_there(void **state) {
   const struct one *one = *state;
-  const struct cases_host *host = one->host;
-  char *arguments[] = { program_invocation_short_name,
-                        (char *)host->name,
-                        (char *)name_of(&host->releases, one->release),
-                        (char *)name_of(&host->cases, one->which),
-                        (char *)plugin_of(host),
-                        NULL };
+  char *arguments[] = { program_invocation_short_name, (char *)one->host->name,
+                        (char *)one->release->name, (char *)one->which->name, NULL };
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
@@ -84,22 +106,21 @@ static void run_there(void **state) {
 }
 
 static int run_all(const struct cases_host *host) {
-  size_t count = host->releases.count * host->cases.count;
-  struct one *all = calloc(count, sizeof *all);
-  struct CMUnitTest *tests = calloc(count, sizeof *tests);
-  for (size_t i = 0; i < count; i++) {
-    struct one *one = &all[i];
-    *one = (struct one){ .host = host,
-                         .release = (int)(i / host->cases.count),
-                         .which = (int)(i % host->cases.count) };
-    snprintf(one->name, sizeof one->name, "NCCL %s: %s", name_of(&host->releases, one->release),
-             name_of(&host->cases, one->which));
-    tests[i] = (struct CMUnitTest){ one->name, run_there, NULL, NULL, one };
+  static struct one all[TESTS_MAX];
+  static struct CMUnitTest tests[TESTS_MAX];
+  size_t count = 0;
+  for (const struct release *release = releases; release < releases + RELEASES; release++) {
+    for (const struct cases_case *which = host->cases; which->name; which++) {
+      if (has_release(host, release)) {
+        CHECK(count < TESTS_MAX);
+        struct one *one = &all[count];
+        *one = (struct one){ .host = host, .release = release, .which = which };
+        snprintf(one->name, sizeof one->name, "NCCL %s: %s", release->name, which->name);
+        tests[count++] = (struct CMUnitTest){ one->name, run_there, NULL, NULL, one };
+      }
+    }
   }
-  int failed = _cmocka_run_group_tests(host->title, tests, count, NULL, NULL);
-  free(tests);
-  free(all);
-  return failed;
+  return _cmocka_run_group_tests(host->title, tests, count, NULL, NULL);
 }
 
 int main(int argc, char **argv) {
@@ -109,10 +130,9 @@ int main(int argc, char **argv) {
   for (size_t i = 0; argc > 1 && i < sizeof hosts / sizeof hosts[0]; i++) {
     host = strcmp(hosts[i]->name, argv[1]) == 0 ? hosts[i] : host;
   }
-  if (!host) {
-    fprintf(stderr, "usage: abi collnet|fork|life|net|tuner [RELEASE CASE [PLUGIN]]\n");
+  if (!host || argc == 3) {
+    fprintf(stderr, "usage: abi collnet|fork|life|net|tuner [RELEASE CASE]\n");
     return 2;
   }
-  return argc >= 4 ? run_here(host, argv[2], argv[3], argc > 4 ? argv[4] : plugin_of(host))
-                   : run_all(host);
+  return argc > 3 ? run_here(host, argv[2], argv[3]) : run_all(host);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What fork() does to a process that uses the plugins, as the workers of a data loader are made:
  * the child has none of the plugin's descriptors and no use of the plugin, and the parent does not
- * notice. The peer of a process that was killed notices, though its child lives.
- *
- *   FORK_PATIENCE_S=45               how long the peer of a killed process is given (11: who only
- *                                    receives gives up after STRATUS_LINK_TIMEOUT, which is 10 s)
- */
+ * notice. The peer of a process that was killed notices, though its child lives. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,25 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/abi/cases.h"
-#include "tests/abi/fork_tuner.h"
-#include "tests/abi/net_calls.h"
-#include "tests/abi/net_exchange.h"
+#include "tests/abi/net_driver.h"
+#include "tests/abi/tuner_driver.h"
 #include "tests/lib/stats_file.h"
 
 enum {
-  HANDLE_BYTES = 128,
-  PTR_HOST = 1,
   DESCRIPTORS = 1024, /* as many are looked at */
   FORKS = 60,
   CHILD_S = 20, /* a child that takes longer hangs, and is killed by SIGALRM */
 };
-
-/* The oldest and the newest interface. */
-static const struct fork_release {
-  const char *name;
-  int version;
-} releases[] = { { "2.19.4", 7 }, { "2.32.6", 12 } };
 
 /* ---- what NCCL gives to a plugin ---- */
 
@@ -55,20 +41,9 @@ static void logger(enum nccl_log_level level, unsigned long flags, const char *f
   pthread_mutex_unlock(&log_lock);
 }
 
-static void use_version(struct host *host, int version) {
-  char symbol[32];
-  snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
-  host->table = dlsym(host->library, symbol);
-  host->version = version;
-  CHECK(host->table);
-}
-
-static struct host load(const struct fork_release *release, const char *path, void **context) {
-  struct host host = { .release = release->name, .traffic_class = -1 };
+static struct host load(void **context) {
   log_owner = getpid();
-  host.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  CHECK(host.library);
-  use_version(&host, release->version);
+  struct host host = host_open();
   CHECK_OK(host_init(&host, context, logger));
   return host;
 }
@@ -171,11 +146,11 @@ static void traffic_stop(struct traffic *traffic) {
 
 /* ---- cases ---- */
 
-static void case_descriptors(const struct fork_release *release, const char *path) {
+static void case_descriptors(void) {
   know_descriptors();
   void *context;
   struct traffic traffic = { 0 };
-  struct host host = load(release, path, &context);
+  struct host host = load(&context);
   traffic_start(&traffic, &host, context);
   CHECK(count_foreign() >= 6); /* two ends, two listeners, an epoll set, an eventfd */
   for (int fd = 0; fd < DESCRIPTORS; fd++) {
@@ -193,7 +168,7 @@ static void case_descriptors(const struct fork_release *release, const char *pat
 }
 
 /* A worker closes what it inherited, forks on, and ends by exit(), which runs destructors. */
-static void case_exit(const struct fork_release *release, const char *path) {
+static void case_exit(void) {
   char directory[] = "/tmp/stratus-fork-XXXXXX", file[STATS_FILE_MAX];
   struct stat found;
   CHECK(mkdtemp(directory));
@@ -201,7 +176,7 @@ static void case_exit(const struct fork_release *release, const char *path) {
   know_descriptors();
   void *context;
   struct traffic traffic = { 0 };
-  struct host host = load(release, path, &context);
+  struct host host = load(&context);
   traffic_start(&traffic, &host, context);
   CHECK(stats_file_find(directory, file));
   for (int i = 0; i < 10; i++) {
@@ -256,17 +231,17 @@ static void child_calls(struct host host, void *context, const struct exchange_p
                         void *request, int standard_error) {
   CHECK(dup2(standard_error, STDERR_FILENO) == STDERR_FILENO);
   for (int version = 7; version <= 12; version++) {
-    use_version(&host, version);
+    host_use(&host, version);
     call_all(host, context, pair, request);
   }
   _exit(0);
 }
 
-static void case_calls(const struct fork_release *release, const char *path) {
+static void case_calls(void) {
   void *context, *request = NULL;
   struct traffic traffic = { 0 };
   struct exchange_pair idle;
-  struct host host = load(release, path, &context);
+  struct host host = load(&context);
   traffic_start(&traffic, &host, context);
   exchange_connect(&host, context, &idle);
   unsigned char data[64];
@@ -303,16 +278,15 @@ static void case_calls(const struct fork_release *release, const char *path) {
 }
 
 /* A process that has only loaded the plugin is not using it: the child may. */
-static void case_unused(const struct fork_release *release, const char *path) {
+static void case_unused(void) {
   know_descriptors();
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  CHECK(library);
+  CHECK(dlopen(cases_net_plugin(), RTLD_NOW | RTLD_LOCAL));
   pid_t child = fork_child();
   if (child == 0) {
     static const size_t sizes[] = { 8, 70000, 1 << 20 };
     void *context;
     struct exchange_pair pair;
-    struct host host = load(release, path, &context);
+    struct host host = load(&context);
     exchange_connect(&host, context, &pair);
     exchange_run(&pair, sizes, 3);
     exchange_close(&pair, 1);
@@ -340,13 +314,13 @@ static void *make_connections(void *argument) {
 }
 
 /* Descriptors come and go at any moment of a fork. */
-static void case_storm(const struct fork_release *release, const char *path) {
+static void case_storm(void) {
   setenv("STRATUS_FLOWS", "4", 1);
   setenv("STRATUS_THREADS", "2", 1);
   know_descriptors();
   void *context;
   pthread_t threads[2];
-  struct host host = load(release, path, &context);
+  struct host host = load(&context);
   struct storm storm = { .host = &host, .context = context };
   for (int i = 0; i < 2; i++) {
     CHECK(pthread_create(&threads[i], NULL, make_connections, &storm) == 0);
@@ -367,7 +341,10 @@ static void case_storm(const struct fork_release *release, const char *path) {
 
 /* ---- a rank that is killed while its child lives ---- */
 
-enum { BIG = 64 << 20 }; /* more than the kernel's buffers take */
+enum {
+  BIG = 64 << 20, /* more than the kernel's buffers take */
+  PATIENCE_S = 11 /* who only receives gives up after STRATUS_LINK_TIMEOUT, which is 10 s */
+};
 
 static double now_s(void) {
   struct timespec now;
@@ -376,11 +353,10 @@ static double now_s(void) {
 }
 
 /* Connects, forks a worker that lives on, and waits to be killed. */
-static void victim_rank(const struct fork_release *release, const char *path, bool is_sender,
-                        const int in[2], const int out[2]) {
+static void victim_rank(bool is_sender, const int in[2], const int out[2]) {
   void *context, *comm = NULL, *listening;
   unsigned char handle[HANDLE_BYTES];
-  struct host host = load(release, path, &context);
+  struct host host = load(&context);
   if (is_sender) {
     CHECK(read(in[0], handle, sizeof(handle)) == sizeof(handle));
   } else {
@@ -403,12 +379,12 @@ static void victim_rank(const struct fork_release *release, const char *path, bo
   }
 }
 
-static double wait_for_error(const struct host *host, void *request, double patience_s) {
+static double wait_for_error(const struct host *host, void *request) {
   double from_s = now_s();
   for (;;) {
     int done = 0, bytes;
     enum nccl_result result = HOST_CALL(host, test, request, &done, &bytes);
-    if (result != NCCL_SUCCESS || now_s() > from_s + patience_s) {
+    if (result != NCCL_SUCCESS || now_s() > from_s + PATIENCE_S) {
       CHECK(result == NCCL_SUCCESS || result == NCCL_REMOTE_ERROR);
       return now_s() - from_s;
     }
@@ -417,19 +393,18 @@ static double wait_for_error(const struct host *host, void *request, double pati
   }
 }
 
-static void run_killed(const struct fork_release *release, const char *path, bool is_sender) {
-  const char *patience = getenv("FORK_PATIENCE_S");
-  double patience_s = patience ? atof(patience) : 11;
+static void case_killed(void) {
+  bool is_sender = cases_variant;
   int in[2], out[2];
   CHECK(pipe(in) == 0 && pipe(out) == 0);
   pid_t victim = fork(), worker; /* the plugin is not loaded yet */
   CHECK(victim >= 0);
   if (victim == 0) {
-    victim_rank(release, path, is_sender, in, out);
+    victim_rank(is_sender, in, out);
   }
   void *context, *comm = NULL, *listening, *memory = NULL, *request = NULL;
   unsigned char handle[HANDLE_BYTES];
-  struct host host = load(release, path, &context);
+  struct host host = load(&context);
   if (is_sender) {
     CHECK_OK(host_listen(&host, context, 0, handle, &listening));
     CHECK(write(in[1], handle, sizeof(handle)) == sizeof(handle));
@@ -451,54 +426,87 @@ static void run_killed(const struct fork_release *release, const char *path, boo
   pause_ms(200);
   kill(victim, SIGKILL);
   CHECK(waitpid(victim, NULL, 0) == victim);
-  double took_s = wait_for_error(&host, request, patience_s);
+  double took_s = wait_for_error(&host, request);
   bool has_worker = kill(worker, 0) == 0;
   kill(worker, SIGKILL);
   CHECK(has_worker);
   fprintf(stderr, "the peer's error came %.2f s after the %s was killed\n", took_s,
           is_sender ? "sender" : "receiver");
-  CHECK(took_s < patience_s);
+  CHECK(took_s < PATIENCE_S);
   _exit(0);
 }
 
-static void case_killed_sender(const struct fork_release *release, const char *path) {
-  run_killed(release, path, true);
+/* ---- tuners ---- */
+
+enum { TUNER_FORKS = 100, RANKS = 8, NODES = 2 };
+
+static atomic_bool must_stop;
+
+static void *open_and_close(void *plugin) {
+  while (!atomic_load(&must_stop)) {
+    struct driver_comm comm;
+    CHECK_OK(driver_init_comm(&comm, plugin, RANKS, NODES));
+    driver_close_comm(&comm);
+  }
+  return NULL;
 }
 
-static void case_killed_receiver(const struct fork_release *release, const char *path) {
-  run_killed(release, path, false);
+/* In a child: nothing is made, and nothing is chosen. */
+static void call_tuner(struct driver_plugin *plugin, struct driver_comm *comm) {
+  struct driver_memory memory = { .algo = -1, .proto = -1, .channels = 3 }, before;
+  struct driver_comm made;
+  for (int i = 0; i < DRIVER_CELLS_MAX; i++) {
+    memory.costs[i] = (float)(i + 1);
+  }
+  before = memory;
+  CHECK(driver_init_comm(&made, plugin, RANKS, NODES) != NCCL_SUCCESS && !made.context);
+  CHECK_OK(driver_ask(comm, (struct driver_call){ HOST_ALLREDUCE, 1 << 20, 1, 0 }, &memory));
+  CHECK(memcmp(&memory, &before, sizeof memory) == 0);
+  driver_close_comm(comm);
 }
 
-static void case_tuner(const struct fork_release *release, const char *path) {
-  (void)path;
-  fork_tuner(release->version);
+/* Forks while threads open and close tuners, which takes the plugin's locks. The example profile
+ * has rows that fit, so a choice would show. */
+static void case_tuner(void) {
+  struct driver_plugin plugin;
+  struct driver_comm comm;
+  pthread_t threads[2];
+  setenv("STRATUS_PROFILE", "tuner_plugin/profiles/example.profile", 1);
+  driver_open(&plugin, cases_release);
+  plugin.logger = NULL;
+  CHECK_OK(driver_init_comm(&comm, &plugin, RANKS, NODES));
+  for (int i = 0; i < 2; i++) {
+    CHECK(pthread_create(&threads[i], NULL, open_and_close, &plugin) == 0);
+  }
+  for (int i = 0; i < TUNER_FORKS; i++) {
+    pid_t child = fork_child();
+    if (child == 0) {
+      call_tuner(&plugin, &comm);
+      _exit(0);
+    }
+    check_child(child);
+  }
+  atomic_store(&must_stop, true);
+  for (int i = 0; i < 2; i++) {
+    CHECK(pthread_join(threads[i], NULL) == 0);
+  }
 }
 
-static const struct fork_case {
-  const char *name;
-  void (*run)(const struct fork_release *release, const char *path);
-} cases[] = {
-  { "descriptors", case_descriptors },
-  { "exit", case_exit },
-  { "calls", case_calls },
-  { "unused", case_unused },
-  { "storm", case_storm },
-  { "killed_sender", case_killed_sender },
-  { "killed_receiver", case_killed_receiver },
-  { "tuner", case_tuner },
+static const struct cases_case cases[] = {
+  { "descriptors", case_descriptors, 0 },
+  { "exit", case_exit, 0 },
+  { "calls", case_calls, 0 },
+  { "unused", case_unused, 0 },
+  { "storm", case_storm, 0 },
+  { "killed_sender", case_killed, true },
+  { "killed_receiver", case_killed, false },
+  { "tuner", case_tuner, 0 },
+  { 0 },
 };
-
-static void run(int release, int which, const char *path) {
-  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-  cases[which].run(&releases[release], path);
-}
 
 const struct cases_host fork_host = {
   .name = "fork",
   .title = "plugins and fork",
-  .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
-  .plugin = "build/lib/libnccl-net-stratus.so",
-  .releases = CASES_LIST(releases),
-  .cases = CASES_LIST(cases),
-  .run = run,
+  .is_of_ends = true, /* the oldest and the newest interface */
+  .cases = cases,
 };

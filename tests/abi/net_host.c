@@ -13,12 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/abi/cases.h"
-#include "tests/abi/net_calls.h"
-#include "tests/abi/net_exchange.h"
-#include "tests/abi/net_releases.h"
-
-enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
+#include "tests/abi/net_driver.h"
 
 /* ---- what NCCL gives to a plugin ---- */
 
@@ -48,25 +43,6 @@ static bool log_has(const char *text) {
   return has;
 }
 
-/* ---- loading ---- */
-
-static struct host load(const struct net_release *release, const char *path) {
-  struct host host = { .release = release->name, .traffic_class = -1 };
-  host.library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!host.library) {
-    fprintf(stderr, "%s\n", dlerror());
-  }
-  CHECK(host.library);
-  for (int i = 0; release->versions[i] && !host.table; i++) {
-    char symbol[32];
-    snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", release->versions[i]);
-    host.table = dlsym(host.library, symbol);
-    host.version = release->versions[i];
-  }
-  CHECK(host.table && host.version == release->versions[0]);
-  return host;
-}
-
 static int devices(const struct host *host) {
   int count = -1;
   CHECK_OK(HOST_CALL(host, devices, &count));
@@ -78,9 +54,9 @@ enum { SOME = sizeof(some_sizes) / sizeof(some_sizes[0]) };
 
 /* ---- cases ---- */
 
-static void case_properties(const struct net_release *release, const char *path) {
+static void case_properties(void) {
   setenv("STRATUS_SPEED_MBPS", "lo=4000", 1);
-  struct host host = load(release, path);
+  struct host host = host_open();
   void *context;
   CHECK(strcmp(host_name(&host), "stratus") == 0);
   CHECK_OK(host_init(&host, &context, logger));
@@ -106,13 +82,13 @@ static void case_properties(const struct net_release *release, const char *path)
   CHECK_OK(host_finalize(&host, context));
 }
 
-static void case_transfer(const struct net_release *release, const char *path) {
+static void case_transfer(void) {
   static const size_t sizes[] = { 0,    1,      7,     8,       128,     129,
                                   4096, 16384,  65536, 131072,  1 << 20, (5 << 20) + 3,
                                   0,    524288, 13,    1000003, 1 << 20, 0,
                                   0,    200000, 64 };
   enum { COUNT = sizeof(sizes) / sizeof(sizes[0]), MANY = 300 };
-  struct host host = load(release, path);
+  struct host host = host_open();
   void *context;
   CHECK_OK(host_init(&host, &context, logger));
   CHECK_OK(host_set_attributes(&host, context));
@@ -147,8 +123,8 @@ static int sockets_with_tos(int wanted) {
 }
 
 /* A communicator's traffic class (v10 and later) becomes the DSCP of its connections. */
-static void case_traffic_class(const struct net_release *release, const char *path) {
-  struct host host = load(release, path);
+static void case_traffic_class(void) {
+  struct host host = host_open();
   host.traffic_class = 106; /* the lower two bits are not the user's */
   void *context;
   CHECK_OK(host_init(&host, &context, logger));
@@ -158,36 +134,6 @@ static void case_traffic_class(const struct net_release *release, const char *pa
   CHECK((sockets_with_tos(104) > 0) == (host.version >= 10));
   exchange_close(&pair, 0);
   CHECK_OK(host_finalize(&host, context));
-}
-
-/* Communicators come and go; from 2.28 on NCCL unloads the plugin in between. */
-static void case_again(const struct net_release *release, const char *path) {
-  struct host host = load(release, path);
-  for (int round = 0; round < 3; round++) {
-    void *first, *second = NULL;
-    CHECK_OK(host_init(&host, &first, logger));
-    CHECK(devices(&host) == 1);
-    bool is_per_communicator = host.version >= 11;
-    if (is_per_communicator) {
-      CHECK_OK(host_init(&host, &second, logger));
-      CHECK(first && second && first != second);
-    }
-    struct exchange_pair a, b;
-    exchange_connect(&host, first, &a);
-    exchange_connect(&host, second, &b);
-    exchange_run(&a, some_sizes, SOME);
-    exchange_run(&b, some_sizes, SOME);
-    exchange_close(&a, round);
-    CHECK_OK(host_finalize(&host, first));
-    exchange_run(&b, some_sizes, SOME);
-    exchange_close(&b, round + 1);
-    if (is_per_communicator) {
-      CHECK_OK(host_finalize(&host, second));
-      CHECK(dlclose(host.library) == 0);
-      host = load(release, path);
-    }
-  }
-  CHECK(!log_has("WARN"));
 }
 
 enum { ABORTED = 3 };
@@ -233,9 +179,12 @@ static void post_some(struct exchange_half *sender, struct exchange_half *receiv
 
 /* Requests are in flight when the communicator is aborted, in NCCL's order, with memory that nobody
  * may touch between the two calls, for each size and order of the two sides. */
-static void case_abort(const struct net_release *release, const char *path) {
+static void case_abort(void) {
+  static const char *const variables[] = { "STRATUS_LOG", "STRATUS_PROGRESS", "STRATUS_ENCRYPT" };
+  static const char *const values[] = { "info", "thread", "on" };
   static const size_t large[] = { 3 << 20, 3 << 20, 3 << 20 }, small[] = { 500, 500, 500 };
-  struct host host = load(release, path);
+  setenv(variables[cases_variant], values[cases_variant], 1);
+  struct host host = host_open();
   void *context;
   CHECK_OK(host_init(&host, &context, logger));
   for (int round = 0; round < 8; round++) {
@@ -262,21 +211,11 @@ static void case_abort(const struct net_release *release, const char *path) {
   CHECK(!log_has("Bad address"));
 }
 
-static void case_abort_thread(const struct net_release *release, const char *path) {
-  setenv("STRATUS_PROGRESS", "thread", 1);
-  case_abort(release, path);
-}
-
-static void case_abort_sealed(const struct net_release *release, const char *path) {
-  setenv("STRATUS_ENCRYPT", "on", 1);
-  case_abort(release, path);
-}
-
-static void case_wrong_use(const struct net_release *release, const char *path) {
+static void case_wrong_use(void) {
   setenv("STRATUS_SPEDD_MBPS", "4000", 1);
   setenv("STRATUS_CHUNK_BYTES", "many", 1);
   setenv("STRATUS_GPU_POINTERS", "1", 1);
-  struct host host = load(release, path);
+  struct host host = host_open();
   void *context;
   CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 1);
@@ -306,9 +245,9 @@ static void case_wrong_use(const struct net_release *release, const char *path) 
   CHECK_OK(host_finalize(&host, context));
 }
 
-static void case_no_interface(const struct net_release *release, const char *path) {
+static void case_no_interface(void) {
   setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
-  struct host host = load(release, path);
+  struct host host = host_open();
   void *context;
   CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 0);
@@ -399,13 +338,14 @@ static void check_apart(const struct host *host) {
   }
 }
 
-static void run_fuse(const struct net_release *release, const char *path, bool is_on_pci) {
+static void case_fuse(void) {
+  bool is_on_pci = cases_variant;
   char root[32];
   if (!make_nics(root, is_on_pci)) {
     fprintf(stderr, "# skipped: this needs network namespaces and the ip command\n");
     exit(CASES_SKIP);
   }
-  struct host host = load(release, path);
+  struct host host = host_open();
   void *context, *next;
   CHECK_OK(host_init(&host, &context, logger));
   CHECK(devices(&host) == 2);
@@ -427,46 +367,29 @@ static void run_fuse(const struct net_release *release, const char *path, bool i
   remove_nics(root);
 }
 
-static void case_fuse(const struct net_release *release, const char *path) {
-  run_fuse(release, path, true);
-}
-
-static void case_fuse_without_pci(const struct net_release *release, const char *path) {
-  run_fuse(release, path, false);
-}
-
-static const struct net_case {
-  const char *name;
-  void (*run)(const struct net_release *release, const char *path);
-} cases[] = {
-  { "properties", case_properties },
-  { "transfer", case_transfer },
-  { "again", case_again },
-  { "traffic_class", case_traffic_class },
-  { "abort", case_abort },
-  { "abort_thread", case_abort_thread },
-  { "abort_sealed", case_abort_sealed },
-  { "wrong_use", case_wrong_use },
-  { "no_interface", case_no_interface },
-  { "fuse", case_fuse },
-  { "fuse_without_pci", case_fuse_without_pci },
+static const struct cases_case cases[] = {
+  { "properties", case_properties, 0 },
+  { "transfer", case_transfer, 0 },
+  { "traffic_class", case_traffic_class, 0 },
+  { "abort", case_abort, 0 },
+  { "abort_thread", case_abort, 1 },
+  { "abort_sealed", case_abort, 2 },
+  { "wrong_use", case_wrong_use, 0 },
+  { "no_interface", case_no_interface, 0 },
+  { "fuse", case_fuse, true },
+  { "fuse_without_pci", case_fuse, false },
+  { 0 },
 };
 
-static void run(int release, int which, const char *path) {
-  setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-  cases[which].run(&net_releases[release], path);
+static void end(void) {
   fputs(log_text, stdout);
-  if (net_releases[release].versions[0] < 11) {
-    cases_leave_running();
-  }
 }
 
 const struct cases_host net_host = {
   .name = "net",
   .title = "net plugin, every release",
-  .plugin_variable = "STRATUS_TEST_NET_PLUGIN",
-  .plugin = "build/lib/libnccl-net-stratus.so",
-  .releases = CASES_LIST(net_releases),
-  .cases = CASES_LIST(cases),
-  .run = run,
+  .is_by_net = true,
+  .leaves_threads = true,
+  .cases = cases,
+  .end = end,
 };

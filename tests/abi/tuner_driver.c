@@ -57,28 +57,27 @@ void driver_log_print(FILE *to) {
 
 /* ---- the release ---- */
 
-static const struct tuner_release *played_release;
+static bool is_release_told;
 
-void driver_set_release(const struct tuner_release *release) {
-  played_release = release;
+void driver_tell_release(void) {
+  is_release_told = true;
 }
 
 /* As libnccl exports it; the plugin looks for it to learn the release. */
 __attribute__((visibility("default"))) enum nccl_result ncclGetVersion(int *version);
 enum nccl_result ncclGetVersion(int *version) {
-  *version = played_release ? played_release->version : 0;
-  return played_release ? NCCL_SUCCESS : NCCL_INVALID_USAGE; /* the other hosts do not tell */
+  *version = is_release_told ? cases_release->version : 0;
+  return is_release_told ? NCCL_SUCCESS : NCCL_INVALID_USAGE; /* the other hosts do not tell */
 }
 
 /* ---- loading ---- */
 
-void driver_open(struct driver_plugin *plugin, const struct tuner_release *release,
-                 const char *path) {
-  plugin->release = release;
-  plugin->handle = dlopen(path, release->dlopen_flag | RTLD_LOCAL);
+void driver_open(struct driver_plugin *plugin, const struct release *release) {
+  plugin->logger = capture_log;
+  plugin->handle = dlopen(cases_tuner_plugin(), release->dlopen_flag | RTLD_LOCAL);
   CHECK(plugin->handle, "%s", dlerror());
   plugin->symbol = NULL;
-  for (const char *version = release->symbols; *version && !plugin->symbol; version++) {
+  for (const char *version = release->tuners; *version && !plugin->symbol; version++) {
     char symbol[32];
     snprintf(symbol, sizeof symbol, "ncclTunerPlugin_v%c", *version);
     plugin->symbol = dlsym(plugin->handle, symbol);
@@ -122,10 +121,11 @@ enum nccl_result driver_init_comm(struct driver_comm *comm, const struct driver_
   comm->nvl = nvl_of(ranks, nodes);
   uint64_t comm_id = __atomic_fetch_add(&next_comm_id, 1, __ATOMIC_RELAXED);
   const void *table = plugin->symbol;
-  return plugin->abi == 1  ? TABLE(table, 1)->init(ranks, nodes, capture_log)
-         : plugin->abi < 5 ? TABLE(table, 2)->init(ranks, nodes, capture_log, &comm->context)
-                           : TABLE(table, 5)->init(&comm->context, comm_id, ranks, nodes,
-                                                   capture_log, &comm->nvl, plugin->constants);
+  nccl_logger_fn *logger = plugin->logger;
+  return plugin->abi == 1  ? TABLE(table, 1)->init(ranks, nodes, logger)
+         : plugin->abi < 5 ? TABLE(table, 2)->init(ranks, nodes, logger, &comm->context)
+                           : TABLE(table, 5)->init(&comm->context, comm_id, ranks, nodes, logger,
+                                                   &comm->nvl, plugin->constants);
 }
 
 static void check_inputs_untouched(const struct driver_comm *comm) {
@@ -158,7 +158,7 @@ static size_t ask_chunk(struct driver_comm *comm, int func, size_t bytes) {
 static enum nccl_result get(struct driver_comm *comm, struct driver_call call,
                             struct driver_memory *memory) {
   const void *table = comm->plugin->symbol;
-  int func = call.func, algos = comm->plugin->release->algos;
+  int func = call.func, algos = cases_release->algos;
   float **costs = (float **)memory->costs;
   switch (comm->plugin->abi) {
   case 1:

@@ -11,29 +11,37 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tests/abi/tuner_numbers.h"
-#include "tests/abi/tuner_releases.h"
+#include "tests/abi/cases.h"
 #include "tuner_plugin/abi/tuner_abi.h"
 
-/* Ends the process: these checks run in a child of the test program, also in its threads. */
-#define CHECK(condition, ...)                                                                      \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition);                              \
-      fprintf(stderr, __VA_ARGS__);                                                                \
-      fputc('\n', stderr);                                                                         \
-      _Exit(1);                                                                                    \
-    }                                                                                              \
-  } while (0)
+/* How NCCL counts collectives, algorithms and protocols towards a tuner
+ * (src/include/nccl_common.h at v2.30.7-1, 0 to 4 unchanged since v2.19.3-1). */
+enum {
+  HOST_BROADCAST = 0,
+  HOST_REDUCE = 1,
+  HOST_ALLGATHER = 2,
+  HOST_REDUCESCATTER = 3,
+  HOST_ALLREDUCE = 4,
+};
+enum {
+  HOST_TREE = 0,
+  HOST_RING = 1,
+  HOST_COLLNET_CHAIN = 3,
+  HOST_NVLS = 4,
+  HOST_PAT = 6,
+  HOST_ALGOS_MAX = 7,
+};
+enum { HOST_LL = 0, HOST_LL128 = 1, HOST_SIMPLE = 2, HOST_PROTOS = 3 };
+#define HOST_IGNORE (-1.0f)
 
 struct driver_plugin {
-  const struct tuner_release *release;
   void *handle;
   void *symbol;
   int abi; /* version of the symbol that was found first */
   /* What v5 to v7 get of NCCL's cost model: nobody can read or write there. NCCL 2.31 hands in what
    * was never set. */
   void *constants;
+  nccl_logger_fn *logger; /* handed to communicators: at first driver_log_count's */
 };
 
 struct driver_comm {
@@ -64,11 +72,11 @@ struct driver_call {
   int is_registered;
 };
 
-/* The release that this process plays; ncclGetVersion answers it. */
-void driver_set_release(const struct tuner_release *release);
+/* From now on ncclGetVersion answers cases_release; before it fails. */
+void driver_tell_release(void);
 
-void driver_open(struct driver_plugin *plugin, const struct tuner_release *release,
-                 const char *path);
+/* As `release` does. */
+void driver_open(struct driver_plugin *plugin, const struct release *release);
 void driver_close(struct driver_plugin *plugin);
 const char *driver_name(const struct driver_plugin *plugin);
 

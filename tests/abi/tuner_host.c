@@ -2,7 +2,6 @@
 /* Every release of NCCL from 2.19 to 2.32, as far as a tuner plugin can see it, against the built
  * libnccl-tuner-stratus.so. Each case of each release runs in a process of its own, because the
  * plugin reads its parameters once and says some things once per process. */
-#include "tests/abi/cases.h"
 #include "tests/abi/tuner_driver.h"
 
 #include <math.h>
@@ -144,7 +143,7 @@ static const struct expected_row *find_expected(const struct driver_comm *comm,
  * cell is not 256 times dearer. Without: only what every communicator has. */
 static bool is_choosable(const struct driver_comm *comm, const struct expected_row *row,
                          const float *costs) {
-  int algos = comm->plugin->release->algos;
+  int algos = cases_release->algos;
   if (comm->plugin->abi == 1) {
     return false;
   }
@@ -173,7 +172,7 @@ static void apply_expected(const struct driver_comm *comm, const struct expected
     memory->proto = row->proto;
   } else {
     int algo, proto;
-    driver_select(memory->costs, comm->plugin->release->algos, &algo, &proto);
+    driver_select(memory->costs, cases_release->algos, &algo, &proto);
     if (algo != row->algo || proto != row->proto) {
       memory->costs[row->algo * HOST_PROTOS + row->proto] = 0.0f;
     }
@@ -206,7 +205,7 @@ static void ask_and_compare(struct driver_comm *comm, struct driver_call call,
         expected.channels);
   if (is_chosen && comm->plugin->abi > 2) {
     int algo = -1, proto = -1;
-    driver_select(memory->costs, comm->plugin->release->algos, &algo, &proto);
+    driver_select(memory->costs, cases_release->algos, &algo, &proto);
     CHECK(algo == row->algo && proto == row->proto, "NCCL would run %d,%d", algo, proto);
   }
   tally->matched += row != NULL;
@@ -284,13 +283,12 @@ static void run_threads(const struct driver_plugin *plugin, bool has_profile) {
 }
 
 /* Communicators, threads, and all again after NCCL unloaded the plugin and loaded it anew. */
-static struct tally run_all(const struct tuner_release *release, const char *path,
-                            bool has_profile) {
+static struct tally run_all(bool has_profile) {
   struct tally tally = { 0 };
   for (int load = 0; load < 2; load++) {
     struct driver_plugin plugin;
-    driver_open(&plugin, release, path);
-    CHECK(plugin.abi == release->symbols[0] - '0', "picked v%d", plugin.abi);
+    driver_open(&plugin, cases_release);
+    CHECK(plugin.abi == cases_release->tuners[0] - '0', "picked v%d", plugin.abi);
     CHECK(strcmp(driver_name(&plugin), "stratus") == 0, "is named %s", driver_name(&plugin));
     run_communicators(&plugin, has_profile, &tally);
     run_threads(&plugin, has_profile);
@@ -299,9 +297,9 @@ static struct tally run_all(const struct tuner_release *release, const char *pat
   return tally;
 }
 
-static void check_banner(const struct tuner_release *release, const char *part) {
+static void check_banner(const char *part) {
   char banner[64];
-  snprintf(banner, sizeof banner, "tuner interface v%c", release->symbols[0]);
+  snprintf(banner, sizeof banner, "tuner interface v%c", cases_release->tuners[0]);
   CHECK(driver_log_count(NCCL_LOG_INFO, banner) == 1, "not one banner with '%s'", banner);
   CHECK(driver_log_count(NCCL_LOG_INFO, part) >= 1, "nothing says '%s'", part);
 }
@@ -314,38 +312,38 @@ static void write_good_profile(const char *meta) {
   driver_write_profile(text);
 }
 
-static void case_no_profile(const struct tuner_release *release, const char *path) {
-  struct tally tally = run_all(release, path, false);
+static void case_no_profile(void) {
+  struct tally tally = run_all(false);
   CHECK(tally.chosen == 0, "chosen without a profile");
-  check_banner(release, "no profile: NCCL's own choice is untouched");
+  check_banner("no profile: NCCL's own choice is untouched");
   CHECK(driver_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
 }
 
-static void case_bad_profile(const struct tuner_release *release, const char *path) {
+static void case_bad_profile(void) {
   driver_write_profile(
       "{'schema': 2, 'id': 'bad', 'tables': [{'coll': 'allreduce', 'nodes': 2, 'ppn': 1, "
       "'rows': [{'bytes_lo': 1024, 'algo': 'tre', 'proto': 'll'}]}]}");
-  run_all(release, path, false);
-  check_banner(release, "bad profile: NCCL's own choice is untouched");
+  run_all(false);
+  check_banner("bad profile: NCCL's own choice is untouched");
   CHECK(driver_log_count(NCCL_LOG_WARN, "test.profile: tables[0].rows[0].algo takes tree") == 1,
         "the place is not named");
   CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
-static void case_lost_profile(const struct tuner_release *release, const char *path) {
+static void case_lost_profile(void) {
   setenv("STRATUS_PROFILE", "/nowhere/lost.profile", 1);
-  run_all(release, path, false);
+  run_all(false);
   CHECK(driver_log_count(NCCL_LOG_WARN, "/nowhere/lost.profile") == 1, "the file is not named");
   CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
-static void case_profile(const struct tuner_release *release, const char *path) {
+static void case_profile(void) {
   write_good_profile("");
-  struct tally tally = run_all(release, path, true);
-  check_banner(release, "profile host-test, hash ");
+  struct tally tally = run_all(true);
+  check_banner("profile host-test, hash ");
   CHECK(driver_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
   CHECK(tally.matched > CALLS_PER_COMM / 3, "only %d calls matched", tally.matched);
-  if (release->symbols[0] == '1') {
+  if (cases_release->tuners[0] == '1') {
     CHECK(driver_log_count(NCCL_LOG_INFO, "do not pass the communicator") == 1, "no reason");
   } else {
     CHECK(tally.chosen > CALLS_PER_COMM / 6 && tally.chosen < tally.matched, "%d of %d chosen",
@@ -353,43 +351,42 @@ static void case_profile(const struct tuner_release *release, const char *path) 
   }
 }
 
-static void case_other_release(const struct tuner_release *release, const char *path) {
+static void case_other_release(void) {
   write_good_profile("'nccl_min': 29901, ");
-  struct tally tally = run_all(release, path, false);
+  struct tally tally = run_all(false);
   CHECK(tally.chosen == 0, "chosen with a profile of another release");
-  check_banner(release, "made for other releases of NCCL");
+  check_banner("made for other releases of NCCL");
 }
 
-static void case_off(const struct tuner_release *release, const char *path) {
+static void case_off(void) {
   write_good_profile("");
   setenv("STRATUS_TUNER", "0", 1);
-  run_all(release, path, false);
-  check_banner(release, "STRATUS_TUNER=0");
+  run_all(false);
+  check_banner("STRATUS_TUNER=0");
 }
 
 /* The user's own choice: IGNORE cells where there is a table, the variable itself where not. */
-static void case_user_choice(const struct tuner_release *release, const char *path) {
+static void case_user_choice(void) {
   write_good_profile("");
   setenv("NCCL_ALGO", "Ring", 1);
-  struct tally tally = run_all(release, path, release->algos > 0);
-  check_banner(release, "profile host-test");
-  CHECK((tally.chosen > 0) == (release->algos > 0), "%d chosen", tally.chosen);
+  struct tally tally = run_all(cases_release->algos > 0);
+  check_banner("profile host-test");
+  CHECK((tally.chosen > 0) == (cases_release->algos > 0), "%d chosen", tally.chosen);
 }
 
-static const struct tuner_case {
-  const char *name;
-  void (*run)(const struct tuner_release *release, const char *path);
-} cases[] = {
-  { "no_profile", case_no_profile },       { "bad_profile", case_bad_profile },
-  { "lost_profile", case_lost_profile },   { "profile", case_profile },
-  { "other_release", case_other_release }, { "off", case_off },
-  { "user_choice", case_user_choice },
+static const struct cases_case cases[] = {
+  { "no_profile", case_no_profile, 0 },       { "bad_profile", case_bad_profile, 0 },
+  { "lost_profile", case_lost_profile, 0 },   { "profile", case_profile, 0 },
+  { "other_release", case_other_release, 0 }, { "off", case_off, 0 },
+  { "user_choice", case_user_choice, 0 },     { 0 },
 };
 
-static void run(int release, int which, const char *path) {
+static void begin(void) {
   driver_isolate();
-  driver_set_release(&tuner_releases[release]);
-  cases[which].run(&tuner_releases[release], path);
+  driver_tell_release();
+}
+
+static void end(void) {
   driver_log_print(stdout);
   driver_remove_scratch();
 }
@@ -397,9 +394,7 @@ static void run(int release, int which, const char *path) {
 const struct cases_host tuner_host = {
   .name = "tuner",
   .title = "tuner plugin, every release",
-  .plugin_variable = "STRATUS_TEST_TUNER_PLUGIN",
-  .plugin = "build/lib/libnccl-tuner-stratus.so",
-  .releases = CASES_LIST(tuner_releases),
-  .cases = CASES_LIST(cases),
-  .run = run,
+  .cases = cases,
+  .begin = begin,
+  .end = end,
 };

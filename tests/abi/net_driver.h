@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* net_calls: calls a network plugin through the table of any version, filling in what the version
- * lacks as NCCL's own adapters do (src/plugin/net/net_v7.cc to net_v12.cc of NCCL v2.30.7). */
-#ifndef TESTS_ABI_NET_CALLS_H
-#define TESTS_ABI_NET_CALLS_H
+/* net_driver: calls a network plugin through the table of any version, filling in what the version
+ * lacks as NCCL's own adapters do (src/plugin/net/net_v7.cc to net_v12.cc of NCCL v2.30.7), and
+ * connects it with itself to send messages the way NCCL's proxy does: a window of requests, of
+ * which the oldest is tested. Owns: nothing.  Threads: any; exchange_run has one of its own.
+ * Blocks: exchanges, for 20 s without progress.  Fails: of exchanges whatever goes wrong ends the
+ * process. */
+#ifndef TESTS_ABI_NET_DRIVER_H
+#define TESTS_ABI_NET_DRIVER_H
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "net_plugin/abi/net_abi.h"
+#include "tests/abi/cases.h"
 
-/* For use in a process of its own: a failed check ends it. */
-#define CHECK(condition)                                                                           \
-  do {                                                                                             \
-    if (!(condition)) {                                                                            \
-      fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition);                \
-      _Exit(1);                                                                                    \
-    }                                                                                              \
-  } while (0)
-#define CHECK_OK(call) CHECK((call) == NCCL_SUCCESS)
+enum { HANDLE_BYTES = 128, PTR_HOST = 1, PTR_CUDA = 2 };
 
 struct host {
-  const char *release;
   int version;
   void *library;
   const void *table; /* struct net_v<version> */
@@ -44,6 +39,9 @@ struct host_properties {
  * (layouts.c), so a table is read as the first version that has the wanted type. */
 #define HOST_CALL(host, member, ...) (HOST_TABLE(host, 7)->member(__VA_ARGS__))
 
+/* The plugin, and the table that cases_release takes of it, or of any version. */
+struct host host_open(void);
+void host_use(struct host *host, int version);
 const char *host_name(const struct host *host);
 enum nccl_result host_init(const struct host *host, void **context, nccl_logger_fn *logger);
 /* Does nothing where the version has no finalize. */
@@ -67,5 +65,43 @@ enum nccl_result host_irecv(const struct host *host, void *comm, int count, void
 enum nccl_result host_fuse(const struct host *host, int *device, int count, int a, int b);
 /* Advisory, where the version has it. */
 enum nccl_result host_set_attributes(const struct host *host, void *context);
+
+/* ---- exchanges ---- */
+
+enum { EXCHANGE_WINDOW = 8 };
+
+struct exchange_pair {
+  const struct host *host;
+  void *listen, *send, *recv;
+};
+
+/* Both ends in this thread, each asked again until it is there; the former of a pair that listens,
+ * and may have begun to connect. */
+void exchange_meet(struct exchange_pair *pair, void *context, void *handle);
+void exchange_connect(const struct host *host, void *context, struct exchange_pair *pair);
+
+/* Any order is allowed: 0 sender, 1 receiver or 2 listener first. */
+void exchange_close(struct exchange_pair *pair, int order);
+
+/* Sends messages of these sizes, the sender in a thread of its own, and checks what arrives. */
+void exchange_run(const struct exchange_pair *pair, const size_t *sizes, int count);
+
+/* ---- the parts, for tests that stop half-way ---- */
+
+struct exchange_half {
+  const struct host *host;
+  void *comm, *mhandle;
+  unsigned char *buffer; /* EXCHANGE_WINDOW parts */
+  size_t part_bytes;
+  const size_t *sizes;
+  int count;
+  bool is_sender;
+};
+
+/* Maps and registers the buffer, which the caller unmaps. */
+void exchange_start(struct exchange_half *half, const struct exchange_pair *pair, bool is_sender,
+                    const size_t *sizes, int count);
+void exchange_post(struct exchange_half *half, int message, void **request);
+void exchange_deregister(const struct exchange_half *half);
 
 #endif

@@ -403,19 +403,13 @@ reduce-tests: $(BUILD)/tests/reduce/libexchange.so ## what tests/reduce/train us
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-# A call that a target must not make for real is sent to its own file.
-FUZZ_WRAP_probe = $(addprefix -Wl$(comma)--wrap=,discovery_run)
 # By the usual compiler: what runs kept inputs alone.
 FUZZ_REPLAY = $(if $(filter fuzz,$(SAN)),,$(call objects,tests/fuzz/replay.c))
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_REPLAY) $(STRATUS_A)
-	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(FUZZ_WRAP_$*) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
+	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
 
 # Parts of the tools.
-net_tools = $(call objects,$(addprefix net_plugin/tools/,$(1)))
-$(BUILD)/fuzz/fuzz_stats: $(call net_tools,document.c stats_print.c)
-$(BUILD)/fuzz/fuzz_perf: $(call net_tools,document.c control_channel.c $(addprefix perf/,plan.c report.c))
-$(BUILD)/fuzz/fuzz_probe: $(call net_tools,document.c control_channel.c \
-  rendezvous.c $(addprefix probe/,findings.c pairs.c ranks.c report.c survey.c))
+$(BUILD)/fuzz/fuzz_stats: $(call objects,$(addprefix net_plugin/tools/,document.c stats_print.c))
 
 fuzz-targets: $(FUZZ_TARGETS)
 

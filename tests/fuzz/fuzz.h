@@ -67,20 +67,6 @@ static inline void fuzz_bytes(struct fuzz_input *input, void *to, size_t bytes) 
   input->left -= have;
 }
 
-/* The input up to the next newline as a text of its own, so that reading past its end shows. */
-static inline char *fuzz_line(struct fuzz_input *input) {
-  size_t length = 0;
-  while (length < input->left && input->at[length] != '\n' && input->at[length] != '\0') {
-    length++;
-  }
-  char *text = malloc(length + 1);
-  FUZZ_CHECK(text != NULL);
-  fuzz_bytes(input, text, length);
-  text[length] = '\0';
-  fuzz_u8(input); /* the newline */
-  return text;
-}
-
 /* Reads every byte, so that a sanitizer sees which of them may not be read. */
 static inline void fuzz_read_all(const void *data, size_t bytes) {
   static volatile uint8_t sum;
@@ -120,16 +106,6 @@ static inline void fuzz_swallow_log(enum log_level level, const char *file, int 
   (void)file;
   (void)line;
   FUZZ_CHECK(strlen(text) < LOG_TEXT_MAX);
-}
-
-/* For tools, which tell people what is wrong: from now on nobody hears it. libFuzzer, the
- * sanitizers and FUZZ_CHECK have ways of their own. */
-static inline void fuzz_swallow_messages(void) {
-  static FILE *nowhere;
-  if (!nowhere) {
-    stderr = nowhere = fopen("/dev/null", "w");
-    FUZZ_CHECK(nowhere != NULL);
-  }
 }
 
 /* What a tool would print to stdout becomes text, until fuzz_printed. */

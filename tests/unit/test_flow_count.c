@@ -29,24 +29,6 @@ static void begin(uint64_t cap, uint64_t cpu, unsigned noise_percent, uint64_t s
   policy_model_init(&model, &config, seed);
 }
 
-UNIT_TEST(capped_flows_grow_to_the_most) {
-  begin(NIC / 64, 10 * NIC, 0, 1);
-  policy_model_run(&model, SECOND);
-  assert_int_equal(model.shared.count.level, MOST_LEVEL);
-  policy_model_run(&model, 60 * SECOND);
-  assert_int_equal(model.shared.count.level, MOST_LEVEL);
-}
-
-UNIT_TEST(growth_ends_where_the_nic_is_full) {
-  begin(NIC / 16, 10 * NIC, 0, 1);
-  policy_model_run(&model, SECOND);
-  assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
-  policy_model_reset(&model);
-  policy_model_run(&model, 60 * SECOND);
-  assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
-  assert_in_range(model.changes, 0, 2 * 6); /* more are tried after pauses that are doubled */
-}
-
 /* The speed is as it was, and more flows would be faster: bursts hid it, or a busy moment. */
 UNIT_TEST(growth_that_has_ended_is_tried_again) {
   begin(NIC / 16, 10 * NIC, 0, 1);
@@ -118,17 +100,6 @@ UNIT_TEST(one_flow_is_not_for_ever) {
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
 }
 
-UNIT_TEST(caps_that_go_away_leave_one_flow) {
-  begin(NIC / 64, 10 * NIC, 0, 1);
-  policy_model_run(&model, 2 * SECOND);
-  assert_int_equal(model.shared.count.level, MOST_LEVEL);
-  model.cap = NIC;
-  model.cpu = NIC / 2;
-  policy_model_run(&model, FLOW_COUNT_PAUSE_MAX_NS);
-  assert_int_equal(model.shared.count.level, 0);
-  assert_int_equal(flow_count_open(&model.shared.count, model.now_ns), 0);
-}
-
 /* What was used stays open for a while. */
 UNIT_TEST(flows_that_were_used_stay_open) {
   begin(NIC, NIC / 2, 0, 1);
@@ -151,24 +122,6 @@ UNIT_TEST(noise_does_not_make_it_flap) {
     assert_in_range(model.changes, 0, 30);
     assert_true(seed % 3 == 2 || model.shared.count.level >= FLOW_COUNT_GUESS);
   }
-}
-
-UNIT_TEST(lanes_that_never_open) {
-  begin(NIC / 64, 10 * NIC, 0, 1);
-  model.never_opens = true;
-  policy_model_run(&model, 60 * SECOND);
-  assert_in_range(model.changes, 0, 2 * 8);
-  assert_int_equal(policy_model_flows(&model), FIRST_FLOWS);
-}
-
-UNIT_TEST(connections_share_a_count) {
-  struct policy_model config = bulk;
-  config.cap = NIC / 64;
-  config.connections = 2;
-  config.first_flows = 4;
-  policy_model_init(&model, &config, 1);
-  policy_model_run(&model, 2 * SECOND);
-  assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
 UNIT_TEST(many_flows_are_not_doubled) {
@@ -226,13 +179,6 @@ UNIT_TEST(many_flows_that_are_faster_stay) {
   assert_int_equal(count.level, 0);
   lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 150);
   lossy_windows_stay_at(&count, FLOW_COUNT_GUESS);
-}
-
-UNIT_TEST(few_flows_that_lose_packets_grow) {
-  struct flow_count count;
-  lossy_begin(&count, 4);
-  lossy_windows(&count, 1, 500);
-  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
 }
 
 /* A climb has ended, and level 0 was too few. */

@@ -43,15 +43,6 @@ UNIT_TEST(each_limit_is_told_from_the_others) {
   assert_int_equal(limit_of(100, 90, false), POLICY_LIMIT_PEER);
 }
 
-/* The peer held its acknowledgement back: it says when the bytes arrived. */
-UNIT_TEST(what_arrived_before_the_last_measurement_takes_no_time) {
-  begin();
-  limit_lane_busy(&lane, now_ns);
-  period(100, 0, false);
-  limit_lane_idle(&lane, now_ns - 1 * MS);
-  assert_int_equal(lane.in_flight_ns, 0);
-}
-
 UNIT_TEST(a_lane_with_pauses_is_limited_by_the_application) {
   begin();
   for (unsigned i = 0; i < 20; i++) {
@@ -65,33 +56,6 @@ UNIT_TEST(a_lane_with_pauses_is_limited_by_the_application) {
     assert_int_equal(passed.ns, LIMIT_PERIOD_NS);
   }
   assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_APPLICATION);
-}
-
-UNIT_TEST(what_passed_is_told_once) {
-  begin();
-  struct limit_sum passed = period(100, 25, false);
-  assert_int_equal(passed.in_flight_ns, LIMIT_PERIOD_NS);
-  assert_int_equal(passed.peer_ns, LIMIT_PERIOD_NS / 4);
-  assert_int_equal(passed.network_ns, LIMIT_PERIOD_NS * 3 / 4);
-  passed = limit_lane_measured(&lane, &transport, false, now_ns);
-  assert_int_equal(passed.ns + passed.in_flight_ns + passed.network_ns + passed.peer_ns, 0);
-}
-
-/* Counters may begin again. */
-UNIT_TEST(nothing_becomes_negative) {
-  begin();
-  period(100, 0, false);
-  transport.busy_us = 0;
-  struct limit_sum passed = limit_lane_measured(&lane, &transport, false, now_ns);
-  assert_int_equal(passed.ns + passed.in_flight_ns + passed.network_ns + passed.peer_ns, 0);
-}
-
-UNIT_TEST(the_limit_follows_what_changes) {
-  limit_of(100, 0, false);
-  for (unsigned i = 0; i < 20 * LIMIT_WINDOW_IN_FLIGHT_NS / LIMIT_PERIOD_NS; i++) {
-    period(0, 0, true);
-  }
-  assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_CPU);
 }
 
 UNIT_MAIN(NULL, NULL)

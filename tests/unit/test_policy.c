@@ -291,22 +291,6 @@ static void learn_lanes(void) {
   assert_int_equal(shared.window.bytes, LIMIT_BULK_BYTES);
 }
 
-/* The peer held its acknowledgement back: it says when the bytes arrived. */
-UNIT_TEST(bytes_that_arrived_before_it_was_measured_take_no_time) {
-  learn_lanes();
-  uint64_t loaded_ns = shared.window.loaded_ns;
-  pass(0, LIMIT_BULK_BYTES);
-  now_ns += 2 * LIMIT_PERIOD_NS;
-  policy_measured(policy, 0, NULL, now_ns);
-  uint64_t measured_ns = now_ns;
-  now_ns -= LIMIT_PERIOD_NS;
-  bytes_acked(0, LIMIT_BULK_BYTES);
-  now_ns = measured_ns + MS;
-  policy_measured(policy, 0, NULL, now_ns);
-  assert_in_range(shared.window.loaded_ns, loaded_ns, loaded_ns + 2 * LIMIT_PERIOD_NS);
-  finish();
-}
-
 /* The next bulk traffic began before the lanes were as they are. */
 static void only_the_one_after_next_counts(void) {
   pass_bulk();
@@ -344,20 +328,6 @@ UNIT_TEST(the_first_window_of_an_engine_tells_nothing) {
     policy_shared_passed(&shared, &part, 1 + ended * LIMIT_WINDOW_NS);
     assert_int_equal(shared.count.ns, ended > 1 ? (ended - 1) * LIMIT_WINDOW_NS : 0);
   }
-}
-
-/* The rest was acknowledged with less in flight. */
-UNIT_TEST(traffic_counts_if_half_of_it_is_bulk) {
-  learn_lanes();
-  for (unsigned halves = 2; halves <= 3; halves++) {
-    for (unsigned i = 0; i < halves; i++) {
-      pass(0, LIMIT_BULK_BYTES / 2);
-      bytes_acked(0, LIMIT_BULK_BYTES / 2);
-    }
-    pass_bulk();
-    assert_int_equal(shared.window.bytes, 3 * LIMIT_BULK_BYTES);
-  }
-  finish();
 }
 
 /* The last lane takes four times as long as the others. */

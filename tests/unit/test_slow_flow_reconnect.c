@@ -57,18 +57,6 @@ static unsigned all_tries(void) {
   return sum;
 }
 
-UNIT_TEST(lanes_that_are_alike_are_left_alone) {
-  begin(1);
-  load(60 * SECOND, 100);
-  for (unsigned lane = 0; lane < LANES; lane++) {
-    records[lane].ps_per_byte = 10 * FULL; /* all of them at once */
-  }
-  load(60 * SECOND, 100);
-  records[3].ps_per_byte = 17 * FULL;
-  load(60 * SECOND, 100);
-  assert_int_equal(all_tries(), 0);
-}
-
 UNIT_TEST(two_on_one_path_are_parted) {
   begin(1);
   records[2].ps_per_byte = records[5].ps_per_byte = 2 * FULL - FULL / 10;
@@ -107,17 +95,6 @@ UNIT_TEST(an_honest_slow_path_is_given_up) {
   assert_in_range(tries[4], 7, 8);
 }
 
-UNIT_TEST(a_lane_that_was_good_for_a_while_is_a_new_story) {
-  begin(1);
-  for (int i = 0; i < 20; i++) {
-    records[4].ps_per_byte = 10 * FULL;
-    load(70 * SECOND, 100);
-    records[4].ps_per_byte = FULL;
-    load(3 * SECOND, 100);
-  }
-  assert_true(tries[4] > 20);
-}
-
 UNIT_TEST(without_load_nobody_is_slow) {
   begin(1);
   records[4].ps_per_byte = 10 * FULL;
@@ -126,18 +103,6 @@ UNIT_TEST(without_load_nobody_is_slow) {
   in_flight[4] = 0; /* its few bytes are slow because they are few */
   load(60 * SECOND, 100);
   assert_int_equal(all_tries(), 0);
-}
-
-UNIT_TEST(lanes_of_other_nics_are_not_compared) {
-  begin(2);
-  for (unsigned lane = 1; lane < LANES; lane += 2) {
-    records[lane].ps_per_byte = 3 * FULL;
-  }
-  load(60 * SECOND, 100);
-  assert_int_equal(all_tries(), 0);
-  records[3].ps_per_byte = 6 * FULL;
-  load(3 * SECOND, 100);
-  assert_true(all_tries() == 1 && tries[3] == 1);
 }
 
 UNIT_TEST(lanes_that_are_down_do_not_count) {

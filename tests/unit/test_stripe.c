@@ -59,25 +59,6 @@ static void teach(unsigned lane, uint64_t ms) {
   }
 }
 
-UNIT_TEST(no_candidate_no_lane) {
-  bring_up(4);
-  assert_int_equal(stripe_pick(&stripe, 0, KIB * KIB, 0), -1);
-  assert_int_equal(stripe_pick(&stripe, 1ull << 3, KIB * KIB, 0), 3);
-}
-
-UNIT_TEST(equal_lanes_take_turns) {
-  bring_up(64);
-  for (unsigned lane = 0; lane < 64; lane++) {
-    teach(lane, 1);
-  }
-  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
-  for (unsigned i = 0; i < 128; i++) {
-    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
-    assert_int_equal(lane, (first + i) % 64);
-    sent(lane, 64 * KIB, 0);
-  }
-}
-
 /* What one has shown is its burst: all of them are used up before any is used again. */
 UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
   bring_up(8);
@@ -94,38 +75,6 @@ UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
   for (unsigned lane = 0; lane < 8; lane++) {
     assert_int_equal(used[lane], 10);
   }
-}
-
-/* By their rates, unless packets are lost. */
-UNIT_TEST(lanes_are_alike_where_packets_are_lost) {
-  bring_up(4);
-  for (unsigned lane = 0; lane < 4; lane++) {
-    teach(lane, lane == 0 ? 8 : 10); /* none is slow */
-    sent(lane, lane == 0 ? 72 * KIB : 64 * KIB, 0);
-  }
-  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
-  stripe_retransmitted(&stripe, false, MS);
-  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
-  stripe_retransmitted(&stripe, true, 2 * MS);
-  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
-  stripe_retransmitted(&stripe, false, STRIPE_LOSSY_NS);
-  assert_int_not_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
-  stripe_retransmitted(&stripe, false, 2 * MS + STRIPE_LOSSY_NS);
-  assert_int_equal(stripe_pick(&stripe, 0xF, KIB * KIB, 0), 0);
-}
-
-UNIT_TEST(small_messages_stay_on_the_warm_lane) {
-  bring_up(8);
-  sent(5, 8, 0);
-  for (int i = 0; i < 1000; i++) {
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
-    sent(5, 8, 0);
-  }
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF & ~(1u << 5), 8, 0), 5);
-  assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES, 0), 5);
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1, 0), 5);
-  sent(5, 1024 * KIB, 0); /* too much to be done soon */
-  assert_int_not_equal(stripe_pick(&stripe, 0xFF, 8, 0), 5);
 }
 
 /* One on lane 0, alone there, which arrives after so long. */
@@ -184,33 +133,12 @@ UNIT_TEST(a_slow_lane_gets_its_share) {
   assert_in_range(bytes[0] / bytes[1], 8, 12);
 }
 
-UNIT_TEST(a_new_lane_is_tried) {
-  bring_up(2);
-  teach(0, 1);
-  sent(0, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 3, KIB * KIB, 0), 1);
-}
-
 UNIT_TEST(an_unknown_lane_gets_little) {
   bring_up(2);
   teach(0, 1);
   sent(1, STRIPE_UNKNOWN_BYTES, 0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
   lane_lost(0); /* there is no other one now */
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
-}
-
-UNIT_TEST(a_laggard_is_left_alone) {
-  bring_up(2);
-  teach(0, 1);
-  teach(1, 100);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0),
-                   -1); /* lane 0 is busy, and still sooner done */
-  sent(0, 1024 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
-  sent(1, 64 * KIB, 0);
-  assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), -1);
-  lane_lost(0);
   assert_int_equal(stripe_pick(&stripe, 2, KIB * KIB, 0), 1);
 }
 
@@ -241,14 +169,6 @@ static unsigned cut_all(unsigned lane, uint64_t total) {
   return chunks;
 }
 
-UNIT_TEST(chunks_cover_the_message) {
-  bring_up(8);
-  for (uint64_t total = 1; total < 4096 * KIB; total += 1 + total / 7) {
-    cut_all(0, total);
-  }
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 0, 0), 0);
-}
-
 UNIT_TEST(chunk_sizes_follow_message_and_lanes) {
   bring_up(8);
   assert_int_equal(cut_all(0, 16 * KIB), 1);
@@ -274,22 +194,6 @@ UNIT_TEST(quick_lanes_take_larger_chunks) {
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB); /* no tail */
   config.chunk_bytes = 128 * KIB;
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 4096 * KIB, 4096 * KIB), 128 * KIB);
-}
-
-/* Nobody else could take a part. A slow one, which others will soon join, still gets small ones. */
-UNIT_TEST(a_lane_that_is_alone_takes_larger_chunks) {
-  bring_up(1);
-  config.chunk_bytes = 512 * KIB;
-  teach(0, 1);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
-  lane_up(1);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
-  stripe.lanes_used = 1; /* the other is open, and nobody asks it */
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 512 * KIB);
-  bring_up(1);
-  config.chunk_bytes = 512 * KIB;
-  teach(0, 16);
-  assert_int_equal(stripe_chunk_bytes(&stripe, 0, 512 * KIB, 512 * KIB), 128 * KIB);
 }
 
 /* Time per byte is that of all bytes, not the mean of what samples show. */
@@ -356,26 +260,60 @@ UNIT_TEST(small_messages_are_placed_whole) {
   assert_int_equal(stripe_placed_bytes(&stripe, 3, 64 * KIB), STRIPE_PLACED_LEAST_BYTES / 4);
 }
 
-/* Copies of small messages are acknowledged late, and nothing was in flight for most of the time.
- */
-UNIT_TEST(lazy_acknowledgements_are_no_rate) {
-  bring_up(2);
-  for (unsigned i = 0; i < 100; i++) {
-    sent(0, 8 * KIB, i * MS);
-    if (i > 0) {
-      acknowledged(0, 8 * KIB, i * MS + MS / 2);
-    }
+/* ---- turns ---- */
+
+static void arrive(struct turns *turns, bool is_late, unsigned count, uint64_t now_ns) {
+  for (unsigned i = 0; i < count; i++) {
+    turns_arrived(turns, is_late, now_ns);
   }
-  assert_int_equal(records[0].ps_per_byte, 0);
 }
 
-UNIT_TEST(idle_time_is_no_rate) {
-  bring_up(1);
-  teach(0, 1);
-  uint32_t before = records[0].ps_per_byte;
-  sent(0, 64 * KIB, 5000 * MS); /* after five idle seconds, at the same rate */
-  acknowledged(0, 64 * KIB, 5000 * MS + MS / 16);
-  assert_in_range(records[0].ps_per_byte, before - before / 10, before + before / 10);
+/* Lanes do queue where messages are in time by turns; it is looked at again after a while. */
+UNIT_TEST(turns_that_help_are_taken_again) {
+  struct turns turns;
+  turns_init(&turns);
+  uint64_t now_ns = 0;
+  for (unsigned i = 0; i < 3; i++) {
+    unsigned late = TURNS_MESSAGES * TURNS_LATE_PERCENT / 100;
+    arrive(&turns, true, TURNS_MESSAGES + late, now_ns);
+    arrive(&turns, false, TURNS_MESSAGES - late - 1, now_ns);
+    assert_int_equal(turns.state, TURNS_TRIED);
+    arrive(&turns, false, 1, now_ns);
+    assert_int_equal(turns.state, TURNS_HELP);
+    arrive(&turns, true, 10 * TURNS_MESSAGES, now_ns);
+    turns_sent(&turns, now_ns + TURNS_NS - 1);
+    assert_int_equal(turns.state, TURNS_HELP);
+    turns_sent(&turns, now_ns += TURNS_NS);
+    assert_int_equal(turns.state, TURNS_NONE);
+  }
+}
+
+/* A thread that does not run is late on every lane. */
+UNIT_TEST(turns_in_vain_are_given_up) {
+  struct turns turns;
+  turns_init(&turns);
+  uint64_t now_ns = 0, pause_ns = TURNS_NS;
+  for (unsigned i = 0; i < 10; i++) {
+    unsigned late = TURNS_MESSAGES * TURNS_LATE_PERCENT / 100 + 1;
+    arrive(&turns, true, TURNS_MESSAGES + late, now_ns);
+    assert_int_equal(turns.state, TURNS_TRIED);
+    turns_sent(&turns, now_ns);
+    arrive(&turns, false, TURNS_MESSAGES - late, now_ns);
+    assert_int_equal(turns.state, TURNS_NONE);
+    arrive(&turns, true, 10 * TURNS_MESSAGES, now_ns + pause_ns - 1);
+    assert_int_equal(turns.state, TURNS_NONE);
+    arrive(&turns, false, 9, now_ns += pause_ns);
+    pause_ns *= pause_ns < TURNS_PAUSE_MAX_NS ? 2 : 1;
+  }
+  arrive(&turns, true, TURNS_MESSAGES, now_ns);
+  arrive(&turns, false, TURNS_MESSAGES, now_ns); /* these help, and the pause is the first */
+  turns_sent(&turns, now_ns += TURNS_NS);
+  arrive(&turns, true, 2 * TURNS_MESSAGES, now_ns);
+  assert_int_equal(turns.state, TURNS_NONE);
+  arrive(&turns, true, TURNS_MESSAGES, now_ns + TURNS_NS - 1);
+  assert_int_equal(turns.state, TURNS_NONE);
+  arrive(&turns, true, 1, now_ns + TURNS_NS);
+  assert_int_equal(turns.state, TURNS_TRIED);
 }
 
 UNIT_MAIN(NULL, NULL)

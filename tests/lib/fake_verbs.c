@@ -173,7 +173,7 @@ void fake_verbs_remove(const char *name) {
     }
   }
   tell(device, IBV_EVENT_DEVICE_FATAL);
-  fake_cm_tell(device, RDMA_CM_EVENT_DEVICE_REMOVAL);
+  fake_cm_remove(device);
   drop_lock();
 }
 
@@ -182,12 +182,6 @@ void fake_verbs_set_port(const char *name, bool is_up) {
   struct fake_device *device = find_or_fail(name);
   device->is_up = is_up;
   tell(device, is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-  drop_lock();
-}
-
-void fake_verbs_event(const char *name, enum ibv_event_type type) {
-  take_lock();
-  tell(find_or_fail(name), type);
   drop_lock();
 }
 
@@ -283,12 +277,6 @@ void fake_verbs_garble_cm(bool is_on) {
   drop_lock();
 }
 
-void fake_verbs_cm_event(enum rdma_cm_event_type type) {
-  take_lock();
-  fake_cm_tell(NULL, type);
-  drop_lock();
-}
-
 void fake_verbs_hold_calls(enum fake_call call, bool is_held) {
   take_lock();
   fake.calls[call].is_held = is_held;
@@ -306,12 +294,6 @@ unsigned fake_verbs_held(void) {
 void fake_verbs_on_call(fake_called_fn *called) {
   take_lock();
   fake.called = called;
-  drop_lock();
-}
-
-void fake_verbs_mute(bool is_mute) {
-  take_lock();
-  fake.is_mute = is_mute;
   drop_lock();
 }
 
@@ -426,7 +408,7 @@ void fake_verbs_stop(void) {
   memset(fake.calls, 0, sizeof(fake.calls));
   memset(fake.work, 0, sizeof(fake.work));
   memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
-  fake.is_mute = fake.is_cm_garbled = false;
+  fake.is_cm_garbled = false;
   fake.counts = (struct fake_counts){ 0 };
   fake.is_started = false;
 }

@@ -100,8 +100,6 @@ enum fake_work { FAKE_SEND, FAKE_WRITE, FAKE_RECEIVE, FAKE_WORKS };
  * an acknowledgement is lost. */
 void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status status,
                           bool is_delivered);
-/* Devices do nothing that they are asked, and tell nobody. */
-void fake_verbs_mute(bool is_mute);
 
 /* Calls of this kind take until this is over. */
 void fake_verbs_hold_calls(enum fake_call call, bool is_held);
@@ -117,10 +115,6 @@ enum { FAKE_CM_NOTHING = -1 };
 void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times);
 /* What requests and answers carry is garbage, or missing, until it is turned off. */
 void fake_verbs_garble_cm(bool is_on);
-/* For all identifiers that there are. */
-void fake_verbs_cm_event(enum rdma_cm_event_type type);
-/* For all who have opened the device. */
-void fake_verbs_event(const char *name, enum ibv_event_type type);
 
 /* A thread does the work, some time later. */
 void fake_verbs_thread(bool is_on);

@@ -134,10 +134,10 @@ const char *fake_event_str(enum rdma_cm_event_type type) {
   return type == RDMA_CM_EVENT_DEVICE_REMOVAL ? "DEVICE_REMOVAL" : "other";
 }
 
-void fake_cm_tell(const struct fake_device *device, enum rdma_cm_event_type type) {
+void fake_cm_remove(const struct fake_device *device) {
   for (struct fake_cm_id *id = ids; id; id = id->next) {
-    if (!device || (id->base.verbs && fake_device_of(id->base.verbs) == device)) {
-      push_own(id, type);
+    if (id->base.verbs && fake_device_of(id->base.verbs) == device) {
+      push_own(id, RDMA_CM_EVENT_DEVICE_REMOVAL);
     }
   }
 }

@@ -127,7 +127,7 @@ extern struct fake_state {
     enum rdma_cm_event_type type;
     int becomes;
   } cm_faults[FAKE_FAULTS_MAX];
-  bool is_mute, is_cm_garbled;
+  bool is_cm_garbled;
   unsigned held; /* calls that wait */
   fake_called_fn *called;
   bool has_thread, is_thread_stopping;
@@ -174,8 +174,8 @@ unsigned fake_work_some(unsigned most);
 /* Does all, or lets the thread do it. */
 void fake_work_all(void);
 
-/* The identifiers of the device hear that it is removed; NULL: those of all of the event. */
-void fake_cm_tell(const struct fake_device *device, enum rdma_cm_event_type type);
+/* The identifiers of the device hear that it is removed. */
+void fake_cm_remove(const struct fake_device *device);
 unsigned fake_cm_connected(void);
 
 /* What the table has. */

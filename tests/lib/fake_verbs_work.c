@@ -360,7 +360,7 @@ static enum ibv_wc_status carry_out(struct fake_qp *qp, struct fake_qp *remote,
 /* Does the next send request. False if there is none or it must wait. */
 static bool work_one(struct fake_qp *qp) {
   struct fake_queue *queue = &qp->sends;
-  if (qp->state != IBV_QPS_RTS || queue->done == queue->posted || fake.is_mute) {
+  if (qp->state != IBV_QPS_RTS || queue->done == queue->posted) {
     return false;
   }
   const struct fake_request *request = &queue->ring[queue->done % queue->capacity];

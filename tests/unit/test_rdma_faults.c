@@ -113,6 +113,7 @@ static void run_for_all(enum phase phase) {
 }
 
 #define EACH(name) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce, &iwarp)
+#define ROCE(name) UNIT_TEST_EACH(name, rdma_host_set_up, rdma_host_tear_down, &roce)
 
 EACH(calls_fail_while_it_is_made) {
   run_for_all(WHILE_MADE);
@@ -124,6 +125,78 @@ EACH(calls_fail_while_data_moves) {
 
 EACH(calls_fail_while_it_is_closed) {
   run_for_all(WHILE_CLOSED);
+}
+
+/* ---- devices and librdmacm that cannot ---- */
+
+static void exchange(struct pair pair) {
+  pair_exchange(pair, sizes, 4, 12, NULL);
+}
+
+static void make_and_exchange(void) {
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair);
+  pair_close(pair);
+}
+
+/* Whatever is needed to make a lane always fails: it is a TCP lane then. */
+ROCE(devices_that_cannot_are_done_without) {
+  for (int call = 0; call < FAKE_CALLS; call++) {
+    if (call > FAKE_MODIFY_QP && call < FAKE_CM_CHANNEL && call != FAKE_POST_RECV) {
+      continue;
+    }
+    fake_verbs_fail_calls((enum fake_call)call, EPERM);
+    rdma_host_configure();
+    make_and_exchange();
+    fake_verbs_fail_calls((enum fake_call)call, 0);
+    endpoint_stop_all();
+    if (fake_verbs_counts().writes + fake_verbs_counts().sends > 0) {
+      fail_msg("call %d failed, and yet there were sends", call);
+    }
+  }
+}
+
+/* For each event that ends the attempt, in place of each that should come; and for each that never
+ * comes: there the deadlines decide. */
+EACH(events_go_wrong) {
+  static const struct {
+    enum rdma_cm_event_type type;
+    int becomes;
+  } cases[] = {
+    { RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ADDR_ERROR },
+    { RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_DEVICE_REMOVAL },
+    { RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_ROUTE_ERROR },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_UNREACHABLE },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_REJECTED },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_CONNECT_ERROR },
+    { RDMA_CM_EVENT_CONNECT_RESPONSE, RDMA_CM_EVENT_DEVICE_REMOVAL },
+    { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_CONNECT_ERROR },
+    { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    fake_verbs_change_cm_events(cases[i].type, cases[i].becomes, 1);
+    make_and_exchange();
+  }
+}
+
+ROCE(events_that_never_come_hold_nobody_up) {
+  fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair);
+  rdma_host_expect(pair, 50);
+  pair_close(pair);
+}
+
+EACH(garbage_connects_nothing) {
+  fake_verbs_garble_cm(true);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair);
+  assert_int_equal(fake_verbs_counts().sends, 0);
+  assert_int_equal(fake_verbs_counts().cm_accepted, 0);
+  assert_true(fake_verbs_counts().cm_rejected > 0);
+  fake_verbs_garble_cm(false);
+  rdma_host_expect(pair, 50);
+  pair_close(pair);
 }
 
 /* ---- devices that do not stop ---- */

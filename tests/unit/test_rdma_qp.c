@@ -78,35 +78,6 @@ BOTH(the_end_of_one_is_heard_by_the_other) {
   rdma_host_free_two(&two);
 }
 
-TEST(devices_of_two_kinds_are_not_connected) {
-  struct rdma_host_two two = rdma_host_listen();
-  two.offer.bytes[LANE_OFFER_KIND] = RDMA_IWARP + 1;
-  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[0], -1 };
-  assert_null(endpoint_connect(&two.nic, &peer, two.listener->endpoint.port));
-  assert_null(endpoint_accept(&two.nic, &peer));
-  assert_int_equal(log_capture_find("fake0 speaks RoCE, and the peer's device iWARP"), 2);
-  rdma_host_free_two(&two);
-}
-
-/* librdmacm finds another device where the NIC's address is now. */
-TEST(an_address_that_has_moved_ends_the_device) {
-  static const struct fake_hca old = { .name = "fake1", .addresses = { "10.0.0.1" } };
-  struct rdma_host_two two = rdma_host_listen();
-  struct nic nic = fake_nic("d1", "10.0.0.1", 24);
-  fake_verbs_add(&old);
-  rdma_device_wait(&nic, 1);
-  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
-  struct endpoint *endpoint = endpoint_accept(&nic, &peer);
-  assert_non_null(endpoint);
-  assert_int_equal(rdma_host_result(rdma_qp_of(endpoint), -EINPROGRESS), -ENODEV);
-  assert_true(atomic_load(&rdma_qp_of(endpoint)->device->is_lost));
-  assert_int_equal(log_capture_find("fake1, the RDMA device of d1, is given up: librdmacm finds "
-                                    "another one at the NIC's address"),
-                   1);
-  endpoint_free(endpoint);
-  rdma_host_free_two(&two);
-}
-
 /* ---- stopping ---- */
 
 /* One RDMA write of the whole range, from `here` to `there`; its completion. */
@@ -207,41 +178,6 @@ TEST(what_cannot_be_destroyed_loses_its_memory) {
   assert_int_equal(log_capture_find("fake0 does not give up a queue pair (ibv_destroy_qp: Device "
                                     "or resource busy): its 147456 bytes are kept"),
                    1);
-}
-
-/* Nobody can write through it, so nobody else need suffer. */
-TEST(a_sending_queue_pair_may_stay) {
-  struct rdma_host_two two = two_that_wrote();
-  fake_verbs_fail_calls(FAKE_STOP_QP, EIO);
-  fake_verbs_fail_calls(FAKE_DESTROY_QP, EBUSY);
-  assert_int_equal(endpoint_stop(&two.dialler->endpoint), 0);
-  assert_int_equal(fake_verbs_counts().remote_mrs, 1);
-  rdma_host_free_two(&two);
-}
-
-/* No driver says how much it takes. */
-TEST(inline_data_is_what_the_device_takes) {
-  static const struct {
-    struct fake_hca hca;
-    unsigned max_inline;
-  } cases[] = {
-    { { .name = "fake1", .addresses = { "10.0.1.1" }, .max_inline = 96 }, RDMA_INLINE_LEAST_BYTES },
-    { { .name = "fake2", .addresses = { "10.0.2.1" }, .max_inline = 8 }, 0 },
-  };
-  struct rdma_host_two two = rdma_host_listen();
-  assert_int_equal(two.listener->max_inline, RDMA_INLINE_BYTES);
-  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fake_verbs_add(&cases[i].hca);
-    struct nic nic = fake_nic("d1", cases[i].hca.addresses[0], 24);
-    rdma_device_wait(&nic, 1);
-    struct endpoint *endpoint = endpoint_accept(&nic, &peer);
-    rdma_host_result(rdma_qp_of(endpoint),
-                     -EINPROGRESS); /* it cannot listen at the other address */
-    assert_int_equal(rdma_qp_of(endpoint)->max_inline, cases[i].max_inline);
-    endpoint_free(endpoint);
-  }
-  rdma_host_free_two(&two);
 }
 
 UNIT_MAIN(NULL, NULL)

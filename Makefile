@@ -297,7 +297,7 @@ $(TEST_LIB_A): $(call objects,$(TEST_LIB_SRC))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(TEST_LIB_A) $(STRATUS_A)
-	$(link) $(FAULT_WRAP) $(filter %.o,$^) -Wl,--start-group $(TEST_LIB_A) $(STRATUS_A) -Wl,--end-group -lcmocka $(SYSTEM_LIBS)
+	$(link) $(FAULT_WRAP) $(filter %.o,$^) -Wl,--start-group $(TEST_LIB_A) $(STRATUS_A) $(SYSTEM_LIBS) -Wl,--end-group -lcmocka
 
 # Stands between auth and common/hash.
 $(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct nic_totals table[NIC_TOTALS_MAX];
@@ -34,10 +34,7 @@ struct nic_totals *nic_totals_of(const struct nic *nic) {
 }
 
 static bool is_same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
-  unsigned bytes;
-  const uint8_t *ip = tcp_address_ip(a, &bytes), *other = tcp_address_ip(b, &bytes);
-  return a->ss_family == b->ss_family && a->ss_family != AF_UNSPEC &&
-         memcmp(ip, other, bytes) == 0 &&
+  return a->ss_family != AF_UNSPEC && tcp_address_is_same_ip(a, b) &&
          (a->ss_family != AF_INET6 || ((const struct sockaddr_in6 *)a)->sin6_scope_id ==
                                           ((const struct sockaddr_in6 *)b)->sin6_scope_id);
 }

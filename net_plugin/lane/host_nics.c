@@ -13,7 +13,7 @@
 
 #include "common/descriptor.h"
 #include "net_plugin/lane/netlink.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 /* What changes while it is read is asked for again, but not for ever: each of a thousand addresses
  * may be in duplicate address detection. */
@@ -142,13 +142,10 @@ int host_link_name(unsigned index, char name[IF_NAMESIZE]) {
 
 int host_address_find(unsigned index, const struct sockaddr_storage *address, unsigned *flags) {
   struct host_address *list;
-  unsigned bytes;
-  const uint8_t *ip = tcp_address_ip(address, &bytes);
   int count = host_addresses(&list), found = count < 0 ? count : 0;
   for (int i = 0; i < count && !found; i++) {
     const struct host_address *it = &list[i];
-    if ((index == 0 || it->index == index) && it->address.ss_family == address->ss_family &&
-        memcmp(tcp_address_ip(&it->address, &bytes), ip, bytes) == 0) {
+    if ((index == 0 || it->index == index) && tcp_address_is_same_ip(&it->address, address)) {
       *flags = it->flags;
       found = 1;
     }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "net_plugin/lane/netlink.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 /* ---- asking ---- */
 

@@ -2,7 +2,6 @@
 /* See tcp_socket.h. */
 #include "net_plugin/lane/tcp_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_addr.h>
@@ -23,6 +22,7 @@
 #include "net_plugin/lane/host_nics.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/route.h"
+#include "net_plugin/lane/tcp_address.h"
 
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* Linux 6.15 */
@@ -120,28 +120,6 @@ int tcp_socket_send_whole(int fd, const uint8_t *message, size_t bytes) {
 bool tcp_socket_is_quiet(int fd) {
   uint8_t byte;
   return recv(fd, &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && (errno == EAGAIN || errno == EINTR);
-}
-
-const uint8_t *tcp_address_ip(const struct sockaddr_storage *address, unsigned *bytes) {
-  bool is_v6 = address->ss_family == AF_INET6;
-  *bytes = is_v6 ? sizeof(struct in6_addr) : sizeof(struct in_addr);
-  return is_v6 ? ((const struct sockaddr_in6 *)address)->sin6_addr.s6_addr
-               : (const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr;
-}
-
-static unsigned ip_bits(const struct sockaddr_storage *address) {
-  unsigned bytes;
-  tcp_address_ip(address, &bytes);
-  return 8 * bytes;
-}
-
-/* The first so many bits are equal. */
-static bool ip_match(const struct sockaddr_storage *a, const struct sockaddr_storage *b,
-                     unsigned bits) {
-  unsigned bytes, whole = bits / 8, rest = bits % 8;
-  const uint8_t *ours = tcp_address_ip(a, &bytes), *theirs = tcp_address_ip(b, &bytes);
-  return a->ss_family == b->ss_family && memcmp(ours, theirs, whole) == 0 &&
-         (rest == 0 || ((ours[whole] ^ theirs[whole]) >> (8 - rest)) == 0);
 }
 
 static int set_device(int fd, const struct nic *nic) {
@@ -301,17 +279,6 @@ bool tcp_socket_leaves_through(int fd, const struct nic *nic) {
          route_is_through(nic->index, &from, &to);
 }
 
-_Static_assert(offsetof(struct sockaddr_in, sin_port) == offsetof(struct sockaddr_in6, sin6_port),
-               "the port stands where the family does not matter");
-
-unsigned tcp_address_port(const struct sockaddr_storage *address) {
-  return ntohs(((const struct sockaddr_in *)address)->sin_port);
-}
-
-void tcp_address_set_port(struct sockaddr_storage *address, unsigned port) {
-  ((struct sockaddr_in *)address)->sin_port = htons((uint16_t)port);
-}
-
 /* STRATUS_PORT_RANGE, or 0..0: any port. */
 static void port_range(unsigned *low, unsigned *high) {
   const char *text = param_string(PARAM_PORT_RANGE);
@@ -385,31 +352,6 @@ int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address) {
              low ? param_string(PARAM_PORT_RANGE) : "", strerror(-fd), low ? to_do : "");
   }
   return fd;
-}
-
-void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic) {
-  struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
-  if (address->ss_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr)) {
-    in6->sin6_scope_id = nic->index;
-  }
-}
-
-socklen_t tcp_address_bytes(const struct sockaddr_storage *address) {
-  return address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
-}
-
-bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic) {
-  return nic->prefix_bits != 0 && nic->prefix_bits <= ip_bits(address) &&
-         ip_match(address, &nic->address, nic->prefix_bits);
-}
-
-const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]) {
-  char host[INET6_ADDRSTRLEN] = "?";
-  unsigned bytes;
-  bool is_v6 = address->ss_family == AF_INET6;
-  inet_ntop(is_v6 ? AF_INET6 : AF_INET, tcp_address_ip(address, &bytes), host, sizeof host);
-  snprintf(text, TCP_ADDRESS_TEXT, is_v6 ? "[%s]:%u" : "%s:%u", host, tcp_address_port(address));
-  return text;
 }
 
 bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp_socket: options of the sockets of lanes and listeners, and addresses as text.
+/* tcp_socket: options of the sockets of lanes and listeners.
  * Owns: the values taken from a profile.  Threads: any.  Blocks: never.  Fails: negative errno
  * where stated; an option the kernel refuses costs one LOG_WARN and not the connection. */
 #ifndef NET_PLUGIN_LANE_TCP_SOCKET_H
@@ -12,8 +12,6 @@
 
 #include "common/profile.h"
 #include "net_plugin/lane/nic.h"
-
-#define TCP_ADDRESS_TEXT 64
 
 /* What users can set for the sockets of flows. */
 struct tcp_options {
@@ -55,17 +53,5 @@ int tcp_socket_send_whole(int fd, const uint8_t *message, size_t bytes);
 bool tcp_socket_is_quiet(int fd);
 /* Reads up to about `most` bytes into the buffer and drops them. True: the stream has ended. */
 bool tcp_socket_drain(int fd, void *buffer, size_t bytes, size_t most);
-
-/* "10.0.0.1:4321" or "[fe80::1%eth0]:4321"; returns text. */
-const char *tcp_address_text(const struct sockaddr_storage *address, char text[TCP_ADDRESS_TEXT]);
-/* A link-local IPv6 address is reached through this NIC; others are left alone. */
-void tcp_address_set_scope(struct sockaddr_storage *address, const struct nic *nic);
-unsigned tcp_address_port(const struct sockaddr_storage *address);
-void tcp_address_set_port(struct sockaddr_storage *address, unsigned port);
-/* In the NIC's subnet, as far as that is known. */
-bool tcp_address_is_near(const struct sockaddr_storage *address, const struct nic *nic);
-/* The IP address itself, without the port, and its bytes. */
-const uint8_t *tcp_address_ip(const struct sockaddr_storage *address, unsigned *bytes);
-socklen_t tcp_address_bytes(const struct sockaddr_storage *address);
 
 #endif

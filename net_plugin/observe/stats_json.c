@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/version.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/observe/stats_fields.h"
 
 #define PS_PER_S 1000000000000ull

@@ -20,7 +20,7 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/host_nics.h"
 #include "net_plugin/lane/route.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 struct interface_wishes interface_read_wishes(void) {
   return (struct interface_wishes){
@@ -106,12 +106,6 @@ static void fill(struct interface *to, const struct host_link *link,
   memcpy(to->hardware, link->hardware, to->hardware_bytes);
 }
 
-bool interface_is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
-  unsigned bytes;
-  const uint8_t *ip = tcp_address_ip(a, &bytes), *other = tcp_address_ip(b, &bytes);
-  return a->ss_family == b->ss_family && memcmp(ip, other, bytes) == 0;
-}
-
 /* The kernel is asked where there is a choice; it lists the addresses of an interface and family
  * one after the other. */
 static void find_route_sources(struct interface *list, int count) {
@@ -129,7 +123,7 @@ static void find_route_sources(struct interface *list, int count) {
         source = (struct sockaddr_storage){ 0 };
       }
     }
-    it->is_route_source = interface_is_same_ip(&it->nic.address, &source);
+    it->is_route_source = tcp_address_is_same_ip(&it->nic.address, &source);
   }
 }
 

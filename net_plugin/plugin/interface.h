@@ -86,8 +86,6 @@ const char *interface_wish_text(const struct interface_wishes *wishes,
 /* 169.254.0.0/16, fe80::/10: hosts beyond the link are not reached from there. */
 bool interface_is_of_link(const struct sockaddr_storage *address);
 
-bool interface_is_same_ip(const struct sockaddr_storage *a, const struct sockaddr_storage *b);
-
 /* "10.0.0.1" or "fe80::1%eth0". */
 enum { INTERFACE_ADDRESS_TEXT_MAX = 64 };
 const char *interface_address_text(const struct sockaddr_storage *address,

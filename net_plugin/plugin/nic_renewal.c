@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "net_plugin/lane/host_nics.h"
+#include "net_plugin/lane/tcp_address.h"
 
 void nic_renewal_begin(struct nic_renewal *renewal, const struct device_table *table) {
   struct nic nics[DEVICE_PHYSICAL_MAX];
@@ -70,7 +71,7 @@ static bool has_same_index(const struct nic *told, const struct nic *now) {
 }
 
 static bool has_same_ip(const struct nic *told, const struct nic *now) {
-  return interface_is_same_ip(&told->address, &now->address);
+  return tcp_address_is_same_ip(&told->address, &now->address);
 }
 
 static bool has_same_name(const struct nic *told, const struct nic *now) {

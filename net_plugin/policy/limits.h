@@ -6,7 +6,7 @@
 
 #include "common/time_units.h"
 
-#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_facts.h"
 
 /* ---- which lanes are wanted ---- */
 

@@ -8,6 +8,8 @@
  *
  * A lane that is to be reconnected is draining: it gets no new chunks, and is closed when it has
  * nothing in flight. At most one lane is draining, and never the only one. */
+#include "net_plugin/policy/policy.h"
+
 #include "net_plugin/policy/limit.h"
 #include "net_plugin/policy/policy_lane.h"
 #include "net_plugin/policy/policy_shared.h"

@@ -7,7 +7,7 @@
 #define NET_PLUGIN_POLICY_POLICY_LANE_H
 
 #include "net_plugin/policy/limits.h"
-#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_facts.h"
 
 /* A chunk that the lane has sent. */
 struct policy_lane_chunk {

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "net_plugin/policy/policy.h"
+#include "net_plugin/policy/policy_facts.h"
 
 struct rates {
   unsigned count;

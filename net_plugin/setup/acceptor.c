@@ -16,6 +16,7 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/id_tree.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
@@ -100,11 +101,10 @@ static int reply_send(int fd, const struct reply *reply) {
   return tcp_socket_send_whole(fd, bytes, REPLY_BYTES);
 }
 
+/* One that has left needs no answer. */
 static void refuse(const struct pending_peer *peer, enum reply_status status) {
   const struct reply reply = reply_of(peer, status);
-  if (reply_send(peer->talk.fd, &reply) != 0) {
-    LOG_TRACE("%s: a peer left before it was refused", peer->acceptor->nic.name);
-  }
+  (void)reply_send(peer->talk.fd, &reply);
 }
 
 static void refuse_version(const struct pending_peer *peer, const struct handshake_prefix *theirs) {

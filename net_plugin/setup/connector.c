@@ -18,6 +18,7 @@
 #include "common/random.h"
 #include "common/version.h"
 #include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dialer.h"

@@ -12,6 +12,7 @@
 #include "common/descriptor.h"
 #include "common/hash.h"
 #include "common/random.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/negotiate.h"

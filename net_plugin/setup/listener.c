@@ -21,6 +21,7 @@
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/id_tree.h"
 #include "net_plugin/lane/endpoint.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/acceptor.h"
 #include "net_plugin/setup/handle.h"

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "net_plugin/lane/route.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/no_path.h"

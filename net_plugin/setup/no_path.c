@@ -11,7 +11,7 @@
 #include "common/descriptor.h"
 #include "common/open_files.h"
 #include "net_plugin/lane/route.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 /* Nothing came back, or a router on the way, or this host, knows no way. */
 static bool is_about_paths(int error) {

@@ -16,7 +16,7 @@
 #include "common/open_files.h"
 #include "common/param.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/no_path.h"
 

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 /* What pairing depends on: which fit each other, and how many paths each has. */
 struct pairing {

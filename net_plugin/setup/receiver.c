@@ -10,7 +10,7 @@
 #include "common/hash.h"
 #include "common/log.h"
 #include "net_plugin/engine/id_tree.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
@@ -129,14 +129,12 @@ struct receiver *receiver_find(struct engine *engine, const uint8_t id[TOKEN_BYT
 void receiver_note_listener(struct receiver *receiver, const struct hello *hello,
                             const struct sockaddr_storage *from) {
   struct sockaddr_storage listens;
-  unsigned bytes;
   peer_came(receiver->peering.process);
   receiver->listens.ss_family = AF_UNSPEC;
   if (!address_from_wire(&hello->listens, &listens) || listens.ss_family != from->ss_family) {
     return;
   }
-  const uint8_t *told = tcp_address_ip(&listens, &bytes), *seen = tcp_address_ip(from, &bytes);
-  if (memcmp(told, seen, bytes) != 0) {
+  if (!tcp_address_is_same_ip(&listens, from)) {
     char text[TCP_ADDRESS_TEXT];
     if (peer_note_translated(receiver->peering.process)) {
       LOG_INFO("%s: another address dials in place of %s, where its process listens: a proxy or "

@@ -10,6 +10,7 @@
 
 #include "common/control_group.h"
 #include "common/sysfs.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/limits.h"

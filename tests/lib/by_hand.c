@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "tests/lib/unit.h"
 
 void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello *hello,

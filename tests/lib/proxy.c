@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handshake.h"
 #include "tests/lib/unit.h"

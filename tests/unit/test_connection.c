@@ -13,6 +13,7 @@
 #include "common/descriptor.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/setup.h"

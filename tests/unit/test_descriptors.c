@@ -20,7 +20,7 @@
 #include "common/open_files.h"
 #include "common/param.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"

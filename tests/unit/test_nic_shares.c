@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/descriptor.h"
 #include "common/param.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/nic_shares.h"
 #include "net_plugin/setup/setup.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/setup/peering_route.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/unit.h"

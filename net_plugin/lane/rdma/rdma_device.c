@@ -21,7 +21,7 @@
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_memory.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 
 /* Alibaba Cloud's elastic RDMA, as ibv_query_device tells it (the erdma driver of Linux 6.12). */
 #define VENDOR_ERDMA 0x1ded

@@ -16,7 +16,7 @@
 #include "common/log.h"
 #include "net_plugin/lane/rdma/limits.h"
 #include "net_plugin/lane/rdma/rdma_qp.h"
-#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/link/wire.h"
 
 /* Marks of the kernel's own in what rdma_init_qp_attr returns for RoCE; ibv_modify_qp refuses them.

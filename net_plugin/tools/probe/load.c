@@ -19,6 +19,7 @@
 #include "common/plain.h"
 #include "common/quantile.h"
 #include "common/random.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/tools/limits.h"

@@ -23,6 +23,7 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/dialer.h"
 #include "net_plugin/setup/limits.h"
+#include "net_plugin/setup/listener.h"
 #include "net_plugin/setup/no_path.h"
 #include "net_plugin/setup/protection.h"
 
@@ -463,7 +464,9 @@ int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned
   return error;
 }
 
-void connector_drop_all(struct engine *engine) {
+/* ---- the end of everything ---- */
+
+static void drop_pending(struct engine *engine) {
   engine_assert_locked(engine);
   pthread_mutex_lock(&pending_lock);
   LIST_FOR_EACH_SAFE(node, &all_pending) {
@@ -474,4 +477,25 @@ void connector_drop_all(struct engine *engine) {
     }
   }
   pthread_mutex_unlock(&pending_lock);
+}
+
+static void leave_engine(struct engine *engine, void *unused) {
+  (void)unused;
+  drop_pending(engine);
+  listener_drop_all(engine);
+  connection_detach_all(engine);
+}
+
+static void stop_engine(struct engine *engine) {
+  struct connection *connection;
+  while ((connection = connection_next(engine, NULL))) {
+    connection_destroy(connection);
+  }
+  listener_close_ports(engine);
+}
+
+void setup_stop(void) {
+  engine_visit_all(leave_engine, NULL);
+  engine_stop_all(SETUP_CLOSE_NS, stop_engine);
+  endpoint_stop_all();
 }

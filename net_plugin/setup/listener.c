@@ -332,7 +332,7 @@ void listener_close(struct listener *listener) {
 
 /* ---- the end of everything ---- */
 
-static void port_close_all(struct engine *engine) {
+void listener_close_ports(struct engine *engine) {
   engine_assert_locked(engine);
   struct list_node *node;
   while ((node = list_pop_front(&engine_lists(engine)->ports))) {
@@ -347,7 +347,7 @@ static void port_close_all(struct engine *engine) {
   spare_use();
 }
 
-static void drop_listeners(struct engine *engine) {
+void listener_drop_all(struct engine *engine) {
   engine_assert_locked(engine);
   struct list_node *node;
   while ((node = list_first(&engine_lists(engine)->listeners))) {
@@ -355,25 +355,4 @@ static void drop_listeners(struct engine *engine) {
     forget(listener);
     listener_free(listener);
   }
-}
-
-static void leave_engine(struct engine *engine, void *unused) {
-  (void)unused;
-  connector_drop_all(engine);
-  drop_listeners(engine);
-  connection_detach_all(engine);
-}
-
-static void stop_engine(struct engine *engine) {
-  struct connection *connection;
-  while ((connection = connection_next(engine, NULL))) {
-    connection_destroy(connection);
-  }
-  port_close_all(engine);
-}
-
-void setup_stop(void) {
-  engine_visit_all(leave_engine, NULL);
-  engine_stop_all(SETUP_CLOSE_NS, stop_engine);
-  endpoint_stop_all();
 }

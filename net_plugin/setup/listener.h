@@ -19,4 +19,8 @@
  * keeps the ports for those who listen. */
 void listener_for_hello(struct engine *engine, const struct nic *nic, struct wire_address *listens);
 
+/* For setup_stop, with the engine's lock: those that NCCL has not closed; what peers dial. */
+void listener_drop_all(struct engine *engine);
+void listener_close_ports(struct engine *engine);
+
 #endif

@@ -47,8 +47,6 @@ void listener_close(struct listener *listener);
  * NULL: not yet, call again. */
 int connector_connect(const struct nic *nics, unsigned count, int dscp, unsigned group_peers,
                       uint8_t handle[HANDLE_BYTES], struct connection **connection);
-/* For setup_stop, with the engine's lock. */
-void connector_drop_all(struct engine *engine);
 
 /* For the last finalize: ends listeners, connections, engines and their threads. Everything can
  * start again afterwards. */

@@ -257,7 +257,7 @@ static bool is_readable(int fd) {
 
 TEST(lost_devices_are_looked_for_again) {
   struct rdma_device *device = rdma_host_open(&nic);
-  uint32_t id = rdma_device_domain_id(device->index);
+  uint32_t id = rdma_memory_domain(device->index);
   fake_verbs_remove("fake0");
   assert_true(is_readable(device->events->async_fd));
   rdma_device_take_events(device);
@@ -272,14 +272,14 @@ TEST(lost_devices_are_looked_for_again) {
   rdma_device_release(device);
   rdma_worker_finish(&device->queue);
   assert_int_equal(fake_verbs_counts().pds + fake_verbs_counts().cm_ids, 0);
-  assert_int_equal(rdma_device_domain_id(device->index), 0);
+  assert_int_equal(rdma_memory_domain(device->index), 0);
   expect_none_for(false, "finds no RDMA device at its address");
   fake_verbs_add(&hca);
   rdma_host_open_none(&nic, why); /* not asked for again at once */
   rdma_host_configure();
   device = rdma_host_open(&nic);
   assert_false(atomic_load(&device->is_lost));
-  assert_int_not_equal(rdma_device_domain_id(device->index), id);
+  assert_int_not_equal(rdma_memory_domain(device->index), id);
   rdma_device_release(device);
 }
 

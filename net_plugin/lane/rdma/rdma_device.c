@@ -31,7 +31,6 @@ static pthread_cond_t search_over;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* Below: covered by the lock. */
 static struct rdma_device devices[RDMA_DEVICES];
-static unsigned last_id;
 static bool is_configured;
 static struct rdma_settings current;
 
@@ -330,7 +329,11 @@ static void search(struct rdma_job *job) {
   bool is_open = open_device(device, &may_come, why);
   if (is_open) {
     device->queue.fd = device->channel->fd;
-    rdma_memory_add(device);
+    rdma_memory_add(&(struct rdma_domain){ .index = device->index,
+                                           .name = device->name,
+                                           .api = device->api,
+                                           .pd = device->pd,
+                                           .is_lost = &device->is_lost });
     LOG_INFO("%s, the RDMA device of %s, is open: port %u", device->name, device->nic.name,
              device->port);
     warn_of_mtu(device);
@@ -339,9 +342,7 @@ static void search(struct rdma_job *job) {
   }
   take_lock();
   device->state = is_open ? RDMA_OPEN : RDMA_CLOSED;
-  if (is_open) {
-    atomic_store(&device->id, ++last_id);
-  } else {
+  if (!is_open) {
     uint64_t now_ns = clock_now_ns();
     device->until_ns = now_ns + pause_after(now_ns - device->since_ns);
     device->may_come = may_come;
@@ -353,7 +354,7 @@ static void search(struct rdma_job *job) {
 
 static void close_lost(struct rdma_job *job) {
   struct rdma_device *device = LIST_ENTRY(job, struct rdma_device, job);
-  rdma_memory_remove(device);
+  rdma_memory_remove(device->index);
   device->queue.fd = -1;
   close_device(device);
   take_lock();
@@ -375,7 +376,6 @@ static void begin_search(struct rdma_device *device) {
 
 static void begin_close(struct rdma_device *device) {
   device->state = RDMA_CLOSING;
-  atomic_store(&device->id, 0);
   device->job.run = close_lost;
   rdma_worker_submit(&device->queue, &device->job);
 }
@@ -445,10 +445,6 @@ void rdma_device_release(struct rdma_device *device) {
     begin_close(device);
   }
   drop_lock();
-}
-
-uint32_t rdma_device_domain_id(int index) {
-  return atomic_load(&devices[index].id);
 }
 
 void rdma_device_wait(const struct nic *nics, unsigned count) {

@@ -34,7 +34,6 @@
 
 enum {
   RDMA_WHY_MAX = 256, /* texts for the log: why something is not used */
-  RDMA_DEVICES = 16,  /* at once; more NICs than a host has for NCCL */
 };
 
 /* STRATUS_RDMA and NCCL's NCCL_IB_* variables with NCCL's meaning and defaults
@@ -61,7 +60,6 @@ struct rdma_device {
   struct nic nic;
   struct rdma_queue queue; /* whatever its driver is asked for */
   int index;               /* in the table: of its domain (lane_memory.h) */
-  atomic_uint id;          /* of its domain; 0: it is not open */
   atomic_bool is_lost;     /* its lanes end; no new ones are opened on it */
 
   /* while it is OPEN */
@@ -96,8 +94,6 @@ struct rdma_settings rdma_device_settings(void);
  * known. */
 struct rdma_device *rdma_device_take(const struct nic *nic, char why[RDMA_WHY_MAX]);
 void rdma_device_release(struct rdma_device *device);
-/* See struct lane_domain. 0: no device is there, or it is being closed. */
-uint32_t rdma_device_domain_id(int index);
 /* Until it is known which of these NICs have a device, if that does not take too long. */
 void rdma_device_wait(const struct nic *nics, unsigned count);
 /* The NIC has a device, but the last search found it unusable. */

@@ -422,7 +422,7 @@ static struct endpoint *qp_begin(const struct nic *nic, const struct endpoint_pe
     rdma_device_release(device);
     return NULL;
   }
-  qp->endpoint.domain = (struct lane_domain){ device->index, atomic_load(&device->id) };
+  qp->endpoint.domain = (struct lane_domain){ device->index, rdma_memory_domain(device->index) };
   qp->device = device;
   qp->api = device->api;
   qp->is_sender = is_sender;

@@ -14,7 +14,6 @@
 #include "common/list.h"
 #include "common/log.h"
 #include "net_plugin/lane/rdma/limits.h"
-#include "net_plugin/lane/rdma/rdma_device.h"
 
 struct lane_memory {
   uint8_t *base;
@@ -27,10 +26,12 @@ struct lane_memory {
   struct list_node node;
 };
 
-static atomic_uint wanting; /* connections */
+static atomic_uint wanting;           /* connections */
+static atomic_uint ids[RDMA_DEVICES]; /* of open domains; 0: it is not open */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Below: covered by the lock. */
-static struct rdma_device *devices[RDMA_DEVICES]; /* those that are open */
+static struct rdma_domain domains[RDMA_DEVICES]; /* without an API: it is not open */
+static uint32_t last_id;
 static struct list memories = { { &memories.head, &memories.head } };
 
 /* ---- registrations, with the lock held ---- */
@@ -38,13 +39,13 @@ static struct list memories = { { &memories.head, &memories.head } };
 /* The order in which the parts of a write become visible is of no interest before its completion,
  * and devices are faster when they need not keep it. */
 static struct ibv_mr *register_range(const struct lane_memory *memory,
-                                     const struct rdma_device *device) {
+                                     const struct rdma_domain *domain) {
   /* Devices may always read for their own host. */
   int access =
       memory->rights == LANE_MEMORY_REMOTE ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
-  const struct verbs_api *api = device->api;
+  const struct verbs_api *api = domain->api;
   if (memory->fd >= 0 && api->reg_dmabuf_mr) {
-    struct ibv_mr *mr = api->reg_dmabuf_mr(device->pd, memory->offset, memory->bytes,
+    struct ibv_mr *mr = api->reg_dmabuf_mr(domain->pd, memory->offset, memory->bytes,
                                            (uintptr_t)memory->base, memory->fd, access);
     if (mr) {
       return mr;
@@ -52,38 +53,38 @@ static struct ibv_mr *register_range(const struct lane_memory *memory,
   }
   if (api->reg_mr_iova2) {
     struct ibv_mr *mr =
-        api->reg_mr_iova2(device->pd, memory->base, memory->bytes, (uintptr_t)memory->base,
+        api->reg_mr_iova2(domain->pd, memory->base, memory->bytes, (uintptr_t)memory->base,
                           (unsigned)access | IBV_ACCESS_RELAXED_ORDERING);
     if (mr) {
       return mr;
     }
   }
-  return api->reg_mr(device->pd, memory->base, memory->bytes, access);
+  return api->reg_mr(domain->pd, memory->base, memory->bytes, access);
 }
 
-static void register_with(struct lane_memory *memory, const struct rdma_device *device) {
-  if (!device || atomic_load(&device->is_lost)) {
+static void register_with(struct lane_memory *memory, const struct rdma_domain *domain) {
+  if (!domain->api || atomic_load(domain->is_lost)) {
     return;
   }
-  struct ibv_mr *mr = register_range(memory, device);
-  memory->registrations[device->index] = mr;
+  struct ibv_mr *mr = register_range(memory, domain);
+  memory->registrations[domain->index] = mr;
   if (!mr) {
     LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                    "%s does not register %zu bytes at %p: %s; they are copied instead. Often the "
                    "limit of locked memory is too low (ulimit -l)",
-                   device->name, memory->bytes, (void *)memory->base, strerror(errno));
+                   domain->name, memory->bytes, (void *)memory->base, strerror(errno));
     return;
   }
   uint32_t remote = memory->rights == LANE_MEMORY_REMOTE ? mr->rkey : 0;
-  atomic_store_explicit(&memory->keys[device->index], (uint64_t)mr->lkey << 32 | remote,
+  atomic_store_explicit(&memory->keys[domain->index], (uint64_t)mr->lkey << 32 | remote,
                         memory_order_release);
 }
 
 /* 0 or errno. */
-static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
+static int give_up(const struct rdma_domain *domain, struct ibv_mr *mr) {
   int error = 0;
   for (unsigned tries = 0; tries < RDMA_DESTROY_TRIES; tries++) {
-    error = device->api->dereg_mr(mr);
+    error = domain->api->dereg_mr(mr);
     if (!error) {
       return 0;
     }
@@ -91,53 +92,59 @@ static int give_up(const struct rdma_device *device, struct ibv_mr *mr) {
   LOG_WARN_EVERY(RDMA_WARN_INTERVAL_NS,
                  "%s cannot deregister memory (ibv_dereg_mr: %s): %zu bytes at %p stay pinned, and "
                  "the device can reach them. Look at the kernel's log, and reload its driver",
-                 device->name, strerror(error), mr->length, mr->addr);
+                 domain->name, strerror(error), mr->length, mr->addr);
   return error;
 }
 
 /* 0 or errno: then it is still there, without keys. */
-static int deregister_from(struct lane_memory *memory, const struct rdma_device *device) {
-  struct ibv_mr *mr = memory->registrations[device->index];
-  atomic_store_explicit(&memory->keys[device->index], 0, memory_order_release);
-  int error = mr ? give_up(device, mr) : 0;
-  memory->registrations[device->index] = error ? mr : NULL;
+static int deregister_from(struct lane_memory *memory, const struct rdma_domain *domain) {
+  struct ibv_mr *mr = memory->registrations[domain->index];
+  atomic_store_explicit(&memory->keys[domain->index], 0, memory_order_release);
+  int error = mr ? give_up(domain, mr) : 0;
+  memory->registrations[domain->index] = error ? mr : NULL;
   return error;
 }
 
 /* ---- devices ---- */
 
-void rdma_memory_add(struct rdma_device *device) {
+void rdma_memory_add(const struct rdma_domain *domain) {
   pthread_mutex_lock(&lock);
-  devices[device->index] = device;
+  domains[domain->index] = *domain;
   LIST_FOR_EACH(node, &memories) {
-    register_with(LIST_ENTRY(node, struct lane_memory, node), device);
+    register_with(LIST_ENTRY(node, struct lane_memory, node), domain);
   }
+  atomic_store(&ids[domain->index], ++last_id);
   pthread_mutex_unlock(&lock);
 }
 
 /* The first error of those that could not be given up. */
-static int deregister_all(const struct rdma_device *device, enum lane_memory_rights least) {
+static int deregister_all(const struct rdma_domain *domain, enum lane_memory_rights least) {
   int error = 0;
   LIST_FOR_EACH(node, &memories) {
     struct lane_memory *memory = LIST_ENTRY(node, struct lane_memory, node);
-    int failed = memory->rights >= least ? deregister_from(memory, device) : 0;
+    int failed = memory->rights >= least ? deregister_from(memory, domain) : 0;
     error = error ? error : failed;
   }
   return error;
 }
 
-void rdma_memory_remove(struct rdma_device *device) {
+void rdma_memory_remove(int index) {
   pthread_mutex_lock(&lock);
-  deregister_all(device, LANE_MEMORY_LOCAL);
-  devices[device->index] = NULL;
+  atomic_store(&ids[index], 0);
+  deregister_all(&domains[index], LANE_MEMORY_LOCAL);
+  domains[index] = (struct rdma_domain){ .api = NULL };
   pthread_mutex_unlock(&lock);
 }
 
-int rdma_memory_revoke(const struct rdma_device *device) {
+int rdma_memory_revoke(int index) {
   pthread_mutex_lock(&lock);
-  int error = deregister_all(device, LANE_MEMORY_REMOTE);
+  int error = deregister_all(&domains[index], LANE_MEMORY_REMOTE);
   pthread_mutex_unlock(&lock);
   return error;
+}
+
+uint32_t rdma_memory_domain(int index) {
+  return atomic_load(&ids[index]);
 }
 
 void lane_memory_want(bool is_wanted) {
@@ -171,7 +178,7 @@ struct lane_memory *lane_memory_register(void *base, size_t bytes, enum lane_mem
   pthread_mutex_lock(&lock);
   list_push_back(&memories, &memory->node);
   for (unsigned i = 0; i < RDMA_DEVICES; i++) {
-    register_with(memory, devices[i]);
+    register_with(memory, &domains[i]);
   }
   pthread_mutex_unlock(&lock);
   return memory;
@@ -183,8 +190,8 @@ void lane_memory_free(struct lane_memory *memory) {
   }
   pthread_mutex_lock(&lock);
   for (unsigned i = 0; i < RDMA_DEVICES; i++) {
-    if (devices[i]) {
-      deregister_from(memory, devices[i]);
+    if (domains[i].api) {
+      deregister_from(memory, &domains[i]);
     }
   }
   list_remove(&memory->node);
@@ -210,6 +217,6 @@ bool rdma_memory_keys(const struct lane_memory *memory, int domain, uint32_t *lo
 
 uint32_t lane_memory_remote_key(const struct lane_memory *memory, struct lane_domain domain) {
   uint32_t local, remote;
-  bool is_there = domain.id && rdma_device_domain_id(domain.index) == domain.id;
+  bool is_there = domain.id && rdma_memory_domain(domain.index) == domain.id;
   return is_there && rdma_memory_keys(memory, domain.index, &local, &remote) ? remote : 0;
 }

@@ -16,20 +16,34 @@
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_MEMORY_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_MEMORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "net_plugin/lane/lane_memory.h"
+#include "net_plugin/lane/rdma/verbs_api.h"
 
-struct rdma_device;
+enum { RDMA_DEVICES = 16 }; /* at once; more NICs than a host has for NCCL */
 
-/* A device that opens; all ranges are registered with it. */
-void rdma_memory_add(struct rdma_device *device);
+/* An open device, as memory is registered with it. */
+struct rdma_domain {
+  int index; /* of struct lane_domain: from 0, below RDMA_DEVICES */
+  const char *name;
+  const struct verbs_api *api;
+  struct ibv_pd *pd;
+  const atomic_bool *is_lost; /* nothing more is registered */
+};
+
+/* All ranges are registered with it, and its id is a new one. What it points to lives until it is
+ * removed. */
+void rdma_memory_add(const struct rdma_domain *domain);
 /* Nobody uses it any more. */
-void rdma_memory_remove(struct rdma_device *device);
+void rdma_memory_remove(int index);
 /* No peer can write through this device, which is lost, any more: all registrations that let one
  * are given up, for whatever connection they were. 0, or the errno of one that could not be. */
-int rdma_memory_revoke(const struct rdma_device *device);
+int rdma_memory_revoke(int index);
+/* The id of struct lane_domain; 0: it is not open. */
+uint32_t rdma_memory_domain(int index);
 
 /* False: the range is not registered there. *remote is 0 where no peer may write. */
 bool rdma_memory_keys(const struct lane_memory *memory, int domain, uint32_t *local,

@@ -123,7 +123,7 @@ static int withdraw_memory(const struct rdma_qp *qp) {
   if (qp->is_sender) {
     return 0; /* no peer can write through it */
   }
-  int error = rdma_memory_revoke(qp->device);
+  int error = rdma_memory_revoke(qp->device->index);
   if (error) {
     LOG_WARN("%s, the RDMA device of %s, may still write where a receive was (ibv_dereg_mr: %s): "
              "the connection ends. Look at the kernel's log, and reload the driver, or leave the "

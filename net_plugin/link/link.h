@@ -308,8 +308,7 @@ enum link_lane_state { LINK_LANE_CLOSED, LINK_LANE_CONNECTING, LINK_LANE_UP, LIN
 struct link_lane_view {
   enum link_lane_state state;
   uint32_t epoch;
-  uint64_t frames_sent, frames_acked; /* DATA, this epoch */
-  uint64_t bytes_sent, bytes_acked;   /* DATA payload, all epochs */
+  uint64_t bytes_sent, bytes_acked; /* DATA payload, all epochs */
   uint64_t bytes_received;
   uint64_t outstanding_bytes; /* sender: sent and not acknowledged */
   uint32_t ps_per_byte;       /* sender: learned drain time; 0: not known */

@@ -20,8 +20,6 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     .slow_reconnects = seen->slow_reconnects,
   };
   if (link->config.role == LINK_SENDER) {
-    view->frames_sent = seen->journal.sent - seen->base;
-    view->frames_acked = seen->journal.acked - seen->base;
     view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->journal.bytes : 0;
     view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
     view->limit = policy_limit_of(link->policy, lane);

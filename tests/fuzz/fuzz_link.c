@@ -143,9 +143,7 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
   } else if (epoch == 0 || world.open[lane] >= epoch) {
     return;
   } else if (received_before == 255) { /* an honest peer */
-    struct link_lane_view view;
-    link_view_lane(world.link, lane, &view);
-    received_before = view.frames_acked;
+    received_before = lane_acked(world.link, lane);
   }
   close_lane(lane);
   world.open[lane] = epoch;

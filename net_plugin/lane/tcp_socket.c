@@ -208,7 +208,9 @@ int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_sto
   if (error == -EADDRNOTAVAIL && is_tentative(&source)) {
     return error;
   }
-  char text[TCP_ADDRESS_TEXT];
+  char text[INET6_ADDRSTRLEN] = "?";
+  unsigned bytes;
+  inet_ntop(source.ss_family, tcp_address_ip(&source, &bytes), text, sizeof text);
   LOG_WARN_EVERY(
       TCP_WARN_INTERVAL_NS, "cannot bind a flow to %s of %s: %s%s; routing chooses the NIC", text,
       nic->name, strerror(-error),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What parameters and profile make of a socket, read back from the kernel. */
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
 #include "net_plugin/setup/settings.h"
+#include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/unit.h"
 
@@ -132,6 +134,23 @@ UNIT_TEST_WITH(what_the_kernel_refuses_is_told_and_done_without, NULL, tear_down
   int fd = tuned(-1);
   assert_int_equal(log_capture_find("congestion control nonesuch refused"), 1);
   assert_int_equal(option(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+  close(fd);
+}
+
+UNIT_TEST_WITH(an_address_that_has_moved_is_told_and_done_without, NULL, tear_down) {
+  const struct nic gone = fake_nic("eth7", "192.0.2.1", 24);
+  struct sockaddr_storage address;
+  int fd = tcp_socket_open(AF_INET);
+  load(NULL, NULL);
+  log_capture_start();
+  assert_int_equal(tcp_socket_bind_nic(fd, &gone, &gone.address), 0);
+  assert_int_equal(log_capture_find("cannot bind a flow to 192.0.2.1 of eth7"), 1);
+  assert_int_equal(log_capture_find("has moved to another host"), 1);
+  close(fd);
+  assert_int_equal(tcp_socket_listen(&gone, &address), -EADDRNOTAVAIL);
+  assert_false(tcp_nic_is_up(&gone));
+  assert_false(tcp_socket_can_bind_device(&gone));
+  assert_int_equal(tcp_socket_open(AF_INET), fd); /* all are closed */
   close(fd);
 }
 

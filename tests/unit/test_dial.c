@@ -11,6 +11,7 @@
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/dial.h"
+#include "net_plugin/setup/limits.h"
 #include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -177,6 +178,21 @@ UNIT_TEST_WITH(a_lost_hello_is_said_again_on_another_connection, start, stop) {
   assert_int_equal(dial_ended(), NONE);
   close(lost);
   end(fd);
+}
+
+UNIT_TEST_WITH(each_hello_is_waited_for_twice_as_long, start, stop) {
+  uint64_t begin_ns = clock_now_ns();
+  bool are_said = false;
+  lose_data(listening);
+  begin();
+  while (!are_said) {
+    pass(NS_PER_MS);
+    engine_lock(engine);
+    are_said = hellos == 6;
+    engine_unlock(engine);
+  }
+  assert_true(clock_now_ns() - begin_ns >= (1 + 2 + 4 + 8 + 16) * DIAL_FIRST_REDIAL_NS);
+  end(-1);
 }
 
 UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {

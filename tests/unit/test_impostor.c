@@ -10,6 +10,7 @@
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"
+#include "net_plugin/setup/protection.h"
 #include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -83,7 +84,8 @@ static int outcome(struct impostor *impostor, int fd, struct connection **connec
 
 #define TEST(name) UNIT_TEST_WITH(name, pair_set_up, pair_tear_down)
 
-TEST(a_peer_with_another_secret_ends_the_connect_at_once) {
+UNIT_TEST_EACH(a_peer_with_another_secret_ends_the_connect_at_once, pair_set_up, pair_tear_down,
+               NULL, "STRATUS_SECRET=0123456789abcdef") {
   struct impostor impostor;
   struct connection *connection;
   static const uint8_t job[AUTH_KEY_BYTES] = { 1 };
@@ -98,7 +100,11 @@ TEST(a_peer_with_another_secret_ends_the_connect_at_once) {
   }
   assert_int_equal(error, -EACCES);
   assert_true(log_capture_find("STRATUS_SECRET_FILE") >= 1);
-  assert_true(log_capture_find("impostor (127.0.0.1:") >= 1);
+  const char *how = impostor.hello.params.has_secret
+                        ? "differs from the one of impostor (127.0.0.1:"
+                        : "is not set, but it is on impostor (127.0.0.1:";
+  assert_true(log_capture_find(how) >= 1);
+  assert_int_equal(impostor.hello.params.has_secret, protection_has_secret());
   close(fd);
   close(impostor.fd);
 }
@@ -133,6 +139,9 @@ TEST(an_impostor_is_not_believed) {
   assert_int_equal(outcome(&impostor, fd, &connection), 0);
   assert_non_null(connection);
   assert_int_equal(impostor.hello.is_first, 1);
+  struct sockaddr_storage listens; /* where it is asked whether it is still there */
+  assert_true(address_from_wire(&impostor.hello.listens, &listens));
+  assert_int_not_equal(tcp_address_port(&listens), 0);
   /* A lane that reconnects must not pass for a new connection's, should this one be forgotten. */
   close(fd);
   fd = impostor_answer(&impostor, impostor.secret, NULL, REPLY_ACCEPTED, true);

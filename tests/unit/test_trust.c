@@ -182,17 +182,39 @@ TEST(messages_may_come_in_pieces) {
   close(caller.fd);
 }
 
+static void expect_unknown(struct by_hand_caller *caller) {
+  struct reply reply;
+  by_hand_greet(caller);
+  assert_int_equal(recv(caller->fd, caller->reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  assert_int_equal(reply_decode(caller->reply, &reply), 0);
+  assert_int_equal(reply.status, REPLY_UNKNOWN);
+  close(caller->fd);
+}
+
 TEST(what_is_not_known_is_refused_at_once) {
   struct by_hand_caller caller = caller_of(&scene, NULL);
-  struct reply reply;
   caller.hello.listener[0] ^= 1;
   for (uint8_t is_first = 0; is_first < 2; is_first++) {
     caller.hello.is_first = is_first;
-    by_hand_greet(&caller);
-    assert_int_equal(recv(caller.fd, caller.reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-    assert_int_equal(reply_decode(caller.reply, &reply), 0);
-    assert_int_equal(reply.status, REPLY_UNKNOWN);
-    close(caller.fd);
+    expect_unknown(&caller);
+  }
+}
+
+TEST(only_so_many_connections_wait_for_accept) {
+  struct by_hand_caller callers[LISTENER_MAX_PENDING + 1], *last = callers + LISTENER_MAX_PENDING;
+  for (struct by_hand_caller *caller = callers; caller <= last; caller++) {
+    *caller = caller_of(&scene, NULL);
+    caller->hello.connection[0] = (uint8_t)(caller - callers);
+    auth_keys_derive(scene.handle.secret, NULL, caller->hello.connection, &caller->keys);
+    if (caller == last) {
+      expect_unknown(caller);
+      connection_detach(accept_one());
+    }
+    caller_greet(caller);
+    assert_int_equal(caller_prove(caller), REPLY_ACCEPTED);
+  }
+  for (struct by_hand_caller *caller = callers; caller <= last; caller++) {
+    close(caller->fd);
   }
 }
 
@@ -339,7 +361,7 @@ TEST_WITH(a_handle_without_the_secret_is_not_enough, "STRATUS_SECRET=" SECRET) {
   }
   nobody_got_in();
   assert_true(log_capture_find("STRATUS_SECRET") >= 1);
-  assert_true(log_capture_find("caller (127.0.0.1:") >= 1);
+  assert_true(log_capture_find("is set, but not on caller (127.0.0.1:") >= 1);
   assert_int_equal(log_capture_find("0123456789abcdef"), 0);
   scene_still_works();
 }

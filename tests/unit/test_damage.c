@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "common/param.h"
+#include "net_plugin/connection/connection_snapshot.h"
+#include "net_plugin/connection/connection_state.h"
 #include "net_plugin/setup/handle.h"
 #include "tests/lib/content.h"
 #include "tests/lib/fault.h"
@@ -55,6 +57,11 @@ static void exchange_with_flips(const char *dialling, const char *listening, con
   struct pair pair = pair_through(&plan, dialling, listening, both, &proxy);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, NULL);
   struct proxy_result result = proxy_stop(proxy);
+  struct connection_snapshot seen;
+  engine_lock(pair.receiver->engine);
+  connection_snapshot(pair.receiver, clock_now_ns(), &seen);
+  engine_unlock(pair.receiver->engine);
+  assert_in_range(seen.checksum_errors, 1, result.flipped);
   pair_close(pair);
   assert_in_range(result.flipped, 2, 1000); /* one for each MiB: few where chunks are compressed */
   assert_int_equal(result.found, result.flipped);

@@ -39,4 +39,18 @@ UNIT_TEST(what_was_closed_long_ago_is_no_sign) {
   peer_put(peer);
 }
 
+UNIT_TEST(only_open_flows_count) {
+  struct peering peering = { .process = peer_get(7) };
+  for (unsigned lane = 0; lane < 3; lane++) {
+    assert_true(peering_take_lane(&peering, lane));
+  }
+  peering_lane_closed(&peering, 1, false);
+  assert_int_equal(peering.counted, 5);
+  assert_false(peer_has_left(peering.process, 0));
+  peering_lane_closed(&peering, 0, true);
+  assert_int_equal(peering.counted, 4);
+  assert_true(peer_has_left(peering.process, 0));
+  peering_end(&peering);
+}
+
 UNIT_MAIN(NULL, NULL)

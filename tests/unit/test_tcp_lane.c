@@ -224,8 +224,12 @@ static void move_in_the_middle(struct lane *writer, struct lane *reader, const u
     assert_int_equal(reader->ops->read(reader, 1, &got), 0);
     poll(NULL, 0, got > 0 ? 0 : 1);
   }
-  assert_true(writer->can_write);
   assert_memory_equal(in, second, LARGE);
+  struct pollfd room = { .fd = writer->fd, .events = POLLOUT };
+  assert_int_equal(poll(&room, 1, WAIT_MS), 1);
+  written = (struct link_frame){ .length = 0 };
+  assert_int_equal(writer->ops->write(writer, &written), 0);
+  assert_true(writer->can_write && !writer->has_unwritten);
   free(in);
 }
 

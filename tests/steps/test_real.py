@@ -6,9 +6,10 @@ import subprocess
 import sys
 import tempfile
 
+from benchmark.tools import environment
 from tap import Skip
 from training import result
-from training.plan import CAPPED, NO_NETWORK, SCALE, Setting, launches_of
+from training.plan import CAPPED, NO_NETWORK, SCALE, TODAY, Setting, data_file, launches_of
 from training import workload
 
 SCRIPT = "scripts/steps"
@@ -39,6 +40,18 @@ def check_launch(launch):
         # With its cap a NIC gives what AllReduce on two hosts sends no faster.
         need_us = 8 * model["bytes_per_step"] / (SCALE.nic_gbps(launch["hosts"]) * 1e3) if launch["hosts"] > 1 else 0
         assert max(model["step_us"]) > 0.5 * need_us, (need_us, model)
+
+
+def test_jobs_of_today_run_on_one_host_and_on_two():
+    """A millisecond of each, with what they send."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for hosts in (1, 2):
+            for names, _, data in TODAY.replays(hosts):
+                command = ["build/tests/coll/coll", "--hosts", f"local:{hosts}", "--replay", ",".join(names), "--data", data_file(data, scratch), "-c", "0",
+                           "--replay-steps", "1", "--replay-skip", "0", "--compute-scale", "1e-3", "--bytes-scale", "1e-4"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+                                      env={**os.environ, **environment("socket", {"NCCL_SOCKET_IFNAME": "lo"})})
+                assert done.returncode == 0, (names, hosts, done.stderr[-500:])
 
 
 def test_a_short_run():

@@ -80,11 +80,13 @@ static bool is_in_place(enum operation operation) {
   return operation == OPERATION_ALL_REDUCE;
 }
 
-/* Sums; of contents that all ranks have, averages, so that they stay what they are. */
-static enum pattern_redop redop_of(const struct step *step, const struct workload_item *item) {
+/* Sums; of contents that all ranks have, averages, so that they stay what they are. One rank alone
+ * has nothing to scale, for which NCCL would start a kernel that is not emulated. */
+static enum pattern_redop redop_of(const struct step *step, const struct workload_item *item,
+                                   int ranks) {
   if (!operation_infos[item->operation].has_redop)
     return PATTERN_NONE;
-  bool is_average = step->job->contents && element_infos[item->type].is_float;
+  bool is_average = step->job->contents && element_infos[item->type].is_float && ranks > 1;
   return is_average ? PATTERN_AVG : PATTERN_SUM;
 }
 
@@ -107,7 +109,7 @@ static void open_communication(struct step *step, struct launch *launch) {
     .transfer_count = transfers,
   };
   launch->what = launch->checked;
-  launch->what.redop = redop_of(step, item);
+  launch->what.redop = redop_of(step, item, channel->place.ranks);
   launch->place = measure_place(&launch->what, &channel->gpu, channel->place.ranks,
                                 is_in_place(item->operation));
   CUDA(cudaEventCreateWithFlags(&launch->ready, cudaEventDisableTiming));

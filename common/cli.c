@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/name_distance.h"
 #include "common/quantity.h"
 
 enum { HELP_LEFT = 32 }; /* columns of options, before what they do */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/descriptor.h"
+#include "common/hex.h"
 
 bool fork_guard_is_forked;
 
@@ -19,16 +20,10 @@ static const char *_Atomic unmapped; /* NULL: none */
 /* A hexadecimal number; *at is left behind it. */
 static uintptr_t read_hex(const char **at) {
   uintptr_t number = 0;
-  for (;; (*at)++) {
-    char digit = **at;
-    if (digit >= '0' && digit <= '9') {
-      number = number << 4 | (uintptr_t)(digit - '0');
-    } else if (digit >= 'a' && digit <= 'f') {
-      number = number << 4 | (uintptr_t)(digit - 'a' + 10);
-    } else {
-      return number;
-    }
+  for (int digit; (digit = hex_digit(**at)) >= 0; (*at)++) {
+    number = number << 4 | (uintptr_t)digit;
   }
+  return number;
 }
 
 /* A line of maps: "7f0000000000-7f0000001000 rw-s 00000000 00:06 123   /dev/infiniband/uverbs0". */

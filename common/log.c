@@ -33,16 +33,26 @@ bool log_is_enabled(enum log_level level) {
   return level <= __atomic_load_n(&threshold, __ATOMIC_RELAXED);
 }
 
-void log_write(enum log_level level, const char *file, int line, const char *format, ...) {
+/* `suppressed`: like ones before it that were not written. */
+static void write_text(enum log_level level, const char *file, int line, uint64_t suppressed,
+                       const char *format, va_list arguments) {
   int saved_errno = errno;
   char text[LOG_TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
+  int length = vsnprintf(text, sizeof text, format, arguments);
+  if (suppressed > 0 && length >= 0 && length < LOG_TEXT_MAX) {
+    snprintf(text + length, sizeof text - (size_t)length, " (and %" PRIu64 " similar before)",
+             suppressed);
+  }
   log_sink_fn *sink = __atomic_load_n(&current_sink, __ATOMIC_ACQUIRE);
   sink(level, file, line, text);
   errno = saved_errno;
+}
+
+void log_write(enum log_level level, const char *file, int line, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  write_text(level, file, line, 0, format, arguments);
+  va_end(arguments);
 }
 
 bool log_limit_pass(struct log_limit *limit, uint64_t now_ns, uint64_t interval_ns,
@@ -65,16 +75,8 @@ void log_write_limited(struct log_limit *limit, uint64_t interval_ns, const char
   if (!log_limit_pass(limit, clock_now_ns(), interval_ns, &suppressed)) {
     return;
   }
-  int saved_errno = errno;
-  char text[LOG_TEXT_MAX];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
+  write_text(LOG_LEVEL_WARN, file, line, suppressed, format, arguments);
   va_end(arguments);
-  if (suppressed == 0) {
-    log_write(LOG_LEVEL_WARN, file, line, "%s", text);
-  } else {
-    log_write(LOG_LEVEL_WARN, file, line, "%s (and %" PRIu64 " similar before)", text, suppressed);
-  }
-  errno = saved_errno;
 }

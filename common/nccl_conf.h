@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "common/quote.h"
+#include "common/plain.h"
 
 #define NCCL_CONF_SYSTEM_FILE "/etc/nccl.conf"
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/log.h"
-#include "common/name_distance.h"
 #include "common/nccl_conf.h"
 #include "common/quantity.h"
 #include "common/version.h"

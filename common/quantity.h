@@ -8,6 +8,8 @@
 #ifndef COMMON_QUANTITY_H
 #define COMMON_QUANTITY_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* Decimal with optional sign: "-1". */
@@ -18,6 +20,11 @@ int quantity_parse_size(const char *text, uint64_t *bytes);
 
 /* Place of `text` in "one|two|three" (either case), or -EINVAL. */
 int quantity_find_word(const char *words, const char *text);
+
+/* Damerau-Levenshtein distance: insertions, deletions, replacements and exchanged neighbours, of
+ * the first NAME_DISTANCE_MAX bytes. is_part: of the most similar part of `name`, ignoring case. */
+enum { NAME_DISTANCE_MAX = 64 }; /* twice the longest name that we have */
+int name_distance(const char *name, size_t length, const char *other, bool is_part);
 
 /* Shortest exact form, as in "64K"; 24 bytes always suffice. */
 enum { QUANTITY_TEXT_MAX = 24 };

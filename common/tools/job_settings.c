@@ -2,6 +2,7 @@
 /* See job_settings.h. */
 #include "common/tools/job_settings.h"
 
+#include <glob.h>
 #include <ifaddrs.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "common/name_list.h"
 #include "common/nccl_version.h"
 #include "common/plugin_name.h"
-#include "common/tools/nccl_found.h"
+#include "common/tools/program_path.h"
 #include "common/version.h"
 
 __attribute__((format(printf, 1, 2))) static char *format_text(const char *format, ...) {
@@ -149,6 +150,60 @@ static void judge(struct job_settings *settings, const struct job_request *reque
 
 /* ---- how NCCL gets the plugins ---- */
 
+/* NVIDIA's wheels (nvidia-nccl-cu12, -cu13), which PyTorch's need. */
+#define IN_PREFIX "%s/lib*/python3*/%s-packages/nvidia/nccl/lib/libnccl.so.2"
+
+static void add_files(glob_t *files, const char *prefix) {
+  static const char *const kinds[] = { "site", "dist" };
+  for (int i = 0; i < 2; i++) {
+    char pattern[PATH_MAX + 128];
+    snprintf(pattern, sizeof pattern, IN_PREFIX, prefix, kinds[i]);
+    glob(pattern, GLOB_APPEND, NULL, files);
+  }
+}
+
+/* Not where a symbolic link leads: a virtual environment's python is one. */
+static void add_files_of(glob_t *files, const char *program) {
+  char path[PATH_MAX];
+  if (program && program_path_find(program, path)) {
+    program_path_to_prefix(path);
+    add_files(files, path);
+  }
+}
+
+/* Beside this program, which a wheel may have brought, and the user's own. */
+static void add_other_files(glob_t *files) {
+  char path[PATH_MAX];
+  const char *home = getenv("HOME");
+  if (realpath("/proc/self/exe", path)) {
+    program_path_to_prefix(path);
+    add_files(files, path);
+  }
+  if (home && snprintf(path, sizeof path, "%s/.local", home) < PATH_MAX) {
+    add_files(files, path);
+  }
+}
+
+/* Each release of NCCL that the job may load, as far as this host shows them, is good, and there is
+ * one at least: the one that the loader finds by name, and those that Python packages bring, of
+ * which PyTorch loads one. */
+static bool are_all_good(const char *program, bool is_good(int release, const void *argument),
+                         const void *argument) {
+  glob_t files = { 0 };
+  int release = nccl_version_installed();
+  bool is_found = release > 0, is_all = release == 0 || is_good(release, argument);
+  add_files_of(&files, program);
+  add_files_of(&files, "python3");
+  add_other_files(&files);
+  for (size_t i = 0; i < files.gl_pathc && is_all; i++) {
+    release = nccl_version_of_library(files.gl_pathv[i]);
+    is_found = is_found || release > 0;
+    is_all = release == 0 || is_good(release, argument);
+  }
+  globfree(&files);
+  return is_found && is_all;
+}
+
 static bool takes_paths(int release, const void *paths) {
   const char *const *path = paths;
   return plugin_name_is_stratus(PLUGIN_KIND_NET, path[PLUGIN_KIND_NET], release) &&
@@ -176,7 +231,7 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
                                                             : find_theirs(names[i]);
   }
   if (!request->is_known && is_path_for_nccl(paths[PLUGIN_KIND_TUNER]) &&
-      (request->is_file || nccl_found_all(request->program, takes_paths, paths))) {
+      (request->is_file || are_all_good(request->program, takes_paths, paths))) {
     values[JOB_NET_PLUGIN] = paths[PLUGIN_KIND_NET];
     values[JOB_TUNER_PLUGIN] = paths[PLUGIN_KIND_TUNER];
   } else {

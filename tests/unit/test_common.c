@@ -9,7 +9,7 @@
 #include "common/clock.h"
 #include "common/hex.h"
 #include "common/list.h"
-#include "common/name_distance.h"
+#include "common/quantity.h"
 #include "common/thread.h"
 #include "net_plugin/engine/id_tree.h"
 #include "tests/lib/fault.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See quote.h. */
-#include "common/quote.h"
+/* See plain.h. */
+#include "common/plain.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 /* Profiles: names, rows, files, identity. The text is profile_json.c's. */
 #include "common/profile.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -70,18 +71,6 @@ const struct profile_row *profile_find_row(const struct profile_table *table, ui
   return bytes >= row->bytes_lo && bytes < row->bytes_hi ? row : NULL;
 }
 
-const char *profile_error_format(const struct profile_error *error, char *text, size_t text_bytes) {
-  char place[32] = "";
-  if (error->line > 0 && error->column > 0) {
-    snprintf(place, sizeof place, "%d:%d: ", error->line, error->column);
-  } else if (error->line > 0) {
-    snprintf(place, sizeof place, "%d: ", error->line);
-  }
-  const char *after_path = error->path[0] == '\0' ? "" : place[0] != '\0' ? ":" : ": ";
-  snprintf(text, text_bytes, "%s%s%s%s", error->path, after_path, place, error->text);
-  return text;
-}
-
 /* ---- reading ---- */
 
 /* Reads and parses an open file; -errno of the file system sets no text. */
@@ -105,19 +94,20 @@ static int read_open_file(int file, struct profile *out, struct profile_error *e
 }
 
 int profile_read(const char *path, struct profile *out, struct profile_error *error) {
+  struct profile_error why = { 0 };
   *out = (struct profile){ 0 };
   *error = (struct profile_error){ 0 };
   /* O_NONBLOCK: a path that names a FIFO must not stop the job. */
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  int result = file < 0 ? -errno : read_open_file(file, out, error);
+  int result = file < 0 ? -errno : read_open_file(file, out, &why);
   if (file >= 0) {
     close(file);
   }
   if (result < 0) {
-    snprintf(error->path, sizeof error->path, "%s", path);
-    if (error->text[0] == '\0') {
-      snprintf(error->text, sizeof error->text, "cannot be read: %s", strerror(-result));
-    }
+    bool has_line = isdigit((unsigned char)why.text[0]);
+    snprintf(error->text, sizeof error->text, "%.*s%s%.500s%s", PROFILE_PATH_MAX, path,
+             has_line ? ":" : ": ",
+             why.text[0] ? why.text : "cannot be read: ", why.text[0] ? "" : strerror(-result));
   }
   return result;
 }

@@ -148,20 +148,15 @@ struct profile {
   size_t table_count;
 };
 
+/* "path:line:column: ...", without what is not known: no path where text was parsed. */
 struct profile_error {
-  char path[PROFILE_PATH_MAX]; /* empty where text was parsed */
-  int line;                    /* from 1; 0: `text` has the place, or is about all of it */
-  int column;                  /* from 1; 0: the line as a whole */
-  char text[512];
+  char text[PROFILE_PATH_MAX + 600];
 };
 
 int profile_read(const char *path, struct profile *out, struct profile_error *error);
 int profile_parse(const char *text, size_t text_bytes, struct profile *out,
                   struct profile_error *error);
 void profile_free(struct profile *profile);
-
-/* "path:line:column: text"; leaves out what is not known. Returns `text`. */
-const char *profile_error_format(const struct profile_error *error, char *text, size_t text_bytes);
 
 /* Writes the canonical text: it parses to the same profile again. -EIO if the stream failed. */
 int profile_write(const struct profile *profile, FILE *to);

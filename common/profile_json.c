@@ -338,9 +338,7 @@ static int read_json(struct reader *reader, const char *text, size_t text_bytes)
     return fail_memory(reader);
   }
   if (!root) {
-    reader->error->line = problem.line > 0 ? problem.line : 0;
-    reader->error->column = problem.column > 0 ? problem.column : 0;
-    return fail(reader, "%s", problem.text);
+    return fail(reader, "%d:%d: %s", problem.line, problem.column, problem.text);
   }
   int result = read_object(reader, root, ROOT, reader->profile);
   json_decref(root);

@@ -125,11 +125,11 @@ static void search_directory(const char *directory, const struct machine *machin
     return; /* it need not exist */
   }
   for (int i = 0; i < count; i++) {
-    char path[PROFILE_PATH_MAX], text[sizeof(struct profile_error)];
+    char path[PROFILE_PATH_MAX];
     struct profile_error error;
     if (format_path(path, "%s/%s", directory, entries[i]->d_name) &&
         consider_file(path, machine, best, &error) < 0) {
-      LOG_WARN("%s; this profile is passed over", profile_error_format(&error, text, sizeof text));
+      LOG_WARN("%s; this profile is passed over", error.text);
     }
     free(entries[i]);
   }

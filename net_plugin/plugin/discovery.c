@@ -25,8 +25,7 @@ static void load_profile(struct discovery *discovery) {
   if (rc == 0 || (rc == -ENOENT && !param_is_set(PARAM_PROFILE))) {
     return;
   }
-  char text[PROFILE_PATH_MAX + sizeof(error.text)];
-  LOG_WARN("profile is not used: %s", profile_error_format(&error, text, sizeof(text)));
+  LOG_WARN("profile is not used: %s", error.text);
 }
 
 static void find_inner_bridges(struct discovery *discovery, const char *root) {

@@ -16,8 +16,10 @@ static void assert_bad(const char *text, size_t bytes, int line, int column, con
   struct profile_error error;
   assert_int_equal(profile_parse(text, bytes, &profile, &error), -EINVAL);
   assert_null(profile.tables);
-  if (!strstr(error.text, message) || error.line != line || error.column != column) {
-    fail_msg("%s: got %d:%d: %s", text, error.line, error.column, error.text);
+  char place[32] = "";
+  snprintf(place, sizeof place, line ? "%d:%d: " : "", line, column);
+  if (!strstr(error.text, message) || strncmp(error.text, place, strlen(place)) != 0) {
+    fail_msg("%s: got %s", text, error.text);
   }
 }
 

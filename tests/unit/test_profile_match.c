@@ -189,7 +189,7 @@ MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not) {
   profile_free(&profile);
   where.explicit_path = tree_path(&tree, "not-there", file);
   assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), -ENOENT);
-  assert_string_equal(error.path, file);
+  assert_memory_equal(error.text, file, strlen(file));
   assert_string_equal(path, "");
 }
 

@@ -117,15 +117,14 @@ UNIT_TEST(what_is_no_sample_is_named) {
       "\"coll\" is none of broadcast|" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char text[1024], message[sizeof(struct profile_error)];
+    char text[1024];
     struct sample_file file;
     struct profile_error error;
     snprintf(text, sizeof text, "{" NEEDED "}\n%s", cases[i].line);
     assert_int_equal(read_text(text, &file, &error), -EINVAL);
     assert_null(file.samples);
-    profile_error_format(&error, message, sizeof message);
-    if (!strstr(message, "samples.jsonl:2: ") || !strstr(message, cases[i].says)) {
-      fail_msg("%s does not say %s", message, cases[i].says);
+    if (!strstr(error.text, "samples.jsonl:2: ") || !strstr(error.text, cases[i].says)) {
+      fail_msg("%s does not say %s", error.text, cases[i].says);
     }
   }
 }

@@ -37,7 +37,7 @@ static void check_content(const char *name, const char *path) {
   struct profile profile;
   struct profile_error error;
   if (profile_read(path, &profile, &error) != 0) {
-    fail_msg("%s:%d: %s", path, error.line, error.text);
+    fail_msg("%s", error.text);
   }
   assert_int_equal(strncmp(name, profile.meta.id, strlen(profile.meta.id)), 0);
   assert_string_equal(name + strlen(profile.meta.id), ".profile");

@@ -217,28 +217,29 @@ static int read_line(struct sample_file *out, const char *text, size_t length,
 }
 
 int sample_file_read(const char *path, struct sample_file *out, struct profile_error *error) {
+  struct profile_error why;
   *error = (struct profile_error){ 0 };
-  snprintf(error->path, sizeof error->path, "%s", path);
   FILE *file = fopen(path, "re");
   int result = file ? 0 : -errno;
   char *text = NULL;
   size_t room = 0;
   ssize_t length;
-  while (result == 0 && (length = getline(&text, &room, file)) > 0) {
-    error->line++;
-    result = read_line(out, text, (size_t)length, error);
+  for (int line = 1; result == 0 && (length = getline(&text, &room, file)) > 0; line++) {
+    result = read_line(out, text, (size_t)length, &why);
+    if (result == -EINVAL) {
+      snprintf(error->text, sizeof error->text, "%.*s:%d: %.500s", PROFILE_PATH_MAX, path, line,
+               why.text);
+    }
   }
-  if (result == 0 && ferror(file)) {
-    result = -EIO;
-  }
+  result = result == 0 && file && ferror(file) ? -EIO : result;
   free(text);
   if (file) {
     fclose(file);
   }
   if (result < 0) {
-    if (error->text[0] == '\0') {
-      error->line = 0;
-      snprintf(error->text, sizeof error->text, "cannot be read: %s", strerror(-result));
+    if (!error->text[0]) {
+      snprintf(error->text, sizeof error->text, "%.*s: cannot be read: %s", PROFILE_PATH_MAX, path,
+               strerror(-result));
     }
     sample_file_free(out);
   }

@@ -20,13 +20,12 @@ static char profile_path[PROFILE_PATH_MAX];
 static uint64_t hash;
 
 /* A job that opens and closes communicators in a loop gets each warning once. */
-static void warn_once(const char *text) {
-  static char last[sizeof(struct profile_error)];
-  if (strcmp(last, text) == 0) {
-    return;
+static void warn_once(const struct profile_error *error) {
+  static struct profile_error last;
+  if (strcmp(last.text, error->text) != 0) {
+    last = *error;
+    LOG_WARN("%s; the job continues without it", error->text);
   }
-  strncpy(last, text, sizeof last - 1);
-  LOG_WARN("%s; the job continues without it", text);
 }
 
 static int load(void) {
@@ -39,8 +38,7 @@ static int load(void) {
   }
   /* It is normal that no profile fits this machine; it is an error if a named one is missing. */
   if (result != -ENOENT || param_is_set(PARAM_PROFILE)) {
-    char text[sizeof(struct profile_error)];
-    warn_once(profile_error_format(&error, text, sizeof text));
+    warn_once(&error);
     return result == -ENOENT ? -EINVAL : result;
   }
   return result;

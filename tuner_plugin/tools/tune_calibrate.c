@@ -308,10 +308,9 @@ static void identify(const struct launch *launch, char id[ID_MAX]) {
 /* Fails before minutes are spent. */
 static int open_samples(struct sample_file *samples) {
   struct profile_error error;
-  char text[sizeof error];
   int result = sample_file_read(options.samples, samples, &error);
   if (result < 0 && result != -ENOENT) {
-    return cli_fail("%s", profile_error_format(&error, text, sizeof text));
+    return cli_fail("%s", error.text);
   }
   result = sample_file_mend(options.samples);
   return result ? fail_to_write(result) : CLI_OK;

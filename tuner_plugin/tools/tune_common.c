@@ -16,11 +16,7 @@ int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_
   } else {
     result = profile_match_load(profile, path, &error);
   }
-  if (result == 0) {
-    return CLI_OK;
-  }
-  char text[sizeof error];
-  return cli_fail("%s", profile_error_format(&error, text, sizeof text));
+  return result == 0 ? CLI_OK : cli_fail("%s", error.text);
 }
 
 int tune_write(const struct profile *profile, const char *path) {

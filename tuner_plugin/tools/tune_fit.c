@@ -34,8 +34,7 @@ static int read_samples(int count, char **paths, struct sample_file *file) {
   for (int i = 0; i < count; i++) {
     struct profile_error error;
     if (sample_file_read(paths[i], file, &error) < 0) {
-      char text[sizeof error];
-      return cli_fail("%s", profile_error_format(&error, text, sizeof text));
+      return cli_fail("%s", error.text);
     }
   }
   return file->count > 0 ? CLI_OK : cli_fail("there is no sample");

@@ -32,7 +32,7 @@ static const char *find_port(const char *text) {
 }
 
 /* Every NIC has the network fe80::/10, so such an address alone leads nowhere. */
-int rendezvous_check_host(const char *host) {
+static int check_host(const char *host) {
   struct in6_addr address;
   if (inet_pton(AF_INET6, host, &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address)) {
     return cli_fail_usage(
@@ -59,7 +59,7 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
   memcpy(place->host, text, length);
   place->host[length] = '\0';
   place->port = (int)port;
-  return rendezvous_check_host(place->host);
+  return check_host(place->host);
 }
 
 static int resolve(const struct rendezvous_address *place, int flags, int family,

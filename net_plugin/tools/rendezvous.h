@@ -15,8 +15,6 @@ struct rendezvous_address {
   int port;
 };
 int rendezvous_parse(const char *text, int default_port, struct rendezvous_address *place);
-/* Wrong use: a link-local address that does not say on which NIC. */
-int rendezvous_check_host(const char *host);
 
 /* ---- who calls, and who waits ----
  *

@@ -17,7 +17,8 @@
 
 /* ---- writing ---- */
 
-bool sample_is_word(const char *text) {
+/* Letters, digits and . _ - only, and short enough. Empty is a word. */
+static bool is_word(const char *text) {
   static const char accepted[] = "abcdefghijklmnopqrstuvwxyz"
                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   size_t length = strlen(text);
@@ -25,8 +26,8 @@ bool sample_is_word(const char *text) {
 }
 
 size_t sample_format(const struct sample *sample, char *text, size_t text_bytes) {
-  if (!sample_is_word(sample->run) || !sample_is_word(sample->topology) ||
-      !isfinite(sample->median_us) || !isfinite(sample->mad_us)) {
+  if (!is_word(sample->run) || !is_word(sample->topology) || !isfinite(sample->median_us) ||
+      !isfinite(sample->mad_us)) {
     return 0;
   }
   int length = snprintf(
@@ -154,7 +155,7 @@ static int take_sample(json_t *line, struct sample *sample, struct profile_error
       return fail(error, "\"%s\" is none of %s", name_keys[i], name_words[i]);
     }
   }
-  if (median_us <= 0 || mad_us < 0 || !sample_is_word(run)) {
+  if (median_us <= 0 || mad_us < 0 || !is_word(run)) {
     return fail(error,
                 "median_us is more than 0, mad_us not less, and run consists of letters, "
                 "digits and . _ -, fewer than %d",

@@ -47,9 +47,6 @@ struct sample {
 /* The line, with its newline; returns its length, or 0 if it does not fit or a word is none. */
 size_t sample_format(const struct sample *sample, char *text, size_t text_bytes);
 
-/* Letters, digits and . _ - only, and short enough. Empty is a word. */
-bool sample_is_word(const char *text);
-
 struct sample_file {
   struct sample *samples;
   size_t count;

@@ -18,10 +18,6 @@ const char *plan_test_name(const struct plan *plan) {
 
 static const char *const data_words[] = { "count", "bf16", "f32", "random", "zeros", "file" };
 
-const char *plan_data_name(const struct plan *plan) {
-  return data_words[plan->data];
-}
-
 void plan_choose_data(struct plan *plan, const char *what) {
   int word = quantity_find_word(PLAN_DATA_WORDS, what);
   plan->data = word >= 0 ? (enum plan_data)word : PLAN_FILE;
@@ -127,7 +123,7 @@ json_t *plan_to_json(const struct plan *plan) {
     json_array_append_new(devices, json_integer(plan->devices[i]));
   }
   json_t *json = json_pack("{s:s, s:o, s:o, s:s}", "test", plan_test_name(plan), "bytes", sizes,
-                           "devices", devices, "data", plan_data_name(plan));
+                           "devices", devices, "data", data_words[plan->data]);
 #define SET_NUMBER(name, low, high)                                                                \
   json_object_set_new(json, #name, json_integer((json_int_t)plan->name));
   NUMBERS(SET_NUMBER)

@@ -67,7 +67,6 @@ json_t *plan_to_json(const struct plan *plan);
 int plan_from_json(struct plan *plan, const json_t *json);
 
 const char *plan_test_name(const struct plan *plan);
-const char *plan_data_name(const struct plan *plan);
 
 /* A word of PLAN_DATA_WORDS, else a file. */
 void plan_choose_data(struct plan *plan, const char *what);

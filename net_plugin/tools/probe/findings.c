@@ -44,25 +44,38 @@ struct probe_usual findings_usual(const struct probe_report *report, unsigned de
 
 /* ---- outliers ---- */
 
-/* Whether the pair is an outlier, and which kind; the most severe first. */
+/* Whether the pair is an outlier, by the most severe of what it shows: it could not be measured; it
+ * is below FINDINGS_SLOW of the median, or has a round trip of over twice the median, or another
+ * MTU than most pairs. */
 static bool judge(const struct probe_report *report, const struct probe_usual *usual,
-                  unsigned device, unsigned from, unsigned to, enum finding_kind *kind) {
+                  struct finding *finding) {
+  unsigned device = finding->device, from = finding->from, to = finding->to;
   const struct probe_result *it = probe_at(report, device, from, to);
   const struct probe_result *back = probe_at(report, device, to, from);
+  double slow_gbps = FINDINGS_SLOW * usual->gbps;
+  int length =
+      snprintf(finding->text, FINDING_TEXT_MAX, "%s -> %s (%s): ", report->hosts[from].name,
+               report->hosts[to].name, report->hosts[from].devices[device].name);
+  char *text = finding->text + length;
+  size_t room = FINDING_TEXT_MAX - (size_t)length;
   if (!it->is_measured) {
-    *kind = it->is_black_hole ? FINDING_BLACK_HOLE : FINDING_FAILED;
+    finding->is_lasting = it->is_black_hole;
+    snprintf(text, room, "%s", it->error);
     return it->error[0] != '\0';
   }
-  if (it->gbps < FINDINGS_SLOW * usual->gbps) {
-    bool is_back_good = back->is_measured && back->gbps >= FINDINGS_SLOW * usual->gbps;
-    *kind = is_back_good ? FINDING_ONE_WAY : FINDING_SLOW;
+  if (it->gbps < slow_gbps) {
+    snprintf(text, room, "slow%s, %.2f Gb/s where the median is %.2f",
+             back->is_measured && back->gbps >= slow_gbps ? " in this direction only" : "",
+             it->gbps, usual->gbps);
     return true;
   }
   if (it->rtt_us > 2 * usual->rtt_us + FINDINGS_NEAR_US) {
-    *kind = FINDING_FAR;
+    snprintf(text, room, "far, %.0f us round trip where the median is %.0f", it->rtt_us,
+             usual->rtt_us);
     return true;
   }
-  *kind = FINDING_OTHER_MTU;
+  finding->is_lasting = true;
+  snprintf(text, room, "MTU %u where most have %u", it->mtu, usual->mtu);
   return it->mtu && it->mtu != usual->mtu;
 }
 
@@ -71,11 +84,10 @@ unsigned findings_list(const struct probe_report *report, struct finding *list, 
   for (unsigned device = 0; device < report->device_count; device++) {
     const struct probe_usual usual = findings_usual(report, device);
     for (unsigned i = 0; i < hosts * hosts; i++) {
-      enum finding_kind kind;
-      unsigned from = i / hosts, to = i % hosts;
-      if (from != to && judge(report, &usual, device, from, to, &kind)) {
+      struct finding finding = { .device = device, .from = i / hosts, .to = i % hosts };
+      if (finding.from != finding.to && judge(report, &usual, &finding)) {
         if (count < capacity) {
-          list[count] = (struct finding){ kind, device, from, to };
+          list[count] = finding;
         }
         count++;
       }
@@ -92,35 +104,4 @@ bool findings_has_failed(const struct probe_report *report) {
     }
   }
   return false;
-}
-
-const char *finding_text(const struct probe_report *report, const struct finding *finding,
-                         char text[FINDING_TEXT_MAX]) {
-  const struct probe_result *it = probe_at(report, finding->device, finding->from, finding->to);
-  int length = snprintf(
-      text, FINDING_TEXT_MAX, "%s -> %s (%s): ", report->hosts[finding->from].name,
-      report->hosts[finding->to].name, report->hosts[finding->from].devices[finding->device].name);
-  char *at = text + length;
-  size_t left = FINDING_TEXT_MAX - (size_t)length;
-  struct probe_usual usual = findings_usual(report, finding->device);
-  switch (finding->kind) {
-  case FINDING_FAILED:
-  case FINDING_BLACK_HOLE:
-    snprintf(at, left, "%s", it->error);
-    break;
-  case FINDING_SLOW:
-    snprintf(at, left, "slow, %.2f Gb/s where the median is %.2f", it->gbps, usual.gbps);
-    break;
-  case FINDING_ONE_WAY:
-    snprintf(at, left, "slow in this direction only, %.2f Gb/s where the median is %.2f", it->gbps,
-             usual.gbps);
-    break;
-  case FINDING_FAR:
-    snprintf(at, left, "far, %.0f us round trip where the median is %.0f", it->rtt_us,
-             usual.rtt_us);
-    break;
-  default:
-    snprintf(at, left, "MTU %u where most have %u", it->mtu, usual.mtu);
-  }
-  return text;
 }

@@ -71,28 +71,18 @@ int survey_run(struct ranks *ranks, uint64_t duration_ns, struct probe_report *r
 
 /* ---- findings: outliers among the pairs ---- */
 
-enum finding_kind {
-  FINDING_FAILED,    /* could not be measured */
-  FINDING_SLOW,      /* below FINDINGS_SLOW of the median */
-  FINDING_ONE_WAY,   /* slow in this direction, not in the other */
-  FINDING_FAR,       /* round trip over twice the median */
-  FINDING_OTHER_MTU, /* another MTU than most pairs */
-  FINDING_BLACK_HOLE /* could not be measured: long packets do not pass, short ones do */
-};
-
+enum { FINDING_TEXT_MAX = 320 };
 struct finding {
-  enum finding_kind kind;
   unsigned device, from, to;
+  bool is_lasting; /* the same when it is measured again */
+  /* "host-a -> host-b (eth0): slow, 0.05 Gb/s where the median is 0.40" */
+  char text[FINDING_TEXT_MAX];
 };
 
 /* Returns their number; writes the first `capacity`. */
 unsigned findings_list(const struct probe_report *report, struct finding *list, unsigned capacity);
 /* Some pair could not be measured. */
 bool findings_has_failed(const struct probe_report *report);
-/* "host-a -> host-b (eth0): 0.05 Gb/s, the median is 0.40" */
-enum { FINDING_TEXT_MAX = 320 };
-const char *finding_text(const struct probe_report *report, const struct finding *finding,
-                         char text[FINDING_TEXT_MAX]);
 
 /* Of all pairs of this NIC: medians, and the MTU of most. */
 struct probe_usual {

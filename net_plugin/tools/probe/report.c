@@ -59,8 +59,7 @@ static void print_findings(const struct probe_report *report) {
   unsigned count = findings_list(report, list, FINDINGS_MAX);
   printf("\n%s\n", count ? "outliers:" : "no outliers");
   for (unsigned i = 0; i < count && i < FINDINGS_MAX; i++) {
-    char text[FINDING_TEXT_MAX];
-    printf("  %s\n", finding_text(report, &list[i], text));
+    printf("  %s\n", list[i].text);
   }
   if (count > FINDINGS_MAX) {
     printf("  and %u more\n", count - FINDINGS_MAX);

@@ -250,7 +250,7 @@ static int measure_again(const struct survey *survey, unsigned *left) {
   for (unsigned i = 0; i < count && i < SURVEY_AGAIN_MAX && *left && status == CLI_OK; i++) {
     struct probe_result again;
     struct pair pair = { list[i].device, list[i].from, list[i].to };
-    if (list[i].kind == FINDING_OTHER_MTU || list[i].kind == FINDING_BLACK_HOLE) {
+    if (list[i].is_lasting) {
       continue;
     }
     --*left;

@@ -55,7 +55,7 @@ static void *open_own(char tried[PLUGIN_FILE_MAX]) {
 static int load(struct driver *driver) {
   char tried[PLUGIN_FILE_MAX];
   const char *name = driver->plan.plugin;
-  void *library = *name ? plugin_file_open(PLUGIN_KIND_NET, name, 0, tried) : open_own(tried);
+  void *library = name ? plugin_file_open(PLUGIN_KIND_NET, name, 0, tried) : open_own(tried);
   int version = 0;
   if (!library) {
     return cli_fail("%s cannot be loaded: %s", tried, dlerror());

@@ -18,19 +18,18 @@ static struct plan plan = { .connections = 1,
                             .time_ns = 2 * NS_PER_S,
                             .warmup_ns = 500 * NS_PER_MS,
                             .timeout_ns = 30 * NS_PER_S };
-static struct plan_texts texts;
 static bool is_listening;
 
 static const struct cli_option option_rows[] = {
   { "listen", 0, CLI_FLAG, &is_listening, NULL,
     "run as the server, on [ADDRESS[:PORT]]; the client sends it the options", 0, 0 },
-  { "plugin", 0, CLI_STRING, &texts.plugin, "NAME|PATH",
+  { "plugin", 0, CLI_STRING, &plan.plugin, "NAME|PATH",
     "another net plugin, by its name in NCCL_NET_PLUGIN or by path; each side loads its own "
     "[stratus, of this installation]",
     0, 0 },
   { "test", 0, CLI_WORD, &plan.test, PLAN_TEST_WORDS, "what to measure", 0, 0 },
-  { "bytes", 0, CLI_STRING, &texts.sizes, "LIST", "message sizes, e.g. 8,1K,512K [512K; latency 8]",
-    0, 0 },
+  { "bytes", 0, CLI_STRING, &plan.sizes_text, "LIST",
+    "message sizes, e.g. 8,1K,512K [512K; latency 8]", 0, 0 },
   { "connections", 0, CLI_NUMBER, &plan.connections, "N", "connections in each direction", 1,
     PLAN_CONNECTIONS_MAX },
   { "time", 0, CLI_DURATION, &plan.time_ns, "TIME", "duration of the measurement of each size", 0,
@@ -40,9 +39,9 @@ static const struct cli_option option_rows[] = {
     "measure this many messages per connection instead of a time, and verify their contents", 0,
     INT64_C(1) << 40 },
   { "check", 0, CLI_FLAG, &plan.is_checked, NULL, "verify the contents of messages", 0, 0 },
-  { "devices", 0, CLI_STRING, &texts.devices, "LIST",
+  { "devices", 0, CLI_STRING, &plan.devices_text, "LIST",
     "devices of the plugin, which connections use in turn, e.g. 0,1 [0]", 0, 0 },
-  { "data", 0, CLI_STRING, &texts.data, "FILE|" CONTENTS_WORDS,
+  { "data", 0, CLI_STRING, &plan.data_path, "FILE|" CONTENTS_WORDS,
     "what messages contain: a file of the side that sends, or invented numbers with exponents as "
     "gradients have them [bytes that cannot be compressed]",
     0, 0 },
@@ -65,7 +64,7 @@ static int run_server(const char *where) {
   }
   status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
   rendezvous_close(&server);
-  return status ? status : session_serve(fd, "the client", texts.plugin, texts.data);
+  return status ? status : session_serve(fd, "the client", plan.plugin, plan.data_path);
 }
 
 /* ---- client ---- */
@@ -73,7 +72,7 @@ static int run_server(const char *where) {
 static int run_client(const char *host, bool is_json) {
   struct rendezvous_address place;
   json_t *report = NULL;
-  int fd, status = plan_make(&plan, &texts);
+  int fd, status = plan_make(&plan);
   status = status ? status : rendezvous_parse(host, PORT, &place);
   status = status ? status : rendezvous_check_secret(PURPOSE, &place);
   status = status ? status : session_open(&plan);

@@ -18,19 +18,6 @@ const char *plan_test_name(const struct plan *plan) {
 
 static const char *const data_words[] = { "count", "bf16", "f32", "random", "zeros", "file" };
 
-void plan_choose_data(struct plan *plan, const char *what) {
-  int word = quantity_find_word(PLAN_DATA_WORDS, what);
-  plan->data = word >= 0 ? (enum plan_data)word : PLAN_FILE;
-  plan->data_path = what;
-}
-
-static void find_largest(struct plan *plan) {
-  plan->largest = 1;
-  for (int i = 0; i < plan->size_count; i++) {
-    plan->largest = plan->sizes[i] > plan->largest ? plan->sizes[i] : plan->largest;
-  }
-}
-
 /* Both sides may run on this machine: at most a quarter of its memory for each. */
 static int check_memory(const struct plan *plan) {
   long double bytes = (long double)plan->largest * PLAN_DEPTH * plan->connections *
@@ -58,6 +45,7 @@ static bool next_word(const char **list, char word[32]) {
 static int read_sizes(struct plan *plan, const char *list) {
   char word[32];
   plan->size_count = 0;
+  plan->largest = 1;
   while (next_word(&list, word)) {
     uint64_t bytes;
     if (quantity_parse_size(word, &bytes) != 0 || bytes > PLAN_BYTES_MAX) {
@@ -67,6 +55,7 @@ static int read_sizes(struct plan *plan, const char *list) {
       return cli_fail_usage("--bytes takes at most %d sizes", PLAN_SIZES_MAX);
     }
     plan->sizes[plan->size_count++] = bytes;
+    plan->largest = bytes > plan->largest ? bytes : plan->largest;
   }
   return CLI_OK;
 }
@@ -87,17 +76,17 @@ static int read_devices(struct plan *plan, const char *list) {
   return CLI_OK;
 }
 
-int plan_make(struct plan *plan, const struct plan_texts *texts) {
+int plan_make(struct plan *plan) {
   plan->is_checked |= plan->count > 0;
-  plan_choose_data(plan, texts->data ? texts->data : data_words[PLAN_COUNT]);
-  if (texts->plugin && strlen(texts->plugin) >= sizeof plan->plugin) {
-    return cli_fail_usage("--plugin: the name is too long");
+  plan->data_path = plan->data_path ? plan->data_path : data_words[PLAN_COUNT];
+  int word = quantity_find_word(PLAN_DATA_WORDS, plan->data_path);
+  plan->data = word >= 0 ? (enum plan_data)word : PLAN_FILE;
+  if (!plan->sizes_text) {
+    plan->sizes_text = plan->test == PLAN_LATENCY ? "8" : "512K";
   }
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", texts->plugin ? texts->plugin : "");
-  const char *preset = plan->test == PLAN_LATENCY ? "8" : "512K";
-  int status = read_sizes(plan, texts->sizes ? texts->sizes : preset);
-  status = status ? status : read_devices(plan, texts->devices ? texts->devices : "0");
-  find_largest(plan);
+  plan->devices_text = plan->devices_text ? plan->devices_text : "0";
+  int status = read_sizes(plan, plan->sizes_text);
+  status = status ? status : read_devices(plan, plan->devices_text);
   return status ? status : check_memory(plan);
 }
 
@@ -115,15 +104,9 @@ int plan_make(struct plan *plan, const struct plan_texts *texts) {
   X(idle_ns, 0, DAY)
 
 json_t *plan_to_json(const struct plan *plan) {
-  json_t *sizes = json_array(), *devices = json_array();
-  for (int i = 0; i < plan->size_count; i++) {
-    json_array_append_new(sizes, json_integer((json_int_t)plan->sizes[i]));
-  }
-  for (int i = 0; i < plan->device_count; i++) {
-    json_array_append_new(devices, json_integer(plan->devices[i]));
-  }
-  json_t *json = json_pack("{s:s, s:o, s:o, s:s}", "test", plan_test_name(plan), "bytes", sizes,
-                           "devices", devices, "data", data_words[plan->data]);
+  json_t *json =
+      json_pack("{s:s, s:s, s:s, s:s}", "test", plan_test_name(plan), "bytes", plan->sizes_text,
+                "devices", plan->devices_text, "data", data_words[plan->data]);
 #define SET_NUMBER(name, low, high)                                                                \
   json_object_set_new(json, #name, json_integer((json_int_t)plan->name));
   NUMBERS(SET_NUMBER)
@@ -139,45 +122,25 @@ static bool get_number(const json_t *json, uint64_t low, uint64_t high, uint64_t
   return is_good;
 }
 
-static bool get_word(const json_t *object, const char *name, const char *words, int *place) {
-  const char *text = json_string_value(json_object_get(object, name));
-  *place = text ? quantity_find_word(words, text) : -1;
-  return *place >= 0;
-}
-
-static bool get_lists(const json_t *json, struct plan *plan) {
-  const json_t *sizes = json_object_get(json, "bytes"), *devices = json_object_get(json, "devices");
-  size_t size_count = json_array_size(sizes), device_count = json_array_size(devices);
-  bool is_good = size_count >= 1 && size_count <= PLAN_SIZES_MAX && device_count >= 1 &&
-                 device_count <= PLAN_DEVICES_MAX;
-  for (size_t i = 0; is_good && i < size_count; i++) {
-    is_good = get_number(json_array_get(sizes, i), 0, PLAN_BYTES_MAX, &plan->sizes[i]);
-  }
-  for (size_t i = 0; is_good && i < device_count; i++) {
-    uint64_t device;
-    is_good = get_number(json_array_get(devices, i), 0, INT16_MAX, &device);
-    plan->devices[i] = (int)device;
-  }
-  plan->size_count = (int)size_count;
-  plan->device_count = (int)device_count;
-  return is_good;
-}
-
-int plan_from_json(struct plan *plan, const json_t *json) {
+int plan_from_json(struct plan *plan, const json_t *json, const char *own_data) {
   uint64_t number;
-  int test, data;
+  const char *test = "", *data = "";
   *plan = (struct plan){ 0 };
-  bool is_good = get_word(json, "test", PLAN_TEST_WORDS, &test);
-  is_good &= get_word(json, "data", PLAN_DATA_WORDS, &data);
+  bool is_good =
+      json_unpack((json_t *)(uintptr_t)json, "{s:s, s:s, s:s, s:s}", "test", &test, "bytes",
+                  &plan->sizes_text, "devices", &plan->devices_text, "data", &data) == 0;
+  int test_word = quantity_find_word(PLAN_TEST_WORDS, test);
+  int data_word = quantity_find_word(PLAN_DATA_WORDS, data);
 #define GET_NUMBER(name, low, high)                                                                \
   is_good &= get_number(json_object_get(json, #name), low, high, &number);                         \
   plan->name = (__typeof__(plan->name))number;
   NUMBERS(GET_NUMBER)
-  if (!is_good || !get_lists(json, plan)) {
+  if (!is_good || test_word < 0 || data_word < 0) {
     return cli_fail("the other side sent an invalid plan");
   }
-  plan->test = (enum plan_test)test;
-  plan_choose_data(plan, data_words[data]);
-  find_largest(plan);
-  return check_memory(plan);
+  plan->test = (enum plan_test)test_word;
+  plan->data_path = own_data ? own_data : data_words[data_word];
+  int status = plan_make(plan);
+  plan->sizes_text = plan->devices_text = NULL;
+  return status;
 }

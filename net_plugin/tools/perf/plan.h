@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "common/contents.h"
-#include "common/plugin_file.h"
 
 enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_BOTH_WAYS };
 #define PLAN_TEST_WORDS "bandwidth|latency|both-ways"
@@ -33,6 +32,8 @@ enum plan_data { PLAN_COUNT, PLAN_BF16, PLAN_F32, PLAN_RANDOM, PLAN_ZEROS, PLAN_
 
 struct plan {
   enum plan_test test;
+  /* Options as they were given, which plan_make reads; NULL: the default. */
+  const char *sizes_text, *devices_text;
   uint64_t sizes[PLAN_SIZES_MAX];
   int size_count;
   uint64_t largest; /* of the sizes: receives are posted with so much, and a request has it */
@@ -43,32 +44,26 @@ struct plan {
   int device_count;
   bool is_checked;
   enum plan_data data;
-  const char *data_path;        /* of this side; not sent to the other, nor received from it */
-  char plugin[PLUGIN_FILE_MAX]; /* empty: stratus */
-  uint64_t timeout_ns;          /* fail after this time without progress */
-  uint64_t idle_ns;             /* idle time at the end, with all connections open; 0: none */
+  /* Of this side, not sent to the other, nor received from it. NULL: the default; stratus. */
+  const char *data_path, *plugin;
+  uint64_t timeout_ns; /* fail after this time without progress */
+  uint64_t idle_ns;    /* idle time at the end, with all connections open; 0: none */
 };
 
 static inline uint64_t plan_warmup_count(const struct plan *plan) {
   return plan->count / 10;
 }
 
-/* The options of which a plan is made, where the plan has no such member; NULL: the default. */
-struct plan_texts {
-  const char *sizes, *devices, *plugin, *data;
-};
+/* Fills in what follows from the texts and from data_path, a word of PLAN_DATA_WORDS or a file.
+ * With a count contents are checked. */
+int plan_make(struct plan *plan);
 
-/* The other members are as given. With a count contents are checked. */
-int plan_make(struct plan *plan, const struct plan_texts *texts);
-
-/* NULL without memory. */
+/* The client's. NULL without memory. */
 json_t *plan_to_json(const struct plan *plan);
-/* Untrusted input: every value is checked. */
-int plan_from_json(struct plan *plan, const json_t *json);
+/* The server's: untrusted input, every value is checked; made, with its texts gone. `data`: in
+ * place of the client's; NULL: none. */
+int plan_from_json(struct plan *plan, const json_t *json, const char *data);
 
 const char *plan_test_name(const struct plan *plan);
-
-/* A word of PLAN_DATA_WORDS, else a file. */
-void plan_choose_data(struct plan *plan, const char *what);
 
 #endif

@@ -102,7 +102,7 @@ static int rest(json_t **idle) {
   return *idle ? CLI_OK : cli_fail("out of memory");
 }
 
-/* From the plan on; *report is for the client. */
+/* From the plan on; `report` is the client's, else NULL. */
 static int run_plan(json_t **report) {
   struct control_channel *channel = &driver.channel;
   const struct plan *plan = &driver.plan;
@@ -114,14 +114,16 @@ static int run_plan(json_t **report) {
   }
   status = status ? status : rest(&idle);
   status = status ? status : control_channel_barrier(channel, "end", plan->timeout_ns);
-  if (status != CLI_OK) {
+  if (status == CLI_OK) {
+    driver_close(&driver);
+  }
+  if (status != CLI_OK || !report) {
     json_decref(mine);
     json_decref(theirs);
     json_decref(rounds);
     json_decref(idle);
     return status;
   }
-  driver_close(&driver);
   double connect_s = (double)driver.connect_ns * 1e-9;
   *report = report_all(plan, mine, theirs, connect_s, rounds, idle);
   return *report ? CLI_OK : cli_fail("out of memory");
@@ -151,21 +153,15 @@ static int receive_plan(const char *plugin, const char *data) {
   if (status != CLI_OK) {
     return status;
   }
-  status = plan_from_json(plan, json_object_get(message, "plan"));
+  status = plan_from_json(plan, json_object_get(message, "plan"), data);
   json_decref(message);
-  if (data) {
-    plan_choose_data(plan, data);
-  }
-  snprintf(plan->plugin, sizeof plan->plugin, "%s", plugin ? plugin : "");
+  plan->plugin = plugin;
   return status;
 }
 
 int session_serve(int fd, const char *peer, const char *plugin, const char *data) {
-  json_t *report = NULL;
   int status = control_channel_open(&driver.channel, fd, peer);
   status = status ? status : receive_plan(plugin, data);
   status = status ? status : driver_open(&driver);
-  status = conclude(status == CLI_OK ? run_plan(&report) : status);
-  json_decref(report);
-  return status;
+  return conclude(status == CLI_OK ? run_plan(NULL) : status);
 }

@@ -33,21 +33,22 @@ static const uint8_t hello[PEER_HELLO_BYTES];
 /* ---- the rate: both sides ---- */
 
 static int send_messages(int fd, const struct probe_load *load, struct probe_result *result) {
-  const struct plan plan = {
+  char device[16], bytes[16];
+  uint64_t warmup_ns = load->duration_ns / 2;
+  struct plan plan = {
     .test = PLAN_BANDWIDTH,
-    .sizes = { LOAD_MESSAGE_BYTES },
-    .size_count = 1,
-    .largest = LOAD_MESSAGE_BYTES,
+    .sizes_text = bytes,
+    .devices_text = device,
     .connections = 1,
     .time_ns = load->duration_ns,
-    .warmup_ns = load->duration_ns / 2 > LOAD_WARM_UP_LEAST_NS ? load->duration_ns / 2
-                                                               : LOAD_WARM_UP_LEAST_NS,
-    .devices = { (int)load->device },
-    .device_count = 1,
+    .warmup_ns = warmup_ns > LOAD_WARM_UP_LEAST_NS ? warmup_ns : LOAD_WARM_UP_LEAST_NS,
     .timeout_ns = LOAD_TIMEOUT_NS,
   };
+  snprintf(device, sizeof device, "%u", load->device);
+  snprintf(bytes, sizeof bytes, "%u", LOAD_MESSAGE_BYTES);
   json_t *report = NULL;
-  int status = session_open(&plan);
+  int status = plan_make(&plan);
+  status = status ? status : session_open(&plan);
   status = status ? status : session_run(fd, peer, &report);
   if (status == CLI_OK) {
     const json_t *round = json_array_get(json_object_get(report, "rounds"), 0);

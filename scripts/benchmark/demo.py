@@ -18,7 +18,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from benchmark import machine  # noqa: E402
-from benchmark.run import CLUSTER, ROOT, Failure, Runner  # noqa: E402
+from benchmark.run import CLUSTER, ROOT, Failure, Runner, build, build_nccl, install  # noqa: E402
 from benchmark.tools import Bench, size_text  # noqa: E402
 
 EXAMPLES = """examples:
@@ -84,29 +84,7 @@ def prepare(options):
     if subprocess.run(["unshare", "--net", "true"], capture_output=True, check=False).returncode:
         raise Failure("root may not make network namespaces here. In a container: start it with all privileges (--privileged)")
     say("installing what is missing")
-    groups = ["build", "nccl", "hosts", *(["plot"] if options.plot else [])]
-    if subprocess.run(["scripts/install-deps", *groups], cwd=ROOT, stdout=sys.stderr, check=False).returncode:
-        raise Failure("packages are missing")
-
-
-def build(what, *targets):
-    say(f"building {what}")
-    os.makedirs(os.path.join(ROOT, "build/log"), exist_ok=True)
-    log = os.path.join(ROOT, "build/log/demo-build.log")
-    with open(log, "w", encoding="utf-8") as file:
-        status = subprocess.run(["make", f"-j{os.cpu_count()}", *targets], cwd=ROOT, stdout=file, stderr=file, check=False).returncode
-    if status:
-        with open(log, encoding="utf-8") as file:
-            print("".join(file.readlines()[-20:]), end="", file=sys.stderr)
-    return status == 0
-
-
-def find_nccl(suites):
-    """What LD_LIBRARY_PATH has: Debian's NCCL on the emulated GPU, the newest that can be had."""
-    for suite in suites:
-        if build(f"NCCL of Debian {suite} and the emulated GPU", "nccl", f"SUITE={suite}"):
-            return f"{ROOT}/build/lib:{ROOT}/build/fake_cuda/lib/{suite}:{ROOT}/build/fake_cuda/lib"
-    raise Failure("no NCCL could be built; the output is in build/log/demo-build.log")
+    install("build", "nccl", "hosts", *(["plot"] if options.plot else []))
 
 
 # ---- the demonstration ----
@@ -118,9 +96,10 @@ def measure(runner, options):
     evened out by three times as many processes for small sizes; they are short."""
     cluster = runner.cluster_up(["--hosts", options.hosts, "--nic-gbps", options.nic_gbps, "--flow-gbps", options.flow_gbps,
                                  "--congestion", options.congestion])
-    if not build("stratus", "coll"):
-        raise Failure("stratus could not be built; the output is above")
-    libraries = find_nccl([options.nccl] if options.nccl else ["sid", "trixie"])
+    say("building stratus, and Debian's NCCL for the emulated GPU")
+    build("coll")
+    suite = build_nccl([options.nccl] if options.nccl else ["sid", "trixie"])
+    libraries = f"{ROOT}/build/lib:{ROOT}/build/fake_cuda/lib/{suite}:{ROOT}/build/fake_cuda/lib"
     measured, names = [], list(TRANSPORTS)
     for first, last, factor, iterations, warm_ups in QUICK_RANGES if options.quick else RANGES:
         rounds = int(options.rounds) * (3 if first == 8 else 1)

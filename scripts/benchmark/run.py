@@ -25,12 +25,27 @@ def tail(text, lines=3):
     return "; ".join(kept[-lines:])[-400:]
 
 
-def build(*targets):
-    """Each a list of words for make."""
-    for target in targets:
-        done = subprocess.run(["make", "-s", "-j2", *target], cwd=ROOT, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Failure(f"make {' '.join(target)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+def install(*groups):
+    if subprocess.run(["scripts/install-deps", *groups], cwd=ROOT, stdout=sys.stderr, check=False).returncode:
+        raise Failure("packages are missing")
+
+
+def build(*words):
+    """By make."""
+    done = subprocess.run(["make", "-s", f"-j{os.cpu_count()}", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failure(f"make {' '.join(words)} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def build_nccl(suites=("sid", "trixie")):
+    """The suite of Debian whose NCCL there is now, for the emulated GPU: the first that can be had."""
+    for suite in suites:
+        try:
+            build("nccl", f"SUITE={suite}")
+            return suite
+        except Failure as failure:
+            say(str(failure))
+    raise Failure("no NCCL could be built; the output is above")
 
 
 def cpus_of_host(host, hosts):

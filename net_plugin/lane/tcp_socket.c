@@ -2,6 +2,7 @@
 /* See tcp_socket.h. */
 #include "net_plugin/lane/tcp_socket.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_addr.h>

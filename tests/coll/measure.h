@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* measure: times and checks one case: an operation of one size, type and reduction.
- * Owns: nothing between calls.  Threads: the main thread of every process, all with the same case.
- * Blocks: while the case runs.  Fails: ends the process with a message. */
+ * Owns: one staging buffer in host memory.  Threads: the main thread of every process, all with the
+ * same case. Blocks: while the case runs.  Fails: ends the process with a message. */
 #ifndef COLL_MEASURE_H
 #define COLL_MEASURE_H
 
@@ -34,5 +34,8 @@ void measure_run(struct job *job, const struct operation_case *measure_case, boo
 void measure_check(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                    uint64_t seed, struct measure_result *result);
 void measure_add_up(const struct job *job, struct measure_result *result);
+
+/* All of the first GPU's buffers from job->contents, the same at every process. */
+void check_fill_with_contents(const struct job *job);
 
 #endif

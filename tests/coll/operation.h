@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "tests/coll/nccl_api.h"
+#include "tests/coll/libs.h"
 #include "tests/coll/pattern.h"
 
 enum operation {

@@ -17,8 +17,9 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "tests/coll/limits.h"
 #include "tests/coll/message.h"
+
+enum { RETRY_US = 20000 }; /* between two tries to reach rank 0 */
 
 /* All hosts are of one kind: numbers go as they are. */
 struct hello {
@@ -232,7 +233,7 @@ static void call_root(struct rendezvous *r, const struct world *world, uint64_t 
   while ((root->fd = open_address(world->address, connect)) < 0) {
     if (clock_now_ns() > deadline_ns)
       message_fail("rank 0 does not listen at %s: %s", world->address, strerror(errno));
-    usleep(RENDEZVOUS_RETRY_US);
+    usleep(RETRY_US);
   }
   send_bytes(root, &hello, sizeof hello);
 }

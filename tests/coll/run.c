@@ -12,11 +12,12 @@
 #include "tests/coll/libs.h"
 #include "tests/coll/measure.h"
 #include "tests/coll/message.h"
-#include "tests/coll/ranks.h"
+#include "tests/coll/world.h"
 #include "tests/coll/replay/replay.h"
 #include "tests/coll/report.h"
 #include "tests/coll/watchdog.h"
-#include "tests/coll/limits.h"
+
+#define RUN_CONNECT_TIMEOUT_NS (60 * NS_PER_S)
 
 struct totals {
   uint64_t wrong, out_of_bounds;

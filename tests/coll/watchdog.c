@@ -13,9 +13,8 @@
 #include "common/clock.h"
 #include "tests/coll/libs.h"
 #include "tests/coll/message.h"
-#include "tests/coll/limits.h"
 
-enum { COMMS_MAX = 128 };
+enum { COMMS_MAX = 128, LOOK_EVERY_MS = 50 };
 
 static struct {
   pthread_mutex_t mutex; /* covers all below */
@@ -59,7 +58,7 @@ static void *run(void *unused) {
   pthread_mutex_lock(&watchdog.mutex);
   while (!watchdog.is_stopped) {
     watchdog_poll();
-    struct timespec until = clock_timespec(clock_now_ns() + WATCHDOG_LOOK_EVERY_MS * NS_PER_MS);
+    struct timespec until = clock_timespec(clock_now_ns() + LOOK_EVERY_MS * NS_PER_MS);
     pthread_cond_timedwait(&watchdog.stop, &watchdog.mutex, &until);
   }
   pthread_mutex_unlock(&watchdog.mutex);

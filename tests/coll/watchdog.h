@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "tests/coll/nccl_api.h"
+#include "tests/coll/libs.h"
 #include "tests/coll/rendezvous.h"
 
 /* `timeout_ns` is counted from here; 0 = no limit. After a process has gone, NCCL has `grace_ns` to

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world: rank and size of this process, and where the ranks meet, from the environment.
- * Owns: nothing.  Threads: one, before others start.
- * Blocks: never.  Fails: with a message naming the variable at fault.
+/* world: rank and size of this process, and where the ranks meet, from the environment; and the
+ * start of the ranks of --hosts. Owns: nothing.  Threads: one, before others start. Blocks: never.
+ * Fails: with a message naming the variable at fault.
  *
  * Rank and size are those of mpirun (Open MPI), srun, or torchrun, whose variables --hosts sets,
  * too. Rank 0 listens at COLL_ADDR if it is set; at a Unix socket if all ranks are on this machine;
@@ -11,6 +11,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "tests/coll/options.h"
 
 #define WORLD_ADDRESS "COLL_ADDR"
 /* Of --hosts alone: this host's name, and whether no host has a network of its own. */
@@ -35,5 +37,13 @@ void world_forget_address(const char *address);
 
 /* What messages call a process with `gpus` GPUs: "rank 3 on b", or "ranks 6 to 7 on b". */
 void world_name_process(char name[WORLD_NAME_MAX], int process, int gpus, const char *host);
+
+/* Starts the ranks of --hosts, all on this machine, and ensures that all end. Never leaves a rank
+ * behind: when one fails, or on SIGINT, SIGTERM or --timeout, the others get a moment to end by
+ * themselves, then SIGTERM, then SIGKILL; ranks end, too, when this process does.
+ * Owns: the ranks' processes and the socket by which they meet.  Blocks: until all have ended.
+ * Returns the exit status of the program. The ranks are given this process's own arguments
+ * and environment, with torchrun's variables and those of world.h. */
+int ranks_run(const struct options *options, char **argv);
 
 #endif

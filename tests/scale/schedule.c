@@ -306,20 +306,6 @@ void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
   }
 }
 
-static uint64_t sum_bytes(const struct edge *edges, size_t count) {
-  uint64_t bytes = 0;
-  for (size_t i = 0; i < count; i++) {
-    bytes += edges[i].bytes;
-  }
-  return bytes;
-}
-
-uint64_t schedule_bytes(const struct schedule *schedule) {
-  size_t count = (size_t)SCHEDULE_CHANNELS * schedule->config.hosts;
-  return sum_bytes(schedule->ring, count) + sum_bytes(schedule->up, count) +
-         sum_bytes(schedule->down, count);
-}
-
 static struct edge edge_make(const unsigned *host_services, unsigned from, unsigned to,
                              unsigned connection) {
   unsigned worse = host_services[from] > host_services[to] ? from : to;

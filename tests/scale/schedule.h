@@ -72,7 +72,4 @@ void schedule_free(struct schedule *schedule);
 void schedule_run(struct schedule *schedule, enum schedule_algorithm algorithm,
                   enum operation operation, uint64_t bytes, const double *start_ns, double *end_ns);
 
-/* Bytes that left all hosts so far. */
-uint64_t schedule_bytes(const struct schedule *schedule);
-
 #endif

@@ -9,7 +9,7 @@
 #include "tests/scale/schedule.h"
 #include "tests/coll/replay/workload.h"
 
-/* AUTO: as NCCL chooses between the two (choice.h). */
+/* AUTO: as NCCL chooses between the two (steps.c). */
 enum steps_choice { STEPS_RING, STEPS_TREE, STEPS_AUTO };
 
 struct steps_config {

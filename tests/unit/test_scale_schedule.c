@@ -37,6 +37,15 @@ static void run(enum schedule_algorithm algorithm, enum operation operation, uin
   schedule_run(&schedule, algorithm, operation, bytes, start, end);
 }
 
+/* That left all hosts so far. */
+static uint64_t sent_bytes(void) {
+  uint64_t bytes = 0;
+  for (unsigned i = 0; i < SCHEDULE_CHANNELS * schedule.config.hosts; i++) {
+    bytes += schedule.ring[i].bytes + schedule.up[i].bytes + schedule.down[i].bytes;
+  }
+  return bytes;
+}
+
 /* All hosts end then. */
 static void assert_end(double ns) {
   for (unsigned host = 0; host < schedule.config.hosts; host++) {
@@ -51,16 +60,16 @@ UNIT_TEST(every_byte_is_sent_as_often_as_the_formulas_say) {
     uint64_t bytes = (uint64_t)hosts * MIB, before = 0;
     begin(hosts, 1, 1000, 0.1);
     run(SCHEDULE_RING, OPERATION_ALL_REDUCE, bytes);
-    assert_int_equal(schedule_bytes(&schedule), 2 * (hosts - 1) * bytes);
-    before = schedule_bytes(&schedule);
+    assert_int_equal(sent_bytes(), 2 * (hosts - 1) * bytes);
+    before = sent_bytes();
     run(SCHEDULE_RING, OPERATION_ALL_GATHER, bytes);
-    assert_int_equal(schedule_bytes(&schedule) - before, (hosts - 1) * bytes);
-    before = schedule_bytes(&schedule);
+    assert_int_equal(sent_bytes() - before, (hosts - 1) * bytes);
+    before = sent_bytes();
     run(SCHEDULE_RING, OPERATION_REDUCE_SCATTER, bytes);
-    assert_int_equal(schedule_bytes(&schedule) - before, (hosts - 1) * bytes);
-    before = schedule_bytes(&schedule);
+    assert_int_equal(sent_bytes() - before, (hosts - 1) * bytes);
+    before = sent_bytes();
     run(SCHEDULE_TREE, OPERATION_ALL_REDUCE, bytes);
-    assert_int_equal(schedule_bytes(&schedule) - before, 2 * (hosts - 1) * bytes);
+    assert_int_equal(sent_bytes() - before, 2 * (hosts - 1) * bytes);
     schedule_free(&schedule);
   }
 }
@@ -69,7 +78,7 @@ UNIT_TEST(every_byte_is_sent_as_often_as_the_formulas_say) {
 UNIT_TEST(gpus_of_a_host_share_its_nic) {
   begin(5, 8, 1000, 0.1);
   run(SCHEDULE_RING, OPERATION_ALL_REDUCE, 40 * MIB);
-  assert_int_equal(schedule_bytes(&schedule), 5 * 2ull * 39 * MIB);
+  assert_int_equal(sent_bytes(), 5 * 2ull * 39 * MIB);
   schedule_free(&schedule);
 }
 
@@ -146,7 +155,7 @@ UNIT_TEST(one_host_has_nothing_to_send) {
   begin(1, 8, 1000, 1);
   run(SCHEDULE_RING, OPERATION_ALL_REDUCE, MIB);
   assert_end(0);
-  assert_int_equal(schedule_bytes(&schedule), 0);
+  assert_int_equal(sent_bytes(), 0);
   schedule_free(&schedule);
 }
 

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "tests/coll/element.h"
-#include "tests/coll/nccl_api.h"
+#include "tests/coll/libs.h"
 
 /* The next function of this name: NCCL's or the CUDA runtime's own. */
 #define NEXT(name) ((name##_t *)next(#name))

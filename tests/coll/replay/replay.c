@@ -11,13 +11,12 @@
 #include <sys/resource.h>
 
 #include "common/clock.h"
-#include "tests/coll/check.h"
+#include "tests/coll/measure.h"
 #include "tests/coll/libs.h"
 #include "tests/coll/message.h"
 #include "tests/coll/replay/step.h"
 #include "tests/coll/report.h"
 #include "tests/coll/watchdog.h"
-#include "tests/coll/limits.h"
 
 /* ---- workloads ---- */
 
@@ -63,6 +62,8 @@ size_t replay_bytes(const struct replay *replay) {
 
 /* ---- time ---- */
 
+enum { COMPUTE_STEPS_MAX = 10 }; /* of compute alone, whose time varies little */
+
 /* Of one workload. */
 struct result {
   const struct replay_part *part;
@@ -97,9 +98,9 @@ static double mean(const double *values, int count) {
 
 static double measure_compute(const struct job *job, struct step *step,
                               const struct replay_part *part) {
-  int count = job->options->replay_steps < REPLAY_COMPUTE_STEPS_MAX ? job->options->replay_steps
-                                                                    : REPLAY_COMPUTE_STEPS_MAX;
-  double times_us[REPLAY_COMPUTE_STEPS_MAX];
+  int count = job->options->replay_steps < COMPUTE_STEPS_MAX ? job->options->replay_steps
+                                                             : COMPUTE_STEPS_MAX;
+  double times_us[COMPUTE_STEPS_MAX];
   rendezvous_barrier(job->rendezvous);
   time_steps(step, part, false, 1, NULL);
   time_steps(step, part, false, count, times_us);

@@ -19,10 +19,7 @@
 
 #include "common/quantity.h"
 #include "common/time_units.h"
-#include "tests/coll/stress/abort.h"
-#include "tests/coll/stress/soak.h"
 #include "tests/coll/stress/stress.h"
-#include "tests/coll/stress/unmade.h"
 #include "tests/coll/message.h"
 #include "tests/coll/run.h"
 

@@ -3,7 +3,6 @@
  * memory and the network is busy most of the time. With integers, moved data and sums have
  * arbitrary bits, and one array per source serves all operations. Most stretches of the arrays are
  * small numbers of both signs, which STRATUS_COMPRESS codes, the others are noise. */
-#include "tests/coll/stress/soak.h"
 
 #include <errno.h>
 #include <inttypes.h>

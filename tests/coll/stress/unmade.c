@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See unmade.h. */
-#include "tests/coll/stress/unmade.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -131,61 +131,22 @@ enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointVersionNotSufficent = 2
 };
 
-/* Attribute numbers are shared with the driver API (CUdevice_attribute). */
+/* Those that are more than a row of device_properties.c; numbers are shared with the driver API
+ * (CUdevice_attribute). */
 enum cudaDeviceAttr {
-  cudaDevAttrMaxThreadsPerBlock = 1,
-  cudaDevAttrMaxBlockDimX = 2,
-  cudaDevAttrMaxBlockDimY = 3,
-  cudaDevAttrMaxBlockDimZ = 4,
-  cudaDevAttrMaxGridDimX = 5,
-  cudaDevAttrMaxGridDimY = 6,
-  cudaDevAttrMaxGridDimZ = 7,
-  cudaDevAttrMaxSharedMemoryPerBlock = 8,
-  cudaDevAttrTotalConstantMemory = 9,
-  cudaDevAttrWarpSize = 10,
-  cudaDevAttrMaxPitch = 11,
-  cudaDevAttrMaxRegistersPerBlock = 12,
-  cudaDevAttrClockRate = 13,
-  cudaDevAttrTextureAlignment = 14,
-  cudaDevAttrGpuOverlap = 15,
-  cudaDevAttrMultiProcessorCount = 16,
-  cudaDevAttrCanMapHostMemory = 19,
-  cudaDevAttrConcurrentKernels = 31,
   cudaDevAttrPciBusId = 33,
-  cudaDevAttrMemoryClockRate = 36,
-  cudaDevAttrGlobalMemoryBusWidth = 37,
-  cudaDevAttrL2CacheSize = 38,
   cudaDevAttrMaxThreadsPerMultiProcessor = 39,
-  cudaDevAttrAsyncEngineCount = 40,
-  cudaDevAttrUnifiedAddressing = 41,
   cudaDevAttrComputeCapabilityMajor = 75,
   cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrStreamPrioritiesSupported = 78,
-  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81,
-  cudaDevAttrMaxRegistersPerMultiprocessor = 82,
-  cudaDevAttrManagedMemory = 83,
-  cudaDevAttrConcurrentManagedAccess = 89,
-  cudaDevAttrComputePreemptionSupported = 90,
-  cudaDevAttrCanUseHostPointerForRegisteredMem = 91,
-  cudaDevAttrCooperativeLaunch = 95,
-  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
-  cudaDevAttrHostRegisterSupported = 99,
   cudaDevAttrMaxBlocksPerMultiprocessor = 106,
-  cudaDevAttrMemoryPoolsSupported = 115,
-  cudaDevAttrGPUDirectRDMASupported = 116,
-  cudaDevAttrGPUDirectRDMAFlushWritesOptions = 117,
-  cudaDevAttrGPUDirectRDMAWritesOrdering = 118,
-  cudaDevAttrMemoryPoolSupportedHandleTypes = 119,
   cudaDevAttrClusterLaunch = 120
 };
 
-/* CUDA 12 layout, 1032 bytes. Groups that the emulation leaves at zero are collapsed into arrays.
- */
+/* CUDA 12 layout, 1032 bytes. What the emulation leaves at zero is collapsed into arrays. */
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
-  char luid[8];
-  unsigned luidDeviceNodeMask;
+  char unused_0[16];
   size_t totalGlobalMem;
   size_t sharedMemPerBlock;
   int regsPerBlock;
@@ -198,65 +159,35 @@ struct cudaDeviceProp {
   size_t totalConstMem;
   int major;
   int minor;
-  size_t textureAlignment;
-  size_t texturePitchAlignment;
-  int deviceOverlap;
+  size_t unused_1[2];
+  int unused_2;
   int multiProcessorCount;
-  int kernelExecTimeoutEnabled;
-  int integrated;
+  int unused_3[2];
   int canMapHostMemory;
-  int computeMode;
-  int textureAndSurfaceLimits[40];
-  size_t surfaceAlignment;
+  int unused_4[41];
+  size_t unused_5;
   int concurrentKernels;
-  int ECCEnabled;
+  int unused_6;
   int pciBusID;
-  int pciDeviceID;
-  int pciDomainID;
-  int tccDriver;
+  int unused_7[3];
   int asyncEngineCount;
   int unifiedAddressing;
-  int memoryClockRate;
-  int memoryBusWidth;
-  int l2CacheSize;
-  int persistingL2CacheMaxSize;
+  int unused_8[4];
   int maxThreadsPerMultiProcessor;
-  int streamPrioritiesSupported;
-  int globalL1CacheSupported;
-  int localL1CacheSupported;
+  int unused_9[3];
   size_t sharedMemPerMultiprocessor;
   int regsPerMultiprocessor;
   int managedMemory;
-  int isMultiGpuBoard;
-  int multiGpuBoardGroupID;
-  int hostNativeAtomicSupported;
-  int singleToDoublePrecisionPerfRatio;
-  int pageableMemoryAccess;
-  int concurrentManagedAccess;
-  int computePreemptionSupported;
-  int canUseHostPointerForRegisteredMem;
-  int cooperativeLaunch;
-  int cooperativeMultiDeviceLaunch;
+  int unused_10[9];
   size_t sharedMemPerBlockOptin;
-  int pageableMemoryAccessUsesHostPageTables;
-  int directManagedMemAccessFromHost;
+  int unused_11[2];
   int maxBlocksPerMultiProcessor;
-  int accessPolicyMaxWindowSize;
-  size_t reservedSharedMemPerBlock;
-  int hostRegisterSupported;
-  int sparseCudaArraySupported;
-  int hostRegisterReadOnlySupported;
-  int timelineSemaphoreInteropSupported;
+  int unused_12;
+  size_t unused_13;
+  int unused_14[4];
   int memoryPoolsSupported;
   int gpuDirectRDMASupported;
-  unsigned gpuDirectRDMAFlushWritesOptions;
-  int gpuDirectRDMAWritesOrdering;
-  unsigned memoryPoolSupportedHandleTypes;
-  int deferredMappingCudaArraySupported;
-  int ipcEventSupported;
-  int clusterLaunch;
-  int unifiedFunctionPointers;
-  int reserved[63];
+  int unused_15[70];
 };
 
 #define cudaGetDeviceProperties cudaGetDeviceProperties_v2

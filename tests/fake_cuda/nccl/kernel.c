@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "tests/fake_cuda/nccl/block.h"
-#include "tests/fake_cuda/nccl/kernel.h"
-#include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/launch.h"
+#include "tests/fake_cuda/runtime/device.h"
 
 #define WORK_STORAGE (32 << 10) /* at least ncclMaxDevWorkBatchBytes, 16 KiB on sm_90 */
 

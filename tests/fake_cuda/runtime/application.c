@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What PyTorch calls and NCCL does not: launches by kernel<<<>>>, priorities, pools, the primary
- * context. */
+ * context; and what both link with and do not call. */
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
 
@@ -71,14 +71,14 @@ EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 
 EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags,
                                                 int priority) {
-  cudaError_t error = cudaStreamCreateWithFlags(stream, flags);
-  if (!error && priority < 0)
-    (*stream)->priority = priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority;
-  return error;
+  priority = priority > 0 ? 0 : priority;
+  *stream = stream_new(!(flags & cudaStreamNonBlocking),
+                       priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority);
+  return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
-  *priority = stream_resolve(stream)->priority;
+  *priority = stream_priority(stream_resolve(stream));
   return cudaSuccess;
 }
 
@@ -130,3 +130,72 @@ EXPORT cudaError_t cudaProfilerStart(void) {
 EXPORT cudaError_t cudaProfilerStop(void) {
   return cudaSuccess;
 }
+
+/* ---- No stream is ever captured. A plugin sees of a CUDA graph what it sees of any launch: the
+ * calls of NCCL's proxy; so graphs are not emulated. What NCCL and PyTorch link with but do not
+ * call as long as no capture begins fails here, whatever its arguments. ---- */
+
+static _Thread_local enum cudaStreamCaptureMode thread_mode = cudaStreamCaptureModeGlobal;
+
+EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) {
+  enum cudaStreamCaptureMode previous = thread_mode;
+  thread_mode = *mode;
+  *mode = previous;
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
+                                         enum cudaStreamCaptureStatus *status) {
+  (void)stream;
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+/* Of what is not captured only the status is defined, and, of a caller that asks for it, the id. */
+EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(cudaStream_t stream,
+                                               enum cudaStreamCaptureStatus *status,
+                                               unsigned long long *id, cudaGraph_t *graph) {
+  if (id)
+    *id = 0;
+  if (graph)
+    *graph = NULL;
+  return cudaStreamIsCapturing(stream, status);
+}
+
+EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(cudaStream_t stream,
+                                               enum cudaStreamCaptureStatus *status,
+                                               unsigned long long *id, cudaGraph_t *graph) {
+  return cudaStreamGetCaptureInfo_v2(stream, status, id, graph);
+}
+
+#define REFUSED(name)                                                                              \
+  EXPORT cudaError_t name(void) {                                                                  \
+    return error_set(cudaErrorNotSupported);                                                       \
+  }
+
+REFUSED(cudaStreamBeginCapture)
+REFUSED(cudaStreamEndCapture)
+REFUSED(cudaStreamUpdateCaptureDependencies)
+REFUSED(cudaStreamUpdateCaptureDependencies_v2)
+REFUSED(cudaUserObjectCreate)
+REFUSED(cudaGraphRetainUserObject)
+REFUSED(cudaGraphAddKernelNode)
+REFUSED(cudaGraphAddHostNode)
+REFUSED(cudaGraphAddEventRecordNode)
+REFUSED(cudaGraphAddEventWaitNode)
+REFUSED(cudaGraphAddDependencies)
+REFUSED(cudaGraphAddDependencies_v2)
+REFUSED(cudaGraphInstantiate)
+REFUSED(cudaGraphInstantiateWithFlags)
+REFUSED(cudaGraphLaunch)
+REFUSED(cudaGraphGetNodes)
+REFUSED(cudaGraphDebugDotPrint)
+REFUSED(cudaGraphExecDestroy)
+REFUSED(cudaGraphDestroy)
+REFUSED(cudaMemPoolGetAttribute)
+REFUSED(cudaIpcGetEventHandle)
+REFUSED(cudaIpcOpenEventHandle)
+REFUSED(cudaIpcGetMemHandle)
+REFUSED(cudaIpcOpenMemHandle)
+REFUSED(cudaIpcCloseMemHandle)
+REFUSED(cudaDeviceEnablePeerAccess)

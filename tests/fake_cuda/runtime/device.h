@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* device: the calling thread's current device, attributes, and CUDA's error state.
+/* device: the calling thread's current device, attributes, CUDA's error state, and diagnostics on
+ * stderr, of which FAKE_CUDA_LOG chooses the level.
  * Owns: nothing.  Threads: any; the current device and the last error are per thread.
  * Blocks: never.  Fails: with a CUDA error code. */
 #ifndef FAKE_CUDA_DEVICE_H
@@ -28,5 +29,14 @@ cudaError_t error_set(cudaError_t error);
 /* A kernel could not be run: every synchronisation reports it from now on, as after a GPU fault. */
 void device_set_fault(void);
 cudaError_t device_fault(void);
+
+enum { LOG_ERROR, LOG_INFO, LOG_LAUNCH, LOG_DETAIL, LOG_TRACE };
+extern int log_level;
+void log_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+#define LOG(level, ...)                                                                            \
+  do {                                                                                             \
+    if (log_level >= (level))                                                                      \
+      log_print(__VA_ARGS__);                                                                      \
+  } while (0)
 
 #endif

@@ -5,55 +5,62 @@
 #include <unistd.h>
 
 #include "tests/fake_cuda/runtime/device.h"
-#include "tests/fake_cuda/runtime/log.h"
 
-/* Attributes that are the same for every device; everything else but those of own_attribute is 0,
- * which means "not supported", and is right for HOST_NUMA_ID. */
+/* Attributes, and where the properties have them; everything else is 0, which means "not
+ * supported", and is right for HOST_NUMA_ID. */
+#define ONLY(number, value)                                                                        \
+  { number, value, 0 }
+#define BOTH(number, value, member)                                                                \
+  { number, value, offsetof(struct cudaDeviceProp, member) }
 static const struct {
-  int attribute, value;
+  int number, value;
+  size_t place; /* 0: in none */
 } attributes[] = {
-  { cudaDevAttrMaxThreadsPerBlock, 1024 },
-  { cudaDevAttrMaxBlockDimX, 1024 },
-  { cudaDevAttrMaxBlockDimY, 1024 },
-  { cudaDevAttrMaxBlockDimZ, 64 },
-  { cudaDevAttrMaxGridDimX, 2147483647 },
-  { cudaDevAttrMaxGridDimY, 65535 },
-  { cudaDevAttrMaxGridDimZ, 65535 },
-  { cudaDevAttrMaxPitch, 2147483647 },
-  { cudaDevAttrMaxSharedMemoryPerBlock, 48 << 10 },
-  { cudaDevAttrMaxSharedMemoryPerBlockOptin, SHARED_MEMORY_OPTIN_BYTES },
-  { cudaDevAttrMaxSharedMemoryPerMultiprocessor, SHARED_MEMORY_OPTIN_BYTES + 1024 },
-  { cudaDevAttrTotalConstantMemory, 65536 },
-  { cudaDevAttrMaxRegistersPerBlock, 65536 },
-  { cudaDevAttrMaxRegistersPerMultiprocessor, 65536 },
-  { cudaDevAttrWarpSize, 32 },
-  { cudaDevAttrMaxBlocksPerMultiprocessor, 32 },
-  { cudaDevAttrClockRate, 1500000 },
-  { cudaDevAttrMemoryClockRate, 1500000 },
-  { cudaDevAttrGlobalMemoryBusWidth, 5120 },
-  { cudaDevAttrL2CacheSize, 40 << 20 },
-  { cudaDevAttrTextureAlignment, 512 },
-  { cudaDevAttrMultiProcessorCount, 108 },
-  { cudaDevAttrMaxThreadsPerMultiProcessor, 2048 },
-  { cudaDevAttrAsyncEngineCount, 2 },
-  { cudaDevAttrGpuOverlap, 1 },
-  { cudaDevAttrCanMapHostMemory, 1 },
-  { cudaDevAttrConcurrentKernels, 1 },
-  { cudaDevAttrUnifiedAddressing, 1 },
-  { cudaDevAttrStreamPrioritiesSupported, 1 },
-  { cudaDevAttrManagedMemory, 1 },
-  { cudaDevAttrConcurrentManagedAccess, 1 },
-  { cudaDevAttrComputePreemptionSupported, 1 },
-  { cudaDevAttrCanUseHostPointerForRegisteredMem, 1 },
-  { cudaDevAttrCooperativeLaunch, 1 },
-  { cudaDevAttrHostRegisterSupported, 1 },
-  { cudaDevAttrMemoryPoolsSupported, 1 },
-  { cudaDevAttrMemoryPoolSupportedHandleTypes, 1 },
-  { cudaDevAttrGPUDirectRDMASupported, 1 },
-  { cudaDevAttrGPUDirectRDMAFlushWritesOptions, 1 },
-  { cudaDevAttrGPUDirectRDMAWritesOrdering, 200 }, /* visible to all devices */
-  { CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
-  { CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
+  BOTH(1, 1024, maxThreadsPerBlock),
+  BOTH(2, 1024, maxThreadsDim[0]),
+  BOTH(3, 1024, maxThreadsDim[1]),
+  BOTH(4, 64, maxThreadsDim[2]),
+  BOTH(5, 2147483647, maxGridSize[0]),
+  BOTH(6, 65535, maxGridSize[1]),
+  BOTH(7, 65535, maxGridSize[2]),
+  BOTH(8, 48 << 10, sharedMemPerBlock),
+  BOTH(9, 65536, totalConstMem),
+  BOTH(10, 32, warpSize),
+  BOTH(11, 2147483647, memPitch),
+  BOTH(12, 65536, regsPerBlock),
+  BOTH(13, 1500000, clockRate),
+  ONLY(14, 512), /* texture alignment */
+  ONLY(15, 1),   /* copies beside kernels */
+  BOTH(16, 108, multiProcessorCount),
+  BOTH(19, 1, canMapHostMemory),
+  BOTH(31, 1, concurrentKernels),
+  BOTH(cudaDevAttrPciBusId, 0, pciBusID), /* own_attribute */
+  ONLY(36, 1500000),                      /* memory's clock rate */
+  ONLY(37, 5120),                         /* memory's bus width */
+  ONLY(38, 40 << 20),                     /* L2 cache */
+  BOTH(cudaDevAttrMaxThreadsPerMultiProcessor, 2048, maxThreadsPerMultiProcessor),
+  BOTH(40, 2, asyncEngineCount),
+  BOTH(41, 1, unifiedAddressing),
+  BOTH(cudaDevAttrComputeCapabilityMajor, 0, major),
+  BOTH(cudaDevAttrComputeCapabilityMinor, 0, minor),
+  ONLY(78, 1), /* stream priorities */
+  BOTH(81, SHARED_MEMORY_OPTIN_BYTES + 1024, sharedMemPerMultiprocessor),
+  BOTH(82, 65536, regsPerMultiprocessor),
+  BOTH(83, 1, managedMemory),
+  ONLY(89, 1), /* concurrent managed access */
+  ONLY(90, 1), /* preemption */
+  ONLY(91, 1), /* host pointers for registered memory */
+  ONLY(95, 1), /* cooperative launch */
+  BOTH(97, SHARED_MEMORY_OPTIN_BYTES, sharedMemPerBlockOptin),
+  ONLY(99, 1),  /* cudaHostRegister */
+  ONLY(102, 1), /* virtual memory management */
+  BOTH(cudaDevAttrMaxBlocksPerMultiprocessor, 32, maxBlocksPerMultiProcessor),
+  ONLY(110, 1), /* GPUDirect RDMA with it */
+  BOTH(115, 1, memoryPoolsSupported),
+  BOTH(116, 1, gpuDirectRDMASupported),
+  ONLY(117, 1),   /* GPUDirect RDMA flushes */
+  ONLY(118, 200), /* its writes are visible to all devices */
+  ONLY(119, 1),   /* handles of memory pools */
 };
 
 /* Attributes that depend on the device or on FAKE_CUDA_*; false if this is not one of them. */
@@ -82,7 +89,7 @@ cudaError_t device_attribute(int *value, int attribute, int device) {
   *value = 0;
   if (!own_attribute(value, attribute, &devices[device])) {
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
-      if (attributes[i].attribute == attribute)
+      if (attributes[i].number == attribute)
         *value = attributes[i].value;
     }
   }
@@ -98,41 +105,17 @@ EXPORT cudaError_t cudaGetDeviceProperties_v2(struct cudaDeviceProp *prop, int d
   _Static_assert(sizeof *prop == 1032, "CUDA 12 layout");
   if (!device_is_valid(device))
     return error_set(cudaErrorInvalidDevice);
-  const struct device *d = &devices[device];
   memset(prop, 0, sizeof *prop);
   snprintf(prop->name, sizeof prop->name, "stratus emulated GPU %d", device);
   memcpy(prop->uuid.bytes, "SEGP", 4);
   gethostname(prop->uuid.bytes + 4, 8);
   prop->uuid.bytes[15] = (char)device;
   prop->totalGlobalMem = DEVICE_MEMORY_BYTES;
-  prop->sharedMemPerBlock = 48 << 10;
-  prop->sharedMemPerBlockOptin = SHARED_MEMORY_OPTIN_BYTES;
-  prop->sharedMemPerMultiprocessor = SHARED_MEMORY_OPTIN_BYTES + 1024;
-  prop->regsPerBlock = 65536;
-  prop->regsPerMultiprocessor = 65536;
-  prop->warpSize = 32;
-  prop->memPitch = 2147483647;
-  prop->maxThreadsPerBlock = 1024;
-  prop->maxThreadsDim[0] = 1024;
-  prop->maxThreadsDim[1] = 1024;
-  prop->maxThreadsDim[2] = 64;
-  prop->maxGridSize[0] = 2147483647;
-  prop->maxGridSize[1] = 65535;
-  prop->maxGridSize[2] = 65535;
-  prop->clockRate = 1500000;
-  prop->totalConstMem = 65536;
-  prop->major = device_cc / 10;
-  prop->minor = device_cc % 10;
-  prop->multiProcessorCount = 108;
-  prop->canMapHostMemory = 1;
-  prop->concurrentKernels = 1;
-  prop->pciBusID = d->bus;
-  prop->asyncEngineCount = 2;
-  prop->unifiedAddressing = 1;
-  prop->maxThreadsPerMultiProcessor = 2048;
-  prop->maxBlocksPerMultiProcessor = 32;
-  prop->managedMemory = 1;
-  prop->memoryPoolsSupported = 1;
-  prop->gpuDirectRDMASupported = 1;
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+    int value;
+    device_attribute(&value, attributes[i].number, device);
+    if (attributes[i].place) /* of a size_t its lower half */
+      memcpy((char *)prop + attributes[i].place, &value, sizeof value);
+  }
   return cudaSuccess;
 }

@@ -6,7 +6,6 @@
 
 #include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/device.h"
-#include "tests/fake_cuda/runtime/log.h"
 #include "tests/fake_cuda/runtime/memory.h"
 
 /* A context is just a device number here; there is one per device. */

@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fake_cuda/nccl/kernel.h"
 #include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/launch.h"
-#include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
 

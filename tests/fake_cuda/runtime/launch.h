@@ -6,12 +6,21 @@
 #define FAKE_CUDA_LAUNCH_H
 
 #include "tests/fake_cuda/runtime/device.h"
-#include "tests/fake_cuda/runtime/op.h"
+#include "tests/fake_cuda/runtime/stream.h"
 
 struct kernel {
   const void *host_function;
   char *name;
   struct kernel *next;
 };
+
+/* ---- NCCL's kernels (nccl/kernel.c) ----
+ *
+ * A stream's thread runs a kernel, with helpers that it joins. Blocks until it has finished, as a
+ * GPU would. False, after an error message, if the release or what the kernel was asked to do is
+ * not emulated. */
+bool nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *args);
+/* Sizes of a kernel's parameters, in order, terminated by 0; NULL if it is not one of NCCL's. */
+const size_t *nccl_kernel_params(const char *name);
 
 #endif

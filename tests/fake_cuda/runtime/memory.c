@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "tests/fake_cuda/runtime/driver.h"
-#include "tests/fake_cuda/runtime/log.h"
+#include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
 

@@ -1,15 +1,140 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: queues with one worker thread each, and the default streams' rules. */
+/* Streams: queues with one worker thread each, and the default streams' rules; events. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <time.h>
 
-#include "tests/fake_cuda/runtime/event.h"
 #include "tests/fake_cuda/runtime/stream.h"
+
+struct op {
+  void (*run)(void *arg);
+  void (*destroy)(void *arg); /* NULL: the argument needs none */
+  void *arg;
+};
+
+struct op *op_new(void (*run)(void *arg), void (*destroy)(void *arg), void *arg) {
+  struct op *op = malloc(sizeof *op);
+  *op = (struct op){ .run = run, .destroy = destroy, .arg = arg };
+  return op;
+}
+
+static void op_free(struct op *op) {
+  if (op->destroy)
+    op->destroy(op->arg);
+  free(op);
+}
+
+/* ---- events ---- */
+
+struct CUevent_st {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  uint64_t requested, executed;
+  struct timespec at; /* of the latest recording that has run */
+  int references;
+};
+
+static struct CUevent_st *event_new(void) {
+  struct CUevent_st *event = calloc(1, sizeof *event);
+  pthread_mutex_init(&event->lock, NULL);
+  pthread_cond_init(&event->changed, NULL);
+  event->references = 1;
+  return event;
+}
+
+static struct CUevent_st *event_retain(struct CUevent_st *event) {
+  __atomic_add_fetch(&event->references, 1, __ATOMIC_RELAXED);
+  return event;
+}
+
+static void event_release(struct CUevent_st *event) {
+  if (__atomic_sub_fetch(&event->references, 1, __ATOMIC_ACQ_REL))
+    return;
+  pthread_mutex_destroy(&event->lock);
+  pthread_cond_destroy(&event->changed);
+  free(event);
+}
+
+/* One recording of an event, or a wait for one. */
+struct ticket {
+  struct CUevent_st *event;
+  uint64_t number;
+};
+
+static void ticket_destroy(void *arg) {
+  struct ticket *t = arg;
+  event_release(t->event);
+  free(t);
+}
+
+static void run_record(void *arg) {
+  struct ticket *t = arg;
+  struct CUevent_st *event = t->event;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  pthread_mutex_lock(&event->lock);
+  if (t->number > event->executed)
+    event->executed = t->number;
+  event->at = now;
+  pthread_cond_broadcast(&event->changed);
+  pthread_mutex_unlock(&event->lock);
+}
+
+static void wait_for(struct CUevent_st *event, uint64_t number) {
+  pthread_mutex_lock(&event->lock);
+  while (event->executed < number)
+    pthread_cond_wait(&event->changed, &event->lock);
+  pthread_mutex_unlock(&event->lock);
+}
+
+static void run_wait(void *arg) {
+  const struct ticket *t = arg;
+  wait_for(t->event, t->number);
+}
+
+static struct op *ticket_op(void (*run)(void *arg), struct CUevent_st *event, uint64_t number) {
+  struct ticket *t = malloc(sizeof *t);
+  *t = (struct ticket){ event_retain(event), number };
+  return op_new(run, ticket_destroy, t);
+}
+
+/* An op that marks a new recording as done; the recording counts from this call on. */
+static struct op *event_record_op(struct CUevent_st *event) {
+  pthread_mutex_lock(&event->lock);
+  uint64_t number = ++event->requested;
+  pthread_mutex_unlock(&event->lock);
+  return ticket_op(run_record, event, number);
+}
+
+/* An op that waits for the latest recording asked for, or NULL if that has already run. */
+static struct op *event_wait_op(struct CUevent_st *event) {
+  pthread_mutex_lock(&event->lock);
+  uint64_t number = event->requested;
+  bool is_pending = event->executed < number;
+  pthread_mutex_unlock(&event->lock);
+  return is_pending ? ticket_op(run_wait, event, number) : NULL;
+}
+
+/* ---- streams ---- */
 
 struct work {
   struct op *op;
   struct work *next;
+};
+
+struct CUstream_st {
+  pthread_mutex_t lock;
+  pthread_cond_t has_work, has_progress;
+  struct work *head, **tail;
+  uint64_t submitted, completed;
+  bool is_started, is_stopping;
+  bool is_blocking; /* takes part in legacy default stream synchronisation */
+  int device;
+  int priority;
+  int references; /* the handle, the worker thread, and whoever waits */
+  unsigned long long id;
+  struct CUstream_st *next;
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -17,8 +142,6 @@ static struct CUstream_st *streams;
 static unsigned long long last_id;
 static struct CUstream_st *legacy_stream[MAX_DEVICES];
 static struct CUstream_st *per_thread_stream[MAX_DEVICES];
-
-/* ---- the queue ---- */
 
 static void stream_release(struct CUstream_st *s) {
   if (__atomic_sub_fetch(&s->references, 1, __ATOMIC_ACQ_REL))
@@ -56,13 +179,14 @@ static void *stream_thread(void *arg) {
   return NULL;
 }
 
-struct CUstream_st *stream_new(bool is_blocking) {
+struct CUstream_st *stream_new(bool is_blocking, int priority) {
   struct CUstream_st *s = calloc(1, sizeof *s);
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->has_work, NULL);
   pthread_cond_init(&s->has_progress, NULL);
   s->tail = &s->head;
   s->is_blocking = is_blocking;
+  s->priority = priority;
   s->device = device_current();
   s->references = 1;
   pthread_mutex_lock(&list_lock);
@@ -73,7 +197,12 @@ struct CUstream_st *stream_new(bool is_blocking) {
   return s;
 }
 
-void stream_destroy(struct CUstream_st *s) {
+int stream_priority(const struct CUstream_st *s) {
+  return s->priority;
+}
+
+/* Gives the handle back; work already submitted still runs. */
+static void stream_destroy(struct CUstream_st *s) {
   pthread_mutex_lock(&list_lock);
   for (struct CUstream_st **link = &streams; *link; link = &(*link)->next) {
     if (*link == s) {
@@ -98,7 +227,7 @@ struct CUstream_st *stream_resolve(cudaStream_t handle) {
       &(is_per_thread ? per_thread_stream : legacy_stream)[device_current()];
   pthread_mutex_lock(&once);
   if (!*slot)
-    *slot = stream_new(true);
+    *slot = stream_new(true, 0);
   pthread_mutex_unlock(&once);
   return *slot;
 }
@@ -179,7 +308,7 @@ cudaError_t stream_wait_idle(struct CUstream_st *s) {
 /* ---- API ---- */
 
 EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
-  *stream = stream_new(!(flags & cudaStreamNonBlocking));
+  *stream = stream_new(!(flags & cudaStreamNonBlocking), 0);
   return cudaSuccess;
 }
 
@@ -241,4 +370,70 @@ EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void
   struct host_call *call = malloc(sizeof *call);
   *call = (struct host_call){ fn, arg };
   return stream_submit(stream_resolve(stream), op_new(run_host_call, free, call));
+}
+
+/* ---- API of events ---- */
+
+EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
+  (void)flags;
+  *event = event_new();
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaEventCreate(cudaEvent_t *event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+EXPORT cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  if (!event)
+    return error_set(cudaErrorInvalidResourceHandle);
+  event_release(event);
+  return cudaSuccess;
+}
+
+EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (!event)
+    return error_set(cudaErrorInvalidResourceHandle);
+  return stream_submit(stream_resolve(stream), event_record_op(event));
+}
+
+EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
+                                            unsigned flags) {
+  (void)flags;
+  return cudaEventRecord(event, stream);
+}
+
+EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  (void)flags;
+  if (!event)
+    return error_set(cudaErrorInvalidResourceHandle);
+  struct op *op = event_wait_op(event);
+  return op ? stream_submit(stream_resolve(stream), op) : cudaSuccess;
+}
+
+EXPORT cudaError_t cudaEventQuery(cudaEvent_t event) {
+  pthread_mutex_lock(&event->lock);
+  bool is_done = event->executed >= event->requested;
+  pthread_mutex_unlock(&event->lock);
+  return is_done ? device_fault() : cudaErrorNotReady;
+}
+
+EXPORT cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  pthread_mutex_lock(&event->lock);
+  uint64_t number = event->requested;
+  pthread_mutex_unlock(&event->lock);
+  wait_for(event, number);
+  return device_fault();
+}
+
+EXPORT cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end) {
+  if (!start || !end || !start->requested || !end->requested)
+    return error_set(cudaErrorInvalidResourceHandle);
+  cudaError_t error = cudaEventQuery(start);
+  if (!error)
+    error = cudaEventQuery(end);
+  if (!error)
+    *ms = (float)(1e3 * (double)(end->at.tv_sec - start->at.tv_sec) +
+                  1e-6 * (double)(end->at.tv_nsec - start->at.tv_nsec));
+  return error;
 }

@@ -1,34 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream: an in-order queue of ops with one worker thread, which sleeps while the queue is empty.
- * Owns: its queue and thread.  Threads: any.  Blocks: stream_wait_idle does.
+/* stream: an in-order queue of ops with one worker thread, which sleeps while the queue is empty;
+ * and events, which count the recordings asked for, and know the latest one that has run.
+ * Owns: a stream its queue and thread, an op its argument; events are reference counted.
+ * Threads: any.  Blocks: stream_wait_idle, and the ops and calls that wait for an event, do.
  * Fails: with a CUDA error code. */
 #ifndef FAKE_CUDA_STREAM_H
 #define FAKE_CUDA_STREAM_H
 
-#include <pthread.h>
-
 #include "tests/fake_cuda/runtime/device.h"
-#include "tests/fake_cuda/runtime/op.h"
 
-struct work;
+/* One piece of work, with the way to free its argument (NULL: it needs none). */
+struct op;
+struct op *op_new(void (*run)(void *arg), void (*destroy)(void *arg), void *arg);
 
-struct CUstream_st {
-  pthread_mutex_t lock;
-  pthread_cond_t has_work, has_progress;
-  struct work *head, **tail;
-  uint64_t submitted, completed;
-  bool is_started, is_stopping;
-  bool is_blocking; /* takes part in legacy default stream synchronisation */
-  int device;
-  int priority;   /* as asked for; all are served alike */
-  int references; /* the handle, the worker thread, and whoever waits */
-  unsigned long long id;
-  struct CUstream_st *next;
-};
-
-struct CUstream_st *stream_new(bool is_blocking);
-/* Gives the handle back; work already submitted still runs. */
-void stream_destroy(struct CUstream_st *stream);
+struct CUstream_st;
+/* A new one of the current device; blocking ones take part in legacy default stream
+ * synchronisation. */
+struct CUstream_st *stream_new(bool is_blocking, int priority);
+int stream_priority(const struct CUstream_st *stream); /* as asked for; all are served alike */
 /* Turns the special handles (NULL, legacy, per thread) into a stream of the current device. */
 struct CUstream_st *stream_resolve(cudaStream_t handle);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: everything their text can say, nothing that crashes. Errors are in test_profile_bad.c.
+/* Profiles: everything their text can say. Errors are in test_profile_bad.c.
  */
 #include "common/profile.h"
 
@@ -229,65 +229,7 @@ TEST(failing_stream_is_reported) {
   fclose(full);
 }
 
-/* ---- hostile input: no crash, no leak; a sanitizer build sees the rest ---- */
-
-/* Whatever the parser says, the result must be consistent; what it takes, it must write again. */
-static void parse_anything(const char *text, size_t bytes) {
-  char *copy = malloc(bytes + 1); /* of its exact size, so that a sanitizer sees an overrun */
-  assert_non_null(copy);
-  copy = realloc(copy, bytes > 0 ? bytes : 1);
-  assert_non_null(copy);
-  memcpy(copy, text, bytes);
-  if (profile_parse(copy, bytes, &profile, &error) == 0) {
-    struct profile again;
-    size_t written;
-    char *canonical = write_text(&profile, &written);
-    assert_int_equal(profile_parse(canonical, written, &again, &error), 0);
-    assert_true(profile_hash(&profile) == profile_hash(&again));
-    profile_free(&again);
-    free(canonical);
-    profile_free(&profile);
-  } else {
-    assert_true(error.text[0] != '\0');
-    assert_null(profile.tables);
-  }
-  free(copy);
-}
-
-static char *read_file(const char *path, size_t *bytes) {
-  FILE *file = fopen(path, "r");
-  assert_non_null(file);
-  char *text = malloc(1 << 16);
-  assert_non_null(text);
-  *bytes = fread(text, 1, 1 << 16, file);
-  fclose(file);
-  return text;
-}
-
-TEST(every_truncation_is_survived) {
-  size_t bytes;
-  char *text = read_file(complete_path, &bytes);
-  for (size_t length = 0; length <= bytes; length++) {
-    parse_anything(text, length);
-  }
-  free(text);
-}
-
-TEST(changed_bytes_are_survived) {
-  static const char changes[] = "\0\n\t \"\\{}[]:,09zA.-_\177\377";
-  size_t bytes;
-  char *text = read_file(complete_path, &bytes);
-  for (size_t at = 0; at < bytes; at++) {
-    char kept = text[at];
-    for (size_t i = 0; i < sizeof changes - 1; i++) {
-      text[at] = changes[i];
-      parse_anything(text, bytes);
-    }
-    text[at] = kept;
-  }
-  free(text);
-}
-
+/* Hostile text: tests/fuzz/fuzz_profile.c. */
 static void read_a_file(struct outcome *outcome) {
   memset(&error, 0, sizeof error);
   outcome->error = profile_read(complete_path, &profile, &error);

@@ -1,15 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tuner: opening with good, bad and no profile; what is said, what is shared, what is counted. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/param.h"
+#include "common/sysfs.h"
 #include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
-#include "tests/lib/tuner_job.h"
+#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
-#include "tuner_plugin/plugin/profile_cache.h"
 #include "tuner_plugin/plugin/tuner.h"
+
+/* ---- a job as the tuner sees it: 32 ranks on 4 nodes, a directory with its profiles that is the
+ * machine's root, too, and NCCL's table of costs ---- */
+
+enum { ALGOS = 7, PROTOS = 3 };
+
+static struct tree job_tree;
+static const struct tuner_host job_host = { .abi_version = 5, .nccl_version = 22907 };
+static const struct tuner_shape job_shape = { .ranks = 32, .nodes = 4 };
+
+static int job_set_up(void **state) {
+  (void)state;
+  unsetenv("NCCL_ALGO");
+  tree_create(&job_tree);
+  log_capture_start();
+  return 0;
+}
+
+static int job_tear_down(void **state) {
+  (void)state;
+  log_capture_stop();
+  tree_remove(&job_tree);
+  return 0;
+}
+
+/* Parameters as the plugin would read them: the profile, a file below the tree or none if empty,
+ * and one more, as in "STRATUS_TUNER=0", or none if empty. */
+static void job_set(const char *profile_file, const char *other) {
+  static char profile[256], extra[256];
+  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s/%s", job_tree.root, profile_file);
+  snprintf(extra, sizeof extra, "%s", other);
+  char *environment[] = { extra, profile_file[0] ? profile : NULL, NULL };
+  param_load(environment);
+  sysfs_process_root = job_tree.root;
+  setenv("XDG_CONFIG_HOME", job_tree.root, 1);
+}
+
+static struct tuner *job_open_as(struct tuner_host host, struct tuner_shape shape) {
+  struct tuner *tuner = tuner_open(host, shape);
+  assert_non_null(tuner);
+  return tuner;
+}
+
+static struct tuner *job_open(void) {
+  return job_open_as(job_host, job_shape);
+}
+
+/* One call of a collective for which NCCL prefers tree to ring; was ring chosen? */
+static bool job_call(struct tuner *tuner, int coll, size_t bytes, int *channels) {
+  float us[ALGOS][PROTOS];
+  for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
+    us[cell / PROTOS][cell % PROTOS] = -1.0f;
+  }
+  us[PROFILE_TREE][PROFILE_SIMPLE] = 10.0f;
+  us[PROFILE_RING][PROFILE_SIMPLE] = 20.0f;
+  struct decide_costs costs = { .us = &us[0][0], .algos = ALGOS, .protos = PROTOS };
+  tuner_choose_by_costs(tuner, coll, bytes, costs, channels);
+  assert_true(us[PROFILE_TREE][PROFILE_SIMPLE] == 10.0f);
+  return us[PROFILE_RING][PROFILE_SIMPLE] == 0.0f;
+}
+
+#define TEST(test) UNIT_TEST_WITH(test, job_set_up, job_tear_down)
+
+/* ---- profiles ---- */
 
 /* The text without its last brace. */
 #define GOOD                                                                                       \
@@ -18,17 +84,17 @@
   "'algo': 'ring', 'proto': 'simple', 'channels': 4}]}]"
 
 static void write_good(void) {
-  tree_write(&tuner_job_tree, "p.profile", "%s", json_text(GOOD "}"));
+  tree_write(&job_tree, "p.profile", "%s", json_text(GOOD "}"));
 }
 
-TUNER_JOB_TEST(profile_chooses_and_counts) {
+TEST(profile_chooses_and_counts) {
   write_good();
-  tuner_job_set("p.profile", "");
-  struct tuner *tuner = tuner_job_open();
+  job_set("p.profile", "");
+  struct tuner *tuner = job_open();
   int channels = 0;
-  assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1023, &channels));
+  assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1023, &channels));
   assert_int_equal(channels, 0);
-  assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+  assert_true(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
   assert_int_equal(channels, 4);
   struct tuner_counts counts = tuner_get_counts(tuner);
   assert_int_equal(counts.calls, 2);
@@ -40,16 +106,16 @@ TUNER_JOB_TEST(profile_chooses_and_counts) {
 }
 
 /* Its rows were measured over stratus. */
-TUNER_JOB_TEST(leaves_nccl_alone_when_it_does_not_send_over_stratus) {
-  struct tuner_host host = tuner_job_host;
+TEST(leaves_nccl_alone_when_it_does_not_send_over_stratus) {
+  struct tuner_host host = job_host;
   host.net = NET_USE_LOST;
   write_good();
-  tuner_job_set("p.profile", "STRATUS_COLLNET=full");
+  job_set("p.profile", "STRATUS_COLLNET=full");
   for (int life = 0; life < 2; life++) {
     int channels = 0;
-    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
-    assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
-    assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    struct tuner *tuner = job_open_as(host, job_shape);
+    assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     tuner_close(tuner);
   }
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
@@ -57,54 +123,45 @@ TUNER_JOB_TEST(leaves_nccl_alone_when_it_does_not_send_over_stratus) {
 }
 
 /* Hosts are compared as they connect, which the first call makes them do. */
-TUNER_JOB_TEST(first_call_between_hosts_is_nccls_own) {
+TEST(first_call_between_hosts_is_nccls_own) {
   static const struct {
     enum net_use net;
     bool is_chosen;
   } cases[] = { { NET_USE_STRATUS, false }, { NET_USE_OTHER, true } };
   write_good();
-  tuner_job_set("p.profile", "");
+  job_set("p.profile", "");
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     int channels = 0;
-    struct tuner_host host = tuner_job_host;
+    struct tuner_host host = job_host;
     host.net = cases[i].net;
-    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
-    assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels), cases[i].is_chosen);
-    assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    struct tuner *tuner = job_open_as(host, job_shape);
+    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels), cases[i].is_chosen);
+    assert_true(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     assert_int_equal(tuner_get_counts(tuner).calls, 2);
     tuner_close(tuner);
   }
 }
 
 /* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks. */
-TUNER_JOB_TEST(first_group_between_hosts_is_nccls_own) {
+TEST(first_group_between_hosts_is_nccls_own) {
   write_good();
-  tuner_job_set("p.profile", "");
+  job_set("p.profile", "");
   for (int version = 5; version <= 6; version++) {
-    struct tuner_host host = tuner_job_host;
+    struct tuner_host host = job_host;
     int channels = 0;
     host.abi_version = version;
     host.net = NET_USE_STRATUS;
-    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
-    assert_false(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    struct tuner *tuner = job_open_as(host, job_shape);
+    assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     /* Before version 6 nothing tells a group from one call after the other. */
-    assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 2048, &channels), version == 5);
+    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 2048, &channels), version == 5);
     tuner_group_ends(tuner);
-    assert_true(tuner_job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+    assert_true(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
     tuner_close(tuner);
   }
 }
 
-TUNER_JOB_TEST(says_one_banner_in_a_process) {
-  tuner_job_set("", "");
-  tuner_close(tuner_job_open());
-  log_capture_start(); /* another test may have been first */
-  tuner_close(tuner_job_open());
-  tuner_close(tuner_job_open());
-  assert_int_equal(log_capture_find("tuner interface"), 0);
-}
-
-TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
+TEST(calls_without_a_row_leave_collnet_out) {
   static const struct {
     int abi_version;
     const char *collnet;
@@ -118,11 +175,11 @@ TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
   };
   write_good();
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    tuner_job_set("p.profile", cases[i].collnet);
-    struct tuner_host host = tuner_job_host;
+    job_set("p.profile", cases[i].collnet);
+    struct tuner_host host = job_host;
     host.net = cases[i].net;
     host.abi_version = cases[i].abi_version;
-    struct tuner *tuner = tuner_job_open_as(host, (struct tuner_shape){ 16, 4, false });
+    struct tuner *tuner = job_open_as(host, (struct tuner_shape){ 16, 4, false });
     float us[PROFILE_ALGORITHM_COUNT] = { 1, 1, 1, 1, -1, -1, -1 };
     struct decide_costs costs = { .us = us, .algos = PROFILE_ALGORITHM_COUNT, .protos = 1 };
     int channels = 0;
@@ -139,9 +196,9 @@ TUNER_JOB_TEST(calls_without_a_row_leave_collnet_out) {
   }
 }
 
-TUNER_JOB_TEST(only_the_measured_shape_and_release) {
+TEST(only_the_measured_shape_and_release) {
   write_good();
-  tuner_job_set("p.profile", "");
+  job_set("p.profile", "");
   static const struct {
     struct tuner_host host;
     struct tuner_shape shape;
@@ -159,35 +216,35 @@ TUNER_JOB_TEST(only_the_measured_shape_and_release) {
     { { 5, 22907, NET_USE_OTHER }, { 32, 4, true }, false },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct tuner *tuner = tuner_job_open_as(cases[i].host, cases[i].shape);
+    struct tuner *tuner = job_open_as(cases[i].host, cases[i].shape);
     int channels = 0;
-    assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
+    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
     assert_int_equal(channels, cases[i].is_chosen ? 4 : 0);
     tuner_close(tuner);
   }
 }
 
 /* The file is read by the first communicator and again only after the last has gone. */
-TUNER_JOB_TEST(profile_is_read_once) {
+TEST(profile_is_read_once) {
   write_good();
-  tuner_job_set("p.profile", "");
-  struct tuner *first = tuner_job_open();
-  tree_write(&tuner_job_tree, "p.profile", "gone bad");
-  struct tuner *second = tuner_job_open();
+  job_set("p.profile", "");
+  struct tuner *first = job_open();
+  tree_write(&job_tree, "p.profile", "gone bad");
+  struct tuner *second = job_open();
   tuner_close(first);
-  struct tuner *third = tuner_job_open();
+  struct tuner *third = job_open();
   int channels = 0;
-  assert_true(tuner_job_call(second, PROFILE_ALLREDUCE, 4096, &channels));
-  assert_true(tuner_job_call(third, PROFILE_ALLREDUCE, 4096, &channels));
+  assert_true(job_call(second, PROFILE_ALLREDUCE, 4096, &channels));
+  assert_true(job_call(third, PROFILE_ALLREDUCE, 4096, &channels));
   tuner_close(second);
   tuner_close(third);
-  struct tuner *fourth = tuner_job_open();
-  assert_false(tuner_job_call(fourth, PROFILE_ALLREDUCE, 4096, &channels));
+  struct tuner *fourth = job_open();
+  assert_false(job_call(fourth, PROFILE_ALLREDUCE, 4096, &channels));
   tuner_close(fourth);
 }
 
 /* Another host may not have it, and without the net plugin nobody would notice. */
-TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
+TEST(found_by_topology_counts_where_hosts_are_compared) {
   static const struct {
     enum net_use net;
     const char *topology, *profile;
@@ -199,40 +256,20 @@ TUNER_JOB_TEST(found_by_topology_counts_where_hosts_are_compared) {
     { NET_USE_OTHER, "0123456789ab", "stratus/profiles/p.profile", true },
     { NET_USE_OTHER, "ba9876543210", "stratus/profiles/p.profile", true },
   };
-  tree_write(&tuner_job_tree, "stratus/profiles/p.profile", "%s",
+  tree_write(&job_tree, "stratus/profiles/p.profile", "%s",
              json_text(GOOD ", 'match': {'topology': '0123456789ab'}}"));
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char word[64];
     snprintf(word, sizeof word, "STRATUS_TOPOLOGY=%s", cases[i].topology);
-    tuner_job_set(cases[i].profile, word);
-    struct tuner_host host = tuner_job_host;
+    job_set(cases[i].profile, word);
+    struct tuner_host host = job_host;
     host.net = cases[i].net;
-    struct tuner *tuner = tuner_job_open_as(host, tuner_job_shape);
+    struct tuner *tuner = job_open_as(host, job_shape);
     int channels = 0;
-    tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels); /* the first is NCCL's own */
-    assert_int_equal(tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
+    job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels); /* the first is NCCL's own */
+    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
     tuner_close(tuner);
   }
-}
-
-TUNER_JOB_TEST(cache_names_what_it_holds) {
-  write_good();
-  tuner_job_set("p.profile", "");
-  const char *text = json_text(GOOD "}");
-  struct profile profile;
-  struct profile_error error;
-  assert_int_equal(profile_parse(text, strlen(text), &profile, &error), 0);
-  struct profile_cache_view view;
-  assert_int_equal(profile_cache_acquire(&view), 0);
-  assert_string_equal(view.profile->meta.id, "good");
-  assert_true(view.hash == profile_hash(&profile));
-  assert_non_null(strstr(view.path, "p.profile"));
-  struct profile_cache_view again;
-  assert_int_equal(profile_cache_acquire(&again), 0);
-  assert_ptr_equal(view.profile, again.profile);
-  profile_cache_release();
-  profile_cache_release();
-  profile_free(&profile);
 }
 
 struct thread_work {
@@ -245,13 +282,13 @@ static void *open_and_choose(void *argument) {
   struct thread_work *work = argument;
   for (int i = 0; i < work->calls; i++) {
     struct tuner_shape own = { work->ranks, 4, false };
-    struct tuner *tuner = tuner_open(tuner_job_host, own);
+    struct tuner *tuner = tuner_open(job_host, own);
     if (!tuner) {
       return "open";
     }
     int channels = 0;
-    if (tuner_job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels) != (work->ranks == 32) ||
-        !tuner_job_call(work->shared, PROFILE_ALLREDUCE, 4096, &channels)) {
+    if (job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels) != (work->ranks == 32) ||
+        !job_call(work->shared, PROFILE_ALLREDUCE, 4096, &channels)) {
       return "choice";
     }
     tuner_close(tuner);
@@ -259,13 +296,13 @@ static void *open_and_choose(void *argument) {
   return NULL;
 }
 
-TUNER_JOB_TEST(threads_share_profile_and_tuner) {
+TEST(threads_share_profile_and_tuner) {
   enum { THREADS = 4, CALLS = 100 };
   write_good();
-  tuner_job_set("p.profile", "STRATUS_LOG=warn");
+  job_set("p.profile", "STRATUS_LOG=warn");
   struct thread_work work[THREADS];
   pthread_t threads[THREADS];
-  struct tuner *shared = tuner_job_open();
+  struct tuner *shared = job_open();
   for (int i = 0; i < THREADS; i++) {
     work[i] = (struct thread_work){ shared, CALLS, i % 2 ? 32 : 28 };
     assert_int_equal(pthread_create(&threads[i], NULL, open_and_choose, &work[i]), 0);

@@ -188,22 +188,30 @@ UNIT_TEST(doubtful_logs_label_nothing) {
 
 /* ---- resuming ---- */
 
-/* Stands in for a whole job under nccl-tests: says what the tuner would, writes what the benchmark
- * would, and keeps a list of the cells that it was given. */
+/* Stands in for a whole job under nccl-tests, 16 ranks on 2 nodes: says what the tuner would,
+ * writes what the benchmark would, every call as fast as the others, and keeps a list of the cells
+ * that it was given. */
 static const char fake_perf[] =
     "#!/bin/sh\n"
     "echo \"$STRATUS_TUNER $STRATUS_CALIBRATE\" >>\"$0.log\"\n"
-    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -e) last=$2 ;; esac; shift; done\n"
-    "place='{\"time\":10,\"nwrong\":null}'; calls='{\"times_us\":[30,10,11,12]}'\n"
-    "for size in 8 16; do\n"
-    "  [ $size -le $last ] || continue\n"
-    "  echo \"TUNER/stratus: calibrate open allreduce $size ranks 2 nodes 2 nccl 22907 cells "
+    "coll=$(basename \"$0\" _perf | tr -d _)\n"
+    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; esac; "
+    "shift; done\n"
+    "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a match'\n"
+    "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v json=\"$json\" 'BEGIN {\n"
+    "  times = \"10\"; for (i = 1; i < n; i++) times = times \",\" 10 + i % 2\n"
+    "  for (size = b; size <= e; size *= 2) {\n"
+    "    print \"TUNER/stratus: calibrate open \" coll \" \" size \" ranks 16 nodes 2 nccl 22907 "
+    "cells "
     "ring.ll tree.ll .\"\n"
-    "  "
-    "rows=\"$rows${rows:+,}{\\\"size\\\":$size,\\\"out_of_place\\\":$place,\\\"in_place\\\":$place,"
-    "\\\"out_of_place_per_iter\\\":$calls,\\\"in_place_per_iter\\\":$calls}\"\n"
-    "done\n"
-    "echo \"{\\\"results\\\":[$rows]}\" >\"$json\"\n";
+    "    place = \"{\\\"time\\\":10,\\\"nwrong\\\":0}\"; calls = \"{\\\"times_us\\\":[\" times "
+    "\"]}\"\n"
+    "    rows = rows (rows ? \",\" : \"\") \"{\\\"size\\\":\" size \",\\\"out_of_place\\\":\" "
+    "place "
+    "\",\\\"in_place\\\":\" place \",\\\"out_of_place_per_iter\\\":\" calls "
+    "\",\\\"in_place_per_iter\\\":\" calls \"}\"\n"
+    "  }\n"
+    "  print \"{\\\"results\\\":[\" rows \"]}\" >json }'\n";
 
 static int run_tool(const char *options) {
   char command[512];
@@ -330,28 +338,6 @@ static const char fake_mpirun[] =
     "until [ \"${1%_perf}\" != \"$1\" ]; do shift; done\n"
     "exec \"$@\"\n";
 
-/* 16 ranks on 2 nodes, all sizes that were asked for, every call as fast as the others. */
-static const char any_perf[] =
-    "#!/bin/sh\n"
-    "coll=$(basename \"$0\" _perf | tr -d _)\n"
-    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; esac; "
-    "shift; done\n"
-    "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a match'\n"
-    "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v json=\"$json\" 'BEGIN {\n"
-    "  times = \"10\"; for (i = 1; i < n; i++) times = times \",\" 10 + i % 2\n"
-    "  for (size = b; size <= e; size *= 2) {\n"
-    "    print \"TUNER/stratus: calibrate open \" coll \" \" size \" ranks 16 nodes 2 nccl 22907 "
-    "cells "
-    "ring.ll tree.ll .\"\n"
-    "    place = \"{\\\"time\\\":10,\\\"nwrong\\\":0}\"; calls = \"{\\\"times_us\\\":[\" times "
-    "\"]}\"\n"
-    "    rows = rows (rows ? \",\" : \"\") \"{\\\"size\\\":\" size \",\\\"out_of_place\\\":\" "
-    "place "
-    "\",\\\"in_place\\\":\" place \",\\\"out_of_place_per_iter\\\":\" calls "
-    "\",\\\"in_place_per_iter\\\":\" calls \"}\"\n"
-    "  }\n"
-    "  print \"{\\\"results\\\":[\" rows \"]}\" >json }'\n";
-
 static void run_example(const char *command) {
   char example[TOOL_LINE_MAX], line[TOOL_LINE_MAX + 32];
   tool_read_example(command, example);
@@ -369,7 +355,7 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   tree_write(&tool.tree, "mpirun", "%s", fake_mpirun);
   assert_int_equal(chmod(tree_path(&tool.tree, "mpirun", full), 0755), 0);
   for (size_t i = 0; i < 3; i++) {
-    tree_write(&tool.tree, programs[i], "%s", any_perf);
+    tree_write(&tool.tree, programs[i], "%s", fake_perf);
     assert_int_equal(chmod(tree_path(&tool.tree, programs[i], full), 0755), 0);
   }
   tree_write(&tool.tree, "a.profile", "%s",

@@ -52,15 +52,6 @@ static int tear_down(void **context) {
   return unsetenv("NCCL_SOCKET_IFNAME");
 }
 
-UNIT_TEST_WITH(the_loopback_is_a_device, set_up, tear_down) {
-  assert_int_equal(discover(NULL, "STRATUS_SPEED_MBPS=lo=500"), 0);
-  assert_int_equal(found.devices.count, 1);
-  assert_string_equal(found.devices.devices[0].name, "lo");
-  assert_int_equal(found.devices.devices[0].speed_mbps, 500);
-  assert_int_equal(found.devices.devices[0].speed_origin, DEVICE_FROM_PARAMETER);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-}
-
 UNIT_TEST_WITH(no_interface_has_reasons, set_up, tear_down) {
   setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
   assert_int_equal(discover(NULL, NULL), 0);

@@ -62,23 +62,6 @@ LOG_TEST(errno_is_kept) {
   assert_int_equal(errno, ETIMEDOUT);
 }
 
-static const char *seen_file;
-static int seen_line;
-
-static void keep_place(enum log_level level, const char *file, int line, const char *text) {
-  (void)level;
-  (void)text;
-  seen_file = file;
-  seen_line = line;
-}
-
-LOG_TEST(sink_gets_the_place) {
-  log_set_sink(keep_place);
-  LOG_WARN("text");
-  assert_int_equal(seen_line, __LINE__ - 1);
-  assert_non_null(strstr(seen_file, "test_log.c"));
-}
-
 /* Runs the default sink with both streams in files; returns their sizes. */
 static void measure_default_sink(long *stdout_bytes, long *stderr_bytes) {
   int saved[2] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
@@ -109,19 +92,6 @@ LOG_TEST(default_sink_never_touches_stdout) {
   measure_default_sink(&stdout_bytes, &stderr_bytes);
   assert_int_equal(stdout_bytes, 0);
   assert_int_equal(stderr_bytes, strlen("stratus: WARN to stderr\n"));
-}
-
-LOG_TEST(limit_counts_what_it_drops) {
-  struct log_limit limit = { 0 };
-  uint64_t suppressed = 99;
-  assert_true(log_limit_pass(&limit, 1000, 500, &suppressed));
-  assert_int_equal(suppressed, 0);
-  assert_false(log_limit_pass(&limit, 1001, 500, &suppressed));
-  assert_false(log_limit_pass(&limit, 1499, 500, &suppressed));
-  assert_true(log_limit_pass(&limit, 1500, 500, &suppressed));
-  assert_int_equal(suppressed, 2);
-  assert_true(log_limit_pass(&limit, 9000, 500, &suppressed));
-  assert_int_equal(suppressed, 0);
 }
 
 LOG_TEST(limited_place_speaks_once_per_interval) {

@@ -99,31 +99,4 @@ UNIT_TEST(the_latest_logger_is_told) {
   assert_int_equal(calls_of_other, 1);
 }
 
-/* NCCL calls what is not NULL; what is NULL it must be able to do without. */
-UNIT_TEST(tables_are_complete) {
-  static const struct {
-    const void *table;
-    size_t members; /* with the name */
-    size_t missing; /* getDeviceMr, irecvConsumed */
-  } tables[] = {
-    { &ncclNetPlugin_v7, sizeof(struct net_v7) / sizeof(void *), 2 },
-    { &ncclNetPlugin_v8, sizeof(struct net_v8) / sizeof(void *), 2 },
-    { &ncclNetPlugin_v9, sizeof(struct net_v9) / sizeof(void *), 2 },
-    { &ncclNetPlugin_v10, sizeof(struct net_v10) / sizeof(void *), 2 },
-    { &ncclNetPlugin_v11, sizeof(struct net_v11) / sizeof(void *), 2 },
-    { &ncclNetPlugin_v12, sizeof(struct net_v12) / sizeof(void *), 2 },
-  };
-  for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
-    const void *const *members = tables[i].table;
-    size_t missing = 0;
-    for (size_t m = 0; m < tables[i].members; m++) {
-      missing += members[m] == NULL;
-    }
-    assert_int_equal(missing, tables[i].missing);
-    assert_string_equal((const char *)members[0], "stratus");
-  }
-  assert_null(ncclNetPlugin_v12.getDeviceMr);
-  assert_null(ncclNetPlugin_v12.irecvConsumed);
-}
-
 UNIT_MAIN(NULL, NULL)

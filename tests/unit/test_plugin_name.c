@@ -53,20 +53,6 @@ UNIT_TEST(each_release_reads_values_in_its_way) {
   }
 }
 
-UNIT_TEST(files_are_tried_in_order) {
-  struct plugin_files files;
-  plugin_name_files(PLUGIN_KIND_NET, "x", 22203, &files);
-  assert_int_equal(files.count, 2);
-  assert_string_equal(files.names[0], "x");
-  assert_string_equal(files.names[1], "libnccl-net-x.so");
-  plugin_name_files(PLUGIN_KIND_NET, "x", 21903, &files);
-  assert_int_equal(files.count, 1);
-  assert_string_equal(files.names[0], "libnccl-net-x.so");
-  plugin_name_files(PLUGIN_KIND_TUNER, "x", 21903, &files);
-  assert_int_equal(files.count, 1);
-  assert_string_equal(files.names[0], "x");
-}
-
 UNIT_TEST(what_was_meant_is_said) {
   static const struct {
     const char *value;

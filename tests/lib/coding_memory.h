@@ -13,13 +13,11 @@
 struct coding_memory {
   void *lanes[WIRE_MAX_LANES];
   uint64_t refused; /* lanes for which there is none */
-  unsigned asked;
 };
 
 static inline void *coding_memory_get(void *owner, unsigned lane, size_t bytes) {
   struct coding_memory *memory = owner;
   free(memory->lanes[lane]);
-  memory->asked++;
   memory->lanes[lane] = (memory->refused >> lane & 1) != 0 ? NULL : malloc(bytes);
   return memory->lanes[lane];
 }
@@ -29,7 +27,7 @@ static inline void coding_memory_free(struct coding_memory *memory) {
   for (unsigned lane = 0; lane < WIRE_MAX_LANES; lane++) {
     free(memory->lanes[lane]);
   }
-  *memory = (struct coding_memory){ .asked = 0 };
+  *memory = (struct coding_memory){ .refused = 0 };
 }
 
 #endif

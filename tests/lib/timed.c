@@ -25,35 +25,41 @@ int timed_end(void **state) {
   (void)state;
   free(timed.links[LINK_SENDER]);
   free(timed.links[LINK_RECEIVER]);
-  coding_memory_free(&timed.memory);
+  coding_memory_free(&timed.memories[LINK_SENDER]);
+  coding_memory_free(&timed.memories[LINK_RECEIVER]);
   memset(&timed, 0, sizeof timed);
   return 0;
 }
 
-static void begin(unsigned lanes, unsigned lanes_up, uint64_t timeout_ns) {
+void timed_begin_with(struct link_config config, unsigned lanes_up) {
   timed_end(NULL);
   for (size_t at = 0; at < TIMED_BULK; at++) {
     timed.out[at] = (uint8_t)(at * 31 + at / 251);
   }
   timed.now_ns = 1000000000;
   timed.can_dial = true;
+  config.coding_memory = coding_memory_get;
   for (int role = 0; role < 2; role++) {
-    struct link_config config = {
-      .role = (enum link_role)role,
-      .policy = { .lanes = lanes, .chunk_bytes = 4096 },
-      .eager_bytes = 64,
-      .eager_slots = 8,
-      .timeout_ns = timeout_ns,
-      .stopped_timeout_ns = TIMED_STOPPED_TIMEOUT,
-      .seed = 1,
-      .coding_memory = coding_memory_get,
-      .coding_owner = &timed.memory,
-    };
+    config.role = (enum link_role)role;
+    config.coding_owner = &timed.memories[role];
     timed.links[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, timed.now_ns);
   }
   for (unsigned lane = 0; lane < lanes_up; lane++) {
     timed_lane_up(lane, 1);
   }
+}
+
+static void begin(unsigned lanes, unsigned lanes_up, uint64_t timeout_ns) {
+  timed_begin_with(
+      (struct link_config){
+          .policy = { .lanes = lanes, .chunk_bytes = 4096 },
+          .eager_bytes = 64,
+          .eager_slots = 8,
+          .timeout_ns = timeout_ns,
+          .stopped_timeout_ns = TIMED_STOPPED_TIMEOUT,
+          .seed = 1,
+      },
+      lanes_up);
 }
 
 void timed_begin(unsigned lanes_up) {
@@ -64,17 +70,31 @@ void timed_begin_patient(unsigned lanes_up, uint64_t timeout_ns) {
   begin(lanes_up, lanes_up, timeout_ns);
 }
 
-static void deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
+bool timed_take(enum link_role from, unsigned lane, struct link_frame *frame) {
+  if (!next_frame(timed.links[from], lane, frame, timed.now_ns)) {
+    return false;
+  }
+  if (frame->wants_coding) {
+    struct policy_encoded encoded = link_encode(timed.links[from], lane, frame);
+    encoded.took_ns = TIMED_CODING;
+    link_encoded(timed.links[from], &encoded);
+    assert_false(frame->wants_coding);
+  }
+  return true;
+}
+
+int timed_deliver(enum link_role to, unsigned lane, const struct link_frame *frame) {
   struct wire_header header;
   assert_int_equal(wire_header_decode(frame->header, &header), 0);
-  if (link_frame_received(timed.links[to], lane, &header, timed.now_ns) != 0) {
-    return;
+  int error = link_frame_received(timed.links[to], lane, &header, timed.now_ns);
+  if (error) {
+    return error;
   }
   timed.received_frames[header.type]++;
-  if (header.length > 0) {
-    memcpy(link_receive_buffer(timed.links[to], lane), frame->payload, header.length);
+  if (frame->length > 0) {
+    memcpy(link_receive_buffer(timed.links[to], lane), frame->payload, frame->length);
   }
-  link_frame_completed(timed.links[to], lane, timed.now_ns);
+  return link_frame_completed(timed.links[to], lane, timed.now_ns);
 }
 
 bool timed_carry(enum link_role from) {
@@ -84,14 +104,14 @@ bool timed_carry(enum link_role from) {
          (picked = pick_lane(timed.links[from], UINT64_MAX)) >= 0) {
     struct link_frame frame;
     struct wire_header header;
-    assert_true(next_frame(timed.links[from], (unsigned)picked, &frame, timed.now_ns));
+    assert_true(timed_take(from, (unsigned)picked, &frame));
     assert_int_equal(wire_header_decode(frame.header, &header), 0);
     timed.pinged[from] |= header.type == WIRE_PING ? 1ull << picked : 0;
     if (timed.largest > 0 && frame.length > timed.largest) {
       timed.black[from] |= 1ull << picked; /* a stream: until the lane reconnects */
     }
     if ((timed.black[from] >> picked & 1) == 0) {
-      deliver(timed_other(from), (unsigned)picked, &frame);
+      timed_deliver(timed_other(from), (unsigned)picked, &frame);
     }
     link_frame_taken(timed.links[from], (unsigned)picked, timed.now_ns);
     has_carried = true;

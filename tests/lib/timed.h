@@ -13,6 +13,7 @@
 #define TIMED_TIMEOUT 10000000000ull
 #define TIMED_STOPPED_TIMEOUT 300000000000ull
 #define TIMED_BULK (256u << 10) /* the most that can be posted */
+#define TIMED_CODING 100u       /* ns that a chunk takes to be compressed */
 
 struct timed {
   struct link *links[2]; /* by enum link_role */
@@ -25,7 +26,7 @@ struct timed {
   bool can_dial;
   uint64_t now_ns, received_frames[WIRE_TYPE_END];
   unsigned completed[2];
-  struct coding_memory memory; /* of the sender */
+  struct coding_memory memories[2];
   uint8_t out[TIMED_BULK], in[TIMED_BULK];
 };
 extern struct timed timed;
@@ -34,6 +35,8 @@ extern struct timed timed;
 void timed_begin(unsigned lanes_up);
 /* The same with another timeout than TIMED_TIMEOUT, and no more lanes than these. */
 void timed_begin_patient(unsigned lanes_up, uint64_t timeout_ns);
+/* The same with links of this configuration, but for the role. */
+void timed_begin_with(struct link_config config, unsigned lanes_up);
 /* For cmocka: the teardown of each test. */
 int timed_end(void **state);
 
@@ -41,6 +44,10 @@ enum link_role timed_other(enum link_role role);
 void timed_lane_up(unsigned lane, uint32_t epoch);
 /* A message, at both ends. */
 void timed_post(size_t bytes);
+/* The frame that this side writes on the lane next, compressed if its link wants that. */
+bool timed_take(enum link_role from, unsigned lane, struct link_frame *frame);
+/* Hands it over; the error of the link that gets it. */
+int timed_deliver(enum link_role to, unsigned lane, const struct link_frame *frame);
 /* Hands over all frames that this side has for now; were there any? */
 bool timed_carry(enum link_role from);
 /* Orders are followed and frames carried until nothing is left to do at this moment. */

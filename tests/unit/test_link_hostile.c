@@ -66,24 +66,4 @@ TEST(a_reconnect_that_was_fenced_before_is_refused) {
   assert_true(link_lane_fence(link, 1, 3, timed.now_ns) == 0);
 }
 
-/* What a hostile hello may ask for. */
-UNIT_TEST(impossible_configurations_have_no_size) {
-  const struct link_config good = { .policy = { .lanes = 2, .chunk_bytes = 4096 },
-                                    .eager_bytes = 64,
-                                    .eager_slots = 4 };
-  struct link_config bad[5];
-  assert_true(link_memory_bytes(&good) > 0);
-  for (size_t i = 0; i < 5; i++) {
-    bad[i] = good;
-  }
-  bad[0].policy.lanes = 0;
-  bad[1].policy.lanes = WIRE_MAX_LANES + 1;
-  bad[2].eager_bytes = good.policy.chunk_bytes + 1;
-  bad[3].policy.chunk_bytes = WIRE_MAX_CHUNK_BYTES + 1;
-  bad[4].eager_slots = LINK_WINDOW / 2 + 1;
-  for (size_t i = 0; i < 5; i++) {
-    assert_int_equal(link_memory_bytes(&bad[i]), 0);
-  }
-}
-
 UNIT_MAIN(NULL, NULL)

@@ -110,31 +110,6 @@ TEST(an_outage_is_waited_for) {
   }
 }
 
-TEST(patience_ends) {
-  for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
-    timed_begin_patient(lanes, PATIENCE);
-    timed_post(TIMED_BULK);
-    lose_the_path();
-    timed_post(TIMED_BULK);
-    timed_pass(PATIENCE - SECOND);
-    assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-    assert_int_equal(link_status(timed.links[LINK_RECEIVER]), 0);
-    timed_pass(10 * SECOND);
-    assert_int_equal(link_status(timed.links[LINK_SENDER]), lanes == 1 ? -ETIMEDOUT : -EHOSTDOWN);
-    assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -EHOSTDOWN);
-  }
-}
-
-/* Its last lane would be of no use either: its kernel keeps what it cannot read. */
-TEST(the_only_lane_to_a_stopped_peer_stays) {
-  timed_begin_patient(1, PATIENCE);
-  timed_post(TIMED_BULK);
-  timed.is_stopped[LINK_RECEIVER] = timed.does_host_answer[LINK_RECEIVER] = true;
-  timed_pass(60 * SECOND);
-  assert_true(trouble(LINK_SENDER) == LINK_STOPPED);
-  assert_int_equal(timed_view(LINK_SENDER).losses, 0);
-}
-
 /* The path passes handshakes, so it is there: patience is of no use. */
 TEST(a_path_without_data_ends_the_patient_too) {
   for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
@@ -151,18 +126,6 @@ TEST(a_path_without_data_ends_the_patient_too) {
 
 /* ---- lanes ---- */
 
-TEST(a_lane_that_the_peer_closed_is_no_loss) {
-  struct link_lane_view view;
-  timed_begin(2);
-  link_lane_left(timed.links[LINK_RECEIVER], 0, 1, timed.now_ns);
-  link_lane_lost(timed.links[LINK_RECEIVER], 1, 1, timed.now_ns);
-  for (unsigned lane = 0; lane < 2; lane++) {
-    link_view_lane(timed.links[LINK_RECEIVER], lane, &view);
-    assert_int_equal(view.state, LINK_LANE_LOST);
-    assert_true(view.losses == lane);
-  }
-}
-
 TEST(other_lanes_are_asked_only_where_a_path_may_be_gone) {
   for (int has_all = 0; has_all < 2; has_all++) {
     timed_begin(TIMED_LANES);
@@ -175,30 +138,6 @@ TEST(other_lanes_are_asked_only_where_a_path_may_be_gone) {
 }
 
 /* ---- giving up ---- */
-
-/* As with an MTU that is too large for the path: handshakes, PINGs and their answers arrive. */
-TEST(small_frames_pass_and_data_does_not) {
-  for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
-    for (int is_later = 0; is_later < 2; is_later++) {
-      timed_begin(lanes);
-      timed_post(is_later != 0 ? TIMED_BULK : 8);
-      timed_pass(5 * SECOND);
-      timed.largest = 700;
-      timed_post(TIMED_BULK);
-      timed_pass(TIMED_TIMEOUT / 2 - SECOND);
-      assert_true(trouble(LINK_SENDER) != LINK_STUCK);
-      timed_pass(SECOND + MS);
-      assert_true(trouble(LINK_SENDER) == LINK_STUCK);
-      assert_in_range(timed_view(LINK_SENDER).vain_lanes, 1, 5 * TIMED_LANES);
-      timed_pass(TIMED_TIMEOUT / 2 - 2 * MS);
-      assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-      timed_pass(2 * SECOND);
-      assert_int_equal(link_status(timed.links[LINK_SENDER]), -ECOMM);
-      assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
-      assert_int_equal(timed_view(LINK_RECEIVER).peer_error, -ECOMM);
-    }
-  }
-}
 
 TEST(the_reason_travels) {
   char reason[2 * WIRE_MAX_REASON_BYTES];
@@ -215,22 +154,6 @@ TEST(the_reason_travels) {
   assert_memory_equal(view.peer_reason, "h3 (10.0.0.3:7):?xxx", 20);
 }
 
-TEST(giving_up_is_said) {
-  for (int role = 0; role < 2; role++) {
-    timed_begin(TIMED_LANES);
-    assert_false(link_has_last_word(timed.links[role]));
-    link_fail(timed.links[role], -EIO);
-    assert_true(link_has_last_word(timed.links[role]));
-    timed_settle();
-    assert_false(link_has_last_word(timed.links[role]));
-    enum link_role peer = timed_other((enum link_role)role);
-    assert_int_equal(link_status(timed.links[peer]), -ECONNABORTED);
-    assert_int_equal(timed_view(peer).peer_error, -EIO);
-    assert_false(link_has_last_word(timed.links[peer])); /* it knows */
-    assert_int_equal(timed.received_frames[WIRE_ABORT], 1);
-  }
-}
-
 TEST(a_last_word_that_was_lost_is_said_again) {
   timed_begin(2);
   struct link_frame frame;
@@ -243,14 +166,6 @@ TEST(a_last_word_that_was_lost_is_said_again) {
   assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), 1 - lane);
   timed_settle();
   assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
-}
-
-TEST(without_a_lane_nothing_can_be_said) {
-  timed_begin(1);
-  link_lane_lost(timed.links[LINK_SENDER], 0, 1, timed.now_ns);
-  link_fail(timed.links[LINK_SENDER], -EIO);
-  assert_false(link_has_last_word(timed.links[LINK_SENDER]));
-  assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), -1);
 }
 
 /* ---- what a lost lane took along ---- */

@@ -95,17 +95,6 @@ UNIT_TEST(a_proof_holds_for_its_own_words_only) {
   assert_int_equal(judge_proof(&talk.keys, &talk, &proof), KNOWN);
 }
 
-/* What a listener keeps to tell strangers by is what the dialling side derives. */
-UNIT_TEST(the_handle_key_needs_the_handle_only) {
-  struct auth_keys keys, other;
-  uint8_t key[AUTH_KEY_BYTES];
-  auth_keys_derive(secret, job, id, &keys);
-  auth_keys_derive(secret, other_job, other_id, &other);
-  auth_handle_key(secret, key);
-  assert_memory_equal(key, keys.handle, AUTH_KEY_BYTES);
-  assert_memory_equal(key, other.handle, AUTH_KEY_BYTES);
-}
-
 static bool is_genuine(const struct talk *talk, const struct auth_keys *keys, size_t flip) {
   struct reply reply = { .status = REPLY_ACCEPTED, .params.lanes = 4, .received_before = 7 };
   uint8_t bytes[REPLY_BYTES];
@@ -138,20 +127,6 @@ UNIT_TEST(proofs_have_a_direction) {
   memcpy(reply.mac, proof.connection, MAC_BYTES);
   reply_encode(&reply, bytes);
   assert_false(auth_is_genuine(&talk.keys, &talk.transcript, bytes, &reply));
-}
-
-/* Both sides have the handle's key in common even if the job secrets differ. */
-UNIT_TEST(another_secret_is_told_with_the_handles_key) {
-  struct talk talk = sample();
-  struct auth_keys dialler;
-  struct reply reply = { .status = REPLY_OTHER_SECRET };
-  uint8_t bytes[REPLY_BYTES];
-  auth_keys_derive(secret, other_job, id, &dialler);
-  auth_sign_reply(&talk.keys, &talk.transcript, &reply);
-  reply_encode(&reply, bytes);
-  assert_true(auth_is_genuine(&dialler, &talk.transcript, bytes, &reply));
-  auth_keys_derive(other_secret, other_job, id, &dialler);
-  assert_false(auth_is_genuine(&dialler, &talk.transcript, bytes, &reply));
 }
 
 /* Both sides have the same two keys, crosswise; each lane, cipher and connection its own. */

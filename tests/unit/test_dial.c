@@ -210,20 +210,6 @@ UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {
   end(fd);
 }
 
-UNIT_TEST_WITH(a_slow_peer_is_waited_for, start, stop) {
-  uint8_t message[HELLO_BYTES];
-  begin();
-  int fd = next_connection();
-  pass(LOOKED_NS);
-  hear(fd, message, HELLO_BYTES);
-  challenge(fd);
-  pass(LOOKED_NS);
-  hear(fd, message, PROOF_BYTES);
-  assert_int_equal(accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), -1);
-  assert_int_equal(dial_ended(), NONE);
-  end(fd);
-}
-
 /* Says hello to a listener, with or without hearing its challenge. */
 static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
   struct handle handle;

@@ -36,21 +36,6 @@ static void forge(uint8_t *bytes, size_t total, size_t at, uint8_t value) {
   bytes_put_le32(bytes + total - 4, hash_crc32c(0, bytes, total - 4));
 }
 
-UNIT_TEST(hello_comes_back) {
-  struct hello hello = sample_hello(), got;
-  uint8_t bytes[HELLO_BYTES];
-  hello_encode(&hello, bytes);
-  assert_int_equal(hello_decode(bytes, &got), 0);
-  uint8_t again[HELLO_BYTES];
-  hello_encode(&got, again);
-  assert_memory_equal(again, bytes, HELLO_BYTES);
-  assert_string_equal(got.params.host, "host-a");
-  assert_int_equal(got.epoch, 7);
-  assert_int_equal(got.dscp, -1);
-  assert_int_equal(got.params.decision.hash, 0x1234);
-  assert_string_equal(got.params.decision.choices, "NCCL_ALGO=ring");
-}
-
 UNIT_TEST(reply_comes_back) {
   struct reply got, reply = { .status = REPLY_ACCEPTED,
                               .params = { .lanes = 16,

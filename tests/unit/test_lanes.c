@@ -173,16 +173,6 @@ static void small_messages_are_sent_and_large_ones_written(void **state) {
   pair_close(pair);
 }
 
-static void unregistered_memory_is_copied(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  fake_verbs_fail_calls(FAKE_REG_MR, ENOMEM);
-  pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  assert_true(fake_verbs_counts().sends > 24);
-  fake_verbs_fail_calls(FAKE_REG_MR, 0);
-  pair_close(pair);
-}
-
 static const enum ibv_wc_status statuses[] = {
   IBV_WC_RETRY_EXC_ERR, IBV_WC_RNR_RETRY_EXC_ERR, IBV_WC_REM_ACCESS_ERR, IBV_WC_LOC_PROT_ERR,
   IBV_WC_WR_FLUSH_ERR,  IBV_WC_FATAL_ERR,         IBV_WC_GENERAL_ERR,
@@ -224,22 +214,6 @@ static void tcp_goes_on_without_the_device(void **state) {
   pair_close(pair);
 }
 
-/* A driver that takes its time stops nobody: if data waited for it, this test would never end. */
-static void tcp_goes_on_while_a_device_is_opened(void **state) {
-  (void)state;
-  struct pair pair = pair_make(AF_INET);
-  pair_exchange(pair, large, 1, 40, remove_in_the_middle);
-  fake_verbs_hold_calls(FAKE_ALLOC_PD, true);
-  fake_verbs_add(&rdma_host_roce);
-  uint64_t until_ns = clock_now_ns() + 3 * NS_PER_S / 2; /* it is looked for meanwhile */
-  do {
-    pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, pair_cut_some);
-  } while (clock_now_ns() < until_ns);
-  fake_verbs_hold_calls(FAKE_ALLOC_PD, false);
-  rdma_host_expect(pair, 100);
-  pair_close(pair);
-}
-
 /* One message, in memory that is registered already. */
 static void send_one(struct pair pair, uint8_t *from, const struct memory *from_memory, uint8_t *to,
                      const struct memory *to_memory, size_t total) {
@@ -274,32 +248,6 @@ static void devices_do_not_write_to_gpu_memory(void **state) {
   memory_deregister(from_memory);
   memory_deregister(to_memory);
   memory_deregister(host_memory);
-  free(from);
-  free(to);
-}
-
-static void memory_of_times_without_a_device_is_written_later(void **state) {
-  (void)state;
-  enum { TOTAL = 300000 };
-  uint8_t *from = malloc(TOTAL), *to = calloc(1, TOTAL);
-  const struct memory *from_memory, *to_memory;
-  struct pair pair = pair_make(AF_INET);
-  fake_verbs_remove("fake0");
-  pair_exchange(pair, large, 1, 40, NULL);
-  assert_int_equal(memory_register(from, TOTAL, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
-  assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
-  fake_verbs_add(&rdma_host_roce);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS, before = fake_verbs_counts().writes;
-  for (uint8_t i = 1; fake_verbs_counts().writes < before + 10; i++) {
-    assert_true(clock_now_ns() < until_ns);
-    memset(from, i, TOTAL);
-    send_one(pair, from, from_memory, to, to_memory, TOTAL);
-    assert_memory_equal(from, to, TOTAL);
-    usleep(1000);
-  }
-  memory_deregister(from_memory);
-  memory_deregister(to_memory);
-  pair_close(pair);
   free(from);
   free(to);
 }
@@ -347,12 +295,9 @@ int main(void) {
     SOME(a_sender_may_leave_early),
     SOME(a_receiver_may_leave_early),
     RDMA(small_messages_are_sent_and_large_ones_written),
-    RDMA(unregistered_memory_is_copied),
     RDMA(failed_work_is_done_again),
     RDMA(tcp_goes_on_without_the_device),
-    RDMA(tcp_goes_on_while_a_device_is_opened),
     RDMA(devices_do_not_write_to_gpu_memory),
-    RDMA(memory_of_times_without_a_device_is_written_later),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,18 +76,6 @@ UNIT_TEST(one_cipher_that_both_have) {
   }
 }
 
-UNIT_TEST(the_dialling_side_says_lanes_and_chunks) {
-  struct conn_params dialled = dialler_some();
-  struct settings listener = settings_some();
-  listener.policy.lanes = listener.policy.first_lanes = 2;
-  listener.policy.chunk_bytes = listener.policy.usual_chunk_bytes = 4 << 10;
-  assert_int_equal(agree(&dialled, &listener, 0).lanes, 16);
-  assert_int_equal(agree(&dialled, &listener, 0).chunk_bytes, 512 << 10);
-  struct conn_params said = { .lanes = 3, .chunk_bytes = 8 << 10 };
-  assert_int_equal(negotiate(&dialled, &said).lanes, 3);
-  assert_int_equal(negotiate(&dialled, &said).chunk_bytes, 8 << 10);
-}
-
 UNIT_TEST(checksums_where_one_side_wants_them) {
   for (unsigned i = 0; i < 4; i++) {
     struct conn_params dialled = dialler_some();

@@ -134,39 +134,6 @@ UNIT_TEST_WITH(what_is_polled_is_taken_first_and_read_later, set_up, tear_down) 
   assert_int_equal(stats.bytes_read, 3 * (WIRE_HEADER_BYTES + 8));
 }
 
-UNIT_TEST_WITH(what_nobody_waits_for_is_read_at_once, set_up, tear_down) {
-  for (int i = 0; i < 2; i++) {
-    assert_int_equal(read_lane(false), 0);
-    size_t length = make_message(8);
-    send_bytes(frame, length);
-    assert_int_equal(read_lane(false), length);
-    assert_arrived(8);
-    assert_int_equal(unread(), 0);
-  }
-}
-
-/* Who finds something each time takes it in one call. */
-UNIT_TEST_WITH(what_follows_at_once_is_read_at_once, set_up, tear_down) {
-  assert_int_equal(read_lane(true), 0);
-  send_bytes(frame, make_message(8));
-  read_lane(true);
-  assert_arrived(8);
-  size_t length = make_message(8);
-  send_bytes(frame, length);
-  assert_int_equal(read_lane(true), length);
-  assert_arrived(8);
-  assert_int_equal(unread(), 0);
-}
-
-UNIT_TEST_WITH(large_messages_are_read_at_once, set_up, tear_down) {
-  assert_int_equal(read_lane(true), 0);
-  size_t length = make_message(LARGEST);
-  send_bytes(frame, length);
-  assert_int_equal(read_lane(true), length);
-  assert_arrived(LARGEST);
-  assert_int_equal(unread(), 0);
-}
-
 /* Cut anywhere, the second part coming before or after the first one is read. */
 UNIT_TEST_WITH(messages_arrive_in_any_two_pieces, set_up, tear_down) {
   for (size_t cut = 1; cut < WIRE_HEADER_BYTES + 24; cut++) {

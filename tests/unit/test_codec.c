@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chunks there and back, by every form: whatever they hold, of any length, at any alignment, and
- * the same compressed bytes from all forms. */
+ * the same compressed bytes from all forms. And compressed chunks that were cut or changed. */
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/codec/format.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "tests/lib/guarded.h"
@@ -229,6 +230,77 @@ UNIT_TEST(samples_may_mislead) {
     }
     assert_int_equal(round_trips(buffers, width, chunk, BYTES), 0);
   }
+}
+
+/* ---- compressed chunks that were cut or changed; any bytes: tests/fuzz/fuzz_codec.c ---- */
+
+enum { DAMAGED = 4096 + 5 };
+
+static const struct {
+  unsigned tensor;
+  int width;
+} damaged[] = {
+  { TENSOR_BF16, 2 },     { TENSOR_F32, 4 },   { TENSOR_BF16_IN_F32, 4 }, { TENSOR_SPARSE_BF16, 2 },
+  { TENSOR_ODD_BF16, 2 }, { TENSOR_BYTES, 1 }, { TENSOR_ONE_BYTE, 1 },    { TENSOR_INT32, 4 },
+};
+
+/* What all forms say of it; none reads or writes outside of what it was given. */
+static int decode(struct buffers *buffers, const uint8_t *coded, size_t coded_bytes, size_t bytes) {
+  uint8_t *moved = guarded_end(&buffers->coded, coded_bytes);
+  uint8_t *out = guarded_end(&buffers->out, bytes);
+  memcpy(moved, coded, coded_bytes);
+  int first = codec_decode_by(&codec_portable, moved, coded_bytes, out, bytes);
+  for (size_t i = 0; i < forms(); i++) {
+    if (usable(i)) {
+      assert_int_equal(codec_decode_by(usable(i), moved, coded_bytes, out, bytes), first);
+    }
+  }
+  return first;
+}
+
+static size_t encode(size_t i, uint8_t *coded) {
+  static uint8_t chunk[DAMAGED];
+  tensor_fill(damaged[i].tensor, chunk, DAMAGED);
+  struct codec_result result = codec_encode(damaged[i].width, chunk, DAMAGED, coded);
+  assert_true(result.bytes > 0);
+  return result.bytes;
+}
+
+UNIT_TEST(every_truncation) {
+  static uint8_t coded[DAMAGED + CODEC_SLACK_BYTES];
+  for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+    size_t bytes = encode(i, coded);
+    for (size_t left = 0; left < bytes; left++) {
+      assert_int_equal(decode(*state, coded, left, DAMAGED), -EBADMSG);
+    }
+    coded[bytes] = 0;
+    assert_int_equal(decode(*state, coded, bytes, DAMAGED), 0);
+    assert_int_equal(decode(*state, coded, bytes + 1, DAMAGED), -EBADMSG);
+    assert_int_equal(decode(*state, coded, bytes, DAMAGED - 1), -EBADMSG);
+    assert_int_equal(decode(*state, coded, bytes, 0), -EBADMSG);
+  }
+}
+
+UNIT_TEST(headers_are_checked) {
+  static uint8_t coded[DAMAGED + CODEC_SLACK_BYTES];
+  static const struct {
+    size_t at;
+    uint8_t value;
+  } wrong[] = {
+    { 0, 0 }, { 0, 2 },  { 1, 0 },  { 1, 3 },  { 1, 5 },   { 1, 255 },  { 2, 1 },
+    { 3, 1 }, { 4, 0 },  { 7, 1 },  { 8, 0 },  { 8, 5 },   { 8, 7 },    { 8, 9 },
+    { 9, 1 }, { 11, 1 }, { 12, 0 }, { 12, 5 }, { 15, 16 }, { 15, 255 },
+  };
+  size_t bytes = encode(0, coded);
+  assert_int_equal(coded[8], 8); /* the lower plane is noise, the upper is compressed */
+  assert_true(coded[12] >= 1 && coded[12] <= 4);
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    uint8_t before = coded[wrong[i].at];
+    coded[wrong[i].at] = wrong[i].value;
+    assert_int_equal(decode(*state, coded, bytes, DAMAGED), -EBADMSG);
+    coded[wrong[i].at] = before;
+  }
+  assert_int_equal(decode(*state, coded, bytes, DAMAGED), 0);
 }
 
 UNIT_MAIN(make_buffers, free_buffers)

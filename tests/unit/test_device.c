@@ -105,22 +105,6 @@ static void assert_speed(const char *name, uint32_t mbps, enum device_origin ori
 
 /* ---- facts ---- */
 
-LOG_CAPTURE_TEST(pci_path_is_the_function) {
-  struct nic_facts facts;
-  nic_facts_read(sysfs.root, "eth0", &facts);
-  assert_string_equal(facts.pci_path, "/" PCI "/0000:00:05.0");
-  nic_facts_read(sysfs.root, "eth1", &facts);
-  assert_string_equal(facts.pci_path, "/" PCI "/0000:00:06.0");
-  nic_facts_read(sysfs.root, "veth0", &facts);
-  assert_string_equal(facts.pci_path, "");
-  nic_facts_read(sysfs.root, "hv0", &facts);
-  assert_string_equal(facts.pci_path, "");
-  assert_int_equal(facts.speed_mbps, 40000);
-  nic_facts_read(sysfs.root, "absent", &facts);
-  assert_string_equal(facts.pci_path, "");
-  assert_int_equal(facts.speed_mbps, 0);
-}
-
 LOG_CAPTURE_TEST(nics_are_near_the_node_of_their_function) {
   discover("eth0 eth1 veth0", "", NULL);
   assert_int_equal(table.devices[0].nics[0].numa_node, 0);
@@ -201,14 +185,6 @@ LOG_CAPTURE_TEST(bad_speeds_are_told) {
   assert_true(log_capture_find("eth9") > 0);
 }
 
-LOG_CAPTURE_TEST(no_interface_is_an_empty_table) {
-  discover("", "5000", NULL);
-  assert_int_equal(table.count, 0);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-  assert_null(device_table_find(&table, 0));
-  assert_null(device_table_find(&table, -1));
-}
-
 /* ---- fusion ---- */
 
 LOG_CAPTURE_TEST(fused_devices_come_after_physical_ones) {
@@ -281,17 +257,6 @@ LOG_CAPTURE_TEST(a_single_one_is_that_device_again) {
   }
 }
 
-LOG_CAPTURE_TEST(nics_that_are_not_on_pci_stay_apart) {
-  discover("veth0 vlan1 eth0", "", NULL);
-  const int parts[] = { 0, 1, 2 };
-  int index = -1;
-  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), -ENOTSUP);
-  assert_int_equal(table.count, 3);
-  assert_true(log_capture_find("not on PCI") > 0);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-  assert_int_equal(device_table_fuse(&table, parts, 3, 4, &index), 0);
-}
-
 LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end) {
   discover("a b c d e f g h", "1000", NULL);
   for (int i = 0; i < 8; i++) {
@@ -313,20 +278,6 @@ LOG_CAPTURE_TEST(eight_can_be_fused_and_the_table_has_an_end) {
   assert_int_equal(table.count, DEVICE_MAX);
 }
 
-LOG_CAPTURE_TEST(what_carries_nothing_is_not_promised) {
-  discover("eth0 eth1 eth2", "1000", NULL);
-  table.devices[1].nics[0].is_idle = true;
-  const int parts[] = { 0, 1, 2 };
-  int index = -1;
-  assert_int_equal(device_table_fuse(&table, parts, 3, 4, &index), 0);
-  assert_int_equal(table.devices[index].speed_mbps, 2000);
-  assert_int_equal(table.devices[index].nic_count, 3);
-  assert_int_equal(table.devices[1].speed_mbps, 1000);
-  table.devices[0].nics[0].is_idle = table.devices[2].nics[0].is_idle = true;
-  assert_int_equal(device_table_fuse(&table, parts, 2, 4, &index), 0);
-  assert_int_equal(table.devices[index].speed_mbps, 2000); /* NCCL takes none for 0 */
-}
-
 /* ---- STRATUS_MERGE_NICS ---- */
 
 static void discover_merged(const char *names, const char *merge) {
@@ -346,27 +297,6 @@ static void assert_names(const char *expected) {
   }
   assert_string_equal(names, expected);
   assert_int_equal(table.physical_count, table.count);
-}
-
-LOG_CAPTURE_TEST(merged_devices_replace_their_parts) {
-  discover_merged("eth0 eth1 eth2 veth0", "all");
-  assert_names("eth0+eth1+eth2+veth0");
-  assert_int_equal(table.devices[0].speed_mbps, 4000);
-  assert_int_equal(table.devices[0].nic_count, 4);
-  assert_string_equal(table.devices[0].nics[3].name, "veth0");
-  assert_string_equal(table.devices[0].pci_path, "/" PCI "/0000:00:05.0");
-  discover_merged("eth0 eth1 eth2 veth0", "eth2+eth1,veth0+eth0");
-  assert_names("veth0+eth0 eth2+eth1");
-  assert_string_equal(table.devices[0].pci_path, "/" PCI "/0000:00:05.0");
-  assert_true(table.devices[0].guid != table.devices[1].guid);
-  discover_merged("eth0 eth1 eth2", "eth2+eth0");
-  assert_names("eth2+eth0 eth1");
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-  discover_merged("eth0", "all");
-  assert_names("eth0");
-  discover_merged("", "all");
-  assert_int_equal(table.count, 0);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
 /* ---- one port behind two PCI links ---- */

@@ -32,19 +32,6 @@ static void *map(int protection) {
   return buffer;
 }
 
-UNIT_TEST_WITH(host_memory_needs_nothing, set_up, tear_down) {
-  char data[100];
-  const struct memory *a, *b;
-  assert_int_equal(memory_register(data, sizeof(data), MEMORY_HOST, MEMORY_RECEIVED, &a), 0);
-  assert_int_equal(memory_register(NULL, 0, MEMORY_GPU, MEMORY_RECEIVED, &b), 0);
-  assert_int_equal(memory_count(), 0);
-  assert_ptr_equal(memory_address(a, data + 7), data + 7);
-  assert_ptr_equal(memory_address(NULL, data + 7), data + 7);
-  memory_deregister(a);
-  memory_deregister(b);
-  memory_deregister(NULL);
-}
-
 UNIT_TEST_WITH(addressable_gpu_memory_is_counted_by_pages, set_up, tear_down) {
   char *buffer = map(PROT_READ | PROT_WRITE);
   const struct memory *whole, *part, *beyond;

@@ -300,7 +300,7 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(TEST_LIB_A) $(STRATUS_
 	$(link) $(FAULT_WRAP) $(filter %.o,$^) -Wl,--start-group $(TEST_LIB_A) $(STRATUS_A) $(SYSTEM_LIBS) -Wl,--end-group -lcmocka
 
 # Stands between auth and common/hash.
-$(BUILD)/tests/test_stranger: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
+$(BUILD)/tests/test_trust: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
 
 # Sees the nonces.
 $(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode

@@ -6,62 +6,32 @@
 #include <sys/mman.h>
 
 #include "tests/lib/link_parts.h"
+#include "tests/lib/timed.h"
 #include "tests/lib/unit.h"
 
 #define MS 1000000ull
 #define LONGEST ((1ull << 32) + 4)
 #define CHUNK_BYTES (1u << 20)
 
-static struct link *ends[2]; /* by enum link_role */
 static uint8_t *from, *to;
-static uint64_t now_ns, landed;
+static uint64_t landed;
 
-static uint8_t *reserve(int protection) {
-  void *memory =
-      mmap(NULL, LONGEST, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+static uint8_t *reserve(void) {
+  void *memory = mmap(NULL, LONGEST, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   assert_true(memory != MAP_FAILED);
   return memory;
-}
-
-static void set_up(void) {
-  now_ns = landed = 0;
-  from = reserve(PROT_READ);
-  to = reserve(PROT_READ);
-  for (int role = 0; role < 2; role++) {
-    const struct link_config config = {
-      .role = (enum link_role)role,
-      .policy = { .lanes = 1, .chunk_bytes = CHUNK_BYTES },
-      .eager_bytes = 64,
-      .eager_slots = 4,
-      .timeout_ns = 1000 * MS,
-      .seed = 1,
-    };
-    ends[role] = link_init(calloc(1, link_memory_bytes(&config)), &config, 0);
-  }
-  assert_true(link_lane_fence(ends[LINK_RECEIVER], 0, 1, 0) == 0);
-  link_lane_up(ends[LINK_RECEIVER], 0, 1, 0, 0);
-  link_lane_up(ends[LINK_SENDER], 0, 1, 0, 0);
-}
-
-static void tear_down(void) {
-  for (int role = 0; role < 2; role++) {
-    link_end(ends[role]);
-    free(ends[role]);
-  }
-  munmap(from, LONGEST);
-  munmap(to, LONGEST);
 }
 
 /* Hands over what one side has to say. A data frame comes from where the message has it, and goes
  * to the same place there. */
 static void hand_over(enum link_role role) {
-  struct link *side = ends[role], *peer = ends[!role];
+  struct link *side = timed.links[role], *peer = timed.links[timed_other(role)];
   while (pick_lane(side, 1) == 0) {
     struct link_frame frame;
     struct wire_header header;
-    assert_true(next_frame(side, 0, &frame, now_ns));
+    assert_true(next_frame(side, 0, &frame, timed.now_ns));
     assert_int_equal(wire_header_decode(frame.header, &header), 0);
-    assert_int_equal(link_frame_received(peer, 0, &header, now_ns), 0);
+    assert_int_equal(link_frame_received(peer, 0, &header, timed.now_ns), 0);
     uint8_t *place = header.length ? link_receive_buffer(peer, 0) : NULL;
     if (header.type == WIRE_DATA) {
       assert_ptr_equal(place - (const uint8_t *)frame.payload, to - from);
@@ -69,45 +39,59 @@ static void hand_over(enum link_role role) {
     } else if (header.length) {
       memcpy(place, frame.payload, header.length);
     }
-    assert_int_equal(link_frame_completed(peer, 0, now_ns), 0);
-    link_frame_taken(side, 0, now_ns);
+    assert_int_equal(link_frame_completed(peer, 0, timed.now_ns), 0);
+    link_frame_taken(side, 0, timed.now_ns);
   }
   link_check(peer);
 }
 
 static void send_one(size_t bytes) {
   uint64_t completion = 0;
-  set_up();
-  assert_int_equal(link_receive_posted(ends[LINK_RECEIVER], to, bytes, NULL, now_ns), 0);
-  assert_int_equal(link_send_posted(ends[LINK_SENDER], from, bytes, NULL, now_ns), 0);
+  const struct link_config config = {
+    .policy = { .lanes = 1, .chunk_bytes = CHUNK_BYTES },
+    .eager_bytes = 64,
+    .eager_slots = 4,
+    .timeout_ns = 1000 * MS,
+    .seed = 1,
+  };
+  timed_begin_with(config, 1);
+  landed = 0;
+  from = reserve();
+  to = reserve();
+  assert_int_equal(link_receive_posted(timed.links[LINK_RECEIVER], to, bytes, NULL, timed.now_ns),
+                   0);
+  assert_int_equal(link_send_posted(timed.links[LINK_SENDER], from, bytes, NULL, timed.now_ns), 0);
   bool is_received = false, is_sent = false;
   for (unsigned round = 0; round < 20000 && !(is_received && is_sent); round++) {
     hand_over(LINK_SENDER);
     hand_over(LINK_RECEIVER);
     for (int role = 0; role < 2; role++) {
       struct link_order order;
-      while (link_next_order(ends[role], &order, now_ns)) {
+      while (link_next_order(timed.links[role], &order, timed.now_ns)) {
       }
       bool *is_done = role == LINK_RECEIVER ? &is_received : &is_sent;
-      if (link_next_completion(ends[role], &completion)) {
+      if (link_next_completion(timed.links[role], &completion)) {
         assert_true(completion == bytes);
         *is_done = true;
       }
-      link_time_passed(ends[role], now_ns);
+      link_time_passed(timed.links[role], timed.now_ns);
     }
-    now_ns += MS;
+    timed.now_ns += MS;
   }
   assert_true(is_received && is_sent);
   assert_true(landed == bytes);
-  tear_down();
+  munmap(from, LONGEST);
+  munmap(to, LONGEST);
 }
 
-UNIT_TEST(more_than_31_bits_count) {
+#define TEST(name) UNIT_TEST_WITH(name, NULL, timed_end)
+
+TEST(more_than_31_bits_count) {
   send_one((1ull << 31) - 4);
   send_one((1ull << 31) + 4);
 }
 
-UNIT_TEST(more_than_32_bits_count) {
+TEST(more_than_32_bits_count) {
   send_one(LONGEST);
 }
 

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/auth.h"
@@ -216,6 +218,64 @@ TEST(only_so_many_connections_wait_for_accept) {
   for (struct by_hand_caller *caller = callers; caller <= last; caller++) {
     close(caller->fd);
   }
+}
+
+/* ---- what a stranger makes the listening side compute, who has seen somebody's hello ---- */
+
+enum { STRANGERS = 20 };
+
+static atomic_ulong hashes;
+
+/* The Makefile sends auth's calls here. */
+#define COUNTED(name, parameters, arguments)                                                       \
+  void __real_hash_##name parameters;                                                              \
+  void __wrap_hash_##name parameters;                                                              \
+  void __wrap_hash_##name parameters {                                                             \
+    atomic_fetch_add(&hashes, 1);                                                                  \
+    __real_hash_##name arguments;                                                                  \
+  }
+COUNTED(hmac_sha256,
+        (const void *key, size_t key_bytes, const void *bytes, size_t count,
+         uint8_t digest[HASH_SHA256_BYTES]),
+        (key, key_bytes, bytes, count, digest))
+COUNTED(hkdf_extract,
+        (const void *salt, size_t salt_bytes, const void *secret, size_t secret_bytes,
+         uint8_t key[HASH_SHA256_BYTES]),
+        (salt, salt_bytes, secret, secret_bytes, key))
+COUNTED(hkdf_expand,
+        (const uint8_t key[HASH_SHA256_BYTES], const void *info, size_t info_bytes, void *out,
+         size_t out_bytes),
+        (key, info, info_bytes, out, out_bytes))
+
+static void strangers_cost_one_hash_each(const struct by_hand_caller *seen) {
+  for (int i = 0; i < STRANGERS; i++) {
+    struct by_hand_caller caller = *seen;
+    uint8_t bytes[PROOF_BYTES];
+    const struct proof none = { 0 };
+    unsigned long before = atomic_load(&hashes);
+    by_hand_greet(&caller);
+    by_hand_take_challenge(&caller);
+    assert_int_equal(atomic_load(&hashes), before); /* a hello makes us compute nothing */
+    proof_encode(&none, bytes);
+    by_hand_say(caller.fd, bytes, PROOF_BYTES, false);
+    assert_true(recv(caller.fd, bytes, 1, 0) <= 0); /* rejected */
+    assert_int_equal(atomic_load(&hashes), before + 1);
+    close(caller.fd);
+  }
+}
+
+TEST(a_stranger_costs_one_hash) {
+  struct by_hand_caller caller = by_hand_caller(&scene.handle, NULL);
+  strangers_cost_one_hash_each(&caller);
+  nobody_got_in();
+  /* An honest peer, and then strangers who pose as another lane of its connection. */
+  caller_greet(&caller);
+  struct connection *connection = caller_gets_in(&caller);
+  close(caller.fd);
+  caller.hello.lane = 1;
+  caller.hello.is_first = 0;
+  strangers_cost_one_hash_each(&caller);
+  connection_detach(connection);
 }
 
 /* ---- floods ---- */

@@ -75,39 +75,6 @@ UNIT_TEST(another_width_is_noticed) {
   assert_int_equal(until_guess(&memory, 4, CHUNK / 2), FIRST_INTERVAL);
 }
 
-UNIT_TEST(less_gain_is_noticed_once) {
-  struct codec_memory memory = settled(2, CHUNK / 2);
-  for (unsigned i = 0; i < MISSES; i++) {
-    assert_int_equal(pass(&memory, 2, CHUNK / 4 * 3), 2);
-  }
-  assert_int_equal(pass(&memory, 2, CHUNK / 4 * 3), CODEC_GUESS);
-  /* The guess said the same width: that is what is usual now. */
-  assert_int_equal(until_guess(&memory, 2, CHUNK / 4 * 3), LAST_INTERVAL);
-}
-
-UNIT_TEST(slow_changes_and_single_chunks_are_no_drift) {
-  struct codec_memory memory = settled(2, CHUNK / 2);
-  for (unsigned i = 0; i < LAST_INTERVAL; i++) {
-    bool is_odd = i % MISSES == MISSES - 1;
-    assert_int_equal(pass(&memory, is_odd ? 4 : 2, CHUNK / 2 + i * (CHUNK / 4 / LAST_INTERVAL)), 2);
-  }
-  assert_int_equal(pass(&memory, 2, CHUNK / 2), CODEC_GUESS);
-}
-
-UNIT_TEST(one_raw_guess_is_no_change) {
-  struct codec_memory memory = settled(2, CHUNK / 2);
-  until_guess(&memory, 2, CHUNK / 2);
-  memory = settled(2, CHUNK / 2);
-  while (memory.until_guess > 0) {
-    pass(&memory, 2, CHUNK / 2);
-  }
-  for (unsigned i = 0; i < MISSES - 1; i++) {
-    assert_int_equal(pass(&memory, CODEC_RAW, 0), CODEC_GUESS);
-  }
-  assert_int_equal(pass(&memory, 2, CHUNK / 2), CODEC_GUESS);
-  assert_int_equal(until_guess(&memory, 2, CHUNK / 2), LAST_INTERVAL);
-}
-
 UNIT_TEST(raw_traffic_is_given_up_and_found_again) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   for (unsigned i = 0; i < MISSES; i++) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "net_plugin/link/limits.h"
 #include "net_plugin/link/liveness.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"
@@ -122,6 +123,29 @@ TEST(a_path_without_data_ends_the_patient_too) {
     assert_int_equal(link_status(timed.links[LINK_SENDER]), -ECOMM);
     assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
   }
+}
+
+/* Then it is waited for again, and another one may pass all. */
+TEST(a_path_may_go_at_the_last_try) {
+  timed_begin_patient(TIMED_LANES, PATIENCE);
+  timed_post(TIMED_BULK);
+  timed_pass(SECOND);
+  timed.largest = 700;
+  timed_post(TIMED_BULK);
+  while (trouble(LINK_SENDER) != LINK_STUCK ||
+         timed_view(LINK_SENDER).vain_lanes < LINK_VAIN_LANES) {
+    timed_pass(MS);
+  }
+  timed.can_dial = false;
+  timed_pass(LINK_STUCK_NS + LINK_LAST_TRY_NS);
+  assert_int_equal(timed_view(LINK_SENDER).vain_lanes, 0);
+  timed.can_dial = true;
+  timed_pass(LINK_STUCK_NS / 2);
+  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+  timed.largest = 0;
+  timed_pass(LINK_STUCK_NS / 2 - MS);
+  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+  assert_int_equal(timed.completed[LINK_SENDER], 2);
 }
 
 /* ---- lanes ---- */

@@ -64,6 +64,41 @@ TEST(a_reconnect_that_was_fenced_before_is_refused) {
   assert_int_equal(link_frame_completed(link, 0, timed.now_ns), 0);
   assert_true(link_lane_fence(link, 1, 2, timed.now_ns) == UINT64_MAX);
   assert_true(link_lane_fence(link, 1, 3, timed.now_ns) == 0);
+  assert_true(link_lane_fence(link, 0, 1, timed.now_ns) == UINT64_MAX); /* it is up with that one */
+}
+
+static int carry(struct link *link, unsigned lane, const struct wire_header *header) {
+  int result = link_frame_received(link, lane, header, timed.now_ns);
+  return result ? result : link_frame_completed(link, lane, timed.now_ns);
+}
+
+/* Of the first frame of that epoch, of one that was lost with it, and of an epoch before. */
+TEST(a_repeat_may_be_of_a_lane_that_has_come_up_again) {
+  struct link *link = open_receiver();
+  struct wire_header data = { .type = WIRE_DATA, .length = 8, .total = 8 };
+  struct link_view view;
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(link_receive_posted(link, timed.in, 8, NULL, timed.now_ns), 0);
+  }
+  assert_int_equal(carry(link, 1, &data), 0);
+  link_lane_lost(link, 1, 1, timed.now_ns);
+  assert_int_equal(link_lane_fence(link, 1, 2, timed.now_ns), 1);
+  link_lane_up(link, 1, 2, 0, timed.now_ns);
+  data.flags = WIRE_IS_REPEAT;
+  data.origin = (struct wire_origin){ .lane = 1, .epoch = 1, .count = 0 };
+  assert_int_equal(carry(link, 0, &data), 0);
+  link_view(link, &view);
+  assert_int_equal(view.duplicates, 1);
+  assert_int_equal(view.completed, 1);
+  data.message = 1;
+  data.origin.count = 1;
+  assert_int_equal(carry(link, 0, &data), 0);
+  link_view(link, &view);
+  assert_int_equal(view.duplicates, 1);
+  assert_int_equal(view.completed, 2);
+  data.origin.epoch = 0;
+  assert_int_equal(carry(link, 0, &data), -ESTALE);
+  link_check(link);
 }
 
 UNIT_MAIN(NULL, NULL)

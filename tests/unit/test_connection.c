@@ -11,7 +11,8 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
-#include "net_plugin/connection/connection.h"
+#include "net_plugin/connection/connection_snapshot.h"
+#include "net_plugin/connection/connection_state.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -134,6 +135,36 @@ TEST(what_a_connection_has_seen_is_told_at_its_end) {
     told = strstr(log_capture_text(i), " closed after ");
   }
   assert_true(strtod(told + strlen(" closed after "), NULL) * NS_PER_S < 2 * PATIENCE_NS);
+}
+
+static uint64_t stalled_ns(struct connection *connection) {
+  struct connection_snapshot seen;
+  engine_lock(connection->engine);
+  connection_snapshot(connection, clock_now_ns(), &seen);
+  engine_unlock(connection->engine);
+  return seen.stalled_ns;
+}
+
+/* From the post, not from the last look at it, nor from what another request waited for before. */
+EACH(a_wait_is_counted_from_its_post, "STRATUS_STALL_REPORT=2s") {
+  struct pair pair = pair_make(AF_INET);
+  uint8_t from[8] = { 0 }, to[8];
+  struct pair_half sent = { .connection = pair.sender, .data = from, .bytes = 8 };
+  struct pair_half received = { .connection = pair.receiver, .data = to, .bytes = 8 };
+  uint64_t posted_ns = clock_now_ns();
+  while (clock_now_ns() < posted_ns + 1200 * NS_PER_MS) {
+    pair_half_step(&received);
+    breathe();
+  }
+  assert_in_range(stalled_ns(pair.receiver), 900 * NS_PER_MS, clock_now_ns() - posted_ns);
+  pair_halves(&sent, &received);
+  received = (struct pair_half){ .connection = pair.receiver, .data = to, .bytes = 8 };
+  posted_ns = clock_now_ns();
+  for (int i = 0; i < 10; i++) {
+    pair_half_step(&received);
+  }
+  assert_true(stalled_ns(pair.receiver) <= clock_now_ns() - posted_ns);
+  pair_close(pair);
 }
 
 EACH(a_vanished_peer_is_named, "STRATUS_LINK_TIMEOUT=300ms") {

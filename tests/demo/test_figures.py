@@ -29,6 +29,7 @@ def test_the_table():
     assert lines[0].startswith("AllReduce by stock NCCL 2.29.7, 2 hosts, NICs of 4 Gb/s, 0.5 Gb/s for a flow, congestion control Reno;"), lines
     rows = [line.replace("|", " ").split() for line in lines]
     assert ["64", "B", "90.0", "us", "120.0", "us", "100.0", "us", "0.90"] in rows, rows
+    assert ["1", "MiB", "0.131", "GB/s", "0.262", "GB/s", "0.262", "GB/s", "1.00"] in rows, rows
     assert ["64", "MiB", "0.112", "GB/s", "0.224", "GB/s", "0.447", "GB/s", "2.00"] in rows, rows
     assert lines[-1] == "Across 4 sizes: 0.90 times (64 B) to 2.00 times (64 MiB) as fast as the better Socket.", lines
     assert len({len(line) for line in lines[3:-2]}) == 1, lines

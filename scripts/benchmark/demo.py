@@ -8,7 +8,6 @@ sockets), and with both plugins of stratus, in alternating rounds. Prints the me
 progress goes to stderr. The exit status is 1 if a value was wrong or a run failed."""
 import argparse
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -18,7 +17,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from benchmark import machine  # noqa: E402
-from benchmark.run import CLUSTER, ROOT, Failure, Runner, build, build_nccl, install  # noqa: E402
+from benchmark.run import CLUSTER, ROOT, Failure, Runner, build, build_nccl, install, number_in  # noqa: E402
 from benchmark.tools import Bench, size_text  # noqa: E402
 
 EXAMPLES = """examples:
@@ -48,12 +47,13 @@ def say(text):
 
 def parse():
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hosts", default="2", metavar="N", help="hosts, 2 to 8, with one rank each (2)")
-    parser.add_argument("--nic-gbps", default="4", metavar="R", help="rate of a host's NIC, 0 = no limit (4)")
-    parser.add_argument("--flow-gbps", default="0.5", metavar="R", help="rate of one TCP flow, 0 = no limit (0.5)")
+    rate = number_in(0, 1000, float)
+    parser.add_argument("--hosts", default=2, type=number_in(2, 8), metavar="N", help="hosts, 2 to 8, with one rank each (2)")
+    parser.add_argument("--nic-gbps", default=4, type=rate, metavar="R", help="rate of a host's NIC, 0 = no limit (4)")
+    parser.add_argument("--flow-gbps", default=0.5, type=rate, metavar="R", help="rate of one TCP flow, 0 = no limit (0.5)")
     parser.add_argument("--congestion", default="", metavar="C", help="congestion control of TCP, e.g. bbr (cubic where the kernel lets network "
                         "namespaces have it, else reno)")
-    parser.add_argument("--rounds", metavar="N", help="rounds of each transport (3)")
+    parser.add_argument("--rounds", type=number_in(1, 99), metavar="N", help="rounds of each transport (3)")
     parser.add_argument("--quick", action="store_true", help="few sizes, one round")
     parser.add_argument("--plot", metavar="FILE", help="the figures as a picture, FILE.svg")
     parser.add_argument("--readme", action="store_true", help="table and picture go to README.md and docs/measured")
@@ -63,12 +63,7 @@ def parse():
         if sys.argv[1:] != ["--readme"]:
             parser.error("--readme is about the defaults: leave the other options out")
         options.plot = os.path.join(ROOT, PICTURE)
-    options.rounds = options.rounds or ("1" if options.quick else "3")
-    for name, pattern, accepted in (("hosts", "[2-8]", "2 to 8"), ("rounds", "[1-9][0-9]?", "1 to 99"),
-                                    ("nic_gbps", r"\d+(\.\d+)?", "Gb/s as a decimal number, 0 for no limit"),
-                                    ("flow_gbps", r"\d+(\.\d+)?", "Gb/s as a decimal number, 0 for no limit")):
-        if not re.fullmatch(pattern, getattr(options, name)):
-            parser.error(f"bad --{name.replace('_', '-')} '{getattr(options, name)}': {accepted}")
+    options.rounds = options.rounds or (1 if options.quick else 3)
     if options.plot and not options.plot.endswith(".svg"):
         parser.error(f"bad --plot '{options.plot}': a name that ends in .svg")
     return options
@@ -94,7 +89,7 @@ def measure(runner, options):
     machine does meanwhile hits all three alike. Hosts have CPUs of their own (--split-cpus): without that, where the scheduler
     puts the threads of both hosts decides about small messages more than the transport does. What is left of such chance is
     evened out by three times as many processes for small sizes; they are short."""
-    cluster = runner.cluster_up(["--hosts", options.hosts, "--nic-gbps", options.nic_gbps, "--flow-gbps", options.flow_gbps,
+    cluster = runner.cluster_up(["--hosts", str(options.hosts), "--nic-gbps", f"{options.nic_gbps:g}", "--flow-gbps", f"{options.flow_gbps:g}",
                                  "--congestion", options.congestion])
     say("building stratus, and Debian's NCCL for the emulated GPU")
     build("coll")
@@ -102,7 +97,7 @@ def measure(runner, options):
     libraries = f"{ROOT}/build/lib:{ROOT}/build/fake_cuda/lib/{suite}:{ROOT}/build/fake_cuda/lib"
     measured, names = [], list(TRANSPORTS)
     for first, last, factor, iterations, warm_ups in QUICK_RANGES if options.quick else RANGES:
-        rounds = int(options.rounds) * (3 if first == 8 else 1)
+        rounds = options.rounds * (3 if first == 8 else 1)
         arguments = ["--op", "all_reduce", "-b", str(first), "-e", str(last), "-f", str(factor), "-n", str(iterations), "-w",
                      str(warm_ups), "-c", "1", "-T", "300s"]
         for number in range(rounds):
@@ -147,7 +142,7 @@ def wrong(measured):
 
 def network_text(options):
     """ "2 hosts, NICs of 4 Gb/s, 0.5 Gb/s for a flow, congestion control Reno" """
-    nic, flow = float(options.nic_gbps), float(options.flow_gbps)
+    nic, flow = options.nic_gbps, options.flow_gbps
     return (f"{options.hosts} hosts, {f'NICs of {nic:g} Gb/s' if nic else 'NICs without limit'}, "
             f"{f'{flow:g} Gb/s for a flow' if flow else 'flows without limit'}, "
             f"congestion control {CONTROLS.get(options.congestion, options.congestion)}")
@@ -174,7 +169,7 @@ def draw(options, measured):
     figure, (left, right) = picture.pyplot.subplots(1, 2, figsize=(8.6, 3.3), layout="constrained")
     for name, marker in zip(TRANSPORTS, "o^s"):
         left.plot([size.bytes for size in sizes], [size.cells[name]["busbw_gbs"] for size in sizes], label=name, marker=marker)
-    for limit, text in ((float(options.nic_gbps) / 8, "NIC"), (float(options.flow_gbps) / 8, "one flow")):
+    for limit, text in ((options.nic_gbps / 8, "NIC"), (options.flow_gbps / 8, "one flow")):
         if limit:
             left.axhline(limit, color="gray", linewidth=1)
             left.annotate(text, (sizes[0].bytes, limit), (0, -3), textcoords="offset points", va="top")

@@ -2,6 +2,7 @@
 """Runs things: processes with a limit, clusters of network namespaces, CPUs for each host.
 
 Whatever was started or made is ended and removed by close(), which the caller must reach."""
+import argparse
 import os
 import signal
 import subprocess
@@ -23,6 +24,19 @@ def say(text):
 def tail(text, lines=3):
     kept = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(kept[-lines:])[-400:]
+
+
+def number_in(low, high, convert=int):
+    """A type of argparse."""
+    def parse_number(word):
+        try:
+            value = convert(word)
+        except ValueError:
+            value = low - 1
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"'{word}': {low} to {high}")
+        return value
+    return parse_number
 
 
 def install(*groups):

@@ -14,7 +14,7 @@ TIMES = {64: (90.0, 120.0, 100.0), 128: (100.0, 150.0, 102.0), 1 << 20: (8000.0,
 
 
 def options(**changes):
-    return argparse.Namespace(**{"hosts": "2", "nic_gbps": "4", "flow_gbps": "0.5", "congestion": "reno", "quick": False, "plot": None, **changes})
+    return argparse.Namespace(**{"hosts": 2, "nic_gbps": 4, "flow_gbps": 0.5, "congestion": "reno", "quick": False, "plot": None, **changes})
 
 
 def measured(factors=(1,)):
@@ -41,7 +41,7 @@ def test_the_table_is_of_medians():
 
 
 def test_the_network_without_limits():
-    text = demo.network_text(options(nic_gbps="0", flow_gbps="0", congestion="bbr"))
+    text = demo.network_text(options(nic_gbps=0, flow_gbps=0, congestion="bbr"))
     assert text == "2 hosts, NICs without limit, flows without limit, congestion control BBR", text
 
 
@@ -76,6 +76,6 @@ def test_the_picture_is_small_and_says_what_it_is():
 
 def test_wrong_use_of_the_demo_ends_before_anything_is_built():
     for words, text in ((["--plot", "x.png"], "ends in .svg"), (["--readme", "--quick"], "--readme is about the defaults"),
-                        (["--rounds", "0"], "bad --rounds"), (["--hosts", "9"], "bad --hosts '9': 2 to 8"), (["--congestion"], "expected one argument")):
+                        (["--rounds", "0"], "--rounds: '0': 1 to 99"), (["--hosts", "9"], "argument --hosts: '9': 2 to 8"), (["--congestion"], "expected one argument")):
         done = subprocess.run(["scripts/demo", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 2 and text in done.stderr and "installing" not in done.stderr, (words, done.stderr)

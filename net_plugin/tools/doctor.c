@@ -253,15 +253,10 @@ static void check_trust(void) {
   doctor_tell(DOCTOR_GOOD, "checksums: %s",
               param_bool(PARAM_CHECKSUM) ? "on" : "off (STRATUS_CHECKSUM)");
   char name[LANE_CRYPTO_NAME_MAX];
-  if (!ciphers) {
-    doctor_tell(is_encrypted ? DOCTOR_BAD : DOCTOR_GOOD,
-                "encryption: %s; this host cannot: OpenSSL's libcrypto: %s",
-                is_encrypted ? "on" : "off", lane_crypto_library());
-    return;
-  }
-  doctor_tell(DOCTOR_GOOD, "encryption: %s; this host would use %s", is_encrypted ? "on" : "off",
-              lane_crypto_name(
-                  ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305, name));
+  enum lane_cipher best = ciphers >> LANE_AES256GCM & 1 ? LANE_AES256GCM : LANE_CHACHA20POLY1305;
+  doctor_tell(is_encrypted && !ciphers ? DOCTOR_BAD : DOCTOR_GOOD, "encryption: %s; this host %s%s",
+              is_encrypted ? "on" : "off", ciphers ? "would use " : "cannot: OpenSSL's libcrypto: ",
+              ciphers ? lane_crypto_name(best, name) : lane_crypto_library());
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {

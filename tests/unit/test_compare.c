@@ -59,7 +59,8 @@ UNIT_TEST(slower_faster_and_wrong_are_told) {
                     "8 2 float sum -1 44.0 0.1 0.1 0 36.0 0.1 0.1 0\n"
                     "131072 32768 float sum -1 60.0 1.0 1.0 3 121.0 1.0 1.0 0\n" END),
             1, "   1.100  slower\n", "   0.900  faster\n", "   0.500  wrong values\n",
-            "   1.008  same\n");
+            "   1.008  same\n",
+            "4 rows: B is faster in 1, slower in 1, has wrong values (or A has) in 1");
 }
 
 /* All releases have the same. */

@@ -3,7 +3,10 @@
 #include "net_plugin/setup/peering.h"
 #include "tests/lib/unit.h"
 
+#include <errno.h>
+
 #include "net_plugin/setup/limits.h"
+#include "tests/lib/fake_nic.h"
 
 #define NOW_NS (100 * NS_PER_S)
 
@@ -51,6 +54,17 @@ UNIT_TEST(only_open_flows_count) {
   assert_int_equal(peering.counted, 4);
   assert_true(peer_has_left(peering.process, 0));
   peering_end(&peering);
+}
+
+UNIT_TEST(the_path_and_the_last_error_are_told) {
+  const struct nic nics[] = { fake_nic("none7", "192.0.2.1", 24),
+                              fake_nic("none8", "192.0.2.2", 24) };
+  struct peering peering = { .last_error = 0 };
+  char text[CONNECTION_PATH_TEXT];
+  assert_string_equal(peering_path_text(&peering, nics, 2, text), "none7 is gone, none8 is gone");
+  peering.last_error = -ECONNREFUSED;
+  assert_string_equal(peering_path_text(&peering, nics, 1, text),
+                      "none7 is gone, the last try to connect: Connection refused (111)");
 }
 
 UNIT_MAIN(NULL, NULL)

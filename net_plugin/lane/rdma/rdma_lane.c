@@ -199,12 +199,9 @@ static int place(struct rdma_lane *rdma, struct ibv_sge piece, uint32_t key) {
     .opcode = IBV_WR_RDMA_WRITE,
     .wr.rdma = { .remote_addr = frame->remote_buffer->address + frame->offset, .rkey = key },
   };
-  /* A header of its own also carries the free slots: cheaper than a send for that alone. */
-  bool owes_credit = rdma->freed - rdma->announced >= RDMA_SLOTS / 4;
   uint32_t immediate;
   int error;
-  if (rdma->qp->device->has_immediate && !owes_credit &&
-      wire_header_to_immediate(frame->header, &immediate)) {
+  if (rdma->qp->device->has_immediate && wire_header_to_immediate(frame->header, &immediate)) {
     write.opcode = IBV_WR_RDMA_WRITE_WITH_IMM; /* takes a receive of the peer's, as a send does */
     write.imm_data = htobe32(immediate);
     sign(rdma, &write, false);

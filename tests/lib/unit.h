@@ -2,7 +2,7 @@
 /* unit: what every unit test includes to use cmocka, and the one list of a program's tests.
  *
  * cmocka.h needs these headers before it and does not include them itself. A program whose list is
- * made while it runs (test_lanes, test_teardown) hands cmocka its own.
+ * made while it runs (test_lanes) hands cmocka its own.
  * Owns: the list.  Threads: the test's.  Blocks: as the tests.  Fails: the program, at more than
  * UNIT_TESTS_MAX. */
 #ifndef TESTS_LIB_UNIT_H

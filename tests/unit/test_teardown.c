@@ -31,7 +31,7 @@
 #define SENT 0xc3
 #define FOREIGN 0x5a
 
-enum transport { TCP, SEALED, RDMA, TRANSPORTS };
+enum transport { TCP, SEALED, RDMA };
 
 struct kind {
   enum transport transport;
@@ -163,7 +163,17 @@ static void side_end(struct side *side) {
   connection_detach(side->connection);
 }
 
-/* ---- the scenarios ---- */
+/* ---- the scenarios, over everything ---- */
+
+#define KIND(name, transport)                                                                      \
+  static const struct kind name##_inline = { transport, "inline" };                                \
+  static const struct kind name##_thread = { transport, "thread" }
+KIND(tcp, TCP);
+KIND(sealed, SEALED);
+KIND(rdma, RDMA);
+#define SCENARIO(name)                                                                             \
+  UNIT_TEST_EACH(name, set_up, tear_down, &tcp_inline, &tcp_thread, &sealed_inline,                \
+                 &sealed_thread, &rdma_inline, &rdma_thread)
 
 struct scene {
   struct side sender, receiver;
@@ -176,8 +186,7 @@ static struct scene scene_make(size_t sender_bytes, size_t receiver_bytes) {
 }
 
 /* A message has arrived, and its receive was posted and not looked at. */
-static void an_eager_message_waits(void **state) {
-  (void)state;
+SCENARIO(an_eager_message_waits) {
   for (int is_reused = 0; is_reused <= 1; is_reused++) {
     struct scene scene = scene_make(SMALL_BYTES, SMALL_BYTES);
     side_post(&scene.sender, 0, SMALL_BYTES);
@@ -189,8 +198,7 @@ static void an_eager_message_waits(void **state) {
 }
 
 /* 2 to 7 in a row: what is held goes nowhere. */
-static void sends_are_held(void **state) {
-  (void)state;
+SCENARIO(sends_are_held) {
   for (unsigned count = 2; count <= 7; count++) {
     struct scene scene = scene_make(8 * SMALL_BYTES, 8 * SMALL_BYTES);
     for (unsigned i = 0; i < count; i++) {
@@ -203,8 +211,7 @@ static void sends_are_held(void **state) {
 }
 
 /* Some have gone out together, some wait in lanes, some are held. */
-static void sends_are_coalesced(void **state) {
-  (void)state;
+SCENARIO(sends_are_coalesced) {
   struct scene scene = scene_make(REQUESTS * SMALL_BYTES, REQUESTS * SMALL_BYTES);
   for (unsigned i = 0; i < REQUESTS; i++) {
     side_post(&scene.sender, i * SMALL_BYTES, SMALL_BYTES);
@@ -252,8 +259,7 @@ static struct scene large_in_flight(void) {
   }
 }
 
-static void a_large_receive_is_in_progress(void **state) {
-  (void)state;
+SCENARIO(a_large_receive_is_in_progress) {
   for (int is_reused = 0; is_reused <= 1; is_reused++) {
     struct scene scene = large_in_flight();
     side_abort(&scene.receiver, &scene.sender, is_reused);
@@ -261,16 +267,14 @@ static void a_large_receive_is_in_progress(void **state) {
   }
 }
 
-static void a_large_send_is_in_progress(void **state) {
-  (void)state;
+SCENARIO(a_large_send_is_in_progress) {
   struct scene scene = large_in_flight();
   side_abort(&scene.sender, &scene.receiver, false);
   side_end(&scene.receiver);
 }
 
 /* The peer may send, and does so when the memory is gone. */
-static void receives_are_granted(void **state) {
-  (void)state;
+SCENARIO(receives_are_granted) {
   for (int is_large = 0; is_large <= 1; is_large++) {
     size_t bytes = is_large ? LARGE_BYTES : SMALL_BYTES;
     struct scene scene = scene_make(bytes, bytes);
@@ -283,8 +287,7 @@ static void receives_are_granted(void **state) {
 }
 
 /* They wait for the peer's receives, which come when the memory is gone. */
-static void sends_wait_for_credit(void **state) {
-  (void)state;
+SCENARIO(sends_wait_for_credit) {
   struct scene scene = scene_make(LARGE_BYTES, LARGE_BYTES);
   side_post(&scene.sender, 0, LARGE_BYTES / 2);
   side_post(&scene.sender, LARGE_BYTES / 2, LARGE_BYTES / 2);
@@ -297,8 +300,7 @@ static void sends_wait_for_credit(void **state) {
 
 /* The link has failed in the middle, and NCCL has not closed it yet; bytes, and the end of flows,
  * still arrive. */
-static void the_link_has_failed(void **state) {
-  (void)state;
+SCENARIO(the_link_has_failed) {
   for (int is_receiver = 0; is_receiver <= 1; is_receiver++) {
     struct scene scene = large_in_flight();
     struct side *side = is_receiver ? &scene.receiver : &scene.sender;
@@ -314,8 +316,7 @@ static void the_link_has_failed(void **state) {
 }
 
 /* Buffers whose requests are complete go at any time, and cost the others nothing. */
-static void finished_buffers_go_while_others_are_in_flight(void **state) {
-  (void)state;
+SCENARIO(finished_buffers_go_while_others_are_in_flight) {
   struct scene scene = scene_make(LARGE_BYTES, LARGE_BYTES);
   struct side first = side_make(scene.sender.connection, 100000);
   struct side second = side_make(scene.receiver.connection, 100000);
@@ -339,47 +340,8 @@ static void finished_buffers_go_while_others_are_in_flight(void **state) {
   side_end(&scene.receiver);
 }
 
-/* ---- all of them, over everything ---- */
-
-static const struct {
-  const char *name;
-  CMUnitTestFunction run;
-} scenarios[] = {
-  { "an_eager_message_waits", an_eager_message_waits },
-  { "sends_are_held", sends_are_held },
-  { "sends_are_coalesced", sends_are_coalesced },
-  { "a_large_receive_is_in_progress", a_large_receive_is_in_progress },
-  { "a_large_send_is_in_progress", a_large_send_is_in_progress },
-  { "receives_are_granted", receives_are_granted },
-  { "sends_wait_for_credit", sends_wait_for_credit },
-  { "the_link_has_failed", the_link_has_failed },
-  { "finished_buffers_go_while_others_are_in_flight",
-    finished_buffers_go_while_others_are_in_flight },
-};
-enum { SCENARIOS = sizeof scenarios / sizeof *scenarios, WAYS = 2 };
-
-/* test_teardown PATTERN: only these, as in '*large*'. */
+/* With an argument, as in '*large*', the tests of that name. */
 int main(int argc, char **argv) {
-  static const char *const transports[TRANSPORTS] = { "tcp", "sealed", "rdma" };
-  static const char *const ways[WAYS] = { "inline", "thread" };
-  static struct kind kinds[TRANSPORTS * WAYS];
-  static char names[TRANSPORTS * WAYS * SCENARIOS][96];
-  struct CMUnitTest tests[TRANSPORTS * WAYS * SCENARIOS];
-  size_t count = 0;
-  for (int transport = 0; transport < TRANSPORTS; transport++) {
-    for (int way = 0; way < WAYS; way++) {
-      struct kind *kind = &kinds[transport * WAYS + way];
-      *kind = (struct kind){ (enum transport)transport, ways[way] };
-      for (int i = 0; i < SCENARIOS; i++, count++) {
-        snprintf(names[count], sizeof names[count], "%s %s %s", transports[transport], ways[way],
-                 scenarios[i].name);
-        tests[count] =
-            (struct CMUnitTest){ names[count], scenarios[i].run, set_up, tear_down, kind };
-      }
-    }
-  }
-  if (argc > 1) {
-    cmocka_set_test_filter(argv[1]);
-  }
-  return cmocka_run_group_tests_name("teardown", tests, NULL, NULL);
+  cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
+  return unit_run(NULL, NULL);
 }

@@ -366,7 +366,6 @@ const struct verbs_api *fake_verbs_api(void) {
 struct fake_counts fake_verbs_counts(void) {
   take_lock();
   struct fake_counts counts = fake.counts;
-  counts.cm_connected = fake_cm_connected();
   for (const struct fake_mr *mr = fake.mrs; mr; mr = mr->next) {
     counts.remote_mrs += (mr->access & IBV_ACCESS_REMOTE_WRITE) != 0;
   }

@@ -129,7 +129,6 @@ struct fake_counts {
   uint64_t refused;                  /* writes without the right to */
   unsigned remote_mrs, remote_qps;   /* of those that exist, which a peer may write to */
   unsigned cm_channels, cm_ids;      /* that exist now */
-  unsigned cm_connected;             /* ids whose request was accepted, both ends */
   uint64_t cm_accepted, cm_rejected; /* requests to be connected */
 };
 struct fake_counts fake_verbs_counts(void);

@@ -450,11 +450,3 @@ int fake_reject(struct rdma_cm_id *base, const void *data, uint8_t bytes) {
   }
   return done(error);
 }
-
-unsigned fake_cm_connected(void) {
-  unsigned connected = 0;
-  for (const struct fake_cm_id *id = ids; id; id = id->next) {
-    connected += id->peer && (id->is_accepted || id->peer->is_accepted);
-  }
-  return connected;
-}

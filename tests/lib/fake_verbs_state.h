@@ -176,7 +176,6 @@ void fake_work_all(void);
 
 /* The identifiers of the device hear that it is removed. */
 void fake_cm_remove(const struct fake_device *device);
-unsigned fake_cm_connected(void);
 
 /* What the table has. */
 #define FAKE_CM_FUNCTION(name, since) __typeof__(rdma_##name) fake_##name;

@@ -63,10 +63,6 @@ void fault_fail(enum fault_call call, unsigned long k, int error) {
   __atomic_store_n(&countdown, k, __ATOMIC_RELEASE);
 }
 
-void fault_fail_allocation(unsigned long k) {
-  fault_fail(FAULT_ALLOCATION, k, ENOMEM);
-}
-
 void fault_forget(void) {
   has_failed = false;
   memset(is_called, 0, sizeof is_called);

@@ -65,8 +65,6 @@ int fault_call_error(enum fault_call call);
 
 /* The k-th call from now on fails with this errno, counted from 1; those after it work again. */
 void fault_fail(enum fault_call call, unsigned long k, int error);
-/* The same with FAULT_ALLOCATION and ENOMEM. */
-void fault_fail_allocation(unsigned long k);
 
 /* From now on each call of the kind fails with this errno, as under a filter of system calls. */
 void fault_refuse(enum fault_call call, int error);

@@ -219,7 +219,7 @@ void pair_cut_some(uint64_t done) {
   }
 }
 
-void pair_cut_all(uint64_t done) {
+static void pair_cut_all(uint64_t done) {
   if (done == 10 || done == 23) {
     pair_cut_flows(0);
   }

@@ -41,11 +41,9 @@ extern const size_t pair_sizes[PAIR_SIZES];
 
 /* Ends every TCP connection of this process but each keep_every-th; 0: all. */
 void pair_cut_flows(unsigned keep_every);
-/* For pair_exchange: two in three connections of this process are cut every seventh message; all of
- * them, twice. */
+/* For pair_exchange: two in three connections of this process are cut every seventh message. */
 void pair_cut_some(uint64_t done);
-void pair_cut_all(uint64_t done);
-/* Makes a connection over which data arrives all the same, through both. */
+/* Makes a connection over which data arrives all the same, through these, and when all are cut. */
 void pair_exchange_with_cuts(int family);
 
 /* One message at one end: posts it, or else tests it. */

@@ -148,7 +148,7 @@ UNIT_TEST(what_has_an_identity_is_found) {
     uint8_t id[ID_TREE_BYTES];
   } items[100];
   void *tree = NULL;
-  fault_fail_allocation(1);
+  fault_fail(FAULT_ALLOCATION, 1, ENOMEM);
   assert_int_equal(id_tree_add(&tree, items[0].id), -ENOMEM);
   assert_true(fault_clear());
   for (uint8_t i = 0; i < 100; i++) {

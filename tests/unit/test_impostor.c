@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/auth.h"
 #include "net_plugin/setup/handle.h"

@@ -136,7 +136,7 @@ PARAM_TEST(similar_names_and_empty_values_set_nothing) {
 }
 
 PARAM_TEST(out_of_memory_is_a_warning) {
-  fault_fail_allocation(1);
+  fault_fail(FAULT_ALLOCATION, 1, ENOMEM);
   load("STRATUS_PROFILE=/some/path", NULL, NULL);
   assert_true(fault_clear());
   assert_string_equal(param_string(PARAM_PROFILE), "");
@@ -207,7 +207,7 @@ PARAM_TEST(what_protects_is_refused_and_not_weakened) {
   text[sizeof text - 1] = '\0';
   load(text, NULL, NULL);
   assert_non_null(strstr(param_refusal(), "unset"));
-  fault_fail_allocation(1);
+  fault_fail(FAULT_ALLOCATION, 1, ENOMEM);
   load("STRATUS_SECRET=very secret indeed", NULL, NULL);
   assert_true(fault_clear());
   assert_non_null(strstr(param_refusal(), "STRATUS_SECRET cannot be kept: out of memory"));

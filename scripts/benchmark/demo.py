@@ -17,7 +17,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from benchmark import machine  # noqa: E402
-from benchmark.run import CLUSTER, ROOT, Failure, Runner, build, build_nccl, install, number_in  # noqa: E402
+from benchmark.run import CLUSTER, ROOT, Failure, Runner, build, build_nccl, install, number_in, say  # noqa: E402
 from benchmark.tools import Bench, size_text  # noqa: E402
 
 EXAMPLES = """examples:
@@ -37,10 +37,6 @@ README, PICTURE = "README.md", "docs/measured/demo.svg"
 BEGIN = "<!-- The demo's table, by scripts/demo: begin -->"
 END = "<!-- The demo's table: end -->"
 SHOWN = (64, 4 << 10, 64 << 10, 256 << 10, 1 << 20, 8 << 20, 64 << 20)  # in the README, besides the best and the worst
-
-
-def say(text):
-    print(f"demo: {text}", file=sys.stderr, flush=True)
 
 
 # ---- options ----

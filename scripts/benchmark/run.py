@@ -18,7 +18,7 @@ class Failure(Exception):
 
 
 def say(text):
-    print(f"bench: {text}", file=sys.stderr, flush=True)
+    print(f"{os.path.basename(sys.argv[0]).removesuffix('.py')}: {text}", file=sys.stderr, flush=True)
 
 
 def tail(text, lines=3):

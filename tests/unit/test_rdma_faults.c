@@ -8,6 +8,7 @@
  * has got. Where it could, the connection ends with an error instead, and its peer never hears that
  * the lane is fenced. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,25 @@ ROCE(devices_that_cannot_are_done_without) {
       fail_msg("call %d failed, and yet there were sends", call);
     }
   }
+}
+
+static atomic_uint event_reads;
+
+static void note_event_reads(enum fake_call call) {
+  atomic_fetch_add(&event_reads, call == FAKE_CM_EVENT);
+}
+
+/* What is there to be read stays there. */
+ROCE(events_that_cannot_be_read_are_read_once) {
+  fake_verbs_on_call(note_event_reads);
+  fake_verbs_fail_calls(FAKE_CM_EVENT, EIO);
+  struct pair pair = pair_make(AF_INET);
+  exchange(pair);
+  assert_in_range(atomic_load(&event_reads), 1, 20); /* of each device that was opened meanwhile */
+  fake_verbs_on_call(NULL);
+  fake_verbs_fail_calls(FAKE_CM_EVENT, 0);
+  rdma_host_expect(pair, 50);
+  pair_close(pair);
 }
 
 /* For each event that ends the attempt, in place of each that should come; and for each that never

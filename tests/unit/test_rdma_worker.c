@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,8 +18,12 @@
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/lane_memory.h"
 #include "net_plugin/lane/rdma/rdma_worker.h"
+#include "net_plugin/lane/tcp_socket.h"
+#include "net_plugin/setup/auth.h"
+#include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/rdma_host.h"
@@ -215,6 +220,83 @@ TEST(who_leaves_while_a_driver_hangs_gets_no_connection, roce_hasty) {
   }
   fake_verbs_hold_calls(FAKE_CREATE_QP, false);
   listener_close(attempt.listener);
+}
+
+static int dial_error; /* 1: it goes on */
+
+static void note_end(void *argument, int error, const struct lane_path *path,
+                     const struct reply *reply) {
+  (void)argument, (void)path, (void)reply;
+  dial_error = error;
+}
+
+static void take_message(struct engine *engine, int fd, uint8_t *bytes, size_t count) {
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+  while (recv(fd, bytes, count, MSG_DONTWAIT | MSG_PEEK) != (ssize_t)count) {
+    assert_true(clock_now_ns() < until_ns);
+    engine_progress(engine);
+  }
+  assert_int_equal(recv(fd, bytes, count, 0), count);
+}
+
+/* Spoken by hand, to a driver that hangs then. What the dial ends with. */
+static int dial_while_held(bool does_peer_leave) {
+  struct nic nic = pair_loopback(AF_INET);
+  const struct hello hello = {
+    .params = { .lanes = 1, .chunk_bytes = 131072, .remote_keys = 1, .host = "here" },
+    .epoch = 1,
+    .dscp = -1
+  };
+  static const struct auth_keys keys = { .handle = { 1 } };
+  const struct challenge challenge = { 0 };
+  struct reply reply = { .params = hello.params, .connect_port = 1 };
+  struct transcript transcript;
+  struct proof proof;
+  struct engine *engine;
+  struct sockaddr_storage address;
+  uint8_t bytes[HANDSHAKE_MAX_BYTES];
+  int listening = tcp_socket_listen(&nic, &address), fd, error;
+  uint64_t deadline_ns = clock_now_ns() + (does_peer_leave ? PATIENCE_NS : 4 * NS_PER_S);
+  endpoint_wait(&nic, 1, false);
+  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
+  fake_verbs_hold_calls(FAKE_CM_ADDRESS, true);
+  dial_error = 1;
+  engine_lock(engine);
+  assert_non_null(
+      dial_start(engine, &nic, &address, &hello, &keys, deadline_ns, note_end, NULL, &error));
+  engine_unlock(engine);
+  while ((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC)) < 0) {
+    usleep(100);
+  }
+  take_message(engine, fd, transcript.hello, HELLO_BYTES);
+  challenge_encode(&challenge, transcript.challenge);
+  by_hand_say(fd, transcript.challenge, CHALLENGE_BYTES, false);
+  take_message(engine, fd, bytes, PROOF_BYTES);
+  assert_int_equal(proof_decode(bytes, &proof), 0);
+  reply.offer = proof.offer;
+  auth_sign_reply(&keys, &transcript, &reply);
+  reply_encode(&reply, bytes);
+  by_hand_say(fd, bytes, REPLY_BYTES, false);
+  while (fake_verbs_held() == 0) {
+    engine_progress(engine);
+  }
+  assert_int_equal(dial_error, 1);
+  if (does_peer_leave) {
+    shutdown(fd, SHUT_WR);
+  }
+  while (dial_error == 1) {
+    engine_progress(engine);
+  }
+  fake_verbs_hold_calls(FAKE_CM_ADDRESS, false);
+  close(fd);
+  close(listening);
+  return dial_error;
+}
+
+/* So that the next dial comes without one. */
+TEST(an_endpoint_that_does_not_connect_is_the_reason, roce) {
+  assert_int_equal(dial_while_held(true), -ENODEV);
+  assert_int_equal(dial_while_held(false), -ENODEV);
 }
 
 /* ---- the user's memory ---- */

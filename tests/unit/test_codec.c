@@ -281,6 +281,22 @@ UNIT_TEST(every_truncation) {
   }
 }
 
+/* Payload that is changed may still be a chunk, of other numbers: checksums are the link's. */
+UNIT_TEST(each_bit) {
+  enum { HEADER_BITS = 8 * 8, SAMPLE = 7 };
+  static uint8_t coded[DAMAGED + CODEC_SLACK_BYTES];
+  for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
+    size_t bytes = encode(i, coded);
+    for (size_t bit = 0; bit < bytes * 8;
+         bit += unit_has_time() || bit < HEADER_BITS ? 1 : SAMPLE) {
+      coded[bit / 8] ^= (uint8_t)(1u << bit % 8);
+      int status = decode(*state, coded, bytes, DAMAGED);
+      assert_true(status == -EBADMSG || (status == 0 && bit >= HEADER_BITS));
+      coded[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+  }
+}
+
 UNIT_TEST(headers_are_checked) {
   static uint8_t coded[DAMAGED + CODEC_SLACK_BYTES];
   static const struct {

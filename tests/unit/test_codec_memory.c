@@ -75,6 +75,15 @@ UNIT_TEST(another_width_is_noticed) {
   assert_int_equal(until_guess(&memory, 4, CHUNK / 2), FIRST_INTERVAL);
 }
 
+UNIT_TEST(slow_changes_and_single_chunks_are_no_drift) {
+  struct codec_memory memory = settled(2, CHUNK / 2);
+  for (unsigned i = 0; i < LAST_INTERVAL; i++) {
+    bool is_odd = i % MISSES == MISSES - 1;
+    assert_int_equal(pass(&memory, is_odd ? 4 : 2, CHUNK / 2 + i * (CHUNK / 4 / LAST_INTERVAL)), 2);
+  }
+  assert_int_equal(pass(&memory, 2, CHUNK / 2), CODEC_GUESS);
+}
+
 UNIT_TEST(raw_traffic_is_given_up_and_found_again) {
   struct codec_memory memory = settled(2, CHUNK / 2);
   for (unsigned i = 0; i < MISSES; i++) {

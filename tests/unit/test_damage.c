@@ -73,11 +73,6 @@ UNIT_TEST_WITH(every_flip_is_found_and_repaired, log_capture_set_up, pair_tear_d
   assert_true(log_capture_find("127.0.0.1:") >= 1);
 }
 
-UNIT_TEST_WITH(one_side_that_wants_checksums_suffices, log_capture_set_up, pair_tear_down) {
-  exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=0", NULL);
-  exchange_with_flips("STRATUS_CHECKSUM=0", "STRATUS_CHECKSUM=1", NULL);
-}
-
 /* How often the beginning of a message passed in clear. */
 static unsigned seen_on_the_way(const char *variable) {
   uint8_t pattern[24];

@@ -163,29 +163,6 @@ UNIT_TEST(chunks_that_the_link_cannot_take_are_refused) {
   }
 }
 
-UNIT_TEST(offers_come_back) {
-  struct proof proof = { .offer = { { 2, 3 } } }, got;
-  struct reply reply = { .params = { .lanes = 1, .chunk_bytes = 131072 } }, got_reply;
-  uint8_t proof_bytes[PROOF_BYTES], reply_bytes[REPLY_BYTES];
-  proof_encode(&proof, proof_bytes);
-  assert_int_equal(proof_decode(proof_bytes, &got), 0);
-  assert_memory_equal(&got.offer, &proof.offer, sizeof got.offer);
-  reply.offer = proof.offer;
-  reply.params.remote_keys = 8;
-  reply.connect_port = 0x1234;
-  reply_encode(&reply, reply_bytes);
-  assert_int_equal(reply_decode(reply_bytes, &got_reply), 0);
-  assert_memory_equal(&got_reply.offer, &reply.offer, sizeof reply.offer);
-  assert_int_equal(got_reply.params.remote_keys, 8);
-  assert_int_equal(got_reply.connect_port, 0x1234);
-  reply.connect_port = 0; /* an endpoint that nothing could be connected to */
-  reply_encode(&reply, reply_bytes);
-  assert_int_equal(reply_decode(reply_bytes, &got_reply), -EINVAL);
-  proof.offer.bytes[LANE_OFFER_KEY] = WIRE_REMOTE_KEYS;
-  proof_encode(&proof, proof_bytes);
-  assert_int_equal(proof_decode(proof_bytes, &got), -EINVAL);
-}
-
 UNIT_TEST(hostile_text_cannot_reach_the_log) {
   struct hello hello = sample_hello(), got;
   uint8_t bytes[HELLO_BYTES];
@@ -203,19 +180,6 @@ static struct handle sample_handle(void) {
   memset(handle.secret, 0x55, AUTH_SECRET_BYTES);
   *in = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(4242) };
   return handle;
-}
-
-/* Its addresses: test_addresses.c. */
-UNIT_TEST(handle_comes_back) {
-  struct handle got, handle = sample_handle();
-  uint8_t bytes[HANDLE_BYTES];
-  handle_encode(&handle, bytes);
-  assert_int_equal(handle_pending(bytes), 0);
-  handle_set_pending(bytes, 99);
-  assert_int_equal(handle_pending(bytes), 99);
-  assert_int_equal(handle_decode(bytes, &got), 0);
-  assert_memory_equal(got.listener, handle.listener, TOKEN_BYTES);
-  assert_memory_equal(got.secret, handle.secret, AUTH_SECRET_BYTES);
 }
 
 UNIT_TEST(foreign_handles_are_refused) {

@@ -330,6 +330,20 @@ UNIT_TEST(the_first_window_of_an_engine_tells_nothing) {
   }
 }
 
+/* The rest was acknowledged with less in flight. */
+UNIT_TEST(traffic_counts_if_half_of_it_is_bulk) {
+  learn_lanes();
+  for (unsigned halves = 2; halves <= 3; halves++) {
+    for (unsigned i = 0; i < halves; i++) {
+      pass(0, LIMIT_BULK_BYTES / 2);
+      bytes_acked(0, LIMIT_BULK_BYTES / 2);
+    }
+    pass_bulk();
+    assert_int_equal(shared.window.bytes, 3 * LIMIT_BULK_BYTES);
+  }
+  finish();
+}
+
 /* The last lane takes four times as long as the others. */
 UNIT_TEST(a_slow_lane_drains_and_reconnects) {
   begin(&(struct policy_config){

@@ -59,6 +59,19 @@ static void teach(unsigned lane, uint64_t ms) {
   }
 }
 
+UNIT_TEST(equal_lanes_take_turns) {
+  bring_up(64);
+  for (unsigned lane = 0; lane < 64; lane++) {
+    teach(lane, 1);
+  }
+  unsigned first = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
+  for (unsigned i = 0; i < 128; i++) {
+    unsigned lane = (unsigned)stripe_pick(&stripe, UINT64_MAX, KIB * KIB, 0);
+    assert_int_equal(lane, (first + i) % 64);
+    sent(lane, 64 * KIB, 0);
+  }
+}
+
 /* What one has shown is its burst: all of them are used up before any is used again. */
 UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
   bring_up(8);
@@ -314,6 +327,19 @@ UNIT_TEST(turns_in_vain_are_given_up) {
   assert_int_equal(turns.state, TURNS_NONE);
   arrive(&turns, true, 1, now_ns + TURNS_NS);
   assert_int_equal(turns.state, TURNS_TRIED);
+}
+
+/* Copies of small messages are acknowledged late, and nothing was in flight for most of the time.
+ */
+UNIT_TEST(lazy_acknowledgements_are_no_rate) {
+  bring_up(2);
+  for (unsigned i = 0; i < 100; i++) {
+    sent(0, 8 * KIB, i * MS);
+    if (i > 0) {
+      acknowledged(0, 8 * KIB, i * MS + MS / 2);
+    }
+  }
+  assert_int_equal(records[0].ps_per_byte, 0);
 }
 
 UNIT_MAIN(NULL, NULL)

@@ -154,7 +154,7 @@ def table(options, measured, shown=None):
     lines = [f"| {' | '.join(cell.ljust(width) for cell, width in zip(row, widths))} |" for row in rows]
     return [f"AllReduce by stock NCCL {measured[0][1]['nccl']}, {network_text(options)}; hosts and GPUs are emulated",
             f"(`sudo scripts/demo{' --quick' if options.quick else ''}`, {cpus} CPU{'s' if cpus != 1 else ''}, {time.strftime('%Y-%m-%d')}, "
-            f"commit {machine.commit()}):", "", lines[0], f"|{'|'.join('-' * (width + 2) for width in widths)}|", *lines[1:], "",
+            f"commit {options.commit}):", "", lines[0], f"|{'|'.join('-' * (width + 2) for width in widths)}|", *lines[1:], "",
             f"Across {len(sizes)} sizes: {worst.ratio:.2f} times ({size_text(worst.bytes)}) to "
             f"{best.ratio:.2f} times ({size_text(best.bytes)}) as fast as the better Socket."]
 
@@ -177,7 +177,7 @@ def draw(options, measured):
     for axes in (left, right):
         axes.set_xscale("log", base=2)
         axes.set_xticks([size.bytes for size in sizes[::-4]], [size_text(size.bytes) for size in sizes[::-4]])
-    picture.save(figure, options.plot, f"AllReduce: {network_text(options)}", f"scripts/demo, {time.strftime('%Y-%m-%d')}, {machine.commit()}")
+    picture.save(figure, options.plot, f"AllReduce: {network_text(options)}", f"scripts/demo, {time.strftime('%Y-%m-%d')}, {options.commit}")
 
 
 def with_table(text, lines):
@@ -203,6 +203,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     try:
         prepare(options)
+        options.commit = machine.commit()  # before README.md differs from it
         # What a machine refuses, it refuses here.
         options.congestion = runner.run([CLUSTER, "congestion", *filter(None, [options.congestion])]).strip()
         say(f"cluster: {network_text(options)}")

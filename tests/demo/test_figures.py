@@ -14,7 +14,7 @@ TIMES = {64: (90.0, 120.0, 100.0), 128: (100.0, 150.0, 102.0), 1 << 20: (8000.0,
 
 
 def options(**changes):
-    return argparse.Namespace(**{"hosts": 2, "nic_gbps": 4, "flow_gbps": 0.5, "congestion": "reno", "quick": False, "plot": None, **changes})
+    return argparse.Namespace(**{"hosts": 2, "nic_gbps": 4, "flow_gbps": 0.5, "congestion": "reno", "quick": False, "plot": None, "commit": "abc1234", **changes})
 
 
 def measured(factors=(1,)):
@@ -27,6 +27,7 @@ def measured(factors=(1,)):
 def test_the_table():
     lines = demo.table(options(), measured())
     assert lines[0].startswith("AllReduce by stock NCCL 2.29.7, 2 hosts, NICs of 4 Gb/s, 0.5 Gb/s for a flow, congestion control Reno;"), lines
+    assert "commit abc1234):" in lines[1], lines
     rows = [line.replace("|", " ").split() for line in lines]
     assert ["64", "B", "90.0", "us", "120.0", "us", "100.0", "us", "0.90"] in rows, rows
     assert ["1", "MiB", "0.131", "GB/s", "0.262", "GB/s", "0.262", "GB/s", "1.00"] in rows, rows
@@ -69,7 +70,7 @@ def test_the_picture_is_small_and_says_what_it_is():
         demo.draw(options(plot=file.name), measured())
         text = file.read().decode()
     xml.etree.ElementTree.fromstring(text)
-    for wanted in ("AllReduce: 2 hosts", "scripts/demo, 20", "Socket as NCCL sets it on AWS", "NIC", "one flow", "64 MiB"):
+    for wanted in ("AllReduce: 2 hosts", "scripts/demo, 20", "abc1234", "Socket as NCCL sets it on AWS", "NIC", "one flow", "64 MiB"):
         assert wanted in text, wanted
     assert len(text) < 60000, len(text)
 

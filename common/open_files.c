@@ -2,52 +2,20 @@
 /* See open_files.h. */
 #include "common/open_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "common/limits.h"
 #include "common/log.h"
-
-static uint64_t count_entries(uint64_t limit) {
-  DIR *directory = opendir("/proc/self/fd");
-  if (!directory) {
-    return errno == EMFILE ? limit : limit / 2;
-  }
-  uint64_t count = 0;
-  while (readdir(directory)) {
-    count++;
-  }
-  closedir(directory);
-  return count > 3 ? count - 3 : 0; /* ".", ".." and the directory itself */
-}
 
 uint64_t open_files_limit(void) {
   struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
   getrlimit(RLIMIT_NOFILE, &limit);
   return limit.rlim_cur;
-}
-
-struct open_files {
-  uint64_t limit, used; /* used is never more than limit */
-};
-
-static struct open_files open_files_count(void) {
-  struct stat status;
-  struct open_files files = { .limit = open_files_limit() };
-  /* Since Linux 6.2 the size of the directory is the number of descriptors; before it is 0. This
-   * takes no descriptor. */
-  bool is_counted = stat("/proc/self/fd", &status) == 0 && status.st_size > 0;
-  files.used = is_counted ? (uint64_t)status.st_size : count_entries(files.limit);
-  if (files.used > files.limit) {
-    files.used = files.limit; /* the limit was lowered later */
-  }
-  return files;
 }
 
 /* Programs that use select() break on descriptors from FD_SETSIZE (1024) on. Raising the soft limit
@@ -88,11 +56,10 @@ bool open_files_are_short(int error) {
 
 const char *open_files_why(int error, char text[OPEN_FILES_TEXT]) {
   if (error == -EMFILE) {
-    struct open_files files = open_files_count();
     snprintf(text, OPEN_FILES_TEXT,
-             "no descriptor is left: this process uses %" PRIu64 " of %" PRIu64
+             "no descriptor is left: this process has %" PRIu64
              ". Raise the limit: ulimit -n (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
-             files.used, files.limit);
+             open_files_limit());
   } else if (error == -ENFILE) {
     snprintf(text, OPEN_FILES_TEXT,
              "the host has no file left to open; raise the limit of all its processes: "

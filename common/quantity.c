@@ -65,51 +65,35 @@ int quantity_parse_int(const char *text, int64_t *value) {
   return 0;
 }
 
-static int scale(uint64_t number, uint64_t factor, uint64_t *value) {
-  uint64_t product;
-  if (__builtin_mul_overflow(number, factor, &product)) {
-    return -ERANGE;
+/* A number and one of the units. `is_size`: in either case, with B or iB behind it. */
+static int parse_units(const struct unit *units, size_t count, bool is_size, const char *text,
+                       const char *usual, uint64_t *value) {
+  uint64_t number;
+  const char *end;
+  int result = parse_digits(text, &number, &end);
+  end = result == 0 && *end == '\0' ? usual : end;
+  for (size_t i = 0; result == 0 && i < count; i++) {
+    size_t length = strlen(units[i].suffix);
+    const char *rest = end + strnlen(end, length);
+    bool is_end = *rest == '\0' || (is_size && strcasecmp(rest, "B") == 0) ||
+                  (is_size && length > 0 && strcasecmp(rest, "iB") == 0);
+    if (is_end && (is_size ? strncasecmp : strncmp)(end, units[i].suffix, length) == 0) {
+      if (__builtin_mul_overflow(number, units[i].factor, &number)) {
+        return -ERANGE;
+      }
+      *value = number;
+      return 0;
+    }
   }
-  *value = product;
-  return 0;
+  return result < 0 ? result : -EINVAL;
 }
 
 int quantity_parse_size(const char *text, uint64_t *bytes) {
-  uint64_t number;
-  const char *end;
-  int result = parse_digits(text, &number, &end);
-  if (result < 0) {
-    return result;
-  }
-  for (size_t i = 0; i < COUNT_OF(size_units); i++) {
-    size_t length = strlen(size_units[i].suffix);
-    if (strncasecmp(end, size_units[i].suffix, length) != 0) {
-      continue;
-    }
-    const char *rest = end + length;
-    bool is_end = *rest == '\0' || strcasecmp(rest, "B") == 0;
-    if (is_end || (length > 0 && strcasecmp(rest, "iB") == 0)) {
-      return scale(number, size_units[i].factor, bytes);
-    }
-    return -EINVAL;
-  }
-  return -EINVAL;
+  return parse_units(size_units, COUNT_OF(size_units), true, text, "", bytes);
 }
 
 static int parse_duration(const char *text, uint64_t *ns) {
-  uint64_t number;
-  const char *end;
-  int result = parse_digits(text, &number, &end);
-  if (result < 0) {
-    return result;
-  }
-  const char *unit = *end == '\0' ? "s" : end;
-  for (size_t i = 0; i < COUNT_OF(duration_units); i++) {
-    if (strcmp(unit, duration_units[i].suffix) == 0) {
-      return scale(number, duration_units[i].factor, ns);
-    }
-  }
-  return -EINVAL;
+  return parse_units(duration_units, COUNT_OF(duration_units), false, text, "s", ns);
 }
 
 int quantity_find_word(const char *words, const char *text) {

@@ -119,25 +119,23 @@ int sysfs_resolve(const char *root, char *resolved, size_t resolved_bytes, const
 
 int sysfs_read_driver(const char *root, char *driver, size_t driver_bytes, const char *device,
                       ...) {
-  char path[SYSFS_PATH_MAX];
+  char full[SYSFS_PATH_MAX], link[SYSFS_PATH_MAX];
   va_list arguments;
   driver[0] = '\0';
   va_start(arguments, device);
-  int length = vsnprintf(path, sizeof path, device, arguments);
+  int result = format_path(full, root, device, arguments);
   va_end(arguments);
-  if (length < 0 || (size_t)length >= sizeof path) {
+  if (result < 0 || strlen(full) + sizeof "/driver" > sizeof full) {
     return -ENAMETOOLONG;
   }
-  char link[SYSFS_PATH_MAX];
-  int result = sysfs_resolve(root, link, sizeof link, "%s/driver", path);
-  if (result < 0) {
-    return result;
+  ssize_t length = readlink(strcat(full, "/driver"), link, sizeof link - 1);
+  if (length < 0) {
+    return -errno;
   }
-  const char *name = sysfs_name(link);
-  length = (int)strnlen(name, driver_bytes - 1);
-  memcpy(driver, name, (size_t)length);
-  driver[length] = '\0';
-  return length;
+  link[length] = '\0';
+  const char *slash = strrchr(link, '/');
+  snprintf(driver, driver_bytes, "%s", slash ? slash + 1 : link);
+  return (int)strlen(driver);
 }
 
 size_t sysfs_find(const char *root, glob_t *found, const char *pattern, ...) {

@@ -52,7 +52,7 @@ static struct {
   int nccl_version; /* as ncclGetVersion counts; 0: not known */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* For the tuner plugin, which finds it by name (tuner_plugin/plugin/net_use.h): communicators that
+/* For the tuner plugin, which finds it by name (tuner_plugin/abi/shims.c): communicators that
  * use this plugin. Of interfaces that do not tell when one ends: 1 or more for ever. Atomic. */
 __attribute__((visibility("default"))) unsigned stratus_net_users;
 

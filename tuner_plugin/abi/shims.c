@@ -3,7 +3,10 @@
  * plugin/tuner.h. Further arguments of some versions (registered buffers, pipelined operations)
  * differ between ranks or are unrelated to the profile's rows, so they must not influence a choice
  * that all ranks have to share. */
+#include <dlfcn.h>
 #include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/fork_guard.h"
 #include "common/log.h"
@@ -31,6 +34,21 @@ static bool is_uneven(struct tuner_shape shape, const struct tuner_abi_nvl_domai
           (size_t)domains->nNvlDomains != shape.nodes);
 }
 
+/* Of this moment: NCCL starts a communicator's network before its tuner. The net plugin stays
+ * mapped once it has been loaded, and counts who uses it (net_plugin/plugin/plugin.c). */
+static enum net_use find_net_use(void) {
+  void *plugin = dlopen("libnccl-net-stratus.so", RTLD_LAZY | RTLD_NOLOAD);
+  if (!plugin) {
+    const char *asked = getenv("NCCL_NET_PLUGIN");
+    return asked && strstr(asked, "stratus") ? NET_USE_LOST : NET_USE_OTHER;
+  }
+  const unsigned *users = dlsym(plugin, "stratus_net_users");
+  enum net_use use =
+      users && __atomic_load_n(users, __ATOMIC_RELAXED) > 0 ? NET_USE_STRATUS : NET_USE_LOST;
+  dlclose(plugin);
+  return use;
+}
+
 static enum nccl_result open_tuner(int abi_version, struct tuner_shape shape,
                                    nccl_logger_fn *logger, struct tuner **tuner) {
   if (fork_guard_refuses()) {
@@ -44,7 +62,7 @@ static enum nccl_result open_tuner(int abi_version, struct tuner_shape shape,
   struct tuner_host host = {
     .abi_version = abi_version,
     .nccl_version = nccl_version_find((nccl_version_any_fn *)logger),
-    .net = net_use_find(),
+    .net = find_net_use(),
   };
   *tuner = tuner_open(host, shape);
   return NCCL_SUCCESS;

@@ -11,9 +11,18 @@
 #include <stdint.h>
 
 #include "tuner_plugin/decide/decide.h"
-#include "tuner_plugin/plugin/net_use.h"
 
 struct tuner;
+
+/* Does NCCL send over stratus in this process? NCCL goes on without a net plugin that it cannot
+ * load, that finds no NIC, or whose name it has forgotten (2.28.3 to 2.29.7,
+ * net_plugin/plugin/default_name.h), and a tuner hears nothing of that. Profiles are measured over
+ * stratus. */
+enum net_use {
+  NET_USE_OTHER,   /* nobody asked for stratus */
+  NET_USE_STRATUS, /* the net plugin is loaded, and communicators use it */
+  NET_USE_LOST     /* it was asked for or has been in use, and no communicator uses it now */
+};
 
 struct tuner_host {
   int abi_version;  /* of the interface in use, 1 to 7 */

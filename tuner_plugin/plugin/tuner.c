@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "common/log.h"
@@ -15,7 +17,6 @@
 #include "common/profile_match.h"
 #include "common/version.h"
 #include "tuner_plugin/plugin/calibration.h"
-#include "tuner_plugin/plugin/profile_cache.h"
 
 #define UNTOUCHED "NCCL's own choice is untouched"
 
@@ -75,15 +76,73 @@ static void say_idle(const struct tuner *tuner, int abi_version, const char *why
   }
 }
 
+/* ---- the process's one profile: jobs open hundreds of communicators at once, and only the first
+ * one pays for the file ---- */
+
+/* Constant while there is a share. */
+static struct {
+  pthread_mutex_t lock;
+  size_t shares;
+  int error;              /* of the load that the first share made; -ENOENT: there is none */
+  struct profile profile; /* without rows that gain too little */
+  char path[PROFILE_PATH_MAX];
+  uint64_t hash; /* of all of it */
+} cache = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* A job that opens and closes communicators in a loop gets each warning once. */
+static void warn_once(const struct profile_error *error) {
+  static struct profile_error last;
+  if (strcmp(last.text, error->text) != 0) {
+    last = *error;
+    LOG_WARN("%s; the job continues without it", error->text);
+  }
+}
+
+static int load_profile(void) {
+  struct profile_error error = { 0 };
+  int result = profile_match_load(&cache.profile, cache.path, &error);
+  if (result == 0) {
+    cache.hash = profile_hash(&cache.profile); /* as the file has it */
+    guard_drop_rows(&cache.profile);
+    return 0;
+  }
+  /* It is normal that no profile fits this machine; it is an error if a named one is missing. */
+  if (result != -ENOENT || param_is_set(PARAM_PROFILE)) {
+    warn_once(&error);
+    return result == -ENOENT ? -EINVAL : result;
+  }
+  return result;
+}
+
+/* To be returned by release_profile even after a failure. */
+static int acquire_profile(void) {
+  pthread_mutex_lock(&cache.lock);
+  if (cache.shares++ == 0) {
+    cache.error = load_profile();
+  }
+  int result = cache.error;
+  pthread_mutex_unlock(&cache.lock);
+  return result;
+}
+
+static void release_profile(void) {
+  pthread_mutex_lock(&cache.lock);
+  if (--cache.shares == 0 && cache.error == 0) {
+    profile_free(&cache.profile);
+  }
+  pthread_mutex_unlock(&cache.lock);
+}
+
+/* ---- what there is for a communicator ---- */
+
 /* v2 passes no costs, so cells that the user has ruled out cannot be recognised. */
 static bool has_user_choice(void) {
   return getenv("NCCL_ALGO") || getenv("NCCL_PROTO");
 }
 
 /* Why this communicator's calls stay with NCCL although there is a profile, or NULL. */
-static const char *find_objection(struct tuner_host host, struct tuner_shape shape,
-                                  const struct profile_cache_view *view) {
-  if (!profile_match_is_nccl_in_range(&view->profile->meta, host.nccl_version)) {
+static const char *find_objection(struct tuner_host host, struct tuner_shape shape) {
+  if (!profile_match_is_nccl_in_range(&cache.profile.meta, host.nccl_version)) {
     return "it was made for other releases of NCCL";
   }
   if (host.abi_version == 1) {
@@ -92,7 +151,9 @@ static const char *find_objection(struct tuner_host host, struct tuner_shape sha
   if (host.abi_version == 2 && has_user_choice()) {
     return "NCCL_ALGO or NCCL_PROTO is set";
   }
-  if (view->is_by_topology && host.net != NET_USE_STRATUS) {
+  /* Found by its topology, not named: another machine may find another one. */
+  bool is_by_topology = cache.profile.fit.topology[0] && !param_string(PARAM_PROFILE)[0];
+  if (is_by_topology && host.net != NET_USE_STRATUS) {
     return "it requires a topology, and only the stratus net plugin checks that all hosts have the "
            "same one (or set STRATUS_PROFILE to it on all hosts)";
   }
@@ -102,13 +163,12 @@ static const char *find_objection(struct tuner_host host, struct tuner_shape sha
   return NULL;
 }
 
-static void attach_table(struct tuner *tuner, struct tuner_host host, struct tuner_shape shape,
-                         const struct profile_cache_view *view) {
-  const char *objection = find_objection(host, shape, view), *id = view->profile->meta.id;
+static void attach_table(struct tuner *tuner, struct tuner_host host, struct tuner_shape shape) {
+  const char *objection = find_objection(host, shape), *id = cache.profile.meta.id;
   if (is_first_banner()) {
     LOG_INFO("stratus " STRATUS_VERSION ", tuner interface v%d, profile %s, hash %016" PRIx64
              ", from %s%s%s%s%s",
-             host.abi_version, id, view->hash, view->path, objection ? ": " : "",
+             host.abi_version, id, cache.hash, cache.path, objection ? ": " : "",
              objection ? objection : "", objection ? ", " : "", objection ? untouched(tuner) : "");
   }
   if (objection) {
@@ -116,7 +176,7 @@ static void attach_table(struct tuner *tuner, struct tuner_host host, struct tun
   }
   tuner->is_unproven = tuner->meets_hosts = host.net == NET_USE_STRATUS;
   tuner->sees_groups = host.abi_version >= 6;
-  tuner->tables = decide_tables_of(view->profile, shape.ranks, shape.nodes);
+  tuner->tables = decide_tables_of(&cache.profile, shape.ranks, shape.nodes);
   if (tuner->tables.row_count > 0) {
     LOG_INFO("%zu ranks on %zu nodes: %zu rows of profile %s match", shape.ranks, shape.nodes,
              tuner->tables.row_count, id);
@@ -165,12 +225,11 @@ struct tuner *tuner_open(struct tuner_host host, struct tuner_shape shape) {
     start_calibration(opened, host, shape);
     return opened;
   }
-  struct profile_cache_view view;
-  int error = profile_cache_acquire(&view);
+  int error = acquire_profile();
   opened->has_share = true;
   opened->collnet = find_collnet_range(host, shape);
   if (error == 0) {
-    attach_table(opened, host, shape, &view);
+    attach_table(opened, host, shape);
     return opened;
   }
   say_idle(opened, host.abi_version, error == -ENOENT ? "no profile" : "bad profile");
@@ -190,7 +249,7 @@ void tuner_close(struct tuner *tuner) {
   }
   calibration_close(tuner->calibration);
   if (tuner->has_share) {
-    profile_cache_release();
+    release_profile();
   }
   free(tuner);
 }

@@ -221,11 +221,6 @@ static int get_key(const char *purpose, const struct rendezvous_address *place, 
 
 /* ---- who calls, and who waits ---- */
 
-int rendezvous_check_secret(const char *purpose, const struct rendezvous_address *place) {
-  struct peer_key key;
-  return get_key(purpose, place, NULL, &key);
-}
-
 int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
                     const char *command, const uint8_t hello[PEER_HELLO_BYTES], int *fd) {
   static const uint8_t nothing[PEER_HELLO_BYTES];

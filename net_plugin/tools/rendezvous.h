@@ -21,9 +21,6 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
  * Both prove that they know the job's secret (common/peer_proof.h); CLI_USAGE if there is none, but
  * for loopback addresses. */
 
-/* Whether rendezvous_call will have one, for who has much to do before. */
-int rendezvous_check_secret(const char *purpose, const struct rendezvous_address *place);
-
 /* Who calls, and says `hello` with the proof (NULL: nothing). `command`: what must run on the other
  * host, for the error message; NULL: it will listen soon, so try again until the time is over. */
 int rendezvous_call(const char *purpose, const struct rendezvous_address *place,

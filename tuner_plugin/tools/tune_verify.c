@@ -175,15 +175,9 @@ static int run(int argument_count, char **arguments, bool is_json) {
   if (!realpath(path, verification.path)) {
     status = cli_fail("%s cannot be found", path);
   }
-  if (status == CLI_OK) {
-    status = launch_open(&verification.launch, argument_count, arguments);
-  }
-  if (status == CLI_OK) {
-    status = run_all(&verification);
-  }
-  if (status == CLI_OK) {
-    status = conclude(&verification);
-  }
+  status = status ? status : launch_open(&verification.launch, argument_count, arguments);
+  status = status ? status : run_all(&verification);
+  status = status ? status : conclude(&verification);
   launch_close(&verification.launch);
   ab_test_free(&verification.test);
   profile_free(&verification.profile);

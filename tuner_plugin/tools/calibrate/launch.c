@@ -124,12 +124,8 @@ int launch_open(struct launch *launch, int argument_count, char **arguments) {
   char absolute[PROFILE_PATH_MAX / 2];
   *launch = (struct launch){ .command = arguments, .command_count = argument_count };
   int status = choose_command(launch);
-  if (status == CLI_OK) {
-    status = take_collectives(launch);
-  }
-  if (status == CLI_OK) {
-    status = take_sizes(launch);
-  }
+  status = status ? status : take_collectives(launch);
+  status = status ? status : take_sizes(launch);
   if (status == CLI_OK && !realpath(launch_options.work, absolute)) {
     status = cli_fail("%s: %s", launch_options.work, strerror(errno));
   }
@@ -166,17 +162,11 @@ __attribute__((format(printf, 2, 3))) static void add(struct launch_words *list,
 
 /* ---- variables ---- */
 
-static bool has_name(const struct launch_words *list, const char *variable) {
+/* Or in a file, if that counts: ranks read it there, and a variable would count more. */
+static bool has_name(const struct launch_words *list, const char *variable, bool counts_file) {
   char name[64];
   snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
-  return envz_entry(list->words, list->bytes, name) != NULL;
-}
-
-/* Ranks read it there: a variable would count more. */
-static bool is_in_file(const char *variable) {
-  char name[64];
-  snprintf(name, sizeof name, "%.*s", (int)strcspn(variable, "="), variable);
-  return nccl_conf_find(name).file != NULL;
+  return envz_entry(list->words, list->bytes, name) || (counts_file && nccl_conf_find(name).file);
 }
 
 struct launch_words launch_list_variables(const char *const *ours) {
@@ -197,12 +187,12 @@ struct launch_words launch_list_variables(const char *const *ours) {
     bool is_wanted = (strncmp(*each, "NCCL_", 5) == 0 && strncmp(*each, "NCCL_HOSTID=", 12) != 0) ||
                      strncmp(*each, "LD_LIBRARY_PATH=", 16) == 0 ||
                      strncmp(*each, "STRATUS_", 8) == 0;
-    if (is_wanted && !has_name(&list, *each)) {
+    if (is_wanted && !has_name(&list, *each, false)) {
       add(&list, "%s", *each);
     }
   }
   for (size_t i = 0; i < sizeof unless_set / sizeof unless_set[0]; i++) {
-    if (!has_name(&list, unless_set[i]) && !is_in_file(unless_set[i])) {
+    if (!has_name(&list, unless_set[i], true)) {
       add(&list, "%s", unless_set[i]);
     }
   }

@@ -276,6 +276,8 @@ nightly: ## all of check, and what takes hours: fuzzing, soak, all cases, the ot
 # ThreadSanitizer: those that start threads, as tests/unit/run finds, but for those of the night.
 UNIT_SRC := $(if $(filter thread,$(SAN)),$(patsubst %,tests/unit/test_%.c,$(shell grep -v night tests/unit/threaded)),$(call sources,tests/unit))
 TEST_LIB_SRC := $(call sources,tests/lib)
+# What stands in for others' functions has their parameters; likewise fixtures.
+$(BUILD)/obj/tests/%.o: ALL_CFLAGS += -Wno-unused-parameter
 # With sanitizers a test takes longer to compile than to run.
 $(BUILD)/obj/tests/unit/%.o: ALL_CFLAGS += $(if $(SAN),-O0)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
@@ -451,7 +453,7 @@ perf-tests: all $(PERF_PLUGINS)
 SYNTAX_SRC := $(COMMON_SRC) $(NET_SRC) $(TUNER_SRC) $(MODEL_SRC) $(NET_TOOL_SRC) $(TUNER_TOOL_SRC) $(UNIT_SRC) $(TEST_LIB_SRC) \
   $(SIM_SRC) $(SCALE_SRC) $(call sources,common/tools tests/abi tests/coll tests/coll/replay tests/coll/stress)
 # Two at a time: what a test runs beside takes the rest.
-syntax: ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY=""'
+syntax: ALL_CFLAGS += '-DDEFAULT_NAME_LIBRARY=""' -Wno-unused-parameter
 syntax: ## warnings of CC in plugins, tools, unit tests; makes nothing
 	$(Q)printf '%s\n' $(SYNTAX_SRC) | xargs -P 2 -n 20 $(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fsyntax-only
 .PHONY: syntax

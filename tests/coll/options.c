@@ -214,7 +214,6 @@ static int check_together(const struct options *o) {
 }
 
 static int complete(int argument_count, char **arguments, bool is_json) {
-  (void)argument_count, (void)arguments, (void)is_json;
   struct options *o = &given.o;
   int status = check_replay(o);
   if (status == CLI_OK)

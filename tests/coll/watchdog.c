@@ -54,7 +54,6 @@ static void watchdog_poll(void) {
 }
 
 static void *run(void *unused) {
-  (void)unused;
   pthread_mutex_lock(&watchdog.mutex);
   while (!watchdog.is_stopped) {
     watchdog_poll();

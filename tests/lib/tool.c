@@ -56,7 +56,6 @@ static void use_path(void) {
 }
 
 int tool_set_up(void **state) {
-  (void)state;
   tree_create(&tool.tree);
   use_path();
   setenv("XDG_CONFIG_HOME", tool.tree.root, 1);
@@ -65,7 +64,6 @@ int tool_set_up(void **state) {
 }
 
 int tool_tear_down(void **state) {
-  (void)state;
   tree_remove(&tool.tree);
   return 0;
 }

@@ -24,9 +24,6 @@ void tree_create(struct tree *tree) {
 }
 
 static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place) {
-  (void)status;
-  (void)type;
-  (void)place;
   return remove(path);
 }
 
@@ -96,13 +93,11 @@ void tree_link(const struct tree *tree, const char *path, const char *target) {
 struct tree test_tree;
 
 int test_tree_create(void **state) {
-  (void)state;
   tree_create(&test_tree);
   return 0;
 }
 
 int test_tree_remove(void **state) {
-  (void)state;
   tree_remove(&test_tree);
   return 0;
 }

@@ -199,7 +199,6 @@ static int run_workload(struct job *job, const char *name) {
 }
 
 static int run(int count, char **arguments, bool is_json) {
-  (void)count, (void)arguments, (void)is_json;
   static struct job job;
   uint64_t begun_ns = clock_now_ns();
   int status = options_read(&job.options);

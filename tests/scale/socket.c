@@ -131,7 +131,6 @@ static void socket_send(struct transport *transport, unsigned number, uint64_t b
 }
 
 static void socket_receive(struct transport *transport, unsigned number, uint64_t bytes) {
-  (void)transport, (void)number, (void)bytes; /* its kernel takes what comes */
 }
 
 static void socket_free(struct transport *transport) {

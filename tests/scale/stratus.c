@@ -257,7 +257,6 @@ static void carry_out(struct side *side, const struct link_order *order) {
 /* ---- the links' turn ---- */
 
 static void pump_later(void *owner, uint64_t argument) {
-  (void)argument;
   struct side *side = owner;
   side->has_pump = false;
   pump(side);

@@ -36,9 +36,6 @@ static const char *said = "it";
 static char long_text[4096];
 
 static int run_failing(int argument_count, char **arguments, bool is_json) {
-  (void)argument_count;
-  (void)arguments;
-  (void)is_json;
   return cli_fail("%s did not work", said);
 }
 

@@ -33,7 +33,6 @@ static int discover(const char *profile, const char *more) {
 }
 
 static int set_up(void **context) {
-  (void)context;
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
   tree_create(&tree);
@@ -44,7 +43,6 @@ static int set_up(void **context) {
 }
 
 static int tear_down(void **context) {
-  (void)context;
   tree_remove(&tree);
   discovery_free(&found);
   char *none[] = { NULL };

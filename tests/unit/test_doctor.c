@@ -37,7 +37,6 @@ void doctor_tell(enum doctor_finding finding, const char *format, ...) {
 }
 
 static int tear_down(void **context) {
-  (void)context;
   tree_remove(&tree);
   return 0;
 }
@@ -71,7 +70,6 @@ static void add_nic(const char *name, const char *address, uint32_t mbps) {
 
 /* A host with nothing to complain about. */
 static int set_up_host(void **context) {
-  (void)context;
   tree_create(&tree);
   memset(&table, 0, sizeof(table));
   memset(&facts, 0, sizeof(facts));
@@ -219,7 +217,6 @@ HOST_TEST(nics_with_one_address_need_ports_in_the_hash) {
 static struct discovery found;
 
 static int set_up_nics(void **context) {
-  (void)context;
   tree_create(&tree);
   static struct interface interfaces[16];
   memset(&found, 0, sizeof(found));

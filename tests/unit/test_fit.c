@@ -56,13 +56,11 @@ static size_t added_count;
 static struct profile made;
 
 static int begin(void **state) {
-  (void)state;
   added_count = 0;
   return 0;
 }
 
 static int end(void **state) {
-  (void)state;
   profile_free(&made);
   return 0;
 }

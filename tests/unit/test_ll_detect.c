@@ -15,7 +15,6 @@ static uint8_t data[LARGEST], noise[LARGEST];
 
 /* Drawn once: under a sanitizer, drawing takes longer than all that is tested. */
 static int draw_noise(void **state) {
-  (void)state;
   uint32_t word = 1;
   for (size_t at = 0; at < LARGEST; at++) {
     word = word * 1664525u + 1013904223u;

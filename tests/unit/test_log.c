@@ -13,7 +13,6 @@
 #include "tests/lib/unit.h"
 
 static int start(void **state) {
-  (void)state;
   log_set_threshold(LOG_LEVEL_INFO);
   log_capture_start();
   return 0;

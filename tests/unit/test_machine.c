@@ -88,7 +88,6 @@ static void identify(const char *root, const char *word) {
 }
 
 static int stop(void **state) {
-  (void)state;
   log_capture_stop();
   param_load((char *[]){ NULL });
   return 0;

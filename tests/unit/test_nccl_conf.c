@@ -22,7 +22,6 @@ static int release(void) {
 }
 
 static int begin(void **state) {
-  (void)state;
   static const char *const variables[] = { "NCCL_A", "NCCL_B", "STRATUS_C", "LD_NONE" };
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
     unsetenv(variables[i]);
@@ -38,7 +37,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   tree_remove(&tree);
   return 0;
 }

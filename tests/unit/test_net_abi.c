@@ -86,7 +86,6 @@ static int calls_of_other;
 
 static void other_logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
                          const char *format, ...) {
-  (void)level, (void)flags, (void)file, (void)line, (void)format;
   calls_of_other++;
 }
 

@@ -23,7 +23,6 @@ static void add(struct device_table *table, unsigned index, const char *name, co
 }
 
 static int set_up(void **context) {
-  (void)context;
   memset(&told, 0, sizeof(told));
   memset(&fresh, 0, sizeof(fresh));
   add(&told, 2, "eth0", "10.0.0.1");
@@ -34,7 +33,6 @@ static int set_up(void **context) {
 }
 
 static int tear_down(void **context) {
-  (void)context;
   log_capture_stop();
   return 0;
 }

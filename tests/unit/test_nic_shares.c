@@ -26,7 +26,6 @@ static int listener;
 static const struct path by_lo = { 0, 0 }, by_other = { 1, 0 };
 
 static int set_up(void **state) {
-  (void)state;
   /* The limit of warnings is the process's, and by the NIC's index. */
   static unsigned next_index = 1000;
   struct sockaddr_storage address;
@@ -48,7 +47,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  (void)state;
   nic_shares_stop(&shares);
   engine_unlock(engine);
   descriptor_close(flow.fd);

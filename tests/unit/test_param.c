@@ -21,7 +21,6 @@ static void load(const char *first, const char *second, const char *third) {
 }
 
 static int stop(void **state) {
-  (void)state;
   log_capture_stop();
   load(NULL, NULL, NULL);
   return 0;
@@ -30,7 +29,6 @@ static int stop(void **state) {
 #define PARAM_TEST(function) UNIT_TEST_WITH(function, log_capture_set_up, stop)
 
 static void *read_one(void *unused) {
-  (void)unused;
   return (void *)(uintptr_t)param_size(PARAM_CHUNK_BYTES);
 }
 

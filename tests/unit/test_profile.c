@@ -22,7 +22,6 @@ static struct profile profile;
 static struct profile_error error;
 
 static int release(void **state) {
-  (void)state;
   profile_free(&profile);
   return 0;
 }

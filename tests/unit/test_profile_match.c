@@ -19,7 +19,6 @@ static struct tree tree;
 static struct machine aws;
 
 static int start(void **state) {
-  (void)state;
   tree_create(&tree);
   log_capture_start();
   machine_read("tests/data/machines/aws-p4d", &aws);
@@ -28,7 +27,6 @@ static int start(void **state) {
 }
 
 static int stop(void **state) {
-  (void)state;
   char *none[] = { NULL };
   log_capture_stop();
   tree_remove(&tree);

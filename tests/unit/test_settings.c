@@ -15,7 +15,6 @@ static enum policy_compress compress_with(char *first, char *second) {
 }
 
 static int tear_down(void **state) {
-  (void)state;
   param_load((char *[]){ NULL });
   return 0;
 }

@@ -52,7 +52,6 @@ static struct engine *start_engine(void) {
 }
 
 static int set_up(void **context) {
-  (void)context;
   char full[TREE_PATH_MAX];
   tree_create(&tree);
   use_directory(tree_path(&tree, "stats", full));
@@ -61,7 +60,6 @@ static int set_up(void **context) {
 }
 
 static int tear_down(void **context) {
-  (void)context;
   setup_stop();
   log_capture_stop();
   tree_remove(&tree);

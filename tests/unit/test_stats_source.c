@@ -52,7 +52,6 @@ static struct server *serve(const char *directory, int pid) {
 /* One who is answered slowly, or never, is kept to the end. */
 static void *run_servers(void *argument) {
   int slow[SERVERS_MAX] = { -1, -1, -1, -1 };
-  (void)argument;
   while (!atomic_load(&is_over)) {
     for (unsigned i = 0; i < server_count; i++) {
       struct pollfd polled = { .fd = servers[i].fd, .events = POLLIN };
@@ -98,7 +97,6 @@ static void remove_all(const char *directory) {
 }
 
 static int set_up(void **state) {
-  (void)state;
   param_load((char *[]){ "STRATUS_STATS_DIR=/nonexistent", NULL });
   snprintf(theirs, sizeof theirs, "/tmp/stratus-test-%d", (int)getpid());
   snprintf(hidden, sizeof hidden, "/tmp/test-%d", (int)getpid());
@@ -108,7 +106,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  (void)state;
   atomic_store(&is_over, true);
   pthread_join(thread, NULL);
   for (unsigned i = 0; i < server_count; i++) {

@@ -23,7 +23,6 @@ static const struct tuner_host job_host = { .abi_version = 5, .nccl_version = 22
 static const struct tuner_shape job_shape = { .ranks = 32, .nodes = 4 };
 
 static int job_set_up(void **state) {
-  (void)state;
   unsetenv("NCCL_ALGO");
   tree_create(&job_tree);
   log_capture_start();
@@ -31,7 +30,6 @@ static int job_set_up(void **state) {
 }
 
 static int job_tear_down(void **state) {
-  (void)state;
   log_capture_stop();
   tree_remove(&job_tree);
   return 0;

@@ -119,7 +119,6 @@ static void map_piece(void) {
 
 static void *map_pieces(void *unused) {
   const struct timespec pause = { .tv_nsec = PAUSE_NS };
-  (void)unused;
   while (!atomic_load(&canary.is_ending) && canary.count < PIECES_WHILE_FREEING) {
     map_piece();
     nanosleep(&pause, NULL);

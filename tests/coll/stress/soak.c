@@ -71,7 +71,6 @@ static uint64_t draw(struct soak_state *e, uint64_t below) {
 /* ---- before and after ---- */
 
 static void take_signal(int signal) {
-  (void)signal;
   is_told_to_end = 1;
 }
 

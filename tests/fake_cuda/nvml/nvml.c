@@ -88,16 +88,12 @@ EXPORT int nvmlDeviceGetIndex(nvmlDevice_t device, unsigned *index) {
 }
 
 EXPORT int nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor) {
-  (void)device;
   *major = device_cc / 10;
   *minor = device_cc % 10;
   return NVML_SUCCESS;
 }
 
 EXPORT int nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int index, int *status) {
-  (void)a;
-  (void)b;
-  (void)index;
   *status = 0; /* NVML_P2P_STATUS_OK */
   return NVML_SUCCESS;
 }

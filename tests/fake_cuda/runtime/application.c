@@ -43,8 +43,6 @@ EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 EXPORT cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     int *blocks, const void *func, int threads, size_t shared, unsigned flags) {
   int of_threads, most;
-  (void)func;
-  (void)flags;
   if (threads <= 0)
     return error_set(cudaErrorInvalidValue);
   device_attribute(&of_threads, cudaDevAttrMaxThreadsPerMultiProcessor, device_current());
@@ -109,15 +107,10 @@ EXPORT cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
 
 /* A pool keeps nothing, and every device reaches it. */
 EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
-  (void)pool;
-  (void)keep;
   return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const void *access, size_t count) {
-  (void)pool;
-  (void)access;
-  (void)count;
   return cudaSuccess;
 }
 
@@ -146,7 +139,6 @@ EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMod
 
 EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                          enum cudaStreamCaptureStatus *status) {
-  (void)stream;
   *status = cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }

@@ -37,9 +37,6 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 /* The ABI-11040 form of cuCtxCreate, which is what CUDA 12 programs ask for. */
 EXPORT CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsigned flags,
                             CUdevice device) {
-  (void)affinity;
-  (void)count;
-  (void)flags;
   if (device < 0 || device >= device_count)
     return CUDA_ERROR_INVALID_DEVICE;
   contexts[device].device = device;
@@ -49,7 +46,6 @@ EXPORT CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsig
 }
 
 EXPORT CUresult cuCtxDestroy(CUcontext context) {
-  (void)context;
   return CUDA_SUCCESS;
 }
 
@@ -88,8 +84,6 @@ EXPORT CUresult cuCtxGetDevice(CUdevice *device) {
 
 EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                               int option) {
-  (void)prop;
-  (void)option;
   *granularity = GRANULARITY;
   return CUDA_SUCCESS;
 }
@@ -97,8 +91,6 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAl
 /* Not for host memory: NCCL then shares files in /dev/shm between GPUs of a host. */
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                             const CUmemAllocationProp *prop, unsigned long long flags) {
-  (void)size;
-  (void)flags;
   if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_NOT_SUPPORTED;
   *handle = (CUmemGenericAllocationHandle)prop->location.id + 1;
@@ -106,14 +98,11 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 }
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  (void)handle;
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
                                     CUdeviceptr hint, unsigned long long flags) {
-  (void)hint;
-  (void)flags;
   if (alignment > GRANULARITY)
     return CUDA_ERROR_NOT_SUPPORTED;
   int mode = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -131,23 +120,16 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
 
 EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                          CUmemGenericAllocationHandle handle, unsigned long long flags) {
-  (void)offset;
-  (void)flags;
   memory_add((struct memory){ ptr, size, MEM_DEVICE, (int)handle - 1, NULL });
   return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   struct memory m;
-  (void)size;
   return memory_take((void *)ptr, MEM_DEVICE, &m) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const void *access, size_t count) {
-  (void)ptr;
-  (void)size;
-  (void)access;
-  (void)count;
   return CUDA_SUCCESS;
 }
 
@@ -199,7 +181,6 @@ void *driver_entry(const char *symbol) {
 
 EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
                                            enum cudaDriverEntryPointQueryResult *status) {
-  (void)flags;
   *fn = driver_entry(symbol);
   if (!*fn)
     LOG(LOG_INFO, "driver function %s is not emulated", symbol);

@@ -38,12 +38,10 @@ static struct kernel *kernel_find(const void *function) {
 /* ---- compiler ABI ---- */
 
 EXPORT void **__cudaRegisterFatBinary(void *fatbin) {
-  (void)fatbin;
   return calloc(1, sizeof(void *));
 }
 
 EXPORT void __cudaRegisterFatBinaryEnd(void **handle) {
-  (void)handle;
 }
 
 EXPORT void __cudaUnregisterFatBinary(void **handle) {
@@ -51,21 +49,12 @@ EXPORT void __cudaUnregisterFatBinary(void **handle) {
 }
 
 EXPORT char __cudaInitModule(void **handle) {
-  (void)handle;
   return 0;
 }
 
 EXPORT void __cudaRegisterFunction(void **handle, const char *host_function, char *device_function,
                                    const char *device_name, int thread_limit, void *thread_id,
                                    void *block_id, void *block_dim, void *grid_dim, int *warpSize) {
-  (void)handle;
-  (void)device_function;
-  (void)thread_limit;
-  (void)thread_id;
-  (void)block_id;
-  (void)block_dim;
-  (void)grid_dim;
-  (void)warpSize;
   struct kernel *k = malloc(sizeof *k);
   k->host_function = host_function;
   k->name = strdup(device_name);
@@ -79,14 +68,6 @@ EXPORT void __cudaRegisterFunction(void **handle, const char *host_function, cha
 EXPORT void __cudaRegisterVar(void **handle, char *host_var, char *device_address,
                               const char *device_name, int is_extern, size_t size, int is_constant,
                               int is_global) {
-  (void)handle;
-  (void)host_var;
-  (void)device_address;
-  (void)device_name;
-  (void)is_extern;
-  (void)size;
-  (void)is_constant;
-  (void)is_global;
 }
 
 /* ---- launch ---- */
@@ -147,10 +128,6 @@ static CUresult launch(struct kernel *kernel, unsigned grid, cudaStream_t stream
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void **params, void **extra) {
-  (void)block_x;
-  (void)block_y;
-  (void)block_z;
-  (void)shared;
   return launch((struct kernel *)function, grid_x * grid_y * grid_z, stream, params, extra);
 }
 
@@ -169,8 +146,6 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
 
 EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args,
                                     size_t shared, cudaStream_t stream) {
-  (void)block;
-  (void)shared;
   struct kernel *k = kernel_find(func);
   if (!k)
     return error_set(cudaErrorInvalidDeviceFunction);
@@ -198,7 +173,5 @@ EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const 
 }
 
 EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value) {
-  (void)attr;
-  (void)value;
   return kernel_find(func) ? cudaSuccess : error_set(cudaErrorInvalidDeviceFunction);
 }

@@ -110,7 +110,6 @@ EXPORT cudaError_t cudaFree(void *ptr) {
 }
 
 EXPORT cudaError_t cudaHostAlloc(void **ptr, size_t size, unsigned flags) {
-  (void)flags;
   return allocate(ptr, size, MEM_HOST);
 }
 
@@ -119,7 +118,6 @@ EXPORT cudaError_t cudaFreeHost(void *ptr) {
 }
 
 EXPORT cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags) {
-  (void)flags;
   if (!ptr || !size)
     return error_set(cudaErrorInvalidValue);
   memory_add((struct memory){ (uintptr_t)ptr, size, MEM_REGISTERED, device_current(), NULL });
@@ -134,7 +132,6 @@ EXPORT cudaError_t cudaHostUnregister(void *ptr) {
 }
 
 EXPORT cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
-  (void)flags;
   *device = host;
   return cudaSuccess;
 }
@@ -184,27 +181,20 @@ CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr) {
 static char the_pool;
 
 EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *props) {
-  (void)props;
   *pool = (cudaMemPool_t)&the_pool;
   return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  (void)pool;
   return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value) {
-  (void)pool;
-  (void)attr;
-  (void)value;
   return cudaSuccess;
 }
 
 EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
                                            cudaStream_t stream) {
-  (void)pool;
-  (void)stream;
   return allocate(ptr, size, MEM_DEVICE);
 }
 

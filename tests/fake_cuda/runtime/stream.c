@@ -375,7 +375,6 @@ EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void
 /* ---- API of events ---- */
 
 EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
-  (void)flags;
   *event = event_new();
   return cudaSuccess;
 }
@@ -399,12 +398,10 @@ EXPORT cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 EXPORT cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream,
                                             unsigned flags) {
-  (void)flags;
   return cudaEventRecord(event, stream);
 }
 
 EXPORT cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  (void)flags;
   if (!event)
     return error_set(cudaErrorInvalidResourceHandle);
   struct op *op = event_wait_op(event);

@@ -15,6 +15,11 @@ enum {
 };
 
 #define EXPORT __attribute__((visibility("default")))
+/* Whatever the arguments. */
+#define ANSWERS(name, result)                                                                      \
+  EXPORT int name(void) {                                                                          \
+    return result;                                                                                 \
+  }
 
 typedef struct nvmlDevice_st *nvmlDevice_t;
 
@@ -26,17 +31,9 @@ static unsigned index_of(nvmlDevice_t device) {
   return (unsigned)(uintptr_t)device - 1;
 }
 
-EXPORT int nvmlInit_v2(void) {
-  return NVML_SUCCESS;
-}
-
-EXPORT int nvmlInit(void) {
-  return NVML_SUCCESS;
-}
-
-EXPORT int nvmlShutdown(void) {
-  return NVML_SUCCESS;
-}
+ANSWERS(nvmlInit_v2, NVML_SUCCESS)
+ANSWERS(nvmlInit, NVML_SUCCESS)
+ANSWERS(nvmlShutdown, NVML_SUCCESS)
 
 EXPORT const char *nvmlErrorString(int result) {
   switch (result) {
@@ -98,19 +95,14 @@ EXPORT int nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, int index, int
   return NVML_SUCCESS;
 }
 
-/* Whatever the arguments. The last three PyTorch looks up, and asserts that they are there. */
-#define REFUSED(name)                                                                              \
-  EXPORT int name(void) {                                                                          \
-    return NVML_ERROR_NOT_SUPPORTED;                                                               \
-  }
-
-REFUSED(nvmlDeviceGetNvLinkState)
-REFUSED(nvmlDeviceGetNvLinkRemotePciInfo)
-REFUSED(nvmlDeviceGetNvLinkCapability)
-REFUSED(nvmlDeviceGetFieldValues)
-REFUSED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
-REFUSED(nvmlDeviceGetNvLinkRemoteDeviceType)
-REFUSED(nvmlDeviceGetComputeRunningProcesses)
+/* The last three PyTorch looks up, and asserts that they are there. */
+ANSWERS(nvmlDeviceGetNvLinkState, NVML_ERROR_NOT_SUPPORTED)
+ANSWERS(nvmlDeviceGetNvLinkRemotePciInfo, NVML_ERROR_NOT_SUPPORTED)
+ANSWERS(nvmlDeviceGetNvLinkCapability, NVML_ERROR_NOT_SUPPORTED)
+ANSWERS(nvmlDeviceGetFieldValues, NVML_ERROR_NOT_SUPPORTED)
+ANSWERS(nvmlDeviceGetNvLinkRemotePciInfo_v2, NVML_ERROR_NOT_SUPPORTED)
+ANSWERS(nvmlDeviceGetNvLinkRemoteDeviceType, NVML_ERROR_NOT_SUPPORTED)
+ANSWERS(nvmlDeviceGetComputeRunningProcesses, NVML_ERROR_NOT_SUPPORTED)
 
 struct conf_compute_state {
   unsigned environment;

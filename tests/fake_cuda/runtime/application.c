@@ -106,23 +106,13 @@ EXPORT cudaError_t cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
 }
 
 /* A pool keeps nothing, and every device reaches it. */
-EXPORT cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t keep) {
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const void *access, size_t count) {
-  return cudaSuccess;
-}
+SUCCEEDS(cudaMemPoolTrimTo)
+SUCCEEDS(cudaMemPoolSetAccess)
 
 /* ---- profiling ---- */
 
-EXPORT cudaError_t cudaProfilerStart(void) {
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaProfilerStop(void) {
-  return cudaSuccess;
-}
+SUCCEEDS(cudaProfilerStart)
+SUCCEEDS(cudaProfilerStop)
 
 /* ---- No stream is ever captured. A plugin sees of a CUDA graph what it sees of any launch: the
  * calls of NCCL's proxy; so graphs are not emulated. What NCCL and PyTorch link with but do not

@@ -75,9 +75,7 @@ EXPORT cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaDeviceSetLimit(int limit, size_t value) {
-  return cudaSuccess;
-}
+SUCCEEDS(cudaDeviceSetLimit)
 
 /* ---- errors ---- */
 

@@ -45,9 +45,7 @@ EXPORT CUresult cuCtxCreate(CUcontext *context, void *affinity, int count, unsig
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxDestroy(CUcontext context) {
-  return CUDA_SUCCESS;
-}
+SUCCEEDS(cuCtxDestroy)
 
 EXPORT CUresult cuCtxGetCurrent(CUcontext *context) {
   int device = device_current();
@@ -97,9 +95,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
   return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
-  return CUDA_SUCCESS;
-}
+SUCCEEDS(cuMemRelease)
 
 EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
                                     CUdeviceptr hint, unsigned long long flags) {
@@ -129,9 +125,7 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   return memory_take((void *)ptr, MEM_DEVICE, &m) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const void *access, size_t count) {
-  return CUDA_SUCCESS;
-}
+SUCCEEDS(cuMemSetAccess)
 
 EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *ptr) {
   struct memory m;

@@ -185,13 +185,8 @@ EXPORT cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const void *props) {
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
-  return cudaSuccess;
-}
-
-EXPORT cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, int attr, void *value) {
-  return cudaSuccess;
-}
+SUCCEEDS(cudaMemPoolDestroy)
+SUCCEEDS(cudaMemPoolSetAttribute)
 
 EXPORT cudaError_t cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
                                            cudaStream_t stream) {

@@ -308,12 +308,12 @@ $(BUILD)/tests/test_trust: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,h
 $(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
 
 # Parts of the command.
-$(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o \
+$(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o $(BUILD)/obj/tests/lib/unit.o \
   $(filter-out %/stratus.o,$(call objects,$(TOOL_SRC))) $(STRATUS_A)
 	$(link) $^ -lcmocka $(SYSTEM_LIBS)
 
 $(addprefix $(BUILD)/tests/test_,calibrate ab_test): $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o \
-  $(call objects,$(TUNER_TOOL_SRC) tests/lib/tool.c tests/lib/tree.c) $(STRATUS_A) | $(RUNNABLE)
+  $(call objects,$(TUNER_TOOL_SRC) $(addprefix tests/lib/,tool.c tree.c unit.c)) $(STRATUS_A) | $(RUNNABLE)
 	$(link) $^ -lcmocka $(SYSTEM_LIBS)
 
 # Runs the tool.
@@ -377,7 +377,7 @@ SCALE_SRC := $(call sources,tests/scale)
 $(SCALE): $(call objects,$(SCALE_SRC)) $(filter %.o,$(COLL_PARTS)) $(STRATUS_A)
 	$(link) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
 
-$(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o \
+$(BUILD)/tests/test_scale_%: $(BUILD)/obj/tests/unit/test_scale_%.o $(BUILD)/obj/tests/lib/unit.o \
   $(filter-out %/main.o,$(call objects,$(SCALE_SRC)) $(COLL_OBJ)) $(STRATUS_A)
 	$(link) $(filter %.o,$^) $(STRATUS_A) -lcmocka $(SYSTEM_LIBS)
 

@@ -18,34 +18,11 @@
 
 #include <cmocka.h>
 
-enum { UNIT_TESTS_MAX = 256 };
-static struct {
-  int line;
-  struct CMUnitTest test;
-} unit_tests[UNIT_TESTS_MAX];
-static size_t unit_test_count;
-
-/* Sorted by line: the order in which constructors run is not specified. */
-static inline void unit_add(int line, struct CMUnitTest test) {
-  if (unit_test_count == UNIT_TESTS_MAX) {
-    abort();
-  }
-  size_t at = unit_test_count++;
-  for (; at > 0 && unit_tests[at - 1].line > line; at--) {
-    unit_tests[at] = unit_tests[at - 1];
-  }
-  unit_tests[at].line = line;
-  unit_tests[at].test = test;
-}
+/* A test of the file, which stands at this line. */
+void unit_add(int line, struct CMUnitTest test);
 
 /* Runs all tests, in the order of the file, between set_up and tear_down of the whole. */
-static inline int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down) {
-  struct CMUnitTest tests[UNIT_TESTS_MAX];
-  for (size_t i = 0; i < unit_test_count; i++) {
-    tests[i] = unit_tests[i].test;
-  }
-  return _cmocka_run_group_tests("tests", tests, unit_test_count, set_up, tear_down);
-}
+int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
 /* A test, which is run once with each of the pointers that follow, which its set_up finds in
  * *state: UNIT_TEST_EACH(its_name, set_up, tear_down, &tcp, &rdma) { ... } */
@@ -63,7 +40,7 @@ static inline int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down
 #define UNIT_TEST_WITH(name, set_up, tear_down) UNIT_TEST_EACH(name, set_up, tear_down, NULL)
 #define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
 
-/* At the end of the file. */
+/* At the end of a file whose tests have a set_up and tear_down of the whole; others need no main. */
 #define UNIT_MAIN(set_up, tear_down)                                                               \
   int main(void) {                                                                                 \
     return unit_run(set_up, tear_down);                                                            \

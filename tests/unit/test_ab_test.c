@@ -141,5 +141,3 @@ UNIT_TEST(noise_is_that_of_most_sizes) {
   ab_test_free(&test);
   profile_free(&profile);
 }
-
-UNIT_MAIN(NULL, NULL)

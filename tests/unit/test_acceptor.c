@@ -101,5 +101,3 @@ UNIT_TEST_WITH(a_flood_of_many_networks_evicts_its_oldest, start, pair_tear_down
   flood_from("fd00:0:0:", "::");
   end();
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -254,5 +254,3 @@ UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, pair_set_up, pair_tear_d
     setup_stop();
   }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -130,5 +130,3 @@ LOG_CAPTURE_TEST(both_addresses_are_named_where_they_do_not_fit) {
   refused("eth0=2001:db8::7",
           "eth0 listens at 10.0.0.2, where nobody arrives who dials 2001:db8::7");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -361,5 +361,3 @@ UNIT_TEST(the_process_may_use_libcrypto_itself) {
   in_child(outlives_the_clean_up);
   in_child(leaves_errors_alone);
 }
-
-UNIT_MAIN(NULL, NULL)

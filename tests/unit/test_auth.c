@@ -148,5 +148,3 @@ UNIT_TEST(lanes_have_keys_of_their_own) {
   auth_lane_keys(&talk.keys, &talk.transcript, LANE_AES256GCM, true, &other);
   assert_memory_not_equal(dialler.send, other.send, LANE_KEY_BYTES);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -76,5 +76,3 @@ UNIT_TEST(the_end_of_a_line_comes_last) {
   pthread_join(reader, NULL);
   assert_int_equal(early, 0);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -367,5 +367,3 @@ UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   run_example("verify");
   assert_true(tool.output[0] != '\0');
 }
-
-UNIT_MAIN(NULL, NULL)

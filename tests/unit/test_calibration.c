@@ -17,15 +17,6 @@ enum { ALGOS = 7, PROTOS = 3, NONE = -1 };
 
 static const struct tuner_host host = { .abi_version = 5, .nccl_version = 22907 };
 static const struct tuner_shape shape = { .ranks = 4, .nodes = 2 };
-static int set_up(void **state) {
-  log_capture_start();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  log_capture_stop();
-  return 0;
-}
 
 static struct tuner *open_tuner(struct tuner_host as, struct tuner_shape of, const char *plan) {
   static char text[256];
@@ -59,7 +50,7 @@ static int call(struct tuner *tuner, uint64_t bytes) {
   return best / PROTOS * 1000 + best % PROTOS * 100 + channels;
 }
 
-UNIT_TEST_WITH(every_call_gets_the_cell_if_it_may, set_up, tear_down) {
+LOG_CAPTURE_TEST(every_call_gets_the_cell_if_it_may) {
   static const struct {
     const char *text;
     int ran;
@@ -82,7 +73,7 @@ UNIT_TEST_WITH(every_call_gets_the_cell_if_it_may, set_up, tear_down) {
   tuner_close(tuner);
 }
 
-UNIT_TEST_WITH(log_says_what_was_open, set_up, tear_down) {
+LOG_CAPTURE_TEST(log_says_what_was_open) {
   struct tuner *tuner = open_tuner(host, shape, "ring.simple");
   for (int k = 0; k < 3; k++) {
     call(tuner, 1024);
@@ -108,7 +99,7 @@ static void *call_often(void *tuner) {
   return NULL;
 }
 
-UNIT_TEST_WITH(threads_tell_a_size_once, set_up, tear_down) {
+LOG_CAPTURE_TEST(threads_tell_a_size_once) {
   struct tuner *tuner = open_tuner(host, shape, "default");
   pthread_t threads[2];
   for (int i = 0; i < 2; i++) {
@@ -121,7 +112,7 @@ UNIT_TEST_WITH(threads_tell_a_size_once, set_up, tear_down) {
   assert_int_equal(log_capture_find("calibrate open"), 10);
 }
 
-UNIT_TEST_WITH(an_offer_that_changes_is_told, set_up, tear_down) {
+LOG_CAPTURE_TEST(an_offer_that_changes_is_told) {
   struct tuner *tuner = open_tuner(host, shape, "default");
   float us[ALGOS][PROTOS];
   for (int k = 0; k < 3; k++) {
@@ -137,7 +128,7 @@ UNIT_TEST_WITH(an_offer_that_changes_is_told, set_up, tear_down) {
   assert_int_equal(log_capture_find("calibrate unsteady allreduce 8 ."), 1);
 }
 
-UNIT_TEST_WITH(elsewhere_nothing_is_calibrated, set_up, tear_down) {
+LOG_CAPTURE_TEST(elsewhere_nothing_is_calibrated) {
   static const struct {
     struct tuner_host host;
     struct tuner_shape shape;
@@ -160,5 +151,3 @@ UNIT_TEST_WITH(elsewhere_nothing_is_calibrated, set_up, tear_down) {
   assert_int_equal(log_capture_find("ring.best is neither"), 1);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1); /* once per process */
 }
-
-UNIT_MAIN(NULL, NULL)

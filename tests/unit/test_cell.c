@@ -112,5 +112,3 @@ UNIT_TEST(cells_have_names) {
     assert_int_equal(cell_parse(bad[i], &cell), -EINVAL);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

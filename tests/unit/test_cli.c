@@ -276,5 +276,3 @@ UNIT_TEST(help_shows_tables_and_examples) {
   assert_int_equal(call("tool --version"), CLI_OK);
   assert_string_equal(out, "tool 1.2.3\n");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -109,5 +109,3 @@ UNIT_TEST(late_results_change_nothing) {
   }
   assert_int_equal(pass(&memory, 2, CHUNK / 2), 2);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -160,5 +160,3 @@ LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are) {
   pair_close(pair);
   content_set_codable(false);
 }
-
-UNIT_MAIN(NULL, NULL)

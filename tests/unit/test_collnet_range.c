@@ -77,5 +77,3 @@ UNIT_TEST(nothing_where_the_choice_is_not_ours) {
     assert_true(is_left(range, PROFILE_ALLREDUCE, 8));
   }
 }
-
-UNIT_MAIN(NULL, NULL)

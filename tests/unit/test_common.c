@@ -198,5 +198,3 @@ UNIT_TEST(only_its_own_faults_reach_a_thread) {
   pthread_sigmask(SIG_SETMASK, NULL, &after);
   assert_int_equal(sigismember(&after, SIGUSR1), sigismember(&before, SIGUSR1));
 }
-
-UNIT_MAIN(NULL, NULL)

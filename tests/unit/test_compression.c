@@ -132,5 +132,3 @@ UNIT_TEST(noise_does_not_turn_it) {
     assert_in_range(model.shared.compression.turns, 1, 9);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

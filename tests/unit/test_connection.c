@@ -428,5 +428,3 @@ EACH(ranks_of_a_host_share_a_port_range, "STRATUS_PORT_RANGE=41000-41050") {
   }
   pthread_barrier_destroy(&together);
 }
-
-UNIT_MAIN(NULL, NULL)

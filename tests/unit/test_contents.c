@@ -63,5 +63,3 @@ UNIT_TEST(what_is_neither_is_refused) {
   assert_int_equal(contents_load(&contents, "/", error), -EINVAL);
   assert_null(contents.bytes);
 }
-
-UNIT_MAIN(NULL, NULL)

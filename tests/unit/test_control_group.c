@@ -107,5 +107,3 @@ UNIT_TEST_WITH(the_process_has_no_more_cpus_than_its_quota, test_tree_create, te
   assert_int_equal(control_group_cpus(test_tree.root, limit), 1);
   assert_true(allowed == 1 || limit[0]);
 }
-
-UNIT_MAIN(NULL, NULL)

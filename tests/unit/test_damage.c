@@ -253,5 +253,3 @@ UNIT_TEST_WITH(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down) {
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, pair_cut_some);
   pair_close(pair);
 }
-
-UNIT_MAIN(NULL, NULL)

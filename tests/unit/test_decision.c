@@ -280,5 +280,3 @@ TEST(ranks_that_choose_alike_connect) {
   assert_int_equal(here, HAS_CONNECTED);
   assert_int_equal(there, HAS_CONNECTED);
 }
-
-UNIT_MAIN(NULL, NULL)

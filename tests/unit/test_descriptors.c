@@ -347,5 +347,3 @@ UNIT_TEST(the_soft_limit_is_raised_to_the_hard_one_or_65536) {
   raised_to = own.rlim_max < 65536 ? own.rlim_max : 65536;
   run_scene(raise_soft_limit);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -273,5 +273,3 @@ UNIT_TEST_WITH(an_inquiry_tells_whether_somebody_listens, start, stop) {
   int error = inquire();
   assert_true(error < 0 && error != -ECONNREFUSED);
 }
-
-UNIT_MAIN(NULL, NULL)

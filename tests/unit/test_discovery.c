@@ -94,5 +94,3 @@ UNIT_TEST_WITH(an_advertised_address_reaches_the_nic, set_up, tear_down) {
   assert_false(found.has_profile);
   assert_int_equal(log_capture_find("names none of the interfaces in use"), 1);
 }
-
-UNIT_MAIN(NULL, NULL)

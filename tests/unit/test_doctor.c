@@ -326,5 +326,3 @@ NICS_TEST(mtus_are_equal) {
   use("eth2", "10.0.2.1", 9000, 0);
   expect_of_nics(1, "the MTU of eth0 is 1500, that of eth1, eth2 9000");
 }
-
-UNIT_MAIN(NULL, NULL)

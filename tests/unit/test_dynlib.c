@@ -89,5 +89,3 @@ UNIT_TEST(long_reasons_are_cut) {
   assert_int_equal(dynlib_open(&lib, sonames, good_symbols, &functions), -ENOENT);
   assert_int_equal(strlen(lib.reason), DYNLIB_REASON_MAX - 1);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -545,5 +545,3 @@ UNIT_TEST(auto_needs_cpus) {
   assert_int_equal(progress_mode_choose(4, 3), PROGRESS_INLINE);
   assert_int_equal(progress_mode_choose(5, 4), PROGRESS_INLINE);
 }
-
-UNIT_MAIN(NULL, NULL)

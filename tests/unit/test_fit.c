@@ -528,5 +528,3 @@ UNIT_TEST(hardly_any_choice_is_worse_than_the_default) {
   assert_true(tally.false_overrides * 500 <= tally.overrides);
   assert_true(tally.log_chosen < tally.log_default / 2);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -196,5 +196,3 @@ UNIT_TEST(another_speed_counts_after_so_many_windows) {
     assert_int_equal(count.level, i < FLOW_COUNT_OTHER_WINDOWS ? FLOW_COUNT_GUESS + 1 : 0);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

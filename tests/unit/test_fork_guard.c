@@ -73,5 +73,3 @@ UNIT_TEST(what_is_marked_and_named_is_gone_in_a_child) {
   unlink(named);
   unlink(other);
 }
-
-UNIT_MAIN(NULL, NULL)

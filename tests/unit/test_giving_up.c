@@ -179,5 +179,3 @@ IN_BOTH_MODES(a_reset_hides_no_reason) {
   assert_int_equal(pair_error(sent), -ECONNABORTED);
   pair_close(pair);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -195,5 +195,3 @@ UNIT_TEST(foreign_handles_are_refused) {
   memset(bytes, 0, sizeof bytes); /* NCCL's own Socket transport begins otherwise, too */
   assert_int_equal(handle_decode(bytes, &got), -EPROTO);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -180,5 +180,3 @@ UNIT_TEST(comparison_sees_every_byte) {
   }
   assert_true(hash_is_equal(a, b, 0));
 }
-
-UNIT_MAIN(NULL, NULL)

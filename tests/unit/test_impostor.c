@@ -151,5 +151,3 @@ TEST(an_impostor_is_not_believed) {
   close(fd);
   close(impostor.fd);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -301,5 +301,3 @@ LOG_CAPTURE_TEST(every_verdict_has_a_text) {
     assert_true(strlen(interface_verdict_text((enum interface_verdict)i)) > 0);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

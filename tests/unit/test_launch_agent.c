@@ -90,5 +90,3 @@ UNIT_TEST(an_agent_of_the_command_line_is_seen) {
   assert_string_equal(launch_agent_overruled(by_key), "orte_launch_agent");
   assert_null(launch_agent_overruled(without));
 }
-
-UNIT_MAIN(NULL, NULL)

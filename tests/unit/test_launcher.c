@@ -149,5 +149,3 @@ UNIT_TEST(first_host_of_a_node_list) {
   assert_int_not_equal(launcher_first_host("n[1-2]r[1-2]", host, sizeof host), 0);
   assert_int_not_equal(launcher_first_host("averyverylongname1", host, sizeof host), 0);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -57,5 +57,3 @@ UNIT_TEST(a_lane_with_pauses_is_limited_by_the_application) {
   }
   assert_int_equal(limit_of_lane(&lane), POLICY_LIMIT_APPLICATION);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -140,5 +140,3 @@ TEST(nothing_is_written_once_the_user_has_left) {
   link_check(receiver);
   assert_memory_equal(timed.in, untouched, sizeof untouched);
 }
-
-UNIT_MAIN(NULL, NULL)

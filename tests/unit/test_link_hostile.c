@@ -100,5 +100,3 @@ TEST(a_repeat_may_be_of_a_lane_that_has_come_up_again) {
   assert_int_equal(carry(link, 0, &data), -ESTALE);
   link_check(link);
 }
-
-UNIT_MAIN(NULL, NULL)

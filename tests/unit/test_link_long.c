@@ -94,5 +94,3 @@ TEST(more_than_31_bits_count) {
 TEST(more_than_32_bits_count) {
   send_one(LONGEST);
 }
-
-UNIT_MAIN(NULL, NULL)

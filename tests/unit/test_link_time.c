@@ -255,5 +255,3 @@ TEST(who_leaves_says_what_has_landed) {
   }
   assert_int_equal(header.offset, EAGER_SLOTS);
 }
-
-UNIT_MAIN(NULL, NULL)

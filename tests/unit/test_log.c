@@ -133,5 +133,3 @@ LOG_TEST(of_many_threads_one_speaks) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
   assert_int_equal(limit.suppressed, THREADS * PER_THREAD - 1);
 }
-
-UNIT_MAIN(NULL, NULL)

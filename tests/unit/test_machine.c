@@ -116,5 +116,3 @@ UNIT_TEST_WITH(gpus_and_nics_leave_one_possibility, log_capture_set_up, stop) {
   assert_string_equal(machine.instance_type, "");
   assert_string_equal(machine.type_origin, "unknown");
 }
-
-UNIT_MAIN(NULL, NULL)

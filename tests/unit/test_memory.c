@@ -167,5 +167,3 @@ UNIT_TEST_WITH(threads_share_the_cache, set_up, tear_down) {
   memory_deregister(kept);
   munmap(shared_buffer, BUFFER);
 }
-
-UNIT_MAIN(NULL, NULL)

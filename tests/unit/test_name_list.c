@@ -75,5 +75,3 @@ LOG_CAPTURE_TEST(families_are_words) {
   assert_int_equal(
       log_capture_find("NCCL_SOCKET_FAMILY=ipv4 is ignored: accepted is AF_INET or AF_INET6"), 1);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -228,5 +228,3 @@ TEST(values_are_shown_so_that_they_can_be_seen) {
   assert_string_equal(nccl_conf_oddity("x # y"), "the comment behind it");
   assert_null(nccl_conf_oddity("x#y"));
 }
-
-UNIT_MAIN(NULL, NULL)

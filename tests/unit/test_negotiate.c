@@ -149,5 +149,3 @@ UNIT_TEST(a_first_lane_for_each_path) {
   agreed.lanes = 3;
   assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 3);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -97,5 +97,3 @@ UNIT_TEST(the_latest_logger_is_told) {
   assert_int_equal(logged.calls, 0);
   assert_int_equal(calls_of_other, 1);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -93,5 +93,3 @@ UNIT_TEST_WITH(params_names_what_is_no_variable, tool_set_up, tool_tear_down) {
   TOOL_WARNS(tool_run("STRATUS_SPEED_LIMIT=5 stratus params"), 0,
              "STRATUS_SPEED_LIMIT is not a variable of stratus", "unset it");
 }
-
-UNIT_MAIN(NULL, NULL)

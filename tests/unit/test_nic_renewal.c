@@ -32,11 +32,6 @@ static int set_up(void **context) {
   return 0;
 }
 
-static int tear_down(void **context) {
-  log_capture_stop();
-  return 0;
-}
-
 /* The device's NICs as "eth0 10.0.0.1 ". */
 static const char *nics_of(int device) {
   static char text[256];
@@ -51,7 +46,7 @@ static const char *nics_of(int device) {
   return text;
 }
 
-#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+#define TEST(name) UNIT_TEST_WITH(name, set_up, log_capture_tear_down)
 
 TEST(an_interface_is_known_by_its_index_and_name) {
   add(&fresh, 2, "lan0", "10.0.0.1"); /* renamed */
@@ -137,5 +132,3 @@ TEST(the_kernel_says_whether_a_nic_is_still_there) {
   renewal.nics[0].told.address = fake_nic_address("203.0.113.1");
   assert_false(nic_renewal_is_due(&renewal, &told.devices[0]));
 }
-
-UNIT_MAIN(NULL, NULL)

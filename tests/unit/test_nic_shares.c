@@ -138,5 +138,3 @@ TEST(a_single_nic_is_not_watched) {
   seconds_pass(60);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
-
-UNIT_MAIN(NULL, NULL)

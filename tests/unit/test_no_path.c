@@ -54,5 +54,3 @@ UNIT_TEST_WITH(an_advertised_address_is_called_so, set_up, NULL) {
 UNIT_TEST_WITH(a_lack_of_descriptors_explains_all, set_up, NULL) {
   expect("127.0.0.1", false, -EMFILE, "no descriptor is left", "ulimit -n");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -301,5 +301,3 @@ PARAM_TEST(documents_name_every_variable) {
   assert_non_null(strstr(line, "1M"));
   assert_non_null(strstr(line, "(set)"));
 }
-
-UNIT_MAIN(NULL, NULL)

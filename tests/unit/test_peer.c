@@ -66,5 +66,3 @@ UNIT_TEST(the_path_and_the_last_error_are_told) {
   assert_string_equal(peering_path_text(&peering, nics, 1, text),
                       "none7 is gone, the last try to connect: Connection refused (111)");
 }
-
-UNIT_MAIN(NULL, NULL)

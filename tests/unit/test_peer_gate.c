@@ -233,5 +233,3 @@ TEST(which_addresses_are_local) {
   struct sockaddr_un local = { .sun_family = AF_UNIX };
   assert_true(peer_is_local((struct sockaddr *)&local));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -107,5 +107,3 @@ UNIT_TEST(near_is_what_the_netmask_says) {
   nic.prefix_bits = 0;
   assert_false(tcp_address_is_near(&inside, &nic));
 }
-
-UNIT_MAIN(NULL, NULL)

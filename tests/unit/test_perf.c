@@ -268,5 +268,3 @@ UNIT_TEST(places_have_hosts_and_ports) {
   assert_int_equal(rendezvous_parse("a:65536", 7, &place), CLI_USAGE);
   assert_int_equal(rendezvous_parse("a:b", 7, &place), CLI_USAGE);
 }
-
-UNIT_MAIN(NULL, NULL)

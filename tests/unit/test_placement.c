@@ -161,5 +161,3 @@ LOG_CAPTURE_TEST(the_engine_obeys) {
   assert_true(CPU_EQUAL(&actual, &nic.thread_cpus));
   engine_stop_all(0, NULL);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -87,5 +87,3 @@ UNIT_TEST(a_path_that_is_there_is_good) {
   tree_remove(&tree);
   assert_false(is_said);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -370,5 +370,3 @@ UNIT_TEST(a_slow_lane_drains_and_reconnects) {
   assert_int_equal(policy_reconnect(policy, now_ns), -1);
   finish();
 }
-
-UNIT_MAIN(NULL, NULL)

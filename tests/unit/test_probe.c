@@ -74,5 +74,3 @@ UNIT_TEST(what_stands_out_is_found) {
     assert_true(list[i].is_lasting == (i == 4));
   }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -343,5 +343,3 @@ UNIT_TEST(finds_rows_however_they_are_spread) {
     assert_found(&table, UINT64_MAX);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

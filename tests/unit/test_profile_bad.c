@@ -170,5 +170,3 @@ UNIT_TEST(too_many_tables_are_refused) {
   assert_bad(text, bytes, 0, 0, "tables takes an array of at most 1024 tables, not [0,0,");
   free(text);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -275,5 +275,3 @@ MATCH_TEST(current_directory_is_never_searched) {
   assert_string_equal(error.text, "no profile fits this machine: cloud aws, instance type "
                                   "p4d.24xlarge, topology 90542e82ec6a");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -43,5 +43,3 @@ UNIT_TEST(nobody_waits_for_a_secret_that_is_being_read) {
   assert_false(protection_has_secret());
   tree_remove(&tree);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -155,5 +155,3 @@ UNIT_TEST(formatted_quantities_are_exact) {
   assert_string_equal(quantity_format(QUANTITY_DURATION, NULL, INT64_C(90000000000), text), "90s");
   assert_string_equal(quantity_format(QUANTITY_DURATION, NULL, 0, text), "0s");
 }
-
-UNIT_MAIN(NULL, NULL)

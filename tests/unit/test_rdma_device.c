@@ -532,5 +532,3 @@ TEST(without_names_interfaces_stay_chosen) {
   assert_int_equal(list[0].verdict, INTERFACE_CHOSEN);
   assert_int_equal(list[2].verdict, INTERFACE_NOT_NAMED);
 }
-
-UNIT_MAIN(NULL, NULL)

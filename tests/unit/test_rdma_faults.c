@@ -431,5 +431,3 @@ EACH(receives_into_memory_for_sends_are_copied) {
   pair_close(transfer.pair);
   transfer_stop(&transfer);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -179,5 +179,3 @@ TEST(what_cannot_be_destroyed_loses_its_memory) {
                                     "or resource busy): its 147456 bytes are kept"),
                    1);
 }
-
-UNIT_MAIN(NULL, NULL)

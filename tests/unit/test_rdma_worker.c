@@ -353,5 +353,3 @@ BOTH(the_end_waits_for_the_driver) {
     assert_int_equal(left.qps + left.cqs + left.channels + left.mrs + left.pds, 0);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

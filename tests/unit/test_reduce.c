@@ -255,5 +255,3 @@ UNIT_TEST_WITH(the_callers_floating_point_does_not_matter, map_memory, unmap_mem
     }
   }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -255,5 +255,3 @@ static void conversions_at_edges(const struct reduce_variant *variant, enum redu
 UNIT_TEST_WITH(nothing_beyond_the_ends_is_touched, map_memory, unmap_memory) {
   with_each(conversions_at_edges);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -111,5 +111,3 @@ UNIT_TEST_WITH(a_call_that_is_needed_is_named, NULL, tear_down) {
     log_capture_stop();
   }
 }
-
-UNIT_MAIN(NULL, NULL)

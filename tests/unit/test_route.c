@@ -34,5 +34,3 @@ UNIT_TEST(own_addresses_are_known) {
   assert_true(route_is_own(&own));
   assert_false(route_is_own(&other));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -158,5 +158,3 @@ UNIT_TEST(one_host_has_nothing_to_send) {
   assert_int_equal(sent_bytes(), 0);
   schedule_free(&schedule);
 }
-
-UNIT_MAIN(NULL, NULL)

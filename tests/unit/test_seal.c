@@ -151,5 +151,3 @@ UNIT_TEST(lengths_out_of_range_are_no_records) {
   memset(length, 0xff, 4);
   assert_int_equal(tcp_seal_record_bytes(length), 0);
 }
-
-UNIT_MAIN(NULL, NULL)

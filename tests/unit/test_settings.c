@@ -35,5 +35,3 @@ UNIT_TEST_WITH(encryption_alone_does_not_compress, NULL, tear_down) {
   assert_int_equal(compress_with(encrypts, "STRATUS_COMPRESS=auto"), POLICY_COMPRESS_AUTO);
   assert_int_equal(compress_with(encrypts, "STRATUS_COMPRESS=on"), POLICY_COMPRESS_ON);
 }
-
-UNIT_MAIN(NULL, NULL)

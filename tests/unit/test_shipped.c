@@ -139,5 +139,3 @@ UNIT_TEST(every_machine_gets_the_one_made_for_it) {
     profile_free(&profile);
   }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -112,5 +112,3 @@ UNIT_TEST(lanes_that_are_down_do_not_count) {
   load(3 * SECOND, 100);
   assert_true(all_tries() == 1 && tries[1] == 1); /* of two, the slower */
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -112,5 +112,3 @@ UNIT_TEST(what_limits_the_flows_is_told) {
   assert_true(says(&seen, "application 4294967295). "));
   assert_true(says(&seen, "and the log of that host"));
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -443,5 +443,3 @@ WITH_TREE(who_moves_the_bytes_is_told) {
   json_decref(document);
   pair_close(pair);
 }
-
-UNIT_MAIN(NULL, NULL)

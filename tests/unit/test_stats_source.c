@@ -165,5 +165,3 @@ UNIT_TEST_WITH(only_the_owner_of_a_directory_is_asked, set_up, tear_down) {
   }
   stats_sources_free(&sources);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -322,5 +322,3 @@ UNIT_TEST(nothing_is_a_document_too) {
   json_decref(root);
   free(text);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -104,5 +104,3 @@ SYSFS_TEST(what_matches_is_found) {
   assert_int_equal(sysfs_find(test_tree.root, &found, "missing/*"), 0);
   globfree(&found);
 }
-
-UNIT_MAIN(NULL, NULL)

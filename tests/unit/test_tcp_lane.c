@@ -225,5 +225,3 @@ UNIT_TEST(a_payload_may_move_while_it_is_written) {
   }
   free(payload);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -184,5 +184,3 @@ UNIT_TEST_WITH(a_full_peer_still_answers, NULL, tear_down) {
   close(here);
   close(listener);
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -397,5 +397,3 @@ TOPOLOGY_TEST(only_fingerprints_are_fingerprints) {
   assert_false(topology_is_id("01234\0006789ab", 12));
   assert_false(topology_is_id("", 0));
 }
-
-UNIT_MAIN(NULL, NULL)

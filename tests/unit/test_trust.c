@@ -425,5 +425,3 @@ TEST_WITH(a_handle_without_the_secret_is_not_enough, "STRATUS_SECRET=" SECRET) {
   assert_int_equal(log_capture_find("0123456789abcdef"), 0);
   scene_still_works();
 }
-
-UNIT_MAIN(NULL, NULL)

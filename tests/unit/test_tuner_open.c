@@ -313,5 +313,3 @@ TEST(threads_share_profile_and_tuner) {
   assert_int_equal(tuner_get_counts(shared).calls, THREADS * CALLS);
   tuner_close(shared);
 }
-
-UNIT_MAIN(NULL, NULL)

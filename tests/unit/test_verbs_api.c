@@ -73,5 +73,3 @@ UNIT_TEST_WITH(installed_libraries_fill_the_table, forget, NULL) {
   assert_string_equal(api->port_state_str(IBV_PORT_ACTIVE), "active");
   assert_string_equal(api->event_str(RDMA_CM_EVENT_ESTABLISHED), "RDMA_CM_EVENT_ESTABLISHED");
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -259,5 +259,3 @@ UNIT_TEST(what_says_more_does_not) {
     assert_false(wire_header_to_immediate(bytes, &immediate));
   }
 }
-
-UNIT_MAIN(NULL, NULL)

@@ -301,7 +301,6 @@ void fake_verbs_on_call(fake_called_fn *called) {
 
 /* A little work, then a moment in which others may post, poll or destroy. */
 static void *work(void *unused) {
-  (void)unused;
   take_lock();
   while (!fake.is_thread_stopping) {
     uint64_t draw = random_next(&fake.random);

@@ -309,7 +309,6 @@ int pair_set_up(void **state) {
 }
 
 int pair_tear_down(void **state) {
-  (void)state;
   setup_stop();
   log_capture_stop();
   pair_set_parameters(NULL);

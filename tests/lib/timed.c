@@ -22,7 +22,6 @@ void timed_lane_up(unsigned lane, uint32_t epoch) {
 }
 
 int timed_end(void **state) {
-  (void)state;
   free(timed.links[LINK_SENDER]);
   free(timed.links[LINK_RECEIVER]);
   coding_memory_free(&timed.memories[LINK_SENDER]);

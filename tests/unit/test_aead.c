@@ -67,7 +67,6 @@ static void *fetch_aes_only(void *context, const char *name, const char *propert
 }
 
 static int accept_all(void *context, uint8_t *to, int *done) {
-  (void)context;
   (void)to;
   *done = 0;
   return 1;

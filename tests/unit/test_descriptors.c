@@ -133,7 +133,6 @@ static unsigned opened, failed; /* by the application */
 
 /* The application: a DataLoader, say, that opens and closes files. */
 static void *use_files(void *argument) {
-  (void)argument;
   while (!atomic_load(&is_over)) {
     int files[32];
     for (int i = 0; i < 32; i++) {

@@ -56,14 +56,12 @@ static void make_sysfs(void) {
 }
 
 static int group_set_up(void **context) {
-  (void)context;
   tree_create(&sysfs);
   make_sysfs();
   return 0;
 }
 
 static int group_tear_down(void **context) {
-  (void)context;
   tree_remove(&sysfs);
   return 0;
 }

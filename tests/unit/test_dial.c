@@ -63,7 +63,6 @@ static void lose_nothing(int fd) {
 
 static void note(void *argument, int error, const struct lane_path *path,
                  const struct reply *reply) {
-  (void)argument, (void)path, (void)reply;
   ended = error;
   dial = NULL;
 }

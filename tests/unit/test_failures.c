@@ -61,7 +61,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  (void)state;
   fault_clear();
   param_load((char *[]){ NULL });
   return 0;

@@ -83,7 +83,6 @@ static const size_t small[] = { 8, 100, 4000 }, large[] = { 300000 };
 /* ---- what all do ---- */
 
 static void data_arrives(void **state) {
-  (void)state;
   uint64_t before = real_device ? real_packets() : 0;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, NULL);
@@ -97,7 +96,6 @@ static void data_arrives(void **state) {
 }
 
 static void connections_do_not_mix(void **state) {
-  (void)state;
   struct pair a = pair_make(AF_INET), b = pair_make(AF_INET);
   pair_exchange(a, small, 3, 100, NULL);
   pair_exchange(b, large, 1, 10, NULL);
@@ -108,12 +106,10 @@ static void connections_do_not_mix(void **state) {
 }
 
 static void data_survives_lost_lanes(void **state) {
-  (void)state;
   pair_exchange_with_cuts(AF_INET);
 }
 
 static void small_messages_survive_a_close(void **state) {
-  (void)state;
   pair_send_and_close(pair_make(AF_INET));
 }
 
@@ -149,19 +145,16 @@ static void leave_early(bool is_sender_first) {
 }
 
 static void a_sender_may_leave_early(void **state) {
-  (void)state;
   leave_early(true);
 }
 
 static void a_receiver_may_leave_early(void **state) {
-  (void)state;
   leave_early(false);
 }
 
 /* ---- what queue pairs do besides ---- */
 
 static void small_messages_are_sent_and_large_ones_written(void **state) {
-  (void)state;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, small, 3, 50, NULL);
   assert_int_equal(fake_verbs_counts().writes, 0);
@@ -189,7 +182,6 @@ static void fail_some(uint64_t done) {
 }
 
 static void failed_work_is_done_again(void **state) {
-  (void)state;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 60, fail_some);
   pair_exchange(pair, large, 1, 60, fail_some);
@@ -203,7 +195,6 @@ static void remove_in_the_middle(uint64_t done) {
 }
 
 static void tcp_goes_on_without_the_device(void **state) {
-  (void)state;
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, large, 1, 40, remove_in_the_middle);
   uint64_t before = fake_verbs_counts().sends;
@@ -229,7 +220,6 @@ static void send_one(struct pair pair, uint8_t *from, const struct memory *from_
 
 /* Of a GPU's memory devices read what is sent; what a device wrote there would need a flush. */
 static void devices_do_not_write_to_gpu_memory(void **state) {
-  (void)state;
   enum { TOTAL = 300000 };
   uint8_t *from = malloc(TOTAL), *to = calloc(1, TOTAL);
   const struct memory *from_memory, *to_memory, *host_memory;

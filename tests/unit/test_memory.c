@@ -16,13 +16,11 @@
 enum { PAGE = 4096, BUFFER = 16 * PAGE };
 
 static int set_up(void **context) {
-  (void)context;
   log_capture_start();
   return 0;
 }
 
 static int tear_down(void **context) {
-  (void)context;
   return memory_count() == 0 ? 0 : -1;
 }
 
@@ -134,7 +132,6 @@ UNIT_TEST_WITH(a_dma_buf_that_cannot_be_mapped_falls_back, set_up, tear_down) {
 static char *shared_buffer;
 
 static void *register_and_release(void *argument) {
-  (void)argument;
   for (int i = 0; i < 2000; i++) {
     const struct memory *memory;
     char *data = shared_buffer + (i % 16) * PAGE;

@@ -10,7 +10,6 @@
 static struct nic nic; /* without an index the routing tables are not asked */
 
 static int set_up(void **state) {
-  (void)state;
   nic = fake_nic("eth7", "127.0.0.1", 8);
   return 0;
 }

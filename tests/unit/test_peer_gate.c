@@ -23,7 +23,6 @@ static int server;
 static struct peer_gate *gate;
 
 static int begin(void **state) {
-  (void)state;
   socklen_t length = sizeof address;
   peer_key_of_token("test", "0123456789abcdef", 16, &ours);
   peer_key_of_token("test", "0123456789abcdeF", 16, &others);
@@ -38,7 +37,6 @@ static int begin(void **state) {
 }
 
 static int end(void **state) {
-  (void)state;
   peer_gate_free(gate);
   close(server);
   return 0;

@@ -34,7 +34,6 @@ static char why[RDMA_WHY_MAX];
 static uint8_t data[8 * 4096];
 
 static int set_up(void **state) {
-  (void)state;
   static const char *const variables[] = { "NCCL_IB_HCA", "NCCL_IB_DISABLE", "NCCL_IB_TC",
                                            "NCCL_IB_SL",  "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT",
                                            "NCCL_PROTO" };
@@ -49,7 +48,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  (void)state;
   lane_memory_want(false);
   log_capture_stop();
   rdma_host_stop(); /* fails if anything is left */

@@ -22,7 +22,6 @@ enum { MOST_SOURCES = 40, MOST = 1100, SPACE = (MOST + 8) * 8 };
 static struct guarded memory[MOST_SOURCES + 1]; /* sources, and the destination */
 
 static int map_memory(void **state) {
-  (void)state;
   for (unsigned k = 0; k <= MOST_SOURCES; k++) {
     memory[k] = guarded_make(SPACE);
   }
@@ -30,7 +29,6 @@ static int map_memory(void **state) {
 }
 
 static int unmap_memory(void **state) {
-  (void)state;
   for (unsigned k = 0; k <= MOST_SOURCES; k++) {
     guarded_free(&memory[k]);
   }

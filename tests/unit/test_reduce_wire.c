@@ -88,7 +88,6 @@ enum { MOST_HOSTS = 9, MOST = 700 };
 static struct guarded memory[MOST_HOSTS + 2]; /* parts, wire, f32 */
 
 static int map_memory(void **state) {
-  (void)state;
   for (int k = 0; k < MOST_HOSTS + 2; k++) {
     memory[k] = guarded_make((MOST + 64) * sizeof(float));
   }
@@ -96,7 +95,6 @@ static int map_memory(void **state) {
 }
 
 static int unmap_memory(void **state) {
-  (void)state;
   for (int k = 0; k < MOST_HOSTS + 2; k++) {
     guarded_free(&memory[k]);
   }

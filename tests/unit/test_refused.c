@@ -21,7 +21,6 @@ static const int errors[] = { EPERM, ENOSYS, EINVAL, ENOPROTOOPT };
 enum { ERRORS = sizeof errors / sizeof errors[0] };
 
 static int tear_down(void **state) {
-  (void)state;
   fault_clear();
   log_capture_stop();
   param_load((char *[]){ NULL });

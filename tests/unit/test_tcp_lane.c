@@ -55,7 +55,6 @@ static struct link *make_receiver(uint32_t chunk_bytes) {
 }
 
 static int set_up(void **state) {
-  (void)state;
   int fd;
   sent = 0;
   connect_pair(&fd, &peer_fd);
@@ -65,7 +64,6 @@ static int set_up(void **state) {
 }
 
 static int tear_down(void **state) {
-  (void)state;
   lane->ops->fini(lane);
   close(peer_fd);
   link_end(link_under_test);

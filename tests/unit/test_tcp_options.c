@@ -30,7 +30,6 @@ static void load(char *const *environment, const struct profile *used) {
 }
 
 static int tear_down(void **context) {
-  (void)context;
   load(NULL, NULL);
   return 0;
 }

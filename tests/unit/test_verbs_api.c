@@ -34,7 +34,6 @@ __attribute__((visibility("default"))) int access(const char *path, int mode) {
 }
 
 static int forget(void **state) {
-  (void)state;
   hidden_library = NULL;
   is_file_hidden = false;
   verbs_api_replace(NULL, NULL);

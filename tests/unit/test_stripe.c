@@ -341,5 +341,3 @@ UNIT_TEST(lazy_acknowledgements_are_no_rate) {
   }
   assert_int_equal(records[0].ps_per_byte, 0);
 }
-
-UNIT_MAIN(NULL, NULL)

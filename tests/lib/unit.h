@@ -40,7 +40,8 @@ int unit_run(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 #define UNIT_TEST_WITH(name, set_up, tear_down) UNIT_TEST_EACH(name, set_up, tear_down, NULL)
 #define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
 
-/* At the end of a file whose tests have a set_up and tear_down of the whole; others need no main. */
+/* At the end of a file whose tests have a set_up and tear_down of the whole; others need no main.
+ */
 #define UNIT_MAIN(set_up, tear_down)                                                               \
   int main(void) {                                                                                 \
     return unit_run(set_up, tear_down);                                                            \

@@ -216,7 +216,7 @@ static bool is_running(const struct abort_test *t) {
 static bool is_running_everywhere(const struct abort_test *t) {
   double is_done = !is_running(t);
   rendezvous_most(t->job->rendezvous, &is_done, 1);
-  return !is_done;
+  return is_done == 0;
 }
 
 /* Starts the operation until no rank has finished it after the wait. */

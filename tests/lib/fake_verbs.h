@@ -86,7 +86,7 @@ enum fake_call {
 void fake_verbs_fail_call(enum fake_call call, unsigned nth, int error);
 /* All of them from now on; error 0: none any more. */
 void fake_verbs_fail_calls(enum fake_call call, int error);
-/* No call fails any more. False: the nth call of some kind was still to come. */
+/* No call fails or is held any more. False: the nth call of some kind was still to come. */
 bool fake_verbs_heal_calls(void);
 
 /* Packets that were on their way: every queue pair that takes writes, although modify_qp was asked

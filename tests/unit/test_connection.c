@@ -156,14 +156,16 @@ EACH(a_wait_is_counted_from_its_post, "STRATUS_STALL_REPORT=2s") {
     pair_half_step(&received);
     breathe();
   }
-  assert_in_range(stalled_ns(pair.receiver), 900 * NS_PER_MS, clock_now_ns() - posted_ns);
+  uint64_t stalled = stalled_ns(pair.receiver);
+  assert_in_range(stalled, 900 * NS_PER_MS, clock_now_ns() - posted_ns);
   pair_halves(&sent, &received);
   received = (struct pair_half){ .connection = pair.receiver, .data = to, .bytes = 8 };
   posted_ns = clock_now_ns();
-  for (int i = 0; i < 10; i++) {
+  do { /* the engine's thread may be busy with it */
     pair_half_step(&received);
-  }
-  assert_true(stalled_ns(pair.receiver) <= clock_now_ns() - posted_ns);
+    stalled = stalled_ns(pair.receiver);
+  } while (stalled > clock_now_ns() - posted_ns && clock_now_ns() < posted_ns + 200 * NS_PER_MS);
+  assert_true(stalled <= clock_now_ns() - posted_ns);
   pair_close(pair);
 }
 

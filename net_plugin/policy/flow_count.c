@@ -105,6 +105,9 @@ static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_
     flow_count_use(count, count->from, now_ns);
     flow_count_end_climb(count, count->before);
   } else {
+    if (mean * 100 >= count->before * FLOW_COUNT_GAIN_PERCENT) {
+      count->capped_ns = count->ns + FLOW_COUNT_PAUSE_MAX_NS;
+    }
     count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
     flow_count_climb(count, mean, now_ns);
   }
@@ -125,7 +128,7 @@ static void flow_count_compare(struct flow_count *count, uint64_t speed) {
       count->usual > 0 && count->level == count->end && is_other ? count->others + 1 : 0;
   if (count->others == FLOW_COUNT_OTHER_WINDOWS) {
     count->end = count->most;
-    count->due_ns = count->ns;
+    count->due_ns = count->capped_ns = count->ns;
     count->others = 0;
   }
 }
@@ -159,7 +162,7 @@ static void flow_count_decide(struct flow_count *count, bool is_network, uint64_
   if (wants_more && flow_count_may_climb(count)) {
     flow_count_climb(count, count->mean, now_ns);
   } else if (count->calm >= FLOW_COUNT_CALM_WINDOWS && count->level > 0 &&
-             count->ns >= count->due_ns) {
+             count->ns >= count->due_ns && (is_crowded || count->ns >= count->capped_ns)) {
     count->was_crowded = is_crowded;
     flow_count_try(count, FLOW_COUNT_DESCENDED, 0, count->mean, now_ns);
   }

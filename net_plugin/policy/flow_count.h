@@ -6,8 +6,9 @@
  * Level 0 is one flow of each path, FLOW_COUNT_GUESS the first guess of the connection, and each
  * further level twice as many. At the end of each window of bulk traffic:
  *
- *   the network is the limit      climb: one level more, and again while that is faster; where it
- *                                 is not, one level back, and no climb until the speed is another,
+ *   the network is the limit      climb: one level more, and again while that is faster, which
+ *                                 shows that flows are capped: no level 0 for long; where it is
+ *                                 not, one level back, and no climb until the speed is another,
  *                                 or for a pause: bursts that pass a cap may have misled it
  *   the network is not the limit  level 0, since fewer flows cost less. Short messages pass in a
  *                                 burst where flows are capped, so that the network does not seem
@@ -70,9 +71,10 @@ struct flow_count {
   uint64_t usual;   /* the speed there; 0: no climb has ended */
   unsigned others;  /* windows in a row whose speed was another */
 
-  uint64_t ns;       /* of all windows so far */
-  uint64_t due_ns;   /* level 0 is not taken before, on the scale of ns */
-  uint64_t pause_ns; /* until it is taken again after it was too few */
+  uint64_t ns;        /* of all windows so far */
+  uint64_t due_ns;    /* level 0 is not taken before, on the scale of ns */
+  uint64_t pause_ns;  /* until it is taken again after it was too few */
+  uint64_t capped_ns; /* more flows were faster: it is taken before only where packets are lost */
 
   uint64_t retry_ns;       /* after a climb has ended: the next one is tried then */
   uint64_t retry_pause_ns; /* until it is tried once more */

@@ -69,7 +69,7 @@ static struct compression *policy_compression(const struct policy *policy) {
 /* Of each path as many. */
 static unsigned policy_level_lanes(const struct policy *policy, unsigned level) {
   const struct policy_config *config = policy->config;
-  unsigned paths = config->paths > 0 ? config->paths : 1;
+  unsigned paths = policy_paths(config);
   unsigned first = policy_first_lanes(config);
   if (level < FLOW_COUNT_GUESS) {
     return first < paths ? first : paths;

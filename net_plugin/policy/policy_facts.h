@@ -86,6 +86,10 @@ static inline uint32_t policy_usual_chunk_bytes(const struct policy_config *conf
   return usual > 0 && usual < most ? usual : most;
 }
 
+static inline unsigned policy_paths(const struct policy_config *config) {
+  return config->paths > 0 ? config->paths : 1;
+}
+
 static inline unsigned policy_first_lanes(const struct policy_config *config) {
   bool has_guess = config->first_lanes > 0 && config->first_lanes < config->lanes;
   return has_guess ? config->first_lanes : config->lanes;

@@ -6,10 +6,9 @@
 
 void slow_flow_init(struct slow_flow *slow_flow, const struct policy_config *config,
                     const struct policy_lanes *lanes, struct policy_lane *records) {
-  *slow_flow = (struct slow_flow){ .lanes = lanes,
-                                   .records = records,
-                                   .lane_count = config->lanes,
-                                   .groups = config->paths > 0 ? config->paths : 1 };
+  *slow_flow = (struct slow_flow){
+    .lanes = lanes, .records = records, .lane_count = config->lanes, .groups = policy_paths(config)
+  };
 }
 
 /* 0: not known, or the lane is not up. */

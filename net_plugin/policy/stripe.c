@@ -202,6 +202,9 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t quick_ps = lanes == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
   uint64_t quick =
       quick_ps / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
+  if (lanes > STRIPE_FEW_LANES * policy_paths(stripe->config)) {
+    quick = quick < STRIPE_CAPPED_CHUNK_BYTES ? quick : STRIPE_CAPPED_CHUNK_BYTES;
+  }
   uint32_t usual = policy_usual_chunk_bytes(stripe->config);
   uint32_t most = policy_most_chunk_bytes(stripe->config);
   wanted = wanted < usual ? wanted : usual;

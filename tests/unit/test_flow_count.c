@@ -100,6 +100,17 @@ UNIT_TEST(one_flow_is_not_for_ever) {
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
 }
 
+/* Messages that pass in bursts make no capped flow one that needs no others. */
+UNIT_TEST(flows_that_were_faster_stay) {
+  begin(NIC / 16, 10 * NIC, 0, 1);
+  policy_model_run(&model, SECOND / 2);
+  assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS + 1);
+  model.cpu = 5 * NIC / 8; /* nearly as fast, and the network is not the limit */
+  policy_model_run(&model, 20 * SECOND);
+  assert_in_range(model.shared.count.level, FLOW_COUNT_GUESS + 1, MOST_LEVEL);
+  assert_in_range(model.changes, 1, 4);
+}
+
 /* What was used stays open for a while. */
 UNIT_TEST(flows_that_were_used_stay_open) {
   begin(NIC, NIC / 2, 0, 1);

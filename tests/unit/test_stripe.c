@@ -185,7 +185,11 @@ static unsigned cut_all(unsigned lane, uint64_t total) {
 UNIT_TEST(chunk_sizes_follow_message_and_lanes) {
   bring_up(8);
   assert_int_equal(cut_all(0, 16 * KIB), 1);
-  assert_int_equal(cut_all(0, 128 * KIB), 1); /* drained too soon to be worth a cut */
+  assert_int_equal(cut_all(0, 64 * KIB), 1);  /* drained too soon to be worth a cut */
+  assert_int_equal(cut_all(0, 128 * KIB), 2); /* so many lanes are used where flows are capped */
+  config.paths = 2;
+  assert_int_equal(cut_all(0, 128 * KIB), 1);
+  config.paths = 1;
   teach(0, 32);
   assert_int_equal(cut_all(0, 16 * KIB), 1);
   assert_int_equal(stripe_chunk_bytes(&stripe, 0, 128 * KIB, 128 * KIB), 32 * KIB);

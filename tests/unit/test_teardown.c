@@ -81,8 +81,9 @@ struct side {
   int error;
 };
 
+/* Over what is mapped there, in one step: another thread would map something in between. */
 static uint8_t *map_at(void *at, size_t bytes, int content) {
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED_NOREPLACE : 0);
+  int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at ? MAP_FIXED : 0);
   uint8_t *buffer = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   assert_ptr_not_equal(buffer, MAP_FAILED);
   memset(buffer, content, bytes);
@@ -137,14 +138,15 @@ static void side_finish(struct side *side, struct side *peer) {
 
 /* As NCCL ends an aborted connection. Meanwhile the peer, and the engine's thread, go on. */
 static void side_abort(struct side *side, struct side *peer, bool is_reused) {
-  void *address = side->buffer;
   plugin_deregister(side->connection, side->memory);
   /* A large one fails, unless it completed while this thread got no CPU. */
   assert_true(side->buffer_bytes < LARGE_BYTES || side->done == side->posted ||
               connection_error(side->connection) < 0 ||
               connection_is_done(side->requests[side->done]));
-  assert_int_equal(munmap(side->buffer, side->buffer_bytes), 0);
-  uint8_t *foreign = is_reused ? map_at(address, side->buffer_bytes, FOREIGN) : NULL;
+  uint8_t *foreign = is_reused ? map_at(side->buffer, side->buffer_bytes, FOREIGN) : NULL;
+  if (!foreign) {
+    assert_int_equal(munmap(side->buffer, side->buffer_bytes), 0);
+  }
   side_run(peer, SETTLE_NS);
   connection_detach(side->connection);
   side_run(peer, SETTLE_NS / 4);

@@ -104,10 +104,12 @@ int profile_read(const char *path, struct profile *out, struct profile_error *er
     close(file);
   }
   if (result < 0) {
+    if (!why.text[0]) {
+      snprintf(why.text, sizeof why.text, "cannot be read: %s", strerror(-result));
+    }
     bool has_line = isdigit((unsigned char)why.text[0]);
-    snprintf(error->text, sizeof error->text, "%.*s%s%.500s%s", PROFILE_PATH_MAX, path,
-             has_line ? ":" : ": ",
-             why.text[0] ? why.text : "cannot be read: ", why.text[0] ? "" : strerror(-result));
+    snprintf(error->text, sizeof error->text, "%.*s%s%.500s", PROFILE_PATH_MAX, path,
+             has_line ? ":" : ": ", why.text);
   }
   return result;
 }

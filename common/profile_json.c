@@ -338,7 +338,11 @@ static int read_json(struct reader *reader, const char *text, size_t text_bytes)
     return fail_memory(reader);
   }
   if (!root) {
-    return fail(reader, "%d:%d: %s", problem.line, problem.column, problem.text);
+    char column[16] = ""; /* from 1; 0: the line as a whole */
+    if (problem.column > 0) {
+      snprintf(column, sizeof column, "%d:", problem.column);
+    }
+    return fail(reader, "%d:%s %s", problem.line, column, problem.text);
   }
   int result = read_object(reader, root, ROOT, reader->profile);
   json_decref(root);

@@ -90,12 +90,12 @@
  * 512 KiB, GB/s: 4.4 to 6.7 with STRIPE_QUICK_PS, 6.0 to 7.0 with this, Socket 6.2 to 7.1 (5
  * alternating rounds): chunks of 128 KiB fill 43 KB of a packet of 64, those of 512 KiB 56. */
 #define STRIPE_ALONE_PS 1000000000ull /* 1 ms */
-/* Where more lanes of a path are used, each is capped, and none takes more at a time, however quick
- * the bursts are that pass its cap. Eight simulated hosts of 8 GPUs, NICs of 100 Gb/s and flows of
- * 12.5: a step of bert_large_ddp takes 425 to 470 ms (4 seeds); 541 and 591 without this, 560
- * without FLOW_COUNT_PAUSE_MAX_NS after a climb, 557 to 584 without both; Socket with 2x8 sockets
- * 375 to 411. With it as the least size, too, AllReduce of 4 MiB with flows of 0.5 Gb/s took 1.2
- * times as long. */
+/* Where more lanes of a path are used, each is taken to be capped, and gets no more at a time,
+ * however quick the bursts are that pass its cap. Eight simulated hosts (build/tests/scale --gpus 8
+ * --nic-gbps 100 --flow-gbps 12.5 --burst 128K): a step of bert_large_ddp takes 425 to 471 ms
+ * (seeds 1 to 4); 541 and 591 without this, 560 without FLOW_COUNT_PAUSE_MAX_NS after a climb, 557
+ * to 584 without both; Socket with 2x8 sockets 375 to 411. With it as the least size, too,
+ * AllReduce of 4 MiB on 2 emulated hosts, flows of 0.5 Gb/s, took 1.2 times as long. */
 #define STRIPE_FEW_LANES 4u
 #define STRIPE_CAPPED_CHUNK_BYTES (64u << 10)
 /* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.

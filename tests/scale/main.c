@@ -32,12 +32,12 @@ struct library {
 /* A ring has the two slices of a chunk in flight, or one where a chunk is no larger than a slice;
  * a tree chunk after chunk, as far as there are buffers. */
 static const struct {
-  unsigned for_channel, window; /* for_channel: connections */
+  unsigned for_channel, window, posted; /* for_channel: connections */
   uint64_t single_bytes;
 } shapes[LIBRARY_SHAPES] = {
-  [LIBRARY_RING] = { 1, SCHEDULE_SLICES, SCHEDULE_LEAST_SLICE_BYTES },
-  [LIBRARY_TREE] = { 2, SCHEDULE_TREE_WINDOW, 0 },
-  [LIBRARY_TREE_OF_TWO] = { 1, SCHEDULE_TREE_WINDOW, 0 },
+  [LIBRARY_RING] = { 1, SCHEDULE_SLICES, SCHEDULE_RING_WINDOW, SCHEDULE_LEAST_SLICE_BYTES },
+  [LIBRARY_TREE] = { 2, SCHEDULE_TREE_WINDOW, SCHEDULE_TREE_WINDOW, 0 },
+  [LIBRARY_TREE_OF_TWO] = { 1, SCHEDULE_TREE_WINDOW, SCHEDULE_TREE_WINDOW, 0 },
 };
 
 /* Of a tree of so many hosts. */
@@ -75,6 +75,7 @@ static void measure_one(struct library *library, enum library_shape shape, enum 
     .learn_ns = options->learn_ns,
     .learn_bytes = options->learn_bytes,
     .window = shapes[shape].window,
+    .posted = shapes[shape].posted,
     .single_bytes = shapes[shape].single_bytes,
     .down_nics = kind == LIBRARY_FAILED ? 1 : 0,
   };

@@ -21,7 +21,7 @@ struct load {
   struct events events;
   uint64_t bytes, messages; /* of a phase; messages: of each connection */
   uint64_t single_bytes;
-  unsigned window; /* messages in flight: one that arrives is followed by the next */
+  unsigned window, posted; /* as struct service_config's */
   uint64_t begun_ns;
   struct user users[TRANSPORT_CONNECTIONS_MAX];
 };
@@ -56,7 +56,9 @@ static void load_received(void *owner, unsigned connection) {
 }
 
 static void load_begin(struct load *load, const struct service_config *config) {
-  *load = (struct load){ .window = config->window, .single_bytes = config->single_bytes };
+  *load = (struct load){ .window = config->window,
+                         .posted = config->posted,
+                         .single_bytes = config->single_bytes };
   struct transport_user user = { load_sent, load_received, load };
   load->transport = transport_new(&config->transport, &load->events, &user);
 }
@@ -75,7 +77,7 @@ static void phase_start(struct load *load, uint64_t bytes, uint64_t messages) {
     struct user *user = &load->users[c];
     user->to_send = messages;
     user->sent = user->received = 0;
-    while (user->receives < window) {
+    while (user->receives < load->posted) {
       post_receive(load, c);
     }
     for (unsigned i = 0; i < window && user->to_send > 0; i++) {

@@ -44,7 +44,7 @@ static uint64_t take_posts(struct connection *connection, uint64_t posted, uint6
     struct request *request = &connection->requests[connection->taken % CONNECTION_REQUESTS];
     int error = take_post(connection, request, now_ns);
     if (error) {
-      break; /* full: when something completes; failed: publish says so */
+      break; /* full: when something completes; failed: connection_publish says so */
     }
     connection->taken++;
   }
@@ -107,10 +107,10 @@ static void write_frame(struct connection *connection, struct link_step *step, b
   frame_taken(connection, step->lane, lane->ops->write(lane, &step->frame), now_ns);
 }
 
-static void publish(struct connection *connection, const struct link_step *step) {
-  for (unsigned i = 0; i < step->completed; i++) {
-    connection->requests[connection->published % CONNECTION_REQUESTS].bytes =
-        (size_t)step->completed_bytes[i];
+void connection_publish(struct connection *connection) {
+  engine_assert_locked(connection->engine);
+  for (uint64_t bytes; link_next_completion(connection->link, &bytes);) {
+    connection->requests[connection->published % CONNECTION_REQUESTS].bytes = (size_t)bytes;
     connection->published++;
     atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
   }
@@ -139,7 +139,7 @@ static void run_link(struct connection *connection, bool has_followers, uint64_t
         write_frame(connection, step, has_followers, now_ns);
       }
     }
-    publish(connection, step);
+    connection_publish(connection);
     /* There are no more frames: these lanes write what they have gathered. */
     for (has_flushed = false; written; written &= written - 1) {
       unsigned index = (unsigned)__builtin_ctzll(written);

@@ -123,6 +123,7 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
     engine_note_activity(now_ns);
     connection->hot_lane = (int)index;
     connection->idle_polls = 0;
+    connection_publish(connection); /* the other lanes of this round may have much to read first */
   }
   bool was_read = error == 0;
   if (was_read && (events & EPOLLOUT)) {

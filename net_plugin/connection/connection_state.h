@@ -130,6 +130,8 @@ static inline uint64_t connection_blocked(const struct connection *connection) {
 
 /* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */
 void connection_pump(struct connection *connection, uint64_t now_ns);
+/* Shows the user what has completed, or that the link has failed. */
+void connection_publish(struct connection *connection);
 /* Opens and closes lanes as the link wants it. */
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns);
 

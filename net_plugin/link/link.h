@@ -249,12 +249,9 @@ struct link_step {
   unsigned lane;
   struct link_frame frame;
 
-  /* Of LINK_STEP_WAIT. Messages that completed since the last one, in the order in which they were
-   * posted, each once: how many, and the bytes that were sent or received with each. */
-  unsigned completed;
-  uint64_t completed_bytes[LINK_WINDOW];
-  /* When link_time_passed must be called, LINK_NO_DEADLINE if never. The link notes it: an owner
-   * that comes much later was stopped, and that time does not count as anybody's silence. */
+  /* Of LINK_STEP_WAIT: when link_time_passed must be called, LINK_NO_DEADLINE if never. The link
+   * notes it: an owner that comes much later was stopped, and that time does not count as anybody's
+   * silence. */
   uint64_t deadline_ns;
 };
 
@@ -277,6 +274,11 @@ struct link_ready {
  * registrations. */
 enum link_step_kind link_step(struct link *link, const struct link_ready *ready, uint64_t now_ns,
                               struct link_step *step);
+
+/* The next message that has completed, in the order in which they were posted, each once: the bytes
+ * that were sent or received with it. False: none. Frames that were read, and steps, complete
+ * messages. */
+bool link_next_completion(struct link *link, uint64_t *bytes);
 
 /* The frame, which wants it, is compressed, if that makes it shorter: its header, payload and
  * length are then others. Takes some microseconds for 100 KB. The owner measures them, sets took_ns

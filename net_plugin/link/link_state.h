@@ -196,8 +196,6 @@ void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns);
 
 /* The next order for the owner of the lanes, each given once. */
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
-/* Completed messages in the order they were posted, each once. */
-bool link_next_completion(struct link *link, uint64_t *bytes);
 
 /* ---- link_time.c ---- */
 

@@ -348,10 +348,6 @@ enum link_step_kind link_step(struct link *link, const struct link_ready *ready,
     step->lane = (unsigned)lane;
     return LINK_STEP_WRITE;
   }
-  step->completed = 0;
-  for (uint64_t bytes; link_next_completion(link, &bytes); step->completed++) {
-    step->completed_bytes[step->completed] = bytes; /* the window has no more messages */
-  }
   step->deadline_ns = link_next_deadline_ns(link);
   return LINK_STEP_WAIT;
 }

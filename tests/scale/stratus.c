@@ -149,6 +149,14 @@ static void frame_is_written(void *owner, uint64_t argument) {
   pump(lane->sides[role]);
 }
 
+static void tell_completed(struct side *side) {
+  struct connection *connection = side->connection;
+  struct transport_user *user = &connection->stratus->transport.user;
+  for (uint64_t bytes; link_next_completion(side->link, &bytes);) {
+    (side->role == LINK_SENDER ? user->sent : user->received)(user->user, connection->number);
+  }
+}
+
 static void frame_is_read(void *owner, uint64_t argument) {
   struct lane *lane = owner;
   enum link_role from = argument & 1 ? LINK_RECEIVER : LINK_SENDER;
@@ -172,6 +180,7 @@ static void frame_is_read(void *owner, uint64_t argument) {
   if (error) {
     lane_break(lane);
   }
+  tell_completed(side);
   pump(side);
 }
 
@@ -285,24 +294,20 @@ static void timer_ends(void *owner, uint64_t argument) {
   pump(side);
 }
 
-static void completed(struct side *side, const struct link_step *step) {
-  struct connection *connection = side->connection;
-  struct transport_user *user = &connection->stratus->transport.user;
+static void waits(struct side *side, uint64_t deadline_ns) {
   int status = link_status(side->link);
   if (status) {
     fprintf(stderr, "scale: a link has failed: %s\n", strerror(-status));
     exit(1);
   }
-  side->deadline_ns = step->deadline_ns;
-  if (step->deadline_ns < side->timer_ns) {
+  side->deadline_ns = deadline_ns;
+  if (deadline_ns < side->timer_ns) {
     uint64_t soon_ns = now_of(side) + TIMER_NS; /* the deadline may have passed */
-    side->timer_ns = step->deadline_ns > soon_ns ? step->deadline_ns : soon_ns;
-    events_add(connection->stratus->transport.events, side->timer_ns, timer_ends, side,
+    side->timer_ns = deadline_ns > soon_ns ? deadline_ns : soon_ns;
+    events_add(side->connection->stratus->transport.events, side->timer_ns, timer_ends, side,
                side->timer_ns);
   }
-  for (unsigned i = 0; i < step->completed; i++) {
-    (side->role == LINK_SENDER ? user->sent : user->received)(user->user, connection->number);
-  }
+  tell_completed(side);
 }
 
 static struct link_ready ready(const struct side *side) {
@@ -381,7 +386,7 @@ static void pump(struct side *side) {
       write_frame(side, &step);
       break;
     case LINK_STEP_WAIT:
-      completed(side, &step);
+      waits(side, step.deadline_ns);
       return;
     }
   }

@@ -259,12 +259,12 @@ void users_detach(struct world *world, enum side side) {
   }
 }
 
-void users_completed(struct world *world, enum side side, const struct link_step *step) {
-  for (unsigned i = 0; i < step->completed; i++) {
+void users_completed(struct world *world, enum side side) {
+  for (uint64_t bytes; link_next_completion(world->ends[side].link, &bytes);) {
     if (world->ends[side].is_detached) {
       world_fail(world, "%s completes after it has detached", side_names[side]);
     }
-    user_completed(world, side, step->completed_bytes[i]);
+    user_completed(world, side, bytes);
   }
 }
 

@@ -66,7 +66,7 @@ static enum link_step_kind owner_step(struct world *world, enum side side, uint6
   if (kind == LINK_STEP_ORDER) {
     owner_carry_out(world, side, &step->order);
   } else if (kind == LINK_STEP_WAIT) {
-    users_completed(world, side, step);
+    users_completed(world, side);
     end->deadline_ns = step->deadline_ns;
   }
   return kind;
@@ -146,6 +146,7 @@ static void port_read(struct world *world, enum side side, unsigned lane) {
     if (error != 0) {
       port_refused(world, side, lane, error);
     }
+    users_completed(world, side);
     invariants_check(world);
   }
 }

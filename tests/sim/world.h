@@ -267,7 +267,7 @@ void faults_run(struct world *world);
 
 void users_plan(struct world *world);
 /* Completions of this side's user, with all checks of content and order. */
-void users_completed(struct world *world, enum side side, const struct link_step *step);
+void users_completed(struct world *world, enum side side);
 /* Its posts and its end. The link has been asked for completions just before. */
 void users_run(struct world *world, enum side side);
 /* A NIC reads (sender) or writes (receiver) so many bytes there: may it? */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -94,6 +95,28 @@ EACH(small_messages_arrive_together, NULL, one_thread) {
  * little room is worth a packet. */
 EACH(small_messages_overflow_small_buffers, "STRATUS_SOCKET_BUFFER_BYTES=8K") {
   exchange_small(100);
+}
+
+/* Before what the other lanes of a round bring, and before anything is answered. */
+EACH(what_has_arrived_is_told_at_once, "STRATUS_FLOWS=1") {
+  struct pair pair = pair_make(AF_INET);
+  struct engine *engine = pair.receiver->engine;
+  static uint8_t from[8], to[8];
+  struct request *sent, *received;
+  engine_lock(engine); /* nobody else reads */
+  assert_int_equal(plugin_post(pair.receiver, to, sizeof to, NULL, &received), 0);
+  assert_int_equal(plugin_post(pair.sender, from, sizeof from, NULL, &sent), 0);
+  connection_pump(pair.receiver, clock_now_ns());
+  connection_pump(pair.sender, clock_now_ns());
+  uint64_t until_ns = clock_now_ns() + PATIENCE_NS / 10;
+  while (!connection_is_done(received) && clock_now_ns() < until_ns) {
+    connection_serve_lane(pair.receiver, 0, EPOLLIN, clock_now_ns());
+  }
+  bool is_told = connection_is_done(received);
+  engine_run_deferred(engine);
+  engine_unlock(engine);
+  pair_close(pair);
+  assert_true(is_told);
 }
 
 /* A post is held only while NCCL brings more of them: not when it has tested twice. */

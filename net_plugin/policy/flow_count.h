@@ -4,7 +4,7 @@
  * Blocks: never.  Fails: cannot.
  *
  * Level 0 is one flow of each path, FLOW_COUNT_GUESS the first guess of the connection, and each
- * further level twice as many. At the end of each window of bulk traffic:
+ * further level FLOW_COUNT_STEP times as many. At the end of each window of bulk traffic:
  *
  *   the network is the limit      climb: one level more, and again while that is faster, which
  *                                 shows that flows are capped: no level 0 for long; where it is

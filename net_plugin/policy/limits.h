@@ -147,6 +147,11 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
+/* Each level above has so many times as many, and no level lies between: 8 flows of a connection
+ * are worse than 16 at 256 KiB, and how far a climb by doubling came differed from host to host by
+ * chance. Eight hosts simulated as at STRIPE_FEW_LANES: a step of bert_large_ddp takes 399 ms, 433
+ * where each level doubles. */
+#define FLOW_COUNT_STEP 4u
 /* What the speed must be after a climb, of that before, in the mean of so many windows, or of two
  * where it is SURE, or of one where it is no more than before. By the kernel's bytes windows of
  * 15 ms differ by a tenth; 8 flows of which two share one of 64 paths become 16 for 1.14 times the
@@ -154,13 +159,14 @@
 #define FLOW_COUNT_GAIN_PERCENT 110u
 #define FLOW_COUNT_SURE_PERCENT 150u
 #define FLOW_COUNT_GAIN_WINDOWS 4u
-/* Where that makes so few flows, of all connections, twice the guess is kept unless it is slower,
- * but for noise, since a policer lets pass any number of new flows for a second: without it one
- * connection has 0.53 of the NIC (scripts/bench policed), 0.99 with it. With more it costs: rings
- * of two connections, AllReduce of 64 MiB on 2 hosts with flows of 1/8 0.42 GB/s, 0.44 without it.
+/* Where that makes so few flows, of all connections, the level above the guess is kept unless it is
+ * slower, but for noise, since a policer lets pass any number of new flows for a second: without it
+ * one connection has 0.53 of the NIC (scripts/bench policed), 0.99 with it. With more it costs:
+ * rings of two connections, AllReduce of 64 MiB on 2 hosts with flows of 1/8 0.42 GB/s, 0.44
+ * without it.
  */
 #define FLOW_COUNT_GUESS_GAIN_PERCENT 92u
-#define FLOW_COUNT_FEW 8u
+#define FLOW_COUNT_FEW 16u
 /* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
  * hosts the limit is another one from window to window. */
 #define FLOW_COUNT_CALM_WINDOWS 5u
@@ -198,9 +204,9 @@
 #define FLOW_COUNT_OTHER_WINDOWS 10u
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
 #define FLOW_COUNT_KEEP_NS (5 * NS_PER_S)
-/* Flows of an engine: not doubled beyond that. Each dial costs both ends about half a millisecond
- * of CPU; 256 fill a NIC whose flows are capped at 1/200 of it. Not measured by itself. */
-#define FLOW_COUNT_FLOWS_MAX 256u
+/* Flows of an engine: no climb beyond that. Each dial costs both ends about half a millisecond of
+ * CPU; 512 fill a NIC whose flows are capped at 1/400 of it. Not measured by itself. */
+#define FLOW_COUNT_FLOWS_MAX 512u
 
 /* ---- compression ---- */
 

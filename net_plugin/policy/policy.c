@@ -75,8 +75,11 @@ static unsigned policy_level_lanes(const struct policy *policy, unsigned level) 
     return first < paths ? first : paths;
   }
   unsigned most = config->lanes - config->lanes % paths;
-  unsigned lanes = first << (level - FLOW_COUNT_GUESS);
+  unsigned lanes = first;
   most = most > first ? most : first;
+  for (; level > FLOW_COUNT_GUESS && lanes < most; level--) {
+    lanes *= FLOW_COUNT_STEP;
+  }
   return lanes < most ? lanes : most;
 }
 

@@ -135,9 +135,9 @@ UNIT_TEST(noise_does_not_make_it_flap) {
   }
 }
 
-UNIT_TEST(many_flows_are_not_doubled) {
+UNIT_TEST(many_flows_do_not_climb) {
   begin(NIC / 64, 10 * NIC, 0, 1);
-  flow_count_changed(&model.shared.count, (int)(FLOW_COUNT_FLOWS_MAX / 2));
+  flow_count_changed(&model.shared.count, (int)(FLOW_COUNT_FLOWS_MAX / FLOW_COUNT_STEP));
   policy_model_run(&model, 10 * SECOND);
   assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS);
 }

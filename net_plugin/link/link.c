@@ -10,51 +10,12 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 
 #include "common/hash.h"
 #include "common/plain.h"
 #include "net_plugin/link/link_state.h"
 
 /* ---- lanes come and go ---- */
-
-void link_lane_dropped(struct link *link, unsigned lane) {
-  uint64_t bit = lane_bit(lane);
-  struct link_lane *dropped = &link->lanes[lane];
-  link->writing &= ~bit;
-  link->writing_data &= ~bit;
-  link->copied &= ~bit;
-  link_partial_ended(link, lane);
-  link->pong &= ~bit;
-  link->ping &= ~bit;
-  link->rdma &= ~bit;
-  link_tail_dropped(link, lane);
-  link_moves(link, lane);
-  if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
-    link->farewell = FAREWELL_DUE;
-  }
-  if (link->config.role == LINK_SENDER) {
-    send_lane_dropped(link, lane);
-  } else {
-    receive_lane_dropped(link, lane);
-  }
-  dropped->arrival = ARRIVAL_NONE;
-  dropped->buffer = NULL;
-  failover_announce_again(&link->failover);
-}
-
-void link_fence_lane(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  if (failover_fence(&link->failover, lane, epoch, now_ns)) {
-    link_lane_dropped(link, lane);
-  }
-}
-
-void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
-                   uint64_t now_ns) {
-  if (failover_cut(&link->failover, lane, reason, now_ns)) {
-    link_lane_dropped(link, lane);
-  }
-}
 
 /* The lane broke the protocol, or showed that it delivers wrong bytes: nothing of it counts from
  * here on. The owner closes it on seeing `error`. */
@@ -124,8 +85,9 @@ void link_lane_measured(struct link *link, unsigned lane, const struct policy_tr
   if ((link->policy_asks & lane_bit(lane)) != 0) {
     policy_measured(link->policy, lane, transport, now_ns);
   }
-  if ((link->tails_due & lane_bit(lane)) != 0) {
-    link_tail_measured(link, lane, transport, now_ns);
+  if ((link->tails_due & lane_bit(lane)) != 0 &&
+      link_tail_measured(link, lane, transport, now_ns)) {
+    link_stands_still(link, lane);
   }
 }
 
@@ -349,23 +311,6 @@ void link_user_detached(struct link *link, uint64_t now_ns) {
     send_detach(link, now_ns);
   } else {
     receive_detach(link, now_ns);
-  }
-}
-
-void link_fail(struct link *link, int error) {
-  assert(error < 0);
-  if (link->status == 0) {
-    link->status = error;
-    bool is_peer_gone = link->is_peer_closed || link->peer_error != 0;
-    link->farewell = is_peer_gone ? FAREWELL_NONE : FAREWELL_DUE;
-    receive_drop_arrivals(link);
-  }
-}
-
-void link_fail_because(struct link *link, int error, const char *reason) {
-  if (link->status == 0) {
-    snprintf(link->reason, sizeof link->reason, "%s", reason);
-    link_fail(link, error);
   }
 }
 

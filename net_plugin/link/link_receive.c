@@ -136,39 +136,11 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   return 0;
 }
 
-/* WINDOW frames may have been lost with a lane, or waited for one: all of it is sent again. */
-void receive_tell_again(struct link *link) {
-  link->remote_buffers_sent = 0;
-  for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (link->lanes[lane].received > link->lanes[lane].base) {
-      link->unacked |= lane_bit(lane);
-    }
-  }
-  if (link->unacked != 0 || link->incoming.granted > 0) {
-    link->given.is_due = true;
-  }
-}
-
 void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before) {
   struct link_lane *risen = &link->lanes[lane];
   risen->base = risen->received;
   risen->epoch_before = epoch_before;
   risen->staging = link->staging + lane * WIRE_MAX_LL_BYTES;
-  receive_tell_again(link);
-}
-
-void receive_lane_dropped(struct link *link, unsigned lane) {
-  struct link_lane *receiving = &link->lanes[lane];
-  if (arrival_is_for_message(receiving->arrival)) { /* which will not be completed */
-    bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
-    if (!repeat_in_dropped(link, lane)) {
-      incoming_drop(&link->incoming, &receiving->header, is_bounced);
-    }
-    credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
-  }
-  link->unacked &= ~lane_bit(lane); /* FENCED has the count */
-  link->failover.announce |= lane_bit(lane);
   receive_tell_again(link);
 }
 
@@ -254,18 +226,6 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
   for (uint64_t lanes = link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
-  }
-}
-
-/* Only a receiver has such arrivals. */
-void receive_drop_arrivals(struct link *link) {
-  for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
-    struct link_lane *receiving = &link->lanes[lane];
-    if (arrival_is_for_message(receiving->arrival) || receiving->arrival == ARRIVAL_AGAIN) {
-      repeat_in_dropped(link, lane);
-      receiving->arrival = ARRIVAL_NOWHERE;
-      receiving->buffer = link->nowhere;
-    }
   }
 }
 

@@ -91,7 +91,7 @@ bool repeat_written(struct link *link, unsigned lane) {
   return held != NULL;
 }
 
-bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns) {
+bool repeat_move_payload(struct link *link, struct link_order *order, struct chunk *moved) {
   uint64_t lanes = link->repeats.count > 0 ? link->still & link_reading(link) : 0;
   for (; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
@@ -107,7 +107,7 @@ bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t n
     link->copied |= lane_bit(lane);
     *order = (struct link_order){ .kind = LINK_ORDER_MOVE, .lane = lane, .payload = copy };
     held->is_acked = true;
-    send_chunk_done(link, chunk, now_ns);
+    *moved = chunk;
     return true;
   }
   return false;
@@ -193,22 +193,4 @@ struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
                                   (uint16_t)(still->sent_epoch % WIRE_ORIGIN_EPOCHS),
                                   (uint32_t)choice->count };
   return chunk;
-}
-
-/* ---- lanes that stand still ---- */
-
-void link_stands_still(struct link *link, unsigned lane) {
-  if ((link->still & lane_bit(lane)) != 0) {
-    return;
-  }
-  link->still |= lane_bit(lane);
-  failover_announce_again(&link->failover);
-  if (link->config.role == LINK_SENDER) {
-    link->taken.requested = 0; /* ask again on another lane */
-    if ((link->failover.up & ~link->still) == 0) {
-      failover_keep_spare(&link->failover);
-    }
-  } else if (!link->is_detached) {
-    receive_tell_again(link);
-  }
 }

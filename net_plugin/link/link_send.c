@@ -165,28 +165,6 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   return 0;
 }
 
-/* The lane is lost with something in flight. A lane that was up before anything was stuck says
- * nothing about the path that those have which replace it. */
-static void send_note_vain_lane(struct link *link, unsigned lane) {
-  uint64_t moved_ns = link->lanes[lane].moved_ns;
-  if (link->stuck_ns == 0) {
-    link->stuck_ns = moved_ns > link->acked_ns ? moved_ns : link->acked_ns;
-    link->vain_lanes = 0;
-  } else if (link->lanes[lane].up_ns > link->stuck_ns) {
-    link->vain_lanes++;
-  }
-}
-
-void send_lane_dropped(struct link *link, unsigned lane) {
-  struct link_lane *dropped = &link->lanes[lane];
-  policy_lane_lost(link->policy, lane);
-  if (journal_count(&dropped->journal) > 0) {
-    link->failover.unsettled |= lane_bit(lane); /* which freezes the journal */
-    send_note_vain_lane(link, lane);
-  }
-  link->taken.requested = 0; /* a REQUEST may have been lost with it: ask again */
-}
-
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns) {
   struct journal *journal = &link->lanes[lane].journal;
   if (count < journal->acked || count > journal->sent) {

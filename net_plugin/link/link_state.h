@@ -2,16 +2,19 @@
 /* link_state: the inside of a link, for the files link*.c only.
  * Owns: the structs.  Threads: the link's.  Blocks: never.  Fails: as stated.
  *
- *   link.c            facts that both roles have: lanes, frames that arrive, the end
+ * Each calls only those below it:
  *   link_step.c       what follows from the facts: orders, frames that leave, completions
- *   link_init.c       its memory
+ *   link.c            facts that both roles have: lanes, frames that arrive, the end
+ *   link_time.c       what time brings: silence, stalls, deadlines
  *   link_send.c       the sender's messages: posted, acknowledged, given back
  *   link_receive.c    what only the receiver does
- *   link_coding.c     compressed chunks
- *   link_time.c       what time brings: silence, stalls, deadlines
- *   link_tail.c       last packets that were lost
- *   link_repeat.c     the sender sends them again on another lane
+ *   link_drop.c       what goes with a lane, or with a link that fails
+ *   link_repeat.c     the sender sends again on another lane what one holds that stands still
  *   link_repeat_in.c  the receiver sees what it has already
+ *   link_coding.c     compressed chunks
+ *   link_tail.c       last packets that were lost
+ * Beside them:
+ *   link_init.c       its memory
  *   link_view.c       what is shown to the outside
  *   link_check.c      the invariants */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
@@ -157,17 +160,43 @@ static inline bool link_lane_places(const struct link *link, unsigned lane) {
   return (link_placing_lanes(link) & lane_bit(lane)) != 0;
 }
 
-/* ---- link.c ---- */
+/* The lane stands still (link_stands_still) no longer. */
+static inline void link_moves(struct link *link, unsigned lane) {
+  link->still &= ~lane_bit(lane);
+}
 
-/* The lane was UP and is LOST now: drops what is arriving and what is being written on it. */
-void link_lane_dropped(struct link *link, unsigned lane);
+/* ---- time ---- */
 
-/* Its epochs up to this one are over, see failover_fence: the lane is dropped if it was UP. */
-void link_fence_lane(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* The time that a caller gives, or the latest that was given, if that is later: threads read the
+ * clock before they take the engine's lock. Every function of link.h passes its time through one of
+ * these three, so that time never goes back behind them. */
+static inline uint64_t link_later(const struct link *link, uint64_t now_ns) {
+  return now_ns > link->now_ns ? now_ns : link->now_ns;
+}
+static inline uint64_t link_clock(struct link *link, uint64_t now_ns) {
+  return link->now_ns = link_later(link, now_ns);
+}
+/* A fact happened, too: was the owner away? What came due while nobody waited for it is due now. */
+static inline uint64_t link_note_time(struct link *link, uint64_t now_ns) {
+  now_ns = link_clock(link, now_ns);
+  if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
+    uint64_t gap_ns = now_ns - link->due_ns;
+    liveness_resumed(&link->liveness, gap_ns, now_ns);
+    failover_resumed(&link->failover, gap_ns, now_ns);
+    if (link->stuck_ns != 0) {
+      link->stuck_ns = link->stuck_ns + gap_ns < now_ns ? link->stuck_ns + gap_ns : now_ns;
+    }
+    link->due_ns = LINK_NO_DEADLINE; /* until the owner asks again */
+  }
+  return now_ns;
+}
 
-/* Own decision: the lane is closed and reconnected. */
-void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
-                   uint64_t now_ns);
+/* The clock of a lane began to run. */
+static inline void link_watch(struct link *link, uint64_t now_ns) {
+  if (link->watch_ns == LINK_NO_DEADLINE) {
+    link->watch_ns = now_ns + LIVENESS_WATCH_NS;
+  }
+}
 
 /* ---- link_step.c ---- */
 
@@ -200,35 +229,8 @@ bool link_next_order(struct link *link, struct link_order *order, uint64_t now_n
 /* ---- link_time.c ---- */
 
 /* When link_time_passed must be called next. Notes the answer, so that one in the past counts as
- * time in which the owner was away (link_was_away): what came due while nobody waited for it is due
- * now. */
+ * time in which the owner was away (link_note_time). */
 uint64_t link_next_deadline_ns(struct link *link);
-
-/* The time that a caller gives, or the latest that was given, if that is later: threads read the
- * clock before they take the engine's lock. Every function of link.h passes its time through one of
- * these three, so that time never goes back behind them. */
-static inline uint64_t link_later(const struct link *link, uint64_t now_ns) {
-  return now_ns > link->now_ns ? now_ns : link->now_ns;
-}
-static inline uint64_t link_clock(struct link *link, uint64_t now_ns) {
-  return link->now_ns = link_later(link, now_ns);
-}
-void link_was_away(struct link *link, uint64_t now_ns);
-/* A fact happened, too: was the owner away? */
-static inline uint64_t link_note_time(struct link *link, uint64_t now_ns) {
-  now_ns = link_clock(link, now_ns);
-  if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
-    link_was_away(link, now_ns);
-  }
-  return now_ns;
-}
-
-/* The clock of a lane began to run. */
-static inline void link_watch(struct link *link, uint64_t now_ns) {
-  if (link->watch_ns == LINK_NO_DEADLINE) {
-    link->watch_ns = now_ns + LIVENESS_WATCH_NS;
-  }
-}
 
 /* ---- link_tail.c ---- */
 
@@ -239,8 +241,8 @@ void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns);
 void link_tail_dropped(struct link *link, unsigned lane);
 /* At tail_ns: those that were quiet for longer than usual are due. */
 void link_look_at_tails(struct link *link, uint64_t now_ns);
-/* Of a lane that is due: a PING goes out on it if its last packets were lost. */
-void link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
+/* Of a lane that is due: a PING goes out if its last packets were lost. True: it stands still. */
+bool link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
 /* Has these lanes measured again. True: the peer's kernel had acknowledged all that they carried
  * when they were measured last. */
@@ -255,12 +257,6 @@ void link_look_at_partial(struct link *link, uint64_t now_ns);
 
 /* ---- link_repeat.c ---- */
 
-/* The kernel says that the lane stands still. What it carried of the peer's business is told again;
- * a sender that has no other lane opens one. */
-void link_stands_still(struct link *link, unsigned lane);
-static inline void link_moves(struct link *link, unsigned lane) {
-  link->still &= ~lane_bit(lane);
-}
 /* Asked while a lane stands still. */
 struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
 /* What was chosen is about to be written on lane `to`. */
@@ -278,8 +274,8 @@ bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now
 /* The newest frame of the lane was written. true: its chunk is acknowledged with that. */
 bool repeat_written(struct link *link, unsigned lane);
 /* A lane stands still in the middle of a frame that the peer has from another lane: it gets a copy
- * of the payload, and the message waits for it no longer. */
-bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns);
+ * of the payload. true: *moved, the chunk of the frame, is acknowledged with that. */
+bool repeat_move_payload(struct link *link, struct link_order *order, struct chunk *moved);
 /* The frame was given back by its lane. */
 enum repeat_return { REPEAT_REQUEUE, REPEAT_NOTHING, REPEAT_ACK };
 enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count);
@@ -304,7 +300,6 @@ bool repeat_in_dropped(struct link *link, unsigned lane);
 void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns);
 /* The peer has the chunk, and nobody reads it any more. */
 void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns);
-void send_lane_dropped(struct link *link, unsigned lane);
 /* The peer has `count` frames of the lane, and will accept no more of its old epoch.
  * 0, or -EPROTO: that cannot be. */
 int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
@@ -329,15 +324,27 @@ int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
 /* epoch_before: the last one that was up; 0: none was. */
 void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before);
-/* Acknowledgements and grants may not have come across. */
-void receive_tell_again(struct link *link);
-void receive_lane_dropped(struct link *link, unsigned lane);
 int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void receive_bye_arrived(struct link *link);
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns);
+void receive_detach(struct link *link, uint64_t now_ns);
+
+/* ---- link_drop.c ---- */
+
+/* The lane was UP and is not any more: drops what is arriving and what is being written on it. */
+void link_lane_dropped(struct link *link, unsigned lane);
+/* Its epochs up to this one are over, see failover_fence: the lane is dropped if it was UP. */
+void link_fence_lane(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* Own decision: the lane is closed and reconnected. */
+void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
+                   uint64_t now_ns);
+/* The kernel says that the lane stands still. What it carried of the peer's business is told again;
+ * a sender that has no other lane opens one. */
+void link_stands_still(struct link *link, unsigned lane);
+/* Receiver: acknowledgements and grants may not have come across. */
+void receive_tell_again(struct link *link);
 /* What is arriving for the user is read and forgotten. Does nothing on a sender. */
 void receive_drop_arrivals(struct link *link);
-void receive_detach(struct link *link, uint64_t now_ns);
 
 #endif

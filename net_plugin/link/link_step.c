@@ -317,7 +317,9 @@ void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns) {
 /* ---- one thing at a time ---- */
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
-  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order, now_ns)) {
+  struct chunk moved;
+  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order, &moved)) {
+    send_chunk_done(link, moved, now_ns);
     return true;
   }
   /* A failed link opens no lanes, but lanes that read the user's memory are closed all the same. */

@@ -127,7 +127,7 @@ static void link_tail_ping(struct link *link, unsigned lane) {
   link->ping |= lane_bit(lane);
 }
 
-void link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
+bool link_tail_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns) {
   struct link_tail *tail = &link->lanes[lane].tail;
   bool has_moved = transport != NULL && transport->acked_bytes != tail->acked_bytes;
@@ -138,7 +138,7 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   if (transport == NULL || !transport->has_unacked) {
     link_tail_dropped(link, lane); /* until it is written again */
     tail->is_acked = transport != NULL;
-    return;
+    return false;
   }
   tail->is_acked = false;
   uint64_t pause_ns = LINK_TAIL_RTTS * transport->rtt_min_us * 1000ull;
@@ -150,18 +150,16 @@ void link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   tail->is_lost = is_lost;
   if (is_lost) {
     link_tail_ping(link, lane);
-    bool does_read = link->lanes[lane].spoke_ns > link_tail_since_ns(link, lane);
-    bool is_small = link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES;
-    if (transport->is_repairing ||
-        (tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read))) {
-      link_stands_still(link, lane);
-    }
   }
   pause_ns <<= link_tail_doublings(tail);
   tail->looked_ns = now_ns;
   tail->look_ns = now_ns + pause_ns;
   link->tails_due &= ~lane_bit(lane);
   link->tail_ns = tail->look_ns < link->tail_ns ? tail->look_ns : link->tail_ns;
+  bool does_read = link->lanes[lane].spoke_ns > link_tail_since_ns(link, lane);
+  bool is_small = link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES;
+  bool is_long = tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read);
+  return is_lost && (transport->is_repairing || is_long);
 }
 
 bool link_measure_tails(struct link *link, uint64_t lanes) {

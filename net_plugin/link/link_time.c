@@ -5,16 +5,6 @@
 
 #include "net_plugin/link/link_state.h"
 
-void link_was_away(struct link *link, uint64_t now_ns) {
-  uint64_t gap_ns = now_ns - link->due_ns;
-  liveness_resumed(&link->liveness, gap_ns, now_ns);
-  failover_resumed(&link->failover, gap_ns, now_ns);
-  if (link->stuck_ns != 0) {
-    link->stuck_ns = link->stuck_ns + gap_ns < now_ns ? link->stuck_ns + gap_ns : now_ns;
-  }
-  link->due_ns = LINK_NO_DEADLINE; /* until the owner asks again */
-}
-
 /* What the user waits for cannot come without the peer. */
 static bool link_needs_peer(const struct link *link) {
   if (link->is_peer_closed) {

@@ -202,8 +202,8 @@ static void failure_describe_cause(const struct connection *connection,
   }
 }
 
-/* One message that names peer, NIC, address, request, times and errno. */
-static void failure_report(struct connection *connection, int error) {
+void connection_report_failure(struct connection *connection, int error,
+                               char root[WIRE_MAX_REASON_BYTES + 1]) {
   static struct failure_last last[REPORTED_PEERS];
   struct link_view link;
   uint64_t now_ns = clock_now_ns();
@@ -222,59 +222,11 @@ static void failure_report(struct connection *connection, int error) {
          cause, connection->is_sender ? "to" : "from", connection->peer, connection->nic, request,
          (unsigned long long)done, (unsigned long long)posted,
          failure_seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent, -error);
-}
-
-/* What began it, for the peers of this process: who heard it from a peer hands it on. */
-static void failure_cause(struct connection *connection, int error,
-                          char text[WIRE_MAX_REASON_BYTES + 1]) {
-  struct link_view link;
-  engine_lock(connection->engine);
-  link_view(connection->link, &link);
-  if (link.peer_error && link.peer_reason[0]) {
-    snprintf(text, WIRE_MAX_REASON_BYTES + 1, "%s", link.peer_reason);
+  if (link.peer_error && link.peer_reason[0]) { /* who heard it from a peer hands it on */
+    snprintf(root, WIRE_MAX_REASON_BYTES + 1, "%s", link.peer_reason);
   } else {
-    snprintf(text, WIRE_MAX_REASON_BYTES + 1, "%s: %s", connection->peer,
+    snprintf(root, WIRE_MAX_REASON_BYTES + 1, "%s: %s", connection->peer,
              failure_of(link.peer_error ? link.peer_error : error)->what);
-  }
-  engine_unlock(connection->engine);
-}
-
-struct failure_spread {
-  uintptr_t driver;
-  const char *cause;
-};
-
-/* NCCL still uses it, by this thread. */
-static bool failure_is_driven_by(const struct connection *connection, uintptr_t driver) {
-  return !connection->is_released &&
-         atomic_load_explicit(&connection->driver, memory_order_relaxed) == driver;
-}
-
-/* Ends an engine's connections that the same thread drives. */
-static void failure_visit(struct engine *engine, void *argument) {
-  const struct failure_spread *spread = argument;
-  struct connection *next = connection_next(engine, NULL);
-  while (next) {
-    struct connection *connection = next;
-    next = connection_next(engine, connection); /* who has failed may be freed */
-    if (failure_is_driven_by(connection, spread->driver) && !link_status(connection->link)) {
-      link_fail_because(connection->link, -ESHUTDOWN, spread->cause);
-      connection_pump(connection, clock_now_ns());
-    }
-  }
-}
-
-/* NCCL's progress thread ends with the first error that it gets, and with it all connections that
- * it drives: none of them will move again. Their peers are told now, with the reason, or each of
- * them would wait for a timeout of its own, one after the other around a ring. */
-static void failure_spread(struct connection *connection, int error) {
-  char cause[WIRE_MAX_REASON_BYTES + 1];
-  failure_cause(connection, error, cause);
-  struct failure_spread spread = {
-    .driver = atomic_load_explicit(&connection->driver, memory_order_relaxed), .cause = cause
-  };
-  if (spread.driver) {
-    engine_visit_all(failure_visit, &spread);
   }
 }
 
@@ -297,9 +249,4 @@ bool connection_has_failed_sibling(const struct connection *connection) {
   const _Atomic uint64_t *failed = failed_of(connection);
   uint64_t at_ns = failed ? atomic_load_explicit(failed, memory_order_relaxed) : 0;
   return at_ns && clock_now_ns() < at_ns + FAILED_LATELY_NS;
-}
-
-void connection_report_failure(struct connection *connection, int error) {
-  failure_report(connection, error);
-  failure_spread(connection, error);
 }

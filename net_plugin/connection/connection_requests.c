@@ -11,6 +11,7 @@
  *
  * What has completed is told when its lane was read. What else follows from all that was read is
  * done once, afterwards: a WINDOW acknowledges what came on several lanes. */
+#include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 
@@ -193,16 +194,56 @@ int connection_test(struct request *request, bool *is_done) {
   return 0;
 }
 
-/* ---- for others ---- */
+/* ---- the end ---- */
+
+struct ending {
+  uintptr_t driver;
+  const char *cause;
+};
+
+/* NCCL still uses it, by this thread. */
+static bool is_driven_by(const struct connection *connection, uintptr_t driver) {
+  return !connection->is_released &&
+         atomic_load_explicit(&connection->driver, memory_order_relaxed) == driver;
+}
+
+static void end_driven(struct engine *engine, void *argument) {
+  const struct ending *ending = argument;
+  struct connection *next = connection_next(engine, NULL);
+  while (next) {
+    struct connection *connection = next;
+    next = connection_next(engine, connection); /* who has failed may be freed */
+    if (is_driven_by(connection, ending->driver) && !link_status(connection->link)) {
+      link_fail_because(connection->link, -ESHUTDOWN, ending->cause);
+      connection_pump(connection, clock_now_ns());
+    }
+  }
+}
+
+/* NCCL's progress thread ends with the first error that it gets, and with it all connections that
+ * it drives: none of them will move again. Their peers are told now, with the reason, or each of
+ * them would wait for a timeout of its own, one after the other around a ring. */
+static void report_and_spread(struct connection *connection, int error) {
+  char cause[WIRE_MAX_REASON_BYTES + 1];
+  connection_report_failure(connection, error, cause);
+  struct ending ending = { .driver =
+                               atomic_load_explicit(&connection->driver, memory_order_relaxed),
+                           .cause = cause };
+  if (ending.driver) {
+    engine_visit_all(end_driven, &ending);
+  }
+}
 
 int connection_error(struct connection *connection) {
   int error = atomic_load_explicit(&connection->error, memory_order_acquire);
   if (error && !connection->is_error_reported) {
     connection->is_error_reported = true;
-    connection_report_failure(connection, error);
+    report_and_spread(connection, error);
   }
   return error;
 }
+
+/* ---- for others ---- */
 
 bool connection_is_sender(const struct connection *connection) {
   return connection->is_sender;

@@ -4,13 +4,16 @@
  * RDMA lane ends, as its fini (lane.h); else never.
  * Fails: as stated.
  *
- *   connection.c           its life, and the pump that runs after facts
- *   connection_lanes.c     its lanes: opened, served, broken, gone; memory for compressed chunks
- *   connection_requests.c  request slots: posted, coalesced, complete; what a waiting thread polls
- *   connection_failure.c   why it failed, in one message
+ * Each calls only those below it:
+ *   connection_requests.c  request slots: posted, coalesced, complete; what a waiting thread polls;
+ *                          what ends with a connection that has failed
+ *   connection_setup.c     what set-up tells of lanes, and asks
  *   connection_release.c   the user takes its memory back, or leaves
- *   connection_snapshot.c  how it is doing: counts, what waits and for how long
- *   connection_stall.c     why nothing moves, and its reports */
+ *   connection.c           its life, and the pump that runs after facts
+ *   connection_failure.c   why it failed, in one message
+ *   connection_stall.c     why nothing moves, and its reports
+ *   connection_lanes.c     its lanes: served, broken, gone; memory for compressed chunks
+ *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
 #ifndef NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
 #define NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
 
@@ -139,9 +142,10 @@ void connection_carry_out_orders(struct connection *connection, uint64_t now_ns)
 
 /* It has failed: see connection_has_failed_sibling. */
 void connection_note_failure(const struct connection *connection);
-/* The user gets this error for the first time: the log says why, and what it ends, too, is ended.
- */
-void connection_report_failure(struct connection *connection, int error);
+/* The user gets this error for the first time: the log says why. root: what began it, for the peers
+ * of this process. Takes the engine lock. */
+void connection_report_failure(struct connection *connection, int error,
+                               char root[WIRE_MAX_REASON_BYTES + 1]);
 /* Reports a peer in trouble, when that is due, and that it answers again. */
 void connection_watch_peer(struct connection *connection, uint64_t now_ns);
 /* When a report is due, if nothing changes; LINK_NO_DEADLINE: none is. */

@@ -75,11 +75,10 @@ static void check_sender(const struct link *link) {
   assert(ring->copies_end - ring->copies_begin <= ring->copies_bytes);
   for (uint64_t number = ring->retired; number < ring->posted; number++) {
     const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
-    assert(message->is_cut == (number < ring->cutting));
     assert(number > ring->cutting ? message->cut == 0 : message->cut <= message->bytes);
     /* Invariant 3 */
-    assert(number > ring->cutting || (message->chunks == 0 && !message->is_cut) ||
-           credit_allows(&link->taken, number, send_is_eager(link, message)));
+    bool is_begun = number < ring->cutting || message->chunks > 0;
+    assert(!is_begun || credit_allows(&link->taken, number, send_is_eager(link, message)));
   }
   assert(link->is_detached || link->taken.requested <= ring->posted);
   check_chunks(link);

@@ -66,7 +66,8 @@ static struct outgoing *outgoing_at(struct outgoing_ring *ring, uint64_t message
 static void outgoing_complete(struct outgoing_ring *ring) {
   for (; ring->completed < ring->posted; ring->completed++) {
     const struct outgoing *message = outgoing_at(ring, ring->completed);
-    bool is_free = message->is_copied && message->is_cut && message->written >= message->bytes;
+    bool is_free =
+        message->is_copied && ring->completed < ring->cutting && message->written >= message->bytes;
     if (ring->completed >= ring->retired && !is_free) {
       return;
     }
@@ -125,14 +126,9 @@ struct chunk outgoing_cut(struct outgoing_ring *ring, uint32_t length) {
   message->cut += length;
   message->chunks++;
   if (message->cut == message->bytes) {
-    message->is_cut = true;
     ring->cutting++;
   }
   return chunk;
-}
-
-static bool outgoing_is_done(const struct outgoing *message) {
-  return message->is_cut && message->chunks == 0;
 }
 
 void outgoing_written(struct outgoing_ring *ring, struct chunk chunk) {
@@ -150,10 +146,10 @@ void outgoing_acked(struct outgoing_ring *ring, struct chunk chunk) {
   assert(message->chunks > 0);
   message->chunks--;
   message->acked += chunk.length;
-  if (!outgoing_is_done(message) || chunk.message != (uint32_t)ring->retired) {
+  if (message->chunks > 0 || chunk.message != (uint32_t)ring->retired) {
     return;
   }
-  while (ring->retired < ring->cutting && outgoing_is_done(outgoing_at(ring, ring->retired))) {
+  while (ring->retired < ring->cutting && outgoing_at(ring, ring->retired)->chunks == 0) {
     const struct outgoing *retired = outgoing_at(ring, ring->retired++);
     ring->copies_begin = retired->is_copied ? retired->copy_end : ring->copies_begin;
   }
@@ -165,7 +161,6 @@ void outgoing_retire_all(struct outgoing_ring *ring) {
     struct outgoing *slot = outgoing_at(ring, message);
     slot->cut = slot->acked = slot->bytes;
     slot->chunks = 0;
-    slot->is_cut = true;
   }
   ring->cutting = ring->retired = ring->posted;
   outgoing_complete(ring);

@@ -54,7 +54,6 @@ struct outgoing {
   uint64_t acked;    /* bytes that were acknowledged */
   uint64_t copy_end; /* is_copied: the end of its place among the copies */
   uint32_t chunks;   /* in journals or requeued */
-  bool is_cut;       /* nothing is left to cut (a zero-byte message: its one chunk was cut) */
   bool is_copied;
   enum ll_form ll;
   const void *memory; /* the owner's registration of the user's data; NULL for our copy */

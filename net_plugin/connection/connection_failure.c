@@ -147,7 +147,8 @@ static void trouble_report(struct connection *connection, const struct link_view
   int kind = (int)connection->health.trouble;
   bool is_new = failure_is_new(last, connection->peer, kind, now_ns);
   LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "waiting for %s on %s: %s; %s, %llu pings sent",
-         connection->peer, connection->nic, text, request, (unsigned long long)link->pings_sent);
+         connection->peer, connection->nic, text, request,
+         (unsigned long long)link->counts.pings_sent);
 }
 
 static const uint64_t trouble_reports_ns[] = TROUBLE_REPORTS_NS;
@@ -221,7 +222,8 @@ void connection_report_failure(struct connection *connection, int error,
          "%.1f s ago, %llu pings sent; errno %d",
          cause, connection->is_sender ? "to" : "from", connection->peer, connection->nic, request,
          (unsigned long long)done, (unsigned long long)posted,
-         failure_seconds_since(link.heard_ns, now_ns), (unsigned long long)link.pings_sent, -error);
+         failure_seconds_since(link.heard_ns, now_ns), (unsigned long long)link.counts.pings_sent,
+         -error);
   if (link.peer_error && link.peer_reason[0]) { /* who heard it from a peer hands it on */
     snprintf(root, WIRE_MAX_REASON_BYTES + 1, "%s", link.peer_reason);
   } else {

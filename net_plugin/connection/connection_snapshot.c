@@ -19,15 +19,15 @@ static void count_up(struct nic_totals *totals, uint64_t added[NIC_COUNTER_COUNT
 }
 
 static void count_lane(struct lane_slot *slot, const struct lane_snapshot *seen) {
-  count_up(slot->totals, slot->added, NIC_BYTES_SENT, seen->link.bytes_sent);
-  count_up(slot->totals, slot->added, NIC_BYTES_RECEIVED, seen->link.bytes_received);
+  count_up(slot->totals, slot->added, NIC_BYTES_SENT, seen->link.counts.bytes_sent);
+  count_up(slot->totals, slot->added, NIC_BYTES_RECEIVED, seen->link.counts.bytes_received);
   count_up(slot->totals, slot->added, NIC_WIRE_BYTES_SENT, seen->transport.bytes_written);
   count_up(slot->totals, slot->added, NIC_WIRE_BYTES_RECEIVED, seen->transport.bytes_read);
   count_up(slot->totals, slot->added, NIC_RETRANSMITS, seen->transport.retransmits);
-  count_up(slot->totals, slot->added, NIC_LOSSES, seen->link.losses);
-  count_up(slot->totals, slot->added, NIC_SLOW_RECONNECTS, seen->link.slow_reconnects);
-  count_up(slot->totals, slot->added, NIC_STALLS_CUT, seen->link.stalls_cut);
-  count_up(slot->totals, slot->added, NIC_REQUEUED, seen->link.requeued);
+  count_up(slot->totals, slot->added, NIC_LOSSES, seen->link.counts.losses);
+  count_up(slot->totals, slot->added, NIC_SLOW_RECONNECTS, seen->link.counts.slow_reconnects);
+  count_up(slot->totals, slot->added, NIC_STALLS_CUT, seen->link.counts.stalls_cut);
+  count_up(slot->totals, slot->added, NIC_REQUEUED, seen->link.counts.requeued);
 }
 
 static void count_connection(struct connection *connection,
@@ -36,9 +36,9 @@ static void count_connection(struct connection *connection,
   uint64_t *added = connection->added;
   count_up(totals, added, seen->is_sender ? NIC_MESSAGES_SENT : NIC_MESSAGES_RECEIVED,
            seen->completed);
-  count_up(totals, added, NIC_CREDIT_WAITS, seen->link.stalls);
+  count_up(totals, added, NIC_CREDIT_WAITS, seen->link.counts.stalls);
   count_up(totals, added, NIC_CHECKSUM_ERRORS, seen->checksum_errors);
-  const struct link_coding *coding = &seen->link.coding;
+  const struct link_coding *coding = &seen->link.counts.coding;
   count_up(totals, added, NIC_CODED_BEFORE, seen->is_sender ? coding->bytes_before : 0);
   count_up(totals, added, NIC_CODED_AFTER, seen->is_sender ? coding->bytes_after : 0);
   count_up(totals, added, NIC_CODEC_NS, coding->took_ns);
@@ -118,7 +118,7 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
   for (unsigned i = 0; i < connection->lanes; i++) {
     struct link_lane_view lane;
     link_view_lane(connection->link, i, &lane);
-    snapshot->bytes += connection->is_sender ? lane.bytes_acked : lane.bytes_received;
+    snapshot->bytes += connection->is_sender ? lane.counts.bytes_acked : lane.counts.bytes_received;
     snapshot->limited[lane.limit] += lane.state == LINK_LANE_UP;
   }
   uint64_t heard_ns = snapshot->link.heard_ns ? snapshot->link.heard_ns : connection->created_ns;

@@ -160,7 +160,7 @@ bool failover_lose(struct failover *failover, unsigned lane, uint32_t epoch, enu
     return false;
   }
   failover_move(failover, lane, LINK_LANE_LOST);
-  lost->losses += was_up && end == FAILOVER_BROKEN;
+  lost->counts.losses += was_up && end == FAILOVER_BROKEN;
   if (was_up && epoch > lost->fenced_epoch) {
     lost->fenced_epoch = epoch;
   }

@@ -307,19 +307,24 @@ bool link_is_peer_closed(const struct link *link);
 
 enum link_lane_state { LINK_LANE_CLOSED, LINK_LANE_CONNECTING, LINK_LANE_UP, LINK_LANE_LOST };
 
+/* Over all epochs of a lane. */
+struct link_lane_counts {
+  uint64_t bytes_sent, bytes_acked; /* DATA payload */
+  uint64_t bytes_received;
+  uint64_t requeued;        /* chunks that it gave back when it was lost */
+  uint64_t losses;          /* how often it was lost; in this number: */
+  uint64_t stalls_cut;      /* of these, cut by us: stalled while others moved */
+  uint64_t slow_reconnects; /* of these, reconnected by us: much slower than the others */
+};
+
 struct link_lane_view {
   enum link_lane_state state;
   uint32_t epoch;
-  uint64_t bytes_sent, bytes_acked; /* DATA payload, all epochs */
-  uint64_t bytes_received;
+  struct link_lane_counts counts;
   uint64_t outstanding_bytes; /* sender: sent and not acknowledged */
   uint32_t ps_per_byte;       /* sender: learned drain time; 0: not known */
   enum policy_limit limit;    /* sender: what held it up lately */
   uint64_t heard_ns;          /* the last frame or handshake; 0: never */
-  uint64_t requeued;          /* chunks that it gave back when it was lost */
-  uint64_t losses;            /* how often it was lost; in this number: */
-  uint64_t stalls_cut;        /* of these, cut by us: stalled while others moved */
-  uint64_t slow_reconnects;   /* of these, reconnected by us: much slower than the others */
 };
 void link_view_lane(const struct link *link, unsigned lane, struct link_lane_view *view);
 /* "network", "peer", "CPU", "application", "-" if it is not known. */
@@ -334,26 +339,30 @@ struct link_coding {
   uint64_t took_ns; /* sender: to code, those that it did not pay for, too; receiver: to decode */
 };
 
-struct link_view {
-  uint64_t posted, completed;       /* messages */
-  uint64_t credited;                /* receives that the peer granted (sender) or we granted */
-  uint64_t chunks_requeued, stalls; /* a stall: work but no credit */
-  uint64_t losses, stalls_cut, slow_reconnects; /* of all lanes */
-  uint64_t heard_ns; /* the last frame or handshake on any lane; 0: never */
+struct link_counts {
+  uint64_t stalls; /* sender: work but no credit */
   uint64_t pings_sent;
   uint64_t tail_pings;     /* of these, behind packets that seemed to be lost */
   uint64_t repeats;        /* chunks sent again on another lane while their own stood still */
   uint64_t repeated_bytes; /* of these */
   /* From the acknowledgement of a repeat to that of its origin, of all whose origin came later. */
   uint64_t repeats_saved_ns;
-  uint64_t duplicates;     /* receiver: chunks that came twice */
+  uint64_t duplicates;       /* receiver: chunks that came twice */
+  struct link_coding coding; /* repeats included */
+};
+
+struct link_view {
+  uint64_t posted, completed; /* messages */
+  uint64_t credited;          /* receives that the peer granted (sender) or we granted */
+  struct link_counts counts;
+  uint64_t chunks_requeued, losses, stalls_cut, slow_reconnects; /* of all lanes */
+  uint64_t heard_ns;       /* the last frame or handshake on any lane; 0: never */
   int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
   const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */
   uint64_t stuck_ns;       /* nothing was acknowledged since, see LINK_STUCK; 0: not so */
   unsigned vain_lanes;     /* that came up since then and brought nothing across */
   unsigned lanes_up;
-  struct link_coding coding; /* repeats included */
-  unsigned lanes_wanted;     /* that are up or should be; receiver: that the peer opened */
+  unsigned lanes_wanted; /* that are up or should be; receiver: that the peer opened */
 };
 void link_view(const struct link *link, struct link_view *view);
 

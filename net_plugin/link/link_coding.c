@@ -34,7 +34,7 @@ struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_
   frame->wants_coding = false;
   if (out == NULL) {
     link_lane_is_raw(link, lane);
-    link->coding.untried++;
+    link->counts.coding.untried++;
     return encoded;
   }
   int width = codec_memory_choose(&link->codec);
@@ -43,7 +43,7 @@ struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_
     codec_memory_note(&link->codec, &result);
   }
   if (result.bytes == 0) {
-    link->coding.raw++;
+    link->counts.coding.raw++;
     return encoded;
   }
   encoded.coded_bytes = crc + result.bytes;
@@ -59,14 +59,14 @@ struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_
   frame->payload = out;
   frame->length = encoded.coded_bytes;
   link->copied |= lane_bit(lane);
-  link->coding.coded++;
-  link->coding.bytes_before += encoded.bytes;
-  link->coding.bytes_after += encoded.coded_bytes;
+  link->counts.coding.coded++;
+  link->counts.coding.bytes_before += encoded.bytes;
+  link->counts.coding.bytes_after += encoded.coded_bytes;
   return encoded;
 }
 
 void link_encoded(struct link *link, const struct policy_encoded *encoded) {
-  link->coding.took_ns += encoded->took_ns;
+  link->counts.coding.took_ns += encoded->took_ns;
   policy_encoded(link->policy, encoded);
 }
 
@@ -81,12 +81,12 @@ int coding_ends(struct link *link, const struct link_lane *receiving) {
                                      bytes_get_le32(receiving->buffer))) {
     return -EBADMSG;
   }
-  link->coding.coded++;
-  link->coding.bytes_before += header->length;
-  link->coding.bytes_after += header->coded;
+  link->counts.coding.coded++;
+  link->counts.coding.bytes_before += header->length;
+  link->counts.coding.bytes_after += header->coded;
   return 0;
 }
 
 void link_decoded(struct link *link, uint64_t took_ns) {
-  link->coding.took_ns += took_ns;
+  link->counts.coding.took_ns += took_ns;
 }

@@ -97,7 +97,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
                     .up = &link->failover.up,
                     .rdma = &link->rdma,
                     .in_flight = &link->lanes->journal.bytes,
-                    .acked = &link->lanes->bytes_acked,
+                    .acked = &link->lanes->counts.bytes_acked,
                     .stride = sizeof *link->lanes,
                 });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,

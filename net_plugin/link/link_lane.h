@@ -57,7 +57,6 @@ struct link_lane {
   uint32_t failures; /* in a row, without an acknowledgement between them */
   uint32_t stalls;   /* of these: it stalled */
   uint64_t retry_ns; /* LOST, sender: when to reconnect */
-  uint64_t losses;   /* how often it was UP and lost */
 
   /* liveness */
   uint64_t spoke_ns; /* the last frame, or the handshake */
@@ -74,7 +73,7 @@ struct link_lane {
   uint8_t *control;    /* payload of a WINDOW, being written (receiver) or arriving (sender) */
   uint64_t base;       /* DATA frames that counted before this epoch */
   uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
-  uint64_t bytes_sent, bytes_acked, bytes_received;
+  struct link_lane_counts counts;
   uint64_t up_ns; /* when this epoch came up */
   struct link_tail tail;
 
@@ -93,9 +92,7 @@ struct link_lane {
   /* sender */
   uint32_t sent_epoch; /* the one whose frames are in the journal */
   uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_taken */
-  uint64_t requeued;   /* chunks that it gave back */
   uint64_t repeated;   /* frames below this number are not repeated any more */
-  uint64_t stalls_cut, slow_reconnects;
   struct journal journal;
 
   /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */

@@ -117,7 +117,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   repeat_in_landed(link, lane);
   receiving->received++;
   receiving->arrived_ns = now_ns;
-  receiving->bytes_received += header->length;
+  receiving->counts.bytes_received += header->length;
   link->unacked |= lane_bit(lane);
   const struct incoming_ring *ring = &link->incoming;
   bool is_rdma = (link->rdma & lane_bit(lane)) != 0;

@@ -68,7 +68,7 @@ bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now
     repeat->is_delivered = true;
     repeat->delivered_ns = now_ns;
   } else if (side == 0) {
-    link->repeats.saved_ns += now_ns - repeat->delivered_ns;
+    link->counts.repeats_saved_ns += now_ns - repeat->delivered_ns;
   }
   repeat_copy_ends(&link->repeats, repeat, side);
   return counts;
@@ -187,8 +187,8 @@ struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
     .copies = { { .lane = (uint8_t)choice->from, .count = choice->count },
                 { .lane = (uint8_t)choice->to, .count = link->lanes[choice->to].journal.sent } },
   };
-  repeats->chunks++;
-  repeats->bytes += chunk.length;
+  link->counts.repeats++;
+  link->counts.repeated_bytes += chunk.length;
   *origin = (struct wire_origin){ (uint8_t)choice->from,
                                   (uint16_t)(still->sent_epoch % WIRE_ORIGIN_EPOCHS),
                                   (uint32_t)choice->count };

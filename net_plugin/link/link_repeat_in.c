@@ -167,7 +167,7 @@ void repeat_in_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   again->received++;
   again->arrived_ns = now_ns;
   link->unacked |= lane_bit(lane);
-  link->duplicates++;
+  link->counts.duplicates++;
   if (is_repeat && link_is_lane_up(link, again->header.origin.lane)) {
     link->unacked |= lane_bit(again->header.origin.lane); /* the sender waits for it */
   }

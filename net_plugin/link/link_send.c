@@ -94,7 +94,7 @@ void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t a
     }
   }
   send_note_retired(link, retired, arrived_ns);
-  acked->bytes_acked += bytes;
+  acked->counts.bytes_acked += bytes;
   link->acked_ns = arrived_ns;
   link->stuck_ns = link->last_try_ns = 0;
   link->full &= ~lane_bit(lane);
@@ -179,7 +179,7 @@ int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_n
       outgoing_acked(&link->outgoing, chunk);
     } else if (result == REPEAT_REQUEUE && outgoing_is_live(&link->outgoing, chunk)) {
       requeue_insert(&link->requeue, chunk);
-      link->lanes[lane].requeued++;
+      link->lanes[lane].counts.requeued++;
     }
   }
   send_note_retired(link, retired, now_ns);

@@ -45,9 +45,7 @@ struct repeat {
 
 struct link_repeats {
   unsigned count;
-  uint32_t budget;        /* bytes that may be sent twice now */
-  uint64_t chunks, bytes; /* that were sent twice */
-  uint64_t saved_ns;      /* of them together, until the origin was acknowledged, too */
+  uint32_t budget; /* bytes that may be sent twice now */
   struct repeat pairs[LINK_REPEATS];
 };
 
@@ -77,14 +75,12 @@ struct link {
   char reason[WIRE_MAX_REASON_BYTES + 1];      /* for our ABORT */
   enum farewell farewell;
   unsigned farewell_lane;
-  unsigned heard;        /* the lane on which a frame came last: known to work */
-  uint64_t writing;      /* lanes with a frame handed out and not yet written */
-  uint64_t writing_data; /* of these, with a DATA frame */
-  uint64_t copied;       /* of these, those that read nothing of their message */
-  uint64_t pong;         /* lanes on which a PONG is due */
-  uint64_t ping;         /* lanes that are to be asked */
-  uint64_t pings_sent;
-  uint64_t tail_pings;     /* of these, behind packets that seem to be lost */
+  unsigned heard;          /* the lane on which a frame came last: known to work */
+  uint64_t writing;        /* lanes with a frame handed out and not yet written */
+  uint64_t writing_data;   /* of these, with a DATA frame */
+  uint64_t copied;         /* of these, those that read nothing of their message */
+  uint64_t pong;           /* lanes on which a PONG is due */
+  uint64_t ping;           /* lanes that are to be asked */
   uint64_t tails;          /* lanes that were written, and may not have brought it across */
   uint64_t tails_due;      /* of these, those whose transport is to be asked now */
   uint64_t answer_ns;      /* from a PING until its PONG: the median */
@@ -98,7 +94,7 @@ struct link {
   uint8_t *controls, *staging;
   size_t control_stride;
   uint64_t raw; /* lanes on which no chunk is compressed any more */
-  struct link_coding coding;
+  struct link_counts counts;
   struct failover failover;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that the owner has given */
@@ -119,7 +115,6 @@ struct link {
   unsigned vain_lanes;  /* how many came up after that, and were lost in the same way */
   uint64_t last_try_ns; /* it is given up since then: the next lane that comes up carries the ABORT
                            and no data; 0: not so */
-  uint64_t stalls;
   struct link_repeats repeats;
   struct codec_memory codec;
   struct known_remote_buffer
@@ -128,7 +123,6 @@ struct link {
   /* receiver */
   uint64_t unacked;          /* lanes with frames that no WINDOW has acknowledged */
   uint64_t repeats_arriving; /* lanes on which a repeat arrives that may land */
-  uint64_t duplicates;       /* chunks that came twice */
   struct credit_given given;
   struct incoming_ring incoming;
   uint8_t *nowhere;                          /* WIRE_MAX_CHUNK_BYTES; what arrives after a detach */

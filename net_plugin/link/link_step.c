@@ -124,7 +124,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   } else if (ahead->needs_request) {
     header->type = WIRE_REQUEST;
     header->message = link->outgoing.cutting;
-    link->stalls++;
+    link->counts.stalls++;
     credit_request(&link->taken, link->outgoing.cutting);
   } else if ((link->pong & lane_bit(lane)) != 0) {
     link->pong &= ~lane_bit(lane);
@@ -133,7 +133,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   } else if ((link->ping & lane_bit(lane)) != 0) {
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
-    header->message = ++link->pings_sent;
+    header->message = ++link->counts.pings_sent;
     liveness_asked(&link->liveness, lane, now_ns);
     link_watch(link, now_ns);
   } else if (link->farewell == FAREWELL_DUE) {
@@ -221,7 +221,7 @@ static bool send_wants_coding(struct link *link, unsigned lane, const struct out
   }
   bool is_wanted = (link->raw & lane_bit(lane)) == 0 &&
                    (config->policy.compress == POLICY_COMPRESS_ON || policy_compress(link->policy));
-  link->coding.untried += is_wanted ? 0 : 1;
+  link->counts.coding.untried += is_wanted ? 0 : 1;
   return is_wanted;
 }
 
@@ -245,7 +245,7 @@ static void send_data(struct link *link, unsigned lane, const struct repeat_choi
   if (journal_is_full(&sending->journal)) {
     link->full |= lane_bit(lane);
   }
-  sending->bytes_sent += chunk.length;
+  sending->counts.bytes_sent += chunk.length;
   link->writing_data |= lane_bit(lane);
   link->copied |= chunk.length == 0 ? lane_bit(lane) : 0;
   if (!is_repeat) {

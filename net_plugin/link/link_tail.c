@@ -123,7 +123,7 @@ static void link_tail_ping(struct link *link, unsigned lane) {
   }
   tail->in_vain += tail->has_pinged ? LINK_TAIL_PARTS : 0;
   tail->has_pinged = true;
-  link->tail_pings += (link->ping & lane_bit(lane)) == 0;
+  link->counts.tail_pings += (link->ping & lane_bit(lane)) == 0;
   link->ping |= lane_bit(lane);
 }
 

@@ -198,7 +198,7 @@ static void link_watch_lanes(struct link *link, uint64_t now_ns) {
   uint64_t cut = found.mute != 0 ? found.mute : found.stalled & -found.stalled;
   for (uint64_t lanes = cut; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    link->lanes[lane].stalls_cut++;
+    link->lanes[lane].counts.stalls_cut++;
     link_cut_lane(link, lane, LINK_CLOSE_STALLED, now_ns);
   }
   if (cut != 0) {
@@ -244,7 +244,7 @@ void link_time_passed(struct link *link, uint64_t now_ns) {
     bool may_reconnect = link->config.role == LINK_SENDER && !link->is_peer_closed;
     int slow = may_reconnect ? policy_reconnect(link->policy, now_ns) : -1;
     if (slow >= 0) { /* it has a bad path */
-      link->lanes[slow].slow_reconnects++;
+      link->lanes[slow].counts.slow_reconnects++;
       link_cut_lane(link, (unsigned)slow, LINK_CLOSE_SLOW, now_ns);
     }
   }

@@ -10,14 +10,8 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
   *view = (struct link_lane_view){
     .state = failover_state(&link->failover, lane),
     .epoch = seen->epoch,
-    .bytes_sent = seen->bytes_sent,
-    .bytes_acked = seen->bytes_acked,
-    .bytes_received = seen->bytes_received,
+    .counts = seen->counts,
     .heard_ns = seen->spoke_ns,
-    .requeued = seen->requeued,
-    .losses = seen->losses,
-    .stalls_cut = seen->stalls_cut,
-    .slow_reconnects = seen->slow_reconnects,
   };
   if (link->config.role == LINK_SENDER) {
     view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->journal.bytes : 0;
@@ -48,14 +42,7 @@ void link_view(const struct link *link, struct link_view *view) {
     .posted = is_sender ? link->outgoing.posted : link->incoming.posted,
     .completed = is_sender ? link->outgoing.completed : link->incoming.completed,
     .credited = is_sender ? link->taken.granted : link->incoming.granted,
-    .stalls = link->stalls,
-    .pings_sent = link->pings_sent,
-    .tail_pings = link->tail_pings,
-    .repeats = link->repeats.chunks,
-    .repeated_bytes = link->repeats.bytes,
-    .repeats_saved_ns = link->repeats.saved_ns,
-    .duplicates = link->duplicates,
-    .coding = link->coding,
+    .counts = link->counts,
     .peer_error = link->peer_error,
     .peer_reason = link->peer_reason,
     .stuck_ns = link->stuck_ns,
@@ -66,10 +53,10 @@ void link_view(const struct link *link, struct link_view *view) {
   };
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *seen = &link->lanes[lane];
-    view->chunks_requeued += seen->requeued;
-    view->losses += seen->losses;
-    view->stalls_cut += seen->stalls_cut;
-    view->slow_reconnects += seen->slow_reconnects;
+    view->chunks_requeued += seen->counts.requeued;
+    view->losses += seen->counts.losses;
+    view->stalls_cut += seen->counts.stalls_cut;
+    view->slow_reconnects += seen->counts.slow_reconnects;
     uint64_t heard_ns = seen->spoke_ns;
     view->heard_ns = heard_ns > view->heard_ns ? heard_ns : view->heard_ns;
   }

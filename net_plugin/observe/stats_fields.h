@@ -21,7 +21,7 @@
   X(messages_completed, COUNTER, 1, seen->completed, "Messages that are complete for NCCL")        \
   X(bytes, COUNTER, 1, seen->bytes,                                                                \
     "Payload bytes acknowledged by the peer (send), arrived (receive)")                            \
-  X(credit_waits, COUNTER, 1, seen->link.stalls,                                                   \
+  X(credit_waits, COUNTER, 1, seen->link.counts.stalls,                                            \
     "Times that the sender had no credit (no receive)")                                            \
   X(chunks_failed_over, COUNTER, 1, seen->link.chunks_requeued,                                    \
     "Chunks moved from a failed flow to another")                                                  \
@@ -29,27 +29,27 @@
   X(flow_reconnects, COUNTER, 1, seen->link.slow_reconnects, "Reconnects of flows that were slow") \
   X(flow_stalls, COUNTER, 1, seen->link.stalls_cut, "Flows closed because they stalled")           \
   X(checksum_errors, COUNTER, 1, seen->checksum_errors, "Chunks with a wrong checksum")            \
-  X(chunks_compressed, COUNTER, 1, seen->link.coding.coded,                                        \
+  X(chunks_compressed, COUNTER, 1, seen->link.counts.coding.coded,                                 \
     "Chunks sent, or received, in compressed form")                                                \
-  X(chunks_incompressible, COUNTER, 1, seen->link.coding.raw,                                      \
+  X(chunks_incompressible, COUNTER, 1, seen->link.counts.coding.raw,                               \
     "Chunks sent as they are: shorter by too little")                                              \
-  X(chunks_not_compressed, COUNTER, 1, seen->link.coding.untried,                                  \
+  X(chunks_not_compressed, COUNTER, 1, seen->link.counts.coding.untried,                           \
     "Chunks sent as they are by decision, or unseen")                                              \
-  X(compressed_bytes_before, COUNTER, 1, seen->link.coding.bytes_before,                           \
+  X(compressed_bytes_before, COUNTER, 1, seen->link.counts.coding.bytes_before,                    \
     "Bytes of the compressed chunks before that")                                                  \
-  X(compressed_bytes_after, COUNTER, 1, seen->link.coding.bytes_after,                             \
+  X(compressed_bytes_after, COUNTER, 1, seen->link.counts.coding.bytes_after,                      \
     "Bytes of the compressed chunks as they were sent")                                            \
-  X(compression_cpu_seconds, COUNTER, 1e-9, seen->link.coding.took_ns,                             \
+  X(compression_cpu_seconds, COUNTER, 1e-9, seen->link.counts.coding.took_ns,                      \
     "CPU time spent on compressing (send), on expanding (receive)")                                \
-  X(pings, COUNTER, 1, seen->link.pings_sent, "Keepalive requests sent to the peer")               \
-  X(pings_behind_losses, COUNTER, 1, seen->link.tail_pings,                                        \
+  X(pings, COUNTER, 1, seen->link.counts.pings_sent, "Keepalive requests sent to the peer")        \
+  X(pings_behind_losses, COUNTER, 1, seen->link.counts.tail_pings,                                 \
     "Of these, behind packets that seemed lost")                                                   \
-  X(repeats, COUNTER, 1, seen->link.repeats,                                                       \
+  X(repeats, COUNTER, 1, seen->link.counts.repeats,                                                \
     "Chunks sent again on another flow, as their own stood still")                                 \
-  X(repeated_bytes, COUNTER, 1, seen->link.repeated_bytes, "Bytes of these: sent twice")           \
-  X(repeats_saved_seconds, COUNTER, 1e-9, seen->link.repeats_saved_ns,                             \
+  X(repeated_bytes, COUNTER, 1, seen->link.counts.repeated_bytes, "Bytes of these: sent twice")    \
+  X(repeats_saved_seconds, COUNTER, 1e-9, seen->link.counts.repeats_saved_ns,                      \
     "Time by which repeats were acknowledged before their originals, together")                    \
-  X(duplicates, COUNTER, 1, seen->link.duplicates, "Chunks that came twice (receive)")             \
+  X(duplicates, COUNTER, 1, seen->link.counts.duplicates, "Chunks that came twice (receive)")      \
   X(flows, GAUGE, 1, seen->link.lanes_wanted,                                                      \
     "Flows that are wanted (send), that the peer opened (receive)")                                \
   X(flows_up, GAUGE, 1, seen->link.lanes_up, "Flows that are up")                                  \
@@ -66,18 +66,20 @@
     "1 if the engine's thread moves the data, 0 if NCCL's threads do")
 
 #define STATS_FLOW_FIELDS(X)                                                                       \
-  X(bytes_sent, COUNTER, 1, seen->link.bytes_sent, "Payload bytes sent, repeats included")         \
-  X(bytes_acked, COUNTER, 1, seen->link.bytes_acked, "Payload bytes acknowledged by the peer")     \
-  X(bytes_received, COUNTER, 1, seen->link.bytes_received,                                         \
+  X(bytes_sent, COUNTER, 1, seen->link.counts.bytes_sent, "Payload bytes sent, repeats included")  \
+  X(bytes_acked, COUNTER, 1, seen->link.counts.bytes_acked,                                        \
+    "Payload bytes acknowledged by the peer")                                                      \
+  X(bytes_received, COUNTER, 1, seen->link.counts.bytes_received,                                  \
     "Payload bytes received, repeats not included")                                                \
   X(wire_bytes_sent, COUNTER, 1, seen->transport.bytes_written, "Bytes written, headers included") \
   X(wire_bytes_received, COUNTER, 1, seen->transport.bytes_read, "Bytes read, headers included")   \
   X(retransmits, COUNTER, 1, seen->transport.retransmits, "TCP segments retransmitted")            \
-  X(failures, COUNTER, 1, seen->link.losses, "Times that the flow failed, for any reason")         \
-  X(reconnects, COUNTER, 1, seen->link.slow_reconnects, "Reconnects because the flow was slow")    \
-  X(stalls, COUNTER, 1, seen->link.stalls_cut,                                                     \
+  X(failures, COUNTER, 1, seen->link.counts.losses, "Times that the flow failed, for any reason")  \
+  X(reconnects, COUNTER, 1, seen->link.counts.slow_reconnects,                                     \
+    "Reconnects because the flow was slow")                                                        \
+  X(stalls, COUNTER, 1, seen->link.counts.stalls_cut,                                              \
     "Times that the flow was closed because it stalled")                                           \
-  X(chunks_failed_over, COUNTER, 1, seen->link.requeued,                                           \
+  X(chunks_failed_over, COUNTER, 1, seen->link.counts.requeued,                                    \
     "Chunks moved to other flows when it failed")                                                  \
   X(up, GAUGE, 1, (seen->link.state == LINK_LANE_UP), "1 if the flow is up")                       \
   X(in_flight_bytes, GAUGE, 1, seen->link.outstanding_bytes,                                       \

@@ -342,7 +342,7 @@ void invariants_check_end(struct world *world) {
   for (unsigned lane = 0; lane < world->lanes; lane++) {
     struct link_lane_view view;
     link_view_lane(receiver->link, lane, &view);
-    landed += view.bytes_received;
+    landed += view.counts.bytes_received;
   }
   for (unsigned i = 0; i < world->message_count; i++) {
     planned += world->plans[i].bytes;

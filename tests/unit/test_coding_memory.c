@@ -115,8 +115,8 @@ LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need) {
   assert_int_equal(lent_to(pair.sender) + lent_to(pair.receiver), 0);
   long before = address_space();
   pair_exchange(pair, large, 1, MESSAGES, NULL);
-  struct link_coding coded = view_of(pair.sender).coding;
-  assert_int_equal(view_of(pair.receiver).coding.coded, coded.coded);
+  struct link_coding coded = view_of(pair.sender).counts.coding;
+  assert_int_equal(view_of(pair.receiver).counts.coding.coded, coded.coded);
   /* Not what a slow lane takes, in chunks too short for it. */
   assert_in_range(coded.bytes_before, MESSAGES * large[0] / 2, MESSAGES * large[0]);
   print_message(
@@ -139,7 +139,7 @@ LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
   pair_exchange(pair, large, 1, MESSAGES, NULL);
   assert_true(fault_clear());
   struct link_view view = view_of(pair.sender);
-  assert_int_equal(view.coding.coded, 0);
+  assert_int_equal(view.counts.coding.coded, 0);
   assert_int_equal(view.losses, 0);
   assert_int_equal(log_capture_find("no memory to compress, expand or copy chunks of flow"), 1);
   pair_close(pair);
@@ -154,8 +154,8 @@ LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are) {
   pair_exchange(pair, large, 1, 2 * MESSAGES, NULL);
   assert_true(fault_clear());
   struct link_view view = view_of(pair.sender);
-  assert_int_equal(view_of(pair.receiver).coding.coded, 0);
-  assert_true(view.coding.coded > 0);
+  assert_int_equal(view_of(pair.receiver).counts.coding.coded, 0);
+  assert_true(view.counts.coding.coded > 0);
   assert_in_range(view.losses, 1, LANES);
   pair_close(pair);
   content_set_codable(false);

@@ -59,8 +59,8 @@ TEST(chunks_are_coded_and_come_back) {
     begin(POLICY_COMPRESS_ON, NULL, has_checksums);
     timed_post(MESSAGE);
     all_arrives(1);
-    struct link_coding from = timed_view(LINK_SENDER).coding;
-    struct link_coding to = timed_view(LINK_RECEIVER).coding;
+    struct link_coding from = timed_view(LINK_SENDER).counts.coding;
+    struct link_coding to = timed_view(LINK_RECEIVER).counts.coding;
     assert_int_equal(from.coded, 3);
     assert_int_equal(from.bytes_before, MESSAGE);
     assert_true(from.bytes_after * 5 < MESSAGE * 4u);
@@ -72,7 +72,8 @@ TEST(chunks_are_coded_and_come_back) {
     struct link_lane_view lane;
     for (int role = 0; role < 2; role++) {
       link_view_lane(timed.links[role], 0, &lane);
-      assert_int_equal(role == LINK_SENDER ? lane.bytes_sent : lane.bytes_received, MESSAGE);
+      assert_int_equal(role == LINK_SENDER ? lane.counts.bytes_sent : lane.counts.bytes_received,
+                       MESSAGE);
     }
   }
 }
@@ -83,12 +84,12 @@ TEST(auto_asks_the_policy) {
   begin(POLICY_COMPRESS_AUTO, &shared, false);
   timed_post(MESSAGE);
   all_arrives(1);
-  assert_int_equal(timed_view(LINK_SENDER).coding.untried, 3);
+  assert_int_equal(timed_view(LINK_SENDER).counts.coding.untried, 3);
   shared.compression.is_on = true;
   timed_post(MESSAGE);
   all_arrives(2);
-  assert_int_equal(timed_view(LINK_SENDER).coding.coded, 3);
-  assert_int_equal(timed_view(LINK_SENDER).coding.untried, 3);
+  assert_int_equal(timed_view(LINK_SENDER).counts.coding.coded, 3);
+  assert_int_equal(timed_view(LINK_SENDER).counts.coding.untried, 3);
   assert_int_equal(shared.compression.ps_per_byte, TIMED_CODING * 1000 / CHUNK);
   assert_in_range(shared.compression.saved_bytes, 3 * CHUNK / 5, MESSAGE);
 }

@@ -88,13 +88,13 @@ TEST(a_repeat_may_be_of_a_lane_that_has_come_up_again) {
   data.origin = (struct wire_origin){ .lane = 1, .epoch = 1, .count = 0 };
   assert_int_equal(carry(link, 0, &data), 0);
   link_view(link, &view);
-  assert_int_equal(view.duplicates, 1);
+  assert_int_equal(view.counts.duplicates, 1);
   assert_int_equal(view.completed, 1);
   data.message = 1;
   data.origin.count = 1;
   assert_int_equal(carry(link, 0, &data), 0);
   link_view(link, &view);
-  assert_int_equal(view.duplicates, 1);
+  assert_int_equal(view.counts.duplicates, 1);
   assert_int_equal(view.completed, 2);
   data.origin.epoch = 0;
   assert_int_equal(carry(link, 0, &data), -ESTALE);

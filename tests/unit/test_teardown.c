@@ -231,7 +231,7 @@ SCENARIO(sends_are_coalesced) {
 static bool has_bytes(struct connection *connection) {
   bool has = false;
   for (unsigned i = 0; !has && i < connection_lane_count(connection); i++) {
-    has = lane_view(connection, i).bytes_received > 0;
+    has = lane_view(connection, i).counts.bytes_received > 0;
   }
   return has;
 }

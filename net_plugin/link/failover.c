@@ -252,9 +252,6 @@ bool failover_next_order(struct failover *failover, struct link_order *order, ui
                                   .reason = failover->lanes[lane].close_reason };
     return true;
   }
-  if (!failover->may_dial) {
-    return false;
-  }
   return failover_open(failover, order, now_ns);
 }
 

@@ -68,8 +68,8 @@ static inline enum link_lane_state failover_state(const struct failover *failove
                                              : LINK_LANE_CLOSED;
 }
 
-/* The lane is up. false: the epoch is over already; a CLOSE order was queued. The caller has lost
- * an older epoch that was still UP before (failover_lose). */
+/* The lane is up. false: the epoch is over already, or an older one is still UP; a CLOSE order was
+ * queued. */
 bool failover_come_up(struct failover *failover, unsigned lane, uint32_t epoch, uint64_t now_ns);
 
 enum failover_end {
@@ -140,6 +140,7 @@ static inline bool failover_may_order(const struct failover *failover, uint64_t 
   bool may_open = now_ns >= failover->retry_ns || failover_unopened(failover) != 0;
   return failover->close != 0 || (failover->may_dial && may_open);
 }
+/* Only then. */
 bool failover_next_order(struct failover *failover, struct link_order *order, uint64_t now_ns);
 
 /* When failover_next_order has an OPEN order, or when failover_is_timed_out becomes true. */

@@ -36,11 +36,6 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   bool is_sender = link->config.role == LINK_SENDER;
   struct link_lane *risen = &link->lanes[lane];
   uint32_t epoch_before = risen->epoch;
-  if (!is_sender && risen->epoch < epoch &&
-      failover_lose(&link->failover, lane, risen->epoch, FAILOVER_BROKEN, now_ns)) {
-    failover_order_close(&link->failover, lane, risen->epoch);
-    link_lane_dropped(link, lane);
-  }
   if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
     return;
   }
@@ -134,7 +129,7 @@ void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_
 
 uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {
   assert(link->config.role == LINK_RECEIVER);
-  if (lane >= link->config.policy.lanes || new_epoch == 0 || link->status != 0) {
+  if (lane >= link->config.policy.lanes || link->status != 0) {
     return UINT64_MAX;
   }
   const struct link_lane *fenced = &link->lanes[lane];

@@ -111,8 +111,8 @@ void link_lane_measured(struct link *link, unsigned lane, const struct policy_tr
 
 /* A lane can carry frames. epoch: which connect, from 1. received_before: SENDER only, what
  * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
- * before, unless a FENCED on another lane has. An epoch that is not the latest is refused by a
- * LINK_ORDER_CLOSE. */
+ * before, unless a FENCED on another lane has. RECEIVER: after link_lane_fence for this epoch. An
+ * epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns);
 /* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:

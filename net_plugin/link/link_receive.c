@@ -154,12 +154,6 @@ int receive_fence_arrived(struct link *link, const struct wire_header *header, u
   return 0;
 }
 
-/* How long the acknowledgement of the lane's last frame was held back. */
-static uint32_t receive_held_us(const struct link_lane *lane, uint64_t now_ns) {
-  uint64_t held_us = now_ns > lane->arrived_ns ? (now_ns - lane->arrived_ns) / 1000 : 0;
-  return held_us < WIRE_MAX_HELD_US ? (uint32_t)held_us : WIRE_MAX_HELD_US;
-}
-
 void receive_bye_arrived(struct link *link) {
   link->is_peer_closed = true;
   if (!link->is_detached && link->incoming.completed < link->incoming.posted) {
@@ -193,7 +187,7 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
     unsigned acked = (unsigned)__builtin_ctzll(lanes);
     struct wire_ack ack = {
       .lane = (uint8_t)acked,
-      .held_us = receive_held_us(&link->lanes[acked], now_ns),
+      .held_us = (now_ns - link->lanes[acked].arrived_ns) / 1000,
       .epoch = link->lanes[acked].epoch,
       .frames = link->lanes[acked].received,
     };

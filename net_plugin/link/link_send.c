@@ -152,7 +152,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
     if (ack.frames > acked->claimed) {
       acked->claimed = ack.frames;
     }
-    uint64_t held_ns = ack.held_us * 1000ull;
+    uint64_t held_ns = ack.held_us * 1000;
     send_apply_ack(link, ack.lane, ack.frames, held_ns < now_ns ? now_ns - held_ns : 0);
   }
   if (header->message > link->taken.granted) {

@@ -205,8 +205,8 @@ int wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t nea
 }
 
 void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {
-  uint32_t held_us = ack->held_us < WIRE_MAX_HELD_US ? ack->held_us : WIRE_MAX_HELD_US;
-  bytes_put_le32(bytes, ack->lane | held_us << 8);
+  uint64_t held_us = ack->held_us < WIRE_MAX_HELD_US ? ack->held_us : WIRE_MAX_HELD_US;
+  bytes_put_le32(bytes, ack->lane | (uint32_t)held_us << 8);
   bytes_put_le32(bytes + 4, ack->epoch);
   bytes_put_le64(bytes + 8, ack->frames);
 }

@@ -123,8 +123,8 @@ struct wire_header {
 #define WIRE_MAX_HELD_US 0xFFFFFFu
 struct wire_ack {
   uint8_t lane;
-  uint32_t
-      held_us; /* how long ago the last of the frames came: the acknowledgement was held back */
+  uint64_t
+      held_us; /* how long ago the last of the frames came: it was held back; cut to the most */
   uint32_t epoch;
   uint64_t frames;
 };

@@ -27,7 +27,6 @@ struct peering_route {
   struct nic nics[NIC_MAX_FUSED];
   unsigned nic_count;
   struct handle remote;
-  uint32_t process; /* of the peer, from its reply */
   /* What follows is made of these. */
   struct path paths[NIC_MAX_FUSED * ADDRESSES_MAX];
   unsigned home_count; /* the first ones of the paths */

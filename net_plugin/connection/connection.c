@@ -25,9 +25,9 @@ static int take_post(struct connection *connection, const struct request *reques
   /* How the peer's devices get to the data. */
   struct wire_remote_buffer target = { .address = (uintptr_t)request->data,
                                        .bytes = request->bytes };
-  bool has_target = connection->remote_keys > 0 && request->memory &&
+  bool has_target = connection->config.link.remote_keys > 0 && request->memory &&
                     lane_memory_covers(request->memory, request->data, request->bytes);
-  for (unsigned i = 0; has_target && i < connection->remote_keys; i++) {
+  for (unsigned i = 0; has_target && i < connection->config.link.remote_keys; i++) {
     target.keys[i] = lane_memory_remote_key(request->memory, connection->keys[i]);
   }
   return link_receive_posted(connection->link, request->data, request->bytes,
@@ -54,15 +54,15 @@ static uint64_t take_posts(struct connection *connection, uint64_t posted, uint6
 /* Logs what the link closes by its own decision; other closes are logged where they begin. */
 static void log_close(const struct connection *connection, const struct link_order *order) {
   if (order->reason != LINK_CLOSE_OVER && !connection->is_released) {
-    LOG_INFO("flow %u to %s on %s reconnects: %s", order->lane, connection->peer, connection->nic,
-             link_close_reason_text(order->reason));
+    LOG_INFO("flow %u to %s on %s reconnects: %s", order->lane, connection->config.peer,
+             connection->config.nic, link_close_reason_text(order->reason));
   }
 }
 
 static void carry_out(struct connection *connection, const struct link_order *order) {
   struct lane *lane = connection->slots[order->lane].lane;
   if (order->kind == LINK_ORDER_OPEN) {
-    connection->setup->open_lane(connection, order->lane, order->epoch);
+    connection->config.setup->open_lane(connection, order->lane, order->epoch);
   } else if (order->kind == LINK_ORDER_MOVE) {
     lane->ops->move(lane, order->payload);
   } else if (lane && lane->epoch <= order->epoch) {
@@ -320,21 +320,12 @@ int connection_new(struct engine *engine, const struct connection_config *config
     free(connection);
     return -ENOMEM;
   }
-  struct link_config link_config = config->link;
-  link_config.coding_memory = connection_coding_memory;
-  link_config.coding_owner = connection;
-  connection->link = link_init(memory, &link_config, clock_now_ns());
+  connection->config = *config;
+  connection->config.link.coding_memory = connection_coding_memory;
+  connection->config.link.coding_owner = connection;
+  connection->link = link_init(memory, &connection->config.link, clock_now_ns());
   connection->engine = engine;
-  connection->timeout_ns = config->link.timeout_ns;
-  connection->stopped_timeout_ns = config->link.stopped_timeout_ns;
-  connection->stall_report_ns = config->stall_report_ns;
-  connection->remote_keys = config->link.remote_keys;
-  connection->has_codec = config->link.policy.compress != POLICY_COMPRESS_OFF;
   connection->is_sender = config->link.role == LINK_SENDER;
-  connection->setup = config->setup;
-  connection->setup_data = config->setup_data;
-  memcpy(connection->peer, config->peer, sizeof connection->peer);
-  memcpy(connection->nic, config->nic, sizeof connection->nic);
   connection->hot_lane = -1;
   connection->number = atomic_fetch_add(&connections_made, 1) + 1;
   connection->created_ns = clock_now_ns();
@@ -351,7 +342,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   for (unsigned i = 0; i < CONNECTION_REQUESTS; i++) {
     connection->requests[i].connection = connection;
   }
-  if (connection->remote_keys) {
+  if (connection->config.link.remote_keys) {
     lane_memory_want(true);
   }
   list_push_back(&engine_lists(engine)->connections, &connection->node);
@@ -363,15 +354,15 @@ void connection_destroy(struct connection *connection) {
   engine_assert_locked(connection->engine);
   connection_report_end(connection, clock_now_ns());
   connection->is_running = true; /* callbacks from set-up must not pump what is going away */
-  connection->setup->gone(connection);
-  connection->setup_data = NULL;
+  connection->config.setup->gone(connection);
+  connection->config.setup_data = NULL;
   for (unsigned i = 0; i < connection->lanes; i++) {
     connection_drop_lane(connection, i);
   }
   engine_timer_stop(&connection->timer);
   engine_cancel(&connection->arrived);
   list_remove(&connection->node);
-  if (connection->remote_keys) {
+  if (connection->config.link.remote_keys) {
     lane_memory_want(false);
   }
   link_end(connection->link);
@@ -389,5 +380,5 @@ struct connection *connection_next(struct engine *engine, const struct connectio
 }
 
 void *connection_setup_data(const struct connection *connection) {
-  return connection->setup_data;
+  return connection->config.setup_data;
 }

@@ -124,7 +124,7 @@ static void trouble_describe(struct connection *connection, const struct link_vi
              "it is stopped, or gets no CPU: its host answers, its process has not for %.1f s. It "
              "is given up after %.0f s (STRATUS_STOPPED_TIMEOUT). Look there for a debugger, "
              "SIGSTOP, or too many processes for the CPUs",
-             seconds, (double)connection->stopped_timeout_ns / (double)NS_PER_S);
+             seconds, (double)connection->config.link.stopped_timeout_ns / (double)NS_PER_S);
     break;
   default:
     snprintf(text, TROUBLE_TEXT,
@@ -132,8 +132,8 @@ static void trouble_describe(struct connection *connection, const struct link_vi
              "%s. It goes on when the path is there again, and is given up after %.0f s "
              "(STRATUS_LINK_TIMEOUT)",
              seconds, failure_seconds_since(link->heard_ns, now_ns), link->lanes_up,
-             link->lanes_wanted, connection->setup->path_text(connection, path),
-             (double)connection->timeout_ns / (double)NS_PER_S);
+             link->lanes_wanted, connection->config.setup->path_text(connection, path),
+             (double)connection->config.link.timeout_ns / (double)NS_PER_S);
     break;
   }
 }
@@ -145,9 +145,9 @@ static void trouble_report(struct connection *connection, const struct link_view
   failure_describe_request(connection, now_ns, request);
   trouble_describe(connection, link, now_ns, text);
   int kind = (int)connection->health.trouble;
-  bool is_new = failure_is_new(last, connection->peer, kind, now_ns);
+  bool is_new = failure_is_new(last, connection->config.peer, kind, now_ns);
   LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "waiting for %s on %s: %s; %s, %llu pings sent",
-         connection->peer, connection->nic, text, request,
+         connection->config.peer, connection->config.nic, text, request,
          (unsigned long long)link->counts.pings_sent);
 }
 
@@ -174,7 +174,7 @@ void connection_watch_peer(struct connection *connection, uint64_t now_ns) {
   } else if (!health.trouble &&
              (link.heard_ns > known->since_ns || link_status(connection->link))) {
     if (!link_status(connection->link)) {
-      LOG_INFO("%s answers again, after %.1f s", connection->peer,
+      LOG_INFO("%s answers again, after %.1f s", connection->config.peer,
                failure_seconds_since(known->since_ns, now_ns));
     }
     *known = health;
@@ -193,12 +193,13 @@ static void failure_describe_cause(const struct connection *connection,
                                    const struct link_view *link, int error, char text[CAUSE_TEXT]) {
   const struct failure *failure = failure_of(error);
   if (!link->peer_error) {
-    snprintf(text, CAUSE_TEXT, "%s: %s. %s", connection->peer, failure->what, failure->advice);
+    snprintf(text, CAUSE_TEXT, "%s: %s. %s", connection->config.peer, failure->what,
+             failure->advice);
   } else if (link->peer_reason[0]) {
     snprintf(text, CAUSE_TEXT, "%s. Look at that host's log first. So says %s, which gave up",
-             link->peer_reason, connection->peer);
+             link->peer_reason, connection->config.peer);
   } else {
-    snprintf(text, CAUSE_TEXT, "%s: %s, its reason: %s. %s", connection->peer, failure->what,
+    snprintf(text, CAUSE_TEXT, "%s: %s, its reason: %s. %s", connection->config.peer, failure->what,
              failure_of(link->peer_error)->what, failure->advice);
   }
 }
@@ -216,18 +217,18 @@ void connection_report_failure(struct connection *connection, int error,
   engine_unlock(connection->engine);
   failure_describe_cause(connection, &link, error, cause);
   /* What follows from another failure is no news. */
-  bool is_new = error != -ESHUTDOWN && failure_is_new(last, connection->peer, error, now_ns);
+  bool is_new = error != -ESHUTDOWN && failure_is_new(last, connection->config.peer, error, now_ns);
   LOG_AT(is_new ? LOG_LEVEL_WARN : LOG_LEVEL_INFO,
          "lost %s. Connection %s %s on %s: %s; %llu of %llu requests done; last frame of the peer "
          "%.1f s ago, %llu pings sent; errno %d",
-         cause, connection->is_sender ? "to" : "from", connection->peer, connection->nic, request,
-         (unsigned long long)done, (unsigned long long)posted,
+         cause, connection->is_sender ? "to" : "from", connection->config.peer,
+         connection->config.nic, request, (unsigned long long)done, (unsigned long long)posted,
          failure_seconds_since(link.heard_ns, now_ns), (unsigned long long)link.counts.pings_sent,
          -error);
   if (link.peer_error && link.peer_reason[0]) { /* who heard it from a peer hands it on */
     snprintf(root, WIRE_MAX_REASON_BYTES + 1, "%s", link.peer_reason);
   } else {
-    snprintf(root, WIRE_MAX_REASON_BYTES + 1, "%s: %s", connection->peer,
+    snprintf(root, WIRE_MAX_REASON_BYTES + 1, "%s: %s", connection->config.peer,
              failure_of(link.peer_error ? link.peer_error : error)->what);
   }
 }

@@ -24,8 +24,8 @@ static void drop_lane(struct connection *connection, unsigned index, bool has_le
     slot->lane = NULL;
     connection->opened &= ~lane_bit(index);
     connection->rdma_lanes &= ~lane_bit(index);
-    if (connection->setup_data) {
-      connection->setup->lane_closed(connection, index, has_left);
+    if (connection->config.setup_data) {
+      connection->config.setup->lane_closed(connection, index, has_left);
     }
     if (error) {
       link_fail(connection->link, error); /* so it does not send FENCED */
@@ -52,10 +52,10 @@ void connection_lane_broke(struct connection *connection, unsigned index, int er
     LOG_WARN_EVERY(DAMAGE_INTERVAL_NS,
                    "flow %u to %s on %s brought damaged bytes; they are sent again. Something "
                    "between the hosts changes data: look at NICs, cables and memory",
-                   index, connection->peer, connection->nic);
+                   index, connection->config.peer, connection->config.nic);
   } else if (!connection->is_released) {
     LOG_INFO("flow %u to %s on %s lost: %s; its data moves to the others, the flow reconnects",
-             index, connection->peer, connection->nic, strerror(-error));
+             index, connection->config.peer, connection->config.nic, strerror(-error));
   }
   link_lane_lost(connection->link, index, epoch, now_ns);
 }
@@ -184,7 +184,7 @@ void *connection_coding_memory(void *owner, unsigned lane, size_t bytes) {
         CODING_WARN_INTERVAL_NS,
         "no memory to compress, expand or copy chunks of flow %u to %s on %s: they go as they "
         "are. Raise ulimit -v or vm.overcommit_ratio, or set STRATUS_COMPRESS=off",
-        lane, connection->peer, connection->nic);
+        lane, connection->config.peer, connection->config.nic);
   }
   return slot->coding;
 }

@@ -45,8 +45,8 @@ static void stop_devices(struct connection *connection, uint64_t now_ns) {
 static void release_memory(struct connection *connection, uint64_t now_ns) {
   if (!connection->is_released) {
     connection->is_released = true;
-    bool is_short = connection->timeout_ns < LINGER_NS;
-    connection->linger_ns = now_ns + (is_short ? connection->timeout_ns : LINGER_NS);
+    bool is_short = connection->config.link.timeout_ns < LINGER_NS;
+    connection->linger_ns = now_ns + (is_short ? connection->config.link.timeout_ns : LINGER_NS);
     link_user_detached(connection->link, now_ns);
     stop_devices(connection, now_ns);
   }
@@ -65,7 +65,7 @@ void connection_withdraw(struct connection *connection, const void *registration
     int none = 0;
     LOG_INFO("connection %s %s on %s ends: the memory of request %llu, %zu bytes, was deregistered "
              "before it was complete, as when NCCL aborts",
-             connection->is_sender ? "to" : "from", connection->peer, connection->nic,
+             connection->is_sender ? "to" : "from", connection->config.peer, connection->config.nic,
              (unsigned long long)request->number, request->bytes);
     release_memory(connection, now_ns);
     atomic_compare_exchange_strong(&connection->error, &none, -ECANCELED);

@@ -65,7 +65,7 @@ int connection_post(struct connection *connection, void *data, size_t bytes,
    * that one WINDOW frame announces all of them. */
   if (!connection->is_sender) {
     connection->has_untaken = true;
-  } else if (connection->remote_keys) {
+  } else if (connection->config.link.remote_keys) {
     engine_submit(connection->engine, &connection->task);
   } else if (!coalesce_post(connection, bytes)) {
     submit_posts(connection);
@@ -111,7 +111,7 @@ static void progress_lane(struct connection *connection, unsigned index, uint64_
 /* Where queue pairs carry the data, most polls find nothing. True: this one would. */
 static bool progress_cq_peek(struct connection *connection) {
   struct engine *engine = connection->engine;
-  if (connection->remote_keys == 0 || connection->has_untaken ||
+  if (connection->config.link.remote_keys == 0 || connection->has_untaken ||
       ++connection->peeks % PEEKS_PER_POLL == 0 || !engine_is_polled(engine) ||
       !engine_try_lock(engine)) {
     return false;

@@ -44,7 +44,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
   /* The peer has it, whatever comes here: it was up, and is lost. */
   link_lane_up(connection->link, index, epoch, received_before, now_ns);
   if (error) {
-    LOG_WARN("cannot use a new flow to %s: %s", connection->peer, strerror(-error));
+    LOG_WARN("cannot use a new flow to %s: %s", connection->config.peer, strerror(-error));
     int fini_error = lane ? lane->ops->fini(lane) : 0;
     if (fini_error) {
       link_fail(connection->link, fini_error);
@@ -65,7 +65,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
 }
 
 unsigned connection_remote_keys(const struct connection *connection) {
-  return connection->remote_keys;
+  return connection->config.link.remote_keys;
 }
 
 uint8_t connection_key_index(struct connection *connection, struct lane_domain domain) {
@@ -139,7 +139,8 @@ bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32
 }
 
 bool connection_takes_codec(const struct connection *connection, unsigned lane) {
-  return connection->has_codec && !connection->slots[lane].has_no_coding;
+  return connection->config.link.policy.compress != POLICY_COMPRESS_OFF &&
+         !connection->slots[lane].has_no_coding;
 }
 
 void connection_lane_is_raw(struct connection *connection, unsigned lane) {

@@ -106,8 +106,8 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
   snapshot->number = connection->number;
   snapshot->is_sender = connection->is_sender;
   snapshot->is_detached = connection->is_detached;
-  memcpy(snapshot->peer, connection->peer, sizeof snapshot->peer);
-  memcpy(snapshot->nic, connection->nic, sizeof snapshot->nic);
+  memcpy(snapshot->peer, connection->config.peer, sizeof snapshot->peer);
+  memcpy(snapshot->nic, connection->config.nic, sizeof snapshot->nic);
   snapshot->created_ns = connection->created_ns;
   snapshot->error = atomic_load(&connection->error);
   snapshot->lanes = connection->lanes;

@@ -28,23 +28,16 @@ enum stall_kind stall_classify(const struct connection_snapshot *seen) {
 }
 
 const char *stall_reason(enum stall_kind kind) {
-  switch (kind) {
-  case STALL_NONE:
-    return "nothing";
-  case STALL_AWAITS_RECEIVE:
-    return "the peer has not posted its receive";
-  case STALL_AWAITS_SEND:
-    return "the peer has not begun to send";
-  case STALL_NO_FLOW:
-    return "no flow is up";
-  case STALL_PEER_SILENT:
-    return "the peer is silent";
-  case STALL_SEND_STUCK:
-    return "the peer has posted its receive and does not acknowledge the data";
-  case STALL_HALF_ARRIVED:
-    return "the rest of the message is missing";
-  }
-  return "unknown";
+  static const char *const reasons[] = {
+    [STALL_NONE] = "nothing",
+    [STALL_AWAITS_RECEIVE] = "the peer has not posted its receive",
+    [STALL_AWAITS_SEND] = "the peer has not begun to send",
+    [STALL_NO_FLOW] = "no flow is up",
+    [STALL_PEER_SILENT] = "the peer is silent",
+    [STALL_SEND_STUCK] = "the peer has posted its receive and does not acknowledge the data",
+    [STALL_HALF_ARRIVED] = "the rest of the message is missing",
+  };
+  return reasons[kind];
 }
 
 /* Most flows of which it is known what limits them. */
@@ -133,11 +126,11 @@ static void note(struct connection *connection, uint64_t now_ns,
   connection->watch.number = oldest->number;
   connection->watch.moved = oldest->moved;
   connection->watch.since_ns = now_ns;
-  connection->watch.report_after_ns = connection->stall_report_ns;
+  connection->watch.report_after_ns = connection->config.stall_report_ns;
 }
 
 static void check_later(struct connection *connection, uint64_t now_ns) {
-  uint64_t period_ns = connection->stall_report_ns / STALL_CHECKS_PER_REPORT;
+  uint64_t period_ns = connection->config.stall_report_ns / STALL_CHECKS_PER_REPORT;
   connection->watch.checked_ns = now_ns;
   connection->watch.next_ns = now_ns + (period_ns < STALL_CHECK_NS ? period_ns : STALL_CHECK_NS);
 }
@@ -145,7 +138,7 @@ static void check_later(struct connection *connection, uint64_t now_ns) {
 void connection_watch_start(struct connection *connection, uint64_t now_ns) {
   struct link_message_view oldest;
   struct link_view link;
-  if (connection->stall_report_ns && link_view_oldest(connection->link, &oldest)) {
+  if (connection->config.stall_report_ns && link_view_oldest(connection->link, &oldest)) {
     link_view(connection->link, &link);
     note(connection, now_ns, &oldest, link.losses);
     check_later(connection, now_ns);

@@ -55,15 +55,9 @@ struct connection {
   struct engine *engine;
   struct link *link;
   size_t link_bytes;
-  uint64_t timeout_ns, stopped_timeout_ns; /* as the link's */
-  uint64_t stall_report_ns;                /* as its config's */
-  unsigned lanes;
-  unsigned remote_keys; /* as the link's */
-  bool has_codec;       /* its chunks may be compressed */
+  struct connection_config config;
+  unsigned lanes; /* as the link's */
   bool is_sender;
-  const struct connection_setup *setup;
-  void *setup_data;
-  char peer[CONNECTION_NAME_BYTES], nic[CONNECTION_NAME_BYTES];
 
   /* guarded by the engine lock */
   struct lane_slot *slots; /* by lane */

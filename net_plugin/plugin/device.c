@@ -311,20 +311,16 @@ static void divide_port_speeds(struct device_table *table, char ports[][NIC_FACT
 }
 
 static void place_threads(struct device_table *table, const struct device_settings *settings) {
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  cpu_set_t near[DEVICE_PHYSICAL_MAX];
   for (int i = 0; i < table->count; i++) {
-    nics[i] = table->devices[i].nics[0];
-    nics[i].numa_node = topology_near(settings->sysfs_root, table->devices[i].pci_path, &near[i]);
-  }
-  for (int i = 0; i < table->count; i++) {
+    struct nic *nic = &table->devices[i].nics[0];
+    cpu_set_t near;
+    nic->numa_node = topology_near(settings->sysfs_root, table->devices[i].pci_path, &near);
     if (settings->allowed_cpus) {
-      const char *why = placement_decide(settings->thread_cpus, settings->allowed_cpus, &near[i],
-                                         &nics[i].thread_cpus);
-      LOG_TRACE("the thread of %s is %s: %s", nics[i].name,
-                CPU_COUNT(&nics[i].thread_cpus) ? "placed" : "left alone", why);
+      const char *why =
+          placement_decide(settings->thread_cpus, settings->allowed_cpus, &near, &nic->thread_cpus);
+      LOG_TRACE("the thread of %s is %s: %s", nic->name,
+                CPU_COUNT(&nic->thread_cpus) ? "placed" : "left alone", why);
     }
-    table->devices[i].nics[0] = nics[i];
   }
 }
 

@@ -331,7 +331,7 @@ tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 
 SIM_SRC := $(call sources,tests/sim)
 SIM := $(if $(SIM_SRC),$(BUILD)/tests/sim)
-$(BUILD)/tests/sim: $(call objects,$(SIM_SRC)) $(STRATUS_A)
+$(BUILD)/tests/sim: $(call objects,$(SIM_SRC) tests/lib/link_check.c) $(STRATUS_A)
 	$(link) $^ $(SYSTEM_LIBS)
 
 tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
@@ -410,6 +410,7 @@ $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_REPLAY) $(STRATUS_
 	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
 
 # Parts of the tools.
+$(addprefix $(BUILD)/fuzz/fuzz_,link stream): $(call objects,tests/lib/link_check.c)
 $(BUILD)/fuzz/fuzz_stats: $(call objects,$(addprefix net_plugin/tools/,document.c stats_print.c))
 
 fuzz-targets: $(FUZZ_TARGETS)

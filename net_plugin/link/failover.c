@@ -263,18 +263,3 @@ void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_n
     failover->down_since_ns = now_ns - half_ns;
   }
 }
-
-void failover_check(const struct failover *failover) {
-  assert((failover->up & failover->connecting) == 0);
-  assert((failover->up & failover->lost) == 0);
-  assert((failover->connecting & failover->lost) == 0);
-  assert((failover->unsettled & failover->up) == 0);
-  assert(failover->config->role == LINK_SENDER ||
-         (failover->unsettled | failover->connecting) == 0);
-  uint64_t all = lanes_below(failover->config->policy.lanes);
-  assert(((failover->up | failover->connecting | failover->lost) & ~all) == 0);
-  for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
-    const struct link_lane *checked = &failover->lanes[__builtin_ctzll(lanes)];
-    assert(checked->epoch > checked->fenced_epoch);
-  }
-}

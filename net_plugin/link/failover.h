@@ -23,7 +23,7 @@
  * how many DATA frames counted (FENCE over another lane, or the handshake of the reconnect). Until
  * it has the answer the lane is `unsettled` and its journal is frozen.
  *
- * Invariants, asserted by failover_check:
+ * Invariants, asserted by link_check (tests/lib):
  *  1. The state masks are disjoint.
  *  2. A lane that is UP has an epoch that is not fenced.
  *  3. Only the sender has lanes CONNECTING, and unsettled lanes; these are not UP. */
@@ -154,7 +154,5 @@ void failover_resumed(struct failover *failover, uint64_t gap_ns, uint64_t now_n
 static inline bool failover_is_timed_out(const struct failover *failover, uint64_t now_ns) {
   return failover->up == 0 && now_ns >= failover->down_since_ns + failover->config->timeout_ns;
 }
-
-void failover_check(const struct failover *failover);
 
 #endif

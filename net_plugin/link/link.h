@@ -14,7 +14,7 @@
  * link_step what follows from them: orders to the owner of the lanes, frames to write, completed
  * messages, the next deadline.
  *
- * Invariants, asserted by link_check:
+ * Invariants, asserted by link_check (tests/lib):
  *  1. A chunk is in one place: unsent, in one lane's journal (handed to the lane, written or not),
  *     requeued, or acknowledged; or in two journals, as an origin and its repeat (link_repeat.c).
  *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
@@ -373,8 +373,5 @@ struct link_message_view {
 };
 /* The oldest message that is not complete; false: there is none. */
 bool link_view_oldest(const struct link *link, struct link_message_view *view);
-
-/* Asserts the invariants; for tests and the simulator. */
-void link_check(const struct link *link);
 
 #endif

@@ -18,9 +18,7 @@
 
 #include "net_plugin/link/link_state.h"
 
-/* The pair that has this frame, and which of its copies; -1: none. */
-static int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count,
-                     unsigned *side) {
+int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count, unsigned *side) {
   for (unsigned i = 0; i < repeats->count; i++) {
     for (*side = 0; *side < 2; ++*side) {
       const struct repeat_copy *copy = &repeats->pairs[i].copies[*side];
@@ -30,16 +28,6 @@ static int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t
     }
   }
   return -1;
-}
-
-bool repeat_is_counted(const struct link *link, unsigned lane, uint64_t count) {
-  unsigned side;
-  int found = repeat_of(&link->repeats, lane, count, &side);
-  if (found < 0) {
-    return true;
-  }
-  const struct repeat *repeat = &link->repeats.pairs[found];
-  return !repeat->is_acked && (side == 0 || repeat->copies[0].is_gone);
 }
 
 static bool is_being_written(const struct link *link, const struct repeat_copy *copy) {

@@ -15,8 +15,7 @@
  *   link_tail.c       last packets that were lost
  * Beside them:
  *   link_init.c       its memory
- *   link_view.c       what is shown to the outside
- *   link_check.c      the invariants */
+ *   link_view.c       what is shown to the outside */
 #ifndef NET_PLUGIN_LINK_LINK_STATE_H
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
@@ -273,8 +272,8 @@ bool repeat_move_payload(struct link *link, struct link_order *order, struct chu
 /* The frame was given back by its lane. */
 enum repeat_return { REPEAT_REQUEUE, REPEAT_NOTHING, REPEAT_ACK };
 enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count);
-/* Is the frame, which is in the journal, the one that stands for its chunk? For checks. */
-bool repeat_is_counted(const struct link *link, unsigned lane, uint64_t count);
+/* The pair that has this frame, and which of its copies; -1: none. */
+int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count, unsigned *side);
 
 /* ---- link_repeat_in.c ---- */
 

@@ -11,6 +11,7 @@
 #include "net_plugin/policy/limits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/coding_memory.h"
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/coding_memory.h"
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 
 enum { BUFFERS = 16, BUFFER_BYTES = 9000, STREAM_BYTES = 1 << 16 };

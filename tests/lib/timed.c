@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/unit.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/link_check.h"
 #include "tests/sim/world.h"
 
 #define SENT_SCRIBBLE 0xDD

@@ -6,6 +6,7 @@
 
 #include "common/hash.h"
 #include "net_plugin/policy/policy_shared.h"
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/tensors.h"
 #include "tests/lib/timed.h"

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"
 #include "tests/lib/unit.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"
 #include "tests/lib/unit.h"

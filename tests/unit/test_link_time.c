@@ -7,6 +7,7 @@
 
 #include "net_plugin/link/limits.h"
 #include "net_plugin/link/liveness.h"
+#include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"
 #include "tests/lib/unit.h"

@@ -1,8 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_check: asserts what must hold between any two calls. The numbers are those of link.h. */
+/* See link_check.h. The numbers are those of link.h. */
+#include "tests/lib/link_check.h"
+
 #include <assert.h>
 
 #include "net_plugin/link/link_state.h"
+
+static void check_failover(const struct failover *failover) {
+  assert((failover->up & failover->connecting) == 0);
+  assert((failover->up & failover->lost) == 0);
+  assert((failover->connecting & failover->lost) == 0);
+  assert((failover->unsettled & failover->up) == 0);
+  assert(failover->config->role == LINK_SENDER ||
+         (failover->unsettled | failover->connecting) == 0);
+  uint64_t all = lanes_below(failover->config->policy.lanes);
+  assert(((failover->up | failover->connecting | failover->lost) & ~all) == 0);
+  for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
+    const struct link_lane *checked = &failover->lanes[__builtin_ctzll(lanes)];
+    assert(checked->epoch > checked->fenced_epoch);
+  }
+}
 
 struct tally {
   uint64_t bytes[LINK_WINDOW];
@@ -21,6 +38,17 @@ static void check_chunk(const struct link *link, struct chunk chunk, struct tall
   tally->chunks[slot]++;
 }
 
+/* Is the frame, which is in the journal, the one that stands for its chunk? */
+static bool is_counted(const struct link *link, unsigned lane, uint64_t count) {
+  unsigned side;
+  int found = repeat_of(&link->repeats, lane, count, &side);
+  if (found < 0) {
+    return true;
+  }
+  const struct repeat *repeat = &link->repeats.pairs[found];
+  return !repeat->is_acked && (side == 0 || repeat->copies[0].is_gone);
+}
+
 /* Invariant 1: what was cut and not acknowledged is in one journal and as a repeat in at most one
  * other, or requeued. */
 static void check_chunks(const struct link *link) {
@@ -31,7 +59,7 @@ static void check_chunks(const struct link *link) {
     assert(journal->acked <= journal->sent && journal->sent - journal->acked <= LINK_JOURNAL);
     assert(journal_is_full(journal) == ((link->full & lane_bit(lane)) != 0));
     for (uint64_t count = journal->acked; count < journal->sent; count++) {
-      if (repeat_is_counted(link, lane, count)) {
+      if (is_counted(link, lane, count)) {
         check_chunk(link, journal_at(journal, count), &tally);
       }
       bytes += journal_at(journal, count).length;
@@ -141,7 +169,7 @@ static void check_time(const struct link *link) {
 }
 
 void link_check(const struct link *link) {
-  failover_check(&link->failover);
+  check_failover(&link->failover);
   assert((link->writing_data & ~link->writing) == 0);
   assert((link->copied & ~link->writing_data) == 0);
   assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_check: asserts what must hold of a link between any two calls: the invariants that link.h
+ * and failover.h state. For whoever tests a link: the simulator and the fuzz targets have it, too.
+ */
+#ifndef TESTS_LIB_LINK_CHECK_H
+#define TESTS_LIB_LINK_CHECK_H
+
+#include "net_plugin/link/link.h"
+
+void link_check(const struct link *link);
+
+#endif

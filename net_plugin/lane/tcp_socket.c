@@ -137,15 +137,16 @@ bool tcp_socket_can_bind_device(const struct nic *nic) {
   return can_bind;
 }
 
-bool tcp_nic_is_up(const struct nic *nic) {
+int tcp_nic_flags(const struct nic *nic) {
   struct ifreq request = { 0 };
   memcpy(request.ifr_name, nic->name, sizeof request.ifr_name);
   int fd = tcp_socket_open(nic->address.ss_family);
-  bool is_known = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
-  if (fd >= 0) {
-    descriptor_close(fd);
+  if (fd < 0) {
+    return fd;
   }
-  return is_known && (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
+  int error = ioctl(fd, SIOCGIFFLAGS, &request) == 0 ? 0 : -errno;
+  descriptor_close(fd);
+  return error ? error : (uint16_t)request.ifr_flags;
 }
 
 /* NICs whose packets were seen to come in through another one. A socket that is bound to such a NIC

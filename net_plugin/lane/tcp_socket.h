@@ -36,8 +36,8 @@ void tcp_socket_tune(int fd, int family, int dscp);
 int tcp_socket_bind_nic(int fd, const struct nic *nic, const struct sockaddr_storage *peer);
 /* Whether the latter works here, for this NIC. */
 bool tcp_socket_can_bind_device(const struct nic *nic);
-/* Switched on, with a carrier; false: or gone. */
-bool tcp_nic_is_up(const struct nic *nic);
+/* IFF_*. Negative errno: -ENODEV, it is gone, or they are not known. */
+int tcp_nic_flags(const struct nic *nic);
 /* After accept: the same, if the flow came in through the NIC that has the address; else one
  * LOG_WARN says what to set, and no flow of this process is bound to that NIC any more. */
 void tcp_socket_bind_accepted(int fd, const struct nic *nic, const struct sockaddr_storage *peer);

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <net/if.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +106,8 @@ static bool is_hopeless(const struct pending_connect *pending, uint64_t now_ns) 
     return false;
   }
   for (unsigned i = 0; i < route->nic_count; i++) {
-    if (route->nics[i].has_host_address || !tcp_nic_is_up(&route->nics[i])) {
+    int flags = tcp_nic_flags(&route->nics[i]);
+    if (route->nics[i].has_host_address || flags < 0 || !(flags & IFF_RUNNING)) {
       return false;
     }
   }

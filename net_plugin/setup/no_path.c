@@ -6,12 +6,11 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
-#include "common/descriptor.h"
 #include "common/open_files.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/lane/tcp_address.h"
+#include "net_plugin/lane/tcp_socket.h"
 
 /* Nothing came back, or a router on the way, or this host, knows no way. */
 static bool is_about_paths(int error) {
@@ -77,18 +76,9 @@ const char *no_path_text(const struct nic *nic, const struct sockaddr_storage *a
 }
 
 const char *no_path_nic_state(const struct nic *nic) {
-  struct ifreq request = { 0 };
-  memcpy(request.ifr_name, nic->name, sizeof request.ifr_name);
-  int fd = DESCRIPTOR(socket(nic->address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  bool is_there = fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &request) == 0;
-  int error = errno;
-  if (fd >= 0) {
-    descriptor_close(fd);
+  int flags = tcp_nic_flags(nic);
+  if (flags < 0) {
+    return flags == -ENODEV ? "is gone" : "is in a state that is not known";
   }
-  if (!is_there) {
-    return error == ENODEV ? "is gone" : "is in a state that is not known";
-  }
-  bool is_up = (request.ifr_flags & IFF_UP) != 0,
-       has_carrier = (request.ifr_flags & IFF_RUNNING) != 0;
-  return !is_up ? "is down" : has_carrier ? "is up" : "has no carrier";
+  return !(flags & IFF_UP) ? "is down" : flags & IFF_RUNNING ? "is up" : "has no carrier";
 }

@@ -20,8 +20,8 @@
 #include "tests/lib/unit.h"
 
 void pair_set_parameters(const char *words) {
-  char copy[256], *rest = copy, *environment[8] = { NULL };
-  snprintf(copy, sizeof copy, "%s", words ? words : "");
+  char copy[512], *rest = copy, *environment[8] = { NULL };
+  assert_in_range(snprintf(copy, sizeof copy, "%s", words ? words : ""), 0, sizeof copy - 1);
   for (size_t i = 0; words && rest; i++) {
     assert_in_range(i, 0, sizeof environment / sizeof *environment - 2);
     environment[i] = strsep(&rest, " ");
@@ -51,39 +51,62 @@ struct nic pair_loopback(int family) {
   return nic;
 }
 
-static void breathe(void) {
-  usleep(20);
+struct meeting meeting_open_nics(const struct nic *nics, unsigned count) {
+  struct meeting meeting = { .nic_count = count };
+  memcpy(meeting.nics, nics, count * sizeof *nics);
+  assert_int_equal(listener_open(nics, count, meeting.bytes, &meeting.listener), 0);
+  assert_int_equal(handle_decode(meeting.bytes, &meeting.handle), 0);
+  return meeting;
 }
 
-struct pair pair_connect(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
-                         struct listener *listener) {
-  return pair_connect_nics(nic, 1, handle, listener);
+struct meeting meeting_open(int family) {
+  struct nic nic = pair_loopback(family);
+  return meeting_open_nics(&nic, 1);
 }
 
-struct pair pair_connect_nics(const struct nic *nics, unsigned count, uint8_t handle[HANDLE_BYTES],
-                              struct listener *listener) {
-  struct pair pair = { NULL, NULL };
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (!pair.sender || !pair.receiver) {
-    assert_true(clock_now_ns() < until_ns);
-    if (!pair.sender) {
-      assert_int_equal(connector_connect(nics, count, -1, 0, handle, &pair.sender), 0);
-    }
-    if (!pair.receiver) {
-      assert_int_equal(listener_accept(listener, &pair.receiver), 0);
-    }
-    breathe();
+int meeting_connect(struct meeting *meeting) {
+  return meeting->pair.sender ? 0
+                              : connector_connect(meeting->nics, meeting->nic_count, -1, 0,
+                                                  meeting->bytes, &meeting->pair.sender);
+}
+
+void meeting_accept(struct meeting *meeting) {
+  if (!meeting->pair.receiver) {
+    assert_int_equal(listener_accept(meeting->listener, &meeting->pair.receiver), 0);
   }
+}
+
+void meeting_step(struct meeting *meeting) {
+  assert_int_equal(meeting_connect(meeting), 0);
+  meeting_accept(meeting);
+}
+
+struct pair meeting_pair(struct meeting *meeting) {
+  UNTIL(meeting->pair.sender && meeting->pair.receiver) {
+    meeting_step(meeting);
+  }
+  struct pair pair = meeting->pair;
+  meeting->pair = (struct pair){ NULL, NULL };
   return pair;
 }
 
+int meeting_error(struct meeting *meeting) {
+  int error = 0;
+  UNTIL(error) {
+    error = meeting_connect(meeting);
+    assert_null(meeting->pair.sender);
+  }
+  return error;
+}
+
+void meeting_close(struct meeting *meeting) {
+  listener_close(meeting->listener);
+}
+
 struct pair pair_make(int family) {
-  struct nic nic = pair_loopback(family);
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
-  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
-  struct pair pair = pair_connect(&nic, handle, listener);
-  listener_close(listener);
+  struct meeting meeting = meeting_open(family);
+  struct pair pair = meeting_pair(&meeting);
+  meeting_close(&meeting);
   return pair;
 }
 
@@ -92,106 +115,116 @@ void pair_close(struct pair pair) {
   connection_detach(pair.receiver);
 }
 
+/* ---- messages ---- */
+
 const size_t pair_sizes[PAIR_SIZES] = { 0,     1,     8,      4095,   16384,   16385,
                                         65536, 99999, 131072, 131073, 1048576, 3000001 };
 
-struct side {
-  struct connection *connection;
-  struct request *requests[8];
-  uint8_t *buffers[8];
-  const struct memory *memories[8];
-  uint64_t posted, done;
-};
+void pair_end_start(struct pair_end *end, struct connection *connection, const size_t *sizes,
+                    size_t kinds, uint64_t count) {
+  enum memory_use use = connection_is_sender(connection) ? MEMORY_SENT : MEMORY_RECEIVED;
+  size_t room = 0;
+  for (size_t i = 0; i < kinds; i++) {
+    room = sizes[i] + 1 > room ? sizes[i] + 1 : room;
+  }
+  *end =
+      (struct pair_end){ .connection = connection, .sizes = sizes, .kinds = kinds, .count = count };
+  for (int i = 0; i < PAIR_DEPTH; i++) {
+    end->buffers[i] = malloc(room);
+    assert_int_equal(memory_register(end->buffers[i], room, MEMORY_HOST, use, &end->memories[i]),
+                     0);
+  }
+}
+
+void pair_end_stop(struct pair_end *end) {
+  for (int i = 0; i < PAIR_DEPTH; i++) {
+    memory_deregister(end->memories[i]);
+    free(end->buffers[i]);
+  }
+}
+
+static void end_is_wrong(struct pair_end *end, const char *what, long value) {
+  if (!end->wrong[0]) {
+    snprintf(end->wrong, sizeof end->wrong, "%s: %s %ld; %llu posted, %llu done",
+             connection_is_sender(end->connection) ? "sender" : "receiver", what, value,
+             (unsigned long long)end->posted, (unsigned long long)end->done);
+  }
+}
+
+void pair_end_post(struct pair_end *end) {
+  if (end->posted == end->count || end->posted == end->done + PAIR_DEPTH) {
+    return;
+  }
+  uint64_t n = end->posted;
+  size_t bytes = end->sizes[n % end->kinds], at = n % PAIR_DEPTH;
+  bool is_sender = connection_is_sender(end->connection);
+  if (is_sender) {
+    content_fill(n, end->buffers[at], bytes);
+  }
+  int error = plugin_post(end->connection, end->buffers[at], bytes + !is_sender, end->memories[at],
+                          &end->requests[at]);
+  if (error) {
+    end_is_wrong(end, "posting fails with", error);
+  }
+  end->posted += !error && end->requests[at];
+}
+
+void pair_end_test(struct pair_end *end) {
+  uint64_t n = end->done;
+  bool is_done = false;
+  size_t bytes = 0, wanted = end->sizes[n % end->kinds];
+  if (n == end->posted) {
+    return;
+  }
+  int error = plugin_test(end->requests[n % PAIR_DEPTH], &is_done, &bytes);
+  if (error) {
+    end_is_wrong(end, "a test fails with", error);
+  }
+  if (!is_done) {
+    return;
+  }
+  size_t same = connection_is_sender(end->connection)
+                    ? wanted
+                    : content_differs(n, end->buffers[n % PAIR_DEPTH], wanted);
+  if (bytes != wanted || same < wanted) {
+    end_is_wrong(end, bytes != wanted ? "bytes in all:" : "the first wrong byte:",
+                 (long)(bytes != wanted ? bytes : same));
+  }
+  end->done++;
+}
 
 /* Grows when something has happened. */
-static uint64_t side_progress(const struct side *side) {
-  return side->posted + side->done;
-}
-
-static void side_start(struct side *side, struct connection *connection, size_t largest) {
-  enum memory_use use = connection_is_sender(connection) ? MEMORY_SENT : MEMORY_RECEIVED;
-  memset(side, 0, sizeof *side);
-  side->connection = connection;
-  for (int i = 0; i < 8; i++) {
-    side->buffers[i] = malloc(largest + 1);
-    assert_int_equal(
-        memory_register(side->buffers[i], largest + 1, MEMORY_HOST, use, &side->memories[i]), 0);
+static uint64_t end_step(struct pair_end *end) {
+  pair_end_post(end);
+  pair_end_test(end);
+  if (end->wrong[0]) {
+    log_capture_print();
+    fail_msg("%s", end->wrong);
   }
-}
-
-static void side_end(struct side *side) {
-  for (int i = 0; i < 8; i++) {
-    memory_deregister(side->memories[i]);
-    free(side->buffers[i]);
-  }
-}
-
-/* Posts one more if there is room, tests the oldest. The receiver offers more than is sent. */
-static void side_step(struct side *side, bool is_sender, const size_t *sizes, size_t kinds,
-                      uint64_t count) {
-  if (side->posted < count && side->posted < side->done + 8) {
-    uint64_t n = side->posted;
-    uint8_t *buffer = side->buffers[n % 8];
-    size_t bytes = sizes[n % kinds];
-    const struct memory *memory = side->memories[n % 8];
-    struct request *request;
-    if (is_sender) {
-      content_fill(n, buffer, bytes);
-      assert_int_equal(plugin_post(side->connection, buffer, bytes, memory, &request), 0);
-    } else {
-      assert_int_equal(plugin_post(side->connection, buffer, bytes + 1, memory, &request), 0);
-    }
-    if (request) {
-      side->requests[n % 8] = request;
-      side->posted++;
-    }
-  }
-  if (side->done < side->posted) {
-    uint64_t n = side->done;
-    bool is_done;
-    size_t bytes = SIZE_MAX;
-    int error = plugin_test(side->requests[n % 8], &is_done, &bytes);
-    if (error) {
-      log_capture_print();
-      fail_msg("message %llu of the %s: %s", (unsigned long long)n,
-               is_sender ? "sender" : "receiver", strerror(-error));
-    }
-    if (is_done) {
-      assert_int_equal(bytes, sizes[n % kinds]);
-      size_t at = is_sender ? bytes : content_differs(n, side->buffers[n % 8], bytes);
-      if (at < bytes) {
-        fail_msg("message %llu of %zu bytes differs at %zu", (unsigned long long)n, bytes, at);
-      }
-      side->done++;
-    }
-  }
+  return end->posted + end->done;
 }
 
 void pair_exchange(struct pair pair, const size_t *sizes, size_t kinds, uint64_t count,
                    pair_disturb_fn *disturb) {
-  size_t largest = 0;
-  for (size_t i = 0; i < kinds; i++) {
-    largest = sizes[i] > largest ? sizes[i] : largest;
-  }
-  struct side from, to;
-  side_start(&from, pair.sender, largest);
-  side_start(&to, pair.receiver, largest);
-  uint64_t until_ns = clock_now_ns() + 3 * PATIENCE_NS, seen = 0;
+  struct pair_end from, to;
+  pair_end_start(&from, pair.sender, sizes, kinds, count);
+  pair_end_start(&to, pair.receiver, sizes, kinds, count);
+  uint64_t before = 0, now = 0, seen = 0;
+  uint64_t until_ns = clock_now_ns() + 3 * PATIENCE_NS;
   while (to.done < count || from.done < count) {
     assert_true(clock_now_ns() < until_ns);
-    uint64_t before = side_progress(&from) + side_progress(&to);
-    side_step(&from, true, sizes, kinds, count);
-    side_step(&to, false, sizes, kinds, count);
-    if (side_progress(&from) + side_progress(&to) == before) {
-      breathe();
+    before = now;
+    now = end_step(&from) + end_step(&to);
+    if (now == before) {
+      usleep(20);
     }
     if (disturb && to.done != seen) {
       seen = to.done;
       disturb(seen);
     }
   }
-  side_end(&from);
-  side_end(&to);
+  pair_end_stop(&from);
+  pair_end_stop(&to);
 }
 
 void pair_cut_flows(unsigned keep_every) {
@@ -232,17 +265,6 @@ void pair_exchange_with_cuts(int family) {
   pair_close(pair);
 }
 
-static void wait_for(struct request *request) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  bool is_done = false;
-  size_t bytes;
-  while (!is_done) {
-    assert_true(clock_now_ns() < until_ns);
-    assert_int_equal(plugin_test(request, &is_done, &bytes), 0);
-    breathe();
-  }
-}
-
 void pair_half_step(struct pair_half *half) {
   size_t bytes;
   if (half->is_done || half->error) {
@@ -257,49 +279,27 @@ void pair_half_step(struct pair_half *half) {
 }
 
 void pair_halves(struct pair_half *from, struct pair_half *to) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (!from->error && !to->error && !(from->is_done && to->is_done)) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(from->error || to->error || (from->is_done && to->is_done)) {
     pair_half_step(from);
     pair_half_step(to);
-    breathe();
   }
 }
 
-int pair_error(struct request *request) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
+struct request *pair_post(struct connection *connection, void *data, size_t bytes) {
+  struct request *request;
+  assert_int_equal(plugin_post(connection, data, bytes, NULL, &request), 0);
+  assert_non_null(request);
+  return request;
+}
+
+int pair_wait(struct request *request) {
   bool is_done = false;
   size_t bytes;
   int error = 0;
-  while (!error && !is_done && clock_now_ns() < until_ns) {
+  UNTIL(error || is_done) {
     error = plugin_test(request, &is_done, &bytes);
-    breathe();
   }
   return error;
-}
-
-void pair_send_and_close(struct pair pair) {
-  enum { COUNT = 8, BYTES = 4000 };
-  struct request *requests[COUNT];
-  uint8_t sent[COUNT][BYTES], got[COUNT][BYTES];
-  for (unsigned i = 0; i < COUNT; i++) {
-    memset(sent[i], (int)i + 1, BYTES);
-    assert_int_equal(plugin_post(pair.sender, sent[i], BYTES, NULL, &requests[i]), 0);
-    assert_non_null(requests[i]);
-  }
-  for (unsigned i = 0; i < COUNT; i++) {
-    wait_for(requests[i]);
-  }
-  connection_detach(pair.sender);
-  for (unsigned i = 0; i < COUNT; i++) {
-    assert_int_equal(plugin_post(pair.receiver, got[i], BYTES, NULL, &requests[i]), 0);
-    assert_non_null(requests[i]);
-  }
-  for (unsigned i = 0; i < COUNT; i++) {
-    wait_for(requests[i]);
-    assert_memory_equal(got[i], sent[i], BYTES);
-  }
-  connection_detach(pair.receiver);
 }
 
 int pair_set_up(void **state) {

@@ -148,20 +148,18 @@ static void all_are_used(const char *ours, const char *theirs) {
   static const size_t sizes[] = { 1048576 };
   struct nic from[ADDRESSES_MAX], to[ADDRESSES_MAX];
   unsigned from_count = make_nics(ours, from), to_count = make_nics(theirs, to);
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
-  assert_int_equal(listener_open(to, to_count, handle, &listener), 0);
-  struct pair pair = pair_connect_nics(from, from_count, handle, listener);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  unsigned listening, reached;
-  do {
-    assert_true(clock_now_ns() < until_ns);
+  struct meeting meeting = meeting_open_nics(to, to_count);
+  memcpy(meeting.nics, from, from_count * sizeof *from);
+  meeting.nic_count = from_count;
+  struct pair pair = meeting_pair(&meeting);
+  unsigned listening, reached = 0;
+  UNTIL(reached == to_count) {
     pair_exchange(pair, sizes, 1, 16, NULL);
     count_ports(&listening, &reached);
     assert_int_equal(listening, to_count);
-  } while (reached < to_count);
+  }
   pair_close(pair);
-  listener_close(listener);
+  meeting_close(&meeting);
   setup_stop();
 }
 
@@ -192,23 +190,12 @@ static struct reply ask(struct by_hand_caller *caller) {
   return reply;
 }
 
-static void call(const struct nic *nics, unsigned count, struct listener **listener,
-                 struct by_hand_caller *caller) {
-  uint8_t bytes[HANDLE_BYTES];
-  struct handle handle;
-  assert_int_equal(listener_open(nics, count, bytes, listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  *caller = by_hand_caller(&handle, NULL);
-}
-
 UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pair_tear_down) {
   struct nic nics[ADDRESSES_MAX];
-  struct listener *listener;
-  struct by_hand_caller caller;
-  struct connection *connection = NULL;
   struct sockaddr_storage list[ADDRESSES_MAX], again[ADDRESSES_MAX];
   int fds[3];
-  call(nics, make_nics("666666", nics), &listener, &caller);
+  struct meeting meeting = meeting_open_nics(nics, make_nics("666666", nics));
+  struct by_hand_caller caller = by_hand_caller(&meeting.handle, NULL);
   struct reply reply = ask(&caller);
   fds[0] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, list), 6);
@@ -218,9 +205,9 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pa
     }
   }
   assert_memory_equal(&list[0], &caller.to, sizeof caller.to);
-  assert_int_equal(listener_accept(listener, &connection), 0);
-  assert_non_null(connection);
-  listener_close(listener);
+  meeting_accept(&meeting);
+  assert_non_null(meeting.pair.receiver);
+  meeting_close(&meeting);
   /* The caller did not get the answer. */
   caller.hello.epoch = 2;
   reply = ask(&caller);
@@ -233,7 +220,7 @@ UNIT_TEST_WITH(the_first_hello_is_told_also_when_it_comes_again, pair_set_up, pa
   reply = ask(&caller);
   fds[2] = caller.fd;
   assert_int_equal(addresses_of_reply(&reply, again), 0);
-  connection_detach(connection);
+  connection_detach(meeting.pair.receiver);
   for (int i = 0; i < 3; i++) {
     close(fds[i]);
   }
@@ -244,12 +231,11 @@ UNIT_TEST_WITH(what_the_handle_tells_is_not_said_twice, pair_set_up, pair_tear_d
   for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
     struct nic nics[ADDRESSES_MAX];
     struct sockaddr_storage list[ADDRESSES_MAX];
-    struct listener *listener;
-    struct by_hand_caller caller;
-    call(nics, make_nics(devices[i], nics), &listener, &caller);
+    struct meeting meeting = meeting_open_nics(nics, make_nics(devices[i], nics));
+    struct by_hand_caller caller = by_hand_caller(&meeting.handle, NULL);
     struct reply reply = ask(&caller);
     assert_int_equal(addresses_of_reply(&reply, list), 0);
-    listener_close(listener);
+    meeting_close(&meeting);
     close(caller.fd);
     setup_stop();
   }

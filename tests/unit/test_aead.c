@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/hex.h"
-#include "common/param.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
@@ -282,19 +281,14 @@ static bool is_refused(int error) {
 }
 
 static bool connects_nobody(void) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t handle[HANDLE_BYTES], unused[HANDLE_BYTES];
-  struct listener *listener, *none;
-  struct connection *sender = NULL;
-  char encrypt[] = "STRATUS_ENCRYPT=on", *environment[] = { encrypt, NULL };
+  uint8_t unused[HANDLE_BYTES];
+  struct listener *none;
   is_missing = true;
-  if (listener_open(&nic, 1, handle, &listener) != 0) { /* in clear nothing is needed */
-    return false;
-  }
-  param_load(environment);
+  struct meeting meeting = meeting_open(AF_INET); /* in clear nothing is needed */
+  pair_set_parameters("STRATUS_ENCRYPT=on");
   log_capture_start();
-  return missing() && is_refused(listener_open(&nic, 1, unused, &none)) &&
-         is_refused(connector_connect(&nic, 1, -1, 0, handle, &sender)) && !sender;
+  return missing() && is_refused(listener_open(meeting.nics, 1, unused, &none)) &&
+         is_refused(meeting_connect(&meeting)) && !meeting.pair.sender;
 }
 
 UNIT_TEST(without_libcrypto_nothing_is_encrypted) {

@@ -71,12 +71,8 @@ static struct pair make_pair(const char *compress, const char *chunk_bytes) {
 
 /* Closes it, and waits until it is gone. */
 static void end_pair(struct pair pair, long mappings_before) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   pair_close(pair);
-  while (fault_mappings() > mappings_before) {
-    assert_true(clock_now_ns() < until_ns);
-    usleep(1000);
-  }
+  UNTIL(fault_mappings() <= mappings_before);
 }
 
 /* By both ends, the least of some: a thread's first allocation reserves 64 MiB besides. */

@@ -25,10 +25,6 @@
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
-static void breathe(void) {
-  usleep(20);
-}
-
 static const char one_thread[] = "STRATUS_PROGRESS=thread";
 static const char four_engines[] = "STRATUS_THREADS=4";
 
@@ -44,25 +40,20 @@ static int connect_plain(const struct sockaddr_storage *address) {
 
 /* First, since its warning comes at most once in a while. */
 TEST(scanners_do_no_harm) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct handle handle;
+  struct meeting meeting = meeting_open(AF_INET);
   int strangers[300];
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
   for (unsigned i = 0; i < 300; i++) {
-    strangers[i] = connect_plain(&handle.addresses[0]);
+    strangers[i] = connect_plain(&meeting.handle.addresses[0]);
     char garbage[256];
     memset(garbage, (int)i, sizeof garbage);
     if (i % 3 && send(strangers[i], garbage, i % 256, MSG_NOSIGNAL) < 0) {
       assert_int_equal(errno, EPIPE);
     }
   }
-  struct pair pair = pair_connect(&nic, bytes, listener);
+  struct pair pair = meeting_pair(&meeting);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
   pair_close(pair);
-  listener_close(listener);
+  meeting_close(&meeting);
   for (unsigned i = 0; i < 300; i++) {
     close(strangers[i]);
   }
@@ -127,10 +118,10 @@ EACH(a_held_post_is_sent, NULL, one_thread) {
   for (int round = 0; round < (unit_has_time() ? 200 : 20); round++) {
     struct request *sent[2], *received[2];
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(plugin_post(pair.receiver, to[i], 8, NULL, &received[i]), 0);
+      received[i] = pair_post(pair.receiver, to[i], 8);
     }
     for (int i = 0; i < 2; i++) {
-      assert_int_equal(plugin_post(pair.sender, from[i], 8, NULL, &sent[i]), 0);
+      sent[i] = pair_post(pair.sender, from[i], 8);
     }
     uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
     int done = 0;
@@ -147,12 +138,8 @@ EACH(a_held_post_is_sent, NULL, one_thread) {
 
 /* More of lost flows: test_lanes.c. */
 TEST(what_a_connection_has_seen_is_told_at_its_end) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   pair_exchange_with_cuts(AF_INET);
-  while (log_capture_find(" closed after ") == 0) {
-    assert_true(clock_now_ns() < until_ns);
-    breathe();
-  }
+  UNTIL(log_capture_find(" closed after ") > 0);
   const char *told = NULL;
   for (size_t i = 0; !told; i++) {
     told = strstr(log_capture_text(i), " closed after ");
@@ -177,7 +164,7 @@ EACH(a_wait_is_counted_from_its_post, "STRATUS_STALL_REPORT=2s") {
   uint64_t posted_ns = clock_now_ns();
   while (clock_now_ns() < posted_ns + 1200 * NS_PER_MS) {
     pair_half_step(&received);
-    breathe();
+    usleep(20);
   }
   uint64_t stalled = stalled_ns(pair.receiver);
   assert_in_range(stalled, 900 * NS_PER_MS, clock_now_ns() - posted_ns);
@@ -194,19 +181,9 @@ EACH(a_wait_is_counted_from_its_post, "STRATUS_STALL_REPORT=2s") {
 
 EACH(a_vanished_peer_is_named, "STRATUS_LINK_TIMEOUT=300ms") {
   struct pair pair = pair_make(AF_INET);
-  struct request *request;
   static uint8_t data[1 << 20];
-  size_t bytes;
-  bool is_done = false;
   connection_detach(pair.receiver);
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &request), 0);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && !is_done && clock_now_ns() < until_ns) {
-    error = plugin_test(request, &is_done, &bytes);
-    breathe();
-  }
-  assert_false(is_done);
+  int error = pair_wait(pair_post(pair.sender, data, sizeof data));
   assert_true(error == -ECONNRESET || error == -ETIMEDOUT);
   assert_true(log_capture_find("127.0.0.1:") > 0);
   assert_true(log_capture_find("lo") > 0);
@@ -217,87 +194,68 @@ EACH(a_vanished_peer_is_named, "STRATUS_LINK_TIMEOUT=300ms") {
  * with. The sender hears of it when it dials, and not after its own timeout. */
 TEST(a_peer_that_failed_unheard_is_no_riddle) {
   struct pair pair = pair_make(AF_INET);
-  struct request *sent;
   static uint8_t data[1 << 20];
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  struct nic nic = pair_loopback(AF_INET);
-  struct engine *engine;
-  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  struct engine *engine = pair.receiver->engine;
   engine_lock(engine);
   pair_cut_flows(0);
   connection_fail(pair.receiver, -EIO);
   engine_unlock(engine);
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &sent), 0);
-  assert_int_equal(pair_error(sent), -ECONNRESET);
+  assert_int_equal(pair_wait(pair_post(pair.sender, data, sizeof data)), -ECONNRESET);
   pair_close(pair);
 }
 
 TEST(another_version_is_told_apart) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES], answer[REPLY_BYTES];
-  struct listener *listener;
-  struct handle handle;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
+  struct meeting meeting = meeting_open(AF_INET);
   struct hello hello = { .params.lanes = 1, .epoch = 1 };
-  memcpy(hello.listener, handle.listener, TOKEN_BYTES);
-  uint8_t hello_bytes[HELLO_BYTES];
+  memcpy(hello.listener, meeting.handle.listener, TOKEN_BYTES);
+  uint8_t hello_bytes[HELLO_BYTES], answer[REPLY_BYTES];
   hello_encode(&hello, hello_bytes);
   hello_bytes[4] = 77;
   strcpy((char *)hello_bytes + 8, "9.9.9");
-  int fd = connect_plain(&handle.addresses[0]);
+  int fd = connect_plain(&meeting.handle.addresses[0]);
   assert_int_equal(send(fd, hello_bytes, HELLO_BYTES, 0), HELLO_BYTES);
   assert_int_equal(recv(fd, answer, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
   struct reply reply;
   assert_int_equal(reply_decode(answer, &reply), 0);
   assert_int_equal(reply.status, REPLY_OTHER_VERSION);
   close(fd);
-  struct connection *connection;
-  assert_int_equal(listener_accept(listener, &connection), 0);
-  assert_null(connection);
+  meeting_accept(&meeting);
+  assert_null(meeting.pair.receiver);
   assert_true(log_capture_find("9.9.9") > 0);
-  listener_close(listener);
+  meeting_close(&meeting);
 
   /* And from the other side: the peer's handle is of another release, or of another transport. */
-  bytes[4] = 77;
-  handle_set_pending(bytes, 0);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EPROTONOSUPPORT);
+  meeting.bytes[4] = 77;
+  assert_int_equal(meeting_connect(&meeting), -EPROTONOSUPPORT);
   assert_true(log_capture_find("wire version 77") > 0);
-  bytes[0] = 0;
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &connection), -EPROTO);
+  meeting.bytes[0] = 0;
+  assert_int_equal(meeting_connect(&meeting), -EPROTO);
   assert_true(log_capture_find("NCCL_NET_PLUGIN") > 0);
 }
 
-static int connect_error(const struct nic *nic, const struct sockaddr_storage *address) {
-  struct handle handle = { .count = 1 };
-  handle.addresses[0] = *address;
-  uint8_t bytes[HANDLE_BYTES];
-  handle_encode(&handle, bytes);
-  struct connection *connection = NULL;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && clock_now_ns() < until_ns) {
-    error = connector_connect(nic, 1, -1, 0, bytes, &connection);
-    assert_null(connection);
-    breathe();
-  }
-  return error;
+/* At this address, where no listener of ours is. */
+static int connect_error(const struct sockaddr_storage *address) {
+  struct meeting meeting = { .nics = { pair_loopback(AF_INET) }, .nic_count = 1 };
+  struct handle handle = { .count = 1, .addresses = { *address } };
+  handle_encode(&handle, meeting.bytes);
+  return meeting_error(&meeting);
+}
+
+static int connect_error_at_port_1(void) {
+  struct nic nic = pair_loopback(AF_INET);
+  ((struct sockaddr_in *)&nic.address)->sin_port = htons(1);
+  return connect_error(&nic.address);
 }
 
 EACH(nobody_there_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
-  struct nic nic = pair_loopback(AF_INET);
-  struct sockaddr_storage address = nic.address;
-  ((struct sockaddr_in *)&address)->sin_port = htons(1);
-  assert_int_equal(connect_error(&nic, &address), -ECONNREFUSED);
+  assert_int_equal(connect_error_at_port_1(), -ECONNREFUSED);
   assert_true(log_capture_find("127.0.0.1:1, for 0.2 s (STRATUS_CONNECT_TIMEOUT)") > 0);
 }
 
 /* Its listener has gone, so its process has: not two minutes, as for one that does not answer. */
 TEST(a_dead_peer_is_an_error_in_seconds) {
-  struct nic nic = pair_loopback(AF_INET);
-  struct sockaddr_storage address = nic.address;
-  ((struct sockaddr_in *)&address)->sin_port = htons(1);
-  assert_int_equal(connect_error(&nic, &address), -ECONNREFUSED);
+  assert_int_equal(connect_error_at_port_1(), -ECONNREFUSED);
   assert_true(log_capture_find("for 4 s (the peer's process is gone") > 0);
 }
 
@@ -307,7 +265,7 @@ EACH(who_does_not_answer_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
   struct sockaddr_storage address;
   int fd = tcp_socket_listen(&nic, &address);
   uint64_t start_ns = clock_now_ns();
-  assert_int_equal(connect_error(&nic, &address), -ETIMEDOUT);
+  assert_int_equal(connect_error(&address), -ETIMEDOUT);
   assert_true(clock_now_ns() - start_ns < CONNECT_DIAL_TIMEOUT_NS);
   close(fd);
 }
@@ -315,27 +273,22 @@ EACH(who_does_not_answer_is_an_error_in_time, "STRATUS_CONNECT_TIMEOUT=200ms") {
 /* Anybody on the way can say it, so it costs time only: the deadline ends it, and the user is told
  * at once what was said. */
 EACH(a_refusal_without_proof_is_not_the_end, "STRATUS_CONNECT_TIMEOUT=300ms") {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct connection *connection = NULL;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  bytes[HANDLE_LISTENER_AT] ^= 1;                 /* nobody has this identity */
+  struct meeting meeting = meeting_open(AF_INET);
+  meeting.bytes[HANDLE_LISTENER_AT] ^= 1;         /* nobody has this identity */
   bool is_told = false;                           /* while it is still tried */
   for (unsigned i = 0; i < 10 && !is_told; i++) { /* this thread may not be given a CPU */
     uint64_t start_ns = clock_now_ns();
     int error = 0;
     log_capture_start();
-    while (!error && clock_now_ns() < start_ns + PATIENCE_NS) {
+    UNTIL(error) {
       is_told = is_told || log_capture_find("does not know this connection") > 0;
-      error = connector_connect(&nic, 1, -1, 0, bytes, &connection);
-      breathe();
+      error = meeting_connect(&meeting);
     }
     assert_int_equal(error, -ECONNREFUSED);
     assert_true(clock_now_ns() - start_ns >= 300 * NS_PER_MS);
   }
   assert_true(is_told);
-  listener_close(listener);
+  meeting_close(&meeting);
 }
 
 static unsigned count_connections(struct engine *engine) {
@@ -351,53 +304,34 @@ static unsigned count_connections(struct engine *engine) {
 /* NCCL aborts, and calls connect no more: what came of it goes by itself. The token in the handle
  * is for one listener only. */
 EACH(a_connection_that_nobody_asks_for_goes, "STRATUS_CONNECT_TIMEOUT=100ms STRATUS_THREADS=1") {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES], other[HANDLE_BYTES];
-  struct listener *listener, *second;
-  struct connection *sender = NULL, *receiver = NULL;
+  struct meeting first = meeting_open(AF_INET), second = meeting_open(AF_INET);
   struct engine *engine;
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(listener_open(&nic, 1, other, &second), 0);
-  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &sender), 0);
-  uint64_t token = handle_pending(bytes), until_ns = clock_now_ns() + PATIENCE_NS;
-  handle_set_pending(other, token);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, other, &sender), 0);
-  assert_null(sender);
-  assert_true(token != 0 && handle_pending(other) != token);
-  while (!receiver) {
-    assert_true(clock_now_ns() < until_ns);
-    assert_int_equal(listener_accept(listener, &receiver), 0);
-    breathe();
+  assert_int_equal(engine_get(first.nics, ENGINE_DIALS, &engine), 0);
+  assert_int_equal(meeting_connect(&first), 0);
+  uint64_t token = handle_pending(first.bytes);
+  handle_set_pending(second.bytes, token);
+  assert_int_equal(meeting_connect(&second), 0);
+  assert_null(second.pair.sender);
+  assert_true(token != 0 && handle_pending(second.bytes) != token);
+  UNTIL(first.pair.receiver) {
+    meeting_accept(&first);
   }
-  connection_detach(receiver);
-  while (count_connections(engine) > 1) { /* one waits in the second listener */
-    assert_true(clock_now_ns() < until_ns);
-    breathe();
-  }
-  listener_close(listener);
-  listener_close(second);
+  connection_detach(first.pair.receiver);
+  UNTIL(count_connections(engine) <= 1); /* one waits in the second listener */
+  meeting_close(&first);
+  meeting_close(&second);
 }
 
 /* NCCL aborts before it has taken a connection, or without closing it: the peers are told at once,
  * and nobody is waited for. */
 EACH(the_last_finalize_closes_what_nobody_does, NULL, four_engines) {
-  struct nic nic = pair_loopback(AF_INET);
   for (unsigned i = 0; i < 2; i++) {
-    uint8_t bytes[HANDLE_BYTES];
-    struct listener *listener;
-    struct connection *sender = NULL, *receiver = NULL;
-    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-    assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-    while (!sender) {
-      assert_true(clock_now_ns() < until_ns);
-      assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &sender), 0);
-      breathe();
+    struct meeting meeting = meeting_open(AF_INET);
+    UNTIL(meeting.pair.sender) {
+      assert_int_equal(meeting_connect(&meeting), 0);
     }
-    while (i == 0 && !receiver) {
-      assert_true(clock_now_ns() < until_ns);
-      assert_int_equal(listener_accept(listener, &receiver), 0);
-      breathe();
+    UNTIL(i == 1 || meeting.pair.receiver) {
+      meeting_accept(&meeting);
     }
   }
   uint64_t start_ns = clock_now_ns();

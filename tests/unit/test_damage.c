@@ -30,24 +30,19 @@ static void set(const char *variable) {
  * comes to it: the dialling one when it begins to connect, the listening one while it answers. */
 static struct pair pair_through(const struct proxy_plan *plan, const char *dialling,
                                 const char *listening, const char *both, struct proxy **proxy) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct connection *sender = NULL;
-  struct handle handle;
   struct proxy_plan held = *plan;
   held.is_held = true;
   set_two(dialling, both);
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  *proxy = proxy_start(&handle.addresses[0], &held, &handle.addresses[0]);
-  handle_encode(&handle, bytes);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, bytes, &sender), 0);
-  assert_null(sender);
+  struct meeting meeting = meeting_open(AF_INET);
+  struct sockaddr_storage *address = &meeting.handle.addresses[0];
+  *proxy = proxy_start(address, &held, address);
+  handle_encode(&meeting.handle, meeting.bytes);
+  assert_int_equal(meeting_connect(&meeting), 0);
+  assert_null(meeting.pair.sender);
   set_two(listening, both);
   proxy_let_pass(*proxy);
-  struct pair pair = pair_connect(&nic, bytes, listener);
-  listener_close(listener);
+  struct pair pair = meeting_pair(&meeting);
+  meeting_close(&meeting);
   return pair;
 }
 
@@ -147,33 +142,27 @@ UNIT_TEST_WITH(every_spelling_of_on_encrypts, log_capture_set_up, pair_tear_down
 /* Where a host's word for protection is not understood, or cannot be kept, nobody can connect to
  * it, and it sends nothing: not one byte goes through the proxy. */
 static void refuses_to_connect(const char *variable, const char *says) {
-  struct nic nic = pair_loopback(AF_INET);
   struct proxy_plan plan = { 0 };
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct connection *sender = NULL;
-  struct handle handle;
   set(NULL);
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  struct proxy *proxy = proxy_start(&handle.addresses[0], &plan, &handle.addresses[0]);
-  handle_encode(&handle, bytes);
+  struct meeting meeting = meeting_open(AF_INET);
+  struct sockaddr_storage *address = &meeting.handle.addresses[0];
+  struct proxy *proxy = proxy_start(address, &plan, address);
+  handle_encode(&meeting.handle, meeting.bytes);
   set(variable);
   struct listener *none;
   uint8_t unused[HANDLE_BYTES];
   for (int i = 0; i < 2; i++) {
     log_capture_start();
-    assert_int_equal(i ? connector_connect(&nic, 1, -1, 0, bytes, &sender)
-                       : listener_open(&nic, 1, unused, &none),
+    assert_int_equal(i ? meeting_connect(&meeting) : listener_open(meeting.nics, 1, unused, &none),
                      -EACCES);
     assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
     if (!strstr(log_capture_text(0), says) || !strstr(log_capture_text(0), "no connection")) {
       fail_msg("%s: %s", variable, log_capture_text(0));
     }
   }
-  assert_null(sender);
+  assert_null(meeting.pair.sender);
   assert_int_equal(proxy_stop(proxy).bytes, 0);
-  listener_close(listener);
+  meeting_close(&meeting);
 }
 
 UNIT_TEST_WITH(bad_protection_ends_listen_and_connect, log_capture_set_up, pair_tear_down) {
@@ -196,49 +185,29 @@ UNIT_TEST_WITH(bad_protection_ends_listen_and_connect, log_capture_set_up, pair_
   }
 }
 
-/* Of every listener on this NIC: they share a port. */
-static void listening_address(const struct nic *nic, struct sockaddr_storage *address) {
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct handle handle;
-  assert_int_equal(listener_open(nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  *address = handle.addresses[0];
-  listener_close(listener);
-}
-
-/* by: dialled instead; NULL: nothing. */
-static struct pair pair_between(const struct nic *nic, const struct nic *dialling,
-                                const struct sockaddr_storage *by) {
-  uint8_t bytes[HANDLE_BYTES];
-  struct listener *listener;
-  struct handle handle;
-  assert_int_equal(listener_open(nic, 1, bytes, &listener), 0);
-  assert_int_equal(handle_decode(bytes, &handle), 0);
-  handle.addresses[0] = by ? *by : handle.addresses[0];
-  handle_encode(&handle, bytes);
-  struct pair pair = pair_connect(dialling, bytes, listener);
-  listener_close(listener);
+/* A pair whose sender is at 127.0.0.2, and dials this; NULL: what the handle says. */
+static struct pair pair_by(struct meeting *meeting, const struct sockaddr_storage *address) {
+  struct sockaddr_in *dialling = (struct sockaddr_in *)&meeting->nics[0].address;
+  dialling->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  meeting->handle.addresses[0] = address ? *address : meeting->handle.addresses[0];
+  handle_encode(&meeting->handle, meeting->bytes);
+  struct pair pair = meeting_pair(meeting);
+  pair_exchange(pair, pair_sizes, PAIR_SIZES, 12, NULL);
   return pair;
 }
 
 /* As a sidecar does: the flows come from its address, not from the process's own. Of each process
  * that is told once. */
 UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_tear_down) {
-  struct nic nic = pair_loopback(AF_INET), dialling = nic;
   struct proxy_plan plan = { 0 };
-  struct sockaddr_storage proxied, target;
+  struct sockaddr_storage proxied;
   set(NULL);
-  ((struct sockaddr_in *)&dialling.address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
-  struct pair direct = pair_between(&nic, &dialling, NULL);
-  pair_exchange(direct, pair_sizes, PAIR_SIZES, 12, NULL);
+  struct meeting meeting = meeting_open(AF_INET);
+  struct proxy *proxy = proxy_start(&meeting.handle.addresses[0], &plan, &proxied);
+  struct pair direct = pair_by(&meeting, NULL);
   assert_int_equal(log_capture_find("dials in place of"), 0);
-  listening_address(&nic, &target);
-  struct proxy *proxy = proxy_start(&target, &plan, &proxied);
-  struct pair one = pair_between(&nic, &dialling, &proxied);
-  struct pair other = pair_between(&nic, &dialling, &proxied);
-  pair_exchange(one, pair_sizes, PAIR_SIZES, 12, NULL);
-  pair_exchange(other, pair_sizes, PAIR_SIZES, 12, NULL);
+  struct pair one = pair_by(&meeting, &proxied), other = pair_by(&meeting, &proxied);
+  meeting_close(&meeting);
   proxy_stop(proxy);
   pair_close(direct);
   pair_close(one);

@@ -171,71 +171,50 @@ static bool has_said(const char *here, const char *there) {
   return log_capture_find(text) == 1 && log_capture_find(there) == 1;
 }
 
-/* The listening rank, in a process of its own: accepts until something comes of it. */
-static int host_rank(int pipe, const struct decision *ours, const char *here, const char *there) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
+struct rank {
+  const struct decision *ours;
+  const char *says; /* of its own */
+};
+
+/* One rank, the host's or the one that connects to it. Which of the three came about. */
+static int run_rank(bool is_host, const int pipe[2], const struct rank *own,
+                    const struct rank *peer) {
+  struct meeting meeting = { .nics = { pair_loopback(AF_INET) }, .nic_count = 1 };
   struct connection *connection = NULL;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  settings_use_decision(ours);
-  int error = listener_open(&nic, 1, handle, &listener);
-  if (write(pipe, handle, sizeof handle) != sizeof handle) {
-    return 0;
+  int error = 0;
+  settings_use_decision(own->ours);
+  if (is_host) {
+    meeting = meeting_open(AF_INET);
+    assert_int_equal(write(pipe[1], meeting.bytes, HANDLE_BYTES), HANDLE_BYTES);
+  } else {
+    assert_int_equal(read(pipe[0], meeting.bytes, HANDLE_BYTES), HANDLE_BYTES);
   }
-  while (!error && !connection && clock_now_ns() < until_ns) {
-    error = listener_accept(listener, &connection);
+  UNTIL(error || connection) {
+    error = is_host ? listener_accept(meeting.listener, &connection)
+                    : connector_connect(meeting.nics, 1, -1, 0, meeting.bytes, &connection);
   }
   return (connection ? HAS_CONNECTED : 0) | (error == -EPROTO ? HAS_PROTOCOL_ERROR : 0) |
-         (has_said(here, there) ? HAS_SAID_BOTH : 0);
+         (has_said(own->says, peer->says) ? HAS_SAID_BOTH : 0);
 }
 
-/* Which of the three came about here and there. */
-static void connect_both(const struct decision *a, const char *said_a, const struct decision *b,
-                         const char *said_b, int *here, int *there) {
+/* In processes of their own: each tells its user only once. */
+static void connect_ranks(const struct rank ranks[2], int came[2]) {
   int pipes[2], status;
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t handle[HANDLE_BYTES];
-  struct connection *connection = NULL;
+  pid_t pids[2];
   assert_int_equal(pipe(pipes), 0);
-  pid_t host = fork();
-  assert_true(host >= 0);
-  if (host == 0) {
-    _exit(host_rank(pipes[1], b, said_b, said_a));
+  for (int i = 0; i < 2; i++) {
+    pids[i] = fork();
+    assert_true(pids[i] >= 0);
+    if (pids[i] == 0) {
+      setenv("CMOCKA_TEST_ABORT", "1", 1); /* or it would go on with the parent's other tests */
+      _exit(run_rank(i == 0, pipes, &ranks[i], &ranks[!i]));
+    }
   }
-  assert_int_equal(read(pipes[0], handle, sizeof handle), sizeof handle);
-  settings_use_decision(a);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && !connection && clock_now_ns() < until_ns) {
-    error = connector_connect(&nic, 1, -1, 0, handle, &connection);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+    came[i] = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    close(pipes[i]);
   }
-  *here = (connection ? HAS_CONNECTED : 0) | (error == -EPROTO ? HAS_PROTOCOL_ERROR : 0) |
-          (has_said(said_a, said_b) ? HAS_SAID_BOTH : 0);
-  assert_int_equal(waitpid(host, &status, 0), host);
-  *there = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  if (connection) {
-    connection_detach(connection);
-  }
-  setup_stop(); /* the next fork must not inherit engines */
-  close(pipes[0]);
-  close(pipes[1]);
-}
-
-/* In a process of its own: each tells its user only once. */
-static void connect_ranks(const struct decision *a, const char *said_a, const struct decision *b,
-                          const char *said_b, int *here, int *there) {
-  int status;
-  pid_t child = fork();
-  assert_true(child >= 0);
-  if (child == 0) {
-    connect_both(a, said_a, b, said_b, here, there);
-    _exit(*here | *there << 3);
-  }
-  assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  *here = WEXITSTATUS(status) & 7;
-  *there = WEXITSTATUS(status) >> 3;
 }
 
 #define A "profile hash aaaaaaaaaaaaaaaa"
@@ -265,18 +244,20 @@ TEST(ranks_that_differ_end_at_once) {
       "NCCL_BUFFSIZE=1" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    int here, there;
-    connect_ranks(cases[i].ours, cases[i].here, &cases[i].theirs, cases[i].said, &here, &there);
-    if (here != (HAS_PROTOCOL_ERROR | HAS_SAID_BOTH) || there != here) {
-      fail_msg("%s and %s: %d here, %d there", cases[i].here, cases[i].said, here, there);
+    int came[2];
+    connect_ranks(
+        (struct rank[]){ { cases[i].ours, cases[i].here }, { &cases[i].theirs, cases[i].said } },
+        came);
+    if (came[0] != (HAS_PROTOCOL_ERROR | HAS_SAID_BOTH) || came[1] != came[0]) {
+      fail_msg("%s and %s: %d here, %d there", cases[i].here, cases[i].said, came[0], came[1]);
     }
   }
 }
 
 TEST(ranks_that_choose_alike_connect) {
   static const struct decision a = { 0x1111, 0xaaaa, 1, "" }, b = { 0x1111, 0xbbbb, 1, "" };
-  int here, there;
-  connect_ranks(&a, "", &b, "", &here, &there);
-  assert_int_equal(here, HAS_CONNECTED);
-  assert_int_equal(there, HAS_CONNECTED);
+  int came[2];
+  connect_ranks((struct rank[]){ { &a, "" }, { &b, "" } }, came);
+  assert_int_equal(came[0], HAS_CONNECTED);
+  assert_int_equal(came[1], HAS_CONNECTED);
 }

@@ -154,25 +154,11 @@ static void *use_files(void *argument) {
  * waited for neither. */
 #define FIRST_ATTEMPT_NS (5 * NS_PER_S)
 
-/* How long it took; FIRST_ATTEMPT_NS or more: it was not made. */
-static uint64_t connect_honestly(const struct nic *nic, uint8_t handle[HANDLE_BYTES],
-                                 struct listener *listener) {
-  struct pair pair = { NULL, NULL };
-  uint64_t start_ns = clock_now_ns(), took_ns = 0;
-  while ((!pair.sender || !pair.receiver) && took_ns < FIRST_ATTEMPT_NS) {
-    if (!pair.sender) {
-      assert_int_equal(connector_connect(nic, 1, -1, 0, handle, &pair.sender), 0);
-    }
-    if (!pair.receiver) {
-      assert_int_equal(listener_accept(listener, &pair.receiver), 0);
-    }
-    usleep(20);
-    took_ns = clock_now_ns() - start_ns;
-  }
-  if (pair.sender && pair.receiver) {
-    pair_close(pair);
-  }
-  return took_ns;
+/* How long it took. */
+static uint64_t connect_honestly(struct meeting *meeting) {
+  uint64_t start_ns = clock_now_ns();
+  pair_close(meeting_pair(meeting));
+  return clock_now_ns() - start_ns;
 }
 
 static void strangers_on_all_ports(void) {
@@ -183,23 +169,18 @@ static void strangers_on_all_ports(void) {
   struct strangers strangers = strangers_prepare();
   limit_descriptors(1024);
   pair_set_parameters("STRATUS_THREADS=4");
-  struct nic nic = pair_loopback(AF_INET);
-  struct listener *listeners[PORTS];
-  uint8_t handles[PORTS][HANDLE_BYTES];
+  struct meeting meetings[PORTS];
   struct sockaddr_storage ports[PORTS];
   for (int i = 0; i < PORTS; i++) {
-    struct handle handle;
-    assert_int_equal(listener_open(&nic, 1, handles[i], &listeners[i]), 0);
-    assert_int_equal(handle_decode(handles[i], &handle), 0);
-    ports[i] = handle.addresses[0];
+    meetings[i] = meeting_open(AF_INET);
+    ports[i] = meetings[i].handle.addresses[0];
   }
   pthread_t application;
   assert_int_equal(pthread_create(&application, NULL, use_files, NULL), 0);
   assert_int_equal(write(strangers.fd, ports, sizeof ports), sizeof ports);
   usleep(FLOOD_MS * 1000);
   for (int i = 0; i < HONEST; i++) {
-    assert_true(connect_honestly(&nic, handles[i % PORTS], listeners[i % PORTS]) <
-                FIRST_ATTEMPT_NS);
+    assert_true(connect_honestly(&meetings[i % PORTS]) < FIRST_ATTEMPT_NS);
   }
   atomic_store(&is_over, true);
   pthread_join(application, NULL);
@@ -215,33 +196,22 @@ UNIT_TEST(strangers_leave_the_application_its_descriptors) {
 
 /* Both ends in one process, all at once, as NCCL does it for many peers. */
 static void many_connections(void) {
-  static struct pair pairs[CONNECTIONS];
-  static uint8_t handles[CONNECTIONS][HANDLE_BYTES];
-  struct listener *listeners[CONNECTIONS];
-  struct nic nic = pair_loopback(AF_INET);
+  static struct meeting meetings[CONNECTIONS];
   limit_descriptors(256);
-  int connected = 0;
-  uint64_t start_ns = clock_now_ns();
   for (int i = 0; i < CONNECTIONS; i++) {
-    assert_int_equal(listener_open(&nic, 1, handles[i], &listeners[i]), 0);
+    meetings[i] = meeting_open(AF_INET);
   }
-  while (connected < CONNECTIONS && clock_now_ns() < start_ns + 20 * NS_PER_S) {
+  int connected = 0;
+  UNTIL(connected == CONNECTIONS) {
     connected = 0;
     for (int i = 0; i < CONNECTIONS; i++) {
-      if (!pairs[i].sender) {
-        assert_int_equal(connector_connect(&nic, 1, -1, 0, handles[i], &pairs[i].sender), 0);
-      }
-      if (!pairs[i].receiver) {
-        assert_int_equal(listener_accept(listeners[i], &pairs[i].receiver), 0);
-      }
-      connected += pairs[i].sender && pairs[i].receiver;
+      meeting_step(&meetings[i]);
+      connected += meetings[i].pair.sender && meetings[i].pair.receiver;
     }
-    usleep(20);
   }
-  assert_int_equal(connected, CONNECTIONS);
   static const size_t sizes[] = { 8, 5000, 400000 };
   for (int i = 0; i < CONNECTIONS; i++) {
-    pair_exchange(pairs[i], sizes, 3, 6, NULL);
+    pair_exchange(meetings[i].pair, sizes, 3, 6, NULL);
   }
   sleep(1); /* all flows that come have come */
   int taken[ALL];
@@ -255,24 +225,18 @@ UNIT_TEST(many_connections_have_fewer_flows) {
 /* ---- without any ---- */
 
 static void dial_without_descriptors(void) {
-  struct nic nic = pair_loopback(AF_INET);
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
   struct engine *engine;
-  struct connection *connection = NULL;
   limit_descriptors(256);
   pair_set_parameters("STRATUS_CONNECT_TIMEOUT=3s");
-  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
-  assert_int_equal(engine_get(&nic, ENGINE_DIALS, &engine), 0);
+  struct meeting meeting = meeting_open(AF_INET);
+  assert_int_equal(engine_get(meeting.nics, ENGINE_DIALS, &engine), 0);
   int taken[ALL];
   take_all_but(taken, 0);
   bool is_told = false; /* before it fails */
   int error = 0;
-  uint64_t start_ns = clock_now_ns();
-  while (!error && !connection && clock_now_ns() < start_ns + 20 * NS_PER_S) {
+  UNTIL(error) {
     is_told = is_told || log_capture_count(LOG_LEVEL_WARN) > 0;
-    error = connector_connect(&nic, 1, -1, 0, handle, &connection);
-    usleep(1000);
+    error = meeting_connect(&meeting);
   }
   assert_int_equal(error, -EMFILE);
   assert_true(is_told);

@@ -98,10 +98,8 @@ static void begin(void) {
 
 /* The next connection to the test's socket. */
 static int next_connection(void) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int fd;
-  while ((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) < 0) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
     poll_engine();
   }
   return fd;
@@ -109,11 +107,11 @@ static int next_connection(void) {
 
 /* That the dial says. */
 static void hear(int fd, uint8_t *message, size_t bytes) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  for (size_t got = 0; got < bytes;) {
+  size_t got = 0;
+  UNTIL(got == bytes) {
     ssize_t n = recv(fd, message + got, bytes - got, MSG_DONTWAIT);
     got += n > 0 ? (size_t)n : 0;
-    assert_true(clock_now_ns() < until_ns && n != 0);
+    assert_true(n != 0);
     poll_engine();
   }
 }
@@ -201,8 +199,7 @@ UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {
   hear(fd, message, HELLO_BYTES);
   lose_data(fd);
   challenge(fd);
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; dial_ended() == NONE;) {
-    assert_true(clock_now_ns() < until_ns); /* the dial itself has longer */
+  UNTIL(dial_ended() != NONE) { /* the dial itself has longer */
     poll_engine();
   }
   assert_int_equal(dial_ended(), -ETIMEDOUT);
@@ -210,10 +207,8 @@ UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {
 }
 
 /* Says hello to a listener, with or without hearing its challenge. */
-static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
-  struct handle handle;
-  assert_int_equal(handle_decode(handle_bytes, &handle), 0);
-  struct by_hand_caller caller = by_hand_caller(&handle, NULL);
+static int say_hello(const struct handle *handle, bool is_heard) {
+  struct by_hand_caller caller = by_hand_caller(handle, NULL);
   hello_encode(&caller.hello, caller.transcript.hello);
   by_hand_dial(&caller);
   if (!is_heard) {
@@ -224,24 +219,22 @@ static int say_hello(const uint8_t handle_bytes[HANDLE_BYTES], bool is_heard) {
 }
 
 UNIT_TEST_WITH(a_lost_challenge_ends_the_connection, start, stop) {
-  struct listener *listener;
-  uint8_t handle[HANDLE_BYTES], message[CHALLENGE_BYTES], byte;
-  assert_int_equal(listener_open(&nic, 1, handle, &listener), 0);
-  int deaf = say_hello(handle, false), fd = say_hello(handle, true);
+  uint8_t message[CHALLENGE_BYTES], byte;
+  struct meeting meeting = meeting_open(AF_INET);
+  int deaf = say_hello(&meeting.handle, false), fd = say_hello(&meeting.handle, true);
   hear(fd, message, CHALLENGE_BYTES);
   pass(LOOKED_NS);
   assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1); /* a proof is waited for */
   assert_int_equal(errno, EAGAIN);
   lose_nothing(deaf);
   hear(deaf, message, CHALLENGE_BYTES);
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; recv(deaf, &byte, 1, MSG_DONTWAIT) != 0;) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(recv(deaf, &byte, 1, MSG_DONTWAIT) == 0) {
     poll_engine();
   }
   assert_int_equal(log_capture_find("rejected a connection"), 0);
   close(deaf);
   close(fd);
-  listener_close(listener);
+  meeting_close(&meeting);
 }
 
 /* What an inquiry at the test's address ends with. */
@@ -251,12 +244,10 @@ static int inquire(void) {
   dial = dial_start(engine, &nic, &address, NULL, NULL, clock_now_ns() + 2 * PATIENCE_NS, note,
                     NULL, &error);
   engine_unlock(engine);
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; !error && (error = dial_ended()) == NONE;
-       error = 0) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(error || dial_ended() != NONE) {
     poll_engine();
   }
-  return error;
+  return error ? error : dial_ended();
 }
 
 UNIT_TEST_WITH(an_inquiry_tells_whether_somebody_listens, start, stop) {

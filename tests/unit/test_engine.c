@@ -16,7 +16,6 @@
 #include "common/sysfs.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine_state.h"
-#include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/tree.h"
@@ -308,103 +307,49 @@ TEST(events_of_several_are_answered_once, by_pollers) {
 
 /* ---- messages ---- */
 
-enum { PAIRS = 3, MESSAGES = 400, DEPTH = 4, LARGEST = 300000, ASKS = 2 };
-static const size_t sizes[] = { 8, 0, 5000, LARGEST, 30000, 140000, 1 };
-enum { KINDS = sizeof sizes / sizeof *sizes };
+enum { PAIRS = 3, MESSAGES = 400, ASKS = 2 };
 
-struct end {
-  struct connection *connection;
-  bool is_sender;
-  char wrong[160]; /* the first thing that was; empty: nothing */
-  uint64_t posted, done;
+struct driver {
+  struct pair_end end;
   unsigned asks;  /* since it posted: what is posted goes out once it was asked for so often */
   unsigned looks; /* in vain, without polling */
-  struct request *requests[DEPTH];
-  uint8_t *buffers[DEPTH];
   pthread_t thread;
 };
 
-static void end_is_wrong(struct end *end, const char *what, long value) {
-  if (!end->wrong[0]) {
-    snprintf(end->wrong, sizeof end->wrong, "%s: %s %ld; %llu posted, %llu done",
-             end->is_sender ? "sender" : "receiver", what, value, (unsigned long long)end->posted,
-             (unsigned long long)end->done);
-  }
-}
-
-static void end_post(struct end *end) {
-  uint64_t n = end->posted;
-  size_t bytes = sizes[n % KINDS];
-  uint8_t *buffer = end->buffers[n % DEPTH];
-  struct request **request = &end->requests[n % DEPTH];
-  if (end->is_sender) {
-    content_fill(n, buffer, bytes);
-  } else {
-    memset(buffer, 0, bytes);
-  }
-  int error = plugin_post(end->connection, buffer, bytes, NULL, request);
-  if (error) {
-    end_is_wrong(end, "posting fails with", error);
-  }
-  end->posted += !error && *request;
-  end->asks = 0;
-}
-
 /* Threads that do nothing but yield can keep ksoftirqd, and so all packets, from a CPU. */
-static void look_away(struct end *end) {
-  if (++end->looks % 256 == 0) {
+static void look_away(struct driver *driver) {
+  if (++driver->looks % 256 == 0) {
     usleep(100);
   } else {
     sched_yield();
   }
 }
 
-static void end_test(struct end *end, bool polls) {
-  uint64_t n = end->done;
-  bool is_done = false;
-  size_t bytes = 0;
-  struct request *request = end->requests[n % DEPTH];
-  if (!polls && end->asks >= ASKS && !connection_is_done(request)) {
-    look_away(end);
-    return;
-  }
-  end->asks++;
-  int error = plugin_test(request, &is_done, &bytes);
-  if (error) {
-    end_is_wrong(end, "a test fails with", error);
-  }
-  if (is_done) {
-    end->done++;
-    if (bytes != sizes[n % KINDS]) {
-      end_is_wrong(end, "bytes in all:", (long)bytes);
-    } else if (!end->is_sender && content_differs(n, end->buffers[n % DEPTH], bytes) != bytes) {
-      end_is_wrong(
-          end, "the first wrong byte:", (long)content_differs(n, end->buffers[n % DEPTH], bytes));
-    }
-  }
-}
-
 /* Inline, it takes the thread 200 ms to take over from an end that does not poll. */
-static bool end_polls(const struct end *end) {
+static bool does_poll(const struct pair_end *end) {
   return engine_is_polled(engine) ? end->done % 64 > 0 : end->done / 16 % 2;
 }
 
 /* Drives one end as NCCL does, but at times only looks whether something has come. */
 static void *drive_end(void *argument) {
-  struct end *end = argument;
+  struct driver *driver = argument;
+  struct pair_end *end = &driver->end;
   uint64_t until_ns = clock_now_ns() + 6 * PATIENCE_NS;
   while (end->done < MESSAGES && !end->wrong[0] && !atomic_load(&is_stuck)) {
-    uint64_t before = end->posted + end->done;
-    if (end->posted < MESSAGES && end->posted < end->done + DEPTH) {
-      end_post(end);
-    }
-    if (end->done < end->posted) {
-      end_test(end, end_polls(end));
+    uint64_t posted = end->posted, done = end->done;
+    pair_end_post(end);
+    driver->asks = end->posted > posted ? 0 : driver->asks;
+    if (done < end->posted && driver->asks >= ASKS && !does_poll(end) &&
+        !connection_is_done(end->requests[done % PAIR_DEPTH])) {
+      look_away(driver);
+    } else {
+      driver->asks++;
+      pair_end_test(end);
     }
     if (clock_now_ns() > until_ns) {
       atomic_store(&is_stuck, true);
     }
-    if (end->posted + end->done == before) {
+    if (end->posted + end->done == posted + done) {
       usleep(20); /* eight that spin have two processors here */
     }
   }
@@ -412,29 +357,29 @@ static void *drive_end(void *argument) {
 }
 
 IN_BOTH_MODES(messages_arrive) {
+  static const size_t sizes[] = { 8, 0, 5000, 300000, 30000, 140000, 1 };
+  enum { KINDS = sizeof sizes / sizeof *sizes };
   struct pair pairs[PAIRS];
-  struct end ends[2 * PAIRS] = { 0 };
-  for (unsigned i = 0; i < PAIRS; i++) {
-    pairs[i] = pair_make(AF_INET);
-    ends[2 * i] = (struct end){ .connection = pairs[i].sender, .is_sender = true };
-    ends[2 * i + 1] = (struct end){ .connection = pairs[i].receiver };
+  static struct driver drivers[2 * PAIRS];
+  for (unsigned i = 0; i < 2 * PAIRS; i++) {
+    struct pair *pair = &pairs[i / 2];
+    *pair = i % 2 ? *pair : pair_make(AF_INET);
+    drivers[i] = (struct driver){ .asks = 0 };
+    pair_end_start(&drivers[i].end, i % 2 ? pair->receiver : pair->sender, sizes, KINDS, MESSAGES);
   }
   for (unsigned i = 0; i < 2 * PAIRS; i++) {
-    for (unsigned j = 0; j < DEPTH; j++) {
-      ends[i].buffers[j] = malloc(LARGEST);
-    }
-    assert_int_equal(pthread_create(&ends[i].thread, NULL, drive_end, &ends[i]), 0);
+    assert_int_equal(pthread_create(&drivers[i].thread, NULL, drive_end, &drivers[i]), 0);
   }
   for (unsigned i = 0; i < 2 * PAIRS; i++) {
-    pthread_join(ends[i].thread, NULL);
-    for (unsigned j = 0; j < DEPTH; j++) {
-      free(ends[i].buffers[j]);
-    }
+    pthread_join(drivers[i].thread, NULL);
   }
   for (unsigned i = 0; i < 2 * PAIRS; i++) {
-    assert_string_equal(ends[i].wrong, "");
+    assert_string_equal(drivers[i].end.wrong, "");
   }
   assert_false(atomic_load(&is_stuck));
+  for (unsigned i = 0; i < 2 * PAIRS; i++) {
+    pair_end_stop(&drivers[i].end);
+  }
   for (unsigned i = 0; i < PAIRS; i++) {
     pair_close(pairs[i]);
   }
@@ -464,19 +409,11 @@ static uint64_t poll_in_vain(struct request *request, uint64_t for_ns) {
 IN_BOTH_MODES(idle_waiters_sleep) {
   static uint8_t in[64], out[64] = { 1, 2, 3 };
   struct pair pair = pair_make(AF_INET);
-  struct request *receive, *send;
-  assert_int_equal(plugin_post(pair.receiver, in, sizeof in, NULL, &receive), 0);
-  assert_non_null(receive);
+  struct request *receive = pair_post(pair.receiver, in, sizeof in);
   poll_in_vain(receive, 600 * NS_PER_MS);
   assert_in_range(poll_in_vain(receive, 300 * NS_PER_MS), 0, 60);
-  assert_int_equal(plugin_post(pair.sender, out, sizeof out, NULL, &send), 0);
-  assert_non_null(send);
-  bool is_sent = false, is_received = false;
-  size_t bytes;
-  while (!is_sent || !is_received) {
-    assert_int_equal(is_sent ? 0 : plugin_test(send, &is_sent, &bytes), 0);
-    assert_int_equal(is_received ? 0 : plugin_test(receive, &is_received, &bytes), 0);
-  }
+  struct request *send = pair_post(pair.sender, out, sizeof out);
+  assert_int_equal(pair_wait(send) | pair_wait(receive), 0);
   assert_memory_equal(in, out, sizeof in);
   pair_close(pair);
 }

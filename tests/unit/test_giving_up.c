@@ -7,20 +7,14 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-#include "common/clock.h"
-#include "net_plugin/connection/connection.h"
+#include "net_plugin/connection/connection_state.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/plugin/plugin.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 
 #define FD_LIMIT 1024
-
-static void breathe(void) {
-  usleep(20);
-}
 
 /* Posts by a thread of its own: which thread posts tells whose connections end together. */
 struct posting {
@@ -71,23 +65,12 @@ static bool find_in_turn(const char *first, const char *second, const char *thir
 /* A receive that is too small ends both ends, and both say why. */
 IN_BOTH_MODES(a_peer_that_gives_up_is_named) {
   struct pair pair = pair_make(AF_INET);
-  struct request *sent, *received;
   static uint8_t data[1 << 20];
-  size_t bytes;
-  bool is_done = false;
   struct posting posting = { pair.receiver, data, 4096, NULL, 0 };
   post_elsewhere(post_receive, &posting, 1);
-  received = posting.request;
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &sent), 0);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error_there = 0, error_here = 0;
-  while ((!error_there || !error_here) && clock_now_ns() < until_ns) {
-    error_there = plugin_test(received, &is_done, &bytes);
-    error_here = plugin_test(sent, &is_done, &bytes);
-    breathe();
-  }
-  assert_int_equal(error_there, -EMSGSIZE);
-  assert_int_equal(error_here, -ECONNABORTED);
+  struct request *sent = pair_post(pair.sender, data, sizeof data);
+  assert_int_equal(pair_wait(posting.request), -EMSGSIZE);
+  assert_int_equal(pair_wait(sent), -ECONNABORTED);
   /* A framework shows it to its user: who and why, what to do, then details; no words of the errno.
    */
   assert_true(find_in_turn("lost ",
@@ -103,24 +86,18 @@ IN_BOTH_MODES(a_peer_that_gives_up_is_named) {
 /* NCCL's progress thread ends with its first error: nothing that it drives will move again. */
 IN_BOTH_MODES(what_one_thread_drives_ends_together) {
   struct pair broken = pair_make(AF_INET), other = pair_make(AF_INET);
-  struct request *sent = NULL, *waiting;
+  struct request *waiting;
   static uint8_t data[1 << 20];
   size_t bytes;
   bool is_done = false;
   struct posting postings[] = { { broken.receiver, data, 4096, NULL, 0 },
                                 { other.receiver, data, 8, NULL, 0 } };
   post_elsewhere(post_receives, postings, 2);
-  assert_int_equal(plugin_post(broken.sender, data, sizeof data, NULL, &sent), 0);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  int error = 0;
-  while (!error && clock_now_ns() < until_ns) {
-    connection_progress(broken.sender);
-    error = plugin_test(postings[0].request, &is_done, &bytes);
-    breathe();
-  }
-  assert_int_equal(error, -EMSGSIZE);
+  pair_post(broken.sender, data, sizeof data);
+  assert_int_equal(pair_wait(postings[0].request), -EMSGSIZE);
   assert_int_equal(plugin_test(postings[1].request, &is_done, &bytes), -ESHUTDOWN);
-  for (error = 0; !error && clock_now_ns() < until_ns; breathe()) {
+  int error = 0;
+  UNTIL(error) {
     error = plugin_post(other.sender, data, 8, NULL, &waiting);
     connection_progress(other.sender);
   }
@@ -165,17 +142,14 @@ static void reset_accepted_flows(void) {
 /* What the sender writes next meets the reset. What came ahead of that tells why. */
 IN_BOTH_MODES(a_reset_hides_no_reason) {
   struct pair pair = pair_make(AF_INET);
-  struct request *sent;
   static uint8_t data[1 << 20];
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
-  struct nic nic = pair_loopback(AF_INET);
-  struct engine *engine; /* of both ends */
-  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  struct engine *engine = pair.receiver->engine; /* of both ends */
   engine_lock(engine);
   connection_fail(pair.receiver, -EIO);
   reset_accepted_flows();
-  assert_int_equal(plugin_post(pair.sender, data, sizeof data, NULL, &sent), 0);
+  struct request *sent = pair_post(pair.sender, data, sizeof data);
   engine_unlock(engine);
-  assert_int_equal(pair_error(sent), -ECONNABORTED);
+  assert_int_equal(pair_wait(sent), -ECONNABORTED);
   pair_close(pair);
 }

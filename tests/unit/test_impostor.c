@@ -48,9 +48,7 @@ static int impostor_answer(struct impostor *impostor, const uint8_t *secret, con
   struct auth_keys keys;
   uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];
   int fd;
-  while ((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) < 0) {
-    usleep(100);
-  }
+  UNTIL((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0);
   assert_int_equal(recv(fd, impostor->transcript.hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
   assert_int_equal(hello_decode(impostor->transcript.hello, hello), 0);
   challenge_encode(&challenge, impostor->transcript.challenge);
@@ -94,9 +92,8 @@ UNIT_TEST_EACH(a_peer_with_another_secret_ends_the_connect_at_once, pair_set_up,
   impostor.is_slow = true;
   assert_int_equal(connect_once(&impostor, &connection), 0);
   int fd = impostor_answer(&impostor, impostor.secret, job, REPLY_OTHER_SECRET, true);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
   int error = 0;
-  while (!error && clock_now_ns() < until_ns) {
+  UNTIL(error) {
     error = connect_once(&impostor, &connection);
   }
   assert_int_equal(error, -EACCES);

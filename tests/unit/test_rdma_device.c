@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/clock.h"
 #include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/collnet/group.h"
@@ -25,8 +24,6 @@
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
-
-#define PATIENCE_NS (20 * NS_PER_S)
 
 static const struct fake_hca hca = { .name = "fake0", .addresses = { "fe80::1", "10.0.0.1" } };
 static struct nic nic;
@@ -390,11 +387,7 @@ TEST(only_what_a_collnet_call_receives_into_can_be_written) {
     assert_int_equal(collnet_allreduce(group, &call, &request), 0);
     assert_int_equal(collnet_test(request, &is_done, &bytes), 0);
     assert_true(is_done);
-    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-    while (!atomic_load(&received->target)) {
-      assert_true(clock_now_ns() < until_ns);
-      usleep(100);
-    }
+    UNTIL(atomic_load(&received->target));
     assert_int_equal(fake_verbs_counts().mrs, 3);
     assert_int_equal(fake_verbs_counts().remote_mrs, 1);
   }

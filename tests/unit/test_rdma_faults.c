@@ -14,9 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/connection/connection_state.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/rdma_host.h"
@@ -52,10 +50,7 @@ static void lose_lanes(uint64_t done) {
 
 /* A queue pair may be destroyed before the rest of it is given to a worker. */
 static void wait_until_closed(void) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (fake_verbs_counts().qps + fake_verbs_counts().cqs + fake_verbs_counts().channels > 0) {
-    assert_true(clock_now_ns() < until_ns);
-    usleep(200);
+  UNTIL(fake_verbs_counts().qps + fake_verbs_counts().cqs + fake_verbs_counts().channels == 0) {
     endpoint_stop_all(); /* tries again what was refused */
   }
 }
@@ -284,9 +279,7 @@ static void expect_untouched(const struct transfer *transfer) {
 /* A connection begins with one lane: it is an RDMA lane, and data has been written through it. */
 static void use_queue_pairs(struct transfer *transfer) {
   struct pair_half from, to;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (fake_verbs_counts().qps < 2 || fake_verbs_counts().written_bytes < 2 * BYTES) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(fake_verbs_counts().qps >= 2 && fake_verbs_counts().written_bytes >= 2 * BYTES) {
     assert_true(send_next(transfer, &from, &to));
     expect_untouched(transfer);
     transfer->sent = 0;
@@ -333,8 +326,7 @@ EACH(late_writes_change_nothing_where_nothing_is_destroyed) {
 /* A receive that the peer may write: the link has taken it. */
 static void receive_is_taken(struct connection *receiver, const struct pair_half *half) {
   bool is_taken = false;
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; !is_taken; usleep(20)) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(is_taken) {
     engine_lock(receiver->engine);
     is_taken = half->request->number < receiver->taken &&
                link_needs_memory(receiver->link, half->request->number);
@@ -380,12 +372,9 @@ EACH(where_nothing_helps_the_connection_ends) {
   }
   assert_true(from.error || to.error);
   assert_false(from.is_done && to.is_done);
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (!from.error || !to.error) { /* both get to know */
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(from.error && to.error) { /* both get to know */
     pair_half_step(&from);
     pair_half_step(&to);
-    usleep(20);
   }
   assert_int_equal(to.error, -ENOTRECOVERABLE);
   was_told |= log_capture_find("cannot deregister memory (ibv_dereg_mr: Cannot allocate") > 0;

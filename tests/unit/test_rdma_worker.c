@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "common/fork_guard.h"
-#include "common/param.h"
 #include "net_plugin/engine/engine.h"
 #include "net_plugin/lane/endpoint.h"
 #include "net_plugin/lane/lane_memory.h"
@@ -88,47 +87,16 @@ static int stop(void **state) {
 
 /* ---- a connection that is made meanwhile ---- */
 
-struct attempt {
-  struct nic nic;
-  uint8_t handle[HANDLE_BYTES];
-  struct listener *listener;
-  struct pair pair;
-};
-
-static struct attempt attempt_start(void) {
-  struct attempt attempt = { .nic = pair_loopback(AF_INET) };
-  assert_int_equal(listener_open(&attempt.nic, 1, attempt.handle, &attempt.listener), 0);
-  return attempt;
-}
-
-/* NCCL's calls, once each. */
-static void attempt_step(struct attempt *attempt) {
-  struct pair *pair = &attempt->pair;
-  if (!pair->sender) {
-    assert_int_equal(connector_connect(&attempt->nic, 1, -1, 0, attempt->handle, &pair->sender), 0);
-  }
-  if (!pair->receiver) {
-    assert_int_equal(listener_accept(attempt->listener, &pair->receiver), 0);
-  }
-  usleep(20);
-}
-
-static void attempt_until_held(struct attempt *attempt) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (fake_verbs_held() == 0) {
-    assert_true(clock_now_ns() < until_ns);
-    attempt_step(attempt);
+static void step_until_held(struct meeting *meeting) {
+  UNTIL(fake_verbs_held() > 0) {
+    meeting_step(meeting);
   }
 }
 
-static struct pair attempt_finish(struct attempt *attempt) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (!attempt->pair.sender || !attempt->pair.receiver) {
-    assert_true(clock_now_ns() < until_ns);
-    attempt_step(attempt);
-  }
-  listener_close(attempt->listener);
-  return attempt->pair;
+static struct pair finish(struct meeting *meeting) {
+  struct pair pair = meeting_pair(meeting);
+  meeting_close(meeting);
+  return pair;
 }
 
 /* Memory that is not registered: registering asks the driver, too. */
@@ -154,15 +122,16 @@ static void go_on_while_held(enum fake_call call) {
   struct pair other = pair_make(AF_INET);
   exchange_one(other);
   fake_verbs_hold_calls(call, true);
-  struct attempt attempt = attempt_start();
-  attempt_until_held(&attempt);
+  struct meeting meeting = meeting_open(AF_INET);
+  step_until_held(&meeting);
   for (int i = 0; i < 20; i++) {
     exchange_one(other);
-    attempt_step(&attempt);
+    meeting_step(&meeting);
+    usleep(20);
   }
   assert_true(fake_verbs_held() > 0);
   fake_verbs_hold_calls(call, false);
-  struct pair pair = attempt_finish(&attempt);
+  struct pair pair = finish(&meeting);
   expect_rdma(pair);
   pair_close(pair);
   pair_close(other);
@@ -204,22 +173,21 @@ TEST(a_connection_is_made_without_a_driver_that_hangs, roce) {
  * peer. */
 TEST(who_leaves_while_a_driver_hangs_gets_no_connection, roce_hasty) {
   fake_verbs_hold_calls(FAKE_CREATE_QP, true);
-  struct attempt attempt = attempt_start();
-  struct pair *pair = &attempt.pair;
+  struct meeting meeting = meeting_open(AF_INET);
   for (int error = 0; !error; usleep(20)) {
-    error = connector_connect(&attempt.nic, 1, -1, 0, attempt.handle, &pair->sender);
-    assert_int_equal(listener_accept(attempt.listener, &pair->receiver), 0);
-    assert_null(pair->receiver);
+    error = meeting_connect(&meeting);
+    meeting_accept(&meeting);
+    assert_null(meeting.pair.receiver);
   }
   assert_true(fake_verbs_held() > 0);
   uint64_t until_ns = clock_now_ns() + ACCEPT_PATIENCE_NS + NS_PER_S / 2;
   while (clock_now_ns() < until_ns) {
-    assert_int_equal(listener_accept(attempt.listener, &pair->receiver), 0);
-    assert_null(pair->receiver);
+    meeting_accept(&meeting);
+    assert_null(meeting.pair.receiver);
     usleep(1000);
   }
   fake_verbs_hold_calls(FAKE_CREATE_QP, false);
-  listener_close(attempt.listener);
+  meeting_close(&meeting);
 }
 
 static int dial_error; /* 1: it goes on */
@@ -231,9 +199,7 @@ static void note_end(void *argument, int error, const struct lane_path *path,
 }
 
 static void take_message(struct engine *engine, int fd, uint8_t *bytes, size_t count) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (recv(fd, bytes, count, MSG_DONTWAIT | MSG_PEEK) != (ssize_t)count) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(recv(fd, bytes, count, MSG_DONTWAIT | MSG_PEEK) == (ssize_t)count) {
     engine_progress(engine);
   }
   assert_int_equal(recv(fd, bytes, count, 0), count);
@@ -265,9 +231,7 @@ static int dial_while_held(bool does_peer_leave) {
   assert_non_null(
       dial_start(engine, &nic, &address, &hello, &keys, deadline_ns, note_end, NULL, &error));
   engine_unlock(engine);
-  while ((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC)) < 0) {
-    usleep(100);
-  }
+  UNTIL((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC)) >= 0);
   take_message(engine, fd, transcript.hello, HELLO_BYTES);
   challenge_encode(&challenge, transcript.challenge);
   by_hand_say(fd, transcript.challenge, CHALLENGE_BYTES, false);
@@ -277,14 +241,14 @@ static int dial_while_held(bool does_peer_leave) {
   auth_sign_reply(&keys, &transcript, &reply);
   reply_encode(&reply, bytes);
   by_hand_say(fd, bytes, REPLY_BYTES, false);
-  while (fake_verbs_held() == 0) {
+  UNTIL(fake_verbs_held() > 0) {
     engine_progress(engine);
   }
   assert_int_equal(dial_error, 1);
   if (does_peer_leave) {
     shutdown(fd, SHUT_WR);
   }
-  while (dial_error == 1) {
+  UNTIL(dial_error != 1) {
     engine_progress(engine);
   }
   fake_verbs_hold_calls(FAKE_CM_ADDRESS, false);
@@ -312,17 +276,16 @@ BOTH(others_go_on_while_a_user_registers) {
   pthread_t thread;
   fake_verbs_hold_calls(FAKE_REG_MR, true);
   assert_int_equal(pthread_create(&thread, NULL, register_memory, memory), 0);
-  for (uint64_t until_ns = clock_now_ns() + PATIENCE_NS; fake_verbs_held() == 0; usleep(20)) {
-    assert_true(clock_now_ns() < until_ns);
-  }
-  struct attempt attempt = attempt_start();
+  UNTIL(fake_verbs_held() > 0);
+  struct meeting meeting = meeting_open(AF_INET);
   for (int i = 0; i < 200; i++) {
     exchange_one(other);
-    attempt_step(&attempt);
+    meeting_step(&meeting);
+    usleep(20);
   }
   fake_verbs_hold_calls(FAKE_REG_MR, false);
   pthread_join(thread, &registered);
-  struct pair pair = attempt_finish(&attempt);
+  struct pair pair = finish(&meeting);
   exchange_one(pair);
   pair_close(pair);
   pair_close(other);
@@ -344,8 +307,8 @@ BOTH(the_end_waits_for_the_driver) {
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
     pthread_t thread;
     fake_verbs_hold_calls(calls[i], true);
-    struct attempt attempt = attempt_start();
-    attempt_until_held(&attempt);
+    struct meeting meeting = meeting_open(AF_INET);
+    step_until_held(&meeting);
     assert_int_equal(pthread_create(&thread, NULL, let_go_soon, (void *)(uintptr_t)calls[i]), 0);
     setup_stop();
     pthread_join(thread, NULL);

@@ -16,11 +16,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/observe/stats_path.h"
 #include "net_plugin/observe/stats_socket.h"
-#include "net_plugin/plugin/plugin.h"
 #include "net_plugin/setup/setup.h"
+#include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/stats_file.h"
@@ -31,14 +30,18 @@
 static struct tree tree;
 static char directory[TREE_PATH_MAX], socket_path[TREE_PATH_MAX + 32];
 
+/* These are the parameters, beside STRATUS_STATS_DIR. */
+static void set(const char *others) {
+  char words[TREE_PATH_MAX + 128];
+  snprintf(words, sizeof words, "STRATUS_STATS_DIR=%s %s", directory, others);
+  pair_set_parameters(words);
+}
+
 /* STRATUS_STATS_DIR is `path` from now on. What is sent is zeros: where their flow is the limit (a
  * slow machine, a sanitizer), `auto` would code them, and less would be written than is sent. */
 static void use_directory(const char *path) {
-  static char variable[TREE_PATH_MAX + 32];
-  char *environment[] = { variable, "STRATUS_COMPRESS=off", NULL };
-  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", path);
-  param_load(environment);
   snprintf(directory, sizeof directory, "%s", path);
+  set("STRATUS_COMPRESS=off");
   stats_file_find(path, socket_path);
 }
 
@@ -279,28 +282,6 @@ WITH_TREE(a_forked_child_leaves_the_socket_alone) {
 
 /* ---- clients ---- */
 
-static void await(struct request *request, size_t bytes) {
-  bool is_done = false;
-  size_t got;
-  while (!is_done) {
-    assert_int_equal(plugin_test(request, &is_done, &got), 0);
-  }
-  assert_int_equal(got, bytes);
-}
-
-static void move(struct pair pair, int count, size_t bytes) {
-  char *from = calloc(1, bytes), *to = malloc(bytes);
-  for (int i = 0; i < count; i++) {
-    struct request *receive, *send;
-    assert_int_equal(plugin_post(pair.receiver, to, bytes, NULL, &receive), 0);
-    assert_int_equal(plugin_post(pair.sender, from, bytes, NULL, &send), 0);
-    await(send, bytes);
-    await(receive, bytes);
-  }
-  free(from);
-  free(to);
-}
-
 /* Nobody is asked what they want, and what they say is not heard. */
 WITH_TREE(whoever_connects_gets_a_document) {
   static const char *const said[] = { "", "json\n", "\xff\xfe\n", "GET / HTTP/1.1\r\n\r\n" };
@@ -326,10 +307,8 @@ WITH_TREE(a_thousand_callers_harm_nobody) {
  * it is hung up on. */
 WITH_TREE(the_slow_are_hung_up_on) {
   enum { PAIRS = 6, LARGE = 360 << 10 }; /* buffers take up to 1.5 * 208 KiB */
-  static char variable[TREE_PATH_MAX + 32];
-  char *environment[] = { variable, "STRATUS_FLOWS=64", NULL };
-  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
-  param_load(environment);
+  static const size_t bytes = CONTENT_MAX;
+  set("STRATUS_FLOWS=64");
   start_engine();
   struct pair pairs[PAIRS];
   for (int i = 0; i < PAIRS; i++) {
@@ -337,7 +316,7 @@ WITH_TREE(the_slow_are_hung_up_on) {
   }
   while (strlen(hear(reach())) < LARGE) { /* all flows are opened when there is data for them */
     for (int i = 0; i < PAIRS; i++) {
-      move(pairs[i], 1, 8 << 20);
+      pair_exchange(pairs[i], &bytes, 1, 3, NULL);
     }
   }
   int slow = reach();
@@ -379,13 +358,13 @@ static double sum_of_flows(const json_t *connection, const char *key) {
 }
 
 WITH_TREE(counts_add_up_and_outlive_connections) {
-  const int count = 40;
+  const unsigned count = 40;
   const size_t bytes = 300000;
   const double total = (double)count * 300000;
   start_engine();
   json_t *before = ask();
   struct pair pair = pair_make(AF_INET);
-  move(pair, count, bytes);
+  pair_exchange(pair, &bytes, 1, count, NULL);
   json_t *during = ask();
   const json_t *connections = json_object_get(during, "connections"), *connection;
   size_t i;
@@ -425,10 +404,7 @@ WITH_TREE(counts_add_up_and_outlive_connections) {
 }
 
 WITH_TREE(who_moves_the_bytes_is_told) {
-  static char variable[TREE_PATH_MAX + 32];
-  char *environment[] = { variable, "STRATUS_PROGRESS=thread", "STRATUS_THREADS=2", NULL };
-  snprintf(variable, sizeof variable, "STRATUS_STATS_DIR=%s", directory);
-  param_load(environment);
+  set("STRATUS_PROGRESS=thread STRATUS_THREADS=2");
   start_engine(); /* takes the first turn of listeners */
   struct pair pair = pair_make(AF_INET);
   json_t *document = ask();

@@ -126,13 +126,10 @@ static void side_run(struct side *side, uint64_t for_ns) {
 }
 
 static void side_finish(struct side *side, struct side *peer) {
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (side->done < side->posted) {
-    assert_true(clock_now_ns() < until_ns);
+  UNTIL(side->done == side->posted) {
     side_step(side);
     side_step(peer);
     assert_int_equal(side->error, 0);
-    usleep(20);
   }
 }
 
@@ -243,9 +240,7 @@ static struct scene large_in_flight(void) {
     side_post(&scene.receiver, 0, LARGE_BYTES);
     side_step(&scene.receiver);
     side_post(&scene.sender, 0, LARGE_BYTES);
-    uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-    while (!has_bytes(scene.receiver.connection)) {
-      assert_true(clock_now_ns() < until_ns);
+    UNTIL(has_bytes(scene.receiver.connection)) {
       side_step(&scene.sender);
       side_step(&scene.receiver);
     }

@@ -24,34 +24,21 @@
 
 #define SECRET "0123456789abcdef0123456789abcdef"
 
-static struct nic nic;
-
-struct scene {
-  uint8_t bytes[HANDLE_BYTES];
-  struct handle handle;
-  struct listener *listener;
-};
-static struct scene scene;
-
-static void scene_open(struct scene *opened) {
-  assert_int_equal(listener_open(&nic, 1, opened->bytes, &opened->listener), 0);
-  assert_int_equal(handle_decode(opened->bytes, &opened->handle), 0);
-}
+static struct meeting meeting;
 
 /* The honest peer gets its connection, and data passes. */
-static void scene_still_works(void) {
-  struct pair pair = pair_connect(&nic, scene.bytes, scene.listener);
+static void it_still_works(void) {
+  struct pair pair = meeting_pair(&meeting);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 24, NULL);
   pair_close(pair);
 }
 
 static void nobody_got_in(void) {
-  struct connection *connection;
-  assert_int_equal(listener_accept(scene.listener, &connection), 0);
-  assert_null(connection);
+  meeting_accept(&meeting);
+  assert_null(meeting.pair.receiver);
 }
 
-static struct by_hand_caller caller_of(const struct scene *called, const uint8_t *job) {
+static struct by_hand_caller caller_of(const struct meeting *called, const uint8_t *job) {
   struct by_hand_caller caller = by_hand_caller(&called->handle, job);
   caller.from = "127.0.0.1";
   return caller;
@@ -76,12 +63,11 @@ static void assert_rejected(const struct by_hand_caller *caller) {
 }
 
 static struct connection *accept_one(void) {
-  struct connection *connection = NULL;
-  uint64_t until_ns = clock_now_ns() + PATIENCE_NS;
-  while (!connection) {
-    assert_true(clock_now_ns() < until_ns);
-    assert_int_equal(listener_accept(scene.listener, &connection), 0);
+  UNTIL(meeting.pair.receiver) {
+    meeting_accept(&meeting);
   }
+  struct connection *connection = meeting.pair.receiver;
+  meeting.pair.receiver = NULL;
   return connection;
 }
 
@@ -92,14 +78,13 @@ static struct connection *caller_gets_in(struct by_hand_caller *caller) {
 }
 
 static int start(void **state) {
-  nic = pair_loopback(AF_INET);
   pair_set_up(state);
-  scene_open(&scene);
+  meeting = meeting_open(AF_INET);
   return 0;
 }
 
 static int stop(void **state) {
-  listener_close(scene.listener);
+  meeting_close(&meeting);
   return pair_tear_down(state);
 }
 
@@ -107,7 +92,7 @@ static int stop(void **state) {
 #define TEST_WITH(name, parameters) UNIT_TEST_EACH(name, start, stop, parameters)
 
 TEST(a_recorded_handshake_is_of_no_use) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   caller_greet(&caller);
   struct connection *connection = caller_gets_in(&caller);
   /* Word for word, for the first lane and, with the connection there, as one that reconnects. */
@@ -125,13 +110,13 @@ TEST(a_recorded_handshake_is_of_no_use) {
   }
   nobody_got_in();
   close(caller.fd);
-  scene_still_works();
+  it_still_works();
 }
 
 /* The connection's identity travels in clear: to know it must not be enough to add or replace a
  * lane. */
 TEST(an_identity_is_not_a_key) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   caller_greet(&caller);
   struct connection *connection = caller_gets_in(&caller);
   struct by_hand_caller thief = caller;
@@ -161,9 +146,8 @@ TEST(an_identity_is_not_a_key) {
 
 /* A peer with the keys of its own listener must not get into a connection of another one. */
 TEST(keys_open_their_own_door_only) {
-  struct scene other;
-  scene_open(&other);
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct meeting other = meeting_open(AF_INET);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   struct by_hand_caller thief = caller_of(&other, NULL); /* the same identity of connection */
   caller_greet(&thief);                                  /* while there is no such connection yet */
   caller_greet(&caller);
@@ -173,11 +157,11 @@ TEST(keys_open_their_own_door_only) {
   connection_detach(connection);
   close(thief.fd);
   close(caller.fd);
-  listener_close(other.listener);
+  meeting_close(&other);
 }
 
 TEST(messages_may_come_in_pieces) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   caller.is_slow = true;
   caller_greet(&caller);
   connection_detach(caller_gets_in(&caller));
@@ -194,7 +178,7 @@ static void expect_unknown(struct by_hand_caller *caller) {
 }
 
 TEST(what_is_not_known_is_refused_at_once) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   caller.hello.listener[0] ^= 1;
   for (uint8_t is_first = 0; is_first < 2; is_first++) {
     caller.hello.is_first = is_first;
@@ -205,9 +189,9 @@ TEST(what_is_not_known_is_refused_at_once) {
 TEST(only_so_many_connections_wait_for_accept) {
   struct by_hand_caller callers[LISTENER_MAX_PENDING + 1], *last = callers + LISTENER_MAX_PENDING;
   for (struct by_hand_caller *caller = callers; caller <= last; caller++) {
-    *caller = caller_of(&scene, NULL);
+    *caller = caller_of(&meeting, NULL);
     caller->hello.connection[0] = (uint8_t)(caller - callers);
-    auth_keys_derive(scene.handle.secret, NULL, caller->hello.connection, &caller->keys);
+    auth_keys_derive(meeting.handle.secret, NULL, caller->hello.connection, &caller->keys);
     if (caller == last) {
       expect_unknown(caller);
       connection_detach(accept_one());
@@ -265,7 +249,7 @@ static void strangers_cost_one_hash_each(const struct by_hand_caller *seen) {
 }
 
 TEST(a_stranger_costs_one_hash) {
-  struct by_hand_caller caller = by_hand_caller(&scene.handle, NULL);
+  struct by_hand_caller caller = by_hand_caller(&meeting.handle, NULL);
   strangers_cost_one_hash_each(&caller);
   nobody_got_in();
   /* An honest peer, and then strangers who pose as another lane of its connection. */
@@ -284,7 +268,7 @@ enum { FLOOD = PENDING_PEERS_MAX + 200 };
 static int flood[FLOOD];
 
 static void flood_begin(void) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   for (int i = 0; i < FLOOD; i++) {
     by_hand_dial(&caller);
     flood[i] = caller.fd;
@@ -299,13 +283,13 @@ static void flood_end(void) {
 
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
 TEST(a_flood_evicts_itself) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   hello_encode(&caller.hello, caller.transcript.hello);
   caller.from = "127.0.0.2";
   by_hand_dial(&caller);
   by_hand_say(caller.fd, caller.transcript.hello, 100, false);
   flood_begin();
-  scene_still_works();
+  it_still_works();
   by_hand_say(caller.fd, caller.transcript.hello + 100, HELLO_BYTES - 100, false);
   by_hand_take_challenge(&caller);
   connection_detach(caller_gets_in(&caller));
@@ -315,7 +299,7 @@ TEST(a_flood_evicts_itself) {
 
 /* Also one that comes from the address of a peer of the job, while that one proves who it is. */
 TEST(a_flood_spares_who_has_said_hello) {
-  struct by_hand_caller caller = caller_of(&scene, NULL);
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
   caller_greet(&caller);
   flood_begin();
   connection_detach(caller_gets_in(&caller));
@@ -342,27 +326,26 @@ static void use_secret_in_tree(const struct tree *tree, mode_t mode) {
 static void expect_refused(void) {
   struct listener *listener;
   uint8_t bytes[HANDLE_BYTES];
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), -EACCES);
+  assert_int_equal(listener_open(meeting.nics, 1, bytes, &listener), -EACCES);
 }
 
 TEST_WITH(a_job_with_a_secret_works, "STRATUS_SECRET=" SECRET) {
   struct tree tree;
-  scene_still_works();
+  it_still_works();
   /* The same from a file. */
   tree_create(&tree);
   use_secret_in_tree(&tree, 0600);
-  scene_still_works();
+  it_still_works();
   assert_int_equal(log_capture_find("chmod 600"), 0);
   assert_int_equal(log_capture_find("0123456789abcdef"), 0);
   tree_remove(&tree);
 }
 
 TEST(a_secret_that_cannot_be_read_ends_the_job) {
-  struct connection *connection;
   pair_set_parameters("STRATUS_SECRET_FILE=/nonexistent/secret");
   expect_refused();
   assert_int_equal(log_capture_find("STRATUS_SECRET_FILE=/nonexistent/secret"), 1);
-  assert_int_equal(connector_connect(&nic, 1, -1, 0, scene.bytes, &connection), -EACCES);
+  assert_int_equal(meeting_connect(&meeting), -EACCES);
 }
 
 TEST(a_secret_that_others_can_read_or_guess_ends_the_job) {
@@ -391,9 +374,7 @@ static void *write_in_pieces(void *path) {
 }
 
 TEST(a_secret_from_a_fifo_is_read_to_its_end) {
-  struct listener *listener;
   struct tree tree;
-  uint8_t bytes[HANDLE_BYTES];
   char path[TREE_PATH_MAX];
   pthread_t writer;
   void *written;
@@ -401,11 +382,11 @@ TEST(a_secret_from_a_fifo_is_read_to_its_end) {
   assert_int_equal(mkfifo(tree_path(&tree, "fifo", path), 0600), 0);
   use_secret_file(path);
   assert_int_equal(pthread_create(&writer, NULL, write_in_pieces, path), 0);
-  assert_int_equal(listener_open(&nic, 1, bytes, &listener), 0);
+  struct meeting other = meeting_open(AF_INET);
   pthread_join(writer, &written);
   assert_int_equal((intptr_t)written, 33);
   assert_int_equal(log_capture_find("characters"), 0);
-  listener_close(listener);
+  meeting_close(&other);
   tree_remove(&tree);
 }
 
@@ -414,7 +395,7 @@ TEST_WITH(a_handle_without_the_secret_is_not_enough, "STRATUS_SECRET=" SECRET) {
   static const uint8_t wrong[AUTH_KEY_BYTES] = { 1 };
   const uint8_t *jobs[] = { NULL, wrong };
   for (int i = 0; i < 2; i++) {
-    struct by_hand_caller caller = caller_of(&scene, jobs[i]);
+    struct by_hand_caller caller = caller_of(&meeting, jobs[i]);
     caller_greet(&caller);
     assert_int_equal(caller_prove(&caller), REPLY_OTHER_SECRET);
     close(caller.fd);
@@ -423,5 +404,5 @@ TEST_WITH(a_handle_without_the_secret_is_not_enough, "STRATUS_SECRET=" SECRET) {
   assert_true(log_capture_find("STRATUS_SECRET") >= 1);
   assert_true(log_capture_find("is set, but not on caller (127.0.0.1:") >= 1);
   assert_int_equal(log_capture_find("0123456789abcdef"), 0);
-  scene_still_works();
+  it_still_works();
 }

@@ -359,8 +359,7 @@ struct link_view {
   uint64_t heard_ns;       /* the last frame or handshake on any lane; 0: never */
   int peer_error;          /* of the peer's ABORT, a negative errno; 0: none came */
   const char *peer_reason; /* likewise, printable; lives as long as the link; empty: none */
-  uint64_t stuck_ns;       /* nothing was acknowledged since, see LINK_STUCK; 0: not so */
-  unsigned vain_lanes;     /* that came up since then and brought nothing across */
+  unsigned vain_lanes;     /* LINK_STUCK: that came up since then and brought nothing across */
   unsigned lanes_up;
   unsigned lanes_wanted; /* that are up or should be; receiver: that the peer opened */
 };

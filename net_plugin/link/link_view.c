@@ -45,7 +45,6 @@ void link_view(const struct link *link, struct link_view *view) {
     .counts = link->counts,
     .peer_error = link->peer_error,
     .peer_reason = link->peer_reason,
-    .stuck_ns = link->stuck_ns,
     .vain_lanes = link->vain_lanes,
     .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
     .lanes_wanted = (unsigned)__builtin_popcountll(

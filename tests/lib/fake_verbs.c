@@ -98,6 +98,7 @@ struct ibv_context *fake_open_device(struct ibv_device *base) {
   struct fake_context *context = error ? NULL : calloc(1, sizeof(*context));
   if (context) {
     context->base = device->context;
+    context->base.cmd_fd = -1;
     context->base.async_fd = eventfd(0, EFD_CLOEXEC);
     context->next = fake.contexts;
     fake.contexts = context;
@@ -349,7 +350,7 @@ void fake_verbs_add(const struct fake_hca *hca) {
   snprintf(device->base.name, sizeof(device->base.name), "%s", hca->name);
   device->context = (struct ibv_context){
     .device = &device->base,
-    .cmd_fd = -1,
+    .cmd_fd = eventfd(0, EFD_CLOEXEC),
     .async_fd = -1,
     .ops = { .poll_cq = fake_poll_cq,
              .req_notify_cq = fake_req_notify_cq,
@@ -402,6 +403,7 @@ void fake_verbs_stop(void) {
                left->cm_channels, left->cm_ids);
   }
   for (unsigned i = 0; i < fake.device_count; i++) {
+    close(fake.devices[i]->context.cmd_fd);
     free(fake.devices[i]);
   }
   fake.device_count = 0;

@@ -136,6 +136,39 @@ EACH(a_held_post_is_sent, NULL, one_thread) {
   pair_close(pair);
 }
 
+/* Do lanes know that more messages follow, where so many are sent in a row? */
+static bool are_followed(struct pair pair, unsigned count) {
+  static uint8_t from[8000], to[8000];
+  struct request *sent[8], *received[8];
+  for (unsigned i = 0; i < count; i++) {
+    received[i] = pair_post(pair.receiver, to, sizeof to);
+  }
+  for (unsigned i = 0; i < count; i++) {
+    sent[i] = pair_post(pair.sender, from, sizeof from);
+  }
+  for (unsigned i = 0; i < count; i++) {
+    assert_int_equal(pair_wait(sent[i]) | pair_wait(received[i]), 0);
+  }
+  bool are = false;
+  engine_lock(pair.sender->engine);
+  for (uint64_t lanes = pair.sender->opened; lanes != 0; lanes &= lanes - 1) {
+    are |= pair.sender->slots[__builtin_ctzll(lanes)].lane->has_followers;
+  }
+  engine_unlock(pair.sender->engine);
+  return are;
+}
+
+EACH(lanes_gather_what_is_sent_in_a_row, "STRATUS_FLOWS=1") {
+  struct pair pair = pair_make(AF_INET);
+  bool are = false;
+  for (unsigned i = 0; i < 10 && !are; i++) { /* this thread may not be given a CPU */
+    are = are_followed(pair, 8);
+  }
+  assert_true(are);
+  assert_false(are_followed(pair, 1));
+  pair_close(pair);
+}
+
 /* More of lost flows: test_lanes.c. */
 TEST(what_a_connection_has_seen_is_told_at_its_end) {
   pair_exchange_with_cuts(AF_INET);

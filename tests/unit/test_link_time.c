@@ -126,17 +126,33 @@ TEST(a_path_without_data_ends_the_patient_too) {
   }
 }
 
-/* Then it is waited for again, and another one may pass all. */
-TEST(a_path_may_go_at_the_last_try) {
+/* Until so many lanes have come up in vain. */
+static void get_stuck(unsigned vain_lanes) {
   timed_begin_patient(TIMED_LANES, PATIENCE);
   timed_post(TIMED_BULK);
   timed_pass(SECOND);
   timed.largest = 700;
   timed_post(TIMED_BULK);
-  while (trouble(LINK_SENDER) != LINK_STUCK ||
-         timed_view(LINK_SENDER).vain_lanes < LINK_VAIN_LANES) {
+  while (trouble(LINK_SENDER) != LINK_STUCK || timed_view(LINK_SENDER).vain_lanes < vain_lanes) {
     timed_pass(MS);
   }
+}
+
+/* Who was stopped meanwhile gives a new path its time. */
+TEST(time_away_counts_for_nothing) {
+  get_stuck(1);
+  timed.is_stopped[LINK_SENDER] = true;
+  timed_pass(LINK_STUCK_NS);
+  timed.is_stopped[LINK_SENDER] = false;
+  timed.largest = 0;
+  timed_pass(LINK_STUCK_NS / 2);
+  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+  assert_int_equal(timed.completed[LINK_SENDER], 2);
+}
+
+/* Then it is waited for again, and another one may pass all. */
+TEST(a_path_may_go_at_the_last_try) {
+  get_stuck(LINK_VAIN_LANES);
   timed.can_dial = false;
   timed_pass(LINK_STUCK_NS + LINK_LAST_TRY_NS);
   assert_int_equal(timed_view(LINK_SENDER).vain_lanes, 0);

@@ -138,3 +138,12 @@ TEST(a_single_nic_is_not_watched) {
   seconds_pass(60);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
+
+/* The memory of a connection that ends goes. */
+TEST(nothing_is_due_after_the_end) {
+  nic_shares_dialled(&shares, by_other);
+  nic_shares_failed(&shares, by_other, -EHOSTUNREACH);
+  assert_true(shares.timer.deadline_ns != 0);
+  nic_shares_stop(&shares);
+  assert_int_equal(shares.timer.deadline_ns, 0);
+}

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/collnet/group.h"
@@ -300,18 +301,30 @@ TEST(ports_that_go_down_are_lost) {
   rdma_device_release(rdma_host_open(&nic));
 }
 
-/* ---- memory ---- */
-
-static bool has_keys(const struct lane_memory *memory, const struct rdma_device *device) {
-  uint32_t local, remote;
-  return rdma_memory_keys(memory, device->index, &local, &remote);
-}
-
 /* Closed; its place is free. */
 static void give_up(struct rdma_device *device) {
   rdma_device_lose(device, "test");
   rdma_device_release(device);
   rdma_worker_finish(&device->queue);
+}
+
+/* librdmacm has one context for all NICs of a device; a child of fork must not have it. */
+TEST(what_nics_share_stays_marked_until_the_last_goes) {
+  const struct nic other = fake_nic("d9", "fe80::1", 64);
+  struct rdma_device *one = rdma_host_open(&nic), *last = rdma_host_open(&other);
+  int fd = last->bound->verbs->cmd_fd;
+  assert_ptr_equal(one->bound->verbs, last->bound->verbs);
+  give_up(one);
+  assert_true(descriptor_is_marked(fd));
+  give_up(last);
+  assert_false(descriptor_is_marked(fd));
+}
+
+/* ---- memory ---- */
+
+static bool has_keys(const struct lane_memory *memory, const struct rdma_device *device) {
+  uint32_t local, remote;
+  return rdma_memory_keys(memory, device->index, &local, &remote);
 }
 
 TEST(without_wishes_nothing_is_kept) {

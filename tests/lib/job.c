@@ -2,12 +2,10 @@
 /* See job.h. */
 #include "tests/lib/job.h"
 
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -16,6 +14,7 @@
 #include "net_plugin/setup/handle.h"
 #include "tests/lib/content.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
 
 enum { DEPTH = 4, MESSAGES = 16, LARGEST = 100000 };
 
@@ -57,18 +56,6 @@ void job_set_parameters(const char *one, const char *other) {
   setenv("NCCL_SOCKET_FAMILY", "AF_INET", 1);
   param_load(environment);
   sysfs_process_root = "/nonexistent";
-}
-
-/* Cuts TCP connections of this process; every keep-th stays, with 0 none. */
-static void cut_flows(unsigned keep) {
-  for (int fd = 3; fd < 256; fd++) {
-    struct sockaddr_storage peer;
-    socklen_t bytes = sizeof peer;
-    if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.ss_family == AF_INET &&
-        (!keep || (unsigned)fd % keep)) {
-      shutdown(fd, SHUT_RDWR);
-    }
-  }
 }
 
 void job_logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
@@ -199,7 +186,7 @@ static void exchange(struct job *job) {
     if (job->options->cuts_flows && job->receiver.done != seen) {
       seen = job->receiver.done;
       if (seen == 4 || seen == 9) {
-        cut_flows(seen == 4 ? 3 : 0);
+        pair_cut_flows(seen == 4 ? 3 : 0);
       }
     }
   }

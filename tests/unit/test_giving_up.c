@@ -3,7 +3,6 @@
 #include "tests/lib/unit.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,8 +12,6 @@
 #include "net_plugin/plugin/plugin.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
-
-#define FD_LIMIT 1024
 
 /* Posts by a thread of its own: which thread posts tells whose connections end together. */
 struct posting {
@@ -109,33 +106,13 @@ IN_BOTH_MODES(what_one_thread_drives_ends_together) {
   pair_close(other);
 }
 
-/* The port that this process listens on. */
-static in_port_t listening_port(void) {
-  for (int fd = 0; fd < FD_LIMIT; fd++) {
-    int listens = 0;
-    struct sockaddr_in local;
-    socklen_t bytes = sizeof listens, local_bytes = sizeof local;
-    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) == 0 && listens &&
-        getsockname(fd, (struct sockaddr *)&local, &local_bytes) == 0 &&
-        local.sin_family == AF_INET) {
-      return local.sin_port;
-    }
-  }
-  fail_msg("nobody listens");
-  return 0;
-}
-
 /* As the kernel does for a process that ends with unread data. */
-static void reset_accepted_flows(void) {
+static void reset_flows(struct connection *connection) {
   static const struct sockaddr nobody = { .sa_family = AF_UNSPEC };
-  in_port_t port = listening_port();
-  for (int fd = 0; fd < FD_LIMIT; fd++) {
-    struct sockaddr_in local, peer;
-    socklen_t local_bytes = sizeof local, peer_bytes = sizeof peer;
-    if (getsockname(fd, (struct sockaddr *)&local, &local_bytes) == 0 &&
-        getpeername(fd, (struct sockaddr *)&peer, &peer_bytes) == 0 && local.sin_port == port) {
-      assert_int_equal(connect(fd, &nobody, sizeof nobody), 0);
-    }
+  assert_true(connection->opened != 0);
+  for (uint64_t lanes = connection->opened; lanes != 0; lanes &= lanes - 1) {
+    int fd = connection->slots[__builtin_ctzll(lanes)].lane->fd;
+    assert_int_equal(connect(fd, &nobody, sizeof nobody), 0);
   }
 }
 
@@ -147,7 +124,7 @@ IN_BOTH_MODES(a_reset_hides_no_reason) {
   struct engine *engine = pair.receiver->engine; /* of both ends */
   engine_lock(engine);
   connection_fail(pair.receiver, -EIO);
-  reset_accepted_flows();
+  reset_flows(pair.receiver);
   struct request *sent = pair_post(pair.sender, data, sizeof data);
   engine_unlock(engine);
   assert_int_equal(pair_wait(sent), -ECONNABORTED);

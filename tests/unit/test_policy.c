@@ -13,53 +13,22 @@
 
 #define KIB 1024u
 #define MS 1000000ull
-#define RUNS 200u
-#define FACTS 600u
-#define IN_FLIGHT_MAX_BYTES (64u << 20) /* of a lane: its journal holds 64 chunks */
 
 static struct policy_shared shared;
 static struct policy_config config;
 static struct policy *policy;
-static uint64_t random_state, now_ns;
+static uint64_t now_ns;
 static uint64_t up, rdma;
 static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
 static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
 
-static uint64_t draw(uint64_t end) {
-  return random_next(&random_state) % end;
-}
-
-static bool chance(unsigned percent) {
-  return draw(100) < percent;
-}
-
-static unsigned draw_lane(uint64_t lanes) {
-  uint64_t skip = draw((uint64_t)__builtin_popcountll(lanes));
-  for (; skip > 0; skip--) {
-    lanes &= lanes - 1;
-  }
-  return (unsigned)__builtin_ctzll(lanes);
-}
-
-static void make(uint64_t seed) {
-  random_state = seed;
-  now_ns = draw(2) * 1000 * MS;
+static void make(const struct policy_config *wanted) {
+  now_ns = 1000 * MS;
   up = rdma = 0;
   memset(in_flight, 0, sizeof in_flight);
   memset(acked, 0, sizeof acked);
+  config = *wanted;
   policy_shared_init(&shared);
-  config = (struct policy_config){
-    .lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8)),
-    .paths = (unsigned)draw(4),
-    .chunk_bytes =
-        (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
-    .usual_chunk_bytes = chance(50) ? 0 : (uint32_t)(POLICY_GRAIN_BYTES + draw(256 * KIB)),
-    .learns_lanes = chance(50),
-    .reconnects_slow_lanes = chance(70),
-    .compress = (enum policy_compress)draw(3),
-    .shared = chance(80) ? &shared : NULL,
-  };
-  config.first_lanes = (unsigned)draw(config.lanes + 1);
   policy = calloc(1, policy_bytes());
   assert_non_null(policy);
   policy_init(policy, &config, &lanes_now);
@@ -70,12 +39,66 @@ static void finish(void) {
   free(policy);
 }
 
+static void lane_up(unsigned lane) {
+  up |= lane_bit(lane);
+  policy_lane_up(policy, lane, now_ns);
+}
+
 static void lane_lost(unsigned lane) {
   up &= ~lane_bit(lane);
   rdma &= ~lane_bit(lane);
   policy_lane_lost(policy, lane);
-  acked[lane] += chance(50) ? in_flight[lane] : 0; /* the peer had it, or it is sent again */
   in_flight[lane] = 0;
+}
+
+/* They are not in flight any more. */
+static void bytes_acked(unsigned lane, uint64_t bytes) {
+  in_flight[lane] -= bytes;
+  acked[lane] += bytes;
+  policy_acked(policy, lane, bytes, now_ns);
+}
+
+static void pass(unsigned lane, uint32_t bytes) {
+  policy_sent(policy, lane, bytes, now_ns);
+  in_flight[lane] += bytes;
+}
+
+/* ---- the contract ---- */
+
+enum { RUNS = 200, FACTS = 600, IN_FLIGHT_MAX_BYTES = 64 << 20 }; /* a journal holds 64 chunks */
+static uint64_t random_state;
+
+static uint64_t draw(uint64_t end) {
+  return random_next(&random_state) % end;
+}
+
+static bool chance(unsigned percent) {
+  return draw(100) < percent;
+}
+
+/* One of these. */
+static unsigned draw_lane(uint64_t lanes) {
+  for (uint64_t skip = draw((uint64_t)__builtin_popcountll(lanes)); skip > 0; skip--) {
+    lanes &= lanes - 1;
+  }
+  return (unsigned)__builtin_ctzll(lanes);
+}
+
+static void make_any(uint64_t seed) {
+  random_state = seed;
+  unsigned lanes = (unsigned)(1 + draw(chance(20) ? POLICY_MAX_LANES : 8));
+  make(&(struct policy_config){
+      .lanes = lanes,
+      .first_lanes = (unsigned)draw(lanes + 1),
+      .paths = (unsigned)draw(4),
+      .chunk_bytes =
+          (uint32_t)(POLICY_GRAIN_BYTES + draw(chance(50) ? 256 * KIB : 4096 * KIB - 4096)),
+      .usual_chunk_bytes = chance(50) ? 0 : (uint32_t)(POLICY_GRAIN_BYTES + draw(256 * KIB)),
+      .learns_lanes = chance(50),
+      .reconnects_slow_lanes = chance(70),
+      .compress = (enum policy_compress)draw(3),
+      .shared = chance(80) ? &shared : NULL,
+  });
 }
 
 static void check_chunk(unsigned lane, uint64_t total, uint64_t left, bool is_placed) {
@@ -89,149 +112,74 @@ static void check_decisions(void) {
   uint64_t total = 1ull << draw(30), left = draw(total) + 1;
   uint64_t candidates = up & (chance(50) ? UINT64_MAX : random_next(&random_state));
   int lane = policy_pick(policy, candidates, chance(20) ? UINT64_MAX : left, now_ns);
-  assert_true(lane >= -1 && lane < POLICY_MAX_LANES);
-  assert_true(lane < 0 || (candidates >> lane & 1) != 0);
+  assert_true(lane == -1 || (lane >= 0 && (candidates >> lane & 1) != 0));
   if (up != 0) {
     unsigned any = draw_lane(up);
     check_chunk(any, total, left, (rdma >> any & 1) != 0);
     check_chunk(any, total, 0, false);
   }
-  unsigned wanted = policy_lanes_wanted(policy, now_ns);
-  assert_in_range(wanted, 1, config.lanes);
-}
-
-static void some_lane_up(void) {
-  uint64_t all = lanes_below(config.lanes);
-  if ((all & ~up) == 0) {
-    return;
+  assert_in_range(policy_lanes_wanted(policy, now_ns), 1, config.lanes);
+  uint64_t measured = policy_wants_measured(policy, now_ns);
+  assert_int_equal(measured & (~up | rdma), 0);
+  for (; measured != 0; measured &= measured - 1) {
+    policy_measured(policy, (unsigned)__builtin_ctzll(measured), NULL, now_ns);
   }
-  unsigned lane = draw_lane(all & ~up);
-  up |= lane_bit(lane);
-  policy_lane_up(policy, lane, now_ns);
-  if (chance(10)) {
-    rdma |= lane_bit(lane);
-  }
-}
-
-/* They are not in flight any more. */
-static void bytes_acked(unsigned lane, uint64_t bytes) {
-  in_flight[lane] -= bytes;
-  acked[lane] += bytes;
-  policy_acked(policy, lane, bytes, now_ns);
-}
-
-static void some_bytes_sent(void) {
-  int lane = policy_pick(policy, up, draw(1u << 20), now_ns);
-  if (lane >= 0 && in_flight[lane] < IN_FLIGHT_MAX_BYTES) {
-    uint64_t left = draw(4u << 20);
-    uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, left, left, false);
-    policy_sent(policy, (unsigned)lane, bytes, now_ns);
-    in_flight[lane] += bytes;
-    if (policy_compress(policy)) {
-      assert_int_equal(config.compress, POLICY_COMPRESS_AUTO);
-      struct policy_encoded encoded = { .lane = (unsigned)lane, .bytes = bytes };
-      encoded.coded_bytes = (uint32_t)draw(bytes + 1ull);
-      policy_encoded(policy, &encoded);
-    }
-  }
-}
-
-static void some_bytes_acked(void) {
-  unsigned lane = draw_lane(up);
-  uint64_t bytes = chance(50) ? in_flight[lane] : draw(in_flight[lane] + 1);
-  bytes_acked(lane, bytes);
-}
-
-/* As the link's owner does; some transports count nothing. */
-static void lanes_measured(void) {
-  uint64_t wanted = policy_wants_measured(policy, now_ns);
-  assert_int_equal(wanted & ~up, 0);
-  assert_int_equal(wanted & rdma, 0);
-  for (; wanted != 0; wanted &= wanted - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(wanted);
-    struct policy_transport transport = { .busy_us = draw(now_ns / 1000 + 1),
-                                          .is_app_limited = chance(50) };
-    transport.peer_us = draw(transport.busy_us + 1);
-    policy_measured(policy, lane, chance(10) ? NULL : &transport, now_ns);
-    assert_in_range(policy_limit_of(policy, lane), POLICY_LIMIT_UNKNOWN, POLICY_LIMIT_NETWORK);
-  }
-}
-
-static void some_reconnect(void) {
-  int lane = policy_reconnect(policy, now_ns);
-  if (lane >= 0) {
-    assert_true((up >> lane & 1) != 0 && up != lane_bit((unsigned)lane));
-    assert_int_equal(in_flight[lane], 0);
-    lane_lost((unsigned)lane);
+  int slow = chance(10) ? policy_reconnect(policy, now_ns) : -1;
+  if (slow >= 0) {
+    assert_true((up >> slow & 1) != 0 && up != lane_bit((unsigned)slow));
+    assert_int_equal(in_flight[slow], 0);
+    lane_lost((unsigned)slow);
   }
 }
 
 static void some_fact(void) {
-  uint64_t kind = draw(100);
+  uint64_t down = lanes_below(config.lanes) & ~up, kind = draw(100);
   now_ns += chance(30) ? 0 : draw(chance(5) ? 300 * MS : MS);
-  if (up == 0 || kind < 4) {
-    some_lane_up();
+  if (down != 0 && (up == 0 || kind < 4)) {
+    unsigned lane = draw_lane(down);
+    lane_up(lane);
+    rdma |= chance(10) ? lane_bit(lane) : 0;
   } else if (kind < 6) {
     lane_lost(draw_lane(up));
   } else if (kind < 20) {
     policy_posted(policy, draw(1u << draw(24)));
-  } else if (kind < 55) {
-    some_bytes_sent();
-  } else if (kind < 95) {
-    some_bytes_acked();
-  } else if (kind < 97) {
-    shared.count.level = (unsigned)draw(shared.count.most + 1);
-    shared.count.changes++;
+  } else if (kind < 60) {
+    uint64_t left = draw(4u << 20);
+    int lane = policy_pick(policy, up, left, now_ns);
+    if (lane >= 0 && in_flight[lane] < IN_FLIGHT_MAX_BYTES) {
+      pass((unsigned)lane, policy_chunk_bytes(policy, (unsigned)lane, left, left, false));
+    }
   } else {
-    some_reconnect();
-  }
-  lanes_measured();
-}
-
-/* NULL: nothing is checked then. */
-static void run_facts(void (*after_each)(void), void (*at_the_end)(void)) {
-  for (uint64_t seed = 1; seed <= RUNS; seed++) {
-    make(seed);
-    for (unsigned fact = 0; fact < FACTS; fact++) {
-      some_fact();
-      if (after_each) {
-        after_each();
-      }
-    }
-    if (at_the_end) {
-      at_the_end();
-    }
-    finish();
+    unsigned lane = draw_lane(up);
+    bytes_acked(lane, chance(50) ? in_flight[lane] : draw(in_flight[lane] + 1));
   }
 }
 
 UNIT_TEST(any_order_of_facts_gives_possible_decisions) {
-  run_facts(check_decisions, NULL);
-}
-
-static void check_that_a_chunk_is_carried(void) {
-  for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
-    unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    bytes_acked(lane, in_flight[lane]);
+  for (uint64_t seed = 1; seed <= RUNS; seed++) {
+    make_any(seed);
+    for (unsigned fact = 0; fact < FACTS; fact++) {
+      some_fact();
+      check_decisions();
+    }
+    /* Whatever has happened: with all lanes free and nothing in flight, one carries the chunk. */
+    for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
+      unsigned lane = (unsigned)__builtin_ctzll(lanes);
+      bytes_acked(lane, in_flight[lane]);
+    }
+    assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
+    assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);
+    finish();
   }
-  assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
-  assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);
 }
 
-/* Whatever has happened: with all lanes free and nothing in flight, a lane carries the chunk. */
-UNIT_TEST(a_chunk_is_carried_in_the_end) {
-  run_facts(NULL, check_that_a_chunk_is_carried);
-}
+/* ---- what it makes of the facts ---- */
 
 /* With all lanes up. */
 static void begin(const struct policy_config *wanted) {
-  make(1);
-  config = *wanted;
-  policy_shared_init(&shared);
-  policy_init(policy, &config, &lanes_now);
+  make(wanted);
   for (unsigned lane = 0; lane < config.lanes; lane++) {
-    up |= lane_bit(lane);
-    policy_lane_up(policy, lane, now_ns);
+    lane_up(lane);
   }
   policy_posted(policy, 64u << 20);
 }
@@ -244,8 +192,7 @@ UNIT_TEST(lanes_share_the_load) {
     int lane = policy_pick(policy, 3, 32u << 20, now_ns);
     assert_in_range(lane, 0, 1);
     uint32_t bytes = policy_chunk_bytes(policy, (unsigned)lane, 64u << 20, 32u << 20, false);
-    policy_sent(policy, (unsigned)lane, bytes, now_ns);
-    in_flight[lane] += bytes;
+    pass((unsigned)lane, bytes);
     now_ns += MS;
     bytes_acked((unsigned)lane, bytes);
     carried[lane] += bytes;
@@ -265,11 +212,6 @@ UNIT_TEST(what_compresses) {
     assert_false(policy_compress(policy));
     finish();
   }
-}
-
-static void pass(unsigned lane, uint32_t bytes) {
-  policy_sent(policy, lane, bytes, now_ns);
-  in_flight[lane] += bytes;
 }
 
 /* On lane 0; then what passed is measured. */

@@ -10,8 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/param.h"
 #include "net_plugin/connection/connection.h"
+#include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/content.h"
@@ -49,6 +51,16 @@ struct nic pair_loopback(int family) {
     assert_int_equal(inet_pton(AF_INET, used_address, &in->sin_addr), 1);
   }
   return nic;
+}
+
+void pair_sockets(int fds[2]) {
+  const struct nic nic = pair_loopback(AF_INET);
+  struct sockaddr_storage address;
+  int listening = tcp_socket_listen(&nic, &address);
+  fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(connect(fds[0], (struct sockaddr *)&address, tcp_address_bytes(&address)), 0);
+  UNTIL((fds[1] = accept4(listening, NULL, NULL, SOCK_CLOEXEC)) >= 0);
+  descriptor_close(listening);
 }
 
 struct meeting meeting_open_nics(const struct nic *nics, unsigned count) {

@@ -18,6 +18,8 @@ struct pair {
 /* Replaces all parameters by these, which spaces separate; NULL: none. */
 void pair_set_parameters(const char *words);
 struct nic pair_loopback(int family);
+/* The two ends of a TCP connection over that. */
+void pair_sockets(int fds[2]);
 /* From now on that is this interface, with this IPv4 address: librdmacm finds no device by
  * 127.0.0.1. */
 void pair_use(const char *nic, const char *address);

@@ -17,20 +17,16 @@ const struct fake_hca rdma_host_iwarp = { .name = "fake0",
                                           .is_iwarp = true };
 static bool is_started; /* by rdma_host_set_up */
 
-void rdma_host_configure(void) {
-  endpoint_configure();
-}
-
 void rdma_host_start(const struct fake_hca *hca) {
   fake_verbs_start();
   fake_verbs_add(hca);
-  rdma_host_configure();
+  endpoint_configure();
 }
 
 void rdma_host_stop(void) {
   endpoint_stop_all();
   fake_verbs_stop();
-  rdma_host_configure();
+  endpoint_configure();
 }
 
 void rdma_host_expect(struct pair pair, uint64_t sends) {
@@ -69,16 +65,7 @@ int rdma_host_result(struct rdma_qp *qp, int before) {
 
 struct rdma_host_two rdma_host_listen(void) {
   struct rdma_host_two two = { .nic = pair_loopback(AF_INET), .tokens = { { 1 }, { 2 } } };
-  struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-  socklen_t bytes = sizeof address;
-  int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  two.fds[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(bind(listener, (struct sockaddr *)&address, bytes), 0);
-  assert_int_equal(listen(listener, 1), 0);
-  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &bytes), 0);
-  assert_int_equal(connect(two.fds[0], (struct sockaddr *)&address, bytes), 0);
-  two.fds[1] = accept(listener, NULL, NULL);
-  close(listener);
+  pair_sockets(two.fds);
   rdma_device_wait(&two.nic, 1);
   assert_true(endpoint_offer(&two.nic, &two.offer));
   const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };

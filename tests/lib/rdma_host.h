@@ -52,7 +52,4 @@ struct rdma_host_two rdma_host_two(void);
 int rdma_host_result(struct rdma_qp *qp, int before);
 void rdma_host_free_two(struct rdma_host_two *two);
 
-/* The settings are read again, and that a NIC was refused a moment ago is forgotten. */
-void rdma_host_configure(void);
-
 #endif

@@ -57,7 +57,7 @@ static int start(void **state) {
   const struct rdma_host_way *way = *state;
   current = way->hca;
   if (real_device) {
-    rdma_host_configure();
+    endpoint_configure();
   }
   return rdma_host_set_up(state);
 }

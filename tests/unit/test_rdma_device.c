@@ -58,7 +58,7 @@ static int tear_down(void **state) {
 
 static struct rdma_settings with(const char *name, const char *value) {
   setenv(name, value, 1);
-  rdma_host_configure();
+  endpoint_configure();
   unsetenv(name);
   return rdma_device_settings();
 }
@@ -107,7 +107,7 @@ TEST(users_turn_it_off) {
 
 /* is_there: a connection that is made now should be able to use it later. */
 static void expect_none_for(bool is_there, const char *reason) {
-  rdma_host_configure();
+  endpoint_configure();
   rdma_host_open_none(&nic, why);
   assert_int_equal(rdma_device_may_come(&nic), is_there);
   if (!strstr(why, reason)) {
@@ -165,7 +165,7 @@ TEST(a_reason_is_logged_once) {
   assert_int_equal(log_capture_count(LOG_LEVEL_INFO), 3);
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
   param_load((char *[]){ "STRATUS_RDMA=on", NULL });
-  rdma_host_configure();
+  endpoint_configure();
   rdma_device_log_refusal(&nic, "one");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
   param_load((char *[]){ NULL });
@@ -272,7 +272,7 @@ TEST(lost_devices_are_looked_for_again) {
   expect_none_for(false, "finds no RDMA device at its address");
   fake_verbs_add(&hca);
   rdma_host_open_none(&nic, why); /* not asked for again at once */
-  rdma_host_configure();
+  endpoint_configure();
   device = rdma_host_open(&nic);
   assert_false(atomic_load(&device->is_lost));
   assert_int_not_equal(rdma_memory_domain(device->index), id);
@@ -296,7 +296,7 @@ TEST(ports_that_go_down_are_lost) {
     assert_int_equal(log_capture_find("is given up: port error"), i + 1);
     expect_none_for(true, "port 1 of fake0 is down");
     fake_verbs_set_port("fake0", true);
-    rdma_host_configure();
+    endpoint_configure();
   }
   rdma_device_release(rdma_host_open(&nic));
 }

@@ -73,7 +73,7 @@ static struct fake_counts let_all_go(void) {
 
 /* True if the call was made as often. */
 static bool run_with(enum phase phase) {
-  rdma_host_configure();
+  endpoint_configure();
   if (phase == WHILE_MADE) {
     set_fault();
   }
@@ -142,7 +142,7 @@ ROCE(devices_that_cannot_are_done_without) {
       continue;
     }
     fake_verbs_fail_calls((enum fake_call)call, EPERM);
-    rdma_host_configure();
+    endpoint_configure();
     make_and_exchange();
     fake_verbs_fail_calls((enum fake_call)call, 0);
     endpoint_stop_all();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The receiving end of a TCP lane over loopback: what is waited for is taken before it is read, and
  * read later, once; whatever comes in whatever pieces, each byte counts once. */
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "net_plugin/lane/tcp/tcp_lane.h"
 #include "net_plugin/link/wire.h"
 #include "tests/lib/link_parts.h"
+#include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
 enum { LARGEST = 4096, FRAME_MAX = WIRE_HEADER_BYTES + LARGEST, WAIT_MS = 10000 };
@@ -23,21 +24,6 @@ static struct lane *lane;
 static int peer_fd;
 static uint8_t received[LARGEST], frame[FRAME_MAX];
 static uint64_t sent; /* messages */
-
-static void connect_pair(int *ours, int *theirs) {
-  struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-  socklen_t bytes = sizeof address;
-  int one = 1, listening = socket(AF_INET, SOCK_STREAM, 0);
-  assert_int_equal(bind(listening, (struct sockaddr *)&address, bytes), 0);
-  assert_int_equal(listen(listening, 1), 0);
-  assert_int_equal(getsockname(listening, (struct sockaddr *)&address, &bytes), 0);
-  *theirs = socket(AF_INET, SOCK_STREAM, 0);
-  assert_int_equal(connect(*theirs, (struct sockaddr *)&address, bytes), 0);
-  *ours = accept(listening, NULL, NULL);
-  assert_true(*ours >= 0);
-  setsockopt(*theirs, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-  close(listening);
-}
 
 static struct link *make_receiver(uint32_t chunk_bytes) {
   struct link_config config = {
@@ -55,11 +41,13 @@ static struct link *make_receiver(uint32_t chunk_bytes) {
 }
 
 static int set_up(void **state) {
-  int fd;
+  int fds[2], one = 1;
   sent = 0;
-  connect_pair(&fd, &peer_fd);
+  pair_sockets(fds);
+  peer_fd = fds[0];
+  setsockopt(peer_fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   link_under_test = make_receiver(LARGEST);
-  lane = tcp_lane_open(link_under_test, 0, 1, fd);
+  lane = tcp_lane_open(link_under_test, 0, 1, fds[1]);
   return 0;
 }
 
@@ -207,14 +195,14 @@ UNIT_TEST(a_payload_may_move_while_it_is_written) {
   struct lane_crypto crypto = { .cipher =
                                     ciphers != 0 ? (enum lane_cipher)__builtin_ctz(ciphers) : 0 };
   for (unsigned is_sealed = 0; is_sealed <= (ciphers != 0); is_sealed++) {
-    int ours, theirs, bytes = SMALL_BUFFER;
-    connect_pair(&ours, &theirs);
-    setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    int fds[2], bytes = SMALL_BUFFER;
+    pair_sockets(fds);
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     struct link *link = make_receiver(LARGE);
-    struct lane *writer = is_sealed ? tcp_sealed_lane_open(NULL, 0, 1, ours, &crypto)
-                                    : tcp_lane_open(NULL, 0, 1, ours);
-    struct lane *reader = is_sealed ? tcp_sealed_lane_open(link, 0, 1, theirs, &crypto)
-                                    : tcp_lane_open(link, 0, 1, theirs);
+    struct lane *writer = is_sealed ? tcp_sealed_lane_open(NULL, 0, 1, fds[0], &crypto)
+                                    : tcp_lane_open(NULL, 0, 1, fds[0]);
+    struct lane *reader = is_sealed ? tcp_sealed_lane_open(link, 0, 1, fds[1], &crypto)
+                                    : tcp_lane_open(link, 0, 1, fds[1]);
     move_in_the_middle(writer, reader, payload);
     writer->ops->fini(writer);
     reader->ops->fini(reader);

@@ -16,6 +16,7 @@
 #include "net_plugin/setup/settings.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 
 static const struct profile profile = {
@@ -156,18 +157,13 @@ UNIT_TEST_WITH(an_address_that_has_moved_is_told_and_done_without, NULL, tear_do
 /* A process that does not read is stopped, as far as its peer can see. */
 UNIT_TEST_WITH(a_full_peer_still_answers, NULL, tear_down) {
   load(NULL, NULL);
-  struct sockaddr_in address = { .sin_family = AF_INET };
-  socklen_t length = sizeof address;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   static char bytes[1 << 16];
-  int listener = tcp_socket_open(AF_INET), here = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  assert_int_equal(bind(listener, (struct sockaddr *)&address, length), 0);
-  assert_int_equal(listen(listener, 1), 0);
-  assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &length), 0);
-  assert_int_equal(tcp_stats_answered_ns(here, clock_now_ns()), 0); /* nobody yet */
+  int ends[2], unconnected = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  assert_int_equal(tcp_stats_answered_ns(unconnected, clock_now_ns()), 0);
+  close(unconnected);
+  pair_sockets(ends);
+  int here = ends[0], there = ends[1];
   tcp_socket_tune(here, AF_INET, -1);
-  assert_int_equal(connect(here, (struct sockaddr *)&address, length), 0);
-  int there = accept(listener, NULL, NULL);
   uint64_t begin_ns = clock_now_ns();
   while (clock_now_ns() < begin_ns + NS_PER_S) { /* several probes of a full buffer */
     if (send(here, bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
@@ -181,5 +177,4 @@ UNIT_TEST_WITH(a_full_peer_still_answers, NULL, tear_down) {
   close(there); /* with unread bytes: a reset */
   assert_int_equal(tcp_stats_answered_ns(here, clock_now_ns()), 0);
   close(here);
-  close(listener);
 }

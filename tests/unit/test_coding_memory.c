@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/setup/settings.h"
 #include "tests/lib/content.h"
@@ -21,12 +20,7 @@ enum { CHUNK = 32 * KIB, DECODED_MOST = CHUNK, CODED_MOST = CHUNK + 16 * KIB };
 enum { MESSAGES = 64 };
 #define QUIET_NS (2 * NS_PER_S) /* no lane has come up for so long: no more will */
 static const size_t large[] = { LANES * CHUNK };
-
-static void set(const char *compress, const char *chunk_bytes) {
-  char *environment[] = { (char *)(uintptr_t)compress, (char *)(uintptr_t) "STRATUS_FLOWS=64",
-                          (char *)(uintptr_t)chunk_bytes, NULL };
-  param_load(environment);
-}
+static const char codes[] = "STRATUS_COMPRESS=on STRATUS_FLOWS=64 STRATUS_CHUNK_BYTES=32K";
 
 /* Of this process, as `ulimit -v` and strict overcommit count it. */
 static long address_space(void) {
@@ -52,8 +46,8 @@ static unsigned lanes_up(struct pair pair) {
 }
 
 /* With all lanes up, or all that come: a process of few descriptors has fewer. */
-static struct pair make_pair(const char *compress, const char *chunk_bytes) {
-  set(compress, chunk_bytes);
+static struct pair make_pair(const char *parameters) {
+  pair_set_parameters(parameters);
   static const size_t small[] = { 4 * KIB }; /* POLICY_LANES_BYTES */
   struct pair pair = pair_make(AF_INET);
   pair_exchange(pair, small, 1, 1, NULL); /* lanes are opened when there is something to send */
@@ -76,11 +70,11 @@ static void end_pair(struct pair pair, long mappings_before) {
 }
 
 /* By both ends, the least of some: a thread's first allocation reserves 64 MiB besides. */
-static long taken_by_pair(const char *compress) {
+static long taken_by_pair(const char *parameters) {
   long least = LONG_MAX;
   for (int round = 0; round < 3; round++) {
     long mappings = fault_mappings(), before = address_space();
-    struct pair pair = make_pair(compress, "STRATUS_CHUNK_BYTES=128K");
+    struct pair pair = make_pair(parameters);
     long taken = address_space() - before;
     end_pair(pair, mappings);
     least = taken < least ? taken : least;
@@ -89,8 +83,8 @@ static long taken_by_pair(const char *compress) {
 }
 
 LOG_CAPTURE_TEST(auto_takes_no_more_than_off) {
-  long off = taken_by_pair("STRATUS_COMPRESS=off");
-  long with = taken_by_pair("STRATUS_COMPRESS=auto");
+  long off = taken_by_pair("STRATUS_COMPRESS=off STRATUS_FLOWS=64 STRATUS_CHUNK_BYTES=128K");
+  long with = taken_by_pair("STRATUS_COMPRESS=auto STRATUS_FLOWS=64 STRATUS_CHUNK_BYTES=128K");
   print_message("# two ends of 64 lanes: off %.1f MB, auto %.1f MB\n", (double)off / 1e6,
                 (double)with / 1e6);
   assert_true(with <= off + 2L * 8000000);
@@ -107,7 +101,7 @@ static size_t lent_to(const struct connection *connection) {
 
 LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need) {
   content_set_codable(true);
-  struct pair pair = make_pair("STRATUS_COMPRESS=on", "STRATUS_CHUNK_BYTES=32K");
+  struct pair pair = make_pair(codes);
   assert_int_equal(lent_to(pair.sender) + lent_to(pair.receiver), 0);
   long before = address_space();
   pair_exchange(pair, large, 1, MESSAGES, NULL);
@@ -130,7 +124,7 @@ LOG_CAPTURE_TEST(lanes_that_code_take_what_their_chunks_need) {
 
 LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
   content_set_codable(true);
-  struct pair pair = make_pair("STRATUS_COMPRESS=on", "STRATUS_CHUNK_BYTES=32K");
+  struct pair pair = make_pair(codes);
   fault_refuse_mappings(1, SIZE_MAX);
   pair_exchange(pair, large, 1, MESSAGES, NULL);
   assert_true(fault_clear());
@@ -145,7 +139,7 @@ LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
 /* Each lane that a compressed chunk comes on is lost once, and what follows comes as it is. */
 LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are) {
   content_set_codable(true);
-  struct pair pair = make_pair("STRATUS_COMPRESS=on", "STRATUS_CHUNK_BYTES=32K");
+  struct pair pair = make_pair(codes);
   fault_refuse_mappings(1, DECODED_MOST);
   pair_exchange(pair, large, 1, 2 * MESSAGES, NULL);
   assert_true(fault_clear());

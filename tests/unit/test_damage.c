@@ -4,9 +4,9 @@
  * bytes. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "common/param.h"
 #include "net_plugin/connection/connection_snapshot.h"
 #include "net_plugin/connection/connection_state.h"
 #include "net_plugin/setup/handle.h"
@@ -18,12 +18,9 @@
 #include "tests/lib/unit.h"
 
 static void set_two(const char *one, const char *other) {
-  char *environment[] = { (char *)(uintptr_t)one, (char *)(uintptr_t)other, NULL };
-  param_load(environment);
-}
-
-static void set(const char *variable) {
-  set_two(variable, NULL);
+  char words[128];
+  snprintf(words, sizeof words, "%s%s%s", one, other ? " " : "", other ? other : "");
+  pair_set_parameters(words);
 }
 
 /* A pair whose lanes all go through a proxy. Each side reads its parameters when the handshake
@@ -143,12 +140,12 @@ UNIT_TEST_WITH(every_spelling_of_on_encrypts, log_capture_set_up, pair_tear_down
  * it, and it sends nothing: not one byte goes through the proxy. */
 static void refuses_to_connect(const char *variable, const char *says) {
   struct proxy_plan plan = { 0 };
-  set(NULL);
+  pair_set_parameters(NULL);
   struct meeting meeting = meeting_open(AF_INET);
   struct sockaddr_storage *address = &meeting.handle.addresses[0];
   struct proxy *proxy = proxy_start(address, &plan, address);
   handle_encode(&meeting.handle, meeting.bytes);
-  set(variable);
+  pair_set_parameters(variable);
   struct listener *none;
   uint8_t unused[HANDLE_BYTES];
   for (int i = 0; i < 2; i++) {
@@ -201,7 +198,7 @@ static struct pair pair_by(struct meeting *meeting, const struct sockaddr_storag
 UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_tear_down) {
   struct proxy_plan plan = { 0 };
   struct sockaddr_storage proxied;
-  set(NULL);
+  pair_set_parameters(NULL);
   struct meeting meeting = meeting_open(AF_INET);
   struct proxy *proxy = proxy_start(&meeting.handle.addresses[0], &plan, &proxied);
   struct pair direct = pair_by(&meeting, NULL);
@@ -217,7 +214,7 @@ UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_te
 }
 
 UNIT_TEST_WITH(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down) {
-  set("STRATUS_ENCRYPT=on");
+  pair_set_parameters("STRATUS_ENCRYPT=on");
   struct pair pair = pair_make(AF_INET6);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, pair_cut_some);
   pair_close(pair);

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/param.h"
 #include "common/profile.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
@@ -24,9 +23,8 @@ static const struct profile profile = {
   .net = { .flows = 4, .chunk_bytes = 64 << 10 },
 };
 
-static void load(char *const *environment, const struct profile *used) {
-  static char *const none[] = { NULL };
-  param_load(environment ? environment : none);
+static void load(const char *words, const struct profile *used) {
+  pair_set_parameters(words);
   settings_use_profile(used);
 }
 
@@ -71,9 +69,7 @@ UNIT_TEST_WITH(the_profile_speaks_where_the_user_does_not, NULL, tear_down) {
 }
 
 UNIT_TEST_WITH(parameters_reach_the_socket, NULL, tear_down) {
-  static char *const environment[] = { "STRATUS_TCP_CONGESTION=reno",
-                                       "STRATUS_SOCKET_BUFFER_BYTES=64K", "STRATUS_DSCP=46", NULL };
-  load(environment, NULL);
+  load("STRATUS_TCP_CONGESTION=reno STRATUS_SOCKET_BUFFER_BYTES=64K STRATUS_DSCP=46", NULL);
   struct tcp_options options;
   tcp_options_get(&options);
   int fd = tuned(options.dscp);
@@ -87,14 +83,9 @@ UNIT_TEST_WITH(parameters_reach_the_socket, NULL, tear_down) {
 }
 
 UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
-  static char *const environment[] = { "STRATUS_SOCKET_BUFFER_BYTES=0",
-                                       "STRATUS_TCP_CONGESTION=cubic",
-                                       "STRATUS_DSCP=10",
-                                       "STRATUS_EAGER_BYTES=0",
-                                       "STRATUS_FLOWS=3",
-                                       "STRATUS_CHUNK_BYTES=32K",
-                                       NULL };
-  load(environment, &profile);
+  load("STRATUS_SOCKET_BUFFER_BYTES=0 STRATUS_TCP_CONGESTION=cubic STRATUS_DSCP=10 "
+       "STRATUS_EAGER_BYTES=0 STRATUS_FLOWS=3 STRATUS_CHUNK_BYTES=32K",
+       &profile);
   struct tcp_options options;
   tcp_options_get(&options);
   assert_int_equal(options.socket_buffer_bytes, 0);
@@ -111,8 +102,7 @@ UNIT_TEST_WITH(a_group_shares_lanes, NULL, tear_down) {
   static const struct {
     unsigned peers, lanes;
   } cases[] = { { 0, 8 }, { 1, 8 }, { 3, 6 }, { 4, 4 }, { 15, 4 } };
-  static char *const nothing[] = { NULL };
-  load(nothing, NULL);
+  load(NULL, NULL);
   struct settings settings;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     settings_get(2, &settings);
@@ -120,16 +110,14 @@ UNIT_TEST_WITH(a_group_shares_lanes, NULL, tear_down) {
     assert_int_equal(settings.policy.first_lanes, cases[i].lanes);
     assert_int_equal(settings.policy.learns_lanes, cases[i].lanes == 8);
   }
-  static char *const environment[] = { "STRATUS_FLOWS=12", NULL };
-  load(environment, NULL);
+  load("STRATUS_FLOWS=12", NULL);
   settings_get(2, &settings);
   settings_of_group(2, 3, &settings);
   assert_int_equal(settings.policy.first_lanes, 12);
 }
 
 UNIT_TEST_WITH(what_the_kernel_refuses_is_told_and_done_without, NULL, tear_down) {
-  static char *const environment[] = { "STRATUS_TCP_CONGESTION=nonesuch", NULL };
-  load(environment, NULL);
+  load("STRATUS_TCP_CONGESTION=nonesuch", NULL);
   log_capture_start();
   int fd = tuned(-1);
   assert_int_equal(log_capture_find("congestion control nonesuch refused"), 1);

@@ -291,6 +291,14 @@ void pair_halves(struct pair_half *from, struct pair_half *to) {
   }
 }
 
+void pair_send_one(struct pair pair, size_t bytes, void *from, const struct memory *from_memory,
+                   void *to, const struct memory *to_memory) {
+  struct pair_half sent = { pair.sender, from, bytes, from_memory, NULL, false, 0 };
+  struct pair_half received = { pair.receiver, to, bytes, to_memory, NULL, false, 0 };
+  pair_halves(&sent, &received);
+  assert_int_equal(sent.error | received.error, 0);
+}
+
 struct request *pair_post(struct connection *connection, void *data, size_t bytes) {
   struct request *request;
   assert_int_equal(plugin_post(connection, data, bytes, NULL, &request), 0);

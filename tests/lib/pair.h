@@ -106,6 +106,10 @@ void pair_half_step(struct pair_half *half);
 /* Until both are done, or one has failed. */
 void pair_halves(struct pair_half *from, struct pair_half *to);
 
+/* One message, in memory that is registered, or NULL; it arrives. */
+void pair_send_one(struct pair pair, size_t bytes, void *from, const struct memory *from_memory,
+                   void *to, const struct memory *to_memory);
+
 /* Posts what is not registered; it must be taken at once. */
 struct request *pair_post(struct connection *connection, void *data, size_t bytes);
 /* Tests the request until it is done or fails; 0 or the error. */

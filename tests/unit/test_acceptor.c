@@ -23,7 +23,9 @@ static int flood[FLOOD];
 static int start(void **state) {
   pair_set_up(state);
   nic = pair_loopback(AF_INET);
-  return engine_get(&nic, ENGINE_LISTENS, &engine);
+  assert_int_equal(engine_get(&nic, ENGINE_LISTENS, &engine), 0);
+  acceptor_init(&acceptor, engine, &nic);
+  return 0;
 }
 
 static int come(const char *address) {
@@ -44,10 +46,6 @@ static bool is_open(int fd) {
   return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-static void begin(void) {
-  acceptor_init(&acceptor, engine, &nic);
-}
-
 static void end(void) {
   engine_lock(engine);
   acceptor_close_all(&acceptor);
@@ -58,8 +56,9 @@ static void end(void) {
   }
 }
 
-UNIT_TEST_WITH(a_flood_leaves_others_of_its_network, start, pair_tear_down) {
-  begin();
+#define TEST(name) UNIT_TEST_WITH(name, start, pair_tear_down)
+
+TEST(a_flood_leaves_others_of_its_network) {
   int honest = come("fd00::2");
   for (int i = 0; i < FLOOD; i++) {
     flood[i] = come("fd00::1");
@@ -84,8 +83,7 @@ static void flood_from(const char *before, const char *behind) {
   assert_true(is_open(flood[FLOOD - 2]));
 }
 
-UNIT_TEST_WITH(a_flood_of_many_addresses_leaves_other_networks, start, pair_tear_down) {
-  begin();
+TEST(a_flood_of_many_addresses_leaves_other_networks) {
   int honest = come("fd00:0:0:1::2");
   int mapped = come("::ffff:10.0.0.1");
   flood_from("fd00::", "");
@@ -96,8 +94,7 @@ UNIT_TEST_WITH(a_flood_of_many_addresses_leaves_other_networks, start, pair_tear
   close(mapped);
 }
 
-UNIT_TEST_WITH(a_flood_of_many_networks_evicts_its_oldest, start, pair_tear_down) {
-  begin();
+TEST(a_flood_of_many_networks_evicts_its_oldest) {
   flood_from("fd00:0:0:", "::");
   end();
 }

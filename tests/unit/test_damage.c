@@ -23,6 +23,8 @@ static void set_two(const char *one, const char *other) {
   pair_set_parameters(words);
 }
 
+#define TEST(name) UNIT_TEST_WITH(name, pair_set_up, pair_tear_down)
+
 /* A pair whose lanes all go through a proxy. Each side reads its parameters when the handshake
  * comes to it: the dialling one when it begins to connect, the listening one while it answers. */
 static struct pair pair_through(const struct proxy_plan *plan, const char *dialling,
@@ -59,7 +61,7 @@ static void exchange_with_flips(const char *dialling, const char *listening, con
   assert_int_equal(result.found, result.flipped);
 }
 
-UNIT_TEST_WITH(every_flip_is_found_and_repaired, log_capture_set_up, pair_tear_down) {
+TEST(every_flip_is_found_and_repaired) {
   exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=1", NULL);
   assert_true(log_capture_find("brought damaged bytes") >= 1);
   assert_true(log_capture_find("127.0.0.1:") >= 1);
@@ -80,14 +82,14 @@ static unsigned seen_on_the_way(const char *variable) {
 }
 
 /* Before others that encrypt: it is told once in a process. */
-UNIT_TEST_WITH(sealed_data_is_not_seen, log_capture_set_up, pair_tear_down) {
+TEST(sealed_data_is_not_seen) {
   assert_true(seen_on_the_way("STRATUS_ENCRYPT=off") > 0);
   assert_int_equal(seen_on_the_way("STRATUS_ENCRYPT=on"), 0);
   assert_int_equal(log_capture_find("data between hosts is encrypted with"), 1);
   assert_int_equal(log_capture_find("STRATUS_ENCRYPT=on without STRATUS_SECRET"), 1);
 }
 
-UNIT_TEST_WITH(every_flip_of_sealed_data_is_found, log_capture_set_up, pair_tear_down) {
+TEST(every_flip_of_sealed_data_is_found) {
   exchange_with_flips("STRATUS_ENCRYPT=on", "STRATUS_ENCRYPT=on", NULL);
 }
 
@@ -106,7 +108,7 @@ static uint64_t bytes_on_the_way(const char *dialling, const char *listening, co
 
 /* One byte in four is the same, so a quarter less of the large ones passes, where both want it; on
  * a busy machine some of them once more, as they are. */
-UNIT_TEST_WITH(compressed_chunks_are_shorter, log_capture_set_up, pair_tear_down) {
+TEST(compressed_chunks_are_shorter) {
   static const char on[] = "STRATUS_COMPRESS=on", off[] = "STRATUS_COMPRESS=off";
   static const char *const also[] = { NULL, "STRATUS_ENCRYPT=on", "STRATUS_CHECKSUM=1" };
   for (size_t i = 0; i < sizeof also / sizeof *also; i++) {
@@ -118,7 +120,7 @@ UNIT_TEST_WITH(compressed_chunks_are_shorter, log_capture_set_up, pair_tear_down
   }
 }
 
-UNIT_TEST_WITH(every_flip_of_coded_data_is_found, log_capture_set_up, pair_tear_down) {
+TEST(every_flip_of_coded_data_is_found) {
   content_set_codable(true);
   exchange_with_flips("STRATUS_CHECKSUM=1", "STRATUS_CHECKSUM=1", "STRATUS_COMPRESS=on");
   exchange_with_flips("STRATUS_ENCRYPT=on", "STRATUS_ENCRYPT=on", "STRATUS_COMPRESS=on");
@@ -126,7 +128,7 @@ UNIT_TEST_WITH(every_flip_of_coded_data_is_found, log_capture_set_up, pair_tear_
 }
 
 /* The same word for on, and the same for off, as everywhere. */
-UNIT_TEST_WITH(every_spelling_of_on_encrypts, log_capture_set_up, pair_tear_down) {
+TEST(every_spelling_of_on_encrypts) {
   static const char *const on[] = { "STRATUS_ENCRYPT=1", "STRATUS_ENCRYPT=true",
                                     "STRATUS_ENCRYPT=Yes", "STRATUS_ENCRYPT=ON" };
   for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
@@ -162,7 +164,7 @@ static void refuses_to_connect(const char *variable, const char *says) {
   meeting_close(&meeting);
 }
 
-UNIT_TEST_WITH(bad_protection_ends_listen_and_connect, log_capture_set_up, pair_tear_down) {
+TEST(bad_protection_ends_listen_and_connect) {
   static const struct {
     const char *variable, *says;
   } cases[] = {
@@ -195,10 +197,9 @@ static struct pair pair_by(struct meeting *meeting, const struct sockaddr_storag
 
 /* As a sidecar does: the flows come from its address, not from the process's own. Of each process
  * that is told once. */
-UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_tear_down) {
+TEST(who_dials_in_the_peers_place_is_told) {
   struct proxy_plan plan = { 0 };
   struct sockaddr_storage proxied;
-  pair_set_parameters(NULL);
   struct meeting meeting = meeting_open(AF_INET);
   struct proxy *proxy = proxy_start(&meeting.handle.addresses[0], &plan, &proxied);
   struct pair direct = pair_by(&meeting, NULL);
@@ -213,7 +214,7 @@ UNIT_TEST_WITH(who_dials_in_the_peers_place_is_told, log_capture_set_up, pair_te
   assert_int_equal(log_capture_find("dials in place of 127.0.0.2:"), 1);
 }
 
-UNIT_TEST_WITH(sealed_lanes_survive_cuts, log_capture_set_up, pair_tear_down) {
+TEST(sealed_lanes_survive_cuts) {
   pair_set_parameters("STRATUS_ENCRYPT=on");
   struct pair pair = pair_make(AF_INET6);
   pair_exchange(pair, pair_sizes, PAIR_SIZES, 36, pair_cut_some);

@@ -131,35 +131,36 @@ static void small_messages_survive_a_close(void **state) {
   connection_detach(pair.receiver);
 }
 
+static void leave(struct pair_half *half) {
+  connection_detach(half->connection);
+  memory_deregister(half->memory);
+  free(half->data);
+}
+
 /* One end leaves in the middle; its memory is freed at once, and nobody touches it (SAN=address).
  */
 static void leave_early(bool is_sender_first) {
+  enum { TOTAL = 4 << 20 };
   struct pair pair = pair_make(AF_INET);
-  const size_t total = 4u << 20;
-  uint8_t *from = calloc(1, total), *to = calloc(1, total);
-  const struct memory *from_memory, *to_memory;
-  struct request *sent, *received;
-  bool is_done = false;
-  size_t bytes;
-  assert_int_equal(memory_register(from, total, MEMORY_HOST, MEMORY_SENT, &from_memory), 0);
-  assert_int_equal(memory_register(to, total, MEMORY_HOST, MEMORY_RECEIVED, &to_memory), 0);
-  assert_int_equal(plugin_post(pair.receiver, to, total, to_memory, &received), 0);
-  assert_int_equal(plugin_post(pair.sender, from, total, from_memory, &sent), 0);
-  for (int i = 0; i < 3; i++) {
-    plugin_test(sent, &is_done, &bytes);
-    is_done |= plugin_test(received, &is_done, &bytes) != 0;
+  struct pair_half sent = { .connection = pair.sender, .bytes = TOTAL };
+  struct pair_half received = { .connection = pair.receiver, .bytes = TOTAL };
+  struct pair_half *first = is_sender_first ? &sent : &received;
+  struct pair_half *other = is_sender_first ? &received : &sent;
+  sent.data = calloc(1, TOTAL);
+  received.data = calloc(1, TOTAL);
+  assert_int_equal(memory_register(sent.data, TOTAL, MEMORY_HOST, MEMORY_SENT, &sent.memory), 0);
+  assert_int_equal(
+      memory_register(received.data, TOTAL, MEMORY_HOST, MEMORY_RECEIVED, &received.memory), 0);
+  for (int i = 0; i < 4; i++) { /* the first posts */
+    pair_half_step(&received);
+    pair_half_step(&sent);
   }
-  struct connection *first = is_sender_first ? pair.sender : pair.receiver;
-  connection_detach(first);
-  memory_deregister(is_sender_first ? from_memory : to_memory);
-  free(is_sender_first ? from : to);
+  leave(first);
   uint64_t until_ns = clock_now_ns() + NS_PER_S / 5;
-  while (clock_now_ns() < until_ns &&
-         plugin_test(is_sender_first ? received : sent, &is_done, &bytes) == 0 && !is_done) {
+  while (clock_now_ns() < until_ns && !other->error && !other->is_done) {
+    pair_half_step(other);
   }
-  connection_detach(is_sender_first ? pair.receiver : pair.sender);
-  memory_deregister(is_sender_first ? to_memory : from_memory);
-  free(is_sender_first ? to : from);
+  leave(other);
 }
 
 static void a_sender_may_leave_early(void **state) {
@@ -223,19 +224,6 @@ static void tcp_goes_on_without_the_device(void **state) {
   pair_close(pair);
 }
 
-/* One message, in memory that is registered already. */
-static void send_one(struct pair pair, uint8_t *from, const struct memory *from_memory, uint8_t *to,
-                     const struct memory *to_memory, size_t total) {
-  struct pair_half sent = {
-    .connection = pair.sender, .data = from, .bytes = total, .memory = from_memory
-  };
-  struct pair_half received = {
-    .connection = pair.receiver, .data = to, .bytes = total, .memory = to_memory
-  };
-  pair_halves(&sent, &received);
-  assert_int_equal(sent.error | received.error, 0);
-}
-
 /* Of a GPU's memory devices read what is sent; what a device wrote there would need a flush. */
 static void devices_do_not_write_to_gpu_memory(void **state) {
   enum { TOTAL = 300000 };
@@ -245,12 +233,12 @@ static void devices_do_not_write_to_gpu_memory(void **state) {
   content_fill(7, from, TOTAL);
   assert_int_equal(memory_register(from, TOTAL, MEMORY_GPU, MEMORY_SENT, &from_memory), 0);
   assert_int_equal(memory_register(to, TOTAL, MEMORY_GPU, MEMORY_RECEIVED, &to_memory), 0);
-  send_one(pair, from, from_memory, to, to_memory, TOTAL);
+  pair_send_one(pair, TOTAL, from, from_memory, to, to_memory);
   assert_int_equal(content_differs(7, to, TOTAL), TOTAL);
   assert_int_equal(fake_verbs_counts().written_bytes, 0);
   assert_true(fake_verbs_counts().sent_bytes >= TOTAL);
   assert_int_equal(memory_register(to, TOTAL, MEMORY_HOST, MEMORY_RECEIVED, &host_memory), 0);
-  send_one(pair, from, from_memory, to, host_memory, TOTAL);
+  pair_send_one(pair, TOTAL, from, from_memory, to, host_memory);
   assert_true(fake_verbs_counts().written_bytes >= TOTAL);
   pair_close(pair);
   memory_deregister(from_memory);

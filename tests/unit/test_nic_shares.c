@@ -7,11 +7,9 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
-#include "common/param.h"
 #include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/nic_shares.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -30,8 +28,7 @@ static int set_up(void **state) {
   static unsigned next_index = 1000;
   struct sockaddr_storage address;
   const struct nic lo = pair_loopback(AF_INET);
-  param_load((char *[]){ NULL });
-  log_capture_start();
+  pair_set_up(state);
   assert_int_equal(engine_get(&lo, ENGINE_DIALS, &engine), 0);
   route = (struct peering_route){ .nic_count = 2, .remote.count = 1 };
   route.nics[0] = lo;
@@ -51,9 +48,7 @@ static int tear_down(void **state) {
   engine_unlock(engine);
   descriptor_close(flow.fd);
   descriptor_close(listener);
-  setup_stop();
-  log_capture_stop();
-  return 0;
+  return pair_tear_down(state);
 }
 
 static void seconds_pass(unsigned seconds) {

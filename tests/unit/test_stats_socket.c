@@ -63,10 +63,8 @@ static int set_up(void **context) {
 }
 
 static int tear_down(void **context) {
-  setup_stop();
-  log_capture_stop();
   tree_remove(&tree);
-  return 0;
+  return pair_tear_down(context);
 }
 
 static bool exists(const char *path) {

@@ -5,15 +5,11 @@
  * belongs to somebody else by then. Over TCP, sealed TCP and queue pairs (tests/lib/fake_verbs), in
  * each way to move the bytes. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/param.h"
 #include "net_plugin/connection/connection.h"
-#include "net_plugin/setup/setup.h"
 #include "tests/lib/lane_view.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
@@ -31,39 +27,30 @@
 #define SENT 0xc3
 #define FOREIGN 0x5a
 
-enum transport { TCP, SEALED, RDMA };
+#define PARAMETERS                                                                                 \
+  "STRATUS_FLOWS=4 STRATUS_SECRET=0123456789abcdef0123456789abcdef STRATUS_PROGRESS="
+static const struct rdma_host_way tcp_inline = { NULL, PARAMETERS "inline" };
+static const struct rdma_host_way tcp_thread = { NULL, PARAMETERS "thread" };
+static const struct rdma_host_way sealed_inline = { NULL, PARAMETERS "inline STRATUS_ENCRYPT=on" };
+static const struct rdma_host_way sealed_thread = { NULL, PARAMETERS "thread STRATUS_ENCRYPT=on" };
+static const struct rdma_host_way rdma_inline = { &rdma_host_roce, PARAMETERS "inline" };
+static const struct rdma_host_way rdma_thread = { &rdma_host_roce, PARAMETERS "thread" };
 
-struct kind {
-  enum transport transport;
-  const char *progress;
-};
+static bool is_rdma(void **state) {
+  return ((const struct rdma_host_way *)*state)->hca;
+}
 
 static int set_up(void **state) {
-  const struct kind *kind = *state;
-  static char progress[40];
-  snprintf(progress, sizeof progress, "STRATUS_PROGRESS=%s", kind->progress);
-  param_load(
-      (char *[]){ progress, "STRATUS_FLOWS=4", "STRATUS_SECRET=0123456789abcdef0123456789abcdef",
-                  kind->transport == SEALED ? "STRATUS_ENCRYPT=on" : "STRATUS_ENCRYPT=off", NULL });
-  if (kind->transport == RDMA) {
-    rdma_host_start(&rdma_host_roce);
+  rdma_host_set_up(state);
+  if (is_rdma(state)) {
     fake_verbs_thread(true);
   }
-  log_capture_start();
   return 0;
 }
 
 static int tear_down(void **state) {
-  const struct kind *kind = *state;
-  setup_stop();
-  if (kind->transport == RDMA) {
-    assert_true(fake_verbs_counts().sends > 0); /* no lane was a TCP flow */
-    fake_verbs_thread(false);
-    rdma_host_stop();
-  }
-  log_capture_stop();
-  param_load((char *[]){ NULL });
-  return 0;
+  assert_true(!is_rdma(state) || fake_verbs_counts().sends > 0); /* no lane was a TCP flow */
+  return rdma_host_tear_down(state);
 }
 
 /* ---- one side of a connection, with a buffer of its own ---- */
@@ -164,12 +151,6 @@ static void side_end(struct side *side) {
 
 /* ---- the scenarios, over everything ---- */
 
-#define KIND(name, transport)                                                                      \
-  static const struct kind name##_inline = { transport, "inline" };                                \
-  static const struct kind name##_thread = { transport, "thread" }
-KIND(tcp, TCP);
-KIND(sealed, SEALED);
-KIND(rdma, RDMA);
 #define SCENARIO(name)                                                                             \
   UNIT_TEST_EACH(name, set_up, tear_down, &tcp_inline, &tcp_thread, &sealed_inline,                \
                  &sealed_thread, &rdma_inline, &rdma_thread)

@@ -165,18 +165,19 @@ static void lossy_windows_stay_at(struct flow_count *count, unsigned level) {
   }
 }
 
-static void lossy_begin(struct flow_count *count, int flows) {
+/* Seven peers, four flows to each, until fewer are tried. */
+static void try_fewer(struct flow_count *count) {
   flow_count_init(count);
   flow_count_join(count, MOST_LEVEL);
-  flow_count_changed(count, flows);
+  flow_count_changed(count, 28);
+  lossy_windows(count, FLOW_COUNT_CALM_WINDOWS, 500);
+  assert_int_equal(count->level, 0);
 }
 
-/* Seven peers, four flows to each: fewer lose no more, and are kept. */
+/* Fewer lose no more, and are kept. */
 UNIT_TEST(many_flows_that_lose_packets_become_few) {
   struct flow_count count;
-  lossy_begin(&count, 28);
-  lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
-  assert_int_equal(count.level, 0);
+  try_fewer(&count);
   lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 500);
   assert_int_equal(count.state, FLOW_COUNT_STEADY);
   lossy_windows_stay_at(&count, 0);
@@ -185,9 +186,7 @@ UNIT_TEST(many_flows_that_lose_packets_become_few) {
 /* As policed ones do, each of which has a rate of its own. */
 UNIT_TEST(many_flows_that_are_faster_stay) {
   struct flow_count count;
-  lossy_begin(&count, 28);
-  lossy_windows(&count, FLOW_COUNT_CALM_WINDOWS, 500);
-  assert_int_equal(count.level, 0);
+  try_fewer(&count);
   lossy_windows(&count, FLOW_COUNT_CROWDED_WINDOWS, 150);
   lossy_windows_stay_at(&count, FLOW_COUNT_GUESS);
 }

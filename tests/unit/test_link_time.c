@@ -23,28 +23,37 @@ static enum link_trouble trouble(enum link_role role) {
 
 #define TEST(name) UNIT_TEST_WITH(name, NULL, timed_end)
 
+/* With a message in flight. Its host answers: what its process does not read is acknowledged. */
+static void stop_peer(enum link_role role, bool does_host_answer) {
+  enum link_role peer = timed_other(role);
+  timed_begin(TIMED_LANES);
+  timed_post(TIMED_BULK);
+  timed.is_stopped[peer] = true;
+  timed.does_host_answer[peer] = does_host_answer;
+  timed.can_dial = false;
+}
+
 TEST(a_silent_peer_is_told_apart) {
-  for (int role = 0; role < 2; role++) {
-    timed_begin(TIMED_LANES);
-    timed_post(TIMED_BULK);
-    timed.is_stopped[timed_other((enum link_role)role)] = true;
-    timed.can_dial = false;
-    timed_pass(TIMED_TIMEOUT - MS);
+  static const struct {
+    bool does_host_answer;
+    uint64_t timeout_ns;
+    int error;
+  } cases[] = { { false, TIMED_TIMEOUT, -EHOSTDOWN }, { true, TIMED_STOPPED_TIMEOUT, -ETIME } };
+  for (int i = 0; i < 4; i++) {
+    enum link_role role = (enum link_role)(i % 2);
+    stop_peer(role, cases[i / 2].does_host_answer);
+    timed_pass(cases[i / 2].timeout_ns - MS);
     assert_int_equal(link_status(timed.links[role]), 0);
     timed_pass(2 * MS);
-    assert_int_equal(link_status(timed.links[role]), -EHOSTDOWN);
+    assert_int_equal(link_status(timed.links[role]), cases[i / 2].error);
+    assert_true(trouble(role) == LINK_WELL);
     assert_true(link_next_deadline_ns(timed.links[role]) == LINK_NO_DEADLINE);
   }
 }
 
-/* Its kernel acknowledges what its process does not read. */
 TEST(a_stopped_peer_has_more_time) {
   for (int role = 0; role < 2; role++) {
-    enum link_role peer = timed_other((enum link_role)role);
-    timed_begin(TIMED_LANES);
-    timed_post(TIMED_BULK);
-    timed.is_stopped[peer] = timed.does_host_answer[peer] = true;
-    timed.can_dial = false;
+    stop_peer((enum link_role)role, true);
     timed_pass(TIMED_TIMEOUT - MS);
     assert_true(trouble((enum link_role)role) == LINK_STOPPED);
     timed_pass(2 * MS);
@@ -53,25 +62,13 @@ TEST(a_stopped_peer_has_more_time) {
     assert_int_equal(link_status(timed.links[role]), 0);
     assert_true(trouble((enum link_role)role) == LINK_STOPPED);
     assert_in_range(timed_view((enum link_role)role).losses, 0, 1);
-    timed.is_stopped[peer] = false;
+    timed.is_stopped[timed_other((enum link_role)role)] = false;
     timed.can_dial = true;
     timed_pass(2 * SECOND);
     assert_int_equal(timed.completed[LINK_SENDER], 1);
     assert_int_equal(timed.completed[LINK_RECEIVER], 1);
     assert_true(trouble((enum link_role)role) == LINK_WELL);
   }
-}
-
-TEST(a_peer_that_stays_stopped_is_given_up) {
-  timed_begin(TIMED_LANES);
-  timed_post(TIMED_BULK);
-  timed.is_stopped[LINK_RECEIVER] = timed.does_host_answer[LINK_RECEIVER] = true;
-  timed.can_dial = false;
-  timed_pass(TIMED_STOPPED_TIMEOUT - MS);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
-  timed_pass(2 * MS);
-  assert_int_equal(link_status(timed.links[LINK_SENDER]), -ETIME);
-  assert_true(trouble(LINK_SENDER) == LINK_WELL);
 }
 
 /* ---- patience ---- */

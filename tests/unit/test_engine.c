@@ -57,12 +57,22 @@ struct worker {
   struct engine_task task;
   struct engine_timer timer;
   struct engine_source source;
+  void (*begin)(struct worker *worker); /* what counts in done when it has happened */
   atomic_uint done;
   uint64_t random;
   pthread_t thread;
 };
 
-static void run_some(void *(*work)(void *worker), struct worker *workers, unsigned count) {
+static void *work(void *argument) {
+  struct worker *worker = argument;
+  for (unsigned i = 1; i <= rounds() && !atomic_load(&is_stuck); i++) {
+    worker->begin(worker);
+    comes(&worker->done, i);
+  }
+  return NULL;
+}
+
+static void run_some(struct worker *workers, unsigned count) {
   for (unsigned i = 0; i < count; i++) {
     workers[i].random = i;
     atomic_store(&workers[i].done, 0);
@@ -75,9 +85,9 @@ static void run_some(void *(*work)(void *worker), struct worker *workers, unsign
 }
 
 /* One alone, whose wake-ups nobody else stands in for; and all, for what they do to each other. */
-static void run_workers(void *(*work)(void *worker), struct worker workers[WORKERS]) {
-  run_some(work, workers, 1);
-  run_some(work, workers, WORKERS);
+static void run_workers(struct worker workers[WORKERS]) {
+  run_some(workers, 1);
+  run_some(workers, WORKERS);
 }
 
 /* ---- tasks ---- */
@@ -86,16 +96,11 @@ static void task_run(struct engine_task *task) {
   atomic_fetch_add(&LIST_ENTRY(task, struct worker, task)->done, 1);
 }
 
-static void *submit_tasks(void *argument) {
-  struct worker *worker = argument;
-  for (unsigned i = 1; i <= rounds() && !atomic_load(&is_stuck); i++) {
-    engine_submit(engine, &worker->task);
-    comes(&worker->done, i);
-    if (draw(&worker->random, 64) == 0) {
-      usleep((useconds_t)draw(&worker->random, 300)); /* lets the thread fall asleep */
-    }
+static void submit_task(struct worker *worker) {
+  if (draw(&worker->random, 64) == 0) {
+    usleep((useconds_t)draw(&worker->random, 300)); /* lets the thread fall asleep */
   }
-  return NULL;
+  engine_submit(engine, &worker->task);
 }
 
 static const char by_pollers[] = "STRATUS_THREADS=2 STRATUS_PROGRESS=inline";
@@ -104,11 +109,11 @@ static const char by_threads[] = "STRATUS_THREADS=2 STRATUS_PROGRESS=thread";
 #define IN_BOTH_MODES(name) UNIT_TEST_EACH(name, start, pair_tear_down, by_pollers, by_threads)
 
 IN_BOTH_MODES(tasks_are_run) {
-  struct worker workers[WORKERS] = { 0 };
+  struct worker workers[WORKERS];
   for (unsigned i = 0; i < WORKERS; i++) {
-    workers[i].task.run = task_run;
+    workers[i] = (struct worker){ .task.run = task_run, .begin = submit_task };
   }
-  run_workers(submit_tasks, workers);
+  run_workers(workers);
 }
 
 /* ---- deadlines ---- */
@@ -119,27 +124,22 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
 }
 
 /* Some are set by who polls a little and goes away. */
-static void *set_timers(void *argument) {
-  struct worker *worker = argument;
-  for (unsigned i = 1; i <= rounds() / 3 && !atomic_load(&is_stuck); i++) {
-    engine_lock(engine);
-    engine_timer_set(engine, &worker->timer,
-                     clock_now_ns() + draw(&worker->random, 500) * NS_PER_US + 1);
-    engine_unlock(engine);
-    for (uint64_t polls = draw(&worker->random, 4); polls > 0; polls--) {
-      engine_progress(engine);
-    }
-    comes(&worker->done, i);
+static void set_timer(struct worker *worker) {
+  engine_lock(engine);
+  engine_timer_set(engine, &worker->timer,
+                   clock_now_ns() + draw(&worker->random, 500) * NS_PER_US + 1);
+  engine_unlock(engine);
+  for (uint64_t polls = draw(&worker->random, 4); polls > 0; polls--) {
+    engine_progress(engine);
   }
-  return NULL;
 }
 
 IN_BOTH_MODES(deadlines_are_met) {
-  struct worker workers[WORKERS] = { 0 };
+  struct worker workers[WORKERS];
   for (unsigned i = 0; i < WORKERS; i++) {
-    workers[i].timer.expired = timer_expired;
+    workers[i] = (struct worker){ .timer.expired = timer_expired, .begin = set_timer };
   }
-  run_workers(set_timers, workers);
+  run_workers(workers);
 }
 
 /* A deadline that another's expiry puts off is not met early. */
@@ -227,32 +227,27 @@ static void source_ready(struct engine_source *source, uint32_t events) {
   }
 }
 
-static void *raise_events(void *argument) {
-  struct worker *worker = argument;
+static void raise_event(struct worker *worker) {
   uint64_t one = 1;
-  for (unsigned i = 1; i <= rounds() && !atomic_load(&is_stuck); i++) {
-    if (write(worker->source.fd, &one, sizeof one) != sizeof one) {
-      atomic_store(&is_stuck, true);
-    }
-    if (draw(&worker->random, 8) == 0) {
-      engine_progress(engine);
-    }
-    comes(&worker->done, i);
+  if (write(worker->source.fd, &one, sizeof one) != sizeof one) {
+    atomic_store(&is_stuck, true);
   }
-  return NULL;
+  if (draw(&worker->random, 8) == 0) {
+    engine_progress(engine);
+  }
 }
 
 IN_BOTH_MODES(events_are_seen) {
-  struct worker workers[WORKERS] = { 0 };
+  struct worker workers[WORKERS];
   int fds[WORKERS];
   for (unsigned i = 0; i < WORKERS; i++) {
     fds[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    workers[i].source.ready = source_ready;
+    workers[i] = (struct worker){ .source.ready = source_ready, .begin = raise_event };
     engine_lock(engine);
     assert_int_equal(engine_watch(engine, &workers[i].source, fds[i], EPOLLIN), 0);
     engine_unlock(engine);
   }
-  run_workers(raise_events, workers);
+  run_workers(workers);
   for (unsigned i = 0; i < WORKERS; i++) {
     engine_lock(engine);
     engine_unwatch(engine, &workers[i].source);

@@ -187,7 +187,7 @@ TEST(who_leaves_while_a_driver_hangs_gets_no_connection, roce_hasty) {
   meeting_close(&meeting);
 }
 
-static int dial_error; /* 1: it goes on */
+static atomic_int dial_error; /* 1: it goes on */
 
 static void note_end(void *argument, int error, const struct lane_path *path,
                      const struct reply *reply) {

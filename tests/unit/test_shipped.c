@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiles that are installed: each says where its values are from, none claims what nobody
- * measured, and every machine of tests/data/machines gets the one made for it. */
+/* The profiles that are installed: each says where its values are from, and none claims what
+ * nobody measured. Which machine gets which: test_machine.c. */
 #include <ctype.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/profile_match.h"
-#include "common/sysfs.h"
+#include "common/profile.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
@@ -105,37 +104,4 @@ static void check_notes(const char *name, const char *path) {
 
 UNIT_TEST(each_value_has_source_and_date) {
   for_each(check_notes);
-}
-
-UNIT_TEST(every_machine_gets_the_one_made_for_it) {
-  static const struct {
-    const char *machine, *instance_type, *profile;
-  } cases[] = {
-    { "aws-p4d", "p4d.24xlarge", "aws-p4d" },
-    { "gcp-a3-mega", "a3-megagpu-8g", "gcp-a3-mega" },
-    /* Nothing is published of these. */
-    { "gcp-a2-highgpu-1g", "a2-highgpu-1g", NULL },
-    { "azure-nd-h100", "Standard_ND96isr_H100_v5", NULL },
-    { "alibaba", "", NULL },
-    { "oci-h100", "BM.GPU.H100.8", NULL },
-    { "tencent", "", NULL },
-    { "baremetal-roce", "", NULL },
-  };
-  static const char *const directories[] = { DIRECTORY, NULL };
-  const struct profile_search search = { .directories = directories };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    static struct machine machine;
-    static char root[128];
-    char path[PROFILE_PATH_MAX];
-    struct profile profile;
-    struct profile_error error;
-    snprintf(root, sizeof root, "tests/data/machines/%s", cases[i].machine);
-    sysfs_process_root = root;
-    machine_identify(&machine);
-    assert_string_equal(machine.instance_type, cases[i].instance_type);
-    int found = profile_match_find(&search, &machine, &profile, path, &error);
-    assert_string_equal(found == 0 ? profile.meta.id : "none",
-                        cases[i].profile ? cases[i].profile : "none");
-    profile_free(&profile);
-  }
 }

@@ -37,39 +37,37 @@ static const char *build(const struct launch_job *of) {
   return text;
 }
 
-/* A program named mpirun that says who it is. */
-static void make_mpirun(char path[64], char directory[32], const char *name, const char *says) {
-  strcpy(directory, "/tmp/test-calibrate-XXXXXX");
-  assert_non_null(mkdtemp(directory));
-  snprintf(path, 64, "%s/%s", directory, name);
-  FILE *file = fopen(path, "w");
-  assert_non_null(file);
-  fprintf(file, "#!/bin/sh\necho '%s'\n", says);
-  fclose(file);
+/* A program in the tool's tree; its path is kept until the next one. */
+static char *write_script(const char *name, const char *text) {
+  static char path[TREE_PATH_MAX];
+  tree_write(&tool.tree, name, "#!/bin/sh\n%s\n", text);
+  tree_path(&tool.tree, name, path);
   assert_int_equal(chmod(path, 0755), 0);
+  return path;
 }
 
-UNIT_TEST(mpirun_of_open_mpi_and_of_hydra) {
+#define TOOL_TEST(name) UNIT_TEST_WITH(name, tool_set_up, tool_tear_down)
+
+TOOL_TEST(mpirun_of_open_mpi_and_of_hydra) {
   static const struct {
-    const char *name, *says, *expected;
+    const char *name, *script, *expected;
   } cases[] = {
-    { "mpirun", "mpirun (Open MPI) 4.1.4", "-x STRATUS_TUNER -x STRATUS_CALIBRATE -x NCCL_DEBUG " },
-    { "mpiexec.openmpi", "mpirun (Open MPI) 4.1.4", "-x STRATUS_TUNER -x STRATUS_CALIBRATE -x " },
-    { "mpirun", "HYDRA build details:", "-np 16 " },
+    { "mpirun", "echo 'mpirun (Open MPI) 4.1.4'",
+      "-x STRATUS_TUNER -x STRATUS_CALIBRATE -x NCCL_DEBUG " },
+    { "mpiexec.openmpi", "echo 'mpirun (Open MPI) 4.1.4'",
+      "-x STRATUS_TUNER -x STRATUS_CALIBRATE -x " },
+    { "mpirun", "echo HYDRA build details:", "-np 16 " },
   };
   static const char end[] = " -np 16 -N 8 /opt/all_gather_perf -g 1 -b 8 -e 4096 -f 8 -n 20 -w 0 "
                             "-c 0 -I 1 -J /w/x.json";
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char path[64], directory[32], begin[256];
-    make_mpirun(path, directory, cases[i].name, cases[i].says);
+    char begin[TREE_PATH_MAX + 128], *path = write_script(cases[i].name, cases[i].script);
     char *command[] = { path, "-np", "16", "-N", "8", "/opt/all_reduce_perf", "-g", "1" };
     open_launch(8, command);
     const char *text = build(&job);
     snprintf(begin, sizeof begin, "%s %s", path, cases[i].expected);
     assert_memory_equal(text, begin, strlen(begin));
     assert_string_equal(text + strlen(text) - strlen(end), end);
-    remove(path);
-    remove(directory);
   }
 }
 
@@ -188,30 +186,11 @@ UNIT_TEST(doubtful_logs_label_nothing) {
 
 /* ---- resuming ---- */
 
-/* Stands in for a whole job under nccl-tests, 16 ranks on 2 nodes: says what the tuner would,
- * writes what the benchmark would, every call as fast as the others, and keeps a list of the cells
- * that it was given. */
-static const char fake_perf[] =
-    "#!/bin/sh\n"
-    "echo \"$STRATUS_TUNER $STRATUS_CALIBRATE\" >>\"$0.log\"\n"
-    "coll=$(basename \"$0\" _perf | tr -d _)\n"
-    "while [ $# -gt 1 ]; do case $1 in -J) json=$2 ;; -b) b=$2 ;; -e) e=$2 ;; -n) n=$2 ;; esac; "
-    "shift; done\n"
-    "echo 'TUNER/stratus: 16 ranks on 2 nodes: 1 rows of profile a match'\n"
-    "awk -v coll=$coll -v b=$b -v e=$e -v n=$n -v json=\"$json\" 'BEGIN {\n"
-    "  times = \"10\"; for (i = 1; i < n; i++) times = times \",\" 10 + i % 2\n"
-    "  for (size = b; size <= e; size *= 2) {\n"
-    "    print \"TUNER/stratus: calibrate open \" coll \" \" size \" ranks 16 nodes 2 nccl 22907 "
-    "cells "
-    "ring.ll tree.ll .\"\n"
-    "    place = \"{\\\"time\\\":10,\\\"nwrong\\\":0}\"; calls = \"{\\\"times_us\\\":[\" times "
-    "\"]}\"\n"
-    "    rows = rows (rows ? \",\" : \"\") \"{\\\"size\\\":\" size \",\\\"out_of_place\\\":\" "
-    "place "
-    "\",\\\"in_place\\\":\" place \",\\\"out_of_place_per_iter\\\":\" calls "
-    "\",\\\"in_place_per_iter\\\":\" calls \"}\"\n"
-    "  }\n"
-    "  print \"{\\\"results\\\":[\" rows \"]}\" >json }'\n";
+static void take_fake_perf(const char *name) {
+  char command[128];
+  snprintf(command, sizeof command, "cp tests/unit/fake_perf $XDG_CONFIG_HOME/%s", name);
+  assert_int_equal(tool_run(command), 0);
+}
 
 static int run_tool(const char *options) {
   char command[512];
@@ -221,10 +200,10 @@ static int run_tool(const char *options) {
   return tool_run_there(command);
 }
 
-/* The lines of a file below the tree that hold `part`. */
-static int count_lines(const struct tree *tree, const char *path, const char *part) {
+/* The lines of a file in the tree that hold `part`. */
+static int count_lines(const char *path, const char *part) {
   char full[TREE_PATH_MAX], line[2048];
-  FILE *file = fopen(tree_path(tree, path, full), "r");
+  FILE *file = fopen(tree_path(&tool.tree, path, full), "r");
   assert_non_null(file);
   int count = 0;
   while (fgets(line, sizeof line, file)) {
@@ -234,47 +213,42 @@ static int count_lines(const struct tree *tree, const char *path, const char *pa
   return count;
 }
 
-UNIT_TEST_WITH(what_is_there_is_not_measured_again, tool_set_up, tool_tear_down) {
-  struct tree *tree = &tool.tree;
-  char full[TREE_PATH_MAX];
-  tree_write(tree, "all_reduce_perf",
-             "#!/bin/sh\n[ -e \"$0.busy\" ] || { touch \"$0.busy\"; exit 3; }\n%s", fake_perf);
-  assert_int_equal(chmod(tree_path(tree, "all_reduce_perf", full), 0755), 0);
+TOOL_TEST(what_is_there_is_not_measured_again) {
+  take_fake_perf("all_reduce_perf");
+  tree_write(&tool.tree, "busy", "1");
   TOOL_WARNS(run_tool("8 --rounds 1"), 0, /* although the first launch fails */
              "allreduce: 1 cells beside NCCL's own choice: 1 launches at most follow\n");
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 default"), 1);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 tree.ll"), 1);
-  assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2); /* two cells */
-  assert_int_equal(count_lines(tree, "s.jsonl", "\"default\":true"), 1);
+  assert_int_equal(count_lines("all_reduce_perf.log", "1 default"), 1);
+  assert_int_equal(count_lines("all_reduce_perf.log", "1 tree.ll"), 1);
+  assert_int_equal(count_lines("s.jsonl", "\"bytes\":8,"), 2); /* two cells */
+  assert_int_equal(count_lines("s.jsonl", "\"default\":true"), 1);
   /* NCCL's own choice tells what is open; nothing else runs again. */
   assert_int_equal(run_tool("8 --rounds 1"), 0);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", ""), 3);
-  assert_int_equal(count_lines(tree, "s.jsonl", ""), 2);
+  assert_int_equal(count_lines("all_reduce_perf.log", ""), 3);
+  assert_int_equal(count_lines("s.jsonl", ""), 2);
   assert_int_equal(run_tool("16 --rounds 1"), 0); /* one size more: only that one is tried */
-  assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":8,"), 2);
-  assert_int_equal(count_lines(tree, "s.jsonl", "\"bytes\":16,"), 2);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "tree.ll"), 2);
+  assert_int_equal(count_lines("s.jsonl", "\"bytes\":8,"), 2);
+  assert_int_equal(count_lines("s.jsonl", "\"bytes\":16,"), 2);
+  assert_int_equal(count_lines("all_reduce_perf.log", "tree.ll"), 2);
   /* More rounds go on behind those; another number of channels is another cell. */
   assert_int_equal(run_tool("16"), 0);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "default"), 6);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "tree.ll"), 4);
-  assert_int_equal(count_lines(tree, "s.jsonl", ""), 12);
+  assert_int_equal(count_lines("all_reduce_perf.log", "default"), 6);
+  assert_int_equal(count_lines("all_reduce_perf.log", "tree.ll"), 4);
+  assert_int_equal(count_lines("s.jsonl", ""), 12);
   assert_int_equal(run_tool("16 --rounds 1 --channels 0,2"), 0);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 ring.ll@2"), 1);
-  assert_int_equal(count_lines(tree, "all_reduce_perf.log", "1 tree.ll@2"), 1);
-  assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
+  assert_int_equal(count_lines("all_reduce_perf.log", "1 ring.ll@2"), 1);
+  assert_int_equal(count_lines("all_reduce_perf.log", "1 tree.ll@2"), 1);
+  assert_int_equal(count_lines("s.jsonl", ""), 16);
   /* A launch that fails leaves what there was. */
-  tree_write(tree, "all_reduce_perf", "#!/bin/sh\necho no GPU here\nexit 3\n");
+  write_script("all_reduce_perf", "echo no GPU here\nexit 3");
   assert_true(run_tool("32") != 0);
-  assert_int_equal(count_lines(tree, "err", "no GPU here"), 2); /* tried twice */
-  assert_int_equal(count_lines(tree, "s.jsonl", ""), 16);
+  assert_int_equal(count_lines("err", "no GPU here"), 2); /* tried twice */
+  assert_int_equal(count_lines("s.jsonl", ""), 16);
 }
 
 /* Before a rank is started, files are named. */
-UNIT_TEST_WITH(what_follows_is_said_first, tool_set_up, tool_tear_down) {
-  char full[TREE_PATH_MAX];
-  tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\nkill -TERM $PPID\n");
-  assert_int_equal(chmod(tree_path(&tool.tree, "all_reduce_perf", full), 0755), 0);
+TOOL_TEST(what_follows_is_said_first) {
+  write_script("all_reduce_perf", "kill -TERM $PPID");
   TOOL_WARNS(tool_run_there("stratus calibrate -c allreduce -e 1G -f 4 -n 40 --rounds 3 -- "
                             "./all_reduce_perf"),
              1, "stratus: samples go to samples.jsonl after each launch, and /");
@@ -285,7 +259,7 @@ UNIT_TEST_WITH(what_follows_is_said_first, tool_set_up, tool_tear_down) {
 }
 
 /* A rank of another launcher would run a job beside those of the other ranks. */
-UNIT_TEST_WITH(a_rank_is_told_what_to_do, tool_set_up, tool_tear_down) {
+TOOL_TEST(a_rank_is_told_what_to_do) {
   static const char *const places[][2] = {
     { "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4", "rank 3 of 4" },
     { "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2", "rank 0 of 2" },
@@ -301,7 +275,7 @@ UNIT_TEST_WITH(a_rank_is_told_what_to_do, tool_set_up, tool_tear_down) {
 }
 
 /* The first call of each place warms up; a single long one does not count. */
-UNIT_TEST_WITH(the_median_of_calls_counts, tool_set_up, tool_tear_down) {
+TOOL_TEST(the_median_of_calls_counts) {
   char full[TREE_PATH_MAX], error[BENCH_JSON_ERROR_MAX];
   struct bench_json bench;
 #define PLACE "{\"time\":300,\"nwrong\":2}"
@@ -317,26 +291,21 @@ UNIT_TEST_WITH(the_median_of_calls_counts, tool_set_up, tool_tear_down) {
   assert_ptr_equal(bench_json_find(&bench, PROFILE_ALLREDUCE, 8), &bench.rows[0]);
   assert_null(bench_json_find(&bench, PROFILE_ALLREDUCE, 0));
   bench_json_free(&bench);
-  tree_write(&tool.tree, "x.json", "{\"results\":[{\"size\":8,\"in_place\":" PLACE "}]}");
+  /* Two places ran, and one tells its calls. */
+  tree_write(&tool.tree, "x.json",
+             "{\"results\":[{\"size\":8,\"out_of_place\":" PLACE ",\"in_place\":" PLACE
+             ",\"out_of_place_per_iter\":{\"times_us\":[900,10,11,500]}}]}");
   assert_true(bench_json_read(full, PROFILE_ALLREDUCE, &bench, error) < 0);
   assert_non_null(strstr(error, "no times of single calls"));
 }
 
 /* nccl-tests without -J print their help, and some say that all is well. */
-UNIT_TEST_WITH(nccl_tests_that_are_too_old, tool_set_up, tool_tear_down) {
-  char full[TREE_PATH_MAX];
-  tree_write(&tool.tree, "all_reduce_perf", "#!/bin/sh\necho 'invalid option -- J'\n");
-  assert_int_equal(chmod(tree_path(&tool.tree, "all_reduce_perf", full), 0755), 0);
+TOOL_TEST(nccl_tests_that_are_too_old) {
+  write_script("all_reduce_perf", "echo 'invalid option -- J'");
   TOOL_WARNS(run_tool("8"), 1, "2.19.2");
 }
 
 /* ---- the examples of -h ---- */
-
-static const char fake_mpirun[] =
-    "#!/bin/sh\n"
-    "[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n"
-    "until [ \"${1%_perf}\" != \"$1\" ]; do shift; done\n"
-    "exec \"$@\"\n";
 
 static void run_example(const char *command) {
   char example[TOOL_LINE_MAX], line[TOOL_LINE_MAX + 32];
@@ -348,22 +317,19 @@ static void run_example(const char *command) {
   }
 }
 
-UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
-  static const char *const programs[] = { "all_reduce_perf", "all_gather_perf",
-                                          "reduce_scatter_perf" };
-  char full[TREE_PATH_MAX];
-  tree_write(&tool.tree, "mpirun", "%s", fake_mpirun);
-  assert_int_equal(chmod(tree_path(&tool.tree, "mpirun", full), 0755), 0);
-  for (size_t i = 0; i < 3; i++) {
-    tree_write(&tool.tree, programs[i], "%s", fake_perf);
-    assert_int_equal(chmod(tree_path(&tool.tree, programs[i], full), 0755), 0);
-  }
+TOOL_TEST(examples_run_as_printed) {
+  write_script("mpirun", "[ \"$1\" != --version ] || { echo 'mpirun (Open MPI) 4.1.4'; exit; }\n"
+                         "until [ \"${1%_perf}\" != \"$1\" ]; do shift; done\n"
+                         "exec \"$@\"");
+  take_fake_perf("all_reduce_perf");
+  take_fake_perf("all_gather_perf");
+  take_fake_perf("reduce_scatter_perf");
   tree_write(&tool.tree, "a.profile", "%s",
              json_text("{'schema': 2, 'id': 'a', 'tables': [{'coll': 'allreduce', 'nodes': 2, "
                        "'ppn': 8, 'rows': [{'bytes_lo': 1024, 'bytes_hi': 65536, "
                        "'algo': 'ring', 'proto': 'll'}]}]}"));
   run_example("calibrate");
-  assert_int_equal(count_lines(&tool.tree, "s.jsonl", "\"nodes\":2"), 3 * 24 * 2 * 3);
+  assert_int_equal(count_lines("s.jsonl", "\"nodes\":2"), 3 * 24 * 2 * 3);
   run_example("verify");
   assert_true(tool.output[0] != '\0');
 }

@@ -32,8 +32,12 @@ void *__real_dlsym(void *handle, const char *name);
 void *__wrap_dlsym(void *handle, const char *name);
 
 static bool is_missing, updates_fail;
-static const char *changed_name;
-static void *changed_to; /* NULL: the library does not have it */
+static struct change {
+  const char *name;
+  void (*to)(void);   /* NULL: the library does not have it */
+  const char *reason; /* why such a library is of no use */
+} change;
+#define AS(function) (void (*)(void))(uintptr_t)(function)
 static void *(*real_fetch)(void *, const char *, const char *);
 static int (*real_update)(void *, uint8_t *, int *, const uint8_t *, int);
 
@@ -48,7 +52,10 @@ void *__wrap_dlsym(void *handle, const char *name) {
   } else if (strcmp(name, "EVP_CIPHER_fetch") == 0) {
     memcpy(&real_fetch, &found, sizeof found);
   }
-  return changed_name && strcmp(name, changed_name) == 0 ? changed_to : found;
+  if (change.name && strcmp(name, change.name) == 0) {
+    memcpy(&found, &change.to, sizeof found);
+  }
+  return found;
 }
 
 static void *refuse(void) {
@@ -83,19 +90,14 @@ static int fail_on_demand(void *context, uint8_t *to, int *done, const uint8_t *
   return updates_fail ? 0 : real_update(context, to, done, from, bytes);
 }
 
-#define CHANGE(name, function)                                                                     \
-  do {                                                                                             \
-    changed_name = name;                                                                           \
-    memcpy(&changed_to, &(void *(*)(void)){ (void *(*)(void))(uintptr_t)(function) },              \
-           sizeof changed_to);                                                                     \
-  } while (0)
-
 /* ---- processes ---- */
 
-static void in_child(bool (*test)(void)) {
+/* `changed` may be NULL. */
+static void in_child(const struct change *changed, bool (*test)(void)) {
   pid_t child = fork();
   assert_true(child >= 0);
   if (child == 0) {
+    change = changed ? *changed : change;
     _exit(test() ? 0 : 1);
   }
   int status;
@@ -197,25 +199,19 @@ static bool as_the_standards_say(void) {
          works(LANE_CHACHA20POLY1305);
 }
 
-static bool old_openssl(void) {
-  changed_name = "OSSL_LIB_CTX_new"; /* 1.1 has no library contexts */
-  return as_the_standards_say();
-}
-
 UNIT_TEST(both_ciphers_are_those_of_the_standards) {
   need_libcrypto();
-  in_child(as_the_standards_say);
-  in_child(old_openssl);
+  in_child(NULL, as_the_standards_say);
+  in_child(&(struct change){ .name = "OSSL_LIB_CTX_new" }, as_the_standards_say); /* 1.1 has none */
 }
 
 static bool without_chacha(void) {
-  CHANGE("EVP_CIPHER_fetch", fetch_aes_only);
   return !has(LANE_CHACHA20POLY1305) && works(LANE_AES256GCM);
 }
 
 UNIT_TEST(a_cipher_that_is_refused_is_not_offered) {
   need_libcrypto();
-  in_child(without_chacha);
+  in_child(&(struct change){ "EVP_CIPHER_fetch", AS(fetch_aes_only), NULL }, without_chacha);
 }
 
 /* ---- without libcrypto ---- */
@@ -236,38 +232,22 @@ static bool missing(void) {
   return offers_nothing("libstratus-is-not-there.so");
 }
 
-static bool lacks_a_function(void) {
-  changed_name = "ERR_set_mark";
-  return offers_nothing("ERR_set_mark");
-}
-
-static bool refuses_the_ciphers(void) {
-  CHANGE("EVP_CIPHER_fetch", fetch_nothing);
-  return offers_nothing("refuses AES-256-GCM");
-}
-
-static bool refuses_contexts(void) {
-  CHANGE("EVP_CIPHER_CTX_new", refuse);
-  return offers_nothing("refuses");
-}
-
-static bool computes_wrongly(void) {
-  CHANGE("EVP_CipherUpdate", change_a_bit);
-  return offers_nothing("wrongly");
-}
-
-static bool accepts_any_tag(void) {
-  CHANGE("EVP_CipherFinal_ex", accept_all);
-  return offers_nothing("wrongly");
+static bool is_of_no_use(void) {
+  return offers_nothing(change.reason);
 }
 
 UNIT_TEST(a_libcrypto_of_no_use_is_not_used) {
+  const struct change cases[] = {
+    { "ERR_set_mark", NULL, "ERR_set_mark" },
+    { "EVP_CIPHER_fetch", AS(fetch_nothing), "refuses AES-256-GCM" },
+    { "EVP_CIPHER_CTX_new", AS(refuse), "refuses" },
+    { "EVP_CipherUpdate", AS(change_a_bit), "wrongly" },
+    { "EVP_CipherFinal_ex", AS(accept_all), "wrongly" },
+  };
   need_libcrypto();
-  in_child(lacks_a_function);
-  in_child(refuses_the_ciphers);
-  in_child(refuses_contexts);
-  in_child(computes_wrongly);
-  in_child(accepts_any_tag);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    in_child(&cases[i], is_of_no_use);
+  }
 }
 
 /* One warning, which says what to install. */
@@ -292,14 +272,13 @@ static bool connects_nobody(void) {
 }
 
 UNIT_TEST(without_libcrypto_nothing_is_encrypted) {
-  in_child(missing);
-  in_child(connects_nobody);
+  in_child(NULL, missing);
+  in_child(NULL, connects_nobody);
 }
 
 /* ---- libcrypto that fails later, and its other user ---- */
 
 static bool fails_later(void) {
-  CHANGE("EVP_CipherUpdate", fail_on_demand);
   static uint8_t text[TEXT_BYTES], record[TEXT_BYTES + TCP_SEAL_OVERHEAD_BYTES];
   uint8_t lane_key[LANE_KEY_BYTES] = { 1 };
   struct tcp_seal out;
@@ -315,7 +294,7 @@ static bool fails_later(void) {
 
 UNIT_TEST(what_cannot_be_sealed_is_not_sent) {
   need_libcrypto();
-  in_child(fails_later);
+  in_child(&(struct change){ "EVP_CipherUpdate", AS(fail_on_demand), NULL }, fails_later);
 }
 
 static void call(const char *name) {
@@ -345,12 +324,12 @@ static bool leaves_errors_alone(void) {
        *found = __real_dlsym(library, "ERR_peek_error");
   unsigned long (*peek_error)(void);
   memcpy(&peek_error, &found, sizeof found);
-  CHANGE("EVP_CIPHER_fetch", fetch_nothing);
-  return offers_nothing("refuses") && peek_error() == 0;
+  return offers_nothing(change.reason) && peek_error() == 0;
 }
 
 UNIT_TEST(the_process_may_use_libcrypto_itself) {
   need_libcrypto();
-  in_child(outlives_the_clean_up);
-  in_child(leaves_errors_alone);
+  in_child(NULL, outlives_the_clean_up);
+  in_child(&(struct change){ "EVP_CIPHER_fetch", AS(fetch_nothing), "refuses" },
+           leaves_errors_alone);
 }

@@ -140,43 +140,27 @@ TEST(notes_are_for_people) {
   assert_string_equal(profile.meta.id, "a");
 }
 
-/* ---- round trip and identity ---- */
+/* ---- writing and identity ---- */
 
-TEST(what_is_written_reads_the_same) {
-  struct profile again;
+/* It has the canonical form, but for the notes. */
+TEST(what_is_written_is_what_was_read) {
+  char expected[4096];
   size_t bytes;
-  size_t bytes_again;
+  FILE *from = fopen(complete_path, "re");
+  assert_non_null(from);
+  expected[fread(expected, 1, sizeof expected - 1, from)] = '\0';
+  fclose(from);
+  char *notes = strstr(expected, " \"notes\""), *next = strchr(notes, '\n') + 1;
+  memmove(notes, next, strlen(next) + 1);
   read_complete();
   char *text = write_text(&profile, &bytes);
-  assert_int_equal(profile_parse(text, bytes, &again, &error), 0);
-  assert_memory_equal(&profile.meta, &again.meta, sizeof again.meta);
-  assert_memory_equal(&profile.fit, &again.fit, sizeof again.fit);
-  assert_memory_equal(&profile.net, &again.net, sizeof again.net);
-  assert_int_equal(profile.table_count, again.table_count);
-  for (size_t i = 0; i < profile.table_count; i++) {
-    const struct profile_table *table = &profile.tables[i];
-    assert_int_equal(table->row_count, again.tables[i].row_count);
-    for (size_t j = 0; j < table->row_count; j++) {
-      const struct profile_row *row = &table->rows[j];
-      assert_row(&again.tables[i].rows[j], row->bytes_lo, row->bytes_hi, row->cell.algorithm,
-                 row->cell.protocol, row->cell.channels);
-    }
-  }
-  char *text_again = write_text(&again, &bytes_again);
-  assert_string_equal(text, text_again);
-  assert_non_null(strstr(text, "\"over_algo\": \"tree\", \"over_proto\": \"simple\", "
-                               "\"default_ns\": 812450, \"choice_ns\": 700000, "
-                               "\"noise_permille\": 21}"));
-  assert_true(profile_hash(&profile) == profile_hash(&again));
+  assert_string_equal(text, expected);
   free(text);
-  free(text_again);
-  profile_free(&again);
 }
 
 static uint64_t hash_of(const char *text) {
   parse(text);
-  uint64_t hash = profile_hash(&profile);
-  return hash;
+  return profile_hash(&profile);
 }
 
 #define ROWS(coll) ", 'tables': [{'coll': '" coll "', 'nodes': 2, 'ppn': 8, 'rows': ["
@@ -303,7 +287,7 @@ static void assert_found(const struct profile_table *table, uint64_t bytes) {
 /* At each border and beside it: rows crowded at one size, over all octaves, up to the largest size;
  * with gaps and without. */
 UNIT_TEST(finds_rows_however_they_are_spread) {
-  enum { ROWS = 500 };
+  enum { ROWS = 120 };
   static const struct {
     uint64_t first, apart, gap;
     int doubled_every; /* rows after which they lie twice as far apart; 0: never */
@@ -312,13 +296,13 @@ UNIT_TEST(finds_rows_however_they_are_spread) {
     { 1, 1023, 0, 0 },
     { 0, 1000, 24, 0 },
     { 3, 1, 1, 0 },
-    { (UINT64_C(1) << 40) - 100, 1, 0, 0 },
-    { (UINT64_C(1) << 40) - 100, 2, 3, 0 },
-    { (UINT64_C(1) << 63) - 250, 3, 0, 0 },
+    { (UINT64_C(1) << 40) - 60, 1, 0, 0 },
+    { (UINT64_C(1) << 40) - 60, 2, 3, 0 },
+    { (UINT64_C(1) << 63) - 180, 3, 0, 0 },
     { UINT64_MAX - ROWS, 1, 0, 0 },
-    { 0, 1, 0, 9 },
-    { 8, 8, 0, 10 },
-    { 8, 8, 2, 10 },
+    { 0, 1, 0, 2 },
+    { 8, 8, 0, 3 },
+    { 8, 8, 2, 3 },
   };
   for (size_t i = 0; i < sizeof spreads / sizeof spreads[0]; i++) {
     static struct profile_row rows[ROWS];

@@ -12,7 +12,7 @@
    {"bytes_lo": 0, "bytes_hi": 65536, "algo": "tree", "proto": "ll"},
    {"bytes_lo": 65536, "bytes_hi": 1048576, "algo": "tree", "proto": "ll128", "channels": 2},
    {"bytes_lo": 4194304, "algo": "ring", "proto": "simple", "channels": 64}]},
-  {"coll": "AllGather", "nodes": 4, "ppn": 1, "rows": [
+  {"coll": "allgather", "nodes": 4, "ppn": 1, "rows": [
    {"bytes_lo": 1024, "bytes_hi": 2048, "algo": "pat", "proto": "simple", "channels": 1}]},
   {"coll": "reducescatter", "nodes": 4, "ppn": 1, "rows": []},
   {"coll": "broadcast", "nodes": 4, "ppn": 1, "rows": [

@@ -8,117 +8,75 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-UNIT_TEST(integers) {
+UNIT_TEST(good_ones_are_read) {
   static const struct {
+    enum quantity_type type;
     const char *text;
-    int result;
     int64_t value;
   } cases[] = {
-    { "0", 0, 0 },
-    { "-1", 0, -1 },
-    { "+7", 0, 7 },
-    { "9223372036854775807", 0, INT64_MAX },
-    { "-9223372036854775807", 0, -INT64_MAX },
-    { "9223372036854775808", -ERANGE, 0 },
-    { "99999999999999999999999", -ERANGE, 0 },
-    { "", -EINVAL, 0 },
-    { "-", -EINVAL, 0 },
-    { "--1", -EINVAL, 0 },
-    { " 1", -EINVAL, 0 },
-    { "1 ", -EINVAL, 0 },
-    { "1.5", -EINVAL, 0 },
-    { "0x10", -EINVAL, 0 },
-    { "ten", -EINVAL, 0 },
+    { QUANTITY_INT, "0", 0 },
+    { QUANTITY_INT, "-1", -1 },
+    { QUANTITY_INT, "+7", 7 },
+    { QUANTITY_INT, "9223372036854775807", INT64_MAX },
+    { QUANTITY_INT, "-9223372036854775807", -INT64_MAX },
+    { QUANTITY_SIZE, "0", 0 },
+    { QUANTITY_SIZE, "8", 8 },
+    { QUANTITY_SIZE, "8B", 8 },
+    { QUANTITY_SIZE, "64K", 65536 },
+    { QUANTITY_SIZE, "64k", 65536 },
+    { QUANTITY_SIZE, "64KB", 65536 },
+    { QUANTITY_SIZE, "64KiB", 65536 },
+    { QUANTITY_SIZE, "1m", 1 << 20 },
+    { QUANTITY_SIZE, "2G", INT64_C(1) << 31 },
+    { QUANTITY_SIZE, "1T", INT64_C(1) << 40 },
+    { QUANTITY_DURATION, "0", 0 },
+    { QUANTITY_DURATION, "10", INT64_C(10000000000) },
+    { QUANTITY_DURATION, "10s", INT64_C(10000000000) },
+    { QUANTITY_DURATION, "250ms", 250000000 },
+    { QUANTITY_DURATION, "20us", 20000 },
+    { QUANTITY_DURATION, "7ns", 7 },
+    { QUANTITY_DURATION, "5m", INT64_C(300000000000) },
+    { QUANTITY_DURATION, "1h", INT64_C(3600000000000) },
   };
   for (size_t i = 0; i < COUNT_OF(cases); i++) {
     int64_t value = 42;
-    assert_int_equal(quantity_parse_int(cases[i].text, &value), cases[i].result);
-    assert_true(value == (cases[i].result == 0 ? cases[i].value : 42));
+    assert_int_equal(quantity_parse(cases[i].type, NULL, cases[i].text, &value), 0);
+    assert_true(value == cases[i].value);
   }
 }
 
-UNIT_TEST(sizes) {
-  static const struct {
-    const char *text;
-    int result;
-    uint64_t bytes;
-  } cases[] = {
-    { "0", 0, 0 },
-    { "8", 0, 8 },
-    { "8B", 0, 8 },
-    { "64K", 0, 65536 },
-    { "64k", 0, 65536 },
-    { "64KB", 0, 65536 },
-    { "64KiB", 0, 65536 },
-    { "1m", 0, 1 << 20 },
-    { "2G", 0, UINT64_C(1) << 31 },
-    { "1T", 0, UINT64_C(1) << 40 },
-    { "18446744073709551615", 0, UINT64_MAX },
-    { "18446744073709551616", -ERANGE, 0 },
-    { "16777216T", -ERANGE, 0 },
-    { "", -EINVAL, 0 },
-    { "K", -EINVAL, 0 },
-    { "-1", -EINVAL, 0 },
-    { "64iB", -EINVAL, 0 },
-    { "64KK", -EINVAL, 0 },
-    { "64 K", -EINVAL, 0 },
-    { "1.5M", -EINVAL, 0 },
-    { "64P", -EINVAL, 0 },
-  };
-  for (size_t i = 0; i < COUNT_OF(cases); i++) {
-    uint64_t bytes = 42;
-    assert_int_equal(quantity_parse_size(cases[i].text, &bytes), cases[i].result);
-    assert_true(bytes == (cases[i].result == 0 ? cases[i].bytes : 42));
+/* Each is refused, and what was there before stays. */
+static void assert_refused(enum quantity_type type, int error, const char *const *texts) {
+  for (; *texts; texts++) {
+    int64_t value = 42;
+    assert_int_equal(quantity_parse(type, NULL, *texts, &value), error);
+    assert_true(value == 42);
   }
 }
+#define REFUSED(type, error, ...)                                                                  \
+  assert_refused(type, error, (const char *const[]){ __VA_ARGS__, NULL })
 
-UNIT_TEST(durations) {
-  static const struct {
-    const char *text;
-    int result;
-    int64_t ns;
-  } cases[] = {
-    { "10", 0, INT64_C(10000000000) },
-    { "10s", 0, INT64_C(10000000000) },
-    { "250ms", 0, 250000000 },
-    { "20us", 0, 20000 },
-    { "7ns", 0, 7 },
-    { "5m", 0, INT64_C(300000000000) },
-    { "1h", 0, INT64_C(3600000000000) },
-    { "0", 0, 0 },
-    { "99999999999h", -ERANGE, 0 },
-    { "", -EINVAL, 0 },
-    { "s", -EINVAL, 0 },
-    { "10 s", -EINVAL, 0 },
-    { "10S", -EINVAL, 0 },
-    { "10sec", -EINVAL, 0 },
-    { "-1s", -EINVAL, 0 },
-    { "1.5s", -EINVAL, 0 },
-  };
-  for (size_t i = 0; i < COUNT_OF(cases); i++) {
-    int64_t ns = 42;
-    assert_int_equal(quantity_parse(QUANTITY_DURATION, NULL, cases[i].text, &ns), cases[i].result);
-    assert_true(ns == (cases[i].result == 0 ? cases[i].ns : 42));
-  }
+UNIT_TEST(others_are_refused) {
+  REFUSED(QUANTITY_INT, -ERANGE, "9223372036854775808", "99999999999999999999999");
+  REFUSED(QUANTITY_INT, -EINVAL, "", "-", "--1", " 1", "1 ", "1.5", "0x10", "ten");
+  REFUSED(QUANTITY_SIZE, -ERANGE, "18446744073709551616", "16777216T");
+  REFUSED(QUANTITY_SIZE, -EINVAL, "", "K", "-1", "64iB", "64KK", "64 K", "1.5M", "64P");
+  REFUSED(QUANTITY_DURATION, -ERANGE, "99999999999h");
+  REFUSED(QUANTITY_DURATION, -EINVAL, "", "s", "10 s", "10S", "10sec", "-1s", "1.5s");
+  REFUSED(QUANTITY_BOOL, -EINVAL, "", "2", "y", "enable", "1 ", "0|1");
 }
 
-UNIT_TEST(booleans) {
-  static const char *const yes[] = { "1", "yes", "on", "true", "TRUE", "On" };
-  static const char *const no[] = { "0", "no", "off", "false", "NO" };
-  static const char *const bad[] = { "", "2", "y", "enable", "1 ", "0|1" };
-  int64_t value;
-  for (size_t i = 0; i < COUNT_OF(yes); i++) {
-    value = -1;
-    assert_int_equal(quantity_parse(QUANTITY_BOOL, NULL, yes[i], &value), 0);
-    assert_int_equal(value, 1);
-  }
-  for (size_t i = 0; i < COUNT_OF(no); i++) {
-    value = -1;
-    assert_int_equal(quantity_parse(QUANTITY_BOOL, NULL, no[i], &value), 0);
-    assert_int_equal(value, 0);
-  }
-  for (size_t i = 0; i < COUNT_OF(bad); i++) {
-    assert_int_equal(quantity_parse(QUANTITY_BOOL, NULL, bad[i], &value), -EINVAL);
+UNIT_TEST(switches) {
+  static const char *const words[2][6] = { { "0", "no", "off", "false", "NO", "oFF" },
+                                           { "1", "yes", "on", "true", "TRUE", "On" } };
+  for (int64_t wanted = 0; wanted < 2; wanted++) {
+    for (size_t i = 0; i < COUNT_OF(words[0]); i++) {
+      int64_t value = -1;
+      assert_int_equal(quantity_parse(QUANTITY_BOOL, NULL, words[wanted][i], &value), 0);
+      assert_int_equal(value, wanted);
+      assert_int_equal(quantity_parse(QUANTITY_ENUM, "auto|off|on", words[wanted][i], &value), 0);
+      assert_int_equal(value, 1 + wanted);
+    }
   }
 }
 

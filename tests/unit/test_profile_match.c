@@ -111,7 +111,7 @@ MATCH_TEST(releases_are_compared) {
 /* ---- searching ---- */
 
 /* Searches directories "1", "2", "3" of the tree; returns the id found, "" if none. */
-static const char *search(int *result) {
+static const char *search(void) {
   static char id[PROFILE_ID_MAX];
   static char directories[3][TREE_PATH_MAX];
   const char *list[] = { tree_path(&tree, "1", directories[0]),
@@ -121,138 +121,123 @@ static const char *search(int *result) {
   struct profile profile;
   struct profile_error error;
   char path[PROFILE_PATH_MAX];
-  *result = profile_match_find(&where, &aws, &profile, path, &error);
+  int result = profile_match_find(&where, &aws, &profile, path, &error);
   strcpy(id, profile.meta.id);
-  assert_true((*result == 0) == (path[0] != '\0'));
-  assert_true((*result == 0) == (error.text[0] == '\0'));
+  assert_int_equal(result, id[0] ? 0 : -ENOENT);
+  assert_true((result == 0) == (path[0] != '\0'));
+  assert_true((result == 0) == (error.text[0] == '\0'));
   profile_free(&profile);
   return id;
 }
 
 MATCH_TEST(first_directory_with_a_fit_wins) {
-  int result;
-  assert_string_equal(search(&result), "");
-  assert_int_equal(result, -ENOENT);
+  assert_string_equal(search(), "");
   write_profile("3/a.profile", "packaged", "'cloud': 'aws', 'instance_type': 'p4d.*'");
-  assert_string_equal(search(&result), "packaged");
+  assert_string_equal(search(), "packaged");
   write_profile("2/a.profile", "other-cloud", "'cloud': 'gcp'");
-  assert_string_equal(search(&result), "packaged");
+  assert_string_equal(search(), "packaged");
   write_profile("1/a.profile", "user", "'cloud': 'aws'");
-  assert_string_equal(search(&result), "user");
-  assert_int_equal(result, 0);
+  assert_string_equal(search(), "user");
 }
 
 MATCH_TEST(in_a_directory_the_most_particular_wins) {
-  int result;
   write_profile("1/a.profile", "cloud", "'cloud': 'aws'");
   write_profile("1/b.profile", "type", "'cloud': 'aws', 'instance_type': 'p4d.*'");
   write_profile("1/c.profile", "also-type", "'cloud': 'aws', 'instance_type': 'p4*'");
   write_profile("1/d.profile", "nothing-asked", "");
-  assert_string_equal(search(&result), "type");
+  assert_string_equal(search(), "type");
   write_profile("1/e.profile", "measured", "'topology': '90542e82ec6a'");
-  assert_string_equal(search(&result), "measured");
+  assert_string_equal(search(), "measured");
 }
 
 MATCH_TEST(only_profiles_are_read) {
-  int result;
   write_profile("1/a.profile~", "backup", "'cloud': 'aws'");
   write_profile("1/.a.profile", "hidden", "'cloud': 'aws'");
   write_profile("1/.profile", "shell", "'cloud': 'aws'");
   write_profile("1/a.txt", "text", "'cloud': 'aws'");
-  assert_string_equal(search(&result), "");
+  assert_string_equal(search(), "");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
 MATCH_TEST(bad_file_is_passed_over_with_a_warning) {
-  int result;
   tree_write(&tree, "1/a.profile", "{\"schema\": 9}");
   write_profile("1/b.profile", "good", "'cloud': 'aws'");
-  assert_string_equal(search(&result), "good");
+  assert_string_equal(search(), "good");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
   assert_int_equal(log_capture_find("1/a.profile: schema takes 2 in this release, not 9"), 1);
 }
 
-MATCH_TEST(explicit_path_is_used_whether_it_fits_or_not) {
-  char file[TREE_PATH_MAX];
-  char path[PROFILE_PATH_MAX];
-  struct profile profile;
-  struct profile_error error;
+/* A file of the tree, which STRATUS_PROFILE names. */
+static int find_named(const char *file, struct profile *profile, struct profile_error *error) {
   const char *const none[] = { NULL };
-  write_profile("mine", "mine", "'cloud': 'gcp'");
-  struct profile_search where = { .explicit_path = tree_path(&tree, "mine", file),
-                                  .directories = none };
-  assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), 0);
-  assert_string_equal(profile.meta.id, "mine");
-  assert_string_equal(path, file);
-  profile_free(&profile);
-  where.explicit_path = tree_path(&tree, "not-there", file);
-  assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), -ENOENT);
-  assert_memory_equal(error.text, file, strlen(file));
-  assert_string_equal(path, "");
+  char named[TREE_PATH_MAX], path[PROFILE_PATH_MAX];
+  const struct profile_search where = { .explicit_path = tree_path(&tree, file, named),
+                                        .directories = none };
+  int result = profile_match_find(&where, &aws, profile, path, error);
+  assert_string_equal(path, result == 0 ? named : "");
+  assert_true(result == 0 || strncmp(error->text, named, strlen(named)) == 0);
+  return result;
 }
 
 /* All ranks are given the same one: refused on some of them it would hang the job. */
-MATCH_TEST(named_profile_of_another_topology_is_used_with_a_warning) {
+MATCH_TEST(a_named_profile_is_used_whether_it_fits_or_not) {
   static const struct {
     const char *match;
-    int warnings;
-  } cases[] = { { "'topology': '90542e82ec6a'", 0 },
+    int warnings; /* of this file and those before */
+  } cases[] = { { "'cloud': 'aws', 'topology': '90542e82ec6a'", 0 },
                 { "'topology': '0123456789ab'", 1 },
+                { "'cloud': 'gcp'", 1 },
                 { "", 1 } };
-  const char *const none[] = { NULL };
+  struct profile profile;
+  struct profile_error error;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    char file[TREE_PATH_MAX], path[PROFILE_PATH_MAX];
-    struct profile profile;
-    struct profile_error error;
     write_profile("mine", "mine", cases[i].match);
-    const struct profile_search where = { .explicit_path = tree_path(&tree, "mine", file),
-                                          .directories = none };
-    assert_int_equal(profile_match_find(&where, &aws, &profile, path, &error), 0);
+    assert_int_equal(find_named("mine", &profile, &error), 0);
+    assert_string_equal(profile.meta.id, "mine");
     assert_int_equal(log_capture_count(LOG_LEVEL_WARN), cases[i].warnings);
     profile_free(&profile);
   }
   assert_int_equal(log_capture_find("another topology, 0123456789ab: this one's is 90542e82ec6a"),
                    1);
+  assert_int_equal(find_named("not-there", &profile, &error), -ENOENT);
 }
 
 /* ---- the whole way ---- */
 
-/* Loads with these two variables of ours; returns the id. */
-static const char *load(const char *profile_variable, int *result) {
+static struct profile_error load_error;
+
+/* As a process on that machine does; returns the id, "" if there is none. */
+static const char *load(const char *root, char *variable) {
   static char id[PROFILE_ID_MAX];
-  char variable[TREE_PATH_MAX];
-  char *environment[] = { variable, NULL };
   struct profile profile;
-  struct profile_error error;
   char path[PROFILE_PATH_MAX];
-  snprintf(variable, sizeof variable, "%s", profile_variable);
-  sysfs_process_root = "tests/data/machines/aws-p4d";
-  param_load(environment);
-  *result = profile_match_load(&profile, path, &error);
-  strcpy(id, profile.meta.id);
+  sysfs_process_root = root;
+  param_load((char *[]){ variable, NULL });
+  int result = profile_match_load(&profile, path, &load_error);
+  snprintf(id, sizeof id, "%s", profile.meta.id);
+  assert_int_equal(result, id[0] ? 0 : -ENOENT);
   profile_free(&profile);
   return id;
 }
 
+#define ROOT "tests/data/machines/aws-p4d"
+
 MATCH_TEST(user_directory_comes_from_the_environment) {
-  int result;
-  char path[TREE_PATH_MAX];
+  char path[TREE_PATH_MAX], variable[TREE_PATH_MAX + 64];
   write_profile("xdg/stratus/profiles/a.profile", "from-xdg", "'cloud': 'aws'");
   write_profile("home/.config/stratus/profiles/a.profile", "from-home", "'cloud': 'aws'");
   setenv("HOME", tree_path(&tree, "home", path), 1);
   setenv("XDG_CONFIG_HOME", tree_path(&tree, "xdg", path), 1);
-  assert_string_equal(load("STRATUS_PROFILE=", &result), "from-xdg");
+  assert_string_equal(load(ROOT, "STRATUS_PROFILE="), "from-xdg");
   unsetenv("XDG_CONFIG_HOME");
-  assert_string_equal(load("STRATUS_PROFILE=", &result), "from-home");
-  char variable[TREE_PATH_MAX + 32];
+  assert_string_equal(load(ROOT, "STRATUS_PROFILE="), "from-home");
   snprintf(variable, sizeof variable, "STRATUS_PROFILE=%s/xdg/stratus/profiles/a.profile",
            tree.root);
-  assert_string_equal(load(variable, &result), "from-xdg");
+  assert_string_equal(load(ROOT, variable), "from-xdg");
 }
 
 MATCH_TEST(current_directory_is_never_searched) {
-  int result;
-  char here[TREE_PATH_MAX];
+  char here[TREE_PATH_MAX], root[TREE_PATH_MAX + 64];
   assert_non_null(getcwd(here, sizeof here));
   write_profile("stratus/profiles/a.profile", "trap", "'cloud': 'aws'");
   write_profile(".config/stratus/profiles/a.profile", "trap", "'cloud': 'aws'");
@@ -261,17 +246,9 @@ MATCH_TEST(current_directory_is_never_searched) {
   setenv("XDG_CONFIG_HOME", ".", 1);
   setenv("HOME", "", 1);
   assert_int_equal(chdir(tree.root), 0);
-  static char root[TREE_PATH_MAX + 64];
-  snprintf(root, sizeof root, "%s/tests/data/machines/aws-p4d", here);
-  sysfs_process_root = root;
-  char *environment[] = { NULL };
-  struct profile profile;
-  struct profile_error error;
-  char path[PROFILE_PATH_MAX];
-  param_load(environment);
-  result = profile_match_load(&profile, path, &error);
+  snprintf(root, sizeof root, "%s/" ROOT, here);
+  assert_string_equal(load(root, NULL), "");
   assert_int_equal(chdir(here), 0);
-  assert_int_equal(result, -ENOENT);
-  assert_string_equal(error.text, "no profile fits this machine: cloud aws, instance type "
-                                  "p4d.24xlarge, topology 90542e82ec6a");
+  assert_string_equal(load_error.text, "no profile fits this machine: cloud aws, instance type "
+                                       "p4d.24xlarge, topology 90542e82ec6a");
 }

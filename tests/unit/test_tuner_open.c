@@ -71,6 +71,19 @@ static bool job_call(struct tuner *tuner, int coll, size_t bytes, int *channels)
   return us[PROFILE_RING][PROFILE_SIMPLE] == 0.0f;
 }
 
+/* Calls of 4 KiB, of which each '+' is the row's and each '-' NCCL's own; '|' ends a group. */
+static void assert_calls(struct tuner *tuner, const char *pattern) {
+  for (; *pattern; pattern++) {
+    int channels = 0;
+    if (*pattern == '|') {
+      tuner_group_ends(tuner);
+      continue;
+    }
+    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), *pattern == '+');
+    assert_int_equal(channels, *pattern == '+' ? 4 : 0);
+  }
+}
+
 #define TEST(test) UNIT_TEST_WITH(test, job_set_up, job_tear_down)
 
 /* ---- profiles ---- */
@@ -103,60 +116,41 @@ TEST(profile_chooses_and_counts) {
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
 }
 
-/* Its rows were measured over stratus. */
-TEST(leaves_nccl_alone_when_it_does_not_send_over_stratus) {
-  struct tuner_host host = job_host;
-  host.net = NET_USE_LOST;
+TEST(only_what_was_measured_is_chosen) {
+  static const struct {
+    struct tuner_host host;
+    struct tuner_shape shape;
+    const char *calls;
+  } cases[] = {
+    { { 5, 22907, NET_USE_OTHER }, { 32, 4, false }, "++" },
+    { { 5, 0, NET_USE_OTHER }, { 32, 4, false }, "++" },
+    { { 5, 22999, NET_USE_OTHER }, { 32, 4, false }, "++" },
+    /* another release, another shape */
+    { { 6, 23003, NET_USE_OTHER }, { 32, 4, false }, "--" },
+    { { 3, 22104, NET_USE_OTHER }, { 32, 4, false }, "--" },
+    { { 5, 22907, NET_USE_OTHER }, { 16, 4, false }, "--" },
+    { { 5, 22907, NET_USE_OTHER }, { 33, 4, false }, "--" },
+    { { 5, 22907, NET_USE_OTHER }, { 8, 1, false }, "--" },
+    { { 5, 22907, NET_USE_OTHER }, { 0, 0, false }, "--" },
+    { { 5, 22907, NET_USE_OTHER }, { 32, 4, true }, "--" },
+    /* Hosts are compared as they connect, which the first call makes them do. */
+    { { 5, 22907, NET_USE_STRATUS }, { 32, 4, false }, "-+|+" },
+    /* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks.
+     * Before version 6 nothing tells a group from one call after the other. */
+    { { 6, 22907, NET_USE_STRATUS }, { 32, 4, false }, "--|+" },
+    /* rows were measured over stratus */
+    { { 5, 22907, NET_USE_LOST }, { 32, 4, false }, "--" },
+    { { 5, 22907, NET_USE_LOST }, { 32, 4, false }, "--" },
+  };
   write_good();
-  job_set("p.profile", "STRATUS_COLLNET=full");
-  for (int life = 0; life < 2; life++) {
-    int channels = 0;
-    struct tuner *tuner = job_open_as(host, job_shape);
-    assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
-    assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
+  job_set("p.profile", "");
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct tuner *tuner = job_open_as(cases[i].host, cases[i].shape);
+    assert_calls(tuner, cases[i].calls);
     tuner_close(tuner);
   }
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
   assert_int_equal(log_capture_find("NCCL does not send over stratus here"), 1);
-}
-
-/* Hosts are compared as they connect, which the first call makes them do. */
-TEST(first_call_between_hosts_is_nccls_own) {
-  static const struct {
-    enum net_use net;
-    bool is_chosen;
-  } cases[] = { { NET_USE_STRATUS, false }, { NET_USE_OTHER, true } };
-  write_good();
-  job_set("p.profile", "");
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    int channels = 0;
-    struct tuner_host host = job_host;
-    host.net = cases[i].net;
-    struct tuner *tuner = job_open_as(host, job_shape);
-    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels), cases[i].is_chosen);
-    assert_true(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
-    assert_int_equal(tuner_get_counts(tuner).calls, 2);
-    tuner_close(tuner);
-  }
-}
-
-/* NCCL chooses for all calls of a group before it connects any algorithm, then asks for chunks. */
-TEST(first_group_between_hosts_is_nccls_own) {
-  write_good();
-  job_set("p.profile", "");
-  for (int version = 5; version <= 6; version++) {
-    struct tuner_host host = job_host;
-    int channels = 0;
-    host.abi_version = version;
-    host.net = NET_USE_STRATUS;
-    struct tuner *tuner = job_open_as(host, job_shape);
-    assert_false(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
-    /* Before version 6 nothing tells a group from one call after the other. */
-    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 2048, &channels), version == 5);
-    tuner_group_ends(tuner);
-    assert_true(job_call(tuner, PROFILE_ALLREDUCE, 1024, &channels));
-    tuner_close(tuner);
-  }
 }
 
 TEST(calls_without_a_row_leave_collnet_out) {
@@ -194,34 +188,6 @@ TEST(calls_without_a_row_leave_collnet_out) {
   }
 }
 
-TEST(only_the_measured_shape_and_release) {
-  write_good();
-  job_set("p.profile", "");
-  static const struct {
-    struct tuner_host host;
-    struct tuner_shape shape;
-    bool is_chosen;
-  } cases[] = {
-    { { 5, 22907, NET_USE_OTHER }, { 32, 4, false }, true },
-    { { 5, 0, NET_USE_OTHER }, { 32, 4, false }, true },
-    { { 5, 22999, NET_USE_OTHER }, { 32, 4, false }, true },
-    { { 6, 23003, NET_USE_OTHER }, { 32, 4, false }, false },
-    { { 3, 22104, NET_USE_OTHER }, { 32, 4, false }, false },
-    { { 5, 22907, NET_USE_OTHER }, { 16, 4, false }, false },
-    { { 5, 22907, NET_USE_OTHER }, { 33, 4, false }, false },
-    { { 5, 22907, NET_USE_OTHER }, { 8, 1, false }, false },
-    { { 5, 22907, NET_USE_OTHER }, { 0, 0, false }, false },
-    { { 5, 22907, NET_USE_OTHER }, { 32, 4, true }, false },
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct tuner *tuner = job_open_as(cases[i].host, cases[i].shape);
-    int channels = 0;
-    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
-    assert_int_equal(channels, cases[i].is_chosen ? 4 : 0);
-    tuner_close(tuner);
-  }
-}
-
 /* The file is read by the first communicator and again only after the last has gone. */
 TEST(profile_is_read_once) {
   write_good();
@@ -231,13 +197,12 @@ TEST(profile_is_read_once) {
   struct tuner *second = job_open();
   tuner_close(first);
   struct tuner *third = job_open();
-  int channels = 0;
-  assert_true(job_call(second, PROFILE_ALLREDUCE, 4096, &channels));
-  assert_true(job_call(third, PROFILE_ALLREDUCE, 4096, &channels));
+  assert_calls(second, "+");
+  assert_calls(third, "+");
   tuner_close(second);
   tuner_close(third);
   struct tuner *fourth = job_open();
-  assert_false(job_call(fourth, PROFILE_ALLREDUCE, 4096, &channels));
+  assert_calls(fourth, "-");
   tuner_close(fourth);
 }
 
@@ -246,13 +211,13 @@ TEST(found_by_topology_counts_where_hosts_are_compared) {
   static const struct {
     enum net_use net;
     const char *topology, *profile;
-    bool is_chosen;
+    const char *calls;
   } cases[] = {
-    { NET_USE_STRATUS, "0123456789ab", "", true },
-    { NET_USE_STRATUS, "ba9876543210", "", false },
-    { NET_USE_OTHER, "0123456789ab", "", false },
-    { NET_USE_OTHER, "0123456789ab", "stratus/profiles/p.profile", true },
-    { NET_USE_OTHER, "ba9876543210", "stratus/profiles/p.profile", true },
+    { NET_USE_STRATUS, "0123456789ab", "", "-+" },
+    { NET_USE_STRATUS, "ba9876543210", "", "--" },
+    { NET_USE_OTHER, "0123456789ab", "", "--" },
+    { NET_USE_OTHER, "0123456789ab", "stratus/profiles/p.profile", "++" },
+    { NET_USE_OTHER, "ba9876543210", "stratus/profiles/p.profile", "++" },
   };
   tree_write(&job_tree, "stratus/profiles/p.profile", "%s",
              json_text(GOOD ", 'match': {'topology': '0123456789ab'}}"));
@@ -263,9 +228,7 @@ TEST(found_by_topology_counts_where_hosts_are_compared) {
     struct tuner_host host = job_host;
     host.net = cases[i].net;
     struct tuner *tuner = job_open_as(host, job_shape);
-    int channels = 0;
-    job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels); /* the first is NCCL's own */
-    assert_int_equal(job_call(tuner, PROFILE_ALLREDUCE, 4096, &channels), cases[i].is_chosen);
+    assert_calls(tuner, cases[i].calls);
     tuner_close(tuner);
   }
 }

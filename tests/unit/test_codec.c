@@ -16,26 +16,21 @@ enum { MIB = 1 << 20, BEFORE = 64 };
 static const int widths[] = { CODEC_GUESS, 1, 2, 4 };
 
 /* Chunk, compressed chunk and decoded chunk, each with a guard right behind it. */
-struct buffers {
-  struct guarded chunk, coded, out, reference;
-};
+static struct { struct guarded chunk, coded, out, reference; } buffers;
 
 static int make_buffers(void **state) {
-  static struct buffers buffers;
   buffers.chunk = guarded_make(MIB + 64);
   buffers.coded = guarded_make(codec_room(MIB) + 64);
   buffers.out = guarded_make(MIB + BEFORE);
   buffers.reference = guarded_make(codec_room(MIB) + 64);
-  *state = &buffers;
   return 0;
 }
 
 static int free_buffers(void **state) {
-  struct buffers *buffers = *state;
-  guarded_free(&buffers->chunk);
-  guarded_free(&buffers->coded);
-  guarded_free(&buffers->out);
-  guarded_free(&buffers->reference);
+  guarded_free(&buffers.chunk);
+  guarded_free(&buffers.coded);
+  guarded_free(&buffers.out);
+  guarded_free(&buffers.reference);
   return 0;
 }
 
@@ -53,10 +48,10 @@ static size_t forms(void) {
 }
 
 /* Codes the chunk, decodes it where neither may read or write a byte too many, and compares. */
-static size_t round_trip(struct buffers *buffers, const struct codec_form *form, int width,
-                         const uint8_t *chunk, size_t bytes) {
-  uint8_t *coded = guarded_end(&buffers->coded, codec_room(bytes));
-  uint8_t *out = guarded_end(&buffers->out, bytes);
+static size_t round_trip(const struct codec_form *form, int width, const uint8_t *chunk,
+                         size_t bytes) {
+  uint8_t *coded = guarded_end(&buffers.coded, codec_room(bytes));
+  uint8_t *out = guarded_end(&buffers.out, bytes);
   struct codec_result result = codec_encode_by(form, width, chunk, bytes, coded);
   assert_int_equal(result.chunk_bytes, bytes);
   assert_int_equal(result.is_guess, width == CODEC_GUESS);
@@ -65,7 +60,7 @@ static size_t round_trip(struct buffers *buffers, const struct codec_form *form,
   }
   assert_true(result.bytes <= codec_max_coded_bytes(bytes));
   assert_true(width == CODEC_GUESS ? result.width > 0 : result.width == width);
-  uint8_t *moved = guarded_end(&buffers->coded, result.bytes);
+  uint8_t *moved = guarded_end(&buffers.coded, result.bytes);
   memmove(moved, coded, result.bytes);
   memset(out - BEFORE, 0xa5, BEFORE + bytes);
   assert_int_equal(codec_decode_by(form, moved, result.bytes, out, bytes), 0);
@@ -77,25 +72,24 @@ static size_t round_trip(struct buffers *buffers, const struct codec_form *form,
 }
 
 /* The same by all forms, which agree in every byte. */
-static size_t round_trips(struct buffers *buffers, int width, const uint8_t *chunk, size_t bytes) {
+static size_t round_trips(int width, const uint8_t *chunk, size_t bytes) {
   size_t last = forms() - 1;
-  size_t expected = round_trip(buffers, codec_form(last), width, chunk, bytes);
-  memcpy(buffers->reference.begin, guarded_end(&buffers->coded, expected), expected);
+  size_t expected = round_trip(codec_form(last), width, chunk, bytes);
+  memcpy(buffers.reference.begin, guarded_end(&buffers.coded, expected), expected);
   for (size_t i = 0; i < last; i++) {
     if (usable(i)) {
-      assert_int_equal(round_trip(buffers, usable(i), width, chunk, bytes), expected);
-      assert_memory_equal(guarded_end(&buffers->coded, expected), buffers->reference.begin,
-                          expected);
+      assert_int_equal(round_trip(usable(i), width, chunk, bytes), expected);
+      assert_memory_equal(guarded_end(&buffers.coded, expected), buffers.reference.begin, expected);
     }
   }
   return expected;
 }
 
-static void try_all_widths(struct buffers *buffers, unsigned tensor, size_t bytes) {
-  uint8_t *chunk = guarded_end(&buffers->chunk, bytes);
+static void try_all_widths(unsigned tensor, size_t bytes) {
+  uint8_t *chunk = guarded_end(&buffers.chunk, bytes);
   tensor_fill(tensor, chunk, bytes);
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-    round_trips(buffers, widths[i], chunk, bytes);
+    round_trips(widths[i], chunk, bytes);
   }
 }
 
@@ -103,7 +97,7 @@ UNIT_TEST(every_kind_comes_back) {
   static const size_t lengths[] = { 4096, 16384, 100003, 131072, 131071, MIB };
   for (unsigned tensor = 0; tensor < TENSORS; tensor++) {
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
-      try_all_widths(*state, tensor, lengths[i]);
+      try_all_widths(tensor, lengths[i]);
     }
   }
 }
@@ -112,22 +106,21 @@ UNIT_TEST(every_length_comes_back) {
   static const unsigned tensors[] = { TENSOR_BF16, TENSOR_BF16_IN_F32, TENSOR_ZEROS, TENSOR_BYTES };
   for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
     for (size_t bytes = 0; bytes <= 600; bytes++) {
-      try_all_widths(*state, tensors[i], bytes);
-      try_all_widths(*state, tensors[i], CODEC_MIN_BYTES - 1 + bytes);
+      try_all_widths(tensors[i], bytes);
+      try_all_widths(tensors[i], CODEC_MIN_BYTES - 1 + bytes);
     }
     for (size_t bytes = CODEC_MIN_BYTES; bytes <= 16384; bytes += 127) {
-      try_all_widths(*state, tensors[i], bytes);
+      try_all_widths(tensors[i], bytes);
     }
   }
 }
 
 UNIT_TEST(short_chunks_are_not_coded) {
-  struct buffers *buffers = *state;
-  memset(buffers->chunk.begin, 0, CODEC_MIN_BYTES);
+  memset(buffers.chunk.begin, 0, CODEC_MIN_BYTES);
   struct codec_result result =
-      codec_encode(2, buffers->chunk.begin, CODEC_MIN_BYTES - 1, buffers->coded.begin);
+      codec_encode(2, buffers.chunk.begin, CODEC_MIN_BYTES - 1, buffers.coded.begin);
   assert_int_equal(result.bytes, 0);
-  result = codec_encode(2, buffers->chunk.begin, CODEC_MIN_BYTES, buffers->coded.begin);
+  result = codec_encode(2, buffers.chunk.begin, CODEC_MIN_BYTES, buffers.coded.begin);
   assert_true(result.bytes > 0);
 }
 
@@ -139,13 +132,12 @@ UNIT_TEST(raw_is_not_looked_at) {
 }
 
 UNIT_TEST(any_alignment) {
-  struct buffers *buffers = *state;
   static uint8_t data[9001];
   tensor_fill(TENSOR_BF16, data, sizeof data);
   for (size_t form = 0; form < forms(); form++) {
     for (size_t i = 0; usable(form) && i < 64 * 8; i++) {
-      uint8_t *chunk = buffers->chunk.begin + i % 64, *coded = buffers->coded.begin + i * 7 % 64;
-      uint8_t *out = buffers->out.begin + i * 13 % 64;
+      uint8_t *chunk = buffers.chunk.begin + i % 64, *coded = buffers.coded.begin + i * 7 % 64;
+      uint8_t *out = buffers.out.begin + i * 13 % 64;
       memcpy(chunk, data, sizeof data);
       struct codec_result result = codec_encode_by(usable(form), 2, chunk, sizeof data, coded);
       assert_true(result.bytes > 0);
@@ -157,9 +149,8 @@ UNIT_TEST(any_alignment) {
 
 /* Every byte as an element's upper byte, with every window: all symbols, codes and escapes. */
 UNIT_TEST(every_symbol) {
-  struct buffers *buffers = *state;
   enum { BYTES = 16384 };
-  uint8_t *chunk = guarded_end(&buffers->chunk, BYTES);
+  uint8_t *chunk = guarded_end(&buffers.chunk, BYTES);
   size_t coded = 0;
   for (unsigned peak = 0; peak < 256; peak++) {
     for (unsigned i = 0; i < BYTES; i++) {
@@ -168,15 +159,15 @@ UNIT_TEST(every_symbol) {
       unsigned near = spread % (2 + peak % 16);
       chunk[i] = (uint8_t)(spread % 16 == 0 ? i / 16 : peak + near * (spread >> 8 & 3) / 2);
     }
-    coded += round_trips(buffers, 1, chunk, BYTES) > 0;
+    coded += round_trips(1, chunk, BYTES) > 0;
   }
   assert_true(coded > 128);
 }
 
-static double ratio_of(struct buffers *buffers, int width, unsigned tensor, size_t bytes) {
-  uint8_t *chunk = guarded_end(&buffers->chunk, bytes);
+static double ratio_of(int width, unsigned tensor, size_t bytes) {
+  uint8_t *chunk = guarded_end(&buffers.chunk, bytes);
   tensor_fill(tensor, chunk, bytes);
-  size_t coded = round_trips(buffers, width, chunk, bytes);
+  size_t coded = round_trips(width, chunk, bytes);
   return coded == 0 ? 1 : (double)bytes / (double)coded;
 }
 
@@ -196,10 +187,10 @@ UNIT_TEST(samples_gain) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
       const char *name = tensor_name(tensor);
       if (strcmp(strchr(name, '-'), kinds[i].ends) == 0) {
-        double ratio = ratio_of(*state, kinds[i].width, tensor, 48 * 1024);
+        double ratio = ratio_of(kinds[i].width, tensor, 48 * 1024);
         print_message("# %s: %.3f\n", name, ratio);
         assert_true(ratio >= kinds[i].least);
-        assert_true(ratio_of(*state, CODEC_GUESS, tensor, 48 * 1024) >= ratio * 0.999);
+        assert_true(ratio_of(CODEC_GUESS, tensor, 48 * 1024) >= ratio * 0.999);
       }
     }
   }
@@ -207,28 +198,27 @@ UNIT_TEST(samples_gain) {
 
 UNIT_TEST(what_does_not_pay_is_not_coded) {
   for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-    assert_true(ratio_of(*state, widths[i], TENSOR_RANDOM, 131072) == 1);
+    assert_true(ratio_of(widths[i], TENSOR_RANDOM, 131072) == 1);
   }
-  assert_true(ratio_of(*state, CODEC_GUESS, TENSOR_ZEROS, 131072) > 500);
-  assert_true(ratio_of(*state, CODEC_GUESS, TENSOR_ONE_BYTE, 131072) > 200);
-  assert_true(ratio_of(*state, CODEC_GUESS, TENSOR_INT32, 131072) > 1.5);
-  assert_true(ratio_of(*state, CODEC_GUESS, TENSOR_LINES, 131072) > 1.25);
-  assert_true(ratio_of(*state, CODEC_GUESS, TENSOR_SPARSE_BF16, 131072) > 1.4);
+  assert_true(ratio_of(CODEC_GUESS, TENSOR_ZEROS, 131072) > 500);
+  assert_true(ratio_of(CODEC_GUESS, TENSOR_ONE_BYTE, 131072) > 200);
+  assert_true(ratio_of(CODEC_GUESS, TENSOR_INT32, 131072) > 1.5);
+  assert_true(ratio_of(CODEC_GUESS, TENSOR_LINES, 131072) > 1.25);
+  assert_true(ratio_of(CODEC_GUESS, TENSOR_SPARSE_BF16, 131072) > 1.4);
 }
 
 /* A sample of all parts that is not like the rest: the encoder gives up in time, within its room.
  */
 UNIT_TEST(samples_may_mislead) {
-  struct buffers *buffers = *state;
   enum { BYTES = 131072 };
-  uint8_t *chunk = guarded_end(&buffers->chunk, BYTES);
+  uint8_t *chunk = guarded_end(&buffers.chunk, BYTES);
   for (int width = 1; width <= 4; width *= 2) {
     tensor_fill(TENSOR_RANDOM, chunk, BYTES);
     for (size_t i = 0; i < 8; i++) {
       size_t part = BYTES / 8, around = part / 2;
       memset(chunk + i * part + around - 256, 0x41, 512);
     }
-    assert_int_equal(round_trips(buffers, width, chunk, BYTES), 0);
+    assert_int_equal(round_trips(width, chunk, BYTES), 0);
   }
 }
 
@@ -245,9 +235,9 @@ static const struct {
 };
 
 /* What all forms say of it; none reads or writes outside of what it was given. */
-static int decode(struct buffers *buffers, const uint8_t *coded, size_t coded_bytes, size_t bytes) {
-  uint8_t *moved = guarded_end(&buffers->coded, coded_bytes);
-  uint8_t *out = guarded_end(&buffers->out, bytes);
+static int decode(const uint8_t *coded, size_t coded_bytes, size_t bytes) {
+  uint8_t *moved = guarded_end(&buffers.coded, coded_bytes);
+  uint8_t *out = guarded_end(&buffers.out, bytes);
   memcpy(moved, coded, coded_bytes);
   int first = codec_decode_by(&codec_portable, moved, coded_bytes, out, bytes);
   for (size_t i = 0; i < forms(); i++) {
@@ -271,13 +261,13 @@ UNIT_TEST(every_truncation) {
   for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
     size_t bytes = encode(i, coded);
     for (size_t left = 0; left < bytes; left++) {
-      assert_int_equal(decode(*state, coded, left, DAMAGED), -EBADMSG);
+      assert_int_equal(decode(coded, left, DAMAGED), -EBADMSG);
     }
     coded[bytes] = 0;
-    assert_int_equal(decode(*state, coded, bytes, DAMAGED), 0);
-    assert_int_equal(decode(*state, coded, bytes + 1, DAMAGED), -EBADMSG);
-    assert_int_equal(decode(*state, coded, bytes, DAMAGED - 1), -EBADMSG);
-    assert_int_equal(decode(*state, coded, bytes, 0), -EBADMSG);
+    assert_int_equal(decode(coded, bytes, DAMAGED), 0);
+    assert_int_equal(decode(coded, bytes + 1, DAMAGED), -EBADMSG);
+    assert_int_equal(decode(coded, bytes, DAMAGED - 1), -EBADMSG);
+    assert_int_equal(decode(coded, bytes, 0), -EBADMSG);
   }
 }
 
@@ -290,7 +280,7 @@ UNIT_TEST(each_bit) {
     for (size_t bit = 0; bit < bytes * 8;
          bit += unit_has_time() || bit < HEADER_BITS ? 1 : SAMPLE) {
       coded[bit / 8] ^= (uint8_t)(1u << bit % 8);
-      int status = decode(*state, coded, bytes, DAMAGED);
+      int status = decode(coded, bytes, DAMAGED);
       assert_true(status == -EBADMSG || (status == 0 && bit >= HEADER_BITS));
       coded[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
@@ -313,10 +303,10 @@ UNIT_TEST(headers_are_checked) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     uint8_t before = coded[wrong[i].at];
     coded[wrong[i].at] = wrong[i].value;
-    assert_int_equal(decode(*state, coded, bytes, DAMAGED), -EBADMSG);
+    assert_int_equal(decode(coded, bytes, DAMAGED), -EBADMSG);
     coded[wrong[i].at] = before;
   }
-  assert_int_equal(decode(*state, coded, bytes, DAMAGED), 0);
+  assert_int_equal(decode(coded, bytes, DAMAGED), 0);
 }
 
 UNIT_MAIN(make_buffers, free_buffers)

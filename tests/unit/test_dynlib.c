@@ -20,12 +20,17 @@ static const struct dynlib_symbol good_symbols[] = {
   { 0 },
 };
 
+static struct math_functions functions; /* of the library opened last */
+static struct dynlib lib;
+
+static int open_lib(const char *const *sonames, const struct dynlib_symbol *symbols) {
+  memset(&functions, 0xff, sizeof functions);
+  return dynlib_open(&lib, sonames, symbols, &functions);
+}
+
 UNIT_TEST(functions_are_filled_in) {
   static const char *const sonames[] = { "libstratus-is-not-there.so.1", "libm.so.6", NULL };
-  struct math_functions functions;
-  struct dynlib lib;
-  memset(&functions, 0xff, sizeof functions);
-  assert_int_equal(dynlib_open(&lib, sonames, good_symbols, &functions), 0);
+  assert_int_equal(open_lib(sonames, good_symbols), 0);
   assert_string_equal(lib.soname, "libm.so.6");
   assert_string_equal(lib.reason, "");
   assert_true(functions.cos(0.0) == 1.0);
@@ -38,10 +43,7 @@ UNIT_TEST(functions_are_filled_in) {
 
 UNIT_TEST(missing_library_has_a_reason) {
   static const char *const sonames[] = { "libstratus-one.so", "libstratus-two.so", NULL };
-  struct math_functions functions;
-  struct dynlib lib;
-  memset(&functions, 0xff, sizeof functions);
-  assert_int_equal(dynlib_open(&lib, sonames, good_symbols, &functions), -ENOENT);
+  assert_int_equal(open_lib(sonames, good_symbols), -ENOENT);
   assert_non_null(strstr(lib.reason, "libstratus-one.so"));
   assert_non_null(strstr(lib.reason, "libstratus-two.so"));
   assert_null(lib.handle);
@@ -55,9 +57,7 @@ UNIT_TEST(missing_function_names_itself) {
     DYNLIB_REQUIRED(struct math_functions, no_such_function),
     { 0 },
   };
-  struct math_functions functions;
-  struct dynlib lib;
-  assert_int_equal(dynlib_open(&lib, sonames, symbols, &functions), -ENOSYS);
+  assert_int_equal(open_lib(sonames, symbols), -ENOSYS);
   assert_non_null(strstr(lib.reason, "libm.so.6 has no function no_such_function"));
   assert_null(functions.cos);
   assert_null(lib.handle);
@@ -69,9 +69,7 @@ UNIT_TEST(symbol_versions_are_honoured) {
     { "pow", "STRATUS_NO_SUCH_VERSION", offsetof(struct math_functions, pow), false },
     { 0 },
   };
-  struct math_functions functions;
-  struct dynlib lib;
-  assert_int_equal(dynlib_open(&lib, sonames, symbols, &functions), 0);
+  assert_int_equal(open_lib(sonames, symbols), 0);
   assert_null(functions.pow);
   dynlib_close(&lib);
 }
@@ -84,8 +82,6 @@ UNIT_TEST(long_reasons_are_cut) {
   for (size_t i = 0; i < 8; i++) {
     sonames[i] = name;
   }
-  struct math_functions functions;
-  struct dynlib lib;
-  assert_int_equal(dynlib_open(&lib, sonames, good_symbols, &functions), -ENOENT);
+  assert_int_equal(open_lib(sonames, good_symbols), -ENOENT);
   assert_int_equal(strlen(lib.reason), DYNLIB_REASON_MAX - 1);
 }

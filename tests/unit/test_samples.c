@@ -26,12 +26,15 @@ static const struct sample complete = {
   .topology = "0d5fc02a91e7",
 };
 
-static int read_text(const char *text, struct sample_file *file, struct profile_error *error) {
-  char path[256];
+/* Read last. */
+static struct sample_file file;
+static struct profile_error error;
+
+static int read_text(const char *text) {
+  char path[TREE_PATH_MAX];
   tree_write(&test_tree, "samples.jsonl", "%s", text);
-  snprintf(path, sizeof path, "%s/samples.jsonl", test_tree.root);
-  *file = (struct sample_file){ 0 };
-  return sample_file_read(path, file, error);
+  file = (struct sample_file){ 0 };
+  return sample_file_read(tree_path(&test_tree, "samples.jsonl", path), &file, &error);
 }
 
 UNIT_TEST(what_is_written_is_read_again) {
@@ -46,9 +49,7 @@ UNIT_TEST(what_is_written_is_read_again) {
   memset(other.run, 0, sizeof other.run);
   assert_true(sample_format(&other, text + length, SAMPLE_LINE_MAX) > 0);
 
-  struct sample_file file;
-  struct profile_error error;
-  assert_int_equal(read_text(text, &file, &error), 0);
+  assert_int_equal(read_text(text), 0);
   assert_int_equal(file.count, 2);
   char again[2 * SAMPLE_LINE_MAX];
   length = sample_format(&file.samples[0], again, SAMPLE_LINE_MAX);
@@ -77,9 +78,7 @@ UNIT_TEST(what_does_not_fit_is_not_written) {
   "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5"
 
 UNIT_TEST(few_keys_are_needed_and_others_ignored) {
-  struct sample_file file;
-  struct profile_error error;
-  assert_int_equal(read_text("\n{" NEEDED ",\"later\":[1]}\n  \n{" NEEDED "}", &file, &error), 0);
+  assert_int_equal(read_text("\n{" NEEDED ",\"later\":[1]}\n  \n{" NEEDED "}"), 0);
   assert_int_equal(file.count, 2);
   assert_int_equal(file.samples[1].bytes, 8);
   assert_int_equal(file.samples[1].mad_us, 0);
@@ -88,9 +87,7 @@ UNIT_TEST(few_keys_are_needed_and_others_ignored) {
 }
 
 UNIT_TEST(an_unfinished_last_line_is_passed_over) {
-  struct sample_file file;
-  struct profile_error error;
-  assert_int_equal(read_text("{" NEEDED "}\n{\"schema\":1,\"coll\":\"allr", &file, &error), 0);
+  assert_int_equal(read_text("{" NEEDED "}\n{\"schema\":1,\"coll\":\"allr"), 0);
   assert_int_equal(file.count, 1);
   sample_file_free(&file);
 }
@@ -118,10 +115,8 @@ UNIT_TEST(what_is_no_sample_is_named) {
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char text[1024];
-    struct sample_file file;
-    struct profile_error error;
     snprintf(text, sizeof text, "{" NEEDED "}\n%s", cases[i].line);
-    assert_int_equal(read_text(text, &file, &error), -EINVAL);
+    assert_int_equal(read_text(text), -EINVAL);
     assert_null(file.samples);
     if (!strstr(error.text, "samples.jsonl:2: ") || !strstr(error.text, cases[i].says)) {
       fail_msg("%s does not say %s", error.text, cases[i].says);
@@ -130,8 +125,7 @@ UNIT_TEST(what_is_no_sample_is_named) {
 }
 
 UNIT_TEST(a_lost_file_is_named) {
-  struct sample_file file = { 0 };
-  struct profile_error error;
+  file = (struct sample_file){ 0 };
   assert_int_equal(sample_file_read("/nowhere/samples.jsonl", &file, &error), -ENOENT);
   assert_non_null(strstr(error.text, "cannot be read"));
 }
@@ -145,8 +139,7 @@ static const char *here(void) {
 
 /* How many samples the file has, all of it being samples. */
 static size_t count_samples(void) {
-  struct sample_file file = { 0 };
-  struct profile_error error;
+  file = (struct sample_file){ 0 };
   if (sample_file_read(here(), &file, &error) < 0) {
     fail_msg("%s", error.text);
   }

@@ -2,9 +2,9 @@
 /* Published test vectors; every length and alignment against the tables. */
 #include "common/hash.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "common/hex.h"
 #include "tests/lib/unit.h"
 
 /* RFC 3720 B.4, in the order of its table, and the check value of the CRC catalogue. */
@@ -98,9 +98,7 @@ UNIT_TEST(crc32c_goes_on_where_it_stopped) {
 
 static void assert_hex(const uint8_t *digest, const char *hex) {
   char text[2 * HASH_SHA256_BYTES + 1];
-  for (int i = 0; i < HASH_SHA256_BYTES; i++) {
-    snprintf(text + (size_t)i * 2, 3, "%02x", digest[i]);
-  }
+  hex_write(digest, HASH_SHA256_BYTES, text);
   assert_string_equal(text, hex);
 }
 

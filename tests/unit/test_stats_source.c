@@ -17,6 +17,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
+#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 enum { TRICKLING = 101, SILENT, HONEST, LINK, FILE_, FOREIGN, SERVERS_MAX = 4 };
@@ -27,7 +28,8 @@ struct server {
   bool is_trickling, is_silent;
 };
 
-static char theirs[64], hidden[64]; /* their directory, and one that is root's, say */
+/* Their directory, whose name is as of those that are looked for, and one that is root's, say. */
+static char theirs[TREE_PATH_MAX], hidden[TREE_PATH_MAX];
 static struct server servers[SERVERS_MAX];
 static unsigned server_count;
 static atomic_bool is_over;
@@ -89,20 +91,15 @@ static const struct stats_source *find(const struct stats_sources *sources, int 
   return NULL;
 }
 
-static void remove_all(const char *directory) {
-  for (int pid = TRICKLING; pid <= FOREIGN; pid++) {
-    unlink(path_in(directory, pid));
-  }
-  rmdir(directory);
-}
-
 static int set_up(void **state) {
   param_load((char *[]){ "STRATUS_STATS_DIR=/nonexistent", NULL });
-  snprintf(theirs, sizeof theirs, "/tmp/stratus-test-%d", (int)getpid());
-  snprintf(hidden, sizeof hidden, "/tmp/test-%d", (int)getpid());
+  tree_create(&test_tree);
+  tree_make_directory(&test_tree, "hidden");
+  snprintf(theirs, sizeof theirs, "%s", test_tree.root);
+  tree_path(&test_tree, "hidden", hidden);
   server_count = 0;
   atomic_store(&is_over, false);
-  return mkdir(theirs, 0700) || mkdir(hidden, 0700);
+  return 0;
 }
 
 static int tear_down(void **state) {
@@ -111,10 +108,8 @@ static int tear_down(void **state) {
   for (unsigned i = 0; i < server_count; i++) {
     close(servers[i].fd);
   }
-  remove_all(theirs);
-  remove_all(hidden);
   param_load((char *[]){ NULL });
-  return 0;
+  return test_tree_remove(state);
 }
 
 UNIT_TEST_WITH(hostile_sockets_hold_nobody_up, set_up, tear_down) {

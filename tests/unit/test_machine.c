@@ -82,7 +82,7 @@ MACHINE_TEST(every_machine_is_known) {
     { "switches", "unknown", "", "unknown", "none", "10de:2330", 8, 9, "4818c16352b2", SWITCHES },
     { "switches-rebooted", "unknown", "", "unknown", "none", "10de:2330", 8, 9, "4818c16352b2",
       SWITCHES },
-    /* Amazon's product without Amazon, and the audio of a GPU. */
+    /* Amazon's product without Amazon, and NVIDIA's coprocessor that is no GPU. */
     { "nonsense", "unknown", "", "unknown", "none", "", 0, 1, "4526d8bd49b9", "numa 1: node[nic]" },
     { "bare", "unknown", "", "unknown", "none", "", 0, 0, "", NULL },
     { "no-such-machine", "unknown", "", "unknown", "none", "", 0, 0, "", NULL },

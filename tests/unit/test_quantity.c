@@ -24,7 +24,7 @@ UNIT_TEST(good_ones_are_read) {
     { QUANTITY_SIZE, "8B", 8 },
     { QUANTITY_SIZE, "64K", 65536 },
     { QUANTITY_SIZE, "64k", 65536 },
-    { QUANTITY_SIZE, "64KB", 65536 },
+    { QUANTITY_SIZE, "64kb", 65536 },
     { QUANTITY_SIZE, "64KiB", 65536 },
     { QUANTITY_SIZE, "1m", 1 << 20 },
     { QUANTITY_SIZE, "2G", INT64_C(1) << 31 },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_n: every type, operation and variant against scalar code, at all lengths and alignments.
- */
+/* Every variant against scalar code: each type and operation, at all lengths and alignments; f32 to
+ * 16 bits and back, rounding at every edge, counters, the owner's step. */
 #include "net_plugin/reduce/reduce.h"
 
 #include <fenv.h>
@@ -20,6 +20,20 @@
 enum { MOST_SOURCES = 40, MOST = 1100, SPACE = (MOST + 8) * 8 };
 
 static struct guarded memory[MOST_SOURCES + 1]; /* sources, and the destination */
+
+/* Those that this processor can run. */
+#define FOR_EACH_VARIANT(variant)                                                                  \
+  for (const struct reduce_variant *variant = next_variant(NULL); variant;                         \
+       variant = next_variant(variant))
+
+static const struct reduce_variant *next_variant(const struct reduce_variant *before) {
+  const struct reduce_variant *next = NULL;
+  size_t i = before ? (size_t)(before - reduce_variant(0)) + 1 : 0;
+  while ((next = reduce_variant(i)) && !next->is_usable()) {
+    i++;
+  }
+  return next;
+}
 
 static int map_memory(void **state) {
   for (unsigned k = 0; k <= MOST_SOURCES; k++) {
@@ -122,13 +136,10 @@ static void run_variants(const void *srcs[], unsigned n, size_t count, enum redu
   const struct guarded *to = &memory[MOST_SOURCES];
   unsigned char *dst = at_end ? guarded_end(to, 0) - bytes - skew : to->begin + skew;
   expect_result(srcs, n, count, type, op, expected);
-  for (size_t v = 0; reduce_variant(v); v++) {
-    const struct reduce_variant *variant = reduce_variant(v);
-    if (variant->is_usable()) {
-      memset(to->begin, 0xa5, (size_t)(guarded_end(to, 0) - to->begin));
-      reduce_n(variant, dst, srcs, n, count, type, op);
-      check_result(dst, expected, count, type, op, variant->name);
-    }
+  FOR_EACH_VARIANT(variant) {
+    memset(to->begin, 0xa5, to->room);
+    reduce_n(variant, dst, srcs, n, count, type, op);
+    check_result(dst, expected, count, type, op, variant->name);
   }
 }
 
@@ -150,7 +161,7 @@ static void try_lengths(enum reduce_type type, enum reduce_op op) {
   }
 }
 
-UNIT_TEST_WITH(every_type_op_and_variant, map_memory, unmap_memory) {
+UNIT_TEST(every_type_op_and_variant) {
   for (enum reduce_type type = 0; type < REDUCE_TYPES; type++) {
     for (enum reduce_op op = 0; op < REDUCE_OPS; op++) {
       try_lengths(type, op);
@@ -163,7 +174,7 @@ UNIT_TEST_WITH(every_type_op_and_variant, map_memory, unmap_memory) {
 }
 
 /* All n from 1 to 40, and every alignment of each source. */
-UNIT_TEST_WITH(every_number_of_sources, map_memory, unmap_memory) {
+UNIT_TEST(every_number_of_sources) {
   const void *srcs[MOST_SOURCES];
   static const enum reduce_type types[] = { REDUCE_FLOAT32, REDUCE_BFLOAT16, REDUCE_INT8 };
   for (size_t t = 0; t < 3; t++) {
@@ -188,10 +199,10 @@ UNIT_TEST(every_code) {
     for (size_t i = 0; i < count; i++) {
       reference_put(codes, i, bytes, i);
     }
-    for (size_t v = 0; reduce_variant(v) && reduce_variant(v)->is_usable(); v++) {
+    FOR_EACH_VARIANT(variant) {
       for (enum reduce_op op = 0; op < REDUCE_OPS; op++) {
         const void *srcs[1] = { codes };
-        reduce_n(reduce_variant(v), results, srcs, 1, count, types[t], op);
+        reduce_n(variant, results, srcs, 1, count, types[t], op);
         for (size_t i = 0; i < count; i++) {
           uint32_t expected = reference_round(types[t], reference_widen(types[t], (uint32_t)i));
           assert_int_equal(reference_get(results, i, bytes), expected);
@@ -203,17 +214,17 @@ UNIT_TEST(every_code) {
 
 /* ---- the same bits ---- */
 
-UNIT_TEST_WITH(the_destination_may_be_a_source, map_memory, unmap_memory) {
+UNIT_TEST(the_destination_may_be_a_source) {
   enum { HOSTS = 6, COUNT = 999 };
   static float expected[COUNT];
   const void *srcs[HOSTS];
   place_sources(srcs, HOSTS, sizeof expected, 4, false);
-  for (size_t v = 0; reduce_variant(v) && reduce_variant(v)->is_usable(); v++) {
+  FOR_EACH_VARIANT(variant) {
     for (int own = 0; own < HOSTS; own++) {
       fill_sources(srcs, HOSTS, COUNT, REDUCE_FLOAT32, 3);
-      reduce_n(reduce_variant(v), expected, srcs, HOSTS, COUNT, REDUCE_FLOAT32, REDUCE_SUM);
+      reduce_n(variant, expected, srcs, HOSTS, COUNT, REDUCE_FLOAT32, REDUCE_SUM);
       void *dst = (void *)(uintptr_t)srcs[own];
-      reduce_n(reduce_variant(v), dst, srcs, HOSTS, COUNT, REDUCE_FLOAT32, REDUCE_SUM);
+      reduce_n(variant, dst, srcs, HOSTS, COUNT, REDUCE_FLOAT32, REDUCE_SUM);
       assert_memory_equal(dst, expected, sizeof expected);
     }
   }
@@ -235,17 +246,17 @@ static bool are_denormals_flushed(void) {
 }
 
 /* A user's thread may round to zero and flush denormals; the next one not. */
-UNIT_TEST_WITH(the_callers_floating_point_does_not_matter, map_memory, unmap_memory) {
-  for (size_t v = 0; reduce_variant(v) && reduce_variant(v)->is_usable(); v++) {
+UNIT_TEST(the_callers_floating_point_does_not_matter) {
+  FOR_EACH_VARIANT(variant) {
     for (enum reduce_type type = REDUCE_FLOAT16; type < REDUCE_TYPES; type++) {
       const void *srcs[4];
       static unsigned char expected[SPACE], results[SPACE];
       place_sources(srcs, 4, 1000 * 8, 0, false);
       fill_sources(srcs, 4, 1000, type, type);
-      reduce_n(reduce_variant(v), expected, srcs, 4, 1000, type, REDUCE_SUM);
+      reduce_n(variant, expected, srcs, 4, 1000, type, REDUCE_SUM);
       fesetround(FE_TOWARDZERO);
       flush_denormals();
-      reduce_n(reduce_variant(v), results, srcs, 4, 1000, type, REDUCE_SUM);
+      reduce_n(variant, results, srcs, 4, 1000, type, REDUCE_SUM);
       bool are_kept = fegetround() == FE_TOWARDZERO && are_denormals_flushed();
       fesetenv(FE_DFL_ENV);
       assert_true(are_kept);
@@ -253,3 +264,221 @@ UNIT_TEST_WITH(the_callers_floating_point_does_not_matter, map_memory, unmap_mem
     }
   }
 }
+
+/* ---- f32 over wires of 16 bits ---- */
+
+enum { CODES = 65536 };
+
+/* Calls test(variant, wire) for all. */
+static void with_each(void (*test)(const struct reduce_variant *, enum reduce_wire)) {
+  FOR_EACH_VARIANT(variant) {
+    for (enum reduce_wire wire = 0; wire < REDUCE_WIRES; wire++) {
+      test(variant, wire);
+    }
+  }
+}
+
+static bool is_nan(enum reduce_wire wire, uint32_t code) {
+  return (code & 0x7fff) > (wire == REDUCE_WIRE_FLOAT16 ? 0x7c00 : 0x7f80);
+}
+
+/* Widening is exact, so it can be undone; a NaN stays one. */
+static void codes_go_and_come(const struct reduce_variant *variant, enum reduce_wire wire) {
+  static uint16_t codes[CODES], back[CODES];
+  static uint32_t wide[CODES];
+  struct reduce_counters counters = { 0 };
+  for (uint32_t code = 0; code < CODES; code++) {
+    codes[code] = (uint16_t)code;
+  }
+  reduce_widen(variant, wide, codes, CODES, wire);
+  reduce_narrow(variant, back, wide, CODES, wire, &counters);
+  for (uint32_t code = 0; code < CODES; code++) {
+    assert_int_equal(wide[code], reference_widen(reference_wire_type(wire), code));
+    assert_int_equal(back[code], is_nan(wire, code) ? 0x7fff : code);
+  }
+  /* What is denormal there and not zero, of both signs. */
+  unsigned denormal = 2 * ((wire == REDUCE_WIRE_FLOAT16 ? 1u << 10 : 1u << 7) - 1);
+  assert_int_equal(counters.elements, CODES);
+  assert_int_equal(counters.overflows, 0);
+  assert_int_equal(counters.underflows, denormal);
+}
+
+UNIT_TEST(every_code_of_a_wire) {
+  with_each(codes_go_and_come);
+}
+
+/* Every upper half of an f32, with lower halves around every tie that there can be. */
+static void halves_round(const struct reduce_variant *variant, enum reduce_wire wire) {
+  static const uint16_t lower[] = {
+    0x0000, 0x0001, 0x0fff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff,
+    0x3000, 0x3001, 0x7fff, 0x8000, 0x8001, 0xe000, 0xf000, 0xffff
+  };
+  enum reduce_type type = reference_wire_type(wire);
+  static uint32_t values[CODES];
+  static uint16_t results[CODES];
+  struct reduce_counters counters = { 0 }, expected = { 0 }; /* of all calls */
+  for (size_t l = 0; l < sizeof lower / sizeof *lower; l++) {
+    for (uint32_t upper = 0; upper < CODES; upper++) {
+      values[upper] = upper << 16 | lower[l];
+    }
+    reduce_narrow(variant, results, values, CODES, wire, &counters);
+    for (uint32_t i = 0; i < CODES; i++) {
+      uint32_t code = reference_round(type, values[i]);
+      if (results[i] != code) {
+        fail_msg("%s %s: %#x becomes %#x, not %#x", variant->name, reference_type_names[type],
+                 values[i], results[i], code);
+      }
+      reference_count(&expected, type, values[i], code);
+    }
+    assert_memory_equal(&counters, &expected, sizeof counters);
+  }
+}
+
+UNIT_TEST(every_edge_of_a_wire) {
+  with_each(halves_round);
+}
+
+/* ---- the owner's step ---- */
+
+/* Their parts are the first of the memory, then come the wire and f32. */
+enum { MOST_HOSTS = 9, MOST_PARTS = 700 };
+
+/* Any bits, and numbers whose sums round. */
+static uint32_t random_f32(uint64_t *random) {
+  uint64_t bits = random_next(random);
+  float value = (float)(int32_t)bits * 0x1p-31f;
+  uint32_t code;
+  memcpy(&code, &value, sizeof code);
+  return bits >> 61 == 0 ? (uint32_t)bits : code;
+}
+
+/* Each part ends where its memory ends, less `skew` bytes. */
+static void fill_parts(const void *srcs[], unsigned n, unsigned own, size_t count,
+                       enum reduce_wire wire, size_t skew, uint64_t *random) {
+  for (unsigned k = 0; k < n; k++) {
+    size_t bytes = k == own ? 4 : 2;
+    unsigned char *part = guarded_end(&memory[k], 0) - count * bytes - (skew ? (skew + k) % 16 : 0);
+    for (size_t i = 0; i < count; i++) {
+      uint32_t bits = random_f32(random);
+      reference_put(part, i, bytes,
+                    k == own ? bits : reference_round(reference_wire_type(wire), bits));
+    }
+    srcs[k] = part;
+  }
+}
+
+/* One element, by scalar code: the rounded sum. */
+static uint32_t sum_of_parts(const void *const srcs[], unsigned n, unsigned own, size_t i,
+                             enum reduce_wire wire, struct reduce_counters *counters) {
+  enum reduce_type type = reference_wire_type(wire);
+  volatile float sum = 0;
+  for (unsigned k = 0; k < n; k++) {
+    float part = (float)reference_number(srcs[k], i, k == own ? REDUCE_FLOAT32 : type);
+    sum = k == 0 ? part : sum + part;
+  }
+  float result = sum;
+  uint32_t bits;
+  memcpy(&bits, &result, sizeof bits);
+  uint32_t code = reference_round(type, bits);
+  reference_count(counters, type, bits, code);
+  return code;
+}
+
+static void check_sum(const struct reduce_variant *variant, enum reduce_wire wire,
+                      const void *const srcs[], unsigned n, unsigned own, size_t count) {
+  unsigned char *out = guarded_end(&memory[MOST_HOSTS], 0) - count * 2;
+  unsigned char *dst = guarded_end(&memory[MOST_HOSTS + 1], 0) - count * 4;
+  struct reduce_counters counters = { 0 }, expected = { 0 };
+  memset(memory[MOST_HOSTS].begin, 0xa5, (size_t)(out - memory[MOST_HOSTS].begin));
+  memset(memory[MOST_HOSTS + 1].begin, 0xa5, (size_t)(dst - memory[MOST_HOSTS + 1].begin));
+  reduce_from_wire(variant, out, dst, srcs, n, own, count, wire, &counters);
+  for (size_t i = 0; i < count; i++) {
+    uint32_t code = sum_of_parts(srcs, n, own, i, wire, &expected);
+    assert_int_equal(reference_get(out, i, 2), code);
+    assert_int_equal(reference_get(dst, i, 4), reference_widen(reference_wire_type(wire), code));
+  }
+  assert_memory_equal(&counters, &expected, sizeof counters);
+  for (size_t before = 1; before <= 64; before++) {
+    assert_int_equal(out[-before], 0xa5);
+    assert_int_equal(dst[-before], 0xa5);
+  }
+}
+
+static void sums_of_all_shapes(const struct reduce_variant *variant, enum reduce_wire wire) {
+  static const size_t lengths[] = { 0,  1,  3,  4,  5,  8,   15,  16,
+                                    17, 31, 63, 64, 65, 127, 255, MOST_PARTS };
+  uint64_t random = wire;
+  const void *srcs[MOST_HOSTS];
+  for (unsigned n = 1; n <= MOST_HOSTS; n++) {
+    for (unsigned own = 0; own < n; own++) {
+      for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        fill_parts(srcs, n, own, lengths[l], wire, l % 4, &random);
+        check_sum(variant, wire, srcs, n, own, lengths[l]);
+      }
+    }
+  }
+}
+
+UNIT_TEST(owners_sum_and_round_once) {
+  with_each(sums_of_all_shapes);
+}
+
+/* dst may be the owner's part, wire another host's. */
+static void owner_in_place(const struct reduce_variant *variant, enum reduce_wire wire) {
+  uint64_t random = 5;
+  const void *srcs[4];
+  static uint16_t out[MOST_PARTS];
+  static uint32_t dst[MOST_PARTS];
+  struct reduce_counters counters = { 0 };
+  fill_parts(srcs, 4, 2, MOST_PARTS, wire, 3, &random);
+  reduce_from_wire(variant, out, dst, srcs, 4, 2, MOST_PARTS, wire, &counters);
+  void *own = (void *)(uintptr_t)srcs[2], *other = (void *)(uintptr_t)srcs[1];
+  reduce_from_wire(variant, other, own, srcs, 4, 2, MOST_PARTS, wire, &counters);
+  assert_memory_equal(other, out, sizeof out);
+  assert_memory_equal(own, dst, sizeof dst);
+}
+
+UNIT_TEST(the_owners_buffers_may_overlap) {
+  with_each(owner_in_place);
+}
+
+/* Both conversions, up to both ends of their memory; then narrowed to where the values stand, and
+ * widened from the second half of where they go. */
+static void conversions(const struct reduce_variant *variant, enum reduce_wire wire) {
+  uint64_t random = 8;
+  enum reduce_type type = reference_wire_type(wire);
+  for (size_t count = 0; count <= MOST_PARTS; count += count < 150 ? 1 : 80) {
+    size_t skew = count % 3;
+    unsigned char *from = guarded_end(&memory[0], 0) - count * 4 - skew,
+                  *to = guarded_end(&memory[1], 0) - count * 2 - skew, *wide = memory[2].begin;
+    struct reduce_counters counters = { 0 };
+    for (size_t i = 0; i < count; i++) {
+      reference_put(from, i, 4, random_f32(&random));
+    }
+    memset(to - 64, 0xa5, 64);
+    memset(wide, 0xa5, memory[2].room);
+    reduce_narrow(variant, to, from, count, wire, &counters);
+    reduce_widen(variant, wide, to, count, wire);
+    assert_int_equal(counters.elements, count);
+    for (size_t i = 0; i < count; i++) {
+      uint32_t code = reference_round(type, (uint32_t)reference_get(from, i, 4));
+      assert_int_equal(reference_get(to, i, 2), code);
+      assert_int_equal(reference_get(wide, i, 4), reference_widen(type, code));
+    }
+    for (size_t i = 0; i < 64; i++) {
+      assert_int_equal(to[i - 64], 0xa5);
+      assert_int_equal(wide[count * 4 + i], 0xa5);
+    }
+    reduce_narrow(variant, from, from, count, wire, &counters);
+    assert_memory_equal(from, to, count * 2);
+    memmove(from + count * 2, from, count * 2);
+    reduce_widen(variant, from, from + count * 2, count, wire);
+    assert_memory_equal(from, wide, count * 4);
+  }
+}
+
+UNIT_TEST(conversions_stay_within_their_buffers_which_may_be_one) {
+  with_each(conversions);
+}
+
+UNIT_MAIN(map_memory, unmap_memory)

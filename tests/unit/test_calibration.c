@@ -9,11 +9,10 @@
 #include "common/param.h"
 #include "common/sysfs.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/offer.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/plugin/calibration.h"
 #include "tuner_plugin/plugin/tuner.h"
-
-enum { ALGOS = 7, PROTOS = 3, NONE = -1 };
 
 static const struct tuner_host host = { .abi_version = 5, .nccl_version = 22907 };
 static const struct tuner_shape shape = { .ranks = 4, .nodes = 2 };
@@ -31,23 +30,14 @@ static struct tuner *open_tuner(struct tuner_host as, struct tuner_shape of, con
 
 /* One call; what a rank would run, as algorithm * 1000 + protocol * 100 + channels. */
 static int call(struct tuner *tuner, uint64_t bytes) {
-  float us[ALGOS][PROTOS];
-  for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
-    us[cell / PROTOS][cell % PROTOS] = -1.0f;
-  }
-  us[PROFILE_TREE][PROFILE_LL] = 10.0f;
-  us[PROFILE_RING][PROFILE_SIMPLE] = 20.0f;
-  us[PROFILE_RING][PROFILE_LL] = 12.0f;
-  struct decide_costs costs = { .us = &us[0][0], .algos = ALGOS, .protos = PROTOS };
-  int channels = 0, best = NONE;
+  struct offer offer = offer_of(10.0f, -1.0f, 12.0f, 20.0f);
+  struct decide_costs costs = offer_costs(&offer);
+  int channels = 0, best = PROFILE_TREE * PROFILE_PROTOCOL_COUNT + PROFILE_LL;
   tuner_choose_by_costs(tuner, PROFILE_ALLREDUCE, bytes, costs, &channels);
-  for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
-    float cost = us[cell / PROTOS][cell % PROTOS];
-    if (cost >= 0 && (best == NONE || cost < us[best / PROTOS][best % PROTOS])) {
-      best = cell;
-    }
+  for (int cell = 0; cell < COSTS_CELLS; cell++) {
+    best = costs.us[cell] >= 0 && costs.us[cell] < costs.us[best] ? cell : best;
   }
-  return best / PROTOS * 1000 + best % PROTOS * 100 + channels;
+  return best / PROFILE_PROTOCOL_COUNT * 1000 + best % PROFILE_PROTOCOL_COUNT * 100 + channels;
 }
 
 LOG_CAPTURE_TEST(every_call_gets_the_cell_if_it_may) {
@@ -114,15 +104,11 @@ LOG_CAPTURE_TEST(threads_tell_a_size_once) {
 
 LOG_CAPTURE_TEST(an_offer_that_changes_is_told) {
   struct tuner *tuner = open_tuner(host, shape, "default");
-  float us[ALGOS][PROTOS];
   for (int k = 0; k < 3; k++) {
-    for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
-      us[cell / PROTOS][cell % PROTOS] = -1.0f;
-    }
-    us[PROFILE_TREE][k == 0 ? PROFILE_LL : PROFILE_SIMPLE] = 10.0f;
-    struct decide_costs costs = { .us = &us[0][0], .algos = ALGOS, .protos = PROTOS };
+    struct offer offer =
+        k == 0 ? offer_of(10.0f, -1.0f, -1.0f, -1.0f) : offer_of(-1.0f, 10.0f, -1.0f, -1.0f);
     int channels = 0;
-    tuner_choose_by_costs(tuner, PROFILE_ALLREDUCE, 8, costs, &channels);
+    tuner_choose_by_costs(tuner, PROFILE_ALLREDUCE, 8, offer_costs(&offer), &channels);
   }
   tuner_close(tuner);
   assert_int_equal(log_capture_find("calibrate unsteady allreduce 8 ."), 1);

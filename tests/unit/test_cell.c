@@ -9,33 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/lib/offer.h"
 #include "tests/lib/unit.h"
 
-enum { ALGOS = 7, PROTOS = 3 };
-
-struct table {
-  float us[ALGOS][PROTOS];
-};
-
-static struct table offer(float tree_ll, float tree_simple, float ring_ll, float ring_simple) {
-  struct table table;
-  for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
-    table.us[cell / PROTOS][cell % PROTOS] = -1.0f;
-  }
-  table.us[PROFILE_TREE][PROFILE_LL] = tree_ll;
-  table.us[PROFILE_TREE][PROFILE_SIMPLE] = tree_simple;
-  table.us[PROFILE_RING][PROFILE_LL] = ring_ll;
-  table.us[PROFILE_RING][PROFILE_SIMPLE] = ring_simple;
-  return table;
-}
-
 /* "ring.ll: tree.simple ring.ll": NCCL's own choice, and all that is open. */
-static const char *open_text(struct table *table, int algos, uint64_t bytes) {
+static const char *open_text(struct decide_costs costs, uint64_t bytes) {
   static char text[1024];
   char name[CELL_TEXT_MAX];
   unsigned usual = 0;
-  uint32_t open =
-      costs_open(bytes, (struct decide_costs){ &table->us[0][0], algos, PROTOS }, &usual);
+  uint32_t open = costs_open(bytes, costs, &usual);
   snprintf(text, sizeof text, "%s:", open ? cell_format(cell_of_costs(usual, 0), name) : "none");
   for (unsigned place = 0; place < COSTS_CELLS; place++) {
     if (open >> place & 1) {
@@ -48,30 +30,32 @@ static const char *open_text(struct table *table, int algos, uint64_t bytes) {
 
 UNIT_TEST(never_what_nccl_ruled_out) {
   unsigned usual;
-  struct table table = offer(-1.0f, 10.0f, 9.0f, NAN);
-  assert_string_equal(open_text(&table, ALGOS, 8), "ring.ll: tree.simple ring.ll");
-  assert_string_equal(open_text(&table, 6, 8), "ring.ll: tree.simple ring.ll"); /* 2.22: no PAT */
-  table = offer(-1.0f, INFINITY, -1.0f, NAN);
-  assert_string_equal(open_text(&table, ALGOS, 8), "none:");
-  assert_int_equal(costs_open(8, (struct decide_costs){ NULL, ALGOS, PROTOS }, &usual), 0);
+  struct offer offer = offer_of(-1.0f, 10.0f, 9.0f, NAN);
+  struct decide_costs costs = offer_costs(&offer);
+  assert_string_equal(open_text(costs, 8), "ring.ll: tree.simple ring.ll");
+  costs.algos = 6; /* 2.22: no PAT */
+  assert_string_equal(open_text(costs, 8), "ring.ll: tree.simple ring.ll");
+  offer = offer_of(-1.0f, INFINITY, -1.0f, NAN);
+  assert_string_equal(open_text(offer_costs(&offer), 8), "none:");
+  costs.us = NULL;
+  assert_int_equal(costs_open(8, costs, &usual), 0);
 }
 
 UNIT_TEST(only_offered_cells_whatever_the_table) {
   srand(5);
   for (int round = 0; round < 2000; round++) {
-    struct table table;
+    struct offer offer;
+    struct decide_costs costs = offer_costs(&offer);
     unsigned usual = 0;
-    for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
-      table.us[cell / PROTOS][cell % PROTOS] =
-          rand() % 3 ? -1.0f : (float)(rand() % 1000) * (rand() % 2 ? 1.0f : 1024.0f);
+    for (unsigned place = 0; place < COSTS_CELLS; place++) {
+      costs.us[place] = rand() % 3 ? -1.0f : (float)(rand() % 1000) * (rand() % 2 ? 1.0f : 1024.0f);
     }
-    struct table before = table;
-    uint32_t open = costs_open(8, (struct decide_costs){ &table.us[0][0], ALGOS, PROTOS }, &usual);
-    assert_memory_equal(&table, &before, sizeof table);
+    struct offer before = offer;
+    uint32_t open = costs_open(8, costs, &usual);
+    assert_memory_equal(&offer, &before, sizeof offer);
     assert_true(open == 0 || (open >> usual & 1));
     for (unsigned place = 0; place < COSTS_CELLS; place++) {
-      float cost = table.us[place / PROTOS][place % PROTOS];
-      float cheapest = table.us[usual / PROTOS][usual % PROTOS];
+      float cost = costs.us[place], cheapest = costs.us[usual];
       assert_true(!(open >> place & 1) ||
                   (cost >= cheapest && cost <= CALIBRATE_COST_FACTOR * cheapest));
     }
@@ -79,13 +63,14 @@ UNIT_TEST(only_offered_cells_whatever_the_table) {
 }
 
 UNIT_TEST(hopeless_cells_are_left_out) {
-  struct table table = offer(10.0f, 30.0f, 45.0f, 11.0f);
-  assert_string_equal(open_text(&table, ALGOS, 1 << 20),
+  struct offer offer = offer_of(10.0f, 30.0f, 45.0f, 11.0f);
+  struct decide_costs costs = offer_costs(&offer);
+  assert_string_equal(open_text(costs, 1 << 20),
                       "tree.ll: tree.ll tree.simple ring.simple"); /* 45 is over 4 x 10 */
-  table.us[PROFILE_RING][PROFILE_LL] = 35;
-  assert_string_equal(open_text(&table, ALGOS, 1 << 20),
+  offer.us[PROFILE_RING][PROFILE_LL] = 35;
+  assert_string_equal(open_text(costs, 1 << 20),
                       "tree.ll: tree.ll tree.simple ring.ll ring.simple");
-  assert_string_equal(open_text(&table, ALGOS, 2 << 20), /* LL, unless NCCL itself chose it */
+  assert_string_equal(open_text(costs, 2 << 20), /* LL, unless NCCL itself chose it */
                       "tree.ll: tree.ll tree.simple ring.simple");
 }
 

@@ -3,36 +3,26 @@
 #include <float.h>
 #include <string.h>
 
+#include "tests/lib/offer.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/decide/decide.h"
 
-enum { ALGOS = 7, PROTOS = 3 };
-
-static float table[ALGOS][PROTOS];
+static struct offer offer;
 
 static void fill(float others) {
-  for (int a = 0; a < ALGOS; a++) {
-    for (int p = 0; p < PROTOS; p++) {
-      table[a][p] = -1.0f;
-    }
-  }
-  table[PROFILE_RING][PROFILE_LL] = table[PROFILE_TREE][PROFILE_SIMPLE] = others;
-  table[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] = table[PROFILE_COLLNET_DIRECT][PROFILE_SIMPLE] = 1;
+  offer = offer_of(-1.0f, others, others, -1.0f);
+  offer.us[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] = 1;
+  offer.us[PROFILE_COLLNET_DIRECT][PROFILE_SIMPLE] = 1;
 }
 
 static bool is_left(struct collnet_range range, int coll, uint64_t bytes) {
-  struct decide_costs costs = { .us = &table[0][0], .algos = ALGOS, .protos = PROTOS };
-  float before[ALGOS][PROTOS];
-  memcpy(before, table, sizeof before);
-  collnet_range_apply(&range, coll, bytes, costs);
-  for (int a = 0; a < ALGOS; a++) {
-    for (int p = 0; p < PROTOS; p++) {
-      bool is_collnet = a == PROFILE_COLLNET_DIRECT || a == PROFILE_COLLNET_CHAIN;
-      assert_true(is_collnet || table[a][p] == before[a][p]);
-    }
-  }
-  bool has_chain = table[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] == 1;
-  assert_int_equal(table[PROFILE_COLLNET_DIRECT][PROFILE_SIMPLE] == 1, has_chain);
+  struct offer before = offer;
+  collnet_range_apply(&range, coll, bytes, offer_costs(&offer));
+  bool has_chain = offer.us[PROFILE_COLLNET_CHAIN][PROFILE_SIMPLE] == 1;
+  assert_int_equal(offer.us[PROFILE_COLLNET_DIRECT][PROFILE_SIMPLE] == 1, has_chain);
+  memcpy(before.us[PROFILE_COLLNET_CHAIN], offer.us[PROFILE_COLLNET_CHAIN], sizeof before.us[0]);
+  memcpy(before.us[PROFILE_COLLNET_DIRECT], offer.us[PROFILE_COLLNET_DIRECT], sizeof before.us[0]);
+  assert_memory_equal(&offer, &before, sizeof before); /* all others are as they were */
   return has_chain;
 }
 

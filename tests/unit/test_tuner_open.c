@@ -9,14 +9,13 @@
 #include "common/sysfs.h"
 #include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/offer.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/plugin/tuner.h"
 
 /* ---- a job as the tuner sees it: 32 ranks on 4 nodes, a directory with its profiles that is the
  * machine's root, too, and NCCL's table of costs ---- */
-
-enum { ALGOS = 7, PROTOS = 3 };
 
 static struct tree job_tree;
 static const struct tuner_host job_host = { .abi_version = 5, .nccl_version = 22907 };
@@ -59,16 +58,10 @@ static struct tuner *job_open(void) {
 
 /* One call of a collective for which NCCL prefers tree to ring; was ring chosen? */
 static bool job_call(struct tuner *tuner, int coll, size_t bytes, int *channels) {
-  float us[ALGOS][PROTOS];
-  for (int cell = 0; cell < ALGOS * PROTOS; cell++) {
-    us[cell / PROTOS][cell % PROTOS] = -1.0f;
-  }
-  us[PROFILE_TREE][PROFILE_SIMPLE] = 10.0f;
-  us[PROFILE_RING][PROFILE_SIMPLE] = 20.0f;
-  struct decide_costs costs = { .us = &us[0][0], .algos = ALGOS, .protos = PROTOS };
-  tuner_choose_by_costs(tuner, coll, bytes, costs, channels);
-  assert_true(us[PROFILE_TREE][PROFILE_SIMPLE] == 10.0f);
-  return us[PROFILE_RING][PROFILE_SIMPLE] == 0.0f;
+  struct offer offer = offer_of(-1.0f, 10.0f, -1.0f, 20.0f);
+  tuner_choose_by_costs(tuner, coll, bytes, offer_costs(&offer), channels);
+  assert_true(offer.us[PROFILE_TREE][PROFILE_SIMPLE] == 10.0f);
+  return offer.us[PROFILE_RING][PROFILE_SIMPLE] == 0.0f;
 }
 
 /* Calls of 4 KiB, of which each '+' is the row's and each '-' NCCL's own; '|' ends a group. */

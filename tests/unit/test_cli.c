@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/plain.h"
@@ -95,12 +94,6 @@ static const struct cli_tool tool = { "tool", "does things", "1.2.3", commands, 
 static char out[8192];
 static char err[8192];
 
-static void read_back(FILE *file, char *text, size_t text_bytes) {
-  rewind(file);
-  text[fread(text, 1, text_bytes - 1, file)] = '\0';
-  fclose(file);
-}
-
 /* Runs the tool with a command line; what it prints is in `out` and `err`. */
 static int call(const char *line) {
   static char words[512];
@@ -117,22 +110,17 @@ static int call(const char *line) {
   wait_ns = 10 * NS_PER_S;
   name = NULL;
   mode = 1;
-  FILE *files[2] = { tmpfile(), tmpfile() };
-  assert_non_null(files[0]);
-  assert_non_null(files[1]);
-  fflush(stdout);
-  int saved[2] = { dup(STDOUT_FILENO), dup(STDERR_FILENO) };
-  dup2(fileno(files[0]), STDOUT_FILENO);
-  dup2(fileno(files[1]), STDERR_FILENO);
+  out[0] = err[0] = '\0';
+  FILE *standard_output = stdout, *standard_error = stderr;
+  stdout = fmemopen(out, sizeof out, "w");
+  stderr = fmemopen(err, sizeof err, "w");
+  assert_true(stdout && stderr);
   int status = strcmp(argv[0], "single") == 0 ? cli_program(&single, "1.2.3", argc, argv)
                                               : cli_main(&tool, argc, argv);
-  fflush(stdout);
-  dup2(saved[0], STDOUT_FILENO);
-  dup2(saved[1], STDERR_FILENO);
-  close(saved[0]);
-  close(saved[1]);
-  read_back(files[0], out, sizeof out);
-  read_back(files[1], err, sizeof err);
+  fclose(stdout);
+  fclose(stderr);
+  stdout = standard_output;
+  stderr = standard_error;
   return status;
 }
 

@@ -149,10 +149,13 @@ void stats_json_flow(FILE *to, const struct lane_snapshot *seen, bool is_first) 
   fprintf(to, "}");
 }
 
-void stats_json_nic(FILE *to, const char *name, const uint64_t values[NIC_COUNTER_COUNT],
-                    bool is_first) {
+static void add_nic(FILE *to, const struct nic_totals *totals, bool is_first) {
+  uint64_t values[NIC_COUNTER_COUNT];
+  for (int i = 0; i < NIC_COUNTER_COUNT; i++) {
+    values[i] = atomic_load_explicit(&totals->counts[i], memory_order_relaxed);
+  }
   fprintf(to, "%s\n{\"name\":", is_first ? "" : ",");
-  add_quoted(to, name);
+  add_quoted(to, totals->nic);
   add_fields(to, &stats_nic_fields, values);
   fprintf(to, "}");
 }
@@ -161,11 +164,7 @@ void stats_json_end(FILE *to, bool is_truncated) {
   const struct nic_totals *totals;
   fprintf(to, "],\n\"nics\":[");
   for (unsigned i = 0; (totals = nic_totals_at(i)); i++) {
-    uint64_t values[NIC_COUNTER_COUNT];
-    for (int j = 0; j < NIC_COUNTER_COUNT; j++) {
-      values[j] = atomic_load_explicit(&totals->counts[j], memory_order_relaxed);
-    }
-    stats_json_nic(to, totals->nic, values, i == 0);
+    add_nic(to, totals, i == 0);
   }
   fprintf(to, "],\"is_truncated\":%s}\n", bool_text(is_truncated));
 }

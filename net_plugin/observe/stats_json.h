@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "net_plugin/connection/connection_snapshot.h"
-#include "net_plugin/connection/nic_totals.h"
 #include "net_plugin/policy/policy_shared.h"
 
 struct stats_process {
@@ -35,8 +34,5 @@ void stats_json_flow(FILE *to, const struct lane_snapshot *seen, bool is_first);
 void stats_json_connection_end(FILE *to);
 
 void stats_json_end(FILE *to, bool is_truncated);
-/* One of stats_json_end's. */
-void stats_json_nic(FILE *to, const char *name, const uint64_t values[NIC_COUNTER_COUNT],
-                    bool is_first);
 
 #endif

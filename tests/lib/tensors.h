@@ -26,6 +26,7 @@ enum tensor {
   TENSORS = TENSOR_INVENTED + TENSOR_SAMPLES,
 };
 
+/* The file of a sample. */
 const char *tensor_name(unsigned which);
 
 /* Samples are repeated as often as needed. */

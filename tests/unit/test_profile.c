@@ -23,10 +23,10 @@ static struct profile_error error;
 
 static int release(void **state) {
   profile_free(&profile);
-  return 0;
+  return test_tree_remove(state);
 }
 
-#define TEST(name) UNIT_TEST_WITH(name, NULL, release)
+#define TEST(name) UNIT_TEST_WITH(name, test_tree_create, release)
 
 static void parse(const char *text) {
   profile_free(&profile);
@@ -232,42 +232,36 @@ TEST(every_failing_call_is_survived) {
 /* ---- files ---- */
 
 TEST(unreadable_files_say_why) {
-  struct tree tree;
   char path[TREE_PATH_MAX];
-  tree_create(&tree);
-  assert_int_equal(profile_read(tree_path(&tree, "none", path), &profile, &error), -ENOENT);
+  assert_int_equal(profile_read(tree_path(&test_tree, "none", path), &profile, &error), -ENOENT);
   assert_memory_equal(error.text, path, strlen(path));
   assert_string_equal(error.text + strlen(path), ": cannot be read: No such file or directory");
-  assert_int_equal(profile_read(tree.root, &profile, &error), -EISDIR);
-  tree_path(&tree, "fifo", path);
+  assert_int_equal(profile_read(test_tree.root, &profile, &error), -EISDIR);
+  tree_path(&test_tree, "fifo", path);
   assert_int_equal(mkfifo(path, 0600), 0);
   assert_int_equal(profile_read(path, &profile, &error), -ENODEV); /* and does not wait */
-  tree_write(&tree, "bad", "%s", json_text(HEAD ",\n'net': {'flows': 'many'}}"));
-  assert_int_equal(profile_read(tree_path(&tree, "bad", path), &profile, &error), -EINVAL);
+  tree_write(&test_tree, "bad", "%s", json_text(HEAD ",\n'net': {'flows': 'many'}}"));
+  assert_int_equal(profile_read(tree_path(&test_tree, "bad", path), &profile, &error), -EINVAL);
   assert_memory_equal(error.text, path, strlen(path));
   assert_string_equal(error.text + strlen(path),
                       ": net.flows takes a whole number from 1 to 64, not \"many\"");
-  tree_write(&tree, "bad", "%s", json_text(HEAD ",\n'net' {}}"));
+  tree_write(&test_tree, "bad", "%s", json_text(HEAD ",\n'net' {}}"));
   assert_int_equal(profile_read(path, &profile, &error), -EINVAL);
   assert_string_equal(error.text + strlen(path), ":2:7: ':' expected near '{'");
-  tree_remove(&tree);
 }
 
 TEST(size_is_limited) {
-  struct tree tree;
   char path[TREE_PATH_MAX];
   char *text = malloc(PROFILE_FILE_MAX + 1);
   assert_non_null(text);
   memset(text, '\n', PROFILE_FILE_MAX + 1);
   memcpy(text, json_text(HEAD "}"), sizeof HEAD);
-  tree_create(&tree);
-  tree_path(&tree, "big", path);
-  tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX);
+  tree_path(&test_tree, "big", path);
+  tree_write_bytes(&test_tree, "big", text, PROFILE_FILE_MAX);
   assert_int_equal(profile_read(path, &profile, &error), 0);
-  tree_write_bytes(&tree, "big", text, PROFILE_FILE_MAX + 1);
+  tree_write_bytes(&test_tree, "big", text, PROFILE_FILE_MAX + 1);
   assert_int_equal(profile_read(path, &profile, &error), -EFBIG);
   assert_non_null(strstr(error.text, "at most 1048576 bytes"));
-  tree_remove(&tree);
   free(text);
 }
 

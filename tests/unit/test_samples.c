@@ -30,11 +30,15 @@ static const struct sample complete = {
 static struct sample_file file;
 static struct profile_error error;
 
+static const char *here(void) {
+  static char path[TREE_PATH_MAX];
+  return tree_path(&test_tree, "samples.jsonl", path);
+}
+
 static int read_text(const char *text) {
-  char path[TREE_PATH_MAX];
   tree_write(&test_tree, "samples.jsonl", "%s", text);
   file = (struct sample_file){ 0 };
-  return sample_file_read(tree_path(&test_tree, "samples.jsonl", path), &file, &error);
+  return sample_file_read(here(), &file, &error);
 }
 
 UNIT_TEST(what_is_written_is_read_again) {
@@ -131,11 +135,6 @@ UNIT_TEST(a_lost_file_is_named) {
 }
 
 /* ---- a campaign's file ---- */
-
-static const char *here(void) {
-  static char path[TREE_PATH_MAX];
-  return tree_path(&test_tree, "samples.jsonl", path);
-}
 
 /* How many samples the file has, all of it being samples. */
 static size_t count_samples(void) {

@@ -23,7 +23,7 @@
 enum { TRICKLING = 101, SILENT, HONEST, LINK, FILE_, FOREIGN, SERVERS_MAX = 4 };
 
 struct server {
-  int fd;
+  int fd, held; /* held: the caller who is answered slowly, or never; -1: none */
   unsigned calls;
   bool is_trickling, is_silent;
 };
@@ -45,37 +45,31 @@ static struct server *serve(const char *directory, int pid) {
   struct sockaddr_un address = { .sun_family = AF_UNIX };
   struct server *server = &servers[server_count++];
   strcpy(address.sun_path, path_in(directory, pid));
-  *server = (struct server){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) };
+  *server = (struct server){ .fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), .held = -1 };
   assert_int_equal(bind(server->fd, (struct sockaddr *)&address, sizeof address), 0);
   assert_int_equal(listen(server->fd, 4), 0);
   return server;
 }
 
-/* One who is answered slowly, or never, is kept to the end. */
 static void *run_servers(void *argument) {
-  int slow[SERVERS_MAX] = { -1, -1, -1, -1 };
   while (!atomic_load(&is_over)) {
     for (unsigned i = 0; i < server_count; i++) {
-      struct pollfd polled = { .fd = servers[i].fd, .events = POLLIN };
-      if (servers[i].is_trickling && slow[i] >= 0) {
-        send(slow[i], "[", 1, MSG_NOSIGNAL);
+      struct server *server = &servers[i];
+      struct pollfd polled = { .fd = server->fd, .events = POLLIN };
+      if (server->is_trickling && server->held >= 0) {
+        send(server->held, "[", 1, MSG_NOSIGNAL);
       }
       if (poll(&polled, 1, 10) != 1) {
         continue;
       }
-      int fd = accept(servers[i].fd, NULL, NULL);
-      servers[i].calls++;
-      if (servers[i].is_trickling || servers[i].is_silent) {
-        slow[i] = fd;
+      int fd = accept(server->fd, NULL, NULL);
+      server->calls++;
+      if (server->is_trickling || server->is_silent) {
+        server->held = fd;
       } else {
         send(fd, "{\"a\": 1}\n", 9, MSG_NOSIGNAL);
         close(fd);
       }
-    }
-  }
-  for (unsigned i = 0; i < SERVERS_MAX; i++) {
-    if (slow[i] >= 0) {
-      close(slow[i]);
     }
   }
   return NULL;
@@ -107,6 +101,9 @@ static int tear_down(void **state) {
   pthread_join(thread, NULL);
   for (unsigned i = 0; i < server_count; i++) {
     close(servers[i].fd);
+    if (servers[i].held >= 0) {
+      close(servers[i].held);
+    }
   }
   param_load((char *[]){ NULL });
   return test_tree_remove(state);

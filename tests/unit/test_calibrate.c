@@ -90,12 +90,19 @@ static const struct bench_json_row row = {
   .collective = PROFILE_ALLREDUCE, .bytes = 64, .calls = 26, .median_us = 100, .mad_us = 2
 };
 
-UNIT_TEST(lines_say_what_ran) {
-  struct label_log *log = calloc(1, sizeof *log);
-  static const char *const lines[] = { "nothing", OPEN_LINE, OPEN_LINE "\r" };
-  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-    label_take_line(log, lines[i]);
+/* What is taken from these lines, until the next call. */
+#define LABEL_LOG(...) read_lines((const char *const[]){ __VA_ARGS__, NULL })
+static struct label_log *read_lines(const char *const *lines) {
+  static struct label_log log;
+  memset(&log, 0, sizeof log);
+  for (; *lines; lines++) {
+    label_take_line(&log, *lines);
   }
+  return &log;
+}
+
+UNIT_TEST(lines_say_what_ran) {
+  struct label_log *log = LABEL_LOG("nothing", OPEN_LINE, OPEN_LINE "\r");
   assert_int_equal(log->count, 1);
   const struct label_entry *entry = label_find(log, PROFILE_ALLREDUCE, 64);
   static const struct profile_cell ring = { PROFILE_RING, PROFILE_LL, 0 },
@@ -114,45 +121,37 @@ UNIT_TEST(lines_say_what_ran) {
   assert_true(sample.nccl == 22907 && sample.nodes == 2 && sample.ppn == 2);
   assert_true(sample.n == 26 && sample.median_us == 100 && sample.mad_us == 2);
   assert_string_equal(label_row(&row, entry, &other, &sample), "NCCL does not offer it");
-  free(log);
 }
 
 UNIT_TEST(a_log_without_entries_says_why) {
-  struct label_log *log = calloc(1, sizeof *log);
-  label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: stratus 0.1.0, tuner interface v5");
-  assert_non_null(strstr(label_why_none(log), "was it loaded"));
-  label_take_line(log, "h:1:2 [0] NCCL INFO TUNER/stratus: 2 ranks on 1 nodes, tuner interface v5: "
-                       "not calibrated; that needs two or more nodes with equal numbers of ranks, "
-                       "and NCCL 2.22 or later");
+#define LOADED "h:1:2 [0] NCCL INFO TUNER/stratus: stratus 0.1.0, tuner interface v5"
+  assert_non_null(strstr(label_why_none(LABEL_LOG(LOADED)), "was it loaded"));
+  const struct label_log *log = LABEL_LOG(
+      LOADED, "h:1:2 [0] NCCL INFO TUNER/stratus: 2 ranks on 1 nodes, tuner interface v5: "
+              "not calibrated; that needs two or more nodes with equal numbers of ranks, "
+              "and NCCL 2.22 or later");
   assert_int_equal(log->count, 0);
   assert_non_null(strstr(label_why_none(log), "two or more nodes"));
-  free(log);
 }
 
 UNIT_TEST(ranks_agree_on_a_topology_or_have_none) {
+#define IS "h:1:2 [0] NCCL INFO TUNER/stratus: calibrate topology "
   static const struct {
-    const char *words[3], *topology;
+    const char *lines[4], *topology;
     bool is_mixed;
   } cases[] = {
-    { { "0d5fc02a91e7 .", "0d5fc02a91e7 ." }, "0d5fc02a91e7", false },
-    { { "0d5fc02a91e7 .", "0d5fc02a91e8 .", "0d5fc02a91e7 ." }, "", true },
-    { { "0d5fc02a91e7 .", "unknown ." }, "", true },
-    { { "unknown .", "0d5fc02a91e7 ." }, "", true },
-    { { "unknown .", "unknown ." }, "", false },
-    { { "0d5fc02a91e7 .", "0d5fc02a91" }, "0d5fc02a91e7", false }, /* cut off on the way */
+    { { IS "0d5fc02a91e7 .", IS "0d5fc02a91e7 ." }, "0d5fc02a91e7", false },
+    { { IS "0d5fc02a91e7 .", IS "0d5fc02a91e8 .", IS "0d5fc02a91e7 ." }, "", true },
+    { { IS "0d5fc02a91e7 .", IS "unknown ." }, "", true },
+    { { IS "unknown .", IS "0d5fc02a91e7 ." }, "", true },
+    { { IS "unknown .", IS "unknown ." }, "", false },
+    { { IS "0d5fc02a91e7 .", IS "0d5fc02a91" }, "0d5fc02a91e7", false }, /* cut off on the way */
     { { NULL }, "", false },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct label_log *log = calloc(1, sizeof *log);
-    for (int k = 0; k < 3 && cases[i].words[k]; k++) {
-      char line[128];
-      snprintf(line, sizeof line, "h:1:2 [0] NCCL INFO TUNER/stratus: calibrate topology %s",
-               cases[i].words[k]);
-      label_take_line(log, line);
-    }
+    const struct label_log *log = read_lines(cases[i].lines);
     assert_string_equal(log->topology, cases[i].topology);
     assert_int_equal(log->is_mixed, cases[i].is_mixed);
-    free(log);
   }
 }
 
@@ -166,22 +165,16 @@ UNIT_TEST(doubtful_logs_label_nothing) {
   };
   struct sample sample;
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    struct label_log *log = calloc(1, sizeof *log);
-    label_take_line(log, OPEN_LINE);
-    label_take_line(log, cases[i].line);
+    const struct label_log *log = LABEL_LOG(OPEN_LINE, cases[i].line);
     const char *objection = label_row(&row, &log->entries[0], NULL, &sample);
     if (!objection || !strstr(objection, cases[i].part)) {
       fail_msg("\"%s\" is not in: %s", cases[i].part, objection ? objection : "none");
     }
-    free(log);
   }
-  struct label_log *log = calloc(1, sizeof *log);
-  label_take_line(
-      log, "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 1 cells ring.ll");
-  label_take_line(
-      log, "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 0 nccl 1 cells pat.ll .");
+  const struct label_log *log =
+      LABEL_LOG("TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 2 nccl 1 cells ring.ll",
+                "TUNER/stratus: calibrate open allreduce 64 ranks 4 nodes 0 nccl 1 cells pat.ll .");
   assert_int_equal(log->count, 0); /* cut off, or nonsense */
-  free(log);
 }
 
 /* ---- resuming ---- */

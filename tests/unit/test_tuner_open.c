@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner: opening with good, bad and no profile; what is said, what is shared, what is counted. */
+/* tuner: opening with good, bad and no profile; what is said, what is shared, what is counted. In a
+ * calibration each call that may gets the cell, and elsewhere none. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -268,4 +269,127 @@ TEST(threads_share_profile_and_tuner) {
   }
   assert_int_equal(tuner_get_counts(shared).calls, THREADS * CALLS);
   tuner_close(shared);
+}
+
+/* ---- calibration ---- */
+
+static const struct tuner_shape small = { .ranks = 4, .nodes = 2 };
+
+static struct tuner *open_calibration(struct tuner_host host, struct tuner_shape shape,
+                                      const char *plan) {
+  char variable[64];
+  snprintf(variable, sizeof variable, "STRATUS_CALIBRATE=%s", plan);
+  job_set("", variable);
+  return job_open_as(host, shape);
+}
+
+/* One call; what a rank would run, as algorithm * 1000 + protocol * 100 + channels. */
+static int run(struct tuner *tuner, uint64_t bytes) {
+  struct offer offer = offer_of(10.0f, -1.0f, 12.0f, 20.0f);
+  struct decide_costs costs = offer_costs(&offer);
+  int channels = 0, best = -1; /* none */
+  tuner_choose_by_costs(tuner, PROFILE_ALLREDUCE, bytes, costs, &channels);
+  for (int cell = 0; cell < COSTS_CELLS; cell++) {
+    bool is_better = costs.us[cell] >= 0 && (best < 0 || costs.us[cell] < costs.us[best]);
+    best = is_better ? cell : best;
+  }
+  return best / PROFILE_PROTOCOL_COUNT * 1000 + best % PROFILE_PROTOCOL_COUNT * 100 + channels;
+}
+
+TEST(every_call_gets_the_cell_if_it_may) {
+  static const struct {
+    const char *text;
+    int ran;
+  } cases[] = {
+    { "default", PROFILE_TREE * 1000 + PROFILE_LL * 100 },
+    { "tree.ll", PROFILE_TREE * 1000 + PROFILE_LL * 100 },
+    { "ring.simple", PROFILE_RING * 1000 + PROFILE_SIMPLE * 100 },
+    { "ring.ll@2", PROFILE_RING * 1000 + PROFILE_LL * 100 + 2 },
+    { "tree.simple", PROFILE_TREE * 1000 + PROFILE_LL * 100 }, /* ruled out by NCCL */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct tuner *tuner = open_calibration(job_host, small, cases[i].text);
+    assert_int_equal(run(tuner, 8), cases[i].ran);
+    assert_int_equal(run(tuner, 1024), cases[i].ran);
+    assert_int_equal(run(tuner, 8), cases[i].ran);
+    tuner_close(tuner);
+  }
+  struct tuner *tuner = open_calibration(job_host, small, "ring.ll");
+  assert_int_equal(run(tuner, 2 << 20), PROFILE_TREE * 1000 + PROFILE_LL * 100); /* hopeless */
+  tuner_close(tuner);
+}
+
+TEST(log_says_what_was_open) {
+  struct tuner *tuner = open_calibration(job_host, small, "ring.simple");
+  for (int k = 0; k < 3; k++) {
+    run(tuner, 1024);
+  }
+  run(tuner, 2 << 20);
+  tuner_close(tuner);
+  assert_int_equal(log_capture_find("calibrate topology unknown ."), 1);
+  assert_int_equal(
+      log_capture_find("calibrate open allreduce 1024 ranks 4 nodes 2 nccl 22907 cells "
+                       "tree.ll ring.ll ring.simple ."),
+      1);
+  assert_int_equal(log_capture_find("calibrate open allreduce 2097152 ranks 4 nodes 2 nccl 22907 "
+                                    "cells tree.ll ring.simple ."),
+                   1);
+  assert_int_equal(log_capture_find("calibrate open"), 2);
+  assert_int_equal(log_capture_find("unsteady"), 0);
+}
+
+static void *run_often(void *tuner) {
+  for (uint64_t bytes = 8; bytes <= 4096; bytes *= 2) {
+    run(tuner, bytes);
+  }
+  return NULL;
+}
+
+TEST(threads_tell_a_size_once) {
+  struct tuner *tuner = open_calibration(job_host, small, "default");
+  pthread_t threads[2];
+  for (int i = 0; i < 2; i++) {
+    pthread_create(&threads[i], NULL, run_often, tuner);
+  }
+  for (int i = 0; i < 2; i++) {
+    pthread_join(threads[i], NULL);
+  }
+  tuner_close(tuner);
+  assert_int_equal(log_capture_find("calibrate open"), 10);
+}
+
+TEST(an_offer_that_changes_is_told) {
+  struct tuner *tuner = open_calibration(job_host, small, "default");
+  for (int k = 0; k < 3; k++) {
+    struct offer offer =
+        k == 0 ? offer_of(10.0f, -1.0f, -1.0f, -1.0f) : offer_of(-1.0f, 10.0f, -1.0f, -1.0f);
+    int channels = 0;
+    tuner_choose_by_costs(tuner, PROFILE_ALLREDUCE, 8, offer_costs(&offer), &channels);
+  }
+  tuner_close(tuner);
+  assert_int_equal(log_capture_find("calibrate unsteady allreduce 8 ."), 1);
+}
+
+TEST(elsewhere_nothing_is_calibrated) {
+  static const struct {
+    struct tuner_host host;
+    struct tuner_shape shape;
+    const char *plan;
+  } cases[] = {
+    { { 5, 22907, NET_USE_OTHER }, { 4, 1, false }, "ring.ll" },
+    { { 5, 22907, NET_USE_OTHER }, { 5, 2, false }, "ring.ll" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, true }, "ring.ll" },
+    { { 2, 22105, NET_USE_OTHER }, { 4, 2, false }, "ring.ll" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "ring.best" },
+    { { 5, 22907, NET_USE_OTHER }, { 4, 2, false }, "" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    struct tuner *tuner = open_calibration(cases[i].host, cases[i].shape, cases[i].plan);
+    for (int k = 0; k < 12; k++) {
+      assert_int_equal(run(tuner, 8), PROFILE_TREE * 1000 + PROFILE_LL * 100);
+    }
+    tuner_close(tuner);
+  }
+  assert_int_equal(log_capture_find("ring.best is neither"), 1);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1); /* once per process */
 }

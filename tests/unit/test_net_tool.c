@@ -7,28 +7,22 @@
 #include "tests/lib/tool.h"
 #include "tests/lib/unit.h"
 
-static const char *const commands[] = { "run",   "env",    "doctor", "devices", "params",
-                                        "stats", "perf",   "probe",  "show",    "calibrate",
-                                        "fit",   "verify", "compare" };
-enum { COMMANDS = sizeof commands / sizeof commands[0] };
-/* Of these the examples are run: perf and probe take two processes, others a job, and those about
+/* Whose examples are run: perf and probe take two processes, others a job, and those about
  * profiles are run in test_tuner_tool.c. */
 static const char *const alone[] = { "doctor", "devices", "params", "stats" };
 
 UNIT_TEST_WITH(help_lists_every_command_and_no_other, tool_set_up, tool_tear_down) {
+  char listed[512] = "";
   assert_int_equal(tool_run("stratus -h"), 0);
-  for (int i = 0; i < COMMANDS; i++) {
-    char line[64];
-    snprintf(line, sizeof line, "\n  %s ", commands[i]);
-    tool_assert_contains(tool.output, line);
+  const char *line = strstr(tool.output, "commands:\n");
+  assert_non_null(line);
+  while (*(line = strchr(line, '\n') + 1) == ' ') {
+    char name[32];
+    assert_int_equal(sscanf(line, "%31s", name), 1);
+    strcat(strcat(listed, " "), name);
   }
-  int lines = 0;
-  char *first = strstr(tool.output, "commands:\n");
-  assert_non_null(first);
-  for (char *line = strchr(first, '\n') + 1; *line == ' '; line = strchr(line, '\n') + 1) {
-    lines++;
-  }
-  assert_int_equal(lines, COMMANDS);
+  assert_string_equal(listed, " run env doctor devices params stats perf probe show calibrate fit "
+                              "verify compare");
 }
 
 UNIT_TEST_WITH(alone_it_prints_the_same, tool_set_up, tool_tear_down) {

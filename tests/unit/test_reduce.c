@@ -343,15 +343,6 @@ UNIT_TEST(every_edge_of_a_wire) {
 /* Their parts are the first of the memory, then come the wire and f32. */
 enum { MOST_HOSTS = 9, MOST_PARTS = 700 };
 
-/* Any bits, and numbers whose sums round. */
-static uint32_t random_f32(uint64_t *random) {
-  uint64_t bits = random_next(random);
-  float value = (float)(int32_t)bits * 0x1p-31f;
-  uint32_t code;
-  memcpy(&code, &value, sizeof code);
-  return bits >> 61 == 0 ? (uint32_t)bits : code;
-}
-
 /* Each part ends where its memory ends, less `skew` bytes. */
 static void fill_parts(const void *srcs[], unsigned n, unsigned own, size_t count,
                        enum reduce_wire wire, size_t skew, uint64_t *random) {
@@ -359,7 +350,7 @@ static void fill_parts(const void *srcs[], unsigned n, unsigned own, size_t coun
     size_t bytes = k == own ? 4 : 2;
     unsigned char *part = guarded_end(&memory[k], 0) - count * bytes - (skew ? (skew + k) % 16 : 0);
     for (size_t i = 0; i < count; i++) {
-      uint32_t bits = random_f32(random);
+      uint32_t bits = (uint32_t)random_element(random, REDUCE_FLOAT32);
       reference_put(part, i, bytes,
                     k == own ? bits : reference_round(reference_wire_type(wire), bits));
     }
@@ -453,7 +444,7 @@ static void conversions(const struct reduce_variant *variant, enum reduce_wire w
                   *to = guarded_end(&memory[1], 0) - count * 2 - skew, *wide = memory[2].begin;
     struct reduce_counters counters = { 0 };
     for (size_t i = 0; i < count; i++) {
-      reference_put(from, i, 4, random_f32(&random));
+      reference_put(from, i, 4, random_element(&random, REDUCE_FLOAT32));
     }
     memset(to - 64, 0xa5, 64);
     memset(wide, 0xa5, memory[2].room);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tests/lib/json_text.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 #include "tuner_plugin/model/sample_file.h"
@@ -77,12 +78,13 @@ UNIT_TEST(what_does_not_fit_is_not_written) {
   assert_int_equal(sample_format(&bad, text, sizeof text), 0);
 }
 
-#define NEEDED                                                                                     \
-  "\"schema\":1,\"coll\":\"allreduce\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","       \
-  "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5"
+#define SAMPLE(schema, coll)                                                                       \
+  "'schema':" schema ",'coll':'" coll "','bytes':8,'nodes':2,'ppn':1,'algo':'ring','proto':'ll',"  \
+  "'n':5,'median_us':3.5"
+#define NEEDED SAMPLE("1", "allreduce")
 
 UNIT_TEST(few_keys_are_needed_and_others_ignored) {
-  assert_int_equal(read_text("\n{" NEEDED ",\"later\":[1]}\n  \n{" NEEDED "}"), 0);
+  assert_int_equal(read_text(json_text("\n{" NEEDED ",'later':[1]}\n  \n{" NEEDED "}")), 0);
   assert_int_equal(file.count, 2);
   assert_int_equal(file.samples[1].bytes, 8);
   assert_int_equal(file.samples[1].mad_us, 0);
@@ -91,7 +93,7 @@ UNIT_TEST(few_keys_are_needed_and_others_ignored) {
 }
 
 UNIT_TEST(an_unfinished_last_line_is_passed_over) {
-  assert_int_equal(read_text("{" NEEDED "}\n{\"schema\":1,\"coll\":\"allr"), 0);
+  assert_int_equal(read_text(json_text("{" NEEDED "}\n{'schema':1,'coll':'allr")), 0);
   assert_int_equal(file.count, 1);
   sample_file_free(&file);
 }
@@ -104,23 +106,19 @@ UNIT_TEST(what_is_no_sample_is_named) {
     { "nonsense\n", "is no JSON object" },
     { "[1]\n", "is no sample: Expected object" },
     { "{}\n", "is no sample: Object item not found: schema" },
-    { "{\"schema\":2,\"coll\":\"allreduce\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","
-      "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5}\n",
-      "\"schema\" must be a whole number from 1 to 1" },
-    { "{" NEEDED ",\"channels\":65}\n", "\"channels\" must be a whole number from 0 to 64" },
-    { "{" NEEDED ",\"default\":1}\n", "Expected true or false" },
-    { "{" NEEDED ",\"mad_us\":-1}\n", "mad_us not less" },
-    { "{" NEEDED ",\"run\":\"a b\"}\n", "run consists of letters" },
-    { "{" NEEDED ",\"topology\":\"a100\"}\n", "\"topology\" must be 12 digits" },
-    { "{" NEEDED ",\"n\":5}\n", "duplicate" },
-    { "{\"schema\":1,\"coll\":\"alltoall\",\"bytes\":8,\"nodes\":2,\"ppn\":1,\"algo\":\"ring\","
-      "\"proto\":\"ll\",\"n\":5,\"median_us\":3.5}\n",
-      "\"coll\" is none of broadcast|" },
+    { "{" SAMPLE("2", "allreduce") "}\n", "\"schema\" must be a whole number from 1 to 1" },
+    { "{" NEEDED ",'channels':65}\n", "\"channels\" must be a whole number from 0 to 64" },
+    { "{" NEEDED ",'default':1}\n", "Expected true or false" },
+    { "{" NEEDED ",'mad_us':-1}\n", "mad_us not less" },
+    { "{" NEEDED ",'run':'a b'}\n", "run consists of letters" },
+    { "{" NEEDED ",'topology':'a100'}\n", "\"topology\" must be 12 digits" },
+    { "{" NEEDED ",'n':5}\n", "duplicate" },
+    { "{" SAMPLE("1", "alltoall") "}\n", "\"coll\" is none of broadcast|" },
   };
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char text[1024];
     snprintf(text, sizeof text, "{" NEEDED "}\n%s", cases[i].line);
-    assert_int_equal(read_text(text), -EINVAL);
+    assert_int_equal(read_text(json_text(text)), -EINVAL);
     assert_null(file.samples);
     if (!strstr(error.text, "samples.jsonl:2: ") || !strstr(error.text, cases[i].says)) {
       fail_msg("%s does not say %s", error.text, cases[i].says);

@@ -25,11 +25,6 @@ UNIT_TEST_WITH(help_lists_every_command_and_no_other, tool_set_up, tool_tear_dow
                               "verify compare");
 }
 
-UNIT_TEST_WITH(alone_it_prints_the_same, tool_set_up, tool_tear_down) {
-  assert_int_equal(tool_run("stratus"), 2);
-  tool_assert_contains(tool.errors, "\n  calibrate ");
-}
-
 /* doctor's status tells whether NCCL is there, which the tests' machines need not have. */
 UNIT_TEST_WITH(examples_run_as_printed, tool_set_up, tool_tear_down) {
   for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++) {

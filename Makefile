@@ -175,7 +175,7 @@ $(BUILD)/emulated/%: $(BUILD)/bin/%
 	$(Q)printf '#!/bin/sh\nexec qemu-$(ARCH) -L /usr/$(CROSS) '\''%s'\'' "$$@"\n' '$(abspath $<)' >$@ && chmod +x $@
 
 ifneq ($(PYTHON),)
-$(MAN) &: scripts/gen-man $(wildcard docs/man/*.in) $(RUNNABLE)
+$(MAN) &: scripts/gen-man scripts/gen-docs $(wildcard docs/man/*.in) $(RUNNABLE)
 	$(if $(Q),@echo "  GEN     $(BUILD)/man")
 	$(Q)scripts/gen-man $(RUNNABLE) $(BUILD)/man
 endif

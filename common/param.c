@@ -26,19 +26,13 @@ struct param_row {
   const char *default_text;
   const char *accepted;
   const char *unit;
-  const char *plugin;
   enum param_duty duty;
   const char *help;
 };
 
-#define PARAM_PLUGIN_NET "net"
-#define PARAM_PLUGIN_TUNER "tuner"
-#define PARAM_PLUGIN_BOTH "both"
-
 static const struct param_row rows[PARAM_COUNT] = {
 #define PARAM_ROW(name, type, default_text, accepted, unit, plugin, duty, help)                    \
-  { "STRATUS_" #name,      QUANTITY_##type,   default_text, accepted, unit,                        \
-    PARAM_PLUGIN_##plugin, PARAM_DUTY_##duty, help },
+  { "STRATUS_" #name, QUANTITY_##type, default_text, accepted, unit, PARAM_DUTY_##duty, help },
   PARAM_TABLE(PARAM_ROW)
 #undef PARAM_ROW
 };
@@ -371,7 +365,7 @@ int param_warn_unknown(char *const *environment) {
   return count;
 }
 
-/* ---- documents ---- */
+/* ---- for people ---- */
 
 static void format_value(enum param_id id, char *text, size_t text_bytes) {
   const struct param_row *row = &rows[id];
@@ -384,7 +378,8 @@ static void format_value(enum param_id id, char *text, size_t text_bytes) {
                          : row->default_text);
 }
 
-static void print_list(FILE *to) {
+void param_print(FILE *to) {
+  param_init();
   for (int id = 0; id < PARAM_COUNT; id++) {
     char value[256], origin[ORIGIN_MAX];
     format_value((enum param_id)id, value, sizeof value);
@@ -392,47 +387,5 @@ static void print_list(FILE *to) {
             values[id].is_set ? " (set" : "",
             values[id].is_set ? format_origin(&rows[id], origin) : "",
             values[id].is_set ? ")" : "");
-  }
-}
-
-/* In a Markdown table a bar ends the cell, so the alternatives are separated by commas. */
-static void print_alternatives(FILE *to, const char *accepted) {
-  for (; *accepted; accepted++) {
-    if (*accepted == '|') {
-      fputs("`, `", to);
-    } else {
-      fputc(*accepted, to);
-    }
-  }
-}
-
-static void print_accepted(FILE *to, const struct param_row *row) {
-  if (is_text(row)) {
-    fputs("text", to);
-    return;
-  }
-  fputc('`', to);
-  print_alternatives(to, row->type == QUANTITY_BOOL ? "0|1" : row->accepted);
-  fprintf(to, "`%s%s", row->unit[0] ? " " : "", row->unit);
-}
-
-static void print_markdown(FILE *to) {
-  fputs("| variable | default | accepted | read by | meaning |\n", to);
-  fputs("|---|---|---|---|---|\n", to);
-  for (int id = 0; id < PARAM_COUNT; id++) {
-    const struct param_row *row = &rows[id];
-    const char *quote = row->default_text[0] ? "`" : "";
-    fprintf(to, "| `%s` | %s%s%s | ", row->name, quote, row->default_text, quote);
-    print_accepted(to, row);
-    fprintf(to, " | %s | %s |\n", row->plugin, row->help);
-  }
-}
-
-void param_print(FILE *to, enum param_format format) {
-  param_init();
-  if (format == PARAM_FORMAT_MARKDOWN) {
-    print_markdown(to);
-  } else {
-    print_list(to);
   }
 }

@@ -63,10 +63,7 @@ void param_load(char *const *environment);
  * STRATUS_TEST_ are for tests and are ignored. Returns the number of warnings. */
 int param_warn_unknown(char *const *environment);
 
-enum param_format {
-  PARAM_FORMAT_LIST,     /* name, value in force and help, for people */
-  PARAM_FORMAT_MARKDOWN, /* the table in docs/parameters.md */
-};
-void param_print(FILE *to, enum param_format format);
+/* Name, value in force and help of each, for people. */
+void param_print(FILE *to);
 
 #endif

@@ -6,17 +6,10 @@
 #include "common/param.h"
 #include "common/tools/commands.h"
 
-static bool is_markdown;
-
-static const struct cli_option options[] = {
-  { "markdown", 0, CLI_FLAG, &is_markdown, NULL, "print a table in Markdown", 0, 0 },
-  { 0 },
-};
-
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments, (void)is_json;
   param_warn_unknown(environ);
-  param_print(stdout, is_markdown ? PARAM_FORMAT_MARKDOWN : PARAM_FORMAT_LIST);
+  param_print(stdout);
   return CLI_OK;
 }
 
@@ -25,6 +18,5 @@ const struct cli_command command_params = {
   .summary = "list the STRATUS_ variables and their effective values",
   .arguments = "",
   .example = "STRATUS_FLOWS=8 stratus params",
-  .options = options,
   .run = run,
 };

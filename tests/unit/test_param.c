@@ -263,36 +263,19 @@ PARAM_TEST(other_unknown_names_are_ignored) {
   }
 }
 
-enum { DOCUMENT_MAX = 1 << 16 };
-
-static void print(enum param_format format, char text[DOCUMENT_MAX]) {
-  FILE *to = fmemopen(text, DOCUMENT_MAX, "w");
-  assert_non_null(to);
-  param_print(to, format);
-  assert_int_equal(fclose(to), 0);
-}
-
-PARAM_TEST(documents_name_every_variable) {
+PARAM_TEST(the_list_has_every_variable_and_its_value) {
   load("STRATUS_CHUNK_BYTES=1M", NULL, NULL);
-  static char markdown[DOCUMENT_MAX];
-  static char list[DOCUMENT_MAX];
-  print(PARAM_FORMAT_MARKDOWN, markdown);
-  print(PARAM_FORMAT_LIST, list);
-  size_t lines = 0;
-  for (const char *at = markdown; (at = strchr(at, '\n')); at++) {
-    lines++;
-  }
-  assert_int_equal(lines, PARAM_COUNT + 2);
+  char *list = NULL;
+  size_t bytes;
+  FILE *to = open_memstream(&list, &bytes);
+  assert_non_null(to);
+  param_print(to);
+  assert_int_equal(fclose(to), 0);
   for (int id = 0; id < PARAM_COUNT; id++) {
-    assert_non_null(strstr(markdown, param_name((enum param_id)id)));
     assert_non_null(strstr(list, param_name((enum param_id)id)));
   }
-  /* The README shows the default, whatever is set where it is generated; the list shows the value.
-   */
-  assert_non_null(strstr(markdown, "| `STRATUS_CHUNK_BYTES` | `128K` | `4K..4M` bytes | net |"));
-  assert_null(strstr(markdown, "1M` |"));
-  assert_non_null(strstr(markdown, "`auto`, `inline`, `thread`"));
   const char *line = strstr(list, "STRATUS_CHUNK_BYTES");
   assert_non_null(strstr(line, "1M"));
   assert_non_null(strstr(line, "(set)"));
+  free(list);
 }

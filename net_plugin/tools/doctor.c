@@ -3,7 +3,6 @@
  * default log level NCCL does not report a plugin that failed to load. */
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,27 +27,7 @@
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/tools/doctor_check.h"
-#include "net_plugin/tools/document.h"
-
-static int told[DOCTOR_BAD + 1];
-static json_t *findings; /* NULL: printed as text */
-
-void doctor_tell(enum doctor_finding finding, const char *format, ...) {
-  static const char *const marks[] = { "ok  ", "note", "BAD " };
-  static const char *const words[] = { "ok", "note", "bad" };
-  char text[DOCTOR_TEXT_MAX];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  if (findings) {
-    json_array_append_new(findings,
-                          json_pack("{s:s, s:s}", "finding", words[finding], "text", text));
-  } else {
-    printf("%s  %s\n", marks[finding], text);
-  }
-  told[finding]++;
-}
+#include "net_plugin/tools/doctor_tell.h"
 
 /* ---- the plugin ---- */
 
@@ -156,16 +135,13 @@ static void check_nccl(void) {
 /* ---- devices ---- */
 
 /* Settings of the host that limit flows. */
-static void check_host(const struct discovery *found) {
-  struct host_facts facts;
-  settings_use_profile(found->has_profile ? &found->profile : NULL);
-  host_facts_read(&found->devices, &facts);
-  int before = told[DOCTOR_HINT];
-  host_check(&facts);
-  if (told[DOCTOR_HINT] == before) {
+static void check_host(const struct doctor_host *host) {
+  int before = doctor_tell_count(DOCTOR_HINT);
+  host_check(host);
+  if (doctor_tell_count(DOCTOR_HINT) == before) {
     doctor_tell(DOCTOR_GOOD,
                 "the network settings of this host are fine for %u flows per connection",
-                facts.lanes);
+                host->lanes);
   }
 }
 
@@ -193,17 +169,16 @@ static void check_lockable(void) {
   }
 }
 
-static void check_rdma(const struct discovery *found) {
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned count = device_table_nics(&found->devices, nics), used = 0;
+static void check_rdma(const struct doctor_host *host) {
+  unsigned used = 0;
   char text[ENDPOINT_TEXT_MAX];
   if (access("/dev/infiniband", F_OK) != 0) {
     doctor_tell(DOCTOR_GOOD, "RDMA: there is no device (no /dev/infiniband); TCP is used");
     return;
   }
-  for (unsigned i = 0; i < count; i++) {
-    bool is_found = endpoint_find(&nics[i], text);
-    doctor_tell(is_found ? DOCTOR_GOOD : DOCTOR_HINT, "RDMA: %s %s: %s", nics[i].name,
+  for (unsigned i = 0; i < host->nic_count; i++) {
+    bool is_found = endpoint_find(&host->nics[i], text);
+    doctor_tell(is_found ? DOCTOR_GOOD : DOCTOR_HINT, "RDMA: %s %s: %s", host->nics[i].name,
                 is_found ? "uses" : "has no device, TCP is used", text);
     used += is_found;
   }
@@ -213,7 +188,8 @@ static void check_rdma(const struct discovery *found) {
 }
 
 static void check_devices(void) {
-  static struct discovery found;
+  static struct discovery found; /* too large for the stack, as is the next */
+  static struct doctor_host host;
   if (discovery_run(&found)) {
     doctor_tell(DOCTOR_BAD, "no devices: see the message above");
     return;
@@ -236,9 +212,11 @@ static void check_devices(void) {
     doctor_tell(DOCTOR_GOOD, "profile %s, hash %016" PRIx64, found.devices.profile_id,
                 profile_hash(&found.profile));
   }
-  nics_check(&found, sysfs_process_root);
-  check_host(&found);
-  check_rdma(&found);
+  settings_use_profile(found.has_profile ? &found.profile : NULL);
+  doctor_host_read(&found, &host);
+  nics_check(&host);
+  check_host(&host);
+  check_rdma(&host);
   discovery_free(&found);
 }
 
@@ -261,20 +239,14 @@ static void check_trust(void) {
 
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)argument_count, (void)arguments;
-  findings = is_json ? json_array() : NULL;
+  doctor_tell_begin(is_json);
   check_choice();
   check_nccl();
   tell_machine();
   check_devices();
   check_trust();
   conf_tell();
-  int status = CLI_OK;
-  if (findings) {
-    status =
-        document_print(json_pack("{s:b, s:o}", "healthy", !told[DOCTOR_BAD], "findings", findings),
-                       JSON_INDENT(2));
-  }
-  return told[DOCTOR_BAD] ? CLI_FAILED : status;
+  return doctor_tell_end();
 }
 
 const struct cli_command command_doctor = {

@@ -12,6 +12,7 @@
 
 #include "common/nccl_conf.h"
 #include "common/nccl_version.h"
+#include "net_plugin/tools/doctor_tell.h"
 
 enum { ODDITY_MAX = 128 };
 

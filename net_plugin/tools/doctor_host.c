@@ -13,22 +13,17 @@
 #include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/settings.h"
+#include "net_plugin/tools/doctor_tell.h"
 #include "net_plugin/tools/limits.h"
 
-struct check {
-  const struct host_facts *facts;
-  struct nic nics[DEVICE_PHYSICAL_MAX];
-  unsigned nic_count;
-};
-
 /* "net.core.somaxconn"; an interface's name in it may have dots of its own. */
-static bool read_sysctl(const struct check *check, const char *name, int64_t *value) {
+static bool read_sysctl(const struct doctor_host *host, const char *name, int64_t *value) {
   char path[96];
   snprintf(path, sizeof path, "proc/sys/%s", name);
   for (char *c = path; *c; c++) {
     *c = *c == '.' ? '/' : *c;
   }
-  return sysfs_read_int(check->facts->root, value, "%s", path) == 0;
+  return sysfs_read_int(host->root, value, "%s", path) == 0;
 }
 
 /* ---- several NICs in one subnet ---- */
@@ -45,18 +40,20 @@ static bool is_bad(const struct advice *advice, int64_t value) {
 }
 
 /* The kernel uses the larger of the two. */
-static int64_t interface_setting(const struct check *check, const char *nic, const char *name) {
+static int64_t interface_setting(const struct doctor_host *host, const char *nic,
+                                 const char *name) {
   int64_t all = 0, own = 0;
-  if (sysfs_read_int(check->facts->root, &all, "proc/sys/net/ipv4/conf/all/%s", name) < 0) {
+  if (sysfs_read_int(host->root, &all, "proc/sys/net/ipv4/conf/all/%s", name) < 0) {
     return -1; /* not readable: skipped */
   }
-  sysfs_read_int(check->facts->root, &own, "proc/sys/net/ipv4/conf/%s/%s", nic, name);
+  sysfs_read_int(host->root, &own, "proc/sys/net/ipv4/conf/%s/%s", nic, name);
   return all > own ? all : own;
 }
 
 /* arp_ignore, arp_announce and rp_filter of two NICs: 0 and 1 are bad for the former two, 1 for the
  * latter, where 0 is no filter at all. */
-static void check_shared_subnet(struct check *check, const struct nic *a, const struct nic *b) {
+static void check_shared_subnet(const struct doctor_host *host, const struct nic *a,
+                                const struct nic *b) {
   static const struct advice settings[] = {
     { "arp_ignore", 0, 0, 1,
       "each NIC answers ARP for the other's address, and packets arrive on either" },
@@ -69,7 +66,7 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
   for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
     const struct nic *nics[] = { a, b };
     for (int j = 0; j < 2; j++) {
-      int64_t value = interface_setting(check, nics[j]->name, settings[i].name);
+      int64_t value = interface_setting(host, nics[j]->name, settings[i].name);
       if (is_bad(&settings[i], value)) {
         doctor_tell(DOCTOR_HINT,
                     "%s and %s are in one subnet, and %s of %s is %" PRId64 ": %s; "
@@ -88,12 +85,12 @@ static void check_shared_subnet(struct check *check, const struct nic *a, const 
   }
 }
 
-static void check_subnets(struct check *check) {
-  for (unsigned i = 1; i < check->nic_count; i++) {
-    const struct nic *nic = &check->nics[i];
+static void check_subnets(const struct doctor_host *host) {
+  for (unsigned i = 1; i < host->nic_count; i++) {
+    const struct nic *nic = &host->nics[i];
     for (unsigned j = 0; j < i && nic->address.ss_family == AF_INET; j++) {
-      if (tcp_address_is_near(&nic->address, &check->nics[j])) {
-        check_shared_subnet(check, &check->nics[j], nic);
+      if (tcp_address_is_near(&nic->address, &host->nics[j])) {
+        check_shared_subnet(host, &host->nics[j], nic);
         return; /* the commands apply to all NICs */
       }
     }
@@ -102,15 +99,15 @@ static void check_subnets(struct check *check) {
 
 /* NICs that share an address of the host, as on lo with BGP unnumbered: the kernel spreads flows.
  */
-static void check_multipath(const struct check *check) {
+static void check_multipath(const struct doctor_host *host) {
   static const char *const names[] = { "net.ipv4.fib_multipath_hash_policy",
                                        "net.ipv6.fib_multipath_hash_policy" };
-  const struct nic *nics = check->nics;
+  const struct nic *nics = host->nics;
   int64_t policy;
-  for (unsigned i = 1; i < check->nic_count; i++) {
+  for (unsigned i = 1; i < host->nic_count; i++) {
     const char *name = names[nics[i].address.ss_family == AF_INET6];
     if (memcmp(&nics[i].address, &nics[0].address, sizeof nics[0].address) == 0 &&
-        read_sysctl(check, name, &policy) && policy == 0) {
+        read_sysctl(host, name, &policy) && policy == 0) {
       doctor_tell(DOCTOR_HINT,
                   "%s and %s have one address, and all flows to a host take the same of them; "
                   "sysctl -w %s=1",
@@ -148,9 +145,9 @@ static bool read_bonding(const char *root, const char *bond, const char *name, c
 
 /* A member is chosen by a hash of what all flows between two hosts have in common, unless it takes
  * the ports, too. Modes that hash nothing either use one member or change it by themselves. */
-static void check_bond(const struct check *check, const char *nic) {
+static void check_bond(const struct doctor_host *host, const char *nic) {
   char bond[IF_NAMESIZE], mode[32], policy[32], members[SYSFS_TEXT_MAX];
-  const char *root = check->facts->root;
+  const char *root = host->root;
   if (!find_bond(root, nic, HOST_STACKED_MAX, bond) ||
       sysfs_read_text(root, members, sizeof members, "sys/class/net/%s/bonding/slaves", bond) < 0 ||
       !strchr(members, ' ') || !read_bonding(root, bond, "mode", mode) ||
@@ -166,59 +163,57 @@ static void check_bond(const struct check *check, const char *nic) {
       nic, bond, policy, members, bond);
 }
 
-static void check_bonds(const struct check *check) {
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    check_bond(check, check->nics[i].name);
+static void check_bonds(const struct doctor_host *host) {
+  for (unsigned i = 0; i < host->nic_count; i++) {
+    check_bond(host, host->nics[i].name);
   }
 }
 
 /* ---- memory of sockets ---- */
 
 /* The third number: the maximum size of a socket's buffer. */
-static bool read_largest(const struct check *check, const char *name, uint64_t *bytes) {
+static bool read_largest(const struct doctor_host *host, const char *name, uint64_t *bytes) {
   char text[SYSFS_TEXT_MAX];
-  return sysfs_read_text(check->facts->root, text, sizeof(text), "proc/sys/net/ipv4/%s", name) >
-             0 &&
+  return sysfs_read_text(host->root, text, sizeof(text), "proc/sys/net/ipv4/%s", name) > 0 &&
          sscanf(text, "%*u %*u %" SCNu64, bytes) == 1;
 }
 
-static void check_buffers(struct check *check) {
+static void check_buffers(const struct doctor_host *host) {
   static const char *const names[] = { "tcp_rmem", "tcp_wmem" };
   static const char *const limits[] = { "net.core.rmem_max", "net.core.wmem_max" };
-  const struct host_facts *facts = check->facts;
   uint64_t fastest_mbps = 0;
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    uint32_t mbps = check->nics[i].speed_mbps;
+  for (unsigned i = 0; i < host->nic_count; i++) {
+    uint32_t mbps = host->nics[i].speed_mbps;
     fastest_mbps = mbps > fastest_mbps ? mbps : fastest_mbps;
   }
   /* A flow's share of the bandwidth-delay product, twice: half of a buffer is overhead. */
-  uint64_t needed = 2 * fastest_mbps * HOST_ROUND_TRIP_US / 8 / facts->lanes;
+  uint64_t needed = 2 * fastest_mbps * HOST_ROUND_TRIP_US / 8 / host->lanes;
   for (int i = 0; i < 2; i++) {
     uint64_t bytes = 0;
     int64_t limit = 0;
-    if (facts->options.socket_buffer_bytes == 0) {
-      if (read_largest(check, names[i], &bytes) && bytes < needed) {
+    if (host->options.socket_buffer_bytes == 0) {
+      if (read_largest(host, names[i], &bytes) && bytes < needed) {
         doctor_tell(DOCTOR_HINT,
                     "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
                     " Mb/s at a round trip of 1 ms "
                     "with %" PRIu64 "; sysctl -w net.ipv4.%s='4096 131072 %" PRIu64 "'",
-                    names[i], bytes, facts->lanes, fastest_mbps, needed, names[i], needed);
+                    names[i], bytes, host->lanes, fastest_mbps, needed, names[i], needed);
       }
-    } else if (read_sysctl(check, limits[i], &limit) &&
-               (uint64_t)limit < facts->options.socket_buffer_bytes) {
+    } else if (read_sysctl(host, limits[i], &limit) &&
+               (uint64_t)limit < host->options.socket_buffer_bytes) {
       doctor_tell(DOCTOR_HINT,
                   "socket buffers of %u bytes are set, and %s allows %" PRId64 "; sysctl -w %s=%u",
-                  facts->options.socket_buffer_bytes, limits[i], limit, limits[i],
-                  facts->options.socket_buffer_bytes);
+                  host->options.socket_buffer_bytes, limits[i], limit, limits[i],
+                  host->options.socket_buffer_bytes);
     }
   }
 }
 
 /* ---- the rest ---- */
 
-static void check_cpus(const struct check *check) {
+static void check_cpus(const struct doctor_host *host) {
   char limit[CONTROL_GROUP_TEXT_MAX];
-  unsigned cpus = control_group_cpus(check->facts->root, limit);
+  unsigned cpus = control_group_cpus(host->root, limit);
   if (*limit) {
     doctor_tell(
         DOCTOR_HINT,
@@ -229,7 +224,7 @@ static void check_cpus(const struct check *check) {
   }
 }
 
-static void check_sysctls(const struct check *check) {
+static void check_sysctls(const struct doctor_host *host) {
   static const struct advice sysctls[] = {
     { "net.core.somaxconn", 0, 1023, 4096,
       "connections are refused when many peers connect at once" },
@@ -240,45 +235,43 @@ static void check_sysctls(const struct check *check) {
   };
   int64_t value;
   for (size_t i = 0; i < sizeof(sysctls) / sizeof(sysctls[0]); i++) {
-    if (read_sysctl(check, sysctls[i].name, &value) && is_bad(&sysctls[i], value)) {
+    if (read_sysctl(host, sysctls[i].name, &value) && is_bad(&sysctls[i], value)) {
       doctor_tell(DOCTOR_HINT, "%s is %" PRId64 ": %s; sysctl -w %s=%" PRId64, sysctls[i].name,
                   value, sysctls[i].effect, sysctls[i].name, sysctls[i].good);
     }
   }
 }
 
-static void check_open_files(const struct check *check) {
-  uint64_t needed = (uint64_t)HOST_CONNECTIONS * check->facts->lanes;
-  if (check->facts->open_files < needed) {
+static void check_open_files(const struct doctor_host *host) {
+  uint64_t needed = (uint64_t)HOST_CONNECTIONS * host->lanes;
+  if (host->open_files < needed) {
     doctor_tell(DOCTOR_HINT,
                 "ulimit -n is %" PRIu64 ": with %u flows each, that is for %" PRIu64
                 " connections; ulimit -n %" PRIu64
                 " (systemd: LimitNOFILE=, docker: --ulimit nofile=)",
-                check->facts->open_files, check->facts->lanes,
-                check->facts->open_files / check->facts->lanes, needed);
+                host->open_files, host->lanes, host->open_files / host->lanes, needed);
   }
 }
 
-void host_facts_read(const struct device_table *devices, struct host_facts *facts) {
+void doctor_host_read(const struct discovery *found, struct doctor_host *host) {
   struct settings settings;
   struct rlimit files = { .rlim_cur = RLIM_INFINITY };
   settings_get(1, &settings);
   getrlimit(RLIMIT_NOFILE, &files);
-  *facts = (struct host_facts){ .root = sysfs_process_root,
-                                .devices = devices,
+  *host = (struct doctor_host){ .root = sysfs_process_root,
+                                .found = found,
                                 .lanes = settings.policy.first_lanes,
                                 .open_files = files.rlim_cur };
-  tcp_options_get(&facts->options);
+  host->nic_count = device_table_nics(&found->devices, host->nics);
+  tcp_options_get(&host->options);
 }
 
-void host_check(const struct host_facts *facts) {
-  struct check check = { .facts = facts };
-  check.nic_count = device_table_nics(facts->devices, check.nics);
-  check_multipath(&check);
-  check_subnets(&check);
-  check_bonds(&check);
-  check_buffers(&check);
-  check_cpus(&check);
-  check_sysctls(&check);
-  check_open_files(&check);
+void host_check(const struct doctor_host *host) {
+  check_multipath(host);
+  check_subnets(host);
+  check_bonds(host);
+  check_buffers(host);
+  check_cpus(host);
+  check_sysctls(host);
+  check_open_files(host);
 }

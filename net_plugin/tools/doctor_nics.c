@@ -9,13 +9,7 @@
 #include "common/sysfs.h"
 #include "net_plugin/lane/route.h"
 #include "net_plugin/plugin/nic_facts.h"
-
-struct check {
-  const struct discovery *found;
-  const char *root;
-  struct nic nics[DEVICE_PHYSICAL_MAX]; /* in use */
-  unsigned nic_count;
-};
+#include "net_plugin/tools/doctor_tell.h"
 
 /* "eth1, eth2": as many as have room. */
 struct names {
@@ -34,51 +28,51 @@ static void add_name(struct names *names, const char *name) {
 
 /* ---- conditions of a NIC ---- */
 
-static bool is_loopback(const struct check *check, const struct nic *nic) {
-  for (int i = 0; i < check->found->interface_count; i++) {
-    if (!strcmp(check->found->interfaces[i].nic.name, nic->name)) {
-      return check->found->interfaces[i].flags & IFF_LOOPBACK;
+static bool is_loopback(const struct doctor_host *host, const struct nic *nic) {
+  for (int i = 0; i < host->found->interface_count; i++) {
+    if (!strcmp(host->found->interfaces[i].nic.name, nic->name)) {
+      return host->found->interfaces[i].flags & IFF_LOOPBACK;
     }
   }
   return false;
 }
 
-static bool is_inner_bridge(const struct check *check, const struct nic *nic) {
-  return !is_loopback(check, nic) && nic_facts_is_inner_bridge(check->root, nic->name);
+static bool is_inner_bridge(const struct doctor_host *host, const struct nic *nic) {
+  return !is_loopback(host, nic) && nic_facts_is_inner_bridge(host->root, nic->name);
 }
 
-static bool leads_nowhere(const struct check *check, const struct nic *nic) {
-  return is_loopback(check, nic) || is_inner_bridge(check, nic);
+static bool leads_nowhere(const struct doctor_host *host, const struct nic *nic) {
+  return is_loopback(host, nic) || is_inner_bridge(host, nic);
 }
 
-static bool is_of_link(const struct check *check, const struct nic *nic) {
-  return !leads_nowhere(check, nic) && interface_is_of_link(&nic->address);
+static bool is_of_link(const struct doctor_host *host, const struct nic *nic) {
+  return !leads_nowhere(host, nic) && interface_is_of_link(&nic->address);
 }
 
 /* One of a link, beside others. */
-static bool is_near_only(const struct check *check, const struct nic *nic) {
+static bool is_near_only(const struct doctor_host *host, const struct nic *nic) {
   bool has_other = false;
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    has_other |= !leads_nowhere(check, &check->nics[i]) && !is_of_link(check, &check->nics[i]);
+  for (unsigned i = 0; i < host->nic_count; i++) {
+    has_other |= !leads_nowhere(host, &host->nics[i]) && !is_of_link(host, &host->nics[i]);
   }
-  return has_other && is_of_link(check, nic);
+  return has_other && is_of_link(host, nic);
 }
 
-static bool is_idle(const struct check *check, const struct nic *nic) {
-  return nic->is_idle && !leads_nowhere(check, nic);
+static bool is_idle(const struct doctor_host *host, const struct nic *nic) {
+  return nic->is_idle && !leads_nowhere(host, nic);
 }
 
 /* What comes to it from afar is answered through another NIC, or not at all, though the host has a
  * way there. */
-static bool is_stuck(const struct check *check, const struct nic *nic) {
+static bool is_stuck(const struct doctor_host *host, const struct nic *nic) {
   const struct sockaddr_storage far = route_far(nic->address.ss_family);
-  return !nic->is_idle && nic->index && !leads_nowhere(check, nic) && !is_of_link(check, nic) &&
+  return !nic->is_idle && nic->index && !leads_nowhere(host, nic) && !is_of_link(host, nic) &&
          route_exists_to(&far) && route_find(nic, &far) == ROUTE_ELSEWHERE;
 }
 
-static void check_conditions(const struct check *check) {
+static void check_conditions(const struct doctor_host *host) {
   static const struct {
-    bool (*holds)(const struct check *check, const struct nic *nic);
+    bool (*holds)(const struct doctor_host *host, const struct nic *nic);
     const char *text; /* behind the names of the NICs */
   } conditions[] = {
     { is_loopback, "leads to this host alone: for a job of several hosts name NICs between them in "
@@ -99,9 +93,9 @@ static void check_conditions(const struct check *check) {
   };
   for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++) {
     struct names names = { .count = 0 };
-    for (unsigned j = 0; j < check->nic_count; j++) {
-      if (conditions[i].holds(check, &check->nics[j])) {
-        add_name(&names, check->nics[j].name);
+    for (unsigned j = 0; j < host->nic_count; j++) {
+      if (conditions[i].holds(host, &host->nics[j])) {
+        add_name(&names, host->nics[j].name);
       }
     }
     if (names.count) {
@@ -112,30 +106,30 @@ static void check_conditions(const struct check *check) {
 
 /* ---- what is left out ---- */
 
-static void check_left_out(struct check *check) {
-  const struct discovery *found = check->found;
+static void check_left_out(const struct doctor_host *host) {
+  const struct discovery *found = host->found;
   char wish[INTERFACE_WISH_TEXT_MAX];
   uint32_t most = 0, fastest = 0;
   struct names left = { .count = 0 };
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    most = check->nics[i].speed_mbps > most ? check->nics[i].speed_mbps : most;
+  for (unsigned i = 0; i < host->nic_count; i++) {
+    most = host->nics[i].speed_mbps > most ? host->nics[i].speed_mbps : most;
   }
   const char *last = "";
   for (int i = 0; i < found->interface_count; i++) {
     const struct interface *it = &found->interfaces[i];
     struct nic_facts facts;
     if (it->verdict != INTERFACE_NOT_NAMED || !strcmp(it->nic.name, last) ||
-        !sysfs_exists(check->root, "sys/class/net/%s/device", it->nic.name)) {
+        !sysfs_exists(host->root, "sys/class/net/%s/device", it->nic.name)) {
       continue;
     }
-    nic_facts_read(check->root, it->nic.name, &facts);
+    nic_facts_read(host->root, it->nic.name, &facts);
     if (facts.speed_mbps && facts.speed_mbps >= most) {
       add_name(&left, it->nic.name);
       fastest = facts.speed_mbps > fastest ? facts.speed_mbps : fastest;
       last = it->nic.name;
     }
   }
-  if (left.count && check->nic_count) {
+  if (left.count && host->nic_count) {
     doctor_tell(DOCTOR_HINT, "%s leaves out %s, up to %u Mb/s; the fastest in use has %u",
                 interface_wish_text(&found->wishes, wish), left.text, fastest, most);
   }
@@ -150,13 +144,13 @@ static unsigned mtu_of(const char *root, const char *nic) {
                                                                                  : 0;
 }
 
-static void check_mtu(struct check *check) {
+static void check_mtu(const struct doctor_host *host) {
   struct names small = { .count = 0 }, large = { .count = 0 };
   unsigned least = 0, most = 0;
   for (int is_second = 0; is_second < 2; is_second++) {
-    for (unsigned i = 0; i < check->nic_count; i++) {
-      const struct nic *nic = &check->nics[i];
-      unsigned mtu = leads_nowhere(check, nic) ? 0 : mtu_of(check->root, nic->name);
+    for (unsigned i = 0; i < host->nic_count; i++) {
+      const struct nic *nic = &host->nics[i];
+      unsigned mtu = leads_nowhere(host, nic) ? 0 : mtu_of(host->root, nic->name);
       if (is_second && mtu) {
         add_name(mtu < most ? &small : &large, nic->name);
       }
@@ -175,10 +169,10 @@ static void check_mtu(struct check *check) {
 
 /* ---- addresses ---- */
 
-static void tell_advertised(const struct check *check) {
+static void tell_advertised(const struct doctor_host *host) {
   char address[INTERFACE_ADDRESS_TEXT_MAX], own[INTERFACE_ADDRESS_TEXT_MAX];
-  for (unsigned i = 0; i < check->nic_count; i++) {
-    const struct nic *nic = &check->nics[i];
+  for (unsigned i = 0; i < host->nic_count; i++) {
+    const struct nic *nic = &host->nics[i];
     if (nic->advertised.ss_family != AF_UNSPEC) {
       doctor_tell(DOCTOR_GOOD, "other hosts dial %s at %s (STRATUS_ADVERTISE_ADDRESS), not at %s",
                   nic->name, interface_address_text(&nic->advertised, address),
@@ -187,11 +181,9 @@ static void tell_advertised(const struct check *check) {
   }
 }
 
-void nics_check(const struct discovery *found, const char *root) {
-  struct check check = { .found = found, .root = root };
-  check.nic_count = device_table_nics(&found->devices, check.nics);
-  check_conditions(&check);
-  check_left_out(&check);
-  check_mtu(&check);
-  tell_advertised(&check);
+void nics_check(const struct doctor_host *host) {
+  check_conditions(host);
+  check_left_out(host);
+  check_mtu(host);
+  tell_advertised(host);
 }

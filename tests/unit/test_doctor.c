@@ -7,6 +7,7 @@
 
 #include "common/control_group.h"
 #include "net_plugin/tools/doctor_check.h"
+#include "net_plugin/tools/doctor_tell.h"
 #include "tests/lib/fake_nic.h"
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
@@ -50,8 +51,8 @@ static void assert_told(int count, const char *part) {
 
 /* ---- the host ---- */
 
-static struct device_table table;
-static struct host_facts facts;
+static struct discovery found;
+static struct doctor_host host;
 
 static void set(const char *name, const char *value) {
   char path[128];
@@ -60,22 +61,19 @@ static void set(const char *name, const char *value) {
 }
 
 static void add_nic(const char *name, const char *address, uint32_t mbps) {
-  struct device *device = &table.devices[table.count++];
+  struct device *device = &found.devices.devices[found.devices.count++];
   struct nic *nic = &device->nics[0];
   *device = (struct device){ .nic_count = 1 };
   *nic = fake_nic(name, address, 24);
   nic->speed_mbps = mbps;
-  table.physical_count = table.count;
+  found.devices.physical_count = found.devices.count;
 }
 
 /* A host with nothing to complain about. */
 static int set_up_host(void **context) {
   tree_create(&tree);
-  memset(&table, 0, sizeof(table));
-  memset(&facts, 0, sizeof(facts));
-  facts = (struct host_facts){
-    .root = tree.root, .devices = &table, .lanes = 8, .open_files = 1 << 20
-  };
+  memset(&found, 0, sizeof(found));
+  host = (struct doctor_host){ .root = tree.root, .lanes = 8, .open_files = 1 << 20 };
   add_nic("eth0", "10.0.0.1", 100000);
   set("ipv4/tcp_rmem", "4096\t131072\t6291456");
   set("ipv4/tcp_wmem", "4096\t16384\t4194304");
@@ -92,7 +90,8 @@ static int set_up_host(void **context) {
 
 static void expect(int count, const char *part) {
   told_clear();
-  host_check(&facts);
+  host.nic_count = device_table_nics(&found.devices, host.nics);
+  host_check(&host);
   assert_told(count, part);
 }
 
@@ -102,17 +101,17 @@ HOST_TEST(a_good_host_has_no_findings) {
   expect(0, "");
   tree_remove(&tree); /* what cannot be read is not judged */
   tree_create(&tree);
-  facts.root = tree.root;
+  host.root = tree.root;
   expect(0, "");
 }
 
 HOST_TEST(buffers_must_hold_what_is_in_flight) {
-  table.devices[0].nics[0].speed_mbps = 400000; /* 2 x 50 Gb/s x 1 ms for each of 8 */
+  found.devices.devices[0].nics[0].speed_mbps = 400000; /* 2 x 50 Gb/s x 1 ms for each of 8 */
   expect(2, "sysctl -w net.ipv4.tcp_rmem='4096 131072 12500000'");
   expect(2, "tcp_wmem ends at 4194304 bytes");
-  facts.lanes = 32;
+  host.lanes = 32;
   expect(0, "");
-  facts.options.socket_buffer_bytes = 1 << 20;
+  host.options.socket_buffer_bytes = 1 << 20;
   expect(2, "sysctl -w net.core.wmem_max=1048576");
 }
 
@@ -134,9 +133,9 @@ HOST_TEST(nics_in_one_subnet_need_care) {
 
 HOST_TEST(merged_nics_are_looked_at_one_by_one) {
   add_nic("eth1", "10.0.0.2", 1000);
-  table.devices[0].nics[1] = table.devices[1].nics[0];
-  table.devices[0].nic_count = 2;
-  table.count = table.physical_count = 1;
+  found.devices.devices[0].nics[1] = found.devices.devices[1].nics[0];
+  found.devices.devices[0].nic_count = 2;
+  found.devices.count = found.devices.physical_count = 1;
   expect(3, "eth0 and eth1 are in one subnet");
 }
 
@@ -195,7 +194,7 @@ HOST_TEST(queues_and_limits) {
   set("ipv4/tcp_retries2", "15");
   expect(1, "tcp_retries2=8");
   set("ipv4/tcp_retries2", "8");
-  facts.open_files = 1024;
+  host.open_files = 1024;
   expect(1, "with 8 flows each, that is for 128 connections; ulimit -n 2048");
 }
 
@@ -204,7 +203,7 @@ HOST_TEST(nics_with_one_address_need_ports_in_the_hash) {
   expect(0, "");
   add_nic("eth1", "10.0.0.1", 100000);
   for (int i = 0; i < 2; i++) {
-    table.devices[i].nics[0].prefix_bits = 0; /* no subnet is on the NIC */
+    found.devices.devices[i].nics[0].prefix_bits = 0; /* no subnet is on the NIC */
   }
   expect(1, "eth0 and eth1 have one address, and all flows to a host take the same of them; "
             "sysctl -w net.ipv4.fib_multipath_hash_policy=1");
@@ -214,14 +213,13 @@ HOST_TEST(nics_with_one_address_need_ports_in_the_hash) {
 
 /* ---- whether NICs can carry a job ---- */
 
-static struct discovery found;
-
 static int set_up_nics(void **context) {
   tree_create(&tree);
   static struct interface interfaces[16];
   memset(&found, 0, sizeof(found));
   memset(interfaces, 0, sizeof(interfaces));
   found.interfaces = interfaces;
+  host = (struct doctor_host){ .root = tree.root, .found = &found };
   return 0;
 }
 
@@ -256,7 +254,8 @@ static struct nic *use(const char *name, const char *address, int mtu, int mbps)
 
 static void expect_of_nics(int count, const char *part) {
   told_clear();
-  nics_check(&found, tree.root);
+  host.nic_count = device_table_nics(&found.devices, host.nics);
+  nics_check(&host);
   assert_told(count, part);
 }
 

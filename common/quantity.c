@@ -110,6 +110,16 @@ int quantity_find_word(const char *words, const char *text) {
   }
 }
 
+bool quantity_next_word(const char **list, char word[QUANTITY_WORD_MAX]) {
+  if (!*list) {
+    return false;
+  }
+  size_t length = strcspn(*list, ",");
+  snprintf(word, QUANTITY_WORD_MAX, "%.*s", (int)length, *list);
+  *list = (*list)[length] ? *list + length + 1 : NULL;
+  return true;
+}
+
 /* ---- the distance: by a table of those between prefixes, of which three rows are kept ---- */
 
 static int min3(int a, int b, int c) {

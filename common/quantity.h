@@ -21,6 +21,11 @@ int quantity_parse_size(const char *text, uint64_t *bytes);
 /* Place of `text` in "one|two|three" (either case), or -EINVAL. */
 int quantity_find_word(const char *words, const char *text);
 
+/* The next word of "a,b,c", cut to fit; *list moves behind it. False, with NULL there, at the end.
+ */
+enum { QUANTITY_WORD_MAX = 32 };
+bool quantity_next_word(const char **list, char word[QUANTITY_WORD_MAX]);
+
 /* Damerau-Levenshtein distance: insertions, deletions, replacements and exchanged neighbours, of
  * the first NAME_DISTANCE_MAX bytes. is_part: of the most similar part of `name`, ignoring case. */
 enum { NAME_DISTANCE_MAX = 64 }; /* twice the longest name that we have */

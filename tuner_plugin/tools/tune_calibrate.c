@@ -261,11 +261,10 @@ static int calibrate_collective(struct launch *launch, struct sample_file *sampl
 
 /* CollNet takes NCCL's own number alone. */
 static int choose_cells(void) {
-  char copy[256], *rest = NULL;
+  char word[QUANTITY_WORD_MAX];
   size_t channel_count = 0;
-  bool is_good = snprintf(copy, sizeof copy, "%s", options.channels) < (int)sizeof copy;
-  for (char *word = strtok_r(copy, ",", &rest); is_good && word;
-       word = strtok_r(NULL, ",", &rest)) {
+  bool is_good = true;
+  for (const char *list = options.channels; is_good && quantity_next_word(&list, word);) {
     int64_t channels = 0;
     is_good = channel_count++ < CALIBRATE_CHANNELS_MAX &&
               quantity_parse_int(word, &channels) == 0 && channels >= 0 &&

@@ -31,22 +31,11 @@ static int check_memory(const struct plan *plan) {
 
 /* ---- from options ---- */
 
-/* The next word of "a,b,c"; false at the end. */
-static bool next_word(const char **list, char word[32]) {
-  if (!*list) {
-    return false;
-  }
-  size_t length = strcspn(*list, ",");
-  snprintf(word, 32, "%.*s", (int)(length < 31 ? length : 31), *list);
-  *list = (*list)[length] ? *list + length + 1 : NULL;
-  return true;
-}
-
 static int read_sizes(struct plan *plan, const char *list) {
-  char word[32];
+  char word[QUANTITY_WORD_MAX];
   plan->size_count = 0;
   plan->largest = 1;
-  while (next_word(&list, word)) {
+  while (quantity_next_word(&list, word)) {
     uint64_t bytes;
     if (quantity_parse_size(word, &bytes) != 0 || bytes > PLAN_BYTES_MAX) {
       return cli_fail_usage("--bytes takes sizes up to 1G such as 8,1K,512K, not \"%s\"", word);
@@ -61,9 +50,9 @@ static int read_sizes(struct plan *plan, const char *list) {
 }
 
 static int read_devices(struct plan *plan, const char *list) {
-  char word[32];
+  char word[QUANTITY_WORD_MAX];
   plan->device_count = 0;
-  while (next_word(&list, word)) {
+  while (quantity_next_word(&list, word)) {
     int64_t device;
     if (quantity_parse_int(word, &device) != 0 || device < 0 || device > INT16_MAX) {
       return cli_fail_usage("--devices takes numbers such as 0,1, not \"%s\"", word);

@@ -81,10 +81,8 @@ static int choose_command(struct launch *launch) {
 }
 
 static int take_collectives(struct launch *launch) {
-  for (const char *text = launch_options.collectives;;) {
-    char word[32];
-    size_t length = strcspn(text, ",");
-    snprintf(word, sizeof word, "%.*s", (int)length, text);
+  char word[QUANTITY_WORD_MAX];
+  for (const char *list = launch_options.collectives; quantity_next_word(&list, word);) {
     int found = quantity_find_word(PROFILE_COLLECTIVE_WORDS, word);
     bool is_new = found >= 0;
     for (size_t i = 0; i < launch->collective_count; i++) {
@@ -92,14 +90,11 @@ static int take_collectives(struct launch *launch) {
     }
     if (!is_new) {
       return cli_fail_usage("--coll takes some of %s, separated by commas, not \"%s\"",
-                            PROFILE_COLLECTIVE_WORDS, text);
+                            PROFILE_COLLECTIVE_WORDS, launch_options.collectives);
     }
     launch->collectives[launch->collective_count++] = (enum profile_collective)found;
-    if (text[length] == '\0') {
-      return CLI_OK;
-    }
-    text += length + 1;
   }
+  return CLI_OK;
 }
 
 /* Elements of four bytes. */

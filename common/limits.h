@@ -25,14 +25,8 @@
 
 /* ---- for tools ---- */
 
-/* Callers that start together, of hosts with 8 GPUs each: more only take another try. The oldest
- * gives way. */
-#define PEER_GATE_PENDING 256
 /* Two round trips, and a caller that waits for a busy processor. */
-#define PEER_GATE_PROOF_NS (5 * NS_PER_S)
-/* How long to wait where the process has no descriptor left; the longest sleep else. */
-#define PEER_GATE_NO_DESCRIPTOR_MS 20
-#define PEER_GATE_POLL_MS 1000
+#define PEER_PROOF_NS (2 * NS_PER_S)
 /* Of what is invented: more than the caches of a processor core hold. */
 #define CONTENTS_INVENTED_BYTES ((size_t)8 << 20)
 /* Numbers that belong together, as the weights of one output do. */

@@ -13,7 +13,7 @@
 
 #include "common/clock.h"
 #include "common/hash.h"
-#include "common/hex.h"
+#include "common/limits.h"
 #include "common/random.h"
 #include "common/secret_file.h"
 
@@ -81,14 +81,6 @@ bool peer_is_local(const struct sockaddr *address) {
 
 /* ---- proofs ---- */
 
-int peer_draw_token(char token[PEER_TOKEN_MAX]) {
-  uint8_t drawn[PEER_TOKEN_BYTES];
-  int error = random_secret(drawn, sizeof drawn);
-  hex_write(drawn, sizeof drawn, token);
-  hash_wipe(drawn, sizeof drawn);
-  return error;
-}
-
 int peer_make_challenge(uint8_t challenge[PEER_CHALLENGE_BYTES]) {
   memcpy(challenge, magic, MAGIC_BYTES);
   return random_secret(challenge + MAGIC_BYTES, PEER_NONCE_BYTES);
@@ -128,7 +120,7 @@ bool peer_judge(const struct peer_key *key, const uint8_t challenge[PEER_CHALLEN
   return is_known;
 }
 
-/* ---- the caller ---- */
+/* ---- on a connection ---- */
 
 static int wait_for(int fd, short events, uint64_t deadline_ns) {
   uint64_t now_ns = clock_now_ns();
@@ -159,6 +151,45 @@ int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline
   }
   return error;
 }
+
+/* ---- the listener ---- */
+
+static int hear(int fd, const struct peer_key *key, uint8_t hello[PEER_HELLO_BYTES]) {
+  uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES], verdict[PEER_VERDICT_BYTES];
+  uint64_t deadline_ns = clock_now_ns() + PEER_PROOF_NS;
+  int error = peer_make_challenge(challenge);
+  error = error ? error : peer_move(fd, challenge, sizeof challenge, true, deadline_ns);
+  error = error ? error : peer_move(fd, answer, sizeof answer, false, deadline_ns);
+  if (error) {
+    return error;
+  }
+  bool is_known = peer_judge(key, challenge, answer, verdict);
+  error = peer_move(fd, verdict, sizeof verdict, true, deadline_ns);
+  memcpy(hello, answer + PEER_NONCE_BYTES, PEER_HELLO_BYTES);
+  return is_known ? error : -EACCES;
+}
+
+int peer_accept(int server, const struct peer_key *key, uint64_t until_ns, int *fd,
+                uint8_t hello[PEER_HELLO_BYTES]) {
+  for (;;) {
+    int error = wait_for(server, POLLIN, until_ns);
+    if (error) {
+      return error;
+    }
+    *fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+    if (*fd >= 0 && hear(*fd, key, hello) == 0) {
+      return 0;
+    }
+    if (*fd >= 0) {
+      close(*fd);
+    } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK || errno == EMFILE ||
+               errno == ENFILE) { /* others are of the connection (accept(2)) */
+      return -errno;
+    }
+  }
+}
+
+/* ---- the caller ---- */
 
 static int judge_verdict(const struct peer_key *key, const uint8_t challenge[PEER_CHALLENGE_BYTES],
                          const uint8_t answer[PEER_ANSWER_BYTES],

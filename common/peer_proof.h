@@ -9,8 +9,9 @@
  * The caller proves first, so that whoever connects learns nothing to try secrets on. What follows
  * on the connection is in clear.
  *
- * Owns: nothing; whoever holds a key wipes it (hash_wipe).  Threads: any.  Blocks: peer_call until
- * its deadline, peer_key_of_job on a file; nothing else.  Fails: as each function says. */
+ * Owns: nothing; whoever holds a key wipes it (hash_wipe).  Threads: any.  Blocks: peer_call and
+ * peer_move until their deadline, peer_accept, peer_key_of_job on a file; nothing else.  Fails: as
+ * each function says. */
 #ifndef COMMON_PEER_PROOF_H
 #define COMMON_PEER_PROOF_H
 
@@ -27,8 +28,6 @@ enum {
   PEER_ANSWER_BYTES = PEER_NONCE_BYTES + PEER_HELLO_BYTES + PEER_KEY_BYTES,
   PEER_VERDICT_BYTES = 1 + PEER_KEY_BYTES,
   PEER_ERROR_MAX = 256,
-  PEER_TOKEN_BYTES = 16, /* nobody guesses 128 bits */
-  PEER_TOKEN_MAX = 2 * PEER_TOKEN_BYTES + 1,
 };
 
 struct peer_key {
@@ -40,19 +39,11 @@ struct peer_key {
  * knows. `purpose` keeps the keys of tools apart. Negative errno and a text in `error` for a file
  * that cannot be used. */
 int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]);
-/* Draws one: hexadecimal digits. Negative errno without random numbers. */
-int peer_draw_token(char token[PEER_TOKEN_MAX]);
 /* From a token that one of the two, or who started them, has drawn. */
 void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key);
 
 /* True for loopback addresses and Unix sockets. */
 bool peer_is_local(const struct sockaddr *address);
-
-/* For the text of an error: what to do where peer_key.is_secret is false and an address is not
- * local. */
-#define PEER_NEEDS_SECRET                                                                          \
-  "without a secret only loopback addresses can be used: set STRATUS_SECRET_FILE (or "             \
-  "STRATUS_SECRET) to the same on all hosts, as made by openssl rand -hex 32"
 
 /* The caller's part on a connected socket. 0; -EACCES: the listener has another key; -EPROTO: it is
  * something else, or does not know the key itself; -ETIMEDOUT; -ECONNRESET and others: worth
@@ -64,15 +55,19 @@ int peer_call(int fd, const struct peer_key *key, const uint8_t hello[PEER_HELLO
  * the stream; -ETIMEDOUT; other negative errno. */
 int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns);
 
-/* ---- the listener's part, for peer_gate and tests ---- */
+/* The next caller that knows the key, on a listening socket that does not block: a connection,
+ * which is then the caller's, with what its other end said of itself. All others are closed; one
+ * that says nothing holds up the rest for PEER_PROOF_NS. 0; -ETIMEDOUT at `until_ns` (UINT64_MAX:
+ * never); other negative errno if the listening socket fails, or no descriptor is left. */
+int peer_accept(int server, const struct peer_key *key, uint64_t until_ns, int *fd,
+                uint8_t hello[PEER_HELLO_BYTES]);
+
+/* ---- of which, for tests ---- */
 
 /* Negative errno without random numbers. */
 int peer_make_challenge(uint8_t challenge[PEER_CHALLENGE_BYTES]);
 /* True if the caller knows the key; in any case fills in what the caller is told. */
 bool peer_judge(const struct peer_key *key, const uint8_t challenge[PEER_CHALLENGE_BYTES],
                 const uint8_t answer[PEER_ANSWER_BYTES], uint8_t verdict[PEER_VERDICT_BYTES]);
-static inline const uint8_t *peer_hello_of(const uint8_t answer[PEER_ANSWER_BYTES]) {
-  return answer + PEER_NONCE_BYTES;
-}
 
 #endif

@@ -15,7 +15,6 @@
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "common/hash.h"
 #include "common/quantity.h"
 #include "net_plugin/tools/limits.h"
 
@@ -128,7 +127,8 @@ static int connect_to(const struct rendezvous_address *place, const char *comman
 }
 
 static int listen_on(const struct addrinfo *address) {
-  int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1, zero = 0;
+  int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1,
+      zero = 0;
   if (fd < 0) {
     return -errno;
   }
@@ -183,26 +183,8 @@ static int find_whether_local(const struct rendezvous_address *place, bool *is_l
   return CLI_OK;
 }
 
-static int draw_secret(const char *purpose, const char *command, struct peer_key *key) {
-  char text[PEER_TOKEN_MAX];
-  int error = peer_draw_token(text);
-  if (error) {
-    return cli_fail("no random numbers: %s", strerror(-error));
-  }
-  if (setenv("STRATUS_SECRET", text, 1) != 0) {
-    return cli_fail("out of memory");
-  }
-  peer_key_of_token(purpose, text, strlen(text), key);
-  fprintf(stderr,
-          "stratus: no secret is set, so one was drawn for this time. On the other host:\n"
-          "  STRATUS_SECRET=%s %s\n",
-          text, command);
-  hash_wipe(text, sizeof text);
-  return CLI_OK;
-}
-
-/* Without a secret `place` must be a loopback address, or one is drawn if there is a `command`. */
-static int get_key(const char *purpose, const struct rendezvous_address *place, const char *command,
+/* Without a secret `place` must be a loopback address. */
+static int get_key(const char *purpose, const struct rendezvous_address *place,
                    struct peer_key *key) {
   char error[PEER_ERROR_MAX];
   bool is_local = false;
@@ -210,13 +192,13 @@ static int get_key(const char *purpose, const struct rendezvous_address *place, 
     return cli_fail_usage("%s", error);
   }
   int status = key->is_secret ? CLI_OK : find_whether_local(place, &is_local);
-  if (status != CLI_OK || key->is_secret || is_local) {
-    return status;
-  }
-  if (command) {
-    return draw_secret(purpose, command, key);
-  }
-  return cli_fail_usage("%s: " PEER_NEEDS_SECRET ", or to what --listen drew", place->host);
+  return status != CLI_OK || key->is_secret || is_local
+             ? status
+             : cli_fail_usage(
+                   "%s: without a secret only loopback addresses can be used: set "
+                   "STRATUS_SECRET_FILE (or STRATUS_SECRET) to the same on all hosts, as made by "
+                   "openssl rand -hex 32",
+                   place->host[0] ? place->host : "every address of this host");
 }
 
 /* ---- who calls, and who waits ---- */
@@ -225,7 +207,7 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
                     const char *command, const uint8_t hello[PEER_HELLO_BYTES], int *fd) {
   static const uint8_t nothing[PEER_HELLO_BYTES];
   struct peer_key key;
-  int status = get_key(purpose, place, NULL, &key);
+  int status = get_key(purpose, place, &key);
   status = status ? status : connect_to(place, command, fd);
   if (status != CLI_OK) {
     return status;
@@ -246,7 +228,7 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
 int rendezvous_open(struct rendezvous_server *server, const char *purpose,
                     const struct rendezvous_address *place, const char *command) {
   const struct rendezvous_address any = { .port = place->port };
-  int status = get_key(purpose, place, command, &server->key);
+  int status = get_key(purpose, place, &server->key);
   status = status ? status : listen_at(command ? place : &any, &server->fd);
   if (status != CLI_OK) {
     return status;
@@ -254,14 +236,13 @@ int rendezvous_open(struct rendezvous_server *server, const char *purpose,
   if (command) {
     fprintf(stderr, "stratus: listening on port %d; on the other host: %s\n", place->port, command);
   }
-  server->gate = peer_gate_new(server->fd, &server->key);
-  return server->gate ? CLI_OK : cli_fail("out of memory");
+  return CLI_OK;
 }
 
 int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *fd,
                       uint8_t hello[PEER_HELLO_BYTES]) {
   uint8_t unheard[PEER_HELLO_BYTES];
-  int error = peer_gate_next(server->gate, until_ns, fd, hello ? hello : unheard);
+  int error = peer_accept(server->fd, &server->key, until_ns, fd, hello ? hello : unheard);
   if (error) {
     return cli_fail("cannot accept a connection: %s", strerror(-error));
   }
@@ -270,6 +251,5 @@ int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *
 }
 
 void rendezvous_close(struct rendezvous_server *server) {
-  peer_gate_free(server->gate);
   close(server->fd);
 }

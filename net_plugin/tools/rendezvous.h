@@ -6,7 +6,7 @@
 #ifndef NET_PLUGIN_TOOLS_RENDEZVOUS_H
 #define NET_PLUGIN_TOOLS_RENDEZVOUS_H
 
-#include "common/peer_gate.h"
+#include "common/peer_proof.h"
 
 /* "HOST", "HOST:PORT", "[fd00::1]:PORT" or a bare IPv6 address. */
 enum { RENDEZVOUS_HOST_MAX = 256 };
@@ -29,12 +29,10 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
 struct rendezvous_server {
   int fd;
   struct peer_key key;
-  struct peer_gate *gate;
 };
-/* Who waits at `place`, and says so on standard error with the `command` of the caller. Without a
- * secret it draws one, which becomes STRATUS_SECRET of this process, and says how to give it to the
- * caller. `command` NULL: the first rank of a job, which others know as `place`; it waits at every
- * address, says nothing and draws nothing. */
+/* Who waits at `place`, and says so on standard error with the `command` of the caller; NULL: the
+ * first rank of a job, which others know as `place`: it waits at every address, and says nothing.
+ */
 int rendezvous_open(struct rendezvous_server *server, const char *purpose,
                     const struct rendezvous_address *place, const char *command);
 /* The next caller; what it says is for `hello` (NULL: nobody). */

@@ -118,15 +118,15 @@ int load_offer(const struct device *device, struct load_service *service) {
   }
   handle_encode(&handle, service->handle);
   service->server = fd;
-  service->gate = peer_gate_new(fd, &service->key);
   peer_key_of_token(PING_PURPOSE, service->handle, HANDLE_BYTES, &service->key);
   return 0;
 }
 
-static int echo_pings(struct peer_gate *gate, int *socket) {
+static int echo_pings(const struct load_service *service, int *socket) {
   uint8_t said[PEER_HELLO_BYTES];
   int fd = -1;
-  int error = gate ? peer_gate_next(gate, clock_now_ns() + LOAD_TIMEOUT_NS, &fd, said) : -ENOMEM;
+  int error =
+      peer_accept(service->server, &service->key, clock_now_ns() + LOAD_TIMEOUT_NS, &fd, said);
   *socket = fd;
   if (!error) {
     rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
@@ -140,8 +140,7 @@ static int echo_pings(struct peer_gate *gate, int *socket) {
 
 void load_serve(struct load_service *service, const struct probe_load *load) {
   struct probe_result unused = { 0 };
-  int fd = -1, error = echo_pings(service->gate, &fd);
-  peer_gate_free(service->gate);
+  int fd = -1, error = echo_pings(service, &fd);
   close(service->server);
   if (!error) {
     measure(fd, false, load, &unused);

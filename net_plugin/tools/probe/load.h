@@ -7,7 +7,7 @@
 #ifndef NET_PLUGIN_TOOLS_PROBE_LOAD_H
 #define NET_PLUGIN_TOOLS_PROBE_LOAD_H
 
-#include "common/peer_gate.h"
+#include "common/peer_proof.h"
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/setup/setup.h"
 #include "net_plugin/tools/probe/probe.h"
@@ -15,8 +15,7 @@
 /* The receiver. */
 struct load_service {
   int server;
-  struct peer_gate *gate; /* lets in who has the handle */
-  struct peer_key key;
+  struct peer_key key;          /* of who has the handle */
   uint8_t handle[HANDLE_BYTES]; /* for the sender: the server's address, and a secret */
 };
 int load_offer(const struct device *device, struct load_service *service);

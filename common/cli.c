@@ -18,7 +18,7 @@ static char first_failure[512];
 
 /* Messages may contain file names, which need not be ASCII, and contents of files: control
  * characters must not reach the terminal. */
-static void print_message(const char *format, va_list arguments) {
+static void print_message(bool is_failure, const char *format, va_list arguments) {
   char *text;
   if (vasprintf(&text, format, arguments) < 0) {
     fprintf(stderr, "%s: out of memory\n", tool_name);
@@ -30,7 +30,7 @@ static void print_message(const char *format, va_list arguments) {
     }
   }
   fprintf(stderr, "%s: %s\n", tool_name, text);
-  if (!first_failure[0]) {
+  if (is_failure && !first_failure[0]) {
     snprintf(first_failure, sizeof first_failure, "%s", text);
   }
   free(text);
@@ -40,10 +40,17 @@ const char *cli_first_failure(void) {
   return first_failure[0] ? first_failure : "for an unknown reason";
 }
 
+void cli_say(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print_message(false, format, arguments);
+  va_end(arguments);
+}
+
 int cli_fail(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  print_message(format, arguments);
+  print_message(true, format, arguments);
   va_end(arguments);
   return CLI_FAILED;
 }
@@ -51,7 +58,7 @@ int cli_fail(const char *format, ...) {
 int cli_fail_usage(const char *format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  print_message(format, arguments);
+  print_message(true, format, arguments);
   va_end(arguments);
   return CLI_USAGE;
 }

@@ -67,12 +67,14 @@ int cli_program(const struct cli_command *command, const char *version, int argc
 /* Of options with these names, as in "a|b", one that the command that runs was given; or NULL. */
 const char *cli_given(const char *names);
 
-/* Prints "TOOL: " and the text to stderr, without control characters; returns CLI_FAILED. */
+/* Prints "TOOL: " and the text to stderr, without control characters. */
+void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same of a failure; returns CLI_FAILED. */
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The same of wrong use; returns CLI_USAGE. */
 int cli_fail_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* What the first of these messages said, since later ones follow from it; never NULL. */
+/* What the first failure said, since later ones follow from it; never NULL. */
 const char *cli_first_failure(void);
 
 #endif

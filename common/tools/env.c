@@ -11,7 +11,7 @@
 #include "common/tools/commands.h"
 #include "common/tools/job_settings.h"
 
-enum form { FORM_BASH, FORM_SLURM, FORM_DOCKER, FORM_ENV_FILE, FORM_CONF };
+enum form { FORM_BASH, FORM_DOCKER, FORM_ENV_FILE, FORM_CONF };
 static int form = FORM_BASH;
 
 /* In single quotes. A path that the shell has when it runs this goes on behind the plugins'. */
@@ -24,24 +24,6 @@ static void print_for_shell(const struct job_setting *setting, const char *direc
     fputs(*text == '\'' ? "'" : "", stdout);
   }
   puts(is_path ? "'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH};" : "';");
-}
-
-static int print_for_slurm(const struct job_settings *settings) {
-  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
-    const char *value = settings->settings[i].value;
-    if (value && strpbrk(value, ", \t'\"")) {
-      return cli_fail("%s=%s cannot be given to --export, which ends values at commas and blanks",
-                      settings->settings[i].name, value);
-    }
-  }
-  fputs("--export=ALL", stdout);
-  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
-    if (settings->settings[i].value) {
-      printf(",%s=%s", settings->settings[i].name, settings->settings[i].value);
-    }
-  }
-  putchar('\n');
-  return CLI_OK;
 }
 
 /* The image's own LD_LIBRARY_PATH must stay, so the plugins go where the loaders of Debian and of
@@ -67,42 +49,32 @@ static int print_for_docker(const struct job_settings *settings, const char *dir
   return CLI_OK;
 }
 
-static int print_for_conf(const struct job_settings *settings, const char *directory) {
-  if (settings->needs_library_path) {
+static void tell_old_releases(const char *directory) {
+  cli_say("NCCL 2.19, 2.20 and 2.27.3 take no paths. For these, let the loader know %s\n(a file in "
+          "/etc/ld.so.conf.d, then ldconfig) and print it again.",
+          directory);
+}
+
+static int print_lines(const struct job_settings *settings, const char *directory) {
+  if (form == FORM_CONF && settings->needs_library_path) {
     return cli_fail("%s cannot be given to NCCL as a path", directory);
   }
-  for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
-    const char *value = settings->settings[i].value;
-    if (value) {
-      printf("%s=%s\n", settings->settings[i].name, value);
+  for (int i = form == FORM_CONF ? JOB_NET_PLUGIN : 0; i < JOB_VARIABLE_COUNT; i++) {
+    const struct job_setting *setting = &settings->settings[i];
+    if (setting->value && form == FORM_BASH) {
+      print_for_shell(setting, directory);
+    } else if (setting->value) {
+      printf("%s=%s\n", setting->name, setting->value);
     }
-    if (i == JOB_NET_PLUGIN && value && strchr(value, '/')) {
-      fprintf(
-          stderr,
-          "NCCL 2.19, 2.20 and 2.27.3 take no paths. For these, let the loader know %s\n(a file "
-          "in /etc/ld.so.conf.d, then ldconfig) and print it again.\n",
-          directory);
+    if (form == FORM_CONF && i == JOB_NET_PLUGIN && setting->value && strchr(setting->value, '/')) {
+      tell_old_releases(directory);
     }
   }
   return CLI_OK;
 }
 
-static void print_lines(const struct job_settings *settings, const char *directory) {
-  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
-    const struct job_setting *setting = &settings->settings[i];
-    if (setting->value && form == FORM_ENV_FILE) {
-      printf("%s=%s\n", setting->name, setting->value);
-    } else if (setting->value) {
-      print_for_shell(setting, directory);
-    }
-  }
-}
-
 static int print_variables(const char *directory) {
   static struct job_settings settings; /* the process's, until it ends */
-  static const char *const says[] = { [JOB_OBSTACLE] = "jobs will run without stratus",
-                                      [JOB_NO_TUNER] = "jobs will run without the tuner of stratus",
-                                      [JOB_DOUBT] = "jobs may run without stratus" };
   /* In a container the loader will know them. */
   const struct job_request request = {
     .directory = directory,
@@ -110,23 +82,9 @@ static int print_variables(const char *directory) {
     .is_file = form == FORM_CONF,
   };
   job_settings_make(&request, &settings);
-  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
-    const struct job_setting *setting = &settings.settings[i];
-    if (setting->problem == JOB_OBSTACLE || (setting->problem && !settings.is_obstructed)) {
-      cli_fail("%s: %s", says[setting->problem], setting->text);
-    }
-  }
-  if (form == FORM_SLURM) {
-    return print_for_slurm(&settings);
-  }
-  if (form == FORM_DOCKER) {
-    return print_for_docker(&settings, directory);
-  }
-  if (form == FORM_CONF) {
-    return print_for_conf(&settings, directory);
-  }
-  print_lines(&settings, directory);
-  return CLI_OK;
+  job_settings_tell(&settings, NULL);
+  return form == FORM_DOCKER ? print_for_docker(&settings, directory)
+                             : print_lines(&settings, directory);
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
@@ -147,9 +105,8 @@ static const struct cli_option options[] = {
     .letter = 'f',
     .type = CLI_WORD,
     .value = &form,
-    .argument = "bash|slurm|docker|env-file|conf",
-    .help = "what reads it: a shell, srun and sbatch, docker run, a file of NAME=value, or "
-            "nccl.conf" },
+    .argument = "bash|docker|env-file|conf",
+    .help = "what reads it: a shell, docker run, a file of NAME=value, or nccl.conf" },
   { 0 },
 };
 

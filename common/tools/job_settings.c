@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/cli.h"
 #include "common/name_list.h"
 #include "common/nccl_version.h"
 #include "common/plugin_name.h"
@@ -23,8 +24,7 @@ __attribute__((format(printf, 1, 2))) static char *format_text(const char *forma
   int length = vasprintf(&text, format, arguments);
   va_end(arguments);
   if (length < 0) {
-    fputs("out of memory\n", stderr);
-    exit(1);
+    exit(cli_fail("out of memory"));
   }
   return text;
 }
@@ -75,7 +75,7 @@ static void note(struct job_settings *settings, enum job_variable variable,
   if (text) {
     setting->problem = problem;
     setting->text = text;
-    settings->is_obstructed |= problem == JOB_OBSTACLE;
+    settings->is_obstructed |= problem == JOB_OBSTACLE && !is_override;
   }
   if (text && is_override) {
     setting->value = format_text("%s", ours);
@@ -240,7 +240,7 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
   judge(settings, request, values);
   free(paths[PLUGIN_KIND_NET]);
   free(paths[PLUGIN_KIND_TUNER]);
-  if (settings->is_obstructed && !request->is_override) {
+  if (settings->is_obstructed) {
     for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
       settings->settings[i].value = NULL;
     }
@@ -250,4 +250,16 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
   const char *path = getenv("LD_LIBRARY_PATH");
   settings->settings[JOB_LD_LIBRARY_PATH].value =
       format_text("%s%s%s", request->directory, path && *path ? ":" : "", path ? path : "");
+}
+
+void job_settings_tell(const struct job_settings *settings, const char *instead) {
+  static const char *const says[] = { [JOB_OBSTACLE] = "the job runs without stratus",
+                                      [JOB_NO_TUNER] = "the job runs without the tuner of stratus",
+                                      [JOB_DOUBT] = "the job may run without stratus" };
+  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
+    const struct job_setting *setting = &settings->settings[i];
+    if (setting->problem == JOB_OBSTACLE || (setting->problem && !settings->is_obstructed)) {
+      cli_say("%s: %s", instead ? instead : says[setting->problem], setting->text);
+    }
+  }
 }

@@ -52,7 +52,7 @@ struct job_setting {
 
 struct job_settings {
   struct job_setting settings[JOB_VARIABLE_COUNT];
-  bool is_obstructed;      /* by one of them */
+  bool is_obstructed;      /* by one of them that is not overruled: stratus is not used */
   bool needs_library_path; /* by name, and the loader knows none */
 };
 
@@ -68,5 +68,9 @@ struct job_request {
 
 /* nccl_conf_load was called. Memory is the process's until it ends. */
 void job_settings_make(const struct job_request *request, struct job_settings *settings);
+
+/* Says each problem, or, where stratus is not used, those that keep it from that: what follows from
+ * it, or `instead` (NULL: nothing else), then the setting. */
+void job_settings_tell(const struct job_settings *settings, const char *instead);
 
 #endif

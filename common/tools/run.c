@@ -39,29 +39,12 @@ static void set_launch_agent(const char *directory, bool needs_library_path, cha
   char why_not[LAUNCH_AGENT_WHY_MAX];
   if (!launch_agent_set(passed_on, passed_on_count - needs_library_path,
                         needs_library_path ? directory : NULL, why_not)) {
-    cli_fail("the job may run without stratus on other hosts: %s", why_not);
+    cli_say("the job may run without stratus on other hosts: %s", why_not);
   }
   if (word) {
-    cli_fail("the job may run without stratus on other hosts: %s counts more than %s of the "
-             "environment, which has the variables: put its words before yours",
-             word, "OMPI_MCA_orte_launch_agent or PRTE_MCA_prte_launch_agent");
-  }
-}
-
-static void tell(const struct job_settings *settings) {
-  static const char *const says[] = { [JOB_OBSTACLE] = "the job runs without stratus",
-                                      [JOB_NO_TUNER] = "the job runs without the tuner of stratus",
-                                      [JOB_DOUBT] = "the job may run without stratus" };
-  bool is_over = settings->is_obstructed && !is_override; /* the rest does not matter */
-  for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
-    const struct job_setting *setting = &settings->settings[i];
-    if (setting->problem == JOB_OBSTACLE || (setting->problem && !is_over)) {
-      cli_fail("%s: %s",
-               is_override            ? "--override overrules"
-               : is_over && is_strict ? "the job does not run"
-                                      : says[setting->problem],
-               setting->text);
-    }
+    cli_say("the job may run without stratus on other hosts: %s counts more than %s of the "
+            "environment, which has the variables: put its words before yours",
+            word, "OMPI_MCA_orte_launch_agent or PRTE_MCA_prte_launch_agent");
   }
 }
 
@@ -77,11 +60,13 @@ static bool set_variables(const struct job_request *request, char *const *comman
   for (int i = 0; i < JOB_VARIABLE_COUNT; i++) {
     const struct job_setting *setting = &settings.settings[i];
     if (setting->value && setenv(setting->name, setting->value, 1) != 0) {
-      cli_fail("%s: %s", setting->name, strerror(errno));
+      cli_say("%s: %s", setting->name, strerror(errno));
     }
   }
-  tell(&settings);
-  if (settings.is_obstructed && !is_override) {
+  job_settings_tell(&settings, is_override                           ? "--override overrules"
+                               : is_strict && settings.is_obstructed ? "the job does not run"
+                                                                     : NULL);
+  if (settings.is_obstructed) {
     return false;
   }
   choose_passed_on(&settings);
@@ -144,7 +129,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
   request.is_known = is_found && plugin_file_is_known_to_loader(directory);
   bool is_loaded = is_found && plugin_file_load_ours(directory, why_not);
   if (!is_loaded) {
-    cli_fail(is_strict ? "the job does not run: %s" : "the job runs without stratus: %s", why_not);
+    cli_say(is_strict ? "the job does not run: %s" : "the job runs without stratus: %s", why_not);
   }
   bool is_usable = is_loaded && set_variables(&request, arguments);
   if (is_strict && !is_usable) {

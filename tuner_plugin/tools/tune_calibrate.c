@@ -138,8 +138,8 @@ static int take_launch(struct series *series, int64_t round, const struct profil
     return cli_fail("%s: not calibrated: %s", name_of(series), label_why_none(&series->log));
   }
   if (series->log.is_mixed) {
-    launch_say("the ranks' machines have different topologies (stratus doctor shows each), so the "
-               "samples name none");
+    cli_say("the ranks' machines have different topologies (stratus doctor shows each), so the "
+            "samples name none");
   }
   size_t taken = 0, before = series->samples->count;
   for (size_t i = 0; i < series->size_count; i++) {
@@ -222,8 +222,8 @@ static void say_rounds(const struct series *series) {
     }
     open += is_open;
   }
-  launch_say("%s: %zu cells beside NCCL's own choice: %" PRIu64 " launches at most follow",
-             name_of(series), open, (uint64_t)options.rounds * (1 + open) - 1);
+  cli_say("%s: %zu cells beside NCCL's own choice: %" PRIu64 " launches at most follow",
+          name_of(series), open, (uint64_t)options.rounds * (1 + open) - 1);
 }
 
 /* Each round begins with another cell. */
@@ -325,16 +325,15 @@ static int run(int argument_count, char **arguments, bool is_json) {
   status = status ? status : open_samples(&samples);
   if (status == CLI_OK) {
     identify(&launch, id);
-    launch_say(
-        "samples go to %s after each launch, and %s is written meanwhile; what is interrupted "
-        "goes on by the same command",
-        options.samples, launch.json_path);
+    cli_say("samples go to %s after each launch, and %s is written meanwhile; what is interrupted "
+            "goes on by the same command",
+            options.samples, launch.json_path);
   }
   for (size_t i = 0; status == CLI_OK && i < launch.collective_count; i++) {
     status = calibrate_collective(&launch, &samples, id, launch.collectives[i]);
   }
   if (status == CLI_OK) {
-    launch_say("samples are in %s; `stratus fit` makes a profile of them", options.samples);
+    cli_say("samples are in %s; `stratus fit` makes a profile of them", options.samples);
   }
   sample_file_free(&samples);
   launch_close(&launch);

@@ -103,7 +103,7 @@ static int run_all(struct verification *verification) {
     done += status == CLI_OK;
   }
   if (status != CLI_OK && done >= 2) {
-    launch_say("judging by the %" PRId64 " rounds before the launch that failed", done);
+    cli_say("judging by the %" PRId64 " rounds before the launch that failed", done);
     status = CLI_OK;
   }
   return status;
@@ -147,8 +147,8 @@ static int conclude(struct verification *verification) {
   ab_test_judge(test, &verification->profile, verification->nodes, ppn);
   if (!verification->has_rows) {
     /* The tuner ignores rows that gain too little for the guard. */
-    launch_say("no row of profile %s matches here: both sides are NCCL's own choice",
-               verification->profile.meta.id);
+    cli_say("no row of profile %s matches here: both sides are NCCL's own choice",
+            verification->profile.meta.id);
     for (size_t i = 0; i < test->count; i++) {
       test->points[i].is_chosen = false;
     }

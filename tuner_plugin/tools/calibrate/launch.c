@@ -33,15 +33,6 @@ struct launch_options launch_options = {
   .work = ".",
 };
 
-void launch_say(const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  fputs("stratus: ", stderr);
-  vfprintf(stderr, format, arguments);
-  fputc('\n', stderr);
-  va_end(arguments);
-}
-
 /* ---- opening ---- */
 
 static const char *base_name(const char *path) {
@@ -149,8 +140,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct launch_words *list,
   int length = vasprintf(&word, format, arguments);
   va_end(arguments);
   if (length < 0 || argz_add(&list->words, &list->bytes, word) != 0) {
-    fputs("stratus: out of memory\n", stderr);
-    exit(CLI_FAILED);
+    exit(cli_fail("out of memory"));
   }
   free(word);
 }
@@ -378,8 +368,8 @@ static int try_once(struct launch *launch, const struct launch_job *job, struct 
     return cli_fail("out of memory");
   }
   argz_extract(list.words, list.bytes, words);
-  launch_say("%s, %s: %zu sizes", profile_collective_name(job->collective), job->what,
-             job->size_count);
+  cli_say("%s, %s: %zu sizes", profile_collective_name(job->collective), job->what,
+          job->size_count);
   unlink(launch->json_path); /* nccl-tests do not overwrite a file, and an old one is not theirs */
   if (job->take) {
     job->take(job->to, NULL);
@@ -391,8 +381,8 @@ static int try_once(struct launch *launch, const struct launch_job *job, struct 
   free(words);
   free(list.words);
   if (status == CLI_OK) {
-    launch_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), job->what,
-               (double)(clock_now_ns() - now_ns) / 1e9);
+    cli_say("%s, %s: done in %.1f s", profile_collective_name(job->collective), job->what,
+            (double)(clock_now_ns() - now_ns) / 1e9);
   }
   return status;
 }

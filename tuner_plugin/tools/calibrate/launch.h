@@ -89,7 +89,4 @@ struct launch_words launch_build(const struct launch *launch, const struct launc
  * `bench`, which is to be freed, gets the results. */
 int launch_run(struct launch *launch, const struct launch_job *job, struct bench_json *bench);
 
-/* A line on stderr. */
-__attribute__((format(printf, 1, 2))) void launch_say(const char *format, ...);
-
 #endif

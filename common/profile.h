@@ -175,11 +175,4 @@ const struct profile_table *profile_find_table(const struct profile *profile,
 /* The row that matches this size, or NULL, also if table is NULL. */
 const struct profile_row *profile_find_row(const struct profile_table *table, uint64_t bytes);
 
-enum profile_section { PROFILE_ROOT, PROFILE_MATCH, PROFILE_NET };
-
-/* The name of key number `index` of this part of the text, with its value, which is empty if it is
- * not given; NULL behind the last. */
-const char *profile_key(const struct profile *profile, enum profile_section section, size_t index,
-                        char value[PROFILE_TEXT_MAX]);
-
 #endif

@@ -17,7 +17,7 @@ enum {
   SHOWN_MAX = 64,    /* of a value, in an error */
 };
 
-enum section { ROOT = PROFILE_ROOT, MATCH = PROFILE_MATCH, NET = PROFILE_NET, TABLE, ROW };
+enum section { ROOT, MATCH, NET, TABLE, ROW };
 
 enum type {
   SCHEMA,   /* PROFILE_SCHEMA */
@@ -439,15 +439,4 @@ int profile_write(const struct profile *profile, FILE *to) {
   }
   fputs(profile->table_count > 0 ? "]}]}\n" : "}\n", to);
   return fflush(to) != 0 || ferror(to) ? -EIO : 0;
-}
-
-const char *profile_key(const struct profile *profile, enum profile_section section, size_t index,
-                        char value[PROFILE_TEXT_MAX]) {
-  for (size_t i = 0; i < KEY_COUNT; i++) {
-    if (keys[i].section == (enum section)section && index-- == 0) {
-      format_value(&keys[i], profile, value);
-      return keys[i].name;
-    }
-  }
-  return NULL;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stratus fit: samples -> a profile. What the tables do not say, match and net,
- * comes from a base profile, if one is given; but its topology from the samples. */
+/* stratus fit: samples -> a profile: its tables, and the topology on which it fits. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -17,7 +16,6 @@
 
 static struct {
   const char *output;
-  const char *base;
   const char *id;
 } options = {
   .id = "fitted",
@@ -25,7 +23,6 @@ static struct {
 
 static const struct cli_option option_rows[] = {
   { "output", 'o', CLI_STRING, &options.output, "FILE", "write the profile to it", 0, 0 },
-  { "base", 0, CLI_STRING, &options.base, "FILE", "copy match and net from this profile", 0, 0 },
   { "id", 0, CLI_STRING, &options.id, "NAME", "id of the new profile", 0, 0 },
   { 0 },
 };
@@ -79,8 +76,8 @@ static int take_topology(const struct sample_file *file, struct profile_fit *fit
     unnamed += !topology[0];
   }
   if (found[0] && unnamed > 0) {
-    fprintf(stderr, "stratus: %zu of %zu samples name no topology, and are taken to be of %s\n",
-            unnamed, file->count, found);
+    cli_say("%zu of %zu samples name no topology, and are taken to be of %s", unnamed, file->count,
+            found);
   }
   if (found[0]) {
     snprintf(fit->topology, sizeof fit->topology, "%s", found);
@@ -101,16 +98,6 @@ static int begin_profile(struct profile *profile) {
   return result ? cli_fail_usage("--id: %s", error.text) : CLI_OK;
 }
 
-static int load_base(struct profile *profile) {
-  char path[PROFILE_PATH_MAX];
-  struct profile base = { 0 };
-  int status = options.base ? tune_load(options.base, &base, path) : CLI_OK;
-  profile->fit = base.fit;
-  profile->net = base.net;
-  profile_free(&base);
-  return status;
-}
-
 static int run(int argument_count, char **arguments, bool is_json) {
   (void)is_json;
   struct sample_file file = { 0 };
@@ -118,7 +105,6 @@ static int run(int argument_count, char **arguments, bool is_json) {
   struct profile_error error = { 0 };
   struct fit_counts counts;
   int status = begin_profile(&profile);
-  status = status ? status : load_base(&profile);
   status = status ? status : read_samples(argument_count, arguments, &file);
   status = status ? status : take_topology(&file, &profile.fit);
   if (status == CLI_OK && fit_profile(file.samples, file.count, &profile, &counts, &error) < 0) {

@@ -30,23 +30,19 @@ void *plugin_file_open(enum plugin_kind kind, const char *name, int release,
   return library;
 }
 
-void plugin_file_versions(enum plugin_kind kind, int *first, int *last) {
-  static const char *const versions[] = {
-    [PLUGIN_KIND_NET] = STRATUS_NET_ABI, [PLUGIN_KIND_TUNER] = STRATUS_TUNER_ABI
-  };
-  *first = *last = 0;
-  sscanf(versions[kind], "v%d to v%d", first, last);
-}
-
 const void *plugin_file_table(enum plugin_kind kind, void *library, int *version) {
-  static const char *const symbols[] = {
-    [PLUGIN_KIND_NET] = "ncclNetPlugin", [PLUGIN_KIND_TUNER] = "ncclTunerPlugin"
+  static const struct {
+    const char *symbol, *versions;
+  } kinds[] = {
+    [PLUGIN_KIND_NET] = { "ncclNetPlugin", STRATUS_NET_ABI },
+    [PLUGIN_KIND_TUNER] = { "ncclTunerPlugin", STRATUS_TUNER_ABI },
   };
-  int first;
-  plugin_file_versions(kind, &first, version);
+  int first = 0;
+  *version = 0;
+  sscanf(kinds[kind].versions, "v%d to v%d", &first, version);
   for (; *version >= first; (*version)--) {
     char symbol[32];
-    snprintf(symbol, sizeof symbol, "%s_v%d", symbols[kind], *version);
+    snprintf(symbol, sizeof symbol, "%s_v%d", kinds[kind].symbol, *version);
     const void *table = dlsym(library, symbol);
     if (table) {
       return table;

@@ -31,23 +31,15 @@
 
 /* ---- the plugin ---- */
 
-static void check_symbols(void *library) {
-  int first, last;
-  plugin_file_versions(PLUGIN_KIND_NET, &first, &last);
-  for (int version = first; version <= last; version++) {
-    char symbol[32];
-    snprintf(symbol, sizeof(symbol), "ncclNetPlugin_v%d", version);
-    const char *const *table = dlsym(library, symbol);
-    if (!table) {
-      doctor_tell(DOCTOR_BAD, "%s is missing: this is not the built plugin", symbol);
-      return;
-    }
-    if (strcmp(*table, STRATUS_TRANSPORT) != 0) {
-      doctor_tell(DOCTOR_BAD, "this library is another plugin: its name is %s", *table);
-      return;
-    }
+static void check_table(void *library) {
+  int version;
+  const char *const *table = plugin_file_table(PLUGIN_KIND_NET, library, &version);
+  if (!table || strcmp(*table, STRATUS_TRANSPORT) != 0) {
+    doctor_tell(DOCTOR_BAD, "this library is %s%s",
+                table ? "another plugin: its name is " : "no plugin", table ? *table : "");
+  } else {
+    doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_v%d and older ones", version);
   }
-  doctor_tell(DOCTOR_GOOD, "it exports ncclNetPlugin_" STRATUS_NET_ABI);
 }
 
 /* Where NCCL looks for what `value` names; NULL, or a list: for stratus. */
@@ -65,7 +57,7 @@ static bool check_plugin(enum plugin_kind kind, const char *value) {
   }
   doctor_tell(DOCTOR_GOOD, "%s loads: %s", tried, plugin_file_path(library));
   if (kind == PLUGIN_KIND_NET) {
-    check_symbols(library);
+    check_table(library);
   }
   return true;
 }

@@ -205,23 +205,16 @@ static int parse_value(const struct cli_option *option, const char *text) {
   return CLI_OK;
 }
 
+/* By its name, or by its letter. */
 static const struct cli_option *find_option(const struct cli_command *command, const char *name,
-                                            size_t length) {
-  for (const struct cli_option *option = command->options; option && option->name; option++) {
-    if (strlen(option->name) == length && memcmp(option->name, name, length) == 0) {
-      return option;
-    }
+                                            size_t length, bool is_long) {
+  const struct cli_option *option = command->options;
+  while (option && option->name &&
+         (is_long ? strlen(option->name) != length || memcmp(option->name, name, length) != 0
+                  : option->letter != *name)) {
+    option++;
   }
-  return NULL;
-}
-
-static const struct cli_option *find_letter(const struct cli_command *command, char letter) {
-  for (const struct cli_option *option = command->options; option && option->name; option++) {
-    if (option->letter == letter) {
-      return option;
-    }
-  }
-  return NULL;
+  return option && option->name ? option : NULL;
 }
 
 /* State of parsing a command line. Operands are moved to the front of argv. */
@@ -240,8 +233,7 @@ static int read_option(struct reader *reader, const char *text) {
   bool is_long = text[1] == '-';
   const char *name = text + (is_long ? 2 : 1);
   size_t length = is_long ? strcspn(name, "=") : 1;
-  const struct cli_option *option =
-      is_long ? find_option(reader->command, name, length) : find_letter(reader->command, name[0]);
+  const struct cli_option *option = find_option(reader->command, name, length, is_long);
   if (!option) {
     return cli_fail_usage("%s has no option %s; see `%s -h`", reader->command->name, text,
                           spoken_name(reader->command));

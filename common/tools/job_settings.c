@@ -3,7 +3,6 @@
 #include "common/tools/job_settings.h"
 
 #include <glob.h>
-#include <ifaddrs.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <strings.h>
 
 #include "common/cli.h"
-#include "common/name_list.h"
 #include "common/nccl_version.h"
 #include "common/plugin_name.h"
 #include "common/tools/program_path.h"
@@ -82,26 +80,9 @@ static void note(struct job_settings *settings, enum job_variable variable,
   }
 }
 
-/* NCCL itself does not start without one. */
-static bool has_interface(const char *names) {
-  struct name_list list;
-  struct ifaddrs *interfaces;
-  bool is_found = false;
-  if (!names || strlen(names) < 2 || getifaddrs(&interfaces) != 0) {
-    return true;
-  }
-  name_list_parse(&list, "NCCL_SOCKET_IFNAME", names, true);
-  for (const struct ifaddrs *each = interfaces; each && !is_found; each = each->ifa_next) {
-    is_found = name_list_has(&list, each->ifa_name, NAME_LIST_ANY_PORT);
-  }
-  freeifaddrs(interfaces);
-  return is_found;
-}
-
 static void find_doubts(struct job_settings *settings, bool is_override) {
   const struct job_setting *net = &settings->settings[JOB_NET_PLUGIN];
   const struct job_setting *env = &settings->settings[JOB_ENV_PLUGIN];
-  const struct job_setting *names = &settings->settings[JOB_SOCKET_IFNAME];
   if (env->theirs.value && strcasecmp(env->theirs.value, "none") != 0) {
     note(settings, JOB_ENV_PLUGIN, JOB_DOUBT,
          why_not(env->name, &env->theirs,
@@ -113,12 +94,6 @@ static void find_doubts(struct job_settings *settings, bool is_override) {
     note(settings, JOB_NET_PLUGIN, JOB_DOUBT,
          why_not(net->name, &net->theirs, "NCCL before 2.27.3 takes no list there"), "stratus",
          is_override);
-  }
-  if (!has_interface(names->theirs.value)) { /* Empty, it is as if it were not set */
-    note(settings, JOB_SOCKET_IFNAME, JOB_DOUBT,
-         why_not(names->name, &names->theirs,
-                 "this host has no such interface, and NCCL does not start on a host without"),
-         "", is_override);
   }
 }
 
@@ -217,7 +192,7 @@ static bool is_path_for_nccl(const char *path) {
 
 void job_settings_make(const struct job_request *request, struct job_settings *settings) {
   static const char *const names[] = { "LD_LIBRARY_PATH", "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN",
-                                       "NCCL_NET",        "NCCL_ENV_PLUGIN", "NCCL_SOCKET_IFNAME" };
+                                       "NCCL_NET", "NCCL_ENV_PLUGIN" };
   char *paths[] = {
     [PLUGIN_KIND_NET] = format_text("%s/%s", request->directory, PLUGIN_NET),
     [PLUGIN_KIND_TUNER] = format_text("%s/%s", request->directory, PLUGIN_TUNER),

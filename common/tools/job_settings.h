@@ -29,10 +29,8 @@ enum job_variable {
   JOB_LD_LIBRARY_PATH,
   JOB_NET_PLUGIN,
   JOB_TUNER_PLUGIN,
-  JOB_NET, /* set by is_strict, and to overrule */
-  /* set only to overrule what the user or the image has set */
-  JOB_ENV_PLUGIN,
-  JOB_SOCKET_IFNAME,
+  JOB_NET,        /* set by is_strict, and to overrule */
+  JOB_ENV_PLUGIN, /* set only to overrule what the user or the image has set */
   JOB_VARIABLE_COUNT
 };
 enum job_problem {

@@ -4,7 +4,8 @@
  * A rank there has what the daemon of its host has in its environment, and over it what the user
  * passes on (-x, mca_base_env_list, prun). So the command that starts daemons, the launch agent,
  * becomes `env NAME=value... orted`: for all app contexts, whatever the user passes on, in any
- * script that runs mpirun, and without a word in a command line of mpirun. The other ways end jobs:
+ * script that runs mpirun (or prte, whose daemons then serve prun), and without a word in a command
+ * line of mpirun. The other ways end jobs:
  * Open MPI 4 takes no -x beside an mca_base_env_list of the environment or of a file
  * (orte/mca/schizo/ompi/schizo_ompi.c, parse_env, at v4.1.4), and one of the environment hides the
  * file's.

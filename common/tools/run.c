@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stratus run: sets what makes NCCL load both plugins, and becomes the job. */
 #include <errno.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,27 +17,19 @@ enum { STATUS_CANNOT_RUN = 126, STATUS_NOT_FOUND = 127 };
 
 static bool is_strict, is_override;
 
-/* The names of what ranks on other hosts must have. LD_LIBRARY_PATH is the last. */
-static const char *passed_on[JOB_VARIABLE_COUNT];
-static size_t passed_on_count;
-
-static void choose_passed_on(const struct job_settings *settings) {
+/* For ranks on other hosts. srun and MPICH's mpirun pass on the whole environment, torchrun runs on
+ * this host. */
+static void set_launch_agent(const struct job_settings *settings, const char *directory,
+                             char *const *command) {
+  const char *names[JOB_VARIABLE_COUNT], *word = launch_agent_overruled(command);
+  char why_not[LAUNCH_AGENT_WHY_MAX];
+  size_t count = 0;
   for (int i = JOB_NET_PLUGIN; i < JOB_VARIABLE_COUNT; i++) {
     if (i <= JOB_NET || settings->settings[i].value) {
-      passed_on[passed_on_count++] = settings->settings[i].name;
+      names[count++] = settings->settings[i].name;
     }
   }
-  if (settings->needs_library_path) {
-    passed_on[passed_on_count++] = settings->settings[JOB_LD_LIBRARY_PATH].name;
-  }
-}
-
-/* To other hosts; the daemons of prun run already (pass_on). */
-static void set_launch_agent(const char *directory, bool needs_library_path, char *const *command) {
-  const char *word = launch_agent_overruled(command);
-  char why_not[LAUNCH_AGENT_WHY_MAX];
-  if (!launch_agent_set(passed_on, passed_on_count - needs_library_path,
-                        needs_library_path ? directory : NULL, why_not)) {
+  if (!launch_agent_set(names, count, settings->needs_library_path ? directory : NULL, why_not)) {
     cli_say("the job may run without stratus on other hosts: %s", why_not);
   }
   if (word) {
@@ -69,52 +60,8 @@ static bool set_variables(const struct job_request *request, char *const *comman
   if (settings.is_obstructed) {
     return false;
   }
-  choose_passed_on(&settings);
-  set_launch_agent(request->directory, settings.needs_library_path, command);
+  set_launch_agent(&settings, request->directory, command);
   return true;
-}
-
-/* ---- the command line ---- */
-
-/* As the user may have written it in this app context: -x, then NAME or NAME=value. */
-static bool is_passed_on(char **command, const char *name) {
-  size_t length = strlen(name);
-  for (char **word = command; word[0] && word[1] && strcmp(word[1], ":") != 0; word++) {
-    if (strcmp(word[0], "-x") == 0 && strncmp(word[1], name, length) == 0 &&
-        (word[1][length] == '\0' || word[1][length] == '=')) {
-      return true;
-    }
-  }
-  return false;
-}
-
-/* The words of `command`. Those of prun, whose daemons run already, get options that pass on the
- * job's variables, of those that are set, in each app context: a ":" begins one. srun and MPICH's
- * mpirun pass on the whole environment, the daemons of Open MPI and PRRTE start with the variables
- * (launch_agent.h), torchrun runs on this host. The result is the process's until it ends. */
-static char **pass_on(char **command) {
-  const char *slash = strrchr(command[0], '/');
-  size_t words = 0, contexts = 1, count = 0;
-  for (; command[words]; words++) {
-    contexts += strcmp(command[words], ":") == 0;
-  }
-  bool is_prun = strcmp(slash ? slash + 1 : command[0], "prun") == 0;
-  char **all = is_prun ? calloc(words + 2 * passed_on_count * contexts + 1, sizeof *all) : NULL;
-  if (!all) {
-    return command;
-  }
-  for (size_t word = 0; word < words; word++) {
-    all[count++] = command[word];
-    bool begins = word == 0 || strcmp(command[word], ":") == 0;
-    for (size_t i = begins ? 0 : passed_on_count; i < passed_on_count; i++) {
-      /* The name alone: everybody can read command lines. */
-      if (getenv(passed_on[i]) && !is_passed_on(command + word, passed_on[i])) {
-        all[count++] = "-x";
-        all[count++] = (char *)(uintptr_t)passed_on[i];
-      }
-    }
-  }
-  return all;
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {
@@ -135,10 +82,9 @@ static int run(int argument_count, char **arguments, bool is_json) {
   if (is_strict && !is_usable) {
     return CLI_FAILED;
   }
-  char **words = pass_on(arguments);
-  execvp(words[0], words);
+  execvp(arguments[0], arguments);
   int error = errno;
-  cli_fail("%s: %s", words[0], strerror(error));
+  cli_fail("%s: %s", arguments[0], strerror(error));
   return error == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_RUN;
 }
 

@@ -84,27 +84,11 @@ static bool is_number_accepted(const struct param_row *row, int64_t number) {
   return false;
 }
 
-/* As QUANTITY_BOOL takes them. */
-static const char switch_words[] = "0|1|off|on|no|yes|false|true";
-
-static bool has_switch_words(const struct param_row *row) {
-  return row->type == QUANTITY_ENUM && quantity_find_word(row->accepted, "off") >= 0 &&
-         quantity_find_word(row->accepted, "on") >= 0;
-}
-
-/* The longest are a few words more than switch_words. */
-enum { ACCEPTED_MAX = 128 };
-
-static const char *accepted_text(const struct param_row *row, char text[ACCEPTED_MAX]) {
-  const char *words = row->accepted;
-  if (row->type == QUANTITY_BOOL) {
-    words = switch_words;
-  } else if (!*words) {
-    words = is_text(row) ? "any text" : "any number";
-  }
-  snprintf(text, ACCEPTED_MAX, "%s%s", words,
-           has_switch_words(row) ? "|0|1|no|yes|false|true" : "");
-  return text;
+static const char *accepted_text(const struct param_row *row) {
+  return row->type == QUANTITY_BOOL ? "0|1|off|on|no|yes|false|true"
+         : row->accepted[0]         ? row->accepted
+         : is_text(row)             ? "any text"
+                                    : "any number";
 }
 
 /* Fills in `value` from the user's text; false if the text is bad. */
@@ -154,17 +138,17 @@ static const char *format_origin(const struct param_row *row, char text[ORIGIN_M
   return text;
 }
 
-static void refuse_value(const struct param_row *row, const char *text, const char *accepted) {
+static void refuse_value(const struct param_row *row, const char *text) {
   static const char remedy[] = "This variable protects the job, so no connection is made until it "
                                "is corrected or unset";
   char quoted[QUOTE_MAX], origin[ORIGIN_MAX];
   if (!*text) {
-    refuse("%s is set to nothing; it takes %s. %s", row->name, accepted, remedy);
+    refuse("%s is set to nothing; it takes %s. %s", row->name, accepted_text(row), remedy);
   } else if (is_text(row)) {
     refuse("%s cannot be kept: out of memory. %s", row->name, remedy);
   } else {
     refuse("%s=%.*s%s is not accepted; it takes %s. %s", row->name, REFUSAL_MAX / 4,
-           quote(text, quoted), format_origin(row, origin), accepted, remedy);
+           quote(text, quoted), format_origin(row, origin), accepted_text(row), remedy);
   }
 }
 
@@ -186,16 +170,14 @@ static void load_row(const struct param_row *row, const char *text, struct param
   if (value->is_set) {
     return;
   }
-  char accepted[ACCEPTED_MAX];
-  accepted_text(row, accepted);
   if (is_protecting) {
-    refuse_value(row, text, accepted);
+    refuse_value(row, text);
     return;
   }
   char quoted[QUOTE_MAX], origin[ORIGIN_MAX];
   LOG_WARN("%s=%s%s is not accepted; it takes %s%s%s. The default, %s, is kept.", row->name,
            row->type == QUANTITY_SECRET ? "..." : quote(text, quoted), format_origin(row, origin),
-           accepted, row->unit[0] ? " " : "", row->unit,
+           accepted_text(row), row->unit[0] ? " " : "", row->unit,
            row->default_text[0] ? row->default_text : "empty");
 }
 

@@ -63,21 +63,7 @@ UNIT_TEST(slower_faster_and_wrong_are_told) {
             "4 rows: B is faster in 1, slower in 1, has wrong values (or A has) in 1");
 }
 
-/* All releases have the same. */
-UNIT_TEST(other_units_are_refused) {
-  static const char *const units[] = {
-    "# (B) (elements) (min) (GB/s) (GB/s) (us) (GB/s) (GB/s)\n",
-    "# (B) (elements) (us) (GB/s) (Gb/s) (us) (GB/s) (GB/s)\n",
-    "# (KB) (elements) (us) (GB/s) (GB/s) (us) (GB/s) (GB/s)\n",
-  };
-  static const char *const wrong[] = { "(min)", "(Gb/s)", "(KB)" };
-  for (size_t i = 0; i < 3; i++) {
-    char text[1024], says[128];
-    snprintf(text, sizeof text, START HEADING "%s" LARGE END, units[i]);
-    snprintf(says, sizeof says,
-             "b.txt:3: the heading has the unit %s where (B), (us), (GB/s) are read", wrong[i]);
-    TOOL_WARNS(compare(GOOD, text), 1, says);
-  }
+UNIT_TEST(another_heading_is_refused) {
   TOOL_WARNS(compare(GOOD, START "# size count type redop root algbw\n" LARGE END), 1,
              "b.txt:2: not two of time and busbw in the heading");
 }

@@ -79,17 +79,6 @@ static int take_heading(struct side *side, char **words, int count) {
              : cli_fail("%s:%zu: not two of time and busbw in the heading", side->path, side->line);
 }
 
-/* All releases have the same units; another one must not be compared with them. */
-static int check_units(const struct side *side, char **words, int count) {
-  for (int i = 0; i < count; i++) {
-    if (words[i][0] == '(' && !strstr("(B) (elements) (us) (GB/s) (%)", words[i])) {
-      return cli_fail("%s:%zu: the heading has the unit %s where (B), (us), (GB/s) are read",
-                      side->path, side->line, words[i]);
-    }
-  }
-  return CLI_OK;
-}
-
 /* A time or a bandwidth; NAN if it is none. */
 static double read_number(const char *word) {
   char *end;
@@ -164,9 +153,6 @@ static int take_line(struct side *side, char *line) {
   int heading = find_column(words, count, "size", 0), row = count - side->columns;
   if (heading >= 0 && find_column(words, count, "count", 0) == heading + 1) {
     return take_heading(side, words + heading, count - heading);
-  }
-  if (side->columns && find_column(words, count, "(elements)", 0) >= 0) {
-    return check_units(side, words, count);
   }
   if (side->columns && row >= 0 && is_row(words + row, count - row)) {
     return take_row(side, words + row, line);

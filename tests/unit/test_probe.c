@@ -2,7 +2,7 @@
 /* Parts of stratus probe: who measures with whom, what stands out. */
 #include <string.h>
 
-#include "net_plugin/tools/probe/probe.h"
+#include "net_plugin/tools/probe/results.h"
 #include "tests/lib/unit.h"
 
 UNIT_TEST(every_pair_meets_once) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See probe.h. */
-#include "net_plugin/tools/probe/probe.h"
+/* See results.h. */
+#include "net_plugin/tools/probe/results.h"
 
 #include <stdio.h>
 #include <stdlib.h>

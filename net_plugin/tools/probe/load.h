@@ -10,7 +10,7 @@
 #include "common/peer_proof.h"
 #include "net_plugin/plugin/device.h"
 #include "net_plugin/setup/setup.h"
-#include "net_plugin/tools/probe/probe.h"
+#include "net_plugin/tools/probe/results.h"
 
 /* The receiver. */
 struct load_service {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The circle method of round-robin tournaments: one host is fixed, the others rotate by one place
  * per round, and opposite places are partners. With an odd number of hosts one has no partner. */
-#include "net_plugin/tools/probe/probe.h"
+#include "net_plugin/tools/probe/results.h"
 
 unsigned pairs_round_count(unsigned hosts) {
   return hosts < 2 ? 0 : hosts % 2 ? hosts : hosts - 1;

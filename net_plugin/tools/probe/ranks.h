@@ -8,7 +8,7 @@
 
 #include "common/launcher.h"
 #include "net_plugin/tools/control_channel.h"
-#include "net_plugin/tools/probe/probe.h"
+#include "net_plugin/tools/probe/results.h"
 
 struct ranks {
   unsigned count; /* that take part; 0: this one does not */

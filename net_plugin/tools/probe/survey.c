@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See probe.h. Disjoint pairs measure at the same time: each host sends or receives at most one
+/* See results.h. Disjoint pairs measure at the same time: each host sends or receives at most one
  * measurement. Every rank computes the same pairs from the same results. */
 #include <errno.h>
 #include <stdio.h>

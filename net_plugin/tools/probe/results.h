@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe: the data and the parts of `stratus probe`: pairs, survey, findings, report.
+/* results: the data of `stratus probe`, and its parts: pairs, survey, findings, report.
  * Owns: as each part says.  Threads: the main thread.  Blocks: until the measurements are done, and
  * on stdout.  Fails: with a message and an exit status (common/cli.h). */
-#ifndef NET_PLUGIN_TOOLS_PROBE_PROBE_H
-#define NET_PLUGIN_TOOLS_PROBE_PROBE_H
+#ifndef NET_PLUGIN_TOOLS_PROBE_RESULTS_H
+#define NET_PLUGIN_TOOLS_PROBE_RESULTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

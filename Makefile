@@ -339,7 +339,7 @@ tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 # ---- collectives and training steps through NCCL: tests/coll ----
 
 COLL := $(BUILD)/tests/coll/coll
-COLL_OBJ := $(call objects,$(call sources,tests/coll tests/coll/replay))
+COLL_OBJ := $(call objects,$(call sources,tests/coll tests/coll/replay) tests/lib/contents.c)
 # Measures plugins from outside, so it has none of their objects.
 COLL_PARTS := $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
 # As nccl-tests' programs are called: the name is the operation.

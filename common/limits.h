@@ -27,13 +27,5 @@
 
 /* Two round trips, and a caller that waits for a busy processor. */
 #define PEER_PROOF_NS (2 * NS_PER_S)
-/* Of what is invented: more than the caches of a processor core hold. */
-#define CONTENTS_INVENTED_BYTES ((size_t)8 << 20)
-/* Numbers that belong together, as the weights of one output do. */
-#define CONTENTS_ROW_NUMBERS 512
-/* How much rows and numbers differ. With these the codec makes bf16 1.364 and f32 1.154 times
- * shorter; the gradients of ResNet-18 become 1.364 and 1.156 times shorter (codec/README.md). */
-#define CONTENTS_ROW_BITS 12
-#define CONTENTS_NUMBER_BITS 4
 
 #endif

@@ -39,12 +39,12 @@ static json_t *device_to_json(int index, const struct device *device) {
   for (unsigned i = 0; i < device->nic_count; i++) {
     json_array_append_new(nics, nic_to_json(&device->nics[i]));
   }
-  return json_pack("{s:i, s:s, s:s, s:i, s:s, s:i, s:s?, s:o, s:o}", "index", index, "name",
-                   device->name, "address", interface_address_text(&nic->address, address),
-                   "speed_mbps", (int)device->speed_mbps, "speed_from",
-                   device_origin_name(device->speed_origin), "flows",
-                   (int)settings.policy.first_lanes, "pci_path", document_or_null(device->pci_path),
-                   "numa_node", numa_node_to_json(nic), "nics", nics);
+  return json_pack(
+      "{s:i, s:s, s:s, s:i, s:s, s:i, s:s?, s:o, s:o}", "index", index, "name", device->name,
+      "address", interface_address_text(&nic->address, address), "speed_mbps",
+      (int)device->speed_mbps, "speed_from", device_origin_name(device->speed_origin), "flows",
+      (int)settings.policy.first_lanes, "pci_path", device->pci_path[0] ? device->pci_path : NULL,
+      "numa_node", numa_node_to_json(nic), "nics", nics);
 }
 
 /* Each NIC's RDMA device, or why it has none. */

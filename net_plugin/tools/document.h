@@ -19,9 +19,4 @@ const json_t *document_counterpart(const json_t *array, const json_t *element, c
 /* In ASCII. Takes the reference; NULL: out of memory. `flags` are those of json_dumpf. */
 int document_print(json_t *document, size_t flags);
 
-/* For json_pack's "s?": an empty text becomes null. */
-static inline const char *document_or_null(const char *text) {
-  return text[0] ? text : NULL;
-}
-
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/contents.h"
+#include "tests/lib/contents.h"
 #include "common/cli.h"
 #include "common/quantity.h"
 #include "common/version.h"

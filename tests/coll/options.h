@@ -40,7 +40,7 @@ struct options {
   int gpus; /* per process */
   int root; /* -1: another one at each size */
 
-  const char *data; /* what is sent: see common/contents.h; NULL: patterns, zeros */
+  const char *data; /* what is sent: see tests/lib/contents.h; NULL: patterns, zeros */
   const char *json_path;
   const char *hosts; /* NULL: no launch */
   bool is_split_cpus;

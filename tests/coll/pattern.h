@@ -27,7 +27,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/contents.h"
+#include "tests/lib/contents.h"
 #include "tests/coll/element.h"
 
 /* In the order of ncclRedOp_t, whose values these are. */

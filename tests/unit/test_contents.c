@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What benchmarks send: invented numbers compress like those of training, files are taken as they
  * are, and a name that is neither is refused. */
-#include "common/contents.h"
+#include "tests/lib/contents.h"
 
 #include <errno.h>
 #include <fcntl.h>

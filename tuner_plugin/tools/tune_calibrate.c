@@ -244,17 +244,10 @@ static int run_series(struct series *series) {
 
 static int calibrate_collective(struct launch *launch, struct sample_file *samples, const char *id,
                                 enum profile_collective collective) {
-  struct series *series = calloc(1, sizeof *series);
-  if (!series) {
-    return cli_fail("out of memory");
-  }
-  series->launch = launch;
-  series->samples = samples;
-  series->id = id;
-  series->collective = collective;
-  int status = run_series(series);
-  free(series);
-  return status;
+  static struct series series; /* too large for the stack */
+  series =
+      (struct series){ .launch = launch, .samples = samples, .id = id, .collective = collective };
+  return run_series(&series);
 }
 
 /* ---- all of them ---- */

@@ -3,6 +3,8 @@
 #include "net_plugin/tools/perf/driver.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -11,9 +13,11 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/hex.h"
 #include "common/plugin_file.h"
 #include "net_plugin/tools/limits.h"
@@ -114,23 +118,32 @@ static int make_streams(struct driver *driver) {
   return CLI_OK;
 }
 
-/* Only the side that sends needs them: a file is not asked for by the other. */
-static int load_contents(struct driver *driver) {
+/* Only the side that sends needs a file. */
+static int map_data(struct driver *driver) {
   const struct plan *plan = &driver->plan;
   bool sends = false;
+  struct stat status;
   for (int i = 0; i < driver->stream_count; i++) {
     sends |= driver->streams[i].is_sender;
   }
-  if (plan->data == PLAN_COUNT || !sends) {
+  if (!plan->has_data || !sends) {
     return CLI_OK;
   }
-  if (plan->data == PLAN_FILE && !driver->is_client && strcmp(plan->data_path, "file") == 0) {
+  if (!plan->data_path) {
     return cli_fail("in this test the server sends, too: start it with --listen --data FILE");
   }
-  char error[CONTENTS_ERROR_MAX];
-  return contents_load(&driver->contents, plan->data_path, error) == 0
-             ? CLI_OK
-             : cli_fail("--data: %s", error);
+  int fd = open(plan->data_path, O_RDONLY | O_CLOEXEC);
+  bool is_open = fd >= 0 && fstat(fd, &status) == 0;
+  void *data =
+      is_open ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+  int error = errno;
+  descriptor_close(fd);
+  if (data == MAP_FAILED) {
+    return cli_fail("--data %s: %s", plan->data_path, strerror(error));
+  }
+  driver->data = data;
+  driver->data_bytes = (size_t)status.st_size;
+  return CLI_OK;
 }
 
 static int device_of(const struct driver *driver, const struct stream *stream) {
@@ -230,11 +243,15 @@ static int connect_all(struct driver *driver) {
   return CLI_OK;
 }
 
-/* Not one repeated byte: a plugin may take that for a message of NCCL's LL or LL128 protocol, which
- * GPU kernels read while it arrives. */
-static void fill_memory(uint8_t *memory, size_t bytes) {
+/* Of the file each stream has another part. Else not one repeated byte: a plugin may take that for
+ * a message of NCCL's LL or LL128 protocol, which GPU kernels read while it arrives. */
+static void fill_memory(const struct driver *driver, const struct stream *stream, uint8_t *memory,
+                        size_t bytes) {
+  bool has_data = driver->data && stream->is_sender;
+  size_t from = stream->number * bytes;
   for (size_t at = 0; at < bytes; at++) {
-    memory[at] = (uint8_t)(at * 31 + at / 251);
+    memory[at] =
+        has_data ? driver->data[(from + at) % driver->data_bytes] : (uint8_t)(at * 31 + at / 251);
   }
 }
 
@@ -247,11 +264,7 @@ static int give_memory(struct driver *driver, struct stream *stream) {
     return cli_fail("out of memory: %d connections take %zu bytes each", driver->stream_count,
                     bytes);
   }
-  if (driver->contents.bytes && stream->is_sender) {
-    contents_copy(&driver->contents, (uint64_t)stream->number * bytes, memory, bytes);
-  } else {
-    fill_memory(memory, bytes);
-  }
+  fill_memory(driver, stream, memory, bytes);
   stream->memory = memory;
   enum nccl_result result =
       driver->table->regMr(stream->comm, memory, bytes, NCCL_PTR_HOST, &stream->mhandle);
@@ -261,7 +274,7 @@ static int give_memory(struct driver *driver, struct stream *stream) {
 int driver_connect(struct driver *driver) {
   driver->slot_stride = (driver->plan.largest + 4095) & ~UINT64_C(4095);
   int status = make_streams(driver);
-  status = status ? status : load_contents(driver);
+  status = status ? status : map_data(driver);
   status = status ? status : listen_all(driver);
   status = status ? status : exchange_handles(driver);
   status = status ? status : connect_all(driver);
@@ -271,7 +284,7 @@ int driver_connect(struct driver *driver) {
   return status;
 }
 
-/* The library stays loaded: the process ends soon. */
+/* Library and file stay where they are: the process ends soon. */
 void driver_close(struct driver *driver) {
   const struct net_v11 *table = driver->table;
   for (int i = 0; i < driver->stream_count; i++) {
@@ -281,6 +294,5 @@ void driver_close(struct driver *driver) {
     munmap(stream->memory, PLAN_DEPTH * (size_t)driver->slot_stride);
   }
   free(driver->streams);
-  contents_free(&driver->contents);
   table->finalize(driver->context);
 }

@@ -53,8 +53,9 @@ struct driver {
   struct stream *streams;
   int stream_count;
   uint64_t slot_stride;
-  struct contents contents; /* that this side sends; none of PLAN_COUNT */
-  uint64_t connect_ns;      /* duration of connecting all streams */
+  const uint8_t *data; /* the file that this side sends; NULL: none */
+  size_t data_bytes;
+  uint64_t connect_ns; /* duration of connecting all streams */
 };
 
 /* Loads and initializes the plugin; plan and is_client are set. */

@@ -41,10 +41,8 @@ static const struct cli_option option_rows[] = {
   { "check", 0, CLI_FLAG, &plan.is_checked, NULL, "verify the contents of messages", 0, 0 },
   { "devices", 0, CLI_STRING, &plan.devices_text, "LIST",
     "devices of the plugin, which connections use in turn, e.g. 0,1 [0]", 0, 0 },
-  { "data", 0, CLI_STRING, &plan.data_path, "FILE|" CONTENTS_WORDS,
-    "what messages contain: a file of the side that sends, or invented numbers with exponents as "
-    "gradients have them [bytes that cannot be compressed]",
-    0, 0 },
+  { "data", 0, CLI_STRING, &plan.data_path, "FILE",
+    "what messages contain, of the side that sends [bytes that cannot be compressed]", 0, 0 },
   { "idle", 0, CLI_DURATION, &plan.idle_ns, "TIME",
     "afterwards keep the connections idle for this time and report the CPU time used", 0, 0 },
   { "timeout", 0, CLI_DURATION, &plan.timeout_ns, "TIME", "fail after this time without progress",
@@ -72,6 +70,7 @@ static int run_server(const char *where) {
 static int run_client(const char *host, bool is_json) {
   struct rendezvous_address place;
   json_t *report = NULL;
+  plan.has_data = plan.data_path != NULL;
   int fd, status = plan_make(&plan);
   status = status ? status : rendezvous_parse(host, PORT, &place);
   status = status ? status : session_open(&plan);

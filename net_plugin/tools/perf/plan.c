@@ -16,8 +16,6 @@ const char *plan_test_name(const struct plan *plan) {
   return tests[plan->test];
 }
 
-static const char *const data_words[] = { "count", "bf16", "f32", "random", "zeros", "file" };
-
 /* Both sides may run on this machine: at most a quarter of its memory for each. */
 static int check_memory(const struct plan *plan) {
   long double bytes = (long double)plan->largest * PLAN_DEPTH * plan->connections *
@@ -67,9 +65,6 @@ static int read_devices(struct plan *plan, const char *list) {
 
 int plan_make(struct plan *plan) {
   plan->is_checked |= plan->count > 0;
-  plan->data_path = plan->data_path ? plan->data_path : data_words[PLAN_COUNT];
-  int word = quantity_find_word(PLAN_DATA_WORDS, plan->data_path);
-  plan->data = word >= 0 ? (enum plan_data)word : PLAN_FILE;
   if (!plan->sizes_text) {
     plan->sizes_text = plan->test == PLAN_LATENCY ? "8" : "512K";
   }
@@ -89,13 +84,13 @@ int plan_make(struct plan *plan) {
   X(warmup_ns, 0, DAY)                                                                             \
   X(count, 0, UINT64_C(1) << 48)                                                                   \
   X(is_checked, 0, 1)                                                                              \
+  X(has_data, 0, 1)                                                                                \
   X(timeout_ns, 0, DAY)                                                                            \
   X(idle_ns, 0, DAY)
 
 json_t *plan_to_json(const struct plan *plan) {
-  json_t *json =
-      json_pack("{s:s, s:s, s:s, s:s}", "test", plan_test_name(plan), "bytes", plan->sizes_text,
-                "devices", plan->devices_text, "data", data_words[plan->data]);
+  json_t *json = json_pack("{s:s, s:s, s:s}", "test", plan_test_name(plan), "bytes",
+                           plan->sizes_text, "devices", plan->devices_text);
 #define SET_NUMBER(name, low, high)                                                                \
   json_object_set_new(json, #name, json_integer((json_int_t)plan->name));
   NUMBERS(SET_NUMBER)
@@ -111,24 +106,21 @@ static bool get_number(const json_t *json, uint64_t low, uint64_t high, uint64_t
   return is_good;
 }
 
-int plan_from_json(struct plan *plan, const json_t *json, const char *own_data) {
+int plan_from_json(struct plan *plan, const json_t *json) {
   uint64_t number;
-  const char *test = "", *data = "";
+  const char *test = "";
   *plan = (struct plan){ 0 };
-  bool is_good =
-      json_unpack((json_t *)(uintptr_t)json, "{s:s, s:s, s:s, s:s}", "test", &test, "bytes",
-                  &plan->sizes_text, "devices", &plan->devices_text, "data", &data) == 0;
+  bool is_good = json_unpack((json_t *)(uintptr_t)json, "{s:s, s:s, s:s}", "test", &test, "bytes",
+                             &plan->sizes_text, "devices", &plan->devices_text) == 0;
   int test_word = quantity_find_word(PLAN_TEST_WORDS, test);
-  int data_word = quantity_find_word(PLAN_DATA_WORDS, data);
 #define GET_NUMBER(name, low, high)                                                                \
   is_good &= get_number(json_object_get(json, #name), low, high, &number);                         \
   plan->name = (__typeof__(plan->name))number;
   NUMBERS(GET_NUMBER)
-  if (!is_good || test_word < 0 || data_word < 0) {
+  if (!is_good || test_word < 0) {
     return cli_fail("the other side sent an invalid plan");
   }
   plan->test = (enum plan_test)test_word;
-  plan->data_path = own_data ? own_data : data_words[data_word];
   int status = plan_make(plan);
   plan->sizes_text = plan->devices_text = NULL;
   return status;

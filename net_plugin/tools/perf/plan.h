@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/contents.h"
-
 enum plan_test { PLAN_BANDWIDTH, PLAN_LATENCY, PLAN_BOTH_WAYS };
 #define PLAN_TEST_WORDS "bandwidth|latency|both-ways"
 
@@ -23,10 +21,6 @@ enum {
    * (src/include/device.h at v2.30.7-1). */
   PLAN_DEPTH = 8,
 };
-/* What messages contain: bytes that count up, which no plugin makes shorter; what common/contents.h
- * invents; a file. */
-enum plan_data { PLAN_COUNT, PLAN_BF16, PLAN_F32, PLAN_RANDOM, PLAN_ZEROS, PLAN_FILE };
-#define PLAN_DATA_WORDS "count|" CONTENTS_WORDS "|file"
 
 #define PLAN_BYTES_MAX (UINT64_C(1) << 30) /* NCCL's largest request to a plugin before v9 */
 
@@ -43,8 +37,8 @@ struct plan {
   int devices[PLAN_DEVICES_MAX];
   int device_count;
   bool is_checked;
-  enum plan_data data;
-  /* Of this side, not sent to the other, nor received from it. NULL: the default; stratus. */
+  bool has_data; /* of a file; else bytes that count up, which no plugin makes shorter */
+  /* Of this side, not sent to the other, nor received from it. NULL: none; stratus. */
   const char *data_path, *plugin;
   uint64_t timeout_ns; /* fail after this time without progress */
   uint64_t idle_ns;    /* idle time at the end, with all connections open; 0: none */
@@ -54,15 +48,13 @@ static inline uint64_t plan_warmup_count(const struct plan *plan) {
   return plan->count / 10;
 }
 
-/* Fills in what follows from the texts and from data_path, a word of PLAN_DATA_WORDS or a file.
- * With a count contents are checked. */
+/* Fills in what follows from the texts. With a count contents are checked. */
 int plan_make(struct plan *plan);
 
 /* The client's. NULL without memory. */
 json_t *plan_to_json(const struct plan *plan);
-/* The server's: untrusted input, every value is checked; made, with its texts gone. `data`: in
- * place of the client's; NULL: none. */
-int plan_from_json(struct plan *plan, const json_t *json, const char *data);
+/* The server's: untrusted input, every value is checked; made, with its texts gone. */
+int plan_from_json(struct plan *plan, const json_t *json);
 
 const char *plan_test_name(const struct plan *plan);
 

@@ -122,9 +122,8 @@ void report_print(const struct plan *plan, const json_t *report) {
   const json_t *rounds = json_object_get(report, "rounds");
   print_end("client", json_object_get(report, "client"));
   print_end("server", json_object_get(report, "server"));
-  bool has_data = plan->data != PLAN_COUNT;
   printf("%s, connections: %d%s%s%s\n", plan_test_name(plan), plan->connections,
-         has_data ? ", data: " : "", has_data ? plan->data_path : "",
+         plan->has_data ? ", data: " : "", plan->has_data ? plan->data_path : "",
          plan->is_checked ? ", contents checked" : "");
   if (number(report, "connect_seconds") > 0) {
     printf("all connections made after %.3f s\n", number(report, "connect_seconds"));

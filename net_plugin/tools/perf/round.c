@@ -58,7 +58,7 @@ static int post(struct round *round, struct stream *stream, bool *has_moved) {
   if (stream->is_sender) {
     if (driver->plan.is_checked) {
       void (*write)(uint8_t *, size_t, uint64_t) =
-          driver->plan.data == PLAN_COUNT ? pattern_fill : pattern_seal;
+          driver->plan.has_data ? pattern_seal : pattern_fill;
       write(slot, round->bytes, pattern_seed(stream->number, stream->posted));
     }
     if (stream->is_first) {
@@ -86,7 +86,7 @@ static int note_received(struct round *round, struct stream *stream, int bytes) 
   }
   if (driver->plan.is_checked) {
     bool (*is_right)(const uint8_t *, size_t, uint64_t) =
-        driver->plan.data == PLAN_COUNT ? pattern_matches : pattern_seal_matches;
+        driver->plan.has_data ? pattern_seal_matches : pattern_matches;
     round->wrong += !is_right(slot_of(round, stream, stream->done), round->bytes,
                               pattern_seed(stream->number, stream->done));
   }

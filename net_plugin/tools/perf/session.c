@@ -153,9 +153,10 @@ static int receive_plan(const char *plugin, const char *data) {
   if (status != CLI_OK) {
     return status;
   }
-  status = plan_from_json(plan, json_object_get(message, "plan"), data);
+  status = plan_from_json(plan, json_object_get(message, "plan"));
   json_decref(message);
   plan->plugin = plugin;
+  plan->data_path = data;
   return status;
 }
 

@@ -3,8 +3,8 @@
  * those of training do.
  * Owns: the bytes, until contents_free.  Threads: any, after contents_load.
  * Blocks: contents_load, to read a file.  Fails: as stated. */
-#ifndef COMMON_CONTENTS_H
-#define COMMON_CONTENTS_H
+#ifndef TESTS_LIB_CONTENTS_H
+#define TESTS_LIB_CONTENTS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -26,16 +26,12 @@ static const char by_caller[LABEL_BYTES] = "caller", by_listener[LABEL_BYTES] = 
 
 /* ---- keys ---- */
 
-static void derive(const char *purpose, const void *text, size_t bytes, struct peer_key *key) {
+void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key) {
   uint8_t root[PEER_KEY_BYTES];
-  hash_hkdf_extract("stratus 2 tools", 15, text, bytes, root);
+  hash_hkdf_extract("stratus 2 tools", 15, token, bytes, root);
   hash_hkdf_expand(root, purpose, strlen(purpose), key->bytes, PEER_KEY_BYTES);
   hash_wipe(root, sizeof root);
-}
-
-void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key) {
-  derive(purpose, token, bytes, key);
-  key->is_secret = true;
+  key->is_secret = bytes > 0;
 }
 
 static int short_secret(const char *name, char error[PEER_ERROR_MAX]) {
@@ -51,17 +47,16 @@ int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_E
   char read[SECRET_FILE_MAX];
   struct job_secret secret = job_secret_choose(getenv("STRATUS_SECRET"), path, read);
   int rc = 0;
-  key->is_secret = secret.bytes != 0;
   if (secret.bytes < 0) {
     snprintf(error, PEER_ERROR_MAX,
              "STRATUS_SECRET_FILE=%.128s: %s; a file of %d to %d bytes is wanted", path,
              secret_file_error(secret.bytes), SECRET_MIN, SECRET_FILE_MAX - 1);
     return (int)secret.bytes;
   }
-  if (key->is_secret && secret.bytes < SECRET_MIN) {
+  if (secret.bytes > 0 && secret.bytes < SECRET_MIN) {
     rc = short_secret(secret.name, error);
   } else {
-    derive(purpose, secret.text, (size_t)secret.bytes, key);
+    peer_key_of_token(purpose, secret.text, (size_t)secret.bytes, key);
   }
   hash_wipe(read, sizeof read);
   return rc;

@@ -39,7 +39,8 @@ struct peer_key {
  * knows. `purpose` keeps the keys of tools apart. Negative errno and a text in `error` for a file
  * that cannot be used. */
 int peer_key_of_job(const char *purpose, struct peer_key *key, char error[PEER_ERROR_MAX]);
-/* From a token that one of the two, or who started them, has drawn. */
+/* From a token that one of the two, or who started them, has drawn; of no bytes anybody knows it.
+ */
 void peer_key_of_token(const char *purpose, const void *token, size_t bytes, struct peer_key *key);
 
 /* True for loopback addresses and Unix sockets. */

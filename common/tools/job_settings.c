@@ -159,30 +159,28 @@ static void add_other_files(glob_t *files) {
   }
 }
 
-/* Each release of NCCL that the job may load, as far as this host shows them, is good, and there is
+static bool takes_paths(int release, char *const paths[]) {
+  return plugin_name_is_stratus(PLUGIN_KIND_NET, paths[PLUGIN_KIND_NET], release) &&
+         plugin_name_is_stratus(PLUGIN_KIND_TUNER, paths[PLUGIN_KIND_TUNER], release);
+}
+
+/* Each release of NCCL that the job may load, as far as this host shows them, does, and there is
  * one at least: the one that the loader finds by name, and those that Python packages bring, of
  * which PyTorch loads one. */
-static bool are_all_good(const char *program, bool is_good(int release, const void *argument),
-                         const void *argument) {
+static bool do_all_take_paths(const char *program, char *const paths[]) {
   glob_t files = { 0 };
   int release = nccl_version_installed();
-  bool is_found = release > 0, is_all = release == 0 || is_good(release, argument);
+  bool is_found = release > 0, is_all = release == 0 || takes_paths(release, paths);
   add_files_of(&files, program);
   add_files_of(&files, "python3");
   add_other_files(&files);
   for (size_t i = 0; i < files.gl_pathc && is_all; i++) {
     release = nccl_version_of_library(files.gl_pathv[i]);
     is_found = is_found || release > 0;
-    is_all = release == 0 || is_good(release, argument);
+    is_all = release == 0 || takes_paths(release, paths);
   }
   globfree(&files);
   return is_found && is_all;
-}
-
-static bool takes_paths(int release, const void *paths) {
-  const char *const *path = paths;
-  return plugin_name_is_stratus(PLUGIN_KIND_NET, path[PLUGIN_KIND_NET], release) &&
-         plugin_name_is_stratus(PLUGIN_KIND_TUNER, path[PLUGIN_KIND_TUNER], release);
 }
 
 /* NCCL takes a ',' for the end of a name, and so much of a path (MAX_STR_LEN). */
@@ -206,7 +204,7 @@ void job_settings_make(const struct job_request *request, struct job_settings *s
                                                             : find_theirs(names[i]);
   }
   if (!request->is_known && is_path_for_nccl(paths[PLUGIN_KIND_TUNER]) &&
-      (request->is_file || are_all_good(request->program, takes_paths, paths))) {
+      (request->is_file || do_all_take_paths(request->program, paths))) {
     values[JOB_NET_PLUGIN] = paths[PLUGIN_KIND_NET];
     values[JOB_TUNER_PLUGIN] = paths[PLUGIN_KIND_TUNER];
   } else {

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 
 #include "common/plain.h"
 #include "common/tools/commands.h"
@@ -166,10 +165,6 @@ static int take_line(struct side *side, char *line) {
 }
 
 static int read_side(struct side *side) {
-  struct stat status;
-  if (stat(side->path, &status) == 0 && !S_ISREG(status.st_mode)) {
-    return cli_fail("%s: not a file; save the output in one", side->path);
-  }
   FILE *file = fopen(side->path, "re");
   char *line = NULL;
   size_t size = 0;

@@ -18,8 +18,8 @@ void *plugin_file_open(enum plugin_kind kind, const char *name, int release,
 /* The path from which it was loaded. */
 const char *plugin_file_path(void *library);
 
-/* Its newest interface table, of the versions that ours export (version.h), which begins with the name that the plugin has for
- * NCCL; NULL: it is no plugin of this kind. */
+/* Its newest interface table, of the versions that ours export (version.h), which begins with the
+ * name that the plugin has for NCCL; NULL: it is no plugin of this kind. */
 const void *plugin_file_table(enum plugin_kind kind, void *library, int *version);
 
 /* ---- ours ---- */

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counter, and the wrapped allocators; the wrapped system calls are in fault_calls.c. */
+/* The counter, and the wrapped mappings; the other wrapped calls are in fault_calls.c. */
 #include "tests/lib/fault.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <search.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,35 +22,11 @@ static size_t shortened;                   /* 0: not */
 static size_t refused_least, refused_most; /* bytes of a mapping; most 0: none is refused */
 static long mappings;
 
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void *__real_reallocarray(void *memory, size_t count, size_t bytes);
-char *__real_strdup(const char *text);
-char *__real_strndup(const char *text, size_t bytes);
-int __real_vasprintf(char **text, const char *format, va_list arguments);
-FILE *__real_open_memstream(char **text, size_t *bytes);
-int __real_posix_memalign(void **memory, size_t alignment, size_t bytes);
-void *__real_aligned_alloc(size_t alignment, size_t bytes);
-void *__real_tsearch(const void *key, void **root, __compar_fn_t compare);
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
-int __real_munmap(void *at, size_t bytes);
-int __real_open(const char *path, int flags, ...);
-
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-void *__wrap_reallocarray(void *memory, size_t count, size_t bytes);
-char *__wrap_strdup(const char *text);
-char *__wrap_strndup(const char *text, size_t bytes);
-int __wrap_vasprintf(char **text, const char *format, va_list arguments);
-int __wrap_asprintf(char **text, const char *format, ...);
-FILE *__wrap_open_memstream(char **text, size_t *bytes);
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes);
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
-void *__wrap_tsearch(const void *key, void **root, __compar_fn_t compare);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t bytes);
 int __wrap_munmap(void *at, size_t bytes);
+int __real_open(const char *path, int flags, ...);
 
 void fault_fail(enum fault_call call, unsigned long k, int error) {
   __atomic_store_n(&countdown, 0, __ATOMIC_RELEASE);
@@ -153,62 +126,6 @@ bool fault_is_due(enum fault_call call) {
   return false;
 }
 
-static bool is_due(void) {
-  return fault_is_due(FAULT_ALLOCATION);
-}
-
-void *__wrap_malloc(size_t bytes) {
-  return is_due() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes) {
-  return is_due() ? NULL : __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes) {
-  return is_due() ? NULL : __real_realloc(memory, bytes);
-}
-
-void *__wrap_reallocarray(void *memory, size_t count, size_t bytes) {
-  return is_due() ? NULL : __real_reallocarray(memory, count, bytes);
-}
-
-char *__wrap_strdup(const char *text) {
-  return is_due() ? NULL : __real_strdup(text);
-}
-
-char *__wrap_strndup(const char *text, size_t bytes) {
-  return is_due() ? NULL : __real_strndup(text, bytes);
-}
-
-int __wrap_vasprintf(char **text, const char *format, va_list arguments) {
-  return is_due() ? -1 : __real_vasprintf(text, format, arguments);
-}
-
-int __wrap_asprintf(char **text, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  int length = __wrap_vasprintf(text, format, arguments);
-  va_end(arguments);
-  return length;
-}
-
-FILE *__wrap_open_memstream(char **text, size_t *bytes) {
-  return is_due() ? NULL : __real_open_memstream(text, bytes);
-}
-
-int __wrap_posix_memalign(void **memory, size_t alignment, size_t bytes) {
-  return is_due() ? ENOMEM : __real_posix_memalign(memory, alignment, bytes);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
-  return is_due() ? NULL : __real_aligned_alloc(alignment, bytes);
-}
-
-void *__wrap_tsearch(const void *key, void **root, __compar_fn_t compare) {
-  return is_due() ? NULL : __real_tsearch(key, root, compare);
-}
-
 static bool is_refused(size_t bytes) {
   bool is_one = bytes <= __atomic_load_n(&refused_most, __ATOMIC_ACQUIRE) &&
                 bytes >= __atomic_load_n(&refused_least, __ATOMIC_RELAXED);
@@ -220,7 +137,7 @@ static bool is_refused(size_t bytes) {
 }
 
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t offset) {
-  bool fails = is_refused(bytes) || is_due();
+  bool fails = is_refused(bytes) || fault_is_due(FAULT_ALLOCATION);
   void *mapped = fails ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, fd, offset);
   if (mapped != MAP_FAILED) {
     __atomic_add_fetch(&mappings, 1, __ATOMIC_RELAXED);

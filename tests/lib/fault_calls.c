@@ -8,10 +8,12 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <search.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -39,13 +41,44 @@ int fault_call_error(enum fault_call call) {
   return errors[call];
 }
 
+/* The call, and what stands before it. */
+#define WRAPPED(result, name, parameters)                                                          \
+  result __real_##name parameters;                                                                 \
+  result __wrap_##name parameters
+
 /* A call that gives `failed` when it has to fail, with errno set, and else does what it does. */
 #define CALL(kind, result, failed, name, parameters, arguments)                                    \
-  result __real_##name parameters;                                                                 \
-  result __wrap_##name parameters;                                                                 \
+  WRAPPED(result, name, parameters);                                                               \
   result __wrap_##name parameters {                                                                \
     return fault_is_due(FAULT_##kind) ? (failed) : __real_##name arguments;                        \
   }
+
+/* ---- memory ---- */
+
+CALL(ALLOCATION, void *, NULL, malloc, (size_t bytes), (bytes))
+CALL(ALLOCATION, void *, NULL, calloc, (size_t count, size_t bytes), (count, bytes))
+CALL(ALLOCATION, void *, NULL, realloc, (void *memory, size_t bytes), (memory, bytes))
+CALL(ALLOCATION, void *, NULL, reallocarray, (void *memory, size_t count, size_t bytes),
+     (memory, count, bytes))
+CALL(ALLOCATION, char *, NULL, strdup, (const char *text), (text))
+CALL(ALLOCATION, char *, NULL, strndup, (const char *text, size_t bytes), (text, bytes))
+CALL(ALLOCATION, int, -1, vasprintf, (char **text, const char *format, va_list arguments),
+     (text, format, arguments))
+CALL(ALLOCATION, FILE *, NULL, open_memstream, (char **text, size_t *bytes), (text, bytes))
+CALL(ALLOCATION, int, ENOMEM, posix_memalign, (void **memory, size_t alignment, size_t bytes),
+     (memory, alignment, bytes))
+CALL(ALLOCATION, void *, NULL, aligned_alloc, (size_t alignment, size_t bytes), (alignment, bytes))
+CALL(ALLOCATION, void *, NULL, tsearch, (const void *key, void **root, __compar_fn_t compare),
+     (key, root, compare))
+
+int __wrap_asprintf(char **text, const char *format, ...);
+int __wrap_asprintf(char **text, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  int length = __wrap_vasprintf(text, format, arguments);
+  va_end(arguments);
+  return length;
+}
 
 /* ---- sockets ---- */
 
@@ -53,8 +86,7 @@ CALL(SOCKET, int, -1, socket, (int family, int type, int protocol), (family, typ
 
 /* Of these two an option may be refused. */
 #define OPTION_CALL(kind, name, value_type, size_type)                                             \
-  int __real_##name(int fd, int level, int option, value_type value, size_type bytes);             \
-  int __wrap_##name(int fd, int level, int option, value_type value, size_type bytes);             \
+  WRAPPED(int, name, (int fd, int level, int option, value_type value, size_type bytes));          \
   int __wrap_##name(int fd, int level, int option, value_type value, size_type bytes) {            \
     return fault_is_refused(level, option) || fault_is_due(FAULT_##kind)                           \
                ? -1                                                                                \
@@ -82,14 +114,10 @@ CALL(RESOLVE, int, EAI_SYSTEM, getaddrinfo,
      (host, port, hints, out))
 CALL(INTERFACES, int, -1, getifaddrs, (struct ifaddrs * *out), (out))
 
-ssize_t __real_send(int fd, const void *data, size_t bytes, int flags);
-ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __real_recv(int fd, void *data, size_t bytes, int flags);
-ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
-ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_recv(int fd, void *data, size_t bytes, int flags);
-ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+WRAPPED(ssize_t, send, (int fd, const void *data, size_t bytes, int flags));
+WRAPPED(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags));
+WRAPPED(ssize_t, recv, (int fd, void *data, size_t bytes, int flags));
+WRAPPED(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags));
 
 ssize_t __wrap_send(int fd, const void *data, size_t bytes, int flags) {
   size_t part = fault_shortened(bytes);
@@ -169,8 +197,7 @@ CALL(LIMIT, int, -1, setrlimit, (__rlimit_resource_t resource, const struct rlim
 CALL(LIMIT, int, -1, getrlimit, (__rlimit_resource_t resource, struct rlimit *limit),
      (resource, limit))
 
-int __real_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event);
-int __wrap_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event);
+WRAPPED(int, epoll_ctl, (int epoll_fd, int operation, int fd, struct epoll_event *event));
 int __wrap_epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event) {
   bool can_fail = operation == EPOLL_CTL_ADD;
   return can_fail && fault_is_due(FAULT_EPOLL_ADD)
@@ -203,8 +230,7 @@ static bool is_eventfd(int fd) {
          memcmp(target, kind, sizeof kind - 1) == 0;
 }
 
-ssize_t __real_write(int fd, const void *data, size_t bytes);
-ssize_t __wrap_write(int fd, const void *data, size_t bytes);
+WRAPPED(ssize_t, write, (int fd, const void *data, size_t bytes));
 ssize_t __wrap_write(int fd, const void *data, size_t bytes) {
   return !is_eventfd(fd) && fault_is_due(FAULT_WRITE) ? -1 : __real_write(fd, data, bytes);
 }
@@ -219,8 +245,7 @@ CALL(MAKE_DIRECTORY, int, -1, mkdir, (const char *path, mode_t mode), (path, mod
 CALL(RANDOM, ssize_t, -1, getrandom, (void *data, size_t bytes, unsigned flags),
      (data, bytes, flags))
 
-int __real_open(const char *path, int flags, ...);
-int __wrap_open(const char *path, int flags, ...);
+WRAPPED(int, open, (const char *path, int flags, ...));
 int __wrap_open(const char *path, int flags, ...) {
   va_list rest;
   va_start(rest, flags);

@@ -432,7 +432,7 @@ $(BUILD)/tests/abi_ncclx.so: $(call objects,tests/abi/stand_in/libncclx.c)
 $(STAND_INS):
 	$(link) -shared $^
 
-$(BUILD)/tests/abi: $(call objects,$(call sources,tests/abi) tests/coll/element.c) | $(STAND_INS)
+$(BUILD)/tests/abi: $(call objects,$(call sources,tests/abi) tests/coll/element.c tests/coll/pattern.c) | $(STAND_INS)
 	$(link) -rdynamic $^ -lcmocka -ldl
 
 tests-abi: $(BUILD)/tests/abi ## stand-ins for NCCL, to be run by tests/abi/run

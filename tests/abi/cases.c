@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -38,6 +39,42 @@ void cases_fail(const char *file, int line, const char *condition, const char *f
   _Exit(1);
 }
 
+/* ---- the log ---- */
+
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
+static char own_log[CASES_LOG_BYTES];
+char *cases_log_text = own_log;
+
+void cases_log(enum nccl_log_level level, unsigned long flags, const char *file, int line,
+               const char *format, ...) {
+  bool is_net = strncmp(format, "NET/", 4) == 0;
+  CHECK(flags == (unsigned long)(NCCL_SUBSYSTEM_INIT |
+                                 (is_net ? NCCL_SUBSYSTEM_NET : NCCL_SUBSYSTEM_TUNING)));
+  CHECK(file && line > 0);
+  char text[2048];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  pthread_mutex_lock(&log_lock);
+  size_t used = strlen(cases_log_text), room = CASES_LOG_BYTES - used;
+  CHECK(snprintf(cases_log_text + used, room, "%d %s\n", (int)level, text) < (int)room);
+  pthread_mutex_unlock(&log_lock);
+}
+
+int cases_log_count(enum nccl_log_level level, const char *part) {
+  int count = 0;
+  pthread_mutex_lock(&log_lock);
+  for (const char *line = cases_log_text, *end; (end = strchr(line, '\n')); line = end + 1) {
+    count += *line == '0' + (char)level &&
+             memmem(line, (size_t)(end - line), part, strlen(part)) != NULL;
+  }
+  pthread_mutex_unlock(&log_lock);
+  return count;
+}
+
+/* ---- cases ---- */
+
 const char *cases_net_plugin(void) {
   const char *path = getenv("STRATUS_TEST_NET_PLUGIN");
   return path ? path : "build/lib/libnccl-net-stratus.so";
@@ -64,6 +101,7 @@ static void run(const struct cases_host *host, const struct release *release,
     host->begin();
   }
   which->run();
+  fputs(cases_log_text, stdout);
   if (host->end) {
     host->end();
   }

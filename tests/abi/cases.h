@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "common/nccl_abi.h"
 #include "tests/abi/releases.h"
 
 /* The exit status of a case that cannot run here. */
@@ -25,6 +26,16 @@ enum { CASES_SKIP = 77 };
 #define CHECK_OK(call) CHECK((call) == NCCL_SUCCESS)
 __attribute__((noreturn, format(printf, 4, 5))) void
 cases_fail(const char *file, int line, const char *condition, const char *format, ...);
+
+/* NCCL's logger: what a plugin says to it is kept, and printed when the case is over. Any thread.
+ */
+void cases_log(enum nccl_log_level level, unsigned long flags, const char *file, int line,
+               const char *format, ...);
+/* Where it is kept, a line each behind the digit of its level: CASES_LOG_BYTES, zeroed. */
+enum { CASES_LOG_BYTES = 1 << 18 };
+extern char *cases_log_text;
+/* Lines of this level that have the part. */
+int cases_log_count(enum nccl_log_level level, const char *part);
 
 /* Where the plugins are: STRATUS_TEST_NET_PLUGIN and STRATUS_TEST_TUNER_PLUGIN, or in build. */
 const char *cases_net_plugin(void);

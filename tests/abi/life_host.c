@@ -304,17 +304,26 @@ static void case_levels(void) {
 /* ---- half-way ---- */
 
 /* What set-up does, in turn. */
-enum step { INIT, LISTEN, CONNECT, CONNECTED, REGISTER_SEND, REGISTER_RECV, POST, STEPS };
+enum step {
+  INIT,
+  LISTEN,
+  CONNECT,
+  CONNECTED,
+  REGISTER_SEND,
+  REGISTER_RECV,
+  POST_RECV,
+  POST_SEND,
+  STEPS
+};
 
 struct teardown {
   struct exchange_pair pair;
-  void *context, *send_mhandle, *recv_mhandle;
+  void *context, *send_mhandle, *recv_mhandle, *send_request, *recv_request;
   char send_data[BYTES], recv_data[BYTES];
 };
 
 static void set_up(struct teardown *t, const struct life *life, enum step failed) {
   unsigned char handle[HANDLE_BYTES] = { 0 };
-  void *request;
   for (enum step step = INIT; step < failed; step++) {
     switch (step) {
     case INIT:
@@ -336,20 +345,27 @@ static void set_up(struct teardown *t, const struct life *life, enum step failed
     case REGISTER_RECV:
       CHECK_OK(host_register(t->pair.host, t->pair.recv, t->recv_data, BYTES, 1, &t->recv_mhandle));
       break;
-    default:
+    case POST_RECV:
       CHECK_OK(host_irecv(t->pair.host, t->pair.recv, 1, t->recv_data, BYTES, t->recv_mhandle, NULL,
-                          false, &request));
+                          false, &t->recv_request));
+      break;
+    default:
       CHECK_OK(host_isend(t->pair.host, t->pair.send, t->send_data, BYTES, t->send_mhandle, NULL,
-                          &request));
+                          &t->send_request));
     }
   }
 }
 
+/* Memory that is deregistered is given up at once: what waits for it has failed then. */
 static void tear_down(struct teardown *t) {
+  int is_done, bytes;
+  CHECK_OK(HOST_CALL(t->pair.host, deregMr, t->pair.recv, t->recv_mhandle));
+  if (t->recv_request && !t->send_request) {
+    CHECK(HOST_CALL(t->pair.host, test, t->recv_request, &is_done, &bytes) != NCCL_SUCCESS);
+  }
+  CHECK_OK(HOST_CALL(t->pair.host, closeRecv, t->pair.recv));
   CHECK_OK(HOST_CALL(t->pair.host, deregMr, t->pair.send, t->send_mhandle));
   CHECK_OK(HOST_CALL(t->pair.host, closeSend, t->pair.send));
-  CHECK_OK(HOST_CALL(t->pair.host, deregMr, t->pair.recv, t->recv_mhandle));
-  CHECK_OK(HOST_CALL(t->pair.host, closeRecv, t->pair.recv));
   CHECK_OK(host_finalize(t->pair.host, t->context));
 }
 

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 20, SOON_US = 20 };
+enum { PATIENCE_S = 20, SOON_US = 20, WINDOW = 8 };
 
 void host_use(struct host *host, int version) {
   char symbol[32];
@@ -224,12 +224,22 @@ void exchange_close(struct exchange_pair *pair, int order) {
   }
 }
 
+struct half {
+  const struct host *host;
+  void *comm, *mhandle;
+  unsigned char *buffer; /* WINDOW parts */
+  size_t part_bytes;
+  const size_t *sizes;
+  int count;
+  bool is_sender;
+};
+
 static unsigned char pattern(int message, size_t at) {
   return (unsigned char)((size_t)message * 7 + at * 13 + (at >> 8));
 }
 
-void exchange_post(struct exchange_half *half, int message, void **request) {
-  unsigned char *part = half->buffer + (size_t)(message % EXCHANGE_WINDOW) * half->part_bytes;
+static void post(struct half *half, int message, void **request) {
+  unsigned char *part = half->buffer + (size_t)(message % WINDOW) * half->part_bytes;
   size_t bytes = half->sizes[message];
   int phandle;
   if (half->is_sender) {
@@ -247,14 +257,14 @@ void exchange_post(struct exchange_half *half, int message, void **request) {
                       request));
 }
 
-static bool complete(struct exchange_half *half, int message, void *request) {
+static bool complete(struct half *half, int message, void *request) {
   int is_done = 0, bytes = -1;
   CHECK_OK(HOST_CALL(half->host, test, request, &is_done, &bytes));
   if (!is_done) {
     return false;
   }
   CHECK(bytes == (int)half->sizes[message]);
-  const unsigned char *part = half->buffer + (size_t)(message % EXCHANGE_WINDOW) * half->part_bytes;
+  const unsigned char *part = half->buffer + (size_t)(message % WINDOW) * half->part_bytes;
   for (size_t i = 0; i < half->sizes[message] && !half->is_sender; i++) {
     CHECK(part[i] == pattern(message, i));
   }
@@ -263,20 +273,20 @@ static bool complete(struct exchange_half *half, int message, void *request) {
 
 /* As NCCL's progress thread does: posts up to the window, tests the oldest. */
 static void *run_half(void *argument) {
-  struct exchange_half *half = argument;
-  void *requests[EXCHANGE_WINDOW];
+  struct half *half = argument;
+  void *requests[WINDOW];
   int posted = 0, done = 0;
   time_t deadline = now_s() + PATIENCE_S;
   while (done < half->count) {
-    if (posted < half->count && posted - done < EXCHANGE_WINDOW) {
+    if (posted < half->count && posted - done < WINDOW) {
       void *request = NULL;
-      exchange_post(half, posted, &request);
+      post(half, posted, &request);
       CHECK(request != (void *)1);
       if (request) {
-        requests[posted++ % EXCHANGE_WINDOW] = request;
+        requests[posted++ % WINDOW] = request;
       }
     }
-    if (done < posted && complete(half, done, requests[done % EXCHANGE_WINDOW])) {
+    if (done < posted && complete(half, done, requests[done % WINDOW])) {
       done++;
       deadline = now_s() + PATIENCE_S;
     } else {
@@ -287,38 +297,38 @@ static void *run_half(void *argument) {
   return NULL;
 }
 
-void exchange_start(struct exchange_half *half, const struct exchange_pair *pair, bool is_sender,
-                    const size_t *sizes, int count) {
-  *half = (struct exchange_half){ .host = pair->host,
-                                  .comm = is_sender ? pair->send : pair->recv,
-                                  .sizes = sizes,
-                                  .count = count,
-                                  .is_sender = is_sender };
+/* Maps and registers the buffer. */
+static void start(struct half *half, const struct exchange_pair *pair, bool is_sender,
+                  const size_t *sizes, int count) {
+  *half = (struct half){ .host = pair->host,
+                         .comm = is_sender ? pair->send : pair->recv,
+                         .sizes = sizes,
+                         .count = count,
+                         .is_sender = is_sender };
   for (int i = 0; i < count; i++) {
     half->part_bytes = sizes[i] > half->part_bytes ? sizes[i] : half->part_bytes;
   }
   half->part_bytes += 128;
-  half->buffer = mmap(NULL, half->part_bytes * EXCHANGE_WINDOW, PROT_READ | PROT_WRITE,
+  half->buffer = mmap(NULL, half->part_bytes * WINDOW, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(half->buffer != MAP_FAILED);
-  CHECK_OK(host_register(half->host, half->comm, half->buffer, half->part_bytes * EXCHANGE_WINDOW,
-                         PTR_HOST, &half->mhandle));
+  CHECK_OK(host_register(half->host, half->comm, half->buffer, half->part_bytes * WINDOW, PTR_HOST,
+                         &half->mhandle));
 }
 
-void exchange_deregister(const struct exchange_half *half) {
+static void end(const struct half *half) {
   CHECK_OK(HOST_CALL(half->host, deregMr, half->comm, half->mhandle));
+  munmap(half->buffer, half->part_bytes * WINDOW);
 }
 
 void exchange_run(const struct exchange_pair *pair, const size_t *sizes, int count) {
-  struct exchange_half sender, receiver;
-  exchange_start(&sender, pair, true, sizes, count);
-  exchange_start(&receiver, pair, false, sizes, count);
+  struct half sender, receiver;
+  start(&sender, pair, true, sizes, count);
+  start(&receiver, pair, false, sizes, count);
   pthread_t thread;
   CHECK(pthread_create(&thread, NULL, run_half, &sender) == 0);
   run_half(&receiver);
   CHECK(pthread_join(thread, NULL) == 0);
-  exchange_deregister(&sender);
-  exchange_deregister(&receiver);
-  munmap(sender.buffer, sender.part_bytes * EXCHANGE_WINDOW);
-  munmap(receiver.buffer, receiver.part_bytes * EXCHANGE_WINDOW);
+  end(&sender);
+  end(&receiver);
 }

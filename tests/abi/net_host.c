@@ -4,9 +4,7 @@
 #include <dlfcn.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -15,32 +13,12 @@
 
 #include "tests/abi/net_driver.h"
 
-/* ---- what NCCL gives to a plugin ---- */
-
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static char log_text[1 << 16];
-
-static void logger(enum nccl_log_level level, unsigned long flags, const char *file, int line,
-                   const char *format, ...) {
-  CHECK(flags == (0x1 | 0x10)); /* NCCL_INIT | NCCL_NET */
-  CHECK(file && line > 0);
-  char text[2048];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof(text), format, arguments);
-  va_end(arguments);
-  pthread_mutex_lock(&log_lock);
-  size_t length = strlen(log_text);
-  snprintf(log_text + length, sizeof(log_text) - length, "%s %s\n",
-           level == NCCL_LOG_WARN ? "WARN" : "INFO", text);
-  pthread_mutex_unlock(&log_lock);
+static bool warns(const char *text) {
+  return cases_log_count(NCCL_LOG_WARN, text) > 0;
 }
 
-static bool log_has(const char *text) {
-  pthread_mutex_lock(&log_lock);
-  bool has = strstr(log_text, text) != NULL;
-  pthread_mutex_unlock(&log_lock);
-  return has;
+static bool informs(const char *text) {
+  return cases_log_count(NCCL_LOG_INFO, text) > 0;
 }
 
 static int devices(const struct host *host) {
@@ -59,13 +37,13 @@ static void case_properties(void) {
   struct host host = host_open();
   void *context;
   CHECK(strcmp(host_name(&host), "stratus") == 0);
-  CHECK_OK(host_init(&host, &context, logger));
+  CHECK_OK(host_init(&host, &context, cases_log));
   CHECK(devices(&host) == 1);
   char banner[64];
   snprintf(banner, sizeof(banner), "interface v%d, 1 device", host.version);
-  CHECK(log_has("INFO NET/stratus: stratus ") && log_has(banner) && log_has("127.0.0.1"));
-  CHECK(log_has("NCCL_NET_PLUGIN=none") && log_has("4000 Mb/s (from parameter)"));
-  CHECK(!log_has("WARN"));
+  CHECK(informs("NET/stratus: stratus ") && informs(banner) && informs("127.0.0.1"));
+  CHECK(informs("NCCL_NET_PLUGIN=none") && informs("4000 Mb/s (from parameter)"));
+  CHECK(!warns(""));
 
   struct host_properties p;
   CHECK_OK(host_properties(&host, 0, &p));
@@ -90,7 +68,7 @@ static void case_transfer(void) {
   enum { COUNT = sizeof(sizes) / sizeof(sizes[0]), MANY = 300 };
   struct host host = host_open();
   void *context;
-  CHECK_OK(host_init(&host, &context, logger));
+  CHECK_OK(host_init(&host, &context, cases_log));
   CHECK_OK(host_set_attributes(&host, context));
   struct exchange_pair pair;
   exchange_connect(&host, context, &pair);
@@ -108,7 +86,7 @@ static void case_transfer(void) {
   CHECK(request == NULL);
   exchange_close(&pair, host.version);
   CHECK_OK(host_finalize(&host, context));
-  CHECK(!log_has("WARN"));
+  CHECK(!warns(""));
 }
 
 /* Sockets of this process that mark their packets so. */
@@ -127,7 +105,7 @@ static void case_traffic_class(void) {
   struct host host = host_open();
   host.traffic_class = 106; /* the lower two bits are not the user's */
   void *context;
-  CHECK_OK(host_init(&host, &context, logger));
+  CHECK_OK(host_init(&host, &context, cases_log));
   struct exchange_pair pair;
   exchange_connect(&host, context, &pair);
   exchange_run(&pair, some_sizes, SOME);
@@ -136,91 +114,16 @@ static void case_traffic_class(void) {
   CHECK_OK(host_finalize(&host, context));
 }
 
-enum { ABORTED = 3 };
-
-/* What NCCL does with an aborted communicator, for one side: deregisters, frees, and closes later.
- * Here the memory becomes inaccessible, or somebody else's, who then fills it. */
-static void deregister_and_free(struct exchange_half *half, bool is_reused) {
-  size_t bytes = half->part_bytes * EXCHANGE_WINDOW;
-  exchange_deregister(half);
-  CHECK(munmap(half->buffer, bytes) == 0);
-  int protection = is_reused ? PROT_READ | PROT_WRITE : PROT_NONE;
-  CHECK(mmap(half->buffer, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
-             0) == half->buffer);
-  if (is_reused) {
-    memset(half->buffer, 0x5a, bytes);
-  }
-}
-
-static void check_untouched(const struct exchange_half *half, bool is_reused) {
-  size_t bytes = half->part_bytes * EXCHANGE_WINDOW;
-  for (size_t i = 0; is_reused && i < bytes; i++) {
-    CHECK(half->buffer[i] == 0x5a);
-  }
-  CHECK(munmap(half->buffer, bytes) == 0);
-}
-
-/* The requests of an aborted communicator: bulk, or small ones that are held and coalesced. */
-static void post_some(struct exchange_half *sender, struct exchange_half *receiver, int tests) {
-  void *requests[2 * ABORTED];
-  int is_done, bytes;
-  for (int i = 0; i < ABORTED; i++) {
-    exchange_post(receiver, i, &requests[i]);
-    exchange_post(sender, i, &requests[ABORTED + i]);
-  }
-  for (int i = 0; i < tests; i++) {
-    is_done = 0;
-    CHECK_OK(HOST_CALL(sender->host, test, requests[0], &is_done, &bytes));
-    if (is_done) {
-      return; /* the request is gone */
-    }
-  }
-}
-
-/* Requests are in flight when the communicator is aborted, in NCCL's order, with memory that nobody
- * may touch between the two calls, for each size and order of the two sides. */
-static void case_abort(void) {
-  static const char *const variables[] = { "STRATUS_LOG", "STRATUS_PROGRESS", "STRATUS_ENCRYPT" };
-  static const char *const values[] = { "info", "thread", "on" };
-  static const size_t large[] = { 3 << 20, 3 << 20, 3 << 20 }, small[] = { 500, 500, 500 };
-  setenv(variables[cases_variant], values[cases_variant], 1);
-  struct host host = host_open();
-  void *context;
-  CHECK_OK(host_init(&host, &context, logger));
-  for (int round = 0; round < 8; round++) {
-    bool is_reused = round & 1, is_receiver_first = round & 2;
-    const size_t *sizes = round & 4 ? large : small;
-    struct exchange_pair pair;
-    exchange_connect(&host, context, &pair);
-    struct exchange_half sender, receiver;
-    exchange_start(&sender, &pair, true, sizes, ABORTED);
-    exchange_start(&receiver, &pair, false, sizes, ABORTED);
-    post_some(&sender, &receiver, round % 3 * 4);
-    struct exchange_half *first = is_receiver_first ? &receiver : &sender;
-    struct exchange_half *second = is_receiver_first ? &sender : &receiver;
-    deregister_and_free(first, is_reused);
-    usleep(3000); /* the plugin's thread may run */
-    deregister_and_free(second, is_reused);
-    usleep(3000);
-    exchange_close(&pair, round % 3);
-    usleep(1000);
-    check_untouched(&sender, is_reused);
-    check_untouched(&receiver, is_reused);
-  }
-  CHECK_OK(host_finalize(&host, context));
-  CHECK(!log_has("Bad address"));
-}
-
 static void case_wrong_use(void) {
   setenv("STRATUS_SPEDD_MBPS", "4000", 1);
   setenv("STRATUS_CHUNK_BYTES", "many", 1);
   setenv("STRATUS_GPU_POINTERS", "1", 1);
   struct host host = host_open();
   void *context;
-  CHECK_OK(host_init(&host, &context, logger));
+  CHECK_OK(host_init(&host, &context, cases_log));
   CHECK(devices(&host) == 1);
-  CHECK(log_has("STRATUS_SPEDD_MBPS") && log_has("STRATUS_SPEED_MBPS"));
-  CHECK(log_has("STRATUS_CHUNK_BYTES") && log_has("4K..4M"));
+  CHECK(warns("STRATUS_SPEDD_MBPS") && warns("STRATUS_SPEED_MBPS"));
+  CHECK(warns("STRATUS_CHUNK_BYTES") && warns("4K..4M"));
 
   struct host_properties p;
   CHECK(host_properties(&host, 1, &p) != NCCL_SUCCESS && host_properties(&host, -1, &p));
@@ -240,7 +143,7 @@ static void case_wrong_use(void) {
   CHECK(host_irecv(&host, pair.recv, 2, data, 8, NULL, NULL, false, &request) != NCCL_SUCCESS);
   void *gpu = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   CHECK(host_register(&host, pair.send, gpu, 4096, PTR_CUDA, &mhandle) != NCCL_SUCCESS);
-  CHECK(log_has("unset STRATUS_GPU_POINTERS"));
+  CHECK(warns("unset STRATUS_GPU_POINTERS"));
   exchange_close(&pair, 0);
   CHECK_OK(host_finalize(&host, context));
 }
@@ -249,10 +152,10 @@ static void case_no_interface(void) {
   setenv("NCCL_SOCKET_IFNAME", "=absent0", 1);
   struct host host = host_open();
   void *context;
-  CHECK_OK(host_init(&host, &context, logger));
+  CHECK_OK(host_init(&host, &context, cases_log));
   CHECK(devices(&host) == 0);
-  CHECK(log_has("WARN NET/stratus: no usable network interface"));
-  CHECK(log_has("\"=absent0\"") && log_has("lo does not match NCCL_SOCKET_IFNAME"));
+  CHECK(warns("NET/stratus: no usable network interface"));
+  CHECK(warns("\"=absent0\"") && warns("lo does not match NCCL_SOCKET_IFNAME"));
   CHECK_OK(host_finalize(&host, context));
 }
 
@@ -347,7 +250,7 @@ static void case_fuse(void) {
   }
   struct host host = host_open();
   void *context, *next;
-  CHECK_OK(host_init(&host, &context, logger));
+  CHECK_OK(host_init(&host, &context, cases_log));
   CHECK(devices(&host) == 2);
   if (host.version >= 9) {
     (is_on_pci ? check_fused : check_apart)(&host);
@@ -356,34 +259,23 @@ static void case_fuse(void) {
     struct host_properties p;
     /* Kept loaded: NCCL goes on with the numbers it knows. */
     CHECK_OK(host_finalize(&host, context));
-    CHECK_OK(host_init(&host, &next, logger));
+    CHECK_OK(host_init(&host, &next, cases_log));
     CHECK_OK(host_properties(&host, 2, &p));
     /* Loaded again: NCCL asks, and must hear of physical devices only. */
     CHECK(devices(&host) == 2);
     context = next;
   }
   CHECK_OK(host_finalize(&host, context));
-  CHECK(!log_has("WARN"));
+  CHECK(!warns(""));
   remove_nics(root);
 }
 
 static const struct cases_case cases[] = {
-  { "properties", case_properties, 0 },
-  { "transfer", case_transfer, 0 },
-  { "traffic_class", case_traffic_class, 0 },
-  { "abort", case_abort, 0 },
-  { "abort_thread", case_abort, 1 },
-  { "abort_sealed", case_abort, 2 },
-  { "wrong_use", case_wrong_use, 0 },
-  { "no_interface", case_no_interface, 0 },
-  { "fuse", case_fuse, true },
-  { "fuse_without_pci", case_fuse, false },
-  { 0 },
+  { "properties", case_properties, 0 },       { "transfer", case_transfer, 0 },
+  { "traffic_class", case_traffic_class, 0 }, { "wrong_use", case_wrong_use, 0 },
+  { "no_interface", case_no_interface, 0 },   { "fuse", case_fuse, true },
+  { "fuse_without_pci", case_fuse, false },   { 0 },
 };
-
-static void end(void) {
-  fputs(log_text, stdout);
-}
 
 const struct cases_host net_host = {
   .name = "net",
@@ -391,5 +283,4 @@ const struct cases_host net_host = {
   .is_by_net = true,
   .leaves_threads = true,
   .cases = cases,
-  .end = end,
 };

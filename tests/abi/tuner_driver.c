@@ -6,54 +6,11 @@
 
 #include <dlfcn.h>
 #include <float.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/lib/json_text.h"
-
-/* ---- the log ---- */
-
-enum { LOG_LINES_MAX = 4096, LOG_LINE_MAX = 600 };
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
-static int log_count;
-static struct {
-  enum nccl_log_level level;
-  char text[LOG_LINE_MAX];
-} log_lines[LOG_LINES_MAX];
-
-static void capture_log(enum nccl_log_level level, unsigned long flags, const char *file, int line,
-                        const char *fmt, ...) {
-  CHECK(flags == (NCCL_SUBSYSTEM_INIT | NCCL_SUBSYSTEM_TUNING), "subsystems %#lx", flags);
-  CHECK(file && line > 0, "a log line without its place");
-  pthread_mutex_lock(&log_lock);
-  CHECK(log_count < LOG_LINES_MAX, "the plugin logs without end");
-  log_lines[log_count].level = level;
-  va_list arguments;
-  va_start(arguments, fmt);
-  vsnprintf(log_lines[log_count].text, LOG_LINE_MAX, fmt, arguments);
-  va_end(arguments);
-  log_count++;
-  pthread_mutex_unlock(&log_lock);
-}
-
-int driver_log_count(enum nccl_log_level level, const char *part) {
-  int count = 0;
-  pthread_mutex_lock(&log_lock);
-  for (int i = 0; i < log_count; i++) {
-    count += log_lines[i].level == level && strstr(log_lines[i].text, part);
-  }
-  pthread_mutex_unlock(&log_lock);
-  return count;
-}
-
-void driver_log_print(FILE *to) {
-  for (int i = 0; i < log_count; i++) {
-    fprintf(to, "  log %d: %s\n", log_lines[i].level, log_lines[i].text);
-  }
-}
 
 /* ---- the release ---- */
 
@@ -73,7 +30,7 @@ enum nccl_result ncclGetVersion(int *version) {
 /* ---- loading ---- */
 
 void driver_open(struct driver_plugin *plugin, const struct release *release) {
-  plugin->logger = capture_log;
+  plugin->logger = cases_log;
   plugin->handle = dlopen(cases_tuner_plugin(), release->dlopen_flag | RTLD_LOCAL);
   CHECK(plugin->handle, "%s", dlerror());
   plugin->symbol = NULL;

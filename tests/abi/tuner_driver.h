@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tuner_driver: plays one release of NCCL against a tuner plugin: opens it, looks its symbols up,
  * makes communicators, asks for collectives.
- * Owns: what it opened, until closed.  Threads: one per communicator; the log is shared.
+ * Owns: what it opened, until closed.  Threads: one per communicator.
  * Blocks: no.  Fails: a broken expectation of the driver's own ends the process with a message. */
 #ifndef TESTS_ABI_TUNER_DRIVER_H
 #define TESTS_ABI_TUNER_DRIVER_H
@@ -41,7 +41,7 @@ struct driver_plugin {
   /* What v5 to v7 get of NCCL's cost model: nobody can read or write there. NCCL 2.31 hands in what
    * was never set. */
   void *constants;
-  nccl_logger_fn *logger; /* handed to communicators: at first driver_log_count's */
+  nccl_logger_fn *logger; /* handed to communicators: at first cases_log */
 };
 
 struct driver_comm {
@@ -90,10 +90,6 @@ void driver_close_comm(struct driver_comm *comm);
 
 /* What NCCL would run after the call: the first cheapest cell of its table; false if none. */
 bool driver_select(const float *costs, int algos, int *algo, int *proto);
-
-/* What the plugin logged. */
-int driver_log_count(enum nccl_log_level level, const char *part);
-void driver_log_print(FILE *to);
 
 /* Takes away what this machine and the caller's environment could decide, and makes a scratch
  * directory; before the plugin is opened, since it reads its parameters once. */

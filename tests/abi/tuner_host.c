@@ -300,8 +300,8 @@ static struct tally run_all(bool has_profile) {
 static void check_banner(const char *part) {
   char banner[64];
   snprintf(banner, sizeof banner, "tuner interface v%c", cases_release->tuners[0]);
-  CHECK(driver_log_count(NCCL_LOG_INFO, banner) == 1, "not one banner with '%s'", banner);
-  CHECK(driver_log_count(NCCL_LOG_INFO, part) >= 1, "nothing says '%s'", part);
+  CHECK(cases_log_count(NCCL_LOG_INFO, banner) == 1, "not one banner with '%s'", banner);
+  CHECK(cases_log_count(NCCL_LOG_INFO, part) >= 1, "nothing says '%s'", part);
 }
 
 /* ---- the cases ---- */
@@ -316,7 +316,7 @@ static void case_no_profile(void) {
   struct tally tally = run_all(false);
   CHECK(tally.chosen == 0, "chosen without a profile");
   check_banner("no profile: NCCL's own choice is untouched");
-  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
+  CHECK(cases_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
 }
 
 static void case_bad_profile(void) {
@@ -325,26 +325,26 @@ static void case_bad_profile(void) {
       "'rows': [{'bytes_lo': 1024, 'algo': 'tre', 'proto': 'll'}]}]}");
   run_all(false);
   check_banner("bad profile: NCCL's own choice is untouched");
-  CHECK(driver_log_count(NCCL_LOG_WARN, "test.profile: tables[0].rows[0].algo takes tree") == 1,
+  CHECK(cases_log_count(NCCL_LOG_WARN, "test.profile: tables[0].rows[0].algo takes tree") == 1,
         "the place is not named");
-  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
+  CHECK(cases_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
 static void case_lost_profile(void) {
   setenv("STRATUS_PROFILE", "/nowhere/lost.profile", 1);
   run_all(false);
-  CHECK(driver_log_count(NCCL_LOG_WARN, "/nowhere/lost.profile") == 1, "the file is not named");
-  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
+  CHECK(cases_log_count(NCCL_LOG_WARN, "/nowhere/lost.profile") == 1, "the file is not named");
+  CHECK(cases_log_count(NCCL_LOG_WARN, "") == 1, "not one warning");
 }
 
 static void case_profile(void) {
   write_good_profile("");
   struct tally tally = run_all(true);
   check_banner("profile host-test, hash ");
-  CHECK(driver_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
+  CHECK(cases_log_count(NCCL_LOG_WARN, "") == 0, "a warning without reason");
   CHECK(tally.matched > CALLS_PER_COMM / 3, "only %d calls matched", tally.matched);
   if (cases_release->tuners[0] == '1') {
-    CHECK(driver_log_count(NCCL_LOG_INFO, "do not pass the communicator") == 1, "no reason");
+    CHECK(cases_log_count(NCCL_LOG_INFO, "do not pass the communicator") == 1, "no reason");
   } else {
     CHECK(tally.chosen > CALLS_PER_COMM / 6 && tally.chosen < tally.matched, "%d of %d chosen",
           tally.chosen, tally.matched);
@@ -386,15 +386,10 @@ static void begin(void) {
   driver_tell_release();
 }
 
-static void end(void) {
-  driver_log_print(stdout);
-  driver_remove_scratch();
-}
-
 const struct cases_host tuner_host = {
   .name = "tuner",
   .title = "tuner plugin, every release",
   .cases = cases,
   .begin = begin,
-  .end = end,
+  .end = driver_remove_scratch,
 };

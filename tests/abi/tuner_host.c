@@ -5,7 +5,6 @@
 #include "tests/abi/tuner_driver.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -246,43 +245,7 @@ static void run_communicators(const struct driver_plugin *plugin, bool has_profi
   }
 }
 
-struct thread_work {
-  const struct driver_plugin *plugin;
-  struct driver_comm *shared;
-  uint64_t seed;
-  bool has_profile;
-};
-
-static void *run_thread(void *argument) {
-  struct thread_work *work = argument;
-  struct tally tally = { 0 };
-  for (int round = 0; round < 3; round++) {
-    struct driver_comm own;
-    size_t ranks = work->seed % 2 ? 32 : 2, nodes = work->seed % 2 ? 4 : 2;
-    CHECK(driver_init_comm(&own, work->plugin, ranks, nodes) == NCCL_SUCCESS, "init in a thread");
-    ask_many(&own, work->seed, work->has_profile, &tally);
-    ask_many(work->shared, work->seed + 1, work->has_profile, &tally);
-    driver_close_comm(&own);
-  }
-  return NULL;
-}
-
-static void run_threads(const struct driver_plugin *plugin, bool has_profile) {
-  struct driver_comm shared;
-  CHECK(driver_init_comm(&shared, plugin, 32, 4) == NCCL_SUCCESS, "init of the shared one");
-  struct thread_work work[2];
-  pthread_t threads[2];
-  for (int i = 0; i < 2; i++) {
-    work[i] = (struct thread_work){ plugin, &shared, (uint64_t)i + 7, has_profile };
-    CHECK(pthread_create(&threads[i], NULL, run_thread, &work[i]) == 0, "no thread");
-  }
-  for (int i = 0; i < 2; i++) {
-    pthread_join(threads[i], NULL);
-  }
-  driver_close_comm(&shared);
-}
-
-/* Communicators, threads, and all again after NCCL unloaded the plugin and loaded it anew. */
+/* Communicators, and all again after NCCL unloaded the plugin and loaded it anew. */
 static struct tally run_all(bool has_profile) {
   struct tally tally = { 0 };
   for (int load = 0; load < 2; load++) {
@@ -291,7 +254,6 @@ static struct tally run_all(bool has_profile) {
     CHECK(plugin.abi == cases_release->tuners[0] - '0', "picked v%d", plugin.abi);
     CHECK(strcmp(driver_name(&plugin), "stratus") == 0, "is named %s", driver_name(&plugin));
     run_communicators(&plugin, has_profile, &tally);
-    run_threads(&plugin, has_profile);
     driver_close(&plugin);
   }
   return tally;

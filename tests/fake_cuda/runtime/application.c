@@ -70,8 +70,7 @@ EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags,
                                                 int priority) {
   priority = priority > 0 ? 0 : priority;
-  *stream = stream_new(!(flags & cudaStreamNonBlocking),
-                       priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority);
+  *stream = stream_new(priority < GREATEST_PRIORITY ? GREATEST_PRIORITY : priority);
   return cudaSuccess;
 }
 

@@ -69,66 +69,49 @@ SUCCEEDS(__cudaRegisterVar)
 struct launch {
   struct kernel *kernel;
   unsigned grid;
+  bool has_args;
   char args[] __attribute__((aligned(16)));
 };
 
 static void run_launch(void *arg) {
   const struct launch *l = arg;
-  if (nccl_kernel_params(l->kernel->name)) {
-    if (!nccl_kernel_run(l->kernel, l->grid, l->args))
-      device_set_fault();
-  } else {
+  if (!l->has_args || !nccl_kernel_is(l->kernel->name)) {
     LOG(LOG_ERROR, "kernel %s is not emulated", l->kernel->name);
+    device_set_fault();
+  } else if (!nccl_kernel_run(l->kernel, l->grid, l->args)) {
     device_set_fault();
   }
 }
 
-/* An op that runs the kernel with a copy of its arguments, of either kind of argument passing. */
-static struct op *kernel_op(struct kernel *kernel, unsigned grid, void **params, void **extra) {
-  const size_t *sizes = nccl_kernel_params(kernel->name);
+/* With a copy of the arguments, which NCCL hands over as one buffer; without one the kernel is none
+ * of NCCL's. */
+static CUresult launch(struct kernel *kernel, unsigned grid, cudaStream_t stream, void **extra) {
   const void *buffer = NULL;
-  size_t total = 0;
-  for (int i = 0; sizes && sizes[i]; i++)
-    total += round_up(sizes[i], 8);
+  size_t bytes = 0;
+  LOG(LOG_LAUNCH, "launch %s grid %u", kernel->name, grid);
   for (int i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
     if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
       buffer = extra[i + 1];
     else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
-      total = *(size_t *)extra[i + 1];
+      bytes = *(size_t *)extra[i + 1];
   }
-  struct launch *l = aligned_alloc(16, round_up(sizeof *l + total, 16));
-  l->kernel = kernel;
-  l->grid = grid;
-  memset(l->args, 0, total);
-  if (buffer) {
-    memcpy(l->args, buffer, total);
-  } else if (params && sizes) {
-    size_t offset = 0;
-    for (int i = 0; sizes[i]; i++) {
-      memcpy(l->args + offset, params[i], sizes[i]);
-      offset += round_up(sizes[i], 8);
-    }
-  }
-  return op_new(run_launch, free, l);
-}
-
-static CUresult launch(struct kernel *kernel, unsigned grid, cudaStream_t stream, void **params,
-                       void **extra) {
-  LOG(LOG_LAUNCH, "launch %s grid %u", kernel->name, grid);
-  struct op *op = kernel_op(kernel, grid, params, extra);
-  return (CUresult)stream_submit(stream_resolve(stream), op);
+  struct launch *l = aligned_alloc(16, round_up(sizeof *l + bytes, 16));
+  *l = (struct launch){ .kernel = kernel, .grid = grid, .has_args = buffer != NULL };
+  if (buffer)
+    memcpy(l->args, buffer, bytes);
+  return (CUresult)stream_submit(stream_resolve(stream), op_new(run_launch, free, l));
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                         CUstream stream, void **params, void **extra) {
-  return launch((struct kernel *)function, grid_x * grid_y * grid_z, stream, params, extra);
+  return launch((struct kernel *)function, grid_x * grid_y * grid_z, stream, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
                           void **extra) {
   unsigned grid = config->gridDimX * config->gridDimY * config->gridDimZ;
-  CUresult result = launch((struct kernel *)function, grid, config->hStream, params, extra);
+  CUresult result = launch((struct kernel *)function, grid, config->hStream, extra);
   for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {
     CUlaunchAttribute *a = &config->attrs[i];
     /* Fires when the kernel has ended, which is later than on a GPU but never too early. */
@@ -143,7 +126,7 @@ EXPORT cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, voi
   struct kernel *k = kernel_find(func);
   if (!k)
     return error_set(cudaErrorInvalidDeviceFunction);
-  return (cudaError_t)launch(k, grid.x * grid.y * grid.z, stream, args, NULL);
+  return (cudaError_t)launch(k, grid.x * grid.y * grid.z, stream, NULL);
 }
 
 EXPORT cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) {

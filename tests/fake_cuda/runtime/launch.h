@@ -20,7 +20,6 @@ struct kernel {
  * GPU would. False, after an error message, if the release or what the kernel was asked to do is
  * not emulated. */
 bool nccl_kernel_run(const struct kernel *kernel, unsigned grid, const void *args);
-/* Sizes of a kernel's parameters, in order, terminated by 0; NULL if it is not one of NCCL's. */
-const size_t *nccl_kernel_params(const char *name);
+bool nccl_kernel_is(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams: queues with one worker thread each, and the default streams' rules; events. */
+/* Streams: queues with one worker thread each; events. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -129,7 +129,6 @@ struct CUstream_st {
   struct work *head, **tail;
   uint64_t submitted, completed;
   bool is_started, is_stopping;
-  bool is_blocking; /* takes part in legacy default stream synchronisation */
   int device;
   int priority;
   int references; /* the handle, the worker thread, and whoever waits */
@@ -140,8 +139,7 @@ struct CUstream_st {
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUstream_st *streams;
 static unsigned long long last_id;
-static struct CUstream_st *legacy_stream[MAX_DEVICES];
-static struct CUstream_st *per_thread_stream[MAX_DEVICES];
+static struct CUstream_st *default_stream[MAX_DEVICES];
 
 static void stream_release(struct CUstream_st *s) {
   if (__atomic_sub_fetch(&s->references, 1, __ATOMIC_ACQ_REL))
@@ -179,13 +177,12 @@ static void *stream_thread(void *arg) {
   return NULL;
 }
 
-struct CUstream_st *stream_new(bool is_blocking, int priority) {
+struct CUstream_st *stream_new(int priority) {
   struct CUstream_st *s = calloc(1, sizeof *s);
   pthread_mutex_init(&s->lock, NULL);
   pthread_cond_init(&s->has_work, NULL);
   pthread_cond_init(&s->has_progress, NULL);
   s->tail = &s->head;
-  s->is_blocking = is_blocking;
   s->priority = priority;
   s->device = device_current();
   s->references = 1;
@@ -222,18 +219,15 @@ struct CUstream_st *stream_resolve(cudaStream_t handle) {
   static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
   if ((uintptr_t)handle > (uintptr_t)cudaStreamPerThread)
     return handle;
-  bool is_per_thread = handle == cudaStreamPerThread;
-  struct CUstream_st **slot =
-      &(is_per_thread ? per_thread_stream : legacy_stream)[device_current()];
+  struct CUstream_st **slot = &default_stream[device_current()];
   pthread_mutex_lock(&once);
   if (!*slot)
-    *slot = stream_new(true, 0);
+    *slot = stream_new(0);
   pthread_mutex_unlock(&once);
   return *slot;
 }
 
-/* Appends an op at the end of the queue, past the default streams' rules. */
-static void stream_push(struct CUstream_st *s, struct op *op) {
+cudaError_t stream_submit(struct CUstream_st *s, struct op *op) {
   struct work *w = malloc(sizeof *w);
   *w = (struct work){ op, NULL };
   pthread_mutex_lock(&s->lock);
@@ -249,6 +243,7 @@ static void stream_push(struct CUstream_st *s, struct op *op) {
   }
   pthread_cond_signal(&s->has_work);
   pthread_mutex_unlock(&s->lock);
+  return cudaSuccess;
 }
 
 static bool is_busy(struct CUstream_st *s) {
@@ -256,38 +251,6 @@ static bool is_busy(struct CUstream_st *s) {
   bool result = s->completed < s->submitted;
   pthread_mutex_unlock(&s->lock);
   return result;
-}
-
-/* Makes the next op of `later` wait for everything submitted to `earlier` so far. */
-static void add_dependency(struct CUstream_st *later, struct CUstream_st *earlier) {
-  struct CUevent_st *event = event_new();
-  stream_push(earlier, event_record_op(event));
-  struct op *wait = event_wait_op(event);
-  if (wait)
-    stream_push(later, wait);
-  event_release(event);
-}
-
-/* Work in the default stream waits for the device's blocking streams, and the other way round.
- * Streams in the list are kept alive by the list's lock. */
-static void apply_default_rules(struct CUstream_st *s) {
-  struct CUstream_st *legacy = legacy_stream[s->device];
-  if (s == legacy) {
-    pthread_mutex_lock(&list_lock);
-    for (struct CUstream_st *t = streams; t; t = t->next) {
-      if (t != s && t->is_blocking && t->device == s->device && is_busy(t))
-        add_dependency(s, t);
-    }
-    pthread_mutex_unlock(&list_lock);
-  } else if (s->is_blocking && legacy && is_busy(legacy)) {
-    add_dependency(s, legacy);
-  }
-}
-
-cudaError_t stream_submit(struct CUstream_st *s, struct op *op) {
-  apply_default_rules(s);
-  stream_push(s, op);
-  return cudaSuccess;
 }
 
 static void stream_drain(struct CUstream_st *s) {
@@ -299,8 +262,6 @@ static void stream_drain(struct CUstream_st *s) {
 }
 
 cudaError_t stream_wait_idle(struct CUstream_st *s) {
-  if (s == legacy_stream[s->device])
-    apply_default_rules(s);
   stream_drain(s);
   return device_fault();
 }
@@ -308,7 +269,7 @@ cudaError_t stream_wait_idle(struct CUstream_st *s) {
 /* ---- API ---- */
 
 EXPORT cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
-  *stream = stream_new(!(flags & cudaStreamNonBlocking), 0);
+  *stream = stream_new(0);
   return cudaSuccess;
 }
 

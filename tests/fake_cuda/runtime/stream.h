@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream: an in-order queue of ops with one worker thread, which sleeps while the queue is empty;
- * and events, which count the recordings asked for, and know the latest one that has run.
+ * and events, which count the recordings asked for, and know the latest one that has run. Streams
+ * do not block each other: NCCL, PyTorch and coll make such (cudaStreamNonBlocking).
  * Owns: a stream its queue and thread, an op its argument; events are reference counted.
  * Threads: any.  Blocks: stream_wait_idle, and the ops and calls that wait for an event, do.
  * Fails: with a CUDA error code. */
@@ -14,14 +15,13 @@ struct op;
 struct op *op_new(void (*run)(void *arg), void (*destroy)(void *arg), void *arg);
 
 struct CUstream_st;
-/* A new one of the current device; blocking ones take part in legacy default stream
- * synchronisation. */
-struct CUstream_st *stream_new(bool is_blocking, int priority);
+/* A new one of the current device. */
+struct CUstream_st *stream_new(int priority);
 int stream_priority(const struct CUstream_st *stream); /* as asked for; all are served alike */
-/* Turns the special handles (NULL, legacy, per thread) into a stream of the current device. */
+/* Turns the special handles (NULL, legacy, per thread) into one stream of the current device. */
 struct CUstream_st *stream_resolve(cudaStream_t handle);
 
-/* Queues the op by the legacy default stream's rules; takes it over. */
+/* Queues the op; takes it over. */
 cudaError_t stream_submit(struct CUstream_st *stream, struct op *op);
 /* Waits for everything that was submitted before the call. */
 cudaError_t stream_wait_idle(struct CUstream_st *stream);

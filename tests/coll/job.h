@@ -36,6 +36,7 @@ struct job {
   struct job_gpu *gpus;   /* options->gpus of them */
   size_t buffer_bytes;
   const struct contents *contents; /* to be sent; NULL: none were given */
+  const void *const *arrays;       /* the same for pattern_use */
 };
 
 /* `buffer_bytes`: what the largest operation needs in either buffer. */

@@ -75,7 +75,10 @@ static void check_prepare(const struct job *job, const struct operation_case *c,
   pattern_fill_guard(guard);
   if (pattern.type != c->type || pattern.redop != c->redop || pattern.ranks != job->ranks)
     pattern_init(&pattern, c->type, c->redop, job->ranks, seed, job->contents);
-  pattern_set_seed(&pattern, seed);
+  if (job->arrays)
+    pattern_use(&pattern, job->arrays, seed);
+  else
+    pattern_set_seed(&pattern, seed);
   for (int i = 0; i < job->options->gpus; i++) {
     const struct job_gpu *gpu = &job->gpus[i];
     struct check_buffers b = check_place(c, gpu, is_in_place);
@@ -101,10 +104,10 @@ void check_fill_with_contents(const struct job *job) {
 
 /* A few of these are enough; thousands would hide other messages. */
 enum { SAY_MAX = 20 };
+static int said;
 
 static void say_where(const struct operation_case *c, int rank, const struct operation_part *part,
                       size_t index, size_t in_staging) {
-  static int said;
   if (said++ >= SAY_MAX)
     return;
   unsigned size = element_infos[c->type].size_bytes;
@@ -137,10 +140,16 @@ static uint64_t count_wrong(const struct operation_case *c, int rank, const char
   return wrong;
 }
 
-static uint64_t count_out_of_bounds(const char *at) {
+static uint64_t count_out_of_bounds(const struct operation_case *c, int rank, const char *at,
+                                    const char *where) {
   unsigned char guard[PATTERN_GUARD_BYTES];
   CUDA(cudaMemcpy(guard, at, sizeof guard, cudaMemcpyDeviceToHost));
-  return pattern_compare_guard(guard);
+  uint64_t changed = pattern_compare_guard(guard);
+  if (changed && said++ < SAY_MAX)
+    message_write("%s, %zu bytes: %llu bytes %s the result of rank %d were written",
+                  operation_infos[c->operation].name, c->counts.bytes, (unsigned long long)changed,
+                  where, rank);
+  return changed;
 }
 
 /* At most as many as there are ranks or transfers. */
@@ -172,8 +181,8 @@ static void check_compare(const struct job *job, const struct operation_case *c,
     int count = parts_of(c, gpu->rank, job->ranks, parts);
     for (int part = 0; part < count; part++)
       *wrong += count_wrong(c, gpu->rank, b.recv, &parts[part]);
-    *out_of_bounds +=
-        count_out_of_bounds(b.begin - PATTERN_GUARD_BYTES) + count_out_of_bounds(b.end);
+    *out_of_bounds += count_out_of_bounds(c, gpu->rank, b.begin - PATTERN_GUARD_BYTES, "before") +
+                      count_out_of_bounds(c, gpu->rank, b.end, "behind");
   }
   free(parts);
 }
@@ -328,8 +337,11 @@ void measure_check(struct job *job, const struct operation_case *measure_case, b
                    uint64_t seed, struct measure_result *result) {
   struct run run = open_run(job, measure_case, is_in_place);
   check_prepare(job, measure_case, is_in_place, seed);
+  uint64_t start_ns = clock_now_ns();
   launch(&run);
   wait_for_gpus(&run);
+  result->done_ns = clock_now_ns();
+  result->time_us = (double)(result->done_ns - start_ns) / 1e3;
   check_compare(job, measure_case, is_in_place, &result->wrong, &result->out_of_bounds);
   close_run(&run);
 }

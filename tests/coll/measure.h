@@ -18,6 +18,7 @@ struct measure_result {
   int iterations;   /* per process */
   uint64_t wrong;   /* elements, over all ranks */
   uint64_t out_of_bounds; /* bytes around receive buffers that were written */
+  uint64_t done_ns;       /* of measure_check: when the run was over */
 };
 
 /* Where NCCL is called for a case by one of `ranks`. */
@@ -29,8 +30,9 @@ void measure_run(struct job *job, const struct operation_case *measure_case, boo
                  struct measure_result *result);
 
 /* One run with checked data, without a meeting of the processes: others may do something else
- * meanwhile. The seed is the same at all that take part. What this process finds is added to
- * `result`; measure_add_up makes it that of all processes, which call it at the same time. */
+ * meanwhile. The seed is the same at all that take part; with job->arrays it is the place where
+ * they begin. The time is this process's. What it finds is added to `result`; measure_add_up makes
+ * it that of all processes, which call it at the same time. */
 void measure_check(struct job *job, const struct operation_case *measure_case, bool is_in_place,
                    uint64_t seed, struct measure_result *result);
 void measure_add_up(const struct job *job, struct measure_result *result);

@@ -79,6 +79,7 @@ void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_
   pattern->type = type;
   pattern->redop = redop;
   pattern->ranks = ranks;
+  pattern->arrays = NULL;
   choose_numbers(pattern);
   choose_contents(pattern, contents);
   pattern_set_seed(pattern, seed);
@@ -135,9 +136,28 @@ static uint64_t number_expected(const struct pattern *pattern, uint64_t place) {
   return result;
 }
 
-/* ---- both ---- */
+/* ---- arrays, in the place of both ---- */
+
+void pattern_use(struct pattern *pattern, const void *const *arrays, size_t shift) {
+  pattern->arrays = arrays;
+  pattern->shift = shift;
+}
+
+/* Element `place` of a rank's array, or of the reduction's. */
+static const char *array_at(const struct pattern *pattern, int source, uint64_t place) {
+  const char *array = pattern->arrays[source == PATTERN_REDUCED ? pattern->ranks : source];
+  return array + (pattern->shift + place) * element_infos[pattern->type].size_bytes;
+}
+
+static uint64_t array_load(const struct pattern *pattern, int source, uint64_t place) {
+  return element_load(array_at(pattern, source, place), element_infos[pattern->type].size_bytes, 0);
+}
+
+/* ---- all of them ---- */
 
 uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
+  if (pattern->arrays)
+    return array_load(pattern, rank, place);
   if (pattern->contents)
     return contents_sent(pattern, rank, place);
   uint64_t number = number_sent(pattern, rank, place);
@@ -145,6 +165,8 @@ uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place) {
 }
 
 uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
+  if (pattern->arrays)
+    return array_load(pattern, PATTERN_REDUCED, place);
   if (pattern->contents)
     return contents_expected(pattern, place);
   uint64_t number = number_expected(pattern, place);
@@ -154,10 +176,12 @@ uint64_t pattern_expected(const struct pattern *pattern, uint64_t place) {
   return number / (uint64_t)parts & mask_of(pattern);
 }
 
-/* ---- arrays ---- */
-
 void pattern_fill(const struct pattern *pattern, int rank, uint64_t place, void *to, size_t count) {
   unsigned size = element_infos[pattern->type].size_bytes;
+  if (pattern->arrays) {
+    memcpy(to, array_at(pattern, rank, place), count * size);
+    return;
+  }
   for (size_t i = 0; i < count; i++)
     element_store(to, size, i, pattern_sent(pattern, rank, place + i));
 }
@@ -166,6 +190,8 @@ uint64_t pattern_compare(const struct pattern *pattern, int source, uint64_t pla
                          const void *data, size_t count, size_t *first_wrong) {
   unsigned size = element_infos[pattern->type].size_bytes;
   uint64_t wrong = 0;
+  if (pattern->arrays && !memcmp(data, array_at(pattern, source, place), count * size))
+    return 0;
   for (size_t i = 0; i < count; i++) {
     uint64_t expected = source == PATTERN_REDUCED ? pattern_expected(pattern, place + i)
                                                   : pattern_sent(pattern, source, place + i);

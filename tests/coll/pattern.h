@@ -51,6 +51,8 @@ struct pattern {
   const struct contents *contents; /* NULL: none, or not for this reduction */
   /* Of contents, for reductions: which bits of a code are sent, and what codes without sign. */
   uint64_t kept, least, most;
+  const void *const *arrays; /* of pattern_use; NULL: none */
+  size_t shift;
 };
 
 /* contents: NULL: none. Else to be there as long as the pattern. */
@@ -59,6 +61,11 @@ void pattern_init(struct pattern *pattern, enum element_type type, enum pattern_
 
 /* Another run of the same kind: cheap. */
 void pattern_set_seed(struct pattern *pattern, uint64_t seed);
+
+/* In the place of all that: what each rank sends and, last, the reduction, in arrays that begin
+ * `shift` elements behind their beginning. A check then costs a comparison of memory. Until
+ * pattern_init; the arrays are to be there as long. */
+void pattern_use(struct pattern *pattern, const void *const *arrays, size_t shift);
 
 /* Code of element `place` of what `rank` sends. */
 uint64_t pattern_sent(const struct pattern *pattern, int rank, uint64_t place);

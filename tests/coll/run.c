@@ -126,14 +126,13 @@ static void set_environment(const struct options *options, const struct world *w
     setenv("STRATUS_COMPRESS", "off", 0);
 }
 
-static size_t needed_bytes(const struct options *options, const struct replay *replay,
-                           const struct run_mode *mode) {
+static size_t needed_bytes(const struct options *options, const struct replay *replay) {
   if (options->replay)
     return replay_bytes(replay);
   size_t bytes = 0;
   for (int i = 0; i < options->sizes_count; i++)
     bytes = options->sizes[i] > bytes ? options->sizes[i] : bytes;
-  return mode ? bytes + mode->slack_bytes : bytes;
+  return bytes;
 }
 
 static int run_rank(const struct options *options, const struct world *world,
@@ -156,7 +155,7 @@ static int run_rank(const struct options *options, const struct world *world,
     message_fail("--data: %s", error);
   struct rendezvous *rendezvous = rendezvous_open(world, options->gpus, RUN_CONNECT_TIMEOUT_NS);
   watchdog_start(rendezvous, options->timeout_ns, options->grace_ns);
-  job_open(&job, options, world, rendezvous, needed_bytes(options, &replay, mode));
+  job_open(&job, options, world, rendezvous, needed_bytes(options, &replay));
   job.contents = options->data ? &contents : NULL;
   bool is_good = run_what_is_wanted(&job, &replay, mode, world->rank == 0 ? table : NULL);
   watchdog_set_place("the end");

@@ -13,7 +13,6 @@
 /* What ranks do instead of measuring; tests/coll/stress has some. */
 struct run_mode {
   void (*prepare)(void); /* before any library is loaded; may be NULL */
-  size_t slack_bytes;    /* of the buffers, beyond the largest size */
   /* True: all is right. `table`, for results, is NULL but at process 0. */
   bool (*run)(struct job *job, FILE *table);
 };

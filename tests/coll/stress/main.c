@@ -62,8 +62,7 @@ static bool take_own(const char *option, const char *value) {
 }
 
 int main(int argc, char **argv) {
-  static const struct run_mode soak = { .slack_bytes = SOAK_SLACK * sizeof(int32_t),
-                                        .run = soak_run };
+  static const struct run_mode soak = { .run = soak_run };
   static const struct run_mode aborts = { .prepare = abort_prepare, .run = abort_run };
   static const struct run_mode unmade = { .run = unmade_run };
   static char *const first[] = { "coll-stress", "-n", "1", "-w", "0" }; /* of --abort's sums */

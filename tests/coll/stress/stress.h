@@ -52,10 +52,6 @@ void abort_prepare(void);
  * elements; those of all ranks determine the exit status. */
 bool soak_run(struct job *job, FILE *table);
 
-/* Elements by which buffers are larger than the largest size: each run begins at another place, so
- * that data of an earlier run is wrong in every later one. */
-enum { SOAK_SLACK = 64 << 10 };
-
 /* Rounds in which the first operation of new communicators finds a connection that cannot be made;
  * every rank then aborts its own by ncclCommAbort, as NCCL's guide says (communicators do not
  * block): when NCCL reports an error to it, or else when the patience is over. False where a round

@@ -189,14 +189,11 @@ uint64_t network_busy_ns(const struct stream *stream) {
   return stream->busy_ns + (is_busy ? now_ns - stream->busy_since_ns : 0);
 }
 
-void network_set_down(struct network *network, unsigned nic, bool is_down) {
+void network_set_down(struct network *network, unsigned nic) {
   struct nic_out *changed = &network->nics[nic];
-  changed->is_down = is_down;
+  changed->is_down = true;
   changed->wake_ns = EVENTS_NEVER;
   changed->wake_number++;
-  if (!is_down && !TAILQ_EMPTY(&changed->waiting)) {
-    nic_wake(changed, network->events->now_ns);
-  }
 }
 
 void network_init(struct network *network, const struct network_config *config,

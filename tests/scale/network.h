@@ -87,6 +87,7 @@ void network_close(struct stream *stream);
 void network_write(struct stream *stream, uint64_t bytes);
 /* The stream is open. */
 uint64_t network_busy_ns(const struct stream *stream);
-void network_set_down(struct network *network, unsigned nic, bool is_down);
+/* For good. */
+void network_set_down(struct network *network, unsigned nic);
 
 #endif

@@ -126,7 +126,7 @@ static void learn(struct load *load, const struct service_config *config) {
   phase_start(load, config->learn_bytes, UINT64_MAX);
   pass(load, config->learn_ns / 2);
   for (unsigned i = 0; i < config->down_nics; i++) {
-    network_set_down(&load->transport->network, network->nics - 1 - i, true);
+    network_set_down(&load->transport->network, network->nics - 1 - i);
   }
   pass(load, config->learn_ns / 2);
   bulk_stop(load);

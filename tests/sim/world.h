@@ -115,7 +115,7 @@ struct end {
 
 /* hello -> (reply to the sender, the receiver takes the lane: in either order) -> done */
 struct dial {
-  bool is_used, is_answered;
+  bool is_used;
   bool fails, loses_reply; /* decided beforehand */
   unsigned lane;
   uint32_t epoch;

@@ -106,19 +106,6 @@ static void write_frame(struct connection *connection, struct link_step *step, b
   frame_taken(connection, step->lane, lane->ops->write(lane, &step->frame), now_ns);
 }
 
-void connection_publish(struct connection *connection) {
-  engine_assert_locked(connection->engine);
-  for (uint64_t bytes; link_next_completion(connection->link, &bytes);) {
-    connection->requests[connection->published % CONNECTION_REQUESTS].bytes = (size_t)bytes;
-    connection->published++;
-    atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
-  }
-  int none = 0, status = link_status(connection->link);
-  if (status && atomic_compare_exchange_strong(&connection->error, &none, status)) {
-    connection_note_failure(connection); /* the first error stays */
-  }
-}
-
 /* Carries out what the link orders, writes what it wants written and publishes what completed,
  * until it waits; *step is the last answer. */
 static void run_link(struct connection *connection, bool has_followers, uint64_t now_ns,

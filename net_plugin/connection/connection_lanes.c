@@ -109,6 +109,19 @@ void connection_update_lane(struct connection *connection, unsigned index) {
   ready->taken = (ready->taken & ~bit) | (lane_has_taken(slot->lane) ? bit : 0);
 }
 
+void connection_publish(struct connection *connection) {
+  engine_assert_locked(connection->engine);
+  for (uint64_t bytes; link_next_completion(connection->link, &bytes);) {
+    connection->requests[connection->published % CONNECTION_REQUESTS].bytes = (size_t)bytes;
+    connection->published++;
+    atomic_store_explicit(&connection->completed, connection->published, memory_order_release);
+  }
+  int none = 0, status = link_status(connection->link);
+  if (status && atomic_compare_exchange_strong(&connection->error, &none, status)) {
+    connection_note_failure(connection); /* the first error stays */
+  }
+}
+
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,
                            uint64_t now_ns) {
   engine_assert_locked(connection->engine);

@@ -10,9 +10,10 @@
  *   connection_setup.c     what set-up tells of lanes, and asks
  *   connection_release.c   the user takes its memory back, or leaves
  *   connection.c           its life, and the pump that runs after facts
+ *   connection_lanes.c     its lanes: served, broken, gone; tells what has completed; memory for
+ *                          compressed chunks
  *   connection_failure.c   why it failed, in one message
  *   connection_stall.c     why nothing moves, and its reports
- *   connection_lanes.c     its lanes: served, broken, gone; memory for compressed chunks
  *   connection_snapshot.c  how it is doing: counts, what waits and for how long */
 #ifndef NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
 #define NET_PLUGIN_CONNECTION_CONNECTION_STATE_H
@@ -127,8 +128,6 @@ static inline uint64_t connection_blocked(const struct connection *connection) {
 
 /* Takes what was posted, carries out orders, writes, publishes. May destroy the connection. */
 void connection_pump(struct connection *connection, uint64_t now_ns);
-/* Shows the user what has completed, or that the link has failed. */
-void connection_publish(struct connection *connection);
 /* Opens and closes lanes as the link wants it. */
 void connection_carry_out_orders(struct connection *connection, uint64_t now_ns);
 
@@ -149,6 +148,8 @@ uint64_t connection_next_report_ns(const struct connection *connection);
 
 /* What epoll calls for a lane_slot. */
 void connection_lane_ready(struct engine_source *source, uint32_t epoll_events);
+/* Shows the user what has completed, or that the link has failed. */
+void connection_publish(struct connection *connection);
 /* Does what the events ask for, and defers what follows from it. */
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t epoll_events,
                            uint64_t now_ns);

@@ -33,10 +33,10 @@ struct service {
 
 struct service_config {
   struct transport_config transport;
-  uint64_t learn_ns;    /* bulk traffic before anything is measured */
-  uint64_t learn_bytes; /* in messages of this size */
-  unsigned window; /* messages in flight: one that arrives is followed by the next */
-  unsigned posted; /* receives, of which NCCL's proxy has as many as its buffer has slices */
+  uint64_t learn_ns;     /* bulk traffic before anything is measured */
+  uint64_t learn_bytes;  /* in messages of this size */
+  unsigned window;       /* messages in flight: one that arrives is followed by the next */
+  unsigned posted;       /* receives, of which NCCL's proxy has as many as its buffer has slices */
   uint64_t single_bytes; /* of messages of up to this size only one */
   unsigned down_nics;    /* the last ones, which go down under the load */
 };

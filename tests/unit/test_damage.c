@@ -168,7 +168,7 @@ TEST(bad_protection_ends_listen_and_connect) {
   static const struct {
     const char *variable, *says;
   } cases[] = {
-    { "STRATUS_ENCRYPT=bogus", "STRATUS_ENCRYPT=\"bogus\" is not accepted; it takes off|on|" },
+    { "STRATUS_ENCRYPT=bogus", "STRATUS_ENCRYPT=\"bogus\" is not accepted; it takes off|on. " },
     { "STRATUS_ENCRYPT=2", "STRATUS_ENCRYPT=\"2\" is not accepted" },
     { "STRATUS_ENCRYPT=", "STRATUS_ENCRYPT is set to nothing" },
     { "STRATUS_CHECKSUM=crc", "STRATUS_CHECKSUM=\"crc\" is not accepted; it takes 0|1|off|on|" },

@@ -69,7 +69,7 @@ tap_program() {
 # What failed and why: TAP has the reason behind the line, fail_msg of cmocka before it, a sanitizer a report of its own. What is
 # not known by these ends where the program died.
 tap_failures() { # OUTPUT
-  grep -aE -A 8 '^not ok|^ERROR: |ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$1" | head -n 40 || tail -n 12 "$1"
+  grep -aE -B 4 -A 8 '^not ok|^ERROR: |ERROR: [A-Za-z]*Sanitizer|WARNING: ThreadSanitizer|runtime error:' "$1" | head -n 40 || tail -n 12 "$1"
 }
 
 tap_end() {

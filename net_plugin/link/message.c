@@ -272,7 +272,9 @@ static int bounce_begin(struct incoming_ring *ring, const struct wire_header *he
       return -EPROTO;
     }
     bounce = &ring->bounces[header->message % ring->eager_slots];
-    assert(bounce->state == BOUNCE_FREE); /* those that are not are of messages this close, too */
+    if (bounce->state != BOUNCE_FREE) {
+      return -EPROTO; /* cannot be, as those in use are of messages this close, too */
+    }
     *bounce = (struct bounce){
       .message = header->message,
       .bytes = (uint32_t)header->total,

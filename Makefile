@@ -409,8 +409,8 @@ FUZZ_REPLAY = $(if $(filter fuzz,$(SAN)),,$(call objects,tests/fuzz/replay.c))
 $(BUILD)/fuzz/fuzz_%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(FUZZ_REPLAY) $(STRATUS_A)
 	$(link) $(if $(FUZZ_REPLAY),,-fsanitize=fuzzer) $(filter %.o,$^) $(STRATUS_A) $(SYSTEM_LIBS)
 
-# Parts of the tools.
 $(addprefix $(BUILD)/fuzz/fuzz_,link stream): $(call objects,tests/lib/link_check.c)
+# Parts of the tools.
 $(BUILD)/fuzz/fuzz_stats: $(call objects,$(addprefix net_plugin/tools/,document.c stats_print.c))
 
 fuzz-targets: $(FUZZ_TARGETS)

@@ -14,10 +14,10 @@
 #include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
-#include "common/descriptor.h"
 #include "common/hex.h"
 #include "common/plugin_file.h"
 #include "net_plugin/tools/limits.h"
@@ -137,7 +137,7 @@ static int map_data(struct driver *driver) {
   void *data =
       is_open ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   int error = errno;
-  descriptor_close(fd);
+  close(fd);
   if (data == MAP_FAILED) {
     return cli_fail("--data %s: %s", plan->data_path, strerror(error));
   }

@@ -81,7 +81,7 @@ static int take_collectives(struct launch *launch) {
     }
     if (!is_new) {
       return cli_fail_usage("--coll takes some of %s, separated by commas, not \"%s\"",
-                            PROFILE_COLLECTIVE_WORDS, launch_options.collectives);
+                            PROFILE_COLLECTIVE_WORDS, word);
     }
     launch->collectives[launch->collective_count++] = (enum profile_collective)found;
   }

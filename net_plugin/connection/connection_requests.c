@@ -9,8 +9,8 @@
  *                     polls in vain seldom
  *   engine_poll       the epoll set, every 20 us, and when a deadline has come
  *
- * What has completed is told when its lane was read. What else follows from all that was read is
- * done once, afterwards: a WINDOW acknowledges what came on several lanes. */
+ * Messages are published as complete when their lane was read. What else follows from all that was
+ * read is done once, afterwards: a WINDOW acknowledges what came on several lanes. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>

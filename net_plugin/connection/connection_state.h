@@ -10,7 +10,7 @@
  *   connection_setup.c     what set-up tells of lanes, and asks
  *   connection_release.c   the user takes its memory back, or leaves
  *   connection.c           its life, and the pump that runs after facts
- *   connection_lanes.c     its lanes: served, broken, gone; tells what has completed; memory for
+ *   connection_lanes.c     its lanes: served, broken, gone; publishes completions; memory for
  *                          compressed chunks
  *   connection_failure.c   why it failed, in one message
  *   connection_stall.c     why nothing moves, and its reports
@@ -56,8 +56,8 @@ struct connection {
   struct engine *engine;
   struct link *link;
   size_t link_bytes;
-  struct connection_config config;
-  unsigned lanes; /* as the link's */
+  struct connection_config config; /* as given; setup_data: NULL once it is destroyed */
+  unsigned lanes;                  /* as the link's */
   bool is_sender;
 
   /* guarded by the engine lock */
@@ -148,7 +148,7 @@ uint64_t connection_next_report_ns(const struct connection *connection);
 
 /* What epoll calls for a lane_slot. */
 void connection_lane_ready(struct engine_source *source, uint32_t epoll_events);
-/* Shows the user what has completed, or that the link has failed. */
+/* Makes visible to the user what has completed, or that the link has failed. */
 void connection_publish(struct connection *connection);
 /* Does what the events ask for, and defers what follows from it. */
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t epoll_events,

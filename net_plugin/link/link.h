@@ -11,8 +11,8 @@
  * WINDOW and FENCED (the answer) the other.
  *
  * Callers report facts in the past tense (link_lane_lost, link_frame_received, ...), then ask
- * link_step what follows from them: orders to the owner of the lanes, frames to write, completed
- * messages, the next deadline.
+ * link_step what follows from them: orders to the owner of the lanes, frames to write, the next
+ * deadline; and link_next_completion which messages are complete.
  *
  * Invariants, asserted by link_check (tests/lib):
  *  1. A chunk is in one place: unsent, in one lane's journal (handed to the lane, written or not),

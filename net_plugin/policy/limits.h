@@ -92,10 +92,10 @@
 #define STRIPE_ALONE_PS 1000000000ull /* 1 ms */
 /* Where more lanes of a path are used, each is taken to be capped, and gets no more at a time,
  * however quick the bursts are that pass its cap. Eight simulated hosts (build/tests/scale --gpus 8
- * --nic-gbps 100 --flow-gbps 12.5 --burst 128K): a step of bert_large_ddp takes 425 to 471 ms
- * (seeds 1 to 4); 541 and 591 without this, 560 without FLOW_COUNT_PAUSE_MAX_NS after a climb, 557
- * to 584 without both; Socket with 2x8 sockets 375 to 411. With it as the least size, too,
- * AllReduce of 4 MiB on 2 emulated hosts, flows of 0.5 Gb/s, took 1.2 times as long. */
+ * --nic-gbps 100 --flow-gbps 12.5 --burst 128K --steps 5 --skip 2): a step of bert_large_ddp takes
+ * 398 to 399 ms (seeds 1 to 4); 477 to 485 without this, 398 to 490 without FLOW_COUNT_PAUSE_MAX_NS
+ * after a climb, 484 to 538 without both; Socket with 2x8 sockets 375 to 411. With it as the least
+ * size, too, AllReduce of 4 MiB on 2 emulated hosts, flows of 0.5 Gb/s, took 1.2 times as long. */
 #define STRIPE_FEW_LANES 4u
 #define STRIPE_CAPPED_CHUNK_BYTES (64u << 10)
 /* What a NIC places is not cut below this: a piece costs a write, a header and acknowledgements.
@@ -147,15 +147,17 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
-/* Each level above has so many times as many, and no level lies between: 8 flows of a connection
- * are worse than 16 at 256 KiB, and how far a climb by doubling came differed from host to host by
- * chance. Eight hosts simulated as at STRIPE_FEW_LANES: a step of bert_large_ddp takes 399 ms, 433
- * where each level doubles. */
+/* Each level above has so many times as many: how far a climb by doubling came differed from host
+ * to host by chance. Simulated as at STRIPE_FEW_LANES: 398 to 399 ms, with 2 408 to 457. Emulated
+ * AllReduce on 2 hosts, flows of 0.5 Gb/s, 128 and 256 KiB: 642 and 923 us, 843 and 1027 before
+ * (with 2, and with completions published behind the round); 1 MiB where nothing is capped, 8 hosts
+ * on 2 CPUs, which pay for the dials of a trial: 18.3 and 17.5 ms (coll, medians of 3 and 4
+ * rounds). */
 #define FLOW_COUNT_STEP 4u
 /* What the speed must be after a climb, of that before, in the mean of so many windows, or of two
  * where it is SURE, or of one where it is no more than before. By the kernel's bytes windows of
- * 15 ms differ by a tenth; 8 flows of which two share one of 64 paths become 16 for 1.14 times the
- * speed. */
+ * 15 ms differ by a tenth; 8 flows of which two share one of 64 paths became 16 for 1.14 times the
+ * speed when levels doubled. */
 #define FLOW_COUNT_GAIN_PERCENT 110u
 #define FLOW_COUNT_SURE_PERCENT 150u
 #define FLOW_COUNT_GAIN_WINDOWS 4u

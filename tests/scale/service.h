@@ -36,7 +36,7 @@ struct service_config {
   uint64_t learn_ns;     /* bulk traffic before anything is measured */
   uint64_t learn_bytes;  /* in messages of this size */
   unsigned window;       /* messages in flight: one that arrives is followed by the next */
-  unsigned posted;       /* receives, of which NCCL's proxy has as many as its buffer has slices */
+  unsigned posted;       /* receives: NCCL's proxy posts one for each slice of its buffer */
   uint64_t single_bytes; /* of messages of up to this size only one */
   unsigned down_nics;    /* the last ones, which go down under the load */
 };

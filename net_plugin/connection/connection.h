@@ -20,7 +20,7 @@
 
 #include "common/list.h"
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/lane.h"
+#include "net_plugin/lane/lane_path.h"
 #include "net_plugin/link/link.h"
 
 #define CONNECTION_NAME_BYTES 128

@@ -1,30 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lane: what all kinds of lanes have in common: how one is made, and the frame that is arriving. */
+/* lane: what all kinds of lanes have in common: the frame that is arriving. */
 #include "net_plugin/lane/lane.h"
 
-#include <errno.h>
-
 #include "common/clock.h"
-#include "common/descriptor.h"
-#include "net_plugin/lane/rdma/rdma_lane.h"
-#include "net_plugin/lane/tcp/tcp_lane.h"
-
-int lane_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
-              bool is_dialler, struct lane **lane) {
-  if (path->endpoint) {
-    return rdma_lane_open(link, index, epoch, path->fd, path->endpoint, is_dialler, lane);
-  }
-  *lane = path->crypto ? tcp_sealed_lane_open(link, index, epoch, path->fd, path->crypto)
-                       : tcp_lane_open(link, index, epoch, path->fd);
-  return *lane ? 0 : -ENOMEM;
-}
-
-void lane_path_drop(const struct lane_path *path) {
-  endpoint_free(path->endpoint);
-  if (path->fd >= 0) {
-    descriptor_close(path->fd);
-  }
-}
 
 static int frame_in_finish(struct lane *lane, struct frame_in *frame, uint64_t now_ns) {
   frame->in_payload = false;

@@ -22,8 +22,6 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "net_plugin/lane/endpoint.h"
-#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
 struct lane;
@@ -109,23 +107,6 @@ static inline bool lane_may_have_news(struct lane *lane) {
   (void)lane;
   return true;
 }
-
-/* ---- what a handshake leads to ---- */
-
-struct lane_path {
-  int fd;                           /* a connected and tuned socket; -1: there is none to drop */
-  const struct lane_crypto *crypto; /* NULL: not encrypted */
-  struct endpoint *endpoint;        /* NULL: the socket carries everything */
-};
-
-/* Makes a lane, which owns socket and endpoint then and copies the keys. 0, or a negative errno:
- * both are still the caller's. is_dialler: this side speaks first on an endpoint. The caller
- * reports link_lane_up. */
-int lane_open(const struct lane_path *path, struct link *link, unsigned index, uint32_t epoch,
-              bool is_dialler, struct lane **lane);
-/* Closes and frees what no lane is made of. An endpoint whose peer may have used it is stopped
- * before (endpoint_stop). */
-void lane_path_drop(const struct lane_path *path);
 
 /* ---- the frame that is arriving on a lane, of whatever kind: its header, progress and end are
  * reported to the link, which decides where the payload goes. All with the errors of read ---- */

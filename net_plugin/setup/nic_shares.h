@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "net_plugin/engine/engine.h"
-#include "net_plugin/lane/lane.h"
+#include "net_plugin/lane/lane_path.h"
 #include "net_plugin/setup/peering_route.h"
 
 struct nic_share {

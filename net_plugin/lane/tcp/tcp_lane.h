@@ -6,6 +6,7 @@
 #define NET_PLUGIN_LANE_TCP_TCP_LANE_H
 
 #include "net_plugin/lane/lane.h"
+#include "net_plugin/lane/lane_crypto.h"
 
 /* A lane over a connected, tuned, nonblocking socket, which it owns from now on. NULL: no memory,
  * and the socket is still the caller's. The caller reports link_lane_up. */

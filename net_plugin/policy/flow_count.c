@@ -105,12 +105,15 @@ static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_
   if (mean * 100 < count->before * percent) {
     flow_count_use(count, count->from, now_ns);
     flow_count_end_climb(count, count->before);
-  } else {
+  } else if (is_guess) {
     if (mean * 100 >= count->before * FLOW_COUNT_GAIN_PERCENT) {
       count->capped_ns = count->ns + FLOW_COUNT_PAUSE_MAX_NS;
     }
     count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
     flow_count_climb(count, mean, now_ns);
+  } else {
+    count->was_crowded = is_crowded;
+    flow_count_try(count, FLOW_COUNT_DESCENDED, count->from, mean, now_ns);
   }
 }
 
@@ -138,15 +141,20 @@ static void flow_count_compare(struct flow_count *count, uint64_t speed) {
 
 static void flow_count_return(struct flow_count *count, uint64_t now_ns) {
   count->state = FLOW_COUNT_RETURNED;
-  count->due_ns = count->ns + count->pause_ns;
-  count->pause_ns = flow_count_longer(count->pause_ns);
+  if (count->level == 0) {
+    count->due_ns = count->ns + count->pause_ns;
+    count->pause_ns = flow_count_longer(count->pause_ns);
+  } else { /* flows are capped */
+    count->capped_ns = count->ns + FLOW_COUNT_PAUSE_MAX_NS;
+    count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
+  }
   flow_count_use(count, count->from, now_ns);
 }
 
 /* By acknowledged chunks: the load is told before the lanes are measured, so that the kernel's
  * count of a part may still be missing. */
 void flow_count_part(struct flow_count *count, const struct limit_window *part, uint64_t now_ns) {
-  if (count->state == FLOW_COUNT_DESCENDED && !count->was_crowded &&
+  if (count->state == FLOW_COUNT_DESCENDED && count->level == 0 && !count->was_crowded &&
       part->loaded_ns >= FLOW_COUNT_SOON_NS &&
       limit_speed(part) * 100 < count->before * FLOW_COUNT_POOR_PERCENT) {
     flow_count_return(count, now_ns);
@@ -171,25 +179,32 @@ static void flow_count_decide(struct flow_count *count, bool is_network, uint64_
 
 /* Where packets are lost speeds differ by a factor of ten from window to window. */
 static void flow_count_descended(struct flow_count *count, uint64_t speed, uint64_t now_ns) {
-  bool was_crowded = count->was_crowded;
+  bool was_crowded = count->was_crowded, was_climb = count->level > 0;
+  unsigned windows = was_crowded ? FLOW_COUNT_CROWDED_WINDOWS
+                     : was_climb ? FLOW_COUNT_GAIN_WINDOWS
+                                 : 1;
   count->sum += speed;
   count->windows++;
-  if (was_crowded && count->windows < FLOW_COUNT_CROWDED_WINDOWS) {
+  uint64_t mean = count->sum / count->windows;
+  bool is_poor = was_climb && !was_crowded && count->windows > 1 &&
+                 mean * 100 < count->before * FLOW_COUNT_POOR_PERCENT;
+  if (count->windows < windows && !is_poor) {
     return;
   }
-  uint64_t mean = count->sum / count->windows;
   unsigned percent = was_crowded ? FLOW_COUNT_CROWDED_KEEP_PERCENT : FLOW_COUNT_KEEP_PERCENT;
   if (mean * 100 < count->before * percent) {
     flow_count_return(count, now_ns);
     return;
   }
-  count->state = FLOW_COUNT_STEADY;
-  count->pause_ns = FLOW_COUNT_PAUSE_NS;
   if (was_crowded) {
     count->retry_pause_ns =
         count->retry_pause_ns > FLOW_COUNT_PAUSE_NS ? count->retry_pause_ns : FLOW_COUNT_PAUSE_NS;
+  }
+  if (was_crowded || was_climb) {
     flow_count_end_climb(count, mean);
   } else {
+    count->state = FLOW_COUNT_STEADY;
+    count->pause_ns = FLOW_COUNT_PAUSE_NS;
     count->retry_pause_ns = FLOW_COUNT_RETRY_NS;
     flow_count_retry_later(count);
   }

@@ -6,10 +6,11 @@
  * Level 0 is one flow of each path, FLOW_COUNT_GUESS the first guess of the connection, and each
  * further level FLOW_COUNT_STEP times as many. At the end of each window of bulk traffic:
  *
- *   the network is the limit      climb: one level more, and again while that is faster, which
- *                                 shows that flows are capped: no level 0 for long; where it is
- *                                 not, one level back, and no climb until the speed is another,
- *                                 or for a pause: bursts that pass a cap may have misled it
+ *   the network is the limit      climb: one level more. Where that is faster, one level back, to
+ *                                 see whether it was for its flows or because a job begins slowly
+ *                                 (TCP, new memory). If for its flows they are capped: up, no
+ *                                 level 0 for long, and the next climb. Else no climb until the
+ *                                 speed is another, or for a pause: bursts may have misled it
  *   the network is not the limit  level 0, since fewer flows cost less. Short messages pass in a
  *                                 burst where flows are capped, so that the network does not seem
  *                                 to be the limit. Then level 0 is much slower, which shows within
@@ -44,7 +45,7 @@
 
 enum flow_count_state {
   FLOW_COUNT_STEADY,
-  FLOW_COUNT_DESCENDED, /* level 0 was taken instead of `from`: is it as fast? */
+  FLOW_COUNT_DESCENDED, /* a level less than `from` was taken: is it as fast? */
   FLOW_COUNT_RETURNED,  /* it was not: more flows help, perhaps still more do */
   FLOW_COUNT_CLIMBING,  /* a level more than `from` was taken: is it faster? */
 };

@@ -184,8 +184,12 @@
  * in between, and 8 MiB took no less than before (one run). */
 #define FLOW_COUNT_LOSS_WINDOWS 16u
 #define FLOW_COUNT_PACKET_BYTES 1448u /* of data, with Ethernet's usual MTU and time stamps */
-/* What level 0 must have of the speed of the level before; and what it must have after so much time
- * of connections under load, or is given up at once. */
+/* What fewer flows must have of the speed of more, in the mean of FLOW_COUNT_GAIN_WINDOWS where
+ * these were climbed to, in one window at level 0. They are given up at once if they have less than
+ * POOR: level 0 after so much time of connections under load, others after two windows. Without the
+ * look back AllReduce of 64 MiB, 2 hosts, flows at 1/8 of the NIC, had 128 flows for the rest of
+ * the job, as 4 of a connection had 33 MB/s in the first 50 ms and 250 later; simulated as at
+ * STRIPE_FEW_LANES, 2 hosts, llama2_7b_fsdp takes 3469 ms, 3319 with it. */
 #define FLOW_COUNT_KEEP_PERCENT 92u
 #define FLOW_COUNT_POOR_PERCENT 75u
 #define FLOW_COUNT_SOON_NS (4 * NS_PER_MS)

@@ -41,6 +41,27 @@ UNIT_TEST(growth_that_has_ended_is_tried_again) {
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
+/* Memory is new, and TCP finds its speed. It has when more flows are open. */
+UNIT_TEST(a_slow_beginning_is_not_for_want_of_flows) {
+  struct policy_model config = bulk;
+  config.first_flows = FLOW_COUNT_FEW;
+  config.cap = NIC / 8;
+  config.noise_percent = 15;
+  for (uint64_t seed = 1; seed <= 9; seed++) {
+    policy_model_init(&model, &config, seed);
+    model.nic = NIC / 8;
+    while (model.shared.count.level == FLOW_COUNT_GUESS) {
+      policy_model_run(&model, 1);
+    }
+    model.nic = NIC;
+    while (model.now_ns < SECOND / 2) {
+      policy_model_run(&model, 1);
+      assert_in_range(model.shared.count.level, FLOW_COUNT_GUESS, FLOW_COUNT_GUESS + 1);
+    }
+    assert_int_equal(model.shared.count.level, FLOW_COUNT_GUESS);
+  }
+}
+
 /* Before any window of bulk traffic; then windows decide. */
 UNIT_TEST(queues_are_worth_one_level) {
   struct flow_count count;

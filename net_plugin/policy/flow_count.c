@@ -58,8 +58,7 @@ static void flow_count_lost(struct flow_count *count, const struct limit_sum *la
 
 static bool flow_count_may_climb(const struct flow_count *count) {
   bool are_open = count->level < FLOW_COUNT_GUESS; /* of the guess: they stay open */
-  bool has_room =
-      FLOW_COUNT_STEP * count->flows <= FLOW_COUNT_FLOWS_MAX && !flow_count_is_crowded(count);
+  bool has_room = 2 * count->flows <= FLOW_COUNT_FLOWS_MAX && !flow_count_is_crowded(count);
   return count->level < count->end && (are_open || has_room);
 }
 

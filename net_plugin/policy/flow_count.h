@@ -4,7 +4,7 @@
  * Blocks: never.  Fails: cannot.
  *
  * Level 0 is one flow of each path, FLOW_COUNT_GUESS the first guess of the connection, and each
- * further level FLOW_COUNT_STEP times as many. At the end of each window of bulk traffic:
+ * further level twice as many. At the end of each window of bulk traffic:
  *
  *   the network is the limit      climb: one level more. Where that is faster, one level back, to
  *                                 see whether it was for its flows or because a job begins slowly

@@ -93,8 +93,8 @@
 /* Where more lanes of a path are used, each is taken to be capped, and gets no more at a time,
  * however quick the bursts are that pass its cap. Eight simulated hosts (build/tests/scale --gpus 8
  * --nic-gbps 100 --flow-gbps 12.5 --burst 128K --steps 5 --skip 2): a step of bert_large_ddp takes
- * 398 to 399 ms (seeds 1 to 4); 477 to 485 without this, 398 to 490 without FLOW_COUNT_PAUSE_MAX_NS
- * after a climb, 484 to 538 without both; Socket with 2x8 sockets 375 to 411. With it as the least
+ * 406 to 416 ms, 483 with one of the seeds 1 to 4; 496 to 514 without this, 491 to 513 without
+ * FLOW_COUNT_PAUSE_MAX_NS after a climb; Socket with 2x8 sockets 375 to 411. With it as the least
  * size, too, AllReduce of 4 MiB on 2 emulated hosts, flows of 0.5 Gb/s, took 1.2 times as long. */
 #define STRIPE_FEW_LANES 4u
 #define STRIPE_CAPPED_CHUNK_BYTES (64u << 10)
@@ -147,28 +147,20 @@
  * connections of 2 flows fill the NIC as those of 4 do, but trees of 125 hosts have 0.31 instead of
  * 0.42 of BERT's scaling. */
 #define FLOW_COUNT_GUESS 1u
-/* Each level above has so many times as many: how far a climb by doubling came differed from host
- * to host by chance. Simulated as at STRIPE_FEW_LANES: 398 to 399 ms, with 2 408 to 457. Emulated
- * AllReduce on 2 hosts, flows of 0.5 Gb/s, 128 and 256 KiB: 642 and 923 us, 843 and 1027 before
- * (with 2, and with completions published behind the round); 1 MiB where nothing is capped, 8 hosts
- * on 2 CPUs, which pay for the dials of a trial: 18.3 and 17.5 ms (coll, medians of 3 and 4
- * rounds). */
-#define FLOW_COUNT_STEP 4u
 /* What the speed must be after a climb, of that before, in the mean of so many windows, or of two
  * where it is SURE, or of one where it is no more than before. By the kernel's bytes windows of
- * 15 ms differ by a tenth; 8 flows of which two share one of 64 paths became 16 for 1.14 times the
- * speed when levels doubled. */
+ * 15 ms differ by a tenth; 8 flows of which two share one of 64 paths become 16 for 1.14 times the
+ * speed. */
 #define FLOW_COUNT_GAIN_PERCENT 110u
 #define FLOW_COUNT_SURE_PERCENT 150u
 #define FLOW_COUNT_GAIN_WINDOWS 4u
-/* Where that makes so few flows, of all connections, the level above the guess is kept unless it is
- * slower, but for noise, since a policer lets pass any number of new flows for a second: without it
- * one connection has 0.53 of the NIC (scripts/bench policed), 0.99 with it. With more it costs:
- * rings of two connections, AllReduce of 64 MiB on 2 hosts with flows of 1/8 0.42 GB/s, 0.44
- * without it.
+/* Where that makes so few flows, of all connections, twice the guess is kept unless it is slower,
+ * but for noise, since a policer lets pass any number of new flows for a second: without it one
+ * connection has 0.53 of the NIC (scripts/bench policed), 0.99 with it. With more it costs: rings
+ * of two connections, AllReduce of 64 MiB on 2 hosts with flows of 1/8 0.42 GB/s, 0.44 without it.
  */
 #define FLOW_COUNT_GUESS_GAIN_PERCENT 92u
-#define FLOW_COUNT_FEW 16u
+#define FLOW_COUNT_FEW 8u
 /* Windows in a row in which the network is not the limit, before level 0 is tried. In a ring of 4
  * hosts the limit is another one from window to window. */
 #define FLOW_COUNT_CALM_WINDOWS 5u
@@ -188,8 +180,8 @@
  * these were climbed to, in one window at level 0. They are given up at once if they have less than
  * POOR: level 0 after so much time of connections under load, others after two windows. Without the
  * look back AllReduce of 64 MiB, 2 hosts, flows at 1/8 of the NIC, had 128 flows for the rest of
- * the job, as 4 of a connection had 33 MB/s in the first 50 ms and 250 later; simulated as at
- * STRIPE_FEW_LANES, 2 hosts, llama2_7b_fsdp takes 3469 ms, 3319 with it. */
+ * the job, as 4 of a connection had 33 MB/s in the first 50 ms and 250 later. Simulated as at
+ * STRIPE_FEW_LANES bert_large_ddp takes 344 and 416 ms on 4 and 8 hosts, 363 and 433 without. */
 #define FLOW_COUNT_KEEP_PERCENT 92u
 #define FLOW_COUNT_POOR_PERCENT 75u
 #define FLOW_COUNT_SOON_NS (4 * NS_PER_MS)
@@ -210,9 +202,9 @@
 #define FLOW_COUNT_OTHER_WINDOWS 10u
 /* Flows that were in use and are not any more stay open for so long. Not measured by itself. */
 #define FLOW_COUNT_KEEP_NS (5 * NS_PER_S)
-/* Flows of an engine: no climb beyond that. Each dial costs both ends about half a millisecond of
- * CPU; 512 fill a NIC whose flows are capped at 1/400 of it. Not measured by itself. */
-#define FLOW_COUNT_FLOWS_MAX 512u
+/* Flows of an engine: not doubled beyond that. Each dial costs both ends about half a millisecond
+ * of CPU; 256 fill a NIC whose flows are capped at 1/200 of it. Not measured by itself. */
+#define FLOW_COUNT_FLOWS_MAX 256u
 
 /* ---- compression ---- */
 

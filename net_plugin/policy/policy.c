@@ -75,11 +75,8 @@ static unsigned policy_level_lanes(const struct policy *policy, unsigned level) 
     return first < paths ? first : paths;
   }
   unsigned most = config->lanes - config->lanes % paths;
-  unsigned lanes = first;
+  unsigned lanes = first << (level - FLOW_COUNT_GUESS);
   most = most > first ? most : first;
-  for (; level > FLOW_COUNT_GUESS && lanes < most; level--) {
-    lanes *= FLOW_COUNT_STEP;
-  }
   return lanes < most ? lanes : most;
 }
 

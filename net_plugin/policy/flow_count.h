@@ -10,7 +10,8 @@
  *                                 see whether it was for its flows or because a job begins slowly
  *                                 (TCP, new memory). If for its flows they are capped: up, no
  *                                 level 0 for long, and the next climb. Else no climb until the
- *                                 speed is another, or for a pause: bursts may have misled it
+ *                                 speed is another, or for a pause: bursts may have misled it.
+ *                                 Few flows (FLOW_COUNT_FEW) are not compared again
  *   the network is not the limit  level 0, since fewer flows cost less. Short messages pass in a
  *                                 burst where flows are capped, so that the network does not seem
  *                                 to be the limit. Then level 0 is much slower, which shows within

@@ -93,7 +93,7 @@
 /* Where more lanes of a path are used, each is taken to be capped, and gets no more at a time,
  * however quick the bursts are that pass its cap. Eight simulated hosts (build/tests/scale --gpus 8
  * --nic-gbps 100 --flow-gbps 12.5 --burst 128K --steps 5 --skip 2): a step of bert_large_ddp takes
- * 406 to 416 ms, 483 with one of the seeds 1 to 4; 496 to 514 without this, 491 to 513 without
+ * 406 to 416 ms (seeds 1, 2, 4; 483 with 3); 496 to 514 without this, 491 to 513 without
  * FLOW_COUNT_PAUSE_MAX_NS after a climb; Socket with 2x8 sockets 375 to 411. With it as the least
  * size, too, AllReduce of 4 MiB on 2 emulated hosts, flows of 0.5 Gb/s, took 1.2 times as long. */
 #define STRIPE_FEW_LANES 4u
@@ -178,9 +178,9 @@
 #define FLOW_COUNT_PACKET_BYTES 1448u /* of data, with Ethernet's usual MTU and time stamps */
 /* What fewer flows must have of the speed of more, in the mean of FLOW_COUNT_GAIN_WINDOWS where
  * these were climbed to, in one window at level 0. They are given up at once if they have less than
- * POOR: level 0 after so much time of connections under load, others after two windows. Without the
- * look back AllReduce of 64 MiB, 2 hosts, flows at 1/8 of the NIC, had 128 flows for the rest of
- * the job, as 4 of a connection had 33 MB/s in the first 50 ms and 250 later. Simulated as at
+ * POOR: level 0 after so much time of connections under load, others after two windows. Without
+ * that second comparison scripts/bench allreduce had 128 flows for the rest of the job, as 4 of a
+ * connection had 33 MB/s in the first 50 ms and 250 later. Simulated as at
  * STRIPE_FEW_LANES bert_large_ddp takes 344 and 416 ms on 4 and 8 hosts, 363 and 433 without. */
 #define FLOW_COUNT_KEEP_PERCENT 92u
 #define FLOW_COUNT_POOR_PERCENT 75u

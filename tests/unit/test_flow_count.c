@@ -41,7 +41,9 @@ UNIT_TEST(growth_that_has_ended_is_tried_again) {
   assert_int_equal(model.shared.count.level, MOST_LEVEL);
 }
 
-/* Memory is new, and TCP finds its speed. It has when more flows are open. */
+/* While new memory is touched and TCP finds its speed a level more is tried, and what comes then is
+ * faster whatever the number of flows. FLOW_COUNT_FEW: doubled, there are too many for the
+ * exception. */
 UNIT_TEST(a_slow_beginning_is_not_for_want_of_flows) {
   struct policy_model config = bulk;
   config.first_flows = FLOW_COUNT_FEW;
@@ -129,7 +131,7 @@ UNIT_TEST(flows_that_were_faster_stay) {
   model.cpu = 5 * NIC / 8; /* nearly as fast, and the network is not the limit */
   policy_model_run(&model, 20 * SECOND);
   assert_in_range(model.shared.count.level, FLOW_COUNT_GUESS + 1, MOST_LEVEL);
-  assert_in_range(model.changes, 1, 6); /* two climbs, each with a look back */
+  assert_in_range(model.changes, 1, 6); /* two climbs, each compared again */
 }
 
 /* What was used stays open for a while. */

@@ -270,7 +270,7 @@ static int find_route(const struct rdma_qp *qp) {
                                                           : -EINPROGRESS;
 }
 
-static int ask_peer(const struct rdma_qp *qp) {
+static int send_request(const struct rdma_qp *qp) {
   struct rdma_conn_param asked = parameters(qp, qp->tokens.request);
   return qp->api->connect(qp->id, &asked) ? failed(qp, "connect", -errno) : -EINPROGRESS;
 }
@@ -312,7 +312,7 @@ static int take(struct rdma_qp *qp, const struct seen *seen) {
   case RDMA_CM_EVENT_ADDR_RESOLVED:
     return find_route(qp);
   case RDMA_CM_EVENT_ROUTE_RESOLVED:
-    return ask_peer(qp);
+    return send_request(qp);
   case RDMA_CM_EVENT_CONNECT_REQUEST:
     return take_request(qp, seen);
   case RDMA_CM_EVENT_CONNECT_RESPONSE:

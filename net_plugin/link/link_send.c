@@ -101,7 +101,9 @@ void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t a
   /* The load of an epoch that is over was forgotten when it ended. */
   bool is_current = acked->sent_epoch == link->lanes[lane].epoch;
   if (is_current && (link->failover.up & lane_bit(lane)) != 0) {
-    policy_acked(link->policy, lane, bytes, arrived_ns);
+    bool is_alone = (link->failover.up & (link->failover.up - 1)) == 0;
+    bool has_paused = liveness_has_paused(&link->liveness, lane, is_alone);
+    policy_acked(link->policy, lane, bytes, has_paused, arrived_ns);
     liveness_moved(&link->liveness, lane, arrived_ns);
     link_moves(link, lane);
     failover_proved(&link->failover, lane);

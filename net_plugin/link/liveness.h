@@ -30,7 +30,8 @@
  * that is alone may be a black hole towards the peer only, so that all that is heard are the PINGs
  * of a peer that hears nothing: for such a lane the gap is longer than the time between these.
  * When this process was stopped, the time in which it could not listen is left out
- * (liveness_resumed). */
+ * (liveness_resumed). What took longer for such a pause says nothing of a lane's rate
+ * (liveness_has_paused). */
 #ifndef NET_PLUGIN_LINK_LIVENESS_H
 #define NET_PLUGIN_LINK_LIVENESS_H
 
@@ -137,6 +138,12 @@ bool liveness_is_dead(const struct liveness *liveness, uint64_t now_ns);
 /* When the lane's clock began to run. is_alone: no other lane is up. */
 uint64_t liveness_start_ns(const struct liveness *liveness, unsigned lane, bool has_bytes,
                            bool is_alone);
+/* Its bytes have been acknowledged: did the clock begin anew meanwhile, after a pause? Before
+ * liveness_moved. */
+static inline bool liveness_has_paused(const struct liveness *liveness, unsigned lane,
+                                       bool is_alone) {
+  return liveness_start_ns(liveness, lane, true, is_alone) > liveness->lanes[lane].moved_ns;
+}
 /* How long a lane may take for its bytes, or for an answer (0 bytes). is_known: its rate is, or
  * nothing is in the way of the answer. A lane that is alone gets more. */
 uint64_t liveness_limit_ns(const struct liveness *liveness, uint64_t bytes, uint32_t ps_per_byte,

@@ -184,7 +184,8 @@ static void policy_add_load(struct policy *policy, uint64_t now_ns) {
   }
 }
 
-void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns) {
+void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, bool has_paused,
+                  uint64_t now_ns) {
   if (bytes == 0) {
     return;
   }
@@ -192,7 +193,7 @@ void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t
   policy->acked |= lane_bit(lane);
   policy->bulk_bytes += in_flight + bytes >= LIMIT_BULK_BYTES ? bytes : 0;
   policy->passed.bytes += bytes;
-  stripe_acked(&policy->stripe, lane, bytes, now_ns);
+  stripe_acked(&policy->stripe, lane, bytes, has_paused, now_ns);
   if (!policy_is_busy(policy, lane)) {
     limit_lane_idle(&policy->records[lane], now_ns);
   }

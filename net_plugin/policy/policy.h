@@ -48,8 +48,10 @@ void policy_posted(struct policy *policy, uint64_t bytes);
 /* A chunk is about to be handed to the lane, which is up: it is not in flight yet. */
 void policy_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns);
 /* Chunks with so many bytes in total were acknowledged at once, and are not in flight any more.
- * The lane is up, and they were sent since it came up. */
-void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, uint64_t now_ns);
+ * The lane is up, and they were sent since it came up. has_paused: one of the two processes did not
+ * run meanwhile, so that the time since then says nothing of the lane. */
+void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, bool has_paused,
+                  uint64_t now_ns);
 /* A chunk that was to be compressed is about to be written. policy_sent was told of it before, and
  * policy_acked will be: both count bytes as they were before. */
 void policy_encoded(struct policy *policy, const struct policy_encoded *encoded);

@@ -292,6 +292,12 @@ static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_
   turns_arrived(&stripe->turns, now_ns > last->ns + most_ns, now_ns);
 }
 
+static void stripe_begin_sample(struct policy_lane *record, uint64_t in_flight, uint64_t now_ns) {
+  record->sample_ns = now_ns;
+  record->sample_bytes = 0;
+  record->before_bytes = in_flight;
+}
+
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   struct policy_lane *record = &stripe->records[lane];
   uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
@@ -299,9 +305,7 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   /* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
    * been idle for long: its sample starts again. */
   if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
-    record->sample_ns = now_ns;
-    record->sample_bytes = 0;
-    record->before_bytes = in_flight;
+    stripe_begin_sample(record, in_flight, now_ns);
   }
   /* For the same reason a lane is known to be empty by time. */
   bool is_alone = now_ns >= record->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
@@ -318,8 +322,13 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   }
 }
 
-void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns) {
+void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, bool has_paused,
+                  uint64_t now_ns) {
   struct policy_lane *record = &stripe->records[lane];
+  if (has_paused) {
+    stripe_begin_sample(record, policy_in_flight(stripe->lanes, lane), now_ns);
+    return;
+  }
   uint64_t before = bytes < record->before_bytes ? bytes : record->before_bytes;
   record->before_bytes -= before;
   record->sample_bytes += bytes - before;

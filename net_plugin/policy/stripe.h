@@ -101,7 +101,8 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
 
 /* As the operations `sent` and `acked` of policy.h. */
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
-void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, uint64_t now_ns);
+void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, bool has_paused,
+                  uint64_t now_ns);
 /* A lane's transport was asked: has it sent packets again since it was asked before? */
 static inline void stripe_retransmitted(struct stripe *stripe, bool has_retransmitted,
                                         uint64_t now_ns) {

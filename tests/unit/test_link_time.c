@@ -175,6 +175,43 @@ TEST(other_lanes_are_asked_only_where_a_path_may_be_gone) {
   }
 }
 
+/* One of the processes was stopped before it read a chunk, or its acknowledgement: that it took so
+ * long says nothing of the lane, which has no more time than others when its path is gone. */
+TEST(a_stopped_process_makes_no_slow_lane) {
+  for (int i = 0; i < 2; i++) {
+    enum link_role stopped = (enum link_role)i, other = timed_other(stopped);
+    struct link_frame unread;
+    timed_begin_with(
+        (struct link_config){
+            .policy = { .lanes = 1, .chunk_bytes = TIMED_BULK },
+            .timeout_ns = PATIENCE,
+            .stopped_timeout_ns = PATIENCE,
+        },
+        1);
+    timed.does_host_answer[LINK_RECEIVER] = true;
+    timed_post(TIMED_BULK);
+    timed_carry(LINK_SENDER); /* the REQUEST */
+    timed_carry(LINK_RECEIVER);
+    if (stopped == LINK_SENDER) {
+      timed_carry(LINK_SENDER);
+    }
+    assert_true(timed_take(other, 0, &unread));
+    link_next_deadline_ns(timed.links[stopped]);
+    timed.is_stopped[stopped] = true;
+    timed_pass(10 * SECOND);
+    timed.is_stopped[stopped] = false;
+    assert_int_equal(timed_deliver(stopped, 0, &unread), 0);
+    link_frame_taken(timed.links[other], 0, timed.now_ns);
+    timed_pass(MS);
+    assert_int_equal(timed.completed[LINK_SENDER], 1);
+    timed.black[LINK_SENDER] = TIMED_ALL;
+    timed_post(TIMED_BULK);
+    timed_pass(10 * SECOND);
+    assert_int_equal(timed.completed[LINK_SENDER], 2);
+    assert_int_equal(timed_view(LINK_SENDER).losses, 1);
+  }
+}
+
 /* ---- giving up ---- */
 
 TEST(the_reason_travels) {

@@ -55,7 +55,7 @@ static void lane_lost(unsigned lane) {
 static void bytes_acked(unsigned lane, uint64_t bytes) {
   in_flight[lane] -= bytes;
   acked[lane] += bytes;
-  policy_acked(policy, lane, bytes, now_ns);
+  policy_acked(policy, lane, bytes, false, now_ns);
 }
 
 static void pass(unsigned lane, uint32_t bytes) {

@@ -26,7 +26,7 @@ static void acknowledged(unsigned lane, uint64_t bytes, uint64_t now_ns) {
   assert_true(bytes <= in_flight[lane]);
   in_flight[lane] -= bytes;
   acked[lane] += bytes;
-  stripe_acked(&stripe, lane, bytes, now_ns);
+  stripe_acked(&stripe, lane, bytes, false, now_ns);
 }
 
 static void lane_up(unsigned lane) {

@@ -26,6 +26,16 @@ static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t
   return error;
 }
 
+/* Nothing was heard for long: there was no path, or the peer did not run. What is passed from now
+ * on is still to be seen. Before liveness is told. */
+static void link_end_silence(struct link *link, uint64_t now_ns) {
+  if (link->stuck_ns != 0 && now_ns - link->liveness.spoke_ns >= link->liveness.doubt_ns) {
+    link->stuck_ns = now_ns - 1;
+    link->vain_lanes = 0;
+    link->last_try_ns = 0;
+  }
+}
+
 void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
                   uint64_t now_ns) {
   assert(lane < link->config.policy.lanes);
@@ -39,9 +49,8 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t rec
   if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
     return;
   }
-  if (link->stuck_ns != 0 && link->vain_lanes == 0 &&
-      now_ns - link->liveness.spoke_ns >= link->liveness.doubt_ns) {
-    link->stuck_ns = now_ns - 1; /* there was no path: what this one passes is still to be seen */
+  if (link->vain_lanes == 0) {
+    link_end_silence(link, now_ns);
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
   risen->up_ns = now_ns;
@@ -193,6 +202,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   if (header->type == WIRE_PONG && !is_unasked) {
     link_tail_answered(link, lane, now_ns);
   }
+  link_end_silence(link, now_ns);
   if (header->type == WIRE_PING || is_unasked) {
     liveness_spoke(&link->liveness, lane, now_ns);
   } else {

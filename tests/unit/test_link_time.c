@@ -147,6 +147,52 @@ TEST(time_away_counts_for_nothing) {
   assert_int_equal(timed.completed[LINK_SENDER], 2);
 }
 
+static void write_unread(unsigned lane) {
+  struct link_frame frame;
+  assert_true(timed_take(LINK_SENDER, lane, &frame));
+  link_frame_taken(timed.links[LINK_SENDER], lane, timed.now_ns);
+}
+
+static void lose_lane(unsigned lane, uint32_t epoch) {
+  link_lane_lost(timed.links[LINK_SENDER], lane, epoch, timed.now_ns);
+  link_lane_lost(timed.links[LINK_RECEIVER], lane, epoch, timed.now_ns);
+}
+
+static void replace_lane(unsigned lane) {
+  struct link_order order;
+  lose_lane(lane, 1);
+  timed.now_ns += 2 * FAILOVER_BACKOFF_MIN_NS;
+  assert_true(link_next_order(timed.links[LINK_SENDER], &order, timed.now_ns));
+  assert_true(order.kind == LINK_ORDER_OPEN && order.lane == lane && order.epoch == 2);
+  timed_lane_up(lane, 2);
+}
+
+/* Lanes that replaced others are lost, too, and nothing came across: the peer did not run. */
+TEST(a_peer_that_was_stopped_is_no_path_without_data) {
+  const struct wire_header ping = { .type = WIRE_PING, .message = 1 };
+  timed_begin_patient(TIMED_LANES, PATIENCE);
+  timed.does_host_answer[LINK_RECEIVER] = true;
+  timed_post(TIMED_BULK);
+  timed_carry(LINK_SENDER); /* the REQUEST */
+  timed_carry(LINK_RECEIVER);
+  for (unsigned lane = 1; lane < TIMED_LANES; lane++) {
+    write_unread(lane);
+    replace_lane(lane);
+    write_unread(lane);
+  }
+  timed.is_stopped[LINK_RECEIVER] = true;
+  timed_pass(2 * LINK_STUCK_NS);
+  timed.is_stopped[LINK_RECEIVER] = false;
+  assert_int_equal(link_frame_received(timed.links[LINK_SENDER], 1, &ping, timed.now_ns), 0);
+  assert_int_equal(link_frame_completed(timed.links[LINK_SENDER], 1, timed.now_ns), 0);
+  for (unsigned lane = 1; lane < TIMED_LANES; lane++) {
+    lose_lane(lane, 2);
+  }
+  timed_pass(LINK_STUCK_NS / 2);
+  assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+  assert_int_equal(timed.completed[LINK_SENDER], 1);
+}
+
 /* Then it is waited for again, and another one may pass all. */
 TEST(a_path_may_go_at_the_last_try) {
   get_stuck(LINK_VAIN_LANES);

@@ -67,10 +67,13 @@ static int device_count(void) {
   return count;
 }
 
+static enum nccl_result make_listener(void *handle) {
+  return self.version < 11 ? TABLE(8)->listen(0, handle, &self.listen)
+                           : TABLE(11)->listen(self.context, 0, handle, &self.listen);
+}
+
 static void listen_and_meet(void) {
-  void *handle = shared->handles[self.number];
-  CHECK_OK(self.version < 11 ? TABLE(8)->listen(0, handle, &self.listen)
-                             : TABLE(11)->listen(self.context, 0, handle, &self.listen));
+  CHECK_OK(make_listener(shared->handles[self.number]));
   __atomic_add_fetch(&shared->listening, 1, __ATOMIC_SEQ_CST);
   while (__atomic_load_n(&shared->listening, __ATOMIC_SEQ_CST) < self.members) {
     usleep(1000);
@@ -259,6 +262,51 @@ static void case_fp16(void) {
   run_matrix(ELEMENT_HALF, 2.0 / 2048);
 }
 
+/* In a forked child, which has neither threads nor descriptors of the plugin: everything that makes
+ * or moves something fails, everything that ends something does nothing, however often. */
+static void child_calls(float *data, void *registration, void *request) {
+  unsigned char handle[HANDLE_BYTES];
+  void *handles[] = { shared->handles[0], shared->handles[1] }, *made = NULL;
+  int is_done = 0;
+  CHECK(CALL(connect, handles, 2, self.number, self.listen, &made) != NCCL_SUCCESS);
+  CHECK(CALL(regMr, self.group, data, sizeof *data, PTR_HOST, &made) != NCCL_SUCCESS);
+  CHECK(CALL(regMrDmaBuf, self.group, data, 0, PTR_HOST, 0, -1, &made) != NCCL_SUCCESS);
+  CHECK(!post(data, data, 1, ELEMENT_FLOAT, SUM, registration, registration));
+  CHECK(CALL(test, request, &is_done, NULL) != NCCL_SUCCESS && !is_done);
+  for (int i = 0; i < 2; i++) {
+    CHECK_OK(CALL(deregMr, self.group, registration));
+    CHECK_OK(CALL(closeColl, self.group));
+    CHECK_OK(CALL(closeListen, self.listen));
+  }
+  CHECK(make_listener(handle) != NCCL_SUCCESS);
+}
+
+/* And the parent does not notice. */
+static void case_forked(void) {
+  int status;
+  unsigned char handle[HANDLE_BYTES];
+  void *registration = NULL;
+  float data = 1;
+  start();
+  form_group();
+  CHECK_OK(make_listener(handle));
+  CHECK_OK(CALL(regMr, self.group, &data, sizeof data, PTR_HOST, &registration));
+  void *request = post(&data, &data, 1, ELEMENT_FLOAT, SUM, registration, registration);
+  CHECK(request);
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    child_calls(&data, registration, request);
+    _exit(0);
+  }
+  CHECK(waitpid(child, &status, 0) == child && status == 0);
+  CHECK_OK(wait_for(request, sizeof data));
+  CHECK(data == 2);
+  CHECK_OK(CALL(deregMr, self.group, registration));
+  CHECK_OK(CALL(closeListen, self.listen));
+  leave();
+}
+
 /* Longer than any call with maxCollBytes: before v9 NCCL hands over up to 512 MiB. */
 static void case_long(void) {
   setenv("STRATUS_COLLNET", "bf16", 1);
@@ -396,6 +444,7 @@ static const struct cases_case cases[] = {
   { "bf16", case_bf16, 3 },
   { "fp16", case_fp16, 2 },
   { "absent", case_absent, 3 },
+  { "forked", case_forked, 2 },
   { "long", case_long, 3 },
   { "withdrawn", case_withdrawn, 2 },
   { "no_listener", case_no_listener, 3 },

@@ -66,6 +66,8 @@ MACHINE_TEST(every_machine_is_known) {
       "numa 2: node[gpu 10de:20b5, nic 15b3:101a mlx5_core], unplaced[nic hv_netvsc]" },
     { "gcp-a3-mega", "gcp", "a3-megagpu-8g", "GPUs and cloud", "gcp-a3-mega", "10de:2330", 8, 9,
       "68cb936f6a68", "numa 2: unplaced[8 x gpu 10de:2330, 9 x nic 1ae0:0042 gve]" },
+    { "gcp-a3-high", "gcp", "a3-highgpu-8g", "GPUs and cloud", "none", "10de:2330", 8, 5,
+      "2d5d13ce1d77", "numa 2: unplaced[8 x gpu 10de:2330, 5 x nic 1ae0:0042 gve]" },
     { "azure-nd-h100", "azure", "Standard_ND96isr_H100_v5", "GPUs and cloud", "none", "10de:2330",
       8, 1, "1cadad5d990d", "numa 2: unplaced[8 x gpu 10de:2330, nic 15b3:101a mlx5_core]" },
     { "alibaba", "alibaba", "", "unknown", "none", "10de:20b2", 8, 1, "c6e9e40f8e6c",

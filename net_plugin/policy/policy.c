@@ -311,8 +311,7 @@ int policy_reconnect(struct policy *policy, uint64_t now_ns) {
     return policy_is_busy(policy, (unsigned)lane) ? -1 : lane;
   }
   int lane = slow_flow_pick(&policy->slow_flow, now_ns);
-  uint64_t others = lane >= 0 ? policy_up(policy) & ~lane_bit((unsigned)lane) : 0;
-  policy->draining = others != 0 ? lane_bit((unsigned)lane) : 0;
+  policy->draining = lane >= 0 ? lane_bit((unsigned)lane) : 0;
   return -1;
 }
 

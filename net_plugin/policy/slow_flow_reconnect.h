@@ -32,7 +32,8 @@ struct slow_flow {
 void slow_flow_init(struct slow_flow *slow_flow, const struct policy_config *config,
                     const struct policy_lanes *lanes, struct policy_lane *records);
 
-/* To be called about every 100 ms under load. The lane to reconnect, or -1. */
+/* To be called about every 100 ms under load. The lane to reconnect, never the only one that is up,
+ * or -1. */
 int slow_flow_pick(struct slow_flow *slow_flow, uint64_t now_ns);
 
 #endif

@@ -2,6 +2,7 @@
 /* What parameters and profile make of a socket, read back from the kernel. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/descriptor.h"
 #include "common/profile.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
@@ -45,6 +47,16 @@ static int64_t option(int fd, int level, int name) {
   socklen_t bytes = sizeof value;
   assert_int_equal(getsockopt(fd, level, name, &value, &bytes), 0);
   return value;
+}
+
+/* As of a job that was started without a standard input. */
+UNIT_TEST(a_socket_may_be_descriptor_0) {
+  close(STDIN_FILENO);
+  errno = EIO;
+  int fd = tcp_socket_open(AF_INET);
+  assert_int_equal(fd, STDIN_FILENO);
+  descriptor_close(fd);
+  assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), fd);
 }
 
 UNIT_TEST_WITH(defaults_leave_much_to_the_kernel, NULL, tear_down) {

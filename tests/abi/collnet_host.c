@@ -23,6 +23,7 @@ enum {
   MEMBERS_MAX = 4,
   LARGEST = 300000,
   STEPS = 8,
+  REQUESTS = 64, /* NCCL's steps of as many channel groups as may share a group */
   LONGEST =
       5000001, /* more than a group has in flight (COLLNET_IN_FLIGHT_BYTES), in uneven pieces */
 };
@@ -109,17 +110,20 @@ static void meet(int rounds) {
   }
 }
 
+static enum nccl_result try_post(void *send, void *recv, size_t count, int type, int op,
+                                 void *send_memory, void *recv_memory, void **request) {
+  return self.version == 8 ? TABLE(8)->iallreduce(self.group, send, recv, (int)count, type, op,
+                                                  send_memory, recv_memory, request)
+                           : TABLE(9)->iallreduce(self.group, send, recv, count, type, op,
+                                                  send_memory, recv_memory, request);
+}
+
 /* NULL: the group has ended. */
 static void *post(void *send, void *recv, size_t count, int type, int op, void *send_memory,
                   void *recv_memory) {
   void *request = NULL;
   while (!request) {
-    enum nccl_result result = self.version == 8
-                                  ? TABLE(8)->iallreduce(self.group, send, recv, (int)count, type,
-                                                         op, send_memory, recv_memory, &request)
-                                  : TABLE(9)->iallreduce(self.group, send, recv, count, type, op,
-                                                         send_memory, recv_memory, &request);
-    if (result != NCCL_SUCCESS) {
+    if (try_post(send, recv, count, type, op, send_memory, recv_memory, &request) != NCCL_SUCCESS) {
       return NULL;
     }
     if (!request) {
@@ -319,7 +323,8 @@ static void case_long(void) {
   leave();
 }
 
-/* Memory is taken back while calls use it, as by ncclCommAbort: nothing touches it any more. */
+/* As many calls as a group takes, and one that has to wait. Memory is taken back while they use it,
+ * as by ncclCommAbort: nothing touches it any more. */
 static void case_withdrawn(void) {
   setenv("STRATUS_LINK_TIMEOUT", "3s", 1);
   start();
@@ -331,10 +336,13 @@ static void case_withdrawn(void) {
   CHECK_OK(CALL(regMr, self.group, memory, bytes, PTR_HOST, &registration));
   int is_done = 0, size = 0;
   if (self.number == 0) {
-    for (int i = 0; i < STEPS; i++) {
+    void *more = NULL;
+    for (int i = 0; i < REQUESTS; i++) {
       request = post(memory, memory, bytes / sizeof(*memory), ELEMENT_FLOAT, SUM, registration,
                      registration);
     }
+    CHECK_OK(try_post(memory, memory, 1, ELEMENT_FLOAT, SUM, registration, registration, &more));
+    CHECK(!more);
     CHECK_OK(CALL(deregMr, self.group, registration));
     munmap(memory, bytes);
     CHECK(CALL(test, request, &is_done, &size) != NCCL_SUCCESS);

@@ -66,6 +66,21 @@ static int tear_down(void **state) {
   return 0;
 }
 
+#define FAILURE_TEST(test, parameters) UNIT_TEST_EACH(test, set_up, tear_down, parameters)
+
+/* Before any other: what a process has found once stays. */
+FAILURE_TEST(a_first_start_that_fails_leaves_nothing, by_auto) {
+  void *context = NULL;
+  log_capture_start();
+  fault_refuse(FAULT_SOCKET, EMFILE);
+  assert_int_not_equal(ncclNetPlugin_v12.init(&context, 1, NULL, job_logger, NULL), NCCL_SUCCESS);
+  fault_clear();
+  assert_null(context);
+  assert_int_equal(ncclNetPlugin_v12.init(&context, 1, NULL, job_logger, NULL), NCCL_SUCCESS);
+  assert_int_equal(ncclNetPlugin_v12.finalize(context), NCCL_SUCCESS);
+  log_capture_stop();
+}
+
 UNIT_TEST_EACH(a_job_survives_each_failing_call, set_up, tear_down, by_auto, by_thread) {
   assert_true(each_failure_of_all(&job) > 0);
 }
@@ -78,8 +93,6 @@ UNIT_TEST_EACH(a_job_survives_other_errors, set_up, tear_down, by_auto) {
   };
   assert_true(EACH_FAILURE(&job, others) > 0);
 }
-
-#define FAILURE_TEST(test, parameters) UNIT_TEST_EACH(test, set_up, tear_down, parameters)
 
 FAILURE_TEST(loses_nothing_without_memory_for_a_flow, by_thread) {
   static const struct failure failures[] = { { FAULT_ALLOCATION, ENOMEM } };

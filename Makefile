@@ -284,7 +284,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
 # tests/lib/fault*.c stand between our objects and the allocator and the kernel.
 FAULT_WRAP := $(patsubst %,-Wl$(comma)--wrap=%,malloc calloc realloc reallocarray strdup strndup vasprintf asprintf open_memstream posix_memalign \
   aligned_alloc tsearch mmap munmap socket setsockopt getsockopt getsockname getpeername bind listen accept4 connect \
-  send sendmsg sendto recv recvmsg getaddrinfo getifaddrs epoll_create1 epoll_ctl epoll_wait poll ppoll eventfd \
+  send sendmsg sendto recv recvmsg getaddrinfo epoll_create1 epoll_ctl epoll_wait poll ppoll eventfd \
   signalfd timerfd_create pipe pipe2 socketpair fork pthread_create pthread_cond_init pthread_mutex_init \
   pthread_condattr_init pthread_setaffinity_np setrlimit getrlimit getrandom open openat fopen fdopen opendir \
   fdopendir scandir read pread readlink write rename stat lstat fstat fstatat mkdir dlopen dlsym)

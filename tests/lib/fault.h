@@ -28,7 +28,6 @@
   X(SEND, "send", ENOBUFS)          /* and sendmsg, sendto */                                      \
   X(RECEIVE, "recv", ECONNRESET)    /* and recvmsg */                                              \
   X(RESOLVE, "getaddrinfo", ENOMEM) /* EAI_SYSTEM */                                               \
-  X(INTERFACES, "getifaddrs", EMFILE)                                                              \
   X(EPOLL_CREATE, "epoll_create1", EMFILE)                                                         \
   X(EPOLL_ADD, "epoll_ctl",                                                                        \
     ENOMEM) /* the kernel needs no memory to change or take out an entry */                        \

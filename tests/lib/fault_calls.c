@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -112,7 +111,6 @@ CALL(SEND, ssize_t, -1, sendto,
 CALL(RESOLVE, int, EAI_SYSTEM, getaddrinfo,
      (const char *host, const char *port, const struct addrinfo *hints, struct addrinfo **out),
      (host, port, hints, out))
-CALL(INTERFACES, int, -1, getifaddrs, (struct ifaddrs * *out), (out))
 
 WRAPPED(ssize_t, send, (int fd, const void *data, size_t bytes, int flags));
 WRAPPED(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags));

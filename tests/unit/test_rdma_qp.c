@@ -9,6 +9,7 @@
 
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/fake_nic.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/rdma_host.h"
 #include "tests/lib/unit.h"
@@ -59,6 +60,19 @@ TEST(strangers_are_rejected_and_the_peer_comes_in) {
   /* Nobody listens there any more, not even for who knows the token. */
   assert_int_equal(rdma_host_dial(&two, &two.tokens, &late), -ECONNREFUSED);
   assert_int_equal(fake_verbs_counts().cm_accepted, 1);
+  rdma_host_free_two(&two);
+}
+
+/* The device has as many users as before. */
+TEST(without_a_descriptor_there_is_no_queue_pair) {
+  struct rdma_host_two two = rdma_host_listen();
+  const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
+  unsigned users = two.listener->device->users;
+  fault_refuse(FAULT_EVENTFD, EMFILE);
+  assert_null(endpoint_accept(&two.nic, &peer));
+  fault_clear();
+  assert_int_equal(two.listener->device->users, users);
+  assert_int_equal(rdma_host_dial(&two, &two.tokens, &two.dialler), 0);
   rdma_host_free_two(&two);
 }
 

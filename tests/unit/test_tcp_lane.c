@@ -152,6 +152,13 @@ UNIT_TEST_WITH(the_end_is_seen_behind_what_was_taken, set_up, tear_down) {
   assert_int_equal(lane->ops->read(lane, 1, &got), -EPIPE);
 }
 
+UNIT_TEST_WITH(what_is_no_frame_breaks_the_lane, set_up, tear_down) {
+  size_t got, length = make_message(8);
+  frame[0] ^= 1;
+  send_bytes(frame, length);
+  assert_true(lane->ops->read(lane, 1, &got) < 0);
+}
+
 /* ---- writing ---- */
 
 enum { LARGE = 512 << 10, SMALL_BUFFER = 16 << 10 };

@@ -78,7 +78,8 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   if (picked < 0 && (moving & ~usual) != 0) {
     picked = policy_pick(link->policy, moving, ahead->left, link->now_ns);
   }
-  for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
+  uint64_t idle = link->still != 0 ? usual & moving : 0;
+  for (uint64_t lanes = idle; picked < 0 && lanes != 0; lanes &= lanes - 1) {
     int lane = __builtin_ctzll(lanes);
     picked = link->lanes[lane].in_flight == 0 ? lane : -1;
   }

@@ -188,3 +188,21 @@ void link_check(const struct link *link) {
     check_receiver(link);
   }
 }
+
+/* Invariants 1 and 4: a chunk leaves the sender by an acknowledgement, and that says that it has
+ * landed. */
+void link_check_both(const struct link *sender, const struct link *receiver) {
+  const struct flight *flight = &sender->flight;
+  const struct link_landed *landed = &receiver->landed;
+  if (sender->is_detached || receiver->is_detached || sender->status != 0 ||
+      receiver->status != 0) {
+    return;
+  }
+  assert(landed->end <= flight->next);
+  for (uint64_t number = landed->first; number < flight->next; number++) {
+    bool is_done = number < flight->first || flight_at(flight, number)->state == FLIGHT_DONE;
+    uint64_t at = number % LINK_FLIGHT;
+    bool has_landed = number < landed->end && (landed->bits[at / 64] >> at % 64 & 1) != 0;
+    assert(!is_done || has_landed);
+  }
+}

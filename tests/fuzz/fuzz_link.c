@@ -237,15 +237,21 @@ static void frame_begins(struct fuzz_input *input, unsigned lane) {
 }
 
 /* What might have landed, so that chunks are acknowledged, and remote buffers as they come. */
-static void fill_landed(struct fuzz_input *input, uint8_t *payload, uint32_t length) {
-  uint32_t left = length >= WIRE_MIN_LANDED_BYTES ? length - WIRE_MIN_LANDED_BYTES : 0;
-  uint32_t words = left >= 8 ? fuzz_u8(input) % (left / 8 + 1) : 0;
-  if (length >= WIRE_MIN_LANDED_BYTES) {
-    bytes_put_le32(payload, (left - 8 * words) / 4);
-    bytes_put_le32(payload + 4, words);
-    for (uint32_t at = WIRE_MIN_LANDED_BYTES; at + 4 <= length; at += 4) {
-      bytes_put_le32(payload + at, fuzz_u8(input) % (world.config.policy.lanes + 1));
-    }
+static void fill_landed(struct fuzz_input *input, unsigned lane, uint8_t *payload) {
+  const struct wire_header *header = &world.link->lanes[lane].header;
+  uint32_t length = header->length - (uint32_t)link_remote_buffers_bytes(world.link, header);
+  if (header->type != WIRE_WINDOW || length < WIRE_MIN_LANDED_BYTES) {
+    return;
+  }
+  uint32_t left = length - WIRE_MIN_LANDED_BYTES, words = fuzz_u8(input) % (left / 8 + 1);
+  uint8_t *at = payload + WIRE_MIN_LANDED_BYTES;
+  bytes_put_le32(payload, (left - 8 * words) / 4);
+  bytes_put_le32(payload + 4, words);
+  for (; at < payload + length - 8 * words; at += 4) {
+    bytes_put_le32(at, fuzz_u8(input) % (world.config.policy.lanes + 1));
+  }
+  for (; at < payload + length; at += 8) {
+    bytes_put_le64(at, fuzz_u8(input));
   }
 }
 
@@ -271,7 +277,7 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
     return;
   }
   if (world.config.role == LINK_SENDER && part > 0) {
-    fill_landed(input, payload, part);
+    fill_landed(input, lane, payload);
   }
   world.is_arriving[lane] = false;
   if (link_frame_completed(world.link, lane, world.now_ns) != 0) {

@@ -7,7 +7,7 @@
  *                     message; each RDMA lane: a read of memory
  *   progress_other    one more TCP lane: the hot lane's successor, or the next in turn; after some
  *                     polls in vain seldom
- *   engine_poll       the epoll set, every 20 us, and when a deadline has come
+ *   engine_poll       the epoll set, every 50 us, and when a deadline has come
  *
  * Messages are published as complete when their lane was read. What else follows from all that was
  * read is done once, afterwards: a WINDOW acknowledges what came on several lanes. */

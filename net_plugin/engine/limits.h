@@ -45,8 +45,10 @@
  * Together with OTHER_POLLS and engine_defer, with 4 flows, of the time without them: AllReduce on
  * 2 hosts without caps, 64 B, 8 KiB, 64 KiB, 256 KiB, 1 MiB, 4 MiB 0.97, 0.94, 0.90, 0.78, 0.71,
  * 0.98, in another run 1.01, 0.51, 0.99, 0.99, 0.94, 1.02 (medians of 5 rounds each); 8 hosts on
- * the same 2 CPUs, 64 KiB, 256 KiB, 1 MiB 0.85, 1.06, 0.81 (6 rounds). By emulation. */
-#define EPOLL_PERIOD_NS (20 * NS_PER_US)
+ * the same 2 CPUs, 64 KiB, 256 KiB, 1 MiB 0.85, 1.06, 0.81 (6 rounds). By emulation. That is with
+ * 20 us: half a round trip of 8 B took 7.79 us then, 7.63 with 50, and 7.50 with 100, with which
+ * AllReduce of 1 MiB on the 8 hosts took 22.8 ms instead of 18.4 (6 and 3 rounds). */
+#define EPOLL_PERIOD_NS (50 * NS_PER_US)
 /* RDMA lanes are polled without the set, which has only deadlines and lost devices for them. */
 #define RDMA_EPOLL_PERIOD_NS (4 * NS_PER_MS)
 /* Idle waiters sleep up to 200 us between polls, once nothing has moved for 500 ms. Threads that

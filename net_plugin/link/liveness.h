@@ -30,7 +30,7 @@
  * that is alone may be a black hole towards the peer only, so that all that is heard are the PINGs
  * of a peer that hears nothing: for such a lane the gap is longer than the time between these.
  * When this process was stopped, the time in which it could not listen is left out
- * (liveness_resumed). What took longer for such a pause says nothing of a lane's rate
+ * (liveness_resumed). An acknowledgement that such a pause delayed is no sample of a lane's rate
  * (liveness_has_paused). */
 #ifndef NET_PLUGIN_LINK_LIVENESS_H
 #define NET_PLUGIN_LINK_LIVENESS_H

@@ -66,9 +66,9 @@ struct connection_config {
 
 int connection_new(struct engine *engine, const struct connection_config *config,
                    struct connection **connection);
-/* The path is taken over in every case. received_before: see link_lane_up. */
+/* The path is taken over in every case. */
 void connection_lane_opened(struct connection *connection, unsigned lane, uint32_t epoch,
-                            const struct lane_path *path, uint64_t received_before);
+                            const struct lane_path *path);
 /* Keys of a target, as the link was made; they stay. */
 unsigned connection_remote_keys(const struct connection *connection);
 /* Does the lane take compressed chunks? As the link was made, and while there was memory for them.
@@ -96,10 +96,9 @@ bool connection_has_failed(const struct connection *connection);
 /* Another connection of this process has failed lately that the same thread of NCCL drives. NCCL
  * may never ask that one: all that it was to bring may have come. */
 bool connection_has_failed_sibling(const struct connection *connection);
-/* Before a lane of a new epoch is accepted: ends the old one; *received is how many DATA frames it
- * brought. False: the connection has no such lane, or had a later epoch of it. Receiver only. */
-bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
-                            uint64_t *received);
+/* Before a lane of a new epoch is accepted: ends the old one. False: the connection has no such
+ * lane, or had a later epoch of it. Receiver only. */
+bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch);
 /* Drops it at once: the lanes are not drained. */
 void connection_destroy(struct connection *connection);
 /* Walks the connections of an engine: NULL gives the first, NULL comes after the last. */

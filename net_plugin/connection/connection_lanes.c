@@ -28,7 +28,7 @@ static void drop_lane(struct connection *connection, unsigned index, bool has_le
       connection->config.setup->lane_closed(connection, index, has_left);
     }
     if (error) {
-      link_fail(connection->link, error); /* so it does not send FENCED */
+      link_fail(connection->link, error); /* so it does not send CLOSED */
     }
   }
 }

@@ -25,7 +25,7 @@ static bool is_too_late(const struct connection *connection, unsigned index, uin
 }
 
 void connection_lane_opened(struct connection *connection, unsigned index, uint32_t epoch,
-                            const struct lane_path *path, uint64_t received_before) {
+                            const struct lane_path *path) {
   engine_assert_locked(connection->engine);
   uint64_t now_ns = clock_now_ns();
   struct lane_slot *slot = &connection->slots[index];
@@ -42,7 +42,7 @@ void connection_lane_opened(struct connection *connection, unsigned index, uint3
     error = engine_watch(connection->engine, &slot->source, lane->fd, EPOLLIN);
   }
   /* The peer has it, whatever comes here: it was up, and is lost. */
-  link_lane_up(connection->link, index, epoch, received_before, now_ns);
+  link_lane_up(connection->link, index, epoch, now_ns);
   if (error) {
     LOG_WARN("cannot use a new flow to %s: %s", connection->config.peer, strerror(-error));
     int fini_error = lane ? lane->ops->fini(lane) : 0;
@@ -124,14 +124,12 @@ bool connection_has_failed(const struct connection *connection) {
   return link_status(connection->link) != 0;
 }
 
-bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch,
-                            uint64_t *received) {
+bool connection_lane_fenced(struct connection *connection, unsigned lane, uint32_t new_epoch) {
   engine_assert_locked(connection->engine);
   if (connection->is_sender) {
     return false;
   }
-  *received = link_lane_fence(connection->link, lane, new_epoch, clock_now_ns());
-  if (*received == UINT64_MAX) {
+  if (!link_lane_fence(connection->link, lane, new_epoch, clock_now_ns())) {
     return false;
   }
   connection_drop_lane(connection, lane);

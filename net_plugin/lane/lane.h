@@ -67,7 +67,7 @@ struct lane_ops {
    * peer's process reads or not. 0: not known, or it does not answer. */
   uint64_t (*answered_ns)(const struct lane *lane, uint64_t now_ns);
   /* Frees the lane, closes the descriptor. It must no longer be watched. 0: from now on nothing
-   * writes into the link's or the user's memory for it, so the peer may get FENCED
+   * writes into the link's or the user's memory for it, so the peer may get CLOSED
    * for the lane. Negative errno, after LOG_WARN: a device may still do so, and the link must fail.
    */
   int (*fini)(struct lane *lane);

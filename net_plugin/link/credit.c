@@ -35,12 +35,12 @@ void credit_requested(struct credit_given *credit, uint64_t message, uint64_t gr
   credit->is_due |= credit->advertised < credit->wanted && granted > credit->advertised;
 }
 
-void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool wants_ack, bool has_landed, uint64_t latest_ns) {
+void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, bool wants_ack,
+                          bool has_landed, uint64_t latest_ns) {
   credit->frames++;
   credit->bytes += bytes;
   if ((has_landed && wants_ack) || (!wants_ack && credit->frames >= CREDIT_FRAMES) ||
-      lane_frames >= CREDIT_LANE_FRAMES || credit->bytes >= CREDIT_BYTES) {
+      credit->bytes >= CREDIT_BYTES) {
     credit->is_due = true;
   } else if (!credit->is_due && latest_ns < credit->deadline_ns) {
     credit->deadline_ns = latest_ns;

@@ -19,13 +19,13 @@
  *  - half of the credit for bulk traffic is used: messages that were not copied, or that a device
  *    could have placed had the sender known the remote buffer;
  *  - small messages have used half of the eager slots;
- *  - unacknowledged frames fill the sender's journals: see the CREDIT_ values of limits.h;
+ *  - many bytes are not acknowledged, or eager frames: see the CREDIT_ values of limits.h;
  *  - CREDIT_OPENING_NS after a receive of a large message was granted while no other one waited: at
  *    the beginning of a collective. So the sender need not ask, which costs a round trip, on which
  *    both frames wait behind data in the NICs' queues.
  *
  * Otherwise it is sent with the next one, at the latest after CREDIT_DELAY_NS, or on an RDMA lane
- * CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and only the journal needs the
+ * CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and nobody waits for the
  * acknowledgement of a copy. */
 #ifndef NET_PLUGIN_LINK_CREDIT_H
 #define NET_PLUGIN_LINK_CREDIT_H
@@ -84,10 +84,10 @@ static inline void credit_opening(struct credit_given *credit, uint64_t now_ns) 
   credit->opening_ns = now_ns + CREDIT_OPENING_NS;
 }
 
-/* A DATA frame arrived. lane_frames: unacknowledged ones of its lane. wants_ack: the sender's user
- * waits. has_landed: it was the last one of its message. latest_ns: it is acknowledged by then. */
-void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, uint64_t lane_frames,
-                          bool wants_ack, bool has_landed, uint64_t latest_ns);
+/* A DATA frame arrived. wants_ack: the sender's user waits. has_landed: it was the last one of its
+ * message. latest_ns: it is acknowledged by then. */
+void credit_frame_arrived(struct credit_given *credit, uint32_t bytes, bool wants_ack,
+                          bool has_landed, uint64_t latest_ns);
 
 static inline uint64_t credit_next_ns(const struct credit_given *credit) {
   return credit->deadline_ns < credit->opening_ns ? credit->deadline_ns : credit->opening_ns;

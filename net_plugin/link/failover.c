@@ -201,16 +201,12 @@ bool failover_cut(struct failover *failover, unsigned lane, enum link_close_reas
   return true;
 }
 
-void failover_settle(struct failover *failover, unsigned lane) {
-  failover->unsettled &= ~lane_bit(lane);
-  failover->announce &= ~lane_bit(lane);
-}
-
 void failover_announce_again(struct failover *failover) {
-  if (failover->config->role == LINK_SENDER) {
-    failover->announce = failover->unsettled;
-  } else {
-    failover->announce |= failover->lost;
+  bool is_sender = failover->config->role == LINK_SENDER;
+  for (uint64_t lanes = failover->lost | failover->connecting; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    bool must_know = !is_sender || failover->lanes[lane].in_flight > 0;
+    failover->announce |= must_know ? lane_bit(lane) : 0;
   }
 }
 

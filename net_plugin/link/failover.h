@@ -19,14 +19,14 @@
  *   LOST        broken, cut by us, or closed by the peer. The sender reconnects it after a backoff
  *               with the next epoch; on the receiver it waits for the peer to do so.
  *
- * A LOST lane is fenced: on the receiver no frame of the old epoch counts any more. The sender asks
- * how many DATA frames counted (FENCE over another lane, or the handshake of the reconnect). Until
- * it has the answer the lane is `unsettled` and its journal is frozen.
+ * A LOST lane is fenced: on this side no frame of the old epoch counts any more, and the peer is
+ * told (CLOSED). What it carried is sent again, but of an RDMA lane, which may still write, not
+ * before the peer has closed its end: it says so, or a reconnect's handshake passes.
  *
  * Invariants, asserted by link_check (tests/lib):
  *  1. The state masks are disjoint.
  *  2. A lane that is UP has an epoch that is not fenced.
- *  3. Only the sender has lanes CONNECTING, and unsettled lanes; these are not UP. */
+ *  3. Only the sender has lanes CONNECTING. */
 #ifndef NET_PLUGIN_LINK_FAILOVER_H
 #define NET_PLUGIN_LINK_FAILOVER_H
 
@@ -41,13 +41,12 @@ struct failover {
   const struct link_config *config; /* the link's */
   uint64_t up, connecting, lost;    /* lanes in these states: nothing else says it; all others are
                                        CLOSED */
-  uint64_t unsettled; /* sender: what arrived on the old epoch is not known. The link sets it */
-  uint64_t announce;  /* FENCE (sender) or FENCED (receiver) is to be written */
-  uint64_t close;     /* CLOSE orders to give */
-  unsigned wanted;    /* sender: so many lanes are to be open */
-  unsigned least;     /* sender: as wanted: 1, or policy_first_lanes in need */
-  unsigned ceiling;   /* sender: this lane and higher ones were refused */
-  bool keeps_spare;   /* sender: lanes are open for what others lose */
+  uint64_t announce;                /* a CLOSED is to be written */
+  uint64_t close;                   /* CLOSE orders to give */
+  unsigned wanted;                  /* sender: so many lanes are to be open */
+  unsigned least;                   /* sender: as wanted: 1, or policy_first_lanes in need */
+  unsigned ceiling;                 /* sender: this lane and higher ones were refused */
+  bool keeps_spare;                 /* sender: lanes are open for what others lose */
   bool may_dial;
   uint64_t retry_ns;      /* sender: the earliest retry_ns of lost lanes */
   uint64_t down_since_ns; /* valid while no lane is up */
@@ -113,10 +112,7 @@ bool failover_grow(struct failover *failover);
  * have so many. */
 void failover_keep_spare(struct failover *failover);
 
-/* Sender: it is known what arrived on the lane, which was lost. */
-void failover_settle(struct failover *failover, unsigned lane);
-
-/* Frames may have been lost with a lane: announce all lost lanes once more. */
+/* Frames may have been lost with a lane: announce once more what the peer must know. */
 void failover_announce_again(struct failover *failover);
 
 /* An acknowledgement came: the lane works, a later loss is a new story. */

@@ -12,8 +12,9 @@
 /* Messages in flight, completed or not; at least NCCL_NET_MAX_REQUESTS, which is 32. Not measured
  * by itself. */
 #define LINK_WINDOW 64
-/* Unacknowledged chunks per lane. Not measured by itself. */
-#define LINK_JOURNAL 64
+/* Chunks between the oldest that is not acknowledged and the youngest: 4 MiB of the smallest ones,
+ * 128 MiB of the usual ones. A power of two, WIRE_MAX_FLIGHT at most; not measured by itself. */
+#define LINK_FLIGHT 1024
 /* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. Not
  * measured by itself. */
 #define LINK_COPY_BYTES (16u << 10)
@@ -46,10 +47,9 @@
  * this rule a step of hf_Bart on 4 emulated hosts of 0.4 Gb/s takes 253.5 ms, without 258.8
  * (docs/measurements.md). The value is not measured by itself. */
 #define CREDIT_OPENING_NS (50 * NS_PER_US)
-/* What may stay unacknowledged: eager frames; frames of one lane, whose journal must not limit it;
- * bytes of all lanes, which keeps drain rates known. Not measured by themselves. */
+/* What may stay unacknowledged: eager frames; bytes, which keeps drain rates known. Not measured by
+ * themselves. */
 #define CREDIT_FRAMES (LINK_WINDOW / 2)
-#define CREDIT_LANE_FRAMES (LINK_JOURNAL / 2)
 #define CREDIT_BYTES (512u << 10)
 
 /* ---- lanes that are lost ---- */
@@ -160,11 +160,8 @@
  * themselves. */
 #define REPEAT_SHARE 32u
 #define REPEAT_BURST_BYTES (1u << 20)
-/* Chunks up to this size are repeated whatever was spent. A lane has at most LINK_JOURNAL. Not
- * measured by itself. */
+/* Chunks up to this size are repeated whatever was spent. Not measured by itself. */
 #define REPEAT_SMALL_BYTES 4096u
-/* Chunks with two copies at a time: more than a lane's journal has. Not measured by itself. */
-#define LINK_REPEATS 128u
 /* Lanes that are open because others stood still, the first one included, at most. With 1 % of the
  * packets lost half a round trip of 8 B takes 28 us in the mean with 2, 22 with 4 (3 rounds). */
 #define FAILOVER_LANES_WITH_SPARES 4u

@@ -3,9 +3,9 @@
  * that leave are in link_step.c, the sender's and the receiver's parts in link_send.c and
  * link_receive.c.
  *
- * A message's way: link_send_posted -> link_step (policy, journal) -> the peer's
+ * A message's way: link_send_posted -> link_step (policy, flight) -> the peer's
  * link_frame_received, link_frame_completed (message, credit) -> its link_step (WINDOW) -> our
- * link_frame_completed (journal, message) -> link_step (completion). */
+ * link_frame_completed (flight, message) -> link_step (completion). */
 #include "net_plugin/link/link.h"
 
 #include <assert.h>
@@ -26,51 +26,44 @@ static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t
   return error;
 }
 
-/* Nothing was heard for long: there was no path, or the peer did not run. What is passed from now
- * on is still to be seen. Before liveness is told. */
-static void link_end_silence(struct link *link, uint64_t now_ns) {
-  if (link->stuck_ns != 0 && now_ns - link->liveness.spoke_ns >= link->liveness.doubt_ns) {
+/* Nothing was heard for long. Before liveness is told of what ends it. */
+static bool link_was_silent(const struct link *link, uint64_t now_ns) {
+  return now_ns - link->liveness.spoke_ns >= link->liveness.doubt_ns;
+}
+
+/* There was no path, or the peer did not run: what is passed from now on is still to be seen. */
+static void link_stuck_anew(struct link *link, uint64_t now_ns) {
+  if (link->stuck_ns != 0) {
     link->stuck_ns = now_ns - 1;
     link->vain_lanes = 0;
     link->last_try_ns = 0;
   }
 }
 
-void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
-                  uint64_t now_ns) {
+void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   assert(lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
   if (link->status != 0) {
     return;
   }
-  bool is_sender = link->config.role == LINK_SENDER;
   struct link_lane *risen = &link->lanes[lane];
-  uint32_t epoch_before = risen->epoch;
+  bool was_down =
+      link->failover.up == 0 && now_ns - link->failover.down_since_ns >= link->liveness.doubt_ns;
   if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
     return;
   }
-  if (link->vain_lanes == 0) {
-    link_end_silence(link, now_ns);
+  if (was_down || (link->vain_lanes == 0 && link_was_silent(link, now_ns))) {
+    link_stuck_anew(link, now_ns);
   }
   liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
+  link->heard = lane;
   risen->up_ns = now_ns;
   risen->control = link->controls + lane * link->control_stride;
-  if (is_sender) {
-    int result = send_settle(link, lane, received_before, now_ns);
+  if (link->config.role == LINK_SENDER) {
+    carry_settle(link, lane);
     policy_lane_up(link->policy, lane, now_ns);
-    if (result != 0) {
-      failover_settle(&link->failover, lane);
-      link_fail(link, result); /* what arrived in the old epoch will never be known */
-      return;
-    }
-    risen->base = received_before;
-    risen->sent_epoch = epoch;
-    if (link->last_try_ns != 0) {
-      link->heard = lane;
-      link_fail(link, -ECOMM);
-    }
   } else {
-    receive_lane_up(link, lane, epoch_before);
+    receive_lane_up(link, lane);
   }
 }
 
@@ -136,26 +129,25 @@ void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_
   }
 }
 
-uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {
+bool link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns) {
   assert(link->config.role == LINK_RECEIVER);
   if (lane >= link->config.policy.lanes || link->status != 0) {
-    return UINT64_MAX;
+    return false;
   }
   const struct link_lane *fenced = &link->lanes[lane];
   if (new_epoch <= fenced->epoch || new_epoch <= fenced->fenced_epoch) {
-    return UINT64_MAX;
+    return false;
   }
   link_fence_lane(link, lane, new_epoch - 1, link_clock(link, now_ns));
-  return link->lanes[lane].received;
+  return true;
 }
 
 /* ---- frames in ---- */
 
 static bool is_window_possible(const struct link *link, const struct wire_header *header) {
   uint64_t remote_buffers = link_remote_buffers_bytes(link, header);
-  uint64_t acks = header->length - remote_buffers;
   return (header->total == 0 || link->config.remote_keys > 0) && remote_buffers <= header->length &&
-         acks <= link->config.policy.lanes * WIRE_ACK_BYTES && acks % WIRE_ACK_BYTES == 0;
+         header->length - remote_buffers <= WIRE_MAX_LANDED_BYTES;
 }
 
 static int link_frame_begins(struct link *link, unsigned lane) {
@@ -163,8 +155,7 @@ static int link_frame_begins(struct link *link, unsigned lane) {
     [WIRE_DATA] = { [LINK_RECEIVER] = true },
     [WIRE_REQUEST] = { [LINK_RECEIVER] = true },
     [WIRE_WINDOW] = { [LINK_SENDER] = true },
-    [WIRE_FENCE] = { [LINK_RECEIVER] = true },
-    [WIRE_FENCED] = { [LINK_SENDER] = true },
+    [WIRE_CLOSED] = { true, true },
     [WIRE_BYE] = { true, true },
     [WIRE_PING] = { true, true },
     [WIRE_PONG] = { true, true },
@@ -202,7 +193,9 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
   if (header->type == WIRE_PONG && !is_unasked) {
     link_tail_answered(link, lane, now_ns);
   }
-  link_end_silence(link, now_ns);
+  if (link_was_silent(link, now_ns)) {
+    link_stuck_anew(link, now_ns);
+  }
   if (header->type == WIRE_PING || is_unasked) {
     liveness_spoke(&link->liveness, lane, now_ns);
   } else {
@@ -233,6 +226,23 @@ void *link_receive_buffer(struct link *link, unsigned lane) {
   return link->lanes[lane].buffer;
 }
 
+/* The peer has closed its end of a lane: because it lost it, or because we did. */
+static int link_closed_arrived(struct link *link, const struct wire_header *header,
+                               uint64_t now_ns) {
+  if (header->message >= link->config.policy.lanes) {
+    return -EPROTO;
+  }
+  unsigned lane = (unsigned)header->message;
+  uint32_t epoch = (uint32_t)header->offset;
+  link_fence_lane(link, lane, epoch, now_ns);
+  if (link->config.role == LINK_RECEIVER) {
+    link->failover.announce |= lane_bit(lane);
+  } else if (!link_is_lane_up(link, lane) && link->lanes[lane].fenced_epoch <= epoch) {
+    carry_settle(link, lane);
+  }
+  return 0;
+}
+
 /* A frame without data for messages. */
 static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   struct link_lane *receiving = &link->lanes[lane];
@@ -244,13 +254,11 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
       return -EBADMSG;
     }
     return send_window_arrived(link, header, receiving->control, now_ns);
-  case WIRE_FENCED:
-    return send_fenced_arrived(link, header, now_ns);
+  case WIRE_CLOSED:
+    return link_closed_arrived(link, header, now_ns);
   case WIRE_REQUEST:
     credit_requested(&link->given, header->message, link->incoming.granted);
     return 0;
-  case WIRE_FENCE:
-    return receive_fence_arrived(link, header, now_ns);
   case WIRE_BYE:
     if (link->config.role == LINK_SENDER) {
       send_bye_arrived(link, header->offset, now_ns);
@@ -335,8 +343,8 @@ bool link_has_last_word(const struct link *link) {
                                link->farewell == FAREWELL_WRITING);
 }
 
-uint64_t link_live_message(const struct link *link) {
-  return link->config.role == LINK_SENDER ? link->outgoing.retired : link->incoming.completed;
+struct wire_near link_near(const struct link *link) {
+  return (struct wire_near){ .message = link->incoming.completed, .number = link->landed.first };
 }
 
 int link_status(const struct link *link) {

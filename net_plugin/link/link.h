@@ -7,23 +7,24 @@
  * (link_status).
  *
  * An NCCL connection carries messages one way: the connecting side is the SENDER, the accepting
- * side the RECEIVER. Lanes are two-way: DATA and FENCE (what arrived on a lost lane?) flow one way,
- * WINDOW and FENCED (the answer) the other.
+ * side the RECEIVER. Lanes are two-way: DATA flows one way, WINDOW (what has landed, and credit)
+ * the other.
  *
  * Callers report facts in the past tense (link_lane_lost, link_frame_received, ...), then ask
  * link_step what follows from them: orders to the owner of the lanes, frames to write, the next
  * deadline; and link_next_completion which messages are complete.
  *
  * Invariants, asserted by link_check (tests/lib):
- *  1. A chunk is in one place: unsent, in one lane's journal (handed to the lane, written or not),
- *     requeued, or acknowledged; or in two journals, as an origin and its repeat (link_repeat.c).
+ *  1. Each byte of a message is in one chunk, and a chunk has one number. It leaves the sender only
+ *     when its number is acknowledged: until then a lane carries it, or two do, or it is to be
+ *     sent.
  *  2. Messages complete in order, each once, when every byte is acknowledged (sender; a message of
  *     at most eager_bytes is copied if there is room, and completes when written) or landed
  *     (receiver).
  *  3. No DATA without credit, except eager messages up to eager_slots beyond it: of at most
  *     eager_bytes, and none that an RDMA lane could place.
- *  4. Each byte of a message counts once, when the first frame that has it is complete. A half
- *     received frame counts for nothing: its bytes may be in place, and are written again.
+ *  4. The receiver acknowledges a number only when the chunk is in its place, and counts it for its
+ *     message once. A half-received frame, and a chunk that comes again, count for nothing.
  *  5. Frames and facts of an older lane epoch change nothing.
  *
  *  6. User memory is written only for messages that were posted and are not complete, while the
@@ -109,12 +110,10 @@ uint64_t link_wants_measured(struct link *link, uint64_t now_ns);
 void link_lane_measured(struct link *link, unsigned lane, const struct policy_transport *transport,
                         uint64_t now_ns);
 
-/* A lane can carry frames. epoch: which connect, from 1. received_before: SENDER only, what
- * the peer's link_lane_fence returned (from the handshake); settles the journal of the epochs
- * before, unless a FENCED on another lane has. RECEIVER: after link_lane_fence for this epoch. An
- * epoch that is not the latest is refused by a LINK_ORDER_CLOSE. */
-void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t received_before,
-                  uint64_t now_ns);
+/* A lane can carry frames. epoch: which connect, from 1; of a SENDER one that the peer's
+ * link_lane_fence has passed: nothing of the epochs before is written there any more. One that is
+ * not the latest is refused by a LINK_ORDER_CLOSE. */
+void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
 /* The lane, which has just come up, is an RDMA lane. On a RECEIVER not after link_user_detached:
  * the peer may still know remote buffers. */
 void link_lane_is_rdma(struct link *link, unsigned lane);
@@ -130,11 +129,11 @@ void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t n
 /* SENDER: the lane could not be opened, and will not be soon: one end has no descriptor for it. It
  * and higher ones are not tried before more lanes are wanted than now. */
 void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
-/* How many DATA frames arrived on the lane, over all its epochs: what a handshake reports. Asking
- * also fences the epochs before new_epoch: their later frames are refused, and their connection is
- * ordered closed. RECEIVER only. UINT64_MAX: new_epoch is not newer than what is known (a connect
- * that was overtaken by a later one), or the lane does not exist; refuse it. */
-uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns);
+/* A handshake for new_epoch goes on. The epochs before are fenced: their later frames are refused,
+ * and their connection is ordered closed, which the owner does before it answers. RECEIVER only.
+ * false: new_epoch is not newer than what is known (a connect that was overtaken by a later one),
+ * or the lane does not exist; refuse it. */
+bool link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint64_t now_ns);
 
 /* A header arrived. 0: the payload (wire_stream_bytes(header), possibly none) goes to
  * link_receive_buffer, then call link_frame_completed. Negative: the lane is lost for the link,
@@ -144,8 +143,8 @@ uint64_t link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, u
  * is to write, then close. */
 int link_frame_received(struct link *link, unsigned lane, const struct wire_header *header,
                         uint64_t now_ns);
-/* The oldest message that may still change, for wire_header_from_immediate. */
-uint64_t link_live_message(const struct link *link);
+/* For wire_header_from_immediate. RECEIVER only. */
+struct wire_near link_near(const struct link *link);
 /* Where the payload of the lane's current frame goes: valid until any other call for this link, so
  * ask again before each read. NULL while no frame with a payload is arriving: also in the middle of
  * one when its epoch was fenced (a LINK_ORDER_CLOSE follows); then close the lane. After
@@ -173,9 +172,9 @@ enum link_trouble {
   /* The same, but the peer's host answers: its process is stopped. */
   LINK_STOPPED,
   /* SENDER: for half of LINK_STUCK_NS lanes came up and were lost, and nothing of what was sent was
-   * acknowledged. After all of it no more data is sent; a lane that comes up within two seconds
-   * carries the ABORT, and the link fails with -ECOMM; if none does, there is no path: see above.
-   */
+   * acknowledged. After all of it no more data is sent; if a lane comes up within two seconds, and
+   * acknowledges nothing either, the link fails with -ECOMM; if none does, there is no path: see
+   * above. */
   LINK_STUCK,
 };
 struct link_health {
@@ -342,11 +341,9 @@ struct link_coding {
 struct link_counts {
   uint64_t stalls; /* sender: work but no credit */
   uint64_t pings_sent;
-  uint64_t tail_pings;     /* of these, behind packets that seemed to be lost */
-  uint64_t repeats;        /* chunks sent again on another lane while their own stood still */
-  uint64_t repeated_bytes; /* of these */
-  /* From the acknowledgement of a repeat to that of its origin, of all whose origin came later. */
-  uint64_t repeats_saved_ns;
+  uint64_t tail_pings;       /* of these, behind packets that seemed to be lost */
+  uint64_t repeats;          /* chunks sent again on another lane while their own stood still */
+  uint64_t repeated_bytes;   /* of these */
   uint64_t duplicates;       /* receiver: chunks that came twice */
   struct link_coding coding; /* repeats included */
 };

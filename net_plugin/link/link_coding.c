@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_coding: chunks in the shorter form of net_plugin/codec. A chunk stays a range of its message
- * for journal, credit and failover; only its frame is another. What is sent again goes as it is. */
+ * for flight, credit and failover; only its frame is another. What is sent again goes as it is. */
 #include <assert.h>
 #include <errno.h>
 

@@ -20,13 +20,18 @@ static void send_note_vain_lane(struct link *link, unsigned lane) {
   }
 }
 
-static void send_lane_dropped(struct link *link, unsigned lane) {
-  struct link_lane *dropped = &link->lanes[lane];
+/* was_rdma: it may still write to the peer, until that has closed its end. */
+static void send_lane_dropped(struct link *link, unsigned lane, bool was_rdma) {
+  const struct link_lane *dropped = &link->lanes[lane];
   policy_lane_lost(link->policy, lane);
-  if (journal_count(&dropped->journal) > 0) {
-    link->failover.unsettled |= lane_bit(lane); /* which freezes the journal */
+  if (dropped->in_flight > 0) {
     send_note_vain_lane(link, lane);
   }
+  carry_stops(link, lane, link->now_ns);
+  if (!was_rdma) {
+    carry_settle(link, lane);
+  }
+  link->failover.announce |= lane_bit(lane) & link->failover.lost;
   link->taken.requested = 0; /* a REQUEST may have been lost with it: ask again */
 }
 
@@ -35,25 +40,16 @@ void receive_tell_again(struct link *link) {
   link->remote_buffers_sent = 0;
   for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    if (link->lanes[lane].received > link->lanes[lane].base) {
-      link->unacked |= lane_bit(lane);
-    }
+    link->unacked |= link->lanes[lane].arrived_ns != 0 ? lane_bit(lane) : 0;
   }
-  if (link->unacked != 0 || link->incoming.granted > 0) {
+  if (link->landed.end > 0 || link->incoming.granted > 0) {
     link->given.is_due = true;
   }
 }
 
 static void receive_lane_dropped(struct link *link, unsigned lane) {
-  struct link_lane *receiving = &link->lanes[lane];
-  if (arrival_is_for_message(receiving->arrival)) { /* which will not be completed */
-    bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
-    if (!repeat_in_dropped(link, lane)) {
-      incoming_drop(&link->incoming, &receiving->header, is_bounced);
-    }
-    credit_granted(&link->given, link->incoming.granted, link->incoming.completed);
-  }
-  link->unacked &= ~lane_bit(lane); /* FENCED has the count */
+  link->arriving &= ~lane_bit(lane);
+  link->unacked &= ~lane_bit(lane);
   receive_tell_again(link);
 }
 
@@ -61,18 +57,17 @@ void link_lane_dropped(struct link *link, unsigned lane) {
   uint64_t bit = lane_bit(lane);
   struct link_lane *dropped = &link->lanes[lane];
   link->writing &= ~bit;
-  link->writing_data &= ~bit;
-  link->copied &= ~bit;
   link_partial_ended(link, lane);
   link->pong &= ~bit;
   link->ping &= ~bit;
+  bool was_rdma = (link->rdma & bit) != 0;
   link->rdma &= ~bit;
   link_tail_dropped(link, lane);
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_DUE;
   }
   if (link->config.role == LINK_SENDER) {
-    send_lane_dropped(link, lane);
+    send_lane_dropped(link, lane, was_rdma);
   } else {
     receive_lane_dropped(link, lane);
   }
@@ -117,11 +112,11 @@ void receive_drop_arrivals(struct link *link) {
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     struct link_lane *receiving = &link->lanes[lane];
     if (arrival_is_for_message(receiving->arrival) || receiving->arrival == ARRIVAL_AGAIN) {
-      repeat_in_dropped(link, lane);
       receiving->arrival = ARRIVAL_NOWHERE;
       receiving->buffer = link->nowhere;
     }
   }
+  link->arriving = 0;
 }
 
 void link_fail(struct link *link, int error) {

@@ -6,7 +6,7 @@
 
 static_assert(WIRE_MAX_LANES == POLICY_MAX_LANES &&
                   WIRE_MAX_CHUNK_BYTES == POLICY_MAX_CHUNK_BYTES &&
-                  WIRE_MAX_LL_BYTES % POLICY_GRAIN_BYTES == 0,
+                  WIRE_MAX_LL_BYTES % POLICY_GRAIN_BYTES == 0 && LINK_FLIGHT <= WIRE_MAX_FLIGHT,
               "policies know the limits of the wire");
 
 /* Buffers start at cache lines, so that lanes do not share one. */
@@ -15,7 +15,7 @@ static size_t round_up(size_t bytes) {
 }
 
 struct layout {
-  size_t lanes, policy, requeue, controls, remote_buffers, staging, nowhere, eager,
+  size_t lanes, policy, flight, controls, remote_buffers, staging, nowhere, eager,
       end;                                             /* offsets */
   size_t control_stride, staging_stride, eager_stride; /* staging: 0 of a sender */
 };
@@ -30,7 +30,7 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
     return false;
   }
   bool is_sender = config->role == LINK_SENDER;
-  size_t requeue_bytes = config->policy.lanes * LINK_JOURNAL * sizeof(struct chunk);
+  size_t flight_bytes = LINK_FLIGHT * sizeof(struct flight_chunk);
   size_t copies = !is_sender                ? config->eager_slots
                   : config->remote_keys > 0 ? OUTGOING_COPIES_REGISTERED
                                             : OUTGOING_COPIES;
@@ -41,13 +41,13 @@ static bool link_lay_out(const struct link_config *config, struct layout *layout
     remote_buffers_bytes = round_up(LINK_WINDOW * remote_buffer);
     told_bytes = WIRE_MAX_REMOTE_BUFFERS * wire_remote_buffer_bytes(config->remote_keys);
   }
-  layout->control_stride = round_up(config->policy.lanes * WIRE_ACK_BYTES + told_bytes);
+  layout->control_stride = round_up(WIRE_MAX_LANDED_BYTES + told_bytes);
   layout->staging_stride = is_sender ? 0 : WIRE_MAX_LL_BYTES;
   layout->eager_stride = round_up(config->eager_bytes);
   layout->lanes = round_up(sizeof(struct link));
   layout->policy = layout->lanes + round_up(config->policy.lanes * sizeof(struct link_lane));
-  layout->requeue = layout->policy + (is_sender ? round_up(policy_bytes()) : 0);
-  layout->controls = layout->requeue + (is_sender ? round_up(requeue_bytes) : 0);
+  layout->flight = layout->policy + (is_sender ? round_up(policy_bytes()) : 0);
+  layout->controls = layout->flight + (is_sender ? round_up(flight_bytes) : 0);
   layout->remote_buffers = layout->controls + config->policy.lanes * layout->control_stride;
   layout->eager = layout->remote_buffers + remote_buffers_bytes;
   layout->staging = layout->eager + copies * layout->eager_stride;
@@ -89,14 +89,13 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   if (config->role == LINK_SENDER) {
     link->known_remote_buffers = remote_buffers;
     link->taken.eager_slots = config->eager_slots;
-    link->requeue = (struct requeue){ .chunks = (struct chunk *)(void *)(bytes + layout.requeue),
-                                      .capacity = config->policy.lanes * LINK_JOURNAL };
+    link->flight.ring = (struct flight_chunk *)(void *)(bytes + layout.flight);
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
     policy_init(link->policy, &config->policy,
                 &(struct policy_lanes){
                     .up = &link->failover.up,
                     .rdma = &link->rdma,
-                    .in_flight = &link->lanes->journal.bytes,
+                    .in_flight = &link->lanes->in_flight_bytes,
                     .acked = &link->lanes->counts.bytes_acked,
                     .stride = sizeof *link->lanes,
                 });
@@ -109,7 +108,7 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
                   layout.eager_stride);
   }
-  link->repeats.budget = REPEAT_BURST_BYTES;
+  link->repeat_budget = REPEAT_BURST_BYTES;
   return link;
 }
 

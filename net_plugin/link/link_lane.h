@@ -6,28 +6,24 @@
 #ifndef NET_PLUGIN_LINK_LINK_LANE_H
 #define NET_PLUGIN_LINK_LINK_LANE_H
 
-#include "net_plugin/link/journal.h"
+#include "net_plugin/link/flight.h"
 #include "net_plugin/link/link.h"
 
 /* Where the payload of the frame that is arriving on a lane goes. */
 enum arrival {
   ARRIVAL_NONE,    /* no frame is arriving */
   ARRIVAL_CONTROL, /* the lane's control buffer; every frame that is not DATA */
-  ARRIVAL_USER,    /* the user's buffer */
-  ARRIVAL_STAGED,  /* the lane's staging buffer, for the user's: the frame is LL */
-  ARRIVAL_BOUNCED, /* a bounce buffer */
+  ARRIVAL_DIRECT,  /* its place in the user's buffer, or in a bounce buffer */
+  ARRIVAL_STAGED,  /* memory of the lane's: it is LL, compressed, or a second copy of a chunk that
+                      arrives, with a checksum */
   ARRIVAL_PLACED,  /* the user's buffer, and the bytes are there already */
   ARRIVAL_NOWHERE, /* the user detached: read and forget */
-  ARRIVAL_AGAIN,   /* it has landed already, from another lane: read, forget, count */
+  ARRIVAL_AGAIN,   /* the chunk has landed already: read, forget, acknowledge once more */
 };
 
-/* It counts in the message that the user posted a receive for. */
-static inline bool arrival_is_for_user(enum arrival arrival) {
-  return arrival == ARRIVAL_USER || arrival == ARRIVAL_STAGED || arrival == ARRIVAL_PLACED;
-}
-
+/* It is a chunk that has not landed. */
 static inline bool arrival_is_for_message(enum arrival arrival) {
-  return arrival_is_for_user(arrival) || arrival == ARRIVAL_BOUNCED;
+  return arrival >= ARRIVAL_DIRECT && arrival <= ARRIVAL_PLACED;
 }
 
 /* What is known of the last packets of a lane, see link_tail.c. */
@@ -71,29 +67,24 @@ struct link_lane {
   uint8_t *buffer;
 
   uint8_t *control;    /* payload of a WINDOW, being written (receiver) or arriving (sender) */
-  uint64_t base;       /* DATA frames that counted before this epoch */
   uint64_t pong_token; /* of the last PING, valid while the bit in link->pong is set */
   struct link_lane_counts counts;
   uint64_t up_ns; /* when this epoch came up */
   struct link_tail tail;
 
   /* receiver */
-  uint64_t received;     /* DATA frames that counted, over all epochs */
-  uint64_t acknowledged; /* of these, by a WINDOW */
-  uint64_t arrived_ns;   /* when the last of them came */
-  uint8_t *staging;      /* touched only by polled frames */
-  unsigned shares;       /* 1 + the lane on which the same chunk arrives; 0: none */
-  uint64_t elsewhere;    /* frames to come whose chunks landed from other lanes: 1 << number % 64 */
-  uint32_t elsewhere_epoch; /* of which epoch, modulo WIRE_ORIGIN_EPOCHS */
-  uint32_t epoch_before;    /* the last one that was up before this one */
-  uint8_t *destination; /* ARRIVAL_STAGED, and of a compressed frame: where the bytes go when all of
-                           them are there; ARRIVAL_PLACED: where they are */
+  uint64_t arrived_ns;  /* when its last DATA frame was complete; 0: none was in this epoch */
+  uint8_t *staging;     /* touched only by polled frames */
+  uint8_t *destination; /* ARRIVAL_STAGED: where the bytes go when all of them are there;
+                           ARRIVAL_PLACED: where they are */
 
   /* sender */
-  uint32_t sent_epoch; /* the one whose frames are in the journal */
-  uint64_t claimed;    /* the peer acknowledged so many, perhaps before link_frame_taken */
-  uint64_t repeated;   /* frames below this number are not repeated any more */
-  struct journal journal;
+  unsigned in_flight;       /* chunks that it carries; an overtaken one until it is written */
+  uint64_t in_flight_bytes; /* of these */
+  uint64_t number;          /* of the DATA frame that is being written, or was last */
+  struct chunk chunk;       /* of this number */
+  bool is_overtaken;        /* the peer has it, and it is not written yet: another lane brought it,
+                               or the owner is late with its report */
 
   /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
   uint8_t *coding;

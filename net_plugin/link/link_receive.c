@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_receive: the receiver's side of a link: chunks in, windows and fences out. */
+/* link_receive: the receiver's side of a link: chunks in, windows out. */
 #include <assert.h>
 #include <errno.h>
 
@@ -48,13 +48,79 @@ static bool may_be_placed(const struct link *link, unsigned lane) {
          (link->is_detached || link->lanes[lane].header.message < link->incoming.granted);
 }
 
+/* ---- which chunks have landed ---- */
+
+static bool landed_has(const struct link_landed *landed, uint64_t number) {
+  uint64_t at = number % LINK_FLIGHT;
+  return number < landed->first || (landed->bits[at / 64] >> at % 64 & 1) != 0;
+}
+
+static void landed_add(struct link_landed *landed, uint64_t number) {
+  landed->bits[number % LINK_FLIGHT / 64] |= 1ull << number % 64;
+  landed->end = number >= landed->end ? number + 1 : landed->end;
+  while (landed->first < landed->end && landed_has(landed, landed->first)) {
+    landed->bits[landed->first % LINK_FLIGHT / 64] &= ~(1ull << landed->first % 64);
+    landed->first++;
+  }
+}
+
+/* Those behind the first one that has not. */
+static void landed_tell(const struct link_landed *landed, struct wire_landed *told) {
+  unsigned shift = landed->first % 64;
+  told->words = (unsigned)((landed->end - landed->first + 63) / 64);
+  for (unsigned i = 0; i < told->words; i++) {
+    unsigned at = (unsigned)(landed->first % LINK_FLIGHT / 64) + i;
+    uint64_t low = landed->bits[at % (LINK_FLIGHT / 64)] >> shift;
+    uint64_t high = landed->bits[(at + 1) % (LINK_FLIGHT / 64)];
+    told->bits[i] = low | (shift > 0 ? high << (64 - shift) : 0);
+  }
+}
+
+/* ---- chunks in ---- */
+
+/* It has landed: what comes is the same bytes once more. */
+static void receive_again(struct link *link, unsigned lane) {
+  link->lanes[lane].arrival = ARRIVAL_AGAIN;
+  link->lanes[lane].buffer = link->nowhere;
+  link->arriving &= ~lane_bit(lane);
+}
+
+/* A copy of the lane's chunk arrives on another lane, too. The same bytes to the same place do no
+ * harm; but with checksums one that is damaged must not overwrite what a good one has brought. */
+static bool receive_has_rival(const struct link *link, unsigned lane) {
+  const struct wire_header *header = &link->lanes[lane].header;
+  bool may_spoil = (header->flags & (WIRE_HAS_CRC | WIRE_IS_PLACED)) == WIRE_HAS_CRC;
+  for (uint64_t lanes = may_spoil ? link->arriving : 0; lanes != 0; lanes &= lanes - 1) {
+    if (link->lanes[__builtin_ctzll(lanes)].header.number == header->number) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Memory of the lane's for the payload, which goes to its place when it is complete; NULL: it goes
+ * there at once. 0, or -ENOMEM. */
+static int receive_stage(struct link *link, unsigned lane, bool is_bounced, uint8_t **staging) {
+  struct link_lane *receiving = &link->lanes[lane];
+  const struct wire_header *header = &receiving->header;
+  *staging = NULL;
+  if (!is_bounced && (header->flags & WIRE_IS_LL) != 0) {
+    *staging = receiving->staging;
+  } else if (header->coded > 0 || receive_has_rival(link, lane)) {
+    *staging = coding_take_memory(link, lane, wire_stream_bytes(header));
+    return *staging != NULL ? 0 : -ENOMEM;
+  }
+  return 0;
+}
+
 int receive_data_begins(struct link *link, unsigned lane) {
   struct link_lane *receiving = &link->lanes[lane];
-  bool is_placed = (receiving->header.flags & WIRE_IS_PLACED) != 0;
-  bool is_coded = receiving->header.coded > 0;
+  const struct wire_header *header = &receiving->header;
+  bool is_placed = (header->flags & WIRE_IS_PLACED) != 0;
+  bool is_coded = header->coded > 0;
   bool may_be_coded = link->config.policy.compress != POLICY_COMPRESS_OFF &&
                       (link->rdma & lane_bit(lane)) == 0 &&
-                      receiving->header.length <= link->config.policy.chunk_bytes;
+                      header->length <= link->config.policy.chunk_bytes;
   if ((is_placed && !may_be_placed(link, lane)) || (is_coded && !may_be_coded)) {
     return -EPROTO;
   }
@@ -63,95 +129,111 @@ int receive_data_begins(struct link *link, unsigned lane) {
     receiving->buffer = link->nowhere;
     return 0;
   }
-  if (is_coded && coding_take_memory(link, lane, receiving->header.coded) == NULL) {
-    return -ENOMEM;
+  if (header->number >= link->landed.first + LINK_FLIGHT) {
+    return -EPROTO;
   }
-  bool is_bounced = false;
-  int result = repeat_in_begins(link, lane, &receiving->buffer, &is_bounced);
-  if (result != 0 || receiving->arrival == ARRIVAL_AGAIN) {
+  if (landed_has(&link->landed, header->number)) {
+    receive_again(link, lane);
+    return 0;
+  }
+  bool is_bounced;
+  uint8_t *staging;
+  int result = incoming_begin(&link->incoming, header, &receiving->destination, &is_bounced);
+  result = result == 0 ? receive_stage(link, lane, is_bounced, &staging) : result;
+  if (result != 0) {
     return result;
   }
-  receiving->arrival = is_bounced ? ARRIVAL_BOUNCED : ARRIVAL_USER;
-  if (is_placed) {
-    receiving->arrival = ARRIVAL_PLACED;
-    receiving->destination = receiving->buffer;
-  } else if (!is_bounced && (receiving->header.flags & WIRE_IS_LL) != 0) {
-    receiving->arrival = ARRIVAL_STAGED;
-    receiving->destination = receiving->buffer;
-    receiving->buffer = receiving->staging;
-  } else if (is_coded) {
-    receiving->destination = receiving->buffer;
-    receiving->buffer = receiving->coding;
+  receiving->arrival = is_placed         ? ARRIVAL_PLACED
+                       : staging != NULL ? ARRIVAL_STAGED
+                                         : ARRIVAL_DIRECT;
+  receiving->buffer = staging != NULL ? staging : receiving->destination;
+  link->arriving |= lane_bit(lane);
+  return 0;
+}
+
+/* The chunk of the lane goes to its place, if it is not there. 0, or -EBADMSG. */
+static int receive_payload_ends(struct link *link, const struct link_lane *receiving) {
+  const struct wire_header *header = &receiving->header;
+  uint32_t length = header->coded > 0 ? header->coded : header->length;
+  if ((header->flags & WIRE_HAS_CRC) != 0 &&
+      hash_crc32c(0, receiving->buffer, length) != header->payload_crc) {
+    return -EBADMSG;
+  }
+  if (header->coded > 0) {
+    return coding_ends(link, receiving);
+  }
+  if (receiving->arrival == ARRIVAL_STAGED) {
+    bytes_copy_upwards(receiving->destination, receiving->buffer, header->length);
   }
   return 0;
+}
+
+/* The chunk of the lane has landed, and perhaps all of its message. What arrives of these on other
+ * lanes must not be written any more. */
+static void receive_landed(struct link *link, unsigned lane, bool has_landed) {
+  const struct wire_header *header = &link->lanes[lane].header;
+  link->arriving &= ~lane_bit(lane);
+  landed_add(&link->landed, header->number);
+  for (uint64_t lanes = link->arriving; lanes != 0; lanes &= lanes - 1) {
+    unsigned other = (unsigned)__builtin_ctzll(lanes);
+    const struct wire_header *arriving = &link->lanes[other].header;
+    if (arriving->number == header->number ||
+        (has_landed && arriving->message == header->message)) {
+      receive_again(link, other);
+    }
+  }
+}
+
+/* A chunk is complete on the lane: it is acknowledged, at the latest in a while. */
+static void receive_acknowledge(struct link *link, unsigned lane, uint32_t bytes, bool wants_ack,
+                                bool has_landed, uint64_t now_ns) {
+  bool is_rdma = (link->rdma & lane_bit(lane)) != 0;
+  uint64_t delay_ns = is_rdma ? CREDIT_RDMA_DELAY_NS : CREDIT_DELAY_NS;
+  link->lanes[lane].arrived_ns = now_ns;
+  link->unacked |= lane_bit(lane);
+  credit_frame_arrived(&link->given, bytes, wants_ack, has_landed, now_ns + delay_ns);
 }
 
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   struct link_lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
+  const struct incoming_ring *ring = &link->incoming;
   if (receiving->arrival == ARRIVAL_NOWHERE) {
     return 0; /* not counted, so that the peer cannot take it for delivered */
   }
-  if (receiving->arrival == ARRIVAL_AGAIN) {
-    repeat_in_ends(link, lane, now_ns);
+  if (receiving->arrival == ARRIVAL_AGAIN) { /* the sender may not know, and wait */
+    link->counts.duplicates++;
+    receive_acknowledge(link, lane, 0, true, true, now_ns);
     return 0;
   }
-  bool is_bounced = receiving->arrival == ARRIVAL_BOUNCED;
-  const uint8_t *bytes =
-      receiving->arrival == ARRIVAL_PLACED ? receiving->destination : receiving->buffer;
-  uint32_t length = header->coded > 0 ? header->coded : header->length;
-  if ((header->flags & WIRE_HAS_CRC) != 0 && hash_crc32c(0, bytes, length) != header->payload_crc) {
-    return -EBADMSG;
-  }
-  int result = header->coded > 0 ? coding_ends(link, receiving) : 0;
+  int result = receive_payload_ends(link, receiving);
+  bool is_bounced = false;
+  result = result == 0 ? incoming_end(&link->incoming, header, &is_bounced) : result;
   if (result != 0) {
     return result;
   }
-  if (receiving->arrival == ARRIVAL_STAGED) {
-    bytes_copy_upwards(receiving->destination, receiving->buffer, header->length);
-  }
-  result = incoming_end(&link->incoming, header, is_bounced);
-  if (result != 0) {
-    return result;
-  }
-  repeat_in_landed(link, lane);
-  receiving->received++;
-  receiving->arrived_ns = now_ns;
-  receiving->counts.bytes_received += header->length;
-  link->unacked |= lane_bit(lane);
-  const struct incoming_ring *ring = &link->incoming;
-  bool is_rdma = (link->rdma & lane_bit(lane)) != 0;
-  uint64_t delay_ns = is_rdma ? CREDIT_RDMA_DELAY_NS : CREDIT_DELAY_NS;
-  bool wants_ack = (header->flags & WIRE_WANTS_ACK) != 0;
   bool has_landed = incoming_has_landed(ring, header->message);
+  receive_landed(link, lane, has_landed);
+  receiving->counts.bytes_received += header->length;
+  bool wants_ack = (header->flags & WIRE_WANTS_ACK) != 0;
   if (has_landed && header->total > 0) {
     bool could_be_placed = link_lane_places(link, lane) && header->total > LINK_PLACE_BYTES;
     link->given.is_bulk = wants_ack || could_be_placed;
   }
-  credit_frame_arrived(&link->given, header->length, receiving->received - receiving->acknowledged,
-                       wants_ack, has_landed, now_ns + delay_ns);
+  receive_acknowledge(link, lane, header->length, wants_ack, has_landed, now_ns);
   if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
     credit_granted(&link->given, ring->granted, ring->completed);
   }
   return 0;
 }
 
-void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before) {
+/* ---- lanes ---- */
+
+void receive_lane_up(struct link *link, unsigned lane) {
   struct link_lane *risen = &link->lanes[lane];
-  risen->base = risen->received;
-  risen->epoch_before = epoch_before;
+  risen->arrived_ns = 0;
   risen->staging = link->staging + lane * WIRE_MAX_LL_BYTES;
   receive_tell_again(link);
-}
-
-int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns) {
-  if (header->message >= link->config.policy.lanes) {
-    return -EPROTO;
-  }
-  unsigned lane = (unsigned)header->message;
-  link_fence_lane(link, lane, (uint32_t)header->offset, now_ns);
-  link->failover.announce |= lane_bit(lane);
-  return 0;
 }
 
 void receive_bye_arrived(struct link *link) {
@@ -160,6 +242,8 @@ void receive_bye_arrived(struct link *link) {
     link_fail(link, -ECONNRESET);
   }
 }
+
+/* ---- windows ---- */
 
 /* Remote buffers of messages that were granted since the last WINDOW and have not landed; how many.
  */
@@ -181,32 +265,26 @@ static unsigned receive_fill_remote_buffers(struct link *link, uint8_t *bytes) {
 
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns) {
-  uint8_t *acks = link->lanes[lane].control;
-  uint32_t length = 0;
+  uint8_t *payload = link->lanes[lane].control;
+  struct wire_landed told;
+  told.lanes = link->unacked;
   for (uint64_t lanes = link->unacked; lanes != 0; lanes &= lanes - 1) {
     unsigned acked = (unsigned)__builtin_ctzll(lanes);
-    struct wire_ack ack = {
-      .lane = (uint8_t)acked,
-      .held_us = (now_ns - link->lanes[acked].arrived_ns) / 1000,
-      .epoch = link->lanes[acked].epoch,
-      .frames = link->lanes[acked].received,
-    };
-    wire_ack_encode(&ack, acks + length);
-    length += WIRE_ACK_BYTES;
-    link->lanes[acked].acknowledged = ack.frames;
+    told.held_us[acked] = (now_ns - link->lanes[acked].arrived_ns) / 1000;
   }
   link->unacked = 0;
+  landed_tell(&link->landed, &told);
+  uint32_t length = wire_landed_encode(&told, payload);
   *header = (struct wire_header){
     .type = WIRE_WINDOW,
+    .flags = WIRE_HAS_CRC, /* a wrong number would lose data, whatever the DATA frames have */
+    .number = link->landed.first,
     .message = link->incoming.granted,
     .offset = incoming_landed(&link->incoming),
-    .total = receive_fill_remote_buffers(link, acks + length),
+    .total = receive_fill_remote_buffers(link, payload + length),
   };
   header->length = length + (uint32_t)link_remote_buffers_bytes(link, header);
-  if (header->length > 0) {
-    header->flags = WIRE_HAS_CRC; /* a wrong count would lose data, whatever the DATA frames have */
-    header->payload_crc = hash_crc32c(0, acks, header->length);
-  }
+  header->payload_crc = hash_crc32c(0, payload, header->length);
   credit_advertised(&link->given, link->incoming.granted);
 }
 

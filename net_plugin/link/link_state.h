@@ -6,11 +6,11 @@
  *   link_step.c       what follows from the facts: orders, frames that leave, completions
  *   link.c            facts that both roles have: lanes, frames that arrive, the end
  *   link_time.c       what time brings: silence, stalls, deadlines
- *   link_send.c       the sender's messages: posted, acknowledged, given back
+ *   link_send.c       the sender's messages: posted, acknowledged
  *   link_receive.c    what only the receiver does
  *   link_drop.c       what goes with a lane, or with a link that fails
  *   link_repeat.c     the sender sends again on another lane what one holds that stands still
- *   link_repeat_in.c  the receiver sees what it has already
+ *   link_carry.c      the sender's chunks: which lane carries them, and what it gives back
  *   link_coding.c     compressed chunks
  *   link_tail.c       last packets that were lost
  * Beside them:
@@ -22,37 +22,24 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/link/credit.h"
 #include "net_plugin/link/failover.h"
-#include "net_plugin/link/journal.h"
+#include "net_plugin/link/flight.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/link_lane.h"
 #include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
 #include "net_plugin/policy/policy.h"
 
-/* A chunk that was sent on two lanes. */
-struct repeat_copy {
-  uint64_t count; /* the frame's number on its lane */
-  uint8_t lane;
-  bool is_gone; /* from the lane's journal */
-};
-struct repeat {
-  struct repeat_copy copies[2]; /* the origin, and the repeat */
-  uint64_t delivered_ns;        /* when the peer acknowledged the first of them */
-  bool is_delivered;            /* it has */
-  bool is_acked;                /* and the message knows it */
-};
-
-struct link_repeats {
-  unsigned count;
-  uint32_t budget; /* bytes that may be sent twice now */
-  struct repeat pairs[LINK_REPEATS];
-};
-
-/* Frame `count` of lane `from` goes out again on lane `to`; to < 0: nothing does. */
+/* This chunk goes out again on lane `to`; to < 0: none does. */
 struct repeat_choice {
   int to;
-  unsigned from;
-  uint64_t count;
+  uint64_t number;
+};
+
+/* Receiver: which chunks have landed. */
+struct link_landed {
+  uint64_t first;                  /* the lowest number that has not */
+  uint64_t end;                    /* no higher one has from here on */
+  uint64_t bits[LINK_FLIGHT / 64]; /* of those between them, by number % LINK_FLIGHT */
 };
 
 /* The last frame of a side: BYE, or ABORT once the link has failed. */
@@ -103,9 +90,8 @@ struct link {
 
   /* sender */
   struct policy *policy; /* NULL: a receiver */
-  uint64_t full;         /* lanes whose journal is full */
   struct credit_taken taken;
-  struct requeue requeue;
+  struct flight flight;
   struct outgoing_ring outgoing;
   uint64_t message_ns;  /* how long messages take lately, from their post to the acknowledgement */
   uint64_t acked_ns;    /* the last acknowledgement of a chunk */
@@ -114,14 +100,15 @@ struct link {
   unsigned vain_lanes;  /* how many came up after that, and were lost in the same way */
   uint64_t last_try_ns; /* it is given up since then: the next lane that comes up carries the ABORT
                            and no data; 0: not so */
-  struct link_repeats repeats;
+  uint32_t repeat_budget; /* bytes that may be sent twice now */
   struct codec_memory codec;
   struct known_remote_buffer
       *known_remote_buffers; /* by message % LINK_WINDOW; NULL: config.remote_keys is 0 */
 
   /* receiver */
-  uint64_t unacked;          /* lanes with frames that no WINDOW has acknowledged */
-  uint64_t repeats_arriving; /* lanes on which a repeat arrives that may land */
+  struct link_landed landed;
+  uint64_t unacked;  /* lanes on which a chunk came since the last WINDOW */
+  uint64_t arriving; /* lanes on which one arrives that has not landed */
   struct credit_given given;
   struct incoming_ring incoming;
   uint8_t *nowhere;                          /* WIRE_MAX_CHUNK_BYTES; what arrives after a detach */
@@ -194,7 +181,7 @@ static inline void link_watch(struct link *link, uint64_t now_ns) {
 /* ---- link_step.c ---- */
 
 /* What there is to send next. Nothing of it is kept: it follows from messages, credit, RDMA lanes
- * and requeue, which change at many places. */
+ * and chunks in flight, which change at many places. */
 struct send_ahead {
   bool has_chunk;
   bool needs_request; /* a message waits for credit that was not asked for */
@@ -209,8 +196,8 @@ struct send_ahead send_look_ahead(const struct link *link);
  * *repeat: the chunk that it sends again, if the frame is one (`to` is not negative). */
 int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable,
                    struct repeat_choice *repeat);
-/* Picks a lane and takes the next frame for it: control frames first, then requeued chunks, then
- * new ones, oldest message first. -1: no lane, no frame. */
+/* Picks a lane and takes the next frame for it: control frames first, then chunks that were
+ * given back, then new ones, oldest message first. -1: no lane, no frame. */
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
                     uint64_t now_ns);
 /* The lane has taken all of its frame, see struct link_ready. */
@@ -252,56 +239,52 @@ void link_look_at_partial(struct link *link, uint64_t now_ns);
 
 /* Asked while a lane stands still. */
 struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
-/* What was chosen is about to be written on lane `to`. */
-struct chunk repeat_take(struct link *link, const struct repeat_choice *choice,
-                         struct wire_origin *origin);
+/* What was chosen is about to be written. */
+void repeat_take(struct link *link, const struct repeat_choice *choice);
 /* So many bytes go out once. */
 static inline void repeat_earn(struct link *link, uint32_t bytes) {
-  uint32_t budget = link->repeats.budget + bytes / REPEAT_SHARE;
-  link->repeats.budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
+  uint32_t budget = link->repeat_budget + bytes / REPEAT_SHARE;
+  link->repeat_budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
 }
 
-/* The frame was taken from its journal, as it is acknowledged. false: its message was told of the
- * chunk, or will be by one of the next two. */
-bool repeat_acked(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
-/* The newest frame of the lane was written. true: its chunk is acknowledged with that. */
-bool repeat_written(struct link *link, unsigned lane);
 /* A lane stands still in the middle of a frame that the peer has from another lane: it gets a copy
- * of the payload. true: *moved, the chunk of the frame, is acknowledged with that. */
-bool repeat_move_payload(struct link *link, struct link_order *order, struct chunk *moved);
-/* The frame was given back by its lane. */
-enum repeat_return { REPEAT_REQUEUE, REPEAT_NOTHING, REPEAT_ACK };
-enum repeat_return repeat_returned(struct link *link, unsigned lane, uint64_t count);
-/* The pair that has this frame, and which of its copies; -1: none. */
-int repeat_of(const struct link_repeats *repeats, unsigned lane, uint64_t count, unsigned *side);
-
-/* ---- link_repeat_in.c ---- */
-
-/* As incoming_begin; or the chunk has landed, and the arrival is ARRIVAL_AGAIN. */
-int repeat_in_begins(struct link *link, unsigned lane, uint8_t **place, bool *is_bounced);
-/* The chunk of the lane has landed. */
-void repeat_in_landed(struct link *link, unsigned lane);
-/* A frame that is ARRIVAL_AGAIN is complete. */
-void repeat_in_ends(struct link *link, unsigned lane, uint64_t now_ns);
-/* The frame will not be completed. true: its chunk still arrives on another lane. */
-bool repeat_in_dropped(struct link *link, unsigned lane);
+ * of the payload, and the message waits for it no longer. */
+bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns);
 
 /* ---- link_send.c ---- */
 
-/* Frees what the peer has of the lane's frames, up to `count`; what is still being written is kept
- * until it is written: the owner of the lane reads it. */
-void send_apply_ack(struct link *link, unsigned lane, uint64_t count, uint64_t arrived_ns);
-/* The peer has the chunk, and nobody reads it any more. */
-void send_chunk_done(struct link *link, struct chunk chunk, uint64_t now_ns);
-/* The peer has `count` frames of the lane, and will accept no more of its old epoch.
- * 0, or -EPROTO: that cannot be. */
-int send_settle(struct link *link, unsigned lane, uint64_t count, uint64_t now_ns);
-/* Frames of the peer, all with the result of link_frame_completed. */
+/* With the result of link_frame_completed. */
 int send_window_arrived(struct link *link, const struct wire_header *header, const uint8_t *payload,
                         uint64_t now_ns);
-int send_fenced_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
 void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns);
 void send_detach(struct link *link, uint64_t now_ns);
+
+/* ---- link_carry.c ---- */
+
+/* The user has left, and everything is delivered: BYE is due. */
+void send_may_end(struct link *link);
+/* Messages may have been retired: the youngest took from its post until arrived_ns. */
+void send_note_retired(struct link *link, uint64_t retired_before, uint64_t arrived_ns);
+/* The lane is about to write the chunk. */
+void carry_begins(struct link *link, unsigned lane, uint64_t number, uint64_t now_ns);
+/* It has written all of it. */
+void carry_written(struct link *link, unsigned lane, uint64_t now_ns);
+/* It reads the payload no more. */
+void carry_released(struct link *link, unsigned lane, uint64_t now_ns);
+/* It writes no more of its DATA frame. */
+void carry_stops(struct link *link, unsigned lane, uint64_t now_ns);
+/* What a WINDOW acknowledges: the lanes that carried it, and bytes that they have written. */
+struct carry_acked {
+  bool is_any;
+  uint64_t lanes;
+  uint64_t bytes[WIRE_MAX_LANES];
+};
+/* The peer has the chunk, which is in the ring. */
+void carry_acked(struct link *link, uint64_t number, struct carry_acked *acked);
+/* So many bytes that the lane, which is up, has written are acknowledged. Before liveness_moved. */
+void carry_note_acked(struct link *link, unsigned lane, uint64_t bytes, uint64_t arrived_ns);
+/* Nothing more of the lane's old epoch lands: what no other lane carries is to be sent again. */
+void carry_settle(struct link *link, unsigned lane);
 
 /* ---- link_coding.c ---- */
 
@@ -312,12 +295,10 @@ int coding_ends(struct link *link, const struct link_lane *receiving);
 
 /* ---- link_receive.c ---- */
 
-/* 0, -EPROTO or -EMSGSIZE; chooses lane->arrival and lane->buffer. */
+/* 0, -EPROTO, -EMSGSIZE or -ENOMEM; chooses lane->arrival and lane->buffer. */
 int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
-/* epoch_before: the last one that was up; 0: none was. */
-void receive_lane_up(struct link *link, unsigned lane, uint32_t epoch_before);
-int receive_fence_arrived(struct link *link, const struct wire_header *header, uint64_t now_ns);
+void receive_lane_up(struct link *link, unsigned lane);
 void receive_bye_arrived(struct link *link);
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns);

@@ -26,9 +26,9 @@ struct send_ahead send_look_ahead(const struct link *link) {
   const struct outgoing *message = outgoing_cutting(ring);
   bool is_eager = message != NULL && send_is_eager(link, message);
   bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
-  bool is_repeat = link->requeue.count > 0;
+  bool is_repeat = link->flight.unsent > 0, is_new = is_allowed && !flight_is_full(&link->flight);
   return (struct send_ahead){
-    .has_chunk = (is_allowed || is_repeat) && link->last_try_ns == 0,
+    .has_chunk = (is_new || is_repeat) && link->last_try_ns == 0,
     .needs_request = message != NULL && !is_allowed &&
                      credit_must_request(&link->taken, ring->cutting, is_eager),
     .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
@@ -72,15 +72,16 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
     uint64_t wanted = lanes_below(failover->wanted > first ? failover->wanted : first);
     for_new = (for_new & wanted) != 0 ? for_new & wanted : for_new;
   }
-  uint64_t usual = candidates & (for_new != 0 ? for_new : UINT64_MAX) & ~link->full;
+  uint64_t usual = candidates & (for_new != 0 ? for_new : UINT64_MAX);
   int picked = policy_pick(link->policy, usual, ahead->left, link->now_ns);
-  uint64_t moving = candidates & ~link->still & ~link->full;
+  uint64_t moving = candidates & ~link->still;
   if (picked < 0 && (moving & ~usual) != 0) {
     picked = policy_pick(link->policy, moving, ahead->left, link->now_ns);
   }
-  for (uint64_t lanes = usual; picked < 0 && link->still != 0 && lanes != 0; lanes &= lanes - 1) {
+  uint64_t idle = link->still != 0 ? usual & moving : 0;
+  for (uint64_t lanes = idle; picked < 0 && lanes != 0; lanes &= lanes - 1) {
     int lane = __builtin_ctzll(lanes);
-    picked = journal_count(&link->lanes[lane].journal) == 0 ? lane : -1;
+    picked = link->lanes[lane].in_flight == 0 ? lane : -1;
   }
   return picked;
 }
@@ -109,16 +110,9 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   } else if (link->failover.announce != 0) {
     unsigned announced = (unsigned)__builtin_ctzll(link->failover.announce);
     link->failover.announce &= link->failover.announce - 1;
-    const struct link_lane *lost = &link->lanes[announced];
+    header->type = WIRE_CLOSED;
     header->message = announced;
-    if (link->config.role == LINK_SENDER) {
-      header->type = WIRE_FENCE;
-      header->offset = lost->sent_epoch;
-    } else { /* of a lane that is up again already, the peer asks about the epochs before */
-      header->type = WIRE_FENCED;
-      header->offset = lost->fenced_epoch;
-      header->total = link_is_lane_up(link, announced) ? lost->base : lost->received;
-    }
+    header->offset = link->lanes[announced].fenced_epoch;
   } else if (link->given.is_due) {
     receive_fill_window(link, lane, header, now_ns);
   } else if (ahead->needs_request) {
@@ -141,7 +135,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   } else {
     return false;
   }
-  if (header->type >= WIRE_REQUEST && header->type <= WIRE_FENCED) {
+  if (header->type >= WIRE_REQUEST && header->type <= WIRE_CLOSED) {
     liveness_told(&link->liveness, lane, now_ns);
     link_tail_written(link, lane, now_ns);
     link_watch(link, now_ns);
@@ -174,14 +168,15 @@ static uint32_t send_chunk_bytes(const struct link *link, unsigned lane) {
   return is_limited ? WIRE_MAX_LL_BYTES : length;
 }
 
-/* origin: of a repeat; NULL: it is none. */
-static void send_fill_data(struct link *link, unsigned lane, struct chunk chunk,
-                           const struct wire_origin *origin, struct link_frame *frame) {
+static void send_fill_data(struct link *link, unsigned lane, uint64_t number, bool is_new,
+                           struct link_frame *frame) {
+  struct chunk chunk = flight_at(&link->flight, number)->chunk;
   const struct outgoing *message = outgoing_of(&link->outgoing, chunk);
   uint64_t retired = link->outgoing.retired;
   struct wire_header header = {
     .type = WIRE_DATA,
     .length = chunk.length,
+    .number = number,
     /* made whole: no live message is LINK_WINDOW away from retired */
     .message = retired + (uint32_t)(chunk.message - (uint32_t)retired),
     .offset = chunk.offset,
@@ -190,15 +185,12 @@ static void send_fill_data(struct link *link, unsigned lane, struct chunk chunk,
   if (!message->is_copied) {
     header.flags |= WIRE_WANTS_ACK;
   }
-  if (origin != NULL) {
-    header.flags |= WIRE_IS_REPEAT;
-    header.origin = *origin;
-  }
   frame->length = chunk.length;
   frame->payload = chunk.length > 0 ? message->data + chunk.offset : NULL;
   frame->memory = message->memory;
+  /* What was sent before may have landed, and the message be the user's again. */
   frame->remote_buffer =
-      chunk.length > 0 ? send_remote_buffer(link, lane, message, header.message) : NULL;
+      chunk.length > 0 && is_new ? send_remote_buffer(link, lane, message, header.message) : NULL;
   frame->offset = chunk.offset;
   if (message->ll != LL_NONE && frame->remote_buffer == NULL) {
     header.flags |= WIRE_IS_LL;
@@ -228,32 +220,26 @@ static bool send_wants_coding(struct link *link, unsigned lane, const struct out
 /* The chunk that was chosen as a repeat, else one that was given back, else a new one. */
 static void send_data(struct link *link, unsigned lane, const struct repeat_choice *repeat,
                       struct link_frame *frame, uint64_t now_ns) {
-  struct link_lane *sending = &link->lanes[lane];
-  struct wire_origin origin = { 0 };
-  bool is_repeat = repeat->to >= 0, is_requeued = !is_repeat && link->requeue.count > 0;
-  struct chunk chunk = is_repeat     ? repeat_take(link, repeat, &origin)
-                       : is_requeued ? requeue_take(&link->requeue)
-                                     : outgoing_cut(&link->outgoing, send_chunk_bytes(link, lane));
-  send_fill_data(link, lane, chunk, is_repeat ? &origin : NULL, frame);
-  if (journal_count(&sending->journal) == 0) {
-    liveness_moved(&link->liveness, lane, now_ns);
-    link_watch(link, now_ns);
+  struct flight *flight = &link->flight;
+  bool is_repeat = repeat->to >= 0, is_new = !is_repeat && flight->unsent == 0;
+  uint64_t number;
+  if (is_new) {
+    number = flight_cut(flight, outgoing_cut(&link->outgoing, send_chunk_bytes(link, lane)));
+  } else if (is_repeat) {
+    number = repeat->number;
+    repeat_take(link, repeat);
+  } else {
+    number = flight_unsent(flight);
   }
-  policy_sent(link->policy, lane, chunk.length, now_ns);
-  journal_append(&sending->journal, chunk);
+  struct chunk chunk = flight_at(flight, number)->chunk;
+  send_fill_data(link, lane, number, is_new, frame);
+  carry_begins(link, lane, number, now_ns);
   link_tail_written(link, lane, now_ns);
-  if (journal_is_full(&sending->journal)) {
-    link->full |= lane_bit(lane);
-  }
-  sending->counts.bytes_sent += chunk.length;
-  link->writing_data |= lane_bit(lane);
-  link->copied |= chunk.length == 0 ? lane_bit(lane) : 0;
-  if (!is_repeat) {
+  if (is_new) {
     repeat_earn(link, chunk.length);
     /* What is sent again is not compressed, so that compressed bytes that the peer cannot read are
      * no endless loop. */
-    frame->wants_coding =
-        !is_requeued && send_wants_coding(link, lane, outgoing_of(&link->outgoing, chunk), frame);
+    frame->wants_coding = send_wants_coding(link, lane, outgoing_of(&link->outgoing, chunk), frame);
   }
 }
 
@@ -298,28 +284,15 @@ void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_WRITTEN;
   }
-  if ((link->writing_data & bit) == 0) {
-    return;
-  }
-  link->writing_data &= ~bit;
-  link->copied &= ~bit;
-  const struct link_lane *sending = &link->lanes[lane];
-  struct chunk chunk = journal_at(&sending->journal, sending->journal.sent - 1);
-  outgoing_written(&link->outgoing, chunk);
-  if (link->repeats.count > 0 && repeat_written(link, lane)) {
-    send_chunk_done(link, chunk, now_ns);
-  }
-  if (sending->claimed > sending->journal.acked) {
-    send_apply_ack(link, lane, sending->claimed, now_ns);
+  if ((link->writing_data & bit) != 0) {
+    carry_written(link, lane, now_ns);
   }
 }
 
 /* ---- one thing at a time ---- */
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
-  struct chunk moved;
-  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order, &moved)) {
-    send_chunk_done(link, moved, now_ns);
+  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order, now_ns)) {
     return true;
   }
   /* A failed link opens no lanes, but lanes that read the user's memory are closed all the same. */

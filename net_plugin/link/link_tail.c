@@ -59,7 +59,7 @@ void link_tail_dropped(struct link *link, unsigned lane) {
 /* The last time that the lane is known to have moved, or was given more. */
 static uint64_t link_tail_since_ns(const struct link *link, unsigned lane) {
   const struct link_lane *written = &link->lanes[lane];
-  uint64_t moved_ns = journal_count(&written->journal) > 0 ? written->moved_ns : 0;
+  uint64_t moved_ns = written->in_flight > 0 ? written->moved_ns : 0;
   return moved_ns > written->tail.written_ns ? moved_ns : written->tail.written_ns;
 }
 
@@ -71,7 +71,7 @@ static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
   const struct link_lane *written = &link->lanes[lane];
   const struct link_tail *tail = &written->tail;
   bool is_heard = tail->written_ns < written->heard_ns || tail->written_ns < written->moved_ns;
-  if (link->config.role == LINK_SENDER && journal_count(&written->journal) == 0 && is_heard &&
+  if (link->config.role == LINK_SENDER && written->in_flight == 0 && is_heard &&
       !liveness_owes_answer(&link->liveness, lane)) {
     return LINK_NO_DEADLINE;
   }
@@ -157,7 +157,7 @@ bool link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   link->tails_due &= ~lane_bit(lane);
   link->tail_ns = tail->look_ns < link->tail_ns ? tail->look_ns : link->tail_ns;
   bool does_read = link->lanes[lane].spoke_ns > link_tail_since_ns(link, lane);
-  bool is_small = link->lanes[lane].journal.bytes <= LINK_TAIL_STILL_BYTES;
+  bool is_small = link->lanes[lane].in_flight_bytes <= LINK_TAIL_STILL_BYTES;
   bool is_long = tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read);
   return is_lost && (transport->is_repairing || is_long);
 }

@@ -79,15 +79,31 @@ static uint64_t link_stuck_until_ns(const struct link *link, bool is_end) {
   return link->stuck_ns + (is_end ? limit_ns : limit_ns / 2);
 }
 
-/* A stream that has lost a large frame carries no ABORT behind it: a new lane is to do that. If
- * none comes up there is no path, which may come back, and be another one. */
+/* Has a lane come up since the last try began, and is it still up? */
+static bool link_has_new_lane(const struct link *link) {
+  for (uint64_t lanes = link->failover.up; lanes != 0; lanes &= lanes - 1) {
+    if (link->lanes[__builtin_ctzll(lanes)].up_ns >= link->last_try_ns) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The last acknowledgements may have been lost, and a stream that has lost a large frame carries no
+ * ABORT behind it: a new lane is to do that, unless its first WINDOW tells of something new
+ * (send_window_arrived). If none comes up there is no path, which may come back, and be another
+ * one. */
 static void link_end_stuck(struct link *link, uint64_t now_ns) {
   if (link->last_try_ns == 0) {
     link->last_try_ns = now_ns;
     if (link->failover.up != 0) {
       link_cut_lane(link, (unsigned)__builtin_ctzll(link->failover.up), LINK_CLOSE_SILENT, now_ns);
     }
-  } else if (now_ns >= link->last_try_ns + LINK_LAST_TRY_NS) {
+  } else if (now_ns < link->last_try_ns + LINK_LAST_TRY_NS) {
+    return;
+  } else if (link_has_new_lane(link)) {
+    link_fail(link, -ECOMM);
+  } else {
     link->last_try_ns = 0;
     link->vain_lanes = 0;
     link->stuck_ns = now_ns;
@@ -143,8 +159,8 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
   bool is_sender = link->config.role == LINK_SENDER;
   for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    const struct journal *journal = &link->lanes[lane].journal;
-    bool has_bytes = journal_count(journal) > 0;
+    uint64_t bytes = link->lanes[lane].in_flight_bytes;
+    bool has_bytes = link->lanes[lane].in_flight > 0;
     if (!has_bytes && !liveness_owes_answer(liveness, lane)) {
       continue;
     }
@@ -155,8 +171,7 @@ static struct watch link_find_stalled(const struct link *link, uint64_t up, uint
       uint64_t moved_ns = link->lanes[lane].tail.moved_ns;
       start_ns = moved_ns > start_ns ? moved_ns : start_ns;
     }
-    uint64_t limit_ns =
-        liveness_limit_ns(liveness, journal->bytes, ps_per_byte, is_known, is_alone);
+    uint64_t limit_ns = liveness_limit_ns(liveness, bytes, ps_per_byte, is_known, is_alone);
     found.is_busy = true;
     found.suspect |= now_ns >= start_ns + LIVENESS_WATCH_NS ? lane_bit(lane) : 0;
     bool is_overdue = now_ns >= start_ns + limit_ns;

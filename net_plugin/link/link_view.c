@@ -14,7 +14,7 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     .heard_ns = seen->spoke_ns,
   };
   if (link->config.role == LINK_SENDER) {
-    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->journal.bytes : 0;
+    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->in_flight_bytes : 0;
     view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
     view->limit = policy_limit_of(link->policy, lane);
   }

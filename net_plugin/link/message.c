@@ -281,12 +281,15 @@ static int bounce_begin(struct incoming_ring *ring, const struct wire_header *he
       .state = BOUNCE_ARRIVING,
     };
   } else if (bounce->state == BOUNCE_LANDED || header->total != bounce->bytes ||
-             header->length > bounce->bytes - bounce->landed - bounce->arriving) {
+             header->length > bounce->bytes - bounce->landed) {
     return -EPROTO;
   }
-  bounce->arriving += header->length;
   *buffer = bounce_buffer(ring, header->message) + header->offset;
   return 0;
+}
+
+static bool is_for_bounce(struct incoming_ring *ring, uint64_t message) {
+  return message >= ring->posted || bounce_of(ring, message) != NULL;
 }
 
 int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer,
@@ -294,7 +297,7 @@ int incoming_begin(struct incoming_ring *ring, const struct wire_header *header,
   if (header->message < ring->completed) {
     return -EPROTO;
   }
-  *is_bounced = header->message >= ring->posted || bounce_of(ring, header->message) != NULL;
+  *is_bounced = is_for_bounce(ring, header->message);
   if (*is_bounced) {
     return bounce_begin(ring, header, buffer);
   }
@@ -308,22 +311,24 @@ int incoming_begin(struct incoming_ring *ring, const struct wire_header *header,
   if (message->is_known && header->total != message->bytes) {
     return -EPROTO;
   }
-  if (header->length > header->total - message->landed - message->arriving) {
+  if (header->length > header->total - message->landed) {
     return -EPROTO;
   }
   message->is_known = true;
   message->bytes = header->total;
-  message->arriving += header->length;
   *buffer = message->data + header->offset;
   return 0;
 }
 
-static void bounce_end(struct incoming_ring *ring, const struct wire_header *header) {
-  struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
-  bounce->arriving -= header->length;
+static int bounce_end(struct incoming_ring *ring, const struct wire_header *header) {
+  struct bounce *bounce = bounce_of(ring, header->message);
+  if (bounce == NULL || bounce->state == BOUNCE_LANDED ||
+      header->length > bounce->bytes - bounce->landed) {
+    return -EPROTO;
+  }
   bounce->landed += header->length;
   if (bounce->landed < bounce->bytes) {
-    return;
+    return 0;
   }
   bounce->state = BOUNCE_LANDED;
   if (header->message < ring->posted) { /* posted meanwhile */
@@ -331,37 +336,25 @@ static void bounce_end(struct incoming_ring *ring, const struct wire_header *hea
     incoming_grant(ring);
     incoming_complete(ring);
   }
+  return 0;
 }
 
-int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced) {
-  if (is_bounced) {
-    bounce_end(ring, header);
-    return 0;
+int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool *is_bounced) {
+  *is_bounced = is_for_bounce(ring, header->message);
+  if (*is_bounced) {
+    return bounce_end(ring, header);
   }
   struct incoming *message = incoming_at(ring, header->message);
-  if (header->message < ring->completed || message->is_landed) {
+  if (header->message < ring->completed || message->is_landed ||
+      header->length > message->bytes - message->landed) {
     return -EPROTO;
   }
-  message->arriving -= header->length;
   message->landed += header->length;
   if (message->landed == message->bytes) {
     message->is_landed = true;
     incoming_complete(ring);
   }
   return 0;
-}
-
-void incoming_drop(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced) {
-  if (is_bounced) {
-    struct bounce *bounce = &ring->bounces[header->message % ring->eager_slots];
-    bounce->arriving -= header->length;
-    if (bounce->landed == 0 && bounce->arriving == 0) {
-      bounce->state = BOUNCE_FREE;
-      incoming_grant(ring);
-    }
-  } else {
-    incoming_at(ring, header->message)->arriving -= header->length;
-  }
 }
 
 uint64_t incoming_landed(const struct incoming_ring *ring) {

@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/link/journal.h"
+#include "net_plugin/link/flight.h"
 #include "net_plugin/link/link.h"
 
 /* ---- sender ---- */
@@ -53,7 +53,7 @@ struct outgoing {
   uint64_t written;  /* bytes of chunks that were written, repeated ones counted again */
   uint64_t acked;    /* bytes that were acknowledged */
   uint64_t copy_end; /* is_copied: the end of its place among the copies */
-  uint32_t chunks;   /* in journals or requeued */
+  uint32_t chunks;   /* in flight */
   bool is_copied;
   enum ll_form ll;
   const void *memory; /* the owner's registration of the user's data; NULL for our copy */
@@ -115,7 +115,6 @@ struct incoming {
   uint8_t *data;
   uint64_t capacity; /* of the user's buffer */
   uint64_t bytes;    /* of the message, valid once is_known */
-  uint64_t arriving; /* bytes of the frames that are being received right now */
   uint64_t landed;   /* bytes of complete frames */
   bool is_known;     /* a frame has brought the size */
   bool is_landed;
@@ -126,9 +125,8 @@ enum bounce_state { BOUNCE_FREE, BOUNCE_ARRIVING, BOUNCE_LANDED };
 
 struct bounce {
   uint64_t message;
-  uint32_t bytes;    /* of the whole message */
-  uint32_t arriving; /* bytes of the frames that are being received right now */
-  uint32_t landed;   /* bytes of complete frames */
+  uint32_t bytes;  /* of the whole message */
+  uint32_t landed; /* bytes of complete frames */
   enum bounce_state state;
 };
 
@@ -148,14 +146,13 @@ void incoming_init(struct incoming_ring *ring, uint32_t eager_bytes, unsigned ea
 /* 0, -EAGAIN: the window is full, or -EMSGSIZE: the message has arrived and is larger. */
 int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity);
 
-/* A DATA frame begins; its payload goes to *buffer. *is_bounced: remember it for the next two.
- * 0, -EPROTO: no credit, or bytes twice, or -EMSGSIZE: larger than the receive. */
+/* A DATA frame begins, of a chunk that has not landed; its payload goes to *buffer, in a bounce
+ * buffer or the user's. 0, -EPROTO: no credit, or more bytes than the message has, or -EMSGSIZE:
+ * larger than the receive. */
 int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer,
                    bool *is_bounced);
-/* All of it arrived. 0, or -EPROTO: a zero-byte message landed by two frames at once. */
-int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced);
-/* It will not arrive: the lane is lost, or the checksum was wrong. */
-void incoming_drop(struct incoming_ring *ring, const struct wire_header *header, bool is_bounced);
+/* All of it is there. 0, or -EPROTO: more bytes than the message has. */
+int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool *is_bounced);
 
 /* All of this message has landed, posted or not. It was the last one that a frame came for. */
 bool incoming_has_landed(const struct incoming_ring *ring, uint64_t message);

@@ -15,59 +15,32 @@ enum {
   AT_TYPE = 1,
   AT_FLAGS = 2,
   AT_LENGTH = 4,
-  AT_MESSAGE = 8,
-  AT_OFFSET = 16,
-  AT_TOTAL = 24,
-  AT_PAYLOAD_CRC = 32,
-  AT_HEADER_CRC = 36,
+  AT_NUMBER = 8,
+  AT_MESSAGE = 16,
+  AT_OFFSET = 24,
+  AT_TOTAL = 32,
+  AT_PAYLOAD_CRC = 40,
+  AT_HEADER_CRC = 44,
 };
 
-/* Of a compressed frame, the bits of its offset; above them is the chunk's length. Likewise of a
- * repeat, whose origin is above its offset and its total. */
+/* Of a compressed frame, the bits of its offset; above them is the chunk's length. */
 #define OFFSET_BITS 40
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 _Static_assert(WIRE_MAX_MESSAGE_BYTES <= OFFSET_MASK + 1 &&
                    WIRE_MAX_CHUNK_BYTES < 1u << (64 - OFFSET_BITS),
                "where a chunk begins, and its length, share 64 bits");
 
-/* What is above the offset (true), above the total (false) of a repeat. */
-static uint64_t origin_bits(const struct wire_origin *origin, bool is_offset) {
-  uint64_t epoch = origin->epoch % WIRE_ORIGIN_EPOCHS;
-  uint64_t of_total = origin->lane | epoch << 6 | (uint64_t)(origin->count >> 24) << 16;
-  uint64_t of_offset = origin->count & 0xFFFFFFu;
-  return (is_offset ? of_offset : of_total) << OFFSET_BITS;
-}
-
-static void origin_take(struct wire_header *header) {
-  uint32_t of_offset = (uint32_t)(header->offset >> OFFSET_BITS);
-  uint32_t of_total = (uint32_t)(header->total >> OFFSET_BITS);
-  header->origin = (struct wire_origin){
-    .lane = (uint8_t)(of_total % WIRE_MAX_LANES),
-    .epoch = (uint16_t)(of_total >> 6 & (WIRE_ORIGIN_EPOCHS - 1)),
-    .count = of_offset | of_total >> 16 << 24,
-  };
-  header->offset &= OFFSET_MASK;
-  header->total &= OFFSET_MASK;
-  if (header->total == 0 && header->length > 0) { /* the longest one takes one bit more */
-    header->total = WIRE_MAX_MESSAGE_BYTES;
-  }
-}
-
 void wire_header_encode(const struct wire_header *header, uint8_t bytes[WIRE_HEADER_BYTES]) {
   bytes[AT_MAGIC] = WIRE_MAGIC;
   bytes[AT_TYPE] = header->type;
   bytes_put_le16(bytes + AT_FLAGS, header->flags);
   bool is_coded = (header->flags & WIRE_IS_CODED) != 0;
-  bool is_repeat = (header->flags & WIRE_IS_REPEAT) != 0;
-  uint64_t above = is_coded    ? (uint64_t)header->length << OFFSET_BITS
-                   : is_repeat ? origin_bits(&header->origin, true)
-                               : 0;
-  uint64_t total = is_repeat ? (header->total & OFFSET_MASK) | origin_bits(&header->origin, false)
-                             : header->total;
+  uint64_t above = is_coded ? (uint64_t)header->length << OFFSET_BITS : 0;
   bytes_put_le32(bytes + AT_LENGTH, is_coded ? header->coded : header->length);
+  bytes_put_le64(bytes + AT_NUMBER, header->number);
   bytes_put_le64(bytes + AT_MESSAGE, header->message);
   bytes_put_le64(bytes + AT_OFFSET, header->offset | above);
-  bytes_put_le64(bytes + AT_TOTAL, total);
+  bytes_put_le64(bytes + AT_TOTAL, header->total);
   bytes_put_le32(bytes + AT_PAYLOAD_CRC, header->payload_crc);
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }
@@ -88,23 +61,13 @@ static bool is_valid_data(const struct wire_header *header) {
          ((header->flags & WIRE_IS_LL) == 0 || header->length <= WIRE_MAX_LL_BYTES) &&
          ((header->flags & WIRE_IS_PLACED) == 0 ||
           (header->length > 0 && (header->flags & WIRE_IS_LL) == 0)) &&
-         ((header->flags & WIRE_IS_REPEAT) == 0 ||
-          (header->flags & (WIRE_IS_CODED | WIRE_IS_PLACED)) == 0) &&
          ((header->flags & WIRE_IS_CODED) == 0 || is_valid_coding(header));
 }
 
 /* How long a remote buffer is depends on the link, so the rest of the length is checked there. */
 static bool is_valid_window(const struct wire_header *header) {
-  if (header->total == 0) {
-    return header->length <= WIRE_MAX_LANES * WIRE_ACK_BYTES &&
-           header->length % WIRE_ACK_BYTES == 0;
-  }
-  return header->total <= WIRE_MAX_REMOTE_BUFFERS && header->total <= header->message &&
-         header->length <= WIRE_MAX_WINDOW_BYTES;
-}
-
-static bool is_valid_lane_epoch(const struct wire_header *header) {
-  return header->message < WIRE_MAX_LANES && header->offset >= 1 && header->offset <= UINT32_MAX;
+  return header->length >= WIRE_MIN_LANDED_BYTES && header->length <= WIRE_MAX_WINDOW_BYTES &&
+         header->total <= WIRE_MAX_REMOTE_BUFFERS && header->total <= header->message;
 }
 
 static bool is_valid(const struct wire_header *header) {
@@ -113,13 +76,15 @@ static bool is_valid(const struct wire_header *header) {
   if (header->length > 0 && !is_data && !is_window && header->type != WIRE_ABORT) {
     return false;
   }
-  unsigned of_data =
-      WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED | WIRE_IS_REPEAT;
+  unsigned of_data = WIRE_HAS_CRC | WIRE_WANTS_ACK | WIRE_IS_LL | WIRE_IS_PLACED | WIRE_IS_CODED;
   unsigned known = is_data ? of_data : is_window ? WIRE_HAS_CRC : 0;
   if ((header->flags & ~known) != 0) {
     return false;
   }
   if ((header->flags & WIRE_HAS_CRC) == 0 && header->payload_crc != 0) {
+    return false;
+  }
+  if (header->number != 0 && !is_data && !is_window) {
     return false;
   }
   switch (header->type) {
@@ -131,10 +96,9 @@ static bool is_valid(const struct wire_header *header) {
     return header->offset == 0 && header->total == 0;
   case WIRE_WINDOW:
     return is_valid_window(header);
-  case WIRE_FENCE:
-    return is_valid_lane_epoch(header) && header->total == 0;
-  case WIRE_FENCED:
-    return is_valid_lane_epoch(header);
+  case WIRE_CLOSED:
+    return header->message < WIRE_MAX_LANES && header->offset >= 1 &&
+           header->offset <= UINT32_MAX && header->total == 0;
   case WIRE_BYE:
     return header->message == 0 && header->total == 0;
   case WIRE_ABORT:
@@ -154,6 +118,7 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
     .type = bytes[AT_TYPE],
     .flags = bytes_get_le16(bytes + AT_FLAGS),
     .length = bytes_get_le32(bytes + AT_LENGTH),
+    .number = bytes_get_le64(bytes + AT_NUMBER),
     .message = bytes_get_le64(bytes + AT_MESSAGE),
     .offset = bytes_get_le64(bytes + AT_OFFSET),
     .total = bytes_get_le64(bytes + AT_TOTAL),
@@ -163,8 +128,6 @@ int wire_header_decode(const uint8_t bytes[WIRE_HEADER_BYTES], struct wire_heade
     header->coded = header->length;
     header->length = (uint32_t)(header->offset >> OFFSET_BITS);
     header->offset &= OFFSET_MASK;
-  } else if (header->type == WIRE_DATA && (header->flags & WIRE_IS_REPEAT) != 0) {
-    origin_take(header);
   }
   return is_valid(header) ? 0 : -EPROTO;
 }
@@ -174,7 +137,11 @@ void wire_header_place(uint8_t bytes[WIRE_HEADER_BYTES]) {
   bytes_put_le32(bytes + AT_HEADER_CRC, hash_crc32c(0, bytes, AT_HEADER_CRC));
 }
 
+/* Of the 32 bits. */
 #define IMMEDIATE_WANTS_ACK (1u << 31)
+#define IMMEDIATE_MESSAGE_BITS 15
+#define IMMEDIATE_NUMBER_BITS 16
+_Static_assert(2 * WIRE_MAX_FLIGHT < 1 << IMMEDIATE_NUMBER_BITS, "which chunk it is");
 
 bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *immediate) {
   uint16_t flags = bytes_get_le16(bytes + AT_FLAGS);
@@ -183,41 +150,72 @@ bool wire_header_to_immediate(const uint8_t bytes[WIRE_HEADER_BYTES], uint32_t *
   if (bytes[AT_TYPE] != WIRE_DATA || (flags & ~WIRE_WANTS_ACK) != 0 || !is_whole) {
     return false;
   }
-  *immediate = (uint32_t)bytes_get_le64(bytes + AT_MESSAGE) & ~IMMEDIATE_WANTS_ACK;
+  *immediate = bytes_get_le16(bytes + AT_NUMBER);
+  *immediate |= (uint32_t)bytes_get_le16(bytes + AT_MESSAGE) << IMMEDIATE_NUMBER_BITS;
+  *immediate &= ~IMMEDIATE_WANTS_ACK;
   *immediate |= (flags & WIRE_WANTS_ACK) != 0 ? IMMEDIATE_WANTS_ACK : 0;
   return true;
 }
 
-int wire_header_from_immediate(uint32_t immediate, uint32_t length, uint64_t near,
+/* The count whose low bits these are, half of their range from `near` at most. */
+static uint64_t made_whole(uint64_t low, unsigned bits, uint64_t near) {
+  uint64_t range = UINT64_C(1) << bits, ahead = (low - near) & (range - 1);
+  return near + ahead - (ahead >= range / 2 ? range : 0);
+}
+
+int wire_header_from_immediate(uint32_t immediate, uint32_t length, struct wire_near near,
                                struct wire_header *header) {
-  /* How far it is ahead, 31 bits with a sign. */
-  uint32_t ahead = (immediate - (uint32_t)near) & ~IMMEDIATE_WANTS_ACK;
-  uint64_t message = near + ahead - ((ahead & IMMEDIATE_WANTS_ACK >> 1) != 0 ? 1ull << 31 : 0);
   *header = (struct wire_header){
     .type = WIRE_DATA,
     .flags = WIRE_IS_PLACED,
     .length = length,
-    .message = message,
+    .number = made_whole(immediate, IMMEDIATE_NUMBER_BITS, near.number),
+    .message = made_whole(immediate >> IMMEDIATE_NUMBER_BITS, IMMEDIATE_MESSAGE_BITS, near.message),
     .total = length,
   };
   header->flags |= (immediate & IMMEDIATE_WANTS_ACK) != 0 ? WIRE_WANTS_ACK : 0;
   return is_valid(header) ? 0 : -EPROTO;
 }
 
-void wire_ack_encode(const struct wire_ack *ack, uint8_t bytes[WIRE_ACK_BYTES]) {
-  uint64_t held_us = ack->held_us < WIRE_MAX_HELD_US ? ack->held_us : WIRE_MAX_HELD_US;
-  bytes_put_le32(bytes, ack->lane | (uint32_t)held_us << 8);
-  bytes_put_le32(bytes + 4, ack->epoch);
-  bytes_put_le64(bytes + 8, ack->frames);
+uint32_t wire_landed_encode(const struct wire_landed *landed, uint8_t *bytes) {
+  uint8_t *at = bytes + WIRE_MIN_LANDED_BYTES;
+  bytes_put_le32(bytes, (uint32_t)__builtin_popcountll(landed->lanes));
+  bytes_put_le32(bytes + 4, landed->words);
+  for (uint64_t lanes = landed->lanes; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    uint64_t held_us = landed->held_us[lane];
+    held_us = held_us < WIRE_MAX_HELD_US ? held_us : WIRE_MAX_HELD_US;
+    bytes_put_le32(at, lane | (uint32_t)held_us << 8);
+    at += 4;
+  }
+  for (unsigned i = 0; i < landed->words; i++) {
+    bytes_put_le64(at, landed->bits[i]);
+    at += 8;
+  }
+  return (uint32_t)(at - bytes);
 }
 
-int wire_ack_decode(const uint8_t bytes[WIRE_ACK_BYTES], struct wire_ack *ack) {
-  uint32_t lane_and_held = bytes_get_le32(bytes);
-  ack->lane = (uint8_t)lane_and_held;
-  ack->held_us = lane_and_held >> 8;
-  ack->epoch = bytes_get_le32(bytes + 4);
-  ack->frames = bytes_get_le64(bytes + 8);
-  return ack->lane < WIRE_MAX_LANES && ack->epoch >= 1 ? 0 : -EPROTO;
+int wire_landed_decode(const uint8_t *bytes, uint32_t length, struct wire_landed *landed) {
+  uint32_t lanes = length >= WIRE_MIN_LANDED_BYTES ? bytes_get_le32(bytes) : UINT32_MAX;
+  landed->words = length >= WIRE_MIN_LANDED_BYTES ? bytes_get_le32(bytes + 4) : 0;
+  landed->lanes = 0;
+  if (lanes > WIRE_MAX_LANES || landed->words > WIRE_LANDED_WORDS ||
+      length != WIRE_MIN_LANDED_BYTES + 4 * lanes + 8 * landed->words) {
+    return -EPROTO;
+  }
+  const uint8_t *at = bytes + WIRE_MIN_LANDED_BYTES;
+  for (; lanes > 0; lanes--, at += 4) {
+    uint32_t lane_and_held = bytes_get_le32(at), lane = lane_and_held & 0xFF;
+    if (lane >= WIRE_MAX_LANES) {
+      return -EPROTO;
+    }
+    landed->lanes |= UINT64_C(1) << lane;
+    landed->held_us[lane] = lane_and_held >> 8;
+  }
+  for (unsigned i = 0; i < landed->words; i++, at += 8) {
+    landed->bits[i] = bytes_get_le64(at);
+  }
+  return 0;
 }
 
 void wire_remote_buffer_encode(const struct wire_remote_buffer *remote_buffer, unsigned keys,

@@ -47,8 +47,6 @@
   X(repeats, COUNTER, 1, seen->link.counts.repeats,                                                \
     "Chunks sent again on another flow, as their own stood still")                                 \
   X(repeated_bytes, COUNTER, 1, seen->link.counts.repeated_bytes, "Bytes of these: sent twice")    \
-  X(repeats_saved_seconds, COUNTER, 1e-9, seen->link.counts.repeats_saved_ns,                      \
-    "Time by which repeats were acknowledged before their originals, together")                    \
   X(duplicates, COUNTER, 1, seen->link.counts.duplicates, "Chunks that came twice (receive)")      \
   X(flows, GAUGE, 1, seen->link.lanes_wanted,                                                      \
     "Flows that are wanted (send), that the peer opened (receive)")                                \

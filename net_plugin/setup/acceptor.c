@@ -210,7 +210,7 @@ static void grant(const struct pending_peer *peer, struct destination *to, struc
   }
   if (to->receiver) {
     struct connection *connection = to->receiver->peering.connection;
-    if (!connection_lane_fenced(connection, hello->lane, hello->epoch, &reply->received_before)) {
+    if (!connection_lane_fenced(connection, hello->lane, hello->epoch)) {
       reply->status = REPLY_REFUSED;
       return;
     }
@@ -307,7 +307,7 @@ static void complete(const struct pending_peer *peer, const struct destination *
   if (to->listener) {
     to->listener->pending[to->listener->pending_count++] = connection;
   }
-  connection_lane_opened(connection, hello->lane, hello->epoch, path, 0);
+  connection_lane_opened(connection, hello->lane, hello->epoch, path);
 }
 
 /* The proof is right: sends the reply, and does what it says. */

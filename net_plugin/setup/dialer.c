@@ -177,7 +177,7 @@ static void lane_dialled(struct lane_dial *dial, const struct lane_path *path,
   log_cipher(path->crypto);
   peer_came(dialer->peering.process);
   nic_shares_up(&dialer->shares, dial->path, dial->lane, path, earlier);
-  connection_lane_opened(connection, dial->lane, dial->epoch, path, reply->received_before);
+  connection_lane_opened(connection, dial->lane, dial->epoch, path);
 }
 
 static void lane_not_dialled(struct lane_dial *dial, int error, const struct reply *reply) {

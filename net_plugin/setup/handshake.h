@@ -23,14 +23,14 @@
 
 #include "net_plugin/lane/lane_offer.h"
 
-#define HANDSHAKE_WIRE_VERSION 14
+#define HANDSHAKE_WIRE_VERSION 15
 #define HANDLE_BYTES 128 /* NCCL_NET_HANDLE_MAXSIZE */
 #define HELLO_BYTES 432
 #define CHALLENGE_BYTES 60
 #define PROOF_BYTES 96
-#define REPLY_BYTES 536
-#define REPLY_MAC_AT 500
-#define HANDSHAKE_MAX_BYTES 536
+#define REPLY_BYTES 528
+#define REPLY_MAC_AT 492
+#define HANDSHAKE_MAX_BYTES 528
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -142,7 +142,6 @@ struct reply {
   /* Of the listening side; agreed, if the status is REPLY_ACCEPTED. The codec is that of the
    * connection with its first lane; 0 with a later one: none on that lane any more. */
   struct conn_params params;
-  uint64_t received_before; /* DATA frames that arrived on the lane, in all epochs */
   uint16_t status;
   uint16_t connect_port;   /* for endpoint_connect; 0: there is no endpoint */
   struct lane_offer offer; /* answers the one in the proof; none: the lane is a TCP flow */

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "common/bytes.h"
 #include "net_plugin/policy/limits.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/coding_memory.h"
@@ -132,10 +133,9 @@ static void detach(void) {
 
 static void lane_up(struct fuzz_input *input, unsigned lane) {
   uint32_t epoch = world.ordered[lane];
-  uint64_t received_before = fuzz_u8(input);
   if (world.config.role == LINK_RECEIVER) {
     epoch = fuzz_u8(input);
-    if (link_lane_fence(world.link, lane, epoch, world.now_ns) == UINT64_MAX) {
+    if (!link_lane_fence(world.link, lane, epoch, world.now_ns)) {
       return;
     }
     carry_out_orders();
@@ -143,12 +143,10 @@ static void lane_up(struct fuzz_input *input, unsigned lane) {
     world.ordered[lane] = epoch;
   } else if (epoch == 0 || world.open[lane] >= epoch) {
     return;
-  } else if (received_before == 255) { /* an honest peer */
-    received_before = lane_acked(world.link, lane);
   }
   close_lane(lane);
   world.open[lane] = epoch;
-  link_lane_up(world.link, lane, epoch, received_before, world.now_ns);
+  link_lane_up(world.link, lane, epoch, world.now_ns);
   bool may_be_rdma = world.config.remote_keys > 0 && lane % 2 == 0 && !world.is_detached;
   if (may_be_rdma && link_status(world.link) == 0) {
     link_lane_is_rdma(world.link, lane);
@@ -194,8 +192,10 @@ static void make_coded(struct fuzz_input *input, struct wire_header *header) {
 static bool make_header(struct fuzz_input *input, struct wire_header *header) {
   uint8_t bytes[WIRE_HEADER_BYTES];
   uint8_t choice = fuzz_u8(input);
-  *header = (struct wire_header){ .type = choice < 240 ? 1 + choice % 8 : WIRE_ABORT };
+  *header = (struct wire_header){ .type = choice < 240 ? 1 + choice % 7 : WIRE_ABORT };
   header->message = field(input, world.completed);
+  bool has_number = header->type == WIRE_DATA || header->type == WIRE_WINDOW;
+  header->number = has_number ? field(input, world.posted) : 0;
   if (header->type == WIRE_DATA) {
     header->total = field(input, CHUNK);
     header->offset = field(input, header->total);
@@ -209,11 +209,10 @@ static bool make_header(struct fuzz_input *input, struct wire_header *header) {
   } else if (header->type == WIRE_WINDOW) {
     header->offset = field(input, world.posted);
     header->total = world.config.remote_keys ? fuzz_u8(input) % 8u : 0;
-    header->length = (fuzz_u8(input) % 5u) * WIRE_ACK_BYTES +
+    header->length = WIRE_MIN_LANDED_BYTES + fuzz_u8(input) % 5u * 4 + fuzz_u8(input) % 3u * 8 +
                      (uint32_t)header->total * wire_remote_buffer_bytes(world.config.remote_keys);
   } else {
     header->offset = field(input, 1);
-    header->total = header->type == WIRE_FENCED ? field(input, 1) : 0;
     header->length = header->type == WIRE_ABORT ? fuzz_u8(input) % (WIRE_MAX_REASON_BYTES + 2) : 0;
   }
   wire_header_encode(header, bytes);
@@ -237,14 +236,22 @@ static void frame_begins(struct fuzz_input *input, unsigned lane) {
   world.chunk[lane] = header.coded > 0 ? header.length : 0;
 }
 
-/* Acknowledgements that might be true, so that journals do empty, and targets as they come. */
-static void fill_acks(struct fuzz_input *input, uint8_t *payload, uint32_t length) {
-  for (uint32_t at = 0; at + WIRE_ACK_BYTES <= length; at += WIRE_ACK_BYTES) {
-    struct wire_ack ack = { .lane = fuzz_u8(input) };
-    uint8_t how = fuzz_u8(input);
-    ack.epoch = ack.lane < world.config.policy.lanes && how < 240 ? world.open[ack.lane] : how;
-    ack.frames = field(input, how);
-    wire_ack_encode(&ack, payload + at);
+/* What might have landed, so that chunks are acknowledged, and remote buffers as they come. */
+static void fill_landed(struct fuzz_input *input, unsigned lane, uint8_t *payload) {
+  const struct wire_header *header = &world.link->lanes[lane].header;
+  uint32_t length = header->length - (uint32_t)link_remote_buffers_bytes(world.link, header);
+  if (header->type != WIRE_WINDOW || length < WIRE_MIN_LANDED_BYTES) {
+    return;
+  }
+  uint32_t left = length - WIRE_MIN_LANDED_BYTES, words = fuzz_u8(input) % (left / 8 + 1);
+  uint8_t *at = payload + WIRE_MIN_LANDED_BYTES;
+  bytes_put_le32(payload, (left - 8 * words) / 4);
+  bytes_put_le32(payload + 4, words);
+  for (; at < payload + length - 8 * words; at += 4) {
+    bytes_put_le32(at, fuzz_u8(input) % (world.config.policy.lanes + 1));
+  }
+  for (; at < payload + length; at += 8) {
+    bytes_put_le64(at, fuzz_u8(input));
   }
 }
 
@@ -270,7 +277,7 @@ static void payload_arrives(struct fuzz_input *input, unsigned lane) {
     return;
   }
   if (world.config.role == LINK_SENDER && part > 0) {
-    fill_acks(input, payload, part);
+    fill_landed(input, lane, payload);
   }
   world.is_arriving[lane] = false;
   if (link_frame_completed(world.link, lane, world.now_ns) != 0) {

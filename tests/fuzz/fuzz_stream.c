@@ -80,7 +80,7 @@ static bool have_lane(void) {
   }
   int fds[2];
   FUZZ_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) == 0);
-  if (!is_sender && link_lane_fence(link_under_test, 0, ++epoch, now_ns) == UINT64_MAX) {
+  if (!is_sender && !link_lane_fence(link_under_test, 0, ++epoch, now_ns)) {
     close(fds[0]);
     close(fds[1]);
     return false;
@@ -90,7 +90,7 @@ static bool have_lane(void) {
   FUZZ_CHECK(tcp_seal_start(&seal, AEAD_SEAL, crypto.cipher, crypto.receive));
   FUZZ_CHECK(lane != NULL);
   peer_fd = fds[1];
-  link_lane_up(link_under_test, 0, epoch, lane_acked(link_under_test, 0), now_ns);
+  link_lane_up(link_under_test, 0, epoch, now_ns);
   return true;
 }
 
@@ -143,7 +143,7 @@ static uint8_t stream[STREAM_BYTES];
 static size_t add_frame(struct fuzz_input *input, size_t end) {
   uint8_t how = fuzz_u8(input);
   struct wire_header header = {
-    .type = how < 248 ? 1 + how % 8 : WIRE_ABORT,
+    .type = how < 248 ? 1 + how % 7 : WIRE_ABORT,
     .length = fuzz_u8(input),
     .message = fuzz_u8(input) % 20,
     .offset = fuzz_u8(input),
@@ -158,10 +158,10 @@ static size_t add_frame(struct fuzz_input *input, size_t end) {
     }
     header.total = header.offset + header.length + (how & 32 ? fuzz_u16(input) : 0);
   } else if (header.type == WIRE_WINDOW) {
-    header.length &= 0x30;
+    header.length = (header.length & 0x30) + WIRE_MIN_LANDED_BYTES;
+    header.number = fuzz_u8(input);
   } else {
     header.length = header.type == WIRE_ABORT ? header.length % (WIRE_MAX_REASON_BYTES + 1) : 0;
-    header.total = header.type == WIRE_FENCED ? fuzz_u8(input) : 0;
   }
   uint32_t length = header.coded > 0 ? header.coded : header.length;
   if (end + WIRE_HEADER_BYTES + length > STREAM_BYTES) {

@@ -10,9 +10,7 @@ static void check_failover(const struct failover *failover) {
   assert((failover->up & failover->connecting) == 0);
   assert((failover->up & failover->lost) == 0);
   assert((failover->connecting & failover->lost) == 0);
-  assert((failover->unsettled & failover->up) == 0);
-  assert(failover->config->role == LINK_SENDER ||
-         (failover->unsettled | failover->connecting) == 0);
+  assert(failover->config->role == LINK_SENDER || failover->connecting == 0);
   uint64_t all = lanes_below(failover->config->policy.lanes);
   assert(((failover->up | failover->connecting | failover->lost) & ~all) == 0);
   for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
@@ -38,59 +36,72 @@ static void check_chunk(const struct link *link, struct chunk chunk, struct tall
   tally->chunks[slot]++;
 }
 
-/* Is the frame, which is in the journal, the one that stands for its chunk? */
-static bool is_counted(const struct link *link, unsigned lane, uint64_t count) {
-  unsigned side;
-  int found = repeat_of(&link->repeats, lane, count, &side);
-  if (found < 0) {
-    return true;
-  }
-  const struct repeat *repeat = &link->repeats.pairs[found];
-  return !repeat->is_acked && (side == 0 || repeat->copies[0].is_gone);
+/* What the lanes carry, as the flight and they themselves have it. */
+struct carried {
+  unsigned chunks[WIRE_MAX_LANES];
+  uint64_t bytes[WIRE_MAX_LANES];
+};
+
+static void carried_add(struct carried *carried, unsigned lane, struct chunk chunk) {
+  carried->chunks[lane]++;
+  carried->bytes[lane] += chunk.length;
 }
 
-/* Invariant 1: what was cut and not acknowledged is in one journal and as a repeat in at most one
- * other, or requeued. */
+static void check_flight(const struct link *link, struct tally *tally, struct carried *carried) {
+  const struct flight *flight = &link->flight;
+  unsigned unsent = 0;
+  assert(flight->first <= flight->next && flight->next - flight->first <= LINK_FLIGHT);
+  for (uint64_t number = flight->first; number < flight->next; number++) {
+    const struct flight_chunk *chunk = flight_at(flight, number);
+    assert(chunk->state != FLIGHT_DONE || number > flight->first);
+    assert((chunk->state == FLIGHT_SENT) == (chunk->lanes[0] != FLIGHT_NO_LANE));
+    assert(chunk->lanes[1] == FLIGHT_NO_LANE || chunk->lanes[0] != chunk->lanes[1]);
+    unsent += chunk->state == FLIGHT_UNSENT ? 1 : 0;
+    for (unsigned i = 0; i < FLIGHT_COPIES && chunk->lanes[i] != FLIGHT_NO_LANE; i++) {
+      carried_add(carried, chunk->lanes[i], chunk->chunk);
+    }
+    if (chunk->state != FLIGHT_DONE) {
+      check_chunk(link, chunk->chunk, tally);
+    }
+  }
+  assert(flight->unsent == unsent);
+}
+
+/* Another lane before this one writes the same chunk from its message. */
+static bool is_read_before(const struct link *link, unsigned lane) {
+  uint64_t lanes = link_reading(link) & lanes_below(lane);
+  for (; lanes != 0; lanes &= lanes - 1) {
+    if (link->lanes[__builtin_ctzll(lanes)].number == link->lanes[lane].number) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/* Invariant 1: what was cut and not acknowledged is unsent, or carried; what is acknowledged counts
+ * for its message when no lane reads it any more. */
 static void check_chunks(const struct link *link) {
   struct tally tally = { 0 };
+  struct carried carried = { 0 };
+  check_flight(link, &tally, &carried);
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
-    const struct journal *journal = &link->lanes[lane].journal;
-    uint64_t bytes = 0;
-    assert(journal->acked <= journal->sent && journal->sent - journal->acked <= LINK_JOURNAL);
-    assert(journal_is_full(journal) == ((link->full & lane_bit(lane)) != 0));
-    for (uint64_t count = journal->acked; count < journal->sent; count++) {
-      if (is_counted(link, lane, count)) {
-        check_chunk(link, journal_at(journal, count), &tally);
-      }
-      bytes += journal_at(journal, count).length;
+    const struct link_lane *carrier = &link->lanes[lane];
+    if (carrier->is_overtaken) {
+      assert((link->writing_data & lane_bit(lane)) != 0);
+      carried_add(&carried, lane, carrier->chunk);
     }
-    bool is_up = (link->failover.up & lane_bit(lane)) != 0;
-    bool is_unsettled = (link->failover.unsettled & lane_bit(lane)) != 0;
-    assert(is_up || is_unsettled == (journal_count(journal) > 0));
-    assert(journal->bytes == bytes);
-  }
-  for (uint32_t i = 0; i < link->requeue.count; i++) {
-    check_chunk(link, *requeue_at(&link->requeue, i), &tally);
+    if (carrier->is_overtaken && (link_reading(link) & lane_bit(lane)) != 0 &&
+        !is_read_before(link, lane)) {
+      check_chunk(link, carrier->chunk, &tally);
+    }
+    assert(carrier->in_flight == carried.chunks[lane]);
+    assert(carrier->in_flight_bytes == carried.bytes[lane]);
   }
   const struct outgoing_ring *ring = &link->outgoing;
   for (uint64_t number = ring->retired; number < ring->posted; number++) {
     const struct outgoing *message = &ring->slots[number % LINK_WINDOW];
     assert(message->chunks == tally.chunks[number % LINK_WINDOW]);
     assert(message->cut - message->acked == tally.bytes[number % LINK_WINDOW]);
-  }
-}
-
-/* Pairs of copies: each that is not gone is in its lane's journal. */
-static void check_repeats(const struct link *link) {
-  for (unsigned i = 0; i < link->repeats.count; i++) {
-    const struct repeat *repeat = &link->repeats.pairs[i];
-    assert(!repeat->copies[0].is_gone || !repeat->copies[1].is_gone);
-    assert(repeat->copies[0].lane != repeat->copies[1].lane);
-    for (unsigned side = 0; side < 2; side++) {
-      const struct repeat_copy *copy = &repeat->copies[side];
-      const struct journal *journal = &link->lanes[copy->lane].journal;
-      assert(copy->is_gone || (copy->count >= journal->acked && copy->count < journal->sent));
-    }
   }
 }
 
@@ -110,7 +121,6 @@ static void check_sender(const struct link *link) {
   }
   assert(link->is_detached || link->taken.requested <= ring->posted);
   check_chunks(link);
-  check_repeats(link);
 }
 
 static void check_receiver(const struct link *link) {
@@ -122,36 +132,26 @@ static void check_receiver(const struct link *link) {
   assert(ring->taken <= ring->completed && ring->completed <= ring->granted);
   assert(ring->granted <= ring->posted && ring->posted - ring->taken <= LINK_WINDOW);
   assert(link->given.advertised <= ring->granted);
-  /* Invariant 4: what is arriving is arriving on some lane. */
-  uint64_t arriving[LINK_WINDOW] = { 0 };
-  uint64_t bounced[LINK_WINDOW / 2] = { 0 };
+  /* Invariant 4 */
+  const struct link_landed *landed = &link->landed;
+  assert(landed->first <= landed->end && landed->end - landed->first <= LINK_FLIGHT);
+  assert((landed->bits[landed->first % LINK_FLIGHT / 64] >> landed->first % 64 & 1) == 0);
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *receiving = &link->lanes[lane];
-    if (receiving->shares != 0) {
-      assert(link->lanes[receiving->shares - 1].shares == lane + 1);
-      assert(link->lanes[receiving->shares - 1].arrival != ARRIVAL_AGAIN);
-    }
-    if (receiving->shares != 0 && receiving->shares - 1 < lane) {
-      continue; /* counted with the other copy */
-    }
-    if (arrival_is_for_user(receiving->arrival)) {
-      arriving[receiving->header.message % LINK_WINDOW] += receiving->header.length;
-    }
-    if (receiving->arrival == ARRIVAL_BOUNCED) {
-      bounced[receiving->header.message % ring->eager_slots] += receiving->header.length;
-    }
+    bool is_arriving = arrival_is_for_message(receiving->arrival);
+    assert(is_arriving == ((link->arriving & lane_bit(lane)) != 0));
+    assert(!is_arriving || receiving->header.message >= ring->completed);
+    assert(!is_arriving || receiving->header.number >= landed->first);
     assert(receiving->arrival == ARRIVAL_NONE || (link->failover.up & lane_bit(lane)) != 0);
   }
   for (uint64_t number = ring->completed; number < ring->posted; number++) {
     const struct incoming *message = &ring->slots[number % LINK_WINDOW];
-    assert(message->arriving == arriving[number % LINK_WINDOW]);
-    assert(!message->is_known || message->landed + message->arriving <= message->bytes);
+    assert(!message->is_known || message->landed <= message->bytes);
     assert(!message->is_known || message->bytes <= message->capacity);
   }
   for (unsigned slot = 0; slot < ring->eager_slots; slot++) {
     const struct bounce *bounce = &ring->bounces[slot];
-    assert((bounce->state == BOUNCE_ARRIVING ? bounce->arriving : 0) == bounced[slot]);
-    assert(bounce->state == BOUNCE_FREE || bounce->landed + bounce->arriving <= bounce->bytes);
+    assert(bounce->state == BOUNCE_FREE || bounce->landed <= bounce->bytes);
     assert(bounce->state != BOUNCE_LANDED || bounce->message >= ring->posted);
     assert(bounce->state == BOUNCE_FREE || bounce->message >= ring->granted);
   }
@@ -186,5 +186,23 @@ void link_check(const struct link *link) {
     check_sender(link);
   } else {
     check_receiver(link);
+  }
+}
+
+/* Invariants 1 and 4: a chunk leaves the sender by an acknowledgement, and that says that it has
+ * landed. */
+void link_check_both(const struct link *sender, const struct link *receiver) {
+  const struct flight *flight = &sender->flight;
+  const struct link_landed *landed = &receiver->landed;
+  if (sender->is_detached || receiver->is_detached || sender->status != 0 ||
+      receiver->status != 0) {
+    return;
+  }
+  assert(landed->end <= flight->next);
+  for (uint64_t number = landed->first; number < flight->next; number++) {
+    bool is_done = number < flight->first || flight_at(flight, number)->state == FLIGHT_DONE;
+    uint64_t at = number % LINK_FLIGHT;
+    bool has_landed = number < landed->end && (landed->bits[at / 64] >> at % 64 & 1) != 0;
+    assert(!is_done || has_landed);
   }
 }

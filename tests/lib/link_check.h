@@ -8,5 +8,8 @@
 #include "net_plugin/link/link.h"
 
 void link_check(const struct link *link);
+/* Of both ends of a connection: what the sender takes for acknowledged the receiver has. Nothing
+ * when one of them has left or failed. */
+void link_check_both(const struct link *sender, const struct link *receiver);
 
 #endif

@@ -18,9 +18,4 @@ static inline bool next_frame(struct link *link, unsigned lane, struct link_fram
   return link_take_frame(link, 1ull << lane, frame, link_clock(link, now_ns)) >= 0;
 }
 
-/* A sender's DATA frames of the lane's epoch that were acknowledged. */
-static inline uint64_t lane_acked(const struct link *link, unsigned lane) {
-  return link->lanes[lane].journal.acked - link->lanes[lane].base;
-}
-
 #endif

@@ -18,6 +18,7 @@
 struct timed {
   struct link *links[2]; /* by enum link_role */
   uint64_t black[2];     /* lanes on which what this side writes vanishes */
+  bool is_mute[2];       /* likewise on all lanes, those that come up later, too */
   uint32_t largest;      /* a frame with more payload vanishes, and what follows it; 0: none */
   bool is_stopped[2];
   bool does_host_answer[2]; /* to who looks whether it does */

@@ -26,7 +26,7 @@
 #define DIAL_FAILS_NS 1000000u
 #define TIMER_NS 1000u /* no timer is shorter */
 #define UNTAKEN 64u    /* posts that wait, at most */
-#define FRAMES 1024u   /* on the way on a lane, one way; a journal has fewer */
+#define FRAMES 2048u   /* on the way on a lane, one way: LINK_FLIGHT chunks, and others */
 
 struct frame {
   uint64_t end; /* in the stream */
@@ -230,11 +230,8 @@ static void dial_ends(void *owner, uint64_t epoch) {
   struct transport *transport = &connection->stratus->transport;
   struct link *sender = connection->sides[LINK_SENDER].link;
   struct link *receiver = connection->sides[LINK_RECEIVER].link;
-  uint64_t now_ns = transport->events->now_ns, received = UINT64_MAX;
-  if (!lane_is_cut(lane)) {
-    received = link_lane_fence(receiver, lane->index, (uint32_t)epoch, now_ns);
-  }
-  if (received == UINT64_MAX) {
+  uint64_t now_ns = transport->events->now_ns;
+  if (lane_is_cut(lane) || !link_lane_fence(receiver, lane->index, (uint32_t)epoch, now_ns)) {
     link_lane_lost(sender, lane->index, (uint32_t)epoch, now_ns);
   } else {
     lane_close(lane);
@@ -244,8 +241,8 @@ static void dial_ends(void *owner, uint64_t epoch) {
     for (int role = 0; role < 2; role++) {
       network_open(&transport->network, &lane->ways[role].stream, nic_of(lane), path);
     }
-    link_lane_up(receiver, lane->index, lane->epoch, 0, now_ns);
-    link_lane_up(sender, lane->index, lane->epoch, received, now_ns);
+    link_lane_up(receiver, lane->index, lane->epoch, now_ns);
+    link_lane_up(sender, lane->index, lane->epoch, now_ns);
   }
   pump(&connection->sides[LINK_RECEIVER]);
   pump(&connection->sides[LINK_SENDER]);

@@ -3,8 +3,7 @@
  * the way may come late, or not at all. */
 #include "tests/sim/world.h"
 
-static void port_attach(struct world *world, enum side side, struct socket *socket,
-                        uint64_t received) {
+static void port_attach(struct world *world, enum side side, struct socket *socket) {
   struct end *end = &world->ends[side];
   struct port *port = &end->ports[socket->lane];
   /* Who has left, whose memory must not be written to, takes no RDMA lane any more. */
@@ -15,13 +14,12 @@ static void port_attach(struct world *world, enum side side, struct socket *sock
   }
   port_drop(world, side, socket->lane);
   port->socket = socket;
-  world_trace(world, "%s has lane %u epoch %u up, %llu frames before",
-              side == SENDER ? "sender" : "receiver", socket->lane, socket->epoch,
-              (unsigned long long)received);
+  world_trace(world, "%s has lane %u epoch %u up", side == SENDER ? "sender" : "receiver",
+              socket->lane, socket->epoch);
   if (side == SENDER && (world->raw_lanes >> socket->lane & 1) != 0) {
     link_lane_is_raw(end->link, socket->lane);
   }
-  link_lane_up(end->link, socket->lane, socket->epoch, received, world_clock(world));
+  link_lane_up(end->link, socket->lane, socket->epoch, world_clock(world));
   if (socket->is_rdma && link_status(end->link) == 0) {
     link_lane_is_rdma(end->link, socket->lane);
   }
@@ -80,8 +78,7 @@ static void dial_say_hello(struct world *world, struct dial *dial) {
     dial_fail(world, dial);
     return;
   }
-  dial->received = link_lane_fence(receiver->link, dial->lane, dial->epoch, world_clock(world));
-  if (dial->received == UINT64_MAX) {
+  if (!link_lane_fence(receiver->link, dial->lane, dial->epoch, world_clock(world))) {
     dial_fail(world, dial);
     return;
   }
@@ -114,7 +111,7 @@ static void dial_run(struct world *world, struct dial *dial) {
   }
   if (dial->receiver_ns <= world->now_ns) {
     dial->receiver_ns = WORLD_NEVER;
-    port_attach(world, RECEIVER, dial->socket, 0);
+    port_attach(world, RECEIVER, dial->socket);
   }
   if (dial->sender_ns <= world->now_ns) {
     dial->sender_ns = WORLD_NEVER;
@@ -122,7 +119,7 @@ static void dial_run(struct world *world, struct dial *dial) {
       socket_close(world, dial->socket, SENDER);
       dial_report(world, dial);
     } else {
-      port_attach(world, SENDER, dial->socket, dial->received);
+      port_attach(world, SENDER, dial->socket);
     }
   }
   dial->is_used = dial->hello_ns != WORLD_NEVER || dial->receiver_ns != WORLD_NEVER ||

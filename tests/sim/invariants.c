@@ -292,6 +292,7 @@ void invariants_check(struct world *world) {
   if (world->lanes <= 8 || world->steps % 16 == 0) {
     link_check(world->ends[SENDER].link);
     link_check(world->ends[RECEIVER].link);
+    link_check_both(world->ends[SENDER].link, world->ends[RECEIVER].link);
   }
 }
 

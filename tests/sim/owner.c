@@ -157,8 +157,8 @@ static void port_read(struct world *world, enum side side, unsigned lane) {
  * all. */
 static void replay_remember(struct end *end, const struct link_frame *frame) {
   uint8_t type = frame->header[1];
-  if (type != WIRE_WINDOW && type != WIRE_REQUEST && type != WIRE_FENCE && type != WIRE_FENCED &&
-      type != WIRE_PING && type != WIRE_PONG) {
+  if (type != WIRE_WINDOW && type != WIRE_REQUEST && type != WIRE_CLOSED && type != WIRE_PING &&
+      type != WIRE_PONG) {
     return;
   }
   struct replay *replay = &end->replays[end->replay_count++ % WORLD_REPLAYS];

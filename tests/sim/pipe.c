@@ -29,12 +29,12 @@ struct socket *socket_open(struct world *world, unsigned lane, uint32_t epoch) {
 }
 
 static struct placement *placement_at(struct socket *socket, unsigned i) {
-  return &socket->placements[(socket->first_placement + i) % LINK_JOURNAL];
+  return &socket->placements[(socket->first_placement + i) % WORLD_PLACEMENTS];
 }
 
 static struct placement *placement_take(struct socket *socket) {
   struct placement *placement = placement_at(socket, 0);
-  socket->first_placement = (socket->first_placement + 1) % LINK_JOURNAL;
+  socket->first_placement = (socket->first_placement + 1) % WORLD_PLACEMENTS;
   socket->placement_count--;
   return placement;
 }

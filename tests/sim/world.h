@@ -33,6 +33,7 @@
 #define WORLD_REPLAYS 8
 #define WORLD_SMALL_BYTES 700
 #define WORLD_LONG_WAIT_NS 100000000ull /* less than TCP waits before it sends again */
+#define WORLD_PLACEMENTS LINK_FLIGHT
 
 enum side { SENDER, RECEIVER };
 
@@ -74,7 +75,7 @@ struct socket {
   uint64_t broken_ns[2]; /* when each side notices that it is broken */
   uint64_t stalled_until_ns;
   bool is_rdma;
-  struct placement placements[LINK_JOURNAL];
+  struct placement placements[WORLD_PLACEMENTS];
   unsigned first_placement, placement_count;
 };
 
@@ -120,7 +121,6 @@ struct dial {
   unsigned lane;
   uint32_t epoch;
   uint64_t hello_ns, sender_ns, receiver_ns; /* WORLD_NEVER when done */
-  uint64_t received;
   struct socket *socket;
 };
 

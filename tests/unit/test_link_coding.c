@@ -116,9 +116,7 @@ TEST(what_comes_out_is_checked) {
 }
 
 TEST(rdma_lanes_bring_none) {
-  const struct wire_header coded = {
-    WIRE_DATA, WIRE_IS_CODED, CHUNK, 0, 0, MESSAGE, 0, 40000, { 0 }
-  };
+  const struct wire_header coded = { WIRE_DATA, WIRE_IS_CODED, CHUNK, 0, 0, MESSAGE, 0, 40000, 0 };
   begin(POLICY_COMPRESS_ON, NULL, false);
   struct link *receiver = timed.links[LINK_RECEIVER];
   link_lane_is_rdma(receiver, 0);

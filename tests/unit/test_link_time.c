@@ -208,6 +208,25 @@ TEST(a_path_may_go_at_the_last_try) {
   assert_int_equal(timed.completed[LINK_SENDER], 2);
 }
 
+/* Data came across, only the acknowledgements did not: a new lane's first WINDOW tells. */
+TEST(what_has_landed_is_told_at_the_last_try) {
+  for (int is_told = 0; is_told < 2; is_told++) {
+    timed_begin_patient(1, PATIENCE);
+    timed_post(TIMED_BULK);
+    timed_pass(SECOND);
+    timed_post(TIMED_BULK);
+    timed_carry(LINK_RECEIVER); /* the grant */
+    timed.is_mute[LINK_RECEIVER] = true;
+    for (unsigned i = 0; timed.links[LINK_SENDER]->last_try_ns == 0 && i < 60000; i++) {
+      timed_pass(MS);
+    }
+    timed.is_mute[LINK_RECEIVER] = !is_told;
+    timed_pass(LINK_LAST_TRY_NS + MS);
+    assert_int_equal(link_status(timed.links[LINK_SENDER]), is_told ? 0 : -ECOMM);
+    assert_int_equal(timed.completed[LINK_SENDER], is_told ? 2 : 1);
+  }
+}
+
 /* ---- lanes ---- */
 
 TEST(other_lanes_are_asked_only_where_a_path_may_be_gone) {
@@ -287,47 +306,6 @@ TEST(a_last_word_that_was_lost_is_said_again) {
   assert_int_equal(pick_lane(timed.links[LINK_SENDER], UINT64_MAX), 1 - lane);
   timed_settle();
   assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
-}
-
-/* ---- what a lost lane took along ---- */
-
-static void fenced(unsigned lane, uint32_t epoch, uint64_t count, unsigned on) {
-  struct wire_header header = {
-    .type = WIRE_FENCED, .message = lane, .offset = epoch, .total = count
-  };
-  assert_int_equal(link_frame_received(timed.links[LINK_SENDER], on, &header, timed.now_ns), 0);
-  assert_int_equal(link_frame_completed(timed.links[LINK_SENDER], on, timed.now_ns), 0);
-  link_check(timed.links[LINK_SENDER]);
-}
-
-TEST(a_stale_fence_changes_nothing) {
-  timed_begin(2);
-  struct link_lane_view view;
-  struct link_frame frame;
-  struct link_order order;
-  link_lane_lost(timed.links[LINK_SENDER], 0, 1, timed.now_ns);
-  timed.now_ns += SECOND;
-  do {
-    assert_true(link_next_order(timed.links[LINK_SENDER], &order, timed.now_ns));
-  } while (order.kind != LINK_ORDER_OPEN || order.lane != 0);
-  timed_lane_up(0, order.epoch);
-  fenced(0, 1, 0, 1); /* late: the handshake has told more */
-  link_view_lane(timed.links[LINK_SENDER], 0, &view);
-  assert_int_equal(view.state, LINK_LANE_UP);
-  /* Two frames on the new epoch, which is lost then: what is said of the old one settles nothing,
-   * neither does it give the chunks back. */
-  timed_post(TIMED_BULK);
-  timed_carry(LINK_SENDER); /* the REQUEST */
-  timed_carry(LINK_RECEIVER);
-  assert_true(next_frame(timed.links[LINK_SENDER], 0, &frame, timed.now_ns));
-  link_frame_taken(timed.links[LINK_SENDER], 0, timed.now_ns);
-  link_lane_lost(timed.links[LINK_SENDER], 0, order.epoch, timed.now_ns);
-  fenced(0, 1, 0, 1);
-  assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 0);
-  fenced(0, order.epoch, 0, 1);
-  assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
-  fenced(0, order.epoch, 0, 1); /* again */
-  assert_int_equal(timed_view(LINK_SENDER).chunks_requeued, 1);
 }
 
 /* ---- leaving ---- */

@@ -65,7 +65,7 @@ static void pass(unsigned lane, uint32_t bytes) {
 
 /* ---- the contract ---- */
 
-enum { RUNS = 200, FACTS = 600, IN_FLIGHT_MAX_BYTES = 64 << 20 }; /* a journal holds 64 chunks */
+enum { RUNS = 200, FACTS = 600, IN_FLIGHT_MAX_BYTES = 64 << 20 }; /* of a lane */
 static uint64_t random_state;
 
 static uint64_t draw(uint64_t end) {

@@ -36,7 +36,7 @@ static struct link *make_receiver(uint32_t chunk_bytes) {
   };
   struct link *link = link_init(calloc(1, link_memory_bytes(&config)), &config, 1);
   link_lane_fence(link, 0, 1, 1);
-  link_lane_up(link, 0, 1, 0, 1);
+  link_lane_up(link, 0, 1, 1);
   return link;
 }
 
@@ -62,7 +62,11 @@ static int tear_down(void **state) {
 /* The next message, for which a receive is posted; returns the bytes of its frame. */
 static size_t make_message(size_t bytes) {
   struct wire_header header = {
-    .type = WIRE_DATA, .length = (uint32_t)bytes, .message = sent, .total = bytes
+    .type = WIRE_DATA,
+    .length = (uint32_t)bytes,
+    .message = sent,
+    .total = bytes,
+    .number = sent,
   };
   wire_header_encode(&header, frame);
   for (size_t i = 0; i < bytes; i++) {

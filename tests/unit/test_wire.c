@@ -8,93 +8,78 @@
 #include "tests/lib/unit.h"
 
 static const struct wire_header samples[] = {
-  { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678, 0, { 0 } },
-  { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0, 0, { 0 } },
-  { WIRE_DATA, WIRE_IS_LL | WIRE_WANTS_ACK, WIRE_MAX_LL_BYTES, 0, 0, 1 << 20, 0, 0, { 0 } },
-  { WIRE_DATA,
-    0,
-    WIRE_MAX_CHUNK_BYTES,
-    1,
-    WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
-    WIRE_MAX_MESSAGE_BYTES,
-    0,
-    0,
-    { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED, 131072, 7, 8192, 1 << 20, 0, 100000, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC | WIRE_WANTS_ACK, 4096, 7, 0, 4096, 1, 5, { 0 } },
-  { WIRE_DATA,
-    WIRE_IS_CODED,
-    WIRE_MAX_CHUNK_BYTES,
-    1,
-    WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
-    WIRE_MAX_MESSAGE_BYTES,
-    0,
-    1,
-    { 0 } },
-  { WIRE_REQUEST, 0, 0, 99, 0, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, 0, 0, 3, 2, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_LANES *WIRE_ACK_BYTES, 3, 2, 0, 1, 0, { 0 } },
-  { WIRE_FENCE, 0, 0, 63, UINT32_MAX, 0, 0, 0, { 0 } },
-  { WIRE_FENCED, 0, 0, 0, 1, UINT64_MAX, 0, 0, { 0 } },
-  { WIRE_BYE, 0, 0, 0, 17, 0, 0, 0, { 0 } },
-  { WIRE_PING, 0, 0, 42, 0, 0, 0, 0, { 0 } },
-  { WIRE_PONG, 0, 0, 42, 0, 0, 0, 0, { 0 } },
-  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO, 0, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_HAS_CRC, 4096, 7, 8192, 1 << 20, 0x12345678, 0, 0 },
+  { WIRE_DATA, 0, 0, UINT64_MAX, 0, 0, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_LL | WIRE_WANTS_ACK, WIRE_MAX_LL_BYTES, 0, 0, 1 << 20, 0, 0, 0 },
+  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES, 1, WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
+    WIRE_MAX_MESSAGE_BYTES, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, 131072, 7, 8192, 1 << 20, 0, 100000, 0 },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC | WIRE_WANTS_ACK, 4096, 7, 0, 4096, 1, 5, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, WIRE_MAX_CHUNK_BYTES, 1,
+    WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES, WIRE_MAX_MESSAGE_BYTES, 0, 1, 0 },
+  { WIRE_REQUEST, 0, 0, 99, 0, 0, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, 4096, 7, 0, 4096, 0, 5, UINT64_MAX },
+  { WIRE_WINDOW, 0, WIRE_MIN_LANDED_BYTES, 3, 2, 0, 0, 0, 1ull << 40 },
+  { WIRE_WINDOW, WIRE_HAS_CRC, WIRE_MAX_LANDED_BYTES, 3, 2, 0, 1, 0, 0 },
+  { WIRE_CLOSED, 0, 0, 63, UINT32_MAX, 0, 0, 0, 0 },
+  { WIRE_CLOSED, 0, 0, 0, 1, 0, 0, 0, 0 },
+  { WIRE_BYE, 0, 0, 0, 17, 0, 0, 0, 0 },
+  { WIRE_PING, 0, 0, 42, 0, 0, 0, 0, 0 },
+  { WIRE_PONG, 0, 0, 42, 0, 0, 0, 0, 0 },
+  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO, 0, 0, 0, 0 },
 };
 
 static const struct wire_header beyond_limits[] = {
-  { 0, 0, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_DATA, 64, 1, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_DATA, WIRE_IS_REPEAT | WIRE_IS_CODED, 4096, 7, 0, 4096, 1, 5, { 0 } },
-  { WIRE_DATA, WIRE_IS_REPEAT | WIRE_IS_PLACED, 1, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_WINDOW, WIRE_IS_REPEAT, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_DATA, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_LL, 1, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_WINDOW, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_REMOTE_BUFFERS + 1, 0, 0, { 0 } },
-  { WIRE_WINDOW, 0, 48, 1, 0, 2, 0, 0, { 0 } },
-  { WIRE_DATA, WIRE_IS_LL, WIRE_MAX_LL_BYTES + 1, 0, 0, 1 << 20, 0, 0, { 0 } },
-  { WIRE_DATA, 0, 1, 0, 0, 1, 5, 0, { 0 } },
-  { WIRE_DATA, 0, 0, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_DATA, 0, 2, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_DATA, 0, 1, 0, 1, 1, 0, 0, { 0 } },
-  { WIRE_DATA, 0, 1, 0, UINT64_MAX, 1, 0, 0, { 0 } },
-  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0, 0, { 0 } },
-  { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0, 0, { 0 } },
+  { 0, 0, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_TYPE_END, 0, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_DATA, 32, 1, 0, 0, 1, 0, 0, 0 },
+  { WIRE_PING, 0, 0, 0, 0, 0, 0, 0, 1 },
+  { WIRE_CLOSED, 0, 0, 0, 1, 0, 0, 0, 1 },
+  { WIRE_DATA, WIRE_IS_PLACED, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_PLACED | WIRE_IS_LL, 1, 0, 0, 1, 0, 0, 0 },
+  { WIRE_WINDOW, WIRE_IS_PLACED, 8, 0, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, 24, 100, 0, WIRE_MAX_REMOTE_BUFFERS + 1, 0, 0, 0 },
+  { WIRE_WINDOW, 0, 48, 1, 0, 2, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_LL, WIRE_MAX_LL_BYTES + 1, 0, 0, 1 << 20, 0, 0, 0 },
+  { WIRE_DATA, 0, 1, 0, 0, 1, 5, 0, 0 },
+  { WIRE_DATA, 0, 0, 0, 0, 1, 0, 0, 0 },
+  { WIRE_DATA, 0, 2, 0, 0, 1, 0, 0, 0 },
+  { WIRE_DATA, 0, 1, 0, 1, 1, 0, 0, 0 },
+  { WIRE_DATA, 0, 1, 0, UINT64_MAX, 1, 0, 0, 0 },
+  { WIRE_DATA, 0, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1ull << 30, 0, 0, 0 },
+  { WIRE_DATA, 0, 1, 0, 0, WIRE_MAX_MESSAGE_BYTES + 1, 0, 0, 0 },
   /* compressed: too short, no bytes, none but the checksum, too many, a chunk beyond its message,
    * LL, placed, not DATA */
-  { WIRE_DATA, WIRE_IS_CODED, 4095, 0, 0, 1 << 20, 0, 100, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 0, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC, 4096, 0, 0, 1 << 20, 9, 4, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 3721, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED, 8192, 0, 4096, 8192, 0, 100, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1 << 30, 0, 100, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_LL, 4096, 0, 0, 1 << 20, 0, 100, { 0 } },
-  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_PLACED, 4096, 0, 0, 1 << 20, 0, 100, { 0 } },
-  { WIRE_WINDOW, WIRE_IS_CODED, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_REQUEST, 0, 0, 0, 1, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, WIRE_WANTS_ACK, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, WIRE_IS_LL, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_REQUEST, 0, 16, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, 0, 15, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, 0, WIRE_MAX_LANES *WIRE_ACK_BYTES + 16, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_WINDOW, 0, 0, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_FENCE, 0, 0, 64, 1, 0, 0, 0, { 0 } },
-  { WIRE_FENCE, 0, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_FENCE, 0, 0, 0, 1ull << 32, 0, 0, 0, { 0 } },
-  { WIRE_FENCE, 0, 0, 0, 1, 1, 0, 0, { 0 } },
-  { WIRE_FENCED, 0, 0, 64, 1, 0, 0, 0, { 0 } },
-  { WIRE_BYE, 0, 0, 1, 0, 0, 0, 0, { 0 } },
-  { WIRE_BYE, 0, 0, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_PING, 0, 0, 0, 0, 1, 0, 0, { 0 } },
-  { WIRE_PING, 0, 1, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_PING, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_PONG, 0, 1, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_ABORT, 0, 0, 0, 0, 0, 0, 0, { 0 } },
-  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO + 1, 0, 0, 0, { 0 } },
-  { WIRE_ABORT, 0, 0, 1, 1, 0, 0, 0, { 0 } },
+  { WIRE_DATA, WIRE_IS_CODED, 4095, 0, 0, 1 << 20, 0, 100, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 0, 0 },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_HAS_CRC, 4096, 0, 0, 1 << 20, 9, 4, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, 4096, 0, 0, 1 << 20, 0, 3721, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, 8192, 0, 4096, 8192, 0, 100, 0 },
+  { WIRE_DATA, WIRE_IS_CODED, WIRE_MAX_CHUNK_BYTES + 1, 0, 0, 1 << 30, 0, 100, 0 },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_LL, 4096, 0, 0, 1 << 20, 0, 100, 0 },
+  { WIRE_DATA, WIRE_IS_CODED | WIRE_IS_PLACED, 4096, 0, 0, 1 << 20, 0, 100, 0 },
+  { WIRE_WINDOW, WIRE_IS_CODED, 8, 0, 0, 0, 0, 0, 0 },
+  { WIRE_REQUEST, 0, 0, 0, 1, 0, 0, 0, 0 },
+  { WIRE_WINDOW, WIRE_WANTS_ACK, 8, 0, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, WIRE_IS_LL, 8, 0, 0, 0, 0, 0, 0 },
+  { WIRE_REQUEST, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_REQUEST, 0, 16, 0, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, WIRE_MIN_LANDED_BYTES - 1, 0, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, WIRE_MAX_WINDOW_BYTES + 1, 0, 0, 0, 0, 0, 0 },
+  { WIRE_WINDOW, 0, WIRE_MIN_LANDED_BYTES, 0, 0, 1, 0, 0, 0 },
+  { WIRE_CLOSED, 0, 0, 64, 1, 0, 0, 0, 0 },
+  { WIRE_CLOSED, 0, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_CLOSED, 0, 0, 0, 1ull << 32, 0, 0, 0, 0 },
+  { WIRE_CLOSED, 0, 0, 0, 1, 1, 0, 0, 0 },
+  { WIRE_BYE, 0, 0, 1, 0, 0, 0, 0, 0 },
+  { WIRE_BYE, 0, 0, 0, 0, 1, 0, 0, 0 },
+  { WIRE_PING, 0, 0, 0, 0, 1, 0, 0, 0 },
+  { WIRE_PING, 0, 1, 0, 0, 0, 0, 0, 0 },
+  { WIRE_PING, WIRE_HAS_CRC, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_PONG, 0, 1, 0, 0, 0, 0, 0, 0 },
+  { WIRE_ABORT, 0, 0, 0, 0, 0, 0, 0, 0 },
+  { WIRE_ABORT, 0, 0, 0, WIRE_MAX_ERRNO + 1, 0, 0, 0, 0 },
+  { WIRE_ABORT, 0, 0, 1, 1, 0, 0, 0, 0 },
 };
 
 UNIT_TEST(headers_come_back) {
@@ -107,6 +92,7 @@ UNIT_TEST(headers_come_back) {
     assert_int_equal(back.flags, samples[i].flags);
     assert_int_equal(back.length, samples[i].length);
     assert_true(back.message == samples[i].message);
+    assert_true(back.number == samples[i].number);
     assert_true(back.offset == samples[i].offset);
     assert_true(back.total == samples[i].total);
     assert_int_equal(back.payload_crc, samples[i].payload_crc);
@@ -114,40 +100,16 @@ UNIT_TEST(headers_come_back) {
   }
 }
 
-UNIT_TEST(a_repeat_names_its_first_copy) {
-  static const struct wire_origin origins[] = {
-    { 0, 0, 0 },
-    { WIRE_MAX_LANES - 1, WIRE_ORIGIN_EPOCHS - 1, UINT32_MAX },
-    { 5, 513, 0x89ABCDEF },
-  };
-  for (size_t i = 0; i < sizeof origins / sizeof *origins; i++) {
-    struct wire_header back, header = {
-      .type = WIRE_DATA,
-      .flags = WIRE_IS_REPEAT | WIRE_WANTS_ACK,
-      .length = WIRE_MAX_CHUNK_BYTES,
-      .message = UINT64_MAX,
-      .offset = WIRE_MAX_MESSAGE_BYTES - WIRE_MAX_CHUNK_BYTES,
-      .total = WIRE_MAX_MESSAGE_BYTES,
-      .origin = origins[i],
-    };
-    uint8_t bytes[WIRE_HEADER_BYTES];
-    wire_header_encode(&header, bytes);
-    assert_int_equal(wire_header_decode(bytes, &back), 0);
-    assert_memory_equal(&back.origin, &origins[i], sizeof back.origin);
-    assert_true(back.offset == header.offset && back.total == header.total);
-    assert_int_equal(back.flags, header.flags);
-  }
-}
-
 UNIT_TEST(bytes_are_where_the_protocol_says) {
   uint8_t bytes[WIRE_HEADER_BYTES];
-  struct wire_header header = { WIRE_DATA, 1, 0x01020304, 0x1122334455667788, 0, 0x0A0B0C0D,
-                                0xF0,      0, { 0 } };
+  struct wire_header header = { WIRE_DATA, 1, 0x01020304,        0x0506, 0, 0x0A0B0C0D,
+                                0xF0,      0, 0x1122334455667788 };
   wire_header_encode(&header, bytes);
   static const uint8_t begin[] = { 0xA7, 1, 1, 0, 4, 3, 2, 1, 0x88, 0x77, 0x66, 0x55 };
   assert_memory_equal(bytes, begin, sizeof begin);
-  assert_int_equal(bytes[24], 0x0D);
-  assert_int_equal(bytes[32], 0xF0);
+  assert_int_equal(bytes[16], 0x06);
+  assert_int_equal(bytes[32], 0x0D);
+  assert_int_equal(bytes[40], 0xF0);
 }
 
 UNIT_TEST(a_flipped_bit_is_seen) {
@@ -173,20 +135,30 @@ UNIT_TEST(limits_are_kept) {
   }
 }
 
-UNIT_TEST(acks_come_back) {
-  struct wire_ack ack = { .lane = 63, .held_us = 0xABCDEF, .epoch = 7, .frames = 1ull << 40 }, back;
-  uint8_t bytes[WIRE_ACK_BYTES];
-  wire_ack_encode(&ack, bytes);
-  assert_int_equal(wire_ack_decode(bytes, &back), 0);
-  assert_int_equal(back.lane, 63);
-  assert_int_equal(back.held_us, 0xABCDEF);
-  assert_int_equal(back.epoch, 7);
-  assert_true(back.frames == ack.frames);
-  bytes[0] = 64;
-  assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
-  bytes[0] = 0;
-  memset(bytes + 4, 0, 4);
-  assert_int_equal(wire_ack_decode(bytes, &back), -EPROTO);
+UNIT_TEST(what_has_landed_comes_back) {
+  struct wire_landed landed = { .lanes = 1ull << 63 | 2, .words = 2, .bits = { 6, UINT64_MAX } },
+                     back;
+  uint8_t bytes[WIRE_MAX_LANDED_BYTES];
+  landed.held_us[1] = 7;
+  landed.held_us[63] = WIRE_MAX_HELD_US + 1;
+  uint32_t length = wire_landed_encode(&landed, bytes);
+  assert_int_equal(length, WIRE_MIN_LANDED_BYTES + 2 * 4 + 2 * 8);
+  assert_int_equal(wire_landed_decode(bytes, length, &back), 0);
+  assert_true(back.lanes == landed.lanes && back.words == 2);
+  assert_int_equal(back.held_us[1], 7);
+  assert_int_equal(back.held_us[63], WIRE_MAX_HELD_US);
+  assert_memory_equal(back.bits, landed.bits, 2 * sizeof *back.bits);
+  for (uint32_t other = 0; other <= WIRE_MAX_LANDED_BYTES; other++) {
+    assert_int_equal(wire_landed_decode(bytes, other, &back), other == length ? 0 : -EPROTO);
+  }
+  bytes[WIRE_MIN_LANDED_BYTES] = 64; /* a lane */
+  assert_int_equal(wire_landed_decode(bytes, length, &back), -EPROTO);
+  landed.lanes = UINT64_MAX;
+  landed.words = WIRE_LANDED_WORDS;
+  assert_int_equal(wire_landed_encode(&landed, bytes), WIRE_MAX_LANDED_BYTES);
+  assert_int_equal(wire_landed_decode(bytes, WIRE_MAX_LANDED_BYTES, &back), 0);
+  bytes[4]++; /* words */
+  assert_int_equal(wire_landed_decode(bytes, WIRE_MAX_LANDED_BYTES, &back), -EPROTO);
 }
 
 UNIT_TEST(targets_come_back) {
@@ -202,7 +174,7 @@ UNIT_TEST(targets_come_back) {
 }
 
 UNIT_TEST(a_placed_frame_has_no_bytes_behind_it) {
-  struct wire_header header = { WIRE_DATA, WIRE_HAS_CRC, 100, 1, 0, 100, 0xF0, 0, { 0 } }, back;
+  struct wire_header header = { WIRE_DATA, WIRE_HAS_CRC, 100, 1, 0, 100, 0xF0, 0, 0 }, back;
   uint8_t bytes[WIRE_HEADER_BYTES];
   wire_header_encode(&header, bytes);
   assert_int_equal(wire_stream_bytes(&header), 100);
@@ -213,14 +185,18 @@ UNIT_TEST(a_placed_frame_has_no_bytes_behind_it) {
   assert_int_equal(wire_stream_bytes(&back), 0);
 }
 
-/* What comes back from 32 bits, seen by somebody whose oldest live message is `near`. */
+/* What comes back from 32 bits, seen by somebody whose oldest live message is `near`, and whose
+ * oldest chunk as much ahead of it as the message's. */
 static void expect_immediate(uint64_t message, uint64_t near, uint16_t flags) {
-  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0, 0, { 0 } }, back;
+  uint64_t behind = message / 3;
+  struct wire_header header = { WIRE_DATA, flags, 8192, message, 0, 8192, 0, 0, message - behind };
+  struct wire_header back;
+  struct wire_near both = { .message = near, .number = near - behind };
   uint8_t bytes[WIRE_HEADER_BYTES], made_up[WIRE_HEADER_BYTES];
   uint32_t immediate;
   wire_header_encode(&header, bytes);
   assert_true(wire_header_to_immediate(bytes, &immediate));
-  assert_int_equal(wire_header_from_immediate(immediate, 8192, near, &back), 0);
+  assert_int_equal(wire_header_from_immediate(immediate, 8192, both, &back), 0);
   wire_header_encode(&back, made_up);
   wire_header_place(bytes);
   assert_memory_equal(made_up, bytes, sizeof(bytes));
@@ -239,18 +215,19 @@ UNIT_TEST(a_whole_placed_message_fits_into_32_bits) {
 
 UNIT_TEST(a_length_that_no_frame_has_is_refused) {
   struct wire_header header;
-  assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES, 0, &header), 0);
-  assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES + 1, 0, &header), -EPROTO);
-  assert_int_equal(wire_header_from_immediate(7, 0, 0, &header), -EPROTO);
+  struct wire_near near = { 0, 0 };
+  assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES, near, &header), 0);
+  assert_int_equal(wire_header_from_immediate(7, WIRE_MAX_CHUNK_BYTES + 1, near, &header), -EPROTO);
+  assert_int_equal(wire_header_from_immediate(7, 0, near, &header), -EPROTO);
 }
 
 UNIT_TEST(what_says_more_does_not) {
   const struct wire_header others[] = {
-    { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5, 0, { 0 } },
-    { WIRE_DATA, WIRE_IS_LL, 8192, 1, 0, 8192, 0, 0, { 0 } },
-    { WIRE_DATA, 0, 4096, 1, 0, 8192, 0, 0, { 0 } },
-    { WIRE_DATA, 0, 4096, 1, 4096, 8192, 0, 0, { 0 } },
-    { WIRE_PING, 0, 0, 1, 0, 0, 0, 0, { 0 } },
+    { WIRE_DATA, WIRE_HAS_CRC, 8192, 1, 0, 8192, 5, 0, 0 },
+    { WIRE_DATA, WIRE_IS_LL, 8192, 1, 0, 8192, 0, 0, 0 },
+    { WIRE_DATA, 0, 4096, 1, 0, 8192, 0, 0, 0 },
+    { WIRE_DATA, 0, 4096, 1, 4096, 8192, 0, 0, 0 },
+    { WIRE_PING, 0, 0, 1, 0, 0, 0, 0, 0 },
   };
   for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
     uint8_t bytes[WIRE_HEADER_BYTES];

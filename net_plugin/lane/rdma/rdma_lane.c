@@ -326,7 +326,7 @@ static int write_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint
     return -EPROTO;
   }
   int error = wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
-                                         link_live_message(rdma->lane.link), &header);
+                                         link_near(rdma->lane.link), &header);
   return error ? error : frame_in_begin(&rdma->lane, &rdma->arriving, &header, now_ns);
 }
 

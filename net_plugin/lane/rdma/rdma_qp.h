@@ -80,7 +80,7 @@ void rdma_qp_take_events(struct rdma_queue *queue);
  * the normal case; destroy at once, when the device has been removed; give up the device and every
  * registration on it that a peer may write to, so that other connections lose their lanes on it,
  * too. One that sends needs the first two only. -ENOTRECOVERABLE, after LOG_WARN: none of these
- * could be done, so the peer must not get FENCED for the lane, and the connection ends. */
+ * could be done, so the peer must not get CLOSED for the lane, and the connection ends. */
 int rdma_qp_stop(struct rdma_qp *qp);
 /* Whatever there is of it, by the worker. */
 void rdma_qp_destroy(struct rdma_qp *qp);

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# rates.sh: rates of NICs and flows, kept by queues (HTB) or by drops (nftables). `cluster` sources it; name,
-# nics, flow_kbit, police_kbit, loss, loss_of and buckets are the cluster's.
+# rates.sh: rates of NICs and flows, kept by queues (HTB) or by drops (nftables), and what loses packets or answers
+# for them. `cluster` sources it; name, hosts, nics, flow_kbit, police_kbit, loss, loss_of, buckets and for_ms are the cluster's.
 # shellcheck disable=SC2154
 
 readonly unlimited_kbit=100000000
@@ -89,4 +89,39 @@ black_out() { # HOST MILLISECONDS
     echo "add rule inet blackout in iifname @now counter drop"
     for ((n = 0; n < nics; n++)); do echo "add element inet blackout now { eth$n timeout ${2}ms }"; done
   } | in_ns "$name-h$1" nft -f -
+}
+
+# Packets are lost where they arrive, as the kernel tells a sender whose own output hook drops: on this
+# host, and those from it on the others. A reset goes to whoever sends to this host.
+add_rules() { # HOST PORT PEERS_TOO VERDICT
+  local from h port word
+  local -a ports
+  IFS=, read -ra ports <<<"$2"
+  ((${#ports[@]} > 0)) || die "bad port '$2': 1 to 65535, or several as in 4000,4001"
+  for port in "${ports[@]//-/ }"; do
+    for word in $port; do need_number port "$word" 1 65535; done
+  done
+  for ((h = 0; h < hosts; h++)); do
+    case $h in
+      "$1") from=('') ;;
+      *) from=("ip saddr & 0.0.0.15 == 0.0.0.$(($1 + 1))" "ip6 saddr & ::f == ::$(($1 + 1))") ;;
+    esac
+    [[ $h == "$1" || $3 == true ]] || continue
+    {
+      echo "table inet faults_h$1 { chain in { type filter hook input priority 0; }; }"
+      echo "table inet faults_h$1 { set seen { typeof ip saddr . tcp sport . tcp dport; size 65535; flags dynamic; }; }"
+      # All packets have mark 0, until the kernel lets it go: on a busy machine nft was seen to need 9 s to heal.
+      [[ ! $for_ms ]] || echo "table inet faults_h$1 { set now { type mark; flags timeout; elements = { 0 timeout ${for_ms}ms }; }; }"
+      printf "add rule inet faults_h$1 in ${for_ms:+meta mark @now }%s tcp dport { $2 } $4\n" "${from[@]}"
+      printf "add rule inet faults_h$1 in ${for_ms:+meta mark @now }%s tcp sport { $2 } $4\n" "${from[@]}"
+    } | in_ns "$name-h$h" nft -f -
+  done
+}
+
+heal() { # HOST
+  local i
+  # The host itself first: on a busy machine nft was seen to wait for 4.6 s. The "add" line: no error if there is none.
+  for ((i = 0; i < hosts; i++)); do
+    printf '%s table inet faults_h%d\n' add "$1" delete "$1" | in_ns "$name-h$((($1 + i) % hosts))" nft -f -
+  done
 }

@@ -79,8 +79,9 @@ class Cluster:
             raise Unexpected(f"cluster {' '.join(map(str, words))}: {result.stderr.strip()}")
         return result.stdout
 
-    def fault(self, fault, *words):
-        self.call("fault", self.name, fault, *words)
+    def fault(self, fault, *words, for_s=None):
+        """With for_s, one that heal ends: over by itself after so long, and healed all the same."""
+        self.call("fault", *(["--for", int(1000 * for_s)] if for_s else []), self.name, fault, *words)
 
     def may_fault(self, fault, *words):
         """As fault, where nothing to break is no error."""

@@ -61,8 +61,8 @@
   X(SOCKET_BUFFER_BYTES, SIZE, "0", "0|4K..1G", "bytes", NET, PLAIN,                               \
     "send and receive buffer of each flow (SO_SNDBUF, SO_RCVBUF); 0: sized by the kernel")         \
   X(LINK_TIMEOUT, DURATION, "15m", "100ms..1h", "", NET, PLAIN,                                    \
-    "a connection fails after this long without a path, or without an answer from the peer's "     \
-    "host")                                                                                        \
+    "a connection fails after this long without a path that carries data, or without an answer "   \
+    "from the peer's host")                                                                        \
   X(STOPPED_TIMEOUT, DURATION, "15m", "100ms..24h", "", NET, PLAIN,                                \
     "the same if the peer's host answers and its process does not; at least STRATUS_LINK_TIMEOUT") \
   X(REDIAL_SLOW, BOOL, "1", "", "", NET, PLAIN,                                                    \

@@ -25,7 +25,7 @@ static const struct failure {
     "That host is down, or the network swallows the packets" },
   { -ETIME, "stopped peer, for STRATUS_STOPPED_TIMEOUT: its host answers, its process does not",
     "Look there for a debugger, SIGSTOP, or too many processes for the CPUs" },
-  { -ECOMM, "flows connect, data does not pass",
+  { -ECOMM, "flows connect, data does not pass, for STRATUS_LINK_TIMEOUT",
     "Something on the path takes only small packets (MTU), or a firewall forgets flows: "
     "stratus probe finds where" },
   { -ESRCH, "its process is gone: its host answers, and nobody listens there",
@@ -116,8 +116,10 @@ static void trouble_describe(struct connection *connection, const struct link_vi
     snprintf(text, TROUBLE_TEXT,
              "data does not pass: for %.1f s nothing was acknowledged, and %u flows connected "
              "meanwhile and brought nothing across. Small packets pass and large ones do not "
-             "(MTU), or a firewall forgets flows. It is given up soon",
-             seconds, link->vain_lanes);
+             "(MTU), or a firewall forgets flows: stratus probe finds where. It goes on when data "
+             "passes again, and is given up after %.0f s (STRATUS_LINK_TIMEOUT)",
+             seconds, link->vain_lanes,
+             (double)connection->config.link.timeout_ns / (double)NS_PER_S);
     break;
   case LINK_STOPPED:
     snprintf(text, TROUBLE_TEXT,

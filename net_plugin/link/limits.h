@@ -69,11 +69,6 @@
 /* The longest backoff of a lane that was told to hurry, and a dial. Not measured by itself. */
 #define LINK_LAST_TRY_NS (2 * FAILOVER_BACKOFF_MAX_NS)
 
-/* Lanes come up, and nothing of what they carry is acknowledged: a path that passes handshakes and
- * no data ends the link after so long, or the timeout if that is less, however patient it is where
- * no lane comes up. Not measured by itself. */
-#define LINK_STUCK_NS (10 * NS_PER_S)
-
 /* ---- silent peers and stalled lanes: not measured by themselves, but for RESCUE ---- */
 
 /* Between PINGs; a quarter of the timeout at most. */

@@ -171,10 +171,10 @@ enum link_trouble {
   LINK_NO_ANSWER,
   /* The same, but the peer's host answers: its process is stopped. */
   LINK_STOPPED,
-  /* SENDER: for half of LINK_STUCK_NS lanes came up and were lost, and nothing of what was sent was
-   * acknowledged. After all of it no more data is sent; if a lane comes up within two seconds, and
-   * acknowledges nothing either, the link fails with -ECOMM; if none does, there is no path: see
-   * above. */
+  /* SENDER: for LIVENESS_DOUBT_NS lanes came up and were lost, and nothing of what was sent was
+   * acknowledged. After the timeout no more data is sent; if a lane comes up within two seconds,
+   * and acknowledges nothing either, the link fails with -ECOMM; if none does, there is no path:
+   * see above. */
   LINK_STUCK,
 };
 struct link_health {

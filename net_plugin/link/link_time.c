@@ -69,14 +69,13 @@ void link_host_answered(struct link *link, uint64_t when_ns, uint64_t now_ns) {
   liveness_answered(&link->liveness, when_ns < now_ns ? when_ns : now_ns);
 }
 
-/* When lanes that come up and bring nothing across are worth a warning, or the end. */
+/* When lanes that come up and bring nothing across are worth a warning, or the end: that of a path
+ * on which none comes up, since this one may pass data again as well. */
 static uint64_t link_stuck_until_ns(const struct link *link, bool is_end) {
   if (link->stuck_ns == 0 || link->vain_lanes < (is_end ? LINK_VAIN_LANES : 1)) {
     return LINK_NO_DEADLINE;
   }
-  uint64_t timeout_ns = link->liveness.timeout_ns;
-  uint64_t limit_ns = timeout_ns < LINK_STUCK_NS ? timeout_ns : LINK_STUCK_NS;
-  return link->stuck_ns + (is_end ? limit_ns : limit_ns / 2);
+  return link->stuck_ns + (is_end ? link->liveness.timeout_ns : link->liveness.doubt_ns);
 }
 
 /* Has a lane come up since the last try began, and is it still up? */
@@ -286,5 +285,6 @@ uint64_t link_next_deadline_ns(struct link *link) {
   for (unsigned i = 0; i < sizeof clocks_ns / sizeof *clocks_ns && link->status == 0; i++) {
     link->due_ns = clocks_ns[i] < link->due_ns ? clocks_ns[i] : link->due_ns;
   }
-  return link->due_ns;
+  /* A fact may put a deadline into the past. That is not time in which the owner was away. */
+  return link->due_ns = link_later(link, link->due_ns);
 }

@@ -84,19 +84,22 @@ static void fault_cut(struct world *world, struct socket *socket, bool is_half_o
   }
 }
 
+/* Where none may be the end: seconds, or a minute. */
+static uint64_t fault_outage_ns(struct world *world) {
+  uint64_t timeout_ns = world->config[SENDER].timeout_ns;
+  return world->may_time_out
+             ? world_between(world, 0, 2 * timeout_ns)
+             : world_between(world, 0, timeout_ns / 2) >> world_between(world, 0, 6);
+}
+
 static void fault_all_down(struct world *world) {
-  uint64_t most_ns = world->config[SENDER].timeout_ns;
   for (unsigned lane = 0; lane < world->lanes; lane++) {
     struct socket *socket = fault_socket(world, lane);
     if (socket != NULL) {
       fault_cut(world, socket, false);
     }
   }
-  /* Where none may be the end: seconds, or a minute. */
-  uint64_t outage_ns = world->may_time_out
-                           ? world_between(world, 0, 2 * most_ns)
-                           : world_between(world, 0, most_ns / 2) >> world_between(world, 0, 6);
-  world->no_dial_until_ns = world->now_ns + outage_ns;
+  world->no_dial_until_ns = world->now_ns + fault_outage_ns(world);
 }
 
 static void fault_flip(struct socket *socket, uint64_t random) {
@@ -166,10 +169,8 @@ static void fault_host_down(struct world *world) {
 }
 
 static void fault_small_only(struct world *world) {
-  uint64_t timeout_ns = world->config[SENDER].timeout_ns;
   if (world->has_black_holes) {
-    uint64_t most_ns = world->may_time_out ? 3 * timeout_ns : LINK_STUCK_NS / 10;
-    world->small_until_ns = world->now_ns + world_between(world, 0, most_ns);
+    world->small_until_ns = world->now_ns + fault_outage_ns(world);
   }
 }
 

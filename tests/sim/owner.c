@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner: what the engine and its lanes do for a link, on simulated sockets: parse frames from
  * pieces, write them in pieces, order dials, close. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ static enum link_step_kind owner_step(struct world *world, enum side side, uint6
     owner_carry_out(world, side, &step->order);
   } else if (kind == LINK_STEP_WAIT) {
     users_completed(world, side);
+    assert(step->deadline_ns >= end->link->now_ns);
     end->deadline_ns = step->deadline_ns;
   }
   return kind;

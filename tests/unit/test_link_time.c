@@ -74,6 +74,7 @@ TEST(a_stopped_peer_has_more_time) {
 /* ---- patience ---- */
 
 #define PATIENCE (900 * SECOND)
+#define SHORT_PATIENCE (10 * SECOND)
 
 /* All that is sent vanishes, for good: whoever keeps its lanes has dead ones. */
 static void lose_the_path(void) {
@@ -109,15 +110,31 @@ TEST(an_outage_is_waited_for) {
   }
 }
 
-/* The path passes handshakes, so it is there: patience is of no use. */
-TEST(a_path_without_data_ends_the_patient_too) {
+/* The path passes handshakes, and large frames again or not. */
+static void lose_large_frames(unsigned lanes, uint64_t timeout_ns) {
+  timed_begin_patient(lanes, timeout_ns);
+  timed_post(TIMED_BULK);
+  timed_pass(SECOND);
+  timed.largest = 700;
+  timed_post(TIMED_BULK);
+}
+
+TEST(a_path_without_data_is_waited_for) {
+  const uint64_t outages_ns[] = { 15 * SECOND, 60 * SECOND, 800 * SECOND };
   for (unsigned lanes = 1; lanes <= TIMED_LANES; lanes += TIMED_LANES - 1) {
-    timed_begin_patient(lanes, PATIENCE);
-    timed_post(TIMED_BULK);
-    timed_pass(SECOND);
-    timed.largest = 700;
-    timed_post(TIMED_BULK);
-    timed_pass(25 * SECOND);
+    for (unsigned i = 0; i < sizeof outages_ns / sizeof *outages_ns; i++) {
+      lose_large_frames(lanes, PATIENCE);
+      timed_pass(outages_ns[i]);
+      assert_true(trouble(LINK_SENDER) == LINK_STUCK);
+      timed.largest = 0;
+      timed_pass(5 * SECOND);
+      assert_int_equal(timed.completed[LINK_SENDER], 2);
+      assert_true(trouble(LINK_SENDER) == LINK_WELL && trouble(LINK_RECEIVER) == LINK_WELL);
+    }
+    lose_large_frames(lanes, PATIENCE);
+    timed_pass(PATIENCE - SECOND);
+    assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
+    timed_pass(LINK_LAST_TRY_NS + 2 * SECOND);
     assert_int_equal(link_status(timed.links[LINK_SENDER]), -ECOMM);
     assert_int_equal(link_status(timed.links[LINK_RECEIVER]), -ECONNABORTED);
   }
@@ -125,11 +142,7 @@ TEST(a_path_without_data_ends_the_patient_too) {
 
 /* Until so many lanes have come up in vain. */
 static void get_stuck(unsigned vain_lanes) {
-  timed_begin_patient(TIMED_LANES, PATIENCE);
-  timed_post(TIMED_BULK);
-  timed_pass(SECOND);
-  timed.largest = 700;
-  timed_post(TIMED_BULK);
+  lose_large_frames(TIMED_LANES, SHORT_PATIENCE);
   while (trouble(LINK_SENDER) != LINK_STUCK || timed_view(LINK_SENDER).vain_lanes < vain_lanes) {
     timed_pass(MS);
   }
@@ -139,10 +152,11 @@ static void get_stuck(unsigned vain_lanes) {
 TEST(time_away_counts_for_nothing) {
   get_stuck(1);
   timed.is_stopped[LINK_SENDER] = true;
-  timed_pass(LINK_STUCK_NS);
+  timed.does_host_answer[LINK_SENDER] = true;
+  timed_pass(SHORT_PATIENCE);
   timed.is_stopped[LINK_SENDER] = false;
   timed.largest = 0;
-  timed_pass(LINK_STUCK_NS / 2);
+  timed_pass(LIVENESS_DOUBT_NS);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
   assert_int_equal(timed.completed[LINK_SENDER], 2);
 }
@@ -170,7 +184,7 @@ static void replace_lane(unsigned lane) {
 /* Lanes that replaced others are lost, too, and nothing came across: the peer did not run. */
 TEST(a_peer_that_was_stopped_is_no_path_without_data) {
   const struct wire_header ping = { .type = WIRE_PING, .message = 1 };
-  timed_begin_patient(TIMED_LANES, PATIENCE);
+  timed_begin_patient(TIMED_LANES, SHORT_PATIENCE);
   timed.does_host_answer[LINK_RECEIVER] = true;
   timed_post(TIMED_BULK);
   timed_carry(LINK_SENDER); /* the REQUEST */
@@ -181,14 +195,14 @@ TEST(a_peer_that_was_stopped_is_no_path_without_data) {
     write_unread(lane);
   }
   timed.is_stopped[LINK_RECEIVER] = true;
-  timed_pass(2 * LINK_STUCK_NS);
+  timed_pass(2 * SHORT_PATIENCE);
   timed.is_stopped[LINK_RECEIVER] = false;
   assert_int_equal(link_frame_received(timed.links[LINK_SENDER], 1, &ping, timed.now_ns), 0);
   assert_int_equal(link_frame_completed(timed.links[LINK_SENDER], 1, timed.now_ns), 0);
   for (unsigned lane = 1; lane < TIMED_LANES; lane++) {
     lose_lane(lane, 2);
   }
-  timed_pass(LINK_STUCK_NS / 2);
+  timed_pass(LIVENESS_DOUBT_NS);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
   assert_int_equal(timed.completed[LINK_SENDER], 1);
 }
@@ -196,14 +210,17 @@ TEST(a_peer_that_was_stopped_is_no_path_without_data) {
 /* Then it is waited for again, and another one may pass all. */
 TEST(a_path_may_go_at_the_last_try) {
   get_stuck(LINK_VAIN_LANES);
+  while (timed.links[LINK_SENDER]->last_try_ns == 0) {
+    timed_pass(MS);
+  }
   timed.can_dial = false;
-  timed_pass(LINK_STUCK_NS + LINK_LAST_TRY_NS);
+  timed_pass(LINK_LAST_TRY_NS);
   assert_int_equal(timed_view(LINK_SENDER).vain_lanes, 0);
   timed.can_dial = true;
-  timed_pass(LINK_STUCK_NS / 2);
+  timed_pass(SHORT_PATIENCE / 2);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
   timed.largest = 0;
-  timed_pass(LINK_STUCK_NS / 2 - MS);
+  timed_pass(LIVENESS_DOUBT_NS);
   assert_int_equal(link_status(timed.links[LINK_SENDER]), 0);
   assert_int_equal(timed.completed[LINK_SENDER], 2);
 }
@@ -211,7 +228,7 @@ TEST(a_path_may_go_at_the_last_try) {
 /* Data came across, only the acknowledgements did not: a new lane's first WINDOW tells. */
 TEST(what_has_landed_is_told_at_the_last_try) {
   for (int is_told = 0; is_told < 2; is_told++) {
-    timed_begin_patient(1, PATIENCE);
+    timed_begin_patient(1, SHORT_PATIENCE);
     timed_post(TIMED_BULK);
     timed_pass(SECOND);
     timed_post(TIMED_BULK);

@@ -20,15 +20,13 @@
 /* The lane broke the protocol, or showed that it delivers wrong bytes: nothing of it counts from
  * here on. The owner closes it on seeing `error`. */
 static int link_break_lane(struct link *link, unsigned lane, int error, uint64_t now_ns) {
-  if (failover_lose(&link->failover, lane, link->lanes[lane].epoch, FAILOVER_BROKEN, now_ns)) {
-    link_lane_dropped(link, lane);
-  }
+  lanes_lose(link, lane, link->lanes[lane].epoch, true, now_ns);
   return error;
 }
 
 /* Nothing was heard for long. Before liveness is told of what ends it. */
 static bool link_was_silent(const struct link *link, uint64_t now_ns) {
-  return now_ns - link->liveness.spoke_ns >= link->liveness.doubt_ns;
+  return now_ns - link->liveness.spoke_ns >= link_doubt_ns(link);
 }
 
 /* There was no path, or the peer did not run: what is passed from now on is still to be seen. */
@@ -47,15 +45,14 @@ void link_lane_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t now
     return;
   }
   struct link_lane *risen = &link->lanes[lane];
-  bool was_down =
-      link->failover.up == 0 && now_ns - link->failover.down_since_ns >= link->liveness.doubt_ns;
-  if (!failover_come_up(&link->failover, lane, epoch, now_ns)) {
+  bool was_down = link->up == 0 && now_ns - link->down_since_ns >= link_doubt_ns(link);
+  if (!lanes_come_up(link, lane, epoch, now_ns)) {
     return;
   }
   if (was_down || (link->vain_lanes == 0 && link_was_silent(link, now_ns))) {
     link_stuck_anew(link, now_ns);
   }
-  liveness_heard(&link->liveness, lane, now_ns); /* its handshake */
+  liveness_heard(link, lane, now_ns); /* its handshake */
   link->heard = lane;
   risen->up_ns = now_ns;
   risen->control = link->controls + lane * link->control_stride;
@@ -100,32 +97,25 @@ void link_lane_outdated(struct link *link, unsigned lane, uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
   if (link->status == 0) {
-    link_cut_lane(link, lane, LINK_CLOSE_BETTER, now_ns);
-  }
-}
-
-static void link_lane_ended(struct link *link, unsigned lane, uint32_t epoch, enum failover_end end,
-                            uint64_t now_ns) {
-  assert(lane < link->config.policy.lanes);
-  now_ns = link_note_time(link, now_ns);
-  if (failover_lose(&link->failover, lane, epoch, end, now_ns)) {
-    link_lane_dropped(link, lane);
+    lanes_cut(link, lane, LINK_CLOSE_BETTER, now_ns);
   }
 }
 
 void link_lane_lost(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  link_lane_ended(link, lane, epoch, FAILOVER_BROKEN, now_ns);
+  assert(lane < link->config.policy.lanes);
+  lanes_lose(link, lane, epoch, true, link_note_time(link, now_ns));
 }
 
 void link_lane_left(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
-  link_lane_ended(link, lane, epoch, FAILOVER_LEFT, now_ns);
+  assert(lane < link->config.policy.lanes);
+  lanes_lose(link, lane, epoch, false, link_note_time(link, now_ns));
 }
 
 void link_lane_refused(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns) {
   assert(link->config.role == LINK_SENDER && lane < link->config.policy.lanes);
   now_ns = link_note_time(link, now_ns);
-  if (!failover_refuse(&link->failover, lane, epoch)) {
-    link_lane_ended(link, lane, epoch, FAILOVER_BROKEN, now_ns);
+  if (!lanes_refuse(link, lane, epoch)) {
+    lanes_lose(link, lane, epoch, true, now_ns);
   }
 }
 
@@ -138,7 +128,7 @@ bool link_lane_fence(struct link *link, unsigned lane, uint32_t new_epoch, uint6
   if (new_epoch <= fenced->epoch || new_epoch <= fenced->fenced_epoch) {
     return false;
   }
-  link_fence_lane(link, lane, new_epoch - 1, link_clock(link, now_ns));
+  lanes_fence(link, lane, new_epoch - 1, link_clock(link, now_ns));
   return true;
 }
 
@@ -197,9 +187,9 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
     link_stuck_anew(link, now_ns);
   }
   if (header->type == WIRE_PING || is_unasked) {
-    liveness_spoke(&link->liveness, lane, now_ns);
+    liveness_spoke(link, lane, now_ns);
   } else {
-    liveness_heard(&link->liveness, lane, now_ns);
+    liveness_heard(link, lane, now_ns);
   }
   receiving->header = *header;
   int result = link_frame_begins(link, lane);
@@ -214,7 +204,7 @@ int link_frame_received(struct link *link, unsigned lane, const struct wire_head
 void link_bytes_arrived(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link_is_lane_up(link, lane)) {
     now_ns = link_note_time(link, now_ns);
-    liveness_heard(&link->liveness, lane, now_ns);
+    liveness_heard(link, lane, now_ns);
     link_partial_arrived(link, lane, now_ns);
   }
 }
@@ -234,9 +224,9 @@ static int link_closed_arrived(struct link *link, const struct wire_header *head
   }
   unsigned lane = (unsigned)header->message;
   uint32_t epoch = (uint32_t)header->offset;
-  link_fence_lane(link, lane, epoch, now_ns);
+  lanes_fence(link, lane, epoch, now_ns);
   if (link->config.role == LINK_RECEIVER) {
-    link->failover.announce |= lane_bit(lane);
+    link->announce |= lane_bit(lane);
   } else if (!link_is_lane_up(link, lane) && link->lanes[lane].fenced_epoch <= epoch) {
     carry_settle(link, lane);
   }
@@ -257,7 +247,7 @@ static int link_control_arrived(struct link *link, unsigned lane, uint64_t now_n
   case WIRE_CLOSED:
     return link_closed_arrived(link, header, now_ns);
   case WIRE_REQUEST:
-    credit_requested(&link->given, header->message, link->incoming.granted);
+    receive_request_arrived(link, header->message);
     return 0;
   case WIRE_BYE:
     if (link->config.role == LINK_SENDER) {
@@ -335,12 +325,13 @@ bool link_needs_memory(const struct link *link, uint64_t number) {
            ring->slots[slot].bytes > 0;
   }
   const struct incoming_ring *ring = &link->incoming;
-  return number >= ring->completed && number < ring->posted && ring->slots[slot].capacity > 0;
+  return number >= ring->completed && number < ring->posted &&
+         ring->slots[incoming_slot(number)].capacity > 0;
 }
 
 bool link_has_last_word(const struct link *link) {
-  return link->status != 0 && ((link->farewell == FAREWELL_DUE && link->failover.up != 0) ||
-                               link->farewell == FAREWELL_WRITING);
+  return link->status != 0 &&
+         ((link->farewell == FAREWELL_DUE && link->up != 0) || link->farewell == FAREWELL_WRITING);
 }
 
 struct wire_near link_near(const struct link *link) {
@@ -362,8 +353,7 @@ bool link_is_finished(const struct link *link) {
     return true;
   }
   /* With nothing to deliver no lane is opened, not even for a BYE. */
-  return link->config.role == LINK_SENDER && link->farewell == FAREWELL_DUE &&
-         link->failover.up == 0;
+  return link->config.role == LINK_SENDER && link->farewell == FAREWELL_DUE && link->up == 0;
 }
 
 bool link_is_peer_closed(const struct link *link) {

@@ -9,7 +9,7 @@
 
 void send_may_end(struct link *link) {
   if (link->is_detached && link->outgoing.retired == link->outgoing.posted) {
-    link->failover.may_dial = false;
+    link->may_dial = false;
     if (link->farewell == FAREWELL_NONE && !link->is_peer_closed) {
       link->farewell = FAREWELL_DUE;
     }
@@ -30,7 +30,7 @@ void carry_begins(struct link *link, unsigned lane, uint64_t number, uint64_t no
   struct link_lane *carrier = &link->lanes[lane];
   struct chunk chunk = flight_at(&link->flight, number)->chunk;
   if (carrier->in_flight == 0) {
-    liveness_moved(&link->liveness, lane, now_ns);
+    carrier->moved_ns = now_ns;
     link_watch(link, now_ns);
   }
   policy_sent(link->policy, lane, chunk.length, now_ns);
@@ -79,9 +79,7 @@ void carry_stops(struct link *link, unsigned lane, uint64_t now_ns) {
 }
 
 void carry_note_acked(struct link *link, unsigned lane, uint64_t bytes, uint64_t arrived_ns) {
-  bool is_alone = (link->failover.up & (link->failover.up - 1)) == 0;
-  bool has_paused = liveness_has_paused(&link->liveness, lane, is_alone);
-  policy_acked(link->policy, lane, bytes, has_paused, arrived_ns);
+  policy_acked(link->policy, lane, bytes, liveness_has_paused(link, lane), arrived_ns);
 }
 
 void carry_written(struct link *link, unsigned lane, uint64_t now_ns) {

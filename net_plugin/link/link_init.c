@@ -72,28 +72,40 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   link->config = *config;
   config = &link->config;
   link->config.timeout_ns = config->timeout_ns < most_ns ? config->timeout_ns : most_ns;
+  uint64_t stopped_ns = config->stopped_timeout_ns < most_ns ? config->stopped_timeout_ns : most_ns;
   link->config.stopped_timeout_ns =
-      config->stopped_timeout_ns < most_ns ? config->stopped_timeout_ns : most_ns;
+      stopped_ns > config->timeout_ns ? stopped_ns : config->timeout_ns;
   link->lanes = (struct link_lane *)(void *)(bytes + layout.lanes);
   link->controls = bytes + layout.controls;
   link->control_stride = layout.control_stride;
   link->staging = bytes + layout.staging;
   link->now_ns = now_ns;
-  failover_init(&link->failover, link->lanes, config, now_ns);
-  liveness_init(&link->liveness, link->lanes, config->timeout_ns, config->stopped_timeout_ns,
-                now_ns);
+  link->wanted = link->least = 1;
+  link->ceiling = WIRE_MAX_LANES;
+  link->may_dial = config->role == LINK_SENDER;
+  link->retry_ns = LINK_NO_DEADLINE;
+  link->down_since_ns = now_ns;
+  link->random = config->seed;
+  link->liveness = (struct liveness){
+    .spoke_ns = now_ns,
+    .heard_ns = now_ns,
+    .waiting_ns = now_ns,
+    .revived_ns = now_ns,
+    .rose_ns = now_ns,
+    .quiet_ns = now_ns,
+  };
   link->answer_ns = LINK_TAIL_ANSWER_NS;
   link->due_ns = link->watch_ns = link->tail_ns = link->partial_ns = LINK_NO_DEADLINE;
   link->rescued_ns = LINK_NO_DEADLINE;
+  link->given.deadline_ns = link->given.opening_ns = LINK_NO_DEADLINE;
   void *remote_buffers = config->remote_keys > 0 ? bytes + layout.remote_buffers : NULL;
   if (config->role == LINK_SENDER) {
     link->known_remote_buffers = remote_buffers;
-    link->taken.eager_slots = config->eager_slots;
     link->flight.ring = (struct flight_chunk *)(void *)(bytes + layout.flight);
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
     policy_init(link->policy, &config->policy,
                 &(struct policy_lanes){
-                    .up = &link->failover.up,
+                    .up = &link->up,
                     .rdma = &link->rdma,
                     .in_flight = &link->lanes->in_flight_bytes,
                     .acked = &link->lanes->counts.bytes_acked,
@@ -104,7 +116,6 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
   } else {
     link->nowhere = bytes + layout.nowhere;
     link->remote_buffers = remote_buffers;
-    credit_init(&link->given, config->eager_slots);
     incoming_init(&link->incoming, config->eager_bytes, config->eager_slots, bytes + layout.eager,
                   layout.eager_stride);
   }

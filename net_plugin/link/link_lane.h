@@ -1,6 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_lane: all that a link knows of one lane. Of which of them are up, lost or connecting
- * `struct failover` has masks.
+/* link_lane: all that a link knows of one lane, but for its state, of which struct link has masks:
+ *
+ *              order OPEN (sender)             up
+ *    CLOSED ---------------------> CONNECTING ----> UP
+ *         |                          ^     |         |
+ *         | up (lane 0, receiver)    |     | failed  | lost, fenced
+ *         +--------> UP              |     v         |
+ *                          OPEN with +---- LOST <----+
+ *                         epoch + 1,        |
+ *                          after a backoff  +------> UP  (receiver: the peer reconnects)
+ *
+ *   CLOSED      never opened, left because it is not wanted any more (no loss), or refused by the
+ *               peer. The sender opens the lanes with the lowest numbers, as many as lanes_want
+ *               says.
+ *   CONNECTING  sender only: an OPEN order was given, its result is not reported yet.
+ *   UP          carries frames of its epoch.
+ *   LOST        broken, cut by us, or closed by the peer. The sender reconnects it after a backoff
+ *               with the next epoch; on the receiver it waits for the peer to do so.
+ *
+ * A LOST lane is fenced: on this side no frame of the old epoch counts any more, and the peer is
+ * told (CLOSED). What it carried is sent again, but of an RDMA lane, which may still write, not
+ * before the peer has closed its end: it says so, or a reconnect's handshake passes.
+ *
+ * Invariants, asserted by link_check (tests/lib):
+ *  1. The state masks are disjoint.
+ *  2. A lane that is UP has an epoch that is not fenced.
+ *  3. Only the sender has lanes CONNECTING.
+ *
  * Owns: only its own struct, in memory of the link.  Threads: the link's.
  * Blocks: never.  Fails: cannot. */
 #ifndef NET_PLUGIN_LINK_LINK_LANE_H
@@ -45,7 +71,7 @@ struct link_tail {
 };
 
 struct link_lane {
-  /* failover */
+  /* its state */
   uint32_t epoch;        /* the current one, or the one ordered, or the last one */
   uint32_t fenced_epoch; /* this one and older ones are over */
   uint32_t close_epoch;  /* for the CLOSE order */

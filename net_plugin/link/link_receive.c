@@ -1,11 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link_receive: the receiver's side of a link: chunks in, windows out. */
+/* link_receive: the receiver's side of a link: chunks in, windows out.
+ *
+ * The receiver grants receives: a granted message has a user buffer. The sender may send
+ * eager_slots eager messages without a grant; the receiver keeps a bounce buffer for each. Eager
+ * messages have at most eager_bytes, and could not be placed by an RDMA lane. Nothing else is sent
+ * without a grant, so no lane is blocked by a message that has no destination.
+ *
+ * A message that an RDMA lane could place waits for its grant: a REQUEST costs one round trip, and
+ * only until the receiver grants by itself, but a stream through a device's slots blocks the sender
+ * for longer.
+ *
+ * A WINDOW frame costs a system call on both sides, which for small messages is most of their cost.
+ * So WINDOW frames are delayed and coalesced. One is sent at once when
+ *  - a message has landed that its sender did not copy: its user waits for the acknowledgement;
+ *  - the sender asked for credit (REQUEST), and there is some;
+ *  - half of the credit for bulk traffic is used: messages that were not copied, or that a device
+ *    could have placed had the sender known the remote buffer;
+ *  - small messages have used half of the eager slots;
+ *  - many bytes are not acknowledged, or eager frames: see the CREDIT_ values of limits.h;
+ *  - CREDIT_OPENING_NS after a receive of a large message was granted while no other one waited: at
+ *    the beginning of a collective. So the sender need not ask, which costs a round trip, on which
+ *    both frames wait behind data in the NICs' queues.
+ *
+ * Otherwise it is sent with the next one, at the latest after CREDIT_DELAY_NS, or on an RDMA lane
+ * CREDIT_RDMA_DELAY_NS: a WINDOW costs as much there as a message, and nobody waits for the
+ * acknowledgement of a copy. */
 #include <assert.h>
 #include <errno.h>
 
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "net_plugin/link/link_state.h"
+
+/* ---- credit ---- */
+
+/* Receives may have been granted. */
+static void receive_granted(struct link *link) {
+  struct credit_given *given = &link->given;
+  uint64_t landed = link->incoming.completed;
+  uint64_t unadvertised = link->incoming.granted - given->advertised;
+  if (unadvertised == 0) {
+    return;
+  }
+  if (given->advertised < given->wanted) {
+    given->is_due = true;
+  } else if (given->is_bulk) {
+    /* advertised - landed is what the sender can still use; eager messages may land beyond it. */
+    uint64_t left = given->advertised > landed ? given->advertised - landed : 0;
+    given->is_due |= left <= unadvertised;
+  } else {
+    given->is_due |= 2 * unadvertised >= link->config.eager_slots;
+  }
+}
+
+void receive_request_arrived(struct link *link, uint64_t message) {
+  struct credit_given *given = &link->given;
+  given->wanted = message >= given->wanted ? message + 1 : given->wanted;
+  given->is_due |= given->advertised < given->wanted && link->incoming.granted > given->advertised;
+}
+
+void receive_time_passed(struct link *link, uint64_t now_ns) {
+  struct credit_given *given = &link->given;
+  if (now_ns >= given->deadline_ns) {
+    given->is_due = true; /* until some lane can write it; there is nothing more to wait for */
+    given->deadline_ns = LINK_NO_DEADLINE;
+  }
+  if (now_ns >= given->opening_ns) {
+    given->is_due |= link->incoming.granted > given->advertised;
+    given->opening_ns = LINK_NO_DEADLINE;
+  }
+}
 
 int link_receive_posted(struct link *link, void *data, size_t bytes,
                         const struct wire_remote_buffer *remote_buffer, uint64_t now_ns) {
@@ -15,30 +79,28 @@ int link_receive_posted(struct link *link, void *data, size_t bytes,
   }
   struct incoming_ring *ring = &link->incoming;
   now_ns = link_clock(link, now_ns);
-  int result = incoming_post(ring, data, bytes);
+  int result = incoming_post(ring, data, bytes, now_ns);
   if (result == -EMSGSIZE) {
     link_fail(link, result);
   }
   if (result != 0) {
     return result;
   }
-  uint64_t slot = (ring->posted - 1) % LINK_WINDOW;
-  ring->slots[slot].posted_ns = now_ns;
   if (link->remote_buffers != NULL) {
-    link->remote_buffers[slot] =
+    link->remote_buffers[(ring->posted - 1) % LINK_WINDOW] =
         remote_buffer != NULL ? *remote_buffer : (struct wire_remote_buffer){ 0 };
   }
   if (ring->completed + 1 == ring->posted) {
-    liveness_waits(&link->liveness, now_ns);
+    link->liveness.waiting_ns = now_ns;
   }
   if (link->is_peer_closed && ring->completed < ring->posted) {
     link_fail(link, -ECONNRESET); /* all that could arrive has arrived */
     return link->status;
   }
   if (ring->completed + 1 == ring->posted && bytes > link->config.eager_bytes) {
-    credit_opening(&link->given, now_ns);
+    link->given.opening_ns = now_ns + CREDIT_OPENING_NS;
   }
-  credit_granted(&link->given, ring->granted, ring->completed);
+  receive_granted(link);
   return 0;
 }
 
@@ -100,9 +162,10 @@ static bool receive_has_rival(const struct link *link, unsigned lane) {
 
 /* Memory of the lane's for the payload, which goes to its place when it is complete; NULL: it goes
  * there at once. 0, or -ENOMEM. */
-static int receive_stage(struct link *link, unsigned lane, bool is_bounced, uint8_t **staging) {
+static int receive_stage(struct link *link, unsigned lane, uint8_t **staging) {
   struct link_lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
+  bool is_bounced = link->incoming.slots[incoming_slot(header->message)].is_bounced;
   *staging = NULL;
   if (!is_bounced && (header->flags & WIRE_IS_LL) != 0) {
     *staging = receiving->staging;
@@ -136,10 +199,9 @@ int receive_data_begins(struct link *link, unsigned lane) {
     receive_again(link, lane);
     return 0;
   }
-  bool is_bounced;
   uint8_t *staging;
-  int result = incoming_begin(&link->incoming, header, &receiving->destination, &is_bounced);
-  result = result == 0 ? receive_stage(link, lane, is_bounced, &staging) : result;
+  int result = incoming_begin(&link->incoming, header, &receiving->destination);
+  result = result == 0 ? receive_stage(link, lane, &staging) : result;
   if (result != 0) {
     return result;
   }
@@ -184,20 +246,29 @@ static void receive_landed(struct link *link, unsigned lane, bool has_landed) {
   }
 }
 
-/* A chunk is complete on the lane: it is acknowledged, at the latest in a while. */
+/* A chunk is complete on the lane: it is acknowledged, at the latest in a while. wants_ack: the
+ * sender's user waits. has_landed: it was the last one of its message. */
 static void receive_acknowledge(struct link *link, unsigned lane, uint32_t bytes, bool wants_ack,
                                 bool has_landed, uint64_t now_ns) {
+  struct credit_given *given = &link->given;
   bool is_rdma = (link->rdma & lane_bit(lane)) != 0;
-  uint64_t delay_ns = is_rdma ? CREDIT_RDMA_DELAY_NS : CREDIT_DELAY_NS;
+  uint64_t latest_ns = now_ns + (is_rdma ? CREDIT_RDMA_DELAY_NS : CREDIT_DELAY_NS);
   link->lanes[lane].arrived_ns = now_ns;
   link->unacked |= lane_bit(lane);
-  credit_frame_arrived(&link->given, bytes, wants_ack, has_landed, now_ns + delay_ns);
+  given->frames++;
+  given->bytes += bytes;
+  if ((has_landed && wants_ack) || (!wants_ack && given->frames >= CREDIT_FRAMES) ||
+      given->bytes >= CREDIT_BYTES) {
+    given->is_due = true;
+  } else if (!given->is_due && latest_ns < given->deadline_ns) {
+    given->deadline_ns = latest_ns;
+  }
 }
 
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
   struct link_lane *receiving = &link->lanes[lane];
   const struct wire_header *header = &receiving->header;
-  const struct incoming_ring *ring = &link->incoming;
+  struct incoming_ring *ring = &link->incoming;
   if (receiving->arrival == ARRIVAL_NOWHERE) {
     return 0; /* not counted, so that the peer cannot take it for delivered */
   }
@@ -207,12 +278,13 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     return 0;
   }
   int result = receive_payload_ends(link, receiving);
-  bool is_bounced = false;
-  result = result == 0 ? incoming_end(&link->incoming, header, &is_bounced) : result;
+  const struct incoming *message = &ring->slots[incoming_slot(header->message)];
+  bool was_bounced = message->is_bounced;
+  result = result == 0 ? incoming_end(ring, header) : result;
   if (result != 0) {
     return result;
   }
-  bool has_landed = incoming_has_landed(ring, header->message);
+  bool has_landed = message->is_landed;
   receive_landed(link, lane, has_landed);
   receiving->counts.bytes_received += header->length;
   bool wants_ack = (header->flags & WIRE_WANTS_ACK) != 0;
@@ -221,8 +293,8 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     link->given.is_bulk = wants_ack || could_be_placed;
   }
   receive_acknowledge(link, lane, header->length, wants_ack, has_landed, now_ns);
-  if (is_bounced) { /* a receive that was posted meanwhile can be granted now */
-    credit_granted(&link->given, ring->granted, ring->completed);
+  if (was_bounced) { /* a receive that was posted meanwhile can be granted now */
+    receive_granted(link);
   }
   return 0;
 }
@@ -285,7 +357,11 @@ void receive_fill_window(struct link *link, unsigned lane, struct wire_header *h
   };
   header->length = length + (uint32_t)link_remote_buffers_bytes(link, header);
   header->payload_crc = hash_crc32c(0, payload, header->length);
-  credit_advertised(&link->given, link->incoming.granted);
+  link->given.advertised = link->incoming.granted;
+  link->given.frames = 0;
+  link->given.bytes = 0;
+  link->given.is_due = false;
+  link->given.deadline_ns = LINK_NO_DEADLINE;
 }
 
 /* A sender that knows remote buffers of messages that have not landed may write at any time. One
@@ -297,7 +373,7 @@ static void receive_stop_writers(struct link *link, uint64_t now_ns) {
   }
   for (uint64_t lanes = link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
+    lanes_fence(link, lane, link->lanes[lane].epoch, now_ns);
   }
 }
 
@@ -305,6 +381,7 @@ void receive_detach(struct link *link, uint64_t now_ns) {
   receive_stop_writers(link, now_ns);
   receive_drop_arrivals(link);
   link->unacked = 0;
-  credit_end(&link->given);
+  link->given.is_due = false;
+  link->given.deadline_ns = link->given.opening_ns = LINK_NO_DEADLINE;
   link->farewell = link->is_peer_closed ? FAREWELL_NONE : FAREWELL_DUE;
 }

@@ -60,7 +60,7 @@ static int repeat_pick(const struct link *link, uint64_t lanes) {
 
 struct repeat_choice repeat_choose(const struct link *link, uint64_t writable) {
   struct repeat_choice choice = { .to = -1 };
-  uint64_t moving = writable & link->failover.up & ~link->writing & ~link->still & ~link->rdma;
+  uint64_t moving = writable & link->up & ~link->writing & ~link->still & ~link->rdma;
   if (moving == 0 || link->policy == NULL || link->last_try_ns != 0) {
     return choice;
   }

@@ -9,13 +9,12 @@
 /* As many lanes are open as the policy wants. What it does not want is closed when nothing is in
  * flight there. */
 static void send_want_lanes(struct link *link, uint64_t now_ns) {
-  uint64_t spare = failover_want(&link->failover, policy_lanes_wanted(link->policy, now_ns));
+  uint64_t spare = lanes_want(link, policy_lanes_wanted(link->policy, now_ns));
   uint64_t busy = link->writing | link->ping | link->pong | lane_bit(link->heard);
   for (spare &= ~busy; spare != 0; spare &= spare - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(spare);
     if (link->lanes[lane].in_flight == 0) {
-      failover_leave(&link->failover, lane);
-      link_lane_dropped(link, lane);
+      lanes_leave(link, lane);
     }
   }
 }
@@ -45,7 +44,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
     return result;
   }
   if (is_first) {
-    liveness_waits(&link->liveness, now_ns);
+    link->liveness.waiting_ns = now_ns;
   }
   struct outgoing *message = &link->outgoing.slots[(link->outgoing.posted - 1) % LINK_WINDOW];
   message->posted_ns = now_ns;
@@ -99,9 +98,9 @@ static uint64_t send_lanes_acked(struct link *link, const struct wire_landed *la
     }
     carry_note_acked(link, lane, acked->bytes[lane], arrived_ns);
     if (has_come) {
-      liveness_moved(&link->liveness, lane, arrived_ns);
+      link->lanes[lane].moved_ns = arrived_ns;
       link_moves(link, lane);
-      failover_proved(&link->failover, lane);
+      lanes_proved(link, lane);
     }
   }
   return last_ns != 0 ? last_ns : now_ns;
@@ -157,20 +156,20 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
  * acknowledge it were overtaken by the BYE. */
 void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   link->is_peer_closed = true;
-  link->failover.may_dial = false;
+  link->may_dial = false;
   if (landed < link->outgoing.posted && !link->is_detached) {
     link_fail(link, -ECONNRESET);
     return;
   }
   outgoing_retire_all(&link->outgoing);
   flight_end_all(&link->flight);
-  link->failover.announce = 0;
+  link->announce = 0;
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     link->lanes[lane].in_flight = 0;
     link->lanes[lane].in_flight_bytes = 0;
     link->lanes[lane].is_overtaken = false;
     if ((link->writing_data & lane_bit(lane)) != 0) {
-      link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
+      lanes_fence(link, lane, link->lanes[lane].epoch, now_ns);
     }
   }
 }
@@ -206,7 +205,7 @@ void send_detach(struct link *link, uint64_t now_ns) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
     if (send_is_reading_user(link, lane)) {
-      link_fence_lane(link, lane, link->lanes[lane].epoch, now_ns);
+      lanes_fence(link, lane, link->lanes[lane].epoch, now_ns);
     }
   }
   send_may_end(link);

@@ -8,7 +8,7 @@
  *   link_time.c       what time brings: silence, stalls, deadlines
  *   link_send.c       the sender's messages: posted, acknowledged
  *   link_receive.c    what only the receiver does
- *   link_drop.c       what goes with a lane, or with a link that fails
+ *   link_lanes.c      the states of lanes; what goes with one, or with a link that fails
  *   link_repeat.c     the sender sends again on another lane what one holds that stands still
  *   link_carry.c      the sender's chunks: which lane carries them, and what it gives back
  *   link_coding.c     compressed chunks
@@ -20,12 +20,9 @@
 #define NET_PLUGIN_LINK_LINK_STATE_H
 
 #include "net_plugin/codec/codec.h"
-#include "net_plugin/link/credit.h"
-#include "net_plugin/link/failover.h"
 #include "net_plugin/link/flight.h"
 #include "net_plugin/link/link.h"
 #include "net_plugin/link/link_lane.h"
-#include "net_plugin/link/liveness.h"
 #include "net_plugin/link/message.h"
 #include "net_plugin/policy/policy.h"
 
@@ -51,6 +48,37 @@ struct known_remote_buffer {
   struct wire_remote_buffer remote_buffer;
 };
 
+/* Sender: what it may send, link_receive.c. */
+struct credit_taken {
+  uint64_t granted;   /* by the peer */
+  uint64_t requested; /* messages for which a REQUEST was written: all below. 0: ask again */
+};
+
+/* Receiver: when a WINDOW is due, link_receive.c. */
+struct credit_given {
+  uint64_t advertised; /* receives granted by the last WINDOW */
+  uint64_t wanted;     /* the sender asked for grants of all messages below */
+  uint32_t frames;     /* arrived since the last WINDOW */
+  uint64_t bytes;
+  bool is_bulk;         /* the last message that landed was one for which a grant is of use */
+  bool is_due;          /* a WINDOW must be written now */
+  uint64_t deadline_ns; /* or then; LINK_NO_DEADLINE if nothing is pending */
+  uint64_t opening_ns;  /* or then, if there is anything to grant; likewise */
+};
+
+/* When what was heard and asked, see link_time.c. */
+struct liveness {
+  uint64_t spoke_ns;    /* the last frame on any lane */
+  uint64_t heard_ns;    /* the last that was no PING */
+  uint64_t waiting_ns;  /* when the user began to wait */
+  uint64_t answered_ns; /* the last answer of the peer's host; 0: none is known of */
+  uint64_t revived_ns;  /* when a gap ended */
+  uint64_t rose_ns;     /* when a gap ended that is longer than the time between PINGs */
+  uint64_t quiet_ns;    /* the beginning of the silence in which the user's PINGs were sent */
+  uint64_t asked_ns;    /* the last of them */
+  unsigned asks;        /* how often */
+};
+
 struct link {
   struct link_config config;
   int status;
@@ -61,27 +89,39 @@ struct link {
   char reason[WIRE_MAX_REASON_BYTES + 1];      /* for our ABORT */
   enum farewell farewell;
   unsigned farewell_lane;
-  unsigned heard;          /* the lane on which a frame came last: known to work */
-  uint64_t writing;        /* lanes with a frame handed out and not yet written */
-  uint64_t writing_data;   /* of these, with a DATA frame */
-  uint64_t copied;         /* of these, those that read nothing of their message */
-  uint64_t pong;           /* lanes on which a PONG is due */
-  uint64_t ping;           /* lanes that are to be asked */
-  uint64_t tails;          /* lanes that were written, and may not have brought it across */
-  uint64_t tails_due;      /* of these, those whose transport is to be asked now */
-  uint64_t answer_ns;      /* from a PING until its PONG: the median */
-  uint64_t policy_asks;    /* lanes that the policy wanted to be measured, when it was asked last */
-  uint64_t tail_ns;        /* when they are looked at; LINK_NO_DEADLINE: there are none */
-  uint64_t still;          /* lanes that stand still: what they hold is sent again elsewhere */
-  uint64_t rdma;           /* lanes that are up and RDMA lanes */
-  uint64_t partial;        /* lanes, not RDMA lanes, in the middle of a frame that arrives */
-  uint64_t partial_ns;     /* when they are looked at; LINK_NO_DEADLINE: there are none */
+  unsigned heard;        /* the lane on which a frame came last: known to work */
+  uint64_t writing;      /* lanes with a frame handed out and not yet written */
+  uint64_t writing_data; /* of these, with a DATA frame */
+  uint64_t copied;       /* of these, those that read nothing of their message */
+  uint64_t pong;         /* lanes on which a PONG is due */
+  uint64_t ping;         /* lanes that are to be asked */
+  uint64_t tails;        /* lanes that were written, and may not have brought it across */
+  uint64_t tails_due;    /* of these, those whose transport is to be asked now */
+  uint64_t answer_ns;    /* from a PING until its PONG: the median */
+  uint64_t policy_asks;  /* lanes that the policy wanted to be measured, when it was asked last */
+  uint64_t tail_ns;      /* when they are looked at; LINK_NO_DEADLINE: there are none */
+  uint64_t still;        /* lanes that stand still: what they hold is sent again elsewhere */
+  uint64_t rdma;         /* lanes that are up and RDMA lanes */
+  uint64_t partial;      /* lanes, not RDMA lanes, in the middle of a frame that arrives */
+  uint64_t partial_ns;   /* when they are looked at; LINK_NO_DEADLINE: there are none */
+
+  /* which lanes there are, link_lanes.c */
+  uint64_t up, connecting, lost; /* in these states: nothing else says it; all others are CLOSED */
+  uint64_t announce;             /* a CLOSED is to be written */
+  uint64_t close;                /* CLOSE orders to give */
+  unsigned wanted;               /* sender: so many lanes are to be open */
+  unsigned least;                /* sender: as wanted: 1, or policy_first_lanes in need */
+  unsigned ceiling;              /* sender: this lane and higher ones were refused */
+  bool keeps_spare;              /* sender: lanes are open for what others lose */
+  bool may_dial;
+  uint64_t retry_ns;       /* sender: the earliest retry_ns of lost lanes */
+  uint64_t down_since_ns;  /* valid while no lane is up */
+  uint64_t random;         /* for jitter */
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
   size_t control_stride;
   uint64_t raw; /* lanes on which no chunk is compressed any more */
   struct link_counts counts;
-  struct failover failover;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that the owner has given */
   uint64_t due_ns;   /* the deadline of the last LINK_STEP_WAIT */
@@ -123,7 +163,12 @@ static inline uint64_t link_remote_buffers_bytes(const struct link *link,
 }
 
 static inline bool link_is_lane_up(const struct link *link, unsigned lane) {
-  return lane < link->config.policy.lanes && (link->failover.up & lane_bit(lane)) != 0;
+  return lane < link->config.policy.lanes && (link->up & lane_bit(lane)) != 0;
+}
+
+/* Or none. */
+static inline bool link_has_one_lane(const struct link *link) {
+  return (link->up & (link->up - 1)) == 0;
 }
 
 /* RDMA lanes of a link with remote buffers: messages that have one can be placed. */
@@ -156,16 +201,15 @@ static inline uint64_t link_later(const struct link *link, uint64_t now_ns) {
 static inline uint64_t link_clock(struct link *link, uint64_t now_ns) {
   return link->now_ns = link_later(link, now_ns);
 }
+/* link_time.c. This process did not run in the last gap_ns: no lane could come up, nor anything be
+ * heard. Peer and lanes have at least half of their time from now on: when in the peer's last
+ * interval the process was stopped is not known. */
+void link_resumed(struct link *link, uint64_t gap_ns, uint64_t now_ns);
 /* A fact happened, too: was the owner away? What came due while nobody waited for it is due now. */
 static inline uint64_t link_note_time(struct link *link, uint64_t now_ns) {
   now_ns = link_clock(link, now_ns);
   if (now_ns > link->due_ns && now_ns - link->due_ns > LINK_AWAY_NS) {
-    uint64_t gap_ns = now_ns - link->due_ns;
-    liveness_resumed(&link->liveness, gap_ns, now_ns);
-    failover_resumed(&link->failover, gap_ns, now_ns);
-    if (link->stuck_ns != 0) {
-      link->stuck_ns = link->stuck_ns + gap_ns < now_ns ? link->stuck_ns + gap_ns : now_ns;
-    }
+    link_resumed(link, now_ns - link->due_ns, now_ns);
     link->due_ns = LINK_NO_DEADLINE; /* until the owner asks again */
   }
   return now_ns;
@@ -180,11 +224,17 @@ static inline void link_watch(struct link *link, uint64_t now_ns) {
 
 /* ---- link_step.c ---- */
 
+static inline bool send_has_credit(const struct link *link, uint64_t message, bool is_eager) {
+  uint64_t granted = link->taken.granted;
+  return message < granted || (is_eager && message < granted + link->config.eager_slots);
+}
+
 /* What there is to send next. Nothing of it is kept: it follows from messages, credit, RDMA lanes
  * and chunks in flight, which change at many places. */
 struct send_ahead {
   bool has_chunk;
-  bool needs_request; /* a message waits for credit that was not asked for */
+  bool needs_request; /* a message waits for credit that was not asked for. Eager ones need not ask:
+                         the receiver sends a WINDOW before the eager slots are used up */
   uint64_t left;      /* bytes of the next chunk's message that are not cut; UINT64_MAX: a repeat */
 };
 
@@ -207,6 +257,64 @@ void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns);
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
 
 /* ---- link_time.c ---- */
+
+/* Between PINGs. */
+static inline uint64_t link_interval_ns(const struct link *link) {
+  uint64_t interval_ns = link->config.timeout_ns / 4 + 1;
+  return interval_ns < LIVENESS_INTERVAL_MAX_NS ? interval_ns : LIVENESS_INTERVAL_MAX_NS;
+}
+/* After so long without answer, or without lane, the peer is in doubt. */
+static inline uint64_t link_doubt_ns(const struct link *link) {
+  uint64_t doubt_ns = link->config.timeout_ns / 2;
+  return doubt_ns < LIVENESS_DOUBT_NS ? doubt_ns : LIVENESS_DOUBT_NS;
+}
+
+/* A PING came. */
+static inline void liveness_spoke(struct link *link, unsigned lane, uint64_t now_ns) {
+  struct liveness *liveness = &link->liveness;
+  uint64_t gap_ns = now_ns - liveness->spoke_ns;
+  if (gap_ns > LIVENESS_GAP_NS) {
+    liveness->revived_ns = now_ns;
+    liveness->rose_ns = gap_ns > 2 * link_interval_ns(link) ? now_ns : liveness->rose_ns;
+  }
+  liveness->spoke_ns = link->lanes[lane].spoke_ns = now_ns;
+}
+/* Anything else came. */
+static inline void liveness_heard(struct link *link, unsigned lane, uint64_t now_ns) {
+  liveness_spoke(link, lane, now_ns);
+  link->liveness.heard_ns = link->lanes[lane].heard_ns = now_ns;
+}
+/* A PING goes out on it. */
+static inline void liveness_asked(struct link *link, unsigned lane, uint64_t now_ns) {
+  struct link_lane *asked = &link->lanes[lane];
+  asked->asked_ns = asked->asked_ns > asked->heard_ns ? asked->asked_ns : now_ns;
+}
+static inline bool liveness_owes_answer(const struct link *link, unsigned lane) {
+  return link->lanes[lane].asked_ns > link->lanes[lane].heard_ns;
+}
+/* A frame goes out on it without which the peer may not go on, and to which it need not answer. */
+static inline void liveness_told(struct link *link, unsigned lane, uint64_t now_ns) {
+  struct link_lane *told = &link->lanes[lane];
+  told->told_ns = told->told_ns > told->heard_ns ? told->told_ns : now_ns;
+}
+/* Nothing was heard on the lane since it carried such a frame. */
+static inline bool liveness_is_doubtful(const struct link *link, unsigned lane) {
+  return link->lanes[lane].told_ns > link->lanes[lane].heard_ns;
+}
+/* When the clock of a lane that is up, with bytes in flight or an unanswered PING, began to run.
+ * is_alone: no other lane is up. */
+static inline uint64_t liveness_start_ns(const struct link *link, unsigned lane, bool has_bytes,
+                                         bool is_alone) {
+  const struct link_lane *watched = &link->lanes[lane];
+  uint64_t own_ns = has_bytes ? watched->moved_ns : watched->asked_ns;
+  uint64_t all_ns = is_alone ? link->liveness.rose_ns : link->liveness.revived_ns;
+  return own_ns > all_ns ? own_ns : all_ns;
+}
+/* The lane's bytes have been acknowledged: did its clock begin anew meanwhile, after a pause?
+ * Before moved_ns says so. */
+static inline bool liveness_has_paused(const struct link *link, unsigned lane) {
+  return liveness_start_ns(link, lane, true, link_has_one_lane(link)) > link->lanes[lane].moved_ns;
+}
 
 /* When link_time_passed must be called next. Notes the answer, so that one in the past counts as
  * time in which the owner was away (link_note_time). */
@@ -281,7 +389,8 @@ struct carry_acked {
 };
 /* The peer has the chunk, which is in the ring. */
 void carry_acked(struct link *link, uint64_t number, struct carry_acked *acked);
-/* So many bytes that the lane, which is up, has written are acknowledged. Before liveness_moved. */
+/* So many bytes that the lane, which is up, has written are acknowledged. Before its
+ * moved_ns says so. */
 void carry_note_acked(struct link *link, unsigned lane, uint64_t bytes, uint64_t arrived_ns);
 /* Nothing more of the lane's old epoch lands: what no other lane carries is to be sent again. */
 void carry_settle(struct link *link, unsigned lane);
@@ -298,21 +407,75 @@ int coding_ends(struct link *link, const struct link_lane *receiving);
 /* 0, -EPROTO, -EMSGSIZE or -ENOMEM; chooses lane->arrival and lane->buffer. */
 int receive_data_begins(struct link *link, unsigned lane);
 int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns);
+void receive_request_arrived(struct link *link, uint64_t message);
+void receive_time_passed(struct link *link, uint64_t now_ns);
 void receive_lane_up(struct link *link, unsigned lane);
 void receive_bye_arrived(struct link *link);
 void receive_fill_window(struct link *link, unsigned lane, struct wire_header *header,
                          uint64_t now_ns);
 void receive_detach(struct link *link, uint64_t now_ns);
 
-/* ---- link_drop.c ---- */
+/* ---- link_lanes.c ---- */
 
-/* The lane was UP and is not any more: drops what is arriving and what is being written on it. */
-void link_lane_dropped(struct link *link, unsigned lane);
-/* Its epochs up to this one are over, see failover_fence: the lane is dropped if it was UP. */
-void link_fence_lane(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
-/* Own decision: the lane is closed and reconnected. */
-void link_cut_lane(struct link *link, unsigned lane, enum link_close_reason reason,
-                   uint64_t now_ns);
+static inline enum link_lane_state link_lane_state_of(const struct link *link, unsigned lane) {
+  uint64_t bit = lane_bit(lane);
+  return (link->up & bit) != 0           ? LINK_LANE_UP
+         : (link->connecting & bit) != 0 ? LINK_LANE_CONNECTING
+         : (link->lost & bit) != 0       ? LINK_LANE_LOST
+                                         : LINK_LANE_CLOSED;
+}
+
+/* The lane is up. false: the epoch is over already, or an older one is still UP; a CLOSE order was
+ * queued. */
+bool lanes_come_up(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* The epoch is over, at least for new frames. true: the lane was UP with it; it is LOST now, and
+ * what was arriving and being written on it is dropped. A connect that failed is noted, anything
+ * older changes nothing. is_loss: it counts as one; not if the peer closed it in good order. */
+bool lanes_lose(struct link *link, unsigned lane, uint32_t epoch, bool is_loss, uint64_t now_ns);
+/* The peer, or the owner on the peer's behalf, closes all epochs up to this one, even ones that are
+ * not known here. true as above. */
+bool lanes_fence(struct link *link, unsigned lane, uint32_t epoch, uint64_t now_ns);
+/* Our own decision: the lane is given up, closed and reconnected. */
+void lanes_cut(struct link *link, unsigned lane, enum link_close_reason reason, uint64_t now_ns);
+/* Sender: no lane brings anything across. Lost ones that would wait for long are tried soon. */
+void lanes_hurry(struct link *link, uint64_t now_ns);
+/* Sender: so many lanes are to be open, which lets those be tried that were refused if it is more
+ * than before. The lanes that are up and not wanted, while no wanted one is lost; those of
+ * policy_first_lanes stay. Called often. */
+uint64_t lanes_want(struct link *link, unsigned lanes);
+/* Sender: such a lane, with nothing in flight, is closed in good order. */
+void lanes_leave(struct link *link, unsigned lane);
+/* The lane could not be opened, and will not be: one end has no descriptor for it. false: the epoch
+ * is over. */
+bool lanes_refuse(struct link *link, unsigned lane, uint32_t epoch);
+/* Sender: paths may be gone for good, and others not tried yet: policy_first_lanes are to be open.
+ * false: they are open, or were ordered before. */
+bool lanes_grow(struct link *link);
+
+/* An acknowledgement came: the lane works, a later loss is a new story. */
+static inline void lanes_proved(struct link *link, unsigned lane) {
+  link->lanes[lane].failures = 0;
+  link->lanes[lane].stalls = 0;
+}
+
+/* Sender: lanes that are to be open. */
+static inline uint64_t lanes_goal(const struct link *link) {
+  return lanes_below(link->wanted > link->least ? link->wanted : link->least);
+}
+/* Sender: of these, the ones that are CLOSED and can be opened. The first lane comes by itself. */
+static inline uint64_t lanes_unopened(const struct link *link) {
+  uint64_t seen = link->up | link->connecting | link->lost | 1;
+  return lanes_goal(link) & lanes_below(link->ceiling) & ~seen;
+}
+
+/* Whether lanes_next_order may have one: asked for every frame, mostly in vain. */
+static inline bool lanes_may_order(const struct link *link, uint64_t now_ns) {
+  bool may_open = now_ns >= link->retry_ns || lanes_unopened(link) != 0;
+  return link->close != 0 || (link->may_dial && may_open);
+}
+/* Only then. */
+bool lanes_next_order(struct link *link, struct link_order *order, uint64_t now_ns);
+
 /* The kernel says that the lane stands still. What it carried of the peer's business is told again;
  * a sender that has no other lane opens one. */
 void link_stands_still(struct link *link, unsigned lane);

@@ -25,12 +25,12 @@ struct send_ahead send_look_ahead(const struct link *link) {
   const struct outgoing_ring *ring = &link->outgoing;
   const struct outgoing *message = outgoing_cutting(ring);
   bool is_eager = message != NULL && send_is_eager(link, message);
-  bool is_allowed = message != NULL && credit_allows(&link->taken, ring->cutting, is_eager);
+  bool is_allowed = message != NULL && send_has_credit(link, ring->cutting, is_eager);
   bool is_repeat = link->flight.unsent > 0, is_new = is_allowed && !flight_is_full(&link->flight);
   return (struct send_ahead){
     .has_chunk = (is_new || is_repeat) && link->last_try_ns == 0,
-    .needs_request = message != NULL && !is_allowed &&
-                     credit_must_request(&link->taken, ring->cutting, is_eager),
+    .needs_request = message != NULL && !is_allowed && ring->cutting >= link->taken.requested &&
+                     !(is_eager && link->config.eager_slots > 0),
     .left = is_repeat || message == NULL ? UINT64_MAX : message->bytes - message->cut,
   };
 }
@@ -38,12 +38,12 @@ struct send_ahead send_look_ahead(const struct link *link) {
 int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint64_t writable,
                    struct repeat_choice *repeat) {
   repeat->to = -1;
-  uint64_t candidates = writable & link->failover.up & ~link->writing;
+  uint64_t candidates = writable & link->up & ~link->writing;
   if (candidates == 0) {
     return -1;
   }
   /* Any lane may carry it. */
-  bool has_control = link->failover.announce != 0 || link->given.is_due || ahead->needs_request;
+  bool has_control = link->announce != 0 || link->given.is_due || ahead->needs_request;
   if (link->farewell == FAREWELL_DUE || (link->status == 0 && has_control)) {
     uint64_t moving = candidates & ~link->still;
     candidates = moving != 0 ? moving : candidates;
@@ -65,11 +65,10 @@ int link_pick_lane(const struct link *link, const struct send_ahead *ahead, uint
   }
   /* New chunks avoid lanes that stand still, and one that is kept for repeats, if others can have
    * them. The policy may want to wait for a lane, but not for one of these. */
-  const struct failover *failover = &link->failover;
-  uint64_t for_new = failover->up & ~link->still;
-  if (failover->keeps_spare && failover->wanted < failover->least) {
+  uint64_t for_new = link->up & ~link->still;
+  if (link->keeps_spare && link->wanted < link->least) {
     unsigned first = policy_first_lanes(&link->config.policy);
-    uint64_t wanted = lanes_below(failover->wanted > first ? failover->wanted : first);
+    uint64_t wanted = lanes_below(link->wanted > first ? link->wanted : first);
     for_new = (for_new & wanted) != 0 ? for_new & wanted : for_new;
   }
   uint64_t usual = candidates & (for_new != 0 ? for_new : UINT64_MAX);
@@ -107,9 +106,9 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   *header = (struct wire_header){ 0 };
   if (link->status != 0) {
     link_fill_farewell(link, lane, header);
-  } else if (link->failover.announce != 0) {
-    unsigned announced = (unsigned)__builtin_ctzll(link->failover.announce);
-    link->failover.announce &= link->failover.announce - 1;
+  } else if (link->announce != 0) {
+    unsigned announced = (unsigned)__builtin_ctzll(link->announce);
+    link->announce &= link->announce - 1;
     header->type = WIRE_CLOSED;
     header->message = announced;
     header->offset = link->lanes[announced].fenced_epoch;
@@ -119,7 +118,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
     header->type = WIRE_REQUEST;
     header->message = link->outgoing.cutting;
     link->counts.stalls++;
-    credit_request(&link->taken, link->outgoing.cutting);
+    link->taken.requested = link->outgoing.cutting + 1;
   } else if ((link->pong & lane_bit(lane)) != 0) {
     link->pong &= ~lane_bit(lane);
     header->type = WIRE_PONG;
@@ -128,7 +127,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
     link->ping &= ~lane_bit(lane);
     header->type = WIRE_PING;
     header->message = ++link->counts.pings_sent;
-    liveness_asked(&link->liveness, lane, now_ns);
+    liveness_asked(link, lane, now_ns);
     link_watch(link, now_ns);
   } else if (link->farewell == FAREWELL_DUE) {
     link_fill_farewell(link, lane, header);
@@ -136,7 +135,7 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
     return false;
   }
   if (header->type >= WIRE_REQUEST && header->type <= WIRE_CLOSED) {
-    liveness_told(&link->liveness, lane, now_ns);
+    liveness_told(link, lane, now_ns);
     link_tail_written(link, lane, now_ns);
     link_watch(link, now_ns);
   }
@@ -247,7 +246,7 @@ static void send_data(struct link *link, unsigned lane, const struct repeat_choi
 
 int link_take_frame(struct link *link, uint64_t writable, struct link_frame *frame,
                     uint64_t now_ns) {
-  if ((writable & link->failover.up & ~link->writing) == 0) {
+  if ((writable & link->up & ~link->writing) == 0) {
     return -1;
   }
   struct send_ahead ahead = send_look_ahead(link);
@@ -296,9 +295,8 @@ bool link_next_order(struct link *link, struct link_order *order, uint64_t now_n
     return true;
   }
   /* A failed link opens no lanes, but lanes that read the user's memory are closed all the same. */
-  return (link->status == 0 || link->failover.close != 0) &&
-         failover_may_order(&link->failover, now_ns) &&
-         failover_next_order(&link->failover, order, now_ns);
+  return (link->status == 0 || link->close != 0) && lanes_may_order(link, now_ns) &&
+         lanes_next_order(link, order, now_ns);
 }
 
 bool link_next_completion(struct link *link, uint64_t *bytes) {

@@ -29,7 +29,7 @@ void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
 
 /* The median, so that what was lost does not count: it grows by as much as it shrinks. */
 void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns) {
-  if (!liveness_owes_answer(&link->liveness, lane)) {
+  if (!liveness_owes_answer(link, lane)) {
     return;
   }
   uint64_t step_ns = link->answer_ns / LINK_TAIL_ANSWER_PARTS;
@@ -72,7 +72,7 @@ static uint64_t link_tail_due_ns(const struct link *link, unsigned lane) {
   const struct link_tail *tail = &written->tail;
   bool is_heard = tail->written_ns < written->heard_ns || tail->written_ns < written->moved_ns;
   if (link->config.role == LINK_SENDER && written->in_flight == 0 && is_heard &&
-      !liveness_owes_answer(&link->liveness, lane)) {
+      !liveness_owes_answer(link, lane)) {
     return LINK_NO_DEADLINE;
   }
   uint64_t since_ns = link_tail_since_ns(link, lane);

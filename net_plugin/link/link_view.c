@@ -8,7 +8,7 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
   assert(lane < link->config.policy.lanes);
   const struct link_lane *seen = &link->lanes[lane];
   *view = (struct link_lane_view){
-    .state = failover_state(&link->failover, lane),
+    .state = link_lane_state_of(link, lane),
     .epoch = seen->epoch,
     .counts = seen->counts,
     .heard_ns = seen->spoke_ns,
@@ -46,9 +46,9 @@ void link_view(const struct link *link, struct link_view *view) {
     .peer_error = link->peer_error,
     .peer_reason = link->peer_reason,
     .vain_lanes = link->vain_lanes,
-    .lanes_up = (unsigned)__builtin_popcountll(link->failover.up),
-    .lanes_wanted = (unsigned)__builtin_popcountll(
-        link->failover.up | (is_sender ? failover_goal(&link->failover) : link->failover.lost)),
+    .lanes_up = (unsigned)__builtin_popcountll(link->up),
+    .lanes_wanted =
+        (unsigned)__builtin_popcountll(link->up | (is_sender ? lanes_goal(link) : link->lost)),
   };
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     const struct link_lane *seen = &link->lanes[lane];
@@ -70,7 +70,7 @@ bool link_view_oldest(const struct link *link, struct link_message_view *view) {
     return ring->retired < ring->posted;
   }
   const struct incoming_ring *ring = &link->incoming;
-  const struct incoming *oldest = &ring->slots[ring->completed % LINK_WINDOW];
+  const struct incoming *oldest = &ring->slots[incoming_slot(ring->completed)];
   *view = (struct link_message_view){ ring->completed,
                                       oldest->is_known ? oldest->bytes : oldest->capacity,
                                       oldest->is_known ? oldest->landed : 0, oldest->posted_ns };

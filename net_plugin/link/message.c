@@ -198,160 +198,88 @@ void incoming_init(struct incoming_ring *ring, uint32_t eager_bytes, unsigned ea
   };
 }
 
-static struct incoming *incoming_at(struct incoming_ring *ring, uint64_t message) {
-  return &ring->slots[message % LINK_WINDOW];
-}
-
-/* The bounce buffer that holds, or is receiving, this very message; NULL if there is none. */
-static struct bounce *bounce_of(struct incoming_ring *ring, uint64_t message) {
-  if (ring->eager_slots == 0) {
-    return NULL;
-  }
-  struct bounce *bounce = &ring->bounces[message % ring->eager_slots];
-  return bounce->state != BOUNCE_FREE && bounce->message == message ? bounce : NULL;
-}
-
-static uint8_t *bounce_buffer(struct incoming_ring *ring, uint64_t message) {
+static uint8_t *bounce_buffer(const struct incoming_ring *ring, uint64_t message) {
   return ring->buffers + message % ring->eager_slots * ring->stride;
+}
+
+static void bounce_copy_out(const struct incoming_ring *ring, uint64_t number,
+                            struct incoming *message) {
+  if (message->bytes > 0) {
+    bytes_copy_upwards(message->data, bounce_buffer(ring, number), message->bytes);
+  }
+  message->is_bounced = false;
 }
 
 /* Grants what is posted, but nothing behind a message that still occupies its bounce buffer: a
  * grant of message m lets the sender use the buffer of m for message m + eager_slots. */
 static void incoming_grant(struct incoming_ring *ring) {
-  while (ring->granted < ring->posted && bounce_of(ring, ring->granted) == NULL) {
+  while (ring->granted < ring->posted && !ring->slots[incoming_slot(ring->granted)].is_bounced) {
     ring->granted++;
   }
 }
 
 static void incoming_complete(struct incoming_ring *ring) {
-  while (ring->completed < ring->posted && incoming_at(ring, ring->completed)->is_landed) {
+  while (ring->completed < ring->posted && ring->slots[incoming_slot(ring->completed)].is_landed) {
     ring->completed++;
   }
 }
 
-bool incoming_has_landed(const struct incoming_ring *ring, uint64_t message) {
-  if (message < ring->posted) {
-    return ring->slots[message % LINK_WINDOW].is_landed;
-  }
-  return ring->bounces[message % ring->eager_slots].state == BOUNCE_LANDED;
-}
-
-static void bounce_copy_out(struct incoming_ring *ring, struct bounce *bounce) {
-  struct incoming *message = incoming_at(ring, bounce->message);
-  if (bounce->bytes > 0) {
-    bytes_copy_upwards(message->data, bounce_buffer(ring, bounce->message), bounce->bytes);
-  }
-  message->bytes = message->landed = bounce->bytes;
-  message->is_known = message->is_landed = true;
-  bounce->state = BOUNCE_FREE;
-}
-
-int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity) {
+int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity, uint64_t now_ns) {
+  struct incoming *message = &ring->slots[incoming_slot(ring->posted)];
   if (ring->posted - ring->taken >= LINK_WINDOW) {
     return -EAGAIN;
   }
-  struct bounce *bounce = bounce_of(ring, ring->posted);
-  if (bounce != NULL && bounce->bytes > capacity) {
+  if (message->bytes > capacity) {
     return -EMSGSIZE;
   }
-  *incoming_at(ring, ring->posted) = (struct incoming){ .data = data, .capacity = capacity };
-  ring->posted++;
-  if (bounce != NULL && bounce->state == BOUNCE_LANDED) {
-    bounce_copy_out(ring, bounce);
+  message->data = data;
+  message->capacity = capacity;
+  message->posted_ns = now_ns;
+  if (message->is_landed) {
+    bounce_copy_out(ring, ring->posted, message);
   }
+  ring->posted++;
   incoming_grant(ring);
   incoming_complete(ring);
   return 0;
 }
 
-static int bounce_begin(struct incoming_ring *ring, const struct wire_header *header,
-                        uint8_t **buffer) {
-  struct bounce *bounce = bounce_of(ring, header->message);
-  if (bounce == NULL) {
-    if (header->total > ring->eager_bytes || header->message - ring->granted >= ring->eager_slots) {
-      return -EPROTO;
-    }
-    bounce = &ring->bounces[header->message % ring->eager_slots];
-    if (bounce->state != BOUNCE_FREE) {
-      return -EPROTO; /* cannot be, as those in use are of messages this close, too */
-    }
-    *bounce = (struct bounce){
-      .message = header->message,
-      .bytes = (uint32_t)header->total,
-      .state = BOUNCE_ARRIVING,
-    };
-  } else if (bounce->state == BOUNCE_LANDED || header->total != bounce->bytes ||
-             header->length > bounce->bytes - bounce->landed) {
+int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer) {
+  struct incoming *message = &ring->slots[incoming_slot(header->message)];
+  bool is_early = header->message >= ring->posted;
+  bool is_allowed = !is_early || (header->message - ring->granted < ring->eager_slots &&
+                                  header->total <= ring->eager_bytes);
+  if (header->message < ring->completed || !is_allowed || message->is_landed) {
     return -EPROTO;
   }
-  *buffer = bounce_buffer(ring, header->message) + header->offset;
-  return 0;
-}
-
-static bool is_for_bounce(struct incoming_ring *ring, uint64_t message) {
-  return message >= ring->posted || bounce_of(ring, message) != NULL;
-}
-
-int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer,
-                   bool *is_bounced) {
-  if (header->message < ring->completed) {
-    return -EPROTO;
-  }
-  *is_bounced = is_for_bounce(ring, header->message);
-  if (*is_bounced) {
-    return bounce_begin(ring, header, buffer);
-  }
-  struct incoming *message = incoming_at(ring, header->message);
-  if (message->is_landed) {
-    return -EPROTO;
-  }
-  if (header->total > message->capacity) {
+  if (!is_early && header->total > message->capacity) {
     return -EMSGSIZE;
   }
-  if (message->is_known && header->total != message->bytes) {
-    return -EPROTO;
-  }
-  if (header->length > header->total - message->landed) {
+  if ((message->is_known && header->total != message->bytes) ||
+      header->length > header->total - message->landed) {
     return -EPROTO;
   }
   message->is_known = true;
+  message->is_bounced |= is_early;
   message->bytes = header->total;
-  *buffer = message->data + header->offset;
+  *buffer =
+      header->offset + (message->is_bounced ? bounce_buffer(ring, header->message) : message->data);
   return 0;
 }
 
-static int bounce_end(struct incoming_ring *ring, const struct wire_header *header) {
-  struct bounce *bounce = bounce_of(ring, header->message);
-  if (bounce == NULL || bounce->state == BOUNCE_LANDED ||
-      header->length > bounce->bytes - bounce->landed) {
-    return -EPROTO;
-  }
-  bounce->landed += header->length;
-  if (bounce->landed < bounce->bytes) {
-    return 0;
-  }
-  bounce->state = BOUNCE_LANDED;
-  if (header->message < ring->posted) { /* posted meanwhile */
-    bounce_copy_out(ring, bounce);
-    incoming_grant(ring);
-    incoming_complete(ring);
-  }
-  return 0;
-}
-
-int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool *is_bounced) {
-  *is_bounced = is_for_bounce(ring, header->message);
-  if (*is_bounced) {
-    return bounce_end(ring, header);
-  }
-  struct incoming *message = incoming_at(ring, header->message);
+int incoming_end(struct incoming_ring *ring, const struct wire_header *header) {
+  struct incoming *message = &ring->slots[incoming_slot(header->message)];
   if (header->message < ring->completed || message->is_landed ||
       header->length > message->bytes - message->landed) {
     return -EPROTO;
   }
   message->landed += header->length;
-  if (message->landed == message->bytes) {
-    message->is_landed = true;
+  message->is_landed = message->landed == message->bytes;
+  if (message->is_landed && header->message < ring->posted) {
+    if (message->is_bounced) { /* posted meanwhile */
+      bounce_copy_out(ring, header->message, message);
+      incoming_grant(ring);
+    }
     incoming_complete(ring);
   }
   return 0;
@@ -359,14 +287,9 @@ int incoming_end(struct incoming_ring *ring, const struct wire_header *header, b
 
 uint64_t incoming_landed(const struct incoming_ring *ring) {
   uint64_t message = ring->completed;
-  if (ring->eager_slots == 0 || message < ring->posted) {
-    return message;
-  }
-  for (unsigned i = 0; i < ring->eager_slots; i++, message++) {
-    const struct bounce *bounce = &ring->bounces[message % ring->eager_slots];
-    if (bounce->state != BOUNCE_LANDED || bounce->message != message) {
-      break;
-    }
+  while (message < ring->completed + ring->eager_slots &&
+         ring->slots[incoming_slot(message)].is_landed) {
+    message++;
   }
   return message;
 }
@@ -375,7 +298,8 @@ bool incoming_next_completion(struct incoming_ring *ring, uint64_t *bytes) {
   if (ring->taken == ring->completed) {
     return false;
   }
-  *bytes = incoming_at(ring, ring->taken)->bytes;
-  ring->taken++;
+  struct incoming *message = &ring->slots[incoming_slot(ring->taken++)];
+  *bytes = message->bytes;
+  *message = (struct incoming){ .data = NULL };
   return true;
 }

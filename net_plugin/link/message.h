@@ -112,22 +112,14 @@ bool outgoing_next_completion(struct outgoing_ring *ring, uint64_t *bytes);
 /* ---- receiver ---- */
 
 struct incoming {
-  uint8_t *data;
-  uint64_t capacity; /* of the user's buffer */
+  uint8_t *data;     /* the user's; NULL: not posted */
+  uint64_t capacity; /* of it */
   uint64_t bytes;    /* of the message, valid once is_known */
   uint64_t landed;   /* bytes of complete frames */
   bool is_known;     /* a frame has brought the size */
+  bool is_bounced;   /* its bytes go to a bounce buffer, and are still there */
   bool is_landed;
   uint64_t posted_ns;
-};
-
-enum bounce_state { BOUNCE_FREE, BOUNCE_ARRIVING, BOUNCE_LANDED };
-
-struct bounce {
-  uint64_t message;
-  uint32_t bytes;  /* of the whole message */
-  uint32_t landed; /* bytes of complete frames */
-  enum bounce_state state;
 };
 
 struct incoming_ring {
@@ -136,26 +128,27 @@ struct incoming_ring {
   size_t stride;
   uint32_t eager_bytes;
   unsigned eager_slots;
-  struct incoming slots[LINK_WINDOW];
-  struct bounce bounces[LINK_WINDOW / 2];
+  struct incoming
+      slots[2 * LINK_WINDOW]; /* zeroed once taken: some arrive before they are posted */
 };
 
 void incoming_init(struct incoming_ring *ring, uint32_t eager_bytes, unsigned eager_slots,
                    uint8_t *buffers, size_t stride);
 
+/* Of the message, among the slots. */
+static inline unsigned incoming_slot(uint64_t message) {
+  return message % (2 * LINK_WINDOW);
+}
+
 /* 0, -EAGAIN: the window is full, or -EMSGSIZE: the message has arrived and is larger. */
-int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity);
+int incoming_post(struct incoming_ring *ring, void *data, uint64_t capacity, uint64_t now_ns);
 
 /* A DATA frame begins, of a chunk that has not landed; its payload goes to *buffer, in a bounce
- * buffer or the user's. 0, -EPROTO: no credit, or more bytes than the message has, or -EMSGSIZE:
- * larger than the receive. */
-int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer,
-                   bool *is_bounced);
+ * buffer (is_bounced) or the user's. 0, -EPROTO: no credit, or more bytes than the message has, or
+ * -EMSGSIZE: larger than the receive. */
+int incoming_begin(struct incoming_ring *ring, const struct wire_header *header, uint8_t **buffer);
 /* All of it is there. 0, or -EPROTO: more bytes than the message has. */
-int incoming_end(struct incoming_ring *ring, const struct wire_header *header, bool *is_bounced);
-
-/* All of this message has landed, posted or not. It was the last one that a frame came for. */
-bool incoming_has_landed(const struct incoming_ring *ring, uint64_t message);
+int incoming_end(struct incoming_ring *ring, const struct wire_header *header);
 
 /* Messages landed in order, whether posted or not. */
 uint64_t incoming_landed(const struct incoming_ring *ring);

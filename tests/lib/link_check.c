@@ -6,15 +6,15 @@
 
 #include "net_plugin/link/link_state.h"
 
-static void check_failover(const struct failover *failover) {
-  assert((failover->up & failover->connecting) == 0);
-  assert((failover->up & failover->lost) == 0);
-  assert((failover->connecting & failover->lost) == 0);
-  assert(failover->config->role == LINK_SENDER || failover->connecting == 0);
-  uint64_t all = lanes_below(failover->config->policy.lanes);
-  assert(((failover->up | failover->connecting | failover->lost) & ~all) == 0);
-  for (uint64_t lanes = failover->up; lanes != 0; lanes &= lanes - 1) {
-    const struct link_lane *checked = &failover->lanes[__builtin_ctzll(lanes)];
+static void check_lanes(const struct link *link) {
+  assert((link->up & link->connecting) == 0);
+  assert((link->up & link->lost) == 0);
+  assert((link->connecting & link->lost) == 0);
+  assert(link->config.role == LINK_SENDER || link->connecting == 0);
+  uint64_t all = lanes_below(link->config.policy.lanes);
+  assert(((link->up | link->connecting | link->lost) & ~all) == 0);
+  for (uint64_t lanes = link->up; lanes != 0; lanes &= lanes - 1) {
+    const struct link_lane *checked = &link->lanes[__builtin_ctzll(lanes)];
     assert(checked->epoch > checked->fenced_epoch);
   }
 }
@@ -117,7 +117,7 @@ static void check_sender(const struct link *link) {
     assert(number > ring->cutting ? message->cut == 0 : message->cut <= message->bytes);
     /* Invariant 3 */
     bool is_begun = number < ring->cutting || message->chunks > 0;
-    assert(!is_begun || credit_allows(&link->taken, number, send_is_eager(link, message)));
+    assert(!is_begun || send_has_credit(link, number, send_is_eager(link, message)));
   }
   assert(link->is_detached || link->taken.requested <= ring->posted);
   check_chunks(link);
@@ -142,18 +142,18 @@ static void check_receiver(const struct link *link) {
     assert(is_arriving == ((link->arriving & lane_bit(lane)) != 0));
     assert(!is_arriving || receiving->header.message >= ring->completed);
     assert(!is_arriving || receiving->header.number >= landed->first);
-    assert(receiving->arrival == ARRIVAL_NONE || (link->failover.up & lane_bit(lane)) != 0);
+    assert(receiving->arrival == ARRIVAL_NONE || (link->up & lane_bit(lane)) != 0);
   }
-  for (uint64_t number = ring->completed; number < ring->posted; number++) {
-    const struct incoming *message = &ring->slots[number % LINK_WINDOW];
-    assert(!message->is_known || message->landed <= message->bytes);
-    assert(!message->is_known || message->bytes <= message->capacity);
-  }
-  for (unsigned slot = 0; slot < ring->eager_slots; slot++) {
-    const struct bounce *bounce = &ring->bounces[slot];
-    assert(bounce->state == BOUNCE_FREE || bounce->landed <= bounce->bytes);
-    assert(bounce->state != BOUNCE_LANDED || bounce->message >= ring->posted);
-    assert(bounce->state == BOUNCE_FREE || bounce->message >= ring->granted);
+  uint64_t early = ring->granted + ring->eager_slots;
+  uint64_t end = ring->posted > early ? ring->posted : early;
+  for (uint64_t number = ring->completed; number < end; number++) {
+    const struct incoming *message = &ring->slots[incoming_slot(number)];
+    assert((message->is_known || message->bytes == 0) && message->landed <= message->bytes);
+    assert(number >= ring->posted || message->bytes <= message->capacity);
+    assert(number < ring->posted || message->is_bounced == message->is_known);
+    assert(!message->is_bounced || number >= ring->granted);
+    assert(!message->is_landed || message->landed == message->bytes);
+    assert(!message->is_landed || number > ring->completed || ring->completed == ring->posted);
   }
 }
 
@@ -169,12 +169,11 @@ static void check_time(const struct link *link) {
 }
 
 void link_check(const struct link *link) {
-  check_failover(&link->failover);
+  check_lanes(link);
   assert((link->writing_data & ~link->writing) == 0);
   assert((link->copied & ~link->writing_data) == 0);
-  assert((link->writing & ~link->failover.up) == 0); /* Invariant 5 */
-  assert(((link->pong | link->ping | link->rdma | link->still | link->partial) &
-          ~link->failover.up) == 0);
+  assert((link->writing & ~link->up) == 0); /* Invariant 5 */
+  assert(((link->pong | link->ping | link->rdma | link->still | link->partial) & ~link->up) == 0);
   assert(link->farewell != FAREWELL_WRITING ||
          (link->writing & lane_bit(link->farewell_lane)) != 0);
   assert(link->peer_error == 0 || link->status != 0);

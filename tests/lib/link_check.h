@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* link_check: asserts what must hold of a link between any two calls: the invariants that link.h
- * and failover.h state. For whoever tests a link: the simulator and the fuzz targets have it, too.
+ * and link_lane.h state. For whoever tests a link: the simulator and the fuzz targets have it, too.
  */
 #ifndef TESTS_LIB_LINK_CHECK_H
 #define TESTS_LIB_LINK_CHECK_H

@@ -93,7 +93,7 @@ NO_DATA = {"says": [r"10\.77\.0\.[12]\b", "data does not pass"], "warns": [r"10\
 
 def no_data(name, fault, env=(), flows=FLOWS, is_quick=False, **more):
     def run(test):
-        # A host that gets no CPU for 100 ms, or a peer not heard for 300, begins its lanes' clocks anew (link/liveness.h):
+        # A host that gets no CPU for 100 ms, or a peer not heard for 300, begins its lanes' clocks anew (link/link_time.c):
         # on a busy machine it takes longer than the timeout. And NCCL sets up what it needs meanwhile.
         test.fails(fault, 10, env={"STRATUS_LINK_TIMEOUT": "10s", **dict(env)}, flows=flows, slack_s=25.0,
                    **{**NO_DATA, **more})

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "net_plugin/link/limits.h"
-#include "net_plugin/link/liveness.h"
 #include "tests/lib/link_check.h"
 #include "tests/lib/link_parts.h"
 #include "tests/lib/timed.h"

@@ -118,7 +118,7 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
   for (unsigned i = 0; i < connection->lanes; i++) {
     struct link_lane_view lane;
     link_view_lane(connection->link, i, &lane);
-    snapshot->bytes += connection->is_sender ? lane.counts.bytes_acked : lane.counts.bytes_received;
+    snapshot->bytes += connection->is_sender ? lane.bytes_acked : lane.counts.bytes_received;
     snapshot->limited[lane.limit] += lane.state == LINK_LANE_UP;
   }
   uint64_t heard_ns = snapshot->link.heard_ns ? snapshot->link.heard_ns : connection->created_ns;

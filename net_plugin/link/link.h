@@ -308,11 +308,10 @@ enum link_lane_state { LINK_LANE_CLOSED, LINK_LANE_CONNECTING, LINK_LANE_UP, LIN
 
 /* Over all epochs of a lane. */
 struct link_lane_counts {
-  uint64_t bytes_sent, bytes_acked; /* DATA payload */
-  uint64_t bytes_received;
-  uint64_t requeued;        /* chunks that it gave back when it was lost */
-  uint64_t losses;          /* how often it was lost; in this number: */
-  uint64_t stalls_cut;      /* of these, cut by us: stalled while others moved */
+  uint64_t bytes_sent, bytes_received; /* DATA payload */
+  uint64_t requeued;                   /* chunks that it gave back when it was lost */
+  uint64_t losses;                     /* how often it was lost; in this number: */
+  uint64_t stalls_cut;                 /* of these, cut by us: stalled while others moved */
   uint64_t slow_reconnects; /* of these, reconnected by us: much slower than the others */
 };
 
@@ -321,6 +320,7 @@ struct link_lane_view {
   uint32_t epoch;
   struct link_lane_counts counts;
   uint64_t outstanding_bytes; /* sender: sent and not acknowledged */
+  uint64_t bytes_acked;       /* sender */
   uint32_t ps_per_byte;       /* sender: learned drain time; 0: not known */
   enum policy_limit limit;    /* sender: what held it up lately */
   uint64_t heard_ns;          /* the last frame or handshake; 0: never */

@@ -38,7 +38,7 @@ void carry_begins(struct link *link, unsigned lane, uint64_t number, uint64_t no
   carrier->number = number;
   carrier->chunk = chunk;
   carrier->in_flight++;
-  carrier->in_flight_bytes += chunk.length;
+  carrier->policy.in_flight_bytes += chunk.length;
   carrier->counts.bytes_sent += chunk.length;
   link->writing_data |= lane_bit(lane);
   link->copied |= chunk.length == 0 ? lane_bit(lane) : 0;
@@ -73,8 +73,8 @@ void carry_stops(struct link *link, unsigned lane, uint64_t now_ns) {
   if (carrier->is_overtaken) {
     carrier->is_overtaken = false;
     carrier->in_flight--;
-    carrier->in_flight_bytes -= carrier->chunk.length;
-    carrier->counts.bytes_acked += carrier->chunk.length;
+    carrier->policy.in_flight_bytes -= carrier->chunk.length;
+    carrier->policy.acked_bytes += carrier->chunk.length;
   }
 }
 
@@ -106,8 +106,8 @@ void carry_acked(struct link *link, uint64_t number, struct carry_acked *acked) 
       carrier->is_overtaken = true;
     } else {
       carrier->in_flight--;
-      carrier->in_flight_bytes -= chunk->chunk.length;
-      carrier->counts.bytes_acked += chunk->chunk.length;
+      carrier->policy.in_flight_bytes -= chunk->chunk.length;
+      carrier->policy.acked_bytes += chunk->chunk.length;
       acked->bytes[lane] += chunk->chunk.length;
     }
   }
@@ -126,7 +126,7 @@ void carry_settle(struct link *link, unsigned lane) {
       continue;
     }
     lost->in_flight--;
-    lost->in_flight_bytes -= chunk->chunk.length;
+    lost->policy.in_flight_bytes -= chunk->chunk.length;
     if (!flight_give_back(flight, number, lane)) {
       continue;
     }

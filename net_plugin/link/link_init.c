@@ -103,14 +103,13 @@ struct link *link_init(void *memory, const struct link_config *config, uint64_t 
     link->known_remote_buffers = remote_buffers;
     link->flight.ring = (struct flight_chunk *)(void *)(bytes + layout.flight);
     link->policy = (struct policy *)(void *)(bytes + layout.policy);
-    policy_init(link->policy, &config->policy,
-                &(struct policy_lanes){
-                    .up = &link->up,
-                    .rdma = &link->rdma,
-                    .in_flight = &link->lanes->in_flight_bytes,
-                    .acked = &link->lanes->counts.bytes_acked,
-                    .stride = sizeof *link->lanes,
-                });
+    policy_init(link->policy, &(struct policy_lanes){
+                                  .config = &config->policy,
+                                  .up = &link->up,
+                                  .rdma = &link->rdma,
+                                  .first = &link->lanes->policy,
+                                  .stride = sizeof *link->lanes,
+                              });
     outgoing_init(&link->outgoing, config->eager_bytes, bytes + layout.eager,
                   layout.staging - layout.eager);
   } else {

@@ -105,12 +105,12 @@ struct link_lane {
                            ARRIVAL_PLACED: where they are */
 
   /* sender */
-  unsigned in_flight;       /* chunks that it carries; an overtaken one until it is written */
-  uint64_t in_flight_bytes; /* of these */
-  uint64_t number;          /* of the DATA frame that is being written, or was last */
-  struct chunk chunk;       /* of this number */
-  bool is_overtaken;        /* the peer has it, and it is not written yet: another lane brought it,
-                               or the owner is late with its report */
+  struct policy_lane policy;
+  unsigned in_flight; /* chunks that it carries; an overtaken one until it is written */
+  uint64_t number;    /* of the DATA frame that is being written, or was last */
+  struct chunk chunk; /* of this number */
+  bool is_overtaken;  /* the peer has it, and it is not written yet: another lane brought it,
+                         or the owner is late with its report */
 
   /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
   uint8_t *coding;

@@ -51,7 +51,8 @@ static int repeat_pick(const struct link *link, uint64_t lanes) {
   int best = -1;
   for (; lanes != 0; lanes &= lanes - 1) {
     int lane = __builtin_ctzll(lanes);
-    if (best < 0 || link->lanes[lane].in_flight_bytes < link->lanes[best].in_flight_bytes) {
+    if (best < 0 ||
+        link->lanes[lane].policy.in_flight_bytes < link->lanes[best].policy.in_flight_bytes) {
       best = lane;
     }
   }

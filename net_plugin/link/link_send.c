@@ -166,7 +166,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
   link->announce = 0;
   for (unsigned lane = 0; lane < link->config.policy.lanes; lane++) {
     link->lanes[lane].in_flight = 0;
-    link->lanes[lane].in_flight_bytes = 0;
+    link->lanes[lane].policy.in_flight_bytes = 0;
     link->lanes[lane].is_overtaken = false;
     if ((link->writing_data & lane_bit(lane)) != 0) {
       lanes_fence(link, lane, link->lanes[lane].epoch, now_ns);

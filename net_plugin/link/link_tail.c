@@ -157,7 +157,7 @@ bool link_tail_measured(struct link *link, unsigned lane, const struct policy_tr
   link->tails_due &= ~lane_bit(lane);
   link->tail_ns = tail->look_ns < link->tail_ns ? tail->look_ns : link->tail_ns;
   bool does_read = link->lanes[lane].spoke_ns > link_tail_since_ns(link, lane);
-  bool is_small = link->lanes[lane].in_flight_bytes <= LINK_TAIL_STILL_BYTES;
+  bool is_small = link->lanes[lane].policy.in_flight_bytes <= LINK_TAIL_STILL_BYTES;
   bool is_long = tail->looks >= LINK_TAIL_STILL_LOOKS && (is_small || does_read);
   return is_lost && (transport->is_repairing || is_long);
 }

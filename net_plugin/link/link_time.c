@@ -310,7 +310,7 @@ static struct watch link_look_at_clocks(const struct link *link, uint64_t now_ns
   bool is_sender = link->config.role == LINK_SENDER, is_waiting = link_is_waiting(link);
   for (uint64_t lanes = link->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint64_t bytes = link->lanes[lane].in_flight_bytes;
+    uint64_t bytes = link->lanes[lane].policy.in_flight_bytes;
     bool has_bytes = link->lanes[lane].in_flight > 0;
     bool owes_answer = liveness_owes_answer(link, lane);
     if (is_waiting && !owes_answer && liveness_is_doubtful(link, lane)) {

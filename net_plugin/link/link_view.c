@@ -11,10 +11,11 @@ void link_view_lane(const struct link *link, unsigned lane, struct link_lane_vie
     .state = link_lane_state_of(link, lane),
     .epoch = seen->epoch,
     .counts = seen->counts,
+    .bytes_acked = seen->policy.acked_bytes,
     .heard_ns = seen->spoke_ns,
   };
   if (link->config.role == LINK_SENDER) {
-    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->in_flight_bytes : 0;
+    view->outstanding_bytes = link_is_lane_up(link, lane) ? seen->policy.in_flight_bytes : 0;
     view->ps_per_byte = policy_ps_per_byte(link->policy, lane);
     view->limit = policy_limit_of(link->policy, lane);
   }

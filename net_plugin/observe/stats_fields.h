@@ -65,8 +65,7 @@
 
 #define STATS_FLOW_FIELDS(X)                                                                       \
   X(bytes_sent, COUNTER, 1, seen->link.counts.bytes_sent, "Payload bytes sent, repeats included")  \
-  X(bytes_acked, COUNTER, 1, seen->link.counts.bytes_acked,                                        \
-    "Payload bytes acknowledged by the peer")                                                      \
+  X(bytes_acked, COUNTER, 1, seen->link.bytes_acked, "Payload bytes acknowledged by the peer")     \
   X(bytes_received, COUNTER, 1, seen->link.counts.bytes_received,                                  \
     "Payload bytes received, repeats not included")                                                \
   X(wire_bytes_sent, COUNTER, 1, seen->transport.bytes_written, "Bytes written, headers included") \

@@ -6,8 +6,6 @@
 
 #include "common/time_units.h"
 
-#include "net_plugin/policy/policy_facts.h"
-
 /* ---- which lanes are wanted ---- */
 
 /* A message of this size makes more than one lane worth opening, if flows are slow. Where flows are

@@ -17,7 +17,6 @@
 #include "net_plugin/policy/stripe.h"
 
 struct policy {
-  const struct policy_config *config; /* the link's */
   struct policy_lanes lanes;
   bool is_spread;             /* a message came that makes more than one lane worth opening */
   uint64_t draining;          /* the lane that is to be reconnected */
@@ -31,7 +30,6 @@ struct policy {
   uint64_t loaded_since_ns;   /* anything is in flight since then, if it is */
   struct limit_window passed; /* since it was measured; not its lanes */
   uint64_t bulk_bytes;        /* of these, with LIMIT_BULK_BYTES in flight */
-  struct policy_lane records[POLICY_MAX_LANES]; /* by lane */
   struct stripe stripe;
   struct slow_flow slow_flow;
 };
@@ -55,20 +53,20 @@ static uint64_t policy_all_in_flight(const struct policy *policy) {
 
 /* NULL: the number of lanes is not learned. */
 static struct flow_count *policy_count(const struct policy *policy) {
-  const struct policy_config *config = policy->config;
+  const struct policy_config *config = policy->lanes.config;
   return config->learns_lanes && config->shared ? &config->shared->count : NULL;
 }
 
 /* NULL: whether chunks are compressed is not decided here. */
 static struct compression *policy_compression(const struct policy *policy) {
-  const struct policy_config *config = policy->config;
+  const struct policy_config *config = policy->lanes.config;
   bool decides = config->compress == POLICY_COMPRESS_AUTO && config->shared;
   return decides ? &config->shared->compression : NULL;
 }
 
 /* Of each path as many. */
 static unsigned policy_level_lanes(const struct policy *policy, unsigned level) {
-  const struct policy_config *config = policy->config;
+  const struct policy_config *config = policy->lanes.config;
   unsigned paths = policy_paths(config);
   unsigned first = policy_first_lanes(config);
   if (level < FLOW_COUNT_GUESS) {
@@ -95,11 +93,9 @@ size_t policy_bytes(void) {
   return sizeof(struct policy);
 }
 
-void policy_init(struct policy *policy, const struct policy_config *config,
-                 const struct policy_lanes *lanes) {
-  *policy = (struct policy){ .config = config, .lanes = *lanes };
-  stripe_init(&policy->stripe, config, &policy->lanes, policy->records);
-  slow_flow_init(&policy->slow_flow, config, &policy->lanes, policy->records);
+void policy_init(struct policy *policy, const struct policy_lanes *lanes) {
+  *policy = (struct policy){ .lanes = *lanes, .slow_flow = { .lanes = &policy->lanes } };
+  stripe_init(&policy->stripe, &policy->lanes);
   if (policy_compression(policy)) {
     policy_compression(policy)->is_asked = true;
   }
@@ -130,7 +126,7 @@ void policy_end(struct policy *policy) {
 /* ---- facts ---- */
 
 void policy_lane_up(struct policy *policy, unsigned lane, uint64_t now_ns) {
-  policy_lane_begin(&policy->records[lane], now_ns);
+  policy_lane_begin(policy_lane_of(&policy->lanes, lane), now_ns);
   stripe_lanes_changed(&policy->stripe);
   policy_flows_changed(policy, 1);
 }
@@ -145,7 +141,7 @@ void policy_lane_lost(struct policy *policy, unsigned lane) {
 void policy_posted(struct policy *policy, uint64_t bytes) {
   /* An RDMA lane takes a message in one piece up to STRIPE_PLACED_LEAST_BYTES, and is no slower
    * than its NIC: others are of use only beyond that, or where they lead through other NICs. */
-  bool is_whole_nic = policy_rdma(policy) != 0 && policy->config->paths <= 1;
+  bool is_whole_nic = policy_rdma(policy) != 0 && policy->lanes.config->paths <= 1;
   policy->is_spread |=
       is_whole_nic ? bytes > STRIPE_PLACED_LEAST_BYTES : bytes >= POLICY_LANES_BYTES;
   uint64_t used = policy_up(policy) & policy_counted(policy);
@@ -155,7 +151,7 @@ void policy_posted(struct policy *policy, uint64_t bytes) {
 void policy_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t now_ns) {
   bool is_idle = !policy_is_busy(policy, lane);
   if (is_idle && bytes > 0) {
-    limit_lane_busy(&policy->records[lane], now_ns);
+    limit_lane_busy(policy_lane_of(&policy->lanes, lane), now_ns);
     policy->used |= lane_bit(lane);
   }
   if (is_idle && policy_all_in_flight(policy) == 0) {
@@ -195,7 +191,7 @@ void policy_acked(struct policy *policy, unsigned lane, uint64_t bytes, bool has
   policy->passed.bytes += bytes;
   stripe_acked(&policy->stripe, lane, bytes, has_paused, now_ns);
   if (!policy_is_busy(policy, lane)) {
-    limit_lane_idle(&policy->records[lane], now_ns);
+    limit_lane_idle(policy_lane_of(&policy->lanes, lane), now_ns);
   }
   if (in_flight == 0) {
     policy_add_load(policy, now_ns);
@@ -233,9 +229,9 @@ static void policy_measured_load(struct policy *policy, uint64_t now_ns) {
   }
   policy->is_bulk = policy->passed.bytes > 0 && policy->bulk_bytes * 2 >= policy->passed.bytes;
   policy->is_current =
-      policy_is_current(policy, now_ns) && policy->is_bulk && policy->config->shared;
+      policy_is_current(policy, now_ns) && policy->is_bulk && policy->lanes.config->shared;
   if (policy->is_current) {
-    policy_shared_passed(policy->config->shared, &policy->passed, now_ns);
+    policy_shared_passed(policy->lanes.config->shared, &policy->passed, now_ns);
   }
   policy->passed = (struct limit_window){ .bytes = 0 };
   policy->bulk_bytes = 0;
@@ -252,13 +248,13 @@ void policy_measured(struct policy *policy, unsigned lane, const struct policy_t
   if (!transport) {
     return;
   }
-  uint64_t retransmits = policy->records[lane].measured.retransmits;
+  uint64_t retransmits = policy_lane_of(&policy->lanes, lane)->measured.retransmits;
   stripe_retransmitted(&policy->stripe, transport->retransmits > retransmits, now_ns);
-  struct limit_window passed = { .lanes = limit_lane_measured(&policy->records[lane], transport,
-                                                              is_idle, now_ns) };
+  struct limit_window passed = { .lanes = limit_lane_measured(policy_lane_of(&policy->lanes, lane),
+                                                              transport, is_idle, now_ns) };
   const struct flow_count *count = policy_learned(policy);
   if (policy->is_current && (!count || policy->changes == count->changes)) {
-    policy_shared_passed(policy->config->shared, &passed, now_ns);
+    policy_shared_passed(policy->lanes.config->shared, &passed, now_ns);
   }
   if (count && !policy->is_bulk && policy->stripe.turns.state == TURNS_HELP) {
     flow_count_queues(policy_count(policy), now_ns);
@@ -303,7 +299,7 @@ uint32_t policy_chunk_bytes(const struct policy *policy, unsigned lane, uint64_t
 }
 
 int policy_reconnect(struct policy *policy, uint64_t now_ns) {
-  if (!policy->config->reconnects_slow_lanes) {
+  if (!policy->lanes.config->reconnects_slow_lanes) {
     return -1;
   }
   if (policy->draining != 0) {
@@ -323,9 +319,9 @@ bool policy_compress(const struct policy *policy) {
 /* ---- views ---- */
 
 enum policy_limit policy_limit_of(const struct policy *policy, unsigned lane) {
-  return limit_of_lane(&policy->records[lane]);
+  return limit_of_lane(policy_lane_of(&policy->lanes, lane));
 }
 
 uint32_t policy_ps_per_byte(const struct policy *policy, unsigned lane) {
-  return policy->records[lane].ps_per_byte;
+  return policy_lane_of(&policy->lanes, lane)->ps_per_byte;
 }

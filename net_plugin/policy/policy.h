@@ -25,14 +25,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net_plugin/policy/policy_facts.h"
+#include "net_plugin/policy/policy_lane.h"
 
 struct policy; /* policy.c */
 
 size_t policy_bytes(void);
-/* In `policy_bytes` of memory. config, what lanes points to and config->shared outlive it. */
-void policy_init(struct policy *policy, const struct policy_config *config,
-                 const struct policy_lanes *lanes);
+/* In `policy_bytes` of memory. What lanes points to and config->shared outlive it. */
+void policy_init(struct policy *policy, const struct policy_lanes *lanes);
 /* The link ends; policy_shared keeps no reference to it. */
 void policy_end(struct policy *policy);
 

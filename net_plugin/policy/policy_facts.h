@@ -95,24 +95,4 @@ static inline unsigned policy_first_lanes(const struct policy_config *config) {
   return has_guess ? config->first_lanes : config->lanes;
 }
 
-/* Where a link keeps what policies read of its lanes, and keep no copy of. The counts are those of
- * lane 0; those of the next one lie `stride` bytes behind. */
-struct policy_lanes {
-  const uint64_t *up;        /* they can carry frames */
-  const uint64_t *rdma;      /* of these, the RDMA lanes */
-  const uint64_t *in_flight; /* bytes that were sent and not acknowledged */
-  const uint64_t *acked;     /* bytes that were acknowledged, ever */
-  size_t stride;
-};
-
-static inline uint64_t policy_count_of(const struct policy_lanes *lanes, const uint64_t *first,
-                                       unsigned lane) {
-  return *(const uint64_t *)(const void *)((const char *)first + lane * lanes->stride);
-}
-
-/* 0 of a lane that is not up: what it had is sent again. */
-static inline uint64_t policy_in_flight(const struct policy_lanes *lanes, unsigned lane) {
-  return (*lanes->up >> lane & 1) != 0 ? policy_count_of(lanes, lanes->in_flight, lane) : 0;
-}
-
 #endif

@@ -21,19 +21,13 @@
 #include "net_plugin/policy/policy_lane.h"
 
 struct slow_flow {
-  const struct policy_lanes *lanes;
-  struct policy_lane *records; /* by lane */
-  unsigned lane_count, groups;
+  const struct policy_lanes *lanes; /* set by the owner; the others are 0 at first */
   uint64_t looked_ns;
   uint64_t next_ns; /* the next try of any lane */
 };
 
-/* Lanes that share a path (policy_config.paths) are compared. */
-void slow_flow_init(struct slow_flow *slow_flow, const struct policy_config *config,
-                    const struct policy_lanes *lanes, struct policy_lane *records);
-
-/* To be called about every 100 ms under load. The lane to reconnect, never the only one that is up,
- * or -1. */
+/* Lanes that share a path (policy_config.paths) are compared. To be called about every 100 ms under
+ * load. The lane to reconnect, never the only one that is up, or -1. */
 int slow_flow_pick(struct slow_flow *slow_flow, uint64_t now_ns);
 
 #endif

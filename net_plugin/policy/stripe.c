@@ -4,8 +4,6 @@
 
 #include <assert.h>
 
-#include "net_plugin/policy/rates.h"
-
 /* ---- turns ---- */
 
 static void turns_change(struct turns *turns, enum turns_state state, uint64_t next_ns) {
@@ -48,10 +46,8 @@ void turns_sent(struct turns *turns, uint64_t now_ns) {
 
 /* ---- lanes ---- */
 
-void stripe_init(struct stripe *stripe, const struct policy_config *config,
-                 const struct policy_lanes *lanes, struct policy_lane *records) {
-  *stripe = (struct stripe){ .config = config, .lanes = lanes, .records = records };
-  turns_init(&stripe->turns);
+void stripe_init(struct stripe *stripe, const struct policy_lanes *lanes) {
+  *stripe = (struct stripe){ .lanes = lanes, .turns = { .pause_ns = TURNS_NS } };
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -59,7 +55,7 @@ static void stripe_compare(struct stripe *stripe) {
   stripe->unknown = 0;
   for (uint64_t lanes = *stripe->lanes->up; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    uint32_t rate = stripe->records[lane].ps_per_byte;
+    uint32_t rate = policy_lane_of(stripe->lanes, lane)->ps_per_byte;
     stripe->unknown |= rate == 0 ? lane_bit(lane) : 0;
     rates_add(&rates, rate);
   }
@@ -69,7 +65,7 @@ static void stripe_compare(struct stripe *stripe) {
 /* A lane is slow after STRIPE_SLOW_SAMPLES slow samples in a row (hysteresis): a scheduler can
  * spoil a single one. */
 static void stripe_judge(struct stripe *stripe, unsigned lane) {
-  struct policy_lane *record = &stripe->records[lane];
+  struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
   if (record->ps_per_byte * 100ull > stripe->typical_ps_per_byte * (uint64_t)STRIPE_SLOW_PERCENT) {
     record->slow_samples += record->slow_samples < STRIPE_SLOW_SAMPLES ? 1 : 0;
   } else {
@@ -92,7 +88,8 @@ void stripe_lanes_changed(struct stripe *stripe) {
  * since it has shown a better rate by chance, is soon above its cap, and a policer drops that. */
 static uint32_t stripe_ps_per_byte(const struct stripe *stripe, unsigned lane) {
   bool is_slow = (stripe->slow & lane_bit(lane)) != 0;
-  uint32_t own = is_slow || !stripe->is_lossy ? stripe->records[lane].ps_per_byte : 0;
+  uint32_t own =
+      is_slow || !stripe->is_lossy ? policy_lane_of(stripe->lanes, lane)->ps_per_byte : 0;
   if (own != 0) {
     return own;
   }
@@ -153,8 +150,9 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
 
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left, uint64_t now_ns) {
   uint64_t last_bit = lane_bit(stripe->last);
-  bool takes_turns = stripe->turns.state != TURNS_NONE &&
-                     now_ns >= stripe->records[stripe->last].sent_ns + STRIPE_BATCH_NS;
+  bool takes_turns =
+      stripe->turns.state != TURNS_NONE &&
+      now_ns >= policy_lane_of(stripe->lanes, stripe->last)->sent_ns + STRIPE_BATCH_NS;
   uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
   if (left <= most && (candidates & last_bit & ~stripe->slow) != 0) {
     uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
@@ -183,7 +181,7 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left,
 
 /* So much less as the lane is slower than a typical one. Aging may have made its rate better. */
 static uint64_t stripe_slow_share(const struct stripe *stripe, unsigned lane, uint64_t bytes) {
-  uint64_t own = stripe->records[lane].ps_per_byte;
+  uint64_t own = policy_lane_of(stripe->lanes, lane)->ps_per_byte;
   bool is_less = (stripe->slow & lane_bit(lane)) != 0 && own > stripe->typical_ps_per_byte;
   return is_less ? bytes * stripe->typical_ps_per_byte / own : bytes;
 }
@@ -202,11 +200,11 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
   uint64_t quick_ps = lanes == 1 ? STRIPE_ALONE_PS : STRIPE_QUICK_PS;
   uint64_t quick =
       quick_ps / stripe_ps_per_byte(stripe, lane) & ~(uint64_t)(POLICY_GRAIN_BYTES - 1);
-  if (lanes > STRIPE_FEW_LANES * policy_paths(stripe->config)) {
+  if (lanes > STRIPE_FEW_LANES * policy_paths(stripe->lanes->config)) {
     quick = quick < STRIPE_CAPPED_CHUNK_BYTES ? quick : STRIPE_CAPPED_CHUNK_BYTES;
   }
-  uint32_t usual = policy_usual_chunk_bytes(stripe->config);
-  uint32_t most = policy_most_chunk_bytes(stripe->config);
+  uint32_t usual = policy_usual_chunk_bytes(stripe->lanes->config);
+  uint32_t most = policy_most_chunk_bytes(stripe->lanes->config);
   wanted = wanted < usual ? wanted : usual;
   wanted = wanted > quick ? wanted : quick;
   wanted = wanted > STRIPE_MIN_CHUNK_BYTES ? wanted : STRIPE_MIN_CHUNK_BYTES;
@@ -223,9 +221,9 @@ static uint32_t stripe_wanted_bytes(const struct stripe *stripe, unsigned lane, 
 uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t total,
                             uint64_t left) {
   assert(left <= total);
-  uint32_t most = policy_usual_chunk_bytes(stripe->config);
+  uint32_t most = policy_usual_chunk_bytes(stripe->lanes->config);
   uint32_t wanted = stripe_wanted_bytes(stripe, lane, total);
-  most = wanted > most ? policy_most_chunk_bytes(stripe->config) : most;
+  most = wanted > most ? policy_most_chunk_bytes(stripe->lanes->config) : most;
   if (left <= wanted) {
     return (uint32_t)left;
   }
@@ -240,7 +238,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 }
 
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total) {
-  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * policy_usual_chunk_bytes(stripe->config);
+  uint64_t most = (uint64_t)STRIPE_PLACED_CHUNKS * policy_usual_chunk_bytes(stripe->lanes->config);
   uint64_t wanted = total / stripe_lanes_up(stripe);
   if (wanted < STRIPE_PLACED_LEAST_BYTES) {
     wanted = STRIPE_PLACED_LEAST_BYTES;
@@ -260,7 +258,7 @@ uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_
 static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   for (uint64_t lanes = stripe->slow; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
-    struct policy_lane *record = &stripe->records[lane];
+    struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
     if (policy_in_flight(stripe->lanes, lane) == 0 && record->sample_ns < stripe->aged_ns) {
       record->ps_per_byte /= 2;
     }
@@ -269,19 +267,14 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   stripe_compare(stripe);
 }
 
-static uint64_t stripe_acked_bytes(const struct stripe *stripe, unsigned lane) {
-  return policy_count_of(stripe->lanes, stripe->lanes->acked, lane);
-}
-
 /* What was acknowledged last arrived now. Was it alone on its lane, and late? */
 static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
-  const struct policy_lane *record = &stripe->records[lane];
+  const struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
   if (record->measured.rtt_min_us == 0) {
     return;
   }
-  uint64_t acked_bytes = stripe_acked_bytes(stripe, lane);
   const struct policy_lane_chunk *last = record->recent, *end = record->recent + STRIPE_RECENT;
-  while (last < end && last->end != acked_bytes) {
+  while (last < end && last->end != record->acked_bytes) {
     last++;
   }
   if (last == end || last->ns == 0) {
@@ -299,7 +292,7 @@ static void stripe_begin_sample(struct policy_lane *record, uint64_t in_flight, 
 }
 
 void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  struct policy_lane *record = &stripe->records[lane];
+  struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
   uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
   bool is_slow = (stripe->slow & lane_bit(lane)) != 0;
   /* Small messages are acknowledged late, so a lane that has nothing but these on the way may have
@@ -310,10 +303,9 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   /* For the same reason a lane is known to be empty by time. */
   bool is_alone = now_ns >= record->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
                   bytes <= STRIPE_WARM_BYTES;
-  record->recent[record->sent_chunks++ % STRIPE_RECENT] =
-      (struct policy_lane_chunk){ .end = stripe_acked_bytes(stripe, lane) + in_flight + bytes,
-                                  .ns = is_alone ? now_ns : 0,
-                                  .bytes = bytes };
+  record->recent[record->sent_chunks++ % STRIPE_RECENT] = (struct policy_lane_chunk){
+    .end = record->acked_bytes + in_flight + bytes, .ns = is_alone ? now_ns : 0, .bytes = bytes
+  };
   record->sent_ns = now_ns;
   turns_sent(&stripe->turns, now_ns);
   stripe->last = lane;
@@ -324,7 +316,7 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
 
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, bool has_paused,
                   uint64_t now_ns) {
-  struct policy_lane *record = &stripe->records[lane];
+  struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
   if (has_paused) {
     stripe_begin_sample(record, policy_in_flight(stripe->lanes, lane), now_ns);
     return;

@@ -55,20 +55,14 @@ struct turns {
   uint64_t pause_ns; /* the next one */
 };
 
-static inline void turns_init(struct turns *turns) {
-  *turns = (struct turns){ .pause_ns = TURNS_NS };
-}
-
 /* A message that was alone on its lane arrived. */
 void turns_arrived(struct turns *turns, bool is_late, uint64_t now_ns);
 /* Time has passed. */
 void turns_sent(struct turns *turns, uint64_t now_ns);
 
 struct stripe {
-  const struct policy_config *config;
   const struct policy_lanes *lanes;
-  struct policy_lane *records; /* by lane */
-  unsigned last;               /* the lane used last */
+  unsigned last;       /* the lane used last */
   unsigned lanes_used; /* of those that are up, if not all; 0: all. The policy fills it in */
   uint32_t typical_ps_per_byte; /* of the lanes that are up and known; 0: none */
   uint64_t slow;                /* lanes that are up and slow, as above */
@@ -79,9 +73,8 @@ struct stripe {
   uint64_t lost_ns; /* when that was seen last; 0: never */
 };
 
-/* All are read as long as it is used. */
-void stripe_init(struct stripe *stripe, const struct policy_config *config,
-                 const struct policy_lanes *lanes, struct policy_lane *records);
+/* lanes: used as long as it is. */
+void stripe_init(struct stripe *stripe, const struct policy_lanes *lanes);
 
 /* A lane came up, and its record has begun; or it was lost. */
 void stripe_lanes_changed(struct stripe *stripe);

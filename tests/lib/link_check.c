@@ -95,7 +95,7 @@ static void check_chunks(const struct link *link) {
       check_chunk(link, carrier->chunk, &tally);
     }
     assert(carrier->in_flight == carried.chunks[lane]);
-    assert(carrier->in_flight_bytes == carried.bytes[lane]);
+    assert(carrier->policy.in_flight_bytes == carried.bytes[lane]);
   }
   const struct outgoing_ring *ring = &link->outgoing;
   for (uint64_t number = ring->retired; number < ring->posted; number++) {

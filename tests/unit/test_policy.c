@@ -19,19 +19,18 @@ static struct policy_config config;
 static struct policy *policy;
 static uint64_t now_ns;
 static uint64_t up, rdma;
-static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
-static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
+static struct policy_lane records[POLICY_MAX_LANES];
+static const struct policy_lanes lanes_now = { &config, &up, &rdma, records, sizeof *records };
 
 static void make(const struct policy_config *wanted) {
   now_ns = 1000 * MS;
   up = rdma = 0;
-  memset(in_flight, 0, sizeof in_flight);
-  memset(acked, 0, sizeof acked);
+  memset(records, 0, sizeof records);
   config = *wanted;
   policy_shared_init(&shared);
   policy = calloc(1, policy_bytes());
   assert_non_null(policy);
-  policy_init(policy, &config, &lanes_now);
+  policy_init(policy, &lanes_now);
 }
 
 static void finish(void) {
@@ -48,19 +47,19 @@ static void lane_lost(unsigned lane) {
   up &= ~lane_bit(lane);
   rdma &= ~lane_bit(lane);
   policy_lane_lost(policy, lane);
-  in_flight[lane] = 0;
+  records[lane].in_flight_bytes = 0;
 }
 
 /* They are not in flight any more. */
 static void bytes_acked(unsigned lane, uint64_t bytes) {
-  in_flight[lane] -= bytes;
-  acked[lane] += bytes;
+  records[lane].in_flight_bytes -= bytes;
+  records[lane].acked_bytes += bytes;
   policy_acked(policy, lane, bytes, false, now_ns);
 }
 
 static void pass(unsigned lane, uint32_t bytes) {
   policy_sent(policy, lane, bytes, now_ns);
-  in_flight[lane] += bytes;
+  records[lane].in_flight_bytes += bytes;
 }
 
 /* ---- the contract ---- */
@@ -127,7 +126,7 @@ static void check_decisions(void) {
   int slow = chance(10) ? policy_reconnect(policy, now_ns) : -1;
   if (slow >= 0) {
     assert_true((up >> slow & 1) != 0 && up != lane_bit((unsigned)slow));
-    assert_int_equal(in_flight[slow], 0);
+    assert_int_equal(records[slow].in_flight_bytes, 0);
     lane_lost((unsigned)slow);
   }
 }
@@ -146,12 +145,13 @@ static void some_fact(void) {
   } else if (kind < 60) {
     uint64_t left = draw(4u << 20);
     int lane = policy_pick(policy, up, left, now_ns);
-    if (lane >= 0 && in_flight[lane] < IN_FLIGHT_MAX_BYTES) {
+    if (lane >= 0 && records[lane].in_flight_bytes < IN_FLIGHT_MAX_BYTES) {
       pass((unsigned)lane, policy_chunk_bytes(policy, (unsigned)lane, left, left, false));
     }
   } else {
     unsigned lane = draw_lane(up);
-    bytes_acked(lane, chance(50) ? in_flight[lane] : draw(in_flight[lane] + 1));
+    bytes_acked(lane, chance(50) ? records[lane].in_flight_bytes
+                                 : draw(records[lane].in_flight_bytes + 1));
   }
 }
 
@@ -165,7 +165,7 @@ UNIT_TEST(any_order_of_facts_gives_possible_decisions) {
     /* Whatever has happened: with all lanes free and nothing in flight, one carries the chunk. */
     for (uint64_t lanes = up; lanes != 0; lanes &= lanes - 1) {
       unsigned lane = (unsigned)__builtin_ctzll(lanes);
-      bytes_acked(lane, in_flight[lane]);
+      bytes_acked(lane, records[lane].in_flight_bytes);
     }
     assert_true(up == 0 || policy_pick(policy, up, UINT64_MAX, now_ns) >= 0);
     assert_true(up == 0 || policy_pick(policy, up, 1, now_ns) >= 0);

@@ -15,20 +15,19 @@ static uint64_t now_ns;
 static unsigned tries[POLICY_MAX_LANES];
 
 /* What a link knows of its lanes. */
-static uint64_t up, in_flight[LANES], acked[LANES];
+static uint64_t up;
+static struct policy_config config;
 static const struct policy_lanes lanes_now = {
-  .up = &up, .in_flight = in_flight, .acked = acked, .stride = sizeof *acked
+  .config = &config, .up = &up, .first = records, .stride = sizeof *records
 };
 
 static void begin(unsigned groups) {
-  slow_flow_init(&slow_flow, &(struct policy_config){ .lanes = LANES, .paths = groups }, &lanes_now,
-                 records);
+  config = (struct policy_config){ .lanes = LANES, .paths = groups };
+  slow_flow = (struct slow_flow){ .lanes = &lanes_now };
   now_ns = SECOND;
   up = (1u << LANES) - 1;
   for (unsigned lane = 0; lane < LANES; lane++) {
-    records[lane] = (struct policy_lane){ .ps_per_byte = FULL };
-    in_flight[lane] = 1;
-    acked[lane] = 0;
+    records[lane] = (struct policy_lane){ .ps_per_byte = FULL, .in_flight_bytes = 1 };
     tries[lane] = 0;
   }
 }
@@ -39,7 +38,7 @@ static void load(uint64_t for_ns, unsigned percent) {
     now_ns += 100 * MS;
     for (unsigned lane = 0; lane < LANES; lane++) {
       if ((up >> lane & 1) != 0) {
-        acked[lane] += 100 * MS * 1000 / records[lane].ps_per_byte * percent / 100;
+        records[lane].acked_bytes += 100 * MS * 1000 / records[lane].ps_per_byte * percent / 100;
       }
     }
     int lane = slow_flow_pick(&slow_flow, now_ns);
@@ -100,7 +99,7 @@ UNIT_TEST(without_load_nobody_is_slow) {
   records[4].ps_per_byte = 10 * FULL;
   load(60 * SECOND, 1); /* of 500 MB/s */
   assert_int_equal(all_tries(), 0);
-  in_flight[4] = 0; /* its few bytes are slow because they are few */
+  records[4].in_flight_bytes = 0; /* its few bytes are slow because they are few */
   load(60 * SECOND, 100);
   assert_int_equal(all_tries(), 0);
 }

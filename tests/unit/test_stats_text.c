@@ -47,7 +47,7 @@ static void add_flow(FILE *to, unsigned index) {
   };
   seen.link.state = LINK_LANE_UP;
   seen.transport.rtt_us = 125;
-  seen.link.counts.bytes_acked = 500;
+  seen.link.bytes_acked = 500;
   seen.link.limit = index == 0 ? POLICY_LIMIT_UNKNOWN : POLICY_LIMIT_NETWORK;
   stats_json_flow(to, &seen, index == 0);
 }

@@ -11,21 +11,20 @@
 
 /* What a link knows of its lanes, and its configuration. */
 static uint64_t up, rdma;
-static uint64_t in_flight[POLICY_MAX_LANES], acked[POLICY_MAX_LANES];
 static struct policy_config config;
-static const struct policy_lanes lanes_now = { &up, &rdma, in_flight, acked, sizeof *in_flight };
 static struct policy_lane records[POLICY_MAX_LANES];
+static const struct policy_lanes lanes_now = { &config, &up, &rdma, records, sizeof *records };
 static struct stripe stripe;
 
 static void sent(unsigned lane, uint32_t bytes, uint64_t now_ns) {
   stripe_sent(&stripe, lane, bytes, now_ns);
-  in_flight[lane] += bytes;
+  records[lane].in_flight_bytes += bytes;
 }
 
 static void acknowledged(unsigned lane, uint64_t bytes, uint64_t now_ns) {
-  assert_true(bytes <= in_flight[lane]);
-  in_flight[lane] -= bytes;
-  acked[lane] += bytes;
+  assert_true(bytes <= records[lane].in_flight_bytes);
+  records[lane].in_flight_bytes -= bytes;
+  records[lane].acked_bytes += bytes;
   stripe_acked(&stripe, lane, bytes, false, now_ns);
 }
 
@@ -37,15 +36,15 @@ static void lane_up(unsigned lane) {
 
 static void lane_lost(unsigned lane) {
   up &= ~lane_bit(lane);
-  in_flight[lane] = 0;
+  records[lane].in_flight_bytes = 0;
   stripe_lanes_changed(&stripe);
 }
 
 static void bring_up(unsigned lanes) {
   up = 0;
-  memset(in_flight, 0, sizeof in_flight);
+  memset(records, 0, sizeof records);
   config = (struct policy_config){ .chunk_bytes = 128 * KIB, .usual_chunk_bytes = 128 * KIB };
-  stripe_init(&stripe, &config, &lanes_now, records);
+  stripe_init(&stripe, &lanes_now);
   for (unsigned lane = 0; lane < lanes; lane++) {
     lane_up(lane);
   }
@@ -288,7 +287,7 @@ static void arrive(struct turns *turns, bool is_late, unsigned count, uint64_t n
 /* Lanes do queue where messages are in time by turns; it is looked at again after a while. */
 UNIT_TEST(turns_that_help_are_taken_again) {
   struct turns turns;
-  turns_init(&turns);
+  turns = (struct turns){ .pause_ns = TURNS_NS };
   uint64_t now_ns = 0;
   for (unsigned i = 0; i < 3; i++) {
     unsigned late = TURNS_MESSAGES * TURNS_LATE_PERCENT / 100;
@@ -308,7 +307,7 @@ UNIT_TEST(turns_that_help_are_taken_again) {
 /* A thread that does not run is late on every lane. */
 UNIT_TEST(turns_in_vain_are_given_up) {
   struct turns turns;
-  turns_init(&turns);
+  turns = (struct turns){ .pause_ns = TURNS_NS };
   uint64_t now_ns = 0, pause_ns = TURNS_NS;
   for (unsigned i = 0; i < 10; i++) {
     unsigned late = TURNS_MESSAGES * TURNS_LATE_PERCENT / 100 + 1;

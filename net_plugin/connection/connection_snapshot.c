@@ -81,19 +81,6 @@ void connection_lane_starting(struct connection *connection, unsigned index) {
   slot->totals = totals ? totals : connection->totals;
 }
 
-/* A post that the link has not taken: its window is full of unacknowledged messages. */
-static bool snapshot_waiting_post(struct connection *connection, uint64_t posted,
-                                  struct link_message_view *oldest) {
-  if (connection->taken == posted || connection->is_released) {
-    return false;
-  }
-  *oldest = (struct link_message_view){
-    .number = connection->taken,
-    .bytes = connection->requests[connection->taken % CONNECTION_REQUESTS].bytes,
-  };
-  return true;
-}
-
 /* The two times may come from different clock reads: never negative. */
 static uint64_t since(uint64_t then_ns, uint64_t now_ns) {
   return now_ns > then_ns ? now_ns - then_ns : 0;
@@ -124,18 +111,11 @@ void connection_snapshot(struct connection *connection, uint64_t now_ns,
   uint64_t heard_ns = snapshot->link.heard_ns ? snapshot->link.heard_ns : connection->created_ns;
   snapshot->silent_ns = since(heard_ns, now_ns);
   struct link_message_view *oldest = &snapshot->oldest;
-  snapshot->is_waiting = (link_view_oldest(connection->link, oldest) ||
-                          snapshot_waiting_post(connection, snapshot->posted, oldest)) &&
-                         !snapshot->is_detached && !snapshot->error;
-  const struct connection_watch *watch = &connection->watch;
-  uint64_t still_ns = oldest->posted_ns ? oldest->posted_ns : now_ns;
-  if (watch->since_ns) {
-    bool is_same = oldest->number == watch->number && oldest->moved == watch->moved;
-    uint64_t since_ns = is_same ? watch->since_ns : watch->checked_ns;
-    still_ns = since_ns > oldest->posted_ns ? since_ns : oldest->posted_ns;
-    snapshot->stalled_losses = snapshot->link.losses - watch->losses;
-  }
-  snapshot->stalled_ns = snapshot->is_waiting ? since(still_ns, now_ns) : 0;
+  snapshot->is_waiting =
+      link_view_oldest(connection->link, oldest) && !snapshot->is_detached && !snapshot->error;
+  snapshot->stalled_ns = snapshot->is_waiting ? since(oldest->still_ns, now_ns) : 0;
+  snapshot->stalled_losses =
+      connection->watch.next_ns ? snapshot->link.losses - connection->watch.losses : 0;
   count_connection(connection, snapshot);
 }
 

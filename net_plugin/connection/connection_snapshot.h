@@ -37,8 +37,8 @@ struct connection_snapshot {
 
   bool is_waiting; /* for a request, and NCCL with it: */
   struct link_message_view oldest;
-  uint64_t stalled_ns;     /* for so long nothing of it has moved, exact to a check of the watch */
-  uint64_t stalled_losses; /* flows that were lost meanwhile */
+  uint64_t stalled_ns;     /* for so long nothing has moved */
+  uint64_t stalled_losses; /* flows that were lost meanwhile, exact to a check of the watch */
 };
 
 struct lane_snapshot {

@@ -120,18 +120,15 @@ static void report(const struct connection_snapshot *seen, uint64_t now_ns, bool
   LOG_AT(is_fault ? LOG_LEVEL_WARN : LOG_LEVEL_INFO, "%s%s", stall_describe(seen, text), more);
 }
 
-static void note(struct connection *connection, uint64_t now_ns,
-                 const struct link_message_view *oldest, uint64_t losses) {
+/* Something has moved, or is waiting now. */
+static void watch_anew(struct connection *connection, uint64_t still_ns, uint64_t losses) {
+  connection->watch.still_ns = still_ns;
   connection->watch.losses = losses;
-  connection->watch.number = oldest->number;
-  connection->watch.moved = oldest->moved;
-  connection->watch.since_ns = now_ns;
   connection->watch.report_after_ns = connection->config.stall_report_ns;
 }
 
 static void check_later(struct connection *connection, uint64_t now_ns) {
   uint64_t period_ns = connection->config.stall_report_ns / STALL_CHECKS_PER_REPORT;
-  connection->watch.checked_ns = now_ns;
   connection->watch.next_ns = now_ns + (period_ns < STALL_CHECK_NS ? period_ns : STALL_CHECK_NS);
 }
 
@@ -140,7 +137,7 @@ void connection_watch_start(struct connection *connection, uint64_t now_ns) {
   struct link_view link;
   if (connection->config.stall_report_ns && link_view_oldest(connection->link, &oldest)) {
     link_view(connection->link, &link);
-    note(connection, now_ns, &oldest, link.losses);
+    watch_anew(connection, oldest.still_ns, link.losses);
     check_later(connection, now_ns);
   }
 }
@@ -150,12 +147,12 @@ void connection_watch_stall(struct connection *connection, uint64_t now_ns) {
   struct connection_snapshot seen;
   connection_snapshot(connection, now_ns, &seen);
   if (!seen.is_waiting) {
-    watch->since_ns = watch->next_ns = 0;
+    watch->next_ns = 0;
     return; /* the next post that waits starts it again */
   }
   enum stall_kind kind = stall_classify(&seen);
-  if (seen.oldest.number != watch->number || seen.oldest.moved != watch->moved) {
-    note(connection, now_ns, &seen.oldest, seen.link.losses);
+  if (seen.oldest.still_ns != watch->still_ns) {
+    watch_anew(connection, seen.oldest.still_ns, seen.link.losses);
   } else if (kind != STALL_NONE && seen.stalled_ns >= watch->report_after_ns &&
              !connection->health.trouble) {
     report(&seen, now_ns, kind >= STALL_SEND_STUCK);

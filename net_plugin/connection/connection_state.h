@@ -42,14 +42,12 @@ struct lane_slot {
   } past; /* of lanes that are gone */
 };
 
-/* Checks now and then whether the oldest request has moved, while there is one. */
+/* Checks now and then whether anything moves, while there is a request. */
 struct connection_watch {
-  uint64_t next_ns; /* the next check; 0: nothing was waiting */
-  uint64_t checked_ns;
-  uint64_t since_ns;        /* nothing has moved since; 0: nothing was waiting */
-  uint64_t number, moved;   /* of the oldest request, as seen then */
+  uint64_t next_ns;         /* the next check; 0: nothing was waiting */
+  uint64_t still_ns;        /* of the oldest request, as seen last */
   uint64_t report_after_ns; /* without a move */
-  uint64_t losses;          /* of the link's lanes, as seen when it had moved last */
+  uint64_t losses;          /* of the link's lanes, as seen when anything had moved last */
 };
 
 struct connection {

@@ -366,6 +366,7 @@ struct link_message_view {
   uint64_t number;       /* from 0 */
   uint64_t bytes, moved; /* receiver: of the buffer, while the message's size is not known */
   uint64_t posted_ns;
+  uint64_t still_ns; /* since then nothing of the connection was acknowledged, nor has landed */
 };
 /* The oldest message that is not complete; false: there is none. */
 bool link_view_oldest(const struct link *link, struct link_message_view *view);

@@ -44,7 +44,7 @@ static void lanes_move(struct link *link, unsigned lane, enum link_lane_state to
 static void send_note_vain_lane(struct link *link, unsigned lane) {
   uint64_t moved_ns = link->lanes[lane].moved_ns;
   if (link->stuck_ns == 0) {
-    link->stuck_ns = moved_ns > link->acked_ns ? moved_ns : link->acked_ns;
+    link->stuck_ns = moved_ns > link->moved_ns ? moved_ns : link->moved_ns;
     link->vain_lanes = 0;
   } else if (link->lanes[lane].up_ns > link->stuck_ns) {
     link->vain_lanes++;

@@ -285,6 +285,7 @@ int receive_data_ends(struct link *link, unsigned lane, uint64_t now_ns) {
     return result;
   }
   bool has_landed = message->is_landed;
+  link->moved_ns = now_ns;
   receive_landed(link, lane, has_landed);
   receiving->counts.bytes_received += header->length;
   bool wants_ack = (header->flags & WIRE_WANTS_ACK) != 0;

@@ -135,7 +135,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   }
   uint64_t arrived_ns = send_lanes_acked(link, &landed, &acked, now_ns);
   if (acked.is_any) {
-    link->acked_ns = arrived_ns;
+    link->moved_ns = arrived_ns;
     link->stuck_ns = link->last_try_ns = 0;
     send_note_retired(link, retired, arrived_ns);
   } else if (link->last_try_ns != 0 && link->lanes[link->heard].up_ns >= link->last_try_ns) {

@@ -126,6 +126,7 @@ struct link {
   uint64_t now_ns;   /* the latest time that the owner has given */
   uint64_t due_ns;   /* the deadline of the last LINK_STEP_WAIT */
   uint64_t watch_ns; /* when lanes are checked for stalls; LINK_NO_DEADLINE: nothing is in flight */
+  uint64_t moved_ns; /* the last acknowledgement of a chunk, or when the last one landed */
   uint64_t rescued_ns; /* the beginning of the silence in which a new lane was tried */
 
   /* sender */
@@ -134,7 +135,6 @@ struct link {
   struct flight flight;
   struct outgoing_ring outgoing;
   uint64_t message_ns;  /* how long messages take lately, from their post to the acknowledgement */
-  uint64_t acked_ns;    /* the last acknowledgement of a chunk */
   uint64_t stuck_ns;    /* nothing was acknowledged since, and lanes were lost that had something in
                            flight; 0: not so */
   unsigned vain_lanes;  /* how many came up after that, and were lost in the same way */

@@ -63,17 +63,21 @@ void link_view(const struct link *link, struct link_view *view) {
 }
 
 bool link_view_oldest(const struct link *link, struct link_message_view *view) {
+  bool is_waiting;
   if (link->config.role == LINK_SENDER) {
     const struct outgoing_ring *ring = &link->outgoing;
     const struct outgoing *oldest = &ring->slots[ring->retired % LINK_WINDOW];
     *view = (struct link_message_view){ ring->retired, oldest->bytes, oldest->acked,
-                                        oldest->posted_ns };
-    return ring->retired < ring->posted;
+                                        oldest->posted_ns, 0 };
+    is_waiting = ring->retired < ring->posted;
+  } else {
+    const struct incoming_ring *ring = &link->incoming;
+    const struct incoming *oldest = &ring->slots[incoming_slot(ring->completed)];
+    *view = (struct link_message_view){ ring->completed,
+                                        oldest->is_known ? oldest->bytes : oldest->capacity,
+                                        oldest->landed, oldest->posted_ns, 0 };
+    is_waiting = ring->completed < ring->posted;
   }
-  const struct incoming_ring *ring = &link->incoming;
-  const struct incoming *oldest = &ring->slots[incoming_slot(ring->completed)];
-  *view = (struct link_message_view){ ring->completed,
-                                      oldest->is_known ? oldest->bytes : oldest->capacity,
-                                      oldest->is_known ? oldest->landed : 0, oldest->posted_ns };
-  return ring->completed < ring->posted;
+  view->still_ns = link->moved_ns > view->posted_ns ? link->moved_ns : view->posted_ns;
+  return is_waiting;
 }

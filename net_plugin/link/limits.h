@@ -18,10 +18,6 @@
 /* Up to here a copy is cheaper than waiting for its acknowledgement, whatever lanes there are. Not
  * measured by itself. */
 #define LINK_COPY_BYTES (16u << 10)
-/* Messages that take longer go far, or through losses: so many are to be in flight that users, who
- * post a few and wait for them, would not keep the flows busy. A copy costs little beside that. Not
- * measured by itself. */
-#define LINK_FAR_NS (10 * NS_PER_MS)
 /* Copies that fit into the memory for them: small messages, or this many of the largest. Memory
  * that is registered with NICs is there whether it is used or not. Not measured by themselves. */
 #define OUTGOING_COPIES 32

@@ -22,7 +22,7 @@ uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes) {
 
 void link_lane_is_raw(struct link *link, unsigned lane) {
   assert(link->config.role == LINK_SENDER && lane < link->config.policy.lanes);
-  link->raw |= lane_bit(lane);
+  link->lanes[lane].is_raw = true;
 }
 
 /* ---- sender ---- */
@@ -58,7 +58,7 @@ struct policy_encoded link_encode(struct link *link, unsigned lane, struct link_
   wire_header_encode(&header, frame->header);
   frame->payload = out;
   frame->length = encoded.coded_bytes;
-  link->copied |= lane_bit(lane);
+  link->lanes[lane].is_copied = true;
   link->counts.coding.coded++;
   link->counts.coding.bytes_before += encoded.bytes;
   link->counts.coding.bytes_after += encoded.coded_bytes;

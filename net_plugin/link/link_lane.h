@@ -106,15 +106,23 @@ struct link_lane {
 
   /* sender */
   struct policy_lane policy;
-  unsigned in_flight; /* chunks that it carries; an overtaken one until it is written */
-  uint64_t number;    /* of the DATA frame that is being written, or was last */
-  struct chunk chunk; /* of this number */
-  bool is_overtaken;  /* the peer has it, and it is not written yet: another lane brought it,
-                         or the owner is late with its report */
+  unsigned in_flight;   /* chunks that it carries; an overtaken one until it is written */
+  uint64_t number;      /* of the DATA frame that is being written, or was last */
+  struct chunk chunk;   /* of this number */
+  bool is_writing_data; /* it is being written */
+  bool is_copied;       /* and nothing of it is read from its message */
+  bool is_raw;          /* no chunk is compressed on it any more */
+  bool is_overtaken;    /* the peer has it, and it is not written yet: another lane brought it,
+                           or the owner is late with its report */
 
   /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
   uint8_t *coding;
   size_t coding_bytes;
 };
+
+/* It reads a payload that is in its message, which must not change. */
+static inline bool link_lane_reads(const struct link_lane *lane) {
+  return lane->is_writing_data && !lane->is_copied;
+}
 
 #endif

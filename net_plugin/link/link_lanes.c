@@ -58,7 +58,7 @@ static void send_lane_dropped(struct link *link, unsigned lane, bool was_rdma) {
   if (dropped->in_flight > 0) {
     send_note_vain_lane(link, lane);
   }
-  carry_stops(link, lane, link->now_ns);
+  carry_stops(link, lane);
   if (!was_rdma) {
     carry_settle(link, lane);
   }

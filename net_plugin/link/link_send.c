@@ -38,7 +38,7 @@ int link_send_posted(struct link *link, const void *data, size_t bytes, const vo
    * later ones. A larger message that a NIC may read where it is, and that has credit, is better
    * off without. */
   bool may_be_read = link->known_remote_buffers && bytes > LINK_COPY_BYTES &&
-                     link->outgoing.posted < link->taken.granted && link->message_ns < LINK_FAR_NS;
+                     link->outgoing.posted < link->taken.granted;
   int result = outgoing_post(&link->outgoing, data, bytes, !may_be_read);
   if (result != 0) {
     return result;
@@ -126,7 +126,6 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   uint32_t landed_bytes = header->length - (uint32_t)link_remote_buffers_bytes(link, header);
   struct wire_landed landed;
   struct carry_acked acked = { .is_any = false };
-  uint64_t retired = link->outgoing.retired;
   if ((header->offset > link->outgoing.posted && !link->is_detached) ||
       header->number > link->flight.next ||
       wire_landed_decode(payload, landed_bytes, &landed) != 0 ||
@@ -137,7 +136,7 @@ int send_window_arrived(struct link *link, const struct wire_header *header, con
   if (acked.is_any) {
     link->moved_ns = arrived_ns;
     link->stuck_ns = link->last_try_ns = 0;
-    send_note_retired(link, retired, arrived_ns);
+    send_may_end(link);
   } else if (link->last_try_ns != 0 && link->lanes[link->heard].up_ns >= link->last_try_ns) {
     link_fail(link, -ECOMM); /* the first one of a new lane: nothing has landed */
     return 0;
@@ -168,7 +167,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
     link->lanes[lane].in_flight = 0;
     link->lanes[lane].policy.in_flight_bytes = 0;
     link->lanes[lane].is_overtaken = false;
-    if ((link->writing_data & lane_bit(lane)) != 0) {
+    if (link->lanes[lane].is_writing_data) {
       lanes_fence(link, lane, link->lanes[lane].epoch, now_ns);
     }
   }
@@ -178,7 +177,7 @@ void send_bye_arrived(struct link *link, uint64_t landed, uint64_t now_ns) {
  * RDMA lane, any that is not acknowledged. */
 static bool send_is_reading_user(const struct link *link, unsigned lane) {
   const struct flight *flight = &link->flight;
-  if ((link_reading(link) & lane_bit(lane)) != 0 &&
+  if (link_lane_reads(&link->lanes[lane]) &&
       !outgoing_is_live(&link->outgoing, link->lanes[lane].chunk)) {
     return true;
   }
@@ -201,7 +200,7 @@ void send_detach(struct link *link, uint64_t now_ns) {
       flight_end(flight, number);
     }
   }
-  for (uint64_t lanes = link_reading(link) | link->rdma; lanes != 0; lanes &= lanes - 1) {
+  for (uint64_t lanes = link->writing | link->rdma; lanes != 0; lanes &= lanes - 1) {
     unsigned lane = (unsigned)__builtin_ctzll(lanes);
     /* The frame cannot be finished, so the lane is of no use. */
     if (send_is_reading_user(link, lane)) {

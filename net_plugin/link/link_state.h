@@ -9,8 +9,8 @@
  *   link_send.c       the sender's messages: posted, acknowledged
  *   link_receive.c    what only the receiver does
  *   link_lanes.c      the states of lanes; what goes with one, or with a link that fails
- *   link_repeat.c     the sender sends again on another lane what one holds that stands still
- *   link_carry.c      the sender's chunks: which lane carries them, and what it gives back
+ *   link_carry.c      the sender's chunks: which lane carries them, and what it gives back; what
+ *                     goes out again on another lane while its own stands still
  *   link_coding.c     compressed chunks
  *   link_tail.c       last packets that were lost
  * Beside them:
@@ -89,21 +89,19 @@ struct link {
   char reason[WIRE_MAX_REASON_BYTES + 1];      /* for our ABORT */
   enum farewell farewell;
   unsigned farewell_lane;
-  unsigned heard;        /* the lane on which a frame came last: known to work */
-  uint64_t writing;      /* lanes with a frame handed out and not yet written */
-  uint64_t writing_data; /* of these, with a DATA frame */
-  uint64_t copied;       /* of these, those that read nothing of their message */
-  uint64_t pong;         /* lanes on which a PONG is due */
-  uint64_t ping;         /* lanes that are to be asked */
-  uint64_t tails;        /* lanes that were written, and may not have brought it across */
-  uint64_t tails_due;    /* of these, those whose transport is to be asked now */
-  uint64_t answer_ns;    /* from a PING until its PONG: the median */
-  uint64_t policy_asks;  /* lanes that the policy wanted to be measured, when it was asked last */
-  uint64_t tail_ns;      /* when they are looked at; LINK_NO_DEADLINE: there are none */
-  uint64_t still;        /* lanes that stand still: what they hold is sent again elsewhere */
-  uint64_t rdma;         /* lanes that are up and RDMA lanes */
-  uint64_t partial;      /* lanes, not RDMA lanes, in the middle of a frame that arrives */
-  uint64_t partial_ns;   /* when they are looked at; LINK_NO_DEADLINE: there are none */
+  unsigned heard;       /* the lane on which a frame came last: known to work */
+  uint64_t writing;     /* lanes with a frame handed out and not yet written */
+  uint64_t pong;        /* lanes on which a PONG is due */
+  uint64_t ping;        /* lanes that are to be asked */
+  uint64_t tails;       /* lanes that were written, and may not have brought it across */
+  uint64_t tails_due;   /* of these, those whose transport is to be asked now */
+  uint64_t answer_ns;   /* from a PING until its PONG: the median */
+  uint64_t policy_asks; /* lanes that the policy wanted to be measured, when it was asked last */
+  uint64_t tail_ns;     /* when they are looked at; LINK_NO_DEADLINE: there are none */
+  uint64_t still;       /* lanes that stand still: what they hold is sent again elsewhere */
+  uint64_t rdma;        /* lanes that are up and RDMA lanes */
+  uint64_t partial;     /* lanes, not RDMA lanes, in the middle of a frame that arrives */
+  uint64_t partial_ns;  /* when they are looked at; LINK_NO_DEADLINE: there are none */
 
   /* which lanes there are, link_lanes.c */
   uint64_t up, connecting, lost; /* in these states: nothing else says it; all others are CLOSED */
@@ -120,7 +118,6 @@ struct link {
   struct link_lane *lanes; /* untouched memory as long as they were never up, and their buffers: */
   uint8_t *controls, *staging;
   size_t control_stride;
-  uint64_t raw; /* lanes on which no chunk is compressed any more */
   struct link_counts counts;
   struct liveness liveness;
   uint64_t now_ns;   /* the latest time that the owner has given */
@@ -134,7 +131,6 @@ struct link {
   struct credit_taken taken;
   struct flight flight;
   struct outgoing_ring outgoing;
-  uint64_t message_ns;  /* how long messages take lately, from their post to the acknowledgement */
   uint64_t stuck_ns;    /* nothing was acknowledged since, and lanes were lost that had something in
                            flight; 0: not so */
   unsigned vain_lanes;  /* how many came up after that, and were lost in the same way */
@@ -174,11 +170,6 @@ static inline bool link_has_one_lane(const struct link *link) {
 /* RDMA lanes of a link with remote buffers: messages that have one can be placed. */
 static inline uint64_t link_placing_lanes(const struct link *link) {
   return link->config.remote_keys > 0 ? link->rdma : 0;
-}
-
-/* Lanes that are writing a frame whose payload is in its message: it must not change. */
-static inline uint64_t link_reading(const struct link *link) {
-  return link->writing_data & ~link->copied;
 }
 
 static inline bool link_lane_places(const struct link *link, unsigned lane) {
@@ -343,22 +334,6 @@ void link_partial_ended(struct link *link, unsigned lane);
 /* At partial_ns: a PONG goes out on each lane on which the rest is long in coming. */
 void link_look_at_partial(struct link *link, uint64_t now_ns);
 
-/* ---- link_repeat.c ---- */
-
-/* Asked while a lane stands still. */
-struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
-/* What was chosen is about to be written. */
-void repeat_take(struct link *link, const struct repeat_choice *choice);
-/* So many bytes go out once. */
-static inline void repeat_earn(struct link *link, uint32_t bytes) {
-  uint32_t budget = link->repeat_budget + bytes / REPEAT_SHARE;
-  link->repeat_budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
-}
-
-/* A lane stands still in the middle of a frame that the peer has from another lane: it gets a copy
- * of the payload, and the message waits for it no longer. */
-bool repeat_move_payload(struct link *link, struct link_order *order, uint64_t now_ns);
-
 /* ---- link_send.c ---- */
 
 /* With the result of link_frame_completed. */
@@ -369,18 +344,16 @@ void send_detach(struct link *link, uint64_t now_ns);
 
 /* ---- link_carry.c ---- */
 
-/* The user has left, and everything is delivered: BYE is due. */
+/* Messages may have been retired. If the user has left, and everything is delivered, BYE is due. */
 void send_may_end(struct link *link);
-/* Messages may have been retired: the youngest took from its post until arrived_ns. */
-void send_note_retired(struct link *link, uint64_t retired_before, uint64_t arrived_ns);
 /* The lane is about to write the chunk. */
 void carry_begins(struct link *link, unsigned lane, uint64_t number, uint64_t now_ns);
 /* It has written all of it. */
 void carry_written(struct link *link, unsigned lane, uint64_t now_ns);
 /* It reads the payload no more. */
-void carry_released(struct link *link, unsigned lane, uint64_t now_ns);
+void carry_released(struct link *link, unsigned lane);
 /* It writes no more of its DATA frame. */
-void carry_stops(struct link *link, unsigned lane, uint64_t now_ns);
+void carry_stops(struct link *link, unsigned lane);
 /* What a WINDOW acknowledges: the lanes that carried it, and bytes that they have written. */
 struct carry_acked {
   bool is_any;
@@ -394,6 +367,20 @@ void carry_acked(struct link *link, uint64_t number, struct carry_acked *acked);
 void carry_note_acked(struct link *link, unsigned lane, uint64_t bytes, uint64_t arrived_ns);
 /* Nothing more of the lane's old epoch lands: what no other lane carries is to be sent again. */
 void carry_settle(struct link *link, unsigned lane);
+
+/* Asked while a lane stands still. */
+struct repeat_choice repeat_choose(const struct link *link, uint64_t writable);
+/* What was chosen is about to be written. */
+void repeat_take(struct link *link, const struct repeat_choice *choice);
+/* So many bytes go out once. */
+static inline void repeat_earn(struct link *link, uint32_t bytes) {
+  uint32_t budget = link->repeat_budget + bytes / REPEAT_SHARE;
+  link->repeat_budget = budget < REPEAT_BURST_BYTES ? budget : REPEAT_BURST_BYTES;
+}
+
+/* A lane stands still in the middle of a frame that the peer has from another lane: it gets a copy
+ * of the payload, and the message waits for it no longer. */
+bool repeat_move_payload(struct link *link, struct link_order *order);
 
 /* ---- link_coding.c ---- */
 

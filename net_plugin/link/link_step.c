@@ -210,7 +210,7 @@ static bool send_wants_coding(struct link *link, unsigned lane, const struct out
   if (config->policy.compress == POLICY_COMPRESS_OFF || !can_be) {
     return false;
   }
-  bool is_wanted = (link->raw & lane_bit(lane)) == 0 &&
+  bool is_wanted = !link->lanes[lane].is_raw &&
                    (config->policy.compress == POLICY_COMPRESS_ON || policy_compress(link->policy));
   link->counts.coding.untried += is_wanted ? 0 : 1;
   return is_wanted;
@@ -283,7 +283,7 @@ void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns) {
   if (link->farewell == FAREWELL_WRITING && link->farewell_lane == lane) {
     link->farewell = FAREWELL_WRITTEN;
   }
-  if ((link->writing_data & bit) != 0) {
+  if (link->lanes[lane].is_writing_data) {
     carry_written(link, lane, now_ns);
   }
 }
@@ -291,7 +291,7 @@ void link_frame_taken(struct link *link, unsigned lane, uint64_t now_ns) {
 /* ---- one thing at a time ---- */
 
 bool link_next_order(struct link *link, struct link_order *order, uint64_t now_ns) {
-  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order, now_ns)) {
+  if (link->still != 0 && link->status == 0 && repeat_move_payload(link, order)) {
     return true;
   }
   /* A failed link opens no lanes, but lanes that read the user's memory are closed all the same. */

@@ -48,10 +48,10 @@ static bool flow_count_is_crowded(const struct flow_count *count) {
          count->retransmits * 100 >= count->packets * FLOW_COUNT_CROWDED_PERCENT;
 }
 
-static void flow_count_lost(struct flow_count *count, const struct limit_sum *lanes) {
+static void flow_count_lost(struct flow_count *count, const struct limit_window *window) {
   const uint64_t kept = FLOW_COUNT_LOSS_WINDOWS - 1, of = FLOW_COUNT_LOSS_WINDOWS;
-  count->packets = count->packets * kept / of + lanes->acked_bytes / FLOW_COUNT_PACKET_BYTES;
-  count->retransmits = count->retransmits * kept / of + lanes->retransmits;
+  count->packets = count->packets * kept / of + window->acked_bytes / FLOW_COUNT_PACKET_BYTES;
+  count->retransmits = count->retransmits * kept / of + window->retransmits;
 }
 
 /* ---- more flows ---- */
@@ -213,7 +213,7 @@ void flow_count_window(struct flow_count *count, const struct limit_window *wind
                        uint64_t now_ns) {
   uint64_t speed = limit_wire_speed(window);
   count->ns += ns;
-  flow_count_lost(count, &window->lanes);
+  flow_count_lost(count, window);
   switch (count->state) {
   case FLOW_COUNT_CLIMBING:
     flow_count_climbed(count, speed, now_ns);

@@ -3,12 +3,10 @@
 #include "net_plugin/policy/limit.h"
 
 void limit_add(struct limit_window *sum, const struct limit_window *added) {
-  sum->lanes.ns += added->lanes.ns;
-  sum->lanes.in_flight_ns += added->lanes.in_flight_ns;
-  sum->lanes.network_ns += added->lanes.network_ns;
-  sum->lanes.peer_ns += added->lanes.peer_ns;
-  sum->lanes.acked_bytes += added->lanes.acked_bytes;
-  sum->lanes.retransmits += added->lanes.retransmits;
+  sum->in_flight_ns += added->in_flight_ns;
+  sum->network_ns += added->network_ns;
+  sum->acked_bytes += added->acked_bytes;
+  sum->retransmits += added->retransmits;
   sum->loaded_ns += added->loaded_ns;
   sum->bytes += added->bytes;
 }
@@ -32,17 +30,18 @@ enum policy_limit limit_of_lane(const struct policy_lane *lane) {
 }
 
 /* Older measurements count half after LIMIT_WINDOW_IN_FLIGHT_NS of time. */
-static void limit_remember(struct policy_lane *lane, const struct limit_sum *passed) {
+static void limit_remember(struct policy_lane *lane, uint64_t ns, uint64_t peer_ns,
+                           const struct limit_window *passed) {
   unsigned halved = lane->past_ns >= 2 * LIMIT_WINDOW_IN_FLIGHT_NS ? 1 : 0;
-  lane->past_ns = (lane->past_ns >> halved) + passed->ns;
+  lane->past_ns = (lane->past_ns >> halved) + ns;
   lane->past_in_flight_ns = (lane->past_in_flight_ns >> halved) + passed->in_flight_ns;
   lane->past_network_ns = (lane->past_network_ns >> halved) + passed->network_ns;
-  lane->past_peer_ns = (lane->past_peer_ns >> halved) + passed->peer_ns;
+  lane->past_peer_ns = (lane->past_peer_ns >> halved) + peer_ns;
 }
 
-struct limit_sum limit_lane_measured(struct policy_lane *lane,
-                                     const struct policy_transport *transport, bool is_idle,
-                                     uint64_t now_ns) {
+struct limit_window limit_lane_measured(struct policy_lane *lane,
+                                        const struct policy_transport *transport, bool is_idle,
+                                        uint64_t now_ns) {
   const struct policy_transport *before = &lane->measured;
   if (!is_idle) {
     limit_lane_idle(lane, now_ns);
@@ -51,15 +50,13 @@ struct limit_sum limit_lane_measured(struct policy_lane *lane,
   uint64_t busy_ns = limit_counted(before->busy_us, transport->busy_us) * 1000;
   uint64_t peer_ns = limit_counted(before->peer_us, transport->peer_us) * 1000;
   peer_ns = peer_ns < busy_ns ? peer_ns : busy_ns;
-  struct limit_sum passed = {
-    .ns = now_ns - lane->measured_ns,
+  struct limit_window passed = {
     .in_flight_ns = lane->in_flight_ns,
     .network_ns = transport->is_app_limited ? 0 : busy_ns - peer_ns,
-    .peer_ns = peer_ns,
     .acked_bytes = limit_counted(before->acked_bytes, transport->acked_bytes),
     .retransmits = limit_counted(before->retransmits, transport->retransmits),
   };
-  limit_remember(lane, &passed);
+  limit_remember(lane, now_ns - lane->measured_ns, peer_ns, &passed);
   lane->in_flight_ns = 0;
   lane->measured = *transport;
   lane->measured_ns = now_ns;

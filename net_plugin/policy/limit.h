@@ -20,21 +20,14 @@
 
 #include "net_plugin/policy/policy_lane.h"
 
-/* What passed on lanes in some time. */
-struct limit_sum {
-  uint64_t ns;           /* wall-clock time, of each lane */
-  uint64_t in_flight_ns; /* of these, with bytes in flight */
+/* What passed on lanes and their connections in some time. */
+struct limit_window {
+  uint64_t in_flight_ns; /* of each lane, with bytes in flight */
   uint64_t network_ns;   /* of these, network-limited */
-  uint64_t peer_ns;      /* of these, limited by the peer's window */
   uint64_t acked_bytes;  /* by the peer's kernel */
   uint64_t retransmits;  /* packets that were sent again */
-};
-
-/* What passed on lanes and their connections. */
-struct limit_window {
-  struct limit_sum lanes;
-  uint64_t loaded_ns; /* of each connection, with anything in flight */
-  uint64_t bytes;     /* acknowledged, before coding */
+  uint64_t loaded_ns;    /* of each connection, with anything in flight */
+  uint64_t bytes;        /* acknowledged, before coding */
 };
 
 void limit_add(struct limit_window *sum, const struct limit_window *added);
@@ -48,16 +41,15 @@ static inline void limit_lane_idle(struct policy_lane *lane, uint64_t now_ns) {
   lane->in_flight_ns += now_ns > lane->since_ns ? now_ns - lane->since_ns : 0;
 }
 /* What passed since the last measurement, or since the lane came up. */
-struct limit_sum limit_lane_measured(struct policy_lane *lane,
-                                     const struct policy_transport *transport, bool is_idle,
-                                     uint64_t now_ns);
+struct limit_window limit_lane_measured(struct policy_lane *lane,
+                                        const struct policy_transport *transport, bool is_idle,
+                                        uint64_t now_ns);
 /* What held the lane up for the largest part of its time. */
 enum policy_limit limit_of_lane(const struct policy_lane *lane);
 
 /* The network was the limit for most of the time in flight. */
 static inline bool limit_is_network(const struct limit_window *window) {
-  const struct limit_sum *lanes = &window->lanes;
-  return lanes->network_ns * 100 >= lanes->in_flight_ns * LIMIT_NETWORK_PERCENT;
+  return window->network_ns * 100 >= window->in_flight_ns * LIMIT_NETWORK_PERCENT;
 }
 /* What a connection delivers while it has anything in flight, in KB/s: what the network, the peer
  * and threads allow, whatever pauses the application and other hosts make. */
@@ -68,7 +60,7 @@ static inline uint64_t limit_speed(const struct limit_window *window) {
 /* The same in bytes on the wire, by the kernel's count: a window has few chunks, as they are large,
  * and one more or less is noise. */
 static inline uint64_t limit_wire_speed(const struct limit_window *window) {
-  return window->lanes.acked_bytes * 1000 / (window->loaded_ns / 1000 + 1);
+  return window->acked_bytes * 1000 / (window->loaded_ns / 1000 + 1);
 }
 
 #endif

@@ -250,8 +250,8 @@ void policy_measured(struct policy *policy, unsigned lane, const struct policy_t
   }
   uint64_t retransmits = policy_lane_of(&policy->lanes, lane)->measured.retransmits;
   stripe_retransmitted(&policy->stripe, transport->retransmits > retransmits, now_ns);
-  struct limit_window passed = { .lanes = limit_lane_measured(policy_lane_of(&policy->lanes, lane),
-                                                              transport, is_idle, now_ns) };
+  struct limit_window passed =
+      limit_lane_measured(policy_lane_of(&policy->lanes, lane), transport, is_idle, now_ns);
   const struct flow_count *count = policy_learned(policy);
   if (policy->is_current && (!count || policy->changes == count->changes)) {
     policy_shared_passed(policy->lanes.config->shared, &passed, now_ns);

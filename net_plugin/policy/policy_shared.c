@@ -11,7 +11,7 @@ void policy_shared_init(struct policy_shared *shared) {
 /* Each connection with traffic has been in it at least once. */
 static bool is_window_over(const struct policy_shared *shared, uint64_t now_ns) {
   return now_ns >= shared->began_ns + LIMIT_WINDOW_NS &&
-         shared->window.lanes.in_flight_ns >= LIMIT_WINDOW_IN_FLIGHT_NS;
+         shared->window.in_flight_ns >= LIMIT_WINDOW_IN_FLIGHT_NS;
 }
 
 static void end_window(struct policy_shared *shared, uint64_t now_ns) {

@@ -62,10 +62,9 @@ static struct pace pace_of(struct policy_model *model, bool is_coding) {
 
 static void pass_lane(struct policy_model *model, const struct pace *pace, uint64_t wire_bytes,
                       unsigned changes) {
-  struct limit_window passed = { .lanes = { .ns = STEP_NS, .in_flight_ns = pace->loaded_ns } };
-  passed.lanes.acked_bytes = wire_bytes;
-  passed.lanes.network_ns = pace->is_network ? pace->loaded_ns : 0;
-  passed.lanes.peer_ns = !pace->is_network && model->is_peer ? pace->loaded_ns : 0;
+  struct limit_window passed = { .in_flight_ns = pace->loaded_ns };
+  passed.acked_bytes = wire_bytes;
+  passed.network_ns = pace->is_network ? pace->loaded_ns : 0;
   if (model->shared.count.changes == changes) { /* the others began before the change */
     policy_shared_passed(&model->shared, &passed, model->now_ns);
   }

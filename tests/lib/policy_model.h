@@ -22,7 +22,6 @@ struct policy_model {
   uint64_t nic, cap;        /* what the NIC carries, and each flow */
   uint64_t cpu, coding_cpu; /* what threads carry, without coding and with */
   uint64_t coding_ps;       /* what coding is seen to take of a byte; 0: as coding_cpu says */
-  bool is_peer;             /* the peer's window, not threads, is what cpu tells */
   unsigned coded_percent;   /* chunks are so long when compressed; 0: never compressed */
   unsigned noise_percent;   /* of all rates, for each measurement */
   uint64_t message_bytes, burst_bytes, pause_ns; /* message 0: bulk without pauses */

@@ -82,11 +82,10 @@ UNIT_TEST(queues_are_worth_one_level) {
   assert_int_equal(model.shared.count.level, 0);
 }
 
-/* Threads or the peer are the limit, not the network. */
+/* Threads are the limit, or the peer, which counts like them. */
 UNIT_TEST(an_uncapped_network_needs_one_flow) {
   for (uint64_t seed = 1; seed <= 6; seed++) {
     begin(NIC, NIC / 2, 0, seed);
-    model.is_peer = seed % 2 == 0;
     policy_model_run(&model, 60 * SECOND);
     assert_int_equal(model.shared.count.level, 0);
     /* The guess is tried after 1 s, then after pauses that are doubled: up and down again. */
@@ -168,10 +167,10 @@ UNIT_TEST(many_flows_are_not_doubled) {
 /* Windows of 20 ms in which the network is the limit and 2 % of the packets are lost. */
 static void lossy_windows(struct flow_count *count, unsigned windows, uint64_t packets) {
   const struct limit_window window = {
-    .lanes = { .in_flight_ns = 80000000,
-               .network_ns = 80000000,
-               .acked_bytes = packets * FLOW_COUNT_PACKET_BYTES,
-               .retransmits = packets / 50 },
+    .in_flight_ns = 80000000,
+    .network_ns = 80000000,
+    .acked_bytes = packets * FLOW_COUNT_PACKET_BYTES,
+    .retransmits = packets / 50,
     .loaded_ns = 40000000,
     .bytes = packets * FLOW_COUNT_PACKET_BYTES,
   };
@@ -217,7 +216,8 @@ UNIT_TEST(many_flows_that_are_faster_stay) {
 /* A climb has ended, and level 0 was too few. */
 UNIT_TEST(another_speed_counts_after_so_many_windows) {
   const struct limit_window half = { .loaded_ns = 1000000,
-                                     .lanes = { .in_flight_ns = 1000000, .acked_bytes = 500 } };
+                                     .in_flight_ns = 1000000,
+                                     .acked_bytes = 500 };
   struct flow_count count;
   flow_count_init(&count);
   flow_count_join(&count, MOST_LEVEL);

@@ -263,7 +263,7 @@ UNIT_TEST(what_passes_while_other_lanes_carry_does_not_count) {
 }
 
 UNIT_TEST(the_first_window_of_an_engine_tells_nothing) {
-  const struct limit_window part = { .lanes = { .in_flight_ns = LIMIT_WINDOW_IN_FLIGHT_NS } };
+  const struct limit_window part = { .in_flight_ns = LIMIT_WINDOW_IN_FLIGHT_NS };
   policy_shared_init(&shared);
   flow_count_join(&shared.count, FLOW_COUNT_GUESS);
   for (unsigned ended = 0; ended < 3; ended++) {

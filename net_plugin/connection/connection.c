@@ -235,18 +235,15 @@ void connection_pump(struct connection *connection, uint64_t now_ns) {
   if (connection->published != posted && !connection->watch.next_ns) {
     connection_watch_start(connection, now_ns);
   }
-  uint64_t deadline_ns = step.deadline_ns, report_ns = connection_next_report_ns(connection);
-  if (connection->watch.next_ns && connection->watch.next_ns < deadline_ns) {
-    deadline_ns = connection->watch.next_ns;
-  }
-  if (report_ns < deadline_ns) {
-    deadline_ns = report_ns;
-  }
-  if (connection->is_released && connection->linger_ns < deadline_ns) {
-    deadline_ns = connection->linger_ns;
-  }
-  if (connection->last_word_ns && connection->last_word_ns < deadline_ns) {
-    deadline_ns = connection->last_word_ns;
+  const uint64_t clocks_ns[] = {
+    connection_next_report_ns(connection),
+    connection->watch.next_ns ? connection->watch.next_ns : LINK_NO_DEADLINE,
+    connection->is_released ? connection->linger_ns : LINK_NO_DEADLINE,
+    connection->last_word_ns ? connection->last_word_ns : LINK_NO_DEADLINE,
+  };
+  uint64_t deadline_ns = step.deadline_ns;
+  for (unsigned i = 0; i < sizeof clocks_ns / sizeof *clocks_ns; i++) {
+    deadline_ns = clocks_ns[i] < deadline_ns ? clocks_ns[i] : deadline_ns;
   }
   if (deadline_ns == LINK_NO_DEADLINE) {
     engine_timer_stop(&connection->timer);

@@ -72,9 +72,10 @@ struct link_config {
                            what works is found, and what is dead is replaced, as soon without */
   uint64_t stopped_timeout_ns; /* nothing heard for this long, though the peer's host answers */
   uint64_t seed;               /* for backoff jitter */
-  /* Asked when a lane's first compressed chunk needs memory, when a longer one does, and for a
-   * LINK_ORDER_MOVE, which is not given without. Where there is none a sender's lane codes no more,
-   * and a receiver's lane is lost (-ENOMEM). It may be NULL if compress is OFF: there is none. */
+  /* Asked for each chunk that is compressed, or came so, for a second copy with a checksum, and for
+   * a LINK_ORDER_MOVE, which is not given without. Where there is none a sender's lane codes no
+   * more, and a receiver's lane is lost (-ENOMEM). It may be NULL if compress is OFF: there is
+   * none. */
   link_coding_memory_fn *coding_memory;
   void *coding_owner;
   bool wants_checksums; /* CRC32C on every DATA payload that this side sends */

@@ -10,14 +10,9 @@
 
 #define CRC_BYTES 4 /* the most that wire_coded_crc_bytes says */
 
-uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes) {
-  struct link_lane *coding = &link->lanes[lane];
+uint8_t *coding_take_memory(const struct link *link, unsigned lane, size_t bytes) {
   const struct link_config *config = &link->config;
-  if (coding->coding_bytes < bytes && config->coding_memory != NULL) {
-    coding->coding = config->coding_memory(config->coding_owner, lane, bytes);
-    coding->coding_bytes = coding->coding != NULL ? bytes : 0;
-  }
-  return coding->coding_bytes >= bytes ? coding->coding : NULL;
+  return config->coding_memory ? config->coding_memory(config->coding_owner, lane, bytes) : NULL;
 }
 
 void link_lane_is_raw(struct link *link, unsigned lane) {

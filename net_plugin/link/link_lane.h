@@ -114,10 +114,6 @@ struct link_lane {
   bool is_raw;          /* no chunk is compressed on it any more */
   bool is_overtaken;    /* the peer has it, and it is not written yet: another lane brought it,
                            or the owner is late with its report */
-
-  /* both: a compressed chunk, see link_coding_memory_fn; NULL: none needed it */
-  uint8_t *coding;
-  size_t coding_bytes;
 };
 
 /* It reads a payload that is in its message, which must not change. */

@@ -384,8 +384,8 @@ bool repeat_move_payload(struct link *link, struct link_order *order);
 
 /* ---- link_coding.c ---- */
 
-/* The lane's, from now on of at least so many bytes; NULL: there is none. */
-uint8_t *coding_take_memory(struct link *link, unsigned lane, size_t bytes);
+/* The lane's, until it is asked for again: at least so many bytes; NULL: there is none. */
+uint8_t *coding_take_memory(const struct link *link, unsigned lane, size_t bytes);
 /* The whole payload is there: the chunk goes to its destination. 0, or -EBADMSG. */
 int coding_ends(struct link *link, const struct link_lane *receiving);
 

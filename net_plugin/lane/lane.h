@@ -115,8 +115,14 @@ struct frame_in {
   bool in_payload; /* the header is complete, the payload is not */
   bool is_coded;
   uint32_t payload_length, payload_got;
+  uint32_t header_got; /* of the next header, while there is no payload */
+  uint8_t header[WIRE_HEADER_BYTES];
+  uint64_t placed_bytes; /* of all payloads that did not come in the stream */
 };
 
+/* The next bytes of the stream of frames, in any portions. */
+int frame_in_take(struct lane *lane, struct frame_in *frame, const uint8_t *bytes, size_t count,
+                  uint64_t now_ns);
 /* Its header is complete. A frame without payload ends at once. */
 int frame_in_begin(struct lane *lane, struct frame_in *frame, const struct wire_header *header,
                    uint64_t now_ns);

@@ -268,38 +268,6 @@ static int go_on(struct rdma_lane *rdma) {
 
 /* ---- reading ---- */
 
-/* Bytes of the stream. */
-static int stream_arrived(struct rdma_lane *rdma, const uint8_t *bytes, uint32_t length,
-                          uint64_t now_ns) {
-  struct frame_in *arriving = &rdma->arriving;
-  if (rdma->is_closing || length == 0) {
-    return 0;
-  }
-  if (!arriving->in_payload) {
-    struct wire_header header;
-    int error = length < WIRE_HEADER_BYTES ? -EPROTO : wire_header_decode(bytes, &header);
-    error = error ? error : frame_in_begin(&rdma->lane, arriving, &header, now_ns);
-    if (error) {
-      return error;
-    }
-    rdma->bytes_read += header.length - wire_stream_bytes(&header);
-    bytes += WIRE_HEADER_BYTES;
-    length -= WIRE_HEADER_BYTES;
-    if (length == 0) {
-      return 0;
-    }
-  }
-  if (!arriving->in_payload || length > arriving->payload_length - arriving->payload_got) {
-    return -EPROTO;
-  }
-  uint8_t *to = frame_in_end(&rdma->lane, arriving);
-  if (!to) {
-    return -ESTALE;
-  }
-  bytes_copy_upwards(to, bytes, length);
-  return frame_in_grow(&rdma->lane, arriving, length, now_ns);
-}
-
 /* The peer sent a prefix and bytes of the stream. */
 static int send_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint64_t now_ns) {
   const uint8_t *bytes = rdma_qp_receive_slot(rdma->qp, (unsigned)done->wr_id);
@@ -312,8 +280,9 @@ static int send_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint6
     return -EPROTO; /* more than were sent */
   }
   rdma->peer_freed = freed;
-  return stream_arrived(rdma, bytes + RDMA_PREFIX_BYTES, done->byte_len - RDMA_PREFIX_BYTES,
-                        now_ns);
+  return rdma->is_closing ? 0
+                          : frame_in_take(&rdma->lane, &rdma->arriving, bytes + RDMA_PREFIX_BYTES,
+                                          done->byte_len - RDMA_PREFIX_BYTES, now_ns);
 }
 
 /* The peer wrote a message to its place. The immediate data stands for the frame's header. */
@@ -322,7 +291,7 @@ static int write_arrived(struct rdma_lane *rdma, const struct ibv_wc *done, uint
   if (rdma->is_closing) {
     return 0;
   }
-  if (rdma->arriving.in_payload) {
+  if (rdma->arriving.in_payload || rdma->arriving.header_got > 0) {
     return -EPROTO;
   }
   int error = wire_header_from_immediate(be32toh(done->imm_data), done->byte_len,
@@ -341,9 +310,9 @@ static int completed(struct rdma_lane *rdma, const struct ibv_wc *done, size_t *
   }
   *got += done->byte_len;
   rdma->has_heard = true;
-  rdma->bytes_read += done->byte_len;
-  int error = done->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? write_arrived(rdma, done, now_ns)
-                                                        : send_arrived(rdma, done, now_ns);
+  bool is_write = done->opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+  rdma->bytes_read += is_write ? 0 : done->byte_len;
+  int error = is_write ? write_arrived(rdma, done, now_ns) : send_arrived(rdma, done, now_ns);
   if (!error) {
     error = rdma_qp_post_receive(rdma->qp, (unsigned)done->wr_id);
     rdma->freed++;
@@ -482,7 +451,7 @@ static void rdma_stats(const struct lane *lane, struct lane_stats *stats) {
   struct lane_stats socket;
   tcp_stats_read(rdma->socket, &socket);
   *stats = (struct lane_stats){ .bytes_written = rdma->bytes_written,
-                                .bytes_read = rdma->bytes_read,
+                                .bytes_read = rdma->bytes_read + rdma->arriving.placed_bytes,
                                 .local = socket.local,
                                 .remote = socket.remote };
 }

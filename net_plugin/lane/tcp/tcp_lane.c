@@ -14,7 +14,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -29,10 +28,9 @@ struct tcp_lane {
   struct link_frame frame;             /* being written */
   size_t written;                      /* of its header and payload */
 
-  size_t start, end; /* unread bytes of the buffer */
-  size_t peeked;     /* bytes that were taken, but are still to be read */
-  bool was_empty;    /* the last read found nothing */
-  bool is_bulk;      /* the last frame that was written is large */
+  size_t peeked;  /* bytes that were taken, but are still to be read */
+  bool was_empty; /* the last read found nothing */
+  bool is_bulk;   /* the last frame that was written is large */
   uint8_t buffer[TCP_READ_BUFFER_BYTES];
 };
 
@@ -126,60 +124,21 @@ static void tcp_move(struct lane *lane, const void *payload) {
 
 /* ---- reading ---- */
 
-/* Consumes the buffer as far as it holds whole headers and bytes of payloads. */
-static int parse_buffer(struct tcp_lane *tcp, uint64_t now_ns) {
-  struct frame_in *arriving = &tcp->flow.arriving;
-  int error = 0;
-  while (!error) {
-    size_t available = tcp->end - tcp->start;
-    if (arriving->in_payload) {
-      size_t wanted = arriving->payload_length - arriving->payload_got;
-      size_t taken = available < wanted ? available : wanted;
-      uint8_t *to = frame_in_end(&tcp->flow.lane, arriving);
-      if (!to) {
-        return -ESTALE;
-      }
-      bytes_copy_upwards(to, tcp->buffer + tcp->start, taken);
-      tcp->start += taken;
-      error = frame_in_grow(&tcp->flow.lane, arriving, taken, now_ns);
-      if (taken < wanted) {
-        break;
-      }
-    } else if (available >= WIRE_HEADER_BYTES) {
-      struct wire_header header;
-      error = wire_header_decode(tcp->buffer + tcp->start, &header);
-      error = error ? error : frame_in_begin(&tcp->flow.lane, arriving, &header, now_ns);
-      tcp->start += WIRE_HEADER_BYTES;
-    } else {
-      memmove(tcp->buffer, tcp->buffer + tcp->start, available);
-      tcp->start = 0;
-      tcp->end = available;
-      break;
-    }
-  }
-  if (tcp->start == tcp->end) {
-    tcp->start = tcp->end = 0;
-  }
-  return error;
-}
-
 /* One recvmsg: the rest of the payload, then what follows into the buffer. Behind a large payload
  * that is the next header only: the payload behind it belongs where that header directs it, and
  * bytes that go through the buffer are copied twice. */
 static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   struct iovec parts[2];
   struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
-  *wanted = TCP_READ_BUFFER_BYTES - tcp->end;
-  if (tcp->flow.arriving.payload_length >= TCP_LARGE_BYTES) {
-    size_t header = tcp->end < WIRE_HEADER_BYTES ? WIRE_HEADER_BYTES - tcp->end : 1;
-    *wanted = header < *wanted ? header : *wanted;
+  const struct frame_in *arriving = &tcp->flow.arriving;
+  *wanted = arriving->payload_length >= TCP_LARGE_BYTES ? WIRE_HEADER_BYTES - arriving->header_got
+                                                        : TCP_READ_BUFFER_BYTES;
+  if (!arriving->in_payload) {
+    return recv(tcp->flow.lane.fd, tcp->buffer, *wanted, MSG_DONTWAIT);
   }
-  if (!tcp->flow.arriving.in_payload) {
-    return recv(tcp->flow.lane.fd, tcp->buffer + tcp->end, *wanted, MSG_DONTWAIT);
-  }
-  parts[0].iov_base = frame_in_end(&tcp->flow.lane, &tcp->flow.arriving);
-  parts[0].iov_len = tcp->flow.arriving.payload_length - tcp->flow.arriving.payload_got;
-  parts[1].iov_base = tcp->buffer + tcp->end;
+  parts[0].iov_base = frame_in_end(&tcp->flow.lane, arriving);
+  parts[0].iov_len = arriving->payload_length - arriving->payload_got;
+  parts[1].iov_base = tcp->buffer;
   parts[1].iov_len = *wanted;
   *wanted += parts[0].iov_len;
   if (!parts[0].iov_base) {
@@ -189,19 +148,18 @@ static ssize_t receive_some(struct tcp_lane *tcp, size_t *wanted) {
   return recvmsg(tcp->flow.lane.fd, &message, MSG_DONTWAIT);
 }
 
+/* So many have arrived, beyond a payload in the buffer. */
 static int accept_bytes(struct tcp_lane *tcp, size_t n, uint64_t now_ns) {
+  struct frame_in *arriving = &tcp->flow.arriving;
+  int error = 0;
   tcp->flow.bytes_read += n;
-  if (tcp->flow.arriving.in_payload) {
-    size_t wanted = tcp->flow.arriving.payload_length - tcp->flow.arriving.payload_got;
+  if (arriving->in_payload) {
+    size_t wanted = arriving->payload_length - arriving->payload_got;
     size_t taken = n < wanted ? n : wanted;
     n -= taken;
-    int error = frame_in_grow(&tcp->flow.lane, &tcp->flow.arriving, taken, now_ns);
-    if (error) {
-      return error;
-    }
+    error = frame_in_grow(&tcp->flow.lane, arriving, taken, now_ns);
   }
-  tcp->end += n;
-  return tcp->end > tcp->start ? parse_buffer(tcp, now_ns) : 0;
+  return error ? error : frame_in_take(&tcp->flow.lane, arriving, tcp->buffer, n, now_ns);
 }
 
 static int read_error(ssize_t n) {
@@ -229,7 +187,7 @@ static int tcp_read(struct lane *lane, uint64_t now_ns, size_t *got) {
    * read the next time. Larger messages, those that no thread polls for, and what answers a large
    * frame, are read at once. */
   if (lane->is_polled && !tcp->is_bulk && tcp->was_empty && !tcp->flow.arriving.in_payload &&
-      tcp->end == 0) {
+      tcp->flow.arriving.header_got == 0) {
     ssize_t n = recv(lane->fd, tcp->buffer, TCP_PEEK_BYTES, MSG_DONTWAIT | MSG_PEEK);
     if (n <= 0) {
       return read_error(n);

@@ -10,7 +10,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/bytes.h"
 #include "common/descriptor.h"
 #include "net_plugin/lane/limits.h"
 #include "net_plugin/lane/tcp/tcp_seal.h"
@@ -25,9 +24,7 @@ struct tcp_sealed {
   size_t sealed;           /* of its header and payload */
   size_t out_start, out_end;
 
-  size_t header_got; /* of the frame that is arriving */
   size_t in_end;
-  uint8_t header[WIRE_HEADER_BYTES];
   uint8_t out_buffer[TCP_SEALED_BUFFER_BYTES], in_buffer[TCP_SEALED_BUFFER_BYTES];
 };
 
@@ -107,37 +104,6 @@ static void sealed_move(struct lane *lane, const void *payload) {
 
 /* ---- reading ---- */
 
-/* Text of a record that was opened. */
-static int accept_text(struct tcp_sealed *tcp, const uint8_t *text, size_t bytes, uint64_t now_ns) {
-  struct frame_in *arriving = &tcp->flow.arriving;
-  int error = 0;
-  while (bytes > 0 && !error) {
-    size_t wanted = arriving->in_payload ? arriving->payload_length - arriving->payload_got
-                                         : WIRE_HEADER_BYTES - tcp->header_got;
-    size_t taken = bytes < wanted ? bytes : wanted;
-    if (arriving->in_payload) {
-      uint8_t *to = frame_in_end(&tcp->flow.lane, arriving);
-      if (!to) {
-        return -ESTALE;
-      }
-      bytes_copy_upwards(to, text, taken);
-      error = frame_in_grow(&tcp->flow.lane, arriving, taken, now_ns);
-    } else {
-      memcpy(tcp->header + tcp->header_got, text, taken);
-      tcp->header_got += taken;
-      if (taken == wanted) {
-        struct wire_header header;
-        tcp->header_got = 0;
-        error = wire_header_decode(tcp->header, &header);
-        error = error ? error : frame_in_begin(&tcp->flow.lane, arriving, &header, now_ns);
-      }
-    }
-    text += taken;
-    bytes -= taken;
-  }
-  return error;
-}
-
 /* Opens the whole records in the buffer and keeps the rest. */
 static int open_records(struct tcp_sealed *tcp, uint64_t now_ns) {
   size_t start = 0;
@@ -151,10 +117,10 @@ static int open_records(struct tcp_sealed *tcp, uint64_t now_ns) {
       break;
     }
     int error = tcp_seal_open(&tcp->in, record, bytes);
-    if (!error) {
-      error =
-          accept_text(tcp, record + TCP_SEAL_LENGTH_BYTES, bytes - TCP_SEAL_OVERHEAD_BYTES, now_ns);
-    }
+    error =
+        error ? error
+              : frame_in_take(&tcp->flow.lane, &tcp->flow.arriving, record + TCP_SEAL_LENGTH_BYTES,
+                              bytes - TCP_SEAL_OVERHEAD_BYTES, now_ns);
     if (error) {
       return error;
     }

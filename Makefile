@@ -305,7 +305,7 @@ $(BUILD)/tests/test_%: $(BUILD)/obj/tests/unit/test_%.o $(TEST_LIB_A) $(STRATUS_
 $(BUILD)/tests/test_trust: FAULT_WRAP += $(patsubst %,-Wl$(comma)--wrap=hash_%,hmac_sha256 hkdf_extract hkdf_expand)
 
 # Sees the nonces.
-$(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=hello_encode
+$(BUILD)/tests/test_dial: FAULT_WRAP += -Wl,--wrap=handshake_finish
 
 # Parts of the command.
 $(BUILD)/tests/test_perf: $(BUILD)/obj/tests/unit/test_perf.o $(BUILD)/obj/tests/lib/unit.o \

@@ -113,7 +113,7 @@ void tcp_socket_tune(int fd, int family, int dscp) {
   set_dscp(fd, family, dscp);
 }
 
-int tcp_socket_send_whole(int fd, const uint8_t *message, size_t bytes) {
+int tcp_socket_send_whole(int fd, const void *message, size_t bytes) {
   ssize_t n = send(fd, message, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
   return n == (ssize_t)bytes ? 0 : n < 0 ? -errno : -EIO;
 }

@@ -48,7 +48,7 @@ bool tcp_socket_leaves_through(int fd, const struct nic *nic);
  * gets the port. */
 int tcp_socket_listen(const struct nic *nic, struct sockaddr_storage *address);
 /* A fresh socket takes a message of a handshake at once. 0, or negative errno. */
-int tcp_socket_send_whole(int fd, const uint8_t *message, size_t bytes);
+int tcp_socket_send_whole(int fd, const void *message, size_t bytes);
 /* The peer is there and has said nothing: not closed, no byte to read. Takes none. */
 bool tcp_socket_is_quiet(int fd);
 /* Reads up to about `most` bytes into the buffer and drops them. True: the stream has ended. */

@@ -21,7 +21,6 @@
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/protection.h"
 #include "net_plugin/setup/receiver.h"
 #include "net_plugin/setup/settings.h"
@@ -34,7 +33,6 @@ struct pending_peer {
   struct acceptor *acceptor;
   struct list_node node;
   enum pending_peer_state state;
-  struct hello hello; /* that it has sent, once it has */
   struct sockaddr_storage from;
   uint64_t since_ns;                     /* when it was accepted */
   struct in6_addr source;                /* IPv4: mapped */
@@ -95,16 +93,16 @@ static struct reply reply_of(const struct pending_peer *peer, enum reply_status 
   return reply;
 }
 
-static int reply_send(int fd, const struct reply *reply) {
-  uint8_t bytes[REPLY_BYTES];
-  reply_encode(reply, bytes);
-  return tcp_socket_send_whole(fd, bytes, REPLY_BYTES);
+/* That it has sent, once it has. */
+static const struct hello *hello_of(const struct pending_peer *peer) {
+  return &peer->talk.transcript.hello;
 }
 
 /* One that has left needs no answer. */
 static void refuse(const struct pending_peer *peer, enum reply_status status) {
-  const struct reply reply = reply_of(peer, status);
-  (void)reply_send(peer->talk.fd, &reply);
+  struct reply reply = reply_of(peer, status);
+  handshake_finish(&reply, HANDSHAKE_REPLY);
+  (void)tcp_socket_send_whole(peer->talk.fd, &reply, REPLY_BYTES);
 }
 
 static void refuse_version(const struct pending_peer *peer, const struct handshake_prefix *theirs) {
@@ -120,16 +118,16 @@ static void refuse_version(const struct pending_peer *peer, const struct handsha
 
 static struct conn_params agree(const struct pending_peer *peer, const struct settings *settings) {
   const struct nic *nic = &peer->acceptor->nic;
-  const struct conn_params *theirs = &peer->hello.params;
+  const struct conn_params *theirs = &hello_of(peer)->params;
   unsigned keys =
       theirs->remote_keys ? endpoint_remote_keys(nic, 1, settings->wants_encryption) : 0;
-  struct conn_params ours = params_of_listener(settings, keys);
+  struct conn_params ours = settings_of_listener(settings, keys);
   memcpy(ours.nic, nic->name, sizeof ours.nic);
-  return negotiate(&ours, theirs);
+  return params_agreed(&ours, theirs);
 }
 
 static void warn_if_versions_differ(const struct pending_peer *peer) {
-  const struct hello *hello = &peer->hello;
+  const struct hello *hello = hello_of(peer);
   if (strcmp(hello->prefix.version, STRATUS_VERSION) != 0) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(
@@ -167,7 +165,7 @@ static bool destination_find(struct engine *engine, const struct hello *hello,
  */
 static bool agree_cipher(const struct pending_peer *peer, const struct settings *settings,
                          struct reply *reply) {
-  const struct conn_params *params = &peer->hello.params;
+  const struct conn_params *params = &hello_of(peer)->params;
   unsigned theirs = params->ciphers;
   if (!theirs != !settings->wants_encryption ||
       (settings->wants_encryption && !reply->params.ciphers)) {
@@ -187,7 +185,7 @@ static bool agree_cipher(const struct pending_peer *peer, const struct settings 
  * nobody else will come. */
 static bool check_decisions(const struct pending_peer *peer, const struct destination *to,
                             struct reply *reply) {
-  const struct conn_params *theirs = &peer->hello.params;
+  const struct conn_params *theirs = &hello_of(peer)->params;
   if (decision_is_same(&reply->params.decision, &theirs->decision)) {
     return true;
   }
@@ -201,7 +199,7 @@ static bool check_decisions(const struct pending_peer *peer, const struct destin
 /* The peer has proved that it may join; fills in the reply, and the connection if one was made or
  * found. */
 static void grant(const struct pending_peer *peer, struct destination *to, struct reply *reply) {
-  const struct hello *hello = &peer->hello;
+  const struct hello *hello = hello_of(peer);
   struct settings settings;
   settings_get(1, &settings);
   reply->params = agree(peer, &settings);
@@ -232,7 +230,7 @@ static void grant(const struct pending_peer *peer, struct destination *to, struc
     return;
   }
   warn_if_versions_differ(peer);
-  struct link_config link = negotiate_link(LINK_RECEIVER, &reply->params, &settings, 0);
+  struct link_config link = settings_of_link(LINK_RECEIVER, &reply->params, &settings, 0);
   if (receiver_new(peer->talk.engine, hello, &peer->from, &to->keys, &link,
                    peer->acceptor->nic.name, &to->receiver) != 0) {
     reply->status = REPLY_NO_RESOURCES;
@@ -247,8 +245,9 @@ static void grant(const struct pending_peer *peer, struct destination *to, struc
 
 /* Begins to make one and to connect it. NULL: there is none. The peer's offer gets an answer where
  * the reply will say so. */
-static struct endpoint *start_endpoint(const struct pending_peer *peer, const struct proof *proof,
+static struct endpoint *start_endpoint(const struct pending_peer *peer,
                                        const struct destination *to) {
+  const struct proof *proof = &peer->talk.message.proof;
   struct lane_tokens tokens;
   struct settings settings;
   if (lane_offer_is_none(&proof->offer)) {
@@ -260,7 +259,8 @@ static struct endpoint *start_endpoint(const struct pending_peer *peer, const st
     return NULL;
   }
   auth_endpoint_tokens(&to->keys, &peer->talk.transcript, &tokens);
-  const struct endpoint_peer other = { &proof->offer, &tokens, peer->talk.fd, peer->hello.dscp };
+  const struct endpoint_peer other = { &proof->offer, &tokens, peer->talk.fd,
+                                       hello_of(peer)->dscp };
   struct endpoint *endpoint = endpoint_accept(&peer->acceptor->nic, &other);
   hash_wipe(&tokens, sizeof tokens);
   return endpoint;
@@ -283,8 +283,8 @@ static struct endpoint *describe_endpoint(const struct destination *to, struct e
 /* Sends the reply, and does what it says. */
 static void complete(const struct pending_peer *peer, const struct destination *to,
                      const struct reply *reply, const struct lane_path *path) {
-  const struct hello *hello = &peer->hello;
-  int fd = peer->talk.fd, error = reply_send(fd, reply);
+  const struct hello *hello = hello_of(peer);
+  int fd = peer->talk.fd, error = tcp_socket_send_whole(fd, reply, REPLY_BYTES);
   if (!to->receiver) {
     descriptor_close(fd);
     return;
@@ -319,7 +319,7 @@ static void reply_to(struct pending_peer *peer, bool has_secret, struct destinat
     /* Both users get a warning. The listener goes on: the peer may only have read the handle. */
     char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
     reply.params.has_secret = protection_has_secret();
-    protection_secret_differs(&reply.params, &peer->hello.params,
+    protection_secret_differs(&reply.params, &hello_of(peer)->params,
                               tcp_address_text(&peer->from, text), why);
     LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS, "%s", why);
     reply.status = REPLY_OTHER_SECRET;
@@ -338,8 +338,8 @@ static void reply_to(struct pending_peer *peer, bool has_secret, struct destinat
 }
 
 /* -EACCES: it does not know the handle. has_secret: it knows the job's secret, too. */
-static int judge(const struct pending_peer *peer, const struct proof *proof, struct destination *to,
-                 bool *has_secret) {
+static int judge(const struct pending_peer *peer, struct destination *to, bool *has_secret) {
+  const struct proof *proof = &peer->talk.message.proof;
   const struct transcript *transcript = &peer->talk.transcript;
   const uint8_t *handle_key =
       to->receiver ? to->receiver->peering.keys.handle : to->listener->handle_key;
@@ -350,7 +350,7 @@ static int judge(const struct pending_peer *peer, const struct proof *proof, str
   if (to->receiver) {
     to->keys = to->receiver->peering.keys;
   } else {
-    protection_keys(to->listener->secret, peer->hello.connection, &to->keys);
+    protection_keys(to->listener->secret, hello_of(peer)->connection, &to->keys);
   }
   *has_secret = auth_knows_connection(&to->keys, transcript, proof);
   return 0;
@@ -360,20 +360,18 @@ static int judge(const struct pending_peer *peer, const struct proof *proof, str
  * waited for; then it is judged again. Else the socket is gone: the reply was sent, and it was
  * handed on, or closed. -EACCES: a stranger, who gets no answer. */
 static int take_proof(struct pending_peer *peer, bool may_wait) {
-  struct proof proof;
   struct destination to = { 0 };
   bool has_secret = false, is_over = true;
-  int error = proof_decode(peer->talk.message, &proof) != 0 ? -EPROTO : 0;
-  if (!error && !destination_find(peer->talk.engine, &peer->hello, &to)) {
+  int error = 0;
+  if (!destination_find(peer->talk.engine, hello_of(peer), &to)) {
     refuse(peer, REPLY_UNKNOWN);
-  } else if (!error) {
-    error = judge(peer, &proof, &to, &has_secret);
+  } else {
+    error = judge(peer, &to, &has_secret);
     is_over = error;
   }
   if (is_over) {
     talk_close(&peer->talk);
-  } else if (may_wait && has_secret &&
-             (peer->talk.endpoint = start_endpoint(peer, &proof, &to)) != NULL) {
+  } else if (may_wait && has_secret && (peer->talk.endpoint = start_endpoint(peer, &to)) != NULL) {
     error = -EINPROGRESS;
   } else {
     talk_stop(&peer->talk);
@@ -407,19 +405,14 @@ static void unheard(struct talk *talk, uint64_t now_ns) {
 
 static void hello_arrived(struct pending_peer *peer) {
   struct transcript *transcript = &peer->talk.transcript;
-  struct challenge challenge = { 0 };
   struct destination to;
   int error = -ENOENT;
-  if (hello_decode(peer->talk.message, &peer->hello) != 0) {
-    pending_peer_reject(peer, "it does not speak this protocol");
-    return;
-  }
-  memcpy(transcript->hello, peer->talk.message, HELLO_BYTES);
-  if (!destination_find(peer->talk.engine, &peer->hello, &to)) {
+  transcript->hello = peer->talk.message.hello;
+  if (!destination_find(peer->talk.engine, &transcript->hello, &to)) {
     refuse(peer, REPLY_UNKNOWN);
-  } else if (!(error = random_secret(challenge.nonce, NONCE_BYTES))) {
-    challenge_encode(&challenge, transcript->challenge);
-    error = tcp_socket_send_whole(peer->talk.fd, transcript->challenge, CHALLENGE_BYTES);
+  } else if (!(error = random_secret(transcript->challenge.nonce, NONCE_BYTES))) {
+    handshake_finish(&transcript->challenge, HANDSHAKE_CHALLENGE);
+    error = tcp_socket_send_whole(peer->talk.fd, &transcript->challenge, CHALLENGE_BYTES);
   }
   if (error) {
     pending_peer_close(peer);
@@ -453,22 +446,20 @@ static void proof_arrived(struct pending_peer *peer) {
     return;
   }
   if (error) {
-    warn_rejected(peer, error == -EACCES ? "it does not belong to this job"
-                                         : "it does not speak this protocol");
+    warn_rejected(peer, "it does not belong to this job");
   }
   free(peer);
 }
 
-static void heard(struct talk *talk, int error, enum handshake_kind kind,
-                  const struct handshake_prefix *prefix) {
+static void heard(struct talk *talk, int error, enum handshake_kind kind) {
   struct pending_peer *peer = (struct pending_peer *)talk;
   bool is_hello = peer->state == PENDING_PEER_HELLO;
   if (error == -EPROTONOSUPPORT && is_hello) {
-    refuse_version(peer, prefix);
+    refuse_version(peer, &talk->message.prefix);
     pending_peer_close(peer);
   } else if (error == -ETIMEDOUT) {
     pending_peer_reject(peer, "it did not say in time who it is");
-  } else if (error == -EPROTO || error == -EPROTONOSUPPORT ||
+  } else if (error == -EPROTO || error == -EPROTONOSUPPORT || error == -EINVAL ||
              (!error && kind != (is_hello ? HANDSHAKE_HELLO : HANDSHAKE_PROOF))) {
     pending_peer_reject(peer, "it does not speak this protocol");
   } else if (error) {

@@ -51,12 +51,12 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
 
 /* The proof of `who` over what was sent so far, and what it sends now. */
 static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
-                  const struct transcript *transcript, const uint8_t *now, size_t now_bytes,
+                  const struct transcript *transcript, const void *now, size_t now_bytes,
                   uint8_t mac[MAC_BYTES]) {
-  uint8_t text[LABEL_BYTES + sizeof *transcript + REPLY_MAC_AT];
-  size_t bytes = LABEL_BYTES + sizeof *transcript;
+  uint8_t text[LABEL_BYTES + TRANSCRIPT_BYTES + REPLY_MAC_AT];
+  size_t bytes = LABEL_BYTES + TRANSCRIPT_BYTES;
   memcpy(text, who->text, LABEL_BYTES);
-  memcpy(text + LABEL_BYTES, transcript, sizeof *transcript);
+  memcpy(text + LABEL_BYTES, transcript, TRANSCRIPT_BYTES);
   memcpy(text + bytes, now, now_bytes);
   hash_hmac_sha256(key, AUTH_KEY_BYTES, text, bytes + now_bytes, mac);
 }
@@ -86,28 +86,28 @@ bool auth_knows_connection(const struct auth_keys *keys, const struct transcript
 }
 
 static void reply_mac(const struct auth_keys *keys, const struct transcript *transcript,
-                      unsigned status, const uint8_t bytes[REPLY_BYTES], uint8_t mac[MAC_BYTES]) {
-  const uint8_t *key = status == REPLY_OTHER_SECRET ? keys->handle : keys->connection;
-  prove(key, &by_listener, transcript, bytes, REPLY_MAC_AT, mac);
+                      const struct reply *reply, uint8_t mac[MAC_BYTES]) {
+  const uint8_t *key = reply->status == REPLY_OTHER_SECRET ? keys->handle : keys->connection;
+  prove(key, &by_listener, transcript, reply, REPLY_MAC_AT, mac);
 }
 
 void auth_sign_reply(const struct auth_keys *keys, const struct transcript *transcript,
                      struct reply *reply) {
-  uint8_t bytes[REPLY_BYTES];
   memset(reply->mac, 0, MAC_BYTES);
+  handshake_finish(reply, HANDSHAKE_REPLY);
   if (reply_has_mac(reply->status)) {
-    reply_encode(reply, bytes);
-    reply_mac(keys, transcript, reply->status, bytes, reply->mac);
+    reply_mac(keys, transcript, reply, reply->mac);
+    handshake_finish(reply, HANDSHAKE_REPLY); /* its checksum is of the mac, too */
   }
 }
 
 bool auth_is_genuine(const struct auth_keys *keys, const struct transcript *transcript,
-                     const uint8_t bytes[REPLY_BYTES], const struct reply *reply) {
+                     const struct reply *reply) {
   uint8_t mac[MAC_BYTES];
   if (!reply_has_mac(reply->status)) {
     return true;
   }
-  reply_mac(keys, transcript, reply->status, bytes, mac);
+  reply_mac(keys, transcript, reply, mac);
   return hash_is_equal(mac, reply->mac, MAC_BYTES);
 }
 
@@ -115,9 +115,9 @@ bool auth_is_genuine(const struct auth_keys *keys, const struct transcript *tran
 static void lane_key(const struct auth_keys *keys, const struct label *purpose,
                      const struct transcript *transcript, enum lane_cipher cipher, uint8_t *key,
                      size_t key_bytes) {
-  uint8_t info[LABEL_BYTES + sizeof *transcript + 1];
+  uint8_t info[LABEL_BYTES + TRANSCRIPT_BYTES + 1];
   memcpy(info, purpose->text, LABEL_BYTES);
-  memcpy(info + LABEL_BYTES, transcript, sizeof *transcript);
+  memcpy(info + LABEL_BYTES, transcript, TRANSCRIPT_BYTES);
   info[sizeof info - 1] = (uint8_t)cipher;
   hash_hkdf_expand(keys->connection, info, sizeof info, key, key_bytes);
 }

@@ -57,14 +57,14 @@ bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const struct transcrip
 bool auth_knows_connection(const struct auth_keys *keys, const struct transcript *transcript,
                            const struct proof *proof);
 
-/* Fills in reply->mac, by the handle's key for REPLY_OTHER_SECRET, else by the connection's; leaves
- * it zero if the status has none. */
+/* Finishes the reply, with its mac: by the handle's key for REPLY_OTHER_SECRET, else by the
+ * connection's; zero if the status has none. */
 void auth_sign_reply(const struct auth_keys *keys, const struct transcript *transcript,
                      struct reply *reply);
-/* bytes: the reply as it came. True for a reply that needs no mac, too: whoever can forge such a
- * refusal can cut the wire as well. */
+/* Of a reply as it came. True for one that needs no mac, too: whoever can forge such a refusal can
+ * cut the wire as well. */
 bool auth_is_genuine(const struct auth_keys *keys, const struct transcript *transcript,
-                     const uint8_t bytes[REPLY_BYTES], const struct reply *reply);
+                     const struct reply *reply);
 
 /* The keys of this epoch of a lane, both directions, for the connecting side or the accepting one.
  */

@@ -15,7 +15,6 @@
 #include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/setup/limits.h"
-#include "net_plugin/setup/negotiate.h"
 #include "net_plugin/setup/talk.h"
 
 struct dial {
@@ -28,8 +27,6 @@ struct dial {
   struct sockaddr_storage target;
   bool is_inquiry, is_proving;
   bool has_offered; /* an endpoint */
-  struct hello hello;
-  struct reply reply; /* while the endpoint joins */
 };
 
 void dial_cancel(struct dial *dial) {
@@ -38,22 +35,21 @@ void dial_cancel(struct dial *dial) {
   free(dial);
 }
 
-static void finish(struct dial *dial, int error, const struct reply *reply) {
+static void finish(struct dial *dial, int error) {
+  const struct reply *reply = &dial->talk.message.reply;
   struct lane_crypto crypto = { .cipher = error ? LANE_PLAIN : params_cipher(&reply->params) };
   if (crypto.cipher != LANE_PLAIN) {
     auth_lane_keys(dial->keys, &dial->talk.transcript, crypto.cipher, true, &crypto);
   }
-  dial_done_fn *done = dial->done;
-  void *argument = dial->argument;
   struct lane_path path = { .fd = dial->talk.fd, .endpoint = dial->talk.endpoint };
   path.crypto = crypto.cipher != LANE_PLAIN ? &crypto : NULL;
   talk_stop(&dial->talk);
-  free(dial);
   if (error) {
     lane_path_drop(&path);
     path = (struct lane_path){ .fd = -1 };
   }
-  done(argument, error, &path, reply);
+  dial->done(dial->argument, error, &path, reply);
+  free(dial);
   hash_wipe(&crypto, sizeof crypto);
 }
 
@@ -69,34 +65,25 @@ static void connected(struct talk *talk) {
   if (!error) {
     talk_look_later(talk);
     talk_listen(talk);
-    error = tcp_socket_send_whole(talk->fd, talk->transcript.hello, HELLO_BYTES);
+    error = tcp_socket_send_whole(talk->fd, &talk->transcript.hello, HELLO_BYTES);
   }
   if (error) {
-    finish(dial, error, NULL);
+    finish(dial, error);
   }
 }
 
-/* ---- the proof ---- */
-
+/* Challenged. */
 static int prove(struct dial *dial) {
   struct proof proof = { 0 };
-  uint8_t bytes[PROOF_BYTES];
+  struct transcript *transcript = &dial->talk.transcript;
   dial->is_proving = true;
+  transcript->challenge = dial->talk.message.challenge;
   talk_look_later(&dial->talk);
-  dial->has_offered = dial->hello.params.remote_keys && endpoint_offer(&dial->nic, &proof.offer);
-  auth_prove(dial->keys, &dial->talk.transcript, &proof);
-  proof_encode(&proof, bytes);
-  return tcp_socket_send_whole(dial->talk.fd, bytes, PROOF_BYTES);
-}
-
-static int challenged(struct dial *dial) {
-  struct challenge challenge;
-  int error = dial->is_proving ? -EPROTO : challenge_decode(dial->talk.message, &challenge);
-  if (error) {
-    return error;
-  }
-  memcpy(dial->talk.transcript.challenge, dial->talk.message, CHALLENGE_BYTES);
-  return prove(dial);
+  dial->has_offered =
+      transcript->hello.params.remote_keys && endpoint_offer(&dial->nic, &proof.offer);
+  auth_prove(dial->keys, transcript, &proof);
+  handshake_finish(&proof, HANDSHAKE_PROOF);
+  return tcp_socket_send_whole(dial->talk.fd, &proof, PROOF_BYTES);
 }
 
 /* ---- the call ---- */
@@ -114,7 +101,7 @@ static int call_peer(struct dial *dial) {
   if (error < 0) {
     return error;
   }
-  tcp_socket_tune(dial->talk.fd, family, dial->hello.dscp);
+  tcp_socket_tune(dial->talk.fd, family, dial->talk.transcript.hello.dscp);
   error = dial->nic.address.ss_family == family
               ? tcp_socket_bind_nic(dial->talk.fd, &dial->nic, &dial->target)
               : 0;
@@ -134,10 +121,9 @@ static int call_peer(struct dial *dial) {
 
 /* A nonce of its own for every hello, also of the same lane. */
 static int draw_hello(struct dial *dial) {
-  int error = random_secret(dial->hello.nonce, NONCE_BYTES);
-  if (!error) {
-    hello_encode(&dial->hello, dial->talk.transcript.hello);
-  }
+  struct hello *hello = &dial->talk.transcript.hello;
+  int error = random_secret(hello->nonce, NONCE_BYTES);
+  handshake_finish(hello, HANDSHAKE_HELLO);
   return error;
 }
 
@@ -149,7 +135,7 @@ static void redial(struct dial *dial, uint64_t now_ns) {
   int error = draw_hello(dial);
   error = error ? error : call_peer(dial);
   if (error) {
-    finish(dial, error, NULL);
+    finish(dial, error);
   } else {
     set_redial(dial, now_ns);
   }
@@ -161,7 +147,7 @@ static void abandon(struct dial *dial, uint64_t now_ns) {
   setsockopt(dial->talk.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   if (dial->is_proving) {
     /* It may have got the proof, and made the lane: the next dial needs a higher epoch. */
-    finish(dial, -ETIMEDOUT, NULL);
+    finish(dial, -ETIMEDOUT);
   } else {
     redial(dial, now_ns);
   }
@@ -181,25 +167,24 @@ static void unheard(struct talk *talk, uint64_t now_ns) {
 /* ---- endpoints ---- */
 
 static void joined(struct talk *talk, int error) {
-  struct dial *dial = (struct dial *)talk;
-  struct reply reply = dial->reply;
-  finish(dial, error ? -ENODEV : 0, &reply);
+  finish((struct dial *)talk, error ? -ENODEV : 0);
 }
 
 /* 0: the lane is a TCP flow. -EINPROGRESS: the endpoint is being connected, and the dial goes on
  * when that is over; a driver that hangs leaves time for another dial. */
-static int connect_endpoint(struct dial *dial, const struct reply *reply) {
+static int connect_endpoint(struct dial *dial) {
+  const struct reply *reply = &dial->talk.message.reply;
   struct lane_tokens tokens;
   if (lane_offer_is_none(&reply->offer) || !dial->has_offered) {
     return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
   }
   auth_endpoint_tokens(dial->keys, &dial->talk.transcript, &tokens);
-  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->talk.fd, dial->hello.dscp };
+  const struct endpoint_peer peer = { &reply->offer, &tokens, dial->talk.fd,
+                                      dial->talk.transcript.hello.dscp };
   dial->talk.endpoint = endpoint_connect(&dial->nic, &peer, reply->connect_port);
   hash_wipe(&tokens, sizeof tokens);
   uint64_t now_ns = clock_now_ns(), deadline_ns = dial->talk.deadline_ns;
   uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-  dial->reply = *reply;
   bool is_joining = dial->talk.endpoint && talk_join(&dial->talk, left_ns / 2) == 0;
   return is_joining ? -EINPROGRESS : -ENODEV;
 }
@@ -208,64 +193,41 @@ static int connect_endpoint(struct dial *dial, const struct reply *reply) {
 
 /* Ends the dial, or nearly. Before there was a challenge, only a refusal without a mac can be
  * genuine. */
-static void replied(struct dial *dial) {
-  struct reply reply;
-  int error = reply_decode(dial->talk.message, &reply);
-  if (!error && !dial->is_proving && reply_has_mac(reply.status)) {
-    error = -EPROTO;
+static int replied(struct dial *dial) {
+  const struct reply *reply = &dial->talk.message.reply;
+  unsigned offered = dial->talk.transcript.hello.params.ciphers, taken = reply->params.ciphers;
+  if (!dial->is_proving && reply_has_mac(reply->status)) {
+    return -EPROTO;
   }
-  if (!error && !auth_is_genuine(dial->keys, &dial->talk.transcript, dial->talk.message, &reply)) {
-    error = -EKEYREJECTED;
+  if (!auth_is_genuine(dial->keys, &dial->talk.transcript, reply)) {
+    return -EKEYREJECTED;
   }
-  if (!error && reply.status != REPLY_ACCEPTED) {
-    error = -ENOLINK;
+  if (reply->status != REPLY_ACCEPTED) {
+    return -ENOLINK;
   }
   /* One of those that were offered; in clear only if none was. */
-  unsigned offered = dial->hello.params.ciphers;
-  if (!error && (reply.params.ciphers ? !(reply.params.ciphers & offered) : offered != 0)) {
-    error = -EPROTO;
+  if (taken ? !(taken & offered) : offered != 0) {
+    return -EPROTO;
   }
-  if (!error) {
-    error = connect_endpoint(dial, &reply);
-  }
-  if (error != -EINPROGRESS) {
-    finish(dial, error, &reply);
-  }
+  return connect_endpoint(dial);
 }
 
-static void heard(struct talk *talk, int error, enum handshake_kind kind,
-                  const struct handshake_prefix *prefix) {
+static void heard(struct talk *talk, int error, enum handshake_kind kind) {
   struct dial *dial = (struct dial *)talk;
-  const struct reply reply = { .prefix = *prefix };
-  if (!error && kind == HANDSHAKE_REPLY) {
-    replied(dial);
-    return;
+  if (!error && kind == HANDSHAKE_CHALLENGE && !dial->is_proving) {
+    error = prove(dial);
+    if (!error) {
+      return;
+    }
+  } else if (!error) {
+    error = kind == HANDSHAKE_REPLY ? replied(dial) : -EPROTO;
   }
-  if (!error) {
-    error = kind == HANDSHAKE_CHALLENGE ? challenged(dial) : -EPROTO;
-  }
-  if (error) {
-    finish(dial, talk->state == TALK_JOINING ? -ENODEV : error, &reply);
+  if (error != -EINPROGRESS) {
+    finish(dial, talk->state == TALK_JOINING ? -ENODEV : error);
   }
 }
 
 static const struct talk_ops dial_ops = { connected, heard, unheard, joined };
-
-static int prepare(struct dial *dial, const struct hello *hello, const struct auth_keys *keys) {
-  dial->is_inquiry = !hello;
-  if (dial->is_inquiry) {
-    dial->hello.dscp = -1;
-    return random_secret(&dial->random, sizeof dial->random);
-  }
-  dial->hello = *hello;
-  int error = draw_hello(dial);
-  if (error) {
-    return error;
-  }
-  memcpy(&dial->random, dial->hello.nonce, sizeof dial->random);
-  dial->keys = keys;
-  return 0;
-}
 
 struct dial *dial_start(struct engine *engine, const struct nic *nic,
                         const struct sockaddr_storage *address, const struct hello *hello,
@@ -284,10 +246,12 @@ struct dial *dial_start(struct engine *engine, const struct nic *nic,
   dial->argument = argument;
   dial->target = *address;
   tcp_address_set_scope(&dial->target, nic);
-  *error = prepare(dial, hello, keys);
-  if (!*error) {
-    *error = call_peer(dial);
-  }
+  dial->is_inquiry = !hello;
+  dial->keys = keys;
+  dial->talk.transcript.hello = hello ? *hello : (struct hello){ .dscp = -1 };
+  *error = draw_hello(dial);
+  memcpy(&dial->random, dial->talk.transcript.hello.nonce, sizeof dial->random);
+  *error = *error ? *error : call_peer(dial);
   if (*error) {
     free(dial);
     return NULL;

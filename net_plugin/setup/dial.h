@@ -30,8 +30,8 @@
 
 struct dial;
 
-/* The dial is freed when this is called. reply is valid for 0,
- * -EPROTONOSUPPORT (its prefix only) and -ENOLINK. After an error the path has no fd. */
+/* The dial is over when this is called, and freed behind it. reply is valid for 0, -EPROTONOSUPPORT
+ * (its prefix only) and -ENOLINK. After an error the path has no fd. */
 typedef void dial_done_fn(void *argument, int error, const struct lane_path *path,
                           const struct reply *reply);
 

@@ -14,7 +14,6 @@
 #include "net_plugin/setup/dial.h"
 #include "net_plugin/setup/limits.h"
 #include "net_plugin/setup/listener.h"
-#include "net_plugin/setup/negotiate.h"
 
 /* Until there is a connection every path is tried, then with less firm bindings. Later a lane waits
  * for its home path: it must be there when a NIC comes back, and others carry its share meanwhile.
@@ -137,9 +136,9 @@ static const struct connection_setup dialer_setup;
 static int make_connection(struct dialer *dialer, const struct reply *reply) {
   struct peering_route *route = &dialer->route;
   peering_route_learn(route, reply, dialer->dials[0].path);
-  dialer->hello.params = negotiate(&dialer->hello.params, &reply->params);
+  dialer->hello.params = params_agreed(&dialer->hello.params, &reply->params);
   const struct link_config link =
-      negotiate_link(LINK_SENDER, &dialer->hello.params, &dialer->settings, route->home_count);
+      settings_of_link(LINK_SENDER, &dialer->hello.params, &dialer->settings, route->home_count);
   dialer->peering.least_lanes = route->nic_count;
   int error = peering_connect(&dialer->peering, &link, &dialer_setup, &reply->params,
                               &route->remote.addresses[0], route->nics[0].name);

@@ -8,7 +8,6 @@
 #include "common/hash.h"
 #include "common/plain.h"
 #include "common/version.h"
-#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/link/link.h"
 
 static const struct {
@@ -21,51 +20,53 @@ static const struct {
   [HANDSHAKE_REPLY] = { 0x41525453u, REPLY_BYTES },         /* "STRA" */
 };
 
-static uint32_t checksum(const uint8_t *bytes, enum handshake_kind kind) {
-  return hash_crc32c(0, bytes, kinds[kind].bytes - sizeof(uint32_t));
-}
-
-static void encode(const void *message, enum handshake_kind kind, uint8_t *bytes) {
-  size_t total = kinds[kind].bytes;
-  const struct handshake_prefix prefix = { kinds[kind].magic, HANDSHAKE_WIRE_VERSION,
-                                           kinds[kind].bytes, STRATUS_VERSION };
-  memcpy(bytes, message, total);
-  memcpy(bytes, &prefix, sizeof prefix);
-  uint32_t crc = checksum(bytes, kind);
-  memcpy(bytes + total - sizeof crc, &crc, sizeof crc);
-}
-
-void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]) {
-  encode(hello, HANDSHAKE_HELLO, bytes);
-}
-
-void challenge_encode(const struct challenge *challenge, uint8_t bytes[CHALLENGE_BYTES]) {
-  encode(challenge, HANDSHAKE_CHALLENGE, bytes);
-}
-
-void proof_encode(const struct proof *proof, uint8_t bytes[PROOF_BYTES]) {
-  encode(proof, HANDSHAKE_PROOF, bytes);
-}
-
-void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]) {
-  encode(reply, HANDSHAKE_REPLY, bytes);
-}
-
 size_t handshake_bytes(enum handshake_kind kind) {
   return kinds[kind].bytes;
 }
 
-/* It goes into logs. */
 static void end_text(char *text, size_t bytes) {
   text[bytes - 1] = '\0';
   plain_text(text);
 }
 
-int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind,
-                           struct handshake_prefix *prefix) {
+static void end_texts(union handshake_message *message, enum handshake_kind kind) {
+  struct conn_params *params = kind == HANDSHAKE_HELLO   ? &message->hello.params
+                               : kind == HANDSHAKE_REPLY ? &message->reply.params
+                                                         : NULL;
+  end_text(message->prefix.version, sizeof message->prefix.version);
+  if (params) {
+    end_text(params->host, sizeof params->host);
+    end_text(params->nic, sizeof params->nic);
+    end_text(params->decision.choices, sizeof params->decision.choices);
+  }
+}
+
+/* The last bytes of a message. */
+static uint8_t *checksum_of(void *message, enum handshake_kind kind) {
+  return (uint8_t *)message + kinds[kind].bytes - sizeof(uint32_t);
+}
+
+static uint32_t checksum(const void *message, enum handshake_kind kind) {
+  return hash_crc32c(0, message, kinds[kind].bytes - sizeof(uint32_t));
+}
+
+static bool is_undamaged(union handshake_message *message, enum handshake_kind kind) {
+  uint32_t crc;
+  memcpy(&crc, checksum_of(message, kind), sizeof crc);
+  return crc == checksum(message, kind);
+}
+
+void handshake_finish(void *message, enum handshake_kind kind) {
+  const struct handshake_prefix prefix = { kinds[kind].magic, HANDSHAKE_WIRE_VERSION,
+                                           kinds[kind].bytes, STRATUS_VERSION };
+  memcpy(message, &prefix, sizeof prefix);
+  end_texts(message, kind);
+  uint32_t crc = checksum(message, kind);
+  memcpy(checksum_of(message, kind), &crc, sizeof crc);
+}
+
+int handshake_prefix_check(struct handshake_prefix *prefix, enum handshake_kind *kind) {
   unsigned found = 0;
-  memcpy(prefix, bytes, sizeof *prefix);
-  end_text(prefix->version, sizeof prefix->version);
   while (found < HANDSHAKE_KINDS && kinds[found].magic != prefix->magic) {
     found++;
   }
@@ -74,36 +75,13 @@ int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind,
   }
   *kind = (enum handshake_kind)found;
   if (prefix->wire_version != HANDSHAKE_WIRE_VERSION) {
+    end_text(prefix->version, sizeof prefix->version);
     return -EPROTONOSUPPORT;
   }
   return prefix->bytes == kinds[found].bytes ? 0 : -EPROTO;
 }
 
-/* A whole message of this kind, undamaged. Each begins with its prefix. */
-static int decode(const uint8_t *bytes, enum handshake_kind wanted, void *message) {
-  enum handshake_kind kind;
-  struct handshake_prefix prefix;
-  size_t total = kinds[wanted].bytes;
-  memset(message, 0, total);
-  int error = handshake_prefix_check(bytes, &kind, &prefix);
-  memcpy(message, &prefix, sizeof prefix);
-  if (error || kind != wanted) {
-    return error ? error : -EPROTO;
-  }
-  uint32_t crc;
-  memcpy(&crc, bytes + total - sizeof crc, sizeof crc);
-  memcpy((uint8_t *)message + sizeof prefix, bytes + sizeof prefix, total - sizeof prefix);
-  return crc == checksum(bytes, kind) ? 0 : -EPROTO;
-}
-
 #define CHUNK_BYTES_MIN 4096 /* bytes: the least that link_config takes */
-
-/* Their texts may go into logs, whatever else is wrong. */
-static void end_texts(struct conn_params *params) {
-  end_text(params->host, sizeof params->host);
-  end_text(params->nic, sizeof params->nic);
-  end_text(params->decision.choices, sizeof params->decision.choices);
-}
 
 static bool are_params_valid(const struct conn_params *params) {
   return params->lanes >= 1 && params->lanes <= WIRE_MAX_LANES &&
@@ -112,41 +90,61 @@ static bool are_params_valid(const struct conn_params *params) {
          params->remote_keys <= WIRE_REMOTE_KEYS && (params->ciphers & (1u << LANE_PLAIN)) == 0;
 }
 
-int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello) {
-  int error = decode(bytes, HANDSHAKE_HELLO, hello);
-  if (error) {
-    return error;
-  }
-  end_texts(&hello->params);
-  bool is_valid = are_params_valid(&hello->params) && hello->lane < hello->params.lanes &&
-                  hello->epoch >= 1 && hello->dscp >= -1 && hello->dscp <= 63 &&
-                  hello->is_first <= 1 && hello->params.has_secret <= 1;
-  return is_valid ? 0 : -EINVAL;
+static bool is_hello_valid(const struct hello *hello) {
+  return are_params_valid(&hello->params) && hello->lane < hello->params.lanes &&
+         hello->epoch >= 1 && hello->dscp >= -1 && hello->dscp <= 63 && hello->is_first <= 1 &&
+         hello->params.has_secret <= 1;
 }
 
-int challenge_decode(const uint8_t bytes[CHALLENGE_BYTES], struct challenge *challenge) {
-  return decode(bytes, HANDSHAKE_CHALLENGE, challenge);
-}
-
-int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof) {
-  int error = decode(bytes, HANDSHAKE_PROOF, proof);
-  return error || lane_offer_is_valid(&proof->offer) ? error : -EINVAL;
-}
-
-int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply) {
-  int error = decode(bytes, HANDSHAKE_REPLY, reply);
-  if (error) {
-    return error;
-  }
-  end_texts(&reply->params);
+static bool is_reply_valid(const struct reply *reply) {
   unsigned ciphers = reply->params.ciphers;
-  bool is_valid = reply->status < REPLY_STATUS_END && reply->params.has_secret <= 1 &&
-                  lane_offer_is_valid(&reply->offer) &&
-                  (reply->connect_port == 0) == lane_offer_is_none(&reply->offer) &&
-                  (reply->status != REPLY_ACCEPTED ||
-                   (are_params_valid(&reply->params) && ciphers < 1u << LANE_CIPHERS &&
-                    (ciphers & (ciphers - 1)) == 0));
+  return reply->status < REPLY_STATUS_END && reply->params.has_secret <= 1 &&
+         lane_offer_is_valid(&reply->offer) &&
+         (reply->connect_port == 0) == lane_offer_is_none(&reply->offer) &&
+         (reply->status != REPLY_ACCEPTED ||
+          (are_params_valid(&reply->params) && ciphers < 1u << LANE_CIPHERS &&
+           (ciphers & (ciphers - 1)) == 0));
+}
+
+int handshake_check(union handshake_message *message, enum handshake_kind wanted) {
+  enum handshake_kind kind;
+  int error = handshake_prefix_check(&message->prefix, &kind);
+  if (error || kind != wanted) {
+    return error ? error : -EPROTO;
+  }
+  if (!is_undamaged(message, kind)) {
+    return -EPROTO;
+  }
+  end_texts(message, kind);
+  if (!is_undamaged(message, kind)) { /* not as an honest peer makes them */
+    return -EPROTO;
+  }
+  bool is_valid = kind == HANDSHAKE_HELLO   ? is_hello_valid(&message->hello)
+                  : kind == HANDSHAKE_PROOF ? lane_offer_is_valid(&message->proof.offer)
+                  : kind == HANDSHAKE_REPLY ? is_reply_valid(&message->reply)
+                                            : true;
   return is_valid ? 0 : -EINVAL;
+}
+
+static uint32_t lesser(uint32_t a, uint32_t b) {
+  return a < b ? a : b;
+}
+
+struct conn_params params_agreed(const struct conn_params *ours, const struct conn_params *theirs) {
+  unsigned ciphers = ours->ciphers & theirs->ciphers;
+  struct conn_params agreed = *ours;
+  agreed.lanes = (uint16_t)lesser(ours->lanes, theirs->lanes);
+  agreed.chunk_bytes = lesser(ours->chunk_bytes, theirs->chunk_bytes);
+  agreed.eager_bytes = lesser(ours->eager_bytes, theirs->eager_bytes);
+  agreed.wants_checksums = ours->wants_checksums || theirs->wants_checksums;
+  agreed.remote_keys = (uint8_t)lesser(ours->remote_keys, theirs->remote_keys);
+  agreed.ciphers = (uint8_t)(ciphers & -ciphers);
+  agreed.codec = agreed.remote_keys == 0 && ours->codec == theirs->codec ? ours->codec : 0;
+  return agreed;
+}
+
+enum lane_cipher params_cipher(const struct conn_params *agreed) {
+  return agreed->ciphers ? (enum lane_cipher)__builtin_ctz(agreed->ciphers) : LANE_PLAIN;
 }
 
 bool reply_has_mac(unsigned status) {

@@ -13,7 +13,7 @@
  *
  * Owns: nothing.  Threads: any.  Blocks: never.
  * Fails: -EPROTO not one of ours (a scanner, another service), -EPROTONOSUPPORT another wire
- * version (the prefix of the result is filled in), -EINVAL ours, but with a field out of range. */
+ * version, -EINVAL ours, but with a field out of range. */
 #ifndef NET_PLUGIN_SETUP_HANDSHAKE_H
 #define NET_PLUGIN_SETUP_HANDSHAKE_H
 
@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/lane_offer.h"
 
 #define HANDSHAKE_WIRE_VERSION 15
@@ -30,7 +31,6 @@
 #define PROOF_BYTES 96
 #define REPLY_BYTES 528
 #define REPLY_MAC_AT 492
-#define HANDSHAKE_MAX_BYTES 528
 #define TOKEN_BYTES 16
 #define NONCE_BYTES 32
 #define MAC_BYTES 32
@@ -70,7 +70,7 @@ struct wire_address {
   uint8_t port[2]; /* in network order */
 };
 
-/* Who one side is, and what it offers, or what was agreed (negotiate.h). */
+/* Who one side is, and what it offers, or what both agree on (params_agreed). */
 struct conn_params {
   struct decision decision;
   uint32_t process; /* see settings_identity */
@@ -111,10 +111,13 @@ struct challenge {
   uint32_t crc;
 };
 
-/* What both sides have said before the proof: what proofs and keys are made of (auth.h). */
+/* What both sides have said before the proof, as it was sent: what proofs and keys are made of
+ * (auth.h). */
 struct transcript {
-  uint8_t hello[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  struct hello hello;
+  struct challenge challenge;
 };
+#define TRANSCRIPT_BYTES (HELLO_BYTES + CHALLENGE_BYTES)
 
 struct proof {
   struct handshake_prefix prefix;
@@ -154,26 +157,37 @@ struct reply {
 
 _Static_assert(sizeof(struct hello) == HELLO_BYTES && sizeof(struct challenge) == CHALLENGE_BYTES &&
                    sizeof(struct proof) == PROOF_BYTES && sizeof(struct reply) == REPLY_BYTES &&
-                   offsetof(struct reply, mac) == REPLY_MAC_AT,
+                   offsetof(struct reply, mac) == REPLY_MAC_AT &&
+                   offsetof(struct transcript, challenge) == HELLO_BYTES,
                "what is sent");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the structs are sent as they are");
 
-/* Prefix and checksum are filled in. */
-void hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
-void challenge_encode(const struct challenge *challenge, uint8_t bytes[CHALLENGE_BYTES]);
-void proof_encode(const struct proof *proof, uint8_t bytes[PROOF_BYTES]);
-void reply_encode(const struct reply *reply, uint8_t bytes[REPLY_BYTES]);
+/* Any of them, as it arrives. */
+union handshake_message {
+  struct handshake_prefix prefix;
+  struct hello hello;
+  struct challenge challenge;
+  struct proof proof;
+  struct reply reply;
+};
 
-/* Looks at the first HANDSHAKE_PREFIX_BYTES. 0: the message is of this kind, has
- * handshake_bytes(*kind), and our format. */
-int handshake_prefix_check(const uint8_t *bytes, enum handshake_kind *kind,
-                           struct handshake_prefix *prefix);
 size_t handshake_bytes(enum handshake_kind kind);
+/* Makes a struct of this kind the message that is sent: makes its texts plain, and fills in prefix
+ * and checksum. */
+void handshake_finish(void *message, enum handshake_kind kind);
+/* Of a message whose prefix has arrived. 0: it is of this kind, and has handshake_bytes(*kind).
+ * -EPROTONOSUPPORT: its version is plain now, for logs. */
+int handshake_prefix_check(struct handshake_prefix *prefix, enum handshake_kind *kind);
+/* Of a whole message. 0: it is of this kind, undamaged, and every field is within its limits. One
+ * whose texts are not plain, for logs, counts as damaged. */
+int handshake_check(union handshake_message *message, enum handshake_kind kind);
+/* Of ours: the lesser of each; checksums where one side wants them; the codec where both have the
+ * same, and no queue pair carries the data: what they carry is placed, and never compressed; the
+ * first cipher that both have. Both sides compute it, the listening one from the hello and the
+ * dialling one from the reply, with the same result. */
+struct conn_params params_agreed(const struct conn_params *ours, const struct conn_params *theirs);
+enum lane_cipher params_cipher(const struct conn_params *agreed);
 
-int hello_decode(const uint8_t bytes[HELLO_BYTES], struct hello *hello);
-int challenge_decode(const uint8_t bytes[CHALLENGE_BYTES], struct challenge *challenge);
-int proof_decode(const uint8_t bytes[PROOF_BYTES], struct proof *proof);
-int reply_decode(const uint8_t bytes[REPLY_BYTES], struct reply *reply);
 /* Does a reply of this status carry a mac? */
 bool reply_has_mac(unsigned status);
 

@@ -12,8 +12,6 @@
 #include "net_plugin/codec/codec.h"
 #include "net_plugin/lane/lane_crypto.h"
 #include "net_plugin/lane/tcp_socket.h"
-#include "net_plugin/link/link.h"
-#include "net_plugin/policy/policy.h"
 #include "net_plugin/setup/limits.h"
 
 static struct profile_net from_profile;
@@ -85,6 +83,39 @@ void settings_of_group(unsigned nics, unsigned group_peers, struct settings *set
     settings->params.lanes = (uint16_t)lanes;
     policy->learns_lanes = false; /* members wait for each other: windows tell too little */
   }
+}
+
+struct conn_params settings_of_listener(const struct settings *settings, unsigned remote_keys) {
+  struct conn_params params = settings->params;
+  params.lanes = WIRE_MAX_LANES;
+  params.chunk_bytes = WIRE_MAX_CHUNK_BYTES;
+  params.remote_keys = (uint8_t)remote_keys;
+  params.codec = settings->policy.compress != POLICY_COMPRESS_OFF ? params.codec : 0;
+  return params;
+}
+
+struct link_config settings_of_link(enum link_role role, const struct conn_params *agreed,
+                                    const struct settings *settings, unsigned paths) {
+  struct link_config config = { .role = role,
+                                .eager_bytes = agreed->eager_bytes,
+                                .eager_slots = agreed->eager_bytes ? SETTINGS_EAGER_SLOTS : 0,
+                                .wants_checksums = agreed->wants_checksums,
+                                .remote_keys = agreed->remote_keys,
+                                .timeout_ns = settings->link_timeout_ns,
+                                .stopped_timeout_ns = settings->stopped_timeout_ns };
+  struct policy_config *policy = &config.policy;
+  policy->compress = POLICY_COMPRESS_ON;
+  if (role == LINK_SENDER) {
+    *policy = settings->policy;
+    policy->paths = paths;
+    /* One flow at least over each NIC of either side. */
+    unsigned first = policy->first_lanes > paths ? policy->first_lanes : paths;
+    policy->first_lanes = first < agreed->lanes ? first : agreed->lanes;
+  }
+  policy->lanes = agreed->lanes;
+  policy->chunk_bytes = agreed->chunk_bytes;
+  policy->compress = agreed->codec ? policy->compress : POLICY_COMPRESS_OFF;
+  return config;
 }
 
 void settings_use_decision(const struct decision *decision) {

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/policy/policy.h"
+#include "net_plugin/link/link.h"
 #include "net_plugin/setup/handshake.h"
 
 struct profile;
@@ -32,6 +32,14 @@ void settings_get(unsigned nics, struct settings *settings);
  * the user set their number, these share twice the lanes of one connection, and where that is less
  * for each than otherwise it is not learned. Evidence: collnet/README.md, "Flows". */
 void settings_of_group(unsigned nics, unsigned group_peers, struct settings *settings);
+
+/* What the listening side offers. It takes any number of lanes and any chunk: the dialling side
+ * opens the ones, as long as there are descriptors, and cuts the others. */
+struct conn_params settings_of_listener(const struct settings *settings, unsigned remote_keys);
+/* A link of this side. paths: the sender's, see policy_config. What is neither agreed nor a setting
+ * is left out: the engine's policy.shared, seed, memory for the codec. */
+struct link_config settings_of_link(enum link_role role, const struct conn_params *agreed,
+                                    const struct settings *settings, unsigned paths);
 
 /* What its ranks decide by (decision.h). */
 void settings_use_decision(const struct decision *decision);

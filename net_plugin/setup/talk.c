@@ -14,10 +14,10 @@
 /* -EAGAIN: not yet; else as talk_ops.heard. Reads no byte beyond the message: what follows the last
  * one belongs to the lane. Looks at the prefix before the rest is there: who is none of ours sends
  * less, and another wire version may have messages of another size. */
-static int receive(struct talk *talk, enum handshake_kind *kind, struct handshake_prefix *prefix) {
+static int receive(struct talk *talk, enum handshake_kind *kind) {
   for (size_t wanted = HANDSHAKE_PREFIX_BYTES;;) {
     if (talk->got >= HANDSHAKE_PREFIX_BYTES) {
-      int error = handshake_prefix_check(talk->message, kind, prefix);
+      int error = handshake_prefix_check(&talk->message.prefix, kind);
       if (error) {
         return error;
       }
@@ -25,9 +25,10 @@ static int receive(struct talk *talk, enum handshake_kind *kind, struct handshak
     }
     if (talk->got == wanted) {
       talk->got = 0;
-      return 0;
+      return handshake_check(&talk->message, *kind);
     }
-    ssize_t n = recv(talk->fd, talk->message + talk->got, wanted - talk->got, MSG_DONTWAIT);
+    ssize_t n =
+        recv(talk->fd, (uint8_t *)&talk->message + talk->got, wanted - talk->got, MSG_DONTWAIT);
     if (n <= 0) {
       return n == 0 ? -ECONNRESET : errno == EINTR ? -EAGAIN : -errno;
     }
@@ -38,28 +39,26 @@ static int receive(struct talk *talk, enum handshake_kind *kind, struct handshak
 static void source_ready(struct engine_source *source, uint32_t events) {
   struct talk *talk = (struct talk *)source;
   enum handshake_kind kind = HANDSHAKE_KINDS;
-  struct handshake_prefix prefix = { 0 };
   (void)events;
   if (talk->state == TALK_CONNECTING) {
     talk->ops->connected(talk);
   } else if (talk->state == TALK_LISTENING) {
-    int error = receive(talk, &kind, &prefix);
+    int error = receive(talk, &kind);
     if (error != -EAGAIN) {
-      talk->ops->heard(talk, error, kind, &prefix);
+      talk->ops->heard(talk, error, kind);
     }
   } else if (!tcp_socket_is_quiet(talk->fd)) {
-    talk->ops->heard(talk, -ECONNRESET, kind, &prefix);
+    talk->ops->heard(talk, -ECONNRESET, kind);
   }
 }
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct talk *talk = LIST_ENTRY(timer, struct talk, timer);
-  static const struct handshake_prefix none;
   talk->patience_ns *= 2;
   if (talk->state == TALK_JOINING) {
     talk->ops->joined(talk, -ETIMEDOUT);
   } else if (now_ns >= talk->deadline_ns) {
-    talk->ops->heard(talk, -ETIMEDOUT, HANDSHAKE_KINDS, &none);
+    talk->ops->heard(talk, -ETIMEDOUT, HANDSHAKE_KINDS);
   } else if (talk->state == TALK_CONNECTING || tcp_stats_has_unacked(talk->fd)) {
     talk->ops->unheard(talk, now_ns);
   } else {

@@ -22,12 +22,11 @@ struct talk;
 struct talk_ops {
   /* CONNECTING: the socket is writable. */
   void (*connected)(struct talk *talk);
-  /* LISTENING. 0: a whole message is in `message`. Else none will be: -ETIMEDOUT, the deadline has
-   * passed; -EPROTO and -EPROTONOSUPPORT as handshake_prefix_check, *prefix for the latter; else
-   * the path is broken, -ECONNRESET where the peer has closed it. JOINING: it has left, which is
-   * all that it can say meanwhile. */
-  void (*heard)(struct talk *talk, int error, enum handshake_kind kind,
-                const struct handshake_prefix *prefix);
+  /* LISTENING. 0: a whole message of this kind is in `message`, which handshake_check has passed.
+   * Else none will be: -ETIMEDOUT, the deadline has passed; an error of handshake.h, of whose
+   * message there is the prefix; else the path is broken, -ECONNRESET where the peer has closed it.
+   * JOINING: it has left, which is all that it can say meanwhile. */
+  void (*heard)(struct talk *talk, int error, enum handshake_kind kind);
   /* The time of talk_look_later, or one that was set while CONNECTING, is over, and the peer's
    * kernel has not acknowledged what was sent. */
   void (*unheard)(struct talk *talk, uint64_t now_ns);
@@ -45,9 +44,9 @@ struct talk {
   uint64_t deadline_ns; /* of what the peer says */
   uint64_t patience_ns; /* the least wait of talk_look_later; doubled each time that a wait ends */
   int fd;               /* -1: none */
-  struct endpoint *endpoint; /* NULL: none */
-  size_t got;                /* of the message */
-  uint8_t message[HANDSHAKE_MAX_BYTES];
+  struct endpoint *endpoint;       /* NULL: none */
+  size_t got;                      /* of the message */
+  union handshake_message message; /* the last one */
   struct transcript transcript;
 };
 

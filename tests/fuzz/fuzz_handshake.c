@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hello, challenge, proof, reply and handle from any bytes: what is accepted is within its limits,
  * safe to print, and survives the way out and in again. */
+#include <errno.h>
 #include <netinet/in.h>
 
 #include "common/bytes.h"
@@ -19,56 +20,61 @@ static void check_text(const char *text, size_t bytes) {
   }
 }
 
-/* What tells the messages and the version from garbage, and the checksum: chance finds neither.
- */
-static void make_plausible(uint8_t *bytes, size_t total, const uint8_t valid_prefix[8]) {
-  memcpy(bytes, valid_prefix, 8);
-  bytes_put_le32(bytes + total - 4, hash_crc32c(0, bytes, total - 4));
+static void check_params(const struct conn_params *params) {
+  check_text(params->host, sizeof params->host);
+  check_text(params->nic, sizeof params->nic);
+  check_text(params->decision.choices, sizeof params->decision.choices);
 }
 
 static void try_prefix(const uint8_t *bytes) {
   enum handshake_kind kind = HANDSHAKE_KINDS;
   struct handshake_prefix prefix;
-  if (handshake_prefix_check(bytes, &kind, &prefix) == 0) {
+  memcpy(&prefix, bytes, sizeof prefix);
+  int error = handshake_prefix_check(&prefix, &kind);
+  if (error == 0) {
     FUZZ_CHECK(prefix.wire_version == HANDSHAKE_WIRE_VERSION && kind < HANDSHAKE_KINDS);
-    FUZZ_CHECK(handshake_bytes(kind) <= HANDSHAKE_MAX_BYTES);
+    FUZZ_CHECK(handshake_bytes(kind) <= sizeof(union handshake_message));
+  } else if (error == -EPROTONOSUPPORT) {
+    check_text(prefix.version, sizeof prefix.version);
   }
-  check_text(prefix.version, sizeof prefix.version);
 }
 
-static void try_hello(const uint8_t bytes[HELLO_BYTES]) {
-  struct hello hello, again;
-  uint8_t encoded[HELLO_BYTES], twice[HELLO_BYTES];
-  if (hello_decode(bytes, &hello) != 0) {
-    return;
+/* False: it is refused. What is accepted is what was sent, and would be sent so again. */
+static bool is_accepted(const uint8_t *bytes, enum handshake_kind kind,
+                        union handshake_message *message) {
+  union handshake_message again;
+  size_t count = handshake_bytes(kind);
+  memcpy(message, bytes, sizeof *message);
+  if (handshake_check(message, kind) != 0) {
+    return false;
   }
-  FUZZ_CHECK(hello.params.lanes >= 1 && hello.params.lanes <= WIRE_MAX_LANES &&
-             hello.lane < hello.params.lanes);
-  FUZZ_CHECK(hello.epoch >= 1 && hello.params.eager_bytes <= hello.params.chunk_bytes);
-  FUZZ_CHECK(hello.params.chunk_bytes <= WIRE_MAX_CHUNK_BYTES);
-  check_text(hello.prefix.version, sizeof hello.prefix.version);
-  check_text(hello.params.host, sizeof hello.params.host);
-  check_text(hello.params.nic, sizeof hello.params.nic);
-  hello_encode(&hello, encoded);
-  FUZZ_CHECK(hello_decode(encoded, &again) == 0);
-  hello_encode(&again, twice);
-  FUZZ_CHECK(memcmp(encoded, twice, HELLO_BYTES) == 0);
+  FUZZ_CHECK(memcmp(message, bytes, count) == 0);
+  check_text(message->prefix.version, sizeof message->prefix.version);
+  again = *message;
+  handshake_finish(&again, kind);
+  FUZZ_CHECK(memcmp((uint8_t *)&again + HANDSHAKE_PREFIX_BYTES, bytes + HANDSHAKE_PREFIX_BYTES,
+                    count - HANDSHAKE_PREFIX_BYTES - sizeof(uint32_t)) == 0);
+  FUZZ_CHECK(handshake_check(&again, kind) == 0);
+  return true;
 }
 
-static void try_challenge_and_proof(const uint8_t bytes[PROOF_BYTES]) {
-  struct challenge challenge;
-  struct proof proof;
-  uint8_t encoded[PROOF_BYTES];
-  if (challenge_decode(bytes, &challenge) == 0) {
-    check_text(challenge.prefix.version, sizeof challenge.prefix.version);
-    challenge_encode(&challenge, encoded);
-    FUZZ_CHECK(challenge_decode(encoded, &challenge) == 0);
+static void try_hello(const uint8_t *bytes) {
+  union handshake_message message;
+  const struct hello *hello = &message.hello;
+  if (is_accepted(bytes, HANDSHAKE_HELLO, &message)) {
+    FUZZ_CHECK(hello->params.lanes >= 1 && hello->params.lanes <= WIRE_MAX_LANES &&
+               hello->lane < hello->params.lanes);
+    FUZZ_CHECK(hello->epoch >= 1 && hello->params.eager_bytes <= hello->params.chunk_bytes);
+    FUZZ_CHECK(hello->params.chunk_bytes <= WIRE_MAX_CHUNK_BYTES);
+    check_params(&hello->params);
   }
-  if (proof_decode(bytes, &proof) == 0) {
-    check_text(proof.prefix.version, sizeof proof.prefix.version);
-    FUZZ_CHECK(proof.offer.bytes[LANE_OFFER_KEY] < WIRE_REMOTE_KEYS);
-    proof_encode(&proof, encoded);
-    FUZZ_CHECK(proof_decode(encoded, &proof) == 0);
+}
+
+static void try_challenge_and_proof(const uint8_t *bytes) {
+  union handshake_message message;
+  is_accepted(bytes, HANDSHAKE_CHALLENGE, &message);
+  if (is_accepted(bytes, HANDSHAKE_PROOF, &message)) {
+    FUZZ_CHECK(message.proof.offer.bytes[LANE_OFFER_KEY] < WIRE_REMOTE_KEYS);
   }
 }
 
@@ -108,25 +114,19 @@ static void try_learned(const struct reply *reply) {
   }
 }
 
-static void try_reply(const uint8_t bytes[REPLY_BYTES]) {
-  struct reply reply, again;
-  uint8_t encoded[REPLY_BYTES], twice[REPLY_BYTES];
-  if (reply_decode(bytes, &reply) != 0) {
+static void try_reply(const uint8_t *bytes) {
+  union handshake_message message;
+  const struct reply *reply = &message.reply;
+  if (!is_accepted(bytes, HANDSHAKE_REPLY, &message)) {
     return;
   }
-  FUZZ_CHECK(reply.status < REPLY_STATUS_END);
-  FUZZ_CHECK(reply.status != REPLY_ACCEPTED ||
-             (reply.params.lanes >= 1 && reply.params.lanes <= WIRE_MAX_LANES &&
-              reply.params.eager_bytes <= WIRE_MAX_CHUNK_BYTES));
-  FUZZ_CHECK(reply_status_text(reply.status)[0] != '\0');
-  try_learned(&reply);
-  check_text(reply.prefix.version, sizeof reply.prefix.version);
-  check_text(reply.params.host, sizeof reply.params.host);
-  check_text(reply.params.nic, sizeof reply.params.nic);
-  reply_encode(&reply, encoded);
-  FUZZ_CHECK(reply_decode(encoded, &again) == 0);
-  reply_encode(&again, twice);
-  FUZZ_CHECK(memcmp(encoded, twice, REPLY_BYTES) == 0);
+  FUZZ_CHECK(reply->status < REPLY_STATUS_END);
+  FUZZ_CHECK(reply->status != REPLY_ACCEPTED ||
+             (reply->params.lanes >= 1 && reply->params.lanes <= WIRE_MAX_LANES &&
+              reply->params.eager_bytes <= WIRE_MAX_CHUNK_BYTES));
+  FUZZ_CHECK(reply_status_text(reply->status)[0] != '\0');
+  try_learned(reply);
+  check_params(&reply->params);
 }
 
 static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
@@ -145,37 +145,32 @@ static void try_handle(const uint8_t bytes[HANDLE_BYTES]) {
   FUZZ_CHECK(handle_pending(encoded) == handle_pending(bytes));
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  uint8_t valid_hello[HELLO_BYTES], valid_reply[REPLY_BYTES], valid_handle[HANDLE_BYTES];
-  uint8_t valid_challenge[CHALLENGE_BYTES], valid_proof[PROOF_BYTES];
-  struct hello hello = { 0 };
-  struct challenge challenge = { 0 };
-  struct proof proof = { 0 };
-  struct reply reply = { 0 };
-  struct handle handle = { .count = 1 };
-  hello_encode(&hello, valid_hello);
-  challenge_encode(&challenge, valid_challenge);
-  proof_encode(&proof, valid_proof);
-  reply_encode(&reply, valid_reply);
-  handle_encode(&handle, valid_handle);
+/* Makes what tells messages and versions from garbage, and the checksum, right: chance finds
+ * neither. */
+static void make_plausible(uint8_t *bytes, enum handshake_kind kind) {
+  union handshake_message valid = { .hello = { .epoch = 0 } };
+  size_t total = handshake_bytes(kind);
+  handshake_finish(&valid, kind);
+  memcpy(bytes, &valid, 8);
+  bytes_put_le32(bytes + total - 4, hash_crc32c(0, bytes, total - 4));
+}
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  uint8_t valid_handle[HANDLE_BYTES], bytes[sizeof(union handshake_message)];
+  struct handle handle = { .count = 1 };
   struct fuzz_input input = { data, size };
-  uint8_t bytes[HANDSHAKE_MAX_BYTES];
+  handle_encode(&handle, valid_handle);
   fuzz_bytes(&input, bytes, sizeof bytes);
-  try_prefix(bytes);
-  try_hello(bytes);
-  try_challenge_and_proof(bytes);
-  try_reply(bytes);
+  for (enum handshake_kind kind = 0; kind <= HANDSHAKE_KINDS; kind++) {
+    try_prefix(bytes);
+    try_hello(bytes);
+    try_challenge_and_proof(bytes);
+    try_reply(bytes);
+    if (kind < HANDSHAKE_KINDS) {
+      make_plausible(bytes, kind);
+    }
+  }
   try_handle(bytes);
-  make_plausible(bytes, HELLO_BYTES, valid_hello);
-  try_prefix(bytes);
-  try_hello(bytes);
-  make_plausible(bytes, CHALLENGE_BYTES, valid_challenge);
-  try_challenge_and_proof(bytes);
-  make_plausible(bytes, PROOF_BYTES, valid_proof);
-  try_challenge_and_proof(bytes);
-  make_plausible(bytes, REPLY_BYTES, valid_reply);
-  try_reply(bytes);
   memcpy(bytes, valid_handle, 6);
   try_handle(bytes);
   return 0;

@@ -25,7 +25,8 @@ void by_hand_hello(const struct handle *handle, const uint8_t *job, struct hello
   auth_keys_derive(handle->secret, job, hello->connection, keys);
 }
 
-void by_hand_say(int fd, const uint8_t *bytes, size_t count, bool is_slow) {
+void by_hand_say(int fd, const void *message, size_t count, bool is_slow) {
+  const uint8_t *bytes = message;
   size_t n = is_slow ? 5 : count;
   for (size_t i = 0; i < count; i += n) {
     n = n < count - i ? n : count - i;
@@ -56,27 +57,33 @@ void by_hand_dial(struct by_hand_caller *caller) {
 }
 
 void by_hand_greet(struct by_hand_caller *caller) {
-  hello_encode(&caller->hello, caller->transcript.hello);
+  caller->transcript.hello = caller->hello;
+  handshake_finish(&caller->transcript.hello, HANDSHAKE_HELLO);
   by_hand_dial(caller);
-  by_hand_say(caller->fd, caller->transcript.hello, HELLO_BYTES, caller->is_slow);
+  by_hand_say(caller->fd, &caller->transcript.hello, HELLO_BYTES, caller->is_slow);
 }
 
 void by_hand_take_challenge(struct by_hand_caller *caller) {
-  assert_int_equal(recv(caller->fd, caller->transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
+  assert_int_equal(recv(caller->fd, &caller->transcript.challenge, CHALLENGE_BYTES, MSG_WAITALL),
                    CHALLENGE_BYTES);
 }
 
 void by_hand_prove(struct by_hand_caller *caller) {
-  struct proof proof = { 0 };
-  auth_prove(&caller->keys, &caller->transcript, &proof);
-  proof_encode(&proof, caller->proof);
-  by_hand_say(caller->fd, caller->proof, PROOF_BYTES, caller->is_slow);
+  caller->proof = (struct proof){ 0 };
+  auth_prove(&caller->keys, &caller->transcript, &caller->proof);
+  handshake_finish(&caller->proof, HANDSHAKE_PROOF);
+  by_hand_say(caller->fd, &caller->proof, PROOF_BYTES, caller->is_slow);
 }
 
-struct reply by_hand_reply(struct by_hand_caller *caller) {
-  struct reply reply;
-  assert_int_equal(recv(caller->fd, caller->reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-  assert_int_equal(reply_decode(caller->reply, &reply), 0);
-  assert_true(auth_is_genuine(&caller->keys, &caller->transcript, caller->reply, &reply));
+struct reply by_hand_hear_reply(int fd) {
+  union handshake_message heard;
+  assert_int_equal(recv(fd, &heard, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
+  assert_int_equal(handshake_check(&heard, HANDSHAKE_REPLY), 0);
+  return heard.reply;
+}
+
+struct reply by_hand_reply(const struct by_hand_caller *caller) {
+  struct reply reply = by_hand_hear_reply(caller->fd);
+  assert_true(auth_is_genuine(&caller->keys, &caller->transcript, &reply));
   return reply;
 }

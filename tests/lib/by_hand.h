@@ -25,7 +25,7 @@ struct by_hand_caller {
   bool is_slow;     /* in small pieces */
   int fd;
   struct transcript transcript;
-  uint8_t proof[PROOF_BYTES], reply[REPLY_BYTES];
+  struct proof proof;
 };
 
 /* As by_hand_hello, to the handle's first address. */
@@ -36,10 +36,12 @@ void by_hand_greet(struct by_hand_caller *caller);
 void by_hand_take_challenge(struct by_hand_caller *caller);
 /* With the keys, whatever they are. */
 void by_hand_prove(struct by_hand_caller *caller);
-/* Of a reply that must be genuine. */
-struct reply by_hand_reply(struct by_hand_caller *caller);
+/* Whatever reply comes. */
+struct reply by_hand_hear_reply(int fd);
+/* One that must be genuine. */
+struct reply by_hand_reply(const struct by_hand_caller *caller);
 
 /* Slowly: in pieces that end anywhere. */
-void by_hand_say(int fd, const uint8_t *bytes, size_t count, bool is_slow);
+void by_hand_say(int fd, const void *message, size_t count, bool is_slow);
 
 #endif

@@ -21,6 +21,7 @@
 #include "net_plugin/setup/setup.h"
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/limits.h"
+#include "tests/lib/by_hand.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
@@ -242,16 +243,12 @@ TEST(another_version_is_told_apart) {
   struct meeting meeting = meeting_open(AF_INET);
   struct hello hello = { .params.lanes = 1, .epoch = 1 };
   memcpy(hello.listener, meeting.handle.listener, TOKEN_BYTES);
-  uint8_t hello_bytes[HELLO_BYTES], answer[REPLY_BYTES];
-  hello_encode(&hello, hello_bytes);
-  hello_bytes[4] = 77;
-  strcpy((char *)hello_bytes + 8, "9.9.9");
+  handshake_finish(&hello, HANDSHAKE_HELLO);
+  hello.prefix.wire_version = 77;
+  strcpy(hello.prefix.version, "9.9.9");
   int fd = connect_plain(&meeting.handle.addresses[0]);
-  assert_int_equal(send(fd, hello_bytes, HELLO_BYTES, 0), HELLO_BYTES);
-  assert_int_equal(recv(fd, answer, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-  struct reply reply;
-  assert_int_equal(reply_decode(answer, &reply), 0);
-  assert_int_equal(reply.status, REPLY_OTHER_VERSION);
+  assert_int_equal(send(fd, &hello, HELLO_BYTES, 0), HELLO_BYTES);
+  assert_int_equal(by_hand_hear_reply(fd).status, REPLY_OTHER_VERSION);
   close(fd);
   meeting_accept(&meeting);
   assert_null(meeting.pair.receiver);

@@ -226,7 +226,7 @@ UNIT_TEST(a_dial_says_that_descriptors_are_missing) {
 static void honest_peer_without_descriptors(void) {
   enum { SILENT = 20 };
   struct nic nic = pair_loopback(AF_INET);
-  uint8_t handle_bytes[HANDLE_BYTES], hello_bytes[HELLO_BYTES], challenge[CHALLENGE_BYTES];
+  uint8_t handle_bytes[HANDLE_BYTES], challenge[CHALLENGE_BYTES];
   struct listener *listener;
   struct handle handle;
   struct hello hello;
@@ -250,9 +250,9 @@ static void honest_peer_without_descriptors(void) {
   struct timeval patience = { .tv_sec = FIRST_ATTEMPT_NS / NS_PER_S };
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   by_hand_hello(&handle, NULL, &hello, &keys);
-  hello_encode(&hello, hello_bytes);
+  handshake_finish(&hello, HANDSHAKE_HELLO);
   assert_int_equal(connect(fd, to, sizeof(struct sockaddr_in)), 0);
-  by_hand_say(fd, hello_bytes, HELLO_BYTES, false);
+  by_hand_say(fd, &hello, HELLO_BYTES, false);
   assert_int_equal(recv(fd, challenge, CHALLENGE_BYTES, MSG_WAITALL), CHALLENGE_BYTES);
   clock_t before = clock();
   usleep(500000);

@@ -24,12 +24,15 @@
 static struct dial *dial;
 static uint8_t first_nonce[NONCE_BYTES], last_nonce[NONCE_BYTES];
 static unsigned hellos;
-void __real_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
-void __wrap_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]);
+void __real_handshake_finish(void *message, enum handshake_kind kind);
+void __wrap_handshake_finish(void *message, enum handshake_kind kind);
 
-void __wrap_hello_encode(const struct hello *hello, uint8_t bytes[HELLO_BYTES]) {
-  memcpy(hellos++ ? last_nonce : first_nonce, hello->nonce, NONCE_BYTES);
-  __real_hello_encode(hello, bytes);
+void __wrap_handshake_finish(void *message, enum handshake_kind kind) {
+  if (kind == HANDSHAKE_HELLO) {
+    const struct hello *hello = message;
+    memcpy(hellos++ ? last_nonce : first_nonce, hello->nonce, NONCE_BYTES);
+  }
+  __real_handshake_finish(message, kind);
 }
 
 static struct nic nic;
@@ -106,10 +109,10 @@ static int next_connection(void) {
 }
 
 /* That the dial says. */
-static void hear(int fd, uint8_t *message, size_t bytes) {
+static void hear(int fd, union handshake_message *message, size_t bytes) {
   size_t got = 0;
   UNTIL(got == bytes) {
-    ssize_t n = recv(fd, message + got, bytes - got, MSG_DONTWAIT);
+    ssize_t n = recv(fd, (uint8_t *)message + got, bytes - got, MSG_DONTWAIT);
     got += n > 0 ? (size_t)n : 0;
     assert_true(n != 0);
     poll_engine();
@@ -117,10 +120,9 @@ static void hear(int fd, uint8_t *message, size_t bytes) {
 }
 
 static void challenge(int fd) {
-  const struct challenge asked = { 0 };
-  uint8_t bytes[CHALLENGE_BYTES];
-  challenge_encode(&asked, bytes);
-  by_hand_say(fd, bytes, CHALLENGE_BYTES, false);
+  struct challenge asked = { 0 };
+  handshake_finish(&asked, HANDSHAKE_CHALLENGE);
+  by_hand_say(fd, &asked, CHALLENGE_BYTES, false);
 }
 
 static void pass(uint64_t time_ns) {
@@ -152,26 +154,26 @@ static int stop(void **state) {
 }
 
 UNIT_TEST_WITH(a_lost_hello_is_said_again_on_another_connection, start, stop) {
-  uint8_t message[HELLO_BYTES], byte;
+  union handshake_message message;
+  uint8_t byte;
   lose_data(listening);
   begin();
   int lost = next_connection();
   lose_nothing(listening);
   int fd = next_connection();
-  struct hello hello;
-  hear(fd, message, HELLO_BYTES);
-  assert_int_equal(hello_decode(message, &hello), 0);
-  assert_int_equal(hello.epoch, 1);
+  hear(fd, &message, HELLO_BYTES);
+  assert_int_equal(handshake_check(&message, HANDSHAKE_HELLO), 0);
+  assert_int_equal(message.hello.epoch, 1);
   engine_lock(engine);
   assert_int_equal(hellos, 2);
   assert_memory_not_equal(first_nonce, last_nonce, NONCE_BYTES);
-  assert_memory_equal(hello.nonce, last_nonce, NONCE_BYTES);
+  assert_memory_equal(message.hello.nonce, last_nonce, NONCE_BYTES);
   engine_unlock(engine);
   lose_nothing(lost);
   assert_int_equal(recv(lost, &byte, 1, MSG_DONTWAIT), -1);
   assert_int_equal(errno, ECONNRESET); /* the kernel does not send it later */
   challenge(fd);
-  hear(fd, message, PROOF_BYTES);
+  hear(fd, &message, PROOF_BYTES);
   assert_int_equal(dial_ended(), NONE);
   close(lost);
   end(fd);
@@ -193,10 +195,10 @@ UNIT_TEST_WITH(each_hello_is_waited_for_twice_as_long, start, stop) {
 }
 
 UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {
-  uint8_t message[HELLO_BYTES];
+  union handshake_message message;
   begin();
   int fd = next_connection();
-  hear(fd, message, HELLO_BYTES);
+  hear(fd, &message, HELLO_BYTES);
   lose_data(fd);
   challenge(fd);
   UNTIL(dial_ended() != NONE) { /* the dial itself has longer */
@@ -209,25 +211,26 @@ UNIT_TEST_WITH(a_lost_proof_ends_the_dial, start, stop) {
 /* Says hello to a listener, with or without hearing its challenge. */
 static int say_hello(const struct handle *handle, bool is_heard) {
   struct by_hand_caller caller = by_hand_caller(handle, NULL);
-  hello_encode(&caller.hello, caller.transcript.hello);
+  handshake_finish(&caller.hello, HANDSHAKE_HELLO);
   by_hand_dial(&caller);
   if (!is_heard) {
     lose_data(caller.fd);
   }
-  by_hand_say(caller.fd, caller.transcript.hello, HELLO_BYTES, false);
+  by_hand_say(caller.fd, &caller.hello, HELLO_BYTES, false);
   return caller.fd;
 }
 
 UNIT_TEST_WITH(a_lost_challenge_ends_the_connection, start, stop) {
-  uint8_t message[CHALLENGE_BYTES], byte;
+  union handshake_message message;
+  uint8_t byte;
   struct meeting meeting = meeting_open(AF_INET);
   int deaf = say_hello(&meeting.handle, false), fd = say_hello(&meeting.handle, true);
-  hear(fd, message, CHALLENGE_BYTES);
+  hear(fd, &message, CHALLENGE_BYTES);
   pass(LOOKED_NS);
   assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1); /* a proof is waited for */
   assert_int_equal(errno, EAGAIN);
   lose_nothing(deaf);
-  hear(deaf, message, CHALLENGE_BYTES);
+  hear(deaf, &message, CHALLENGE_BYTES);
   UNTIL(recv(deaf, &byte, 1, MSG_DONTWAIT) == 0) {
     poll_engine();
   }

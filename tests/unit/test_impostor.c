@@ -39,27 +39,28 @@ static void impostor_open(struct impostor *impostor) {
 /* Answers one dial with this status, signed by the keys of `secret` and `job`. */
 static int impostor_answer(struct impostor *impostor, const uint8_t *secret, const uint8_t *job,
                            unsigned status, bool has_challenge) {
-  struct challenge challenge = { 0 };
+  struct transcript *said = &impostor->transcript;
+  union handshake_message heard;
   struct reply reply = {
     .status = (uint16_t)status,
     .params = { .lanes = 1, .chunk_bytes = 131072, .has_secret = 1, .host = "impostor" }
   };
   struct hello *hello = &impostor->hello;
   struct auth_keys keys;
-  uint8_t bytes[REPLY_BYTES], proof[PROOF_BYTES];
+  struct proof proof;
   int fd;
   UNTIL((fd = accept4(impostor->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0);
-  assert_int_equal(recv(fd, impostor->transcript.hello, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
-  assert_int_equal(hello_decode(impostor->transcript.hello, hello), 0);
-  challenge_encode(&challenge, impostor->transcript.challenge);
+  assert_int_equal(recv(fd, &heard, HELLO_BYTES, MSG_WAITALL), HELLO_BYTES);
+  assert_int_equal(handshake_check(&heard, HANDSHAKE_HELLO), 0);
+  *hello = said->hello = heard.hello;
+  handshake_finish(&said->challenge, HANDSHAKE_CHALLENGE);
   if (has_challenge) {
-    by_hand_say(fd, impostor->transcript.challenge, CHALLENGE_BYTES, impostor->is_slow);
-    assert_int_equal(recv(fd, proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
+    by_hand_say(fd, &said->challenge, CHALLENGE_BYTES, impostor->is_slow);
+    assert_int_equal(recv(fd, &proof, PROOF_BYTES, MSG_WAITALL), PROOF_BYTES);
   }
   auth_keys_derive(secret, job, hello->connection, &keys);
-  auth_sign_reply(&keys, &impostor->transcript, &reply);
-  reply_encode(&reply, bytes);
-  by_hand_say(fd, bytes, REPLY_BYTES, impostor->is_slow);
+  auth_sign_reply(&keys, said, &reply);
+  by_hand_say(fd, &reply, REPLY_BYTES, impostor->is_slow);
   return fd;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What both sides agree on, and that both agree on the same. */
-#include "net_plugin/setup/negotiate.h"
+#include "net_plugin/setup/settings.h"
 
 #include "net_plugin/codec/codec.h"
 #include "tests/lib/unit.h"
@@ -29,13 +29,13 @@ static struct conn_params dialler_some(void) {
  * that neither's order matters. */
 static struct conn_params agree(const struct conn_params *dialled, const struct settings *listener,
                                 unsigned listener_keys) {
-  struct conn_params here = params_of_listener(listener, listener_keys);
-  struct conn_params agreed = negotiate(&here, dialled), swapped = negotiate(dialled, &here);
-  struct reply reply = { .params = agreed }, said;
-  uint8_t bytes[REPLY_BYTES];
-  reply_encode(&reply, bytes);
-  assert_int_equal(reply_decode(bytes, &said), 0);
-  struct conn_params there = negotiate(dialled, &said.params);
+  struct conn_params here = settings_of_listener(listener, listener_keys);
+  struct conn_params agreed = params_agreed(&here, dialled),
+                     swapped = params_agreed(dialled, &here);
+  union handshake_message said = { .reply.params = agreed };
+  handshake_finish(&said, HANDSHAKE_REPLY);
+  assert_int_equal(handshake_check(&said, HANDSHAKE_REPLY), 0);
+  struct conn_params there = params_agreed(dialled, &said.reply.params);
   const struct conn_params *others[] = { &swapped, &there };
   for (unsigned i = 0; i < 2; i++) {
     assert_int_equal(agreed.lanes, others[i]->lanes);
@@ -94,7 +94,7 @@ UNIT_TEST(a_codec_of_the_same_version) {
   assert_int_equal(agree(&dialled, &listener, 0).codec, 0);
   struct conn_params said = dialled;
   said.codec = CODEC_VERSION + 1;
-  assert_int_equal(negotiate(&dialled, &said).codec, 0);
+  assert_int_equal(params_agreed(&dialled, &said).codec, 0);
 }
 
 UNIT_TEST(queue_pairs_carry_nothing_compressed) {
@@ -114,8 +114,8 @@ UNIT_TEST(a_link_of_either_role) {
   struct settings settings = settings_some();
   dialled.wants_checksums = 1;
   struct conn_params agreed = agree(&dialled, &settings, 0);
-  struct link_config sender = negotiate_link(LINK_SENDER, &agreed, &settings, 2);
-  struct link_config receiver = negotiate_link(LINK_RECEIVER, &agreed, &settings, 0);
+  struct link_config sender = settings_of_link(LINK_SENDER, &agreed, &settings, 2);
+  struct link_config receiver = settings_of_link(LINK_RECEIVER, &agreed, &settings, 0);
   for (unsigned i = 0; i < 2; i++) {
     const struct link_config *link = i ? &receiver : &sender;
     assert_int_equal(link->role, i ? LINK_RECEIVER : LINK_SENDER);
@@ -135,17 +135,17 @@ UNIT_TEST(a_link_of_either_role) {
   assert_int_equal(sender.policy.paths, 2);
   assert_true(sender.policy.learns_lanes && sender.policy.reconnects_slow_lanes);
   agreed.codec = 0;
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.compress,
+  assert_int_equal(settings_of_link(LINK_SENDER, &agreed, &settings, 2).policy.compress,
                    POLICY_COMPRESS_OFF);
-  assert_int_equal(negotiate_link(LINK_RECEIVER, &agreed, &settings, 0).policy.compress,
+  assert_int_equal(settings_of_link(LINK_RECEIVER, &agreed, &settings, 0).policy.compress,
                    POLICY_COMPRESS_OFF);
 }
 
 UNIT_TEST(a_first_lane_for_each_path) {
   struct settings settings = settings_some(); /* first_lanes 4 */
   struct conn_params agreed = { .lanes = 16 };
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 2).policy.first_lanes, 4);
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 8);
+  assert_int_equal(settings_of_link(LINK_SENDER, &agreed, &settings, 2).policy.first_lanes, 4);
+  assert_int_equal(settings_of_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 8);
   agreed.lanes = 3;
-  assert_int_equal(negotiate_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 3);
+  assert_int_equal(settings_of_link(LINK_SENDER, &agreed, &settings, 8).policy.first_lanes, 3);
 }

@@ -211,13 +211,11 @@ static int dial_while_held(bool does_peer_leave) {
     .dscp = -1
   };
   static const struct auth_keys keys = { .handle = { 1 } };
-  const struct challenge challenge = { 0 };
   struct reply reply = { .params = hello.params, .connect_port = 1 };
-  struct transcript transcript;
-  struct proof proof;
+  struct transcript transcript = { 0 };
+  union handshake_message heard;
   struct engine *engine;
   struct sockaddr_storage address;
-  uint8_t bytes[HANDSHAKE_MAX_BYTES];
   int listening = tcp_socket_listen(&nic, &address), fd, error;
   uint64_t deadline_ns = clock_now_ns() + (does_peer_leave ? PATIENCE_NS : 4 * NS_PER_S);
   endpoint_wait(&nic, 1, false);
@@ -229,15 +227,14 @@ static int dial_while_held(bool does_peer_leave) {
       dial_start(engine, &nic, &address, &hello, &keys, deadline_ns, note_end, NULL, &error));
   engine_unlock(engine);
   UNTIL((fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC)) >= 0);
-  take_message(engine, fd, transcript.hello, HELLO_BYTES);
-  challenge_encode(&challenge, transcript.challenge);
-  by_hand_say(fd, transcript.challenge, CHALLENGE_BYTES, false);
-  take_message(engine, fd, bytes, PROOF_BYTES);
-  assert_int_equal(proof_decode(bytes, &proof), 0);
-  reply.offer = proof.offer;
+  take_message(engine, fd, (uint8_t *)&transcript.hello, HELLO_BYTES);
+  handshake_finish(&transcript.challenge, HANDSHAKE_CHALLENGE);
+  by_hand_say(fd, &transcript.challenge, CHALLENGE_BYTES, false);
+  take_message(engine, fd, (uint8_t *)&heard, PROOF_BYTES);
+  assert_int_equal(handshake_check(&heard, HANDSHAKE_PROOF), 0);
+  reply.offer = heard.proof.offer;
   auth_sign_reply(&keys, &transcript, &reply);
-  reply_encode(&reply, bytes);
-  by_hand_say(fd, bytes, REPLY_BYTES, false);
+  by_hand_say(fd, &reply, REPLY_BYTES, false);
   UNTIL(fake_verbs_held() > 0) {
     engine_progress(engine);
   }

@@ -100,9 +100,9 @@ TEST(a_recorded_handshake_is_of_no_use) {
   for (int i = 0; i < 2; i++) {
     struct by_hand_caller again = caller;
     caller_greet(&again);
-    assert_memory_not_equal(again.transcript.challenge, caller.transcript.challenge,
+    assert_memory_not_equal(&again.transcript.challenge, &caller.transcript.challenge,
                             CHALLENGE_BYTES);
-    by_hand_say(again.fd, caller.proof, PROOF_BYTES, false);
+    by_hand_say(again.fd, &caller.proof, PROOF_BYTES, false);
     assert_rejected(&again);
     close(again.fd);
     if (i == 0) {
@@ -170,11 +170,8 @@ TEST(messages_may_come_in_pieces) {
 }
 
 static void expect_unknown(struct by_hand_caller *caller) {
-  struct reply reply;
   by_hand_greet(caller);
-  assert_int_equal(recv(caller->fd, caller->reply, REPLY_BYTES, MSG_WAITALL), REPLY_BYTES);
-  assert_int_equal(reply_decode(caller->reply, &reply), 0);
-  assert_int_equal(reply.status, REPLY_UNKNOWN);
+  assert_int_equal(by_hand_hear_reply(caller->fd).status, REPLY_UNKNOWN);
   close(caller->fd);
 }
 
@@ -235,15 +232,15 @@ COUNTED(hkdf_expand,
 static void strangers_cost_one_hash_each(const struct by_hand_caller *seen) {
   for (int i = 0; i < STRANGERS; i++) {
     struct by_hand_caller caller = *seen;
-    uint8_t bytes[PROOF_BYTES];
-    const struct proof none = { 0 };
+    uint8_t byte;
+    struct proof none = { 0 };
     unsigned long before = atomic_load(&hashes);
     by_hand_greet(&caller);
     by_hand_take_challenge(&caller);
     assert_int_equal(atomic_load(&hashes), before); /* a hello makes us compute nothing */
-    proof_encode(&none, bytes);
-    by_hand_say(caller.fd, bytes, PROOF_BYTES, false);
-    assert_true(recv(caller.fd, bytes, 1, 0) <= 0); /* rejected */
+    handshake_finish(&none, HANDSHAKE_PROOF);
+    by_hand_say(caller.fd, &none, PROOF_BYTES, false);
+    assert_true(recv(caller.fd, &byte, 1, 0) <= 0); /* rejected */
     assert_int_equal(atomic_load(&hashes), before + 1);
     close(caller.fd);
   }
@@ -285,13 +282,15 @@ static void flood_end(void) {
 /* One address takes all places; a peer that came before it, and one that comes now, are served. */
 TEST(a_flood_evicts_itself) {
   struct by_hand_caller caller = caller_of(&meeting, NULL);
-  hello_encode(&caller.hello, caller.transcript.hello);
+  caller.transcript.hello = caller.hello;
+  handshake_finish(&caller.transcript.hello, HANDSHAKE_HELLO);
+  const uint8_t *hello = (const uint8_t *)&caller.transcript.hello;
   caller.from = "127.0.0.2";
   by_hand_dial(&caller);
-  by_hand_say(caller.fd, caller.transcript.hello, 100, false);
+  by_hand_say(caller.fd, hello, 100, false);
   flood_begin();
   it_still_works();
-  by_hand_say(caller.fd, caller.transcript.hello + 100, HELLO_BYTES - 100, false);
+  by_hand_say(caller.fd, hello + 100, HELLO_BYTES - 100, false);
   by_hand_take_challenge(&caller);
   connection_detach(caller_gets_in(&caller));
   close(caller.fd);

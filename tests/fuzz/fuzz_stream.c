@@ -87,7 +87,7 @@ static bool have_lane(void) {
   }
   lane = is_sealed ? tcp_sealed_lane_open(link_under_test, 0, epoch, fds[0], &crypto)
                    : tcp_lane_open(link_under_test, 0, epoch, fds[0]);
-  FUZZ_CHECK(tcp_seal_start(&seal, AEAD_SEAL, crypto.cipher, crypto.receive));
+  FUZZ_CHECK(tcp_seal_start(&seal, TCP_SEAL_CLOSES, crypto.cipher, crypto.receive));
   FUZZ_CHECK(lane != NULL);
   peer_fd = fds[1];
   link_lane_up(link_under_test, 0, epoch, now_ns);

@@ -24,8 +24,8 @@ static int take_cipher(void **state) {
 CIPHER_TEST(what_was_sealed_opens) {
   static const size_t sizes[] = { 1, 15, 16, 17, 40, 4136, TCP_SEAL_TEXT_BYTES };
   struct tcp_seal out, in;
-  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
-  tcp_seal_start(&in, AEAD_OPEN, cipher, key);
+  tcp_seal_start(&out, TCP_SEAL_CLOSES, cipher, key);
+  tcp_seal_start(&in, TCP_SEAL_OPENS, cipher, key);
   for (size_t i = 0; i < sizeof text; i++) {
     text[i] = (uint8_t)(i * 7 + i / 256);
   }
@@ -53,7 +53,7 @@ CIPHER_TEST(what_was_sealed_opens) {
 
 static int open_with(const uint8_t *with_key, const uint8_t *sealed, size_t bytes) {
   struct tcp_seal in;
-  tcp_seal_start(&in, AEAD_OPEN, cipher, with_key);
+  tcp_seal_start(&in, TCP_SEAL_OPENS, cipher, with_key);
   memcpy(copy, sealed, bytes);
   int error = tcp_seal_open(&in, copy, bytes);
   tcp_seal_end(&in);
@@ -62,7 +62,7 @@ static int open_with(const uint8_t *with_key, const uint8_t *sealed, size_t byte
 
 CIPHER_TEST(a_changed_bit_or_end_does_not_open) {
   struct tcp_seal out;
-  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
+  tcp_seal_start(&out, TCP_SEAL_CLOSES, cipher, key);
   size_t bytes = tcp_seal_close(&out, text, 100, record);
   assert_int_equal(open_with(key, record, bytes), 0);
   for (size_t bit = 0; bit < bytes * 8; bit++) {
@@ -79,14 +79,14 @@ CIPHER_TEST(a_changed_bit_or_end_does_not_open) {
 CIPHER_TEST(repeated_and_moved_records_do_not_open) {
   static uint8_t records[3][200];
   struct tcp_seal out, in;
-  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
+  tcp_seal_start(&out, TCP_SEAL_CLOSES, cipher, key);
   size_t bytes = 0;
   for (int i = 0; i < 3; i++) {
     bytes = tcp_seal_close(&out, text, 100, records[i]);
   }
   /* Which record is opened after the first one was. */
   for (int second = 0; second < 3; second++) {
-    tcp_seal_start(&in, AEAD_OPEN, cipher, key);
+    tcp_seal_start(&in, TCP_SEAL_OPENS, cipher, key);
     memcpy(copy, records[0], bytes);
     assert_int_equal(tcp_seal_open(&in, copy, bytes), 0);
     memcpy(copy, records[second], bytes);
@@ -107,8 +107,8 @@ CIPHER_TEST(repeated_and_moved_records_do_not_open) {
 CIPHER_TEST(keys_change_on_both_sides_at_once) {
   struct tcp_seal out, in;
   uint8_t first_key[LANE_KEY_BYTES];
-  tcp_seal_start(&out, AEAD_SEAL, cipher, key);
-  tcp_seal_start(&in, AEAD_OPEN, cipher, key);
+  tcp_seal_start(&out, TCP_SEAL_CLOSES, cipher, key);
+  tcp_seal_start(&in, TCP_SEAL_OPENS, cipher, key);
   memcpy(first_key, out.key, sizeof first_key);
   for (unsigned i = 0; i < TCP_SEAL_RECORDS_PER_KEY + 5; i++) {
     size_t bytes = tcp_seal_close(&out, text, 8, record);

@@ -182,8 +182,8 @@ struct lane *tcp_sealed_lane_open(struct link *link, unsigned index, uint32_t ep
   if (!tcp) {
     return NULL;
   }
-  if (!tcp_seal_start(&tcp->out, AEAD_SEAL, crypto->cipher, crypto->send) ||
-      !tcp_seal_start(&tcp->in, AEAD_OPEN, crypto->cipher, crypto->receive)) {
+  if (!tcp_seal_start(&tcp->out, TCP_SEAL_CLOSES, crypto->cipher, crypto->send) ||
+      !tcp_seal_start(&tcp->in, TCP_SEAL_OPENS, crypto->cipher, crypto->receive)) {
     tcp_seal_end(&tcp->out); /* nothing, if it has not started */
     free(tcp);
     return NULL;

@@ -89,8 +89,8 @@ int endpoint_fd(const struct endpoint *endpoint);
 int endpoint_result(struct endpoint *endpoint);
 /* After endpoint_result was 0. */
 void endpoint_describe(const struct endpoint *endpoint, struct lane_offer *offer);
-/* 0: from now on no peer writes memory through it. Negative errno, after LOG_WARN: one still may,
- * so the link must fail. NULL: nothing happens. */
+/* 0: from now on no peer writes memory through it. -ENOTRECOVERABLE, after LOG_WARN: one still may,
+ * so the peer must not get CLOSED for the lane, and the link must fail. NULL: nothing happens. */
 int endpoint_stop(struct endpoint *endpoint);
 /* Whatever a worker is about; it does what drivers have to. One whose peer may have used it
  * is stopped before. NULL: nothing happens. */

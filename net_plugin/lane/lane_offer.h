@@ -5,30 +5,15 @@
 #ifndef NET_PLUGIN_LANE_LANE_OFFER_H
 #define NET_PLUGIN_LANE_LANE_OFFER_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "net_plugin/link/wire.h"
-
-#define LANE_OFFER_BYTES 2 /* in the handshake */
 #define LANE_TOKEN_BYTES 32
 
+/* As it is sent. */
 struct lane_offer {
-  uint8_t bytes[LANE_OFFER_BYTES];
+  uint8_t kind; /* the transport's: two of different kinds cannot talk; 0: there is no endpoint */
+  uint8_t key;  /* the answer's: which key of a target is for the endpoint's domain */
 };
-enum {
-  LANE_OFFER_KIND, /* the transport's: two of different kinds cannot talk; 0: there is no endpoint
-                    */
-  LANE_OFFER_KEY,  /* the answer's: which key of a target is for the endpoint's domain */
-};
-
-static inline bool lane_offer_is_none(const struct lane_offer *offer) {
-  return offer->bytes[LANE_OFFER_KIND] == 0;
-}
-/* The peer is not trusted. */
-static inline bool lane_offer_is_valid(const struct lane_offer *offer) {
-  return offer->bytes[LANE_OFFER_KEY] < WIRE_REMOTE_KEYS;
-}
 
 /* The transport's own protocol connects endpoints: each side shows its token there, to prove that
  * it belongs to this epoch of this lane. */

@@ -250,7 +250,7 @@ static struct endpoint *start_endpoint(const struct pending_peer *peer,
   const struct proof *proof = &peer->talk.message.proof;
   struct lane_tokens tokens;
   struct settings settings;
-  if (lane_offer_is_none(&proof->offer)) {
+  if (!proof->offer.kind) {
     return NULL;
   }
   settings_get(1, &settings);

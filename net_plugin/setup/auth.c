@@ -63,15 +63,15 @@ static void prove(const uint8_t key[AUTH_KEY_BYTES], const struct label *who,
 
 void auth_prove(const struct auth_keys *keys, const struct transcript *transcript,
                 struct proof *proof) {
-  const uint8_t *offer = proof->offer.bytes;
-  prove(keys->handle, &by_dialler, transcript, offer, LANE_OFFER_BYTES, proof->handle);
-  prove(keys->connection, &by_dialler, transcript, offer, LANE_OFFER_BYTES, proof->connection);
+  const struct lane_offer *offer = &proof->offer;
+  prove(keys->handle, &by_dialler, transcript, offer, sizeof *offer, proof->handle);
+  prove(keys->connection, &by_dialler, transcript, offer, sizeof *offer, proof->connection);
 }
 
 static bool is_proof(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
                      const struct lane_offer *offer, const uint8_t mac[MAC_BYTES]) {
   uint8_t right[MAC_BYTES];
-  prove(key, &by_dialler, transcript, offer->bytes, LANE_OFFER_BYTES, right);
+  prove(key, &by_dialler, transcript, offer, sizeof *offer, right);
   return hash_is_equal(right, mac, MAC_BYTES);
 }
 

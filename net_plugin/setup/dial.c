@@ -175,8 +175,8 @@ static void joined(struct talk *talk, int error) {
 static int connect_endpoint(struct dial *dial) {
   const struct reply *reply = &dial->talk.message.reply;
   struct lane_tokens tokens;
-  if (lane_offer_is_none(&reply->offer) || !dial->has_offered) {
-    return lane_offer_is_none(&reply->offer) ? 0 : -EPROTO;
+  if (!reply->offer.kind || !dial->has_offered) {
+    return reply->offer.kind ? -EPROTO : 0;
   }
   auth_endpoint_tokens(dial->keys, &dial->talk.transcript, &tokens);
   const struct endpoint_peer peer = { &reply->offer, &tokens, dial->talk.fd,

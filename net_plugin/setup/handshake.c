@@ -99,8 +99,8 @@ static bool is_hello_valid(const struct hello *hello) {
 static bool is_reply_valid(const struct reply *reply) {
   unsigned ciphers = reply->params.ciphers;
   return reply->status < REPLY_STATUS_END && reply->params.has_secret <= 1 &&
-         lane_offer_is_valid(&reply->offer) &&
-         (reply->connect_port == 0) == lane_offer_is_none(&reply->offer) &&
+         reply->offer.key < WIRE_REMOTE_KEYS &&
+         (reply->connect_port == 0) == (reply->offer.kind == 0) &&
          (reply->status != REPLY_ACCEPTED ||
           (are_params_valid(&reply->params) && ciphers < 1u << LANE_CIPHERS &&
            (ciphers & (ciphers - 1)) == 0));
@@ -120,7 +120,7 @@ int handshake_check(union handshake_message *message, enum handshake_kind wanted
     return -EPROTO;
   }
   bool is_valid = kind == HANDSHAKE_HELLO   ? is_hello_valid(&message->hello)
-                  : kind == HANDSHAKE_PROOF ? lane_offer_is_valid(&message->proof.offer)
+                  : kind == HANDSHAKE_PROOF ? message->proof.offer.key < WIRE_REMOTE_KEYS
                   : kind == HANDSHAKE_REPLY ? is_reply_valid(&message->reply)
                                             : true;
   return is_valid ? 0 : -EINVAL;

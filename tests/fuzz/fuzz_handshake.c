@@ -74,7 +74,7 @@ static void try_challenge_and_proof(const uint8_t *bytes) {
   union handshake_message message;
   is_accepted(bytes, HANDSHAKE_CHALLENGE, &message);
   if (is_accepted(bytes, HANDSHAKE_PROOF, &message)) {
-    FUZZ_CHECK(message.proof.offer.bytes[LANE_OFFER_KEY] < WIRE_REMOTE_KEYS);
+    FUZZ_CHECK(message.proof.offer.key < WIRE_REMOTE_KEYS);
   }
 }
 

@@ -39,7 +39,7 @@ void rdma_host_expect(struct pair pair, uint64_t sends) {
 
 struct rdma_device *rdma_host_open(const struct nic *nic) {
   char why[RDMA_WHY_MAX];
-  rdma_device_wait(nic, 1);
+  endpoint_wait(nic, 1, false);
   struct rdma_device *device = rdma_device_take(nic, why);
   if (!device) {
     fail_msg("%s", why);
@@ -48,7 +48,7 @@ struct rdma_device *rdma_host_open(const struct nic *nic) {
 }
 
 void rdma_host_open_none(const struct nic *nic, char why[RDMA_WHY_MAX]) {
-  rdma_device_wait(nic, 1);
+  endpoint_wait(nic, 1, false);
   assert_null(rdma_device_take(nic, why));
 }
 
@@ -66,7 +66,7 @@ int rdma_host_result(struct rdma_qp *qp, int before) {
 struct rdma_host_two rdma_host_listen(void) {
   struct rdma_host_two two = { .nic = pair_loopback(AF_INET), .tokens = { { 1 }, { 2 } } };
   pair_sockets(two.fds);
-  rdma_device_wait(&two.nic, 1);
+  endpoint_wait(&two.nic, 1, false);
   assert_true(endpoint_offer(&two.nic, &two.offer));
   const struct endpoint_peer peer = { &two.offer, &two.tokens, two.fds[1], -1 };
   two.listener = rdma_qp_of(endpoint_accept(&two.nic, &peer));

@@ -72,11 +72,11 @@ UNIT_TEST(no_secret_is_no_value) {
 
 UNIT_TEST(a_proof_holds_for_its_own_words_only) {
   struct talk talk = sample();
-  struct proof proof = { .offer = { { 1, 4 } } };
+  struct proof proof = { .offer = { 1, 4 } };
   auth_prove(&talk.keys, &talk.transcript, &proof);
-  proof.offer.bytes[0]++;
+  proof.offer.kind++;
   assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);
-  proof.offer.bytes[0]--;
+  proof.offer.kind--;
   for (size_t i = 0; i < TRANSCRIPT_BYTES; i++) {
     ((uint8_t *)&talk.transcript)[i] ^= 1;
     assert_int_equal(judge_proof(&talk.keys, &talk, &proof), STRANGER);

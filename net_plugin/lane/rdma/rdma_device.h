@@ -16,8 +16,7 @@
  * pair that breaks completes its receives, so that its own events are of no interest.
  *
  * Owns: the table, protection domains, contexts for events, what is bound to the NICs' addresses.
- * Threads: any.
- * Blocks: wait up to RDMA_SEARCH_WAIT_NS; the others never.
+ * Threads: any.  Blocks: never.
  * Fails: take returns NULL: there is no device, or none yet. */
 #ifndef NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
 #define NET_PLUGIN_LANE_RDMA_RDMA_DEVICE_H
@@ -94,8 +93,6 @@ struct rdma_settings rdma_device_settings(void);
  * known. */
 struct rdma_device *rdma_device_take(const struct nic *nic, char why[RDMA_WHY_MAX]);
 void rdma_device_release(struct rdma_device *device);
-/* Until it is known which of these NICs have a device, if that does not take too long. */
-void rdma_device_wait(const struct nic *nics, unsigned count);
 /* The NIC has a device, but the last search found it unusable. */
 bool rdma_device_may_come(const struct nic *nic);
 /* Logs why TCP is used through the NIC, once for each reason. */

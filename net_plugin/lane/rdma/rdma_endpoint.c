@@ -33,7 +33,7 @@ bool endpoint_names_devices(void) {
 
 bool endpoint_find(const struct nic *nic, char text[ENDPOINT_TEXT_MAX]) {
   char why[RDMA_WHY_MAX];
-  rdma_device_wait(nic, 1);
+  endpoint_wait(nic, 1, false);
   struct rdma_device *device = rdma_device_take(nic, why);
   if (!device) {
     snprintf(text, ENDPOINT_TEXT_MAX, "%s", why[0] ? why : "the driver does not answer");
@@ -63,12 +63,6 @@ bool endpoint_has_device(const struct nic *nic) {
   return device != NULL;
 }
 
-void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted) {
-  if (!is_encrypted) {
-    rdma_device_wait(nics, count);
-  }
-}
-
 unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted) {
   bool is_possible = false;
   if (is_encrypted) {
@@ -83,8 +77,7 @@ unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_en
 
 static void offer_of(const struct rdma_device *device, uint8_t key_index,
                      struct lane_offer *offer) {
-  offer->bytes[LANE_OFFER_KIND] = (uint8_t)(device->transport + 1);
-  offer->bytes[LANE_OFFER_KEY] = key_index;
+  *offer = (struct lane_offer){ .kind = (uint8_t)(device->transport + 1), .key = key_index };
 }
 
 bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
@@ -392,7 +385,7 @@ static void run_begin(struct rdma_job *job) {
 /* NULL: the NIC has no device now, or the peer's is of another kind. */
 static struct rdma_device *take_kind(const struct nic *nic, const struct lane_offer *offer) {
   struct rdma_device *device = take_device(nic);
-  unsigned kind = offer->bytes[LANE_OFFER_KIND];
+  unsigned kind = offer->kind;
   if (device && kind != device->transport + 1u) {
     LOG_INFO("%s speaks %s, and the peer's device %s", device->name,
              rdma_transport_name(device->transport),
@@ -432,7 +425,7 @@ static struct endpoint *qp_begin(const struct nic *nic, const struct endpoint_pe
   pthread_mutex_init(&qp->in_use, NULL);
   qp->send_bytes = is_sender ? RDMA_DATA_SLOT_BYTES : RDMA_CONTROL_SLOT_BYTES;
   qp->receive_bytes = is_sender ? RDMA_CONTROL_SLOT_BYTES : RDMA_DATA_SLOT_BYTES;
-  qp->peer_key = peer->offer->bytes[LANE_OFFER_KEY];
+  qp->peer_key = peer->offer->key;
   qp->tokens = *peer->tokens;
   qp->dscp = peer->dscp;
   bool has_addresses = find_addresses(qp, peer->fd);
@@ -466,14 +459,4 @@ int endpoint_result(struct endpoint *endpoint) {
 
 int endpoint_fd(const struct endpoint *endpoint) {
   return ((const struct rdma_qp *)endpoint)->news_fd;
-}
-
-int endpoint_stop(struct endpoint *endpoint) {
-  return endpoint ? rdma_qp_stop(rdma_qp_of(endpoint)) : 0;
-}
-
-void endpoint_free(struct endpoint *endpoint) {
-  if (endpoint) {
-    rdma_qp_destroy(rdma_qp_of(endpoint));
-  }
 }

@@ -139,13 +139,17 @@ static int move_to_error(const struct rdma_qp *qp) {
   return qp->qp ? qp->api->modify_qp(qp->qp, &attributes, IBV_QP_STATE) : 0;
 }
 
-/* While the worker connects it, which fails then, only the worker may destroy it. */
-int rdma_qp_stop(struct rdma_qp *qp) {
-  const struct rdma_device *device = qp->device;
-  int destroy_error = 0, error = move_to_error(qp);
+/* Tried in this order: modify to ERR, the normal case; destroy at once, when the device has been
+ * removed, but while the worker connects it, which fails then, only the worker may do that; give up
+ * the device and every registration on it that a peer may write to, so that other connections lose
+ * their lanes on it, too. One that sends needs the first two only. */
+int endpoint_stop(struct endpoint *endpoint) {
+  struct rdma_qp *qp = rdma_qp_of(endpoint);
+  int destroy_error = 0, error = qp ? move_to_error(qp) : 0;
   if (!error) {
     return 0;
   }
+  const struct rdma_device *device = qp->device;
   bool may_destroy = pthread_mutex_trylock(&qp->in_use) == 0;
   if (may_destroy) {
     destroy_error = destroy_queue_pair(qp);
@@ -213,10 +217,13 @@ static void destroy(struct rdma_job *job) {
   free(qp);
 }
 
-void rdma_qp_destroy(struct rdma_qp *qp) {
-  rdma_worker_take_back(&qp->job); /* it was not made yet */
-  qp->job.run = destroy;
-  rdma_worker_submit(&qp->device->queue, &qp->job);
+void endpoint_free(struct endpoint *endpoint) {
+  struct rdma_qp *qp = rdma_qp_of(endpoint);
+  if (qp) {
+    rdma_worker_take_back(&qp->job); /* it was not made yet */
+    qp->job.run = destroy;
+    rdma_worker_submit(&qp->device->queue, &qp->job);
+  }
 }
 
 /* ---- work ---- */

@@ -17,7 +17,7 @@
  * holds an engine lock learns of it by endpoint_fd.
  *
  *   rdma_endpoint.c  connected
- *   rdma_qp.c        made, stopped, destroyed
+ *   rdma_qp.c        made, stopped, destroyed: endpoint_stop, endpoint_free
  *
  * Owns: all of that, and a use of the device.  Threads: one at a time.
  * Blocks: make, as drivers do: a millisecond or so, so the worker calls it; stop longer where a
@@ -76,14 +76,6 @@ static inline unsigned rdma_qp_access(const struct rdma_qp *qp) {
 }
 /* librdmacm has events for queue pairs of the device: its worker calls this. */
 void rdma_qp_take_events(struct rdma_queue *queue);
-/* After this, the peer writes no memory through it any more. Tried in this order: modify to ERR,
- * the normal case; destroy at once, when the device has been removed; give up the device and every
- * registration on it that a peer may write to, so that other connections lose their lanes on it,
- * too. One that sends needs the first two only. -ENOTRECOVERABLE, after LOG_WARN: none of these
- * could be done, so the peer must not get CLOSED for the lane, and the connection ends. */
-int rdma_qp_stop(struct rdma_qp *qp);
-/* Whatever there is of it, by the worker. */
-void rdma_qp_destroy(struct rdma_qp *qp);
 
 static inline uint8_t *rdma_qp_send_slot(const struct rdma_qp *qp, unsigned slot) {
   return qp->slots + slot * qp->send_bytes;

@@ -7,101 +7,70 @@
 
 #include "net_plugin/lane/tcp_address.h"
 
-/* What pairing depends on: which fit each other, and how many paths each has. */
+/* What pairing depends on: which pairs are paths already, and how many each has. */
 struct pairing {
   struct peering_route *route;
   bool is_any_family; /* none fits any */
+  bool is_path[NIC_MAX_FUSED][ADDRESSES_MAX];
   unsigned nic_paths[NIC_MAX_FUSED], address_paths[ADDRESSES_MAX];
 };
 
 static bool is_possible(const struct pairing *pairing, unsigned nic, unsigned address) {
   const struct peering_route *route = pairing->route;
-  return pairing->is_any_family ||
-         route->nics[nic].address.ss_family == route->remote.addresses[address].ss_family;
-}
-
-static bool is_near(const struct peering_route *route, unsigned nic, unsigned address) {
-  return tcp_address_is_near(&route->remote.addresses[address], &route->nics[nic]);
+  bool fits = pairing->is_any_family ||
+              route->nics[nic].address.ss_family == route->remote.addresses[address].ss_family;
+  return fits && !pairing->is_path[nic][address];
 }
 
 /* The lower, the better: the subnet counts most, then an even load, then the order. */
 static unsigned cost(const struct pairing *pairing, unsigned nic, unsigned address) {
   const struct peering_route *route = pairing->route;
-  if (!is_possible(pairing, nic, address)) {
-    return UINT_MAX;
-  }
+  bool is_near = tcp_address_is_near(&route->remote.addresses[address], &route->nics[nic]);
   bool is_in_order = nic % route->remote.count == address % route->nic_count;
-  return (is_near(route, nic, address) ? 0 : 1000) +
-         10 * (pairing->nic_paths[nic] + pairing->address_paths[address]) + (is_in_order ? 0 : 1);
+  return (is_near ? 0 : 1000) + 10 * (pairing->nic_paths[nic] + pairing->address_paths[address]) +
+         (is_in_order ? 0 : 1);
 }
 
 static void add(struct pairing *pairing, unsigned nic, unsigned address) {
   struct peering_route *route = pairing->route;
   route->paths[route->path_count++] = (struct path){ (uint8_t)nic, (uint8_t)address };
+  pairing->is_path[nic][address] = true;
   pairing->nic_paths[nic]++;
   pairing->address_paths[address]++;
 }
 
-/* Gives each NIC its best address; then each address that was left out its best NIC. */
-static void find_homes(struct pairing *pairing) {
+/* The best path for a NIC, or to an address, that has none yet. False: there is none. */
+static bool add_home(struct pairing *pairing, bool is_for_nic) {
   struct peering_route *route = pairing->route;
+  unsigned best = UINT_MAX, best_nic = 0, best_address = 0;
   for (unsigned nic = 0; nic < route->nic_count; nic++) {
-    unsigned best = 0;
-    for (unsigned i = 1; i < route->remote.count; i++) {
-      best = cost(pairing, nic, i) < cost(pairing, nic, best) ? i : best;
-    }
-    if (is_possible(pairing, nic, best)) {
-      add(pairing, nic, best);
-    }
-  }
-  for (unsigned address = 0; address < route->remote.count; address++) {
-    unsigned best = 0;
-    for (unsigned i = 1; i < route->nic_count; i++) {
-      best = cost(pairing, i, address) < cost(pairing, best, address) ? i : best;
-    }
-    if (pairing->address_paths[address] == 0 && is_possible(pairing, best, address)) {
-      add(pairing, best, address);
-    }
-  }
-  route->home_count = route->path_count;
-}
-
-/* In their order otherwise. */
-static void put_near_ones_first(struct peering_route *route) {
-  struct path homes[NIC_MAX_FUSED * ADDRESSES_MAX];
-  unsigned count = 0;
-  for (int wanted = 1; wanted >= 0; wanted--) {
-    for (unsigned i = 0; i < route->home_count; i++) {
-      struct path path = route->paths[i];
-      if (is_near(route, path.nic, path.address) == wanted) {
-        homes[count++] = path;
+    for (unsigned address = 0; address < route->remote.count; address++) {
+      bool is_needed = is_for_nic ? !pairing->nic_paths[nic] : !pairing->address_paths[address];
+      if (is_needed && is_possible(pairing, nic, address) && cost(pairing, nic, address) < best) {
+        best = cost(pairing, nic, address);
+        best_nic = nic;
+        best_address = address;
       }
     }
   }
-  memcpy(route->paths, homes, count * sizeof homes[0]);
-}
-
-static bool is_listed(const struct peering_route *route, unsigned nic, unsigned address) {
-  for (unsigned i = 0; i < route->path_count; i++) {
-    if (route->paths[i].nic == nic && route->paths[i].address == address) {
-      return true;
-    }
+  if (best < UINT_MAX) {
+    add(pairing, best_nic, best_address);
   }
-  return false;
+  return best < UINT_MAX;
 }
 
 void peering_route_find_paths(struct peering_route *route) {
   struct pairing pairing = { .route = route };
   route->path_count = 0;
-  find_homes(&pairing);
-  if (route->path_count == 0) {
-    pairing.is_any_family = true;
-    find_homes(&pairing);
+  pairing.is_any_family = !add_home(&pairing, true);
+  while (add_home(&pairing, true)) {
   }
-  put_near_ones_first(route);
+  while (add_home(&pairing, false)) {
+  }
+  route->home_count = route->path_count;
   for (unsigned nic = 0; nic < route->nic_count; nic++) {
     for (unsigned address = 0; address < route->remote.count; address++) {
-      if (is_possible(&pairing, nic, address) && !is_listed(route, nic, address)) {
+      if (is_possible(&pairing, nic, address)) {
         add(&pairing, nic, address);
       }
     }

@@ -5,8 +5,8 @@
  * Every NIC and every address is on at least one home path, so that all of them carry lanes. A NIC
  * is paired with an address of its own subnet if there is one (rails that are not joined with each
  * other), else with the address of its own place in the order; of two that fit alike, with the one
- * that has fewer paths yet. All other pairs are detours, for when home paths do not work. Home
- * paths within a subnet come first: no other lane can replace the first one.
+ * that has fewer paths yet. All other pairs are detours, for when home paths do not work. The first
+ * home path is within a subnet, if any is: no other lane can replace the first one.
  *
  * Owns: nothing.  Threads: any.  Blocks: never.  Fails: cannot; where no family fits, every pair is
  * a path, and routing decides. */

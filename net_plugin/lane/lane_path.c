@@ -13,8 +13,7 @@ int lane_open(const struct lane_path *path, struct link *link, unsigned index, u
   if (path->endpoint) {
     return rdma_lane_open(link, index, epoch, path->fd, path->endpoint, is_dialler, lane);
   }
-  *lane = path->crypto ? tcp_sealed_lane_open(link, index, epoch, path->fd, path->crypto)
-                       : tcp_lane_open(link, index, epoch, path->fd);
+  *lane = tcp_lane_open(link, index, epoch, path->fd, path->crypto);
   return *lane ? 0 : -ENOMEM;
 }
 

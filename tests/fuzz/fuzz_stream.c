@@ -85,8 +85,7 @@ static bool have_lane(void) {
     close(fds[1]);
     return false;
   }
-  lane = is_sealed ? tcp_sealed_lane_open(link_under_test, 0, epoch, fds[0], &crypto)
-                   : tcp_lane_open(link_under_test, 0, epoch, fds[0]);
+  lane = tcp_lane_open(link_under_test, 0, epoch, fds[0], is_sealed ? &crypto : NULL);
   FUZZ_CHECK(tcp_seal_start(&seal, TCP_SEAL_CLOSES, crypto.cipher, crypto.receive));
   FUZZ_CHECK(lane != NULL);
   peer_fd = fds[1];

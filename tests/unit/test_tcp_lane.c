@@ -47,7 +47,7 @@ static int set_up(void **state) {
   peer_fd = fds[0];
   setsockopt(peer_fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   link_under_test = make_receiver(LARGEST);
-  lane = tcp_lane_open(link_under_test, 0, 1, fds[1]);
+  lane = tcp_lane_open(link_under_test, 0, 1, fds[1], NULL);
   return 0;
 }
 
@@ -210,10 +210,8 @@ UNIT_TEST(a_payload_may_move_while_it_is_written) {
     pair_sockets(fds);
     setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     struct link *link = make_receiver(LARGE);
-    struct lane *writer = is_sealed ? tcp_sealed_lane_open(NULL, 0, 1, fds[0], &crypto)
-                                    : tcp_lane_open(NULL, 0, 1, fds[0]);
-    struct lane *reader = is_sealed ? tcp_sealed_lane_open(link, 0, 1, fds[1], &crypto)
-                                    : tcp_lane_open(link, 0, 1, fds[1]);
+    struct lane *writer = tcp_lane_open(NULL, 0, 1, fds[0], is_sealed ? &crypto : NULL);
+    struct lane *reader = tcp_lane_open(link, 0, 1, fds[1], is_sealed ? &crypto : NULL);
     move_in_the_middle(writer, reader, payload);
     writer->ops->fini(writer);
     reader->ops->fini(reader);

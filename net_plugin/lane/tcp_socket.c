@@ -34,17 +34,6 @@
 #define LOOPBACK_INDEX 1 /* of every network namespace */
 #define ASTRAY_MAX 64    /* NICs; more are not noted */
 
-/* ---- options ---- */
-
-void tcp_options_get(struct tcp_options *options) {
-  options->socket_buffer_bytes = (uint32_t)param_size(PARAM_SOCKET_BUFFER_BYTES);
-  options->dscp = (int)param_int(PARAM_DSCP);
-  snprintf(options->congestion, sizeof options->congestion, "%s",
-           param_string(PARAM_TCP_CONGESTION));
-}
-
-/* ---- sockets ---- */
-
 int tcp_socket_open(int family) {
   int fd = DESCRIPTOR(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
   return fd >= 0 ? fd : -errno;
@@ -100,16 +89,15 @@ static void set_timeouts(int fd) {
 }
 
 void tcp_socket_tune(int fd, int family, int dscp) {
-  struct tcp_options options;
-  tcp_options_get(&options);
+  int buffer_bytes = (int)param_size(PARAM_SOCKET_BUFFER_BYTES);
   SET_INT(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SET_INT(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, TCP_UNSENT_BYTES);
-  if (options.socket_buffer_bytes) {
-    SET_INT(fd, SOL_SOCKET, SO_SNDBUF, (int)options.socket_buffer_bytes);
-    SET_INT(fd, SOL_SOCKET, SO_RCVBUF, (int)options.socket_buffer_bytes);
+  if (buffer_bytes) {
+    SET_INT(fd, SOL_SOCKET, SO_SNDBUF, buffer_bytes);
+    SET_INT(fd, SOL_SOCKET, SO_RCVBUF, buffer_bytes);
   }
   set_timeouts(fd);
-  set_congestion(fd, options.congestion);
+  set_congestion(fd, param_string(PARAM_TCP_CONGESTION));
   set_dscp(fd, family, dscp);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tcp_socket: options of the sockets of lanes and listeners.
- * Owns: the values taken from a profile.  Threads: any.  Blocks: never.  Fails: negative errno
+ * Owns: nothing.  Threads: any.  Blocks: never.  Fails: negative errno
  * where stated; an option the kernel refuses costs one LOG_WARN and not the connection. */
 #ifndef NET_PLUGIN_LANE_TCP_SOCKET_H
 #define NET_PLUGIN_LANE_TCP_SOCKET_H
@@ -10,17 +10,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "common/profile.h"
 #include "net_plugin/lane/nic.h"
-
-/* What users can set for the sockets of flows. */
-struct tcp_options {
-  uint32_t socket_buffer_bytes;      /* 0: the kernel's */
-  int dscp;                          /* -1: NCCL's traffic class, or none */
-  char congestion[PROFILE_NAME_MAX]; /* empty: the system's */
-};
-
-void tcp_options_get(struct tcp_options *options);
 
 /* A nonblocking, close-on-exec TCP socket, or negative errno. */
 int tcp_socket_open(int family);

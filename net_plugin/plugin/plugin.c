@@ -275,16 +275,15 @@ int plugin_listen(int device, void *handle, struct listener **listener) {
 
 /* The user's word, then NCCL's, then the profile's. */
 static int choose_dscp(int traffic_class) {
-  struct tcp_options options;
-  tcp_options_get(&options);
+  int dscp = (int)param_int(PARAM_DSCP);
   if (traffic_class > UINT8_MAX) {
     LOG_WARN_EVERY(SETTING_WARN_INTERVAL_NS, "traffic class %d is ignored; accepted is 0..255",
                    traffic_class);
     traffic_class = PLUGIN_TRAFFIC_CLASS_NONE;
   }
-  bool is_parameter = param_is_set(PARAM_DSCP) && param_int(PARAM_DSCP) >= 0;
+  bool is_parameter = param_is_set(PARAM_DSCP) && dscp >= 0;
   /* the lower two bits of the byte are for congestion marks */
-  return is_parameter || traffic_class < 0 ? options.dscp : traffic_class >> 2;
+  return is_parameter || traffic_class < 0 ? dscp : traffic_class >> 2;
 }
 
 int plugin_connect(const struct plugin_context *context, int device, int traffic_class,

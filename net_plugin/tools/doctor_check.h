@@ -8,7 +8,6 @@
 
 #include <stdint.h>
 
-#include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/plugin/discovery.h"
 
 /* NCCL's variables that choose NICs, and lines of its configuration files: each that is set, with
@@ -20,9 +19,9 @@ struct doctor_host {
   const struct discovery *found;
   struct nic nics[DEVICE_PHYSICAL_MAX]; /* of it, in use */
   unsigned nic_count;
-  unsigned lanes; /* per connection over one NIC */
-  struct tcp_options options;
-  uint64_t open_files; /* ulimit -n */
+  unsigned lanes;               /* per connection over one NIC */
+  uint32_t socket_buffer_bytes; /* 0: the kernel's */
+  uint64_t open_files;          /* ulimit -n */
 };
 /* From this process and its parameters, which the profile is among. */
 void doctor_host_read(const struct discovery *found, struct doctor_host *host);

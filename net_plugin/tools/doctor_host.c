@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 
 #include "common/control_group.h"
+#include "common/param.h"
 #include "common/sysfs.h"
 #include "net_plugin/lane/tcp_address.h"
 #include "net_plugin/lane/tcp_socket.h"
@@ -191,7 +192,7 @@ static void check_buffers(const struct doctor_host *host) {
   for (int i = 0; i < 2; i++) {
     uint64_t bytes = 0;
     int64_t limit = 0;
-    if (host->options.socket_buffer_bytes == 0) {
+    if (host->socket_buffer_bytes == 0) {
       if (read_largest(host, names[i], &bytes) && bytes < needed) {
         doctor_tell(DOCTOR_HINT,
                     "%s ends at %" PRIu64 " bytes; %u flows fill %" PRIu64
@@ -200,11 +201,11 @@ static void check_buffers(const struct doctor_host *host) {
                     names[i], bytes, host->lanes, fastest_mbps, needed, names[i], needed);
       }
     } else if (read_sysctl(host, limits[i], &limit) &&
-               (uint64_t)limit < host->options.socket_buffer_bytes) {
+               (uint64_t)limit < host->socket_buffer_bytes) {
       doctor_tell(DOCTOR_HINT,
                   "socket buffers of %u bytes are set, and %s allows %" PRId64 "; sysctl -w %s=%u",
-                  host->options.socket_buffer_bytes, limits[i], limit, limits[i],
-                  host->options.socket_buffer_bytes);
+                  host->socket_buffer_bytes, limits[i], limit, limits[i],
+                  host->socket_buffer_bytes);
     }
   }
 }
@@ -258,12 +259,13 @@ void doctor_host_read(const struct discovery *found, struct doctor_host *host) {
   struct rlimit files = { .rlim_cur = RLIM_INFINITY };
   settings_get(1, &settings);
   getrlimit(RLIMIT_NOFILE, &files);
-  *host = (struct doctor_host){ .root = sysfs_process_root,
-                                .found = found,
-                                .lanes = settings.policy.first_lanes,
-                                .open_files = files.rlim_cur };
+  *host =
+      (struct doctor_host){ .root = sysfs_process_root,
+                            .found = found,
+                            .lanes = settings.policy.first_lanes,
+                            .socket_buffer_bytes = (uint32_t)param_size(PARAM_SOCKET_BUFFER_BYTES),
+                            .open_files = files.rlim_cur };
   host->nic_count = device_table_nics(&found->devices, host->nics);
-  tcp_options_get(&host->options);
 }
 
 void host_check(const struct doctor_host *host) {

@@ -111,7 +111,7 @@ HOST_TEST(buffers_must_hold_what_is_in_flight) {
   expect(2, "tcp_wmem ends at 4194304 bytes");
   host.lanes = 32;
   expect(0, "");
-  host.options.socket_buffer_bytes = 1 << 20;
+  host.socket_buffer_bytes = 1 << 20;
   expect(2, "sysctl -w net.core.wmem_max=1048576");
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/clock.h"
 #include "common/descriptor.h"
+#include "common/param.h"
 #include "common/profile.h"
 #include "net_plugin/lane/tcp_socket.h"
 #include "net_plugin/lane/tcp_stats.h"
@@ -61,11 +62,6 @@ UNIT_TEST(a_socket_may_be_descriptor_0) {
 
 UNIT_TEST_WITH(defaults_leave_much_to_the_kernel, NULL, tear_down) {
   load(NULL, NULL);
-  struct tcp_options options;
-  tcp_options_get(&options);
-  assert_int_equal(options.socket_buffer_bytes, 0);
-  assert_int_equal(options.dscp, -1);
-  assert_string_equal(options.congestion, "");
   int fd = tuned(-1);
   assert_int_equal(option(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT), 128 << 10);
   assert_int_equal(option(fd, IPPROTO_IP, IP_TOS), 0);
@@ -82,9 +78,7 @@ UNIT_TEST_WITH(the_profile_speaks_where_the_user_does_not, NULL, tear_down) {
 
 UNIT_TEST_WITH(parameters_reach_the_socket, NULL, tear_down) {
   load("STRATUS_TCP_CONGESTION=reno STRATUS_SOCKET_BUFFER_BYTES=64K STRATUS_DSCP=46", NULL);
-  struct tcp_options options;
-  tcp_options_get(&options);
-  int fd = tuned(options.dscp);
+  int fd = tuned((int)param_int(PARAM_DSCP));
   char name[16] = "";
   socklen_t bytes = sizeof name;
   assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &bytes), 0);
@@ -98,11 +92,6 @@ UNIT_TEST_WITH(parameters_win, NULL, tear_down) {
   load("STRATUS_SOCKET_BUFFER_BYTES=0 STRATUS_TCP_CONGESTION=cubic STRATUS_DSCP=10 "
        "STRATUS_EAGER_BYTES=0 STRATUS_FLOWS=3 STRATUS_CHUNK_BYTES=32K",
        &profile);
-  struct tcp_options options;
-  tcp_options_get(&options);
-  assert_int_equal(options.socket_buffer_bytes, 0);
-  assert_int_equal(options.dscp, 10);
-  assert_string_equal(options.congestion, "cubic");
   struct settings settings;
   settings_get(2, &settings);
   assert_int_equal(settings.policy.first_lanes, 3);

@@ -163,58 +163,40 @@ static bool destination_find(struct engine *engine, const struct hello *hello,
 
 /* The same for every lane; where only one side wants encryption, it fails instead of falling back.
  */
-static bool agree_cipher(const struct pending_peer *peer, const struct settings *settings,
-                         struct reply *reply) {
+static bool is_cipher_agreed(const struct pending_peer *peer, bool is_wanted,
+                             const struct conn_params *agreed) {
   const struct conn_params *params = &hello_of(peer)->params;
   unsigned theirs = params->ciphers;
-  if (!theirs != !settings->wants_encryption ||
-      (settings->wants_encryption && !reply->params.ciphers)) {
+  bool is_agreed = is_wanted ? agreed->ciphers != 0 : !theirs;
+  if (!is_agreed) {
     char text[TCP_ADDRESS_TEXT];
     LOG_WARN_EVERY(SETUP_WARN_INTERVAL_NS,
                    "STRATUS_ENCRYPT is %s on this host, %s, and %s on %s (%s): no connection. Set "
                    "it on every host, or on none",
-                   settings->wants_encryption ? "on" : "off", reply->params.host,
-                   theirs ? "on" : "off", params->host, tcp_address_text(&peer->from, text));
-    reply->status = REPLY_OTHER_ENCRYPTION;
-    return false;
+                   is_wanted ? "on" : "off", agreed->host, theirs ? "on" : "off", params->host,
+                   tcp_address_text(&peer->from, text));
   }
-  return true;
+  return is_agreed;
 }
 
-/* It knows the secrets, so it is a rank of this job, and NCCL's accept ends with this error, too:
- * nobody else will come. */
-static bool check_decisions(const struct pending_peer *peer, const struct destination *to,
-                            struct reply *reply) {
-  const struct conn_params *theirs = &hello_of(peer)->params;
-  if (decision_is_same(&reply->params.decision, &theirs->decision)) {
-    return true;
-  }
-  char address[TCP_ADDRESS_TEXT];
-  decision_tell(&reply->params, theirs, tcp_address_text(&peer->from, address));
-  to->listener->error = -EPROTO;
-  reply->status = REPLY_OTHER_DECISIONS;
-  return false;
-}
-
-/* The peer has proved that it may join; fills in the reply, and the connection if one was made or
- * found. */
-static void grant(const struct pending_peer *peer, struct destination *to, struct reply *reply) {
+/* The peer has proved that it may join: the reply's status. Fills in the reply, and the connection
+ * if one was made or found. */
+static enum reply_status grant(const struct pending_peer *peer, struct destination *to,
+                               struct reply *reply) {
   const struct hello *hello = hello_of(peer);
   struct settings settings;
   settings_get(1, &settings);
   reply->params = agree(peer, &settings);
-  if (!agree_cipher(peer, &settings, reply)) {
-    return;
+  if (!is_cipher_agreed(peer, settings.wants_encryption, &reply->params)) {
+    return REPLY_OTHER_ENCRYPTION;
   }
   if (to->receiver) {
     struct connection *connection = to->receiver->peering.connection;
     if (!connection_lane_fenced(connection, hello->lane, hello->epoch)) {
-      reply->status = REPLY_REFUSED;
-      return;
+      return REPLY_REFUSED;
     }
     if (!peering_take_lane(&to->receiver->peering, hello->lane)) {
-      reply->status = REPLY_NO_RESOURCES;
-      return;
+      return REPLY_NO_RESOURCES;
     }
     /* An earlier hello made it, maybe with more keys than this one asks for: its link tells
      * remote buffers. */
@@ -224,21 +206,25 @@ static void grant(const struct pending_peer *peer, struct destination *to, struc
     if (hello->is_first) {
       memcpy(reply->addresses, to->receiver->addresses, sizeof reply->addresses);
     }
-    return;
+    return REPLY_ACCEPTED;
   }
-  if (!check_decisions(peer, to, reply)) {
-    return;
+  if (!decision_is_same(&reply->params.decision, &hello->params.decision)) {
+    char address[TCP_ADDRESS_TEXT];
+    decision_tell(&reply->params, &hello->params, tcp_address_text(&peer->from, address));
+    /* It knows the secrets, so it is a rank of this job, and nobody else will come. */
+    to->listener->error = -EPROTO;
+    return REPLY_OTHER_DECISIONS;
   }
   warn_if_versions_differ(peer);
   struct link_config link = settings_of_link(LINK_RECEIVER, &reply->params, &settings, 0);
   if (receiver_new(peer->talk.engine, hello, &peer->from, &to->keys, &link,
                    peer->acceptor->nic.name, &to->receiver) != 0) {
-    reply->status = REPLY_NO_RESOURCES;
     LOG_WARN("cannot accept a connection from %s: out of memory", hello->params.host);
-    return;
+    return REPLY_NO_RESOURCES;
   }
   memcpy(to->receiver->addresses, to->listener->addresses, sizeof to->receiver->addresses);
   memcpy(reply->addresses, to->listener->addresses, sizeof reply->addresses);
+  return REPLY_ACCEPTED;
 }
 
 /* ---- endpoints ---- */
@@ -314,7 +300,7 @@ static void complete(const struct pending_peer *peer, const struct destination *
 static void reply_to(struct pending_peer *peer, bool has_secret, struct destination *to) {
   struct reply reply = reply_of(peer, REPLY_ACCEPTED);
   if (has_secret) {
-    grant(peer, to, &reply);
+    reply.status = (uint16_t)grant(peer, to, &reply);
   } else {
     /* Both users get a warning. The listener goes on: the peer may only have read the handle. */
     char text[TCP_ADDRESS_TEXT], why[PROTECTION_TEXT_BYTES];
@@ -343,7 +329,7 @@ static int judge(const struct pending_peer *peer, struct destination *to, bool *
   const struct transcript *transcript = &peer->talk.transcript;
   const uint8_t *handle_key =
       to->receiver ? to->receiver->peering.keys.handle : to->listener->handle_key;
-  if (!auth_knows_handle(handle_key, transcript, proof)) {
+  if (!auth_is_proof(handle_key, transcript, proof, proof->handle)) {
     return -EACCES;
   }
   /* A stranger does not make us derive any. */
@@ -352,7 +338,7 @@ static int judge(const struct pending_peer *peer, struct destination *to, bool *
   } else {
     protection_keys(to->listener->secret, hello_of(peer)->connection, &to->keys);
   }
-  *has_secret = auth_knows_connection(&to->keys, transcript, proof);
+  *has_secret = auth_is_proof(to->keys.connection, transcript, proof, proof->connection);
   return 0;
 }
 

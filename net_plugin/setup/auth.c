@@ -68,21 +68,11 @@ void auth_prove(const struct auth_keys *keys, const struct transcript *transcrip
   prove(keys->connection, &by_dialler, transcript, offer, sizeof *offer, proof->connection);
 }
 
-static bool is_proof(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
-                     const struct lane_offer *offer, const uint8_t mac[MAC_BYTES]) {
+bool auth_is_proof(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
+                   const struct proof *proof, const uint8_t mac[MAC_BYTES]) {
   uint8_t right[MAC_BYTES];
-  prove(key, &by_dialler, transcript, offer, sizeof *offer, right);
+  prove(key, &by_dialler, transcript, &proof->offer, sizeof proof->offer, right);
   return hash_is_equal(right, mac, MAC_BYTES);
-}
-
-bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
-                       const struct proof *proof) {
-  return is_proof(key, transcript, &proof->offer, proof->handle);
-}
-
-bool auth_knows_connection(const struct auth_keys *keys, const struct transcript *transcript,
-                           const struct proof *proof) {
-  return is_proof(keys->connection, transcript, &proof->offer, proof->connection);
 }
 
 static void reply_mac(const struct auth_keys *keys, const struct transcript *transcript,

@@ -39,7 +39,7 @@ struct auth_keys {
   uint8_t handle[AUTH_KEY_BYTES], connection[AUTH_KEY_BYTES];
 };
 
-/* The handle key alone, for auth_knows_handle. */
+/* The handle key alone. */
 void auth_handle_key(const uint8_t secret[AUTH_SECRET_BYTES], uint8_t key[AUTH_KEY_BYTES]);
 /* job: digest of the job secret, NULL without one. */
 void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job[AUTH_KEY_BYTES],
@@ -49,13 +49,11 @@ void auth_keys_derive(const uint8_t secret[AUTH_SECRET_BYTES], const uint8_t job
 void auth_prove(const struct auth_keys *keys, const struct transcript *transcript,
                 struct proof *proof);
 
-/* False: a stranger. To be asked first: it takes one hash, and the key only depends on the handle.
- */
-bool auth_knows_handle(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
-                       const struct proof *proof);
-/* False: it has another job secret. Of who knows the handle. */
-bool auth_knows_connection(const struct auth_keys *keys, const struct transcript *transcript,
-                           const struct proof *proof);
+/* Whether this mac of the proof was made with this key. proof->handle is to be asked for first: it
+ * takes one hash, and the key only depends on the handle; false: a stranger. proof->connection of
+ * who knows the handle: false: it has another job secret. */
+bool auth_is_proof(const uint8_t key[AUTH_KEY_BYTES], const struct transcript *transcript,
+                   const struct proof *proof, const uint8_t mac[MAC_BYTES]);
 
 /* Finishes the reply, with its mac: by the handle's key for REPLY_OTHER_SECRET, else by the
  * connection's; zero if the status has none. */

@@ -28,10 +28,10 @@ enum verdict { STRANGER, OTHER_SECRET, KNOWN };
 /* As the listening side asks. */
 static enum verdict judge_proof(const struct auth_keys *keys, const struct talk *talk,
                                 const struct proof *proof) {
-  if (!auth_knows_handle(keys->handle, &talk->transcript, proof)) {
+  if (!auth_is_proof(keys->handle, &talk->transcript, proof, proof->handle)) {
     return STRANGER;
   }
-  bool is_known = auth_knows_connection(keys, &talk->transcript, proof);
+  bool is_known = auth_is_proof(keys->connection, &talk->transcript, proof, proof->connection);
   return is_known ? KNOWN : OTHER_SECRET;
 }
 

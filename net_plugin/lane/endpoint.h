@@ -13,10 +13,7 @@
  *
  * Endpoints are connected by a protocol of the transport's own, at the port in the answer.
  *
- * There is one transport, lane/rdma (rdma_endpoint.c). Another one would provide the functions
- * below, those of lane_memory.h, and a struct lane_ops. It could be connectionless
- * (as EFA's datagram endpoints are): endpoint_accept and endpoint_connect then only keep the peer's
- * address.
+ * There is one transport, lane/rdma (rdma_endpoint.c).
  *
  * Owns: its device's objects, until endpoint_free or until a lane has it.  Threads: one at a time
  * for each endpoint; what takes NICs: any.  Blocks: endpoint_wait and find, up to 15 s;
@@ -51,9 +48,7 @@ void endpoint_wait(const struct nic *nics, unsigned count, bool is_encrypted);
  * device, or data is encrypted. A device that does not work now may do so later, and a connection
  * keeps its number of keys. */
 unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted);
-/* Could an endpoint be made now? */
-bool endpoint_has_device(const struct nic *nic);
-/* The same, with what to tell the peer. */
+/* Could an endpoint be made now? And what to tell the peer then. */
 bool endpoint_offer(const struct nic *nic, struct lane_offer *offer);
 /* After the last engine has stopped: destroys what is left, ends all threads, and closes the
  * devices that have no users. */

@@ -111,7 +111,8 @@ static void upgrade_expired(struct engine_timer *timer, uint64_t now_ns) {
     upgrade_later(dialer);
     struct path home = peering_route_choose(&dialer->route, i, 0);
     struct nic nic = peering_route_nic(&dialer->route, home, PEERING_BIND_DEVICE);
-    if (now_ns >= dial->no_endpoint_ns && endpoint_has_device(&nic)) {
+    struct lane_offer unused;
+    if (now_ns >= dial->no_endpoint_ns && endpoint_offer(&nic, &unused)) {
       dialer->vain_upgrades++; /* until it comes up with one */
       connection_lane_outdated(connection, i);
       return;

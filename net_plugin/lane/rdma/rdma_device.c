@@ -68,25 +68,20 @@ static const char *variable(const char *name) {
 
 /* Decimal, or as C has it: 0x10, 010. NCCL takes what strtoll makes of anything, so that a typing
  * error is a zero. */
-static bool parse_number(const char *text, long long low, long long high, long long *value) {
+static long long read_number(const char *name, long long low, long long high, long long otherwise) {
+  const char *text = variable(name);
+  if (!text) {
+    return otherwise;
+  }
   char *end;
   errno = 0;
   long long number = strtoll(text, &end, 0);
   if (errno || end == text || *end || number < low || number > high) {
-    return false;
-  }
-  *value = number;
-  return true;
-}
-
-static long long read_number(const char *name, long long low, long long high, long long otherwise) {
-  const char *text = variable(name);
-  long long value = otherwise;
-  if (text && !parse_number(text, low, high, &value)) {
     LOG_WARN("%s=%s is ignored: accepted is %lld..%lld; %lld is used", name, text, low, high,
              otherwise);
+    number = otherwise;
   }
-  return value;
+  return number;
 }
 
 static void read_settings(struct rdma_settings *out) {

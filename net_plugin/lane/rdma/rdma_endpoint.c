@@ -55,26 +55,6 @@ static struct rdma_device *take_device(const struct nic *nic) {
   return device;
 }
 
-bool endpoint_has_device(const struct nic *nic) {
-  struct rdma_device *device = take_device(nic);
-  if (device) {
-    rdma_device_release(device);
-  }
-  return device != NULL;
-}
-
-unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted) {
-  bool is_possible = false;
-  if (is_encrypted) {
-    rdma_device_log_refusal(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
-    return 0;
-  }
-  for (unsigned i = 0; i < count && !is_possible; i++) {
-    is_possible = endpoint_has_device(&nics[i]) || rdma_device_may_come(&nics[i]);
-  }
-  return is_possible ? WIRE_REMOTE_KEYS : 0;
-}
-
 static void offer_of(const struct rdma_device *device, uint8_t key_index,
                      struct lane_offer *offer) {
   *offer = (struct lane_offer){ .kind = (uint8_t)(device->transport + 1), .key = key_index };
@@ -87,6 +67,19 @@ bool endpoint_offer(const struct nic *nic, struct lane_offer *offer) {
     rdma_device_release(device);
   }
   return device != NULL;
+}
+
+unsigned endpoint_remote_keys(const struct nic *nics, unsigned count, bool is_encrypted) {
+  struct lane_offer unused;
+  bool is_possible = false;
+  if (is_encrypted) {
+    rdma_device_log_refusal(nics, "STRATUS_ENCRYPT is on, and RDMA devices do not encrypt");
+    return 0;
+  }
+  for (unsigned i = 0; i < count && !is_possible; i++) {
+    is_possible = endpoint_offer(&nics[i], &unused) || rdma_device_may_come(&nics[i]);
+  }
+  return is_possible ? WIRE_REMOTE_KEYS : 0;
 }
 
 /* ---- what the worker does ---- */
@@ -359,23 +352,20 @@ void rdma_qp_take_events(struct rdma_queue *queue) {
 
 /* ---- one endpoint ---- */
 
-static int make(struct rdma_qp *qp) {
+static int begin(struct rdma_qp *qp, const struct seen *nothing) {
   static atomic_flag has_logged = ATOMIC_FLAG_INIT;
   char why[RDMA_WHY_MAX];
   const struct rdma_device *device = qp->device;
+  (void)nothing;
   int error = rdma_qp_make(qp, why);
   if (error) {
     rdma_device_log_refusal(&device->nic, why);
-  } else if (!atomic_flag_test_and_set(&has_logged)) {
+    return error;
+  }
+  if (!atomic_flag_test_and_set(&has_logged)) {
     LOG_INFO("RDMA through %s: device %s, port %u", device->nic.name, device->name, device->port);
   }
-  return error;
-}
-
-static int begin(struct rdma_qp *qp, const struct seen *nothing) {
-  (void)nothing;
-  int error = make(qp);
-  return error ? error : qp->is_sender ? resolve(qp) : await_request(qp);
+  return qp->is_sender ? resolve(qp) : await_request(qp);
 }
 
 static void run_begin(struct rdma_job *job) {

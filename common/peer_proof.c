@@ -117,18 +117,18 @@ bool peer_judge(const struct peer_key *key, const uint8_t challenge[PEER_CHALLEN
 
 /* ---- on a connection ---- */
 
-static int wait_for(int fd, short events, uint64_t deadline_ns) {
+static int wait_for(struct pollfd *polled, nfds_t count, uint64_t deadline_ns) {
   uint64_t now_ns = clock_now_ns();
   if (now_ns >= deadline_ns) {
     return -ETIMEDOUT;
   }
   uint64_t left_ms = (deadline_ns - now_ns) / NS_PER_MS + 1;
-  struct pollfd poll_fd = { .fd = fd, .events = events };
-  poll(&poll_fd, 1, left_ms < 1000 ? (int)left_ms : 1000);
+  poll(polled, count, left_ms < 1000 ? (int)left_ms : 1000);
   return 0;
 }
 
 int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns) {
+  struct pollfd polled = { .fd = fd, .events = is_send ? POLLOUT : POLLIN };
   int error = 0;
   for (size_t done = 0; done < count && !error;) {
     char *at = (char *)bytes + done;
@@ -139,7 +139,7 @@ int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline
     } else if (moved == 0) {
       error = -ECONNRESET;
     } else if (errno == EAGAIN || errno == EINTR) {
-      error = wait_for(fd, is_send ? POLLOUT : POLLIN, deadline_ns);
+      error = wait_for(&polled, 1, deadline_ns);
     } else {
       error = -errno;
     }
@@ -149,39 +149,83 @@ int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline
 
 /* ---- the listener ---- */
 
-static int hear(int fd, const struct peer_key *key, uint8_t hello[PEER_HELLO_BYTES]) {
-  uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES], verdict[PEER_VERDICT_BYTES];
-  uint64_t deadline_ns = clock_now_ns() + PEER_PROOF_NS;
-  int error = peer_make_challenge(challenge);
-  error = error ? error : peer_move(fd, challenge, sizeof challenge, true, deadline_ns);
-  error = error ? error : peer_move(fd, answer, sizeof answer, false, deadline_ns);
-  if (error) {
-    return error;
+/* Takes in the next one of the socket's queue, if there is one. */
+static int take_in(struct peer_listener *listener) {
+  struct peer_caller *caller = &listener->callers[listener->count];
+  int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+  if (fd < 0) { /* what else fails is of the connection, which is gone (accept(2)) */
+    bool is_ours = errno == EBADF || errno == EINVAL || errno == ENOTSOCK || errno == EMFILE ||
+                   errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    return is_ours ? -errno : 0;
   }
-  bool is_known = peer_judge(key, challenge, answer, verdict);
-  error = peer_move(fd, verdict, sizeof verdict, true, deadline_ns);
-  memcpy(hello, answer + PEER_NONCE_BYTES, PEER_HELLO_BYTES);
-  return is_known ? error : -EACCES;
+  *caller = (struct peer_caller){ .fd = fd, .until_ns = clock_now_ns() + PEER_PROOF_NS };
+  int error = peer_make_challenge(caller->challenge);
+  error = error ? error
+                : peer_move(fd, caller->challenge, PEER_CHALLENGE_BYTES, true, caller->until_ns);
+  if (error) {
+    close(fd);
+  } else {
+    listener->count++;
+  }
+  return 0;
 }
 
-int peer_accept(int server, const struct peer_key *key, uint64_t until_ns, int *fd,
-                uint8_t hello[PEER_HELLO_BYTES]) {
-  for (;;) {
-    int error = wait_for(server, POLLIN, until_ns);
-    if (error) {
-      return error;
-    }
-    *fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-    if (*fd >= 0 && hear(*fd, key, hello) == 0) {
-      return 0;
-    }
-    if (*fd >= 0) {
-      close(*fd);
-    } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK || errno == EMFILE ||
-               errno == ENFILE) { /* others are of the connection (accept(2)) */
-      return -errno;
-    }
+/* 1: its answer is whole; 0: not yet; -1: it will not be. */
+static int hear(struct peer_caller *caller) {
+  ssize_t got = recv(caller->fd, caller->answer + caller->heard, PEER_ANSWER_BYTES - caller->heard,
+                     MSG_DONTWAIT);
+  if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+    return -1;
   }
+  caller->heard += got > 0 ? (size_t)got : 0;
+  return caller->heard == PEER_ANSWER_BYTES ? 1 : clock_now_ns() < caller->until_ns ? 0 : -1;
+}
+
+static bool let_in(const struct peer_key *key, const struct peer_caller *caller) {
+  uint8_t verdict[PEER_VERDICT_BYTES];
+  bool is_known = peer_judge(key, caller->challenge, caller->answer, verdict);
+  return peer_move(caller->fd, verdict, sizeof verdict, true, caller->until_ns) == 0 && is_known;
+}
+
+/* Until somebody speaks or comes. */
+static int wait_for_any(const struct peer_listener *listener, uint64_t until_ns) {
+  struct pollfd polled[PEER_CALLERS_MAX + 1];
+  bool has_room = listener->count < PEER_CALLERS_MAX;
+  for (unsigned i = 0; i < listener->count; i++) {
+    polled[i] = (struct pollfd){ .fd = listener->callers[i].fd, .events = POLLIN };
+  }
+  polled[listener->count] = (struct pollfd){ .fd = listener->fd, .events = POLLIN };
+  return wait_for(polled, listener->count + has_room, until_ns);
+}
+
+int peer_accept(struct peer_listener *listener, uint64_t until_ns, int *fd,
+                uint8_t hello[PEER_HELLO_BYTES]) {
+  int error = 0;
+  while (!error && (error = wait_for_any(listener, until_ns)) == 0) {
+    for (unsigned i = listener->count; i-- > 0;) {
+      int heard = hear(&listener->callers[i]);
+      if (heard == 0) {
+        continue;
+      }
+      const struct peer_caller caller = listener->callers[i];
+      listener->callers[i] = listener->callers[--listener->count];
+      if (heard > 0 && let_in(&listener->key, &caller)) {
+        memcpy(hello, caller.answer + PEER_NONCE_BYTES, PEER_HELLO_BYTES);
+        *fd = caller.fd;
+        return 0;
+      }
+      close(caller.fd);
+    }
+    error = listener->count < PEER_CALLERS_MAX ? take_in(listener) : 0;
+  }
+  return error;
+}
+
+void peer_listener_close(struct peer_listener *listener) {
+  for (unsigned i = 0; i < listener->count; i++) {
+    close(listener->callers[i].fd);
+  }
+  close(listener->fd);
 }
 
 /* ---- the caller ---- */

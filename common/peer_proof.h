@@ -9,9 +9,9 @@
  * The caller proves first, so that whoever connects learns nothing to try secrets on. What follows
  * on the connection is in clear.
  *
- * Owns: nothing; whoever holds a key wipes it (hash_wipe).  Threads: any.  Blocks: peer_call and
- * peer_move until their deadline, peer_accept, peer_key_of_job on a file; nothing else.  Fails: as
- * each function says. */
+ * Owns: a listener its sockets, until peer_listener_close; whoever holds a key wipes it
+ * (hash_wipe). Threads: any, a listener one.  Blocks: peer_call, peer_move and peer_accept until
+ * their deadline, peer_key_of_job on a file; nothing else.  Fails: as each function says. */
 #ifndef COMMON_PEER_PROOF_H
 #define COMMON_PEER_PROOF_H
 
@@ -28,6 +28,7 @@ enum {
   PEER_ANSWER_BYTES = PEER_NONCE_BYTES + PEER_HELLO_BYTES + PEER_KEY_BYTES,
   PEER_VERDICT_BYTES = 1 + PEER_KEY_BYTES,
   PEER_ERROR_MAX = 256,
+  PEER_CALLERS_MAX = 64,
 };
 
 struct peer_key {
@@ -56,12 +57,29 @@ int peer_call(int fd, const struct peer_key *key, const uint8_t hello[PEER_HELLO
  * the stream; -ETIMEDOUT; other negative errno. */
 int peer_move(int fd, void *bytes, size_t count, bool is_send, uint64_t deadline_ns);
 
-/* The next caller that knows the key, on a listening socket that does not block: a connection,
- * which is then the caller's, with what its other end said of itself. All others are closed; one
- * that says nothing holds up the rest for PEER_PROOF_NS. 0; -ETIMEDOUT at `until_ns` (UINT64_MAX:
- * never); other negative errno if the listening socket fails, or no descriptor is left. */
-int peer_accept(int server, const struct peer_key *key, uint64_t until_ns, int *fd,
+/* ---- who listens ---- */
+
+/* Is heard at the same time as the others, and has PEER_PROOF_NS for its answer. */
+struct peer_caller {
+  int fd;
+  uint64_t until_ns;
+  size_t heard; /* bytes of the answer */
+  uint8_t challenge[PEER_CHALLENGE_BYTES], answer[PEER_ANSWER_BYTES];
+};
+struct peer_listener {
+  int fd; /* listens, and does not block */
+  struct peer_key key;
+  unsigned count;
+  struct peer_caller callers[PEER_CALLERS_MAX]; /* more wait in the socket's queue */
+};
+
+/* The next caller that knows the key: a connection, which is then the caller's, with what its other
+ * end said of itself. Those that do not are closed. 0; -ETIMEDOUT at `until_ns` (UINT64_MAX:
+ * never); other negative errno if the listening socket fails, or descriptors or memory run out. */
+int peer_accept(struct peer_listener *listener, uint64_t until_ns, int *fd,
                 uint8_t hello[PEER_HELLO_BYTES]);
+/* Closes the socket and the callers that are not through. */
+void peer_listener_close(struct peer_listener *listener);
 
 /* ---- of which, for tests ---- */
 

@@ -225,11 +225,12 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
                           : cli_fail("the other side does not answer: %s", strerror(-error));
 }
 
-int rendezvous_open(struct rendezvous_server *server, const char *purpose,
+int rendezvous_open(struct peer_listener *listener, const char *purpose,
                     const struct rendezvous_address *place, const char *command) {
   const struct rendezvous_address any = { .port = place->port };
-  int status = get_key(purpose, place, &server->key);
-  status = status ? status : listen_at(command ? place : &any, &server->fd);
+  listener->count = 0;
+  int status = get_key(purpose, place, &listener->key);
+  status = status ? status : listen_at(command ? place : &any, &listener->fd);
   if (status != CLI_OK) {
     return status;
   }
@@ -239,17 +240,13 @@ int rendezvous_open(struct rendezvous_server *server, const char *purpose,
   return CLI_OK;
 }
 
-int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *fd,
+int rendezvous_accept(struct peer_listener *listener, uint64_t until_ns, int *fd,
                       uint8_t hello[PEER_HELLO_BYTES]) {
   uint8_t unheard[PEER_HELLO_BYTES];
-  int error = peer_accept(server->fd, &server->key, until_ns, fd, hello ? hello : unheard);
+  int error = peer_accept(listener, until_ns, fd, hello ? hello : unheard);
   if (error) {
     return cli_fail("cannot accept a connection: %s", strerror(-error));
   }
   rendezvous_set_timeout(*fd, RENDEZVOUS_TIMEOUT_NS);
   return CLI_OK;
-}
-
-void rendezvous_close(struct rendezvous_server *server) {
-  close(server->fd);
 }

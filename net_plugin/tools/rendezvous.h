@@ -26,19 +26,14 @@ int rendezvous_parse(const char *text, int default_port, struct rendezvous_addre
 int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
                     const char *command, const uint8_t hello[PEER_HELLO_BYTES], int *fd);
 
-struct rendezvous_server {
-  int fd;
-  struct peer_key key;
-};
 /* Who waits at `place`, and says so on standard error with the `command` of the caller; NULL: the
  * first rank of a job, which others know as `place`: it waits at every address, and says nothing.
  */
-int rendezvous_open(struct rendezvous_server *server, const char *purpose,
+int rendezvous_open(struct peer_listener *listener, const char *purpose,
                     const struct rendezvous_address *place, const char *command);
 /* The next caller; what it says is for `hello` (NULL: nobody). */
-int rendezvous_accept(struct rendezvous_server *server, uint64_t until_ns, int *fd,
+int rendezvous_accept(struct peer_listener *listener, uint64_t until_ns, int *fd,
                       uint8_t hello[PEER_HELLO_BYTES]);
-void rendezvous_close(struct rendezvous_server *server);
 
 /* Connects, from an address of the same family (NULL: any). The socket, or negative errno. */
 int rendezvous_dial(const struct sockaddr *to, socklen_t bytes, const struct sockaddr *from,

@@ -13,29 +13,31 @@
 
 #include "common/clock.h"
 #include "common/limits.h"
+#include "tests/lib/fault.h"
 #include "tests/lib/unit.h"
 
 #define LIMIT_NS (60 * NS_PER_S) /* of a busy machine */
 
 static struct peer_key ours, others;
 static struct sockaddr_in address;
-static int server;
+static struct peer_listener listener;
 
 static int begin(void **state) {
   socklen_t length = sizeof address;
   peer_key_of_token("test", "0123456789abcdef", 16, &ours);
   peer_key_of_token("test", "0123456789abcdeF", 16, &others);
   address = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-  server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (bind(server, (struct sockaddr *)&address, sizeof address) || listen(server, 4096) ||
-      getsockname(server, (struct sockaddr *)&address, &length)) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 4096) ||
+      getsockname(fd, (struct sockaddr *)&address, &length)) {
     return -1;
   }
+  listener = (struct peer_listener){ .fd = fd, .key = ours };
   return 0;
 }
 
 static int end(void **state) {
-  close(server);
+  peer_listener_close(&listener);
   return 0;
 }
 
@@ -68,7 +70,7 @@ static void start(struct caller *caller, const struct peer_key *key) {
 
 static int let_in(uint64_t for_ns) {
   uint8_t hello[PEER_HELLO_BYTES] = "";
-  int fd = -1, error = peer_accept(server, &ours, clock_now_ns() + for_ns, &fd, hello);
+  int fd = -1, error = peer_accept(&listener, clock_now_ns() + for_ns, &fd, hello);
   if (!error) {
     assert_string_equal((char *)hello, "it is me");
     assert_true(fd >= 0);
@@ -131,10 +133,10 @@ TEST(an_impostor_is_noticed) {
   uint8_t verdict[PEER_VERDICT_BYTES] = { 'y' };
   struct caller caller;
   start(&caller, &ours);
-  int fd = accept(server, NULL, NULL);
+  int fd = accept(listener.fd, NULL, NULL);
   while (fd < 0) {
-    poll(&(struct pollfd){ .fd = server, .events = POLLIN }, 1, 1000);
-    fd = accept(server, NULL, NULL);
+    poll(&(struct pollfd){ .fd = listener.fd, .events = POLLIN }, 1, 1000);
+    fd = accept(listener.fd, NULL, NULL);
   }
   assert_int_equal(peer_make_challenge(challenge), 0);
   assert_int_equal(send(fd, challenge, sizeof challenge, 0), sizeof challenge);
@@ -145,34 +147,94 @@ TEST(an_impostor_is_noticed) {
   close(fd);
 }
 
-/* Says a byte now and then, which does not prolong the time that it has. */
-static void *trickle(void *argument) {
-  int fd = *(int *)argument;
-  while (send(fd, "x", 1, MSG_NOSIGNAL) == 1) {
-    usleep(100000);
+/* ---- strangers ---- */
+
+static bool is_closed(int fd) {
+  uint8_t challenge[PEER_CHALLENGE_BYTES];
+  ssize_t got;
+  while ((got = recv(fd, challenge, sizeof challenge, MSG_DONTWAIT)) > 0) {
   }
-  close(fd);
-  return NULL;
+  return got == 0 || errno != EAGAIN;
 }
 
-/* Connect and close, other protocols, bytes now and then: none keeps the caller out. */
+enum { STRANGERS = PEER_CALLERS_MAX / 2 };
+
+/* Connect and close, other protocols, silence: none keeps a caller out, and none is waited for.
+ * One after the other they would take a minute. */
 TEST(strangers_keep_nobody_out) {
-  struct caller caller;
-  pthread_t slow;
-  for (int i = 0; i < 32; i++) {
+  struct caller callers[2];
+  int silent[STRANGERS];
+  uint64_t begin_ns = clock_now_ns();
+  for (int i = 0; i < STRANGERS; i++) {
     close(dial());
     int fd = dial();
     send(fd, "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
     close(fd);
+    silent[i] = dial();
   }
-  int fd = dial();
+  for (int i = 0; i < 2; i++) {
+    start(&callers[i], &ours);
+    assert_int_equal(let_in(LIMIT_NS), 0);
+    expect_caller(&callers[i], 0);
+    close(silent[i]); /* others are heard on */
+  }
+  assert_true(clock_now_ns() - begin_ns < STRANGERS * PEER_PROOF_NS / 2);
+  assert_int_equal(let_in(NS_PER_S), -ETIMEDOUT);
+  unsigned known = listener.count;
+  for (int i = 2; i < STRANGERS; i++) {
+    known += is_closed(silent[i]); /* on a busy machine */
+    close(silent[i]);
+  }
+  assert_int_equal(known, STRANGERS - 2);
+}
+
+/* Says a byte now and then, which does not prolong the time that it has. */
+static void *trickle(void *argument) {
+  while (send(*(int *)argument, "x", 1, MSG_NOSIGNAL) == 1) {
+    usleep(100000);
+  }
+  return NULL;
+}
+
+/* More of them than are heard at a time: a caller comes in when their time is over. */
+TEST(strangers_have_their_time) {
+  struct caller caller;
+  int silent[PEER_CALLERS_MAX];
+  pthread_t slow;
   uint64_t begin_ns = clock_now_ns();
-  assert_int_equal(pthread_create(&slow, NULL, trickle, &fd), 0);
+  for (int i = 0; i < PEER_CALLERS_MAX; i++) {
+    silent[i] = dial();
+  }
+  assert_int_equal(pthread_create(&slow, NULL, trickle, &silent[0]), 0);
   start(&caller, &ours);
   assert_int_equal(let_in(LIMIT_NS), 0);
   expect_caller(&caller, 0);
   assert_true(clock_now_ns() - begin_ns >= PEER_PROOF_NS);
+  assert_int_equal(let_in(2 * PEER_PROOF_NS), -ETIMEDOUT);
   pthread_join(slow, NULL);
+  for (int i = 0; i < PEER_CALLERS_MAX; i++) {
+    assert_true(is_closed(silent[i]));
+    close(silent[i]);
+  }
+}
+
+/* What fails of the socket stays, and accept fails again at once: it is told. What fails of a
+ * connection goes with it. */
+TEST(a_socket_that_fails_is_told) {
+  static const int errors[] = { EMFILE, ENFILE, ENOBUFS, ENOMEM };
+  int fd = dial();
+  for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+    fault_refuse(FAULT_ACCEPT, errors[i]);
+    assert_int_equal(let_in(NS_PER_S), -errors[i]);
+    fault_clear();
+  }
+  struct caller caller;
+  start(&caller, &ours);
+  fault_fail(FAULT_ACCEPT, 1, ECONNABORTED);
+  assert_int_equal(let_in(LIMIT_NS), 0);
+  fault_clear();
+  expect_caller(&caller, 0);
+  close(fd);
 }
 
 TEST(with_no_secret_the_key_says_so) {

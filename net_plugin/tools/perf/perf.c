@@ -54,14 +54,14 @@ static const struct cli_option option_rows[] = {
 
 static int run_server(const char *where) {
   struct rendezvous_address place = { .port = PORT };
-  struct rendezvous_server server;
+  static struct peer_listener listener; /* too large for the stack */
   int fd, status = where ? rendezvous_parse(where, PORT, &place) : CLI_OK;
-  status = status ? status : rendezvous_open(&server, PURPOSE, &place, "stratus perf HOST");
+  status = status ? status : rendezvous_open(&listener, PURPOSE, &place, "stratus perf HOST");
   if (status != CLI_OK) {
     return status;
   }
-  status = rendezvous_accept(&server, UINT64_MAX, &fd, NULL);
-  rendezvous_close(&server);
+  status = rendezvous_accept(&listener, UINT64_MAX, &fd, NULL);
+  peer_listener_close(&listener);
   return status ? status : session_serve(fd, "the client", plan.plugin, plan.data_path);
 }
 

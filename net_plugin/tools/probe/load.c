@@ -117,16 +117,16 @@ int load_offer(const struct device *device, struct load_service *service) {
     tcp_address_set_port(&handle.addresses[0], port);
   }
   handle_encode(&handle, service->handle);
-  service->server = fd;
-  peer_key_of_token(PING_PURPOSE, service->handle, HANDLE_BYTES, &service->key);
+  service->listener.fd = fd;
+  service->listener.count = 0;
+  peer_key_of_token(PING_PURPOSE, service->handle, HANDLE_BYTES, &service->listener.key);
   return 0;
 }
 
-static int echo_pings(const struct load_service *service, int *socket) {
+static int echo_pings(struct load_service *service, int *socket) {
   uint8_t said[PEER_HELLO_BYTES];
   int fd = -1;
-  int error =
-      peer_accept(service->server, &service->key, clock_now_ns() + LOAD_TIMEOUT_NS, &fd, said);
+  int error = peer_accept(&service->listener, clock_now_ns() + LOAD_TIMEOUT_NS, &fd, said);
   *socket = fd;
   if (!error) {
     rendezvous_set_timeout(fd, LOAD_TIMEOUT_NS);
@@ -141,7 +141,7 @@ static int echo_pings(const struct load_service *service, int *socket) {
 void load_serve(struct load_service *service, const struct probe_load *load) {
   struct probe_result unused = { 0 };
   int fd = -1, error = echo_pings(service, &fd);
-  close(service->server);
+  peer_listener_close(&service->listener);
   if (!error) {
     measure(fd, false, load, &unused);
   }

@@ -14,9 +14,8 @@
 
 /* The receiver. */
 struct load_service {
-  int server;
-  struct peer_key key;          /* of who has the handle */
-  uint8_t handle[HANDLE_BYTES]; /* for the sender: the server's address, and a secret */
+  struct peer_listener listener; /* its key is of who has the handle */
+  uint8_t handle[HANDLE_BYTES];  /* for the sender: the server's address, and a secret */
 };
 int load_offer(const struct device *device, struct load_service *service);
 /* The sender notices what fails. */

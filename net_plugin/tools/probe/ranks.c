@@ -23,9 +23,9 @@ enum { RANK_AT = 0, TAKES_PART_AT = 4 };
 enum { NOT_COME = -1, NO_PART = INT_MIN };
 
 /* Takes in one rank; one per host takes part. */
-static int take_in(struct rendezvous_server *server, uint64_t until_ns, int size, int *sockets) {
+static int take_in(struct peer_listener *listener, uint64_t until_ns, int size, int *sockets) {
   uint8_t hello[PEER_HELLO_BYTES];
-  int fd, status = rendezvous_accept(server, until_ns, &fd, hello);
+  int fd, status = rendezvous_accept(listener, until_ns, &fd, hello);
   if (status != CLI_OK) {
     return status;
   }
@@ -45,16 +45,16 @@ static int take_in(struct rendezvous_server *server, uint64_t until_ns, int size
 
 /* Every other rank, at `sockets`. */
 static int take_in_all(const struct rendezvous_address *meeting, int size, int *sockets) {
-  struct rendezvous_server server;
+  static struct peer_listener listener; /* too large for the stack */
   uint64_t until_ns = clock_now_ns() + PROBE_GATHER_NS;
-  int status = rendezvous_open(&server, PURPOSE, meeting, NULL);
+  int status = rendezvous_open(&listener, PURPOSE, meeting, NULL);
   if (status != CLI_OK) {
     return status;
   }
   for (int rank = 1; rank < size && status == CLI_OK; rank++) {
-    status = take_in(&server, until_ns, size, sockets);
+    status = take_in(&listener, until_ns, size, sockets);
   }
-  rendezvous_close(&server);
+  peer_listener_close(&listener);
   return status;
 }
 

@@ -166,42 +166,36 @@ static int exchange_pings(int fd, double *rtt_us) {
   return 0;
 }
 
-/* From this NIC to the address of the handle. */
-static int ping(const struct nic *nic, const uint8_t bytes[HANDLE_BYTES],
-                struct probe_result *result, int *ping_socket) {
+/* From the device's NIC to the address of the handle. */
+int load_dial(const struct device *device, const uint8_t bytes[HANDLE_BYTES],
+              struct probe_result *result) {
   struct handle handle;
-  struct sockaddr_storage from = nic->address;
+  struct sockaddr_storage from = device->nics[0].address;
   if (handle_decode(bytes, &handle) != 0) {
     return -EPROTO;
   }
   const struct sockaddr_storage *to = &handle.addresses[0];
   bool is_six = to->ss_family == AF_INET6;
   tcp_address_set_port(&from, 0);
-  int fd = *ping_socket = rendezvous_dial(
-      (const struct sockaddr *)to, tcp_address_bytes(to),
-      from.ss_family == to->ss_family ? (const struct sockaddr *)&from : NULL, LOAD_TIMEOUT_NS);
-  if (fd < 0) {
-    return fd;
-  }
-  struct peer_key key;
-  peer_key_of_token(PING_PURPOSE, bytes, HANDLE_BYTES, &key);
-  int error = peer_call(fd, &key, hello, clock_now_ns() + LOAD_TIMEOUT_NS);
+  int fd = rendezvous_dial((const struct sockaddr *)to, tcp_address_bytes(to),
+                           from.ss_family == to->ss_family ? (const struct sockaddr *)&from : NULL,
+                           LOAD_DIAL_NS);
   int mtu = 0;
   socklen_t length = sizeof mtu;
-  if (!error && getsockopt(fd, is_six ? IPPROTO_IPV6 : IPPROTO_IP, is_six ? IPV6_MTU : IP_MTU, &mtu,
-                           &length) == 0) {
+  if (fd >= 0 && getsockopt(fd, is_six ? IPPROTO_IPV6 : IPPROTO_IP, is_six ? IPV6_MTU : IP_MTU,
+                            &mtu, &length) == 0) {
     result->mtu = (unsigned)mtu;
   }
-  return error ? error : exchange_pings(fd, &result->rtt_us);
+  return fd;
 }
 
-int load_send(const struct device *device, const uint8_t handle[HANDLE_BYTES],
-              const struct probe_load *load, struct probe_result *result) {
-  *result = (struct probe_result){ 0 };
-  int fd = -1, error = ping(&device->nics[0], handle, result, &fd);
-  if (!error) {
-    error = measure(fd, true, load, result);
-  }
-  descriptor_close(fd);
+int load_send(int fd, const uint8_t handle[HANDLE_BYTES], const struct probe_load *load,
+              struct probe_result *result) {
+  struct peer_key key;
+  peer_key_of_token(PING_PURPOSE, handle, HANDLE_BYTES, &key);
+  int error = peer_call(fd, &key, hello, clock_now_ns() + LOAD_TIMEOUT_NS);
+  error = error ? error : exchange_pings(fd, &result->rtt_us);
+  error = error ? error : measure(fd, true, load, result);
+  close(fd);
   return error;
 }

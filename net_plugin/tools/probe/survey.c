@@ -119,26 +119,42 @@ static void note_black_hole(struct probe_result *result) {
            result->mtu);
 }
 
-/* The sender: its result. */
-static json_t *send_to(const struct pair *pair, const json_t *offered,
-                       const struct probe_load *load) {
-  struct probe_result result = { 0 };
+/* A sender's part. */
+struct sending {
+  int fd; /* negative: it is not connected, and the result says why */
   uint8_t handle[HANDLE_BYTES];
+  struct probe_result result;
+};
+
+/* The sender: whether it has reached what was offered. The receiver waits for nobody else. */
+static json_t *dial(const struct pair *pair, const json_t *offered, struct sending *sending) {
   const char *text = json_string_value(offered);
-  if (!text || !hex_read(text, handle, HANDLE_BYTES)) {
-    fail_pair(&result, "cannot listen", (int)json_integer_value(offered));
-  } else {
-    int error = load_send(&found.devices.devices[pair->device], handle, load, &result);
-    result.is_measured = error == 0;
+  if (!text || !hex_read(text, sending->handle, HANDLE_BYTES)) {
+    fail_pair(&sending->result, "cannot listen", (int)json_integer_value(offered));
+    return json_false();
+  }
+  sending->fd = load_dial(&found.devices.devices[pair->device], sending->handle, &sending->result);
+  if (sending->fd < 0) {
+    fail_pair(&sending->result, "cannot send", sending->fd);
+  }
+  return json_boolean(sending->fd >= 0);
+}
+
+/* The sender: its result. */
+static json_t *send_to(struct sending *sending, const struct probe_load *load) {
+  struct probe_result *result = &sending->result;
+  if (sending->fd >= 0) {
+    int error = load_send(sending->fd, sending->handle, load, result);
+    result->is_measured = error == 0;
     if (error == -EMSGSIZE) {
-      note_black_hole(&result);
+      note_black_hole(result);
     } else if (error) {
-      fail_pair(&result, "cannot send", error);
+      fail_pair(result, "cannot send", error);
     }
   }
-  return json_pack("{s:b, s:b, s:s, s:f, s:f, s:i}", "measured", result.is_measured, "black_hole",
-                   result.is_black_hole, "error", result.error, "gbps", result.gbps, "rtt_us",
-                   result.rtt_us, "mtu", (int)result.mtu);
+  return json_pack("{s:b, s:b, s:s, s:f, s:f, s:i}", "measured", result->is_measured, "black_hole",
+                   result->is_black_hole, "error", result->error, "gbps", result->gbps, "rtt_us",
+                   result->rtt_us, "mtu", (int)result->mtu);
 }
 
 /* What is of another type ends the reading: the rest is 0. */
@@ -156,6 +172,12 @@ static void take_result(const json_t *from, struct probe_result *result) {
   plain_text(result->error);
 }
 
+/* What each says now, in the place of what each has said before. Takes the reference to `mine`. */
+static int tell_all(const struct survey *survey, json_t *mine, json_t **all) {
+  json_decref(*all);
+  return ranks_gather(survey->ranks, mine, all);
+}
+
 /* Pairs that can run together: at most one per host. results: one for each. */
 static int measure_pairs(const struct survey *survey, const struct pair *pairs, unsigned count,
                          struct probe_result *results) {
@@ -164,21 +186,26 @@ static int measure_pairs(const struct survey *survey, const struct pair *pairs, 
   for (unsigned i = 0; i < count; i++) {
     mine = pairs[i].from == own || pairs[i].to == own ? &pairs[i] : mine;
   }
+  bool is_sender = mine && mine->from == own, is_offered = false;
   struct probe_load load = { survey->duration_ns, mine ? mine->device : 0 };
   struct load_service service;
-  bool is_offered = false;
-  json_t *all, *said = mine && mine->to == own ? offer(mine, &service, &is_offered) : json_null();
-  int status = ranks_gather(survey->ranks, said, &all);
-  said = json_null();
-  if (status == CLI_OK && mine && mine->from == own) {
-    said = send_to(mine, json_array_get(all, mine->to), &load);
+  struct sending sending = { .fd = -1 };
+  json_t *all = NULL;
+  int status =
+      tell_all(survey, mine && !is_sender ? offer(mine, &service, &is_offered) : json_null(), &all);
+  if (status == CLI_OK) {
+    status = tell_all(survey,
+                      is_sender ? dial(mine, json_array_get(all, mine->to), &sending) : json_null(),
+                      &all);
   }
-  if (status == CLI_OK && is_offered) {
+  if (status == CLI_OK && is_offered && json_is_true(json_array_get(all, mine->from))) {
     load_serve(&service, &load);
+  } else if (is_offered) {
+    peer_listener_close(&service.listener);
   }
-  json_decref(all);
-  all = NULL;
-  status = status ? status : ranks_gather(survey->ranks, said, &all);
+  if (status == CLI_OK) {
+    status = tell_all(survey, is_sender ? send_to(&sending, &load) : json_null(), &all);
+  }
   for (unsigned i = 0; i < count && status == CLI_OK; i++) {
     take_result(json_array_get(all, pairs[i].from), &results[i]);
   }

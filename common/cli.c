@@ -3,10 +3,12 @@
 #include "common/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/quantity.h"
 
@@ -320,8 +322,25 @@ static const char *find_similar(const struct cli_command *commands, const char *
   return similar;
 }
 
-int cli_main(const struct cli_tool *tool, int argc, char **argv) {
-  tool_name = tool->name;
+/* Where one of the standard files is closed, none that is opened later must be taken for it. */
+static void hold_standard_files(void) {
+  int fd;
+  while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0 && fd <= STDERR_FILENO) {
+  }
+  close(fd);
+}
+
+/* What was printed is out, or that is a failure: a disk may be full, a pipe closed. */
+static int end_output(int status) {
+  errno = 0; /* of what was written before the reason is not known any more */
+  if (fflush(stdout) == 0 && !ferror(stdout)) {
+    return status;
+  }
+  cli_fail("cannot write the output%s%s", errno ? ": " : "", errno ? strerror(errno) : "");
+  return status == CLI_OK ? CLI_FAILED : status;
+}
+
+static int run_tool(const struct cli_tool *tool, int argc, char **argv) {
   if (argc < 2) {
     print_tool_help(stderr, tool);
     return CLI_USAGE;
@@ -345,11 +364,17 @@ int cli_main(const struct cli_tool *tool, int argc, char **argv) {
                         similar ? "?" : "", tool->name);
 }
 
+int cli_main(const struct cli_tool *tool, int argc, char **argv) {
+  tool_name = tool->name;
+  hold_standard_files();
+  return end_output(run_tool(tool, argc, argv));
+}
+
 int cli_program(const struct cli_command *command, const char *version, int argc, char **argv) {
   tool_name = command->name;
   if (argc > 1 && strcmp(argv[1], "--version") == 0) {
     printf("%s %s\n", tool_name, version);
-    return CLI_OK;
+    return end_output(CLI_OK);
   }
-  return run_command(command, NULL, argc - 1, argv + 1);
+  return end_output(run_command(command, NULL, argc - 1, argv + 1));
 }

@@ -3,7 +3,8 @@
  * Owns: nothing.  Threads: the main thread.
  * Blocks: never.  Fails: a usage error is a message on stderr and exit status 2.
  *
- * Data goes to stdout, messages to stderr. Exit status: 0 success, 1 failure, 2 usage error. */
+ * Data goes to stdout, messages to stderr. If data cannot be written that is told, and a failure:
+ * commands need not look. Exit status: 0 success, 1 failure, 2 usage error. */
 #ifndef COMMON_CLI_H
 #define COMMON_CLI_H
 

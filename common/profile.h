@@ -158,7 +158,8 @@ int profile_parse(const char *text, size_t text_bytes, struct profile *out,
                   struct profile_error *error);
 void profile_free(struct profile *profile);
 
-/* Writes the canonical text: it parses to the same profile again. -EIO if the stream failed. */
+/* Writes the canonical text: it parses to the same profile again. Negative errno if the stream
+ * failed. */
 int profile_write(const struct profile *profile, FILE *to);
 
 /* First 8 bytes of the SHA-256 of the canonical text, so independent of spacing and comments. 0

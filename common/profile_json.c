@@ -444,7 +444,7 @@ int profile_write(const struct profile *profile, FILE *to) {
     }
   }
   fputs(profile->table_count > 0 ? "]}]}\n" : "}\n", to);
-  return fflush(to) != 0 || ferror(to) ? -EIO : 0;
+  return fflush(to) != 0 ? -errno : ferror(to) ? -EIO : 0;
 }
 
 /* ---- files ---- */

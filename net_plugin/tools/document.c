@@ -25,8 +25,8 @@ const json_t *document_counterpart(const json_t *array, const json_t *element, c
 }
 
 int document_print(json_t *document, size_t flags) {
-  bool is_written = document && json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) == 0 &&
-                    putchar('\n') != EOF;
+  bool is_whole = document && json_dumpf(document, stdout, flags | JSON_ENSURE_ASCII) == 0;
+  putchar('\n');
   json_decref(document);
-  return is_written ? CLI_OK : cli_fail("cannot write the result");
+  return is_whole || ferror(stdout) ? CLI_OK : cli_fail("out of memory");
 }

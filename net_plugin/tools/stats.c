@@ -86,7 +86,7 @@ static int print_once(pid_t wanted, bool is_json, json_t **before) {
   }
   json_decref(*before);
   *before = processes;
-  return fflush(stdout) == 0 ? status : cli_fail("cannot write the result");
+  return fflush(stdout) == 0 ? status : CLI_FAILED; /* which cli_main tells */
 }
 
 static int run(int argument_count, char **arguments, bool is_json) {

@@ -78,6 +78,30 @@ UNIT_TEST_WITH(wrong_use_is_status_2, tool_set_up, tool_tear_down) {
   }
 }
 
+/* Short and long ones, of help, too. Without a stdout nothing else is taken for it. */
+UNIT_TEST_WITH(output_that_is_lost_is_a_failure, tool_set_up, tool_tear_down) {
+  static const char *const commands[] = {
+    "--version",
+    "-h",
+    "perf -h",
+    "doctor",
+    "doctor --json",
+    "devices",
+    "params",
+    "stats --json",
+    "show tuner_plugin/profiles/example.profile",
+  };
+  TOOL_WARNS(tool_run("stratus -h >/dev/full"), 1, "the output: No space left on device\n");
+  TOOL_WARNS(tool_run("stratus devices >&-"), 1, "the output: Bad file descriptor\n");
+  for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+    char line[TOOL_LINE_MAX];
+    snprintf(line, sizeof line, "stratus %s >/dev/full", commands[i]);
+    TOOL_WARNS(tool_run(line), 1, "stratus: cannot write the output");
+    snprintf(line, sizeof line, "stratus %s >&-", commands[i]);
+    TOOL_WARNS(tool_run(line), 1, "stratus: cannot write the output");
+  }
+}
+
 UNIT_TEST_WITH(params_names_what_is_no_variable, tool_set_up, tool_tear_down) {
   TOOL_WARNS(tool_run("STRATUS_SPEED_LIMIT=5 stratus params"), 0,
              "STRATUS_SPEED_LIMIT is not a variable of stratus", "unset it");

@@ -208,7 +208,7 @@ TEST(failing_stream_is_reported) {
   read_complete();
   FILE *full = fopen("/dev/full", "w");
   assert_non_null(full);
-  assert_int_equal(profile_write(&profile, full), -EIO);
+  assert_int_equal(profile_write(&profile, full), -ENOSPC);
   fclose(full);
 }
 

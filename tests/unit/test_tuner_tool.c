@@ -53,6 +53,11 @@ UNIT_TEST(files_are_tried_before_ranks_start) {
                                    "or directory\n");
 }
 
+UNIT_TEST(a_full_disk_is_told) {
+  TOOL_WARNS(tool_run("stratus fit tests/data/samples/example.jsonl -o /dev/full"), 1,
+             "stratus: /dev/full: No space left on device\n");
+}
+
 UNIT_TEST(a_bad_profile_is_told_with_its_place) {
   tree_write(&tool.tree, "bad.profile", "%s",
              json_text("{'schema': 2, 'id': 'x', 'tables': [{'coll': 'allreduce', 'nodes': 2, "

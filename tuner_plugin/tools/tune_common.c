@@ -20,13 +20,14 @@ int tune_load(const char *name, struct profile *profile, char path[PROFILE_PATH_
 }
 
 int tune_write(const struct profile *profile, const char *path) {
-  FILE *to = path ? fopen(path, "we") : stdout;
-  if (!to) {
-    return cli_fail("%s: %s", path, strerror(errno));
+  if (!path) {
+    profile_write(profile, stdout); /* whether that is lost, cli_main sees */
+    return CLI_OK;
   }
-  int error = profile_write(profile, to);
-  if (path && fclose(to) != 0) {
+  FILE *to = fopen(path, "we");
+  int error = to ? profile_write(profile, to) : -errno;
+  if (to && fclose(to) != 0) {
     error = -errno;
   }
-  return error ? cli_fail("%s: %s", path ? path : "stdout", strerror(-error)) : CLI_OK;
+  return error ? cli_fail("%s: %s", path, strerror(-error)) : CLI_OK;
 }

@@ -119,7 +119,7 @@ static const char *verdict_of(const struct ab_test_point *point) {
   return point->is_slower ? "slower" : point->is_faster ? "faster" : "equal";
 }
 
-static int print_points(const struct ab_test *test, size_t dropped) {
+static void print_points(const struct ab_test *test, size_t dropped) {
   struct ab_test_sums sums = ab_test_sum(test);
   printf("%-14s %8s %12s %12s %7s %7s  %s\n", "collective", "size", "NCCL us", "profile us",
          "ratio", "within", "verdict");
@@ -134,7 +134,6 @@ static int print_points(const struct ab_test *test, size_t dropped) {
   printf("%zu sizes: %zu faster, %zu slower; geometric mean of the ratios %.3f; %zu rows dropped\n"
          "control, NCCL's own choice in both: up to %.1f%% apart\n",
          test->count, sums.faster, sums.slower, sums.geomean, dropped, 100 * sums.control);
-  return fflush(stdout) == 0 ? CLI_OK : CLI_FAILED;
 }
 
 static int conclude(struct verification *verification) {
@@ -154,10 +153,8 @@ static int conclude(struct verification *verification) {
     }
   }
   size_t dropped = ab_test_drop_rows(test, &verification->profile, verification->nodes, ppn);
-  int status = print_points(test, dropped);
-  if (status == CLI_OK && options.out) {
-    status = tune_write(&verification->profile, options.out);
-  }
+  print_points(test, dropped);
+  int status = options.out ? tune_write(&verification->profile, options.out) : CLI_OK;
   return test->wrong == 0 ? status : cli_fail("%" PRIu64 " values were wrong", test->wrong);
 }
 

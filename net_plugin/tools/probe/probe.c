@@ -29,8 +29,8 @@ static int probe(struct ranks *ranks) {
   int status = survey_run(ranks, options.duration_ns, &report);
   ranks_close(ranks, status);
   if (status == CLI_OK && ranks->own == 0) {
-    status = report_table(&report);
-    status = status == CLI_OK && findings_has_failed(&report) ? CLI_FAILED : status;
+    report_table(&report);
+    status = findings_has_failed(&report) ? CLI_FAILED : CLI_OK;
   }
   free(report.results);
   return status;

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 
-#include "common/cli.h"
-
 enum { FINDINGS_MAX = 64 };
 
 static void print_hosts(const struct probe_report *report) {
@@ -66,7 +64,7 @@ static void print_findings(const struct probe_report *report) {
   }
 }
 
-int report_table(const struct probe_report *report) {
+void report_table(const struct probe_report *report) {
   print_hosts(report);
   for (unsigned device = 0; device < report->device_count; device++) {
     print_matrix(report, device, false);
@@ -74,5 +72,4 @@ int report_table(const struct probe_report *report) {
     print_usual(report, device);
   }
   print_findings(report);
-  return fflush(stdout) == 0 ? CLI_OK : cli_fail("cannot write the result");
 }

@@ -93,6 +93,6 @@ struct probe_usual findings_usual(const struct probe_report *report, unsigned de
 
 /* ---- report ---- */
 
-int report_table(const struct probe_report *report);
+void report_table(const struct probe_report *report);
 
 #endif

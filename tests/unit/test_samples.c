@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/lib/json_text.h"
@@ -89,6 +90,24 @@ UNIT_TEST(few_keys_are_needed_and_others_ignored) {
   assert_int_equal(file.samples[1].bytes, 8);
   assert_int_equal(file.samples[1].mad_us, 0);
   assert_false(file.samples[1].is_default);
+  sample_file_free(&file);
+}
+
+/* A disk that takes a part of it. */
+UNIT_TEST(what_has_no_room_is_told) {
+  struct rlimit files, small;
+  assert_int_equal(read_text(""), 0);
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &files), 0);
+  small = (struct rlimit){ .rlim_cur = 100, .rlim_max = files.rlim_max };
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+  errno = 0;
+  int result = sample_file_append(here(), &complete, 1);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &files), 0);
+  assert_int_equal(result, -ENOSPC);
+  assert_int_equal(sample_file_mend(here()), 0);
+  assert_int_equal(sample_file_append(here(), &complete, 1), 0);
+  assert_int_equal(sample_file_read(here(), &file, &error), 0);
+  assert_int_equal(file.count, 1);
   sample_file_free(&file);
 }
 

@@ -93,7 +93,11 @@ int sample_file_append(const char *path, const struct sample *samples, size_t co
   for (size_t i = 0; text && i < count; i++) {
     length += sample_format(&samples[i], text + length, SAMPLE_LINE_MAX);
   }
-  int error = !text ? -ENOMEM : write(file, text, length) == (ssize_t)length ? 0 : -errno;
+  ssize_t written = text ? write(file, text, length) : 0;
+  int error = !text                      ? -ENOMEM
+              : written < 0              ? -errno
+              : (size_t)written < length ? -ENOSPC /* a part had room */
+                                         : 0;
   free(text);
   close(file);
   return error;

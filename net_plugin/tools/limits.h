@@ -64,6 +64,8 @@
 #define LOAD_WARM_UP_LEAST_NS (200 * NS_PER_MS)
 /* A launcher starts the ranks of a large job over minutes; callers try for 30 s themselves. */
 #define PROBE_GATHER_NS (120 * NS_PER_S)
+/* How often rank 0 says meanwhile who is missing. */
+#define PROBE_TELL_NS (10 * NS_PER_S)
 /* Limits of repeated measurements of outliers: per pair, and in total. */
 #define SURVEY_AGAIN_ROUNDS 3
 #define SURVEY_AGAIN_MAX 32

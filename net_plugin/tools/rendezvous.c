@@ -244,6 +244,10 @@ int rendezvous_accept(struct peer_listener *listener, uint64_t until_ns, int *fd
                       uint8_t hello[PEER_HELLO_BYTES]) {
   uint8_t unheard[PEER_HELLO_BYTES];
   int error = peer_accept(listener, until_ns, fd, hello ? hello : unheard);
+  if (error == -ETIMEDOUT) {
+    *fd = -1;
+    return CLI_OK;
+  }
   if (error) {
     return cli_fail("cannot accept a connection: %s", strerror(-error));
   }

@@ -31,7 +31,7 @@ int rendezvous_call(const char *purpose, const struct rendezvous_address *place,
  */
 int rendezvous_open(struct peer_listener *listener, const char *purpose,
                     const struct rendezvous_address *place, const char *command);
-/* The next caller; what it says is for `hello` (NULL: nobody). */
+/* The next caller; what it says is for `hello` (NULL: nobody). *fd is negative if none has come. */
 int rendezvous_accept(struct peer_listener *listener, uint64_t until_ns, int *fd,
                       uint8_t hello[PEER_HELLO_BYTES]);
 

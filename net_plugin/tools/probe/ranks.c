@@ -3,6 +3,7 @@
 #include "net_plugin/tools/probe/ranks.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,13 +23,8 @@ enum { RANK_AT = 0, TAKES_PART_AT = 4 };
 
 enum { NOT_COME = -1, NO_PART = INT_MIN };
 
-/* Takes in one rank; one per host takes part. */
-static int take_in(struct peer_listener *listener, uint64_t until_ns, int size, int *sockets) {
-  uint8_t hello[PEER_HELLO_BYTES];
-  int fd, status = rendezvous_accept(listener, until_ns, &fd, hello);
-  if (status != CLI_OK) {
-    return status;
-  }
+/* A rank that has come; one per host takes part. */
+static int take_in(int fd, const uint8_t hello[PEER_HELLO_BYTES], int size, int *sockets) {
   uint32_t rank = bytes_get_le32(hello + RANK_AT);
   if (rank == 0 || rank >= (uint32_t)size || sockets[rank] != NOT_COME) {
     close(fd);
@@ -43,16 +39,42 @@ static int take_in(struct peer_listener *listener, uint64_t until_ns, int size, 
   return CLI_OK;
 }
 
+/* "3, 17, 18, ...": as many as have room. */
+static int tell_missing(int size, const int *sockets, bool is_over) {
+  char list[256] = "";
+  size_t length = 0;
+  int missing = 0;
+  for (int rank = 1; rank < size; rank++) {
+    if (sockets[rank] == NOT_COME && missing++ >= 0 && length + 16 < sizeof list) {
+      length +=
+          (size_t)snprintf(list + length, sizeof list - length, "%s%d", length ? ", " : "", rank);
+    }
+  }
+  const char *more = length + 16 < sizeof list ? "" : ", ...";
+  if (is_over) {
+    return cli_fail("%d of %d ranks have not come: %s%s", missing, size, list, more);
+  }
+  cli_say("still waits for %d of %d ranks: %s%s", missing, size, list, more);
+  return CLI_OK;
+}
+
 /* Every other rank, at `sockets`. */
 static int take_in_all(const struct rendezvous_address *meeting, int size, int *sockets) {
   static struct peer_listener listener; /* too large for the stack */
+  uint8_t hello[PEER_HELLO_BYTES];
   uint64_t until_ns = clock_now_ns() + PROBE_GATHER_NS;
-  int status = rendezvous_open(&listener, PURPOSE, meeting, NULL);
+  int fd, come = 1, status = rendezvous_open(&listener, PURPOSE, meeting, NULL);
   if (status != CLI_OK) {
     return status;
   }
-  for (int rank = 1; rank < size && status == CLI_OK; rank++) {
-    status = take_in(&listener, until_ns, size, sockets);
+  while (come < size && status == CLI_OK) {
+    status = rendezvous_accept(&listener, clock_now_ns() + PROBE_TELL_NS, &fd, hello);
+    if (status == CLI_OK && fd >= 0) {
+      status = take_in(fd, hello, size, sockets);
+      come++;
+    } else if (status == CLI_OK) {
+      status = tell_missing(size, sockets, clock_now_ns() >= until_ns);
+    }
   }
   peer_listener_close(&listener);
   return status;
@@ -62,7 +84,10 @@ static int take_in_all(const struct rendezvous_address *meeting, int size, int *
 static int greet_all(struct ranks *ranks, int size, const int *sockets, int status) {
   ranks->count = 1;
   for (int rank = 1; rank < size; rank++) {
-    if (sockets[rank] >= 0 && (status != CLI_OK || ranks->count == PROBE_HOSTS_MAX)) {
+    if (sockets[rank] >= 0 && status == CLI_OK && ranks->count == PROBE_HOSTS_MAX) {
+      status = cli_fail("probe: more than %d hosts", PROBE_HOSTS_MAX);
+    }
+    if (sockets[rank] >= 0 && status != CLI_OK) {
       close(sockets[rank]);
     } else if (sockets[rank] >= 0) {
       status =

@@ -12,6 +12,7 @@
 #define FAKE_CUDA_NCCL_BLOCK_H
 
 #include "tests/fake_cuda/nccl/facts.h"
+#include "tests/fake_cuda/nccl/own.h"
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
@@ -35,7 +36,8 @@ struct nccl_function_table {
   struct nccl_function functions[4096];
 };
 
-void nccl_functions_build(struct nccl_function_table *table, const struct nccl_facts *facts);
+void nccl_functions_build(struct nccl_function_table *table, const struct nccl_facts *facts,
+                          const int *row_to_id);
 void nccl_function_name(char *text, size_t size, const struct nccl_function *function);
 
 /* ---- reduce.c ---- */
@@ -60,6 +62,7 @@ void reduce_copy(const struct reduction *r, bool pre, bool post, int n_sources, 
 
 struct block {
   const struct nccl_facts *facts;
+  const struct nccl_own *own;
   const struct nccl_function_table *functions;
   const struct nccl_kernel_args *args;
   int channel_id, index;

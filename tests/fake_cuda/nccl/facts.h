@@ -17,7 +17,7 @@
 #define NCCL_STEPS 8
 #define NCCL_MAX_CHANNELS 64
 
-enum nccl_proto { PROTO_LL, PROTO_LL128, PROTO_SIMPLE };
+enum nccl_proto { PROTO_LL, PROTO_LL128, PROTO_SIMPLE, PROTO_COUNT };
 enum nccl_algo {
   ALGO_TREE,
   ALGO_RING,
@@ -187,7 +187,7 @@ struct nccl_facts {
   bool post_div_sign_in_arg; /* SumPostDiv: argument is divisor*2+signed, and functions are unsigned
                               */
 
-  /* Rules of src/device/generate.py for the function table */
+  /* Which rows ncclDevFuncId counts */
   bool has_fp8, has_pat, has_all_gather_v;
 };
 

@@ -21,19 +21,22 @@ static struct {
   pthread_once_t once;
   const void *kernel_address;
   const struct nccl_facts *facts;
+  const struct nccl_own *own;
   struct nccl_function_table functions;
 } nccl = { .once = PTHREAD_ONCE_INIT };
 
-/* Asks the library that contains a kernel, or else the program itself, for its version. */
-static int library_version(const void *kernel_address) {
+/* Asks the library that contains a kernel, or else the program itself, for its version, and for
+ * what linked/own.c gives. */
+static int ask_library(const void *kernel_address, const struct nccl_own **own) {
   Dl_info info;
   int version = 0;
   void *library = NULL;
   if (dladdr(kernel_address, &info))
     library = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  int (*get_version)(int *) =
-      (int (*)(int *))dlsym(library ? library : RTLD_DEFAULT, "ncclGetVersion");
-  if (get_version)
+  void *where = library ? library : RTLD_DEFAULT;
+  int (*get_version)(int *) = (int (*)(int *))dlsym(where, "ncclGetVersion");
+  *own = dlsym(where, "fake_cuda_nccl_own");
+  if (get_version && *own)
     get_version(&version);
   if (library)
     dlclose(library);
@@ -41,7 +44,7 @@ static int library_version(const void *kernel_address) {
 }
 
 static void select_facts(void) {
-  int version = library_version(nccl.kernel_address);
+  int version = ask_library(nccl.kernel_address, &nccl.own);
   nccl.facts = nccl_facts_find(version);
   if (!nccl.facts) {
     char supported[128];
@@ -52,7 +55,7 @@ static void select_facts(void) {
         version / 10000, version / 100 % 100, version % 100, supported);
     return;
   }
-  nccl_functions_build(&nccl.functions, nccl.facts);
+  nccl_functions_build(&nccl.functions, nccl.facts, nccl.own->row_to_id);
   LOG(LOG_INFO, "NCCL %s: %d device functions", nccl.facts->release, nccl.functions.count);
 }
 
@@ -113,6 +116,7 @@ static void block_init(struct block *b, const struct nccl_kernel_args *args, int
   char *comm = args->comm;
   memset(b, 0, sizeof *b);
   b->facts = f;
+  b->own = nccl.own;
   b->functions = &nccl.functions;
   b->args = args;
   b->channel_id = channel_id;

@@ -1,6 +1,106 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PAT all-gather and reduce-scatter, used with one rank per node: runs the schedule's steps. */
-#include "tests/fake_cuda/nccl/pat.h"
+/* PAT all-gather and reduce-scatter, used with one rank per node: runs the steps that NCCL's own
+ * PatRSAlgorithm and PatAGAlgorithm give (src/include/collectives.h at tag v2.29.7-1), as kernels
+ * on a GPU do, and proxies, which count the same steps. */
+#include <string.h>
+
+#include "tests/fake_cuda/nccl/block.h"
+
+#define PAT_DIMENSIONS 32
+
+/* ncclPatStep. A dimension d stands for the peers at distance 2^d; -1 means no peer. */
+struct pat_step {
+  int recv_dim, send_dim;
+  int recv_offset, send_offset; /* within the slot, in elements */
+  int step_offset, post_recv, post_send, count, last, flags;
+  size_t in, out; /* in the user buffers, in elements */
+};
+enum { STEP_IS_SKIPPED = 2 }; /* PatSkipped, of the flags */
+
+/* The two classes, whose first members are the same. */
+struct pat_algorithm {
+  size_t offset, end, total;
+  int chunk, count, rank, n_ranks;
+  int n_ranks_pow2;   /* n_ranks rounded up to a power of two */
+  int post_frequency; /* steps that share one slot */
+  int last_index;
+  int parallel;  /* steps at a time, which peers do not see: here one */
+  int aggregate; /* steps that are aggregated */
+  int position;  /* the step that is being aggregated */
+  int index;     /* within the aggregated steps */
+  union {
+    struct {
+      int send_skip, step_offset;
+      int delta; /* distance between aggregated steps */
+      int scale, phase;
+    } scatter;
+    struct {
+      int delta, scale, phase;
+      int dimensions, value, bit_count[PAT_DIMENSIONS], bit_zeros[PAT_DIMENSIONS];
+    } gather;
+  };
+};
+
+static int log2_up(int n) {
+  int l = 0;
+  while (1 << l < n)
+    l++;
+  return l;
+}
+
+/* What the constructors have in common; sets the distance between aggregated steps. The part must
+ * not be empty. */
+static struct pat_algorithm construct(struct part part, const struct block *b, int size,
+                                      int *delta) {
+  struct pat_algorithm a = {
+    .offset = (size_t)part.offset,
+    .end = (size_t)(part.offset + part.length),
+    .total = (size_t)part.count,
+    .chunk = (int)part.chunk,
+    .count = (int)MIN(part.chunk, part.length),
+    .rank = b->rank,
+    .n_ranks = b->n_ranks,
+    .n_ranks_pow2 = 1 << log2_up(b->n_ranks),
+    .parallel = 1,
+    .aggregate = 1,
+  };
+  size_t slot_bytes = (size_t)(part.chunk * size), channel_bytes = (size_t)(part.length * size);
+  while (slot_bytes / (channel_bytes * (size_t)a.aggregate) >= 2 && a.aggregate < a.n_ranks / 2)
+    a.aggregate *= 2;
+  a.post_frequency = a.aggregate;
+  for (int d = NCCL_STEPS; d > 1 && a.aggregate < a.n_ranks / 2; d /= 2)
+    a.aggregate *= 2;
+  a.last_index = a.aggregate;
+  *delta = a.n_ranks_pow2 / a.aggregate;
+  return a;
+}
+
+static struct pat_algorithm make_scatter(struct part part, const struct block *b, int size) {
+  int delta;
+  struct pat_algorithm a = construct(part, b, size, &delta);
+  a.scatter.delta = delta;
+  a.scatter.scale = 1;
+  a.position = delta - 1;
+  return a;
+}
+
+/* The first position has the highest bit alone. */
+static struct pat_algorithm make_gather(struct part part, const struct block *b, int size) {
+  int delta;
+  struct pat_algorithm a = construct(part, b, size, &delta);
+  a.gather.delta = delta;
+  a.gather.scale = a.aggregate / 2;
+  a.gather.phase = a.gather.scale ? 2 : 1;
+  a.last_index = a.gather.scale ? 1 : a.aggregate;
+  a.gather.dimensions = log2_up(delta);
+  for (int d = 0; d < a.gather.dimensions; d++) {
+    a.gather.bit_count[d] = a.gather.dimensions - d - 1;
+    a.gather.bit_zeros[d] = 1;
+  }
+  a.position = a.gather.value = delta / 2;
+  a.gather.bit_count[a.gather.dimensions - 1] = delta / 2;
+  return a;
+}
 
 struct pat_peer {
   struct nccl_conn *conn;
@@ -55,7 +155,7 @@ static void pat_post(const struct pat_run *x, const struct pat_step *p, struct p
   if (to && p->post_send) {
     struct nccl_conn *conn = to->conn;
     if (conn->fifo)
-      conn->fifo[to->step % NCCL_STEPS].size = (p->send_offset + p->count) * x->r.size;
+      conn->fifo[to->step % NCCL_STEPS].size = ((ssize_t)p->send_offset + p->count) * x->r.size;
     conn->step = ++to->step;
     store_release(conn->tail, to->step);
   }
@@ -117,27 +217,28 @@ static void pat_execute(struct pat_run *x, const struct pat_step *p) {
   pat_post(x, p, from, to);
 }
 
-static void pat_collective(struct block *b, const struct collective *c, struct reduction r,
-                           bool is_reduce_scatter) {
+static void run_steps(struct block *b, const struct collective *c, struct reduction r,
+                      bool is_reduce_scatter) {
   struct part part = collective_part(b, c, PROTO_SIMPLE, r.size);
   struct pat_run run = { .b = b, .c = c, .r = r, .is_reduce_scatter = is_reduce_scatter };
-  struct pat_state state;
-  struct pat_step step;
+  struct pat_step step = { 0 };
   if (!part.length)
     return;
+  struct pat_algorithm algorithm =
+      is_reduce_scatter ? make_scatter(part, b, r.size) : make_gather(part, b, r.size);
+  nccl_pat_next *next = is_reduce_scatter ? b->own->pat_reducescatter : b->own->pat_allgather;
   pat_connect(&run);
-  pat_schedule_begin(&state, part, b, r.size, is_reduce_scatter);
   do {
-    pat_schedule_next(&state, &step);
-    if (!step.skip)
+    next(&algorithm, &step);
+    if (!(step.flags & STEP_IS_SKIPPED))
       pat_execute(&run, &step);
   } while (!step.last && !b->aborted);
 }
 
 void pat_allgather(struct block *b, const struct collective *c, struct reduction r) {
-  pat_collective(b, c, r, false);
+  run_steps(b, c, r, false);
 }
 
 void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r) {
-  pat_collective(b, c, r, true);
+  run_steps(b, c, r, true);
 }

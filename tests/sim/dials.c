@@ -29,7 +29,7 @@ void dials_start(struct world *world, unsigned lane, uint32_t epoch) {
   for (struct dial *dial = world->dials; dial < world->dials + WORLD_DIALS; dial++) {
     if (!dial->is_used) {
       world->dials_used++;
-      world->dials_started++;
+      world->totals->dials++;
       uint64_t hello_ns = world->now_ns + world_between(world, 0, 4 * world->latency_ns);
       uint64_t late_ns = world_chance(world, 80) ? 2 * world->latency_ns : 50000000;
       *dial = (struct dial){

@@ -181,7 +181,7 @@ static void user_completed(struct world *world, enum side side, uint64_t bytes) 
   }
   uint64_t waited_ns = world->now_ns - plan->posted_ns;
   bool is_late = waited_ns >= WORLD_LONG_WAIT_NS;
-  world->late += is_late;
+  world->totals->late += is_late;
   world->waited_ns += is_late ? WORLD_LONG_WAIT_NS : waited_ns;
   pattern_check(world, message, plan->in, plan->bytes);
   scribble_check(world, message, plan->in + plan->bytes, plan->capacity - plan->bytes, UNTOUCHED);

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim: runs the protocol core through seeded worlds of faults.
  *
- *   sim [--runs N] [--seed N] [--verbose]   N runs with the seeds that follow --seed
- *
  * Prints TAP: a line for each failed run, with its seed and the command that repeats it, and one
  * for all others; last the sum of runs. Without options also what happened in them is counted and
  * compared. */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "common/cli.h"
+#include "common/version.h"
 #include "tests/sim/world.h"
 
 enum { COUNTED_RUNS = 1000 };
 
-static uint64_t first_seed = 1, current_seed;
+static int64_t runs = COUNTED_RUNS, first_seed = 1;
+static bool is_verbose;
+static uint64_t current_seed;
 static unsigned passed, failed;
 static struct world_totals totals;
 
@@ -92,10 +92,10 @@ static void aborted(int signal_number) {
   _exit(1);
 }
 
-static bool run_one(uint64_t seed, bool is_verbose) {
+static bool run_one(uint64_t seed) {
   jmp_buf escape;
   current_seed = seed;
-  struct world *world = world_create(seed, is_verbose);
+  struct world *world = world_create(seed, is_verbose, &totals);
   world->escape = &escape;
   bool is_good = setjmp(escape) == 0;
   if (is_good) {
@@ -103,49 +103,35 @@ static bool run_one(uint64_t seed, bool is_verbose) {
   } else {
     print_failed(seed);
   }
-  world_add(world, &totals);
+  world_add_links(world);
   world_destroy(world);
   return is_good;
 }
 
-static uint64_t parse_number(const char *option, const char *text) {
-  char *end;
-  uint64_t value = text != NULL ? strtoull(text, &end, 10) : 0;
-  if (text == NULL || *text == '\0' || *end != '\0') {
-    fprintf(stderr, "sim: %s takes a number, not '%s'\n", option, text != NULL ? text : "");
-    exit(2);
+static int run(int count, char **arguments, bool is_json) {
+  signal(SIGABRT, aborted);
+  printf("# seeds %lld to %lld\n", (long long)first_seed, (long long)(first_seed + runs - 1));
+  fflush(stdout);
+  for (int64_t i = 0; i < runs; i++) {
+    passed += run_one((uint64_t)(first_seed + i));
   }
-  return value;
+  print_total();
+  return failed == 0 ? CLI_OK : CLI_FAILED;
 }
 
 int main(int argc, char **argv) {
-  uint64_t runs = COUNTED_RUNS;
-  bool is_verbose = false;
-  for (int i = 1; i < argc; i++) {
-    if (strcmp(argv[i], "--seed") == 0) {
-      first_seed = parse_number(argv[i], argv[i + 1]);
-      i++;
-    } else if (strcmp(argv[i], "--runs") == 0) {
-      runs = parse_number(argv[i], argv[i + 1]);
-      i++;
-    } else if (strcmp(argv[i], "--verbose") == 0) {
-      is_verbose = true;
-    } else if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
-      printf("sim [--runs N] [--seed N] [--verbose]   without options 1,000 runs, and their counts "
-             "are compared\n");
-      return 0;
-    } else {
-      fprintf(stderr, "sim: unknown option '%s'; --runs N, --seed N, --verbose\n", argv[i]);
-      return 2;
-    }
-  }
-  signal(SIGABRT, aborted);
-  printf("# seeds %llu to %llu\n", (unsigned long long)first_seed,
-         (unsigned long long)(first_seed + runs - 1));
-  fflush(stdout);
-  for (uint64_t i = 0; i < runs; i++) {
-    passed += run_one(first_seed + i, is_verbose);
-  }
-  print_total();
-  return failed == 0 ? 0 : 1;
+  static const struct cli_option options[] = {
+    { "runs", 0, CLI_INT, &runs, "N", "runs, with the seeds that follow --seed", 1, INT64_MAX },
+    { "seed", 0, CLI_INT, &first_seed, "N", "of the first", 0, INT64_MAX },
+    { "verbose", 0, CLI_FLAG, &is_verbose, NULL, "what happens in each", 0, 0 },
+    { 0 },
+  };
+  static const struct cli_command command = {
+    .name = "sim",
+    .summary = "The protocol core in worlds of faults. Without options counts are compared, too.",
+    .example = "build/tests/sim --seed 7 --runs 1 --verbose",
+    .options = options,
+    .run = run,
+  };
+  return cli_program(&command, STRATUS_VERSION, argc, argv);
 }

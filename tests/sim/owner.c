@@ -40,7 +40,7 @@ static void owner_carry_out(struct world *world, enum side side, const struct li
     dials_start(world, order->lane, order->epoch);
   } else if (order->kind == LINK_ORDER_MOVE) {
     world->ends[side].ports[order->lane].frame.payload = order->payload;
-    world->moved++;
+    world->totals->moved++;
   } else if (socket != NULL && socket->epoch <= order->epoch) {
     world_trace(world, "%s closes lane %u epoch %u by order: %s",
                 side == SENDER ? "sender" : "receiver", order->lane, socket->epoch,
@@ -258,7 +258,7 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
   if (port->socket == NULL || port->has_frame) {
     world_fail(world, "picked lane %u cannot write", lane);
   }
-  world->frames[frame->header[1]]++;
+  world->totals->frames[frame->header[1]]++;
   port->frame = *frame;
   port->has_frame = true;
   port->frame_put = 0;
@@ -271,7 +271,7 @@ static void port_begin(struct world *world, enum side side, unsigned lane,
     socket_place(port->socket, &port->frame);
     wire_header_place(port->frame.header);
     port->frame_bytes = 0;
-    world->placed++;
+    world->totals->placed++;
   }
   port->payload_hash = frame_hash(&port->frame);
   port_write(world, side, lane);
@@ -352,7 +352,7 @@ static void owner_measure(struct world *world, enum side side) {
     if (socket != NULL) {
       struct policy_transport transport = socket_measure(socket, side);
       link_lane_measured(end->link, lane, socket->is_rdma ? NULL : &transport, world_clock(world));
-      world->measured += !socket->is_rdma;
+      world->totals->measured += !socket->is_rdma;
     }
   }
 }

@@ -35,7 +35,7 @@ uint64_t world_clock(struct world *world) {
     return world->now_ns;
   }
   uint64_t behind_ns = random_next(&world->clock_random) % world->clock_back_ns;
-  world->clock_steps++;
+  world->totals->clock_steps++;
   return behind_ns < world->now_ns ? world->now_ns - behind_ns : 0;
 }
 
@@ -182,10 +182,11 @@ static struct link *make_link(const struct link_config *config) {
   return memory != NULL ? link_init(memory, config, 0) : NULL;
 }
 
-struct world *world_create(uint64_t seed, bool is_verbose) {
+struct world *world_create(uint64_t seed, bool is_verbose, struct world_totals *totals) {
   struct world *world = calloc(1, sizeof *world);
   world->seed = world->random = seed;
   world->is_verbose = is_verbose;
+  world->totals = totals;
   world->lanes = draw_lanes(world);
   draw_config(world);
   draw_network(world);
@@ -235,14 +236,14 @@ void world_destroy(struct world *world) {
   free(world);
 }
 
-void world_add(const struct world *world, struct world_totals *totals) {
+void world_add_links(const struct world *world) {
+  struct world_totals *totals = world->totals;
   for (int side = 0; side < 2; side++) {
     struct link_view view;
     int status = link_status(world->ends[side].link);
     link_view(world->ends[side].link, &view);
     totals->losses += view.losses;
     totals->stalls_cut += view.stalls_cut;
-    totals->slow_reconnects += view.slow_reconnects;
     totals->requeued += view.chunks_requeued;
     totals->pings += view.counts.pings_sent;
     totals->tail_pings += view.counts.tail_pings;
@@ -251,23 +252,13 @@ void world_add(const struct world *world, struct world_totals *totals) {
     totals->coded += side == SENDER ? view.counts.coding.coded : 0;
     totals->decoded += side == RECEIVER ? view.counts.coding.coded : 0;
     totals->raw += view.counts.coding.raw;
-    totals->placed += side == 0 ? world->placed : 0;
-    totals->moved += side == 0 ? world->moved : 0;
-    totals->measured += side == 0 ? world->measured : 0;
-    totals->raw_lanes += side == 0 ? (uint64_t)__builtin_popcountll(world->raw_lanes) : 0;
-    totals->clock_steps += side == 0 ? world->clock_steps : 0;
     totals->silent += status == -EHOSTDOWN;
-    totals->aborted += status == -ECONNABORTED;
     totals->timed_out += status == -ETIMEDOUT;
     totals->stuck += status == -ECOMM;
   }
   totals->messages += world->ends[RECEIVER].completed;
   totals->waited_us += world->waited_ns / 1000;
-  totals->late += world->late;
-  totals->dials += world->dials_started;
-  for (unsigned type = 0; type < WIRE_TYPE_END; type++) {
-    totals->frames[type] += world->frames[type];
-  }
+  totals->raw_lanes += (uint64_t)__builtin_popcountll(world->raw_lanes);
 }
 
 /* ---- time ---- */

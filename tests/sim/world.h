@@ -170,14 +170,8 @@ struct world {
   unsigned dial_failure_percent;
   unsigned rdma_percent; /* of the sockets; 0: no targets are told either */
 
-  uint64_t clock_steps; /* readings that were behind */
-  uint64_t placed;      /* frames */
-  uint64_t moved;       /* payloads of frames that were being written */
-  uint64_t measured;    /* lanes */
-  uint64_t dials_started;
-  uint64_t frames[WIRE_TYPE_END]; /* written */
+  struct world_totals *totals; /* counted on */
   uint64_t waited_ns; /* for messages that both had posted, WORLD_LONG_WAIT_NS at most for each */
-  uint64_t late;      /* those that took that long */
   uint64_t raw_lanes; /* the receiver had no memory for a compressed chunk on these, and says so */
   struct end ends[2];
   unsigned dials_used;
@@ -186,26 +180,30 @@ struct world {
 
 /* What the runs so far went through: a fault that never happens tests nothing. */
 struct world_totals {
-  uint64_t losses, stalls_cut, slow_reconnects, requeued, pings, tail_pings, placed, moved,
-      measured;
+  uint64_t losses, stalls_cut, requeued, pings, tail_pings;
+  uint64_t placed;   /* frames */
+  uint64_t moved;    /* payloads of frames that were being written */
+  uint64_t measured; /* lanes */
   uint64_t repeats, duplicates;
-  uint64_t clock_steps;
-  uint64_t coded, raw; /* chunks of links that code them */
+  uint64_t clock_steps; /* readings that were behind */
+  uint64_t coded, raw;  /* chunks of links that code them */
   uint64_t decoded;
   uint64_t raw_lanes;
-  uint64_t silent, aborted, timed_out, stuck; /* links that ended so */
-  uint64_t messages, waited_us, late;
+  uint64_t silent, timed_out, stuck; /* links that ended so */
+  uint64_t messages, waited_us;
+  uint64_t late; /* messages that took WORLD_LONG_WAIT_NS */
   uint64_t dials;
-  uint64_t frames[WIRE_TYPE_END];
+  uint64_t frames[WIRE_TYPE_END]; /* written */
 };
 
 /* ---- world.c ---- */
 
-struct world *world_create(uint64_t seed, bool is_verbose);
+struct world *world_create(uint64_t seed, bool is_verbose, struct world_totals *totals);
 void world_destroy(struct world *world);
 /* Runs until both ends are done. */
 void world_run(struct world *world);
-void world_add(const struct world *world, struct world_totals *totals);
+/* Adds to the totals what its links have counted. */
+void world_add_links(const struct world *world);
 
 uint64_t world_random(struct world *world);
 /* Uniform in [low, high]. */

@@ -2,13 +2,9 @@
 /* What fork() does to a process that uses the plugins, as the workers of a data loader are made:
  * the child has none of the plugin's descriptors and no use of the plugin, and the parent does not
  * notice. So nothing of a process that is killed lives on in its children. */
-#include <dirent.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

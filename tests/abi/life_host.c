@@ -9,7 +9,6 @@
  * sendProxyFree and recvProxyFree (src/transport/net.cc) deregister and close what never was; one
  * that was still waiting they forget. recvProxyConnect closes its listener after a success only.
  * CollNet's sharedConnect (src/transport/coll_net.cc) closes its listener when no group came. */
-#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include "net_plugin/abi/collnet_abi.h"
 #include "tests/abi/net_driver.h"
 #include "tests/abi/tuner_driver.h"
+#include "tests/lib/traces.h"
 
 enum { ROUNDS = 3, NODES = 2, RANKS = 4, BYTES = 4096 };
 
@@ -119,33 +119,10 @@ static void exchange(const struct life *life, const struct communicator *communi
 
 /* ---- what a process has ---- */
 
-struct traces {
-  int threads, descriptors;
-};
-
-static int entries(const char *path) {
-  DIR *directory = opendir(path);
-  CHECK(directory);
-  int found = 0;
-  for (struct dirent *entry; (entry = readdir(directory));) {
-    found += entry->d_name[0] != '.';
-  }
-  closedir(directory);
-  return found;
-}
-
-static struct traces traces(void) {
-  return (struct traces){ entries("/proc/self/task"), entries("/proc/self/fd") };
-}
-
-/* A thread that was joined leaves /proc a little later. Interfaces before v11 have no finalize:
- * there a thread, its descriptors and a socket stay by design. */
+/* Interfaces before v11 have no finalize: there a thread, its descriptors and a socket stay by
+ * design. */
 static void check_nothing_is_left(const struct life *life, struct traces before) {
-  struct traces now = traces();
-  for (int i = 0; i < 1000 && now.threads > before.threads; i++) {
-    usleep(1000);
-    now = traces();
-  }
+  struct traces now = traces_left(before);
   if (life->net >= 11) {
     CHECK(now.threads == before.threads);
     CHECK(now.descriptors == before.descriptors);
@@ -170,7 +147,7 @@ static void case_order(void) {
   struct life life;
   struct communicator communicator;
   load(&life, cases_release);
-  struct traces before = traces();
+  struct traces before = traces_now();
   for (int round = 0; round < ROUNDS; round++) {
     begin(&life, &communicator);
     exchange(&life, &communicator);
@@ -189,7 +166,7 @@ static void case_several(void) {
   struct life life;
   struct communicator communicators[ROUNDS];
   load(&life, cases_release);
-  struct traces before = traces();
+  struct traces before = traces_now();
   for (int i = 0; i < ROUNDS; i++) {
     begin(&life, &communicators[i]);
     CHECK(life.net < 11 || i == 0 || communicators[i].net != communicators[i - 1].net);
@@ -208,7 +185,7 @@ static void fails(bool has_begun) {
   struct communicator communicator;
   int devices;
   load(&life, cases_release);
-  struct traces before = traces();
+  struct traces before = traces_now();
   for (int round = 0; round < ROUNDS; round++) {
     enum nccl_result result = try_to_begin(&life, &communicator, &devices);
     CHECK((result == NCCL_SUCCESS) == has_begun && devices == 0);
@@ -433,7 +410,7 @@ static void case_tear_down(void) {
   setenv("STRATUS_COLLNET", "full", 1);
   load(&life, cases_release);
   struct communicator communicator = { NULL, { .plugin = &life.tuner } };
-  struct traces before = traces();
+  struct traces before = traces_now();
   tear_down_net(&life);
   tear_down_collnet(&life);
   end(&life, &communicator);

@@ -2,14 +2,13 @@
 /* See each_failure.h. */
 #include "tests/lib/each_failure.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/clock.h"
 #include "tests/lib/log_capture.h"
+#include "tests/lib/traces.h"
 #include "tests/lib/unit.h"
 
 enum {
@@ -18,15 +17,8 @@ enum {
   K_MAX = 20000,    /* no entry point makes so many calls of another kind */
 };
 
-#define THREAD_PATIENCE_NS (2 * NS_PER_S) /* a joined thread leaves /proc a little later */
-
 /* In the address build; 1: something leaked since the last time. */
 int __lsan_do_recoverable_leak_check(void) __attribute__((weak));
-
-struct traces {
-  unsigned descriptors, threads;
-  long mappings;
-};
 
 static struct failure pending;
 static unsigned long pending_k;
@@ -43,57 +35,33 @@ struct failure each_failure_pending(unsigned long *k) {
   return pending;
 }
 
-static unsigned count_entries(const char *path) {
-  DIR *directory = opendir(path);
-  assert_non_null(directory);
-  unsigned count = 0;
-  for (struct dirent *entry; (entry = readdir(directory));) {
-    count += entry->d_name[0] != '.';
-  }
-  closedir(directory);
-  return count;
-}
-
-static struct traces count_traces(void) {
-  return (struct traces){ count_entries("/proc/self/fd"), count_entries("/proc/self/task"),
-                          fault_mappings() };
-}
-
-static struct traces count_traces_left(struct traces before) {
-  uint64_t until_ns = clock_now_ns() + THREAD_PATIENCE_NS;
-  struct traces now = count_traces();
-  while (now.threads > before.threads && clock_now_ns() < until_ns) {
-    usleep(100);
-    now = count_traces();
-  }
-  return now;
-}
-
 static void check(const struct entry_point *entry, const struct outcome *outcome, bool has_failed,
-                  struct traces before) {
-  struct traces now = count_traces_left(before);
+                  struct traces before, long mappings_before) {
+  struct traces now = traces_left(before);
+  long mappings = fault_mappings();
   bool is_told = !outcome->error || outcome->is_told || log_capture_count(LOG_LEVEL_WARN) > 0;
   bool may_fail = has_failed && !entry->must_succeed;
   if (outcome->problem || !is_told || (outcome->error && !may_fail) ||
       now.descriptors > before.descriptors || now.threads > before.threads ||
-      now.mappings != before.mappings) {
+      mappings != mappings_before) {
     wrong++;
     log_capture_print();
-    print_error("%s, %s number %lu fails with %s%s: error %d at %s, %s, %s, descriptors %u -> %u, "
-                "threads %u -> %u, mappings %ld -> %ld\n",
+    print_error("%s, %s number %lu fails with %s%s: error %d at %s, %s, %s, descriptors %d -> %d, "
+                "threads %d -> %d, mappings %ld -> %ld\n",
                 entry->name, fault_call_name(pending.call), pending_k,
                 strerrorname_np(pending.error), has_failed ? "" : " (did not happen)",
                 outcome->error, outcome->stage ? outcome->stage : "the end",
                 outcome->problem ? outcome->problem : "no other problem",
                 is_told ? "a warning says why" : "no warning", before.descriptors, now.descriptors,
-                before.threads, now.threads, before.mappings, now.mappings);
+                before.threads, now.threads, mappings_before, mappings);
   }
 }
 
 /* True if the fault happened. */
 static bool run_once(const struct entry_point *entry, unsigned long k) {
   struct outcome outcome = { 0 };
-  struct traces before = count_traces();
+  struct traces before = traces_now();
+  long mappings_before = fault_mappings();
   pending_k = k;
   if (getenv("STRATUS_TEST_VERBOSE")) { /* a crash leaves no other trace of which it was */
     fprintf(stderr, "# %s: %s number %lu fails with %s\n", entry->name,
@@ -107,7 +75,7 @@ static bool run_once(const struct entry_point *entry, unsigned long k) {
   entry->run(&outcome);
   bool has_failed = fault_clear();
   if (k > 0) {
-    check(entry, &outcome, has_failed, before);
+    check(entry, &outcome, has_failed, before, mappings_before);
   } else if (outcome.error || outcome.problem || log_capture_count(LOG_LEVEL_WARN) > 0) {
     log_capture_print();
     fail_msg("%s fails without a failing call: error %d at %s, %s", entry->name, outcome.error,

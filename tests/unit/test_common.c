@@ -8,7 +8,6 @@
 
 #include "common/clock.h"
 #include "common/hex.h"
-#include "common/list.h"
 #include "common/quantity.h"
 #include "common/thread.h"
 #include "net_plugin/engine/id_tree.h"
@@ -48,52 +47,6 @@ UNIT_TEST(other_texts_are_refused) {
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     assert_false(hex_read(texts[i], read, sizeof read));
   }
-}
-
-/* ---- list ---- */
-
-struct item {
-  char name;
-  struct list_node node;
-};
-
-/* The names in the list, forwards; checks that the backward links say the same. */
-static const char *names_of(const struct list *list) {
-  static char forward[16];
-  size_t count = 0;
-  LIST_FOR_EACH(node, list) {
-    forward[count++] = LIST_ENTRY(node, struct item, node)->name;
-    assert_ptr_equal(node->next->prev, node);
-    assert_ptr_equal(node->prev->next, node);
-  }
-  forward[count] = '\0';
-  return forward;
-}
-
-UNIT_TEST(nodes_keep_their_order_and_leave) {
-  struct item items[] = { { .name = 'a' }, { .name = 'b' }, { .name = 'c' }, { .name = 'd' } };
-  struct list list;
-  list_init(&list);
-  assert_true(list_is_empty(&list));
-  assert_null(list_first(&list));
-  assert_null(list_last(&list));
-  for (size_t i = 0; i < 4; i++) {
-    list_push_back(&list, &items[i].node);
-  }
-  assert_string_equal(names_of(&list), "abcd");
-  assert_ptr_equal(list_first(&list), &items[0].node);
-  assert_ptr_equal(list_last(&list), &items[3].node);
-  LIST_FOR_EACH_SAFE(node, &list) {
-    if (LIST_ENTRY(node, struct item, node)->name % 2 == 0) {
-      list_remove(node);
-      list_remove(node); /* again: does nothing */
-    }
-  }
-  assert_string_equal(names_of(&list), "ac");
-  assert_ptr_equal(list_pop_front(&list), &items[0].node);
-  assert_ptr_equal(list_pop_front(&list), &items[2].node);
-  assert_null(list_pop_front(&list));
-  assert_true(list_is_empty(&list));
 }
 
 /* ---- name_distance ---- */

@@ -2,7 +2,6 @@
 /* The device table, against made-up interfaces and a made-up sysfs. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,56 +12,53 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree sysfs;
-
 #define PCI "sys/devices/pci0000:00"
+
+/* An interface below this directory of sys/devices, and the link to it. */
+static void make_interface(const char *directory, const char *name, const char *speed) {
+  char path[256], target[256];
+  snprintf(path, sizeof(path), "sys/devices/%s/net/%s/speed", directory, name);
+  tree_write(&test_tree, path, "%s\n", speed);
+  snprintf(path, sizeof(path), "sys/class/net/%s", name);
+  snprintf(target, sizeof(target), "../../devices/%s/net/%s", directory, name);
+  tree_link(&test_tree, path, target);
+}
+
+/* One of a device. */
+static void make_nic(const char *directory, const char *name, const char *speed) {
+  char path[256];
+  make_interface(directory, name, speed);
+  snprintf(path, sizeof(path), "sys/devices/%s/net/%s/device", directory, name);
+  tree_link(&test_tree, path, "../..");
+}
 
 static void make_sysfs(void) {
   char here[TREE_PATH_MAX];
   assert_non_null(realpath("tests/data/machines/aws-p4d/topology.xml", here));
-  tree_link(&sysfs, "topology.xml", here);
+  tree_link(&test_tree, "topology.xml", here);
   /* eth0: a real NIC at 25 Gb/s */
-  tree_write(&sysfs, PCI "/0000:00:05.0/net/eth0/speed", "25000\n");
-  tree_link(&sysfs, PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
-  tree_make_directory(&sysfs, "sys/bus/pci/drivers/ena");
-  tree_link(&sysfs, PCI "/0000:00:05.0/net/eth0/device", "../..");
-  tree_link(&sysfs, "sys/class/net/eth0", "../../devices/pci0000:00/0000:00:05.0/net/eth0");
+  make_nic("pci0000:00/0000:00:05.0", "eth0", "25000");
+  tree_link(&test_tree, PCI "/0000:00:05.0/driver", "../../../bus/pci/drivers/ena");
+  tree_make_directory(&test_tree, "sys/bus/pci/drivers/ena");
   /* eth1: virtio that claims 10 Gb/s; the NIC is a child of its PCI function */
-  tree_write(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/speed", "10000\n");
-  tree_make_directory(&sysfs, "sys/bus/virtio/drivers/virtio_net");
-  tree_link(&sysfs, PCI "/0000:00:06.0/virtio2/driver",
+  make_nic("pci0000:00/0000:00:06.0/virtio2", "eth1", "10000");
+  tree_make_directory(&test_tree, "sys/bus/virtio/drivers/virtio_net");
+  tree_link(&test_tree, PCI "/0000:00:06.0/virtio2/driver",
             "../../../../bus/virtio/drivers/virtio_net");
-  tree_link(&sysfs, PCI "/0000:00:06.0/virtio2/net/eth1/device", "../..");
-  tree_link(&sysfs, "sys/class/net/eth1", "../../devices/pci0000:00/0000:00:06.0/virtio2/net/eth1");
   /* eth2: a real NIC whose driver does not know */
-  tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
-  tree_link(&sysfs, PCI "/0000:01:00.1/net/eth2/device", "../..");
-  tree_link(&sysfs, "sys/class/net/eth2", "../../devices/pci0000:00/0000:01:00.1/net/eth2");
+  make_nic("pci0000:00/0000:01:00.1", "eth2", "-1");
   /* veth0 claims 10 Gb/s; bond0 is over eth0 and as truthful; vlan1 is over veth0 and is not */
-  tree_write(&sysfs, "sys/devices/virtual/net/veth0/speed", "10000\n");
-  tree_write(&sysfs, "sys/devices/virtual/net/bond0/speed", "50000\n");
-  tree_link(&sysfs, "sys/devices/virtual/net/bond0/lower_eth0",
+  make_interface("virtual", "veth0", "10000");
+  make_interface("virtual", "bond0", "50000");
+  tree_link(&test_tree, "sys/devices/virtual/net/bond0/lower_eth0",
             "../../../pci0000:00/0000:00:05.0/net/eth0");
-  tree_write(&sysfs, "sys/devices/virtual/net/vlan1/speed", "10000\n");
-  tree_link(&sysfs, "sys/devices/virtual/net/vlan1/lower_veth0", "../veth0");
-  tree_link(&sysfs, "sys/class/net/veth0", "../../devices/virtual/net/veth0");
-  tree_link(&sysfs, "sys/class/net/bond0", "../../devices/virtual/net/bond0");
-  tree_link(&sysfs, "sys/class/net/vlan1", "../../devices/virtual/net/vlan1");
-  /* A VMBus NIC, as on Azure: a device, but none on PCI */
-  tree_write(&sysfs, "sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/speed", "40000\n");
-  tree_link(&sysfs, "sys/devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0/device", "../..");
-  tree_link(&sysfs, "sys/class/net/hv0",
-            "../../devices/LNXSYSTM:00/VMBUS:00/f8615163-0000/net/hv0");
+  make_interface("virtual", "vlan1", "10000");
+  tree_link(&test_tree, "sys/devices/virtual/net/vlan1/lower_veth0", "../veth0");
 }
 
-static int group_set_up(void **context) {
-  tree_create(&sysfs);
+static int set_up(void **context) {
+  test_tree_create(context);
   make_sysfs();
-  return 0;
-}
-
-static int group_tear_down(void **context) {
-  tree_remove(&sysfs);
   return 0;
 }
 
@@ -84,7 +80,7 @@ static void discover(const char *names, const char *speed, const struct profile 
     names += length + (names[length] == ' ');
   }
   struct device_settings settings = {
-    .sysfs_root = sysfs.root, .speed_mbps = speed, .merge_nics = merge_nics, .profile = profile
+    .sysfs_root = test_tree.root, .speed_mbps = speed, .merge_nics = merge_nics, .profile = profile
   };
   device_table_discover(&table, list, count, &settings);
 }
@@ -124,7 +120,7 @@ LOG_CAPTURE_TEST(some_drivers_tell_the_truth) {
   } expected[] = { { "eth0", 25000 }, { "eth1", 0 },      { "eth2", 0 },
                    { "veth0", 0 },    { "bond0", 50000 }, { "vlan1", 0 } };
   for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
-    nic_facts_read(sysfs.root, expected[i].name, &facts);
+    nic_facts_read(test_tree.root, expected[i].name, &facts);
     assert_int_equal(facts.speed_mbps, expected[i].mbps);
   }
 }
@@ -133,11 +129,11 @@ LOG_CAPTURE_TEST(unknown_speeds_are_no_speeds) {
   static const char *const texts[] = { "-1", "0", "65535", "4294967295", "", "fast" };
   struct nic_facts facts;
   for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-    tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "%s", texts[i]);
-    nic_facts_read(sysfs.root, "eth2", &facts);
+    tree_write(&test_tree, PCI "/0000:01:00.1/net/eth2/speed", "%s", texts[i]);
+    nic_facts_read(test_tree.root, "eth2", &facts);
     assert_int_equal(facts.speed_mbps, 0);
   }
-  tree_write(&sysfs, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
+  tree_write(&test_tree, PCI "/0000:01:00.1/net/eth2/speed", "-1\n");
 }
 
 /* ---- speed ---- */
@@ -302,19 +298,14 @@ static void assert_names(const char *expected) {
 /* As on DGX Spark: port p0 of one card as functions 0000:01:00.0 and 0002:01:00.0, p1 as .1. */
 static void make_function(const char *pci, const char *name, const char *hca, const char *port,
                           const char *guid) {
-  char path[256], target[256];
-#define AT(format, ...)                                                                            \
-  (snprintf(path, sizeof(path), "sys/devices/%s" format, pci, __VA_ARGS__), path)
-  tree_write(&sysfs, AT("/net/%s/speed", name), "200000\n");
+  char path[256];
+  make_nic(pci, name, "200000");
   if (port) {
-    tree_write(&sysfs, AT("/net/%s/phys_port_name", name), "%s", port);
+    snprintf(path, sizeof(path), "sys/devices/%s/net/%s/phys_port_name", pci, name);
+    tree_write(&test_tree, path, "%s", port);
   }
-  tree_link(&sysfs, AT("/net/%s/device", name), "../..");
-  tree_write(&sysfs, AT("/infiniband/%s/sys_image_guid", hca), "%s", guid);
-#undef AT
-  snprintf(path, sizeof(path), "sys/class/net/%s", name);
-  snprintf(target, sizeof(target), "../../devices/%s/net/%s", pci, name);
-  tree_link(&sysfs, path, target);
+  snprintf(path, sizeof(path), "sys/devices/%s/infiniband/%s/sys_image_guid", pci, hca);
+  tree_write(&test_tree, path, "%s", guid);
 }
 
 static void make_spark(void) {
@@ -409,4 +400,4 @@ LOG_CAPTURE_TEST(merged_devices_can_be_fused) {
   assert_true(log_capture_find("8 is the limit") > 0);
 }
 
-UNIT_MAIN(group_set_up, group_tear_down)
+UNIT_MAIN(set_up, test_tree_remove)

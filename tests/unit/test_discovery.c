@@ -13,14 +13,13 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
 static struct discovery found;
 
 /* Discovers with STRATUS_PROFILE=<tree>/<profile> (none if NULL) and one more variable. */
 static int discover(const char *profile, const char *more) {
   char path[256] = "", extra[64] = "";
   if (profile) {
-    snprintf(path, sizeof(path), "STRATUS_PROFILE=%s/%s", tree.root, profile);
+    snprintf(path, sizeof(path), "STRATUS_PROFILE=%s/%s", test_tree.root, profile);
   }
   snprintf(extra, sizeof(extra), "%s", more ? more : "");
   char *environment[] = { extra, path, NULL };
@@ -35,18 +34,17 @@ static int discover(const char *profile, const char *more) {
 static int set_up(void **context) {
   setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
   setenv("XDG_CONFIG_HOME", "/nonexistent", 1);
-  tree_create(&tree);
-  tree_write(&tree, "good.profile", "%s",
+  test_tree_create(context);
+  tree_write(&test_tree, "good.profile", "%s",
              json_text("{'schema': 2, 'id': 'test', 'net': {'speed_mbps': 25000}}"));
-  tree_write(&tree, "bad.profile", "{\"unheard-of\": 1}");
+  tree_write(&test_tree, "bad.profile", "{\"unheard-of\": 1}");
   return 0;
 }
 
 static int tear_down(void **context) {
-  tree_remove(&tree);
+  test_tree_remove(context);
   discovery_free(&found);
-  char *none[] = { NULL };
-  param_load(none);
+  param_load((char *[]){ NULL });
   return unsetenv("NCCL_SOCKET_IFNAME");
 }
 

@@ -12,18 +12,11 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
-
 /* ---- what is told, in the place of doctor's own ---- */
 
 /* Lines such as "hint: eth0 ...", and how many there are of a kind. */
 static char told[8192];
 static int told_counts[DOCTOR_BAD + 1];
-
-static void told_clear(void) {
-  told[0] = '\0';
-  memset(told_counts, 0, sizeof told_counts);
-}
 
 void doctor_tell(enum doctor_finding finding, const char *format, ...) {
   static const char *const words[] = { "good: ", "hint: ", "bad: " };
@@ -37,43 +30,52 @@ void doctor_tell(enum doctor_finding finding, const char *format, ...) {
   told_counts[finding]++;
 }
 
-static int tear_down(void **context) {
-  tree_remove(&tree);
-  return 0;
-}
+/* ---- the host ---- */
 
-static void assert_told(int count, const char *part) {
+static struct interface interfaces[16];
+static struct discovery found;
+static struct doctor_host host;
+
+/* What one of the checks tells of it: so many hints, and the part. */
+static void expect_of(void (*check)(const struct doctor_host *host), int count, const char *part) {
+  told[0] = '\0';
+  memset(told_counts, 0, sizeof told_counts);
+  host.nic_count = device_table_nics(&found.devices, host.nics);
+  check(&host);
   if (told_counts[DOCTOR_HINT] != count || !strstr(told, part)) {
     fail_msg("%d findings, not %d hints with \"%s\":\n%s", told_counts[DOCTOR_HINT], count, part,
              told);
   }
 }
 
-/* ---- the host ---- */
-
-static struct discovery found;
-static struct doctor_host host;
-
 static void set(const char *name, const char *value) {
   char path[128];
   snprintf(path, sizeof(path), "proc/sys/net/%s", name);
-  tree_write(&tree, path, "%s\n", value);
+  tree_write(&test_tree, path, "%s\n", value);
 }
 
-static void add_nic(const char *name, const char *address, uint32_t mbps) {
+/* A host without NICs. */
+static int set_up_nics(void **context) {
+  test_tree_create(context);
+  memset(interfaces, 0, sizeof interfaces);
+  found = (struct discovery){ .interfaces = interfaces };
+  host = (struct doctor_host){
+    .root = test_tree.root, .found = &found, .lanes = 8, .open_files = 1 << 20
+  };
+  return 0;
+}
+
+static struct nic *add_nic(const char *name, const char *address, uint32_t mbps) {
   struct device *device = &found.devices.devices[found.devices.count++];
-  struct nic *nic = &device->nics[0];
-  *device = (struct device){ .nic_count = 1 };
-  *nic = fake_nic(name, address, 24);
-  nic->speed_mbps = mbps;
+  *device = (struct device){ .nic_count = 1, .nics = { fake_nic(name, address, 24) } };
+  device->nics[0].speed_mbps = mbps;
   found.devices.physical_count = found.devices.count;
+  return &device->nics[0];
 }
 
 /* A host with nothing to complain about. */
 static int set_up_host(void **context) {
-  tree_create(&tree);
-  memset(&found, 0, sizeof(found));
-  host = (struct doctor_host){ .root = tree.root, .lanes = 8, .open_files = 1 << 20 };
+  set_up_nics(context);
   add_nic("eth0", "10.0.0.1", 100000);
   set("ipv4/tcp_rmem", "4096\t131072\t6291456");
   set("ipv4/tcp_wmem", "4096\t16384\t4194304");
@@ -89,19 +91,16 @@ static int set_up_host(void **context) {
 }
 
 static void expect(int count, const char *part) {
-  told_clear();
-  host.nic_count = device_table_nics(&found.devices, host.nics);
-  host_check(&host);
-  assert_told(count, part);
+  expect_of(host_check, count, part);
 }
 
-#define HOST_TEST(test) UNIT_TEST_WITH(test, set_up_host, tear_down)
+#define HOST_TEST(test) UNIT_TEST_WITH(test, set_up_host, test_tree_remove)
 
 HOST_TEST(a_good_host_has_no_findings) {
   expect(0, "");
-  tree_remove(&tree); /* what cannot be read is not judged */
-  tree_create(&tree);
-  host.root = tree.root;
+  tree_remove(&test_tree); /* what cannot be read is not judged */
+  tree_create(&test_tree);
+  host.root = test_tree.root;
   expect(0, "");
 }
 
@@ -140,9 +139,9 @@ HOST_TEST(merged_nics_are_looked_at_one_by_one) {
 }
 
 static void set_bond(const char *mode, const char *policy, const char *members) {
-  tree_write(&tree, "sys/class/net/bond0/bonding/mode", "%s\n", mode);
-  tree_write(&tree, "sys/class/net/bond0/bonding/xmit_hash_policy", "%s\n", policy);
-  tree_write(&tree, "sys/class/net/bond0/bonding/slaves", "%s\n", members);
+  tree_write(&test_tree, "sys/class/net/bond0/bonding/mode", "%s\n", mode);
+  tree_write(&test_tree, "sys/class/net/bond0/bonding/xmit_hash_policy", "%s\n", policy);
+  tree_write(&test_tree, "sys/class/net/bond0/bonding/slaves", "%s\n", members);
 }
 
 HOST_TEST(a_bond_must_hash_by_ports) {
@@ -168,17 +167,17 @@ HOST_TEST(a_vlan_has_the_bond_below_it) {
   add_nic("bond0.7", "10.0.1.1", 50000);
   set_bond("802.3ad 4", "layer2 0", "eth2 eth3");
   expect(0, "");
-  tree_make_directory(&tree, "sys/class/net/bond0.7/lower_bond0");
+  tree_make_directory(&test_tree, "sys/class/net/bond0.7/lower_bond0");
   expect(1, "bond0.7: the bond bond0 hashes by layer2");
 }
 
 HOST_TEST(a_quota_of_cpus_is_told) {
-  tree_write(&tree, "proc/self/cgroup", "0::/pod\n");
-  tree_write(&tree, "sys/fs/cgroup/pod/cpu.max", "max 100000\n");
+  tree_write(&test_tree, "proc/self/cgroup", "0::/pod\n");
+  tree_write(&test_tree, "sys/fs/cgroup/pod/cpu.max", "max 100000\n");
   expect(0, "");
-  tree_write(&tree, "sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
+  tree_write(&test_tree, "sys/fs/cgroup/pod/cpu.max", "150000 100000\n");
   char limit[CONTROL_GROUP_TEXT_MAX];
-  if (control_group_cpus(tree.root, limit) == 1 && !*limit) {
+  if (control_group_cpus(test_tree.root, limit) == 1 && !*limit) {
     SKIP_BECAUSE("this process has one CPU");
   }
   expect(1, "the quota of /sys/fs/cgroup/pod is 1.5 CPUs, so stratus makes threads for 1");
@@ -213,16 +212,6 @@ HOST_TEST(nics_with_one_address_need_ports_in_the_hash) {
 
 /* ---- whether NICs can carry a job ---- */
 
-static int set_up_nics(void **context) {
-  tree_create(&tree);
-  static struct interface interfaces[16];
-  memset(&found, 0, sizeof(found));
-  memset(interfaces, 0, sizeof(interfaces));
-  found.interfaces = interfaces;
-  host = (struct doctor_host){ .root = tree.root, .found = &found };
-  return 0;
-}
-
 /* An interface with a MTU and, unless it is 0, a device that tells its speed. */
 static void add_interface(const char *name, const char *address, int mtu, int mbps,
                           enum interface_verdict verdict) {
@@ -233,41 +222,25 @@ static void add_interface(const char *name, const char *address, int mtu, int mb
   it->nic.address = fake_nic_address(address);
   snprintf(it->nic.name, sizeof(it->nic.name), "%s", name);
   snprintf(path, sizeof(path), "sys/class/net/%s/mtu", name);
-  tree_write(&tree, path, "%d\n", mtu);
+  tree_write(&test_tree, path, "%d\n", mtu);
   if (mbps) {
     snprintf(path, sizeof(path), "sys/class/net/%s/speed", name);
-    tree_write(&tree, path, "%d\n", mbps);
+    tree_write(&test_tree, path, "%d\n", mbps);
     snprintf(path, sizeof(path), "sys/class/net/%s/device/vendor", name);
-    tree_write(&tree, path, "0x15b3\n");
+    tree_write(&test_tree, path, "0x15b3\n");
   }
 }
 
 static struct nic *use(const char *name, const char *address, int mtu, int mbps) {
-  struct device *device = &found.devices.devices[found.devices.count++];
   add_interface(name, address, mtu, mbps, INTERFACE_CHOSEN);
-  device->nic_count = 1;
-  device->nics[0] = fake_nic(name, address, 24);
-  device->nics[0].speed_mbps = mbps ? (uint32_t)mbps : DEVICE_DEFAULT_SPEED_MBPS;
-  found.devices.physical_count = found.devices.count;
-  return &device->nics[0];
+  return add_nic(name, address, mbps ? (uint32_t)mbps : DEVICE_DEFAULT_SPEED_MBPS);
 }
 
 static void expect_of_nics(int count, const char *part) {
-  told_clear();
-  host.nic_count = device_table_nics(&found.devices, host.nics);
-  nics_check(&host);
-  assert_told(count, part);
+  expect_of(nics_check, count, part);
 }
 
-#define NICS_TEST(test) UNIT_TEST_WITH(test, set_up_nics, tear_down)
-
-NICS_TEST(good_nics_are_not_judged) {
-  expect_of_nics(0, "");
-  use("eth0", "10.0.0.1", 9000, 100000);
-  use("eth1", "10.0.1.1", 9000, 100000);
-  add_interface("wlan0", "192.168.1.1", 1500, 0, INTERFACE_NOT_NAMED);
-  expect_of_nics(0, "");
-}
+#define NICS_TEST(test) UNIT_TEST_WITH(test, set_up_nics, test_tree_remove)
 
 NICS_TEST(loopback_leads_nowhere) {
   use("lo", "127.0.0.1", 65536, 0);
@@ -279,13 +252,13 @@ NICS_TEST(loopback_leads_nowhere) {
 NICS_TEST(a_bridge_needs_a_nic) {
   use("eth0", "10.0.0.1", 1500, 0);
   use("br-4f1", "172.18.0.1", 1500, 0);
-  tree_write(&tree, "sys/class/net/br-4f1/bridge/ageing_time", "1\n");
+  tree_write(&test_tree, "sys/class/net/br-4f1/bridge/ageing_time", "1\n");
   expect_of_nics(1, "br-4f1: a bridge without a NIC");
-  tree_make_directory(&tree, "sys/class/net/br-4f1/brif/veth1");
-  tree_write(&tree, "sys/class/net/veth1/mtu", "1500\n");
+  tree_make_directory(&test_tree, "sys/class/net/br-4f1/brif/veth1");
+  tree_write(&test_tree, "sys/class/net/veth1/mtu", "1500\n");
   expect_of_nics(1, "br-4f1: a bridge without a NIC");
-  tree_make_directory(&tree, "sys/class/net/br-4f1/brif/bond0");
-  tree_make_directory(&tree, "sys/class/net/bond0/lower_ens1");
+  tree_make_directory(&test_tree, "sys/class/net/br-4f1/brif/bond0");
+  tree_make_directory(&test_tree, "sys/class/net/bond0/lower_ens1");
   expect_of_nics(0, "");
 }
 
@@ -314,6 +287,7 @@ NICS_TEST(faster_nics_are_not_left_out) {
   add_interface("ens2", "10.2.0.1", 1500, 200000, INTERFACE_NOT_NAMED);
   add_interface("ens3", "10.3.0.1", 1500, 1000, INTERFACE_NOT_NAMED);
   add_interface("ens4", "10.4.0.1", 1500, 400000, INTERFACE_NOT_RUNNING);
+  add_interface("wlan0", "192.168.1.1", 1500, 0, INTERFACE_NOT_NAMED);
   expect_of_nics(
       1, "NCCL_SOCKET_IFNAME=\"eth0\" leaves out ens1, ens2, up to 200000 Mb/s; the fastest in "
          "use has 10000");

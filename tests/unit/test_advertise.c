@@ -51,13 +51,6 @@ static void has(int index, const char *address, const char *advertised) {
   }
 }
 
-LOG_CAPTURE_TEST(none_changes_nothing) {
-  assert_int_equal(apply(""), 0);
-  has(0, "10.0.0.2", NULL);
-  has(2, "10.0.1.2", NULL);
-  assert_int_equal(log_capture_count(LOG_LEVEL_INFO), 0);
-}
-
 LOG_CAPTURE_TEST(others_dial_what_is_advertised) {
   assert_int_equal(apply("eth1=203.0.113.8,eth0=203.0.113.7"), 0);
   has(0, "10.0.0.2", "203.0.113.7");
@@ -65,12 +58,6 @@ LOG_CAPTURE_TEST(others_dial_what_is_advertised) {
   has(2, "10.0.1.2", "203.0.113.8");
   assert_int_equal(log_capture_find("eth0 listens at 10.0.0.2, and other hosts dial 203.0.113.7"),
                    1);
-}
-
-LOG_CAPTURE_TEST(part_of_the_nics_may_be_named) {
-  assert_int_equal(apply("eth1=203.0.113.8"), 0);
-  has(0, "10.0.0.2", NULL);
-  has(2, "10.0.1.2", "203.0.113.8");
 }
 
 LOG_CAPTURE_TEST(an_address_of_the_host_is_used_itself) {

@@ -77,14 +77,6 @@ UNIT_TEST_WITH(a_quota_is_a_number_of_cpus, test_tree_create, test_tree_remove) 
   assert_true(quota("nonsense", NULL, NULL) == CONTROL_GROUP_FREE);
 }
 
-UNIT_TEST_WITH(a_quota_above_counts, test_tree_create, test_tree_remove) {
-  tree_write(&test_tree, "proc/self/cgroup", "0::/pod/one\n");
-  tree_write(&test_tree, "sys/fs/cgroup/pod/cpu.max", "150000 50000\n");
-  assert_int_equal(quota("max 100000", NULL, NULL), 3);
-  assert_string_equal(limit, "the quota of /sys/fs/cgroup/pod is 3 CPUs");
-  assert_int_equal(quota("800000 100000", NULL, NULL), 3);
-}
-
 UNIT_TEST_WITH(version_1_has_a_quota_too, test_tree_create, test_tree_remove) {
   tree_write(&test_tree, "proc/self/cgroup",
              "9:cpuset:/docker/1a\n4:cpu,cpuacct:/docker/1a\n0::/\n");

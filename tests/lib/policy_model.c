@@ -7,22 +7,19 @@
 #define MOST_LEVEL (FLOW_COUNT_GUESS + 3u)
 #define STEP_NS 3000000ull /* of measurements, about LIMIT_SOON_NS */
 
+static unsigned flows_of(const struct policy_model *model) {
+  unsigned level = model->shared.count.level;
+  return level < FLOW_COUNT_GUESS ? 1 : model->first_flows << (level - FLOW_COUNT_GUESS);
+}
+
 void policy_model_init(struct policy_model *model, const struct policy_model *config,
                        uint64_t seed) {
   *model = *config;
   model->random = seed;
   policy_shared_init(&model->shared);
   model->shared.compression.is_asked = true;
-  for (unsigned i = 0; i < model->connections; i++) {
-    flow_count_join(&model->shared.count, MOST_LEVEL);
-    flow_count_changed(&model->shared.count, (int)policy_model_flows(model));
-  }
-}
-
-unsigned policy_model_flows(const struct policy_model *model) {
-  unsigned level = model->shared.count.level;
-  unsigned flows = level < FLOW_COUNT_GUESS ? 1 : model->first_flows << (level - FLOW_COUNT_GUESS);
-  return model->never_opens && flows > model->first_flows ? model->first_flows : flows;
+  flow_count_join(&model->shared.count, MOST_LEVEL);
+  flow_count_changed(&model->shared.count, (int)flows_of(model));
 }
 
 static uint64_t least(uint64_t a, uint64_t b) {
@@ -40,11 +37,11 @@ struct pace {
   bool is_network;
 };
 
-/* What a connection delivers in a step. */
+/* What is delivered in a step. */
 static struct pace pace_of(struct policy_model *model, bool is_coding) {
-  uint64_t flows = policy_model_flows(model);
+  uint64_t flows = flows_of(model);
   uint64_t coded = is_coding ? model->coded_percent : 100;
-  uint64_t nic = noise(model, model->nic / model->connections) * 100 / coded;
+  uint64_t nic = noise(model, model->nic) * 100 / coded;
   uint64_t caps = least(nic, flows * noise(model, model->cap) * 100 / coded);
   uint64_t cpu = noise(model, is_coding ? model->coding_cpu : model->cpu);
   if (model->message_bytes == 0) {
@@ -83,7 +80,7 @@ static void pass(struct policy_model *model) {
   struct compression *compression = &model->shared.compression;
   bool is_coding = model->coded_percent > 0 && compression->is_on;
   struct pace pace = pace_of(model, is_coding);
-  unsigned flows = policy_model_flows(model), changes = model->shared.count.changes;
+  unsigned flows = flows_of(model), changes = model->shared.count.changes;
   if (is_coding) {
     note_encoded(model, pace.bytes);
   }
@@ -93,29 +90,15 @@ static void pass(struct policy_model *model) {
   for (unsigned i = 0; i < flows; i++) {
     pass_lane(model, &pace, wire_bytes / flows, changes);
   }
-  model->delivered += pace.bytes;
-  model->in_flight_ns += pace.loaded_ns;
   model->on_ns += is_coding ? STEP_NS : 0;
 }
 
 void policy_model_run(struct policy_model *model, uint64_t duration_ns) {
   for (uint64_t end_ns = model->now_ns + duration_ns; model->now_ns < end_ns;) {
     model->now_ns += STEP_NS;
-    for (unsigned i = 0; i < model->connections; i++) {
-      unsigned before = model->shared.count.level, flows = policy_model_flows(model);
-      pass(model);
-      model->changes += model->shared.count.level != before;
-      int more = (int)policy_model_flows(model) - (int)flows;
-      flow_count_changed(&model->shared.count, more * (int)model->connections);
-    }
+    unsigned before = model->shared.count.level, flows = flows_of(model);
+    pass(model);
+    model->changes += model->shared.count.level != before;
+    flow_count_changed(&model->shared.count, (int)flows_of(model) - (int)flows);
   }
-}
-
-uint64_t policy_model_rate(const struct policy_model *model) {
-  return model->delivered * 1000 / (model->in_flight_ns / 1000 + 1);
-}
-
-void policy_model_reset(struct policy_model *model) {
-  model->delivered = model->in_flight_ns = model->on_ns = 0;
-  model->changes = 0;
 }

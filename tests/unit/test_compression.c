@@ -11,7 +11,6 @@
 static struct policy_model model;
 
 static const struct policy_model bound_by_network = {
-  .connections = 1,
   .first_flows = 8,
   .nic = NIC,
   .cap = NIC,
@@ -34,7 +33,6 @@ UNIT_TEST(it_is_off_where_threads_are_the_limit) {
 
 /* Bursts pass before the kernel could tell that the network holds them up. */
 static const struct policy_model short_of_bytes = {
-  .connections = 1,
   .first_flows = 8,
   .nic = NIC / 5,
   .cap = NIC / 40,

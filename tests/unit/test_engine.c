@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -13,6 +12,7 @@
 
 #include "common/clock.h"
 #include "common/param.h"
+#include "common/random.h"
 #include "common/sysfs.h"
 #include "net_plugin/connection/connection.h"
 #include "net_plugin/engine/engine_state.h"
@@ -23,11 +23,6 @@
 
 static struct engine *engine;
 static atomic_bool is_stuck;
-
-static uint64_t draw(uint64_t *random, uint64_t below) {
-  *random = *random * UINT64_C(6364136223846793005) + 1442695040888963407u;
-  return (*random >> 33) % below;
-}
 
 static int start(void **state) {
   struct nic nic = pair_loopback(AF_INET);
@@ -97,8 +92,8 @@ static void task_run(struct engine_task *task) {
 }
 
 static void submit_task(struct worker *worker) {
-  if (draw(&worker->random, 64) == 0) {
-    usleep((useconds_t)draw(&worker->random, 300)); /* lets the thread fall asleep */
+  if (random_next(&worker->random) % 64 == 0) {
+    usleep((useconds_t)random_next(&worker->random) % 300); /* lets the thread fall asleep */
   }
   engine_submit(engine, &worker->task);
 }
@@ -127,9 +122,9 @@ static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
 static void set_timer(struct worker *worker) {
   engine_lock(engine);
   engine_timer_set(engine, &worker->timer,
-                   clock_now_ns() + draw(&worker->random, 500) * NS_PER_US + 1);
+                   clock_now_ns() + random_next(&worker->random) % 500 * NS_PER_US + 1);
   engine_unlock(engine);
-  for (uint64_t polls = draw(&worker->random, 4); polls > 0; polls--) {
+  for (uint64_t polls = random_next(&worker->random) % 4; polls > 0; polls--) {
     engine_progress(engine);
   }
 }
@@ -232,7 +227,7 @@ static void raise_event(struct worker *worker) {
   if (write(worker->source.fd, &one, sizeof one) != sizeof one) {
     atomic_store(&is_stuck, true);
   }
-  if (draw(&worker->random, 8) == 0) {
+  if (random_next(&worker->random) % 8 == 0) {
     engine_progress(engine);
   }
 }

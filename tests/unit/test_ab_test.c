@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* compare: what counts as slower, and which rows of a profile must go. */
-#include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/lib/json_text.h"

@@ -2,10 +2,8 @@
 /* addresses: in a handle that has no room for all, in the reply that lists them; and that
  * devices of many NICs use every one. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,7 +13,6 @@
 #include "net_plugin/setup/handle.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/by_hand.h"
-#include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
 #include "tests/lib/unit.h"
 

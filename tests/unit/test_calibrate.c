@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calibrate: the command line for every launcher, labels, what is not measured again. */
 #include <argz.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/lib/json_text.h"
 #include "tests/lib/tool.h"

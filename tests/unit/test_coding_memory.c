@@ -2,12 +2,10 @@
 /* The memory for compressed chunks: how much address space a connection takes for it, and what
  * happens where there is none. */
 #include <limits.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "net_plugin/connection/connection_state.h"
-#include "net_plugin/setup/settings.h"
 #include "tests/lib/content.h"
 #include "tests/lib/fault.h"
 #include "tests/lib/log_capture.h"

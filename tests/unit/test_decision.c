@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a profile means beyond lanes: that ranks which would choose differently never connect. */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/profile.h"
-#include "net_plugin/connection/connection.h"
 #include "net_plugin/setup/decision.h"
 #include "net_plugin/setup/settings.h"
 #include "net_plugin/setup/setup.h"
 #include "tests/lib/json_text.h"
 #include "tests/lib/log_capture.h"
 #include "tests/lib/pair.h"
-#include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
 #define HEAD "{'schema': 2, 'id': 'a'"

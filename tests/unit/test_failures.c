@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -133,14 +132,12 @@ FAILURE_TEST(an_encrypted_job_survives_each_failing_call, encrypted) {
 
 /* ---- the statistics of a job ---- */
 
-static struct tree stats_tree;
-
 /* True if all of a document came. Its own calls are counted with the server's, and may fail, too.
  */
 static bool has_statistics(void) {
   static char answer[1 << 16];
   struct sockaddr_un address = { .sun_family = AF_UNIX };
-  stats_file_find(stats_tree.root, address.sun_path);
+  stats_file_find(test_tree.root, address.sun_path);
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   size_t used = 0;
   if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) {
@@ -178,17 +175,14 @@ FAILURE_TEST(statistics_survive_each_failing_call, by_auto) {
     .name = "statistics", .run = run_watched_job, .must_succeed = true, .arms_itself = true
   };
   char directory[128];
-  tree_create(&stats_tree);
-  snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", stats_tree.root);
+  tree_create(&test_tree);
+  snprintf(directory, sizeof directory, "STRATUS_STATS_DIR=%s", test_tree.root);
   job_set_parameters(by_thread[0], directory);
   assert_true(each_failure_of_all(&entry) > 0);
-  tree_remove(&stats_tree);
+  tree_remove(&test_tree);
 }
 
 /* ---- the tuner's table ---- */
-
-/* Of the tuner. */
-static struct tree profiles;
 
 static void tuner_logger(enum nccl_log_level level, unsigned long subsystems, const char *file,
                          int line, const char *format, ...) {
@@ -207,12 +201,12 @@ static void use_new_profile(void) {
   static unsigned number;
   char name[32], path[TREE_PATH_MAX];
   snprintf(name, sizeof name, "p%u.profile", number++);
-  tree_write(&profiles, name, "%s",
+  tree_write(&test_tree, name, "%s",
              json_text("{'schema': 2, 'id': 'p', 'tables': [{'coll': 'allreduce', 'nodes': 4, "
                        "'ppn': 8, 'rows': [{'bytes_lo': 1024, 'bytes_hi': 1048576, 'algo': 'ring', "
                        "'proto': 'simple', 'channels': 4}]}]}"));
-  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&profiles, name, path));
-  sysfs_process_root = profiles.root;
+  snprintf(profile, sizeof profile, "STRATUS_PROFILE=%s", tree_path(&test_tree, name, path));
+  sysfs_process_root = test_tree.root;
   param_load((char *[]){ profile, NULL });
   each_failure_arm();
 }
@@ -240,9 +234,9 @@ FAILURE_TEST(the_tuner_survives_each_failing_call, by_auto) {
   static const struct entry_point entry = {
     .name = "tuner table", .run = run_tuner, .must_succeed = true, .arms_itself = true
   };
-  tree_create(&profiles);
+  tree_create(&test_tree);
   assert_true(each_failure_of_all(&entry) > 0);
-  tree_remove(&profiles);
+  tree_remove(&test_tree);
 }
 
 FAILURE_TEST(short_reads_and_writes_are_whole, by_auto) {

@@ -4,7 +4,6 @@
  * has looked at; the figures are printed. */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -135,6 +135,9 @@ const char *discovery_unused_text(const struct discovery *discovery,
       add_text(&list, "; ", it->nic.name, interface_verdict_text(it->verdict));
     }
   }
+  if (discovery->interface_count == 0) {
+    snprintf(text, DISCOVERY_TEXT_MAX, "there is none with an address");
+  }
   return end_text(&list);
 }
 

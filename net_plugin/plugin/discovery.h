@@ -30,7 +30,7 @@ int discovery_run(struct discovery *discovery);
 void discovery_free(struct discovery *discovery);
 
 enum { DISCOVERY_TEXT_MAX = 1024 };
-/* One text per interface that is not used, separated by semicolons. */
+/* One text per interface that is not used, separated by semicolons; or that there is none. */
 const char *discovery_unused_text(const struct discovery *discovery, char text[DISCOVERY_TEXT_MAX]);
 /* "eth16, eth17": the interfaces that are left out for this reason. Empty: there is none. Of both
  * texts the end says how many have no room. */

@@ -125,11 +125,10 @@ static void announce(int api_version, const struct device_table *table,
 static void warn_without_device(const struct discovery *discovery) {
   const struct interface_wishes *wishes = &discovery->wishes;
   char unused[DISCOVERY_TEXT_MAX], wish[INTERFACE_WISH_TEXT_MAX];
-  discovery_unused_text(discovery, unused);
   LOG_WARN("no usable network interface, so NCCL goes on without stratus "
            "(%s; NCCL_SOCKET_FAMILY=\"%s\"): %s",
            interface_wish_text(wishes, wish), wishes->family ? wishes->family : "",
-           unused[0] ? unused : "there is none with an address");
+           discovery_unused_text(discovery, unused));
 }
 
 /* With the lock held. */

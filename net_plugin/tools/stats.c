@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
@@ -97,6 +98,9 @@ static int run(int argument_count, char **arguments, bool is_json) {
   }
   if (is_json && options.is_prometheus) {
     return cli_fail_usage("stats: give either --json or --prometheus");
+  }
+  if (options.has_other_users && geteuid() != 0) {
+    return cli_fail("stats: --all needs root: the directories of other users are closed");
   }
   json_t *before = NULL;
   int status = print_once((pid_t)wanted, is_json, &before);

@@ -57,6 +57,8 @@ UNIT_TEST_WITH(no_interface_has_reasons, set_up, tear_down) {
   const char *first = strstr(text, "lo does not match NCCL_SOCKET_IFNAME");
   assert_non_null(first);
   assert_null(strstr(first + 1, "; lo ")); /* once, however many addresses it has */
+  static const struct discovery none;
+  assert_string_equal(discovery_unused_text(&none, text), "there is none with an address");
 }
 
 UNIT_TEST_WITH(a_profile_is_used, set_up, tear_down) {

@@ -58,6 +58,10 @@ UNIT_TEST(a_full_disk_is_told) {
              "stratus: /dev/full: No space left on device\n");
 }
 
+UNIT_TEST(a_directory_is_no_file_of_samples) {
+  TOOL_WARNS(tool_run("stratus fit tests/data"), 1, "tests/data: cannot be read: Is a directory");
+}
+
 UNIT_TEST(a_bad_profile_is_told_with_its_place) {
   tree_write(&tool.tree, "bad.profile", "%s",
              json_text("{'schema': 2, 'id': 'x', 'tables': [{'coll': 'allreduce', 'nodes': 2, "

@@ -236,7 +236,7 @@ int sample_file_read(const char *path, struct sample_file *out, struct profile_e
                why.text);
     }
   }
-  result = result == 0 && file && ferror(file) ? -EIO : result;
+  result = result == 0 && file && ferror(file) ? -errno : result;
   free(text);
   if (file) {
     fclose(file);

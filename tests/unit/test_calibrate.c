@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/lib/json_text.h"
 #include "tests/lib/tool.h"
@@ -247,6 +248,15 @@ TOOL_TEST(what_follows_is_said_first) {
                        "goes on by the same command\n"
                        "stratus: allreduce, NCCL's own choice, round 1 of 3: 14 sizes\n");
   tool_assert_contains(tool.errors, "./all_reduce_perf was ended: interrupted\n");
+}
+
+TOOL_TEST(a_second_signal_ends_who_is_deaf) {
+  char survived[TREE_PATH_MAX];
+  write_script("all_reduce_perf", "trap '' TERM\n"
+                                  "for i in 1 2 3 4 5 6 7 8; do kill -TERM $PPID; sleep 1; done\n"
+                                  "touch survived");
+  TOOL_WARNS(run_tool("8"), 1, "./all_reduce_perf was ended: interrupted\n");
+  assert_true(access(tree_path(&tool.tree, "survived", survived), F_OK) != 0);
 }
 
 /* A rank of another launcher would run a job beside those of the other ranks. */

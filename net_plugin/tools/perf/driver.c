@@ -134,10 +134,14 @@ static int map_data(struct driver *driver) {
   }
   int fd = open(plan->data_path, O_RDONLY | O_CLOEXEC);
   bool is_open = fd >= 0 && fstat(fd, &status) == 0;
+  bool has_bytes = is_open && S_ISREG(status.st_mode) && status.st_size > 0;
   void *data =
-      is_open ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+      has_bytes ? mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
   int error = errno;
   close(fd);
+  if (is_open && !has_bytes) {
+    return cli_fail("--data %s: no file with contents", plan->data_path);
+  }
   if (data == MAP_FAILED) {
     return cli_fail("--data %s: %s", plan->data_path, strerror(error));
   }

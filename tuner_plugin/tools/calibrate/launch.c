@@ -266,9 +266,10 @@ static void take_line(struct output *output, char *line) {
 static volatile pid_t child;           /* the leader of its group */
 static volatile sig_atomic_t ended_by; /* a signal; SIGALRM: the time limit */
 
+/* Whoever does not heed the first signal is killed by the next. */
 static void end_launch(int number) {
+  kill(-child, ended_by ? SIGKILL : SIGTERM);
   ended_by = number;
-  kill(-child, SIGTERM);
 }
 
 static void become(const struct launch_job *job, char *const *words, int output) {

@@ -32,9 +32,12 @@ static const struct cli_option option_rows[] = {
   { 0 },
 };
 
+static bool is_incomplete; /* what was printed last: a process has not answered */
+
 /* An array with the document of each process; those that do not answer are left out. */
 static json_t *list_documents(const struct stats_sources *sources) {
   json_t *processes = json_array();
+  is_incomplete = false;
   for (size_t i = 0; i < sources->count; i++) {
     const struct stats_source *source = &sources->list[i];
     int error = source->error;
@@ -42,6 +45,7 @@ static json_t *list_documents(const struct stats_sources *sources) {
       json_array_append(processes, source->document);
     } else if (error != -ENOENT && error != -ECONNREFUSED && error != -ENODATA &&
                error != -ECONNRESET) { /* these are just ending */
+      is_incomplete = true;
       cli_fail("process %d (%s): %s", (int)source->pid, source->path, strerror(-error));
     }
   }
@@ -82,7 +86,7 @@ static int print_once(pid_t wanted, bool is_json, json_t **before) {
   } else if (has_some) {
     print_tables(processes, *before);
   }
-  if (!has_some && !options.is_prometheus && (wanted || !is_json)) {
+  if (!has_some && !is_incomplete && !options.is_prometheus && (wanted || !is_json)) {
     status = fail_without_process(wanted);
   }
   json_decref(*before);
@@ -110,7 +114,7 @@ static int run(int argument_count, char **arguments, bool is_json) {
     status = print_once((pid_t)wanted, is_json, &before);
   }
   json_decref(before);
-  return status;
+  return status == CLI_OK && is_incomplete ? CLI_FAILED : status;
 }
 
 const struct cli_command command_stats = {

@@ -339,12 +339,11 @@ tests-sim: $(SIM) ## build/tests/sim: the protocol under simulated faults
 # ---- collectives and training steps through NCCL: tests/coll ----
 
 COLL := $(BUILD)/tests/coll/coll
-COLL_OBJ := $(call objects,$(call sources,tests/coll tests/coll/replay) tests/lib/contents.c)
+COLL_OBJ := $(call objects,$(call sources,tests/coll tests/coll/replay tests/coll/stress))
 # Measures plugins from outside, so it has none of their objects.
 COLL_PARTS := $(filter-out %/main.o,$(COLL_OBJ)) $(COMMON_A)
 # As nccl-tests' programs are called: the name is the operation.
 COLL_NAMES := $(patsubst %,$(BUILD)/tests/coll/%_perf,all_reduce all_gather reduce_scatter)
-COLL_STRESS := $(BUILD)/tests/coll/coll-stress
 COLL_FAULTY := $(BUILD)/tests/coll/libnccl-faulty.so
 
 # The emulated GPU's NCCL, where LD_LIBRARY_PATH has none.
@@ -356,17 +355,13 @@ $(COLL): $(COLL_OBJ) $(COMMON_A)
 $(COLL_NAMES): $(COLL)
 	$(Q)ln -sf $(<F) $@
 
-# With jobs to be broken.
-$(COLL_STRESS): $(call objects,$(call sources,tests/coll/stress)) $(COLL_PARTS)
-	$(link) $^ $(SYSTEM_LIBS) $(COLL_RUNPATH)
-
 # An NCCL with faults, for LD_PRELOAD.
 $(COLL_FAULTY): $(call objects,tests/coll/faulty/faulty_nccl.c tests/coll/element.c)
 	@mkdir -p $(@D)
 	$(if $(Q),@echo "  LINK    $@")
 	$(Q)$(CC) -shared $(SAN_FLAGS_$(SAN)) -o $@ $^ -ldl -lm
 
-coll: all $(COLL) $(COLL_NAMES) $(COLL_STRESS) $(COLL_FAULTY) ## build/tests/coll/coll: collectives and training steps
+coll: all $(COLL) $(COLL_NAMES) $(COLL_FAULTY) ## build/tests/coll/coll: collectives and training steps
 .PHONY: coll
 
 # ---- simulation of many hosts: tests/scale ----

@@ -2,7 +2,6 @@
 /* job: sets up and takes down. */
 #include "tests/coll/job.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -5,7 +5,6 @@
 #include "tests/coll/measure.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "common/clock.h"
 #include "tests/coll/libs.h"

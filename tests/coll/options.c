@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/lib/contents.h"
 #include "common/cli.h"
 #include "common/quantity.h"
+#include "common/time_units.h"
 #include "common/version.h"
 #include "tests/coll/replay/workload.h"
 
@@ -25,6 +25,8 @@ static const struct given defaults = {
          .checks = 1,
          .replay_steps = 100,
          .replay_skip = 20,
+         .patience_ns = 60 * NS_PER_S,
+         .seed = 1,
          .gpus = 1,
          .root = -1,
          .ppn = 1 },
@@ -65,11 +67,10 @@ static const struct cli_option rows[] = {
   COUNT_ROW("per-iteration", 'I', is_per_iteration, 0, 1,
             "1: wait after each iteration and report each one's time"),
   COUNT_ROW("check", 'c', checks, 0, OPTIONS_ITERATIONS_MAX, "runs whose every element is checked"),
-  ROW("data", 0, CLI_STRING, o.data, "WORD|FILE", 0, 0,
-      "what is sent: a file of gradients, or invented ones:\n" CONTENTS_WORDS
-      ". Sums stay exact: all ranks\n"
-      "send the same, without its lowest bits. Reductions in place are\n"
-      "left out; --replay sends averages, which do not grow. Not given:\n"
+  ROW("data", 0, CLI_STRING, o.data, "FILE", 0, 0,
+      "what is sent, such as gradients. Sums stay exact: all ranks send\n"
+      "the same, without its lowest bits. Reductions in place are left\n"
+      "out; --replay sends averages, which do not grow. Not given:\n"
       "numbers made for checks (--replay: zeros). These compress as no\n"
       "gradients do: STRATUS_COMPRESS=off is set, unless it is set"),
   COUNT_ROW("local_register", 'R', is_registered, 0, 1, "1: register the buffers with NCCL"),
@@ -86,6 +87,25 @@ static const struct cli_option rows[] = {
   COUNT_ROW("replay-skip", 0, replay_skip, 0, OPTIONS_ITERATIONS_MAX, "steps before them"),
   ROW("compute-scale", 0, CLI_STRING, compute_scale, "X", 0, 0, "compute times times X"),
   ROW("bytes-scale", 0, CLI_STRING, bytes_scale, "X", 0, 0, "numbers of elements times X"),
+  ROW("soak", 0, CLI_DURATION, o.soak_ns, "TIME", 0, 0,
+      "instead of the table: int32 sums, the operations and sizes in\n"
+      "random order until this has passed, or SIGUSR1 comes to rank 0;\n"
+      "every result is checked"),
+  ROW("log", 0, CLI_STRING, o.log_path, "FILE", 0, 0,
+      "with --soak: a line of JSON for each completion"),
+  COUNT_ROW("abort", 0, abort_rounds, 0, OPTIONS_ITERATIONS_MAX,
+            "instead of the table: N times, sums are checked, one is aborted\n"
+            "half way by ncclCommAbort, and communicators are made again;\n"
+            "memory, threads, descriptors and what was freed are watched"),
+  COUNT_ROW("seed", 0, seed, 0, INT32_MAX, "of --soak's order, and of --abort's times"),
+  COUNT_ROW("unmade", 0, unmade_rounds, 0, OPTIONS_ITERATIONS_MAX,
+            "instead of the table: N times, the first AllReduce of new\n"
+            "communicators fails, as a connection cannot be made, and all\n"
+            "ranks abort: on an error, else when the patience is over"),
+  ROW("patience", 0, CLI_DURATION, o.patience_ns, "TIME", 0, 0, "with --unmade"),
+  ROW("command", 0, CLI_STRING, o.command, "COMMAND", 0, 0,
+      "with --unmade: rank 0 runs `COMMAND break` before, and\n"
+      "`COMMAND heal` after the abort"),
   ROW("json", 'J', CLI_STRING, o.json_path, "FILE", 0, 0, "also write the results to FILE"),
   ROW("hosts", 0, CLI_STRING, o.hosts, "LIST", 0, 0,
       "start the ranks: local:N (N hosts' worth of processes here),\n"
@@ -208,6 +228,22 @@ static int check_replay(const struct options *o) {
              : CLI_OK;
 }
 
+/* Jobs to be broken take the place of the table; aborted sums need not be timed well. */
+static int check_stress(struct options *o) {
+  int modes = !!o->soak_ns + !!o->abort_rounds + !!o->unmade_rounds;
+  if (modes + !!o->replay > 1)
+    return cli_fail_usage("one of --replay, --soak, --abort and --unmade");
+  if (modes && o->gpus > 1)
+    return cli_fail_usage("--soak, --abort and --unmade take one GPU per process: use --ppn");
+  if (o->abort_rounds && !o->checks)
+    return cli_fail_usage("--abort excludes -c 0");
+  if (o->abort_rounds && !cli_given("iters"))
+    o->iterations = 1;
+  if (o->abort_rounds && !cli_given("warmup_iters"))
+    o->warmup = 0;
+  return CLI_OK;
+}
+
 static int check_together(const struct options *o) {
   const char *of_hosts = o->hosts ? NULL : cli_given("ppn|split-cpus");
   return of_hosts ? cli_fail_usage("--%s goes with --hosts", of_hosts) : CLI_OK;
@@ -220,6 +256,8 @@ static int complete(int argument_count, char **arguments, bool is_json) {
     status = take_texts(o);
   if (status == CLI_OK)
     status = list_sizes(o);
+  if (status == CLI_OK)
+    status = check_stress(o);
   if (status == CLI_OK)
     status = check_together(o);
   shall_run = status == CLI_OK;

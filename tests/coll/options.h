@@ -37,10 +37,18 @@ struct options {
   int replay_steps, replay_skip;
   double compute_scale, bytes_scale;
 
+  /* Jobs to be broken (stress/stress.h): of the first three at most one is not 0. */
+  uint64_t soak_ns;
+  int abort_rounds, unmade_rounds;
+  const char *command;  /* NULL: none */
+  uint64_t patience_ns; /* of --unmade */
+  int seed;
+  const char *log_path; /* of --soak; NULL: none */
+
   int gpus; /* per process */
   int root; /* -1: another one at each size */
 
-  const char *data; /* what is sent: see tests/lib/contents.h; NULL: patterns, zeros */
+  const char *data; /* a file of what is sent; NULL: patterns, zeros */
   const char *json_path;
   const char *hosts; /* NULL: no launch */
   bool is_split_cpus;

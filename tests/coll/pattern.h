@@ -23,11 +23,10 @@
 #ifndef COLL_PATTERN_H
 #define COLL_PATTERN_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tests/lib/contents.h"
+#include "tests/coll/contents.h"
 #include "tests/coll/element.h"
 
 /* In the order of ncclRedOp_t, whose values these are. */

@@ -59,6 +59,7 @@ all_reduce 20000 float32 copies
 all_reduce 100 stages
 all_reduce 1 float32
 END
+gradients=tests/data/codec/resnet18-gradient.f32
 check() { python3 -B tests/coll/replay_check.py "$@" 2>&1; }
 
 # replays NAME HOSTS PPN WORKLOAD OPTIONS...: no wrong value, and a JSON file that is the workload's.
@@ -72,12 +73,12 @@ replays() {
 }
 replays 'replay: buckets, one rank' 1 1 buckets
 replays 'replay: buckets, 4 hosts, scaled' 4 1 buckets --compute-scale 0.5 --bytes-scale 3
-replays 'replay: buckets, gradients, 2 hosts' 2 1 buckets --data f32
+replays 'replay: buckets, gradients, 2 hosts' 2 1 buckets --data "$gradients"
 replays 'replay: sharded, 3 hosts' 3 1 sharded
 replays 'replay: pipeline, 4 hosts' 4 1 pipeline -c 2
 replays 'replay: pipeline, 2 hosts x 2 processes' 2 2 pipeline
 replays 'replay: experts, 2 hosts' 2 1 experts -c 2
-replays 'replay: experts, 4 hosts, gradients' 4 1 experts --data f32
+replays 'replay: experts, 4 hosts, gradients' 4 1 experts --data "$gradients"
 
 if wanted 'replay: several workloads in turn'; then
   t 0 'replay: several workloads in turn' -- --hosts local:4 --replay-steps 3 --replay-skip 0 -J "$json" \

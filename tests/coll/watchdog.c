@@ -2,7 +2,6 @@
 /* watchdog: polls 20 times a second, whose cost is negligible in a measurement. */
 #include "tests/coll/watchdog.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>

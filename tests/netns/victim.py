@@ -2,7 +2,7 @@
 """victim: a cluster of network namespaces, and a job on it whose progress is watched while something
 breaks. What the test scripts faults, soak and strangers share.
 
-The job is tests/coll/stress, with --soak: every element of every result is checked, and rank 0 writes a line when
+The job is tests/coll, with --soak: every element of every result is checked, and rank 0 writes a line when
 an operation completes. Times are CLOCK_MONOTONIC's, as Python's time.monotonic()."""
 
 import glob
@@ -166,7 +166,7 @@ class Job:
         return self
 
     def command(self):
-        return [f"{ROOT}/build/tests/coll/coll-stress", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
+        return [f"{ROOT}/build/tests/coll/coll", "--hosts", self.cluster.call("hosts", self.cluster.name).strip(),
                 "--soak", f"{self.limit_s}s", "--log", f"{self.scratch}/log"]
 
     def __exit__(self, kind, *_):
@@ -277,7 +277,7 @@ def be_patient():
 def is_rank(pid):
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8") as comm:
-            return comm.read().strip() in ("coll-stress", "coll")
+            return comm.read().strip() == "coll"
     except OSError:
         return False
 

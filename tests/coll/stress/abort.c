@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* abort: random choices are the same at every rank, and repeat with the same --seed. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <stdatomic.h>
@@ -19,6 +18,7 @@
 #include "tests/coll/report.h"
 #include "tests/coll/stress/stress.h"
 #include "tests/coll/watchdog.h"
+#include "tests/lib/traces.h"
 
 enum {
   LAUNCHES_MAX = 8,            /* of one round: each waits half as long as the one before */
@@ -42,7 +42,7 @@ enum order { TOGETHER, STAGGERED, AFTER_ERROR, ORDERS };
 static const char *const order_names[ORDERS] = { "together", "staggered", "after an error" };
 
 struct resources {
-  int descriptors, threads;
+  struct traces traces;
   double memory_mib; /* resident */
 };
 
@@ -318,21 +318,9 @@ static void watch_freed(struct abort_test *t) {
                      check_freed(t, t->gpu->recv, "receive");
 }
 
-static int count_entries(const char *path) {
-  int count = -2; /* "." and ".." */
-  DIR *directory = opendir(path);
-  if (!directory)
-    message_fail("%s cannot be read", path);
-  while (readdir(directory))
-    count++;
-  closedir(directory);
-  return count;
-}
-
 static struct resources count_resources(void) {
   malloc_trim(0);
-  struct resources r = { .descriptors = count_entries("/proc/self/fd"),
-                         .threads = count_entries("/proc/self/task") };
+  struct resources r = { .traces = traces_now() };
   char line[256];
   long long kib;
   FILE *status = fopen("/proc/self/status", "re");
@@ -369,9 +357,11 @@ static void run_round(struct abort_test *t, int baseline_round) {
   struct resources now = count_resources();
   if (t->round == baseline_round)
     t->baseline = now;
-  t->mine.growth = (struct resources){ now.descriptors - t->baseline.descriptors,
-                                       now.threads - t->baseline.threads,
-                                       now.memory_mib - t->baseline.memory_mib };
+  t->mine.growth = (struct resources){
+    { now.traces.threads - t->baseline.traces.threads,
+      now.traces.descriptors - t->baseline.traces.descriptors },
+    now.memory_mib - t->baseline.memory_mib,
+  };
   set_place(t, "new communicators");
   job_open_comms(t->job);
 }
@@ -379,8 +369,12 @@ static void run_round(struct abort_test *t, int baseline_round) {
 /* Those of the rank that has most of each. */
 static struct result combine(const struct abort_test *t) {
   const struct result *mine = &t->mine;
-  double most[] = { mine->abort_ms,         mine->unnoticed,          (double)mine->wrong,
-                    (double)mine->touched,  mine->growth.descriptors, mine->growth.threads,
+  double most[] = { mine->abort_ms,
+                    mine->unnoticed,
+                    (double)mine->wrong,
+                    (double)mine->touched,
+                    mine->growth.traces.descriptors,
+                    mine->growth.traces.threads,
                     mine->growth.memory_mib };
   rendezvous_most(t->job->rendezvous, most, sizeof most / sizeof most[0]);
   return (struct result){ .abort_ms = most[0],
@@ -388,13 +382,13 @@ static struct result combine(const struct abort_test *t) {
                           .unnoticed = (int)most[1],
                           .wrong = (uint64_t)most[2],
                           .touched = (uint64_t)most[3],
-                          .growth = { (int)most[4], (int)most[5], most[6] } };
+                          .growth = { { (int)most[5], (int)most[4] }, most[6] } };
 }
 
 static bool conclude(const struct abort_test *t, int baseline_round, FILE *table) {
   struct result r = combine(t);
   bool is_good = !r.wrong && !r.touched && !r.unnoticed && r.abort_ms < LIMIT_MS &&
-                 r.growth.descriptors <= 0 && r.growth.threads <= 0 &&
+                 r.growth.traces.descriptors <= 0 && r.growth.traces.threads <= 0 &&
                  r.growth.memory_mib <= GROWTH_MIB_MAX;
   if (!table)
     return is_good;
@@ -403,7 +397,8 @@ static bool conclude(const struct abort_test *t, int baseline_round, FILE *table
   fprintf(table, "# %llu wrong, %llu bytes written that were freed, %d errors not noticed\n",
           (unsigned long long)r.wrong, (unsigned long long)r.touched, r.unnoticed);
   fprintf(table, "# since round %d: %+d descriptors, %+d threads, %+.1f MiB: %s\n", baseline_round,
-          r.growth.descriptors, r.growth.threads, r.growth.memory_mib, is_good ? "OK" : "FAILED");
+          r.growth.traces.descriptors, r.growth.traces.threads, r.growth.memory_mib,
+          is_good ? "OK" : "FAILED");
   if (fflush(table))
     message_fail("standard output: %s", strerror(errno));
   return is_good;
@@ -415,15 +410,13 @@ void abort_prepare(void) {
 }
 
 bool abort_run(struct job *job, FILE *table) {
-  int rounds = stress.abort_rounds;
+  int rounds = job->options->abort_rounds;
   int baseline_round = rounds > BASELINE_ROUND ? BASELINE_ROUND : (rounds + 1) / 2;
   struct abort_test t = { .job = job,
                           .gpu = &job->gpus[0],
                           .bytes = job->options->sizes[0] / sizeof(float) * sizeof(float),
-                          .random = (uint64_t)stress.seed,
+                          .random = (uint64_t)job->options->seed,
                           .staging = message_allocate(SCAN_BYTES, 1) };
-  if (job->options->gpus > 1 || !job->options->checks)
-    message_fail("--abort excludes -g above 1 and -c 0");
   if (table)
     report_print_ranks(table, job);
   while (t.round < rounds)

@@ -85,24 +85,24 @@ static void compute_arrays(struct soak_state *e, uint64_t seed) {
 
 static void begin(struct soak_state *e, struct job *job) {
   const struct options *o = job->options;
-  *e = (struct soak_state){ .job = job, .random = (uint64_t)stress.seed };
+  *e = (struct soak_state){ .job = job, .random = (uint64_t)o->seed };
   e->elements = job->buffer_bytes / sizeof **e->sent + SLACK;
   for (int i = 0; i < OPERATIONS; i++) {
     if (o->operations[i])
       e->operations[e->operation_count++] = (enum operation)i;
   }
-  compute_arrays(e, (uint64_t)stress.seed);
+  compute_arrays(e, (uint64_t)o->seed);
   job->arrays = (const void *const *)e->sent;
-  if (stress.log_path && job->process == 0) {
-    e->log = fopen(stress.log_path, "we");
+  if (o->log_path && job->process == 0) {
+    e->log = fopen(o->log_path, "we");
     if (!e->log)
-      message_fail("%s: %s", stress.log_path, strerror(errno));
+      message_fail("%s: %s", o->log_path, strerror(errno));
   }
 }
 
 static void soak_end(struct soak_state *e) {
   if (e->log && fclose(e->log))
-    message_fail("%s: %s", stress.log_path, strerror(errno));
+    message_fail("%s: %s", e->job->options->log_path, strerror(errno));
   for (int source = 0; source <= e->job->ranks; source++)
     free(e->sent[source]);
   free(e->sent);
@@ -157,8 +157,6 @@ static bool is_over(struct soak_state *e, uint64_t end_ns, struct soak_result *r
 bool soak_run(struct job *job, FILE *table) {
   struct soak_state soak_state;
   struct soak_result result = { 0 };
-  if (job->options->gpus > 1)
-    message_fail("--soak takes one GPU per process");
   if (table) {
     report_print_ranks(table, job);
   }
@@ -169,7 +167,7 @@ bool soak_run(struct job *job, FILE *table) {
   do {
     for (int i = 0; i < ROUND; i++)
       take_turn(&soak_state, &result);
-  } while (!is_over(&soak_state, start_ns + stress.soak_ns, &result));
+  } while (!is_over(&soak_state, start_ns + job->options->soak_ns, &result));
   double seconds = (double)(clock_now_ns() - start_ns) / 1e9;
   soak_end(&soak_state);
   if (table) {

@@ -1,28 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stress: what coll-stress takes besides the options of coll, and its modes (run.h).
- * Owns: nothing between calls, but for what a mode says.
- * Threads: the main thread of every process, with the same options.
- * Blocks: until all rounds are over.  Fails: ends the process with a message where a round cannot
- * go on. */
+/* stress: jobs for tests/netns and tests/vm to break, in place of the table: --soak, --abort,
+ * --unmade. True: all is right. `table`, for results, is NULL but at process 0. Owns: nothing
+ * between calls, but for what a mode says. Threads: the main thread of every process, with the same
+ * options. Blocks: until all rounds are over.  Fails: ends the process with a message where a round
+ * cannot go on. */
 #ifndef TESTS_COLL_STRESS_STRESS_H
 #define TESTS_COLL_STRESS_STRESS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 
 #include "tests/coll/job.h"
-
-struct stress {
-  uint64_t soak_ns;     /* --soak */
-  int abort_rounds;     /* --abort */
-  int unmade_rounds;    /* --unmade */
-  const char *command;  /* --command; NULL: none */
-  uint64_t patience_ns; /* --patience */
-  int seed;             /* --seed */
-  const char *log_path; /* --log; NULL: none */
-};
-extern struct stress stress;
 
 /* Rounds in which an AllReduce is aborted half way by ncclCommAbort, as elastic training does when
  * a rank is lost, and communicators are made again. In turn all ranks abort together, one after the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See unmade.h. */
+/* See stress.h. */
 
 #include <stdlib.h>
 #include <time.h>
@@ -69,7 +69,8 @@ static struct part fail_and_abort(const struct job *job) {
       libs.ncclAllReduce(gpu->send + PATTERN_GUARD_BYTES, gpu->recv + PATTERN_GUARD_BYTES,
                          job->buffer_bytes, ELEMENT_INT8, ncclSum, gpu->comm, gpu->stream);
   mine.has_error = result != ncclSuccess && result != ncclInProgress;
-  while (!mine.has_error && !mine.is_done && clock_now_ns() < start_ns + stress.patience_ns) {
+  while (!mine.has_error && !mine.is_done &&
+         clock_now_ns() < start_ns + job->options->patience_ns) {
     nanosleep(&pause, NULL);
     look(gpu, &mine);
   }
@@ -84,10 +85,10 @@ static struct part fail_and_abort(const struct job *job) {
 /* `what` is break or heal. All processes go on together. */
 static void run_command(const struct job *job, const char *what) {
   char command[512];
-  snprintf(command, sizeof command, "%s %s", stress.command, what);
+  snprintf(command, sizeof command, "%s %s", job->options->command, what);
   rendezvous_barrier(job->rendezvous);
   /* The user's own command line. NOLINTNEXTLINE(cert-env33-c) */
-  if (job->process == 0 && stress.command && system(command))
+  if (job->process == 0 && job->options->command && system(command))
     message_fail("failed: %s", command);
   rendezvous_barrier(job->rendezvous);
 }
@@ -117,11 +118,9 @@ static bool add_up(const struct part *all, int count, int round, FILE *table) {
 bool unmade_run(struct job *job, FILE *table) {
   struct part *all = message_allocate((size_t)job->processes, sizeof *all);
   bool is_good = true;
-  if (job->options->gpus > 1)
-    message_fail("--unmade excludes -g above 1");
   watchdog_forget();
   NCCL(ncclCommDestroy(job->gpus[0].comm));
-  for (int round = 1; round <= stress.unmade_rounds; round++) {
+  for (int round = 1; round <= job->options->unmade_rounds; round++) {
     open_comm(job);
     watchdog_set_place("round %d", round);
     run_command(job, "break");

@@ -66,7 +66,7 @@ used() { # TRANSPORT
 endure_start() { # TRANSPORT SECONDS [ARGUMENTS...]
   rm -f /tmp/nccl.* "$scratch/operations"
   # shellcheck disable=SC2046
-  env $(transport_variables "$1") build/tests/coll/coll-stress --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
+  env $(transport_variables "$1") build/tests/coll/coll --hosts "$(host_list)" --soak "$2s" -T "$(($2 + 30))s" \
     --log "$scratch/operations" "${@:3}" >"$scratch/out" 2>&1 &
   endure=$!
   until_true 120 endure_has_done 3 || endure_failed "it does not begin"
@@ -88,7 +88,7 @@ endure_goes_on() { # OPERATIONS SECONDS
 
 endure_end() {
   local status=0
-  pgrep -P "$endure" -x coll-stress | head -n 1 | xargs kill -USR1 # one of its ranks
+  pgrep -P "$endure" -x coll | head -n 1 | xargs kill -USR1 # one of its ranks
   wait "$endure" || status=$?
   if ((status != 0)) || ! grep -E '^# [0-9]+ operations, .*: 0 wrong$' "$scratch/out"; then
     endure_failed "the job ended with status $status after $(endure_operations) operations"

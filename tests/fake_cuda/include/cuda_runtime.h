@@ -11,12 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define CUDART_VERSION 12040
-#define CUDA_VERSION 12040
 
 typedef enum cudaError {
   cudaSuccess = 0,
@@ -60,25 +55,16 @@ typedef struct cudaLaunchConfig_st {
   unsigned numAttrs;
 } cudaLaunchConfig_t;
 
-#define cudaStreamLegacy ((cudaStream_t)0x1)
-#define cudaStreamPerThread ((cudaStream_t)0x2)
+#define cudaStreamPerThread ((cudaStream_t)0x2) /* 0x1: the legacy one */
 
-enum { cudaStreamDefault = 0, cudaStreamNonBlocking = 1 };
-enum { cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
-
-enum cudaMemcpyKind {
-  cudaMemcpyHostToHost = 0,
-  cudaMemcpyHostToDevice = 1,
-  cudaMemcpyDeviceToHost = 2,
-  cudaMemcpyDeviceToDevice = 3,
-  cudaMemcpyDefault = 4
-};
+enum { cudaStreamDefault = 0 };
+enum { cudaEventDefault = 0 };
+enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 };
 
 enum cudaMemoryType {
   cudaMemoryTypeUnregistered = 0,
   cudaMemoryTypeHost = 1,
-  cudaMemoryTypeDevice = 2,
-  cudaMemoryTypeManaged = 3
+  cudaMemoryTypeDevice = 2
 };
 
 struct cudaPointerAttributes {
@@ -108,27 +94,12 @@ struct cudaFuncAttributes {
   int reserved[16];
 };
 
-enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
-  cudaFuncAttributePreferredSharedMemoryCarveout = 9
-};
-
-enum cudaStreamCaptureStatus {
-  cudaStreamCaptureStatusNone = 0,
-  cudaStreamCaptureStatusActive = 1,
-  cudaStreamCaptureStatusInvalidated = 2
-};
-
-enum cudaStreamCaptureMode {
-  cudaStreamCaptureModeGlobal = 0,
-  cudaStreamCaptureModeThreadLocal = 1,
-  cudaStreamCaptureModeRelaxed = 2
-};
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0 };
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0 };
 
 enum cudaDriverEntryPointQueryResult {
   cudaDriverEntryPointSuccess = 0,
-  cudaDriverEntryPointSymbolNotFound = 1,
-  cudaDriverEntryPointVersionNotSufficent = 2
+  cudaDriverEntryPointSymbolNotFound = 1
 };
 
 /* Those that are more than a row of device_properties.c; numbers are shared with the driver API
@@ -190,8 +161,6 @@ struct cudaDeviceProp {
   int unused_15[70];
 };
 
-#define cudaGetDeviceProperties cudaGetDeviceProperties_v2
-
 const char *cudaGetErrorName(cudaError_t error);
 
 cudaError_t cudaDeviceSynchronize(void);
@@ -214,7 +183,4 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
 cudaError_t cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
                              cudaStream_t stream);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -166,7 +166,7 @@ void prims_await_steps(struct block *b, struct nccl_conn *conn, size_t steps);
 void prims_ll_op(struct prims *p, int flags, enum buffer src, enum buffer dst, ssize_t src_index,
                  ssize_t dst_index, ssize_t count);
 
-/* ---- pass.c: an operation on every chunk of a channel ---- */
+/* ---- ring.c: an operation on every chunk of a channel ---- */
 
 /* Chunks begin at begin + i * stride. One that begins behind the end is empty, but it is a step. */
 struct pass {
@@ -192,7 +192,6 @@ void ring_allgather(struct block *b, const struct collective *c, struct reductio
 void ring_reducescatter(struct block *b, const struct collective *c, struct reduction r, int proto);
 void ring_broadcast(struct block *b, const struct collective *c, struct reduction r, int proto);
 void ring_reduce(struct block *b, const struct collective *c, struct reduction r, int proto);
-/* tree.c */
 void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
 /* collnet.c */
 void chain_allreduce(struct block *b, const struct collective *c, struct reduction r);

@@ -2,7 +2,6 @@
 /* Layouts and rules per NCCL release: the one place to extend for a new one. Each release has the
  * structures it changed and a row in the table. Names in comments are NCCL's. */
 #include <stdio.h>
-#include <string.h>
 
 #include "tests/fake_cuda/nccl/facts.h"
 

@@ -2,7 +2,6 @@
 /* PAT all-gather and reduce-scatter, used with one rank per node: runs the steps that NCCL's own
  * PatRSAlgorithm and PatAGAlgorithm give (src/include/collectives.h at tag v2.29.7-1), as kernels
  * on a GPU do, and proxies, which count the same steps. */
-#include <string.h>
 
 #include "tests/fake_cuda/nccl/block.h"
 

@@ -36,18 +36,7 @@ ANSWERS(nvmlInit, NVML_SUCCESS)
 ANSWERS(nvmlShutdown, NVML_SUCCESS)
 
 EXPORT const char *nvmlErrorString(int result) {
-  switch (result) {
-  case NVML_SUCCESS:
-    return "success";
-  case NVML_ERROR_INVALID_ARGUMENT:
-    return "invalid argument";
-  case NVML_ERROR_NOT_SUPPORTED:
-    return "not supported";
-  case NVML_ERROR_NOT_FOUND:
-    return "not found";
-  default:
-    return "error";
-  }
+  return result == NVML_SUCCESS ? "success" : "error";
 }
 
 EXPORT int nvmlDeviceGetCount_v2(unsigned *n) {

@@ -149,6 +149,6 @@ EXPORT cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attr, const 
   return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value) {
+EXPORT cudaError_t cudaFuncSetAttribute(const void *func, int attribute, int value) {
   return kernel_find(func) ? cudaSuccess : error_set(cudaErrorInvalidDeviceFunction);
 }

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/random.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stand-in for each release of NCCL: loads the built network plugin as that release does and
  * calls it through that release's declarations, over the loopback interface. */
-#include <dlfcn.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>

@@ -6,8 +6,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/random.h"
 

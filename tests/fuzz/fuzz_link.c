@@ -5,7 +5,6 @@
  *
  * The owner of the lanes, which is our own code, keeps to link.h: it reports what it was ordered,
  * carries out orders at once, and writes only what it was handed. */
-#include <assert.h>
 #include <errno.h>
 
 #include "common/bytes.h"

@@ -3,7 +3,6 @@
  * bytes between them, in pieces of any size. What it accepts keeps the link in order; what it
  * refuses ends the lane, and the next one works again. Half of the inputs feed an encrypted lane:
  * by a peer who has the keys, and by somebody on the way, who changes bytes. */
-#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -16,7 +16,6 @@ static void name_input(void) {
 
 /* Of a check or an assertion. */
 static void aborted(int signal_number) {
-  (void)signal_number;
   name_input();
   _exit(1);
 }

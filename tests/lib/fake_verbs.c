@@ -134,7 +134,6 @@ int fake_get_async_event(struct ibv_context *base, struct ibv_async_event *event
 }
 
 void fake_ack_async_event(struct ibv_async_event *event) {
-  (void)event;
 }
 
 static void tell(const struct fake_device *device, enum ibv_event_type type) {

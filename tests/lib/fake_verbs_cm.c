@@ -181,7 +181,6 @@ static struct fake_cm_id *new_id(struct rdma_event_channel *channel, void *conte
 
 int fake_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **out, void *context,
                    enum rdma_port_space space) {
-  (void)space;
   int error = fake_begin(FAKE_CM_ID);
   *out = error ? NULL : &new_id(channel, context)->base;
   return done(error);
@@ -284,7 +283,6 @@ int fake_bind_addr(struct rdma_cm_id *base, struct sockaddr *address) {
 }
 
 int fake_listen(struct rdma_cm_id *id, int backlog) {
-  (void)backlog;
   int error = fake_begin(FAKE_CM_LISTEN);
   id_of(id)->is_listening = !error;
   return done(error);
@@ -297,7 +295,6 @@ __be16 fake_get_src_port(struct rdma_cm_id *id) {
 int fake_resolve_addr(struct rdma_cm_id *base, struct sockaddr *source,
                       struct sockaddr *destination, int timeout_ms) {
   struct fake_cm_id *id = id_of(base);
-  (void)timeout_ms;
   int error = fake_begin(FAKE_CM_ADDRESS);
   if (!error) {
     set_address(&id->at, source);
@@ -309,7 +306,6 @@ int fake_resolve_addr(struct rdma_cm_id *base, struct sockaddr *source,
 }
 
 int fake_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
-  (void)timeout_ms;
   int error = fake_begin(FAKE_CM_ROUTE);
   if (!error) {
     push_own(id_of(id), RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -318,7 +314,6 @@ int fake_resolve_route(struct rdma_cm_id *id, int timeout_ms) {
 }
 
 int fake_set_option(struct rdma_cm_id *id, int level, int name, void *value, size_t bytes) {
-  (void)id, (void)level, (void)name, (void)value, (void)bytes;
   return done(fake_begin(FAKE_CM_OPTION));
 }
 
@@ -440,7 +435,6 @@ int fake_establish(struct rdma_cm_id *base) {
 
 int fake_reject(struct rdma_cm_id *base, const void *data, uint8_t bytes) {
   struct fake_cm_id *id = id_of(base);
-  (void)data, (void)bytes;
   int error = fake_begin(FAKE_CM_REJECT);
   if (!error && id->peer) {
     push_own(id->peer, RDMA_CM_EVENT_REJECTED);

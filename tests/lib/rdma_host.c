@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "net_plugin/setup/setup.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faults: what goes wrong in a run, and when. */
 #include <errno.h>
-#include <string.h>
 
 #include "tests/sim/world.h"
 

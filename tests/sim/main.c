@@ -86,7 +86,6 @@ static void print_total(void) {
 
 /* An assertion of the core: its state cannot be trusted any more, so this ends the program. */
 static void aborted(int signal_number) {
-  (void)signal_number;
   print_failed(current_seed);
   print_total();
   _exit(1);

@@ -134,6 +134,18 @@ UNIT_TEST(fields_out_of_range_are_refused) {
       fail_msg("accepted: %s", cases[i].what);
     }
   }
+  union handshake_message proof = { .proof = { .offer.key = WIRE_REMOTE_KEYS } };
+  assert_int_equal(pass(&proof, HANDSHAKE_PROOF), -EINVAL);
+  const struct reply replies[] = { { .status = REPLY_STATUS_END },
+                                   { .status = REPLY_REFUSED, .params.has_secret = 2 },
+                                   { .status = REPLY_REFUSED, .connect_port = 1 },
+                                   { .status = REPLY_REFUSED, .offer.kind = 1 },
+                                   { .status = REPLY_REFUSED, .offer.key = WIRE_REMOTE_KEYS },
+                                   { .status = REPLY_ACCEPTED } };
+  for (size_t i = 0; i < sizeof replies / sizeof *replies; i++) {
+    union handshake_message got = { .reply = replies[i] };
+    assert_int_equal(pass(&got, HANDSHAKE_REPLY), -EINVAL);
+  }
 }
 
 /* The link that it would be for takes no smaller chunks. */

@@ -92,6 +92,17 @@ static int stop(void **state) {
 #define TEST(name) UNIT_TEST_WITH(name, start, stop)
 #define TEST_WITH(name, parameters) UNIT_TEST_EACH(name, start, stop, parameters)
 
+/* First, since its warning comes at most once in a while. */
+TEST(a_field_out_of_range_is_told) {
+  struct by_hand_caller caller = caller_of(&meeting, NULL);
+  caller.hello.params.lanes = 0;
+  by_hand_greet(&caller);
+  assert_rejected(&caller);
+  close(caller.fd);
+  assert_int_equal(log_capture_find("it does not speak this protocol"), 1);
+  nobody_got_in();
+}
+
 TEST(a_recorded_handshake_is_of_no_use) {
   struct by_hand_caller caller = caller_of(&meeting, NULL);
   caller_greet(&caller);

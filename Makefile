@@ -323,7 +323,6 @@ $(BUILD)/tests/test_launch_agent: $(call objects,common/tools/launch_agent.c com
 $(BUILD)/tests/test_doctor: $(call objects,$(addprefix net_plugin/tools/,doctor_host.c doctor_nics.c))
 $(BUILD)/tests/test_stats_source: $(call objects,net_plugin/tools/stats_source.c)
 $(BUILD)/tests/test_stats_text: $(call objects,$(addprefix net_plugin/tools/,document.c stats_print.c))
-$(BUILD)/tests/test_probe: $(call objects,$(addprefix net_plugin/tools/probe/,findings.c pairs.c))
 
 tests-unit: $(UNIT_TESTS) ## unit tests, to be run by tests/unit/run
 

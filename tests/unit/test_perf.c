@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of stratus perf that need no network: plans, times, windows, contents, places. */
+/* The parts of stratus perf and probe that need no network: plans, times, windows, contents,
+ * places; who measures with whom, what stands out. */
 #include "net_plugin/tools/perf/pattern.h"
 #include "net_plugin/tools/perf/plan.h"
 #include "net_plugin/tools/perf/window.h"
+#include "net_plugin/tools/probe/results.h"
 #include "net_plugin/tools/rendezvous.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "common/cli.h"
 #include "common/clock.h"
@@ -55,21 +58,8 @@ UNIT_TEST(what_makes_no_sense_is_wrong_use) {
   }
 }
 
-UNIT_TEST(a_client_names_no_file_to_load) {
-  plan = nothing;
-  static struct plan there;
-  plan.plugin = "/tmp/mine.so";
-  assert_int_equal(plan_make(&plan), CLI_OK);
-  json_t *json = plan_to_json(&plan);
-  char *text = json_dumps(json, 0);
-  assert_null(strstr(text, "mine.so"));
-  free(text);
-  json_object_set_new(json, "plugin", json_string("/tmp/mine.so")); /* as versions before did */
-  assert_int_equal(plan_from_json(&there, json), CLI_OK);
-  assert_null(there.plugin);
-  json_decref(json);
-}
-
+/* But for paths: those of a plugin and of a file with data stay on their side; that there is one
+ * with data is told. */
 UNIT_TEST(the_server_gets_the_same_plan) {
   plan = nothing;
   static struct plan there;
@@ -77,12 +67,18 @@ UNIT_TEST(the_server_gets_the_same_plan) {
   plan.sizes_text = "8,64K";
   plan.connections = 3;
   plan.devices_text = "0,1";
-  plan.plugin = "socket";
+  plan.plugin = "/tmp/mine.so";
+  plan.data_path = "/etc/passwd";
+  plan.has_data = true;
   assert_int_equal(plan_make(&plan), CLI_OK);
   json_t *json = plan_to_json(&plan);
+  char *text = json_dumps(json, 0);
+  assert_null(strstr(text, "mine.so"));
+  free(text);
+  json_object_set_new(json, "plugin", json_string("/tmp/mine.so")); /* as versions before did */
   assert_int_equal(plan_from_json(&there, json), CLI_OK);
   json_decref(json);
-  plan.sizes_text = plan.devices_text = plan.plugin = NULL;
+  plan.sizes_text = plan.devices_text = plan.plugin = plan.data_path = NULL;
   assert_memory_equal(&there, &plan, sizeof plan);
 }
 
@@ -207,20 +203,6 @@ UNIT_TEST(any_contents_say_what_they_are) {
   }
 }
 
-/* A path stays on its side: the other gets to know that there is one. */
-UNIT_TEST(a_file_stays_on_its_side) {
-  static struct plan there;
-  plan = nothing;
-  plan.data_path = "/etc/passwd";
-  plan.has_data = true;
-  assert_int_equal(plan_make(&plan), CLI_OK);
-  json_t *json = plan_to_json(&plan);
-  assert_int_equal(plan_from_json(&there, json), CLI_OK);
-  assert_true(there.has_data);
-  assert_null(there.data_path);
-  json_decref(json);
-}
-
 UNIT_TEST(every_wrong_byte_shows) {
   uint8_t bytes[77];
   for (size_t size = 1; size <= sizeof bytes; size++) {
@@ -263,4 +245,76 @@ UNIT_TEST(places_have_hosts_and_ports) {
   assert_int_equal(rendezvous_parse("a:0", 7, &place), CLI_USAGE);
   assert_int_equal(rendezvous_parse("a:65536", 7, &place), CLI_USAGE);
   assert_int_equal(rendezvous_parse("a:b", 7, &place), CLI_USAGE);
+}
+
+/* ---- probe ---- */
+
+UNIT_TEST(every_pair_meets_once) {
+  assert_int_equal(pairs_round_count(0), 0);
+  assert_int_equal(pairs_round_count(1), 0);
+  for (unsigned hosts = 2; hosts <= 33; hosts++) {
+    unsigned met[33][33] = { { 0 } };
+    for (unsigned round = 0; round < pairs_round_count(hosts); round++) {
+      for (unsigned host = 0; host < hosts; host++) {
+        unsigned partner = pairs_partner(hosts, round, host);
+        assert_true(partner < hosts);
+        assert_int_equal(pairs_partner(hosts, round, partner), host);
+        met[host][partner] += partner != host;
+      }
+    }
+    for (unsigned i = 0; i < hosts * hosts; i++) {
+      assert_int_equal(met[i / hosts][i % hosts], i / hosts != i % hosts);
+    }
+  }
+}
+
+enum { HOSTS = 4, DEVICES = 2 };
+
+static struct probe_result results[DEVICES * HOSTS * HOSTS];
+static struct probe_report report;
+
+/* All pairs alike. */
+static void make_report(double gbps, double rtt_us) {
+  memset(results, 0, sizeof results);
+  report.host_count = HOSTS;
+  report.device_count = DEVICES;
+  report.results = results;
+  for (unsigned i = 0; i < HOSTS; i++) {
+    strcpy(report.hosts[i].name, "a");
+    report.hosts[i].name[0] = (char)('a' + i);
+    strcpy(report.hosts[i].devices[0].name, "eth0");
+    strcpy(report.hosts[i].devices[1].name, "eth1");
+  }
+  for (unsigned i = 0; i < DEVICES * HOSTS * HOSTS; i++) {
+    if (i / HOSTS % HOSTS != i % HOSTS) {
+      results[i] =
+          (struct probe_result){ .is_measured = true, .gbps = gbps, .rtt_us = rtt_us, .mtu = 9000 };
+    }
+  }
+}
+
+UNIT_TEST(what_stands_out_is_found) {
+  struct finding list[8];
+  make_report(10, 40);
+  assert_int_equal(findings_list(&report, list, 8), 0);
+  probe_at(&report, 0, 0, 1)->gbps = 7.1; /* not enough to be a word worth */
+  probe_at(&report, 0, 1, 2)->gbps = 3;
+  probe_at(&report, 0, 2, 3)->gbps = probe_at(&report, 0, 3, 2)->gbps = 2;
+  probe_at(&report, 1, 0, 3)->rtt_us = 400;
+  probe_at(&report, 1, 1, 3)->mtu = 1500;
+  *probe_at(&report, 1, 3, 0) = (struct probe_result){ .error = "cannot send: timed out" };
+  assert_int_equal(findings_list(&report, list, 2), 6);
+  assert_int_equal(findings_list(&report, list, 8), 6);
+  static const char *const texts[] = {
+    "b -> c (eth0): slow in this direction only, 3.00 Gb/s where the median is 10.00",
+    "c -> d (eth0): slow, 2.00 Gb/s where the median is 10.00",
+    "d -> c (eth0): slow, 2.00 Gb/s where the median is 10.00",
+    "a -> d (eth1): far, 400 us round trip where the median is 40",
+    "b -> d (eth1): MTU 1500 where most have 9000",
+    "d -> a (eth1): cannot send: timed out",
+  };
+  for (int i = 0; i < 6; i++) {
+    assert_string_equal(list[i].text, texts[i]);
+    assert_true(list[i].is_lasting == (i == 4));
+  }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What parameters and profile make of a socket, read back from the kernel. */
-
+/* What parameters and profile make of connections, where one depends on another, and of a socket,
+ * read back from the kernel. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -166,4 +166,27 @@ UNIT_TEST_WITH(a_full_peer_still_answers, NULL, tear_down) {
   close(there); /* with unread bytes: a reset */
   assert_int_equal(tcp_stats_answered_ns(here, clock_now_ns()), 0);
   close(here);
+}
+
+static enum policy_compress compress_with(const char *parameters) {
+  struct settings settings;
+  load(parameters, NULL);
+  settings_get(1, &settings);
+  return settings.policy.compress;
+}
+
+UNIT_TEST_WITH(compression_is_tried_unless_the_user_says_else, NULL, tear_down) {
+  assert_int_equal(compress_with(NULL), POLICY_COMPRESS_AUTO);
+  assert_int_equal(compress_with("STRATUS_COMPRESS=off"), POLICY_COMPRESS_OFF);
+  assert_int_equal(compress_with("STRATUS_COMPRESS=on"), POLICY_COMPRESS_ON);
+}
+
+/* Lengths say something about what is in them. */
+UNIT_TEST_WITH(encryption_alone_does_not_compress, NULL, tear_down) {
+  assert_int_equal(compress_with("STRATUS_ENCRYPT=on"), POLICY_COMPRESS_OFF);
+  log_capture_start();
+  assert_int_equal(compress_with("STRATUS_ENCRYPT=on STRATUS_COMPRESS=atuo"), POLICY_COMPRESS_OFF);
+  log_capture_stop();
+  assert_int_equal(compress_with("STRATUS_ENCRYPT=on STRATUS_COMPRESS=auto"), POLICY_COMPRESS_AUTO);
+  assert_int_equal(compress_with("STRATUS_ENCRYPT=on STRATUS_COMPRESS=on"), POLICY_COMPRESS_ON);
 }

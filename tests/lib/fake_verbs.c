@@ -233,43 +233,22 @@ bool fake_verbs_heal_calls(void) {
 }
 
 bool fake_work_fault(enum fake_work work, struct fake_work_fault *hit) {
-  bool is_hit = false;
-  for (int i = 0; i < FAKE_FAULTS_MAX; i++) {
-    struct fake_work_fault *fault = &fake.work[work][i];
-    if (fault->countdown && --fault->countdown == 0) {
-      *hit = *fault;
-      is_hit = true;
-    }
-  }
+  struct fake_work_fault *fault = &fake.work[work];
+  bool is_hit = fault->countdown && --fault->countdown == 0;
+  *hit = is_hit ? *fault : *hit;
   return is_hit;
 }
 
 void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status status,
                           bool is_delivered) {
-  int i = 0;
   take_lock();
-  while (i < FAKE_FAULTS_MAX && fake.work[work][i].countdown) {
-    i++;
-  }
-  if (i == FAKE_FAULTS_MAX) {
-    fake_fatal("too many faults at once");
-  }
-  fake.work[work][i] = (struct fake_work_fault){ nth, status, is_delivered };
+  fake.work[work] = (struct fake_work_fault){ nth, status, is_delivered };
   drop_lock();
 }
 
-void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times) {
-  int i = 0;
+void fake_verbs_change_cm_event(enum rdma_cm_event_type type, int becomes) {
   take_lock();
-  while (i < FAKE_FAULTS_MAX && fake.cm_faults[i].times) {
-    i++;
-  }
-  if (i == FAKE_FAULTS_MAX) {
-    fake_fatal("too many faults at once");
-  }
-  fake.cm_faults[i].times = times;
-  fake.cm_faults[i].type = type;
-  fake.cm_faults[i].becomes = becomes;
+  fake.cm_fault = (struct fake_cm_fault){ true, type, becomes };
   drop_lock();
 }
 
@@ -408,7 +387,7 @@ void fake_verbs_stop(void) {
   fake.device_count = 0;
   memset(fake.calls, 0, sizeof(fake.calls));
   memset(fake.work, 0, sizeof(fake.work));
-  memset(fake.cm_faults, 0, sizeof(fake.cm_faults));
+  fake.cm_fault.is_set = false;
   fake.is_cm_garbled = false;
   fake.counts = (struct fake_counts){ 0 };
   fake.is_started = false;

@@ -97,7 +97,7 @@ unsigned fake_verbs_write_late(void);
 enum fake_work { FAKE_SEND, FAKE_WRITE, FAKE_RECEIVE, FAKE_WORKS };
 /* The nth request of this kind (FAKE_SEND: or write) that is carried out from now on completes with
  * this status, and its queue pair breaks. is_delivered: the receiver got it all the same, as when
- * an acknowledgement is lost. */
+ * an acknowledgement is lost. This takes the place of what was said of this kind before. */
 void fake_verbs_fail_work(enum fake_work work, unsigned nth, enum ibv_wc_status status,
                           bool is_delivered);
 
@@ -109,10 +109,10 @@ unsigned fake_verbs_held(void);
 typedef void fake_called_fn(enum fake_call call);
 void fake_verbs_on_call(fake_called_fn *called);
 
-/* The next `times` events of librdmacm of this type are of another one, with an error as status, or
- * never come. */
+/* The next event of librdmacm of this type is of another one, with an error as status, or never
+ * comes. This takes the place of what was said before. */
 enum { FAKE_CM_NOTHING = -1 };
-void fake_verbs_change_cm_events(enum rdma_cm_event_type type, int becomes, unsigned times);
+void fake_verbs_change_cm_event(enum rdma_cm_event_type type, int becomes);
 /* What requests and answers carry is garbage, or missing, until it is turned off. */
 void fake_verbs_garble_cm(bool is_on);
 

@@ -60,13 +60,9 @@ static void free_id(struct fake_cm_id *id);
 
 /* Returns the type that it has now, or FAKE_CM_NOTHING. */
 static int change(enum rdma_cm_event_type type) {
-  for (unsigned i = 0; i < FAKE_FAULTS_MAX; i++) {
-    if (fake.cm_faults[i].times && fake.cm_faults[i].type == type) {
-      fake.cm_faults[i].times--;
-      return fake.cm_faults[i].becomes;
-    }
-  }
-  return (int)type;
+  bool is_hit = fake.cm_fault.is_set && fake.cm_fault.type == type;
+  fake.cm_fault.is_set &= !is_hit;
+  return is_hit ? fake.cm_fault.becomes : (int)type;
 }
 
 /* An event on the owner's channel. told: what the other end said with it. */

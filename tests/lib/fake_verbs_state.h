@@ -15,7 +15,7 @@
 
 #include "tests/lib/fake_verbs.h"
 
-enum { FAKE_DEVICES_MAX = 24, FAKE_FAULTS_MAX = 16, FAKE_SGES_MAX = 2, FAKE_INLINE_MAX = 256 };
+enum { FAKE_DEVICES_MAX = 24, FAKE_SGES_MAX = 2, FAKE_INLINE_MAX = 256 };
 
 struct fake_device {
   struct ibv_device base;
@@ -100,7 +100,7 @@ struct fake_qp {
 };
 
 struct fake_work_fault {
-  unsigned countdown; /* 0: free */
+  unsigned countdown; /* 0: none */
   enum ibv_wc_status status;
   bool is_delivered;
 };
@@ -121,12 +121,12 @@ extern struct fake_state {
     int error, error_always;
     bool is_held;
   } calls[FAKE_CALLS];
-  struct fake_work_fault work[FAKE_WORKS][FAKE_FAULTS_MAX];
-  struct {
-    unsigned times; /* 0: free */
+  struct fake_work_fault work[FAKE_WORKS];
+  struct fake_cm_fault {
+    bool is_set;
     enum rdma_cm_event_type type;
     int becomes;
-  } cm_faults[FAKE_FAULTS_MAX];
+  } cm_fault;
   bool is_cm_garbled;
   unsigned held; /* calls that wait */
   fake_called_fn *called;

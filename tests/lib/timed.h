@@ -25,7 +25,7 @@ struct timed {
   bool has_kernel_all;      /* who asks its lanes hears that nothing is unacknowledged */
   uint64_t pinged[2];       /* lanes on which this side has written a PING */
   bool can_dial;
-  uint64_t now_ns, received_frames[WIRE_TYPE_END];
+  uint64_t now_ns;
   unsigned completed[2];
   struct coding_memory memories[2];
   uint8_t out[TIMED_BULK], in[TIMED_BULK];

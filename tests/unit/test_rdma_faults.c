@@ -189,13 +189,13 @@ EACH(events_go_wrong) {
     { RDMA_CM_EVENT_ESTABLISHED, RDMA_CM_EVENT_DISCONNECTED },
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    fake_verbs_change_cm_events(cases[i].type, cases[i].becomes, 1);
+    fake_verbs_change_cm_event(cases[i].type, cases[i].becomes);
     make_and_exchange();
   }
 }
 
 ROCE(events_that_never_come_hold_nobody_up) {
-  fake_verbs_change_cm_events(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING, 1);
+  fake_verbs_change_cm_event(RDMA_CM_EVENT_CONNECT_REQUEST, FAKE_CM_NOTHING);
   struct pair pair = pair_make(AF_INET);
   exchange(pair);
   rdma_host_expect(pair, 50);

@@ -25,6 +25,8 @@ UNIT_TEST(options_make_a_plan) {
   assert_int_equal(plan_make(&plan), CLI_OK);
   assert_int_equal(plan.size_count, 1);
   assert_int_equal(plan.largest, 512 << 10);
+  assert_int_equal(plan.device_count, 1);
+  assert_int_equal(plan.devices[0], 0);
   assert_false(plan.is_checked);
   plan = nothing;
   plan.sizes_text = "8,512K,1K";

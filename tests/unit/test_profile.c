@@ -143,6 +143,7 @@ struct bad_case {
 };
 
 static void assert_bad(const char *text, size_t bytes, const char *message) {
+  memset(&profile, 0xa5, sizeof profile); /* whatever was there goes */
   assert_int_equal(profile_parse(text, bytes, &profile, &error), -EINVAL);
   assert_null(profile.tables);
   const char *found = strstr(error.text, message);

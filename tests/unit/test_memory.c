@@ -15,23 +15,27 @@
 
 enum { PAGE = 4096, BUFFER = 16 * PAGE };
 
+static char *buffer; /* of each test */
+
 static int set_up(void **context) {
   log_capture_start();
-  return 0;
+  buffer = mmap(NULL, BUFFER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return buffer == MAP_FAILED ? -1 : 0;
 }
 
 static int tear_down(void **context) {
+  munmap(buffer, BUFFER);
   return memory_count() == 0 ? 0 : -1;
 }
 
-static void *map(int protection) {
-  void *buffer = mmap(NULL, BUFFER, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  assert_ptr_not_equal(buffer, MAP_FAILED);
-  return buffer;
+#define TEST(name) UNIT_TEST_WITH(name, set_up, tear_down)
+
+/* The CPU cannot address this much of it any more. */
+static void hide(size_t bytes) {
+  assert_int_equal(mprotect(buffer, bytes, PROT_NONE), 0);
 }
 
-UNIT_TEST_WITH(addressable_gpu_memory_is_counted_by_pages, set_up, tear_down) {
-  char *buffer = map(PROT_READ | PROT_WRITE);
+TEST(addressable_gpu_memory_is_counted_by_pages) {
   const struct memory *whole, *part, *beyond;
   assert_int_equal(memory_register(buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &whole), 0);
   assert_int_equal(memory_register(buffer + 10, 100, MEMORY_GPU, MEMORY_RECEIVED, &part), 0);
@@ -48,12 +52,11 @@ UNIT_TEST_WITH(addressable_gpu_memory_is_counted_by_pages, set_up, tear_down) {
   memory_deregister(part);
   memory_deregister(beyond);
   assert_int_equal(memory_count(), 0);
-  munmap(buffer, BUFFER);
 }
 
-UNIT_TEST_WITH(other_gpu_memory_is_refused, set_up, tear_down) {
-  char *buffer = map(PROT_NONE);
+TEST(other_gpu_memory_is_refused) {
   const struct memory *memory = NULL;
+  hide(BUFFER);
   assert_int_equal(memory_register(buffer, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory), -EFAULT);
   assert_null(memory);
   assert_true(log_capture_find("STRATUS_GPU_POINTERS") > 0);
@@ -63,7 +66,6 @@ UNIT_TEST_WITH(other_gpu_memory_is_refused, set_up, tear_down) {
                    -EFAULT);
   assert_int_equal(memory_register(buffer, PAGE, (enum memory_type)9, MEMORY_RECEIVED, &memory),
                    -EINVAL);
-  munmap(buffer, BUFFER);
 }
 
 static int make_dma_buf(void) {
@@ -74,67 +76,63 @@ static int make_dma_buf(void) {
 }
 
 /* The user's address cannot be touched; the bytes arrive through the mapping. */
-UNIT_TEST_WITH(a_dma_buf_is_mapped, set_up, tear_down) {
-  char *gpu = map(PROT_NONE);
+TEST(a_dma_buf_is_mapped) {
+  hide(BUFFER);
   int fd = make_dma_buf();
   const uint64_t offset = PAGE + 100;
   const struct memory *memory, *inner;
   assert_int_equal(
-      memory_register_dma_buf(gpu + 100, 2 * PAGE, offset, fd, MEMORY_RECEIVED, &memory), 0);
-  strcpy(memory_address(memory, gpu + 100), "hello");
+      memory_register_dma_buf(buffer + 100, 2 * PAGE, offset, fd, MEMORY_RECEIVED, &memory), 0);
+  strcpy(memory_address(memory, buffer + 100), "hello");
   char text[6] = "";
   assert_int_equal(pread(fd, text, 6, (off_t)offset), 6);
   assert_string_equal(text, "hello");
   /* A part of it is found again, with the same way to its bytes. */
   assert_int_equal(
-      memory_register_dma_buf(gpu + 200, PAGE, offset + 100, fd, MEMORY_RECEIVED, &inner), 0);
+      memory_register_dma_buf(buffer + 200, PAGE, offset + 100, fd, MEMORY_RECEIVED, &inner), 0);
   assert_ptr_equal(memory->range, inner->range);
   assert_int_equal(memory_count(), 1);
   const struct memory *outer = memory;
   /* Plain registration of the same range is another matter. */
-  assert_int_equal(memory_register(gpu + 100, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory), -EFAULT);
+  assert_int_equal(memory_register(buffer + 100, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory),
+                   -EFAULT);
   memory_deregister(outer);
   assert_int_equal(memory_count(), 1);
   memory_deregister(inner);
   close(fd);
-  munmap(gpu, BUFFER);
 }
 
-UNIT_TEST_WITH(bytes_around_a_dma_buf_are_not_covered, set_up, tear_down) {
-  char *gpu = map(PROT_NONE);
+TEST(bytes_around_a_dma_buf_are_not_covered) {
+  hide(BUFFER);
   int fd = make_dma_buf();
   const struct memory *first, *second;
-  assert_int_equal(memory_register_dma_buf(gpu + 100, 1000, 100, fd, MEMORY_RECEIVED, &first), 0);
-  assert_int_equal(memory_register_dma_buf(gpu, 1000, 0, fd, MEMORY_RECEIVED, &second), 0);
+  assert_int_equal(memory_register_dma_buf(buffer + 100, 1000, 100, fd, MEMORY_RECEIVED, &first),
+                   0);
+  assert_int_equal(memory_register_dma_buf(buffer, 1000, 0, fd, MEMORY_RECEIVED, &second), 0);
   assert_ptr_not_equal(first->range, second->range);
   memory_deregister(first);
   memory_deregister(second);
   close(fd);
-  munmap(gpu, BUFFER);
 }
 
-UNIT_TEST_WITH(a_dma_buf_that_cannot_be_mapped_falls_back, set_up, tear_down) {
-  char *buffer = map(PROT_READ | PROT_WRITE);
+TEST(a_dma_buf_that_cannot_be_mapped_falls_back) {
   int ends[2];
   assert_int_equal(pipe(ends), 0); /* has no mmap, like most exporters */
   const struct memory *memory;
   assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], MEMORY_RECEIVED, &memory), 0);
   assert_ptr_equal(memory_address(memory, buffer), buffer);
   memory_deregister(memory);
-  assert_int_equal(mprotect(buffer, PAGE, PROT_NONE), 0);
+  hide(PAGE);
   assert_int_equal(memory_register_dma_buf(buffer, PAGE, 0, ends[0], MEMORY_RECEIVED, &memory),
                    -EFAULT);
   close(ends[0]);
   close(ends[1]);
-  munmap(buffer, BUFFER);
 }
-
-static char *shared_buffer;
 
 static void *register_and_release(void *argument) {
   for (int i = 0; i < 2000; i++) {
     const struct memory *memory;
-    char *data = shared_buffer + (i % 16) * PAGE;
+    char *data = buffer + (i % 16) * PAGE;
     if (memory_register(data, PAGE, MEMORY_GPU, MEMORY_RECEIVED, &memory) ||
         memory_address(memory, data) != data) {
       return data;
@@ -144,17 +142,16 @@ static void *register_and_release(void *argument) {
   return NULL;
 }
 
-UNIT_TEST_WITH(threads_share_the_cache, set_up, tear_down) {
-  shared_buffer = map(PROT_READ | PROT_WRITE);
+TEST(threads_share_the_cache) {
   const struct memory *kept;
-  assert_int_equal(memory_register(shared_buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &kept), 0);
+  assert_int_equal(memory_register(buffer, 4 * PAGE, MEMORY_GPU, MEMORY_RECEIVED, &kept), 0);
   pthread_t threads[4];
   for (int i = 0; i < 4; i++) {
     assert_int_equal(pthread_create(&threads[i], NULL, register_and_release, NULL), 0);
   }
   /* A handle is read while others come and go. */
   for (int i = 0; i < 10000; i++) {
-    assert_ptr_equal(memory_address(kept, shared_buffer), shared_buffer);
+    assert_ptr_equal(memory_address(kept, buffer), buffer);
   }
   for (int i = 0; i < 4; i++) {
     void *failed;
@@ -162,5 +159,4 @@ UNIT_TEST_WITH(threads_share_the_cache, set_up, tear_down) {
     assert_null(failed);
   }
   memory_deregister(kept);
-  munmap(shared_buffer, BUFFER);
 }

@@ -10,7 +10,6 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
 static char home[TREE_PATH_MAX], passwd_home[TREE_PATH_MAX], named[TREE_PATH_MAX],
     system_file[TREE_PATH_MAX];
 static int release_is;
@@ -26,18 +25,13 @@ static int begin(void **state) {
   for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
     unsetenv(variables[i]);
   }
-  tree_create(&tree);
-  tree_path(&tree, "home", home);
-  tree_path(&tree, "passwd", passwd_home);
-  tree_path(&tree, "named.conf", named);
-  tree_path(&tree, "etc.conf", system_file);
+  test_tree_create(state);
+  tree_path(&test_tree, "home", home);
+  tree_path(&test_tree, "passwd", passwd_home);
+  tree_path(&test_tree, "named.conf", named);
+  tree_path(&test_tree, "etc.conf", system_file);
   release_is = 22907;
   asked = 0;
-  return 0;
-}
-
-static int end(void **state) {
-  tree_remove(&tree);
   return 0;
 }
 
@@ -57,7 +51,7 @@ static void assert_setting(const char *name, const char *value, const char *file
   assert_int_equal(setting.line, line);
 }
 
-#define TEST(name) UNIT_TEST_WITH(name, begin, end)
+#define TEST(name) UNIT_TEST_WITH(name, begin, test_tree_remove)
 
 TEST(a_value_is_all_behind_the_first_equals_sign) {
   static const char *const values[] = { "stratus",        "stratus ",      "\tx",
@@ -68,12 +62,12 @@ TEST(a_value_is_all_behind_the_first_equals_sign) {
     "NCCL_A x",  "=x",        "nccl_a=x"
   };
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    tree_write(&tree, "etc.conf", "\nNCCL_A=%s", values[i]);
+    tree_write(&test_tree, "etc.conf", "\nNCCL_A=%s", values[i]);
     load(false);
     assert_setting("NCCL_A", values[i], system_file, 2);
   }
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    tree_write(&tree, "etc.conf", "\n%s", others[i]);
+    tree_write(&test_tree, "etc.conf", "\n%s", others[i]);
     load(false);
     assert_setting("NCCL_A", "-", NULL, 0);
   }
@@ -89,7 +83,7 @@ TEST(a_carriage_return_counts_before_2_30_3) {
                 { 0, "stratus\r" },
                 { 23003, "stratus" },
                 { 23007, "stratus" } };
-  tree_write(&tree, "etc.conf", "NCCL_A=stratus\r\nNCCL_B=1\r\r\n\r\n#x\r\n");
+  tree_write(&test_tree, "etc.conf", "NCCL_A=stratus\r\nNCCL_B=1\r\r\n\r\n#x\r\n");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     release_is = cases[i].release;
     load(false);
@@ -100,10 +94,10 @@ TEST(a_carriage_return_counts_before_2_30_3) {
 }
 
 TEST(the_first_who_says_it_counts) {
-  tree_write(&tree, "passwd/.nccl.conf", "NCCL_A=user\nNCCL_A=again\n");
-  tree_write(&tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\nSTRATUS_C=system\n");
+  tree_write(&test_tree, "passwd/.nccl.conf", "NCCL_A=user\nNCCL_A=again\n");
+  tree_write(&test_tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\nSTRATUS_C=system\n");
   char own[TREE_PATH_MAX];
-  tree_path(&tree, "passwd/.nccl.conf", own);
+  tree_path(&test_tree, "passwd/.nccl.conf", own);
   setenv("STRATUS_C", "", 1); /* an empty variable is one */
   load(false);
   assert_setting("NCCL_A", "user", own, 1);
@@ -127,10 +121,10 @@ TEST(releases_look_in_their_own_places) {
     { 22907, true, "named" },   { 22907, false, "passwd" }, { 23003, false, "home" },
     { 23003, true, "named" },   { 0, true, "named" },       { 0, false, "passwd" },
   };
-  tree_write(&tree, "home/.nccl.conf", "NCCL_A=home\n");
-  tree_write(&tree, "passwd/.nccl.conf", "NCCL_A=passwd\n");
-  tree_write(&tree, "named.conf", "NCCL_A=named\n");
-  tree_write(&tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\n");
+  tree_write(&test_tree, "home/.nccl.conf", "NCCL_A=home\n");
+  tree_write(&test_tree, "passwd/.nccl.conf", "NCCL_A=passwd\n");
+  tree_write(&test_tree, "named.conf", "NCCL_A=named\n");
+  tree_write(&test_tree, "etc.conf", "NCCL_A=system\nNCCL_B=system\n");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     release_is = cases[i].release;
     load(cases[i].is_named);
@@ -141,14 +135,14 @@ TEST(releases_look_in_their_own_places) {
 
 TEST(the_release_is_not_asked_without_need) {
   load(true); /* no file at all */
-  tree_write(&tree, "etc.conf", "NCCL_A=1\n");
+  tree_write(&test_tree, "etc.conf", "NCCL_A=1\n");
   load(true); /* what NCCL_CONF_FILE names is not there, and ~/.nccl.conf neither */
   assert_int_equal(asked, 0);
   assert_setting("NCCL_A", "1", system_file, 1);
 }
 
 TEST(what_is_no_file_sets_nothing) {
-  tree_make_directory(&tree, "etc.conf");
+  tree_make_directory(&test_tree, "etc.conf");
   assert_int_equal(mkfifo(named, 0600), 0); /* a tool that read it would take it from the job */
   load(true);
   assert_int_equal(nccl_conf_line_count(), 0);
@@ -158,7 +152,7 @@ TEST(long_lines_are_cut_as_nccl_cuts_them) {
   static char text[6000];
   memset(text, 'x', sizeof text - 1);
   memcpy(text, "NCCL_A=", 7);
-  tree_write(&tree, "etc.conf", "%s\nSTRATUS_C=1\n", text);
+  tree_write(&test_tree, "etc.conf", "%s\nSTRATUS_C=1\n", text);
   load(false);
   assert_int_equal(strlen(nccl_conf_find("NCCL_A").value), 1023);
   assert_setting("STRATUS_C", "1", system_file, 2);
@@ -166,7 +160,7 @@ TEST(long_lines_are_cut_as_nccl_cuts_them) {
 
 /* The only test of the real places: what it finds there depends on the machine. */
 TEST(what_is_applied_is_withdrawn) {
-  tree_write(&tree, "named.conf", "NCCL_A=file\nNCCL_B=file\nLD_NONE=file\n");
+  tree_write(&test_tree, "named.conf", "NCCL_A=file\nNCCL_B=file\nLD_NONE=file\n");
   setenv("NCCL_CONF_FILE", named, 1);
   setenv("NCCL_B", "mine", 1);
   assert_int_equal(nccl_conf_apply(release), 0);

@@ -15,11 +15,10 @@
 #include "tests/lib/tree.h"
 #include "tests/lib/unit.h"
 
-static struct tree tree;
 static struct machine aws;
 
 static int start(void **state) {
-  tree_create(&tree);
+  tree_create(&test_tree);
   log_capture_start();
   machine_read("tests/data/machines/aws-p4d", &aws);
   strcpy(aws.topology, "90542e82ec6a");
@@ -29,7 +28,7 @@ static int start(void **state) {
 static int stop(void **state) {
   char *none[] = { NULL };
   log_capture_stop();
-  tree_remove(&tree);
+  tree_remove(&test_tree);
   param_load(none);
   return 0;
 }
@@ -38,7 +37,7 @@ static int stop(void **state) {
 static void write_profile(const char *path, const char *id, const char *match) {
   char text[512];
   snprintf(text, sizeof text, "{'schema': 2, 'id': '%s', 'match': {%s}}", id, match);
-  tree_write(&tree, path, "%s", json_text(text));
+  tree_write(&test_tree, path, "%s", json_text(text));
 }
 
 /* ---- fitting ---- */
@@ -48,7 +47,7 @@ static struct profile_fit fit_of(const char *match) {
   struct profile_error error;
   char path[TREE_PATH_MAX];
   write_profile("fit", "a", match);
-  if (profile_read(tree_path(&tree, "fit", path), &profile, &error) < 0) {
+  if (profile_read(tree_path(&test_tree, "fit", path), &profile, &error) < 0) {
     fail_msg("%s: %s", match, error.text);
   }
   struct profile_fit fit = profile.fit;
@@ -107,9 +106,9 @@ MATCH_TEST(releases_are_compared) {
 static const char *search(void) {
   static char id[PROFILE_ID_MAX];
   static char directories[3][TREE_PATH_MAX];
-  const char *list[] = { tree_path(&tree, "1", directories[0]),
-                         tree_path(&tree, "2", directories[1]),
-                         tree_path(&tree, "3", directories[2]), NULL };
+  const char *list[] = { tree_path(&test_tree, "1", directories[0]),
+                         tree_path(&test_tree, "2", directories[1]),
+                         tree_path(&test_tree, "3", directories[2]), NULL };
   const struct profile_search where = { .directories = list };
   struct profile profile;
   struct profile_error error;
@@ -153,7 +152,7 @@ MATCH_TEST(only_profiles_are_read) {
 }
 
 MATCH_TEST(bad_file_is_passed_over_with_a_warning) {
-  tree_write(&tree, "1/a.profile", "{\"schema\": 9}");
+  tree_write(&test_tree, "1/a.profile", "{\"schema\": 9}");
   write_profile("1/b.profile", "good", "'cloud': 'aws'");
   assert_string_equal(search(), "good");
   assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
@@ -164,7 +163,7 @@ MATCH_TEST(bad_file_is_passed_over_with_a_warning) {
 static int find_named(const char *file, struct profile *profile, struct profile_error *error) {
   const char *const none[] = { NULL };
   char named[TREE_PATH_MAX], path[PROFILE_PATH_MAX];
-  const struct profile_search where = { .explicit_path = tree_path(&tree, file, named),
+  const struct profile_search where = { .explicit_path = tree_path(&test_tree, file, named),
                                         .directories = none };
   int result = profile_match_find(&where, &aws, profile, path, error);
   assert_string_equal(path, result == 0 ? named : "");
@@ -219,13 +218,13 @@ MATCH_TEST(user_directory_comes_from_the_environment) {
   char path[TREE_PATH_MAX], variable[TREE_PATH_MAX + 64];
   write_profile("xdg/stratus/profiles/a.profile", "from-xdg", "'cloud': 'aws'");
   write_profile("home/.config/stratus/profiles/a.profile", "from-home", "'cloud': 'aws'");
-  setenv("HOME", tree_path(&tree, "home", path), 1);
-  setenv("XDG_CONFIG_HOME", tree_path(&tree, "xdg", path), 1);
+  setenv("HOME", tree_path(&test_tree, "home", path), 1);
+  setenv("XDG_CONFIG_HOME", tree_path(&test_tree, "xdg", path), 1);
   assert_string_equal(load(ROOT, "STRATUS_PROFILE="), "from-xdg");
   unsetenv("XDG_CONFIG_HOME");
   assert_string_equal(load(ROOT, "STRATUS_PROFILE="), "from-home");
   snprintf(variable, sizeof variable, "STRATUS_PROFILE=%s/xdg/stratus/profiles/a.profile",
-           tree.root);
+           test_tree.root);
   assert_string_equal(load(ROOT, variable), "from-xdg");
 }
 
@@ -238,7 +237,7 @@ MATCH_TEST(current_directory_is_never_searched) {
   write_profile("a.profile", "trap", "'cloud': 'aws'");
   setenv("XDG_CONFIG_HOME", ".", 1);
   setenv("HOME", "", 1);
-  assert_int_equal(chdir(tree.root), 0);
+  assert_int_equal(chdir(test_tree.root), 0);
   snprintf(root, sizeof root, "%s/" ROOT, here);
   assert_string_equal(load(root, NULL), "");
   assert_int_equal(chdir(here), 0);

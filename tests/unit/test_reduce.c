@@ -269,21 +269,24 @@ UNIT_TEST(the_callers_floating_point_does_not_matter) {
 
 enum { CODES = 65536 };
 
-/* Calls test(variant, wire) for all. */
-static void with_each(void (*test)(const struct reduce_variant *, enum reduce_wire)) {
-  FOR_EACH_VARIANT(variant) {
-    for (enum reduce_wire wire = 0; wire < REDUCE_WIRES; wire++) {
-      test(variant, wire);
-    }
-  }
-}
+/* A test of one variant and wire, which is run with each. */
+#define WIRE_TEST(name)                                                                            \
+  static void name##_of(const struct reduce_variant *variant, enum reduce_wire wire);              \
+  UNIT_TEST(name) {                                                                                \
+    FOR_EACH_VARIANT(variant) {                                                                    \
+      for (enum reduce_wire wire = 0; wire < REDUCE_WIRES; wire++) {                               \
+        name##_of(variant, wire);                                                                  \
+      }                                                                                            \
+    }                                                                                              \
+  }                                                                                                \
+  static void name##_of(const struct reduce_variant *variant, enum reduce_wire wire)
 
 static bool is_nan(enum reduce_wire wire, uint32_t code) {
   return (code & 0x7fff) > (wire == REDUCE_WIRE_FLOAT16 ? 0x7c00 : 0x7f80);
 }
 
 /* Widening is exact, so it can be undone; a NaN stays one. */
-static void codes_go_and_come(const struct reduce_variant *variant, enum reduce_wire wire) {
+WIRE_TEST(every_code_of_a_wire) {
   static uint16_t codes[CODES], back[CODES];
   static uint32_t wide[CODES];
   struct reduce_counters counters = { 0 };
@@ -303,12 +306,8 @@ static void codes_go_and_come(const struct reduce_variant *variant, enum reduce_
   assert_int_equal(counters.underflows, denormal);
 }
 
-UNIT_TEST(every_code_of_a_wire) {
-  with_each(codes_go_and_come);
-}
-
 /* Every upper half of an f32, with lower halves around every tie that there can be. */
-static void halves_round(const struct reduce_variant *variant, enum reduce_wire wire) {
+WIRE_TEST(every_edge_of_a_wire) {
   static const uint16_t lower[] = {
     0x0000, 0x0001, 0x0fff, 0x1000, 0x1001, 0x1fff, 0x2000, 0x2fff,
     0x3000, 0x3001, 0x7fff, 0x8000, 0x8001, 0xe000, 0xf000, 0xffff
@@ -332,10 +331,6 @@ static void halves_round(const struct reduce_variant *variant, enum reduce_wire 
     }
     assert_memory_equal(&counters, &expected, sizeof counters);
   }
-}
-
-UNIT_TEST(every_edge_of_a_wire) {
-  with_each(halves_round);
 }
 
 /* ---- the owner's step ---- */
@@ -395,7 +390,7 @@ static void check_sum(const struct reduce_variant *variant, enum reduce_wire wir
   }
 }
 
-static void sums_of_all_shapes(const struct reduce_variant *variant, enum reduce_wire wire) {
+WIRE_TEST(owners_sum_and_round_once) {
   static const size_t lengths[] = { 0,  1,  3,  4,  5,  8,   15,  16,
                                     17, 31, 63, 64, 65, 127, 255, MOST_PARTS };
   uint64_t random = wire;
@@ -410,12 +405,8 @@ static void sums_of_all_shapes(const struct reduce_variant *variant, enum reduce
   }
 }
 
-UNIT_TEST(owners_sum_and_round_once) {
-  with_each(sums_of_all_shapes);
-}
-
 /* dst may be the owner's part, wire another host's. */
-static void owner_in_place(const struct reduce_variant *variant, enum reduce_wire wire) {
+WIRE_TEST(the_owners_buffers_may_overlap) {
   uint64_t random = 5;
   const void *srcs[4];
   static uint16_t out[MOST_PARTS];
@@ -429,13 +420,9 @@ static void owner_in_place(const struct reduce_variant *variant, enum reduce_wir
   assert_memory_equal(own, dst, sizeof dst);
 }
 
-UNIT_TEST(the_owners_buffers_may_overlap) {
-  with_each(owner_in_place);
-}
-
 /* Both conversions, up to both ends of their memory; then narrowed to where the values stand, and
  * widened from the second half of where they go. */
-static void conversions(const struct reduce_variant *variant, enum reduce_wire wire) {
+WIRE_TEST(conversions_stay_within_their_buffers_which_may_be_one) {
   uint64_t random = 8;
   enum reduce_type type = reference_wire_type(wire);
   for (size_t count = 0; count <= MOST_PARTS; count += count < 150 ? 1 : 80) {
@@ -466,10 +453,6 @@ static void conversions(const struct reduce_variant *variant, enum reduce_wire w
     reduce_widen(variant, from, from + count * 2, count, wire);
     assert_memory_equal(from, wide, count * 4);
   }
-}
-
-UNIT_TEST(conversions_stay_within_their_buffers_which_may_be_one) {
-  with_each(conversions);
 }
 
 UNIT_MAIN(map_memory, unmap_memory)

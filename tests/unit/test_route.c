@@ -42,49 +42,47 @@ UNIT_TEST(own_addresses_are_known) {
 
 /* ---- what is told ---- */
 
-static struct nic nic; /* without an index the routing tables are not asked */
-
-static int set_up(void **state) {
-  nic = fake_nic("eth7", "127.0.0.1", 8);
-  return 0;
-}
-
-static void expect(const char *address, bool is_advertised, int error, const char *start,
-                   const char *part) {
-  const struct sockaddr_storage to = fake_nic_address(address);
-  char text[NO_PATH_TEXT];
-  no_path_text(&nic, &to, is_advertised, error, text);
-  if (strncmp(text, start, strlen(start)) != 0 || !strstr(text, part)) {
-    fail_msg("\"%s\" does not begin with \"%s\" and contain \"%s\"", text, start, part);
+/* Without an index of the NIC the routing tables are not asked. */
+UNIT_TEST(an_errno_has_a_likely_reason) {
+  static const struct {
+    const char *address;
+    unsigned index;
+    bool is_advertised;
+    int error;
+    const char *start, *part;
+  } cases[] = {
+    { "127.0.0.2", 0, false, -EHOSTUNREACH, "No route to host; ", "nobody has this address" },
+    { "127.0.0.2", 0, false, -ETIMEDOUT, "Connection timed out; ", "firewall drop TCP" },
+    { "127.0.0.2", 0, false, 0, "Connection timed out; ", "nothing answers" },
+    { "127.0.0.2", 0, false, -ECONNREFUSED, "Connection refused; ", "nobody listens there" },
+    { "127.0.0.2", 0, false, -EADDRNOTAVAIL, "Cannot assign requested address; ",
+      "duplicate address detection" },
+    { "127.0.0.2", 0, false, -EPROTONOSUPPORT, "Protocol not supported; ", "same on every host" },
+    { "127.0.0.2", 0, false, -ECONNRESET, "Connection reset by peer; ",
+      "the peer's process lives" },
+    /* an own address explains more */
+    { "127.0.0.1", LO, false, -ECONNREFUSED, "Connection refused; ",
+      "this host has that address, too" },
+    { "127.0.0.1", LO, false, -ETIMEDOUT, "Connection timed out; ", "bridges of containers" },
+    /* an advertised address is called so */
+    { "127.0.0.2", 0, true, -ECONNREFUSED, "Connection refused; ",
+      "the peer has this address in STRATUS_ADVERTISE_ADDRESS" },
+    { "127.0.0.2", 0, true, -ETIMEDOUT, "Connection timed out; ",
+      "is this TCP port passed on to the NIC" },
+    { "127.0.0.2", 0, true, -ECONNRESET, "Connection reset by peer; ", "the peer's process lives" },
+    /* a lack of descriptors explains all */
+    { "127.0.0.1", 0, false, -EMFILE, "no descriptor is left", "ulimit -n" },
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct nic nic = fake_nic("eth7", "127.0.0.1", 8);
+    const struct sockaddr_storage to = fake_nic_address(cases[i].address);
+    char text[NO_PATH_TEXT];
+    nic.index = cases[i].index;
+    no_path_text(&nic, &to, cases[i].is_advertised, cases[i].error, text);
+    if (strncmp(text, cases[i].start, strlen(cases[i].start)) != 0 ||
+        !strstr(text, cases[i].part)) {
+      fail_msg("\"%s\" does not begin with \"%s\" and contain \"%s\"", text, cases[i].start,
+               cases[i].part);
+    }
   }
-}
-
-UNIT_TEST_WITH(an_errno_has_a_likely_reason, set_up, NULL) {
-  expect("127.0.0.2", false, -EHOSTUNREACH, "No route to host; ", "nobody has this address");
-  expect("127.0.0.2", false, -ETIMEDOUT, "Connection timed out; ", "firewall drop TCP");
-  expect("127.0.0.2", false, 0, "Connection timed out; ", "nothing answers");
-  expect("127.0.0.2", false, -ECONNREFUSED, "Connection refused; ", "nobody listens there");
-  expect("127.0.0.2", false, -EADDRNOTAVAIL, "Cannot assign requested address; ",
-         "duplicate address detection");
-  expect("127.0.0.2", false, -EPROTONOSUPPORT, "Protocol not supported; ", "same on every host");
-  expect("127.0.0.2", false, -ECONNRESET, "Connection reset by peer; ", "the peer's process lives");
-}
-
-UNIT_TEST_WITH(an_own_address_explains_more, set_up, NULL) {
-  nic.index = 1; /* lo */
-  expect("127.0.0.1", false, -ECONNREFUSED, "Connection refused; ",
-         "this host has that address, too");
-  expect("127.0.0.1", false, -ETIMEDOUT, "Connection timed out; ", "bridges of containers");
-}
-
-UNIT_TEST_WITH(an_advertised_address_is_called_so, set_up, NULL) {
-  expect("127.0.0.2", true, -ECONNREFUSED, "Connection refused; ",
-         "the peer has this address in STRATUS_ADVERTISE_ADDRESS");
-  expect("127.0.0.2", true, -ETIMEDOUT, "Connection timed out; ",
-         "is this TCP port passed on to the NIC");
-  expect("127.0.0.2", true, -ECONNRESET, "Connection reset by peer; ", "the peer's process lives");
-}
-
-UNIT_TEST_WITH(a_lack_of_descriptors_explains_all, set_up, NULL) {
-  expect("127.0.0.1", false, -EMFILE, "no descriptor is left", "ulimit -n");
 }

@@ -27,7 +27,6 @@
 
 #define PATIENCE_S 20
 
-static struct tree tree;
 static char directory[TREE_PATH_MAX], socket_path[TREE_PATH_MAX + 32];
 
 /* These are the parameters, beside STRATUS_STATS_DIR. */
@@ -56,14 +55,14 @@ static struct engine *start_engine(void) {
 
 static int set_up(void **context) {
   char full[TREE_PATH_MAX];
-  tree_create(&tree);
-  use_directory(tree_path(&tree, "stats", full));
+  tree_create(&test_tree);
+  use_directory(tree_path(&test_tree, "stats", full));
   log_capture_start();
   return 0;
 }
 
 static int tear_down(void **context) {
-  tree_remove(&tree);
+  tree_remove(&test_tree);
   return pair_tear_down(context);
 }
 
@@ -161,9 +160,9 @@ WITH_TREE(anothers_directory_is_refused) {
 }
 
 WITH_TREE(a_link_is_refused) {
-  tree_make_directory(&tree, "elsewhere");
+  tree_make_directory(&test_tree, "elsewhere");
   char target[TREE_PATH_MAX];
-  assert_int_equal(chmod(tree_path(&tree, "elsewhere", target), 0700), 0);
+  assert_int_equal(chmod(tree_path(&test_tree, "elsewhere", target), 0700), 0);
   assert_int_equal(symlink(target, directory), 0);
   expect_refusal("irectory"); /* "Not a directory" */
 }
@@ -176,7 +175,7 @@ WITH_TREE(a_missing_parent_costs_statistics_only) {
 WITH_TREE(a_name_that_is_too_long_costs_statistics_only) {
   char name[TREE_PATH_MAX], full[TREE_PATH_MAX];
   snprintf(name, sizeof name, "%0120d", 0);
-  use_directory(tree_path(&tree, name, full));
+  use_directory(tree_path(&test_tree, name, full));
   expect_refusal("too long");
 }
 

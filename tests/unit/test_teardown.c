@@ -143,9 +143,13 @@ static void side_abort(struct side *side, struct side *peer, bool is_reused) {
   assert_int_equal(log_capture_find("Bad address"), 0);
 }
 
-static void side_end(struct side *side) {
+static void side_free_buffer(struct side *side) {
   plugin_deregister(side->connection, side->memory);
   munmap(side->buffer, side->buffer_bytes);
+}
+
+static void side_end(struct side *side) {
+  side_free_buffer(side);
   connection_detach(side->connection);
 }
 
@@ -305,10 +309,8 @@ SCENARIO(finished_buffers_go_while_others_are_in_flight) {
   side_finish(&second, &first);
   side_finish(&first, &second);
   assert_int_equal(second.buffer[0], SENT);
-  plugin_deregister(first.connection, first.memory);
-  munmap(first.buffer, first.buffer_bytes);
-  plugin_deregister(second.connection, second.memory);
-  munmap(second.buffer, second.buffer_bytes);
+  side_free_buffer(&first);
+  side_free_buffer(&second);
   side_finish(&scene.receiver, &scene.sender);
   side_finish(&scene.sender, &scene.receiver);
   for (size_t i = 0; i < LARGE_BYTES; i += 509) {
@@ -316,10 +318,4 @@ SCENARIO(finished_buffers_go_while_others_are_in_flight) {
   }
   side_end(&scene.sender);
   side_end(&scene.receiver);
-}
-
-/* With an argument, as in '*large*', the tests of that name. */
-int main(int argc, char **argv) {
-  cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
-  return unit_run(NULL, NULL);
 }

@@ -81,11 +81,12 @@ static struct connection *caller_gets_in(struct by_hand_caller *caller) {
 static int start(void **state) {
   pair_set_up(state);
   meeting = meeting_open(AF_INET);
-  return 0;
+  return test_tree_create(state);
 }
 
 static int stop(void **state) {
   meeting_close(&meeting);
+  test_tree_remove(state);
   return pair_tear_down(state);
 }
 
@@ -327,10 +328,10 @@ static void use_secret_file(const char *path) {
   param_load((char *[]){ variable, NULL });
 }
 
-static void use_secret_in_tree(const struct tree *tree, mode_t mode) {
+static void use_secret_in_tree(mode_t mode) {
   char path[TREE_PATH_MAX];
-  tree_write(tree, "secret", "%s\n", SECRET);
-  assert_int_equal(chmod(tree_path(tree, "secret", path), mode), 0);
+  tree_write(&test_tree, "secret", "%s\n", SECRET);
+  assert_int_equal(chmod(tree_path(&test_tree, "secret", path), mode), 0);
   use_secret_file(path);
 }
 
@@ -341,15 +342,12 @@ static void expect_refused(void) {
 }
 
 TEST_WITH(a_job_with_a_secret_works, "STRATUS_SECRET=" SECRET) {
-  struct tree tree;
   it_still_works();
   /* The same from a file. */
-  tree_create(&tree);
-  use_secret_in_tree(&tree, 0600);
+  use_secret_in_tree(0600);
   it_still_works();
   assert_int_equal(log_capture_find("chmod 600"), 0);
   assert_int_equal(log_capture_find("0123456789abcdef"), 0);
-  tree_remove(&tree);
 }
 
 TEST(a_secret_that_cannot_be_read_ends_the_job) {
@@ -361,10 +359,8 @@ TEST(a_secret_that_cannot_be_read_ends_the_job) {
 
 TEST(a_secret_that_others_can_read_or_guess_ends_the_job) {
   static const mode_t modes[] = { 0644, 0640, 0604, 0660, 0620 };
-  struct tree tree;
-  tree_create(&tree);
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-    use_secret_in_tree(&tree, modes[i]);
+    use_secret_in_tree(modes[i]);
     expect_refused();
   }
   assert_int_equal(log_capture_find("chmod 600"), sizeof modes / sizeof *modes);
@@ -372,7 +368,6 @@ TEST(a_secret_that_others_can_read_or_guess_ends_the_job) {
   expect_refused();
   assert_int_equal(log_capture_find("the secret in STRATUS_SECRET has 15 characters"), 1);
   assert_int_equal(log_capture_find("0123456789abcde"), 0);
-  tree_remove(&tree);
 }
 
 static void *check(void *error) {
@@ -383,12 +378,10 @@ static void *check(void *error) {
 /* Handshakes ask for it with the engine lock meanwhile: if that waited for the file, this would
  * never end. */
 TEST(a_secret_from_a_fifo_is_read_to_its_end) {
-  struct tree tree;
   char path[TREE_PATH_MAX];
   pthread_t reader;
   int error = -1, fd;
-  tree_create(&tree);
-  assert_int_equal(mkfifo(tree_path(&tree, "fifo", path), 0600), 0);
+  assert_int_equal(mkfifo(tree_path(&test_tree, "fifo", path), 0600), 0);
   use_secret_file(path);
   assert_int_equal(pthread_create(&reader, NULL, check, &error), 0);
   UNTIL((fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0); /* it has opened the file */
@@ -403,7 +396,6 @@ TEST(a_secret_from_a_fifo_is_read_to_its_end) {
   pair_set_parameters(NULL);
   assert_int_equal(protection_check(), 0);
   assert_false(protection_has_secret());
-  tree_remove(&tree);
 }
 
 /* Who has read the handle in NCCL's bootstrap and does not know the secret. */

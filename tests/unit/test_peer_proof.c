@@ -86,14 +86,7 @@ static void expect_caller(struct caller *caller, int error) {
 
 #define TEST(name) UNIT_TEST_WITH(name, begin, end)
 
-TEST(who_knows_the_key_is_let_in) {
-  struct caller caller;
-  start(&caller, &ours);
-  assert_int_equal(let_in(LIMIT_NS), 0);
-  expect_caller(&caller, 0);
-}
-
-TEST(another_key_is_refused_and_told) {
+TEST(who_knows_the_key_is_let_in_and_another_key_is_refused_and_told) {
   struct caller wrong, right;
   start(&wrong, &others);
   assert_int_equal(let_in(NS_PER_S), -ETIMEDOUT);

@@ -135,19 +135,14 @@ UNIT_TEST(all_connections_know_that_it_has_left) {
   peer_put(one);
 }
 
-UNIT_TEST(who_comes_again_has_not_left) {
-  struct peer *peer = peer_get(7);
-  peer_left(peer, NOW_NS);
-  peer_came(peer);
-  assert_false(peer_has_left(peer, NOW_NS));
-  peer_put(peer);
-}
-
-/* A flow that was closed as it was not needed, and much later a firewall. */
-UNIT_TEST(what_was_closed_long_ago_is_no_sign) {
+/* Long ago: a flow that was closed as it was not needed, and much later a firewall. */
+UNIT_TEST(who_left_long_ago_or_comes_again_has_not_left) {
   struct peer *peer = peer_get(7);
   peer_left(peer, NOW_NS);
   assert_false(peer_has_left(peer, NOW_NS + PEER_LEFT_TOGETHER_NS + 1));
+  assert_true(peer_has_left(peer, NOW_NS));
+  peer_came(peer);
+  assert_false(peer_has_left(peer, NOW_NS));
   peer_put(peer);
 }
 

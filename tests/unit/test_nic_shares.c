@@ -62,6 +62,12 @@ static void seconds_pass(unsigned seconds) {
   }
 }
 
+/* So many in all, after so many seconds more. */
+static void expect_warnings(size_t count, unsigned seconds) {
+  seconds_pass(seconds);
+  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), count);
+}
+
 #define TEST(test) UNIT_TEST_WITH(test, set_up, tear_down)
 
 TEST(what_fails_is_named_once) {
@@ -69,16 +75,13 @@ TEST(what_fails_is_named_once) {
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_other, -EHOSTUNREACH);
-  seconds_pass(4);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
-  seconds_pass(1);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  expect_warnings(0, 4);
+  expect_warnings(1, 1);
   assert_int_equal(log_capture_find("other0 reaches none of host-7's addresses, its share goes by "
                                     "lo (127.0.0.3:0: No route to host"),
                    1);
   nic_shares_failed(&shares, by_other, -EHOSTUNREACH);
-  seconds_pass(60);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  expect_warnings(1, 60);
 }
 
 TEST(what_comes_up_is_told) {
@@ -87,13 +90,11 @@ TEST(what_comes_up_is_told) {
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_other, -ETIMEDOUT);
-  seconds_pass(5);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  expect_warnings(1, 5);
   nic_shares_up(&shares, by_other, 1, &rdma, 0);
   assert_int_equal(log_capture_find("other0 carries its share to host-7"), 1);
   nic_shares_closed(&shares, 1); /* on purpose: it is not dialled again */
-  seconds_pass(60);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  expect_warnings(1, 60);
 }
 
 TEST(what_leaves_another_way_is_named) {
@@ -112,8 +113,7 @@ TEST(a_dead_peer_is_no_matter_of_nics) {
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_lo, -ECONNREFUSED);
   nic_shares_failed(&shares, by_other, -ECONNREFUSED);
-  seconds_pass(60);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  expect_warnings(0, 60);
 }
 
 /* As the bridge of containers, which has the same address everywhere. */
@@ -121,8 +121,7 @@ TEST(an_address_of_both_hosts_is_told) {
   nic_shares_up(&shares, by_lo, 0, &flow, 0);
   nic_shares_dialled(&shares, by_other);
   nic_shares_failed(&shares, by_other, -ECONNREFUSED);
-  seconds_pass(5);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 1);
+  expect_warnings(1, 5);
   assert_int_equal(log_capture_find("this host has that address, too"), 1);
 }
 
@@ -130,8 +129,7 @@ TEST(a_single_nic_is_not_watched) {
   shares.count = 1;
   nic_shares_dialled(&shares, by_lo);
   nic_shares_failed(&shares, by_lo, -ETIMEDOUT);
-  seconds_pass(60);
-  assert_int_equal(log_capture_count(LOG_LEVEL_WARN), 0);
+  expect_warnings(0, 60);
 }
 
 /* The memory of a connection that ends goes. */

@@ -21,7 +21,7 @@
 #include "tests/lib/unit.h"
 
 /* Polling never ends to poll, and posting to post: every k at first, then fewer and fewer. */
-enum { K_MAX = 400, DENSE = 8, MESSAGES = 12, BYTES = 300000 };
+enum { K_MAX = 400, DENSE = 8, MESSAGES = 12, BYTES = 300000, ALL_BYTES = MESSAGES * BYTES };
 
 #define PARAMETERS "STRATUS_FLOWS=2 STRATUS_CHUNK_BYTES=64K"
 static const struct rdma_host_way roce = { &rdma_host_roce, PARAMETERS };
@@ -229,15 +229,15 @@ static struct transfer transfer_start(void) {
   struct transfer transfer = { .pair = pair_make(AF_INET) };
   transfer.from = calloc(MESSAGES, BYTES);
   transfer.to = calloc(MESSAGES, BYTES);
-  for (size_t i = 0; i < (size_t)MESSAGES * BYTES; i++) {
+  for (size_t i = 0; i < ALL_BYTES; i++) {
     transfer.from[i] = (uint8_t)(i / BYTES + i % 251);
   }
-  assert_int_equal(memory_register(transfer.from, (size_t)MESSAGES * BYTES, MEMORY_HOST,
-                                   MEMORY_SENT, &transfer.from_memory),
-                   0);
-  assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST,
-                                   MEMORY_RECEIVED, &transfer.to_memory),
-                   0);
+  assert_int_equal(
+      memory_register(transfer.from, ALL_BYTES, MEMORY_HOST, MEMORY_SENT, &transfer.from_memory),
+      0);
+  assert_int_equal(
+      memory_register(transfer.to, ALL_BYTES, MEMORY_HOST, MEMORY_RECEIVED, &transfer.to_memory),
+      0);
   return transfer;
 }
 
@@ -284,7 +284,7 @@ static void use_queue_pairs(struct transfer *transfer) {
     expect_untouched(transfer);
     transfer->sent = 0;
   }
-  memset(transfer->to, 0, (size_t)MESSAGES * BYTES);
+  memset(transfer->to, 0, ALL_BYTES);
 }
 
 /* What has arrived stays as it is, whatever comes late, also after the close. */
@@ -348,9 +348,9 @@ EACH(closed_memory_is_left_alone) {
   pair_half_step(&to); /* asked for, so sent */
   receive_is_taken(transfer.pair.receiver, &to);
   connection_detach(transfer.pair.receiver);
-  memset(transfer.to, 3, (size_t)MESSAGES * BYTES);
+  memset(transfer.to, 3, ALL_BYTES);
   assert_int_equal(fake_verbs_write_late(), 0);
-  for (size_t i = 0; i < (size_t)MESSAGES * BYTES; i++) {
+  for (size_t i = 0; i < ALL_BYTES; i++) {
     assert_int_equal(transfer.to[i], 3);
   }
   connection_detach(transfer.pair.sender);
@@ -408,9 +408,8 @@ EACH(receives_into_memory_for_sends_are_copied) {
   struct pair_half from, to;
   struct transfer transfer = transfer_start();
   memory_deregister(transfer.to_memory);
-  assert_int_equal(memory_register(transfer.to, (size_t)MESSAGES * BYTES, MEMORY_HOST, MEMORY_SENT,
-                                   &transfer.to_memory),
-                   0);
+  assert_int_equal(
+      memory_register(transfer.to, ALL_BYTES, MEMORY_HOST, MEMORY_SENT, &transfer.to_memory), 0);
   while (transfer.sent < MESSAGES) {
     assert_true(send_next(&transfer, &from, &to));
     expect_untouched(&transfer);

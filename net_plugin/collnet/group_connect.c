@@ -180,14 +180,15 @@ static void pause_briefly(void) {
   nanosleep(&time, NULL);
 }
 
-/* Who has not said hello, for the log. */
+/* Who has not said hello, or not taken ours, for the log. */
 static void name_missing(const struct setup *setup) {
   for (unsigned member = 0; member < setup->group->members; member++) {
-    bool is_missing =
-        member != setup->group->member &&
-        (!collnet_path(setup->group, COLLNET_CONTRIBUTE, COLLNET_RECEIVE, member)->connection ||
-         !collnet_path(setup->group, COLLNET_RESULT, COLLNET_RECEIVE, member)->connection);
-    if (is_missing) {
+    bool is_there = true;
+    for (unsigned phase = 0; phase < COLLNET_PHASES; phase++) {
+      is_there &= collnet_path(setup->group, phase, COLLNET_RECEIVE, member)->connection != NULL &&
+                  setup->members[member].out[phase].is_done;
+    }
+    if (member != setup->group->member && !is_there) {
       const char *host = setup->members[member].host;
       LOG_WARN("CollNet: member %u of %u%s%s did not connect within %.3g s: NCCL goes on without "
                "CollNet. Is stratus loaded there, with STRATUS_COLLNET=%s and "
@@ -267,6 +268,9 @@ static int exchange_verdicts(struct setup *setup) {
       rc = exchange_verdict(setup, member, &left);
     }
     if (!rc && left && clock_now_ns() > setup->deadline_ns) {
+      LOG_WARN("CollNet: the other hosts have not all said within %.3g s whether they can: NCCL "
+               "goes on without CollNet",
+               2 * (double)setup_ns() / NS_PER_S);
       rc = -ETIMEDOUT;
     }
     if (left) {

@@ -307,8 +307,9 @@ static inline bool liveness_has_paused(const struct link *link, unsigned lane) {
   return liveness_start_ns(link, lane, true, link_has_one_lane(link)) > link->lanes[lane].moved_ns;
 }
 
-/* When link_time_passed must be called next. Notes the answer, so that one in the past counts as
- * time in which the owner was away (link_note_time). */
+/* When link_time_passed must be called next; never before the latest time that was given. Notes the
+ * answer: what has passed beyond it when a fact happens is time in which the owner was away
+ * (link_note_time). */
 uint64_t link_next_deadline_ns(struct link *link);
 
 /* ---- link_tail.c ---- */

@@ -110,7 +110,8 @@ add_rules() { # HOST PORT PEERS_TOO VERDICT
     {
       echo "table inet faults_h$1 { chain in { type filter hook input priority 0; }; }"
       echo "table inet faults_h$1 { set seen { typeof ip saddr . tcp sport . tcp dport; size 65535; flags dynamic; }; }"
-      # All packets have mark 0, until the kernel lets it go: on a busy machine nft was seen to need 9 s to heal.
+      # All packets have mark 0, so the rules match until the kernel's timeout removes the element. On a busy machine
+      # nft took 9 s to heal.
       [[ ! $for_ms ]] || echo "table inet faults_h$1 { set now { type mark; flags timeout; elements = { 0 timeout ${for_ms}ms }; }; }"
       printf "add rule inet faults_h$1 in ${for_ms:+meta mark @now }%s tcp dport { $2 } $4\n" "${from[@]}"
       printf "add rule inet faults_h$1 in ${for_ms:+meta mark @now }%s tcp sport { $2 } $4\n" "${from[@]}"

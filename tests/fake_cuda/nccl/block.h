@@ -186,19 +186,16 @@ void passes_run(struct pass *passes, int count);
 
 /* ---- schedules ---- */
 
+/* What a collective's channel does, with NCCL's protocol; schedules of one protocol alone are not
+ * told another. */
+typedef void schedule(struct block *b, const struct collective *c, struct reduction r, int proto);
 /* ring.c */
-void ring_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
-void ring_allgather(struct block *b, const struct collective *c, struct reduction r, int proto);
-void ring_reducescatter(struct block *b, const struct collective *c, struct reduction r, int proto);
-void ring_broadcast(struct block *b, const struct collective *c, struct reduction r, int proto);
-void ring_reduce(struct block *b, const struct collective *c, struct reduction r, int proto);
-void tree_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto);
+schedule ring_allreduce, ring_allgather, ring_reducescatter, ring_broadcast, ring_reduce;
+schedule tree_allreduce;
 /* collnet.c */
-void chain_allreduce(struct block *b, const struct collective *c, struct reduction r);
-void direct_allreduce(struct block *b, const struct collective *c, struct reduction r);
+schedule chain_allreduce, direct_allreduce;
 /* pat.c */
-void pat_allgather(struct block *b, const struct collective *c, struct reduction r);
-void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r);
+schedule pat_allgather, pat_reducescatter;
 /* p2p.c */
 void p2p_run(struct block *b, struct nccl_work_p2p *works, int count);
 

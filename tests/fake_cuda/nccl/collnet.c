@@ -56,7 +56,7 @@ static void connect_pass(struct pass *pass, int connector, const int *from, int 
   pass->config.max_send = max_to;
 }
 
-void chain_allreduce(struct block *b, const struct collective *c, struct reduction r) {
+void chain_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto) {
   struct nccl_tree *chain = &b->collnet_chain;
   bool is_head = chain->up == b->n_ranks;
   bool is_last = chain->down[0] == -1;
@@ -87,7 +87,7 @@ void chain_allreduce(struct block *b, const struct collective *c, struct reducti
 }
 
 /* No pass uses a peer's user buffer: where the release does, that is between GPUs only. */
-void direct_allreduce(struct block *b, const struct collective *c, struct reduction r) {
+void direct_allreduce(struct block *b, const struct collective *c, struct reduction r, int proto) {
   const struct nccl_direct *d = &b->collnet_direct;
   bool is_head = d->out != -1;
   bool has_up = d->up[0] != -1, has_down = d->down[0] != -1;

@@ -257,52 +257,32 @@ static struct reduction reduction_of(const struct block *b, const struct nccl_fu
   return r;
 }
 
+static const struct {
+  int algo, coll;
+  schedule *run;
+} schedules[] = {
+  { ALGO_RING, COLL_ALLREDUCE, ring_allreduce },
+  { ALGO_RING, COLL_ALLGATHER, ring_allgather },
+  { ALGO_RING, COLL_REDUCESCATTER, ring_reducescatter },
+  { ALGO_RING, COLL_BROADCAST, ring_broadcast },
+  { ALGO_RING, COLL_REDUCE, ring_reduce },
+  { ALGO_TREE, COLL_ALLREDUCE, tree_allreduce },
+  { ALGO_COLLNET_CHAIN, COLL_ALLREDUCE, chain_allreduce },
+  { ALGO_COLLNET_DIRECT, COLL_ALLREDUCE, direct_allreduce },
+  { ALGO_PAT, COLL_ALLGATHER, pat_allgather },
+  { ALGO_PAT, COLL_REDUCESCATTER, pat_reducescatter },
+};
+
 /* Runs one collective item; false if its function is not emulated. */
 static bool run_collective(struct block *b, const struct nccl_function *f,
                            const struct collective *c) {
-  struct reduction r = reduction_of(b, f, c);
   if (f->type >= TYPE_F8E4M3)
     return false; /* 8-bit floating point */
-  if (f->algo == ALGO_RING) {
-    switch (f->coll) {
-    case COLL_ALLREDUCE:
-      ring_allreduce(b, c, r, f->proto);
+  for (size_t i = 0; i < sizeof schedules / sizeof *schedules; i++) {
+    if (schedules[i].algo == f->algo && schedules[i].coll == f->coll) {
+      schedules[i].run(b, c, reduction_of(b, f, c), f->proto);
       return true;
-    case COLL_ALLGATHER:
-      ring_allgather(b, c, r, f->proto);
-      return true;
-    case COLL_REDUCESCATTER:
-      ring_reducescatter(b, c, r, f->proto);
-      return true;
-    case COLL_BROADCAST:
-      ring_broadcast(b, c, r, f->proto);
-      return true;
-    case COLL_REDUCE:
-      ring_reduce(b, c, r, f->proto);
-      return true;
-    default:
-      return false;
     }
-  }
-  if (f->algo == ALGO_TREE) {
-    tree_allreduce(b, c, r, f->proto);
-    return true;
-  }
-  if (f->algo == ALGO_COLLNET_CHAIN) {
-    chain_allreduce(b, c, r);
-    return true;
-  }
-  if (f->algo == ALGO_COLLNET_DIRECT && f->coll == COLL_ALLREDUCE) {
-    direct_allreduce(b, c, r);
-    return true;
-  }
-  if (f->algo == ALGO_PAT && f->coll == COLL_ALLGATHER) {
-    pat_allgather(b, c, r);
-    return true;
-  }
-  if (f->algo == ALGO_PAT && f->coll == COLL_REDUCESCATTER) {
-    pat_reducescatter(b, c, r);
-    return true;
   }
   return false;
 }

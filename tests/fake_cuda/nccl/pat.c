@@ -234,10 +234,10 @@ static void run_steps(struct block *b, const struct collective *c, struct reduct
   } while (!step.last && !b->aborted);
 }
 
-void pat_allgather(struct block *b, const struct collective *c, struct reduction r) {
+void pat_allgather(struct block *b, const struct collective *c, struct reduction r, int proto) {
   run_steps(b, c, r, false);
 }
 
-void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r) {
+void pat_reducescatter(struct block *b, const struct collective *c, struct reduction r, int proto) {
   run_steps(b, c, r, true);
 }

@@ -45,7 +45,6 @@ static inline bf16 float_to_bf16(float f) {
     T *out = out_ptr;                                                                              \
     for (size_t i = 0; i < count; i++)                                                             \
       out[i] = (EXPRESSION);                                                                       \
-    (void)b;                                                                                       \
   } while (0)
 
 #define INT_ADD(T, x, y) (T)((x) + (y))
@@ -57,43 +56,44 @@ static inline bf16 float_to_bf16(float f) {
 #define FLOAT_MIN(x, y) ((x) < (y) || (y) != (y) ? (x) : (y))
 #define FLOAT_MAX(x, y) ((x) > (y) || (y) != (y) ? (x) : (y))
 
-/* Defines a function that combines two arrays of any NCCL type. */
-#define DEFINE_PAIR(NAME, INT, FLOAT)                                                              \
+/* Defines a function that combines two arrays of any NCCL type: a[i] with b[AT]. */
+#define DEFINE_PAIR(NAME, INT, FLOAT, AT)                                                          \
   static void NAME(int type, uint64_t arg, void *out_ptr, const void *a_ptr, const void *b_ptr,    \
                    size_t count) {                                                                 \
     (void)arg;                                                                                     \
     switch (type) {                                                                                \
     case TYPE_I8:                                                                                  \
     case TYPE_U8:                                                                                  \
-      EACH(uint8_t, INT(uint8_t, a[i], b[i]));                                                     \
+      EACH(uint8_t, INT(uint8_t, a[i], b[AT]));                                                    \
       break;                                                                                       \
     case TYPE_I32:                                                                                 \
     case TYPE_U32:                                                                                 \
-      EACH(uint32_t, INT(uint32_t, a[i], b[i]));                                                   \
+      EACH(uint32_t, INT(uint32_t, a[i], b[AT]));                                                  \
       break;                                                                                       \
     case TYPE_I64:                                                                                 \
     case TYPE_U64:                                                                                 \
-      EACH(uint64_t, INT(uint64_t, a[i], b[i]));                                                   \
+      EACH(uint64_t, INT(uint64_t, a[i], b[AT]));                                                  \
       break;                                                                                       \
     case TYPE_F16:                                                                                 \
-      EACH(f16, (f16)FLOAT((float)a[i], (float)b[i]));                                             \
+      EACH(f16, (f16)FLOAT((float)a[i], (float)b[AT]));                                            \
       break;                                                                                       \
     case TYPE_F32:                                                                                 \
-      EACH(float, FLOAT(a[i], b[i]));                                                              \
+      EACH(float, FLOAT(a[i], b[AT]));                                                             \
       break;                                                                                       \
     case TYPE_F64:                                                                                 \
-      EACH(double, FLOAT(a[i], b[i]));                                                             \
+      EACH(double, FLOAT(a[i], b[AT]));                                                            \
       break;                                                                                       \
     case TYPE_BF16:                                                                                \
-      EACH(bf16, float_to_bf16(FLOAT(bf16_to_float(a[i]), bf16_to_float(b[i]))));                  \
+      EACH(bf16, float_to_bf16(FLOAT(bf16_to_float(a[i]), bf16_to_float(b[AT]))));                 \
       break;                                                                                       \
     }                                                                                              \
   }
 
-DEFINE_PAIR(pair_add, INT_ADD, FLOAT_ADD)
-DEFINE_PAIR(pair_mul, INT_MUL, FLOAT_MUL)
-DEFINE_PAIR(pair_min, INT_MINMAX, FLOAT_MIN)
-DEFINE_PAIR(pair_max, INT_MINMAX, FLOAT_MAX)
+DEFINE_PAIR(pair_add, INT_ADD, FLOAT_ADD, i)
+DEFINE_PAIR(pair_mul, INT_MUL, FLOAT_MUL, i)
+DEFINE_PAIR(pair_min, INT_MINMAX, FLOAT_MIN, i)
+DEFINE_PAIR(pair_max, INT_MINMAX, FLOAT_MAX, i)
+DEFINE_PAIR(multiply_by_one, INT_MUL, FLOAT_MUL, 0)
 
 void reduce_pair(const struct reduction *r, void *out, const void *a, const void *b, size_t count) {
   if (r->op == OP_PROD)
@@ -107,43 +107,10 @@ void reduce_pair(const struct reduction *r, void *out, const void *a, const void
 }
 
 /* Multiplies by the scalar in the argument. */
-static void scale(const struct reduction *r, void *out_ptr, const void *a_ptr, size_t count) {
-  const void *b_ptr = a_ptr;
-  union {
-    uint64_t u64;
-    uint32_t u32;
-    uint8_t u8;
-    f16 half;
-    float single;
-    double dbl;
-    bf16 brain;
-  } s = { r->arg };
-  switch (r->type) {
-  case TYPE_I8:
-  case TYPE_U8:
-    EACH(uint8_t, a[i] * s.u8);
-    break;
-  case TYPE_I32:
-  case TYPE_U32:
-    EACH(uint32_t, a[i] * s.u32);
-    break;
-  case TYPE_I64:
-  case TYPE_U64:
-    EACH(uint64_t, a[i] * s.u64);
-    break;
-  case TYPE_F16:
-    EACH(f16, (f16)((float)a[i] * (float)s.half));
-    break;
-  case TYPE_F32:
-    EACH(float, a[i] * s.single);
-    break;
-  case TYPE_F64:
-    EACH(double, a[i] * s.dbl);
-    break;
-  case TYPE_BF16:
-    EACH(bf16, float_to_bf16(bf16_to_float(a[i]) * bf16_to_float(s.brain)));
-    break;
-  }
+static void scale(const struct reduction *r, void *out, const void *a, size_t count) {
+  char scalar[sizeof r->arg] __attribute__((aligned(8))); /* of the type, in its first bytes */
+  memcpy(scalar, &r->arg, sizeof scalar);
+  multiply_by_one(r->type, 0, out, a, scalar, count);
 }
 
 void reduce_pre(const struct reduction *r, void *out, const void *in, size_t count) {
@@ -153,12 +120,13 @@ void reduce_pre(const struct reduction *r, void *out, const void *in, size_t cou
     memcpy(out, in, count * (size_t)r->size);
 }
 
-#define DIVIDE(T, WIDE)                                                                            \
-  do {                                                                                             \
-    T *x = data;                                                                                   \
-    for (size_t i = 0; i < count; i++)                                                             \
-      x[i] = (T)((WIDE)x[i] / (WIDE)divisor);                                                      \
-  } while (0)
+#define DIVIDE(SIGNED, UNSIGNED)                                                                   \
+  for (size_t i = 0; i < count; i++) {                                                             \
+    if (is_signed)                                                                                 \
+      ((SIGNED *)data)[i] = (SIGNED)(((SIGNED *)data)[i] / (int64_t)divisor);                      \
+    else                                                                                           \
+      ((UNSIGNED *)data)[i] = (UNSIGNED)(((UNSIGNED *)data)[i] / divisor);                         \
+  }
 
 /* SumPostDiv: the argument is divisor * 2 + (1 if signed). */
 void reduce_post(const struct reduction *r, void *data, size_t count) {
@@ -166,25 +134,12 @@ void reduce_post(const struct reduction *r, void *data, size_t count) {
     return;
   uint64_t divisor = r->arg >> 1;
   bool is_signed = r->arg & 1;
-  switch (r->size) {
-  case 1:
-    if (is_signed)
-      DIVIDE(int8_t, int64_t);
-    else
-      DIVIDE(uint8_t, uint64_t);
-    break;
-  case 4:
-    if (is_signed)
-      DIVIDE(int32_t, int64_t);
-    else
-      DIVIDE(uint32_t, uint64_t);
-    break;
-  default:
-    if (is_signed)
-      DIVIDE(int64_t, int64_t);
-    else
-      DIVIDE(uint64_t, uint64_t);
-  }
+  if (r->size == 1)
+    DIVIDE(int8_t, uint8_t)
+  else if (r->size == 4)
+    DIVIDE(int32_t, uint32_t)
+  else
+    DIVIDE(int64_t, uint64_t)
 }
 
 void reduce_copy(const struct reduction *r, bool pre, bool post, int n_sources, void **sources,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver API entry points: contexts, errors, virtual memory management, and the table behind
- * cudaGetDriverEntryPoint. A program that links with libcuda.so.1 finds them by name. */
-#include <string.h>
+/* Driver API: contexts, errors, virtual memory management. cudaGetDriverEntryPoint gives these
+ * functions and those of other files; a program that links with libcuda.so.1, which is another name
+ * of the runtime's file, finds them by name. */
+#include <dlfcn.h>
 #include <sys/mman.h>
 
-#include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/memory.h"
 
@@ -135,47 +135,13 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle
   return CUDA_SUCCESS;
 }
 
-#define ENTRY(name)                                                                                \
-  { #name, (void *)name }
-static const struct {
-  const char *name;
-  void *function;
-} entries[] = {
-  ENTRY(cuGetErrorName),
-  ENTRY(cuGetErrorString),
-  ENTRY(cuDeviceGet),
-  ENTRY(cuDeviceGetAttribute),
-  ENTRY(cuCtxCreate),
-  ENTRY(cuCtxDestroy),
-  ENTRY(cuCtxGetCurrent),
-  ENTRY(cuCtxSetCurrent),
-  ENTRY(cuCtxGetDevice),
-  ENTRY(cuLaunchKernel),
-  ENTRY(cuLaunchKernelEx),
-  ENTRY(cuMemGetAddressRange),
-  ENTRY(cuPointerGetAttribute),
-  ENTRY(cuMemGetAllocationGranularity),
-  ENTRY(cuMemCreate),
-  ENTRY(cuMemRelease),
-  ENTRY(cuMemAddressReserve),
-  ENTRY(cuMemAddressFree),
-  ENTRY(cuMemMap),
-  ENTRY(cuMemUnmap),
-  ENTRY(cuMemSetAccess),
-  ENTRY(cuMemRetainAllocationHandle),
-};
-
-void *driver_entry(const char *symbol) {
-  for (size_t i = 0; i < sizeof entries / sizeof *entries; i++) {
-    if (!strcmp(entries[i].name, symbol))
-      return entries[i].function;
-  }
-  return NULL;
-}
-
+/* Of this library, by the name that it exports. */
 EXPORT cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **fn, unsigned long long flags,
                                            enum cudaDriverEntryPointQueryResult *status) {
-  *fn = driver_entry(symbol);
+  void *library = dlopen("libcudart.so.12", RTLD_NOW | RTLD_NOLOAD);
+  *fn = library ? dlsym(library, symbol) : NULL;
+  if (library)
+    dlclose(library);
   if (!*fn)
     LOG(LOG_INFO, "driver function %s is not emulated", symbol);
   if (status)

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/launch.h"
 #include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/memory.h"
@@ -102,14 +101,15 @@ static CUresult launch(struct kernel *kernel, unsigned grid, cudaStream_t stream
   return (CUresult)stream_submit(stream_resolve(stream), op_new(run_launch, free, l));
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                        unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                        CUstream stream, void **params, void **extra) {
+EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                               unsigned grid_z, unsigned block_x, unsigned block_y,
+                               unsigned block_z, unsigned shared, CUstream stream, void **params,
+                               void **extra) {
   return launch((struct kernel *)function, grid_x * grid_y * grid_z, stream, extra);
 }
 
-CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
-                          void **extra) {
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
+                                 void **extra) {
   unsigned grid = config->gridDimX * config->gridDimY * config->gridDimZ;
   CUresult result = launch((struct kernel *)function, grid, config->hStream, extra);
   for (unsigned i = 0; i < config->numAttrs && result == CUDA_SUCCESS; i++) {

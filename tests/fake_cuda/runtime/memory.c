@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "tests/fake_cuda/runtime/driver.h"
 #include "tests/fake_cuda/runtime/device.h"
 #include "tests/fake_cuda/runtime/memory.h"
 #include "tests/fake_cuda/runtime/stream.h"
@@ -153,7 +152,7 @@ EXPORT cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attr, 
   return cudaSuccess;
 }
 
-CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr ptr) {
+EXPORT CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr ptr) {
   struct memory m;
   if (!memory_find((void *)ptr, &m))
     return CUDA_ERROR_NOT_FOUND;
@@ -164,7 +163,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *size, CUdeviceptr ptr) 
   return CUDA_SUCCESS;
 }
 
-CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr) {
+EXPORT CUresult cuPointerGetAttribute(void *data, int attribute, CUdeviceptr ptr) {
   struct memory m;
   if (!memory_find((void *)ptr, &m))
     return CUDA_ERROR_INVALID_VALUE;

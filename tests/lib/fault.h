@@ -16,7 +16,7 @@
 /* Kind, how it is called in messages, and the errno that it fails with unless a test wants another.
  */
 #define FAULT_CALLS(X)                                                                             \
-  X(ALLOCATION, "allocation", ENOMEM) /* malloc and its kin, vasprintf, open_memstream, mmap */    \
+  X(ALLOCATION, "allocation", ENOMEM) /* malloc's kin, vasprintf, memstreams, mmap, tsearch */     \
   X(SOCKET, "socket", EMFILE)                                                                      \
   X(SETSOCKOPT, "setsockopt", ENOMEM)                                                              \
   X(GETSOCKOPT, "getsockopt", ENOBUFS)                                                             \
@@ -32,18 +32,18 @@
   X(EPOLL_ADD, "epoll_ctl",                                                                        \
     ENOMEM) /* the kernel needs no memory to change or take out an entry */                        \
   X(EPOLL_WAIT, "epoll_wait", EINTR)                                                               \
-  X(POLL, "poll", EINTR) /* and ppoll */                                                           \
-  X(EVENTFD, "eventfd", EMFILE)                                                                    \
+  X(POLL, "poll", EINTR)        /* and ppoll */                                                    \
+  X(EVENTFD, "eventfd", EMFILE) /* and signalfd */                                                 \
   X(TIMERFD, "timerfd_create", EMFILE)                                                             \
-  X(PIPE, "pipe2", EMFILE) /* and socketpair */                                                    \
+  X(PIPE, "pipe2", EMFILE) /* and pipe, socketpair */                                              \
   X(FORK, "fork", EAGAIN)                                                                          \
   X(THREAD, "pthread_create", EAGAIN)                                                              \
   X(CONDITION, "pthread_cond_init", ENOMEM) /* and pthread_mutex_init, pthread_condattr_init */    \
   X(AFFINITY, "pthread_setaffinity_np", EINVAL)                                                    \
   X(RANDOM, "getrandom", ENOSYS)                                                                   \
-  X(OPEN, "open", EMFILE) /* and openat, fopen, fdopen, opendir, fdopendir, scandir */             \
-  X(READ, "read", EIO)    /* and readlink */                                                       \
-  X(WRITE, "write", ENOSPC)                                                                        \
+  X(OPEN, "open", EMFILE)   /* and openat, fopen, fdopen, opendir, fdopendir, scandir */           \
+  X(READ, "read", EIO)      /* and pread, readlink */                                              \
+  X(WRITE, "write", ENOSPC) /* and rename */                                                       \
   X(STATUS, "stat", EACCES) /* and fstat, lstat, fstatat */                                        \
   X(MAKE_DIRECTORY, "mkdir", ENOSPC)                                                               \
   X(LIMIT, "setrlimit", EPERM) /* and getrlimit */                                                 \

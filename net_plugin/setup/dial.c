@@ -132,6 +132,7 @@ static void redial(struct dial *dial, uint64_t now_ns) {
   engine_unwatch(dial->talk.engine, &dial->talk.source);
   descriptor_close(fd);
   dial->talk.fd = -1;
+  dial->talk.patience_ns *= 2;
   int error = draw_hello(dial);
   error = error ? error : call_peer(dial);
   if (error) {

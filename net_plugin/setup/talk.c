@@ -54,7 +54,6 @@ static void source_ready(struct engine_source *source, uint32_t events) {
 
 static void timer_expired(struct engine_timer *timer, uint64_t now_ns) {
   struct talk *talk = LIST_ENTRY(timer, struct talk, timer);
-  talk->patience_ns *= 2;
   if (talk->state == TALK_JOINING) {
     talk->ops->joined(talk, -ETIMEDOUT);
   } else if (now_ns >= talk->deadline_ns) {

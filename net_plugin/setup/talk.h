@@ -41,9 +41,9 @@ struct talk {
   struct engine *engine;
   const struct talk_ops *ops;
   enum talk_state state;
-  uint64_t deadline_ns; /* of what the peer says */
-  uint64_t patience_ns; /* the least wait of talk_look_later; doubled each time that a wait ends */
-  int fd;               /* -1: none */
+  uint64_t deadline_ns;            /* of what the peer says */
+  uint64_t patience_ns;            /* the least wait of talk_look_later */
+  int fd;                          /* -1: none */
   struct endpoint *endpoint;       /* NULL: none */
   size_t got;                      /* of the message */
   union handshake_message message; /* the last one */

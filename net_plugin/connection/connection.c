@@ -309,7 +309,7 @@ int connection_new(struct engine *engine, const struct connection_config *config
   connection->link = link_init(memory, &connection->config.link, clock_now_ns());
   connection->engine = engine;
   connection->is_sender = config->link.role == LINK_SENDER;
-  connection->hot_lane = -1;
+  connection->hot_lane = connection->last_lane = -1;
   connection->number = atomic_fetch_add(&connections_made, 1) + 1;
   connection->created_ns = clock_now_ns();
   connection->totals = nic_totals_of(engine_nic(engine));

@@ -122,20 +122,31 @@ void connection_publish(struct connection *connection) {
   }
 }
 
+/* A sender that spreads messages goes round the same lanes again and again, so a receiver looks
+ * where that lane's turn was followed by the next one's. */
+static void note_arrival(struct connection *connection, unsigned index, bool was_amid) {
+  if (connection->last_lane >= 0 && !was_amid) {
+    connection->followers[connection->last_lane] = (uint8_t)index;
+  }
+  bool stays = connection->is_sender || connection->slots[index].lane->is_amid;
+  connection->last_lane = (int)index;
+  connection->hot_lane = stays ? (int)index : connection->followers[index];
+  connection->idle_polls = 0;
+}
+
 void connection_serve_lane(struct connection *connection, unsigned index, uint32_t events,
                            uint64_t now_ns) {
   engine_assert_locked(connection->engine);
   struct lane *lane = connection->slots[index].lane;
   size_t got = 0;
-  bool could_write = lane->can_write, had_taken = lane_has_taken(lane);
+  bool was_amid = lane->is_amid, could_write = lane->can_write, had_taken = lane_has_taken(lane);
   int error = 0;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
     engine_note_activity(now_ns);
-    connection->hot_lane = (int)index;
-    connection->idle_polls = 0;
+    note_arrival(connection, index, was_amid);
     connection_publish(connection); /* the other lanes of this round may have much to read first */
   }
   bool was_read = error == 0;

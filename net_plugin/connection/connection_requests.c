@@ -3,9 +3,9 @@
  * What a thread of NCCL that waits polls, cheapest first:
  *
  *   progress_cq_peek  RDMA only: are all completion queues empty? Then nothing else is done
- *   progress_locked   the hot lane, which brought the last bytes: one system call for a small
- *                     message; each RDMA lane: a read of memory
- *   progress_other    one more TCP lane: the hot lane's successor, or the next in turn; after some
+ *   progress_locked   the hot lane, where the next bytes are likely to be: one system call for a
+ *                     small message; each RDMA lane: a read of memory
+ *   progress_other    one more TCP lane: the second likeliest, or the next in turn; after some
  *                     polls in vain seldom
  *   engine_poll       the epoll set, every 50 us, and when a deadline has come
  *
@@ -121,19 +121,24 @@ static bool progress_cq_peek(struct connection *connection) {
   return is_quiet;
 }
 
-/* The hot lane's successor, where a sender that spreads messages goes next, alternates with the one
+/* The opened lane after this one, round and round. */
+static unsigned lane_after(const struct connection *connection, unsigned lane) {
+  uint64_t after = lane < 63 ? connection->opened >> (lane + 1) << (lane + 1) : 0;
+  return (unsigned)__builtin_ctzll(after ? after : connection->opened);
+}
+
+/* The second likeliest lane, which is the last one or the one after it, alternates with the one
  * whose turn it is. */
 static void progress_other(struct connection *connection, int hot, uint64_t now_ns) {
-  bool is_successor = ++connection->other_polls % 2 == 0 && connection->hot_lane >= 0;
-  unsigned last = is_successor ? (unsigned)connection->hot_lane : connection->other_lane;
-  uint64_t after = last < 63 ? connection->opened >> (last + 1) << (last + 1) : 0;
-  uint64_t lanes = after ? after : connection->opened; /* round and round */
-  int next = lanes ? __builtin_ctzll(lanes) : -1;
-  if (next >= 0 && !is_successor) {
-    connection->other_lane = (unsigned)next;
+  int last = connection->last_lane;
+  unsigned other = (unsigned)last;
+  if (++connection->other_polls % 2 == 0 || last < 0) {
+    other = connection->other_lane = lane_after(connection, connection->other_lane);
+  } else if (last == hot) {
+    other = lane_after(connection, (unsigned)last);
   }
-  if (next >= 0 && next != hot) {
-    progress_lane(connection, (unsigned)next, now_ns);
+  if ((int)other != hot && connection->slots[other].lane) {
+    progress_lane(connection, other, now_ns);
   }
 }
 

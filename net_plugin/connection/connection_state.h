@@ -66,14 +66,17 @@ struct connection {
   /* Receiver: the devices that remote buffers have keys for. */
   struct lane_domain keys[WIRE_REMOTE_KEYS];
   unsigned next_key;
-  int hot_lane;         /* where the next small message is likely to arrive; -1: anywhere */
-  unsigned other_lane;  /* polled last in turn, besides the hot lane */
-  unsigned other_polls; /* of another TCP lane than the hot one */
-  unsigned idle_polls;  /* in a row that found nothing */
-  uint64_t taken;       /* posts given to the link */
-  uint64_t published;   /* completions made visible */
-  bool is_released;     /* no user memory is touched any more: closed, or memory was taken back */
-  bool is_detached;     /* NCCL has closed it */
+  int hot_lane;        /* where the next bytes are likely to arrive; -1: anywhere */
+  int last_lane;       /* that brought some; -1: none */
+  unsigned other_lane; /* polled last in turn, besides the hot lane */
+  unsigned other_polls;
+  unsigned idle_polls; /* in a row that found nothing */
+  /* Of each lane: where the next frame began, the last time that one had come there. */
+  uint8_t followers[WIRE_MAX_LANES];
+  uint64_t taken;     /* posts given to the link */
+  uint64_t published; /* completions made visible */
+  bool is_released;   /* no user memory is touched any more: closed, or memory was taken back */
+  bool is_detached;   /* NCCL has closed it */
   bool is_closing_lanes, is_running;
   struct engine_timer timer;
   struct engine_deferred arrived; /* lanes were served, connection_pump is due */

@@ -316,6 +316,8 @@ uint64_t link_next_deadline_ns(struct link *link);
 
 /* A frame is written that the peer needs. */
 void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns);
+/* Before a WINDOW is written. */
+void link_tails_outdated(struct link *link);
 /* A PONG to a PING of this side comes on the lane. Before liveness is told. */
 void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns);
 void link_tail_dropped(struct link *link, unsigned lane);

@@ -136,6 +136,9 @@ static bool link_next_control(struct link *link, const struct send_ahead *ahead,
   }
   if (header->type >= WIRE_REQUEST && header->type <= WIRE_CLOSED) {
     liveness_told(link, lane, now_ns);
+    if (header->type == WIRE_WINDOW) {
+      link_tails_outdated(link);
+    }
     link_tail_written(link, lane, now_ns);
     link_watch(link, now_ns);
   }

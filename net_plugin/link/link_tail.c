@@ -27,6 +27,18 @@ void link_tail_written(struct link *link, unsigned lane, uint64_t now_ns) {
   }
 }
 
+/* A WINDOW says all that the ones before have said: what became of these is of no interest, unless
+ * their lane was looked at, or a PING is on its way. */
+void link_tails_outdated(struct link *link) {
+  for (uint64_t lanes = link->tails & ~link->tails_due; lanes != 0; lanes &= lanes - 1) {
+    unsigned lane = (unsigned)__builtin_ctzll(lanes);
+    const struct link_tail *tail = &link->lanes[lane].tail;
+    if (tail->looked_ns < tail->written_ns && !liveness_owes_answer(link, lane)) {
+      link->tails &= ~lane_bit(lane);
+    }
+  }
+}
+
 /* The median, so that what was lost does not count: it grows by as much as it shrinks. */
 void link_tail_answered(struct link *link, unsigned lane, uint64_t now_ns) {
   if (!liveness_owes_answer(link, lane)) {

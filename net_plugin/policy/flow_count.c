@@ -116,13 +116,6 @@ static void flow_count_climbed(struct flow_count *count, uint64_t speed, uint64_
   }
 }
 
-void flow_count_queues(struct flow_count *count, uint64_t now_ns) {
-  bool is_new = count->usual == 0 && count->level == FLOW_COUNT_GUESS;
-  if (is_new && count->state == FLOW_COUNT_STEADY && flow_count_may_climb(count)) {
-    flow_count_use(count, count->level + 1, now_ns);
-  }
-}
-
 /* Is the network still as it was when the last climb ended? */
 static void flow_count_compare(struct flow_count *count, uint64_t speed) {
   bool is_other = speed * 100 < count->usual * FLOW_COUNT_OTHER_PERCENT ||

@@ -98,8 +98,6 @@ static inline void flow_count_changed(struct flow_count *count, int flows) {
 }
 /* So much of the window has passed. */
 void flow_count_part(struct flow_count *count, const struct limit_window *part, uint64_t now_ns);
-/* Lanes queue though no bulk traffic is on them. */
-void flow_count_queues(struct flow_count *count, uint64_t now_ns);
 /* A window of bulk traffic at this level is over, which took so long. */
 void flow_count_window(struct flow_count *count, const struct limit_window *window, uint64_t ns,
                        uint64_t now_ns);

@@ -15,28 +15,20 @@
 
 /* ---- stripe: which lane takes the next chunk ---- */
 
-/* What is left of a message stays on the last lane up to this size. With 64 KiB AllReduce of 128
- * and 256 KiB without caps took 388 and 441 us instead of 416 and 500 (6 rounds), as fewer lanes
- * are used, but with flows of 0.5 Gb/s 1069 and 1402 instead of 625 and 859 (4 rounds), as one
- * carries what was posted together. By emulation. */
-#define STRIPE_WARM_BYTES (16u << 10)
-/* But not from SMALL_BYTES on where lanes queue: one that gets each message that somebody waits for
- * has used up the burst that its cap lets pass. Flows of 0.5 Gb/s, AllReduce of 8, 16 and 32 KiB:
- * 265, 264 and 333 us, in turns 62, 144 and 159 (medians of 5 rounds). */
+/* A message that is smaller stays on the last lane; larger ones take turns, as a lane that gets each
+ * of them has used up the burst that its cap lets pass, while others have theirs. AllReduce with
+ * 16 KiB, and with this, us: flows of 0.5 Gb/s, 8 and 64 KiB, 254 (137 to 279), 529 -> 143, 460
+ * (medians of 4 fresh launches); 8 hosts, flows of 0.05 Gb/s, 64 KiB, 18300 -> 11800. Without caps
+ * 2 to 8 KiB take 0.89 to 0.95 of the time, 16 to 256 KiB 0.95 to 1.07; 8 hosts on 2 CPUs, 64 KiB,
+ * 1.09. What turns cost is up to the receiver: see followers in connection_state.h. */
 #define STRIPE_SMALL_BYTES (4u << 10)
-/* Messages that follow each other so quickly stay together all the same, and go out in one system
- * call. In turns AllReduce of 64 KiB without caps took 191 us instead of 158. */
+/* Messages that follow each other so quickly stay together up to this size, and go out in one
+ * system call, and so does what is left of one. Without that AllReduce of 64 KiB without caps took
+ * 191 us instead of 158. With 64 KiB instead of 16 AllReduce of 128 and 256 KiB with flows of
+ * 0.5 Gb/s took 1069 and 1402 us instead of 625 and 859 (4 rounds), as one lane carries what was
+ * posted together. By emulation. */
 #define STRIPE_BATCH_NS (10 * NS_PER_US)
-/* A message of SMALL_BYTES to WARM_BYTES that is alone on its lane is late if it takes so much
- * longer than the least round trip and than STRIPE_DEFAULT_PS_PER_BYTE. At a cap of 0.5 Gb/s nearly
- * all of 8 KiB took 40 to 131 us. Without caps, with 30 us and messages of any size, AllReduce of
- * 32 KiB and 1 MiB took 1.12 and 1.03 times as long, with this 1.00 to 1.04. */
-#define STRIPE_LATE_NS (60 * NS_PER_US)
-
-/* Chunks that a lane sent last, of which the last one that an acknowledgement covers is looked up.
- * Copied ones are acknowledged by two or three, late. */
-#define STRIPE_RECENT 8u
-
+#define STRIPE_WARM_BYTES (16u << 10)
 /* The last lane is used again while it has less to do than this. Measured with 32 to 256 KiB
  * messages: in pieces of 32 KiB over all lanes they were slower. */
 #define STRIPE_WARM_PS 250000000ull /* 250 us */
@@ -106,18 +98,6 @@
 /* And not above so many chunks. On emulated RDMA with 4 queue pairs and 1 MiB: 4 to 5 writes per
  * message instead of 10. */
 #define STRIPE_PLACED_CHUNKS 8u
-
-/* ---- turns ---- */
-
-/* Late messages until turns are tried, and messages of that trial; of those that may be late. With
- * 16 scripts/demo had done with 16 KiB before turns were found to help: 265 us, with 8 137. Where 8
- * hosts share 2 CPUs most are late in turns, too: AllReduce of 64 KiB 3.9 ms (3.6 without turns),
- * where turns hold that do not help 4.7. */
-#define TURNS_MESSAGES 8u
-#define TURNS_LATE_PERCENT 50u
-/* How long they are taken, and the first pause; the longest one. Not measured by themselves. */
-#define TURNS_NS (10 * NS_PER_S)
-#define TURNS_PAUSE_MAX_NS (300 * NS_PER_S)
 
 /* ---- limit ---- */
 

@@ -157,7 +157,7 @@ void policy_sent(struct policy *policy, unsigned lane, uint32_t bytes, uint64_t 
   if (is_idle && policy_all_in_flight(policy) == 0) {
     policy->loaded_since_ns = now_ns;
   }
-  stripe_sent(&policy->stripe, lane, bytes, now_ns);
+  stripe_sent(&policy->stripe, lane, now_ns);
 }
 
 /* What is to be used is up and has been acknowledged something, and only that has anything in
@@ -255,9 +255,6 @@ void policy_measured(struct policy *policy, unsigned lane, const struct policy_t
   const struct flow_count *count = policy_learned(policy);
   if (policy->is_current && (!count || policy->changes == count->changes)) {
     policy_shared_passed(policy->lanes.config->shared, &passed, now_ns);
-  }
-  if (count && !policy->is_bulk && policy->stripe.turns.state == TURNS_HELP) {
-    flow_count_queues(policy_count(policy), now_ns);
   }
 }
 

@@ -8,13 +8,6 @@
 #include "net_plugin/policy/limits.h"
 #include "net_plugin/policy/policy_facts.h"
 
-/* A chunk that the lane has sent. */
-struct policy_lane_chunk {
-  uint64_t end;   /* the lane's acked_bytes once it is acknowledged */
-  uint64_t ns;    /* when it was sent, if it was alone on its lane; 0: it was not */
-  uint32_t bytes; /* its size */
-};
-
 /* Slow_flow_reconnect's, kept when the lane is lost. */
 struct policy_lane_slow {
   uint64_t looked_bytes; /* acked_bytes at the last look */
@@ -37,8 +30,6 @@ struct policy_lane {
   uint64_t sample_ns;    /* when the lane became busy, or the last sample was taken */
   uint64_t before_bytes; /* of those that were in flight then; they are no part of it */
   uint64_t sent_ns;      /* the last chunk */
-  unsigned sent_chunks;  /* recent[sent_chunks % STRIPE_RECENT] is the next one's */
-  struct policy_lane_chunk recent[STRIPE_RECENT]; /* that were sent last */
 
   /* Limit's, since the lane came up. */
   uint64_t since_ns;                /* in flight since then, if it is */

@@ -4,50 +4,8 @@
 
 #include <assert.h>
 
-/* ---- turns ---- */
-
-static void turns_change(struct turns *turns, enum turns_state state, uint64_t next_ns) {
-  turns->state = state;
-  turns->late = turns->messages = 0;
-  turns->next_ns = next_ns;
-}
-
-static void turns_judge(struct turns *turns, uint64_t now_ns) {
-  if (turns->late * 100 <= turns->messages * TURNS_LATE_PERCENT) {
-    turns->pause_ns = TURNS_NS;
-    turns_change(turns, TURNS_HELP, now_ns + TURNS_NS);
-  } else {
-    turns_change(turns, TURNS_NONE, now_ns + turns->pause_ns);
-    turns->pause_ns *= turns->pause_ns < TURNS_PAUSE_MAX_NS ? 2 : 1;
-  }
-}
-
-void turns_arrived(struct turns *turns, bool is_late, uint64_t now_ns) {
-  turns->messages++;
-  if (turns->state == TURNS_NONE) {
-    unsigned more = turns->late < TURNS_MESSAGES ? 1 : 0;
-    turns->late = is_late ? turns->late + more : turns->late / 2;
-    if (turns->late == TURNS_MESSAGES && now_ns >= turns->next_ns) {
-      turns_change(turns, TURNS_TRIED, now_ns);
-    }
-  } else {
-    turns->late += is_late ? 1 : 0;
-    if (turns->state == TURNS_TRIED && turns->messages == TURNS_MESSAGES) {
-      turns_judge(turns, now_ns);
-    }
-  }
-}
-
-void turns_sent(struct turns *turns, uint64_t now_ns) {
-  if (turns->state == TURNS_HELP && now_ns >= turns->next_ns) {
-    turns_change(turns, TURNS_NONE, now_ns);
-  }
-}
-
-/* ---- lanes ---- */
-
 void stripe_init(struct stripe *stripe, const struct policy_lanes *lanes) {
-  *stripe = (struct stripe){ .lanes = lanes, .turns = { .pause_ns = TURNS_NS } };
+  *stripe = (struct stripe){ .lanes = lanes };
 }
 
 static void stripe_compare(struct stripe *stripe) {
@@ -150,10 +108,9 @@ static uint64_t stripe_without_laggards(const struct stripe *stripe, uint64_t ca
 
 int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left, uint64_t now_ns) {
   uint64_t last_bit = lane_bit(stripe->last);
-  bool takes_turns =
-      stripe->turns.state != TURNS_NONE &&
-      now_ns >= policy_lane_of(stripe->lanes, stripe->last)->sent_ns + STRIPE_BATCH_NS;
-  uint64_t most = takes_turns ? STRIPE_SMALL_BYTES - 1 : STRIPE_WARM_BYTES;
+  /* What was posted together stays together. */
+  bool is_batch = now_ns < policy_lane_of(stripe->lanes, stripe->last)->sent_ns + STRIPE_BATCH_NS;
+  uint64_t most = is_batch ? STRIPE_WARM_BYTES : STRIPE_SMALL_BYTES - 1;
   if (left <= most && (candidates & last_bit & ~stripe->slow) != 0) {
     uint64_t bytes = policy_in_flight(stripe->lanes, stripe->last);
     if (bytes * stripe_ps_per_byte(stripe, stripe->last) <= STRIPE_WARM_PS) {
@@ -267,31 +224,13 @@ static void stripe_age(struct stripe *stripe, uint64_t now_ns) {
   stripe_compare(stripe);
 }
 
-/* What was acknowledged last arrived now. Was it alone on its lane, and late? */
-static void stripe_end_alone(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
-  const struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
-  if (record->measured.rtt_min_us == 0) {
-    return;
-  }
-  const struct policy_lane_chunk *last = record->recent, *end = record->recent + STRIPE_RECENT;
-  while (last < end && last->end != record->acked_bytes) {
-    last++;
-  }
-  if (last == end || last->ns == 0) {
-    return;
-  }
-  uint64_t usual_ns = last->bytes * (STRIPE_DEFAULT_PS_PER_BYTE / 1000);
-  uint64_t most_ns = record->measured.rtt_min_us * 1000 + usual_ns + STRIPE_LATE_NS;
-  turns_arrived(&stripe->turns, now_ns > last->ns + most_ns, now_ns);
-}
-
 static void stripe_begin_sample(struct policy_lane *record, uint64_t in_flight, uint64_t now_ns) {
   record->sample_ns = now_ns;
   record->sample_bytes = 0;
   record->before_bytes = in_flight;
 }
 
-void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns) {
+void stripe_sent(struct stripe *stripe, unsigned lane, uint64_t now_ns) {
   struct policy_lane *record = policy_lane_of(stripe->lanes, lane);
   uint64_t in_flight = policy_in_flight(stripe->lanes, lane);
   bool is_slow = (stripe->slow & lane_bit(lane)) != 0;
@@ -300,14 +239,7 @@ void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t 
   if (in_flight == 0 || (in_flight < STRIPE_DRAINED_BYTES && !is_slow)) {
     stripe_begin_sample(record, in_flight, now_ns);
   }
-  /* For the same reason a lane is known to be empty by time. */
-  bool is_alone = now_ns >= record->sent_ns + STRIPE_LATE_NS && bytes >= STRIPE_SMALL_BYTES &&
-                  bytes <= STRIPE_WARM_BYTES;
-  record->recent[record->sent_chunks++ % STRIPE_RECENT] = (struct policy_lane_chunk){
-    .end = record->acked_bytes + in_flight + bytes, .ns = is_alone ? now_ns : 0, .bytes = bytes
-  };
   record->sent_ns = now_ns;
-  turns_sent(&stripe->turns, now_ns);
   stripe->last = lane;
   if (stripe->slow != 0 && now_ns - stripe->aged_ns >= STRIPE_AGING_NS) {
     stripe_age(stripe, now_ns);
@@ -324,7 +256,6 @@ void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, bool has
   uint64_t before = bytes < record->before_bytes ? bytes : record->before_bytes;
   record->before_bytes -= before;
   record->sample_bytes += bytes - before;
-  stripe_end_alone(stripe, lane, now_ns);
   /* A lane that is never given much is measured when it is done with what it had. */
   uint64_t least =
       (stripe->slow & lane_bit(lane)) != 0 ? STRIPE_SLOW_CHUNK_BYTES : STRIPE_DRAINED_BYTES;

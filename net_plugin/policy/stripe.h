@@ -9,9 +9,10 @@
  * byte, learned from acknowledgements while the lane was busy. Idle lanes are not compared: a cap
  * lets a burst pass, so an idle lane shows its burst, and a lane that is preferred for that is soon
  * at its cap while the bursts of the others are left unused. Where packets are lost, as by a
- * policer, lanes that are not slow are not compared either. Small messages stay on the lane that
- * was used last while that has drained within STRIPE_WARM_PS: its caches and its congestion window
- * are warm, and spreading them gains nothing, unless lanes queue (turns).
+ * policer, lanes that are not slow are not compared either. What is smaller than
+ * STRIPE_SMALL_BYTES, or than STRIPE_WARM_BYTES and posted together with what went before, stays on
+ * the lane that was used last while that has drained within STRIPE_WARM_PS: it goes out in one
+ * system call, and its caches are warm.
  *
  * A slow lane (STRIPE_SLOW_PERCENT of a typical one, repeatedly) may be better left alone: a chunk
  * on it can hold up the whole window of messages. It gets one only if it will have drained within
@@ -34,32 +35,6 @@
 
 #include "net_plugin/policy/policy_lane.h"
 
-/* Turns: whether messages of some KiB take turns over the lanes, because lanes queue. Where flows
- * are capped a lane that gets each message that somebody waits for has used up the burst that its
- * cap lets pass, while others have theirs. A message that is alone on its lane, and late, tells of
- * that; but a thread that does not run makes it late, too. So turns are taken after TURNS_MESSAGES
- * late ones. If so many messages later most are not in time they are given up, for a pause that is
- * doubled each time. Else lanes did queue, and turns hold for TURNS_NS, as nothing is late in them
- * though the cap is still there. */
-enum turns_state {
-  TURNS_NONE,
-  TURNS_TRIED, /* taken; do they help? */
-  TURNS_HELP,  /* taken, since lanes queue */
-};
-
-struct turns {
-  enum turns_state state;
-  unsigned late;     /* of the messages since then; TURNS_NONE: halved by one in time */
-  unsigned messages; /* since then */
-  uint64_t next_ns;  /* TURNS_NONE: not tried before; TURNS_HELP: taken until then */
-  uint64_t pause_ns; /* the next one */
-};
-
-/* A message that was alone on its lane arrived. */
-void turns_arrived(struct turns *turns, bool is_late, uint64_t now_ns);
-/* Time has passed. */
-void turns_sent(struct turns *turns, uint64_t now_ns);
-
 struct stripe {
   const struct policy_lanes *lanes;
   unsigned last;       /* the lane used last */
@@ -68,9 +43,8 @@ struct stripe {
   uint64_t slow;                /* lanes that are up and slow, as above */
   uint64_t unknown;             /* lanes that are up and have not shown a rate */
   uint64_t aged_ns;             /* when estimates were aged last */
-  struct turns turns;
-  bool is_lossy;    /* some lane retransmitted lately */
-  uint64_t lost_ns; /* when that was seen last; 0: never */
+  bool is_lossy;                /* some lane retransmitted lately */
+  uint64_t lost_ns;             /* when that was seen last; 0: never */
 };
 
 /* lanes: used as long as it is. */
@@ -93,7 +67,7 @@ uint32_t stripe_chunk_bytes(const struct stripe *stripe, unsigned lane, uint64_t
 uint32_t stripe_placed_bytes(const struct stripe *stripe, unsigned lane, uint64_t total);
 
 /* As the operations `sent` and `acked` of policy.h. */
-void stripe_sent(struct stripe *stripe, unsigned lane, uint32_t bytes, uint64_t now_ns);
+void stripe_sent(struct stripe *stripe, unsigned lane, uint64_t now_ns);
 void stripe_acked(struct stripe *stripe, unsigned lane, uint64_t bytes, bool has_paused,
                   uint64_t now_ns);
 /* A lane's transport was asked: has it sent packets again since it was asked before? */

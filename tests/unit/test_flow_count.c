@@ -63,24 +63,6 @@ UNIT_TEST(a_slow_beginning_is_not_for_want_of_flows) {
   }
 }
 
-/* Before any window of bulk traffic; then windows decide. */
-UNIT_TEST(queues_are_worth_one_level) {
-  struct flow_count count;
-  flow_count_init(&count);
-  flow_count_queues(&count, 1);
-  assert_int_equal(count.level, FLOW_COUNT_GUESS); /* no connection can have more */
-  flow_count_join(&count, MOST_LEVEL);
-  flow_count_queues(&count, 2);
-  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
-  flow_count_queues(&count, 3);
-  assert_int_equal(count.level, FLOW_COUNT_GUESS + 1);
-  begin(NIC, NIC / 2, 0, 1);
-  policy_model_run(&model, SECOND);
-  assert_int_equal(model.shared.count.level, 0);
-  flow_count_queues(&model.shared.count, 2 * SECOND);
-  assert_int_equal(model.shared.count.level, 0);
-}
-
 /* Threads are the limit, or the peer, which counts like them. */
 UNIT_TEST(an_uncapped_network_needs_one_flow) {
   for (uint64_t seed = 1; seed <= 6; seed++) {

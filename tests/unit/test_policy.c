@@ -244,7 +244,8 @@ static void only_the_one_after_next_counts(void) {
 
 UNIT_TEST(what_passes_before_all_lanes_carry_does_not_count) {
   learn_lanes();
-  flow_count_queues(&shared.count, now_ns); /* takes the second */
+  shared.count.level++; /* the second is used, too */
+  shared.count.changes++;
   pass_bulk();
   pass_bulk();
   pass(1, LIMIT_BULK_BYTES);

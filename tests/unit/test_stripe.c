@@ -17,7 +17,7 @@ static const struct policy_lanes lanes_now = { &config, &up, &rdma, records, siz
 static struct stripe stripe;
 
 static void sent(unsigned lane, uint32_t bytes, uint64_t now_ns) {
-  stripe_sent(&stripe, lane, bytes, now_ns);
+  stripe_sent(&stripe, lane, now_ns);
   records[lane].in_flight_bytes += bytes;
 }
 
@@ -89,47 +89,23 @@ UNIT_TEST(idle_lanes_take_turns_whatever_they_showed) {
   }
 }
 
-/* One on lane 0, alone there, which arrives after so long. */
-static void send_alone(uint32_t bytes, uint64_t took_ns, uint64_t *now_ns) {
-  *now_ns += MS;
-  sent(0, bytes, *now_ns);
-  acknowledged(0, bytes, *now_ns + took_ns);
-}
-
-/* So many were late, which is known of a lane with a round trip time. */
-UNIT_TEST(messages_take_turns_where_lanes_queue) {
+/* What is posted together, and what is small, does not. */
+UNIT_TEST(messages_take_turns) {
   bring_up(8);
-  uint64_t rtt_ns = MS / 4, late_ns = rtt_ns + STRIPE_LATE_NS + 9 * KIB, now_ns = MS;
-  for (unsigned i = 0; i < TURNS_MESSAGES; i++) {
-    send_alone(8 * KIB, late_ns, &now_ns);
-  }
-  records[0].measured.rtt_min_us = rtt_ns / 1000;
-  for (unsigned i = 0; i < 2 * TURNS_MESSAGES; i++) {
-    send_alone(8 * KIB, rtt_ns + STRIPE_LATE_NS, &now_ns);
-    send_alone(STRIPE_SMALL_BYTES - 1, late_ns, &now_ns);
-    send_alone(STRIPE_WARM_BYTES + 1, late_ns, &now_ns);
-    sent(0, 8 * KIB, now_ns + 2); /* behind another one */
-    acknowledged(0, 8 * KIB, now_ns + MS / 2);
-  }
-  for (unsigned late = 0; late < TURNS_MESSAGES; late += 2) {
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + MS), 0);
-    send_alone(8 * KIB, late_ns, &now_ns);
-    sent(0, 8 * KIB, now_ns += MS);
-    sent(0, 8 * KIB, now_ns += MS);
-    acknowledged(0, 16 * KIB, now_ns + late_ns); /* it tells of the second one */
-  }
-  for (unsigned i = 1; i <= 2 * TURNS_MESSAGES; i++) {
-    now_ns += MS;
-    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns), (i - 1) % 8);
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, records[(i - 1) % 8].sent_ns),
-                     (i - 1) % 8);
-    assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns), i % 8);
-    records[i % 8].measured.rtt_min_us = rtt_ns / 1000;
+  uint64_t now_ns = MS;
+  sent(0, 8 * KIB, now_ns);
+  acknowledged(0, 8 * KIB, now_ns + 1);
+  for (unsigned i = 1; i <= 16; i++) {
+    unsigned last = (i - 1) % 8;
+    uint64_t together_ns = now_ns + STRIPE_BATCH_NS - 1;
+    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES, together_ns), last);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_WARM_BYTES + 1, together_ns), i % 8);
+    now_ns += STRIPE_BATCH_NS;
+    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES - 1, now_ns), last);
+    assert_int_equal(stripe_pick(&stripe, 0xFF, STRIPE_SMALL_BYTES, now_ns), i % 8);
     sent(i % 8, 8 * KIB, now_ns);
     acknowledged(i % 8, 8 * KIB, now_ns + 1);
   }
-  sent(7, 8, now_ns + TURNS_NS);
-  assert_int_equal(stripe_pick(&stripe, 0xFF, 8 * KIB, now_ns + 2 * TURNS_NS), 7);
 }
 
 UNIT_TEST(a_slow_lane_gets_its_share) {
@@ -268,62 +244,6 @@ UNIT_TEST(placed_pieces_are_one_for_each_lane) {
   assert_int_equal(stripe_placed_bytes(&stripe, 3, 64 * KIB), STRIPE_PLACED_LEAST_BYTES / 4);
   sent(0, 768 * KIB, 0); /* as much again does not make it wait long */
   assert_int_equal(stripe_placed_bytes(&stripe, 0, 2560 * KIB), 768 * KIB);
-}
-
-/* ---- turns ---- */
-
-static void arrive(struct turns *turns, bool is_late, unsigned count, uint64_t now_ns) {
-  for (unsigned i = 0; i < count; i++) {
-    turns_arrived(turns, is_late, now_ns);
-  }
-}
-
-/* Lanes do queue where messages are in time by turns; it is looked at again after a while. */
-UNIT_TEST(turns_that_help_are_taken_again) {
-  struct turns turns;
-  turns = (struct turns){ .pause_ns = TURNS_NS };
-  uint64_t now_ns = 0;
-  for (unsigned i = 0; i < 3; i++) {
-    unsigned late = TURNS_MESSAGES * TURNS_LATE_PERCENT / 100;
-    arrive(&turns, true, TURNS_MESSAGES + late, now_ns);
-    arrive(&turns, false, TURNS_MESSAGES - late - 1, now_ns);
-    assert_int_equal(turns.state, TURNS_TRIED);
-    arrive(&turns, false, 1, now_ns);
-    assert_int_equal(turns.state, TURNS_HELP);
-    arrive(&turns, true, 10 * TURNS_MESSAGES, now_ns);
-    turns_sent(&turns, now_ns + TURNS_NS - 1);
-    assert_int_equal(turns.state, TURNS_HELP);
-    turns_sent(&turns, now_ns += TURNS_NS);
-    assert_int_equal(turns.state, TURNS_NONE);
-  }
-}
-
-/* A thread that does not run is late on every lane. */
-UNIT_TEST(turns_in_vain_are_given_up) {
-  struct turns turns;
-  turns = (struct turns){ .pause_ns = TURNS_NS };
-  uint64_t now_ns = 0, pause_ns = TURNS_NS;
-  for (unsigned i = 0; i < 10; i++) {
-    unsigned late = TURNS_MESSAGES * TURNS_LATE_PERCENT / 100 + 1;
-    arrive(&turns, true, TURNS_MESSAGES + late, now_ns);
-    assert_int_equal(turns.state, TURNS_TRIED);
-    turns_sent(&turns, now_ns);
-    arrive(&turns, false, TURNS_MESSAGES - late, now_ns);
-    assert_int_equal(turns.state, TURNS_NONE);
-    arrive(&turns, true, 10 * TURNS_MESSAGES, now_ns + pause_ns - 1);
-    assert_int_equal(turns.state, TURNS_NONE);
-    arrive(&turns, false, 9, now_ns += pause_ns);
-    pause_ns *= pause_ns < TURNS_PAUSE_MAX_NS ? 2 : 1;
-  }
-  arrive(&turns, true, TURNS_MESSAGES, now_ns);
-  arrive(&turns, false, TURNS_MESSAGES, now_ns); /* these help, and the pause is the first */
-  turns_sent(&turns, now_ns += TURNS_NS);
-  arrive(&turns, true, 2 * TURNS_MESSAGES, now_ns);
-  assert_int_equal(turns.state, TURNS_NONE);
-  arrive(&turns, true, TURNS_MESSAGES, now_ns + TURNS_NS - 1);
-  assert_int_equal(turns.state, TURNS_NONE);
-  arrive(&turns, true, 1, now_ns + TURNS_NS);
-  assert_int_equal(turns.state, TURNS_TRIED);
 }
 
 /* Copies of small messages are acknowledged late, and nothing was in flight for most of the time.

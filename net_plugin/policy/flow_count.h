@@ -21,11 +21,6 @@
  * hosts send to an eighth, whose switch has room for few packets, each further flow loses more. Not
  * where there are few: a policer drops packets of each flow alone.
  *
- * Where lanes queue (stripe.h) before there was any bulk traffic, flows are capped, and one level
- * more is taken at once: messages of 128 to 512 KiB need the bursts of more flows, and no window
- * tells it. AllReduce of 128 and 256 KiB, flows of 0.5 Gb/s: 530 and 706 us, so, with 8 flows, 276
- * and 561.
- *
  * Level 0 is compared with the guess now and then: one flow that is capped does not seem to be
  * limited by the network where messages are short, and a ring of hosts may have misled the
  * comparison.

@@ -66,11 +66,11 @@ struct connection {
   /* Receiver: the devices that remote buffers have keys for. */
   struct lane_domain keys[WIRE_REMOTE_KEYS];
   unsigned next_key;
-  int hot_lane;        /* where the next bytes are likely to arrive; -1: anywhere */
-  int last_lane;       /* that brought some; -1: none */
-  unsigned other_lane; /* polled last in turn, besides the hot lane */
-  unsigned other_polls;
-  unsigned idle_polls; /* in a row that found nothing */
+  int hot_lane;         /* where the next bytes are likely to arrive; -1: anywhere */
+  int last_lane;        /* that brought some; -1: none */
+  unsigned other_lane;  /* polled last in turn, besides the hot lane */
+  unsigned other_polls; /* of another TCP lane than the hot one */
+  unsigned idle_polls;  /* in a row that found nothing */
   /* Of each lane: where the next frame began, the last time that one had come there. */
   uint8_t followers[WIRE_MAX_LANES];
   uint64_t taken;     /* posts given to the link */

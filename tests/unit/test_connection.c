@@ -82,6 +82,30 @@ EACH(small_messages_overflow_small_buffers, "STRATUS_SOCKET_BUFFER_BYTES=8K") {
   exchange_small(100);
 }
 
+static int lane_of_receiver(struct pair pair, bool is_next) {
+  engine_lock(pair.receiver->engine);
+  int lane = is_next ? pair.receiver->hot_lane : pair.receiver->last_lane;
+  engine_unlock(pair.receiver->engine);
+  return lane;
+}
+
+/* Messages go round. A scheduler that makes one lane look slow may change the round now and then.
+ */
+EACH(a_receiver_looks_where_the_next_message_comes, "STRATUS_FLOWS=4", "STRATUS_FLOWS=8") {
+  enum { BYTES = 32 << 10, COUNT = 100 };
+  static uint8_t from[BYTES], to[BYTES];
+  struct pair pair = pair_make(AF_INET);
+  unsigned right = 0, other = 0;
+  for (unsigned i = 0; i < COUNT; i++) {
+    int last = lane_of_receiver(pair, false), next = lane_of_receiver(pair, true);
+    pair_send_one(pair, BYTES, from, NULL, to, NULL);
+    right += next == lane_of_receiver(pair, false);
+    other += last != lane_of_receiver(pair, false);
+  }
+  assert_true(other > COUNT / 2 && right > COUNT / 2);
+  pair_close(pair);
+}
+
 /* Before what the other lanes of a round bring, and before anything is answered. */
 EACH(what_has_arrived_is_told_at_once, "STRATUS_FLOWS=1") {
   struct pair pair = pair_make(AF_INET);

@@ -122,13 +122,16 @@ void connection_publish(struct connection *connection) {
   }
 }
 
-/* A sender that spreads messages goes round the same lanes again and again, so a receiver looks
- * where that lane's turn was followed by the next one's. */
-static void note_arrival(struct connection *connection, unsigned index, bool was_amid) {
-  if (connection->last_lane >= 0 && !was_amid) {
+/* A sender that spreads messages goes round the same lanes again and again, so a receiver polls the
+ * lane on which a frame began the last time after one had come on this lane. Ping-pong between two
+ * emulated hosts, 4 flows, 64 and 256 KiB: 29.7 and 52.7 us a message, 40.1 and 65.3 where the
+ * lane that brought the last bytes is polled first; one flow 30.0 and 53.3 (stratus perf --test
+ * latency, medians of 5 rounds). */
+static void note_arrival(struct connection *connection, unsigned index, bool was_mid_frame) {
+  if (connection->last_lane >= 0 && !was_mid_frame) {
     connection->followers[connection->last_lane] = (uint8_t)index;
   }
-  bool stays = connection->is_sender || connection->slots[index].lane->is_amid;
+  bool stays = connection->is_sender || connection->slots[index].lane->is_mid_frame;
   connection->last_lane = (int)index;
   connection->hot_lane = stays ? (int)index : connection->followers[index];
   connection->idle_polls = 0;
@@ -139,14 +142,15 @@ void connection_serve_lane(struct connection *connection, unsigned index, uint32
   engine_assert_locked(connection->engine);
   struct lane *lane = connection->slots[index].lane;
   size_t got = 0;
-  bool was_amid = lane->is_amid, could_write = lane->can_write, had_taken = lane_has_taken(lane);
+  bool was_mid_frame = lane->is_mid_frame, could_write = lane->can_write,
+       had_taken = lane_has_taken(lane);
   int error = 0;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
     error = lane->ops->read(lane, now_ns, &got);
   }
   if (got) {
     engine_note_activity(now_ns);
-    note_arrival(connection, index, was_amid);
+    note_arrival(connection, index, was_mid_frame);
     connection_publish(connection); /* the other lanes of this round may have much to read first */
   }
   bool was_read = error == 0;

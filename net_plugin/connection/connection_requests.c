@@ -121,9 +121,9 @@ static bool progress_cq_peek(struct connection *connection) {
   return is_quiet;
 }
 
-/* The opened lane after this one, round and round. */
+/* The opened lane after this one, round and round; one is open. */
 static unsigned lane_after(const struct connection *connection, unsigned lane) {
-  uint64_t after = lane < 63 ? connection->opened >> (lane + 1) << (lane + 1) : 0;
+  uint64_t after = connection->opened & ~lanes_below(lane + 1);
   return (unsigned)__builtin_ctzll(after ? after : connection->opened);
 }
 

@@ -66,6 +66,6 @@ int frame_in_take(struct lane *lane, struct frame_in *frame, const uint8_t *byte
     bytes += taken;
     count -= taken;
   }
-  lane->is_amid = frame->in_payload || frame->header_got > 0;
+  lane->is_mid_frame = frame->in_payload || frame->header_got > 0;
   return error;
 }

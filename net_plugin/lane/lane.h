@@ -84,7 +84,7 @@ struct lane {
   bool has_unwritten; /* resume must be called when the descriptor is writable */
   bool is_moving;     /* of what is unwritten, the path took a piece when it was asked last */
   bool is_polled;     /* the reader polls: it will read again at once */
-  bool is_amid;       /* of a stream: a frame has begun to arrive, and not ended */
+  bool is_mid_frame;  /* of a stream: a frame has begun to arrive, and not ended */
 };
 
 /* All of the last frame: nobody reads its memory any more, but as its registration says. */

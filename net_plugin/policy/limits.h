@@ -16,11 +16,12 @@
 /* ---- stripe: which lane takes the next chunk ---- */
 
 /* A message that is smaller stays on the last lane; larger ones take turns, as a lane that gets
- * each of them has used up the burst that its cap lets pass, while others have theirs. AllReduce
- * with 16 KiB, and with this, us: flows of 0.5 Gb/s, 8 and 64 KiB, 254 (137 to 279), 529 -> 143,
- * 460 (medians of 4 fresh launches); 8 hosts, flows of 0.05 Gb/s, 64 KiB, 18300 -> 11800. Without
- * caps 2 to 8 KiB take 0.89 to 0.95 of the time, 16 to 256 KiB 0.95 to 1.07; 8 hosts on 2 CPUs, 64
- * KiB, 1.09. What turns cost is up to the receiver: see followers in connection_state.h. */
+ * each of them has used up the burst that its cap lets pass, while others have theirs. AllReduce,
+ * us, with 16 KiB unless a trial of turns had helped, and with this: flows of 0.5 Gb/s, 8 and 64
+ * KiB, 254 (137 to 279), 529 and 143, 460 (medians of 4 fresh launches); 8 hosts, flows of 0.05
+ * Gb/s, 64 KiB, 18300 and 11800. Without caps 2 to 8 KiB take 0.89 to 0.95 of the time, 16 to 256
+ * KiB 0.95 to 1.07; 8 hosts on 2 CPUs, 64 KiB, 1.09. What turns cost is up to the receiver: see
+ * note_arrival in connection_lanes.c. By emulation. */
 #define STRIPE_SMALL_BYTES (4u << 10)
 /* Messages that follow each other so quickly stay together up to this size, and go out in one
  * system call, and so does what is left of one. Without that AllReduce of 64 KiB without caps took

@@ -124,7 +124,7 @@ int stripe_pick(const struct stripe *stripe, uint64_t candidates, uint64_t left,
     return candidates == 0 ? -1 : __builtin_ctzll(candidates);
   }
   /* Round robin among equals: the lanes after the last one come first. */
-  uint64_t up_to_last = last_bit | (last_bit - 1);
+  uint64_t up_to_last = lanes_below(stripe->last + 1);
   uint64_t idle = stripe_idle(stripe, candidates & ~stripe->slow);
   if (idle != 0) {
     uint64_t after_last = idle & ~up_to_last;

@@ -132,7 +132,7 @@ static void redial(struct dial *dial, uint64_t now_ns) {
   engine_unwatch(dial->talk.engine, &dial->talk.source);
   descriptor_close(fd);
   dial->talk.fd = -1;
-  dial->talk.patience_ns *= 2;
+  dial->talk.patience_ns *= 2; /* not after each look: see DIAL_FIRST_REDIAL_NS */
   int error = draw_hello(dial);
   error = error ? error : call_peer(dial);
   if (error) {
